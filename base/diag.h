@@ -1,0 +1,61 @@
+/* base/diag.h: faults and how they are reported.
+ *
+ * A function that can meet a fault outside the program (input, files, child
+ * processes) returns an enum status and, when it is not STATUS_OK, has added
+ * one message to the struct diag passed last. Callers hand the status on.
+ * A message is one line, "where: error: what", and says what would be right.
+ * A fault of ours is an assert, which stays on in release builds. */
+#ifndef BASE_DIAG_H
+#define BASE_DIAG_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum status {
+    STATUS_OK,
+    STATUS_NO,        /* the question was answered, and the answer is no (exit code 1) */
+    STATUS_BAD_INPUT, /* what the user gave cannot be used (exit code 2) */
+    STATUS_SYSTEM,    /* a file, child process or device failed us (exit code 2) */
+    STATUS_COUNT
+};
+
+/* Where a message points. name == NULL: nowhere; line == 0: the whole file;
+ * column == 0: the whole line. Lines and columns count from 1, columns in bytes. */
+struct loc {
+    const char *name;
+    uint32_t line, column;
+};
+
+/* Collected messages, each one line ending in '\n', in the order they were added.
+ * All-zero is empty. text is NULL or NUL-terminated. */
+struct diag {
+    char *text;
+    size_t size, capacity;
+    size_t errors, warnings;
+};
+
+void diag_release(struct diag *diag);
+
+/* Empties diag and keeps its memory. */
+void diag_clear(struct diag *diag);
+
+/* Adds "name:line:column: error: ..." and returns status, so that callers can
+ * write `return diag_error(...)`. diag may be NULL: the message is dropped. */
+enum status diag_error(struct diag *diag, struct loc at, enum status status, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+enum status diag_verror(struct diag *diag, struct loc at, enum status status, const char *format,
+                        va_list args);
+
+/* Adds "...: warning: ..." or "...: note: ..."; neither is a fault. */
+void diag_warning(struct diag *diag, struct loc at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void diag_note(struct diag *diag, struct loc at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The candidate closest to word in edit distance, when it is close enough to be
+ * a likely misspelling; otherwise NULL. For messages: "did you mean 'x'?". */
+const char *diag_nearest(const char *word, const char *const *candidates, size_t count);
+
+#endif

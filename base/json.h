@@ -1,0 +1,78 @@
+/* base/json.h: typed getters over json-c, with messages that say where.
+ *
+ * A document is strict JSON with comments allowed. A node is one value in it
+ * together with its path ("nodes.gpu.memory[0]"), so that a message reads
+ * "a100.json:12: error: nodes.gpu.memory: expected a number". Every key of an object must be
+ * known to the reader: json_only() reports the first that is not. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json_object;
+
+struct json {
+    struct arena arena;       /* paths */
+    const char *name;         /* for messages; borrowed */
+    const char *data;         /* the text, to find lines; borrowed */
+    size_t size;
+    struct json_object *root; /* owned */
+};
+
+struct json_node {
+    struct json *doc;
+    struct json_object *value; /* NULL: absent */
+    const char *path;
+};
+
+/* Parses data[0..size), which must outlive *json. Depth is limited to 64, and a
+ * duplicate key, a trailing comma or trailing text is an error. */
+enum status json_parse(struct json *json, const char *name, const char *data, size_t size,
+                       struct diag *diag);
+void json_release(struct json *json);
+struct json_node json_root(struct json *json);
+
+/* Where a node stands, for messages of the reader's own. */
+struct loc json_loc(struct json_node node);
+/* Adds "file:line: error: path: ..." and returns STATUS_BAD_INPUT. */
+enum status json_error(struct json_node node, struct diag *diag, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The member `key` of an object, or a node with value NULL. A null member counts as absent. */
+struct json_node json_find(struct json_node object, const char *key);
+/* Its i-th element / number of elements (0 when it is no array). */
+struct json_node json_at(struct json_node array, size_t i);
+size_t json_count(struct json_node array);
+/* The i-th member of an object, in file order, with its key. */
+struct json_node json_member(struct json_node object, size_t i, const char **key);
+size_t json_members(struct json_node object);
+
+bool json_is_object(struct json_node node);
+bool json_is_array(struct json_node node);
+bool json_is_string(struct json_node node);
+bool json_is_number(struct json_node node);
+
+/* Required members: an absent or mistyped one is an error. Strings live as long as the document. */
+enum status json_get_object(struct json_node object, const char *key, struct json_node *out, struct diag *diag);
+enum status json_get_array(struct json_node object, const char *key, struct json_node *out, struct diag *diag);
+enum status json_get_string(struct json_node object, const char *key, const char **out, struct diag *diag);
+enum status json_get_i64(struct json_node object, const char *key, int64_t low, int64_t high, int64_t *out,
+                         struct diag *diag);
+enum status json_get_double(struct json_node object, const char *key, double low, double high, double *out,
+                            struct diag *diag);
+enum status json_get_bool(struct json_node object, const char *key, bool *out, struct diag *diag);
+
+/* The node itself as a number or string. */
+enum status json_as_double(struct json_node node, double low, double high, double *out, struct diag *diag);
+enum status json_as_i64(struct json_node node, int64_t low, int64_t high, int64_t *out, struct diag *diag);
+enum status json_as_string(struct json_node node, const char **out, struct diag *diag);
+
+/* Reports the first member whose key is not in known[0..count), with the nearest known key. */
+enum status json_only(struct json_node object, const char *const *known, size_t count, struct diag *diag);
+
+#endif

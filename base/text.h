@@ -1,0 +1,71 @@
+/* base/text.h: whole files, growable text, and a cursor that knows its line.
+ *
+ * struct text owns its memory; text_release() gives it back. data is NULL or
+ * NUL-terminated (the NUL is not counted in size), and may hold any bytes. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct text {
+    char *data;
+    size_t size, capacity;
+};
+
+void text_release(struct text *text);
+
+/* Reads a whole regular file or stream ("-": standard input). Errors name the
+ * path and the system's reason; files over 4 GiB are refused. */
+enum status text_read(struct text *text, const char *path, struct diag *diag);
+
+/* Writes a file so that a failure (full disk, no permission, a kill) leaves an
+ * existing file of that name as it was: a temporary file beside it, flushed, then
+ * renamed. path "-" is standard output; devices and pipes are written directly. */
+enum status text_save(const char *path, const char *data, size_t size, struct diag *diag);
+
+void text_append(struct text *text, const char *data, size_t size);
+void text_puts(struct text *text, const char *string);
+void text_putc(struct text *text, char c);
+void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Appends an integer faster than printf; for printing millions of rows. */
+void text_put_i64(struct text *text, int64_t value);
+
+/* Appends the shortest decimal that reads back as the same double. */
+void text_put_double(struct text *text, double value);
+
+/* A position in a piece of text. name stands for the text in messages. */
+struct cursor {
+    const char *name;
+    const char *at, *end;
+    const char *line_start;
+    uint32_t line;
+};
+
+struct cursor cursor_make(const char *name, const char *data, size_t size);
+struct loc cursor_loc(const struct cursor *cursor);
+
+/* Skips blanks and tabs on the current line. */
+void cursor_skip_blanks(struct cursor *cursor);
+
+/* True at the end of the line (or of the text). A '#' starts a comment that runs to the end. */
+bool cursor_at_line_end(const struct cursor *cursor);
+
+/* Moves to the start of the next line; false when there is none. */
+bool cursor_next_line(struct cursor *cursor);
+
+/* The longest run of non-blank characters from here on this line (a comment ends
+ * it); *size is 0 at the end of the line. The cursor moves behind it. */
+const char *cursor_word(struct cursor *cursor, size_t *size);
+
+/* Parses a decimal integer that fills all of word[0..size). False when it is not
+ * one or does not fit. */
+bool parse_i64(const char *word, size_t size, int64_t *value);
+bool parse_u64(const char *word, size_t size, uint64_t *value);
+bool parse_double(const char *word, size_t size, double *value);
+
+#endif

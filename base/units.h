@@ -1,0 +1,40 @@
+/* base/units.h: quantities with units, to and from plain SI doubles.
+ *
+ * Text such as "900 GB/s", "141 GiB", "1.5 us" or "312 TFLOP/s" becomes bytes per
+ * second, bytes, seconds or flop per second. A missing or wrong unit is an error:
+ * nothing is guessed. GB = 10^9 bytes, GiB = 2^30 bytes, "Gb/s" = 10^9 bits per second. Token counts take K = 1024,
+ * M = 1024^2 and G = 1024^3 ("512K" is 524288) and must be whole. */
+#ifndef BASE_UNITS_H
+#define BASE_UNITS_H
+
+#include "base/diag.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum unit_kind {
+    UNIT_BYTES,         /* B KB MB GB TB, KiB MiB GiB TiB */
+    UNIT_BYTES_PER_S,   /* the same followed by /s, and Gb/s (bits) */
+    UNIT_SECONDS,       /* s ms us ns */
+    UNIT_FLOP_PER_S,    /* FLOP/s GFLOP/s TFLOP/s PFLOP/s */
+    UNIT_NONE,          /* a plain number */
+    UNIT_KIND_COUNT
+};
+
+/* Parses all of text[0..size). The message of a failure names the units that would be right. */
+enum status units_parse(const char *text, size_t size, enum unit_kind kind, double *value, struct loc at,
+                        struct diag *diag);
+
+/* Parses a count of tokens: "131072", "128K", "1M", "1.5M". At least 1. */
+enum status units_parse_tokens(const char *text, size_t size, int64_t *value, struct loc at,
+                               struct diag *diag);
+
+/* Prints with three significant digits and a fitting prefix: "1.02 TB", "12.3 ms". Bytes print
+ * as decimal (GB); units_put_gib() as GiB. Tokens print as "512K" when whole, else as digits. */
+void units_put(struct text *out, enum unit_kind kind, double value);
+void units_put_gib(struct text *out, double bytes);
+void units_put_tokens(struct text *out, int64_t tokens);
+
+#endif
