@@ -1,0 +1,163 @@
+/* models/transformer.h: the shape of a decoder-only transformer, and the work it stands for.
+ *
+ * struct transformer is plain data: sizes and switches, no weights. It comes from a preset,
+ * from a file in the schema below, or from a Hugging Face config.json (models/hf_config.h).
+ * A layer is pre-norm: x += wo(attention(wqkv(norm1(x)))); x += w2(act(w1 or w13(norm2(x)))).
+ * Attention is causal. Weights are [rows, cols] = [outputs, inputs], as y = x W^T + b.
+ *
+ * After transformer_check() every count below fits its type: parameters stay under 10^15.
+ *
+ * The schema of models/presets/transformers/NAME.json (JSON, comments allowed):
+ *
+ *   {
+ *     "longhaul_transformer": 1,             // version of this schema
+ *     "name": "llama3-8b",                   // for a preset, the name of its file
+ *     "note": "...",                         // optional: what is odd about the model
+ *     "layers": 32, "hidden": 4096,
+ *     "heads": 32, "kv_heads": 8, "head_dim": 128,
+ *     "ffn": 14336,                          // width of one up projection
+ *     "vocab": 128256,
+ *     "activation": "swiglu",                // or "gelu" (the tanh form)
+ *     "norm": "rmsnorm", "norm_eps": 1e-5,   // or "layernorm" (which has biases)
+ *     "positions": "rope",                   // or "learned", "none"
+ *     "rope_theta": 500000,                  // with rope only
+ *     "max_positions": 8192,                 // required with learned; else optional, 0 = no limit
+ * known "bias_qkv": false, "bias_o": false, "bias_ffn": false, "qk_norm": false, "tied_head":
+ * false,                    // these five may be left out and are then false "sources": {"vocab":
+ * "...", "*": "..."}  // where each value is from; "*" is for all the rest
+ *   } */
+#ifndef MODELS_TRANSFORMER_H
+#define MODELS_TRANSFORMER_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum activation {
+    ACTIVATION_SWIGLU, /* w2(silu(gate) * up): three matrices */
+    ACTIVATION_GELU,   /* w2(gelu(up)), tanh form: two matrices */
+    ACTIVATION_COUNT
+};
+
+enum norm {
+    NORM_RMSNORM,   /* weight only */
+    NORM_LAYERNORM, /* weight and bias */
+    NORM_COUNT
+};
+
+enum positions {
+    POSITIONS_ROPE,    /* rotates q and k; no parameters */
+    POSITIONS_LEARNED, /* a table [max_positions, hidden] added to the embedding */
+    POSITIONS_NONE,
+    POSITIONS_COUNT
+};
+
+extern const char *const activation_names[ACTIVATION_COUNT];
+extern const char *const norm_names[NORM_COUNT];
+extern const char *const positions_names[POSITIONS_COUNT];
+
+struct transformer {
+    const char *name;   /* preset name, or the file it was read from */
+    const char *source; /* where the values are from, for people; may be NULL */
+    const char *note;   /* what is odd about it; may be NULL */
+    int64_t layers, hidden;
+    int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
+    int64_t ffn;                       /* width of one up projection */
+    int64_t vocab;
+    int64_t max_positions; /* rows of the table when positions are learned; else a statement, 0 =
+                              none */
+    enum activation activation;
+    enum norm norm;
+    enum positions positions;
+    bool bias_qkv, bias_o, bias_ffn; /* bias_ffn: both (all three) matrices */
+    bool qk_norm;      /* RMSNorm over head_dim on every q and k head, before RoPE (Qwen3) */
+    bool tied_head;    /* the head multiplies by embedding.weight */
+    double rope_theta; /* 0 unless positions are rope */
+    double norm_eps;
+};
+
+/* ---- loading ---- */
+
+/* Fills *t from a preset name, or else from the file of that path: a Hugging Face config.json (it
+ * has "model_type") or our schema. A name with a '/' or ending in ".json" is a path. ignore lists
+ * config.json keys to leave unread, separated by commas (models/hf_config.h); NULL: none. Strings
+ * are copied into arena. The result has passed transformer_check(). An unknown name is an error
+ * that gives the nearest preset and the folder presets are in. */
+enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
+                             const char *ignore, struct diag *diag);
+
+/* The same for a text in memory, in our schema only; name stands for it in messages. */
+enum status transformer_parse(struct transformer *t, struct arena *arena, const char *name,
+                              const char *data, size_t size, struct diag *diag);
+
+/* The presets' names in alphabetical order, read from their folder, in arena. */
+enum status transformer_presets(const char *const **names, size_t *count, struct arena *arena,
+                                struct diag *diag);
+
+/* Sets one field, named as in the schema ("vocab"), from text ("50257", "true", "gelu"). Does not
+ * check that the fields fit together: call transformer_check() after the last override. */
+enum status transformer_override(struct transformer *t, const char *field, const char *value,
+                                 struct diag *diag);
+
+/* Every size positive and within limits; kv_heads divides heads; head_dim even under RoPE;
+ * fewer than 10^15 parameters. Messages give the values that would do, and begin with at. */
+enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag);
+
+/* ---- parameters ---- */
+
+/* One parameter tensor. A vector has cols = 1. */
+struct tensor_spec {
+    const char *name; /* static text: "wqkv.weight" */
+    int64_t rows, cols;
+};
+
+#define TRANSFORMER_MAX_TENSORS 16 /* room for any of the three lists below */
+
+/* The tensors of one layer in canonical order (those it has of):
+ *   norm1.weight norm1.bias            [hidden]
+ *   wqkv.weight                        [(heads + 2 kv_heads) head_dim, hidden]  q rows, k rows, v
+ * rows wqkv.bias                          [(heads + 2 kv_heads) head_dim] q_norm.weight
+ * k_norm.weight        [head_dim] wo.weight wo.bias                  [hidden, heads head_dim],
+ * [hidden] norm2.weight norm2.bias            [hidden] w13.weight w13.bias                [2 ffn,
+ * hidden], [2 ffn]   SwiGLU: gate rows, then up rows w1.weight w1.bias                  [ffn,
+ * hidden], [ffn]       GELU w2.weight w2.bias                  [hidden, ffn], [hidden] Writes at
+ * most max and returns how many there are. */
+size_t transformer_layer_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
+
+/* Before the layers: embedding.weight [vocab, hidden]; positions.weight [max_positions, hidden]. */
+size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_spec out[],
+                                     size_t max);
+
+/* After the layers: norm.weight norm.bias [hidden]; head.weight [vocab, hidden] unless tied. */
+size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
+
+/* Exact counts of parameters (elements): all of the model; one layer; before; after the layers. A
+ * tied matrix counts once, with the embedding. */
+int64_t transformer_parameters(const struct transformer *t);
+int64_t transformer_layer_parameters(const struct transformer *t);
+int64_t transformer_embedding_parameters(const struct transformer *t);
+int64_t transformer_head_parameters(const struct transformer *t);
+
+/* Elements of the matrices that one layer multiplies by: no biases, no norms. */
+int64_t transformer_layer_matmul_parameters(const struct transformer *t);
+
+/* ---- work (systems.md 1.2: flops of a product are 2 m n k) ---- */
+
+/* Columns of wqkv's output that are q, and that are k (or v): heads head_dim, kv_heads head_dim. */
+int64_t transformer_q_width(const struct transformer *t);
+int64_t transformer_kv_width(const struct transformer *t);
+
+/* Flops of one token in one layer's matrix products, forward; the backward takes twice as many. */
+int64_t transformer_linear_flops_per_token(const struct transformer *t);
+
+/* Flops of one token in the head's product, forward. */
+int64_t transformer_head_flops_per_token(const struct transformer *t);
+
+/* Flops of one layer's attention core (q k^T and p v) over one sequence, forward. Causal counts
+ * exactly half of full, s^2 / 2 pairs, as every published convention does. */
+double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
+
+#endif
