@@ -1,0 +1,155 @@
+/* models/work.h: the vocabulary of work: kinds, their parameters, flops and bytes.
+ *
+ * A cost formula, an op of a schedule and a kernel are all keyed by the kind of
+ * work. The kinds and the names of their parameters stand once, in
+ * models/work_kinds.def; what each kind computes, operand by operand, stands in
+ * docs/ir.md. A struct work is a kind with its sizes and has no time. */
+#ifndef MODELS_WORK_H
+#define MODELS_WORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum work_kind {
+#define WORK(symbol, name, stream, rmin, rmax, wmin, wmax, params) WORK_##symbol,
+#include "models/work_kinds.def"
+#undef WORK
+    WORK_KIND_COUNT
+};
+
+/* The class of stream a kind runs on. ADAMW may also run on a host stream. SYNC
+ * kinds are executed by the issuing thread; HOST is a stream of the processor. */
+enum stream_class {
+    STREAM_COMPUTE,
+    STREAM_COMM,
+    STREAM_H2D,
+    STREAM_D2H,
+    STREAM_HOST,
+    STREAM_SYNC,
+    STREAM_CLASS_COUNT
+};
+
+enum dtype { DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I32, DTYPE_U8, DTYPE_COUNT };
+
+/* op(a) op(b) of a row-major product y[m,n]:
+ * NT: a[m,k] b[n,k]   y = x w^T (forward)
+ * NN: a[m,k] b[k,n]   dx = dy w
+ * TN: a[k,m] b[k,n]   dw = dy^T x */
+enum matmul_form { MATMUL_NT, MATMUL_NN, MATMUL_TN, MATMUL_FORM_COUNT };
+enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
+/* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window */
+enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_COUNT };
+enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
+/* how a collective moves its data: AUTO leaves it to the platform's model of the library */
+enum algorithm { ALGORITHM_AUTO, ALGORITHM_RING, ALGORITHM_TREE, ALGORITHM_DIRECT, ALGORITHM_COUNT };
+
+#define WORK_PARAMS_MAX 8
+
+struct work {
+    uint8_t kind; /* enum work_kind */
+    uint8_t in;   /* enum dtype of the first read (of the first write when nothing is read) */
+    uint8_t out;  /* enum dtype of the first write (of the first read when nothing is written) */
+    union {
+        int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
+        struct {
+            int64_t m, n, k, form, epilogue, accumulate;
+        } matmul;
+        struct {
+            int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
+        } attention; /* and attention_backward */
+        struct {
+            int64_t rows, heads, dim;
+        } merge;
+        struct {
+            int64_t rows, cols, accumulate;
+        } rows; /* norms, swiglu, gelu, column_sum */
+        struct {
+            int64_t rows, heads, dim, stride;
+        } rope;
+        struct {
+            int64_t rows, cols, vocab, first;
+        } embedding;
+        struct {
+            int64_t rows, vocab, count, accumulate;
+        } cross_entropy;
+        struct {
+            int64_t count;
+        } elements; /* add, cast, fill, adamw */
+        struct {
+            int64_t rows, parts, w[3];
+        } pack; /* and unpack */
+        struct {
+            int64_t rows, heads, dim, copies;
+        } heads; /* head_expand, head_reduce */
+        struct {
+            int64_t group, bytes, algorithm, channels;
+        } collective; /* all_to_all, all_gather, reduce_scatter */
+        struct {
+            int64_t group, bytes, op, algorithm, channels;
+        } all_reduce;
+        struct {
+            int64_t group, bytes, root, algorithm, channels;
+        } broadcast;
+        struct {
+            int64_t group, by, bytes, channel;
+        } p2p; /* shift (channel = channels), send, recv */
+        struct {
+            int64_t bytes, blocking;
+        } copy; /* h2d, d2h */
+        struct {
+            int64_t group;
+        } barrier;
+    };
+};
+
+/* One parameter of a kind as the text form sees it. */
+struct work_param {
+    char name[16];
+    bool optional;              /* 0 when absent */
+    bool is_group;              /* the value is a group id, printed by its name */
+    const char *const *values;  /* names of an enum's values, or NULL for an integer */
+    uint8_t value_count;
+};
+
+struct work_kind_info {
+    const char *name;
+    enum stream_class stream;
+    uint8_t reads_min, reads_max, writes_min, writes_max;
+    uint8_t param_count;
+    struct work_param param[WORK_PARAMS_MAX];
+};
+
+/* The row of a kind; a table made once from work_kinds.def. */
+const struct work_kind_info *work_kind_info(enum work_kind kind);
+bool work_kind_find(const char *name, size_t size, enum work_kind *kind);
+
+const char *dtype_name(enum dtype dtype);
+bool dtype_find(const char *name, size_t size, enum dtype *dtype);
+size_t dtype_bytes(enum dtype dtype);
+
+/* The group a communication op works in, or -1 for other kinds. */
+int64_t work_group(const struct work *work);
+/* Payload of a communication or copy op in bytes (per-rank send buffer, own part included); else 0. */
+int64_t work_payload_bytes(const struct work *work);
+
+/* Number of (query, key) pairs that the mask lets through; exact, in double because it
+ * exceeds 2^63 for long sequences only in products. docs/costs.md, "Attention". */
+double work_attention_pairs(const struct work *work);
+
+/* Floating-point operations that the hardware executes (docs/costs.md): a multiply-add is 2. */
+double work_flops(const struct work *work);
+/* Bytes read from and written to device memory when each operand is touched once. */
+double work_memory_bytes(const struct work *work);
+
+/* Implementations of attention; cost parameters and hidden memory differ. */
+enum attention_impl { ATTENTION_FA2, ATTENTION_FA3, ATTENTION_CUDNN, ATTENTION_CPU, ATTENTION_IMPL_COUNT };
+const char *attention_impl_name(enum attention_impl impl);
+bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl);
+
+/* Scratch bytes a kernel needs beside its operands: the fp32 dQ accumulator and delta of an
+ * attention backward tile, and its GQA-expanded dK, dV (FlashAttention-2; cuDNN 9.19 plans). sm is
+ * the compute capability times ten (80, 90). */
+int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work *work);
+
+#endif

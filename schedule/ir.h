@@ -1,0 +1,291 @@
+/* schedule/ir.h: a schedule as flat tables: one row per op, buffer, group, binding.
+ *
+ * An op is a piece of work placed on a stream. A schedule holds work (shapes) and
+ * order, never time: the simulator predicts times, the executor measures them.
+ *
+ * Every rank of a role runs the role's list of ops. List order is the order in which
+ * the host issues them; an op starts after its issue, after the op before it on its
+ * stream, and after the ops it waits for. HOST_SYNC waits on the host for everything
+ * issued before on its `stream`; BARRIER waits for all ranks of a group; a copy with
+ * blocking=1 holds the host until it ends. docs/ir.md is the specification.
+ *
+ * Columns are heap arrays that grow (a schedule has millions of ops, and a column that
+ * grows in an arena would leave its old copies behind); names, sets and other small
+ * things live in the ir's own arena. Rows are named by ids that stay valid while the
+ * tables grow; a pointer into a table does not. */
+#ifndef SCHEDULE_IR_H
+#define SCHEDULE_IR_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "models/work.h"
+#include "schedule/layout.h"
+#include "schedule/mesh.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define IR_NONE UINT32_MAX  /* no id */
+#define IR_NONE16 UINT16_MAX
+
+typedef struct op_id {
+    uint32_t i;
+} op_id;
+typedef struct buffer_id {
+    uint32_t i;
+} buffer_id;
+
+enum memory { MEMORY_HBM, MEMORY_PINNED, MEMORY_PAGEABLE, MEMORY_COUNT };
+
+enum category {
+    CATEGORY_PARAMETER,
+    CATEGORY_GRADIENT,
+    CATEGORY_OPTIMIZER,
+    CATEGORY_ACTIVATION,
+    CATEGORY_KV,
+    CATEGORY_WORKSPACE,
+    CATEGORY_COMMUNICATION,
+    CATEGORY_LOGITS,
+    CATEGORY_INPUT,
+    CATEGORY_COUNT
+};
+
+enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_COUNT };
+
+/* What part of the model an op belongs to; passes select ops by it. */
+enum region {
+    REGION_NONE,
+    REGION_EMBEDDING,
+    REGION_NORM,
+    REGION_LINEAR,
+    REGION_ATTENTION, /* from the first all-to-all or ring step to the last */
+    REGION_LOSS,
+    REGION_WEIGHTS, /* gathers and reductions of parameters and gradients */
+    REGION_OFFLOAD,
+    REGION_OPTIMIZER,
+    REGION_COUNT
+};
+
+/* Labels of an op; IR_NONE16 where one does not apply. */
+struct op_tags {
+    uint8_t phase, region;
+    uint16_t layer, chunk, step, micro;
+};
+
+/* An element range of a buffer. */
+struct view {
+    buffer_id buffer;
+    uint64_t begin, count;
+};
+
+struct stream {
+    char name[MESH_NAME_MAX]; /* "compute", "comm.hp", "h2d", "d2h", "host" */
+    uint8_t stream_class;     /* enum stream_class */
+};
+
+/* One tensor of the model, global shape; slice_axes[k]: mesh axes over which dimension k is cut. */
+struct tensor {
+    const char *name; /* "layers.3.wqkv.weight" */
+    int64_t rows, cols;
+    uint32_t slice_axes[2]; /* bit masks of mesh axes; 0: whole */
+};
+
+/* Tensors laid end to end, each rank holding its own slices of them; padded at the end. */
+struct bundle {
+    const char *name;
+    uint32_t tensor_begin, tensor_count; /* consecutive rows of the tensor table */
+    uint64_t elements;                   /* of one rank before flat sharding, padding included */
+};
+
+enum binding_kind {
+    BINDING_NONE,
+    BINDING_PARAM,
+    BINDING_GRAD,
+    BINDING_MASTER,   /* fp32 copy of the parameters */
+    BINDING_MOMENT1,  /* Adam m */
+    BINDING_MOMENT2,  /* Adam v */
+    BINDING_TOKENS,   /* input, i32 */
+    BINDING_LABELS,   /* input, i32; already shifted; -1: ignored */
+    BINDING_POSITIONS,/* input, i32 */
+    BINDING_LOSS,     /* output, f32 [1] */
+    BINDING_KIND_COUNT
+};
+
+/* What a buffer means to the outside. Bound buffers are persistent, initialised before
+ * op 0, and exempt from leak and read-before-write (gradients are zero before op 0). */
+struct binding {
+    uint8_t kind;      /* enum binding_kind */
+    uint16_t bundle;   /* of PARAM..MOMENT2; else IR_NONE16 */
+    uint16_t shard;    /* group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole */
+    uint16_t gathered; /* POSITIONS (TOKENS, LABELS): the group whose tokens lie here in gathered order; IR_NONE16: own */
+    uint32_t partial;  /* bit mask of mesh axes over which the content is a partial sum */
+};
+
+/* A growing column set: `count` rows in use, room for `capacity`. */
+struct buffer_table {
+    uint32_t count, capacity;
+    uint8_t *memory, *dtype, *category;
+    uint8_t *flags;         /* BUFFER_* */
+    uint16_t *role;
+    uint16_t *layer;        /* for reports; IR_NONE16: none */
+    uint16_t *binding;      /* IR_NONE16: none */
+    uint32_t *dims;         /* row of ir.dims */
+    uint32_t *stem, *number; /* the name: text `stem` and a decimal number (IR_NONE: stem alone) */
+    uint32_t *free_begin;   /* ops that must have completed before the memory is free: ir.free_op[] */
+    uint16_t *free_count;
+    uint64_t *offset;       /* bytes from the start of its memory's arena; UINT64_MAX: not planned */
+};
+
+struct dims { /* a tensor shape, outermost first */
+    uint8_t count;
+    int64_t size[4];
+};
+
+struct op_table {
+    uint32_t count, capacity;
+    uint8_t *kind;   /* enum work_kind, the same as the shape's */
+    uint8_t *stream; /* row of ir.stream; for HOST_SYNC the stream it waits for */
+    uint8_t *phase, *region;
+    uint8_t *reads, *writes; /* number of operands of each */
+    uint16_t *layer, *chunk, *step, *micro;
+    uint16_t *guard;         /* IR_NONE16: none */
+    uint16_t *wait_count;
+    uint32_t *shape;         /* row of ir.shape */
+    uint32_t *operand_begin; /* reads first, then writes: ir.operand[] */
+    uint32_t *wait_begin;    /* ir.wait[] */
+};
+
+struct ir {
+    struct arena arena;
+
+    struct mesh mesh;
+    struct token_layout layout;
+    int64_t global_batch, micro_batch; /* sequences per step over all ranks; per rank and micro-batch */
+    uint8_t dtype;                     /* enum dtype of compute */
+
+    struct group *group;
+    uint32_t group_count, group_capacity;
+    struct guard *guard;
+    uint32_t guard_count, guard_capacity;
+    struct role *role; /* at least one once ops exist */
+    uint32_t role_count, role_capacity;
+    struct stream *stream;
+    uint32_t stream_count, stream_capacity;
+    struct tensor *tensor;
+    uint32_t tensor_count, tensor_capacity;
+    struct bundle *bundle;
+    uint32_t bundle_count, bundle_capacity;
+    struct binding *binding;
+    uint32_t binding_count, binding_capacity;
+
+    struct buffer_table buffer;
+    struct op_table op;
+
+    struct work *shape; /* interned */
+    uint32_t shape_count, shape_capacity;
+    struct dims *dims; /* interned */
+    uint32_t dims_count, dims_capacity;
+    struct view *range; /* operands that are not whole buffers */
+    uint32_t range_count, range_capacity;
+    uint32_t *operand; /* a buffer id, or IR_RANGE | row of range */
+    uint32_t operand_count, operand_capacity;
+    op_id *wait;
+    uint32_t wait_count, wait_capacity;
+    op_id *free_op;
+    uint32_t free_op_count, free_op_capacity;
+
+    const char **word; /* interned texts (name stems) */
+    uint32_t word_count, word_capacity;
+
+    uint64_t arena_bytes[MEMORY_COUNT]; /* planned size of each memory's arena, of the largest role; 0 until planned */
+
+    struct ir_index *index; /* hash tables behind interning; owned */
+};
+
+#define IR_RANGE 0x80000000u
+
+/* buffer flags */
+#define BUFFER_PERSISTENT 1u /* exists during the whole step (bound buffers always do) */
+
+void ir_release(struct ir *ir); /* all-zero is a valid empty ir */
+
+/* --- rows that are few: each returns the id of an equal row when there is one --- */
+uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
+uint16_t ir_add_guard(struct ir *ir, struct guard guard);
+uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
+uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_class);
+uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor); /* copies the name */
+uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle);
+uint16_t ir_add_binding(struct ir *ir, struct binding binding);
+int ir_find_group(const struct ir *ir, const char *name, size_t size);  /* -1: none */
+int ir_find_stream(const struct ir *ir, const char *name, size_t size); /* -1: none */
+int ir_find_role(const struct ir *ir, const char *name, size_t size);   /* -1: none */
+
+/* --- rows that are many --- */
+struct buffer_desc {
+    const char *stem;
+    uint32_t number; /* IR_NONE: the next free number of this stem (use ir_add_named_buffer for none) */
+    uint8_t memory, dtype, category, flags;
+    uint16_t role, layer, binding;
+    struct dims dims;
+};
+buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc);
+/* The buffer of that name ("kv0"), or IR_NONE. */
+buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size);
+/* Its name into text[0..size); returns the length. */
+size_t ir_buffer_name(const struct ir *ir, buffer_id buffer, char *text, size_t size);
+
+struct op_desc {
+    struct work work; /* in and out are set by ir_add_op() from the operands */
+    uint8_t stream;
+    uint8_t read_count, write_count;
+    uint16_t guard; /* IR_NONE16: none */
+    uint16_t wait_count;
+    struct op_tags tags;
+    const struct view *read, *write;
+    const op_id *wait;
+};
+/* Ops go to the last role added (a role "all" of all ranks is made when there is none). */
+op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
+
+/* --- reading --- */
+struct view ir_view(const struct ir *ir, uint32_t operand);
+static inline const struct work *ir_work(const struct ir *ir, uint32_t op)
+{
+    return &ir->shape[ir->op.shape[op]];
+}
+static inline struct view ir_read(const struct ir *ir, uint32_t op, uint32_t k)
+{
+    return ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+}
+static inline struct view ir_write(const struct ir *ir, uint32_t op, uint32_t k)
+{
+    return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.reads[op] + k]);
+}
+/* The whole of a buffer. */
+struct view ir_whole(const struct ir *ir, buffer_id buffer);
+uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer);
+uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer);
+/* The role an op belongs to. */
+uint32_t ir_role_of(const struct ir *ir, uint32_t op);
+
+/* Does the op hold the host until it ends (HOST_SYNC, BARRIER, blocking copies)? */
+bool ir_blocks_host(const struct ir *ir, uint32_t op);
+
+/* Heap bytes of all tables, for the benchmark. ir_shrink() gives back unused capacity. */
+size_t ir_memory(const struct ir *ir);
+void ir_shrink(struct ir *ir);
+
+const char *memory_name(enum memory memory);
+const char *category_name(enum category category);
+const char *phase_name(enum phase phase);
+const char *region_name(enum region region);
+const char *binding_name(enum binding_kind kind);
+bool memory_find(const char *name, size_t size, enum memory *memory);
+bool category_find(const char *name, size_t size, enum category *category);
+bool phase_find(const char *name, size_t size, enum phase *phase);
+bool region_find(const char *name, size_t size, enum region *region);
+bool binding_find(const char *name, size_t size, enum binding_kind *kind);
+
+#endif
