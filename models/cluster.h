@@ -1,0 +1,189 @@
+/* models/cluster.h: machines and networks as plain numbers.
+ *
+ * A cluster is `nodes` equal nodes: GPUs joined by a fabric, PCIe switches on
+ * sockets, NICs, one host. It holds data only; which link a message occupies is
+ * the simulator's business, and what a kernel costs is in the device's cost
+ * file. All numbers are SI: bytes, bytes/s, seconds, flop/s; a bandwidth is of
+ * one direction unless it says otherwise.
+ *
+ * Clusters are JSON files (docs/clusters.md). Every number in one stands beside
+ * the place it comes from, and both are kept: `facts` lists them all.
+ *
+ * All tables and texts live in the arena given to cluster_load(). */
+#ifndef MODELS_CLUSTER_H
+#define MODELS_CLUSTER_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CLUSTER_MAX_NODES = 65536,
+    CLUSTER_MAX_GPUS_PER_NODE = 1024, /* the ideal cluster alone may have more in one node */
+    CLUSTER_MAX_GPUS = 1 << 20
+};
+
+struct device {
+    const char *name;       /* "a100-80g" */
+    const char *cost;       /* its cost parameters: models/presets/devices/COST.json */
+    double peak_flop_per_s; /* dense bf16, as in the data sheet */
+    double memory_bytes;    /* nominal */
+    double driver_bytes;    /* nominal less what the driver reports as total (ECC, page tables,
+                               firmware) */
+    double context_bytes;   /* one process' context and loaded libraries, before any communicator or
+                               workspace */
+    double usable_bytes; /* derived: memory - driver - context; do not take the context off again */
+    double memory_bytes_per_s;
+    int64_t sm_count;
+};
+
+enum fabric_kind {
+    FABRIC_SWITCH, /* every GPU has one port each way into a non-blocking switch */
+    FABRIC_MESH,   /* every pair of GPUs has a link of its own each way */
+    FABRIC_PCIE,   /* no links between GPUs: peers use their PCIe lanes and switch uplinks */
+    FABRIC_KIND_COUNT
+};
+
+/* How the GPUs of one domain reach each other. A domain is domain_nodes nodes
+ * whose GPUs share one switch (NVL72: 18 hosts of 4 GPUs); usually 1. */
+struct fabric {
+    enum fabric_kind kind;
+    double bytes_per_s; /* nominal; SWITCH: a GPU's port; MESH: a pair's link; PCIE: 0, unused */
+    double efficiency;  /* share of bytes_per_s that ring-shaped collectives reach, (0, 1] */
+    double all_to_all_efficiency;       /* share of bytes_per_s that an all-to-all of 4 or more GPUs
+                                           reaches */
+    double peer_bytes_per_s;            /* what one send/receive pair reaches, over few channels */
+    double all_to_all_peer_bytes_per_s; /* what one pair of an all-to-all reaches */
+    double latency_s;                   /* per message or per step of a collective */
+};
+
+struct pcie {
+    double nominal_bytes_per_s; /* a GPU's lanes */
+    double h2d_bytes_per_s;     /* what a large pinned copy reaches on a GPU's lanes alone */
+    double d2h_bytes_per_s;
+    double uplink_bytes_per_s; /* effective; a switch's link to its socket, shared by all that hangs
+                                  on it */
+    double latency_s;          /* per copy */
+    int64_t switch_count;      /* per node; GPUs wired straight to a socket: one switch per GPU */
+};
+
+struct nic {
+    int64_t count;            /* per node; 0: the cluster is one domain and cannot grow */
+    double bytes_per_s;       /* nominal, one direction */
+    double efficiency;        /* share of it that many flows together reach, (0, 1] */
+    double peer_bytes_per_s;  /* what one send/receive pair reaches */
+    double latency_s;         /* wire and switches, one way */
+    double message_latency_s; /* added per message or per step of a collective by the library */
+    bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
+};
+
+/* Between nodes. All-zero: non-blocking. */
+struct network {
+    bool rails;         /* NIC k of all nodes of a leaf group hangs on leaf switch k */
+    int64_t leaf_nodes; /* nodes under one leaf (with rails: under one set of leaves); 0: one leaf
+                           holds all */
+    double oversubscription; /* bandwidth below a leaf over bandwidth above it; >= 1; 0: as 1 */
+};
+
+struct host {
+    double memory_bytes;
+    double reserved_bytes;     /* operating system, file cache, daemons */
+    int64_t sockets, cores;    /* cores of all sockets */
+    double memory_bytes_per_s; /* of one socket; reads and writes together; what STREAM reaches */
+    double socket_link_bytes_per_s; /* between two sockets; 0 when there is one socket */
+    double pageable_bytes_per_s;    /* one copy from or to pageable memory; the host waits for it */
+    double
+        adam_bytes_per_s; /* memory traffic of an optimizer step on the CPU, all cores of a node */
+    double flop_per_s;    /* fp32, all cores of a node */
+};
+
+/* One number (or word, or table) of a cluster file and where it comes from. */
+struct cluster_fact {
+    const char *path;   /* "nic.bytes_per_s" */
+    const char *value;  /* as written: "200 Gb/s" */
+    const char *source; /* as written */
+    struct loc at;      /* the file and line that say so */
+};
+
+struct cluster_facts {
+    size_t count, capacity;
+    struct cluster_fact *row; /* in the order of the field table of models/cluster_json.c */
+};
+
+struct cluster {
+    const char *name, *summary;
+    bool ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
+
+    int64_t nodes;         /* in use */
+    int64_t gpus_per_node; /* of a whole node: the length of the tables below */
+    int64_t gpus;          /* in use: nodes * gpus_per_node, or fewer on one partial node, which
+                            * keeps the whole host and all NICs */
+    int64_t domain_nodes;  /* nodes whose GPUs share one fabric; >= 1 */
+
+    struct device device;
+    struct fabric fabric;
+    struct pcie pcie;
+    struct nic nic;
+    struct network network;
+    struct host host;
+
+    const int64_t *switch_of_gpu; /* [gpus_per_node] PCIe switch in 0..pcie.switch_count-1 */
+    const int64_t *nic_of_gpu; /* [gpus_per_node] NIC in 0..nic.count-1; NULL when nic.count is 0 */
+    const int64_t *switch_of_nic;    /* [nic.count] PCIe switch; NULL when nic.count is 0 */
+    const int64_t *socket_of_switch; /* [pcie.switch_count] socket in 0..host.sockets-1 */
+
+    struct cluster_facts facts;
+};
+
+/* Where a rank runs. */
+struct cluster_place {
+    int64_t node, gpu; /* gpu: index within its node */
+    int64_t domain;    /* ranks of one domain talk over the fabric, others over NICs */
+};
+
+/* Loads a cluster by what the user wrote: a preset's name ("dgx-h100"), a file
+ * ("ours.json": anything that ends in .json), or one line ("2x4xh100": 2 nodes
+ * of 4 h100; "2x4xh100:nics=4,host_memory=1 TB"; see docs/clusters.md). The result has
+ * passed cluster_check(). */
+enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
+                         struct diag *diag);
+
+/* Reads a cluster from text; name stands for it in messages. A "base" names a preset. */
+enum status cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
+                          const char *text, size_t size, struct diag *diag);
+
+/* Reads the one-line form. */
+enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, const char *line,
+                               size_t size, struct diag *diag);
+
+/* Changes how much of the cluster is in use; 0 leaves a number open, and both must agree when
+ * both are given. gpus is less than a node or whole nodes, else the message names the two
+ * nearest counts. The ideal cluster takes any number of GPUs, in one node. */
+enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t nodes,
+                           int64_t gpus, struct diag *diag);
+
+/* Reports everything about a cluster that cannot be, each with the line that says so. */
+enum status cluster_check(const struct cluster *cluster, struct diag *diag);
+
+/* Node and local GPU of a rank in [0, gpus): ranks fill node after node. */
+struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank);
+
+/* The socket a GPU of a node hangs on. */
+int64_t cluster_socket_of_gpu(const struct cluster *cluster, int64_t gpu);
+
+/* The fact of a path, or NULL. */
+const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, const char *path);
+
+/* Names of all presets, sorted. The folder is $LONGHAUL_PRESETS/clusters when that is set, else
+ * clusters/ of the presets the program was built or installed with. */
+enum status cluster_presets(const char *const **names, size_t *count, struct arena *arena,
+                            struct diag *diag);
+
+/* Appends the cluster as text: every number with its source. */
+void cluster_print(struct text *out, const struct cluster *cluster);
+
+#endif
