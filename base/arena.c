@@ -1,0 +1,134 @@
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct arena_block {
+    struct arena_block *next;
+    alignas(max_align_t) unsigned char bytes[];
+};
+
+/* Blocks double from the first to the last size, so that a small phase stays
+ * small and a large one asks the heap rarely. */
+enum { FIRST_BLOCK = 1 << 14, LAST_BLOCK = 1 << 24 };
+
+static _Noreturn void out_of_memory(size_t count, size_t size)
+{
+    if (size == 1)
+        fprintf(stderr, "longhaul: error: out of memory: asked for %zu bytes\n", count);
+    else
+        fprintf(stderr, "longhaul: error: out of memory: asked for %zu x %zu bytes\n", count, size);
+    exit(2);
+}
+
+static size_t checked_product(size_t count, size_t size)
+{
+    if (size != 0 && count > PTRDIFF_MAX / size)
+        out_of_memory(count, size);
+    return count * size;
+}
+
+void arena_release(struct arena *arena)
+{
+    for (struct arena_block *block = arena->head, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+    *arena = (struct arena){0};
+}
+
+static void add_block(struct arena *arena, size_t least)
+{
+    size_t capacity = arena->total;
+    if (capacity < FIRST_BLOCK)
+        capacity = FIRST_BLOCK;
+    if (capacity > LAST_BLOCK)
+        capacity = LAST_BLOCK;
+    if (capacity < least)
+        capacity = least;
+    struct arena_block *block = heap_zalloc(1, sizeof(struct arena_block) + capacity);
+    block->next = arena->head;
+    arena->head = block;
+    arena->used = 0;
+    arena->capacity = capacity;
+    arena->total += sizeof(struct arena_block) + capacity;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    const size_t align = alignof(max_align_t);
+    if (size > PTRDIFF_MAX - 2 * sizeof(struct arena_block) - align)
+        out_of_memory(size, 1);
+    size_t rounded = size == 0 ? align : (size + align - 1) / align * align;
+    if (rounded > arena->capacity - arena->used)
+        add_block(arena, rounded);
+    void *memory = arena->head->bytes + arena->used;
+    arena->used += rounded;
+    return memory;
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t size)
+{
+    return arena_alloc(arena, checked_product(count, size));
+}
+
+char *arena_text(struct arena *arena, const char *text, size_t size)
+{
+    char *copy = arena_alloc(arena, size + 1);
+    if (size != 0)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int size = vsnprintf(NULL, 0, format, args);
+    assert(size >= 0);
+    char *text = arena_alloc(arena, (size_t)size + 1);
+    vsnprintf(text, (size_t)size + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return text;
+}
+
+void *heap_alloc(size_t count, size_t size)
+{
+    return heap_realloc(NULL, count, size);
+}
+
+void *heap_zalloc(size_t count, size_t size)
+{
+    size_t bytes = checked_product(count, size);
+    void *memory = calloc(1, bytes ? bytes : 1);
+    if (!memory)
+        out_of_memory(count, size);
+    return memory;
+}
+
+void *heap_realloc(void *old, size_t count, size_t size)
+{
+    size_t bytes = checked_product(count, size);
+    void *memory = realloc(old, bytes ? bytes : 1);
+    if (!memory)
+        out_of_memory(count, size);
+    return memory;
+}
+
+size_t heap_next_capacity(size_t capacity, size_t needed)
+{
+    if (capacity < 16)
+        capacity = 16;
+    while (capacity < needed) {
+        if (capacity > SIZE_MAX / 2)
+            return needed; /* heap_realloc() refuses it in words */
+        capacity *= 2;
+    }
+    return capacity;
+}

@@ -1,0 +1,192 @@
+#include "base/diag.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A message quotes what the user gave; a megabyte of it helps nobody. */
+enum { MESSAGE_LIMIT = 4000 };
+
+void diag_release(struct diag *diag)
+{
+    free(diag->text);
+    *diag = (struct diag){0};
+}
+
+void diag_clear(struct diag *diag)
+{
+    diag->size = 0;
+    diag->errors = diag->warnings = 0;
+    if (diag->text)
+        diag->text[0] = '\0';
+}
+
+static void put(struct diag *diag, const char *text, size_t size)
+{
+    size_t needed = diag->size + size + 1;
+    if (needed > diag->capacity) {
+        diag->capacity = heap_next_capacity(diag->capacity, needed);
+        diag->text = heap_realloc(diag->text, diag->capacity, 1);
+    }
+    memcpy(diag->text + diag->size, text, size);
+    diag->size += size;
+    diag->text[diag->size] = '\0';
+}
+
+/* Quoted input may hold line ends, terminal escapes or half a character; a
+ * message stays one line that cannot drive a terminal. */
+static void put_clean(struct diag *diag, const char *text)
+{
+    size_t size = strlen(text);
+    size_t kept = size > MESSAGE_LIMIT ? MESSAGE_LIMIT : size;
+    for (size_t i = 0, from = 0; i <= kept; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool clean = c >= 0x20 && c != 0x7f;
+        if (i < kept && clean)
+            continue;
+        put(diag, text + from, i - from);
+        from = i + 1;
+        if (i < kept) {
+            char escape[5];
+            snprintf(escape, sizeof escape, "\\x%02x", c);
+            put(diag, escape, 4);
+        }
+    }
+    if (kept < size)
+        put(diag, "...", 3);
+}
+
+static void put_message(struct diag *diag, struct loc at, const char *level, const char *format,
+                        va_list args)
+{
+    char number[32];
+    if (at.name) {
+        put_clean(diag, at.name);
+        if (at.line > 0) {
+            int size = snprintf(number, sizeof number, ":%u", (unsigned)at.line);
+            put(diag, number, (size_t)size);
+        }
+        if (at.line > 0 && at.column > 0) {
+            int size = snprintf(number, sizeof number, ":%u", (unsigned)at.column);
+            put(diag, number, (size_t)size);
+        }
+        put(diag, ": ", 2);
+    }
+    put(diag, level, strlen(level));
+
+    va_list again;
+    va_copy(again, args);
+    int size = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    assert(size >= 0);
+    char *message = heap_alloc((size_t)size + 1, 1);
+    vsnprintf(message, (size_t)size + 1, format, args);
+    put_clean(diag, message);
+    free(message);
+    put(diag, "\n", 1);
+}
+
+enum status diag_verror(struct diag *diag, struct loc at, enum status status, const char *format,
+                        va_list args)
+{
+    assert(status > STATUS_OK && status < STATUS_COUNT);
+    if (diag) {
+        put_message(diag, at, "error: ", format, args);
+        diag->errors++;
+    }
+    return status;
+}
+
+enum status diag_error(struct diag *diag, struct loc at, enum status status, const char *format,
+                       ...)
+{
+    va_list args;
+    va_start(args, format);
+    diag_verror(diag, at, status, format, args);
+    va_end(args);
+    return status;
+}
+
+void diag_warning(struct diag *diag, struct loc at, const char *format, ...)
+{
+    if (!diag)
+        return;
+    va_list args;
+    va_start(args, format);
+    put_message(diag, at, "warning: ", format, args);
+    va_end(args);
+    diag->warnings++;
+}
+
+void diag_note(struct diag *diag, struct loc at, const char *format, ...)
+{
+    if (!diag)
+        return;
+    va_list args;
+    va_start(args, format);
+    put_message(diag, at, "note: ", format, args);
+    va_end(args);
+}
+
+static unsigned char lower(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+enum { WORD_LIMIT = 64 };
+
+/* Optimal string alignment distance: insertions, deletions, substitutions and
+ * swaps of neighbours cost 1; case is free. */
+static size_t distance(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    size_t rows[3][WORD_LIMIT + 1];
+    size_t *before = rows[0], *above = rows[1], *row = rows[2];
+    for (size_t j = 0; j <= b_size; j++)
+        above[j] = j;
+    for (size_t i = 1; i <= a_size; i++) {
+        row[0] = i;
+        for (size_t j = 1; j <= b_size; j++) {
+            size_t same = lower(a[i - 1]) == lower(b[j - 1]);
+            size_t best = above[j - 1] + !same;
+            if (above[j] + 1 < best)
+                best = above[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+                lower(a[i - 2]) == lower(b[j - 1]) && before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            row[j] = best;
+        }
+        size_t *oldest = before;
+        before = above;
+        above = row;
+        row = oldest;
+    }
+    return above[b_size];
+}
+
+const char *diag_nearest(const char *word, const char *const *candidates, size_t count)
+{
+    size_t size = strlen(word);
+    if (size == 0 || size > WORD_LIMIT)
+        return NULL;
+    const char *nearest = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < count; i++) {
+        size_t candidate_size = strlen(candidates[i]);
+        if (candidate_size > WORD_LIMIT)
+            continue;
+        size_t d = distance(word, size, candidates[i], candidate_size);
+        /* A third of the word wrong is still a misspelling; more is another word. */
+        size_t longer = size > candidate_size ? size : candidate_size;
+        if (d < least && 3 * d <= longer) {
+            least = d;
+            nearest = candidates[i];
+        }
+    }
+    return nearest;
+}
