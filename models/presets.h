@@ -1,0 +1,30 @@
+/* models/presets.h: where the data files shipped with the program are.
+ *
+ * Presets are JSON files in one folder per kind: clusters/, devices/, transformers/. The folders
+ * lie in the first of these that is set or there: $LONGHAUL_PRESETS; share/longhaul/presets beside
+ * the bin/ the program runs from (an installed program); models/presets of the source tree. */
+#ifndef MODELS_PRESETS_H
+#define MODELS_PRESETS_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+#include <stddef.h>
+
+/* The folder of a kind ("clusters"), in arena. It need not exist. */
+const char *presets_folder(struct arena *arena, const char *kind);
+
+/* FOLDER/NAME.json, in arena. The file need not exist. */
+const char *presets_path(struct arena *arena, const char *kind, const char *name);
+
+/* The names of all presets of a kind (files NAME.json), sorted, in arena. A folder that cannot be
+ * read is an error. */
+enum status presets_list(const char *kind, const char *const **names, size_t *count,
+                         struct arena *arena, struct diag *diag);
+
+/* Checks that a preset `name` of a kind is there. If not, the message is "at: error: no cluster
+ * 'dgx-h10' ...; did you mean 'dgx-h100'?" with what for the noun ("cluster"). */
+enum status presets_find(const char *kind, const char *what, const char *name, struct loc at,
+                         const char **path, struct arena *arena, struct diag *diag);
+
+#endif
