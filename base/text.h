@@ -35,7 +35,7 @@ void text_printf(struct text *text, const char *format, ...) __attribute__((form
 /* Appends an integer faster than printf; for printing millions of rows. */
 void text_put_i64(struct text *text, int64_t value);
 
-/* Appends the shortest decimal that reads back as the same double. */
+/* Appends the shortest correctly rounded decimal that reads back as the same double. */
 void text_put_double(struct text *text, double value);
 
 /* A position in a piece of text. name stands for the text in messages. */

@@ -1,0 +1,153 @@
+#include "base/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cursor cursor_make(const char *name, const char *data, size_t size)
+{
+    if (!data)
+        data = ""; /* an empty struct text */
+    return (struct cursor){
+        .name = name, .at = data, .end = data + size, .line_start = data, .line = 1};
+}
+
+struct loc cursor_loc(const struct cursor *cursor)
+{
+    return (struct loc){.name = cursor->name,
+                        .line = cursor->line,
+                        .column = (uint32_t)(cursor->at - cursor->line_start) + 1};
+}
+
+/* The '\r' of a line written on Windows is as good as a blank. */
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+void cursor_skip_blanks(struct cursor *cursor)
+{
+    while (cursor->at < cursor->end && is_blank(*cursor->at))
+        cursor->at++;
+}
+
+static bool ends_line(const char *at, const char *end)
+{
+    return at == end || *at == '\n' || *at == '#';
+}
+
+bool cursor_at_line_end(const struct cursor *cursor)
+{
+    const char *at = cursor->at;
+    while (at < cursor->end && is_blank(*at))
+        at++;
+    return ends_line(at, cursor->end);
+}
+
+bool cursor_next_line(struct cursor *cursor)
+{
+    if (cursor->at == cursor->end)
+        return false;
+    const char *newline = memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at));
+    if (!newline) {
+        cursor->at = cursor->end;
+        return false;
+    }
+    cursor->at = cursor->line_start = newline + 1;
+    cursor->line++;
+    return cursor->at < cursor->end;
+}
+
+const char *cursor_word(struct cursor *cursor, size_t *size)
+{
+    cursor_skip_blanks(cursor);
+    const char *word = cursor->at;
+    while (!ends_line(cursor->at, cursor->end) && !is_blank(*cursor->at))
+        cursor->at++;
+    *size = (size_t)(cursor->at - word);
+    return word;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool parse_u64(const char *word, size_t size, uint64_t *value)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (!is_digit(word[i]))
+            return false;
+        uint64_t digit = (uint64_t)(word[i] - '0');
+        if (sum > (UINT64_MAX - digit) / 10)
+            return false;
+        sum = sum * 10 + digit;
+    }
+    *value = sum;
+    return size > 0;
+}
+
+bool parse_i64(const char *word, size_t size, int64_t *value)
+{
+    bool negative = size > 0 && word[0] == '-';
+    size_t sign = negative || (size > 0 && word[0] == '+');
+    uint64_t magnitude;
+    if (!parse_u64(word + sign, size - sign, &magnitude))
+        return false;
+    uint64_t limit = (uint64_t)INT64_MAX + negative;
+    if (magnitude > limit)
+        return false;
+    if (negative && magnitude == limit)
+        *value = INT64_MIN;
+    else
+        *value = negative ? -(int64_t)magnitude : (int64_t)magnitude;
+    return true;
+}
+
+static size_t digits(const char *word, size_t size, size_t from)
+{
+    size_t i = from;
+    while (i < size && is_digit(word[i]))
+        i++;
+    return i - from;
+}
+
+/* [+-] digits [. digits] [e [+-] digits], with a digit on at least one side of
+ * the point: no blanks, hexadecimals, infinities or NaNs, which strtod() takes. */
+static bool is_decimal(const char *word, size_t size)
+{
+    size_t i = size > 0 && (word[0] == '-' || word[0] == '+');
+    size_t whole = digits(word, size, i), fraction = 0;
+    i += whole;
+    if (i < size && word[i] == '.') {
+        fraction = digits(word, size, i + 1);
+        i += 1 + fraction;
+    }
+    if (whole + fraction == 0)
+        return false;
+    if (i < size && (word[i] == 'e' || word[i] == 'E')) {
+        i++;
+        if (i < size && (word[i] == '-' || word[i] == '+'))
+            i++;
+        size_t exponent = digits(word, size, i);
+        if (exponent == 0)
+            return false;
+        i += exponent;
+    }
+    return i == size;
+}
+
+bool parse_double(const char *word, size_t size, double *value)
+{
+    char copy[1024]; /* for the NUL; no double needs more digits */
+    if (size >= sizeof copy || !is_decimal(word, size))
+        return false;
+    memcpy(copy, word, size);
+    copy[size] = '\0';
+    double parsed = strtod(copy, NULL);
+    if (!isfinite(parsed))
+        return false;
+    *value = parsed;
+    return true;
+}
