@@ -1,0 +1,276 @@
+#include "models/transformer.h"
+
+#include "base/text.h"
+#include "models/transformer_fields.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_PARAMETERS INT64_C(1000000000000000) /* 16 bytes each still fit an int64_t */
+
+/* ---- overrides and checks ---- */
+
+enum status transformer_override(struct transformer *t, const char *name, const char *value,
+                                 struct diag *diag)
+{
+    const struct loc at = {t->name, 0, 0};
+    const struct transformer_field *field = transformer_field_find(name);
+    if (field == NULL) {
+        const char *names[TRANSFORMER_FIELDS];
+        transformer_field_names(names);
+        const char *nearest = diag_nearest(name, names, TRANSFORMER_FIELDS);
+        if (nearest != NULL)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "a model has no field '%s': did you mean '%s'?", name, nearest);
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "a model has no field '%s': layers, hidden, heads, kv_heads, head_dim, "
+                          "ffn and vocab are its sizes",
+                          name);
+    }
+    char choices[64];
+    int64_t size;
+    double real;
+    switch (field->kind) {
+    case FIELD_SIZE:
+        if (!parse_i64(value, strlen(value), &size) || (double)size < field->low ||
+            (double)size > field->high)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "%s cannot be '%s': it is a whole number from %.0f to %.0f", name,
+                              value, field->low, field->high);
+        *transformer_field_size(t, field) = size;
+        return STATUS_OK;
+    case FIELD_REAL:
+        if (!parse_double(value, strlen(value), &real) || !(real >= field->low) ||
+            real > field->high)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "%s cannot be '%s': it is a number from %g to %g", name, value,
+                              field->low, field->high);
+        *transformer_field_real(t, field) = real;
+        return STATUS_OK;
+    case FIELD_CHOICE:
+        if (!transformer_field_choose(t, field, value))
+            return diag_error(diag, at, STATUS_BAD_INPUT, "%s cannot be '%s': it is one of %s",
+                              name, value,
+                              transformer_field_choices(field, choices, sizeof choices));
+        return STATUS_OK;
+    case FIELD_SWITCH:
+        if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT, "%s cannot be '%s': it is true or false",
+                              name, value);
+        *transformer_field_switch(t, field) = strcmp(value, "true") == 0;
+        return STATUS_OK;
+    case FIELD_KIND_COUNT:
+        break;
+    }
+    assert(!"a field of a kind that is not in the table");
+    return STATUS_BAD_INPUT;
+}
+
+/* The divisors of n nearest to x, below and above. */
+static int64_t divisor_below(int64_t n, int64_t x)
+{
+    int64_t d = x < n ? x : n;
+    while (n % d != 0)
+        d--;
+    return d;
+}
+
+static int64_t divisor_above(int64_t n, int64_t x)
+{
+    int64_t d = x;
+    while (d < n && n % d != 0)
+        d++;
+    return d < n ? d : n;
+}
+
+static enum status check_heads(const struct transformer *t, struct loc at, struct diag *diag)
+{
+    if (t->heads % t->kv_heads != 0) {
+        int64_t below = divisor_below(t->heads, t->kv_heads);
+        int64_t above = divisor_above(t->heads, t->kv_heads);
+        if (below == above)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "kv_heads %" PRId64 " does not divide heads %" PRId64
+                              ": the most it can be is %" PRId64,
+                              t->kv_heads, t->heads, below);
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "kv_heads %" PRId64 " does not divide heads %" PRId64
+                          ": the nearest that do are %" PRId64 " and %" PRId64,
+                          t->kv_heads, t->heads, below, above);
+    }
+    if (t->positions == POSITIONS_ROPE && t->head_dim % 2 != 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "head_dim %" PRId64 " is odd, but RoPE turns pairs of columns: %" PRId64
+                          " would do",
+                          t->head_dim, t->head_dim + 1);
+    return STATUS_OK;
+}
+
+enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag)
+{
+    struct transformer copy = *t; /* the table's accessors give writable pointers */
+    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
+        const struct transformer_field *field = &transformer_fields[i];
+        if (field->kind == FIELD_SIZE) {
+            int64_t value = *transformer_field_size(&copy, field);
+            if ((double)value < field->low || (double)value > field->high)
+                return diag_error(diag, at, STATUS_BAD_INPUT,
+                                  "%s is %" PRId64 ": it must be from %.0f to %.0f", field->name,
+                                  value, field->low, field->high);
+        } else if (field->kind == FIELD_REAL) {
+            double value = *transformer_field_real(&copy, field);
+            if (!(value >= field->low && value <= field->high))
+                return diag_error(diag, at, STATUS_BAD_INPUT, "%s is %g: it must be from %g to %g",
+                                  field->name, value, field->low, field->high);
+        }
+    }
+    if (check_heads(t, at, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (t->positions == POSITIONS_ROPE && !(t->rope_theta > 0))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "rope_theta is %g: RoPE needs a base above 0, 10000 for instance",
+                          t->rope_theta);
+    if (t->positions == POSITIONS_LEARNED && t->max_positions < 1)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "max_positions is 0: learned positions need the number of their rows, "
+                          "1 or more");
+    int64_t parameters = transformer_parameters(t);
+    if (parameters > MAX_PARAMETERS)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "the model has %.3g parameters: at most 10^15 are supported, so fewer "
+                          "layers or smaller sizes are needed",
+                          (double)parameters);
+    return STATUS_OK;
+}
+
+/* ---- parameters ---- */
+
+struct tensor_list {
+    struct tensor_spec *out;
+    size_t count, max;
+};
+
+static void add(struct tensor_list *list, bool present, const char *name, int64_t rows,
+                int64_t cols)
+{
+    if (!present)
+        return;
+    if (list->count < list->max)
+        list->out[list->count] = (struct tensor_spec){name, rows, cols};
+    list->count++;
+}
+
+size_t transformer_layer_tensors(const struct transformer *t, struct tensor_spec out[], size_t max)
+{
+    struct tensor_list list = {out, 0, max};
+    const int64_t q = transformer_q_width(t), kv = transformer_kv_width(t);
+    const bool norm_bias = t->norm == NORM_LAYERNORM;
+    const bool gated = t->activation == ACTIVATION_SWIGLU;
+    add(&list, true, "norm1.weight", t->hidden, 1);
+    add(&list, norm_bias, "norm1.bias", t->hidden, 1);
+    add(&list, true, "wqkv.weight", q + 2 * kv, t->hidden);
+    add(&list, t->bias_qkv, "wqkv.bias", q + 2 * kv, 1);
+    add(&list, t->qk_norm, "q_norm.weight", t->head_dim, 1);
+    add(&list, t->qk_norm, "k_norm.weight", t->head_dim, 1);
+    add(&list, true, "wo.weight", t->hidden, q);
+    add(&list, t->bias_o, "wo.bias", t->hidden, 1);
+    add(&list, true, "norm2.weight", t->hidden, 1);
+    add(&list, norm_bias, "norm2.bias", t->hidden, 1);
+    add(&list, gated, "w13.weight", 2 * t->ffn, t->hidden);
+    add(&list, gated && t->bias_ffn, "w13.bias", 2 * t->ffn, 1);
+    add(&list, !gated, "w1.weight", t->ffn, t->hidden);
+    add(&list, !gated && t->bias_ffn, "w1.bias", t->ffn, 1);
+    add(&list, true, "w2.weight", t->hidden, t->ffn);
+    add(&list, t->bias_ffn, "w2.bias", t->hidden, 1);
+    return list.count;
+}
+
+size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_spec out[],
+                                     size_t max)
+{
+    struct tensor_list list = {out, 0, max};
+    add(&list, true, "embedding.weight", t->vocab, t->hidden);
+    add(&list, t->positions == POSITIONS_LEARNED, "positions.weight", t->max_positions, t->hidden);
+    return list.count;
+}
+
+size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max)
+{
+    struct tensor_list list = {out, 0, max};
+    add(&list, true, "norm.weight", t->hidden, 1);
+    add(&list, t->norm == NORM_LAYERNORM, "norm.bias", t->hidden, 1);
+    add(&list, !t->tied_head, "head.weight", t->vocab, t->hidden);
+    return list.count;
+}
+
+static int64_t elements(const struct tensor_spec tensors[], size_t count)
+{
+    assert(count <= TRANSFORMER_MAX_TENSORS);
+    int64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += tensors[i].rows * tensors[i].cols;
+    return sum;
+}
+
+int64_t transformer_layer_parameters(const struct transformer *t)
+{
+    struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
+    return elements(tensors, transformer_layer_tensors(t, tensors, ARRAY_LEN(tensors)));
+}
+
+int64_t transformer_embedding_parameters(const struct transformer *t)
+{
+    struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
+    return elements(tensors, transformer_embedding_tensors(t, tensors, ARRAY_LEN(tensors)));
+}
+
+int64_t transformer_head_parameters(const struct transformer *t)
+{
+    struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
+    return elements(tensors, transformer_head_tensors(t, tensors, ARRAY_LEN(tensors)));
+}
+
+int64_t transformer_parameters(const struct transformer *t)
+{
+    return t->layers * transformer_layer_parameters(t) + transformer_embedding_parameters(t) +
+           transformer_head_parameters(t);
+}
+
+/* ---- work ---- */
+
+int64_t transformer_q_width(const struct transformer *t)
+{
+    return t->heads * t->head_dim;
+}
+
+int64_t transformer_kv_width(const struct transformer *t)
+{
+    return t->kv_heads * t->head_dim;
+}
+
+int64_t transformer_layer_matmul_parameters(const struct transformer *t)
+{
+    const int64_t q = transformer_q_width(t), kv = transformer_kv_width(t);
+    const int64_t ffn_matrices = t->activation == ACTIVATION_SWIGLU ? 3 : 2;
+    return t->hidden * (2 * q + 2 * kv) + ffn_matrices * t->hidden * t->ffn;
+}
+
+int64_t transformer_linear_flops_per_token(const struct transformer *t)
+{
+    return 2 * transformer_layer_matmul_parameters(t);
+}
+
+int64_t transformer_head_flops_per_token(const struct transformer *t)
+{
+    return 2 * t->hidden * t->vocab;
+}
+
+double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal)
+{
+    const double s = (double)seq_len;
+    const double pairs = causal ? s * s / 2 : s * s;
+    return 4 * pairs * (double)transformer_q_width(t);
+}

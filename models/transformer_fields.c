@@ -1,0 +1,95 @@
+#include "models/transformer_fields.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const activation_names[ACTIVATION_COUNT] = {"swiglu", "gelu"};
+const char *const norm_names[NORM_COUNT] = {"rmsnorm", "layernorm"};
+const char *const positions_names[POSITIONS_COUNT] = {"rope", "learned", "none"};
+
+#define AT(member) offsetof(struct transformer, member)
+
+/* The upper limits are far above any published model, and low enough that no product of them
+ * that this module forms overflows an int64_t: the largest is layers (4 heads head_dim hidden +
+ * 3 ffn hidden) < 2^62.4, to which a table of positions adds at most 2^60. */
+const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
+    {"layers",        FIELD_SIZE,   AT(layers),        1, 1 << 14,                    NULL,             0               },
+    {"hidden",        FIELD_SIZE,   AT(hidden),        1, 1 << 20,                    NULL,             0               },
+    {"heads",         FIELD_SIZE,   AT(heads),         1, 1 << 14,                    NULL,             0               },
+    {"kv_heads",      FIELD_SIZE,   AT(kv_heads),      1, 1 << 14,                    NULL,             0               },
+    {"head_dim",      FIELD_SIZE,   AT(head_dim),      1, 1 << 12,                    NULL,             0               },
+    {"ffn",           FIELD_SIZE,   AT(ffn),           1, 1 << 24,                    NULL,             0               },
+    {"vocab",         FIELD_SIZE,   AT(vocab),         1, 1 << 26,                    NULL,             0               },
+    {"max_positions", FIELD_SIZE,   AT(max_positions), 0, (double)((int64_t)1 << 40), NULL,             0               },
+    {"activation",    FIELD_CHOICE, AT(activation),    0, 0,                          activation_names, ACTIVATION_COUNT},
+    {"norm",          FIELD_CHOICE, AT(norm),          0, 0,                          norm_names,       NORM_COUNT      },
+    {"positions",     FIELD_CHOICE, AT(positions),     0, 0,                          positions_names,  POSITIONS_COUNT },
+    {"bias_qkv",      FIELD_SWITCH, AT(bias_qkv),      0, 0,                          NULL,             0               },
+    {"bias_o",        FIELD_SWITCH, AT(bias_o),        0, 0,                          NULL,             0               },
+    {"bias_ffn",      FIELD_SWITCH, AT(bias_ffn),      0, 0,                          NULL,             0               },
+    {"qk_norm",       FIELD_SWITCH, AT(qk_norm),       0, 0,                          NULL,             0               },
+    {"tied_head",     FIELD_SWITCH, AT(tied_head),     0, 0,                          NULL,             0               },
+    {"rope_theta",    FIELD_REAL,   AT(rope_theta),    0, 1e15,                       NULL,             0               },
+    {"norm_eps",      FIELD_REAL,   AT(norm_eps),      0, 1,                          NULL,             0               },
+};
+
+const struct transformer_field *transformer_field_find(const char *name)
+{
+    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++)
+        if (strcmp(transformer_fields[i].name, name) == 0)
+            return &transformer_fields[i];
+    return NULL;
+}
+
+void transformer_field_names(const char *names[TRANSFORMER_FIELDS])
+{
+    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++)
+        names[i] = transformer_fields[i].name;
+}
+
+int64_t *transformer_field_size(struct transformer *t, const struct transformer_field *field)
+{
+    assert(field->kind == FIELD_SIZE);
+    return (int64_t *)(void *)((char *)t + field->offset);
+}
+
+double *transformer_field_real(struct transformer *t, const struct transformer_field *field)
+{
+    assert(field->kind == FIELD_REAL);
+    return (double *)(void *)((char *)t + field->offset);
+}
+
+bool *transformer_field_switch(struct transformer *t, const struct transformer_field *field)
+{
+    assert(field->kind == FIELD_SWITCH);
+    return (bool *)(void *)((char *)t + field->offset);
+}
+
+bool transformer_field_choose(struct transformer *t, const struct transformer_field *field,
+                              const char *name)
+{
+    assert(field->kind == FIELD_CHOICE);
+    for (int i = 0; i < field->count; i++) {
+        if (strcmp(field->names[i], name) != 0)
+            continue;
+        if (field->names == activation_names)
+            t->activation = (enum activation)i;
+        else if (field->names == norm_names)
+            t->norm = (enum norm)i;
+        else
+            t->positions = (enum positions)i;
+        return true;
+    }
+    return false;
+}
+
+const char *transformer_field_choices(const struct transformer_field *field, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < field->count && used < size; i++)
+        used +=
+            (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", field->names[i]);
+    return out;
+}

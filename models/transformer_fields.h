@@ -1,0 +1,51 @@
+/* models/transformer_fields.h: the fields of struct transformer as a table.
+ *
+ * One row per field that a file or an override may set: its name in the schema, where it
+ * lies, what it may hold. The reader of files, transformer_override() and
+ * transformer_check() all walk this table, so that they cannot disagree. */
+#ifndef MODELS_TRANSFORMER_FIELDS_H
+#define MODELS_TRANSFORMER_FIELDS_H
+
+#include "models/transformer.h"
+
+enum field_kind {
+    FIELD_SIZE,   /* int64_t in [low, high] */
+    FIELD_REAL,   /* double in [low, high] */
+    FIELD_CHOICE, /* enum, as int: one of names[0..count) */
+    FIELD_SWITCH, /* bool; false when left out */
+    FIELD_KIND_COUNT
+};
+
+struct transformer_field {
+    const char *name;
+    enum field_kind kind;
+    size_t offset; /* in struct transformer */
+    double low, high;
+    const char *const *names;
+    int count;
+};
+
+#define TRANSFORMER_FIELDS 18
+
+extern const struct transformer_field transformer_fields[TRANSFORMER_FIELDS];
+
+/* The row of that name, or NULL. */
+const struct transformer_field *transformer_field_find(const char *name);
+
+/* Their names, for messages. */
+void transformer_field_names(const char *names[TRANSFORMER_FIELDS]);
+
+/* Where the field lies in *t. */
+int64_t *transformer_field_size(struct transformer *t, const struct transformer_field *field);
+double *transformer_field_real(struct transformer *t, const struct transformer_field *field);
+bool *transformer_field_switch(struct transformer *t, const struct transformer_field *field);
+
+/* Sets a choice from its name; false when there is none of that name. */
+bool transformer_field_choose(struct transformer *t, const struct transformer_field *field,
+                              const char *name);
+
+/* "swiglu, gelu", for messages. */
+const char *transformer_field_choices(const struct transformer_field *field, char *out,
+                                      size_t size);
+
+#endif
