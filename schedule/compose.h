@@ -1,0 +1,126 @@
+/* schedule/compose.h: the choices of a training step, and the schedule they make.
+ *
+ * A schedule is the product of five choices (attention, linear weights, pipeline,
+ * activations, batch), each a small registry. A strategy is a named combination with
+ * defaults; a profile sets the switches that tell implementations apart. One table
+ * says which products are legal and why the others are not.
+ *
+ * compose_resolve() fills what the user left open and says what it did;
+ * compose_build() emits the layers, rewrites them (recomputation, weight sharding,
+ * offload) and finishes the schedule (waits, lifetimes, arena). */
+#ifndef SCHEDULE_COMPOSE_H
+#define SCHEDULE_COMPOSE_H
+
+#include "base/diag.h"
+#include "models/transformer.h"
+#include "models/work.h"
+#include "schedule/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum attention_choice { CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES, CHOICE_ATTENTION_COUNT };
+
+enum weights_choice {
+    CHOICE_WEIGHTS_REPLICATED, /* gradients all-reduced */
+    CHOICE_WEIGHTS_ZERO1,      /* optimizer states sharded */
+    CHOICE_WEIGHTS_ZERO2,      /* and gradients */
+    CHOICE_WEIGHTS_ZERO3,      /* and parameters */
+    CHOICE_WEIGHTS_HSDP,       /* as ZeRO-3 within `shard` ranks, replicated across */
+    CHOICE_WEIGHTS_COUNT
+};
+
+enum pipeline_choice { CHOICE_PIPELINE_NONE, CHOICE_PIPELINE_COUNT };
+
+enum activations_choice {
+    CHOICE_ACTIVATIONS_KEEP,    /* everything the backward reads stays */
+    CHOICE_ACTIVATIONS_FULL,    /* layer inputs stay, the rest is recomputed */
+    CHOICE_ACTIVATIONS_OFFLOAD, /* layer inputs go to the host, the rest is recomputed */
+    CHOICE_ACTIVATIONS_COUNT
+};
+
+enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_OPTIMIZER_COUNT };
+
+/* Where key and value heads are copied when they do not divide over the head ranks. */
+enum kv_replication {
+    KV_TO_RANKS, /* to as many heads as there are ranks, before the all-to-all */
+    KV_TO_HEADS, /* to as many heads as queries have, before the all-to-all, always */
+    KV_REPLICATION_COUNT
+};
+
+/* What tells one implementation of the same schedule from another. docs/strategies.md has
+ * the source of every cell. */
+struct profile {
+    const char *name, *summary;
+    uint8_t attention_impl;   /* enum attention_impl on A100-class devices */
+    uint8_t attention_impl_90; /* and on Hopper and later */
+    uint8_t kv_replication;   /* enum kv_replication */
+    uint8_t copies_before, copies_after; /* layout passes over a tensor before and after its all-to-all */
+    bool rope_after;          /* rotate after the all-to-all, on all positions */
+    bool sync_forward;        /* forward all-to-alls: the compute stream waits for each one */
+    bool sync_backward;
+    bool recompute_whole;     /* recompute the whole layer, also what no backward op reads */
+    bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
+    uint8_t grad_dtype;       /* enum dtype of accumulated weight gradients */
+    bool offload_blocking;    /* checkpoints to the host by blocking pageable copies */
+    int64_t bucket_elements;  /* gradients reduced in buckets of at least this many elements; 0: a layer */
+    uint32_t prefetch;        /* layers gathered ahead of use (sharded parameters) */
+    double host_factor;       /* host issue time relative to plain eager launches */
+    double host_per_gather_s; /* framework time on the host per gathered bundle (hooks, bookkeeping) */
+};
+
+struct choices {
+    const struct transformer *model;
+    const struct profile *profile;
+    uint8_t strategy; /* row of compose_strategies() */
+    uint8_t attention, weights, pipeline, activations, optimizer;
+    uint8_t attention_impl;
+    int sm;        /* compute capability of the device times ten, for kernel workspaces */
+    uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
+
+    uint32_t ranks;  /* all ranks: dp * cp * hp */
+    uint32_t dp, cp, hp;
+    uint32_t shard;  /* ranks that share one copy of the weights (HSDP); 0: all of dp x cp x hp */
+    int64_t seq;     /* tokens of one sequence */
+    int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
+    uint32_t accumulation;             /* micro-batches per step = global_batch / (dp * micro_batch) */
+    uint32_t loss_chunks, ffn_chunks;  /* pieces of the local tokens */
+    bool body_only; /* without embedding, head and optimizer */
+};
+
+/* What the user asked for: 0 or a negative number leaves a field open. */
+struct request {
+    const struct transformer *model;
+    const char *strategy, *profile; /* NULL: ulysses, published */
+    const char *impl;               /* what `published` stands for; NULL: the strategy's own default */
+    int weights, activations, optimizer, attention_impl, dtype; /* -1: the strategy's default */
+    int64_t ranks;
+    int64_t dp, cp, hp, shard;
+    int64_t seq, global_batch, micro_batch;
+    int64_t loss_chunks, ffn_chunks;
+    int sm; /* of the cluster's device */
+    int64_t gpus_per_node;
+};
+
+/* Rows for `list` and for option values; names[i] of a choice is its text name. */
+struct strategy {
+    const char *name, *summary;
+    uint8_t attention, weights, pipeline, activations;
+    const char *profile; /* what `published` stands for */
+};
+const struct strategy *compose_strategies(size_t *count);
+const struct profile *compose_profiles(size_t *count);
+/* Text names of the values of each choice, CHOICE_*_COUNT of them. */
+extern const char *const weights_names[], *const activations_names[], *const optimizer_names[],
+    *const attention_names[], *const pipeline_names[];
+
+/* Fills every open field, checks sizes and the table of legal products. Messages say which
+ * values would do. note (may be NULL) receives what was filled in that a user should know. */
+enum status compose_resolve(struct choices *choices, const struct request *request, struct diag *note,
+                            struct diag *diag);
+
+/* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
+ * empty. Too large a schedule (ids are 32 bits) is an error. */
+enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
+
+#endif
