@@ -3,7 +3,10 @@
  * A document is strict JSON with comments allowed. A node is one value in it
  * together with its path ("nodes.gpu.memory[0]"), so that a message reads
  * "a100.json:12: error: nodes.gpu.memory: expected a number". Every key of an object must be
- * known to the reader: json_only() reports the first that is not. */
+ * known to the reader: json_only() reports the first that is not.
+ *
+ * Strings are UTF-8 and hold no NUL; a whole number fits 64 bits. A node keeps
+ * working on a wrong type: the getters report it, the finders find nothing. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -17,11 +20,16 @@
 struct json_object;
 
 struct json {
-    struct arena arena;       /* paths */
-    const char *name;         /* for messages; borrowed */
-    const char *data;         /* the text, to find lines; borrowed */
+    struct arena arena; /* paths */
+    const char *name;   /* for messages; borrowed */
+    const char *data;   /* the text, to find lines; borrowed */
     size_t size;
     struct json_object *root; /* owned */
+
+    /* Where the last json_member() stood, so that a walk over an object is linear. */
+    struct json_object *walk_object;
+    const void *walk_entry;
+    size_t walk_i;
 };
 
 struct json_node {
@@ -58,21 +66,27 @@ bool json_is_string(struct json_node node);
 bool json_is_number(struct json_node node);
 
 /* Required members: an absent or mistyped one is an error. Strings live as long as the document. */
-enum status json_get_object(struct json_node object, const char *key, struct json_node *out, struct diag *diag);
-enum status json_get_array(struct json_node object, const char *key, struct json_node *out, struct diag *diag);
-enum status json_get_string(struct json_node object, const char *key, const char **out, struct diag *diag);
-enum status json_get_i64(struct json_node object, const char *key, int64_t low, int64_t high, int64_t *out,
-                         struct diag *diag);
-enum status json_get_double(struct json_node object, const char *key, double low, double high, double *out,
+enum status json_get_object(struct json_node object, const char *key, struct json_node *out,
                             struct diag *diag);
+enum status json_get_array(struct json_node object, const char *key, struct json_node *out,
+                           struct diag *diag);
+enum status json_get_string(struct json_node object, const char *key, const char **out,
+                            struct diag *diag);
+enum status json_get_i64(struct json_node object, const char *key, int64_t low, int64_t high,
+                         int64_t *out, struct diag *diag);
+enum status json_get_double(struct json_node object, const char *key, double low, double high,
+                            double *out, struct diag *diag);
 enum status json_get_bool(struct json_node object, const char *key, bool *out, struct diag *diag);
 
 /* The node itself as a number or string. */
-enum status json_as_double(struct json_node node, double low, double high, double *out, struct diag *diag);
-enum status json_as_i64(struct json_node node, int64_t low, int64_t high, int64_t *out, struct diag *diag);
+enum status json_as_double(struct json_node node, double low, double high, double *out,
+                           struct diag *diag);
+enum status json_as_i64(struct json_node node, int64_t low, int64_t high, int64_t *out,
+                        struct diag *diag);
 enum status json_as_string(struct json_node node, const char **out, struct diag *diag);
 
 /* Reports the first member whose key is not in known[0..count), with the nearest known key. */
-enum status json_only(struct json_node object, const char *const *known, size_t count, struct diag *diag);
+enum status json_only(struct json_node object, const char *const *known, size_t count,
+                      struct diag *diag);
 
 #endif
