@@ -1,0 +1,156 @@
+/* models/cost.h: seconds for one piece of work, by device and implementation.
+ *
+ * A device's parameters are one JSON file, models/presets/devices/NAME.json. Every number in it
+ * stands beside its source, and every family of numbers (matmul, memory-bound work, host, cpu,
+ * each attention implementation forward and backward) says over which sizes it was calibrated and
+ * how far its predictions lay from what they were calibrated on. docs/costs.md derives every
+ * formula. Times are seconds, for the device alone: contention for links, and kernels slowed by
+ * communication, are the simulator's business.
+ *
+ * All rates hold for the sustained clock, which power sets in steps longer than about a second;
+ * `clock` may be set to COST_CLOCK_BURST for shorter runs. All texts live in the arena given to
+ * cost_load(). */
+#ifndef MODELS_COST_H
+#define MODELS_COST_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "models/work.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cost_clock { COST_CLOCK_SUSTAINED, COST_CLOCK_BURST };
+enum attention_direction { ATTENTION_FORWARD_PASS, ATTENTION_BACKWARD_PASS, ATTENTION_PASS_COUNT };
+enum cost_family { COST_DEVICE, COST_MATMUL, COST_MEMORY, COST_HOST, COST_CPU, COST_FAMILY_COUNT };
+
+/* The sizes that extrapolation is judged by. */
+enum cost_size {
+    COST_SIZE_M, /* matmul; rows of a tile of y */
+    COST_SIZE_N,
+    COST_SIZE_K,
+    COST_SIZE_Q, /* attention: queries, keys, queries * heads */
+    COST_SIZE_KV,
+    COST_SIZE_Q_HEADS,
+    COST_SIZE_BYTES, /* memory-bound and host work */
+    COST_SIZE_COUNT
+};
+
+/* Where a family of numbers may be trusted. */
+struct cost_calibration {
+    bool known;                  /* false: numbers are estimates; always extrapolated */
+    double low[COST_SIZE_COUNT]; /* 0, 0: this size does not matter */
+    double high[COST_SIZE_COUNT];
+    double residual;    /* relative, root mean square over the points; an
+                                                      estimate of the error when !known */
+    const char *source; /* the points, or why there are none */
+};
+
+enum { COST_MAX_DIMS = 8 };
+
+/* One direction of one implementation of attention. Head dims are padded up to the next listed. */
+struct cost_attention {
+    bool present;
+    double tile_q;        /* forward: queries of a thread block. backward: keys of a thread block */
+    double tile_kv;       /* the other way; masked tiles of this width are skipped whole */
+    double slots_per_sm;  /* thread blocks that share an SM */
+    double ramp;          /* prologue and epilogue of a block, in columns it loops over */
+    double startup_s;     /* beyond device.kernel_start_s: the small kernels before and after */
+    double merge_traffic; /* forward only: bytes a merge of tiles moves over the least it could */
+    size_t dims;
+    int64_t dim[COST_MAX_DIMS];       /* ascending */
+    double flop_per_s[COST_MAX_DIMS]; /* sustained, of a long tile, for dims of that size */
+    struct cost_calibration calibration;
+};
+
+/* One number and where it comes from, for `longhaul list`. */
+struct cost_fact {
+    const char *name; /* "matmul.k_ramp", "attention.fa2.forward.rates.128" */
+    double value;     /* SI */
+    enum unit_kind unit;
+    const char *meaning;
+    const char *source;
+    struct loc at; /* the file and line that say so */
+};
+
+struct cost_facts {
+    size_t count, capacity;
+    struct cost_fact *row; /* in the order of the files; an overridden number stands once */
+};
+
+struct device_cost {
+    const char *name, *note;
+    bool ideal; /* work takes flops / device_peak_flop_per_s, everything else nothing */
+    enum cost_clock clock;
+
+    /* matmul_k_ramp and the like: FAMILY_FIELD of models/cost_params.def */
+#define COST(family, field, unit, low, high, meaning) double family##_##field;
+#include "models/cost_params.def"
+#undef COST
+    struct cost_calibration calibration[COST_FAMILY_COUNT];
+    struct cost_attention attention[ATTENTION_IMPL_COUNT][ATTENTION_PASS_COUNT];
+
+    struct cost_facts facts;
+};
+
+/* Loads a device's costs by preset name ("a100-80g") or by file (anything that ends in .json). A
+ * file may name another preset as its "base" and then holds only what differs. */
+enum status cost_load(struct device_cost *cost, struct arena *arena, const char *what,
+                      struct diag *diag);
+
+/* Reads them from text; name stands for it in messages. */
+enum status cost_parse(struct device_cost *cost, struct arena *arena, const char *name,
+                       const char *text, size_t size, struct diag *diag);
+
+/* Names of all presets, sorted. */
+enum status cost_presets(const char *const **names, size_t *count, struct arena *arena,
+                         struct diag *diag);
+
+/* Whether the device has costs for an implementation of attention at a head dim (forward and
+ * backward); if not, the message names what it has. To be called before costing attention. */
+enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
+                                 int64_t dim, struct loc at, struct diag *diag);
+
+/* Device time of one op, host issue not included. impl must have passed cost_check_attention()
+ * when the work is attention. Communication, copies and SYNC kinds take 0 here: their time is of
+ * links and of the issuing thread. */
+double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
+                   const struct work *work);
+
+/* Time for which the issuing thread is busy with one op in an eager framework. HOST_SYNC: from
+ * the end of what it waited for until the thread goes on. A profile scales it. */
+double cost_issue_s(const struct device_cost *cost, const struct work *work);
+
+/* Time of an op on a host stream (CPU AdamW, fills, adds) when it gets
+ * host_memory_bytes_per_s of its socket's memory bandwidth. */
+double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes_per_s,
+                        const struct work *work);
+
+/* Bytes such an op moves through host memory: what to take from a shared link instead. */
+double cost_host_work_bytes(const struct work *work);
+
+/* Floating-point work at a peak rate: flops / peak. What cost_work_s() is on an ideal device. */
+double cost_ideal_s(double peak_flop_per_s, const struct work *work);
+
+/* The calibration that stands behind cost_work_s() of this work; NULL for work that takes 0. */
+const struct cost_calibration *cost_calibration_of(const struct device_cost *cost,
+                                                   enum attention_impl impl,
+                                                   const struct work *work);
+
+/* Whether the prediction lies outside what was calibrated. When it does and reason is not NULL,
+ * one clause is appended: "matmul k = 64 is under the calibrated 512..32768". */
+bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
+                       const struct work *work, struct text *reason);
+
+/* The bytes a memory-bound kind is costed by on this device: work_memory_bytes(), and for a merge
+ * the passes of its implementation. */
+double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
+                          const struct work *work);
+
+/* Appends the device as text: every number with its source, one per line. */
+void cost_print(struct text *out, const struct device_cost *cost);
+
+#endif
