@@ -1,0 +1,127 @@
+/* sim/sim.h: what a schedule does on a cluster: one call that predicts a step.
+ *
+ * The schedule says what is done and in which order, the cluster where bytes move and
+ * how fast, the costs how long each shape takes. The result holds, for every class of
+ * ranks that behave the same, when each op starts and ends, what memory was live, and
+ * how much each link carried. docs/simulation.md derives the model; SimGrid shares the
+ * links between flows.
+ *
+ * Each simulation runs in a forked child, so any number may run at once and none leaves
+ * state behind. Same input, same bytes out. */
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+
+#include "base/diag.h"
+#include "models/cluster.h"
+#include "schedule/ir.h"
+#include "traces/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Seconds per shape of the schedule, worked out by the caller (rows as in ir->shape). */
+struct sim_costs {
+    const double *work_s;       /* [shape_count] on the device; not used for communication, copies
+                                  and SYNC kinds, whose time comes from the cluster */
+    const double *host_work_s;  /* [shape_count] for ops on streams of class HOST; NULL: work_s */
+    const double *issue_s;      /* [shape_count] host time of issuing one; an op can start when the
+                                  host has issued it and everything before it; NULL: no time */
+    double collective_launch_s; /* added before the bytes of every communication op move */
+};
+
+struct sim_options {
+    bool exact;     /* simulate every rank: no folding */
+    bool no_memory; /* leave out the memory timelines: peaks stay zero */
+};
+
+/* One class of ranks that do the same at the same times. */
+struct sim_class {
+    uint32_t rank;               /* its lowest rank, the one that was simulated */
+    uint32_t ranks;              /* members */
+    uint32_t role;               /* row of ir->role */
+    uint32_t op_begin, op_count; /* its ops, ids of the schedule */
+    size_t row;                  /* start_s[row + k], end_s[row + k]: op op_begin + k */
+};
+
+enum { SIM_TOP_BUFFERS = 8 };
+
+/* The moment at which a memory holds most. */
+struct sim_peak {
+    uint64_t bytes;
+    double time_s;
+    uint32_t op; /* the op whose start made it so; IR_NONE: before the first op */
+    uint64_t category_bytes[CATEGORY_COUNT];
+    uint32_t top_count;
+    struct sim_live {
+        uint32_t buffer; /* buffer_id */
+        uint64_t bytes;
+    } top[SIM_TOP_BUFFERS]; /* largest live buffers at that moment, largest first */
+};
+
+/* The most that the ranks of one node hold together in one memory of the host. */
+struct sim_node_peak {
+    uint64_t bytes;
+    double time_s;
+    uint32_t node;
+};
+
+/* What one link carried. */
+struct sim_link_load {
+    const char *name;   /* "node 0 gpu 3 nvlink out"; owned by the result */
+    double bytes_per_s; /* capacity */
+    double bytes;       /* over the step, in units of the capacity: protocol overhead included */
+    double busy;        /* bytes / (capacity * step) */
+};
+
+struct sim_counts {
+    uint64_t op_instances; /* (rank, op) pairs of the schedule that the result stands for */
+    uint64_t simulated;    /* of those, the ones that were executed */
+    uint64_t flows;        /* started in SimGrid */
+    uint64_t timers;
+    double wall_s;     /* all of sim_run() */
+    double fold_s;     /* of which: preparing and folding */
+    double run_wall_s; /* of which: the event loop */
+};
+
+struct sim_result {
+    double step_s;
+    uint32_t rank_count, class_count, node_count;
+    uint32_t *class_of_rank; /* [rank_count] */
+    struct sim_class *classes;
+    size_t row_count;
+    double *start_s, *end_s; /* [row_count]; a guarded-out op starts and ends at its place */
+
+    struct sim_peak (*peak)[MEMORY_COUNT];   /* [class_count] */
+    struct sim_node_peak host[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
+
+    struct sim_link_load *load; /* busiest first; idle links left out */
+    size_t load_count;
+
+    struct sim_counts counts;
+
+    struct arena arena; /* everything above but start_s and end_s */
+    void *mapping;      /* start_s and end_s, shared with the child that wrote them */
+    size_t mapping_size;
+};
+
+/* Simulates one step. Fails with STATUS_BAD_INPUT when the schedule cannot end on this
+ * cluster (more ranks than GPUs, members that disagree, a deadlock: the message names rank, op
+ * and what it waits for), and with STATUS_SYSTEM when the child fails. `name` stands for
+ * the schedule in messages. *result must be all-zero; release it in either case. */
+enum status sim_run(const struct ir *ir, const struct cluster *cluster,
+                    const struct sim_costs *costs, const struct sim_options *options,
+                    const char *name, struct sim_result *result, struct diag *diag);
+
+void sim_result_release(struct sim_result *result);
+
+/* The times of one rank: its class's rows; op k of its role at [k]. */
+const double *sim_start_s(const struct sim_result *result, uint32_t rank);
+const double *sim_end_s(const struct sim_result *result, uint32_t rank);
+
+/* Adds rows to *trace for ranks [rank_begin, rank_end): each op that did work, ordered by
+ * (start, rank, op); with memory, also the live bytes by memory and category. */
+void sim_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank_begin,
+               uint32_t rank_end, bool memory, struct trace *trace);
+
+#endif
