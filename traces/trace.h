@@ -9,18 +9,20 @@
 #include "base/arena.h"
 #include "base/diag.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct trace_key {
-    const char *key, *value; /* "made_by", "command", "model", "simgrid", ... in order of addition */
+    const char *key,
+        *value; /* "made_by", "command", "model", "simgrid", ... in order of addition */
 };
 
 /* Struct of arrays, count rows each. Text columns are indexes into the label table. */
 struct trace_ops {
     size_t count, capacity;
     uint32_t *rank;
-    uint32_t *op;      /* id of the op in the schedule's role */
+    uint32_t *op;                             /* id of the op in the schedule's role */
     uint16_t *stream, *kind, *phase, *region; /* labels */
     int32_t *layer, *chunk, *step;            /* -1: none */
     double *start_s, *end_s;
@@ -39,15 +41,46 @@ struct trace {
     struct arena arena; /* label texts and header */
     struct trace_key *header;
     size_t header_count, header_capacity;
-    const char **label;
+    const char **label; /* label[0], once there is a row or a label, is the empty text */
     size_t label_count, label_capacity;
+    uint32_t *label_slot; /* hash table over label[]: 0 or 1 + id */
+    size_t label_slots;
     struct trace_ops ops;
     struct trace_memory memory;
 };
 
+enum { TRACE_LABEL_LIMIT = 65536 };
+
+/* The columns of both tables in the order of their files: member, how its text is read.
+ * U32, I32: whole numbers, -1 and up for I32; LABEL: any text; TIME: finite; AMOUNT: finite and not negative. */
+#define TRACE_OP_COLUMNS(X)                                                                        \
+    X(rank, U32)                                                                                   \
+    X(stream, LABEL)                                                                               \
+    X(op, U32)                                                                                     \
+    X(kind, LABEL)                                                                                 \
+    X(phase, LABEL)                                                                                \
+    X(region, LABEL)                                                                               \
+    X(layer, I32)                                                                                  \
+    X(chunk, I32)                                                                                  \
+    X(step, I32)                                                                                   \
+    X(start_s, TIME)                                                                               \
+    X(end_s, TIME)                                                                                 \
+    X(bytes, AMOUNT)                                                                               \
+    X(flops, AMOUNT)
+
+#define TRACE_MEMORY_COLUMNS(X)                                                                    \
+    X(time_s, TIME)                                                                                \
+    X(rank, U32)                                                                                   \
+    X(memory, LABEL)                                                                               \
+    X(category, LABEL)                                                                             \
+    X(bytes, AMOUNT)
+
 void trace_release(struct trace *trace);
-/* The id of a label, added when new. At most 65536 labels. */
+/* The id of a label, added when new. At most TRACE_LABEL_LIMIT labels. The empty text is 0. */
 uint16_t trace_label(struct trace *trace, const char *text);
+/* The same for text[0..size), which need not end in NUL; false when the table is full. */
+bool trace_try_label(struct trace *trace, const char *text, size_t size, uint16_t *label);
+/* Sets a header key. A key is neither empty nor holds '=' or a line end; a value is any text. */
 void trace_set(struct trace *trace, const char *key, const char *value);
 /* Value of a header key or NULL. */
 const char *trace_get(const struct trace *trace, const char *key);

@@ -1,0 +1,266 @@
+#include "base/text.h"
+#include "tests/check.h"
+#include "traces/csv.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OPS "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops\n"
+#define MEMORY "time_s,rank,memory,category,bytes\n"
+#define ROW "0,compute,7,matmul,forward,linear,3,-1,-1,0.1,0.25,1024,2e+17\n"
+
+struct fixture {
+    struct trace trace;
+    struct text text;
+    struct diag diag;
+};
+
+static void fixture_release(struct fixture *f)
+{
+    trace_release(&f->trace);
+    text_release(&f->text);
+    diag_release(&f->diag);
+}
+
+static void a_file_reads_as_it_is_written(void)
+{
+    struct fixture f = {0};
+    const char *text = "# made_by=longhaul 0.1.0\n# note=a \\\\ and\\ntwo lines\n" OPS ROW
+                       "31,comm.hp,8,all_to_all,forward,attention,3,0,2,0.25,1e-300,5,0\n";
+    enum status status = trace_parse_ops(&f.trace, "t.csv", text, strlen(text), &f.diag);
+    CHECK_INT("a row that ends before it starts", status, STATUS_BAD_INPUT);
+    fixture_release(&f);
+
+    text = "# made_by=longhaul 0.1.0\n# note=a \\\\ and\\ntwo lines\n" OPS ROW
+           "31,comm.hp,8,all_to_all,forward,attention,3,0,2,0.25,0.30000000000000004,5,0\n";
+    status = trace_parse_ops(&f.trace, "t.csv", text, strlen(text), &f.diag);
+    CHECK_INT("status", status, STATUS_OK);
+    CHECK_TEXT("messages", f.diag.text, "");
+    CHECK_INT("rows", (int64_t)f.trace.ops.count, 2);
+    CHECK_TEXT("a header value", trace_get(&f.trace, "note"), "a \\ and\ntwo lines");
+    CHECK_INT("rank", f.trace.ops.rank[1], 31);
+    CHECK_TEXT("stream", f.trace.label[f.trace.ops.stream[1]], "comm.hp");
+    CHECK_INT("op", f.trace.ops.op[0], 7);
+    CHECK_INT("layer", f.trace.ops.layer[0], 3);
+    CHECK_INT("no chunk", f.trace.ops.chunk[0], -1);
+    CHECK("end", f.trace.ops.end_s[1] == 0.1 + 0.2);
+    CHECK("flops", f.trace.ops.flops[0] == 2e17);
+    trace_print_ops(&f.trace, &f.text);
+    CHECK_TEXT("printed again", f.text.data, text);
+    fixture_release(&f);
+}
+
+/* Any text a program could use as a label or header value, and doubles of every size. */
+static void any_trace_survives_the_round_trip(void)
+{
+    static const char *const texts[] = {
+        "",     "compute", "a,b",      "\"",       " padded ", "#5",  "line\nend", "\r",
+        "\r\n", "\t",      "\"q\",\n", "\xc3\xa9", "\\n",      "a=b", ",",         "\x01",
+    };
+    struct check_random random = check_random_make();
+    for (int round = 0; round < 50; round++) {
+        struct fixture f = {0}, again = {0};
+        char key[16];
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+            snprintf(key, sizeof key, "key %zu", i);
+            trace_set(&f.trace, key, texts[i]);
+        }
+        int64_t rows = check_random_i64(&random, 0, 60);
+        for (int64_t i = 0; i < rows; i++) {
+            size_t row = trace_add_op(&f.trace);
+            struct trace_ops *ops = &f.trace.ops;
+            ops->rank[row] = (uint32_t)check_random_u64(&random);
+            ops->op[row] = (uint32_t)check_random_u64(&random);
+            uint16_t *labels[] = {ops->stream, ops->kind, ops->phase, ops->region};
+            for (size_t l = 0; l < ARRAY_LEN(labels); l++) {
+                int64_t pick = check_random_i64(&random, 0, ARRAY_LEN(texts) - 1);
+                labels[l][row] = trace_label(&f.trace, texts[pick]);
+            }
+            ops->layer[row] = (int32_t)check_random_i64(&random, -1, INT32_MAX);
+            ops->chunk[row] = -1;
+            double scale = ldexp(1, (int)check_random_i64(&random, -1074, 1000));
+            ops->start_s[row] = (check_random_double(&random) - 0.5) * scale;
+            ops->end_s[row] = ops->start_s[row] + check_random_double(&random) * scale;
+            ops->bytes[row] = check_random_double(&random) * scale;
+            row = trace_add_memory(&f.trace);
+            f.trace.memory.time_s[row] = ops->end_s[row];
+            f.trace.memory.category[row] = ops->kind[row];
+            f.trace.memory.bytes[row] = ops->bytes[row];
+        }
+        struct text memory = {0}, memory_again = {0};
+        trace_print_ops(&f.trace, &f.text);
+        trace_print_memory(&f.trace, &memory);
+        CHECK_INT("ops", trace_parse_ops(&again.trace, "o", f.text.data, f.text.size, &f.diag),
+                  STATUS_OK);
+        CHECK_INT("memory",
+                  trace_parse_memory(&again.trace, "m", memory.data, memory.size, &f.diag),
+                  STATUS_OK);
+        CHECK_TEXT("messages", f.diag.text, "");
+        trace_print_ops(&again.trace, &again.text);
+        trace_print_memory(&again.trace, &memory_again);
+        CHECK_TEXT("ops", again.text.data, f.text.data);
+        CHECK_TEXT("memory", memory_again.data, memory.data);
+        if (CHECK_INT("rows", (int64_t)again.trace.ops.count, rows) && rows > 0) {
+            const struct trace_ops *a = &f.trace.ops, *b = &again.trace.ops;
+            size_t size = (size_t)rows * sizeof(double);
+            CHECK("start", memcmp(a->start_s, b->start_s, size) == 0);
+            CHECK("end", memcmp(a->end_s, b->end_s, size) == 0);
+            CHECK("bytes", memcmp(a->bytes, b->bytes, size) == 0);
+            for (size_t i = 0; i < (size_t)rows; i++)
+                CHECK_TEXT("kind", again.trace.label[b->kind[i]], f.trace.label[a->kind[i]]);
+        }
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+            CHECK_TEXT("header", again.trace.header[i].value, texts[i]);
+        text_release(&memory);
+        text_release(&memory_again);
+        fixture_release(&f);
+        fixture_release(&again);
+    }
+}
+
+static const struct {
+    const char *label, *text, *message;
+} wrong[] = {
+    {"empty file",       "",                                                                 "t.csv: error: no line of column names: expected 'rank,stream,...'\n"},
+    {"only comments",    "# a=b\n\n",
+     "t.csv: error: no line of column names: expected 'rank,stream,...'\n"                                                                                        },
+    {"other column",     "rank,stream,op,knd\n",
+     "t.csv:1: error: column 4 is 'knd', expected 'kind'\n"                                                                                                       },
+    {"column missing",   "rank,stream,op\n",                                                 "t.csv:1: error: the column 'kind' is missing\n"                     },
+    {"column too many",
+     "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops,x\n",      "t.csv:1: error: unknown column 'x' after the last one, 'flops'\n"   },
+    {"memory file",      MEMORY,                                                             "t.csv:1: error: column 1 is 'time_s', expected 'rank'\n"            },
+    {"row too short",    "# a=b\n" OPS ROW "0,compute,7\n",
+     "t.csv:4: error: 3 fields, expected 13 as in the line of column names\n"                                                                                     },
+    {"cut off",          OPS "0,compute,7,matmul,forward,linear,3,-1,-1,0.1,0.25,1024,2",
+     "t.csv: error: the last row has no line end: the file was cut off\n"                                                                                         },
+    {"bad number",       OPS "0,compute,7,matmul,forward,linear,3,-1,-1,0.1s,0.25,1024,2\n",
+     "t.csv:2: error: column 'start_s': expected a number, not '0.1s'\n"                                                                                          },
+    {"not finite",       OPS "0,compute,7,matmul,forward,linear,3,-1,-1,0,1e999,1024,2\n",
+     "t.csv:2: error: column 'end_s': expected a number, not '1e999'\n"                                                                                           },
+    {"NaN",              OPS "0,compute,7,matmul,forward,linear,3,-1,-1,nan,1,1024,2\n",
+     "t.csv:2: error: column 'start_s': expected a number, not 'nan'\n"                                                                                           },
+    {"negative bytes",   OPS "0,compute,7,matmul,forward,linear,3,-1,-1,0,1,-1,2\n",
+     "t.csv:2: error: column 'bytes': expected a number that is not negative, not '-1'\n"                                                                         },
+    {"rank too large",   OPS "4294967296,compute,7,matmul,forward,linear,3,-1,-1,0,1,1,2\n",
+     "t.csv:2: error: column 'rank': expected a whole number from 0 to 4294967295, not "
+     "'4294967296'\n"                                                                                                                                             },
+    {"layer below none", OPS "0,compute,7,matmul,forward,linear,-2,-1,-1,0,1,1,2\n",
+     "t.csv:2: error: column 'layer': expected a whole number from -1 to 2147483647, not '-2'\n"                                                                  },
+    {"ends early",       OPS "0,compute,7,matmul,forward,linear,-1,-1,-1,2,1,1,2\n",
+     "t.csv:2: error: column 'end_s': 1 is before start_s, 2\n"                                                                                                   },
+    {"late comment",     OPS "# a=b\n",
+     "t.csv:2: error: a comment among the rows: comments stand before the column names\n"                                                                         },
+    {"free comment",     "# hello\n" OPS,                                                    "t.csv:1: error: expected '# key=value'\n"                           },
+    {"no key",           "# =x\n" OPS,                                                       "t.csv:1: error: expected '# key=value'\n"                           },
+    {"bad escape",       "# a=\\t\n" OPS,
+     "t.csv:1: error: a: a '\\' that is none of \"\\\\\", \"\\n\" and \"\\r\"\n"                                                                                  },
+    {"two values",       "# a=1\n# a=2\n" OPS,
+     "t.csv:2: error: a is '2' here and was '1' before: rows of two runs do not belong together\n"                                                                },
+    {"open quote",       OPS "0,\"compute,7\n1,2\n",
+     "t.csv:2: error: a quoted field that is not closed\n"                                                                                                        },
+    {"stray quote",      OPS "0,com\"pute,7\n",
+     "t.csv:2:6: error: a stray quote: a field is quoted as a whole, with its own quotes "
+     "doubled\n"                                                                                                                                                  },
+};
+
+static void the_reader_says_what_is_wrong_and_where(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct fixture f = {0};
+        enum status status =
+            trace_parse_ops(&f.trace, "t.csv", wrong[i].text, strlen(wrong[i].text), &f.diag);
+        CHECK_INT(wrong[i].label, status, STATUS_BAD_INPUT);
+        CHECK_TEXT(wrong[i].label, f.diag.text, wrong[i].message);
+        fixture_release(&f);
+    }
+}
+
+static void lines_are_counted_through_quoted_line_ends(void)
+{
+    struct fixture f = {0};
+    const char *text =
+        "\xef\xbb\xbf# a=b\r\n" MEMORY "0,0,\"h\nb\nm\",kv,1\r\n\n  \n0,0,hbm,kv,x\n";
+    trace_parse_memory(&f.trace, "m.csv", text, strlen(text), &f.diag);
+    CHECK_TEXT("line", f.diag.text,
+               "m.csv:8: error: column 'bytes': expected a number that is not negative, not 'x'\n");
+    CHECK_INT("the rows before stay", (int64_t)f.trace.memory.count, 1);
+    CHECK_TEXT("CRLF comment", trace_get(&f.trace, "a"), "b");
+    fixture_release(&f);
+}
+
+static void hostile_bytes_are_refused(void)
+{
+    struct fixture f = {0};
+    static const char nul[] = OPS "0,comp\0ute\n";
+    trace_parse_ops(&f.trace, "t.csv", nul, sizeof nul - 1, &f.diag);
+    CHECK_TEXT("NUL", f.diag.text, "t.csv:2:7: error: a NUL byte: this is not a CSV file\n");
+    fixture_release(&f);
+
+    /* A quote that is never closed must not gather the rest of a large file. */
+    text_puts(&f.text, OPS "0,\"");
+    for (int i = 0; i < 100000; i++)
+        text_puts(&f.text, "0123456789012345678901234567890\n");
+    trace_parse_ops(&f.trace, "t.csv", f.text.data, f.text.size, &f.diag);
+    CHECK_TEXT(
+        "huge field", f.diag.text,
+        "t.csv:2: error: a field of more than 1048576 bytes (is a closing quote missing?)\n");
+    fixture_release(&f);
+
+    for (int i = 0; i < 100; i++)
+        text_puts(&f.text, "a,");
+    trace_parse_ops(&f.trace, "t.csv", f.text.data, f.text.size, &f.diag);
+    CHECK_TEXT("many fields", f.diag.text,
+               "t.csv:1: error: a row of more than 64 fields or 1048576 bytes (is a closing quote "
+               "missing?)\n");
+    fixture_release(&f);
+
+    text_puts(&f.text, MEMORY);
+    for (int i = 0; i <= TRACE_LABEL_LIMIT; i++)
+        text_printf(&f.text, "0,0,hbm,c%d,1\n", i);
+    trace_parse_memory(&f.trace, "m.csv", f.text.data, f.text.size, &f.diag);
+    CHECK_TEXT("labels", f.diag.text,
+               "m.csv:65536: error: column 'category': more than 65536 different texts\n");
+    fixture_release(&f);
+}
+
+static void files_of_two_runs_do_not_mix(void)
+{
+    struct fixture f = {0};
+    char ops[256], memory[256];
+    snprintf(ops, sizeof ops, "%s/ops.csv", check_temp_dir());
+    snprintf(memory, sizeof memory, "%s/memory.csv", check_temp_dir());
+    trace_set(&f.trace, "seed", "1");
+    trace_add_op(&f.trace);
+    CHECK_INT("save", trace_save_ops(&f.trace, ops, &f.diag), STATUS_OK);
+    trace_set(&f.trace, "seed", "2");
+    trace_add_memory(&f.trace);
+    CHECK_INT("save", trace_save_memory(&f.trace, memory, &f.diag), STATUS_OK);
+    struct fixture g = {0};
+    CHECK_INT("load", trace_load_ops(&g.trace, ops, &g.diag), STATUS_OK);
+    CHECK_INT("load the other", trace_load_memory(&g.trace, memory, &g.diag), STATUS_BAD_INPUT);
+    CHECK("message", g.diag.text && strstr(g.diag.text, "seed is '2' here and was '1' before"));
+    fixture_release(&f);
+    fixture_release(&g);
+}
+
+static void a_full_disk_is_an_error(void)
+{
+    struct fixture f = {0};
+    trace_add_op(&f.trace);
+    CHECK_INT("status", trace_save_ops(&f.trace, "/dev/full", &f.diag), STATUS_SYSTEM);
+    CHECK("message", f.diag.text && strstr(f.diag.text, "/dev/full: error: cannot write"));
+    fixture_release(&f);
+}
+
+static const struct check_case cases[] = {
+    {"a file reads as it is written",              a_file_reads_as_it_is_written             },
+    {"any trace survives the round trip",          any_trace_survives_the_round_trip         },
+    {"the reader says what is wrong and where",    the_reader_says_what_is_wrong_and_where   },
+    {"lines are counted through quoted line ends", lines_are_counted_through_quoted_line_ends},
+    {"hostile bytes are refused",                  hostile_bytes_are_refused                 },
+    {"files of two runs do not mix",               files_of_two_runs_do_not_mix              },
+    {"a full disk is an error",                    a_full_disk_is_an_error                   },
+};
+CHECK_MAIN("csv", cases)

@@ -1,0 +1,412 @@
+#include "traces/csv.h"
+
+#include "traces/records.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum column_type { COLUMN_U32, COLUMN_I32, COLUMN_LABEL, COLUMN_TIME, COLUMN_AMOUNT };
+
+enum { COLUMN_LIMIT = 16 };
+
+/* What sets the two files apart. */
+struct table {
+    const char *const *names;
+    const enum column_type *types;
+    size_t columns;
+    size_t start, end; /* columns of which the second is not before the first; 0, 0: none */
+    size_t (*add)(struct trace *trace);
+    size_t (*rows)(const struct trace *trace);
+    /* The arrays, in the order of the columns. They move when a row is added. */
+    void (*arrays)(const struct trace *trace, void *column[]);
+};
+
+#define NAME(name, type) #name,
+#define TYPE(name, type) COLUMN_##type,
+#define INDEX(name, type) OP_##name,
+enum { TRACE_OP_COLUMNS(INDEX) OP_COLUMN_COUNT };
+static const char *const op_names[] = {TRACE_OP_COLUMNS(NAME)};
+static const enum column_type op_types[] = {TRACE_OP_COLUMNS(TYPE)};
+static const char *const memory_names[] = {TRACE_MEMORY_COLUMNS(NAME)};
+static const enum column_type memory_types[] = {TRACE_MEMORY_COLUMNS(TYPE)};
+#undef NAME
+#undef TYPE
+#undef INDEX
+
+static size_t op_rows(const struct trace *trace)
+{
+    return trace->ops.count;
+}
+
+static size_t memory_rows(const struct trace *trace)
+{
+    return trace->memory.count;
+}
+
+static void op_arrays(const struct trace *trace, void *column[])
+{
+    size_t i = 0;
+#define ARRAY(name, type) column[i++] = trace->ops.name;
+    TRACE_OP_COLUMNS(ARRAY)
+#undef ARRAY
+}
+
+static void memory_arrays(const struct trace *trace, void *column[])
+{
+    size_t i = 0;
+#define ARRAY(name, type) column[i++] = trace->memory.name;
+    TRACE_MEMORY_COLUMNS(ARRAY)
+#undef ARRAY
+}
+
+static const struct table op_table = {
+    op_names, op_types, ARRAY_LEN(op_names), OP_start_s, OP_end_s, trace_add_op, op_rows, op_arrays,
+};
+static const struct table memory_table = {
+    memory_names,     memory_types, ARRAY_LEN(memory_names), 0, 0,
+    trace_add_memory, memory_rows,  memory_arrays,
+};
+
+/* ---- printing ---- */
+
+static void put_header(const struct trace *trace, struct text *out)
+{
+    for (size_t i = 0; i < trace->header_count; i++) {
+        text_puts(out, "# ");
+        text_puts(out, trace->header[i].key);
+        text_putc(out, '=');
+        for (const char *c = trace->header[i].value; *c; c++) {
+            if (*c == '\n')
+                text_puts(out, "\\n");
+            else if (*c == '\r')
+                text_puts(out, "\\r");
+            else if (*c == '\\')
+                text_puts(out, "\\\\");
+            else
+                text_putc(out, *c);
+        }
+        text_putc(out, '\n');
+    }
+}
+
+/* Printing a double is most of the work of a row, and most rows start when another ended. */
+struct printed {
+    double value;
+    size_t size; /* 0: nothing printed yet */
+    char digits[32];
+};
+
+static void put_time(struct text *out, struct printed *last, double value)
+{
+    if (last->size == 0 || memcmp(&last->value, &value, sizeof value) != 0) {
+        size_t from = out->size;
+        text_put_double(out, value);
+        last->value = value;
+        last->size = out->size - from;
+        assert(last->size <= sizeof last->digits);
+        memcpy(last->digits, out->data + from, last->size);
+        return;
+    }
+    text_append(out, last->digits, last->size);
+}
+
+/* The labels as they stand in the file, quoted once for all rows. */
+static struct text *quote_labels(const struct trace *trace)
+{
+    struct text *quoted = heap_zalloc(trace->label_count + 1, sizeof *quoted);
+    for (size_t i = 0; i < trace->label_count; i++)
+        records_put_field(&quoted[i], trace->label[i]);
+    return quoted;
+}
+
+static void print_table(const struct trace *trace, const struct table *table, struct text *out)
+{
+    void *column[COLUMN_LIMIT];
+    assert(table->columns <= COLUMN_LIMIT);
+    table->arrays(trace, column);
+    struct text *label = quote_labels(trace);
+    struct printed last = {0};
+
+    put_header(trace, out);
+    for (size_t c = 0; c < table->columns; c++) {
+        text_puts(out, table->names[c]);
+        text_putc(out, c + 1 < table->columns ? ',' : '\n');
+    }
+    size_t rows = table->rows(trace);
+    for (size_t row = 0; row < rows; row++)
+        for (size_t c = 0; c < table->columns; c++) {
+            switch (table->types[c]) {
+            case COLUMN_U32:
+                text_put_i64(out, ((const uint32_t *)column[c])[row]);
+                break;
+            case COLUMN_I32:
+                text_put_i64(out, ((const int32_t *)column[c])[row]);
+                break;
+            case COLUMN_LABEL: {
+                size_t id = ((const uint16_t *)column[c])[row];
+                assert(id < trace->label_count);
+                text_append(out, label[id].data, label[id].size);
+                break;
+            }
+            case COLUMN_TIME:
+            case COLUMN_AMOUNT: {
+                double value = ((const double *)column[c])[row];
+                assert(isfinite(value));
+                if (table->types[c] == COLUMN_TIME)
+                    put_time(out, &last, value);
+                else
+                    text_put_double(out, value);
+                break;
+            }
+            }
+            text_putc(out, c + 1 < table->columns ? ',' : '\n');
+        }
+    for (size_t i = 0; i < trace->label_count; i++)
+        text_release(&label[i]);
+    free(label);
+}
+
+void trace_print_ops(const struct trace *trace, struct text *out)
+{
+    print_table(trace, &op_table, out);
+}
+
+void trace_print_memory(const struct trace *trace, struct text *out)
+{
+    print_table(trace, &memory_table, out);
+}
+
+/* ---- reading ---- */
+
+struct reader {
+    struct trace *trace;
+    const struct table *table;
+    bool in_rows;                /* the line of column names has been read */
+    uint16_t last[COLUMN_LIMIT]; /* the label of the row before: labels come in runs */
+};
+
+static enum status bad_comment(struct diag *diag, struct loc at)
+{
+    return diag_error(diag, at, STATUS_BAD_INPUT, "expected '# key=value'");
+}
+
+static enum status read_comment(void *context, struct loc at, const char *text, size_t size,
+                                struct diag *diag)
+{
+    struct reader *reader = context;
+    if (reader->in_rows)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "a comment among the rows: comments stand before the column names");
+    if (size > 0 && *text == ' ') {
+        text++;
+        size--;
+    }
+    const char *equals = size > 0 ? memchr(text, '=', size) : NULL;
+    if (!equals || equals == text || memchr(text, '\r', size))
+        return bad_comment(diag, at);
+    enum status status = STATUS_OK;
+    struct text key = {0}, value = {0};
+    text_append(&key, text, (size_t)(equals - text));
+    text_puts(&value, "");
+    for (const char *c = equals + 1, *end = text + size; c < end; c++) {
+        if (*c != '\\') {
+            text_putc(&value, *c);
+            continue;
+        }
+        c++;
+        if (c == end || (*c != 'n' && *c != 'r' && *c != '\\')) {
+            status =
+                diag_error(diag, at, STATUS_BAD_INPUT,
+                           "%s: a '\\' that is none of \"\\\\\", \"\\n\" and \"\\r\"", key.data);
+            goto out;
+        }
+        text_putc(&value, *c == 'n' ? '\n' : *c == 'r' ? '\r' : '\\');
+    }
+    const char *old = trace_get(reader->trace, key.data);
+    if (old && strcmp(old, value.data) != 0)
+        status = diag_error(diag, at, STATUS_BAD_INPUT,
+                            "%s is '%s' here and was '%s' before: rows of two runs do not "
+                            "belong together",
+                            key.data, value.data, old);
+    else if (!old)
+        trace_set(reader->trace, key.data, value.data);
+out:
+    text_release(&key);
+    text_release(&value);
+    return status;
+}
+
+static enum status read_label(struct reader *reader, const struct record *record, size_t c,
+                              uint16_t *label, struct diag *diag)
+{
+    struct trace *trace = reader->trace;
+    const char *last = trace->label[reader->last[c]];
+    if (strcmp(last, record->field[c]) != 0 &&
+        !trace_try_label(trace, record->field[c], record->size[c], &reader->last[c]))
+        return records_field_error(record, reader->table->names[c], diag,
+                                   "more than %d different texts", TRACE_LABEL_LIMIT);
+    *label = reader->last[c];
+    return STATUS_OK;
+}
+
+/* Reads one number; the row is not in the table yet. */
+static enum status read_number(const struct record *record, size_t c, const struct table *table,
+                               int64_t *whole, double *real, struct diag *diag)
+{
+    static const struct {
+        int64_t low, high;
+        const char *expected;
+    } ranges[] = {
+        [COLUMN_U32] = {0,  UINT32_MAX, "a whole number from 0 to 4294967295" },
+        [COLUMN_I32] = {-1, INT32_MAX,  "a whole number from -1 to 2147483647"},
+        [COLUMN_TIME] = {0,  0,          "a number"                            },
+        [COLUMN_AMOUNT] = {0,  0,          "a number that is not negative"       },
+    };
+    enum column_type type = table->types[c];
+    const char *field = record->field[c];
+    bool good;
+    if (type == COLUMN_U32 || type == COLUMN_I32)
+        good = parse_i64(field, record->size[c], whole) && *whole >= ranges[type].low &&
+               *whole <= ranges[type].high;
+    else
+        good = parse_double(field, record->size[c], real) && isfinite(*real) &&
+               (type == COLUMN_TIME || *real >= 0);
+    if (good)
+        return STATUS_OK;
+    return records_field_error(record, table->names[c], diag, "expected %s, not '%s'",
+                               ranges[type].expected, field);
+}
+
+static enum status read_row(struct reader *reader, const struct record *record, struct diag *diag)
+{
+    const struct table *table = reader->table;
+    union {
+        int64_t whole;
+        double real;
+        uint16_t label;
+    } value[COLUMN_LIMIT];
+    if (record->count != table->columns)
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "%zu fields, expected %zu as in the line of column names", record->count,
+                          table->columns);
+    for (size_t c = 0; c < table->columns; c++) {
+        enum status status =
+            table->types[c] == COLUMN_LABEL
+                ? read_label(reader, record, c, &value[c].label, diag)
+                : read_number(record, c, table, &value[c].whole, &value[c].real, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (table->end > 0 && value[table->end].real < value[table->start].real)
+        return records_field_error(record, table->names[table->end], diag, "%s is before %s, %s",
+                                   record->field[table->end], table->names[table->start],
+                                   record->field[table->start]);
+
+    size_t row = table->add(reader->trace);
+    void *column[COLUMN_LIMIT];
+    table->arrays(reader->trace, column);
+    for (size_t c = 0; c < table->columns; c++)
+        switch (table->types[c]) {
+        case COLUMN_U32:
+            ((uint32_t *)column[c])[row] = (uint32_t)value[c].whole;
+            break;
+        case COLUMN_I32:
+            ((int32_t *)column[c])[row] = (int32_t)value[c].whole;
+            break;
+        case COLUMN_LABEL:
+            ((uint16_t *)column[c])[row] = value[c].label;
+            break;
+        case COLUMN_TIME:
+        case COLUMN_AMOUNT:
+            ((double *)column[c])[row] = value[c].real;
+            break;
+        }
+    return STATUS_OK;
+}
+
+static enum status read_record(void *context, const struct record *record, struct diag *diag)
+{
+    struct reader *reader = context;
+    if (reader->in_rows)
+        return read_row(reader, record, diag);
+    reader->in_rows = true;
+    return records_check_columns(record, reader->table->names, reader->table->columns, 0, diag);
+}
+
+static enum status parse_table(struct trace *trace, const struct table *table, const char *name,
+                               const char *data, size_t size, struct diag *diag)
+{
+    assert(table->columns <= COLUMN_LIMIT);
+    trace_label(trace, ""); /* label 0, with which reader.last[] begins */
+    struct reader reader = {.trace = trace, .table = table};
+    struct record_handler handler = {&reader, read_record, read_comment};
+    enum status status = records_parse(name, data, size, &handler, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct loc at = {.name = name};
+    if (!reader.in_rows)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "no line of column names: expected '%s,%s,...'", table->names[0],
+                          table->names[1]);
+    if (data[size - 1] != '\n')
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "the last row has no line end: the file was cut off");
+    return STATUS_OK;
+}
+
+enum status trace_parse_ops(struct trace *trace, const char *name, const char *data, size_t size,
+                            struct diag *diag)
+{
+    return parse_table(trace, &op_table, name, data, size, diag);
+}
+
+enum status trace_parse_memory(struct trace *trace, const char *name, const char *data, size_t size,
+                               struct diag *diag)
+{
+    return parse_table(trace, &memory_table, name, data, size, diag);
+}
+
+/* ---- files ---- */
+
+static enum status save_table(const struct trace *trace, const struct table *table,
+                              const char *path, struct diag *diag)
+{
+    struct text out = {0};
+    print_table(trace, table, &out);
+    enum status status = text_save(path, out.data, out.size, diag);
+    text_release(&out);
+    return status;
+}
+
+static enum status load_table(struct trace *trace, const struct table *table, const char *path,
+                              struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = parse_table(trace, table, path, text.data, text.size, diag);
+    text_release(&text);
+    return status;
+}
+
+enum status trace_save_ops(const struct trace *trace, const char *path, struct diag *diag)
+{
+    return save_table(trace, &op_table, path, diag);
+}
+
+enum status trace_save_memory(const struct trace *trace, const char *path, struct diag *diag)
+{
+    return save_table(trace, &memory_table, path, diag);
+}
+
+enum status trace_load_ops(struct trace *trace, const char *path, struct diag *diag)
+{
+    return load_table(trace, &op_table, path, diag);
+}
+
+enum status trace_load_memory(struct trace *trace, const char *path, struct diag *diag)
+{
+    return load_table(trace, &memory_table, path, diag);
+}

@@ -1,0 +1,204 @@
+#include "traces/records.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <csv.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes given to libcsv at once; between two pieces the limits are checked. */
+enum { PIECE = 1 << 16 };
+
+struct reader {
+    struct csv_parser csv;
+    const struct record_handler *handler;
+    struct diag *diag;
+    struct record record;
+    struct text row;                   /* the fields read so far, each ending in NUL */
+    size_t offset[RECORD_FIELD_LIMIT]; /* of fields in row: its data moves when it grows */
+    enum status status;                /* of the first fault */
+    bool line_ended;                   /* the last line end was one of rows, not of a field */
+};
+
+static void *grow(void *old, size_t size)
+{
+    return heap_realloc(old, size, 1);
+}
+
+static void on_field(void *data, size_t size, void *context)
+{
+    struct reader *reader = context;
+    struct record *record = &reader->record;
+    if (reader->status != STATUS_OK)
+        return;
+    if (record->count == RECORD_FIELD_LIMIT || reader->row.size + size > RECORD_BYTE_LIMIT) {
+        reader->status =
+            diag_error(reader->diag, record->at, STATUS_BAD_INPUT,
+                       "a row of more than %d fields or %d bytes (is a closing quote missing?)",
+                       RECORD_FIELD_LIMIT, RECORD_BYTE_LIMIT);
+        return;
+    }
+    reader->offset[record->count] = reader->row.size;
+    record->size[record->count++] = size;
+    if (size > 0)
+        text_append(&reader->row, data, size);
+    text_putc(&reader->row, '\0');
+}
+
+/* Called at the end of each row and, since CSV_REPALL_NL is set, of each blank line. */
+static void on_row(int terminator, void *context)
+{
+    struct reader *reader = context;
+    struct record *record = &reader->record;
+    reader->line_ended = terminator == '\n';
+    if (reader->status == STATUS_OK && record->count > 0) {
+        for (size_t i = 0; i < record->count; i++)
+            record->field[i] = reader->row.data + reader->offset[i];
+        reader->status = reader->handler->row(reader->handler->context, record, reader->diag);
+    }
+    record->count = 0;
+    reader->row.size = 0;
+}
+
+/* Gives one line, with its line end, to libcsv. */
+static enum status feed(struct reader *reader, const char *line, size_t size, uint32_t number)
+{
+    for (size_t done = 0; done < size && reader->status == STATUS_OK;) {
+        size_t piece = size - done < PIECE ? size - done : PIECE;
+        size_t taken = csv_parse(&reader->csv, line + done, piece, on_field, on_row, reader);
+        if (reader->status != STATUS_OK)
+            break;
+        if (taken < piece) {
+            struct loc at = {reader->record.at.name, number, (uint32_t)(done + taken + 1)};
+            return diag_error(reader->diag, at, STATUS_BAD_INPUT,
+                              "a stray quote: a field is quoted as a whole, with its own quotes "
+                              "doubled");
+        }
+        done += piece;
+        if (csv_get_buffer_size(&reader->csv) > RECORD_BYTE_LIMIT + 2 * PIECE)
+            return diag_error(reader->diag, reader->record.at, STATUS_BAD_INPUT,
+                              "a field of more than %d bytes (is a closing quote missing?)",
+                              RECORD_BYTE_LIMIT);
+    }
+    return reader->status;
+}
+
+static enum status read_lines(struct reader *reader, const char *data, size_t size)
+{
+    uint32_t number = 1;
+    for (const char *at = data, *end = data + size, *next; at < end; at = next, number++) {
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+        next = line_end ? line_end + 1 : end;
+        if (reader->line_ended) {
+            reader->record.at.line = number;
+            if (*at == '#' && reader->handler->comment) {
+                size_t length = (size_t)((line_end ? line_end : end) - at);
+                if (length > 1 && at[length - 1] == '\r')
+                    length--;
+                reader->status = reader->handler->comment(
+                    reader->handler->context, reader->record.at, at + 1, length - 1, reader->diag);
+                if (reader->status != STATUS_OK)
+                    return reader->status;
+                continue;
+            }
+        }
+        reader->line_ended = false;
+        enum status status = feed(reader, at, (size_t)(next - at), number);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (csv_fini(&reader->csv, on_field, on_row, reader) != 0)
+        return diag_error(reader->diag, reader->record.at, STATUS_BAD_INPUT,
+                          "a quoted field that is not closed");
+    return reader->status;
+}
+
+static enum status reject_nul(const char *name, const char *data, size_t size, struct diag *diag)
+{
+    const char *nul = size > 0 ? memchr(data, '\0', size) : NULL;
+    if (!nul)
+        return STATUS_OK;
+    struct loc at = {name, 1, 1};
+    for (const char *c = data; c < nul; c++) {
+        at.column++;
+        if (*c == '\n') {
+            at.line++;
+            at.column = 1;
+        }
+    }
+    return diag_error(diag, at, STATUS_BAD_INPUT, "a NUL byte: this is not a CSV file");
+}
+
+enum status records_parse(const char *name, const char *data, size_t size,
+                          const struct record_handler *handler, struct diag *diag)
+{
+    if (!data)
+        data = ""; /* an empty struct text */
+    enum status status = reject_nul(name, data, size, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0) {
+        data += 3;
+        size -= 3;
+    }
+    struct reader reader = {.handler = handler, .diag = diag, .line_ended = true};
+    reader.record.at = (struct loc){name, 1, 0};
+    int failed = csv_init(&reader.csv, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
+    assert(failed == 0);
+    (void)failed;
+    csv_set_realloc_func(&reader.csv, grow);
+    csv_set_blk_size(&reader.csv, 4096);
+    status = read_lines(&reader, data, size);
+    csv_free(&reader.csv);
+    text_release(&reader.row);
+    return status;
+}
+
+void records_put_field(struct text *out, const char *field)
+{
+    size_t size = strlen(field);
+    bool plain =
+        strpbrk(field, ",\"\r\n") == NULL && field[0] != ' ' && field[0] != '\t' && field[0] != '#';
+    if (plain && (size == 0 || (field[size - 1] != ' ' && field[size - 1] != '\t'))) {
+        text_append(out, field, size);
+        return;
+    }
+    size_t quoted_size = csv_write(NULL, 0, field, size);
+    char *quoted = heap_alloc(quoted_size, 1);
+    csv_write(quoted, quoted_size, field, size);
+    text_append(out, quoted, quoted_size);
+    free(quoted);
+}
+
+enum status records_check_columns(const struct record *record, const char *const *names,
+                                  size_t count, size_t optional, struct diag *diag)
+{
+    for (size_t i = 0; i < count && i < record->count; i++)
+        if (strcmp(record->field[i], names[i]) != 0)
+            return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                              "column %zu is '%s', expected '%s'", i + 1, record->field[i],
+                              names[i]);
+    if (record->count > count)
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "unknown column '%s' after the last one, '%s'", record->field[count],
+                          names[count - 1]);
+    if (record->count < count && record->count != count - optional)
+        return diag_error(diag, record->at, STATUS_BAD_INPUT, "the column '%s' is missing",
+                          names[record->count]);
+    return STATUS_OK;
+}
+
+enum status records_field_error(const struct record *record, const char *column, struct diag *diag,
+                                const char *format, ...)
+{
+    char message[512]; /* a field can be a megabyte long; the start of it is enough */
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    return diag_error(diag, record->at, STATUS_BAD_INPUT, "column '%s': %s", column, message);
+}

@@ -1,0 +1,52 @@
+/* traces/records.h: rows of CSV, read and quoted through libcsv.
+ *
+ * The reader hands over one row at a time with the line it starts on, in RFC 4180 form: fields
+ * may be quoted, a quoted field may hold separators, quotes (doubled) and line ends, rows end in
+ * LF or CRLF, and the last one need not. Blank lines and a leading byte order mark are skipped;
+ * blanks around an unquoted field are dropped. Anything else is an error with its place: NUL
+ * bytes, stray or missing quotes, rows of more than 1 MiB or 64 fields. */
+#ifndef TRACES_RECORDS_H
+#define TRACES_RECORDS_H
+
+#include "base/diag.h"
+#include "base/text.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { RECORD_FIELD_LIMIT = 64, RECORD_BYTE_LIMIT = 1 << 20 };
+
+/* One row. Fields end in NUL and hold no other; they are good until the callback returns. */
+struct record {
+    struct loc at; /* the line on which the row starts */
+    size_t count;
+    const char *field[RECORD_FIELD_LIMIT];
+    size_t size[RECORD_FIELD_LIMIT];
+};
+
+/* What the reader calls. A status other than STATUS_OK ends the reading and is handed on. */
+struct record_handler {
+    void *context;
+    enum status (*row)(void *context, const struct record *record, struct diag *diag);
+    /* A line that starts with '#', without the '#' and the line end; NULL: such lines are rows. */
+    enum status (*comment)(void *context, struct loc at, const char *text, size_t size,
+                           struct diag *diag);
+};
+
+/* Reads data[0..size) to its end or to the first fault. */
+enum status records_parse(const char *name, const char *data, size_t size,
+                          const struct record_handler *handler, struct diag *diag);
+
+/* Appends a field, quoted where the reader would otherwise take it for something else. */
+void records_put_field(struct text *out, const char *field);
+
+/* Checks a row against the names of its columns, in order, of which the last `optional` may be
+ * absent together. The message names the first that is wrong. */
+enum status records_check_columns(const struct record *record, const char *const *names,
+                                  size_t count, size_t optional, struct diag *diag);
+
+/* "line: error: column 'x': ..." with STATUS_BAD_INPUT. */
+enum status records_field_error(const struct record *record, const char *column, struct diag *diag,
+                                const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif
