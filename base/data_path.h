@@ -1,0 +1,18 @@
+/* base/data_path.h: where the files that ship with the program are.
+ *
+ * Presets, published measurements and plot scripts are data, found in this
+ * order: the folder in the environment variable LONGHAUL_DATA; share/longhaul
+ * beside the folder of the running program, so that an installed tree can be
+ * moved; the source tree that the program was built from. */
+#ifndef BASE_DATA_PATH_H
+#define BASE_DATA_PATH_H
+
+#include "base/diag.h"
+#include "base/text.h"
+
+/* Puts into *out the path of the shipped file or folder relative
+ * ("models/presets", "traces/published/measurements.csv"). An error lists the
+ * folders that were looked in. Where LONGHAUL_DATA is set, only it is. */
+enum status data_path(struct text *out, const char *relative, struct diag *diag);
+
+#endif

@@ -1,0 +1,81 @@
+/* tests/check.h: the frame of every test file, over CUnit.
+ *
+ *     static void two_gflop_take_two_seconds(void)
+ *     {
+ *         CHECK_CLOSE("2 Gflop at 1 Gflop/s", seconds, 2.0, 1e-12);
+ *     }
+ *
+ *     static const struct check_case cases[] = {
+ *         {"2 Gflop at 1 Gflop/s take 2 s", two_gflop_take_two_seconds},
+ *     };
+ *     CHECK_MAIN("cost", cases)
+ *
+ * A check that fails prints its label with what came and what was wanted, and
+ * the case goes on. CUnit's own CU_ASSERT macros may stand beside these. The
+ * program takes words: only cases whose name holds one of them run. */
+#ifndef TESTS_CHECK_H
+#define TESTS_CHECK_H
+
+#include "base/arena.h"
+
+#include <CUnit/CUnit.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct check_case {
+    const char *name; /* what holds */
+    void (*run)(void);
+};
+
+/* Runs the cases and prints the counts; 0 when all hold, 1 when one does not, 2
+ * when none was run. */
+int check_run(const char *suite, const struct check_case *cases, size_t count, int argc,
+              char **argv);
+
+#define CHECK_MAIN(suite, cases)                                                                   \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        return check_run(suite, cases, ARRAY_LEN(cases), argc, argv);                              \
+    }
+
+/* Each returns whether it holds, so that a case can stop where going on makes no sense. */
+#define CHECK(label, condition) check_true(label, #condition, condition, __FILE__, __LINE__)
+#define CHECK_TEXT(label, got, want) check_text(label, got, want, __FILE__, __LINE__)
+#define CHECK_INT(label, got, want) check_int(label, got, want, __FILE__, __LINE__)
+
+/* |got - want| <= tolerance * |want|; with want 0, |got| <= tolerance. */
+#define CHECK_CLOSE(label, got, want, tolerance)                                                   \
+    check_close(label, got, want, tolerance, __FILE__, __LINE__)
+
+/* Compares text with the file at path below tests/ ("schedule/golden/ring.ir").
+ * With UPDATE_GOLDEN=1 in the environment it writes the file instead. */
+#define CHECK_GOLDEN(path, text) check_golden(path, text, __FILE__, __LINE__)
+
+bool check_true(const char *label, const char *condition, bool holds, const char *file, int line);
+bool check_text(const char *label, const char *got, const char *want, const char *file, int line);
+bool check_int(const char *label, int64_t got, int64_t want, const char *file, int line);
+bool check_close(const char *label, double got, double want, double tolerance, const char *file,
+                 int line);
+bool check_golden(const char *path, const char *text, const char *file, int line);
+
+/* The path of a file below tests/ in the source tree. The text is kept until the program ends. */
+const char *check_path(const char *relative);
+
+/* An empty folder for this program's files, made at the first call and removed
+ * with all it holds at the end. */
+const char *check_temp_dir(void);
+
+/* A small seeded generator (splitmix64) for property tests: they run from
+ * CHECK_SEED in the environment, or 1, and print it when a check fails. */
+struct check_random {
+    uint64_t state;
+};
+struct check_random check_random_make(void);
+uint64_t check_random_u64(struct check_random *random);
+/* One of low..high, both included. */
+int64_t check_random_i64(struct check_random *random, int64_t low, int64_t high);
+/* In [0, 1). */
+double check_random_double(struct check_random *random);
+
+#endif
