@@ -1,0 +1,40 @@
+/* schedule/lifetimes.h: when a buffer's memory is free again, and where in its arena it lies.
+ *
+ * A buffer is touched by the ops that read or write it. It is born with the first of them, and its
+ * memory is free when all ops of its free set have completed. Two buffers may share bytes when
+ * every op of the free set of the one is ordered (schedule/order.h) before every touch of the
+ * other: then no timing whatever lets both be live. Persistent and bound buffers live throughout
+ * and have no free set. */
+#ifndef SCHEDULE_LIFETIMES_H
+#define SCHEDULE_LIFETIMES_H
+
+#include "schedule/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LIFETIMES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
+
+/* Does the buffer exist during the whole step? */
+bool lifetimes_persistent(const struct ir *ir, uint32_t buffer);
+
+/* Replaces all free sets by the smallest right ones: the last op of each stream that touches the
+ * buffer, less those ordered before another of them. A buffer that nothing touches gets an empty
+ * set. Members are in list order. */
+void lifetimes_free_sets(struct ir *ir);
+
+/* Of each memory, in bytes, for the role with the largest arena. */
+struct lifetimes_figures {
+    uint64_t arena[MEMORY_COUNT];
+    uint64_t live[MEMORY_COUNT]; /* most bytes live at once when ops run one after the other in list
+                                    order: no arena can be smaller. arena - live is fragmentation
+                                    and what unordered ops may not share. */
+};
+
+/* Plans an offset for every buffer from the free sets as they stand, one arena per memory and
+ * role, and sets ir->arena_bytes. Sizes are rounded up to a multiple of alignment (a power of
+ * two). A buffer that nothing touches keeps the offset UINT64_MAX. Deterministic. figures may be
+ * NULL. */
+void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
+
+#endif
