@@ -48,8 +48,11 @@ enum algorithm { ALGORITHM_AUTO, ALGORITHM_RING, ALGORITHM_TREE, ALGORITHM_DIREC
 
 struct work {
     uint8_t kind; /* enum work_kind */
-    uint8_t in;   /* enum dtype of the first read (of the first write when nothing is read) */
-    uint8_t out;  /* enum dtype of the first write (of the first read when nothing is written) */
+    uint8_t in;   /* enum dtype of the read that work_kind_info.in names: the first, but the block of
+                     MERGE, the table of EMBEDDING, the second term of ADD; of `out` when nothing is read */
+    uint8_t out;  /* enum dtype of the first write, but of ADAMW the last (its parameter copy, when it
+                     writes one); of `in` when nothing is written */
+    uint8_t reads, writes; /* operands, for kinds with optional ones; 0: as few as the kind allows */
     union {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
@@ -106,7 +109,7 @@ struct work {
 /* One parameter of a kind as the text form sees it. */
 struct work_param {
     char name[16];
-    bool optional;              /* 0 when absent */
+    bool optional;              /* 0 when absent, and not printed when 0 */
     bool is_group;              /* the value is a group id, printed by its name */
     const char *const *values;  /* names of an enum's values, or NULL for an integer */
     uint8_t value_count;
@@ -116,6 +119,8 @@ struct work_kind_info {
     const char *name;
     enum stream_class stream;
     uint8_t reads_min, reads_max, writes_min, writes_max;
+    uint8_t in, out; /* the read and the write whose dtypes are work.in and work.out; past the last
+                        one: the last */
     uint8_t param_count;
     struct work_param param[WORK_PARAMS_MAX];
 };
@@ -123,6 +128,13 @@ struct work_kind_info {
 /* The row of a kind; a table made once from work_kinds.def. */
 const struct work_kind_info *work_kind_info(enum work_kind kind);
 bool work_kind_find(const char *name, size_t size, enum work_kind *kind);
+
+/* Whether ops of a kind may be on a stream of that class. SYNC kinds may name any stream: it is
+ * the one they wait for. */
+bool work_runs_on(enum work_kind kind, enum stream_class stream);
+
+const char *stream_class_name(enum stream_class stream);
+bool stream_class_find(const char *name, size_t size, enum stream_class *stream);
 
 const char *dtype_name(enum dtype dtype);
 bool dtype_find(const char *name, size_t size, enum dtype *dtype);
@@ -137,9 +149,14 @@ int64_t work_payload_bytes(const struct work *work);
  * exceeds 2^63 for long sequences only in products. docs/costs.md, "Attention". */
 double work_attention_pairs(const struct work *work);
 
-/* Floating-point operations that the hardware executes (docs/costs.md): a multiply-add is 2. */
+/* Floating-point operations of the matrix products inside a piece of work, a multiply-add is 2:
+ * MATMUL 2 m n k; ATTENTION 4 dim per visible pair and head; its backward 2.5 times that (five
+ * products against two). Every other kind counts 0, as all published conventions do: its time
+ * is bytes, and its flops are below 1 % of a layer's. */
 double work_flops(const struct work *work);
-/* Bytes read from and written to device memory when each operand is touched once. */
+/* Bytes read from and written to device memory (host memory for ADAMW on the host) when each
+ * operand is touched once. Communication, copies and SYNC kinds count 0: what they move is
+ * work_payload_bytes(). */
 double work_memory_bytes(const struct work *work);
 
 /* Implementations of attention; cost parameters and hidden memory differ. */
@@ -147,9 +164,11 @@ enum attention_impl { ATTENTION_FA2, ATTENTION_FA3, ATTENTION_CUDNN, ATTENTION_C
 const char *attention_impl_name(enum attention_impl impl);
 bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl);
 
-/* Scratch bytes a kernel needs beside its operands: the fp32 dQ accumulator and delta of an
- * attention backward tile, and its GQA-expanded dK, dV (FlashAttention-2; cuDNN 9.19 plans). sm is
- * the compute capability times ten (80, 90). */
+/* Scratch bytes a kernel needs beside its operands; 0 but for ATTENTION_BACKWARD: the fp32 dQ
+ * accumulator and delta, and with fewer kv_heads than heads dK and dV of every query head in 16
+ * bits (FlashAttention-2's and cuDNN 9.19's plans; FlashAttention-3 is taken to be as 2; the CPU
+ * needs none). cuDNN below sm 90 keeps a second accumulator. sm is the compute capability times
+ * ten (80, 90). */
 int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work *work);
 
 #endif

@@ -1,0 +1,506 @@
+#include "models/work.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- names ---- */
+
+static const char *const form_names[] = {"nt", "nn", "tn"};
+static const char *const epilogue_names[] = {"none", "bias"};
+static const char *const mask_names[] = {"full", "causal", "window"};
+static const char *const reduce_names[] = {"sum", "max"};
+static const char *const algorithm_names[] = {"auto", "ring", "tree", "direct"};
+static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
+static const char *const impl_names[] = {"fa2", "fa3", "cudnn", "cpu"};
+
+_Static_assert(COUNT_OF(form_names) == MATMUL_FORM_COUNT, "a name per form");
+_Static_assert(COUNT_OF(epilogue_names) == EPILOGUE_COUNT, "a name per epilogue");
+_Static_assert(COUNT_OF(mask_names) == MASK_COUNT, "a name per mask");
+_Static_assert(COUNT_OF(reduce_names) == REDUCE_COUNT, "a name per reduction");
+_Static_assert(COUNT_OF(algorithm_names) == ALGORITHM_COUNT, "a name per algorithm");
+_Static_assert(COUNT_OF(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
+_Static_assert(COUNT_OF(impl_names) == ATTENTION_IMPL_COUNT, "a name per implementation");
+
+/* The value tables that work_kinds.def names. */
+static const struct {
+    const char *name;
+    const char *const *values;
+    uint8_t count;
+} value_tables[] = {
+    {"form",      form_names,      MATMUL_FORM_COUNT},
+    {"epilogue",  epilogue_names,  EPILOGUE_COUNT   },
+    {"mask",      mask_names,      MASK_COUNT       },
+    {"reduce",    reduce_names,    REDUCE_COUNT     },
+    {"algorithm", algorithm_names, ALGORITHM_COUNT  },
+};
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} dtypes[DTYPE_COUNT] = {
+    [DTYPE_BF16] = {"bf16", 2},
+      [DTYPE_F16] = {"f16",  2},
+      [DTYPE_F32] = {"f32",  4},
+    [DTYPE_F64] = {"f64",  8},
+      [DTYPE_I32] = {"i32",  4},
+      [DTYPE_U8] = {"u8",   1},
+};
+
+static bool same(const char *name, const char *word, size_t size)
+{
+    return strlen(name) == size && memcmp(name, word, size) == 0;
+}
+
+const char *dtype_name(enum dtype dtype)
+{
+    assert(dtype < DTYPE_COUNT);
+    return dtypes[dtype].name;
+}
+
+bool dtype_find(const char *name, size_t size, enum dtype *dtype)
+{
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (same(dtypes[i].name, name, size)) {
+            *dtype = (enum dtype)i;
+            return true;
+        }
+    return false;
+}
+
+size_t dtype_bytes(enum dtype dtype)
+{
+    assert(dtype < DTYPE_COUNT);
+    return dtypes[dtype].bytes;
+}
+
+const char *stream_class_name(enum stream_class stream)
+{
+    assert(stream < STREAM_CLASS_COUNT);
+    return stream_names[stream];
+}
+
+bool stream_class_find(const char *name, size_t size, enum stream_class *stream)
+{
+    for (int i = 0; i < STREAM_CLASS_COUNT; i++)
+        if (same(stream_names[i], name, size)) {
+            *stream = (enum stream_class)i;
+            return true;
+        }
+    return false;
+}
+
+const char *attention_impl_name(enum attention_impl impl)
+{
+    assert(impl < ATTENTION_IMPL_COUNT);
+    return impl_names[impl];
+}
+
+bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl)
+{
+    for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
+        if (same(impl_names[i], name, size)) {
+            *impl = (enum attention_impl)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- the table of kinds ---- */
+
+static const struct {
+    const char *name, *params;
+    uint8_t stream, reads_min, reads_max, writes_min, writes_max;
+} rows_of_def[WORK_KIND_COUNT] = {
+#define WORK(symbol, name, stream, rmin, rmax, wmin, wmax, params)                                 \
+    {name, params, STREAM_##stream, rmin, rmax, wmin, wmax},
+#include "models/work_kinds.def"
+#undef WORK
+};
+
+/* Kinds whose work.in or work.out is not of the first operand, since another one's dtype is
+ * what decides their bytes. */
+static const struct {
+    enum work_kind kind;
+    uint8_t in, out;
+} dtype_operands[] = {
+    {WORK_MERGE,     2, 0}, /* accumulators are always f32, the block may be either */
+    {WORK_EMBEDDING, 1, 0}, /* tokens are always i32 */
+    {WORK_ADD,       1, 0}, /* a is of y's dtype, b may be narrower */
+    {WORK_ADAMW,     0, 3}, /* master, m, v are always f32, the copy for compute is not */
+};
+
+static struct work_kind_info kinds[WORK_KIND_COUNT];
+static atomic_bool kinds_ready;
+static pthread_once_t kinds_once = PTHREAD_ONCE_INIT;
+
+/* One word of a params column: name, name:table, either with a '?' behind. */
+static void make_param(struct work_param *param, const char *word, size_t size)
+{
+    if (word[size - 1] == '?') {
+        param->optional = true;
+        size--;
+    }
+    const char *colon = memchr(word, ':', size);
+    size_t name_size = colon ? (size_t)(colon - word) : size;
+    assert(name_size < sizeof param->name);
+    memcpy(param->name, word, name_size);
+    if (!colon)
+        return;
+    const char *table = colon + 1;
+    size_t table_size = size - name_size - 1;
+    param->is_group = same("group", table, table_size);
+    for (size_t i = 0; i < COUNT_OF(value_tables); i++)
+        if (same(value_tables[i].name, table, table_size)) {
+            param->values = value_tables[i].values;
+            param->value_count = value_tables[i].count;
+        }
+    assert(param->is_group || param->values);
+}
+
+static void make_kinds(void)
+{
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        struct work_kind_info *info = &kinds[kind];
+        info->name = rows_of_def[kind].name;
+        info->stream = rows_of_def[kind].stream;
+        info->reads_min = rows_of_def[kind].reads_min;
+        info->reads_max = rows_of_def[kind].reads_max;
+        info->writes_min = rows_of_def[kind].writes_min;
+        info->writes_max = rows_of_def[kind].writes_max;
+        for (const char *at = rows_of_def[kind].params; *at;) {
+            size_t size = strcspn(at, " ");
+            assert(info->param_count < WORK_PARAMS_MAX);
+            make_param(&info->param[info->param_count++], at, size);
+            at += size;
+            at += strspn(at, " ");
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(dtype_operands); i++) {
+        kinds[dtype_operands[i].kind].in = dtype_operands[i].in;
+        kinds[dtype_operands[i].kind].out = dtype_operands[i].out;
+    }
+    atomic_store_explicit(&kinds_ready, true, memory_order_release);
+}
+
+const struct work_kind_info *work_kind_info(enum work_kind kind)
+{
+    assert(kind < WORK_KIND_COUNT);
+    if (!atomic_load_explicit(&kinds_ready, memory_order_acquire))
+        pthread_once(&kinds_once, make_kinds);
+    return &kinds[kind];
+}
+
+bool work_kind_find(const char *name, size_t size, enum work_kind *kind)
+{
+    for (int i = 0; i < WORK_KIND_COUNT; i++)
+        if (same(rows_of_def[i].name, name, size)) {
+            *kind = (enum work_kind)i;
+            return true;
+        }
+    return false;
+}
+
+bool work_runs_on(enum work_kind kind, enum stream_class stream)
+{
+    enum stream_class own = rows_of_def[kind].stream;
+    return own == STREAM_SYNC || stream == own || (kind == WORK_ADAMW && stream == STREAM_HOST);
+}
+
+/* ---- communication ---- */
+
+int64_t work_group(const struct work *work)
+{
+    const struct work_kind_info *info = work_kind_info(work->kind);
+    return info->param_count > 0 && info->param[0].is_group ? work->p[0] : -1;
+}
+
+int64_t work_payload_bytes(const struct work *work)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_ALL_TO_ALL:
+    case WORK_ALL_GATHER:
+    case WORK_REDUCE_SCATTER:
+        return work->collective.bytes;
+    case WORK_ALL_REDUCE:
+        return work->all_reduce.bytes;
+    case WORK_BROADCAST:
+        return work->broadcast.bytes;
+    case WORK_SHIFT:
+    case WORK_SEND:
+    case WORK_RECV:
+        return work->p2p.bytes;
+    case WORK_H2D:
+    case WORK_D2H:
+        return work->copy.bytes;
+    default:
+        return 0;
+    }
+}
+
+/* ---- flops ---- */
+
+/* Sum of x clamped to [0, top], over all x <= n. */
+static double clamped_sum(double n, double top)
+{
+    if (n <= 0)
+        return 0;
+    return n <= top ? n * (n + 1) / 2 : top * (top + 1) / 2 + (n - top) * top;
+}
+
+/* Pairs j <= i + offset. Query i sees i + offset + 1 keys, clamped to [0, kv]. */
+static double causal_pairs(int64_t q, int64_t kv, int64_t offset)
+{
+    /* Beyond these nothing changes, and sums cannot overflow. */
+    double first = (double)(offset < -q ? -q : offset > kv ? kv : offset);
+    return clamped_sum(first + (double)q, (double)kv) - clamped_sum(first, (double)kv);
+}
+
+double work_attention_pairs(const struct work *work)
+{
+    assert(work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD);
+    int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
+    int64_t window = work->attention.window;
+    if (work->attention.mask == MASK_FULL)
+        return (double)q * (double)kv;
+    double pairs = causal_pairs(q, kv, offset);
+    if (work->attention.mask == MASK_WINDOW) {
+        int64_t hidden = offset < INT64_MIN + window ? INT64_MIN : offset - window;
+        pairs -= causal_pairs(q, kv, hidden);
+    }
+    return pairs;
+}
+
+double work_flops(const struct work *work)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_MATMUL:
+        return 2.0 * (double)work->matmul.m * (double)work->matmul.n * (double)work->matmul.k;
+    case WORK_ATTENTION:
+    case WORK_ATTENTION_BACKWARD: {
+        double forward = 4.0 * work_attention_pairs(work) * (double)work->attention.heads *
+                         (double)work->attention.dim;
+        return work->kind == WORK_ATTENTION ? forward : 2.5 * forward;
+    }
+    default:
+        return 0;
+    }
+}
+
+/* ---- bytes ---- */
+
+/* What the formulas below need: sizes of an element read and written, optional operands. */
+struct bytes_of {
+    double in, out;
+    unsigned reads, writes;
+};
+
+typedef double memory_function(const struct work *work, struct bytes_of e);
+
+static const double F32 = 4, I32 = 4;
+
+static double matmul_bytes(const struct work *work, struct bytes_of e)
+{
+    double m = (double)work->matmul.m, n = (double)work->matmul.n, k = (double)work->matmul.k;
+    double bias = work->matmul.epilogue == EPILOGUE_BIAS ? n * e.in : 0;
+    double passes = work->matmul.accumulate ? 2 : 1; /* y is read too */
+    return (m * k + k * n) * e.in + bias + passes * m * n * e.out;
+}
+
+static double attention_bytes(const struct work *work, struct bytes_of e)
+{
+    double q = (double)work->attention.q * (double)work->attention.heads;
+    double kv = (double)work->attention.kv * (double)work->attention.kv_heads;
+    double dim = (double)work->attention.dim;
+    if (work->kind == WORK_ATTENTION) /* q k v in, o and lse out */
+        return (q + 2 * kv) * dim * e.in + q * dim * e.out + q * F32;
+    /* q o do k v lse in, dq dk dv out */
+    return (3 * q + 2 * kv) * dim * e.in + q * F32 + (q + 2 * kv) * dim * e.out;
+}
+
+static double merge_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->merge.rows * (double)work->merge.heads;
+    double dim = (double)work->merge.dim;
+    return rows * dim * (2 * F32 + e.in) +
+           rows * 3 * F32; /* lse: read, written, the block's read */
+}
+
+static double norm_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->rows.rows, cols = (double)work->rows.cols;
+    bool layer = work->kind == WORK_LAYERNORM || work->kind == WORK_LAYERNORM_BACKWARD;
+    double vectors = layer ? 2 : 1; /* weight and bias; mean and rstd */
+    double statistics = vectors * rows * F32;
+    if (work->kind == WORK_RMSNORM || work->kind == WORK_LAYERNORM)
+        return rows * cols * (e.in + e.out) + vectors * cols * e.in + statistics;
+    double passes = work->rows.accumulate ? 2 : 1;
+    return rows * cols * (2 * e.in + e.out) + cols * e.in + passes * vectors * cols * e.out +
+           statistics;
+}
+
+static double rope_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->rope.rows;
+    double cols = work->rope.stride ? (double)work->rope.stride
+                                    : (double)work->rope.heads * (double)work->rope.dim;
+    return rows * cols * (e.in + e.out) + rows * I32;
+}
+
+static double activation_bytes(const struct work *work, struct bytes_of e)
+{
+    double count = (double)work->rows.rows * (double)work->rows.cols;
+    switch ((enum work_kind)work->kind) {
+    case WORK_SWIGLU:
+        return count * (2 * e.in + e.out);
+    case WORK_SWIGLU_BACKWARD: /* dy, gate, up in; their two gradients out */
+        return count * (3 * e.in + 2 * e.out);
+    case WORK_GELU:
+        return count * (e.in + e.out);
+    default: /* GELU_BACKWARD */
+        return count * (2 * e.in + e.out);
+    }
+}
+
+static double embedding_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->embedding.rows, cols = (double)work->embedding.cols;
+    if (work->kind == WORK_EMBEDDING)
+        return rows * I32 + rows * cols * (e.in + e.out);
+    /* Adds touch one row of the table per token; without the third read it is cleared first. */
+    double cleared = e.reads < 3 ? (double)work->embedding.vocab * cols * e.out : 0;
+    return rows * I32 + rows * cols * (e.in + 2 * e.out) + cleared;
+}
+
+static double cross_entropy_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->cross_entropy.rows;
+    double logits = rows * (double)work->cross_entropy.vocab;
+    switch ((enum work_kind)work->kind) {
+    case WORK_CROSS_ENTROPY: /* labels, lse; loss is nothing beside them but is counted */
+        return logits * e.in + rows * (I32 + F32) + (work->cross_entropy.accumulate ? 2 : 1) * F32 +
+               (e.writes > 2 ? logits * F32 : 0);
+    case WORK_CROSS_ENTROPY_BACKWARD:
+        return logits * (e.in + e.out) + rows * I32;
+    case WORK_CROSS_ENTROPY_PARTIAL:
+        return logits * e.in + rows * (I32 + 3 * F32);
+    default: /* FINISH: the statistics hold all that is needed of the logits */
+        return rows * (I32 + 3 * F32 + F32) + (work->p[4] ? 2 : 1) * F32;
+    }
+}
+
+static double element_bytes(const struct work *work, struct bytes_of e)
+{
+    double count = (double)work->elements.count;
+    switch ((enum work_kind)work->kind) {
+    case WORK_ADD:
+        return count * (e.in + 2 * e.out);
+    case WORK_CAST:
+        return count * (e.in + e.out);
+    case WORK_FILL:
+        return count * e.out;
+    default: /* ADAMW: gradient in; master, m, v in and out; the copy for compute out */
+        return count * (e.in + 6 * F32 + (e.writes > 3 ? e.out : 0));
+    }
+}
+
+static double pack_bytes(const struct work *work, struct bytes_of e)
+{
+    double width = (double)work->pack.w[0] + (double)work->pack.w[1] + (double)work->pack.w[2];
+    return (double)work->pack.rows * (double)work->pack.parts * width * (e.in + e.out);
+}
+
+static double head_bytes(const struct work *work, struct bytes_of e)
+{
+    double one = (double)work->heads.rows * (double)work->heads.heads * (double)work->heads.dim;
+    double copies = (double)work->heads.copies;
+    return work->kind == WORK_HEAD_EXPAND ? one * (e.in + copies * e.out)
+                                          : one * (copies * e.in + e.out);
+}
+
+static double column_sum_bytes(const struct work *work, struct bytes_of e)
+{
+    double cols = (double)work->rows.cols;
+    return (double)work->rows.rows * cols * e.in + (work->rows.accumulate ? 2 : 1) * cols * e.out;
+}
+
+static double no_bytes(const struct work *work, struct bytes_of e)
+{
+    (void)work;
+    (void)e;
+    return 0;
+}
+
+static memory_function *const memory_functions[WORK_KIND_COUNT] = {
+    [WORK_MATMUL] = matmul_bytes,
+    [WORK_ATTENTION] = attention_bytes,
+    [WORK_ATTENTION_BACKWARD] = attention_bytes,
+    [WORK_MERGE] = merge_bytes,
+    [WORK_RMSNORM] = norm_bytes,
+    [WORK_RMSNORM_BACKWARD] = norm_bytes,
+    [WORK_LAYERNORM] = norm_bytes,
+    [WORK_LAYERNORM_BACKWARD] = norm_bytes,
+    [WORK_ROPE] = rope_bytes,
+    [WORK_ROPE_BACKWARD] = rope_bytes,
+    [WORK_SWIGLU] = activation_bytes,
+    [WORK_SWIGLU_BACKWARD] = activation_bytes,
+    [WORK_GELU] = activation_bytes,
+    [WORK_GELU_BACKWARD] = activation_bytes,
+    [WORK_EMBEDDING] = embedding_bytes,
+    [WORK_EMBEDDING_BACKWARD] = embedding_bytes,
+    [WORK_CROSS_ENTROPY] = cross_entropy_bytes,
+    [WORK_CROSS_ENTROPY_BACKWARD] = cross_entropy_bytes,
+    [WORK_CROSS_ENTROPY_PARTIAL] = cross_entropy_bytes,
+    [WORK_CROSS_ENTROPY_FINISH] = cross_entropy_bytes,
+    [WORK_ADD] = element_bytes,
+    [WORK_CAST] = element_bytes,
+    [WORK_FILL] = element_bytes,
+    [WORK_PACK] = pack_bytes,
+    [WORK_UNPACK] = pack_bytes,
+    [WORK_HEAD_EXPAND] = head_bytes,
+    [WORK_HEAD_REDUCE] = head_bytes,
+    [WORK_COLUMN_SUM] = column_sum_bytes,
+    [WORK_ADAMW] = element_bytes,
+    [WORK_ALL_TO_ALL] = no_bytes,
+    [WORK_ALL_GATHER] = no_bytes,
+    [WORK_REDUCE_SCATTER] = no_bytes,
+    [WORK_ALL_REDUCE] = no_bytes,
+    [WORK_BROADCAST] = no_bytes,
+    [WORK_SHIFT] = no_bytes,
+    [WORK_SEND] = no_bytes,
+    [WORK_RECV] = no_bytes,
+    [WORK_H2D] = no_bytes,
+    [WORK_D2H] = no_bytes,
+    [WORK_HOST_SYNC] = no_bytes,
+    [WORK_BARRIER] = no_bytes,
+};
+
+double work_memory_bytes(const struct work *work)
+{
+    assert(work->kind < WORK_KIND_COUNT && memory_functions[work->kind]);
+    const struct bytes_of e = {(double)dtype_bytes(work->in), (double)dtype_bytes(work->out),
+                               work->reads, work->writes};
+    return memory_functions[work->kind](work, e);
+}
+
+/* ---- hidden memory ---- */
+
+int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work *work)
+{
+    assert(impl < ATTENTION_IMPL_COUNT);
+    if (work->kind != WORK_ATTENTION_BACKWARD || impl == ATTENTION_CPU)
+        return 0;
+    double rows = (double)work->attention.q * (double)work->attention.heads;
+    double dim = (double)work->attention.dim;
+    double accumulator = F32 * rows * dim, delta = F32 * rows;
+    double bytes = accumulator + delta;
+    if (work->attention.kv_heads < work->attention.heads) /* dk, dv of every query head, 16 bits */
+        bytes += 2 * 2 * (double)work->attention.kv * (double)work->attention.heads * dim;
+    if (impl == ATTENTION_CUDNN && sm < 90)
+        bytes += accumulator;
+    return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;
+}
