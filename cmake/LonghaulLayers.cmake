@@ -1,0 +1,39 @@
+# longhaul_layer(NAME LIBRARIES...): every source below the folder NAME as one static library.
+# A folder without sources yet is an empty library, so that the layers above it link all the same.
+function(longhaul_layer name)
+    set(folder ${PROJECT_SOURCE_DIR}/${name})
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*.cpp)
+    list(REMOVE_ITEM sources ${folder}/main.c)
+    if(NOT sources)
+        add_library(${name} INTERFACE)
+        target_link_libraries(${name} INTERFACE ${ARGN} m)
+        return()
+    endif()
+    add_library(${name} STATIC ${sources})
+    target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${name} PUBLIC ${ARGN} m)
+endfunction()
+
+# The program: cli/main.c over the library cli.
+function(longhaul_program)
+    if(EXISTS ${PROJECT_SOURCE_DIR}/cli/main.c)
+        add_executable(longhaul ${PROJECT_SOURCE_DIR}/cli/main.c)
+        target_link_libraries(longhaul PRIVATE cli)
+        install(TARGETS longhaul RUNTIME)
+    endif()
+endfunction()
+
+# Each bench/bench_*.c is a program of its own, built by the target `bench` and run by ./dev bench.
+function(longhaul_benchmarks)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/bench_*.c
+        ${PROJECT_SOURCE_DIR}/bench/bench_*.cpp)
+    add_custom_target(bench)
+    foreach(source ${sources})
+        cmake_path(GET source STEM program)
+        add_executable(${program} EXCLUDE_FROM_ALL ${source})
+        set_target_properties(${program} PROPERTIES
+            RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+        target_link_libraries(${program} PRIVATE cli)
+        add_dependencies(bench ${program})
+    endforeach()
+endfunction()

@@ -1,0 +1,41 @@
+/* Whatever the text, json_parse() ends in a document whose every value can be reached and asked
+ * for its line, or in exactly one message. */
+#include "base/json.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <assert.h>
+
+static void visit(struct json_node node, int lines)
+{
+    const char *key, *string;
+    double number;
+    int64_t whole;
+    (void)json_as_string(node, &string, NULL);
+    (void)json_as_double(node, -1, 1, &number, NULL);
+    (void)json_as_i64(node, -1, 1, &whole, NULL);
+    if (lines > 0) {
+        struct loc at = json_loc(node);
+        assert(at.line >= 1);
+    }
+    for (size_t i = 0; i < json_members(node); i++)
+        visit(json_member(node, i, &key), lines - 1);
+    for (size_t i = 0; i < json_count(node); i++)
+        visit(json_at(node, i), lines - 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct json json;
+    struct diag diag = {0};
+    enum status status = json_parse(&json, "fuzz.json", (const char *)data, size, &diag);
+    assert((status == STATUS_OK) == (diag.errors == 0));
+    assert(diag.errors <= 1);
+    if (status == STATUS_OK) {
+        static const char *const known[] = {"name", "nodes"};
+        visit(json_root(&json), 4);
+        (void)json_only(json_root(&json), known, ARRAY_LEN(known), &diag);
+        json_release(&json);
+    }
+    diag_release(&diag);
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* Whatever the text, a quantity is a finite number that is not negative, or one message. */
+#include "base/units.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <assert.h>
+#include <math.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *)data;
+    struct loc at = {.name = "fuzz"};
+    for (enum unit_kind kind = 0; kind < UNIT_KIND_COUNT; kind++) {
+        struct diag diag = {0};
+        struct text out = {0};
+        double value;
+        if (units_parse(text, size, kind, &value, at, &diag) == STATUS_OK) {
+            assert(isfinite(value) && value >= 0 && diag.errors == 0);
+            units_put(&out, kind, value);
+            units_put_gib(&out, value);
+        } else {
+            assert(diag.errors == 1);
+        }
+        text_release(&out);
+        diag_release(&diag);
+    }
+    int64_t tokens;
+    if (units_parse_tokens(text, size, &tokens, at, NULL) == STATUS_OK) {
+        /* What is printed reads back as the same count. */
+        struct text out = {0};
+        int64_t again;
+        assert(tokens >= 1);
+        units_put_tokens(&out, tokens);
+        assert(units_parse_tokens(out.data, out.size, &again, at, NULL) == STATUS_OK);
+        assert(again == tokens);
+        text_release(&out);
+    }
+    return 0;
+}
