@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 #define MESH_AXES_MAX 8
-#define MESH_NAME_MAX 24
+#define MESH_NAME_MAX 24 /* with the NUL */
+#define MESH_RANKS_MAX (1u << 20)
 
 struct mesh {
     uint32_t axis_count; /* 0: a single rank */
@@ -50,6 +51,8 @@ struct guard {
     uint32_t value;
 };
 
+/* Sizes are at least 1 and their product is at most MESH_RANKS_MAX. An axis stands in a group, or
+ * in a role, at most once. */
 uint32_t mesh_ranks(const struct mesh *mesh);
 /* Index of an axis by name, or -1. */
 int mesh_find_axis(const struct mesh *mesh, const char *name);
@@ -60,12 +63,14 @@ uint32_t mesh_rank(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_
 uint32_t group_size(const struct mesh *mesh, const struct group *group);
 uint32_t group_instances(const struct mesh *mesh, const struct group *group);
 /* False when the rank is in no instance (an explicit set leaves it out). */
-bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t rank, uint32_t *instance,
-                  uint32_t *index);
-uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32_t instance, uint32_t index);
+bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t rank,
+                  uint32_t *instance, uint32_t *index);
+uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
+                      uint32_t index);
 
 bool role_has(const struct mesh *mesh, const struct role *role, uint32_t rank);
 /* A rank outside the guard's group fails the test. */
-bool guard_passes(const struct mesh *mesh, const struct group *groups, const struct guard *guard, uint32_t rank);
+bool guard_passes(const struct mesh *mesh, const struct group *groups, const struct guard *guard,
+                  uint32_t rank);
 
 #endif
