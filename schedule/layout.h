@@ -1,8 +1,11 @@
 /* schedule/layout.h: which tokens of a sequence a rank owns.
  *
- * A layout cuts a sequence of `tokens` over the ranks of the context axes (cp) and head
- * axes (hp): the local position p of a rank is one global position. DeepSpeed-Ulysses, FPDT section 4
- * (rank-ordinal), LoongTrain section 4 (zigzag pairs). All layouts give each rank tokens / (cp * hp) positions. */
+ * A layout cuts a sequence of `tokens` over the ranks of the context axes (cp) and head axes
+ * (hp). It says which tokens a context rank owns, in which order (the gathered order: what its
+ * head group holds after an all-to-all), and its head ranks own equal contiguous parts of that,
+ * tokens / (cp * hp) each. Sources: DeepSpeed-Ulysses; FPDT section 4 (rank-ordinal); striped
+ * attention; zigzag as in ring-flash-attention and, cut over head ranks, USP; LoongTrain section 4
+ * (2D zigzag). */
 #ifndef SCHEDULE_LAYOUT_H
 #define SCHEDULE_LAYOUT_H
 
@@ -13,11 +16,12 @@
 #include <stdint.h>
 
 enum layout_kind {
-    LAYOUT_CONTIGUOUS,   /* rank r of P owns [r n, (r+1) n) */
-    LAYOUT_RANK_ORDINAL, /* FPDT: piece i P + r of u P pieces is the rank's i-th chunk */
-    LAYOUT_STRIPED,      /* token i is on rank i mod P */
-    LAYOUT_ZIGZAG,       /* slices r and 2P-1-r of 2P */
-    LAYOUT_ZIGZAG_2D,    /* LoongTrain: two adjacent slices that the head group gathers to a zigzag pair */
+    LAYOUT_CONTIGUOUS,   /* rank r = c hp + h of P owns [r n, (r+1) n) */
+    LAYOUT_RANK_ORDINAL, /* FPDT: piece i P + r of u P pieces is rank r's i-th chunk; gathered chunk
+                            by chunk, so with cp = 1 the gathered order is the sequence's */
+    LAYOUT_STRIPED,      /* token i is on context rank i mod cp */
+    LAYOUT_ZIGZAG,       /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
+    LAYOUT_ZIGZAG_2D, /* the same as LoongTrain cuts it: each rank owns two adjacent slices of 2 cp hp; hp even or 1 */
     LAYOUT_KIND_COUNT
 };
 
