@@ -85,7 +85,6 @@ struct choices {
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
     uint32_t accumulation;             /* micro-batches per step = global_batch / (dp * micro_batch) */
     uint32_t loss_chunks, ffn_chunks;  /* pieces of the local tokens */
-    bool body_only; /* without embedding, head and optimizer */
 };
 
 /* What the user asked for: 0 or a negative number leaves a field open. */
