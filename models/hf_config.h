@@ -1,0 +1,30 @@
+/* models/hf_config.h: a Hugging Face config.json as a struct transformer.
+ *
+ * Families (model_type): llama, mistral, qwen2, qwen3, gpt2. What an absent key means differs
+ * from family to family; the rows in hf_config.c say, after the configuration classes of the
+ * Transformers library. What changes the work and is not modelled is rejected by name, never
+ * passed over: mixtures of experts, sliding windows, scaled RoPE (its angles), activations other
+ * than silu (gated) and gelu's tanh form, quantised weights. So is a key we do not know.
+ *
+ * Dropout and numbers that only serve initialisation or generation are known and left unread.
+ *
+ * ignore is a list of keys, separated by commas, that the caller wants left unread:
+ *   rope_scaling    the step as without it: other angles, the same work
+ *   sliding_window  full causal attention in its stead, which is more work
+ *   and any key this module does not know. Keys it needs cannot be ignored. */
+#ifndef MODELS_HF_CONFIG_H
+#define MODELS_HF_CONFIG_H
+
+#include "base/json.h"
+#include "models/transformer.h"
+
+/* Reads a whole config.json in memory; name stands for it in messages and becomes t->name. Strings
+ * are copied into arena. The result has passed transformer_check(). ignore may be NULL. */
+enum status hf_config_parse(struct transformer *t, struct arena *arena, const char *name,
+                            const char *data, size_t size, const char *ignore, struct diag *diag);
+
+/* The same for a document that is parsed already, without transformer_check(). */
+enum status hf_config_read(struct transformer *t, struct arena *arena, const char *name,
+                           struct json_node root, const char *ignore, struct diag *diag);
+
+#endif

@@ -1,0 +1,38 @@
+/* Whatever the text, a model is one that passes its check and has parameters, or exactly one
+ * message. The same bytes are read as a Hugging Face file, with and without keys ignored, and as
+ * our own schema. */
+#include "models/hf_config.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <assert.h>
+
+static void hold(const struct transformer *t, enum status status, struct diag *diag)
+{
+    assert((status == STATUS_OK) == (diag->errors == 0));
+    assert(diag->errors <= 1);
+    if (status == STATUS_OK) {
+        struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
+        assert(transformer_check(t, (struct loc){0}, NULL) == STATUS_OK);
+        assert(transformer_layer_tensors(t, tensors, ARRAY_LEN(tensors)) <= ARRAY_LEN(tensors));
+        assert(transformer_parameters(t) > transformer_layer_matmul_parameters(t));
+        assert(transformer_linear_flops_per_token(t) > 0);
+        assert(transformer_attention_flops(t, 1 << 20, true) > 0);
+    }
+    diag_clear(diag);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *)data;
+    struct arena arena = {0};
+    struct diag diag = {0};
+    struct transformer t;
+    hold(&t, hf_config_parse(&t, &arena, "fuzz.json", text, size, NULL, &diag), &diag);
+    hold(&t,
+         hf_config_parse(&t, &arena, "fuzz.json", text, size, "rope_scaling,sliding_window", &diag),
+         &diag);
+    hold(&t, transformer_parse(&t, &arena, "fuzz.json", text, size, &diag), &diag);
+    diag_release(&diag);
+    arena_release(&arena);
+    return 0;
+}
