@@ -1,0 +1,215 @@
+/* Reading transformers: presets, files in our schema, Hugging Face files by models/hf_config.h. */
+#include "base/json.h"
+#include "base/text.h"
+#include "models/hf_config.h"
+#include "models/presets.h"
+#include "models/transformer.h"
+#include "models/transformer_fields.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define SCHEMA_KEY "longhaul_transformer"
+#define SCHEMA_VERSION 1
+
+static const char *copy(struct arena *arena, const char *text)
+{
+    return arena_text(arena, text, strlen(text));
+}
+
+static enum status read_field(struct transformer *t, struct json_node root,
+                              const struct transformer_field *field, struct diag *diag)
+{
+    const bool absent = json_find(root, field->name).value == NULL;
+    switch (field->kind) {
+    case FIELD_SIZE: {
+        /* max_positions may be left out unless transformer_check() needs it */
+        int64_t *size = transformer_field_size(t, field);
+        if (absent && field->low <= 0)
+            return STATUS_OK;
+        return json_get_i64(root, field->name, (int64_t)field->low, (int64_t)field->high, size,
+                            diag);
+    }
+    case FIELD_REAL:
+        if (absent && strcmp(field->name, "rope_theta") == 0 && t->positions != POSITIONS_ROPE)
+            return STATUS_OK;
+        return json_get_double(root, field->name, field->low, field->high,
+                               transformer_field_real(t, field), diag);
+    case FIELD_CHOICE: {
+        const char *word;
+        char choices[64];
+        enum status status = json_get_string(root, field->name, &word, diag);
+        if (status == STATUS_OK && !transformer_field_choose(t, field, word))
+            return json_error(json_find(root, field->name), diag,
+                              "unknown value '%s': it is one of %s", word,
+                              transformer_field_choices(field, choices, sizeof choices));
+        return status;
+    }
+    case FIELD_SWITCH:
+        if (absent)
+            return STATUS_OK;
+        return json_get_bool(root, field->name, transformer_field_switch(t, field), diag);
+    case FIELD_KIND_COUNT:
+        break;
+    }
+    assert(!"a field of a kind that is not in the table");
+    return STATUS_BAD_INPUT;
+}
+
+/* Every value that is given must have a source: its own, or that of "*". */
+static enum status read_sources(struct transformer *t, struct arena *arena, struct json_node root,
+                                struct diag *diag)
+{
+    struct json_node sources;
+    enum status status = json_get_object(root, "sources", &sources, diag);
+    if (status != STATUS_OK)
+        return status;
+    const char *known[TRANSFORMER_FIELDS + 1];
+    transformer_field_names(known);
+    known[TRANSFORMER_FIELDS] = "*";
+    status = json_only(sources, known, ARRAY_LEN(known), diag);
+    if (status != STATUS_OK)
+        return status;
+
+    struct text all = {0}; /* "*" first, then what differs from it */
+    if (json_find(sources, "*").value != NULL) {
+        const char *rest;
+        status = json_get_string(sources, "*", &rest, diag);
+        if (status != STATUS_OK)
+            goto out;
+        text_puts(&all, rest);
+    }
+    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
+        const char *name = transformer_fields[i].name, *source;
+        const bool has_source = json_find(sources, name).value != NULL;
+        if (has_source) {
+            status = json_get_string(sources, name, &source, diag);
+            if (status != STATUS_OK)
+                goto out;
+            text_printf(&all, "%s%s: %s", all.size > 0 ? "; " : "", name, source);
+        } else if (json_find(root, name).value != NULL && json_find(sources, "*").value == NULL) {
+            status =
+                json_error(sources, diag,
+                           "no source for %s: give \"%s\", or \"*\" for all the rest", name, name);
+            goto out;
+        }
+    }
+    t->source = arena_text(arena, all.data != NULL ? all.data : "", all.size);
+out:
+    text_release(&all);
+    return status;
+}
+
+static enum status read_schema(struct transformer *t, struct arena *arena, struct json_node root,
+                               struct diag *diag)
+{
+    const char *known[TRANSFORMER_FIELDS + 4];
+    transformer_field_names(known);
+    known[TRANSFORMER_FIELDS] = SCHEMA_KEY;
+    known[TRANSFORMER_FIELDS + 1] = "name";
+    known[TRANSFORMER_FIELDS + 2] = "note";
+    known[TRANSFORMER_FIELDS + 3] = "sources";
+    enum status status = json_only(root, known, ARRAY_LEN(known), diag);
+    if (status != STATUS_OK)
+        return status;
+
+    int64_t version;
+    const char *name, *note;
+    status = json_get_i64(root, SCHEMA_KEY, SCHEMA_VERSION, SCHEMA_VERSION, &version, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = json_get_string(root, "name", &name, diag);
+    if (status != STATUS_OK)
+        return status;
+    t->name = copy(arena, name);
+    if (json_find(root, "note").value != NULL) {
+        status = json_get_string(root, "note", &note, diag);
+        if (status != STATUS_OK)
+            return status;
+        t->note = copy(arena, note);
+    }
+    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
+        status = read_field(t, root, &transformer_fields[i], diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return read_sources(t, arena, root, diag);
+}
+
+/* Reads a text that is of our schema, or, when hugging_face, of theirs. */
+static enum status parse(struct transformer *t, struct arena *arena, const char *name,
+                         const char *data, size_t size, bool hugging_face, const char *ignore,
+                         struct diag *diag)
+{
+    *t = (struct transformer){0};
+    struct json json = {0};
+    enum status status = json_parse(&json, name, data, size, diag);
+    if (status != STATUS_OK)
+        goto out;
+    struct json_node root = json_root(&json);
+    if (!json_is_object(root)) {
+        status = json_error(root, diag,
+                            "expected an object: a Hugging Face config.json, or a "
+                            "model with \"" SCHEMA_KEY "\": 1");
+        goto out;
+    }
+    if (json_find(root, SCHEMA_KEY).value != NULL) {
+        if (hugging_face && ignore != NULL && ignore[0] != '\0') {
+            status = json_error(root, diag,
+                                "'%s' cannot be ignored: that is for keys of a Hugging Face "
+                                "config.json, and this is our own schema",
+                                ignore);
+            goto out;
+        }
+        status = read_schema(t, arena, root, diag);
+    } else if (hugging_face && json_find(root, "model_type").value != NULL) {
+        status = hf_config_read(t, arena, name, root, ignore, diag);
+    } else {
+        status = json_error(root, diag,
+                            "neither \"model_type\" (a Hugging Face config.json) nor "
+                            "\"" SCHEMA_KEY "\": 1 (our own schema) is there");
+    }
+    if (status == STATUS_OK)
+        status = transformer_check(t, (struct loc){name, 0, 0}, diag);
+out:
+    json_release(&json);
+    return status;
+}
+
+enum status transformer_parse(struct transformer *t, struct arena *arena, const char *name,
+                              const char *data, size_t size, struct diag *diag)
+{
+    return parse(t, arena, name, data, size, false, NULL, diag);
+}
+
+static bool is_path(const char *name)
+{
+    const size_t size = strlen(name);
+    return strchr(name, '/') != NULL || (size > 5 && strcmp(name + size - 5, ".json") == 0);
+}
+
+enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
+                             const char *ignore, struct diag *diag)
+{
+    *t = (struct transformer){0};
+    const char *path = name_or_path;
+    if (!is_path(name_or_path)) {
+        enum status found = presets_find("transformers", "model", name_or_path, (struct loc){0},
+                                         &path, arena, diag);
+        if (found != STATUS_OK)
+            return found;
+    }
+    path = copy(arena, path);
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = parse(t, arena, path, text.data, text.size, true, ignore, diag);
+    text_release(&text);
+    return status;
+}
+
+enum status transformer_presets(const char *const **names, size_t *count, struct arena *arena,
+                                struct diag *diag)
+{
+    return presets_list("transformers", names, count, arena, diag);
+}

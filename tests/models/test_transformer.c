@@ -1,0 +1,438 @@
+#include "models/transformer.h"
+
+#include "tests/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct transformer llama2_7b = {
+    .name = "m",
+    .layers = 32,
+    .hidden = 4096,
+    .heads = 32,
+    .kv_heads = 32,
+    .head_dim = 128,
+    .ffn = 11008,
+    .vocab = 32000,
+    .rope_theta = 10000,
+    .norm_eps = 1e-5,
+};
+
+/* A model with every tensor there is. */
+static const struct transformer gpt = {
+    .name = "m",
+    .layers = 2,
+    .hidden = 6,
+    .heads = 4,
+    .kv_heads = 2,
+    .head_dim = 2,
+    .ffn = 10,
+    .vocab = 11,
+    .max_positions = 7,
+    .activation = ACTIVATION_GELU,
+    .norm = NORM_LAYERNORM,
+    .positions = POSITIONS_LEARNED,
+    .bias_qkv = true,
+    .bias_o = true,
+    .bias_ffn = true,
+    .qk_norm = true,
+    .norm_eps = 1e-5,
+};
+
+static void print_tensors(char *out, size_t size, const struct tensor_spec *tensors, size_t count)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s %lldx%lld\n", tensors[i].name,
+                                 (long long)tensors[i].rows, (long long)tensors[i].cols);
+}
+
+static void a_layer_lists_its_tensors_in_order(void)
+{
+    struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
+    char text[1024];
+    size_t count = transformer_layer_tensors(&llama2_7b, tensors, ARRAY_LEN(tensors));
+    print_tensors(text, sizeof text, tensors, count);
+    CHECK_TEXT("llama", text,
+               "norm1.weight 4096x1\nwqkv.weight 12288x4096\nwo.weight 4096x4096\n"
+               "norm2.weight 4096x1\nw13.weight 22016x4096\nw2.weight 4096x11008\n");
+    count = transformer_layer_tensors(&gpt, tensors, ARRAY_LEN(tensors));
+    print_tensors(text, sizeof text, tensors, count);
+    CHECK_TEXT("gpt", text,
+               "norm1.weight 6x1\nnorm1.bias 6x1\nwqkv.weight 16x6\nwqkv.bias 16x1\n"
+               "q_norm.weight 2x1\nk_norm.weight 2x1\nwo.weight 6x8\nwo.bias 6x1\n"
+               "norm2.weight 6x1\nnorm2.bias 6x1\nw1.weight 10x6\nw1.bias 10x1\n"
+               "w2.weight 6x10\nw2.bias 6x1\n");
+}
+
+static void ends_list_their_tensors(void)
+{
+    struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
+    char text[256];
+    struct transformer tied = gpt;
+    print_tensors(text, sizeof text, tensors,
+                  transformer_embedding_tensors(&gpt, tensors, ARRAY_LEN(tensors)));
+    CHECK_TEXT("before", text, "embedding.weight 11x6\npositions.weight 7x6\n");
+    print_tensors(text, sizeof text, tensors,
+                  transformer_head_tensors(&gpt, tensors, ARRAY_LEN(tensors)));
+    CHECK_TEXT("after", text, "norm.weight 6x1\nnorm.bias 6x1\nhead.weight 11x6\n");
+    tied.tied_head = true;
+    print_tensors(text, sizeof text, tensors,
+                  transformer_head_tensors(&tied, tensors, ARRAY_LEN(tensors)));
+    CHECK_TEXT("tied", text, "norm.weight 6x1\nnorm.bias 6x1\n");
+    print_tensors(text, sizeof text, tensors,
+                  transformer_embedding_tensors(&llama2_7b, tensors, ARRAY_LEN(tensors)));
+    CHECK_TEXT("rope", text, "embedding.weight 32000x4096\n");
+}
+
+static void a_short_array_is_not_overrun(void)
+{
+    struct tensor_spec tensors[2] = {
+        {"kept", 1, 1},
+        {"kept", 1, 1}
+    };
+    CHECK_INT("count", (int64_t)transformer_layer_tensors(&gpt, tensors, 1), 14);
+    CHECK_TEXT("second", tensors[1].name, "kept");
+}
+
+static void parameters_are_exact(void)
+{
+    CHECK_INT("llama-2-7b", transformer_parameters(&llama2_7b), INT64_C(6738415616));
+    CHECK_INT("a layer", transformer_layer_parameters(&llama2_7b),
+              4 * 4096 * 4096 + 3 * 4096 * 11008 + 2 * 4096);
+    /* 6+6 +96+16 +2+2 +48+6 +6+6 +60+10 +60+6 by hand from the list above */
+    CHECK_INT("gpt layer", transformer_layer_parameters(&gpt), 330);
+    CHECK_INT("gpt", transformer_parameters(&gpt), 2 * 330 + 66 + 42 + 12 + 66);
+}
+
+static void flops_follow_from_shapes(void)
+{
+    /* MHA, GELU, f = 4h: 24 h^2 (systems.md 1.2) */
+    struct transformer t = {.layers = 1,
+                            .hidden = 64,
+                            .heads = 4,
+                            .kv_heads = 4,
+                            .head_dim = 16,
+                            .ffn = 256,
+                            .vocab = 10,
+                            .activation = ACTIVATION_GELU};
+    CHECK_INT("24 h^2", transformer_linear_flops_per_token(&t), 24 * 64 * 64);
+    CHECK_INT("head", transformer_head_flops_per_token(&t), 2 * 64 * 10);
+    CHECK_CLOSE("full: 4 s^2 h", transformer_attention_flops(&t, 1000, false), 4e6 * 64, 1e-15);
+    CHECK_CLOSE("causal: 2 s^2 h", transformer_attention_flops(&t, 1000, true), 2e6 * 64, 1e-15);
+    t.activation = ACTIVATION_SWIGLU;
+    t.kv_heads = 1; /* 2 h^2 for q, 2 h^2 for o, 4 h 16 for k and v, 6 h f */
+    CHECK_INT("MQA", transformer_linear_flops_per_token(&t), 4 * 4096 + 4 * 64 * 16 + 6 * 64 * 256);
+}
+
+static const struct {
+    const char *label, *field, *value, *message;
+} wrong_overrides[] = {
+    {"no such field", "vocabulary", "5",
+     "m: error: a model has no field 'vocabulary': layers, hidden, heads, kv_heads, head_dim, ffn "
+     "and vocab are its sizes\n"                                                                                            },
+    {"misspelt",      "head",       "5",                    "m: error: a model has no field 'head': did you mean 'heads'?\n"},
+    {"no number",     "vocab",      "50257x",
+     "m: error: vocab cannot be '50257x': it is a whole number from 1 to 67108864\n"                                        },
+    {"empty",         "vocab",      "",
+     "m: error: vocab cannot be '': it is a whole number from 1 to 67108864\n"                                              },
+    {"zero",          "layers",     "0",
+     "m: error: layers cannot be '0': it is a whole number from 1 to 16384\n"                                               },
+    {"negative",      "ffn",        "-1",
+     "m: error: ffn cannot be '-1': it is a whole number from 1 to 16777216\n"                                              },
+    {"overflow",      "hidden",     "99999999999999999999",
+     "m: error: hidden cannot be '99999999999999999999': it is a whole number from 1 to 1048576\n"                          },
+    {"choice",        "norm",       "batch",
+     "m: error: norm cannot be 'batch': it is one of rmsnorm, layernorm\n"                                                  },
+    {"switch",        "tied_head",  "yes",                  "m: error: tied_head cannot be 'yes': it is true or false\n"    },
+    {"real",          "norm_eps",   "2",                    "m: error: norm_eps cannot be '2': it is a number from 0 to 1\n"},
+    {"not a number",  "rope_theta", "nan",
+     "m: error: rope_theta cannot be 'nan': it is a number from 0 to 1e+15\n"                                               },
+};
+
+static void overrides_say_what_would_do(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrong_overrides); i++) {
+        struct transformer t = llama2_7b;
+        struct diag diag = {0};
+        CHECK_INT(
+            wrong_overrides[i].label,
+            transformer_override(&t, wrong_overrides[i].field, wrong_overrides[i].value, &diag),
+            STATUS_BAD_INPUT);
+        CHECK_TEXT(wrong_overrides[i].label, diag.text, wrong_overrides[i].message);
+        CHECK(wrong_overrides[i].label, t.vocab == llama2_7b.vocab && t.norm == llama2_7b.norm);
+        diag_release(&diag);
+    }
+}
+
+static void overrides_set_fields(void)
+{
+    struct transformer t = llama2_7b;
+    struct diag diag = {0};
+    CHECK_INT("vocab", transformer_override(&t, "vocab", "50257", &diag), STATUS_OK);
+    CHECK_INT("vocab", t.vocab, 50257);
+    CHECK_INT("act", transformer_override(&t, "activation", "gelu", &diag), STATUS_OK);
+    CHECK_INT("act", t.activation, ACTIVATION_GELU);
+    CHECK_INT("norm", transformer_override(&t, "norm", "layernorm", &diag), STATUS_OK);
+    CHECK_INT("norm", t.norm, NORM_LAYERNORM);
+    CHECK_INT("pos", transformer_override(&t, "positions", "none", &diag), STATUS_OK);
+    CHECK_INT("pos", t.positions, POSITIONS_NONE);
+    CHECK_INT("tied", transformer_override(&t, "tied_head", "true", &diag), STATUS_OK);
+    CHECK("tied", t.tied_head);
+    CHECK_INT("theta", transformer_override(&t, "rope_theta", "5e5", &diag), STATUS_OK);
+    CHECK_CLOSE("theta", t.rope_theta, 5e5, 0);
+    diag_release(&diag);
+}
+
+static const struct {
+    const char *label, *field, *value, *message;
+} unfit[] = {
+    {"groups",   "kv_heads",   "5",
+     "m: error: kv_heads 5 does not divide heads 32: the nearest that do are 4 and 8\n"          },
+    {"too many", "kv_heads",   "33",
+     "m: error: kv_heads 33 does not divide heads 32: the most it can be is 32\n"                },
+    {"odd head", "head_dim",   "127",
+     "m: error: head_dim 127 is odd, but RoPE turns pairs of columns: 128 would do\n"            },
+    {"no base",  "rope_theta", "0",
+     "m: error: rope_theta is 0: RoPE needs a base above 0, 10000 for instance\n"                },
+    {"no table", "positions",  "learned",
+     "m: error: max_positions is 0: learned positions need the number of their rows, 1 or more\n"},
+};
+
+static void checks_name_the_values_that_fit(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(unfit); i++) {
+        struct transformer t = llama2_7b;
+        struct diag diag = {0};
+        CHECK_INT(unfit[i].label, transformer_override(&t, unfit[i].field, unfit[i].value, &diag),
+                  STATUS_OK);
+        CHECK_INT(unfit[i].label, transformer_check(&t, (struct loc){"m", 0, 0}, &diag),
+                  STATUS_BAD_INPUT);
+        CHECK_TEXT(unfit[i].label, diag.text, unfit[i].message);
+        diag_release(&diag);
+    }
+}
+
+static void sizes_out_of_range_are_refused(void)
+{
+    struct diag diag = {0};
+    const struct transformer zero = {0};
+    CHECK_INT("zero", transformer_check(&zero, (struct loc){"z", 0, 0}, &diag), STATUS_BAD_INPUT);
+    CHECK_TEXT("zero", diag.text, "z: error: layers is 0: it must be from 1 to 16384\n");
+    diag_clear(&diag);
+    /* the largest of every size: nothing may overflow on the way to the message */
+    const struct transformer huge = {
+        .layers = 1 << 14,
+        .hidden = 1 << 20,
+        .heads = 1 << 14,
+        .kv_heads = 1 << 14,
+        .head_dim = 1 << 12,
+        .ffn = 1 << 24,
+        .vocab = 1 << 26,
+        .max_positions = INT64_C(1) << 40,
+        .positions = POSITIONS_LEARNED,
+        .norm = NORM_LAYERNORM,
+        .bias_qkv = true,
+        .bias_o = true,
+        .bias_ffn = true,
+        .qk_norm = true,
+        .norm_eps = 1,
+    };
+    CHECK_INT("huge", transformer_check(&huge, (struct loc){"h", 0, 0}, &diag), STATUS_BAD_INPUT);
+    CHECK_TEXT("huge", diag.text,
+               "h: error: the model has 6.63e+18 parameters: at most 10^15 are supported, so fewer "
+               "layers or smaller sizes are needed\n");
+    diag_release(&diag);
+}
+
+/* ---- files and presets ---- */
+
+static void every_preset_loads_and_carries_its_name(void)
+{
+    struct arena arena = {0};
+    struct diag diag = {0};
+    const char *const *names;
+    size_t count;
+    CHECK_INT("list", transformer_presets(&names, &count, &arena, &diag), STATUS_OK);
+    CHECK("all are there", count >= 16);
+    for (size_t i = 0; i < count; i++) {
+        struct transformer t;
+        if (!CHECK_INT(names[i], transformer_load(&t, &arena, names[i], NULL, &diag), STATUS_OK)) {
+            CHECK_TEXT(names[i], diag.text, "");
+            diag_clear(&diag);
+            continue;
+        }
+        CHECK_TEXT(names[i], t.name, names[i]);
+        CHECK(names[i], t.source != NULL && t.source[0] != '\0');
+    }
+    diag_release(&diag);
+    arena_release(&arena);
+}
+
+static const struct {
+    const char *name;
+    int64_t parameters;
+} published[] = {
+    {"llama2-7b",       INT64_C(6738415616)                                                            },
+    {"llama2-70b",      INT64_C(68976648192)                                                           },
+    {"llama3-8b",       INT64_C(8030261248)                                                            },
+    {"llama3-70b",      INT64_C(70553706496)                                                           },
+    {"llama-70b",       INT64_C(70553706496)                                                           },
+    {"qwen2-7b",        INT64_C(7615616512)                                                            },
+    {"mistral-7b",      INT64_C(7248023552)                                                            },
+    {"gpt2",            INT64_C(124439808)                                                             },
+    {"internlm-7b-mha", 32 * (INT64_C(4) * 4096 * 4096 + 3 * 4096 * 14336 + 2 * 4096) +
+                            2 * INT64_C(50257) * 4096 + 4096                    },
+ /* 12 h^2 + 9 h biases + 4 h norms a layer; the embedding; the last norm */
+    {"gpt-6.7b",        32 * (INT64_C(12) * 4096 * 4096 + 13 * 4096) + INT64_C(50257) * 4096 + 2 * 4096},
+    {"gpt-30b",         64 * (INT64_C(12) * 6144 * 6144 + 13 * 6144) + INT64_C(50257) * 6144 + 2 * 6144},
+};
+
+static void presets_have_the_published_parameters(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(published); i++) {
+        struct arena arena = {0};
+        struct transformer t;
+        CHECK_INT(published[i].name, transformer_load(&t, &arena, published[i].name, NULL, NULL),
+                  STATUS_OK);
+        CHECK_INT(published[i].name, transformer_parameters(&t), published[i].parameters);
+        arena_release(&arena);
+    }
+}
+
+static void a_preset_equals_the_config_it_is_from(void)
+{
+    static const struct {
+        const char *preset, *config;
+    } pairs[] = {
+        {"llama2-7b",  "data/configs/llama-2-7b.json"     },
+        {"llama2-70b", "data/configs/llama-2-70b.json"    },
+        {"llama3-8b",  "data/configs/llama-3-8b.json"     },
+        {"qwen2-7b",   "data/configs/qwen2-7b.json"       },
+        {"mistral-7b", "data/configs/mistral-7b-v0.3.json"},
+        {"gpt2",       "data/configs/gpt2.json"           },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        struct arena arena = {0};
+        struct transformer a, b;
+        CHECK_INT(pairs[i].preset, transformer_load(&a, &arena, pairs[i].preset, NULL, NULL),
+                  STATUS_OK);
+        CHECK_INT(pairs[i].preset,
+                  transformer_load(&b, &arena, check_path(pairs[i].config), NULL, NULL), STATUS_OK);
+        CHECK_TEXT(pairs[i].preset, b.name, check_path(pairs[i].config));
+        a.name = b.name = a.source = b.source = a.note = b.note = NULL;
+        CHECK(pairs[i].preset, a.layers == b.layers && a.hidden == b.hidden && a.heads == b.heads);
+        CHECK(pairs[i].preset, a.kv_heads == b.kv_heads && a.head_dim == b.head_dim);
+        CHECK(pairs[i].preset, a.ffn == b.ffn && a.vocab == b.vocab);
+        CHECK(pairs[i].preset, a.max_positions == b.max_positions && a.positions == b.positions);
+        CHECK(pairs[i].preset, a.activation == b.activation && a.norm == b.norm);
+        CHECK(pairs[i].preset, a.bias_qkv == b.bias_qkv && a.bias_o == b.bias_o);
+        CHECK(pairs[i].preset, a.bias_ffn == b.bias_ffn && a.qk_norm == b.qk_norm);
+        CHECK(pairs[i].preset, a.tied_head == b.tied_head);
+        CHECK_CLOSE(pairs[i].preset, a.rope_theta, b.rope_theta, 0);
+        CHECK_CLOSE(pairs[i].preset, a.norm_eps, b.norm_eps, 0);
+        arena_release(&arena);
+    }
+}
+
+#define SIZES                                                                                      \
+    "\"longhaul_transformer\": 1, \"name\": \"t\", \"layers\": 2, \"hidden\": 8, \"heads\": 2, "   \
+    "\"kv_heads\": 1, \"head_dim\": 4, \"ffn\": 16, \"activation\": \"gelu\", "                    \
+    "\"norm\": \"layernorm\", \"norm_eps\": 1e-5, "
+
+static const struct {
+    const char *label, *text, *message; /* NULL: it is right */
+} files[] = {
+    {"whole",             "{" SIZES "\"vocab\": 9, \"positions\": \"none\", \"sources\": {\"*\": \"me\"}}",
+     NULL                                                                                                                                               },
+    {"a source for each",
+     "{" SIZES "\"vocab\": 9, \"positions\": \"none\", \"sources\": {\"vocab\": \"me\"}}",
+     "t.json:1: error: sources: no source for layers: give \"layers\", or \"*\" for all the "
+     "rest\n"                                                                                                                                           },
+    {"no vocabulary",     "{" SIZES "\"positions\": \"none\", \"sources\": {\"*\": \"me\"}}",
+     "t.json:1: error: vocab: "                                                                                                                         },
+    {"unknown word",
+     "{" SIZES "\"vocab\": 9, \"positions\": \"alibi\", \"sources\": {\"*\": \"me\"}}",
+     "t.json:1: error: positions: unknown value 'alibi': it is one of rope, learned, none\n"                                                            },
+    {"no base",           "{" SIZES "\"vocab\": 9, \"positions\": \"rope\", \"sources\": {\"*\": \"me\"}}",
+     "t.json:1: error: rope_theta: "                                                                                                                    },
+    {"no sources",        "{" SIZES "\"vocab\": 9, \"positions\": \"none\"}",
+     "t.json:1: error: sources: "                                                                                                                       },
+    {"unknown key",       "{" SIZES "\"vocabulary\": 9}",                                                      "t.json:1: error: vocabulary: "          },
+    {"another version",   "{\"longhaul_transformer\": 2}",                                                     "t.json:1: error: longhaul_transformer: "},
+    {"no rows",           "{" SIZES "\"vocab\": 9, \"positions\": \"learned\", \"sources\": {\"*\": \"me\"}}",
+     "t.json: error: max_positions is 0: learned positions need the number of their rows, 1 or "
+     "more\n"                                                                                                                                           },
+    {"neither",           "{\"layers\": 2}",
+     "t.json:1: error: neither \"model_type\" (a Hugging Face config.json) nor "
+     "\"longhaul_transformer\": 1 (our own schema) is there\n"                                                                                          },
+    {"a list",            "[1]",
+     "t.json:1: error: expected an object: a Hugging Face config.json, or a model with "
+     "\"longhaul_transformer\": 1\n"                                                                                                                    },
+    {"truncated",         "{\"longhaul_transformer\": 1, \"na",                                                "t.json:1:"                              },
+    {"empty",             "",                                                                                  "t.json:1"                               },
+};
+
+static void files_are_read_or_refused_with_their_place(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        struct arena arena = {0};
+        struct diag diag = {0};
+        struct transformer t;
+        enum status status =
+            transformer_parse(&t, &arena, "t.json", files[i].text, strlen(files[i].text), &diag);
+        if (files[i].message == NULL) {
+            CHECK_INT(files[i].label, status, STATUS_OK);
+            CHECK_TEXT(files[i].label, diag.text != NULL ? diag.text : "", "");
+        } else {
+            /* what the json reader itself says is tested there: compare our part */
+            CHECK_INT(files[i].label, status, STATUS_BAD_INPUT);
+            CHECK_INT(files[i].label, (int64_t)diag.errors, 1);
+            const size_t size = strlen(files[i].message);
+            if (diag.text == NULL || strncmp(diag.text, files[i].message, size) != 0)
+                CHECK_TEXT(files[i].label, diag.text, files[i].message);
+        }
+        diag_release(&diag);
+        arena_release(&arena);
+    }
+}
+
+static void an_unknown_model_gets_the_nearest_name(void)
+{
+    struct arena arena = {0};
+    struct diag diag = {0};
+    struct transformer t;
+    CHECK_INT("near", transformer_load(&t, &arena, "llama3-8B", NULL, &diag), STATUS_BAD_INPUT);
+    CHECK_TEXT("near", diag.text, "error: no model 'llama3-8B'; did you mean 'llama3-8b'?\n");
+    diag_clear(&diag);
+    CHECK_INT("far", transformer_load(&t, &arena, "frobnicate", NULL, &diag), STATUS_BAD_INPUT);
+    CHECK("says where", diag.text != NULL && strstr(diag.text, "transformers") != NULL);
+    diag_clear(&diag);
+    CHECK("no file", transformer_load(&t, &arena, "no/such.json", NULL, &diag) != STATUS_OK);
+    CHECK("no file", diag.text != NULL && strncmp(diag.text, "no/such.json: error: ", 21) == 0);
+    diag_clear(&diag);
+    CHECK_INT("ignore", transformer_load(&t, &arena, "llama3-8b", "rope_scaling", &diag),
+              STATUS_BAD_INPUT);
+    diag_release(&diag);
+    arena_release(&arena);
+}
+
+static const struct check_case cases[] = {
+    {"a layer lists its tensors in order",         a_layer_lists_its_tensors_in_order        },
+    {"the ends list their tensors",                ends_list_their_tensors                   },
+    {"a short array is not overrun",               a_short_array_is_not_overrun              },
+    {"parameters are exact",                       parameters_are_exact                      },
+    {"flops follow from shapes",                   flops_follow_from_shapes                  },
+    {"overrides say what would do",                overrides_say_what_would_do               },
+    {"overrides set fields",                       overrides_set_fields                      },
+    {"checks name the values that fit",            checks_name_the_values_that_fit           },
+    {"sizes out of range are refused",             sizes_out_of_range_are_refused            },
+    {"every preset loads and carries its name",    every_preset_loads_and_carries_its_name   },
+    {"presets have the published parameters",      presets_have_the_published_parameters     },
+    {"a preset equals the config it is from",      a_preset_equals_the_config_it_is_from     },
+    {"files are read or refused with their place", files_are_read_or_refused_with_their_place},
+    {"an unknown model gets the nearest name",     an_unknown_model_gets_the_nearest_name    },
+};
+
+CHECK_MAIN("transformer", cases)
