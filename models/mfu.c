@@ -1,0 +1,111 @@
+#include "models/mfu.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* clang-format off */
+const struct mfu_row mfu_table[MFU_CONVENTION_COUNT] = {
+    [MFU_LONGHAUL] = {"longhaul", true, false, 0,
+        "3 (L (4hq + 4h kv + 2mhf + 2sq) + 2hV)",
+        "this project: six flops per weight that multiplies (the head, not the embedding), "
+        "attention as PaLM appendix B counts it but halved"},
+    [MFU_LOONGTRAIN] = {"loongtrain", true, false, 312e12,
+        "3L (8h^2 + 2mhf + 2sh) + 6hV; with f = 3.5h, m = 3: 3L (29h^2 + 2sh) + 6hV",
+        "fitted to LoongTrain tables 2, 3 and 6, 246 of 254 cells within rounding; no discount for "
+        "grouped heads"},
+    [MFU_TORCHTITAN] = {"torchtitan", false, false, 989e12,
+        "6 (N - N_embedding) + 12Lqs",
+        "torchtitan metrics; reproduces its context-parallel table to 0.5 %"},
+    [MFU_FPDT] = {"fpdt", true, true, 312e12,
+        "(3, or 4 with recomputation) x (L (2 (2 + 2//g) h^2 + 2mhf + 2sq) + 2hV)",
+        "inferred: Megatron-DeepSpeed's calculator with the attention halved, as FPDT's appendix "
+        "says; factor 4 because 3 would need more than an A100 attention kernel does"},
+    [MFU_DEEPSPEED] = {"deepspeed", false, true, 0,
+        "(3, or 4 with recomputation) x (L (2 (2 + 2//g) h^2 + 2mhf + 4sq) + 2hV)",
+        "Megatron-DeepSpeed throughput_calculator; 2//g is a whole number, so K and V count "
+        "nothing from g = 3 on"},
+    [MFU_MEGATRON] = {"megatron", false, false, 0,
+        "3 (L (4hq + 4h kv + 2mhf + 4sq) + 2hV)",
+        "Megatron-LM up to core 0.7, vocabulary not padded; later versions halve the attention"},
+};
+/* clang-format on */
+
+bool mfu_find(const char *name, enum mfu_convention *convention)
+{
+    for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
+        if (strcmp(mfu_table[i].name, name) == 0) {
+            *convention = (enum mfu_convention)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Forward flops of one token outside the attention core. Doubles: sums of weights are below 10^15
+ * and so exact, and nothing overflows. */
+typedef double linear_function(const struct transformer *t);
+
+static double linear_exact(const struct transformer *t)
+{
+    return (double)t->layers * (double)transformer_linear_flops_per_token(t) +
+           (double)transformer_head_flops_per_token(t);
+}
+
+static double ffn_flops(const struct transformer *t)
+{
+    const double matrices = t->activation == ACTIVATION_SWIGLU ? 3 : 2;
+    return 2 * matrices * (double)t->hidden * (double)t->ffn;
+}
+
+static double linear_loongtrain(const struct transformer *t)
+{
+    const double h = (double)t->hidden;
+    return (double)t->layers * (8 * h * h + ffn_flops(t)) +
+           (double)transformer_head_flops_per_token(t);
+}
+
+/* 6 (N - N_embedding) a step. A tied head is part of the embedding, and so not counted, as there. */
+static double linear_torchtitan(const struct transformer *t)
+{
+    return 2 * (double)(transformer_parameters(t) - transformer_embedding_parameters(t));
+}
+
+static double linear_deepspeed(const struct transformer *t)
+{
+    const double h = (double)t->hidden;
+    const int64_t kv_matrices = 2 / (t->heads / t->kv_heads); /* whole, as there */
+    return (double)t->layers * (2 * (double)(2 + kv_matrices) * h * h + ffn_flops(t)) +
+           (double)transformer_head_flops_per_token(t);
+}
+
+static linear_function *const linear[MFU_CONVENTION_COUNT] = {
+    [MFU_LONGHAUL] = linear_exact,        [MFU_LOONGTRAIN] = linear_loongtrain,
+    [MFU_TORCHTITAN] = linear_torchtitan, [MFU_FPDT] = linear_deepspeed,
+    [MFU_DEEPSPEED] = linear_deepspeed,   [MFU_MEGATRON] = linear_exact,
+};
+
+double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
+                       int64_t sequences, bool recomputes)
+{
+    assert((unsigned)convention < MFU_CONVENTION_COUNT);
+    const struct mfu_row *row = &mfu_table[convention];
+    const double forwards = row->counts_recompute && recomputes ? 4 : 3;
+    double attention = transformer_attention_flops(t, seq_len, row->halved_attention);
+    if (convention == MFU_LOONGTRAIN) /* its attention is 2sh, whatever the heads are */
+        attention *= (double)t->hidden / (double)transformer_q_width(t);
+    const double sequence = linear[convention](t) * (double)seq_len + (double)t->layers * attention;
+    return forwards * (double)sequences * sequence;
+}
+
+double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
+                    int64_t sequences, bool recomputes, double step_s, int64_t ranks,
+                    double device_peak_flops_per_s)
+{
+    assert((unsigned)convention < MFU_CONVENTION_COUNT);
+    double peak = mfu_table[convention].peak_flops_per_s;
+    if (peak <= 0)
+        peak = device_peak_flops_per_s;
+    assert(peak > 0 && step_s > 0 && ranks > 0);
+    return mfu_model_flops(convention, t, seq_len, sequences, recomputes) /
+           (step_s * (double)ranks * peak);
+}

@@ -1,0 +1,51 @@
+/* models/mfu.h: how sources count the model flops of a training step, as one table.
+ *
+ * Model flops utilisation is (model flops of a step) / (step seconds x ranks x peak flop/s). Sources
+ * differ in every term of the numerator and even in the peak, so that the same run is 58 % in one
+ * paper and 44 % in another: a figure means something only beside the name of its convention.
+ * Derivations and what supports each row: docs/costs.md, systems.md 8.
+ *
+ * Symbols: L layers, h hidden, q = heads x head_dim, kv = kv_heads x head_dim, f ffn, V vocab,
+ * s tokens of a sequence, g = heads / kv_heads, m matrices of the FFN (3 gated, 2 not). A step is
+ * three forwards: one, and a backward of two. */
+#ifndef MODELS_MFU_H
+#define MODELS_MFU_H
+
+#include "models/transformer.h"
+
+enum mfu_convention {
+    MFU_LONGHAUL, /* ours: every product the model needs, causal attention */
+    MFU_LOONGTRAIN,
+    MFU_TORCHTITAN,
+    MFU_FPDT,
+    MFU_DEEPSPEED,
+    MFU_MEGATRON,
+    MFU_CONVENTION_COUNT
+};
+
+struct mfu_row {
+    const char *name;
+    bool halved_attention;   /* s^2 / 2 pairs instead of s^2 */
+    bool counts_recompute;   /* four forwards instead of three where the run recomputes */
+    double peak_flops_per_s; /* what the source divides by; 0: the device's own */
+    const char *formula;     /* flops of one token in a step, for people */
+    const char *source;
+};
+
+extern const struct mfu_row mfu_table[MFU_CONVENTION_COUNT];
+
+/* False when there is no convention of that name. */
+bool mfu_find(const char *name, enum mfu_convention *convention);
+
+/* Flops of a whole step of `sequences` sequences of seq_len tokens each, over all ranks.
+ * recomputes: the run computes the forward again in the backward. */
+double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
+                       int64_t sequences, bool recomputes);
+
+/* The fraction: flops over what `ranks` devices could do in step_s seconds at the convention's
+ * peak, or at device_peak_flops_per_s where it names none. */
+double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
+                    int64_t sequences, bool recomputes, double step_s, int64_t ranks,
+                    double device_peak_flops_per_s);
+
+#endif

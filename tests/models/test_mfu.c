@@ -1,0 +1,137 @@
+#include "models/mfu.h"
+
+#include "tests/check.h"
+
+static struct transformer load(const char *name)
+{
+    struct arena arena = {0};
+    struct transformer t;
+    CHECK_INT(name, transformer_load(&t, &arena, name, NULL, NULL), STATUS_OK);
+    arena_release(&arena);
+    t.name = t.source = t.note = NULL;
+    return t;
+}
+
+/* What a source printed, from its own throughput: tokens per second and rank (systems.md 8). */
+static const struct {
+    const char *label, *model;
+    enum mfu_convention convention;
+    int64_t seq_len;
+    double tokens_per_s, printed, tolerance;
+} cells[] = {
+    {"LoongTrain 128K",  "internlm-7b-mha", MFU_LOONGTRAIN, 131072,  629.9, 0.305,  0.0005 },
+    {"LoongTrain 1M",    "internlm-7b-mha", MFU_LOONGTRAIN, 1048576, 194.0, 0.543,  0.0005 },
+    {"the same, GQA",    "internlm-7b-gqa", MFU_LOONGTRAIN, 1048576, 194.0, 0.543,  0.0005 },
+    {"torchtitan, best", "llama3-8b",       MFU_TORCHTITAN, 262144,  781,   0.3612, 0.00005},
+    {"torchtitan",       "llama3-8b",       MFU_TORCHTITAN, 262144,  706,   0.3265, 0.00005},
+};
+
+static void published_cells_come_out(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cells); i++) {
+        const struct transformer t = load(cells[i].model);
+        const double step_s = (double)cells[i].seq_len / (64 * cells[i].tokens_per_s);
+        const double got =
+            mfu_fraction(cells[i].convention, &t, cells[i].seq_len, 1, true, step_s, 64, 1.0);
+        CHECK_CLOSE(cells[i].label, got, cells[i].printed, cells[i].tolerance / cells[i].printed);
+    }
+}
+
+static void loongtrain_is_its_formula(void)
+{
+    const struct transformer t = load("internlm-7b-gqa");
+    const double h = 4096, s = 262144,
+                 per_token = 3 * 32 * (29 * h * h + 2 * s * h) + 6 * h * 50257;
+    CHECK_CLOSE("256K", mfu_model_flops(MFU_LOONGTRAIN, &t, 262144, 1, false), per_token * s,
+                1e-14);
+}
+
+/* A model small enough for a pencil: L 2, h 4, q 4, kv 2, f 6 gated, V 10, s 8.
+ * weights a layer: q 16, k 8, v 8, o 16, FFN 72 = 120; head 40. */
+static const struct transformer small = {
+    .layers = 2,
+    .hidden = 4,
+    .heads = 2,
+    .kv_heads = 1,
+    .head_dim = 2,
+    .ffn = 6,
+    .vocab = 10,
+    .rope_theta = 1e4,
+    .norm_eps = 1e-5,
+};
+
+static const struct {
+    const char *label;
+    enum mfu_convention convention;
+    bool recomputes;
+    double flops; /* of one sequence */
+} hand_worked[] = {
+  /* 6 (2 x 120 + 40) x 8 tokens; attention 3 x 2 layers x 4 x 32 pairs x 4 columns */
+    {"longhaul",             MFU_LONGHAUL,   true,  6 * 280 * 8 + 3 * 2 * 4 * 32 * 4        },
+    {"megatron",             MFU_MEGATRON,   true,  6 * 280 * 8 + 3 * 2 * 4 * 64 * 4        },
+ /* 8 x 16 + 144 a layer, whatever the groups are */
+    {"loongtrain",           MFU_LOONGTRAIN, true,  3 * (2 * (128 + 144) + 80) * 8 + 3072   },
+ /* norms count: 6 (240 + 2 x 8 + 4 + 40) */
+    {"torchtitan",           MFU_TORCHTITAN, true,  6 * 300 * 8 + 12 * 2 * 4 * 64           },
+ /* g = 2: 2 // 2 = 1 matrix for K and V, so 2 x 3 x 16 + 144 */
+    {"deepspeed",            MFU_DEEPSPEED,  false, 3 * (2 * (96 + 144) + 80) * 8 + 6144    },
+    {"deepspeed, recompute", MFU_DEEPSPEED,  true,  4 * (2 * (96 + 144) + 80) * 8 + 4 * 2048},
+    {"fpdt",                 MFU_FPDT,       false, 3 * (2 * (96 + 144) + 80) * 8 + 3072    },
+    {"fpdt, recompute",      MFU_FPDT,       true,  4 * (2 * (96 + 144) + 80) * 8 + 4 * 1024},
+};
+
+static void conventions_are_hand_worked(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(hand_worked); i++) {
+        CHECK_CLOSE(
+            hand_worked[i].label,
+            mfu_model_flops(hand_worked[i].convention, &small, 8, 1, hand_worked[i].recomputes),
+            hand_worked[i].flops, 1e-15);
+        CHECK_CLOSE(
+            hand_worked[i].label,
+            mfu_model_flops(hand_worked[i].convention, &small, 8, 3, hand_worked[i].recomputes),
+            3 * hand_worked[i].flops, 1e-15);
+    }
+}
+
+static void four_groups_count_no_keys_in_deepspeed(void)
+{
+    struct transformer t = small;
+    t.heads = 4;
+    t.head_dim = 1;
+    CHECK_CLOSE("2 // 4", mfu_model_flops(MFU_DEEPSPEED, &t, 8, 1, false),
+                3 * (2 * (64 + 144) + 80) * 8 + 6144, 1e-15);
+}
+
+static void every_convention_has_a_whole_row(void)
+{
+    for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
+        enum mfu_convention found;
+        CHECK("name", mfu_table[i].name != NULL && mfu_find(mfu_table[i].name, &found));
+        CHECK_INT(mfu_table[i].name, (int64_t)found, i);
+        CHECK(mfu_table[i].name, mfu_table[i].formula != NULL && mfu_table[i].source != NULL);
+        CHECK(mfu_table[i].name, mfu_model_flops((enum mfu_convention)i, &small, 8, 1, false) > 0);
+    }
+    enum mfu_convention none;
+    CHECK("unknown", !mfu_find("palm", &none));
+}
+
+static void the_peak_is_the_sources_or_the_devices(void)
+{
+    const double flops = mfu_model_flops(MFU_LONGHAUL, &small, 8, 1, false);
+    CHECK_CLOSE("device", mfu_fraction(MFU_LONGHAUL, &small, 8, 1, false, 2, 4, 1000), flops / 8000,
+                1e-15);
+    CHECK_CLOSE("source", mfu_fraction(MFU_FPDT, &small, 8, 1, false, 2, 4, 1000),
+                mfu_model_flops(MFU_FPDT, &small, 8, 1, false) / (8 * 312e12), 1e-15);
+}
+
+static const struct check_case cases[] = {
+    {"published cells come out",                 published_cells_come_out              },
+    {"loongtrain is its formula",                loongtrain_is_its_formula             },
+    {"conventions are hand-worked",              conventions_are_hand_worked           },
+    {"four groups count no keys in deepspeed",   four_groups_count_no_keys_in_deepspeed},
+    {"every convention has a whole row",         every_convention_has_a_whole_row      },
+    {"the peak is the source's or the device's", the_peak_is_the_sources_or_the_devices},
+};
+
+CHECK_MAIN("mfu", cases)
