@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define METRIC_ROW(symbol, name, quantity, score)                                                  \
+    [METRIC_##symbol] = {name, QUANTITY_##quantity, SCORE_##score},
 const struct measurement_metric_info measurement_metrics[METRIC_COUNT] = {
     [METRIC_UNKNOWN] = {"", QUANTITY_NONE, SCORE_RELATIVE},
-#define METRIC(symbol, name, quantity, score)                                                      \
-    [METRIC_##symbol] = {name, QUANTITY_##quantity, SCORE_##score},
-    MEASUREMENT_METRICS(METRIC)
-#undef METRIC
+      MEASUREMENT_METRICS(METRIC_ROW)
 };
+#undef METRIC_ROW
 
 /* The columns of the file; a comparison appends the last RESULT_COLUMNS. */
 static const char *const column_names[] = {
-    "source",  "table",  "system", "model", "cluster", "gpus",      "seq_len",        "options",
-    "metric",  "value",  "unit",   "note",  "predicted", "relative_error", "status",
+    "source", "table", "system", "model", "cluster",   "gpus",           "seq_len", "options",
+    "metric", "value", "unit",   "note",  "predicted", "relative_error", "status",
 };
 enum { RESULT_COLUMNS = 3 };
 _Static_assert(ARRAY_LEN(column_names) == MEASUREMENT_COLUMN_COUNT + RESULT_COLUMNS,
@@ -30,20 +30,20 @@ static const struct {
     enum measurement_quantity quantity;
     double scale;
 } units[] = {
-    {"",             QUANTITY_NONE,           1           },
-    {"fraction",     QUANTITY_FRACTION,       1           },
-    {"ratio",        QUANTITY_RATIO,          1           },
-    {"tokens",       QUANTITY_TOKENS,         1           },
-    {"tokens/s/gpu", QUANTITY_TOKENS_PER_GPU, 1           },
-    {"s",            QUANTITY_SECONDS,        1           },
-    {"ms",           QUANTITY_SECONDS,        1e-3        },
-    {"us",           QUANTITY_SECONDS,        1e-6        },
-    {"B",            QUANTITY_BYTES,          1           },
-    {"MB",           QUANTITY_BYTES,          1e6         },
-    {"GB",           QUANTITY_BYTES,          1e9         },
-    {"TB",           QUANTITY_BYTES,          1e12        },
-    {"MiB",          QUANTITY_BYTES,          1048576     },
-    {"GiB",          QUANTITY_BYTES,          1073741824  },
+    {"",             QUANTITY_NONE,           1            },
+    {"fraction",     QUANTITY_FRACTION,       1            },
+    {"ratio",        QUANTITY_RATIO,          1            },
+    {"tokens",       QUANTITY_TOKENS,         1            },
+    {"tokens/s/gpu", QUANTITY_TOKENS_PER_GPU, 1            },
+    {"s",            QUANTITY_SECONDS,        1            },
+    {"ms",           QUANTITY_SECONDS,        1e-3         },
+    {"us",           QUANTITY_SECONDS,        1e-6         },
+    {"B",            QUANTITY_BYTES,          1            },
+    {"MB",           QUANTITY_BYTES,          1e6          },
+    {"GB",           QUANTITY_BYTES,          1e9          },
+    {"TB",           QUANTITY_BYTES,          1e12         },
+    {"MiB",          QUANTITY_BYTES,          1048576      },
+    {"GiB",          QUANTITY_BYTES,          1073741824   },
     {"TiB",          QUANTITY_BYTES,          1099511627776},
 };
 
@@ -54,8 +54,12 @@ static const char *const words[SCORE_COUNT] = {
 };
 
 static const char *const outcome_names[OUTCOME_COUNT] = {
-    [OUTCOME_OK] = "ok",     [OUTCOME_RIGHT] = "right",             [OUTCOME_WRONG] = "wrong",
-    [OUTCOME_ZERO] = "zero", [OUTCOME_UNSUPPORTED] = "unsupported", [OUTCOME_ERROR] = "error",
+    [OUTCOME_OK] = "ok",
+    [OUTCOME_RIGHT] = "right",
+    [OUTCOME_WRONG] = "wrong",
+    [OUTCOME_ZERO] = "zero",
+    [OUTCOME_UNSUPPORTED] = "unsupported",
+    [OUTCOME_ERROR] = "error",
 };
 
 void measurements_release(struct measurements *measurements)
@@ -86,8 +90,7 @@ const char *measurement_option(const struct measurement *row, const char *key)
 }
 
 const struct measurement_option *measurement_unknown_option(const struct measurement *row,
-                                                            const char *const *known,
-                                                            size_t count)
+                                                            const char *const *known, size_t count)
 {
     for (size_t i = 0; i < row->option_count; i++) {
         size_t k = 0;

@@ -131,8 +131,7 @@ const char *measurement_option(const struct measurement *row, const char *key);
 
 /* The first option whose key is none of known[0..count), or NULL. */
 const struct measurement_option *measurement_unknown_option(const struct measurement *row,
-                                                            const char *const *known,
-                                                            size_t count);
+                                                            const char *const *known, size_t count);
 
 /* What became of a row. The names are those printed: "ok", "right", ... */
 enum measurement_outcome {

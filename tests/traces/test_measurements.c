@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS                                                                                    \
-    "source,table,system,model,cluster,gpus,seq_len,options,metric,value,unit,note\n"
+#define COLUMNS "source,table,system,model,cluster,gpus,seq_len,options,metric,value,unit,note\n"
 
 struct fixture {
     struct measurements all;
@@ -69,15 +68,17 @@ static void what_a_value_means_follows_from_its_metric(void)
         bool is_number;
         double in_si;
     } rows[] = {
-        {"HBM",            "peak_hbm,64.3,GB",                     METRIC_PEAK_HBM,          SCORE_RELATIVE, true,  64.3e9        },
-        {"GiB",            "activation_memory,2,GiB",              METRIC_ACTIVATION_MEMORY, SCORE_RELATIVE, true,  2147483648.0  },
-        {"milliseconds",   "attention_ms,2681,ms",                 METRIC_ATTENTION_MS,      SCORE_RELATIVE, true,  2.681         },
-        {"a zero",         "seqalltoall_ms,0,ms",                  METRIC_SEQALLTOALL_MS,    SCORE_RELATIVE, true,  0             },
-        {"length",         "max_seq_len,2097152,tokens",           METRIC_MAX_SEQ_LEN,       SCORE_LENGTH,   true,  2097152       },
-        {"no length",      "max_seq_len,model does not fit,tokens", METRIC_MAX_SEQ_LEN,      SCORE_LENGTH,   false, 0             },
-        {"verdict",        "verdict,OOM,",                         METRIC_VERDICT,           SCORE_VERDICT,  false, 0             },
-        {"unknown metric", "joules,12.5,J",                        METRIC_UNKNOWN,           SCORE_RELATIVE, true,  12.5          },
-        {"unknown, words", "colour,blue,",                         METRIC_UNKNOWN,           SCORE_RELATIVE, false, 0             },
+        {"HBM",            "peak_hbm,64.3,GB",                      METRIC_PEAK_HBM,          SCORE_RELATIVE, true,  64.3e9 },
+        {"GiB",            "activation_memory,2,GiB",               METRIC_ACTIVATION_MEMORY, SCORE_RELATIVE, true,
+         2147483648.0                                                                                                       },
+        {"milliseconds",   "attention_ms,2681,ms",                  METRIC_ATTENTION_MS,      SCORE_RELATIVE, true,  2.681  },
+        {"a zero",         "seqalltoall_ms,0,ms",                   METRIC_SEQALLTOALL_MS,    SCORE_RELATIVE, true,  0      },
+        {"length",         "max_seq_len,2097152,tokens",            METRIC_MAX_SEQ_LEN,       SCORE_LENGTH,   true,  2097152},
+        {"no length",      "max_seq_len,model does not fit,tokens", METRIC_MAX_SEQ_LEN,       SCORE_LENGTH,
+         false,                                                                                                      0      },
+        {"verdict",        "verdict,OOM,",                          METRIC_VERDICT,           SCORE_VERDICT,  false, 0      },
+        {"unknown metric", "joules,12.5,J",                         METRIC_UNKNOWN,           SCORE_RELATIVE, true,  12.5   },
+        {"unknown, words", "colour,blue,",                          METRIC_UNKNOWN,           SCORE_RELATIVE, false, 0      },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f = {0};
@@ -99,45 +100,46 @@ static const struct {
     const char *label, *text, *message;
 } wrong[] = {
     {"empty file",     "",
-     "m.csv: error: empty: expected the column names 'source,table,system,...'\n"                               },
-    {"other columns",  "source,system\n",                       "m.csv:1: error: column 2 is 'system', expected 'table'\n"},
-    {"extra column",   "source,table,system,model,cluster,gpus,seq_len,options,metric,value,unit,note,x\n",
-     "m.csv:1: error: column 13 is 'x', expected 'predicted'\n"                                                 },
-    {"half a result",  "source,table,system,model,cluster,gpus,seq_len,options,metric,value,unit,note,predicted\n",
-     "m.csv:1: error: the column 'relative_error' is missing\n"                                                 },
+     "m.csv: error: empty: expected the column names 'source,table,system,...'\n"                                                                           },
+    {"other columns",  "source,system\n",
+     "m.csv:1: error: column 2 is 'system', expected 'table'\n"                                                                                             },
+    {"extra column",
+     "source,table,system,model,cluster,gpus,seq_len,options,metric,value,unit,note,x\n",         "m.csv:1: error: column 13 is 'x', expected 'predicted'\n"},
+    {"half a result",
+     "source,table,system,model,cluster,gpus,seq_len,options,metric,value,unit,note,predicted\n", "m.csv:1: error: the column 'relative_error' is missing\n"},
     {"short row",      COLUMNS "S,1,ring\n",
-     "m.csv:2: error: 3 fields, expected 12 as in the line of column names\n"                                   },
+     "m.csv:2: error: 3 fields, expected 12 as in the line of column names\n"                                                                               },
     {"long row",       COLUMNS "S,1,ring,m,c,8,1024,,tgs,1,tokens/s/gpu,a,b,c,d\n",
-     "m.csv:2: error: 15 fields, expected 12 as in the line of column names\n"                                  },
+     "m.csv:2: error: 15 fields, expected 12 as in the line of column names\n"                                                                              },
     {"no system",      COLUMNS "S,1,,m,c,8,1024,,tgs,1,tokens/s/gpu,\n",
-     "m.csv:2: error: column 'system': is empty\n"                                                              },
+     "m.csv:2: error: column 'system': is empty\n"                                                                                                          },
     {"gpus",           COLUMNS "S,1,ring,m,c,0,1024,,tgs,1,tokens/s/gpu,\n",
-     "m.csv:2: error: column 'gpus': expected a whole number of at least 1, or nothing, not '0'\n"              },
+     "m.csv:2: error: column 'gpus': expected a whole number of at least 1, or nothing, not '0'\n"                                                          },
     {"length",         COLUMNS "S,1,ring,m,c,8,99999999999999999999,,tgs,1,tokens/s/gpu,\n",
      "m.csv:2: error: column 'seq_len': expected a whole number of at least 1, or nothing, not "
-     "'99999999999999999999'\n"                                                                                 },
+     "'99999999999999999999'\n"                                                                                                                             },
     {"option",         COLUMNS "S,1,ring,m,c,8,1024,dcp=8;rotate,tgs,1,tokens/s/gpu,\n",
-     "m.csv:2: error: column 'options': expected key=value pairs separated by ';', not 'rotate'\n"              },
+     "m.csv:2: error: column 'options': expected key=value pairs separated by ';', not 'rotate'\n"                                                          },
     {"option value",   COLUMNS "S,1,ring,m,c,8,1024,dcp= ,tgs,1,tokens/s/gpu,\n",
-     "m.csv:2: error: column 'options': expected key=value pairs separated by ';', not 'dcp='\n"                },
+     "m.csv:2: error: column 'options': expected key=value pairs separated by ';', not 'dcp='\n"                                                            },
     {"option end",     COLUMNS "S,1,ring,m,c,8,1024,dcp=8;,tgs,1,tokens/s/gpu,\n",
-     "m.csv:2: error: column 'options': expected key=value pairs separated by ';', not ''\n"                    },
+     "m.csv:2: error: column 'options': expected key=value pairs separated by ';', not ''\n"                                                                },
     {"option twice",   COLUMNS "S,1,ring,m,c,8,1024,dcp=8;zero=1;dcp=4,tgs,1,tokens/s/gpu,\n",
-     "m.csv:2: error: column 'options': 'dcp' is given twice\n"                                                 },
+     "m.csv:2: error: column 'options': 'dcp' is given twice\n"                                                                                             },
     {"value",          COLUMNS "S,1,ring,m,c,8,1024,,tgs,OOM,tokens/s/gpu,\n",
-     "m.csv:2: error: column 'value': expected a number that is not negative, not 'OOM'\n"                      },
+     "m.csv:2: error: column 'value': expected a number that is not negative, not 'OOM'\n"                                                                  },
     {"not finite",     COLUMNS "S,1,ring,m,c,8,1024,,tgs,1e400,tokens/s/gpu,\n",
-     "m.csv:2: error: column 'value': expected a number that is not negative, not '1e400'\n"                    },
+     "m.csv:2: error: column 'value': expected a number that is not negative, not '1e400'\n"                                                                },
     {"per cent",       COLUMNS "S,1,ring,m,c,8,1024,,mfu,47.2,fraction,\n",
-     "m.csv:2: error: column 'value': expected a fraction from 0 to 1, not '47.2'\n"                            },
+     "m.csv:2: error: column 'value': expected a fraction from 0 to 1, not '47.2'\n"                                                                        },
     {"verdict",        COLUMNS "S,1,ring,m,c,8,1024,,verdict,1,,\n",
-     "m.csv:2: error: column 'value': expected 'OOM', not '1'\n"                                                },
+     "m.csv:2: error: column 'value': expected 'OOM', not '1'\n"                                                                                            },
     {"longest length", COLUMNS "S,1,ring,m,c,8,,,max_seq_len,0,tokens,\n",
-     "m.csv:2: error: column 'value': expected a length or 'model does not fit', not '0'\n"                     },
+     "m.csv:2: error: column 'value': expected a length or 'model does not fit', not '0'\n"                                                                 },
     {"no unit",        COLUMNS "S,1,ring,m,c,8,1024,,attention_ms,1,,\n",
-     "m.csv:2: error: column 'unit': 'attention_ms' has the unit 's', 'ms', 'us', not ''\n"                     },
+     "m.csv:2: error: column 'unit': 'attention_ms' has the unit 's', 'ms', 'us', not ''\n"                                                                 },
     {"open quote",     COLUMNS "S,1,ring,m,c,8,1024,,tgs,1,tokens/s/gpu,\"a\n\n",
-     "m.csv:2: error: a quoted field that is not closed\n"                                                      },
+     "m.csv:2: error: a quoted field that is not closed\n"                                                                                                  },
 };
 
 static void the_reader_names_line_and_column(void)
@@ -180,9 +182,12 @@ static void results_stand_beside_the_rows_as_they_were(void)
                 "S,1,ring,m,c,8,2048,new=8,mfu,0,fraction,\n";
     CHECK_INT("parse", parse(&f, input), STATUS_OK);
     struct measurement_result result[] = {
-        {.outcome = OUTCOME_OK, .predicted = 420, .relative_error = 0.05},
-        {.outcome = OUTCOME_WRONG, .predicted = NAN, .predicted_text = "fits", .relative_error = NAN},
-        {.outcome = OUTCOME_ERROR, .predicted = NAN, .relative_error = NAN, .why = "x: 1,5\ny\n"},
+        {.outcome = OUTCOME_OK, .predicted = 420,      .relative_error = 0.05},
+        { .outcome = OUTCOME_WRONG,
+         .predicted = NAN,
+         .predicted_text = "fits",
+         .relative_error = NAN},
+        {                                                .outcome = OUTCOME_ERROR,     .predicted = NAN, .relative_error = NAN,   .why = "x: 1,5\ny\n"},
     };
     static const char output[] =
         "source,table,system,model,cluster,gpus,seq_len,options,metric,value,unit,note,predicted,"
@@ -233,11 +238,12 @@ static void the_published_rows_are_read_and_kept_to_the_byte(void)
 }
 
 static const struct check_case cases[] = {
-    {"a row gives its values and its texts",               a_row_gives_its_values_and_its_texts            },
-    {"what a value means follows from its metric",         what_a_value_means_follows_from_its_metric      },
-    {"the reader names line and column",                   the_reader_names_line_and_column                },
-    {"a huge field is refused in one short line",          a_huge_field_is_refused_in_one_short_line       },
-    {"results stand beside the rows as they were",         results_stand_beside_the_rows_as_they_were      },
-    {"the published rows are read and kept to the byte",   the_published_rows_are_read_and_kept_to_the_byte},
+    {"a row gives its values and its texts",             a_row_gives_its_values_and_its_texts      },
+    {"what a value means follows from its metric",       what_a_value_means_follows_from_its_metric},
+    {"the reader names line and column",                 the_reader_names_line_and_column          },
+    {"a huge field is refused in one short line",        a_huge_field_is_refused_in_one_short_line },
+    {"results stand beside the rows as they were",       results_stand_beside_the_rows_as_they_were},
+    {"the published rows are read and kept to the byte",
+     the_published_rows_are_read_and_kept_to_the_byte                                              },
 };
 CHECK_MAIN("measurements", cases)

@@ -1,0 +1,434 @@
+#include "traces/stats.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const role_names[ROLE_COUNT] = {
+    [ROLE_COMPUTE] = "compute", [ROLE_COMM] = "comm", [ROLE_H2D] = "h2d",
+    [ROLE_D2H] = "d2h",         [ROLE_HOST] = "host", [ROLE_OTHER] = "other",
+};
+
+enum stream_role stream_role(const char *name)
+{
+    for (int role = 0; role < ROLE_OTHER; role++) {
+        size_t size = strlen(role_names[role]);
+        char next = strncmp(name, role_names[role], size) == 0 ? name[size] : 'x';
+        if (next == '\0' || next == '.' || (next >= '0' && next <= '9'))
+            return (enum stream_role)role;
+    }
+    return ROLE_OTHER;
+}
+
+const char *stream_role_name(enum stream_role role)
+{
+    assert(role < ROLE_COUNT);
+    return role_names[role];
+}
+
+/* ---- rows in groups ---- */
+
+/* Rows of a table by key, and by time within a key. */
+struct order {
+    uint64_t *key; /* of row[i] */
+    uint32_t *row;
+    size_t count;
+};
+
+/* Moves the rows into ascending order of key; rows of one key keep their order. A radix sort: the
+ * keys are few bits (rank, label), the rows many. */
+static void sort_by_key(struct order *order)
+{
+    size_t n = order->count;
+    uint64_t *key = heap_alloc(n, sizeof *key);
+    uint32_t *row = heap_alloc(n, sizeof *row);
+    size_t *start = heap_alloc(65536, sizeof *start);
+    uint64_t differ = 0;
+    for (size_t i = 0; i < n; i++)
+        differ |= order->key[i] ^ order->key[0];
+    for (unsigned shift = 0; shift < 64; shift += 16) {
+        if (((differ >> shift) & 0xffff) == 0)
+            continue;
+        memset(start, 0, 65536 * sizeof *start);
+        for (size_t i = 0; i < n; i++)
+            start[(order->key[i] >> shift) & 0xffff]++;
+        size_t sum = 0;
+        for (size_t d = 0; d < 65536; d++) {
+            size_t count = start[d];
+            start[d] = sum;
+            sum += count;
+        }
+        for (size_t i = 0; i < n; i++) {
+            size_t to = start[(order->key[i] >> shift) & 0xffff]++;
+            key[to] = order->key[i];
+            row[to] = order->row[i];
+        }
+        uint64_t *old_key = order->key;
+        uint32_t *old_row = order->row;
+        order->key = key;
+        order->row = row;
+        key = old_key;
+        row = old_row;
+    }
+    free(key);
+    free(row);
+    free(start);
+}
+
+/* A row and its time, for the groups that are not in order yet. */
+struct timed {
+    double time_s;
+    uint32_t row;
+};
+
+static int compare_timed(const void *a, const void *b)
+{
+    const struct timed *x = a, *y = b;
+    if (x->time_s != y->time_s)
+        return x->time_s < y->time_s ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row; /* rows of one instant keep their order */
+}
+
+static void sort_by_time(uint32_t *row, size_t count, const double *time_s)
+{
+    size_t i = 1;
+    while (i < count && time_s[row[i - 1]] <= time_s[row[i]])
+        i++;
+    if (i >= count)
+        return;
+    struct timed *timed = heap_alloc(count, sizeof *timed);
+    for (i = 0; i < count; i++)
+        timed[i] = (struct timed){time_s[row[i]], row[i]};
+    qsort(timed, count, sizeof *timed, compare_timed);
+    for (i = 0; i < count; i++)
+        row[i] = timed[i].row;
+    free(timed);
+}
+
+static size_t group_end(const struct order *order, size_t begin)
+{
+    size_t end = begin;
+    while (end < order->count && order->key[end] == order->key[begin])
+        end++;
+    return end;
+}
+
+static size_t count_groups(const struct order *order, unsigned shift)
+{
+    size_t groups = order->count > 0;
+    for (size_t i = 1; i < order->count; i++)
+        groups += order->key[i] >> shift != order->key[i - 1] >> shift;
+    return groups;
+}
+
+static struct order make_order(size_t count, const uint32_t *rank, const uint16_t *label,
+                               const double *time_s)
+{
+    assert(count <= UINT32_MAX);
+    struct order order = {heap_alloc(count, sizeof(uint64_t)), heap_alloc(count, sizeof(uint32_t)),
+                          count};
+    for (size_t i = 0; i < count; i++) {
+        order.key[i] = (uint64_t)rank[i] << 16 | label[i];
+        order.row[i] = (uint32_t)i;
+    }
+    if (count > 0)
+        sort_by_key(&order);
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        end = group_end(&order, begin);
+        sort_by_time(order.row + begin, end - begin, time_s);
+    }
+    return order;
+}
+
+static void release_order(struct order *order)
+{
+    free(order->key);
+    free(order->row);
+}
+
+/* ---- busy time ---- */
+
+/* Times at which something is busy: disjoint, in order, none of them empty. */
+struct intervals {
+    struct interval {
+        double start_s, end_s;
+    } * at;
+    size_t count, capacity;
+};
+
+/* Adds an interval that starts no earlier than any before it. */
+static void add_interval(struct intervals *list, double start_s, double end_s)
+{
+    struct interval *last = list->count > 0 ? &list->at[list->count - 1] : NULL;
+    if (end_s <= start_s)
+        return;
+    if (last && start_s <= last->end_s) {
+        if (end_s > last->end_s)
+            last->end_s = end_s;
+        return;
+    }
+    if (list->count == list->capacity) {
+        list->capacity = heap_next_capacity(list->capacity, list->count + 1);
+        list->at = heap_realloc(list->at, list->capacity, sizeof *list->at);
+    }
+    list->at[list->count++] = (struct interval){start_s, end_s};
+}
+
+/* Adds all of other to *list. */
+static void unite(struct intervals *list, const struct intervals *other)
+{
+    struct intervals sum = {0};
+    size_t i = 0, j = 0;
+    while (i < list->count || j < other->count) {
+        bool first =
+            j == other->count || (i < list->count && list->at[i].start_s <= other->at[j].start_s);
+        const struct interval *next = first ? &list->at[i++] : &other->at[j++];
+        add_interval(&sum, next->start_s, next->end_s);
+    }
+    free(list->at);
+    *list = sum;
+}
+
+static double length(const struct intervals *list)
+{
+    double sum = 0;
+    for (size_t i = 0; i < list->count; i++)
+        sum += list->at[i].end_s - list->at[i].start_s;
+    return sum;
+}
+
+/* How long both are busy. */
+static double common(const struct intervals *a, const struct intervals *b)
+{
+    double sum = 0;
+    for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
+        const struct interval *x = &a->at[i], *y = &b->at[j];
+        double start = x->start_s > y->start_s ? x->start_s : y->start_s;
+        double end = x->end_s < y->end_s ? x->end_s : y->end_s;
+        if (end > start)
+            sum += end - start;
+        if (x->end_s < y->end_s)
+            i++;
+        else
+            j++;
+    }
+    return sum;
+}
+
+/* One stream of one rank: rows row[0..count) in order of start. */
+static void measure_stream(struct stats_stream *stream, struct intervals *busy,
+                           const struct trace *trace, const uint32_t *row, size_t count)
+{
+    const struct trace_ops *ops = &trace->ops;
+    *stream = (struct stats_stream){
+        .rank = ops->rank[row[0]],
+        .stream = ops->stream[row[0]],
+        .role = stream_role(trace->label[ops->stream[row[0]]]),
+        .ops = count,
+        .start_s = ops->start_s[row[0]],
+        .end_s = ops->end_s[row[0]],
+    };
+    busy->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        double end_s = ops->end_s[row[i]];
+        add_interval(busy, ops->start_s[row[i]], end_s);
+        if (end_s > stream->end_s)
+            stream->end_s = end_s;
+        stream->bytes += ops->bytes[row[i]];
+        stream->flops += ops->flops[row[i]];
+    }
+    stream->busy_s = length(busy);
+}
+
+/* Once busy[] holds the times of all streams of the rank, by role. */
+static void measure_rank(struct stats_rank *rank, struct intervals *busy)
+{
+    struct intervals any = {0};
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        rank->busy_s[role] = length(&busy[role]);
+        if (role != ROLE_COMPUTE)
+            rank->exposed_s[role] = rank->busy_s[role] - common(&busy[role], &busy[ROLE_COMPUTE]);
+        /* The difference of two equal sums may be a rounding error away from zero. */
+        if (rank->exposed_s[role] < 1e-12 * rank->busy_s[role])
+            rank->exposed_s[role] = 0;
+        unite(&any, &busy[role]);
+    }
+    rank->idle_s = rank->end_s - rank->start_s - length(&any);
+    if (rank->idle_s < 1e-12 * (rank->end_s - rank->start_s))
+        rank->idle_s = 0;
+    free(any.at);
+}
+
+static void measure_ops(struct trace_stats *stats, const struct trace *trace)
+{
+    const struct trace_ops *ops = &trace->ops;
+    struct order order = make_order(ops->count, ops->rank, ops->stream, ops->start_s);
+    stats->rank = arena_array(&stats->arena, count_groups(&order, 16), sizeof *stats->rank);
+    stats->stream = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->stream);
+    struct intervals one = {0}, busy[ROLE_COUNT] = {{0}};
+    for (size_t begin = 0, end; begin < order.count; begin = end) {
+        end = group_end(&order, begin);
+        struct stats_stream *stream = &stats->stream[stats->stream_count];
+        measure_stream(stream, &one, trace, order.row + begin, end - begin);
+        struct stats_rank *rank =
+            stats->rank_count > 0 ? &stats->rank[stats->rank_count - 1] : NULL;
+        if (!rank || rank->rank != stream->rank) {
+            rank = &stats->rank[stats->rank_count++];
+            *rank = (struct stats_rank){.rank = stream->rank,
+                                        .first_stream = stats->stream_count,
+                                        .start_s = stream->start_s,
+                                        .end_s = stream->end_s};
+            for (int role = 0; role < ROLE_COUNT; role++)
+                busy[role].count = 0;
+        }
+        rank->stream_count++;
+        stats->stream_count++;
+        if (stream->start_s < rank->start_s)
+            rank->start_s = stream->start_s;
+        if (stream->end_s > rank->end_s)
+            rank->end_s = stream->end_s;
+        unite(&busy[stream->role], &one);
+        if (end == order.count || order.key[end] >> 16 != rank->rank)
+            measure_rank(rank, busy);
+    }
+    for (size_t i = 0; i < stats->rank_count; i++) {
+        const struct stats_rank *rank = &stats->rank[i];
+        if (i == 0 || rank->start_s < stats->start_s)
+            stats->start_s = rank->start_s;
+        if (i == 0 || rank->end_s > stats->end_s)
+            stats->end_s = rank->end_s;
+    }
+    free(one.at);
+    for (int role = 0; role < ROLE_COUNT; role++)
+        free(busy[role].at);
+    release_order(&order);
+}
+
+double stats_overlap(const struct stats_rank *rank)
+{
+    double busy = rank->busy_s[ROLE_COMM];
+    return busy > 0 ? 1 - rank->exposed_s[ROLE_COMM] / busy : 1;
+}
+
+/* ---- memory ---- */
+
+/* One memory of one rank: rows row[0..count) in order of time. live[] and slot[] have room for
+ * every label; slot[] is all zero before and after. */
+static void measure_memory(struct trace_stats *stats, const struct trace *trace,
+                           const uint32_t *row, size_t count, uint32_t *slot)
+{
+    const struct trace_memory *table = &trace->memory;
+    struct stats_memory *memory = &stats->memory[stats->memory_count++];
+    struct stats_category *category = &stats->category[stats->category_count];
+    *memory = (struct stats_memory){.rank = table->rank[row[0]],
+                                    .memory = table->memory[row[0]],
+                                    .first_category = stats->category_count};
+    /* The categories in order of label, so that the result does not depend on the rows' order. */
+    for (size_t i = 0; i < count; i++)
+        slot[table->category[row[i]]] = 1;
+    for (size_t label = 0; label < trace->label_count; label++)
+        if (slot[label]) {
+            slot[label] = (uint32_t)memory->category_count;
+            category[memory->category_count++] = (struct stats_category){
+                .category = (uint16_t)label, .peak_time_s = table->time_s[row[0]]};
+        }
+    memory->peak_time_s = table->time_s[row[0]];
+    for (size_t i = 0; i < count; i++) {
+        struct stats_category *changed = &category[slot[table->category[row[i]]]];
+        changed->last_bytes = table->bytes[row[i]];
+        if (changed->last_bytes > changed->peak_bytes) {
+            changed->peak_bytes = changed->last_bytes;
+            changed->peak_time_s = table->time_s[row[i]];
+        }
+        /* Summed anew: a running sum of changes would drift, and categories are few. */
+        double total = 0;
+        for (size_t c = 0; c < memory->category_count; c++)
+            total += category[c].last_bytes;
+        if (total > memory->peak_bytes) {
+            memory->peak_bytes = total;
+            memory->peak_time_s = table->time_s[row[i]];
+            for (size_t c = 0; c < memory->category_count; c++)
+                category[c].bytes_at_peak = category[c].last_bytes;
+        }
+        memory->last_bytes = total;
+    }
+    for (size_t c = 0; c < memory->category_count; c++)
+        slot[category[c].category] = 0;
+    stats->category_count += memory->category_count;
+}
+
+/* The number of distinct (rank, memory, category), at most. */
+static size_t count_categories(const struct trace *trace, const struct order *order)
+{
+    const struct trace_memory *table = &trace->memory;
+    size_t *seen = heap_zalloc(trace->label_count + 1, sizeof *seen), sum = 0;
+    for (size_t begin = 0, end; begin < order->count; begin = end) {
+        end = group_end(order, begin);
+        for (size_t i = begin; i < end; i++) {
+            size_t *last = &seen[table->category[order->row[i]]];
+            sum += *last != begin + 1;
+            *last = begin + 1;
+        }
+    }
+    free(seen);
+    return sum;
+}
+
+static void measure_memories(struct trace_stats *stats, const struct trace *trace)
+{
+    const struct trace_memory *table = &trace->memory;
+    struct order order = make_order(table->count, table->rank, table->memory, table->time_s);
+    stats->memory = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->memory);
+    stats->category =
+        arena_array(&stats->arena, count_categories(trace, &order), sizeof *stats->category);
+    uint32_t *slot = heap_zalloc(trace->label_count + 1, sizeof *slot);
+    for (size_t begin = 0, end; begin < order.count; begin = end) {
+        end = group_end(&order, begin);
+        measure_memory(stats, trace, order.row + begin, end - begin, slot);
+    }
+    free(slot);
+    release_order(&order);
+}
+
+void trace_stats_init(struct trace_stats *stats, const struct trace *trace)
+{
+    *stats = (struct trace_stats){0};
+    measure_ops(stats, trace);
+    measure_memories(stats, trace);
+}
+
+void trace_stats_release(struct trace_stats *stats)
+{
+    arena_release(&stats->arena);
+    *stats = (struct trace_stats){0};
+}
+
+const struct stats_rank *stats_find_rank(const struct trace_stats *stats, uint32_t rank)
+{
+    size_t low = 0, high = stats->rank_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (stats->rank[middle].rank < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < stats->rank_count && stats->rank[low].rank == rank ? &stats->rank[low] : NULL;
+}
+
+const struct stats_memory *stats_find_memory(const struct trace_stats *stats, uint32_t rank,
+                                             uint16_t memory)
+{
+    uint64_t key = (uint64_t)rank << 16 | memory;
+    size_t low = 0, high = stats->memory_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct stats_memory *at = &stats->memory[middle];
+        if (((uint64_t)at->rank << 16 | at->memory) < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct stats_memory *found = low < stats->memory_count ? &stats->memory[low] : NULL;
+    return found && found->rank == rank && found->memory == memory ? found : NULL;
+}

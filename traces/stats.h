@@ -1,0 +1,95 @@
+/* traces/stats.h: what a trace amounts to, per rank: busy streams, exposed work, peak memory.
+ *
+ * A stream is busy while any of its ops runs; ops that overlap on one stream count once. A
+ * stream's role follows from its name: the role's name ("compute", "comm", "h2d", "d2h", "host"),
+ * alone or followed by '.' or a digit ("comm.cp", "compute2").
+ *
+ * Memory rows are changes: bytes are live from the time of the row until the next row of the same
+ * rank, memory and category; before its first row a category holds nothing. Rows of one instant
+ * take effect in the order of the table, and peaks see each of them. */
+#ifndef TRACES_STATS_H
+#define TRACES_STATS_H
+
+#include "base/arena.h"
+#include "traces/trace.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum stream_role {
+    ROLE_COMPUTE,
+    ROLE_COMM,
+    ROLE_H2D,
+    ROLE_D2H,
+    ROLE_HOST,
+    ROLE_OTHER, /* any other name */
+    ROLE_COUNT
+};
+
+struct stats_stream {
+    uint32_t rank;
+    uint16_t stream; /* label */
+    enum stream_role role;
+    size_t ops;
+    double start_s, end_s; /* of its first op, of its last */
+    double busy_s;
+    double bytes, flops; /* sums */
+};
+
+struct stats_rank {
+    uint32_t rank;
+    size_t first_stream, stream_count; /* of trace_stats.stream[] */
+    double start_s, end_s;             /* over all streams; the span is end_s - start_s */
+    double busy_s[ROLE_COUNT];         /* any stream of the role busy */
+    double exposed_s[ROLE_COUNT];      /* ... while no compute stream is (of ROLE_COMPUTE: 0) */
+    double idle_s;                     /* of the span: no stream busy at all */
+};
+
+struct stats_category {
+    uint16_t category;    /* label */
+    double peak_bytes;    /* its own peak */
+    double peak_time_s;   /* when it was first reached */
+    double bytes_at_peak; /* when the memory as a whole first was at its peak */
+    double last_bytes;    /* at the end */
+};
+
+struct stats_memory {
+    uint32_t rank;
+    uint16_t memory;                       /* label */
+    size_t first_category, category_count; /* of trace_stats.category[] */
+    double peak_bytes, peak_time_s;        /* sum over categories; first time it was reached */
+    double last_bytes;
+};
+
+/* Streams stand in order of rank, then label; memories and categories likewise. */
+struct trace_stats {
+    struct arena arena;
+    struct stats_rank *rank;
+    size_t rank_count; /* ranks with ops */
+    struct stats_stream *stream;
+    size_t stream_count;
+    struct stats_memory *memory;
+    size_t memory_count;
+    struct stats_category *category;
+    size_t category_count;
+    double start_s, end_s; /* over all ranks; 0 and 0 without ops */
+};
+
+/* Computes all of the above; stats holds no pointers into the trace. In time linear in the rows
+ * where those of each stream are in order of start. */
+void trace_stats_init(struct trace_stats *stats, const struct trace *trace);
+void trace_stats_release(struct trace_stats *stats);
+
+enum stream_role stream_role(const char *name);
+const char *stream_role_name(enum stream_role role);
+
+/* The share of the rank's communication that runs under compute: 1 - exposed / busy, and 1 for a
+ * rank that never communicates, since nothing of it is exposed. */
+double stats_overlap(const struct stats_rank *rank);
+
+/* The entries of a rank, or NULL. */
+const struct stats_rank *stats_find_rank(const struct trace_stats *stats, uint32_t rank);
+const struct stats_memory *stats_find_memory(const struct trace_stats *stats, uint32_t rank,
+                                             uint16_t memory);
+
+#endif
