@@ -4,6 +4,7 @@
 #include "models/transformer_fields.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 /* ---- one file being read ---- */
@@ -253,10 +254,9 @@ static enum status divide_heads(const struct reader *r, const char *hidden_key)
     struct transformer *t = r->t;
     if (t->hidden % t->heads != 0)
         return json_error(json_find(r->root, hidden_key), r->diag,
-                          "%lld does not divide by %lld heads, and there is no head_dim: %lld "
-                          "would do",
-                          (long long)t->hidden, (long long)t->heads,
-                          (long long)((t->hidden / t->heads + 1) * t->heads));
+                          "%" PRId64 " does not divide by %" PRId64
+                          " heads, and there is no head_dim: %" PRId64 " would do",
+                          t->hidden, t->heads, (t->hidden / t->heads + 1) * t->heads);
     t->head_dim = t->hidden / t->heads;
     return STATUS_OK;
 }

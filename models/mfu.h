@@ -3,7 +3,7 @@
  * Model flops utilisation is (model flops of a step) / (step seconds x ranks x peak flop/s). Sources
  * differ in every term of the numerator and even in the peak, so that the same run is 58 % in one
  * paper and 44 % in another: a figure means something only beside the name of its convention.
- * Derivations and what supports each row: docs/costs.md, systems.md 8.
+ * The rows say what supports each formula; tests/models/test_mfu.c works cells that sources print.
  *
  * Symbols: L layers, h hidden, q = heads x head_dim, kv = kv_heads x head_dim, f ffn, V vocab,
  * s tokens of a sequence, g = heads / kv_heads, m matrices of the FFN (3 gated, 2 not). A step is

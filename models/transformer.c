@@ -65,7 +65,7 @@ enum status transformer_override(struct transformer *t, const char *name, const 
     case FIELD_KIND_COUNT:
         break;
     }
-    assert(!"a field of a kind that is not in the table");
+    assert(false && "a field of a kind that is not in the table");
     return STATUS_BAD_INPUT;
 }
 

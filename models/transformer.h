@@ -144,7 +144,7 @@ int64_t transformer_head_parameters(const struct transformer *t);
 /* Elements of the matrices that one layer multiplies by: no biases, no norms. */
 int64_t transformer_layer_matmul_parameters(const struct transformer *t);
 
-/* ---- work (systems.md 1.2: flops of a product are 2 m n k) ---- */
+/* ---- work (flops of a product [m, k] x [k, n] are 2 m n k) ---- */
 
 /* Columns of wqkv's output that are q, and that are k (or v): heads head_dim, kv_heads head_dim. */
 int64_t transformer_q_width(const struct transformer *t);

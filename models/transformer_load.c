@@ -52,7 +52,7 @@ static enum status read_field(struct transformer *t, struct json_node root,
     case FIELD_KIND_COUNT:
         break;
     }
-    assert(!"a field of a kind that is not in the table");
+    assert(false && "a field of a kind that is not in the table");
     return STATUS_BAD_INPUT;
 }
 

@@ -12,7 +12,7 @@ static struct transformer load(const char *name)
     return t;
 }
 
-/* What a source printed, from its own throughput: tokens per second and rank (systems.md 8). */
+/* What a source printed, from its own throughput: tokens per second and rank. */
 static const struct {
     const char *label, *model;
     enum mfu_convention convention;

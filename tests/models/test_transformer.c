@@ -108,7 +108,7 @@ static void parameters_are_exact(void)
 
 static void flops_follow_from_shapes(void)
 {
-    /* MHA, GELU, f = 4h: 24 h^2 (systems.md 1.2) */
+    /* MHA, GELU, f = 4h: 24 h^2 */
     struct transformer t = {.layers = 1,
                             .hidden = 64,
                             .heads = 4,
