@@ -157,7 +157,7 @@ int64_t transformer_linear_flops_per_token(const struct transformer *t);
 int64_t transformer_head_flops_per_token(const struct transformer *t);
 
 /* Flops of one layer's attention core (q k^T and p v) over one sequence, forward. Causal counts
- * exactly half of full, s^2 / 2 pairs, as every published convention does. */
+ * exactly half of full, s^2 / 2 pairs, as the conventions that halve it do. */
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
 
 #endif
