@@ -28,6 +28,8 @@
 
 #define IR_NONE UINT32_MAX  /* no id */
 #define IR_NONE16 UINT16_MAX
+#define IR_STREAMS_MAX 64
+#define IR_ELEMENTS_MAX (INT64_MAX / 8) /* of one buffer, so that its bytes fit 63 bits */
 
 typedef struct op_id {
     uint32_t i;
@@ -142,6 +144,10 @@ struct dims { /* a tensor shape, outermost first */
     int64_t size[4];
 };
 
+/* Product of the sizes; false when there are not 1 to 4 of them, one is below 1, or it exceeds
+ * IR_ELEMENTS_MAX. */
+bool dims_elements(const struct dims *dims, uint64_t *elements);
+
 struct op_table {
     uint32_t count, capacity;
     uint8_t *kind;   /* enum work_kind, the same as the shape's */
@@ -210,28 +216,39 @@ struct ir {
 
 void ir_release(struct ir *ir); /* all-zero is a valid empty ir */
 
-/* --- rows that are few: each returns the id of an equal row when there is one --- */
+/* Whether a text may name something: a letter or '_', then letters, digits and any of "_.-/:". */
+bool ir_name_ok(const char *name, size_t size);
+
+/* --- rows that are few: each returns the id of an equal row when there is one. Names and sets
+ * are copied. The mesh must be there first; two rows of one table never share a name. --- */
 uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
 uint16_t ir_add_guard(struct ir *ir, struct guard guard);
 uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
 uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_class);
-uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor); /* copies the name */
+uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor);
 uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle);
 uint16_t ir_add_binding(struct ir *ir, struct binding binding);
 int ir_find_group(const struct ir *ir, const char *name, size_t size);  /* -1: none */
 int ir_find_stream(const struct ir *ir, const char *name, size_t size); /* -1: none */
 int ir_find_role(const struct ir *ir, const char *name, size_t size);   /* -1: none */
+int ir_find_bundle(const struct ir *ir, const char *name, size_t size); /* -1: none */
+uint32_t ir_find_tensor(const struct ir *ir, const char *name, size_t size); /* IR_NONE: none */
 
 /* --- rows that are many --- */
 struct buffer_desc {
-    const char *stem;
-    uint32_t number; /* IR_NONE: the next free number of this stem (use ir_add_named_buffer for none) */
+    const char *stem; /* not ending in a digit */
+    uint32_t number; /* IR_NONE: one more than the highest number of this stem so far */
     uint8_t memory, dtype, category, flags;
     uint16_t role, layer, binding;
     struct dims dims;
 };
+/* A buffer that is bound is made persistent. Names must differ; only the parser checks it. */
 buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc);
-/* The buffer of that name ("kv0"), or IR_NONE. */
+/* The same under a whole name ("kv0", "loss"): stem and number come from it, not from desc. */
+buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
+                              const struct buffer_desc *desc);
+/* The buffer of that name ("kv0"), or IR_NONE. The first look-up after rows were added puts their
+ * names in a table behind `ir`: not for two threads at once. */
 buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size);
 /* Its name into text[0..size); returns the length. */
 size_t ir_buffer_name(const struct ir *ir, buffer_id buffer, char *text, size_t size);
@@ -246,8 +263,14 @@ struct op_desc {
     const struct view *read, *write;
     const op_id *wait;
 };
-/* Ops go to the last role added (a role "all" of all ranks is made when there is none). */
+/* Ops go to the last role added (a role "all" of all ranks is made when there is none). Operand
+ * counts are within the kind's, views within their buffers, tags' unused labels IR_NONE16. Nothing
+ * is asked of waits here: the verifier reports bad ones. */
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
+
+/* Says which ops must have completed before a buffer's memory is free. An earlier set is
+ * replaced; its entries in ir.free_op stay behind, unused. */
+void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
 
 /* --- reading --- */
 struct view ir_view(const struct ir *ir, uint32_t operand);

@@ -1,0 +1,607 @@
+/* Rows enter an ir here: columns that grow together, and interning. */
+#include "schedule/ir.h"
+
+#include "schedule/ir_index.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- growing ---- */
+
+/* Ids fit 32 bits and IR_NONE is none of them. */
+static const uint64_t ROWS_MAX = UINT32_MAX - 1;
+static const uint64_t IDS16_MAX = IR_NONE16 - 1;
+
+static uint32_t grown_capacity(uint32_t capacity, uint64_t needed)
+{
+    assert(needed <= ROWS_MAX);
+    size_t next = heap_next_capacity(capacity, (size_t)needed);
+    return next < ROWS_MAX ? (uint32_t)next : (uint32_t)ROWS_MAX;
+}
+
+/* Makes room for `more` rows behind ir->NAME_count in the array ir->NAME. */
+#define RESERVE(ir, name, more)                                                                    \
+    do {                                                                                           \
+        uint64_t needed_ = (uint64_t)(ir)->name##_count + (more);                                  \
+        if (needed_ > (ir)->name##_capacity) {                                                     \
+            (ir)->name##_capacity = grown_capacity((ir)->name##_capacity, needed_);                \
+            (ir)->name = heap_realloc((ir)->name, (ir)->name##_capacity, sizeof *(ir)->name);      \
+        }                                                                                          \
+    } while (0)
+
+struct column {
+    size_t at, size; /* of the pointer in its table; of one element */
+};
+
+#define COLUMN(table, name)                                                                        \
+    {                                                                                              \
+        offsetof(struct table, name), sizeof *((struct table *)0)->name                            \
+    }
+
+static const struct column buffer_columns[] = {
+    COLUMN(buffer_table, memory),     COLUMN(buffer_table, dtype),
+    COLUMN(buffer_table, category),   COLUMN(buffer_table, flags),
+    COLUMN(buffer_table, role),       COLUMN(buffer_table, layer),
+    COLUMN(buffer_table, binding),    COLUMN(buffer_table, dims),
+    COLUMN(buffer_table, stem),       COLUMN(buffer_table, number),
+    COLUMN(buffer_table, free_begin), COLUMN(buffer_table, free_count),
+    COLUMN(buffer_table, offset),
+};
+
+static const struct column op_columns[] = {
+    COLUMN(op_table, kind),   COLUMN(op_table, stream),        COLUMN(op_table, phase),
+    COLUMN(op_table, region), COLUMN(op_table, reads),         COLUMN(op_table, writes),
+    COLUMN(op_table, layer),  COLUMN(op_table, chunk),         COLUMN(op_table, step),
+    COLUMN(op_table, micro),  COLUMN(op_table, guard),         COLUMN(op_table, wait_count),
+    COLUMN(op_table, shape),  COLUMN(op_table, operand_begin), COLUMN(op_table, wait_begin),
+};
+
+/* A column's pointer is of its own type, so it is moved as bytes. */
+static void *column_get(const void *table, struct column column)
+{
+    void *data;
+    memcpy(&data, (const char *)table + column.at, sizeof data);
+    return data;
+}
+
+static void column_set(void *table, struct column column, void *data)
+{
+    memcpy((char *)table + column.at, &data, sizeof data);
+}
+
+static void resize_columns(void *table, const struct column *column, size_t count,
+                           uint32_t capacity)
+{
+    for (size_t i = 0; i < count; i++)
+        column_set(table, column[i],
+                   heap_realloc(column_get(table, column[i]), capacity, column[i].size));
+}
+
+static void free_columns(void *table, const struct column *column, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(column_get(table, column[i]));
+}
+
+static size_t row_bytes(const struct column *column, size_t count)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += column[i].size;
+    return bytes;
+}
+
+/* Every plain array of an ir: what there is to release, shrink and count. */
+#define IR_ARRAYS(ARRAY)                                                                           \
+    ARRAY(group)                                                                                   \
+    ARRAY(guard) ARRAY(role) ARRAY(stream) ARRAY(tensor) ARRAY(bundle) ARRAY(binding) ARRAY(shape) \
+        ARRAY(dims) ARRAY(range) ARRAY(operand) ARRAY(wait) ARRAY(free_op) ARRAY(word)
+
+/* ---- the index ---- */
+
+struct ir_index *ir_index(struct ir *ir)
+{
+    if (ir->index)
+        return ir->index;
+    struct ir_index *index = heap_zalloc(1, sizeof *index);
+    index->last_dims = IR_NONE;
+    for (size_t i = 0; i < IR_RANGE_CACHE; i++)
+        index->recent_range[i] = IR_NONE;
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        index->last_shape[kind] = IR_NONE;
+        index->kind[kind] = work_kind_info((enum work_kind)kind);
+    }
+    return ir->index = index;
+}
+
+static struct id_map *const *index_maps(struct ir_index *index, struct id_map *map[10])
+{
+    struct id_map *all[10] = {&index->shape, &index->dims,   &index->word,   &index->group,
+                              &index->role,  &index->tensor, &index->bundle, &index->binding,
+                              &index->guard, &index->buffer};
+    memcpy(map, all, sizeof all);
+    return map;
+}
+
+void ir_release(struct ir *ir)
+{
+#define ARRAY(name) free(ir->name);
+    IR_ARRAYS(ARRAY)
+#undef ARRAY
+    free_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns));
+    free_columns(&ir->op, op_columns, ARRAY_LEN(op_columns));
+    if (ir->index) {
+        struct id_map *map[10];
+        index_maps(ir->index, map);
+        for (size_t i = 0; i < ARRAY_LEN(map); i++)
+            id_map_release(map[i]);
+        free(ir->index->next_number);
+        free(ir->index);
+    }
+    arena_release(&ir->arena);
+    *ir = (struct ir){0};
+}
+
+size_t ir_memory(const struct ir *ir)
+{
+    size_t bytes = ir->arena.total;
+#define ARRAY(name) bytes += (size_t)ir->name##_capacity * sizeof *ir->name;
+    IR_ARRAYS(ARRAY)
+#undef ARRAY
+    bytes += ir->buffer.capacity * row_bytes(buffer_columns, ARRAY_LEN(buffer_columns));
+    bytes += ir->op.capacity * row_bytes(op_columns, ARRAY_LEN(op_columns));
+    if (ir->index) {
+        struct id_map *map[10];
+        index_maps(ir->index, map);
+        bytes += sizeof *ir->index + ir->index->next_number_capacity * sizeof(uint32_t);
+        for (size_t i = 0; i < ARRAY_LEN(map); i++)
+            bytes += (size_t)map[i]->capacity * sizeof(struct id_slot);
+    }
+    return bytes;
+}
+
+void ir_shrink(struct ir *ir)
+{
+#define ARRAY(name)                                                                                \
+    if (ir->name##_count > 0 && ir->name##_count < ir->name##_capacity) {                          \
+        ir->name = heap_realloc(ir->name, ir->name##_count, sizeof *ir->name);                     \
+        ir->name##_capacity = ir->name##_count;                                                    \
+    }
+    IR_ARRAYS(ARRAY)
+#undef ARRAY
+    if (ir->buffer.count > 0) {
+        resize_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns), ir->buffer.count);
+        ir->buffer.capacity = ir->buffer.count;
+    }
+    if (ir->op.count > 0) {
+        resize_columns(&ir->op, op_columns, ARRAY_LEN(op_columns), ir->op.count);
+        ir->op.capacity = ir->op.count;
+    }
+    if (ir->index) { /* made again by the next look-up */
+        id_map_release(&ir->index->buffer);
+        ir->index->named = 0;
+    }
+}
+
+/* ---- few rows ---- */
+
+static void copy_name(char target[MESH_NAME_MAX], const char *name)
+{
+    size_t size = strlen(name);
+    assert(size < MESH_NAME_MAX && ir_name_ok(name, size));
+    memcpy(target, name, size + 1);
+}
+
+/* Copies axis sets; explicit ones into the arena. */
+static void copy_axes(struct ir *ir, struct axis_set *target, const struct axis_set *axes,
+                      uint32_t count)
+{
+    assert(count <= MESH_AXES_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        assert(axes[i].axis < ir->mesh.axis_count);
+        target[i] = axes[i];
+        if (axes[i].count == 0) {
+            target[i].set = NULL;
+            continue;
+        }
+        uint32_t *set = arena_array(&ir->arena, axes[i].count, sizeof *set);
+        memcpy(set, axes[i].set, axes[i].count * sizeof *set);
+        target[i].set = set;
+    }
+}
+
+static bool same_axes(const struct axis_set *a, uint32_t a_count, const struct axis_set *b,
+                      uint32_t b_count)
+{
+    if (a_count != b_count)
+        return false;
+    for (uint32_t i = 0; i < a_count; i++)
+        if (a[i].axis != b[i].axis || a[i].count != b[i].count ||
+            (a[i].count && memcmp(a[i].set, b[i].set, a[i].count * sizeof *a[i].set) != 0))
+            return false;
+    return true;
+}
+
+uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count)
+{
+    size_t size = strlen(name);
+    int found = ir_find_group(ir, name, size);
+    if (found >= 0) {
+        assert(same_axes(ir->group[found].axis, ir->group[found].axis_count, axes, count));
+        return (uint16_t)found;
+    }
+    assert(ir->group_count < IDS16_MAX);
+    RESERVE(ir, group, 1);
+    struct group *group = &ir->group[ir->group_count];
+    *group = (struct group){.axis_count = count};
+    copy_name(group->name, name);
+    copy_axes(ir, group->axis, axes, count);
+    id_map_add(&ir_index(ir)->group, hash_text(name, size), ir->group_count);
+    return (uint16_t)ir->group_count++;
+}
+
+uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count)
+{
+    size_t size = strlen(name);
+    int found = ir_find_role(ir, name, size);
+    if (found >= 0) {
+        assert(same_axes(ir->role[found].axis, ir->role[found].axis_count, axes, count));
+        return (uint16_t)found;
+    }
+    assert(ir->role_count < IDS16_MAX);
+    RESERVE(ir, role, 1);
+    struct role *role = &ir->role[ir->role_count];
+    *role = (struct role){.axis_count = count, .op_begin = ir->op.count};
+    copy_name(role->name, name);
+    copy_axes(ir, role->axis, axes, count);
+    id_map_add(&ir_index(ir)->role, hash_text(name, size), ir->role_count);
+    return (uint16_t)ir->role_count++;
+}
+
+uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_class)
+{
+    assert(stream_class < STREAM_SYNC); /* SYNC kinds run on the issuing thread */
+    int found = ir_find_stream(ir, name, strlen(name));
+    if (found >= 0) {
+        assert(ir->stream[found].stream_class == stream_class);
+        return (uint8_t)found;
+    }
+    assert(ir->stream_count < IR_STREAMS_MAX);
+    RESERVE(ir, stream, 1);
+    struct stream *stream = &ir->stream[ir->stream_count];
+    *stream = (struct stream){.stream_class = (uint8_t)stream_class};
+    copy_name(stream->name, name);
+    return (uint8_t)ir->stream_count++;
+}
+
+uint16_t ir_add_guard(struct ir *ir, struct guard guard)
+{
+    assert(guard.group < ir->group_count && guard.test < GUARD_TEST_COUNT);
+    struct id_map *map = &ir_index(ir)->guard;
+    uint64_t hash = hash_word(guard.test, (uint64_t)guard.group << 32 | guard.value);
+    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);) {
+        const struct guard *row = &ir->guard[p.row];
+        if (row->group == guard.group && row->test == guard.test && row->value == guard.value)
+            return (uint16_t)p.row;
+    }
+    assert(ir->guard_count < IDS16_MAX);
+    RESERVE(ir, guard, 1);
+    id_map_add(map, hash, ir->guard_count);
+    ir->guard[ir->guard_count] = guard;
+    return (uint16_t)ir->guard_count++;
+}
+
+uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor)
+{
+    size_t size = strlen(tensor.name);
+    uint32_t found = ir_find_tensor(ir, tensor.name, size);
+    if (found != IR_NONE) {
+        const struct tensor *row = &ir->tensor[found];
+        assert(row->rows == tensor.rows && row->cols == tensor.cols &&
+               row->slice_axes[0] == tensor.slice_axes[0] &&
+               row->slice_axes[1] == tensor.slice_axes[1]);
+        return found;
+    }
+    assert(ir_name_ok(tensor.name, size) && tensor.rows >= 1 && tensor.cols >= 1);
+    RESERVE(ir, tensor, 1);
+    tensor.name = arena_text(&ir->arena, tensor.name, size);
+    id_map_add(&ir_index(ir)->tensor, hash_text(tensor.name, size), ir->tensor_count);
+    ir->tensor[ir->tensor_count] = tensor;
+    return ir->tensor_count++;
+}
+
+uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle)
+{
+    size_t size = strlen(bundle.name);
+    int found = ir_find_bundle(ir, bundle.name, size);
+    if (found >= 0) {
+        const struct bundle *row = &ir->bundle[found];
+        assert(row->tensor_begin == bundle.tensor_begin &&
+               row->tensor_count == bundle.tensor_count && row->elements == bundle.elements);
+        return (uint16_t)found;
+    }
+    assert(ir_name_ok(bundle.name, size) && bundle.tensor_count >= 1);
+    assert((uint64_t)bundle.tensor_begin + bundle.tensor_count <= ir->tensor_count);
+    assert(ir->bundle_count < IDS16_MAX);
+    RESERVE(ir, bundle, 1);
+    bundle.name = arena_text(&ir->arena, bundle.name, size);
+    id_map_add(&ir_index(ir)->bundle, hash_text(bundle.name, size), ir->bundle_count);
+    ir->bundle[ir->bundle_count] = bundle;
+    return (uint16_t)ir->bundle_count++;
+}
+
+uint16_t ir_add_binding(struct ir *ir, struct binding binding)
+{
+    assert(binding.kind != BINDING_NONE && binding.kind < BINDING_KIND_COUNT);
+    struct id_map *map = &ir_index(ir)->binding;
+    uint64_t hash = hash_word(binding.kind, (uint64_t)binding.bundle << 48 |
+                                                (uint64_t)binding.shard << 32 | binding.partial);
+    hash = hash_word(hash, binding.gathered);
+    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);) {
+        const struct binding *row = &ir->binding[p.row];
+        if (row->kind == binding.kind && row->bundle == binding.bundle &&
+            row->shard == binding.shard && row->gathered == binding.gathered &&
+            row->partial == binding.partial)
+            return (uint16_t)p.row;
+    }
+    assert(ir->binding_count < IDS16_MAX);
+    RESERVE(ir, binding, 1);
+    id_map_add(map, hash, ir->binding_count);
+    ir->binding[ir->binding_count] = binding;
+    return (uint16_t)ir->binding_count++;
+}
+
+/* ---- buffers ---- */
+
+uint32_t ir_word(struct ir *ir, const char *text, size_t size)
+{
+    uint32_t found = ir_find_word(ir, text, size);
+    if (found != IR_NONE)
+        return found;
+    struct ir_index *index = ir_index(ir);
+    assert(ir_name_ok(text, size));
+    RESERVE(ir, word, 1);
+    if (index->next_number_capacity < ir->word_capacity) {
+        index->next_number_capacity = ir->word_capacity;
+        index->next_number =
+            heap_realloc(index->next_number, ir->word_capacity, sizeof *index->next_number);
+    }
+    id_map_add(&index->word, hash_text(text, size), ir->word_count);
+    ir->word[ir->word_count] = arena_text(&ir->arena, text, size);
+    index->next_number[ir->word_count] = 0;
+    return ir->word_count++;
+}
+
+static bool same_dims(const struct dims *a, const struct dims *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->size[i] != b->size[i])
+            return false;
+    return true;
+}
+
+static uint32_t intern_dims(struct ir *ir, struct ir_index *index, const struct dims *dims)
+{
+    if (index->last_dims != IR_NONE && same_dims(&ir->dims[index->last_dims], dims))
+        return index->last_dims;
+    uint64_t hash = dims->count;
+    for (uint32_t i = 0; i < dims->count; i++)
+        hash = hash_word(hash, (uint64_t)dims->size[i]);
+    for (struct id_probe p = id_map_start(&index->dims, hash); id_map_next(&index->dims, &p);)
+        if (same_dims(&ir->dims[p.row], dims))
+            return index->last_dims = p.row;
+    uint64_t elements;
+    bool fits = dims_elements(dims, &elements);
+    assert(fits);
+    RESERVE(ir, dims, 1);
+    id_map_add(&index->dims, hash, ir->dims_count);
+    ir->dims[ir->dims_count] = (struct dims){.count = dims->count};
+    memcpy(ir->dims[ir->dims_count].size, dims->size, dims->count * sizeof dims->size[0]);
+    return index->last_dims = ir->dims_count++;
+}
+
+/* The buffer's name is word `stem` and `number`; desc's are not looked at. */
+static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
+                            const struct buffer_desc *desc)
+{
+    struct buffer_table *t = &ir->buffer;
+    assert(desc->memory < MEMORY_COUNT && desc->dtype < DTYPE_COUNT);
+    assert(desc->category < CATEGORY_COUNT);
+    assert(desc->binding == IR_NONE16 || desc->binding < ir->binding_count);
+    assert(t->count < IR_RANGE);
+    if (t->count == t->capacity) {
+        t->capacity = grown_capacity(t->capacity, (uint64_t)t->count + 1);
+        resize_columns(t, buffer_columns, ARRAY_LEN(buffer_columns), t->capacity);
+    }
+    uint32_t row = t->count++;
+    t->memory[row] = desc->memory;
+    t->dtype[row] = desc->dtype;
+    t->category[row] = desc->category;
+    t->flags[row] = desc->flags;
+    if (desc->binding != IR_NONE16)
+        t->flags[row] |= BUFFER_PERSISTENT;
+    t->role[row] = desc->role;
+    t->layer[row] = desc->layer;
+    t->binding[row] = desc->binding;
+    t->dims[row] = intern_dims(ir, ir->index, &desc->dims);
+    t->stem[row] = stem;
+    t->number[row] = number;
+    t->free_begin[row] = 0;
+    t->free_count[row] = 0;
+    t->offset[row] = UINT64_MAX;
+    return (buffer_id){row};
+}
+
+buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc)
+{
+    size_t size = strlen(desc->stem);
+    /* Else "kv1" with number 2 and "kv" with number 12 would both be "kv12". */
+    assert(size > 0 && (desc->stem[size - 1] < '0' || desc->stem[size - 1] > '9'));
+    uint32_t stem = ir_word(ir, desc->stem, size);
+    uint32_t number = desc->number, *next = &ir->index->next_number[stem];
+    if (number == IR_NONE)
+        number = *next;
+    if (number >= *next) {
+        assert(number < IR_NONE - 1);
+        *next = number + 1;
+    }
+    return add_buffer(ir, stem, number, desc);
+}
+
+buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
+                              const struct buffer_desc *desc)
+{
+    uint32_t number;
+    size_t stem_size = ir_split_name(name, size, &number);
+    uint32_t stem = ir_word(ir, name, stem_size);
+    uint32_t *next = &ir->index->next_number[stem];
+    if (number != IR_NONE && number >= *next)
+        *next = number + 1;
+    return add_buffer(ir, stem, number, desc);
+}
+
+void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count)
+{
+    RESERVE(ir, free_op, count);
+    ir->buffer.free_begin[buffer.i] = ir->free_op_count;
+    ir->buffer.free_count[buffer.i] = count;
+    if (count > 0)
+        memcpy(ir->free_op + ir->free_op_count, ops, count * sizeof *ops);
+    ir->free_op_count += count;
+}
+
+/* ---- ops ---- */
+
+static bool same_work(const struct work *a, const struct work *b)
+{
+    return a->kind == b->kind && a->in == b->in && a->out == b->out && a->reads == b->reads &&
+           a->writes == b->writes && memcmp(a->p, b->p, sizeof a->p) == 0;
+}
+
+static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct work *work,
+                             uint32_t params)
+{
+    uint32_t last = index->last_shape[work->kind];
+    if (last != IR_NONE && same_work(&ir->shape[last], work))
+        return last;
+    uint64_t hash = (uint64_t)work->kind | (uint64_t)work->in << 8 | (uint64_t)work->out << 16 |
+                    (uint64_t)work->reads << 24 | (uint64_t)work->writes << 32;
+    for (uint32_t i = 0; i < params; i++)
+        hash = hash_word(hash, (uint64_t)work->p[i]);
+    hash = hash_word(hash, params);
+    uint32_t *cached = &index->last_shape[work->kind];
+    for (struct id_probe p = id_map_start(&index->shape, hash); id_map_next(&index->shape, &p);)
+        if (same_work(&ir->shape[p.row], work))
+            return *cached = p.row;
+    RESERVE(ir, shape, 1);
+    id_map_add(&index->shape, hash, ir->shape_count);
+    ir->shape[ir->shape_count] = *work;
+    return *cached = ir->shape_count++;
+}
+
+/* The dtype of the buffer of view k, or of the last one when there are fewer. */
+static uint8_t dtype_of(const struct ir *ir, const struct view *view, uint32_t count, uint32_t k)
+{
+    return ir->buffer.dtype[view[k < count ? k : count - 1].buffer.i];
+}
+
+/* The work of an op as it is interned: dtypes and operand counts from the operands, and no
+ * leftovers in parameters that the kind does not have. */
+static struct work normal_work(const struct ir *ir, const struct op_desc *desc,
+                               const struct work_kind_info *info)
+{
+    struct work work = {
+        .kind = desc->work.kind, .reads = desc->read_count, .writes = desc->write_count};
+    memset(work.p, 0, sizeof work.p);
+    for (uint32_t i = 0; i < info->param_count; i++)
+        work.p[i] = desc->work.p[i];
+    if (desc->read_count)
+        work.in = dtype_of(ir, desc->read, desc->read_count, info->in);
+    if (desc->write_count)
+        work.out = dtype_of(ir, desc->write, desc->write_count, info->out);
+    if (!desc->read_count)
+        work.in = work.out;
+    if (!desc->write_count)
+        work.out = work.in;
+    return work;
+}
+
+/* A range of a buffer as an operand. Equal ranges come close together (what is written is soon
+ * read), so a small cache finds most of them. */
+static uint32_t add_range(struct ir *ir, struct ir_index *index, const struct view *view)
+{
+    uint64_t hash = hash_word(hash_word(view->buffer.i, view->begin), view->count);
+    uint32_t *recent = &index->recent_range[hash_fold(hash) & (IR_RANGE_CACHE - 1)];
+    if (*recent != IR_NONE) {
+        const struct view *row = &ir->range[*recent];
+        if (row->buffer.i == view->buffer.i && row->begin == view->begin &&
+            row->count == view->count)
+            return *recent | IR_RANGE;
+    }
+    assert(ir->range_count < IR_RANGE - 1);
+    RESERVE(ir, range, 1);
+    ir->range[ir->range_count] = *view;
+    *recent = ir->range_count;
+    return ir->range_count++ | IR_RANGE;
+}
+
+static void add_operands(struct ir *ir, struct ir_index *index, const struct view *view,
+                         uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        assert(view[i].buffer.i < ir->buffer.count);
+        uint64_t elements = ir_buffer_elements(ir, view[i].buffer);
+        assert(view[i].count >= 1 && view[i].begin < elements &&
+               view[i].count <= elements - view[i].begin);
+        ir->operand[ir->operand_count++] =
+            view[i].count == elements ? view[i].buffer.i : add_range(ir, index, &view[i]);
+    }
+}
+
+op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
+{
+    struct ir_index *index = ir_index(ir);
+    struct op_table *t = &ir->op;
+    uint8_t kind = desc->work.kind;
+    assert(kind < WORK_KIND_COUNT && desc->stream < ir->stream_count);
+    const struct work_kind_info *info = index->kind[kind];
+    assert(desc->read_count >= info->reads_min && desc->read_count <= info->reads_max);
+    assert(desc->write_count >= info->writes_min && desc->write_count <= info->writes_max);
+    assert(desc->guard == IR_NONE16 || desc->guard < ir->guard_count);
+    if (ir->role_count == 0)
+        ir_add_role(ir, "all", NULL, 0);
+    if (t->count == t->capacity) {
+        t->capacity = grown_capacity(t->capacity, (uint64_t)t->count + 1);
+        resize_columns(t, op_columns, ARRAY_LEN(op_columns), t->capacity);
+    }
+    uint32_t operands = (uint32_t)desc->read_count + desc->write_count;
+    RESERVE(ir, operand, operands);
+    RESERVE(ir, wait, desc->wait_count);
+
+    struct work work = normal_work(ir, desc, info);
+    uint32_t row = t->count++;
+    t->kind[row] = kind;
+    t->stream[row] = desc->stream;
+    t->phase[row] = desc->tags.phase;
+    t->region[row] = desc->tags.region;
+    t->reads[row] = desc->read_count;
+    t->writes[row] = desc->write_count;
+    t->layer[row] = desc->tags.layer;
+    t->chunk[row] = desc->tags.chunk;
+    t->step[row] = desc->tags.step;
+    t->micro[row] = desc->tags.micro;
+    t->guard[row] = desc->guard;
+    t->shape[row] = intern_shape(ir, index, &work, info->param_count);
+    t->operand_begin[row] = ir->operand_count;
+    add_operands(ir, index, desc->read, desc->read_count);
+    add_operands(ir, index, desc->write, desc->write_count);
+    t->wait_begin[row] = ir->wait_count;
+    t->wait_count[row] = desc->wait_count;
+    for (uint32_t i = 0; i < desc->wait_count; i++)
+        ir->wait[ir->wait_count++] = desc->wait[i];
+    ir->role[ir->role_count - 1].op_count++;
+    return (op_id){row};
+}

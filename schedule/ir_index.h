@@ -1,0 +1,40 @@
+/* schedule/ir_index.h: the hash tables behind an ir. Private to schedule/ir*.c. */
+#ifndef SCHEDULE_IR_INDEX_H
+#define SCHEDULE_IR_INDEX_H
+
+#include "schedule/id_map.h"
+#include "schedule/ir.h"
+
+enum { IR_RANGE_CACHE = 4096 }; /* a power of two */
+
+struct ir_index {
+    struct id_map shape, dims, word, group, role, tensor, bundle, binding, guard;
+
+    /* Names of buffers. Only texts look buffers up by name, so rows enter this map when the first
+     * one does; `named` of them are in it. */
+    struct id_map buffer;
+    uint32_t named;
+
+    uint32_t *next_number; /* per word: the number of the next buffer of this stem */
+    uint32_t next_number_capacity;
+
+    /* Rows most recently made, tried before the hash tables. */
+    uint32_t last_shape[WORK_KIND_COUNT]; /* IR_NONE: none yet */
+    uint32_t last_dims;
+    uint32_t recent_range[IR_RANGE_CACHE]; /* by hash of the range; IR_NONE: none */
+
+    const struct work_kind_info *kind[WORK_KIND_COUNT];
+};
+
+/* The ir's index, made at the first call. */
+struct ir_index *ir_index(struct ir *ir);
+
+/* Splits a buffer's name: its number is the longest run of digits at the end that is how a
+ * 32-bit number prints (no leading zeros); IR_NONE when there is none. Returns the stem's size. */
+size_t ir_split_name(const char *name, size_t size, uint32_t *number);
+
+/* The word's row, added if `add`; else IR_NONE when it is not there. */
+uint32_t ir_word(struct ir *ir, const char *text, size_t size);
+uint32_t ir_find_word(const struct ir *ir, const char *text, size_t size);
+
+#endif
