@@ -53,7 +53,8 @@ enum fabric_kind {
 struct fabric {
     enum fabric_kind kind;
     double bytes_per_s; /* nominal; SWITCH: a GPU's port; MESH: a pair's link; PCIE: 0, unused */
-    double efficiency;  /* share of bytes_per_s that ring-shaped collectives reach, (0, 1] */
+    double efficiency;  /* share of bytes_per_s (PCIE: of a GPU's lanes, pcie.h2d and d2h) that
+                           ring-shaped collectives reach, (0, 1] */
     double all_to_all_efficiency;       /* share of bytes_per_s that an all-to-all of 4 or more GPUs
                                            reaches */
     double peer_bytes_per_s;            /* what one send/receive pair reaches, over few channels */
@@ -101,17 +102,19 @@ struct host {
     double flop_per_s;    /* fp32, all cores of a node */
 };
 
-/* One number (or word, or table) of a cluster file and where it comes from. */
+/* One number (or word, or table) of a cluster file and where it comes from. Facts tell what
+ * was read; cluster_resize() leaves them alone. */
 struct cluster_fact {
-    const char *path;   /* "nic.bytes_per_s" */
+    const char *path;   /* "nic.bandwidth" */
     const char *value;  /* as written: "200 Gb/s" */
     const char *source; /* as written */
+    size_t entries;     /* of a table; 0: the value is no table */
     struct loc at;      /* the file and line that say so */
 };
 
 struct cluster_facts {
     size_t count, capacity;
-    struct cluster_fact *row; /* in the order of the field table of models/cluster_json.c */
+    struct cluster_fact *row; /* in the order of the table of models/cluster_fields.c */
 };
 
 struct cluster {
@@ -146,9 +149,9 @@ struct cluster_place {
 };
 
 /* Loads a cluster by what the user wrote: a preset's name ("dgx-h100"), a file
- * ("ours.json": anything that ends in .json), or one line ("2x4xh100": 2 nodes
- * of 4 h100; "2x4xh100:nics=4,host_memory=1 TB"; see docs/clusters.md). The result has
- * passed cluster_check(). */
+ * ("ours.json": what ends in .json, or else holds a '/'), or one line (what starts
+ * with a digit: "2x4xh100", 2 nodes of 4 h100; "2x4xh100:nics=4,host.memory=1 TB"; see
+ * docs/clusters.md). The result has passed cluster_check(). */
 enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
                          struct diag *diag);
 
@@ -178,12 +181,11 @@ int64_t cluster_socket_of_gpu(const struct cluster *cluster, int64_t gpu);
 /* The fact of a path, or NULL. */
 const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, const char *path);
 
-/* Names of all presets, sorted. The folder is $LONGHAUL_PRESETS/clusters when that is set, else
- * clusters/ of the presets the program was built or installed with. */
+/* Names of all presets (models/presets.h), sorted. */
 enum status cluster_presets(const char *const **names, size_t *count, struct arena *arena,
                             struct diag *diag);
 
-/* Appends the cluster as text: every number with its source. */
+/* Appends the cluster as text: every number with its source and the line it stands on. */
 void cluster_print(struct text *out, const struct cluster *cluster);
 
 #endif

@@ -1,50 +1,21 @@
 #include "models/presets.h"
 
+#include "base/data_path.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { EXECUTABLE_MAX = 4096 };
-
-/* The installed presets of the running program, or NULL when it is not installed. */
-static const char *installed_root(struct arena *arena)
-{
-    char self[EXECUTABLE_MAX];
-    ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (size <= 0)
-        return NULL;
-    self[size] = '\0';
-    for (int up = 0; up < 2; up++) { /* .../bin/longhaul -> ... */
-        char *slash = strrchr(self, '/');
-        if (!slash)
-            return NULL;
-        *slash = '\0';
-    }
-    const char *root = arena_printf(arena, "%s/share/longhaul/presets", self);
-    struct stat st;
-    return stat(root, &st) == 0 && S_ISDIR(st.st_mode) ? root : NULL;
-}
-
-/* models/presets of the tree this file was compiled from. */
-static const char *source_root(struct arena *arena)
-{
-    const char *file = __FILE__;
-    const char *slash = strrchr(file, '/');
-    int size = slash ? (int)(slash - file) : 1;
-    return arena_printf(arena, "%.*s/presets", size, slash ? file : ".");
-}
 
 const char *presets_folder(struct arena *arena, const char *kind)
 {
-    const char *root = getenv("LONGHAUL_PRESETS");
-    if (!root || !root[0])
-        root = installed_root(arena);
-    if (!root)
-        root = source_root(arena);
-    return arena_printf(arena, "%s/%s", root, kind);
+    struct text path = {0};
+    const char *relative = arena_printf(arena, "models/presets/%s", kind);
+    /* a folder that is not there is reported by whoever reads it */
+    (void)data_path(&path, relative, NULL);
+    const char *folder = arena_text(arena, path.data, path.size);
+    text_release(&path);
+    return folder;
 }
 
 const char *presets_path(struct arena *arena, const char *kind, const char *name)
@@ -66,7 +37,8 @@ enum status presets_list(const char *kind, const char *const **names, size_t *co
     DIR *dir = opendir(folder);
     if (!dir)
         return diag_error(diag, (struct loc){.name = folder}, STATUS_SYSTEM,
-                          "cannot read the folder of presets: %s; $LONGHAUL_PRESETS names another",
+                          "cannot read the folder of presets: %s; $LONGHAUL_DATA names the folder "
+                          "that holds models/presets",
                           strerror(errno));
     const char **found = NULL;
     size_t used = 0, capacity = 0;

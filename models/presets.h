@@ -1,8 +1,7 @@
 /* models/presets.h: where the data files shipped with the program are.
  *
- * Presets are JSON files in one folder per kind: clusters/, devices/, transformers/. The folders
- * lie in the first of these that is set or there: $LONGHAUL_PRESETS; share/longhaul/presets beside
- * the bin/ the program runs from (an installed program); models/presets of the source tree. */
+ * Presets are JSON files, one folder per kind below models/presets: clusters/, devices/,
+ * transformers/. base/data_path.h says where that folder is looked for. */
 #ifndef MODELS_PRESETS_H
 #define MODELS_PRESETS_H
 

@@ -1,0 +1,161 @@
+#include "models/cluster.h"
+
+#include "base/units.h"
+#include "models/presets.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text), end_size = strlen(end);
+    return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+static enum status load_file(struct cluster *cluster, struct arena *arena, const char *path,
+                             struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = cluster_parse(cluster, arena, arena_text(arena, path, strlen(path)),
+                               text.data ? text.data : "", text.size, diag);
+    text_release(&text);
+    return status;
+}
+
+enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
+                         struct diag *diag)
+{
+    *cluster = (struct cluster){0};
+    if (ends_with(what, ".json"))
+        return load_file(cluster, arena, what, diag);
+    if (what[0] >= '0' && what[0] <= '9') /* its units may hold a '/' */
+        return cluster_parse_line(cluster, arena, what, strlen(what), diag);
+    if (strchr(what, '/') != NULL)
+        return load_file(cluster, arena, what, diag);
+    const char *path;
+    enum status status =
+        presets_find("clusters", "cluster", what, (struct loc){0}, &path, arena, diag);
+    return status == STATUS_OK ? load_file(cluster, arena, path, diag) : status;
+}
+
+enum status cluster_presets(const char *const **names, size_t *count, struct arena *arena,
+                            struct diag *diag)
+{
+    return presets_list("clusters", names, count, arena, diag);
+}
+
+const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, const char *path)
+{
+    for (size_t i = 0; i < cluster->facts.count; i++)
+        if (strcmp(cluster->facts.row[i].path, path) == 0)
+            return &cluster->facts.row[i];
+    return NULL;
+}
+
+/* ---- how much of it is in use ---- */
+
+/* One node that holds them all: nothing in an ideal cluster depends on where a GPU is. */
+static void resize_ideal(struct cluster *cluster, struct arena *arena, int64_t gpus)
+{
+    int64_t *zeros = arena_array(arena, (size_t)gpus, sizeof *zeros);
+    cluster->nodes = 1;
+    cluster->gpus = cluster->gpus_per_node = gpus;
+    cluster->switch_of_gpu = zeros;
+    cluster->nic_of_gpu = cluster->nic.count > 0 ? zeros : NULL;
+}
+
+static enum status resize_gpus(struct cluster *cluster, int64_t nodes, int64_t gpus,
+                               struct diag *diag)
+{
+    int64_t per_node = cluster->gpus_per_node;
+    int64_t below = gpus / per_node * per_node;
+    if (gpus > per_node && gpus != below)
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "%lld GPUs do not fill nodes of %lld; the nearest that do are %lld and "
+                          "%lld",
+                          (long long)gpus, (long long)per_node, (long long)below,
+                          (long long)(below + per_node));
+    int64_t filled = gpus < per_node ? 1 : gpus / per_node;
+    if (nodes > 0 && nodes != filled)
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "%lld GPUs are not %lld nodes of %lld GPUs (%lld)", (long long)gpus,
+                          (long long)nodes, (long long)per_node, (long long)(nodes * per_node));
+    cluster->nodes = filled;
+    cluster->gpus = gpus;
+    return STATUS_OK;
+}
+
+enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t nodes,
+                           int64_t gpus, struct diag *diag)
+{
+    struct loc nowhere = {0};
+    if (nodes == 0 && gpus == 0)
+        return STATUS_OK;
+    if (nodes < 0 || nodes > CLUSTER_MAX_NODES)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT, "%lld nodes; it must be 1 to %d",
+                          (long long)nodes, CLUSTER_MAX_NODES);
+    if (gpus < 0 || gpus > CLUSTER_MAX_GPUS)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT, "%lld GPUs; it must be 1 to %d",
+                          (long long)gpus, CLUSTER_MAX_GPUS);
+    if (cluster->ideal && nodes == 0) {
+        resize_ideal(cluster, arena, gpus);
+        return STATUS_OK;
+    }
+    if (gpus == 0)
+        gpus = nodes * cluster->gpus_per_node;
+    if (gpus > CLUSTER_MAX_GPUS)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "%lld nodes of %lld GPUs are more than the %d GPUs there can be",
+                          (long long)nodes, (long long)cluster->gpus_per_node, CLUSTER_MAX_GPUS);
+    struct cluster resized = *cluster;
+    enum status status = resize_gpus(&resized, nodes, gpus, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (resized.nic.count == 0 && resized.nodes > resized.domain_nodes)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "%s has no NICs, so it cannot have more than %lld nodes; nodes is %lld",
+                          cluster->name, (long long)resized.domain_nodes, (long long)resized.nodes);
+    *cluster = resized;
+    return STATUS_OK;
+}
+
+/* ---- ranks ---- */
+
+struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank)
+{
+    assert(rank >= 0 && rank < cluster->gpus);
+    int64_t node = rank / cluster->gpus_per_node;
+    return (struct cluster_place){
+        .node = node, .gpu = rank % cluster->gpus_per_node, .domain = node / cluster->domain_nodes};
+}
+
+int64_t cluster_socket_of_gpu(const struct cluster *cluster, int64_t gpu)
+{
+    assert(gpu >= 0 && gpu < cluster->gpus_per_node);
+    return cluster->socket_of_switch[cluster->switch_of_gpu[gpu]];
+}
+
+/* ---- printing ---- */
+
+void cluster_print(struct text *out, const struct cluster *cluster)
+{
+    text_printf(out, "%s: %s\n", cluster->name, cluster->summary);
+    text_printf(out, "%lld nodes, %lld GPUs in use (%s), usable memory of each ",
+                (long long)cluster->nodes, (long long)cluster->gpus, cluster->device.name);
+    if (isinf(cluster->device.usable_bytes))
+        text_puts(out, "infinite");
+    else
+        units_put_gib(out, cluster->device.usable_bytes);
+    text_puts(out, "\n");
+    for (size_t i = 0; i < cluster->facts.count; i++) {
+        const struct cluster_fact *fact = &cluster->facts.row[i];
+        text_printf(out, "%-33s %-16s %s", fact->path, fact->value, fact->source);
+        const char *slash = fact->at.name ? strrchr(fact->at.name, '/') : NULL;
+        if (slash && fact->at.line > 0 && ends_with(slash, ".json"))
+            text_printf(out, " (%s:%u)", slash + 1, (unsigned)fact->at.line);
+        text_puts(out, "\n");
+    }
+}

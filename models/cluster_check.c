@@ -1,0 +1,154 @@
+/* What cannot be: limits of single fields, then rules between fields. */
+#include "models/cluster.h"
+
+#include "models/cluster_fields.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct checker {
+    const struct cluster *cluster;
+    struct diag *diag;
+    bool wrong;
+};
+
+/* Reports "at: error: PATH: ..." where at is the line the field was read from. */
+static void wrong(struct checker *checker, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void wrong(struct checker *checker, const char *path, const char *format, ...)
+{
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    struct loc at = cluster_field_loc(checker->cluster, cluster_field_find(path));
+    diag_error(checker->diag, at, STATUS_BAD_INPUT, "%s: %s", path, what);
+    checker->wrong = true;
+}
+
+static void check_fields(struct checker *checker)
+{
+    const struct cluster *cluster = checker->cluster;
+    for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++) {
+        const struct cluster_field *field = &cluster_fields[i];
+        bool given = cluster_find_fact(cluster, field->path) != NULL;
+        if (!given && !cluster_field_needed(cluster, field))
+            continue;
+        /* resizing an ideal cluster may put any number of GPUs into its one node */
+        if (cluster->ideal && strcmp(field->path, "gpus_per_node") == 0)
+            continue;
+        if (cluster_field_check(cluster, field, cluster_field_loc(cluster, field), checker->diag))
+            checker->wrong = true;
+    }
+}
+
+/* `low` must not be above `high`. */
+static void check_order(struct checker *checker, const char *low, const char *high)
+{
+    const struct cluster *cluster = checker->cluster;
+    const struct cluster_field *low_field = cluster_field_find(low);
+    const struct cluster_field *high_field = cluster_field_find(high);
+    if (cluster_field_value(cluster, low_field) <= cluster_field_value(cluster, high_field))
+        return;
+    struct text text = {0};
+    cluster_field_put(&text, cluster, low_field);
+    text_printf(&text, " is more than %s, ", high);
+    cluster_field_put(&text, cluster, high_field);
+    wrong(checker, low, "%s", text.data);
+    text_release(&text);
+}
+
+static void check_table(struct checker *checker, const char *path, const int64_t *entries,
+                        int64_t count, int64_t limit, const char *what)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (entries[i] < 0 || entries[i] >= limit)
+            wrong(checker, path, "entry %lld is %lld, but the %s are 0 to %lld", (long long)i,
+                  (long long)entries[i], what, (long long)limit - 1);
+    }
+}
+
+static void check_size(struct checker *checker)
+{
+    const struct cluster *c = checker->cluster;
+    if (c->nodes > CLUSTER_MAX_GPUS / c->gpus_per_node)
+        wrong(checker, "nodes", "%lld nodes of %lld GPUs are more than the %d GPUs there can be",
+              (long long)c->nodes, (long long)c->gpus_per_node, CLUSTER_MAX_GPUS);
+    if (c->nic.count == 0 && c->nodes > c->domain_nodes)
+        wrong(checker, "nic.count", "%lld nodes need NICs to reach each other",
+              (long long)c->nodes);
+    if (c->gpus < 1 || c->gpus > c->nodes * c->gpus_per_node)
+        wrong(checker, "gpus_per_node", "%lld GPUs in use, but there are %lld", (long long)c->gpus,
+              (long long)(c->nodes * c->gpus_per_node));
+}
+
+static void check_device(struct checker *checker)
+{
+    const struct device *device = &checker->cluster->device;
+    if (device->driver_bytes + device->context_bytes >= device->memory_bytes)
+        wrong(checker, "device.context", "driver and context leave none of the device's memory");
+}
+
+static void check_fabric(struct checker *checker)
+{
+    const struct cluster *c = checker->cluster;
+    if (c->fabric.kind != FABRIC_SWITCH && c->domain_nodes > 1)
+        wrong(checker, "domain_nodes",
+              "only a switch can join the GPUs of several nodes; "
+              "fabric.kind is %s",
+              fabric_kind_names[c->fabric.kind]);
+    if (c->fabric.kind == FABRIC_PCIE) {
+        if (c->fabric.bytes_per_s != 0)
+            wrong(checker, "fabric.bandwidth", "a pcie fabric has none of its own; leave it out");
+        check_order(checker, "fabric.peer_bandwidth", "pcie.bandwidth");
+        return;
+    }
+    check_order(checker, "fabric.peer_bandwidth", "fabric.bandwidth");
+    check_order(checker, "fabric.all_to_all_peer_bandwidth", "fabric.bandwidth");
+}
+
+static void check_links(struct checker *checker)
+{
+    const struct cluster *c = checker->cluster;
+    check_order(checker, "pcie.h2d", "pcie.bandwidth");
+    check_order(checker, "pcie.d2h", "pcie.bandwidth");
+    if (c->nic.count > 0)
+        check_order(checker, "nic.peer_bandwidth", "nic.bandwidth");
+    if (c->network.oversubscription != 0 && !(c->network.oversubscription >= 1))
+        wrong(checker, "network.oversubscription",
+              "%g; bandwidth below a leaf over bandwidth above it is at least 1",
+              c->network.oversubscription);
+    if (c->host.reserved_bytes >= c->host.memory_bytes)
+        wrong(checker, "host.reserved", "leaves none of the host's memory");
+}
+
+static void check_tables(struct checker *checker)
+{
+    const struct cluster *c = checker->cluster;
+    check_table(checker, "pcie.switch_of_gpu", c->switch_of_gpu, c->gpus_per_node,
+                c->pcie.switch_count, "switches");
+    check_table(checker, "pcie.socket_of_switch", c->socket_of_switch, c->pcie.switch_count,
+                c->host.sockets, "sockets");
+    if (c->nic.count > 0) {
+        check_table(checker, "nic.of_gpu", c->nic_of_gpu, c->gpus_per_node, c->nic.count, "NICs");
+        check_table(checker, "nic.switch_of_nic", c->switch_of_nic, c->nic.count,
+                    c->pcie.switch_count, "switches");
+    }
+}
+
+enum status cluster_check(const struct cluster *cluster, struct diag *diag)
+{
+    struct checker checker = {.cluster = cluster, .diag = diag};
+    check_fields(&checker);
+    if (checker.wrong) /* the rules below rely on numbers within their limits */
+        return STATUS_BAD_INPUT;
+    check_size(&checker);
+    check_device(&checker);
+    check_fabric(&checker);
+    check_links(&checker);
+    check_tables(&checker);
+    return checker.wrong ? STATUS_BAD_INPUT : STATUS_OK;
+}

@@ -1,0 +1,293 @@
+#include "models/cluster_fields.h"
+
+#include "base/units.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {
+    [FABRIC_SWITCH] = "switch", [FABRIC_MESH] = "mesh", [FABRIC_PCIE] = "pcie"};
+
+/* Rows as macros so that section, key and path are written once. */
+#define TOP(key, type, need, member, ...)                                                          \
+    {                                                                                              \
+        NULL, key, key, FIELD_##type, NEED_##need, offsetof(struct cluster, member), __VA_ARGS__   \
+    }
+#define SUB(section, key, type, need, member, ...)                                                 \
+    {                                                                                              \
+        section, key, section "." key, FIELD_##type, NEED_##need,                                  \
+            offsetof(struct cluster, member), __VA_ARGS__                                          \
+    }
+#define POSITIVE 0, INFINITY, true
+#define FROM_ZERO 0, INFINITY, false
+#define SHARE 0, 1, true
+#define COUNTED(low, high) low, high, false
+
+/* One row per field, in the order of docs/clusters.md and of `longhaul list clusters NAME`. */
+/* clang-format off */
+const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
+    TOP("nodes",         COUNT, ALWAYS, nodes,         COUNTED(1, CLUSTER_MAX_NODES)),
+    TOP("gpus_per_node", COUNT, ALWAYS, gpus_per_node, COUNTED(1, CLUSTER_MAX_GPUS_PER_NODE)),
+    TOP("domain_nodes",  COUNT, NEVER,  domain_nodes,  COUNTED(1, CLUSTER_MAX_NODES)),
+
+    SUB("device", "peak_bf16",        FLOP_PER_S,  ALWAYS, device.peak_flop_per_s,    POSITIVE),
+    SUB("device", "memory",           BYTES,       ALWAYS, device.memory_bytes,       POSITIVE),
+    SUB("device", "driver",           BYTES,       ALWAYS, device.driver_bytes,       FROM_ZERO),
+    SUB("device", "context",          BYTES,       ALWAYS, device.context_bytes,      FROM_ZERO),
+    SUB("device", "memory_bandwidth", BYTES_PER_S, ALWAYS, device.memory_bytes_per_s, POSITIVE),
+    SUB("device", "sms",              COUNT,       ALWAYS, device.sm_count,           COUNTED(1, 100000)),
+
+    SUB("fabric", "kind",                      FABRIC,      ALWAYS, fabric.kind,                        FROM_ZERO),
+    SUB("fabric", "bandwidth",                 BYTES_PER_S, LINKS,  fabric.bytes_per_s,                 POSITIVE),
+    SUB("fabric", "efficiency",                NUMBER,      ALWAYS, fabric.efficiency,                  SHARE),
+    SUB("fabric", "all_to_all_efficiency",     NUMBER,      ALWAYS, fabric.all_to_all_efficiency,       SHARE),
+    SUB("fabric", "peer_bandwidth",            BYTES_PER_S, ALWAYS, fabric.peer_bytes_per_s,            POSITIVE),
+    SUB("fabric", "all_to_all_peer_bandwidth", BYTES_PER_S, ALWAYS, fabric.all_to_all_peer_bytes_per_s, POSITIVE),
+    SUB("fabric", "latency",                   SECONDS,     ALWAYS, fabric.latency_s,                   FROM_ZERO),
+
+    SUB("pcie", "bandwidth",        BYTES_PER_S, ALWAYS, pcie.nominal_bytes_per_s, POSITIVE),
+    SUB("pcie", "h2d",              BYTES_PER_S, ALWAYS, pcie.h2d_bytes_per_s,     POSITIVE),
+    SUB("pcie", "d2h",              BYTES_PER_S, ALWAYS, pcie.d2h_bytes_per_s,     POSITIVE),
+    SUB("pcie", "uplink",           BYTES_PER_S, ALWAYS, pcie.uplink_bytes_per_s,  POSITIVE),
+    SUB("pcie", "latency",          SECONDS,     ALWAYS, pcie.latency_s,           FROM_ZERO),
+    SUB("pcie", "switches",         COUNT,       ALWAYS, pcie.switch_count,        COUNTED(1, CLUSTER_MAX_GPUS_PER_NODE)),
+    SUB("pcie", "switch_of_gpu",    TABLE,       ALWAYS, switch_of_gpu,            FROM_ZERO),
+    SUB("pcie", "socket_of_switch", TABLE,       ALWAYS, socket_of_switch,         FROM_ZERO),
+
+    SUB("nic", "count",           COUNT,       ALWAYS, nic.count,             COUNTED(0, CLUSTER_MAX_GPUS_PER_NODE)),
+    SUB("nic", "bandwidth",       BYTES_PER_S, NICS,   nic.bytes_per_s,       POSITIVE),
+    SUB("nic", "efficiency",      NUMBER,      NICS,   nic.efficiency,        SHARE),
+    SUB("nic", "peer_bandwidth",  BYTES_PER_S, NICS,   nic.peer_bytes_per_s,  POSITIVE),
+    SUB("nic", "latency",         SECONDS,     NICS,   nic.latency_s,         FROM_ZERO),
+    SUB("nic", "message_latency", SECONDS,     NICS,   nic.message_latency_s, FROM_ZERO),
+    SUB("nic", "gpudirect",       BOOL,        NICS,   nic.gpudirect,         FROM_ZERO),
+    SUB("nic", "of_gpu",          TABLE,       NICS,   nic_of_gpu,            FROM_ZERO),
+    SUB("nic", "switch_of_nic",   TABLE,       NICS,   switch_of_nic,         FROM_ZERO),
+
+    SUB("network", "rails",            BOOL,   NEVER, network.rails,            FROM_ZERO),
+    SUB("network", "leaf_nodes",       COUNT,  NEVER, network.leaf_nodes,       COUNTED(0, CLUSTER_MAX_NODES)),
+    SUB("network", "oversubscription", NUMBER, NEVER, network.oversubscription, FROM_ZERO),
+
+    SUB("host", "memory",           BYTES,       ALWAYS,  host.memory_bytes,            POSITIVE),
+    SUB("host", "reserved",         BYTES,       ALWAYS,  host.reserved_bytes,          FROM_ZERO),
+    SUB("host", "sockets",          COUNT,       ALWAYS,  host.sockets,                 COUNTED(1, 64)),
+    SUB("host", "cores",            COUNT,       ALWAYS,  host.cores,                   COUNTED(1, 100000)),
+    SUB("host", "memory_bandwidth", BYTES_PER_S, ALWAYS,  host.memory_bytes_per_s,      POSITIVE),
+    SUB("host", "socket_link",      BYTES_PER_S, SOCKETS, host.socket_link_bytes_per_s, POSITIVE),
+    SUB("host", "pageable_copy",    BYTES_PER_S, ALWAYS,  host.pageable_bytes_per_s,    POSITIVE),
+    SUB("host", "adam",             BYTES_PER_S, ALWAYS,  host.adam_bytes_per_s,        POSITIVE),
+    SUB("host", "peak_fp32",        FLOP_PER_S,  ALWAYS,  host.flop_per_s,              POSITIVE),
+};
+/* clang-format on */
+
+static const enum unit_kind unit_of[FIELD_TYPE_COUNT] = {
+    [FIELD_BYTES] = UNIT_BYTES,     [FIELD_BYTES_PER_S] = UNIT_BYTES_PER_S,
+    [FIELD_SECONDS] = UNIT_SECONDS, [FIELD_FLOP_PER_S] = UNIT_FLOP_PER_S,
+    [FIELD_NUMBER] = UNIT_NONE,     [FIELD_COUNT] = UNIT_NONE,
+    [FIELD_BOOL] = UNIT_NONE,       [FIELD_FABRIC] = UNIT_NONE,
+    [FIELD_TABLE] = UNIT_NONE,
+};
+
+const struct cluster_field *cluster_field_find(const char *path)
+{
+    for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++)
+        if (strcmp(cluster_fields[i].path, path) == 0)
+            return &cluster_fields[i];
+    return NULL;
+}
+
+bool cluster_field_needed(const struct cluster *cluster, const struct cluster_field *field)
+{
+    switch (field->need) {
+    case NEED_ALWAYS:
+        return true;
+    case NEED_NICS:
+        return cluster->nic.count != 0;
+    case NEED_LINKS:
+        return cluster->fabric.kind != FABRIC_PCIE;
+    case NEED_SOCKETS:
+        return cluster->host.sockets > 1;
+    case NEED_NEVER:
+    case FIELD_NEED_COUNT:
+        break;
+    }
+    return false;
+}
+
+static void *member(struct cluster *cluster, const struct cluster_field *field)
+{
+    return (char *)cluster + field->offset;
+}
+
+double cluster_field_value(const struct cluster *cluster, const struct cluster_field *field)
+{
+    const void *from = (const char *)cluster + field->offset;
+    switch (field->type) {
+    case FIELD_COUNT:
+        return (double)*(const int64_t *)from;
+    case FIELD_BOOL:
+        return *(const bool *)from;
+    case FIELD_FABRIC:
+        return *(const enum fabric_kind *)from;
+    default:
+        assert(field->type != FIELD_TABLE);
+        return *(const double *)from;
+    }
+}
+
+void cluster_field_put(struct text *out, const struct cluster *cluster,
+                       const struct cluster_field *field)
+{
+    double value = cluster_field_value(cluster, field);
+    if (isinf(value))
+        text_puts(out, "infinite");
+    else if (unit_of[field->type] == UNIT_NONE)
+        text_put_double(out, value);
+    else
+        units_put(out, unit_of[field->type], value);
+}
+
+enum status cluster_field_check(const struct cluster *cluster, const struct cluster_field *field,
+                                struct loc at, struct diag *diag)
+{
+    if (field->type == FIELD_TABLE || field->type == FIELD_FABRIC)
+        return STATUS_OK;
+    double value = cluster_field_value(cluster, field);
+    bool fits = field->above ? value > field->low : value >= field->low;
+    if (fits && value <= field->high && (isfinite(value) || cluster->ideal))
+        return STATUS_OK;
+    struct text given = {0};
+    cluster_field_put(&given, cluster, field);
+    const char *relation = field->above ? "above" : "at least";
+    enum status status =
+        isinf(field->high)
+            ? diag_error(diag, at, STATUS_BAD_INPUT, "%s: %s; it must be finite and %s %g",
+                         field->path, given.data, relation, field->low)
+            : diag_error(diag, at, STATUS_BAD_INPUT, "%s: %s; it must be %s %g and at most %.10g",
+                         field->path, given.data, relation, field->low, field->high);
+    text_release(&given);
+    return status;
+}
+
+/* Facts stay in the order of the table; a field that is set again replaces its fact. */
+static void note_fact(struct cluster *cluster, struct arena *arena,
+                      const struct cluster_field *field, struct cluster_fact fact)
+{
+    struct cluster_facts *facts = &cluster->facts;
+    if (!facts->row) {
+        facts->capacity = CLUSTER_FIELD_COUNT;
+        facts->row = arena_array(arena, facts->capacity, sizeof *facts->row);
+    }
+    size_t i = 0;
+    while (i < facts->count && cluster_field_find(facts->row[i].path) < field)
+        i++;
+    if (i == facts->count || strcmp(facts->row[i].path, field->path) != 0) {
+        assert(facts->count < facts->capacity);
+        memmove(&facts->row[i + 1], &facts->row[i], (facts->count - i) * sizeof *facts->row);
+        facts->count++;
+    }
+    facts->row[i] = fact;
+}
+
+static struct loc keep_loc(struct arena *arena, struct loc at)
+{
+    if (at.name)
+        at.name = arena_text(arena, at.name, strlen(at.name));
+    return at;
+}
+
+static enum status set_fabric(enum fabric_kind *kind, const char *text, struct loc at,
+                              struct diag *diag)
+{
+    for (int i = 0; i < FABRIC_KIND_COUNT; i++) {
+        if (strcmp(fabric_kind_names[i], text) == 0) {
+            *kind = (enum fabric_kind)i;
+            return STATUS_OK;
+        }
+    }
+    return diag_error(diag, at, STATUS_BAD_INPUT,
+                      "fabric.kind: no fabric '%s'; there are switch, mesh and pcie", text);
+}
+
+enum status cluster_field_set(struct cluster *cluster, struct arena *arena,
+                              const struct cluster_field *field, const char *text, size_t size,
+                              const char *source, struct loc at, struct diag *diag)
+{
+    void *to = member(cluster, field);
+    char *value = arena_text(arena, text, size);
+    enum status status = STATUS_OK;
+    switch (field->type) {
+    case FIELD_COUNT:
+        if (!parse_i64(text, size, to))
+            status = diag_error(diag, at, STATUS_BAD_INPUT, "%s: '%s' is not a whole number",
+                                field->path, value);
+        break;
+    case FIELD_BOOL:
+        *(bool *)to = strcmp(value, "true") == 0;
+        if (!*(bool *)to && strcmp(value, "false") != 0)
+            status = diag_error(diag, at, STATUS_BAD_INPUT, "%s: '%s' is neither true nor false",
+                                field->path, value);
+        break;
+    case FIELD_FABRIC:
+        status = set_fabric(to, value, at, diag);
+        break;
+    case FIELD_TABLE:
+        status = diag_error(diag, at, STATUS_BAD_INPUT, "%s is a table; only a file can give one",
+                            field->path);
+        break;
+    default:
+        if (cluster->ideal && strcmp(value, "infinite") == 0)
+            *(double *)to = INFINITY;
+        else
+            status = units_parse(text, size, unit_of[field->type], to, at, diag);
+    }
+    if (status == STATUS_OK)
+        status = cluster_field_check(cluster, field, at, diag);
+    if (status != STATUS_OK)
+        return status;
+    note_fact(cluster, arena, field,
+              (struct cluster_fact){.path = field->path,
+                                    .value = value,
+                                    .source = arena_text(arena, source, strlen(source)),
+                                    .at = keep_loc(arena, at)});
+    return STATUS_OK;
+}
+
+void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
+                             const struct cluster_field *field, const int64_t *entries,
+                             size_t count, const char *source, struct loc at)
+{
+    assert(field->type == FIELD_TABLE);
+    *(const int64_t **)member(cluster, field) = entries;
+    struct text value = {0};
+    text_putc(&value, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            text_puts(&value, ", ");
+        text_put_i64(&value, entries[i]);
+    }
+    text_putc(&value, ']');
+    note_fact(cluster, arena, field,
+              (struct cluster_fact){.path = field->path,
+                                    .value = arena_text(arena, value.data, value.size),
+                                    .source = arena_text(arena, source, strlen(source)),
+                                    .entries = count,
+                                    .at = keep_loc(arena, at)});
+    text_release(&value);
+}
+
+struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field)
+{
+    const struct cluster_fact *fact = cluster_find_fact(cluster, field->path);
+    return fact ? fact->at : (struct loc){.name = cluster->name};
+}
+
+void cluster_derive(struct cluster *cluster)
+{
+    struct device *device = &cluster->device;
+    device->usable_bytes = device->memory_bytes - device->driver_bytes - device->context_bytes;
+    cluster->gpus = cluster->nodes * cluster->gpus_per_node;
+    if (cluster->nic.count == 0)
+        cluster->nic_of_gpu = cluster->switch_of_nic = NULL;
+}

@@ -1,0 +1,83 @@
+/* models/cluster_fields.h: the numbers of a cluster file as one table.
+ *
+ * A row ties a path ("nic.bandwidth") to a member of struct cluster, its unit and its limits. The
+ * JSON reader, the one-line form and cluster_check() all walk it; nobody else needs it. */
+#ifndef MODELS_CLUSTER_FIELDS_H
+#define MODELS_CLUSTER_FIELDS_H
+
+#include "models/cluster.h"
+
+enum field_type {
+    FIELD_BYTES,
+    FIELD_BYTES_PER_S,
+    FIELD_SECONDS,
+    FIELD_FLOP_PER_S,
+    FIELD_NUMBER,
+    FIELD_COUNT,
+    FIELD_BOOL,
+    FIELD_FABRIC, /* a fabric kind's name */
+    FIELD_TABLE,  /* integers */
+    FIELD_TYPE_COUNT
+};
+
+/* When a file must give a field. */
+enum field_need {
+    NEED_ALWAYS,
+    NEED_NICS,    /* when nic.count is not 0 */
+    NEED_LINKS,   /* when the fabric is not pcie */
+    NEED_SOCKETS, /* when there is more than one socket */
+    NEED_NEVER,
+    FIELD_NEED_COUNT
+};
+
+struct cluster_field {
+    const char *section, *key; /* section NULL: at the top of the file */
+    const char *path;          /* "section.key" */
+    enum field_type type;
+    enum field_need need;
+    size_t offset;    /* of the member in struct cluster */
+    double low, high; /* limits of the value; low itself is outside when above is set */
+    bool above;
+};
+
+enum { CLUSTER_FIELD_COUNT = 45 };
+extern const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT];
+
+/* The row of a path, or NULL. */
+const struct cluster_field *cluster_field_find(const char *path);
+
+/* Whether this cluster must give the field. */
+bool cluster_field_needed(const struct cluster *cluster, const struct cluster_field *field);
+
+/* Sets a field from text ("200 Gb/s", "8", "true", "mesh"; "infinite" in an ideal cluster) and
+ * notes the fact. Tables and values beyond the field's limits are refused. */
+enum status cluster_field_set(struct cluster *cluster, struct arena *arena,
+                              const struct cluster_field *field, const char *text, size_t size,
+                              const char *source, struct loc at, struct diag *diag);
+
+/* Sets a table and notes the fact; keeps `entries`. */
+void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
+                             const struct cluster_field *field, const int64_t *entries,
+                             size_t count, const char *source, struct loc at);
+
+/* Refuses a value beyond the field's limits. */
+enum status cluster_field_check(const struct cluster *cluster, const struct cluster_field *field,
+                                struct loc at, struct diag *diag);
+
+/* The value of a field that is not a table, as a number. */
+double cluster_field_value(const struct cluster *cluster, const struct cluster_field *field);
+
+/* Appends that value as text, with its unit. */
+void cluster_field_put(struct text *out, const struct cluster *cluster,
+                       const struct cluster_field *field);
+
+/* Where the cluster got a field from; the cluster's name when nothing says so. */
+struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field);
+
+/* Sets what follows from other members: device.usable_bytes, gpus, absent NIC tables. */
+void cluster_derive(struct cluster *cluster);
+
+/* The names of enum fabric_kind. */
+extern const char *const fabric_kind_names[FABRIC_KIND_COUNT];
+
+#endif

@@ -1,0 +1,289 @@
+/* Reading cluster files: which keys there are, what every number's object holds, bases. */
+#include "models/cluster.h"
+
+#include "base/json.h"
+#include "models/cluster_fields.h"
+#include "models/presets.h"
+
+#include <string.h>
+
+enum { BASE_DEPTH_MAX = 8, TABLE_MAX = CLUSTER_MAX_GPUS_PER_NODE };
+
+static const char *const sections[] = {"device", "fabric", "pcie", "nic", "network", "host"};
+
+/* Keys that are plain, without a source: names and choices, not measurements. */
+static const char *const plain_keys[] = {"name", "summary", "base", "ideal"};
+static const char *const device_keys[] = {"name", "cost"};
+
+static enum status read_document(struct cluster *cluster, struct arena *arena, const char *name,
+                                 const char *text, size_t size, int depth, struct diag *diag);
+
+static bool in_section(const struct cluster_field *field, const char *section)
+{
+    if (!field->section || !section)
+        return field->section == section;
+    return strcmp(field->section, section) == 0;
+}
+
+/* The keys an object may have: those of the table's section and `more`. section NULL: the top. */
+static enum status check_keys(struct json_node object, const char *section, const char *const *more,
+                              size_t more_count, struct diag *diag)
+{
+    const char *known[CLUSTER_FIELD_COUNT + ARRAY_LEN(plain_keys) + ARRAY_LEN(sections)];
+    size_t count = 0;
+    for (size_t i = 0; i < more_count; i++)
+        known[count++] = more[i];
+    for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++) {
+        if (in_section(&cluster_fields[i], section))
+            known[count++] = cluster_fields[i].key;
+    }
+    for (size_t i = 0; !section && i < ARRAY_LEN(sections); i++)
+        known[count++] = sections[i];
+    return json_only(object, known, count, diag);
+}
+
+static enum status read_text(const char **out, struct arena *arena, struct json_node object,
+                             const char *key, struct diag *diag)
+{
+    const char *text;
+    enum status status = json_get_string(object, key, &text, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!text[0])
+        return json_error(json_find(object, key), diag, "must not be empty");
+    *out = arena_text(arena, text, strlen(text));
+    return STATUS_OK;
+}
+
+static enum status read_table(struct cluster *cluster, struct arena *arena,
+                              const struct cluster_field *field, struct json_node value,
+                              const char *source, struct diag *diag)
+{
+    if (!json_is_array(value))
+        return json_error(value, diag, "expected a list of whole numbers");
+    size_t count = json_count(value);
+    if (count > TABLE_MAX)
+        return json_error(value, diag, "%zu entries; at most %d can be used", count, TABLE_MAX);
+    int64_t *entries = arena_array(arena, count, sizeof *entries);
+    for (size_t i = 0; i < count; i++) {
+        enum status status =
+            json_as_i64(json_at(value, i), 0, CLUSTER_MAX_GPUS_PER_NODE, &entries[i], diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    cluster_field_set_table(cluster, arena, field, entries, count, source, json_loc(value));
+    return STATUS_OK;
+}
+
+/* Writes "value" as the text cluster_field_set() takes, when it has the type the field needs. */
+static enum status value_text(struct text *out, const struct cluster_field *field,
+                              struct json_node node, struct diag *diag)
+{
+    static const char *const example[FIELD_TYPE_COUNT] = {
+        [FIELD_BYTES] = "80 GiB",  [FIELD_BYTES_PER_S] = "300 GB/s",
+        [FIELD_SECONDS] = "5 us",  [FIELD_FLOP_PER_S] = "312 TFLOP/s",
+        [FIELD_FABRIC] = "switch",
+    };
+    struct json_node value = json_find(node, "value");
+    enum status status;
+    if (field->type == FIELD_COUNT) {
+        int64_t integer;
+        status = json_as_i64(value, -CLUSTER_MAX_GPUS, CLUSTER_MAX_GPUS, &integer, diag);
+        if (status == STATUS_OK)
+            text_put_i64(out, integer);
+    } else if (field->type == FIELD_NUMBER) {
+        double number;
+        status = json_as_double(value, -1e300, 1e300, &number, diag);
+        if (status == STATUS_OK)
+            text_put_double(out, number);
+    } else if (field->type == FIELD_BOOL) {
+        bool yes;
+        status = json_get_bool(node, "value", &yes, diag);
+        if (status == STATUS_OK)
+            text_puts(out, yes ? "true" : "false");
+    } else if (json_is_number(value)) {
+        status = json_error(value, diag, "a bare number has no unit; write text such as \"%s\"",
+                            example[field->type]);
+    } else {
+        const char *string;
+        status = json_as_string(value, &string, diag);
+        if (status == STATUS_OK)
+            text_puts(out, string);
+    }
+    return status;
+}
+
+/* "path": {"value": ..., "source": "..."} */
+static enum status read_field(struct cluster *cluster, struct arena *arena,
+                              const struct cluster_field *field, struct json_node node,
+                              struct diag *diag)
+{
+    static const char *const known[] = {"value", "source"};
+    if (!json_is_object(node))
+        return json_error(node, diag,
+                          "expected {\"value\": ..., \"source\": \"...\"}: every number says where "
+                          "it comes from");
+    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    if (status != STATUS_OK)
+        return status;
+    const char *source;
+    status = read_text(&source, arena, node, "source", diag);
+    if (status != STATUS_OK)
+        return status;
+    struct json_node value = json_find(node, "value");
+    if (!value.value)
+        return json_error(node, diag, "has no \"value\"");
+    if (field->type == FIELD_TABLE)
+        return read_table(cluster, arena, field, value, source, diag);
+
+    struct text text = {0};
+    status = value_text(&text, field, node, diag);
+    if (status == STATUS_OK)
+        status = cluster_field_set(cluster, arena, field, text.data ? text.data : "", text.size,
+                                   source, json_loc(value), diag);
+    text_release(&text);
+    return status;
+}
+
+static enum status read_section(struct cluster *cluster, struct arena *arena,
+                                struct json_node object, const char *section, struct diag *diag)
+{
+    bool device = section && strcmp(section, "device") == 0;
+    enum status status;
+    if (section)
+        status =
+            check_keys(object, section, device_keys, device ? ARRAY_LEN(device_keys) : 0, diag);
+    else
+        status = check_keys(object, NULL, plain_keys, ARRAY_LEN(plain_keys), diag);
+    for (size_t i = 0; status == STATUS_OK && i < CLUSTER_FIELD_COUNT; i++) {
+        const struct cluster_field *field = &cluster_fields[i];
+        if (!in_section(field, section))
+            continue;
+        struct json_node node = json_find(object, field->key);
+        if (node.value)
+            status = read_field(cluster, arena, field, node, diag);
+    }
+    if (status == STATUS_OK && device && json_find(object, "name").value)
+        status = read_text(&cluster->device.name, arena, object, "name", diag);
+    if (status == STATUS_OK && device && json_find(object, "cost").value)
+        status = read_text(&cluster->device.cost, arena, object, "cost", diag);
+    return status;
+}
+
+/* Reads the preset that a file builds on, into *cluster. */
+static enum status read_base(struct cluster *cluster, struct arena *arena, struct json_node root,
+                             int depth, struct diag *diag)
+{
+    struct json_node node = json_find(root, "base");
+    const char *base, *path;
+    enum status status = json_as_string(node, &base, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (depth >= BASE_DEPTH_MAX)
+        return json_error(node, diag, "bases nest more than %d deep; does '%s' build on itself?",
+                          BASE_DEPTH_MAX, base);
+    status = presets_find("clusters", "cluster", base, json_loc(node), &path, arena, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct text text = {0};
+    status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = read_document(cluster, arena, path, text.data ? text.data : "", text.size,
+                               depth + 1, diag);
+    text_release(&text);
+    return status;
+}
+
+static enum status read_root(struct cluster *cluster, struct arena *arena, struct json_node root,
+                             int depth, struct diag *diag)
+{
+    if (!json_is_object(root))
+        return json_error(root, diag, "expected an object that describes a cluster");
+    enum status status = STATUS_OK;
+    if (json_find(root, "base").value)
+        status = read_base(cluster, arena, root, depth, diag);
+    if (status == STATUS_OK && json_find(root, "ideal").value)
+        status = json_get_bool(root, "ideal", &cluster->ideal, diag);
+    if (status == STATUS_OK)
+        status = read_text(&cluster->name, arena, root, "name", diag);
+    if (status == STATUS_OK)
+        status = read_text(&cluster->summary, arena, root, "summary", diag);
+    if (status == STATUS_OK)
+        status = read_section(cluster, arena, root, NULL, diag);
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(sections); i++) {
+        struct json_node object = json_find(root, sections[i]);
+        if (!object.value)
+            continue;
+        status = json_get_object(root, sections[i], &object, diag);
+        if (status == STATUS_OK)
+            status = read_section(cluster, arena, object, sections[i], diag);
+    }
+    return status;
+}
+
+static enum status read_document(struct cluster *cluster, struct arena *arena, const char *name,
+                                 const char *text, size_t size, int depth, struct diag *diag)
+{
+    struct json json = {0};
+    enum status status = json_parse(&json, name, text, size, diag);
+    if (status == STATUS_OK)
+        status = read_root(cluster, arena, json_root(&json), depth, diag);
+    json_release(&json);
+    return status;
+}
+
+/* All that a cluster must give is there, from the file or its bases. */
+static enum status check_complete(const struct cluster *cluster, const char *name,
+                                  struct diag *diag)
+{
+    struct loc at = {.name = name};
+    if (!cluster->device.name || !cluster->device.cost)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "device.%s is missing",
+                          cluster->device.name ? "cost" : "name");
+    for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++) {
+        const struct cluster_field *field = &cluster_fields[i];
+        if (cluster_field_needed(cluster, field) && !cluster_find_fact(cluster, field->path))
+            return diag_error(diag, at, STATUS_BAD_INPUT, "%s is missing", field->path);
+    }
+    return STATUS_OK;
+}
+
+/* The tables are as long as what they are tables of. Later code relies on it. */
+static enum status check_lengths(const struct cluster *cluster, struct diag *diag)
+{
+    const struct {
+        const char *path, *of;
+        int64_t length;
+    } tables[] = {
+        {"pcie.switch_of_gpu",    "gpus_per_node", cluster->gpus_per_node    },
+        {"pcie.socket_of_switch", "pcie.switches", cluster->pcie.switch_count},
+        {"nic.of_gpu",            "gpus_per_node", cluster->gpus_per_node    },
+        {"nic.switch_of_nic",     "nic.count",     cluster->nic.count        },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+        const struct cluster_field *field = cluster_field_find(tables[i].path);
+        const struct cluster_fact *fact = cluster_find_fact(cluster, tables[i].path);
+        if (!fact || !cluster_field_needed(cluster, field))
+            continue;
+        if ((int64_t)fact->entries != tables[i].length)
+            return diag_error(diag, fact->at, STATUS_BAD_INPUT, "%s: %zu entries, but %s is %lld",
+                              tables[i].path, fact->entries, tables[i].of,
+                              (long long)tables[i].length);
+    }
+    return STATUS_OK;
+}
+
+enum status cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
+                          const char *text, size_t size, struct diag *diag)
+{
+    *cluster = (struct cluster){.domain_nodes = 1};
+    enum status status = read_document(cluster, arena, name, text, size, 0, diag);
+    if (status == STATUS_OK)
+        status = check_complete(cluster, name, diag);
+    if (status == STATUS_OK)
+        status = check_lengths(cluster, diag);
+    if (status != STATUS_OK)
+        return status;
+    cluster_derive(cluster);
+    return cluster_check(cluster, diag);
+}

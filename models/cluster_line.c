@@ -1,0 +1,261 @@
+/* The one-line form: NODESxGPUSxDEVICE[:option,option...], "2x4xh100:nics=2,host.memory=1 TB". */
+#include "models/cluster.h"
+
+#include "models/cluster_fields.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* The preset whose node a device's one-line clusters are cut from. A preset's own name works too. */
+static const struct {
+    const char *device, *preset;
+} bases[] = {
+    {"a100-40g", "dgx-a100-40g"},
+    {"a100-80g", "dgx-a100"    },
+    {"h100",     "dgx-h100"    },
+    {"h200",     "h200"        },
+    {"b200",     "b200"        },
+    {"gh200",    "gh200"       },
+    {"gb200",    "gb200"       },
+};
+
+static const char form[] = "expected NODESxGPUSxDEVICE, such as 2x4xh100";
+static const char from_line[] = "the one-line form";
+
+struct line {
+    struct cluster *cluster;
+    struct arena *arena;
+    struct cursor cursor; /* all of it is one line */
+    struct diag *diag;
+};
+
+/* Takes everything up to one of `stops` or the end. */
+static const char *take(struct line *line, const char *stops, size_t *size)
+{
+    const char *from = line->cursor.at;
+    while (line->cursor.at < line->cursor.end && !strchr(stops, *line->cursor.at))
+        line->cursor.at++;
+    *size = (size_t)(line->cursor.at - from);
+    return from;
+}
+
+static bool skip(struct line *line, char c)
+{
+    if (line->cursor.at == line->cursor.end || *line->cursor.at != c)
+        return false;
+    line->cursor.at++;
+    return true;
+}
+
+static enum status take_count(struct line *line, const char *what, int64_t limit, int64_t *count)
+{
+    struct loc at = cursor_loc(&line->cursor);
+    size_t size;
+    const char *word = take(line, "x:", &size);
+    if (!parse_i64(word, size, count) || !skip(line, 'x'))
+        return diag_error(line->diag, at, STATUS_BAD_INPUT, "%s", form);
+    if (*count < 1 || *count > limit)
+        return diag_error(line->diag, at, STATUS_BAD_INPUT, "%lld %s; it must be 1 to %lld",
+                          (long long)*count, what, (long long)limit);
+    return STATUS_OK;
+}
+
+static enum status take_base(struct line *line)
+{
+    struct loc at = cursor_loc(&line->cursor);
+    size_t size;
+    const char *word = take(line, ":", &size);
+    const char *name = arena_text(line->arena, word, size);
+    const char *known[ARRAY_LEN(bases)];
+    for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
+        known[i] = bases[i].device;
+        if (strcmp(bases[i].device, name) == 0)
+            return cluster_load(line->cluster, line->arena, bases[i].preset, line->diag);
+    }
+    const char *const *presets;
+    size_t count;
+    enum status status = cluster_presets(&presets, &count, line->arena, line->diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(presets[i], name) == 0)
+            return cluster_load(line->cluster, line->arena, name, line->diag);
+    const char *near = diag_nearest(name, known, ARRAY_LEN(known));
+    if (!near)
+        near = diag_nearest(name, presets, count);
+    if (near)
+        return diag_error(line->diag, at, STATUS_BAD_INPUT,
+                          "no device or cluster '%s'; did you mean '%s'?", name, near);
+    struct text all = {0};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        text_printf(&all, "%s%s", i > 0 ? ", " : "", known[i]);
+    status = diag_error(line->diag, at, STATUS_BAD_INPUT,
+                        "no device or cluster '%s'; the devices are %s", name, all.data);
+    text_release(&all);
+    return status;
+}
+
+static void set_count(struct line *line, const char *path, int64_t value)
+{
+    char *text = arena_printf(line->arena, "%lld", (long long)value);
+    enum status status =
+        cluster_field_set(line->cluster, line->arena, cluster_field_find(path), text, strlen(text),
+                          from_line, cursor_loc(&line->cursor), line->diag);
+    assert(status == STATUS_OK);
+    (void)status;
+}
+
+static void set_table(struct line *line, const char *path, const int64_t *entries, int64_t count)
+{
+    cluster_field_set_table(line->cluster, line->arena, cluster_field_find(path), entries,
+                            (size_t)count, from_line, cursor_loc(&line->cursor));
+}
+
+/* Keeps the first `gpus` GPUs of the node, its whole host, and the NICs that serve those GPUs. */
+static void cut_node(struct line *line, int64_t gpus)
+{
+    struct cluster *c = line->cluster;
+    struct arena *arena = line->arena;
+    if (gpus == c->gpus_per_node)
+        return;
+    set_table(line, "pcie.switch_of_gpu", c->switch_of_gpu, gpus);
+    if (c->nic.count > 0) {
+        size_t count = (size_t)c->nic.count;
+        int64_t *renumbered = arena_array(arena, count, sizeof *renumbered);
+        int64_t *of_gpu = arena_array(arena, (size_t)gpus, sizeof *of_gpu);
+        int64_t *switch_of = arena_array(arena, count, sizeof *switch_of);
+        for (size_t i = 0; i < count; i++)
+            renumbered[i] = -1;
+        int64_t kept = 0;
+        for (int64_t g = 0; g < gpus; g++) {
+            int64_t *to = &renumbered[c->nic_of_gpu[g]];
+            if (*to < 0) {
+                switch_of[kept] = c->switch_of_nic[c->nic_of_gpu[g]];
+                *to = kept++;
+            }
+            of_gpu[g] = *to;
+        }
+        set_count(line, "nic.count", kept);
+        set_table(line, "nic.of_gpu", of_gpu, gpus);
+        set_table(line, "nic.switch_of_nic", switch_of, kept);
+    }
+    set_count(line, "gpus_per_node", gpus);
+}
+
+/* nics=N: N NICs, each serving neighbouring GPUs and hanging on the switch of the first of them. */
+static enum status set_nics(struct line *line, const char *word, size_t size, struct loc at)
+{
+    struct cluster *c = line->cluster;
+    int64_t count, gpus = c->gpus_per_node;
+    if (c->nic.count == 0)
+        return diag_error(line->diag, at, STATUS_BAD_INPUT,
+                          "nics: %s has none, so nothing says what they would be like",
+                          c->device.name);
+    if (!parse_i64(word, size, &count) || count < 1 || count > gpus)
+        return diag_error(line->diag, at, STATUS_BAD_INPUT,
+                          "nics: '%.*s'; it must be 1 to %lld, at most one for each GPU", (int)size,
+                          word, (long long)gpus);
+    int64_t *of_gpu = arena_array(line->arena, (size_t)gpus, sizeof *of_gpu);
+    int64_t *switch_of = arena_array(line->arena, (size_t)count, sizeof *switch_of);
+    for (int64_t g = gpus - 1; g >= 0; g--) {
+        of_gpu[g] = g * count / gpus;
+        switch_of[of_gpu[g]] = c->switch_of_gpu[g];
+    }
+    set_count(line, "nic.count", count);
+    set_table(line, "nic.of_gpu", of_gpu, gpus);
+    set_table(line, "nic.switch_of_nic", switch_of, count);
+    return STATUS_OK;
+}
+
+/* Counts that tables depend on, and what the line has said already. */
+static bool settable(const struct cluster_field *field)
+{
+    static const char *const fixed[] = {"nodes", "gpus_per_node", "pcie.switches", "nic.count"};
+    for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+        if (strcmp(field->path, fixed[i]) == 0)
+            return false;
+    return field->type != FIELD_TABLE;
+}
+
+static enum status unknown_option(struct line *line, const char *name, struct loc at)
+{
+    const char *known[CLUSTER_FIELD_COUNT + 1] = {"nics"};
+    size_t count = 1;
+    for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++)
+        if (settable(&cluster_fields[i]))
+            known[count++] = cluster_fields[i].path;
+    const char *near = diag_nearest(name, known, count);
+    if (near)
+        return diag_error(line->diag, at, STATUS_BAD_INPUT, "no option '%s'; did you mean '%s'?",
+                          name, near);
+    return diag_error(line->diag, at, STATUS_BAD_INPUT,
+                      "no option '%s'; there are nics=N and every number of a cluster file that is "
+                      "no table, such as nic.bandwidth=200 Gb/s",
+                      name);
+}
+
+static enum status take_option(struct line *line)
+{
+    struct loc at = cursor_loc(&line->cursor);
+    size_t size;
+    const char *word = take(line, "=,", &size);
+    const char *name = arena_text(line->arena, word, size);
+    const struct cluster_field *field = cluster_field_find(name);
+    bool nics = strcmp(name, "nics") == 0;
+    if (!nics && (!field || !settable(field)))
+        return unknown_option(line, name, at);
+    if (!skip(line, '='))
+        return diag_error(line->diag, cursor_loc(&line->cursor), STATUS_BAD_INPUT,
+                          "expected %s=VALUE", name);
+    at = cursor_loc(&line->cursor);
+    word = take(line, ",", &size);
+    return nics ? set_nics(line, word, size, at)
+                : cluster_field_set(line->cluster, line->arena, field, word, size, from_line, at,
+                                    line->diag);
+}
+
+static enum status parse(struct line *line)
+{
+    int64_t nodes, gpus;
+    enum status status = take_count(line, "nodes", CLUSTER_MAX_NODES, &nodes);
+    struct loc at = cursor_loc(&line->cursor);
+    if (status == STATUS_OK)
+        status = take_count(line, "GPUs in a node", CLUSTER_MAX_GPUS_PER_NODE, &gpus);
+    if (status == STATUS_OK)
+        status = take_base(line);
+    if (status != STATUS_OK)
+        return status;
+    if (gpus > line->cluster->gpus_per_node)
+        return diag_error(line->diag, at, STATUS_BAD_INPUT, "a node of %s has %lld GPUs, not %lld",
+                          line->cluster->name, (long long)line->cluster->gpus_per_node,
+                          (long long)gpus);
+    cut_node(line, gpus);
+    set_count(line, "nodes", nodes);
+    if (line->cursor.at < line->cursor.end) {
+        do {
+            line->cursor.at++; /* ':' first, then ',' */
+            status = take_option(line);
+        } while (status == STATUS_OK && line->cursor.at < line->cursor.end);
+    }
+    return status;
+}
+
+enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, const char *text,
+                               size_t size, struct diag *diag)
+{
+    *cluster = (struct cluster){0};
+    const char *name = arena_text(arena, text, size);
+    struct line line = {.cluster = cluster,
+                        .arena = arena,
+                        .cursor = cursor_make(name, name, strlen(name)),
+                        .diag = diag};
+    if (strlen(name) != size || strpbrk(name, "\r\n"))
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT, "%s", form);
+    enum status status = parse(&line);
+    if (status != STATUS_OK)
+        return status;
+    cluster->summary = arena_printf(arena, "%s, cut from %s", name, cluster->name);
+    cluster->name = name;
+    cluster_derive(cluster);
+    return cluster_check(cluster, diag);
+}
