@@ -42,8 +42,8 @@ void diag_clear(struct diag *diag);
 
 /* Adds "name:line:column: error: ..." and returns status, so that callers can
  * write `return diag_error(...)`. diag may be NULL: the message is dropped. */
-enum status diag_error(struct diag *diag, struct loc at, enum status status, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+enum status diag_error(struct diag *diag, struct loc at, enum status status, const char *format,
+                       ...) __attribute__((format(printf, 4, 5)));
 
 enum status diag_verror(struct diag *diag, struct loc at, enum status status, const char *format,
                         va_list args);

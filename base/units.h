@@ -15,17 +15,17 @@
 #include <stdint.h>
 
 enum unit_kind {
-    UNIT_BYTES,         /* B KB MB GB TB, KiB MiB GiB TiB */
-    UNIT_BYTES_PER_S,   /* the same followed by /s, and Gb/s (bits) */
-    UNIT_SECONDS,       /* s ms us ns */
-    UNIT_FLOP_PER_S,    /* FLOP/s GFLOP/s TFLOP/s PFLOP/s */
-    UNIT_NONE,          /* a plain number */
+    UNIT_BYTES,       /* B KB MB GB TB, KiB MiB GiB TiB */
+    UNIT_BYTES_PER_S, /* the same followed by /s, and Gb/s (bits) */
+    UNIT_SECONDS,     /* s ms us ns */
+    UNIT_FLOP_PER_S,  /* FLOP/s GFLOP/s TFLOP/s PFLOP/s */
+    UNIT_NONE,        /* a plain number */
     UNIT_KIND_COUNT
 };
 
 /* Parses all of text[0..size). The message of a failure names the units that would be right. */
-enum status units_parse(const char *text, size_t size, enum unit_kind kind, double *value, struct loc at,
-                        struct diag *diag);
+enum status units_parse(const char *text, size_t size, enum unit_kind kind, double *value,
+                        struct loc at, struct diag *diag);
 
 /* Parses a count of tokens: "131072", "128K", "1M", "1.5M". At least 1. */
 enum status units_parse_tokens(const char *text, size_t size, int64_t *value, struct loc at,

@@ -1,3 +1,4 @@
+cmake_minimum_required(VERSION 3.25)
 # Fails when an include points up the order of the layers. Run with -D SOURCE=<tree>.
 # Each layer: the layers that it may include beside itself.
 set(sees_base)

@@ -1,0 +1,112 @@
+#include "base/arena.h"
+#include "tests/check.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool all_zero(const unsigned char *memory, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (memory[i] != 0)
+            return false;
+    }
+    return true;
+}
+
+static void memory_is_aligned_zeroed_and_apart(void)
+{
+    struct arena arena = {0};
+    unsigned char *last = NULL;
+    size_t last_size = 0;
+    for (size_t i = 0; i < 3000; i++) {
+        size_t size = i % 97 == 0 ? 40000 : i % 61;
+        unsigned char *memory = arena_alloc(&arena, size);
+        CU_ASSERT((uintptr_t)memory % alignof(max_align_t) == 0);
+        CU_ASSERT(memory != last);
+        CU_ASSERT(all_zero(memory, size));
+        memset(memory, 0xff, size);
+        if (last && last_size > 0)
+            CU_ASSERT(last[last_size - 1] == 0xff);
+        last = memory;
+        last_size = size;
+    }
+    CHECK("total covers what is used", arena.total > 3000 / 97 * 40000);
+    arena_release(&arena);
+    CHECK("empty again", arena.head == NULL && arena.total == 0);
+    CHECK("and usable", arena_alloc(&arena, 1) != NULL);
+    arena_release(&arena);
+    arena_release(&arena);
+}
+
+static void texts_are_terminated_copies(void)
+{
+    struct arena arena = {0};
+    CHECK_TEXT("part", arena_text(&arena, "abcdef", 3), "abc");
+    CHECK_TEXT("empty", arena_text(&arena, NULL, 0), "");
+    CHECK_TEXT("printed", arena_printf(&arena, "%s[%d]", "nodes", 3), "nodes[3]");
+    arena_release(&arena);
+}
+
+static void capacities_double_from_sixteen(void)
+{
+    static const struct {
+        size_t capacity, needed, want;
+    } rows[] = {
+        {0,            1,            16          },
+        {16,           16,           16          },
+        {16,           17,           32          },
+        {32,           100,          128         },
+        {SIZE_MAX / 2, SIZE_MAX - 1, SIZE_MAX - 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        CHECK("capacity", heap_next_capacity(rows[i].capacity, rows[i].needed) == rows[i].want);
+}
+
+/* The exit code of a child that runs f, its messages dropped. */
+static int exit_code_of(void (*f)(void))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        close(STDERR_FILENO);
+        f();
+        _exit(0);
+    }
+    int state = 0;
+    waitpid(child, &state, 0);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+static void overflowing_array(void)
+{
+    struct arena arena = {0};
+    (void)arena_array(&arena, SIZE_MAX / 2, 4);
+}
+
+static void overflowing_heap(void)
+{
+    (void)heap_alloc(SIZE_MAX / 4, 8);
+}
+
+static void largest_block(void)
+{
+    struct arena arena = {0};
+    (void)arena_alloc(&arena, SIZE_MAX - 8);
+}
+
+static void impossible_sizes_end_the_program_with_code_2(void)
+{
+    CHECK_INT("array", exit_code_of(overflowing_array), 2);
+    CHECK_INT("heap", exit_code_of(overflowing_heap), 2);
+    CHECK_INT("block", exit_code_of(largest_block), 2);
+}
+
+static const struct check_case cases[] = {
+    {"memory is aligned, zeroed and apart",          memory_is_aligned_zeroed_and_apart          },
+    {"texts are terminated copies",                  texts_are_terminated_copies                 },
+    {"capacities double from sixteen",               capacities_double_from_sixteen              },
+    {"impossible sizes end the program with code 2", impossible_sizes_end_the_program_with_code_2},
+};
+CHECK_MAIN("arena", cases)

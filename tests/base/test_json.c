@@ -1,0 +1,316 @@
+#include "base/json.h"
+#include "base/text.h"
+#include "tests/check.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+    struct json json;
+    struct diag diag;
+    enum status status;
+};
+
+static struct fixture parse(const char *text, size_t size)
+{
+    struct fixture f = {0};
+    f.status = json_parse(&f.json, "t.json", text, size, &f.diag);
+    return f;
+}
+
+static void release(struct fixture *f)
+{
+    json_release(&f->json);
+    diag_release(&f->diag);
+}
+
+static const char cluster[] = "// what a person writes\n"
+                              "{\n"
+                              "  \"name\": \"a100\", /* two\n"
+                              "  lines */\n"
+                              "  \"nodes\": {\n"
+                              "    \"gpu\": {\n"
+                              "      \"memory\": [80, \"x\",\n"
+                              "        1.5]\n"
+                              "    },\n"
+                              "    \"count\": 8, \"nvlink\": true, \"none\": null,\n"
+                              "    \"big\": 18446744073709551615, \"whole\": 1e6\n"
+                              "  }\n"
+                              "}\n";
+
+static void values_come_out_as_written(void)
+{
+    struct fixture f = parse(cluster, strlen(cluster));
+    CHECK_TEXT("messages", f.diag.text, "");
+    struct json_node root = json_root(&f.json), nodes, gpu, memory;
+    const char *name = NULL;
+    int64_t whole = 0;
+    double number = 0;
+    bool truth = false;
+    CHECK_INT("string", json_get_string(root, "name", &name, &f.diag), STATUS_OK);
+    CHECK_TEXT("string", name, "a100");
+    CHECK_INT("object", json_get_object(root, "nodes", &nodes, &f.diag), STATUS_OK);
+    CHECK_INT("integer", json_get_i64(nodes, "count", 1, 64, &whole, &f.diag), STATUS_OK);
+    CHECK_INT("integer", whole, 8);
+    CHECK_INT("1e6", json_get_i64(nodes, "whole", 1, INT64_MAX, &whole, &f.diag), STATUS_OK);
+    CHECK_INT("1e6", whole, 1000000);
+    CHECK_INT("number", json_get_double(nodes, "big", 0, DBL_MAX, &number, &f.diag), STATUS_OK);
+    CHECK_CLOSE("number", number, 0x1p64, 0);
+    CHECK_INT("bool", json_get_bool(nodes, "nvlink", &truth, &f.diag), STATUS_OK);
+    CHECK("bool", truth);
+    json_get_object(nodes, "gpu", &gpu, &f.diag);
+    CHECK_INT("array", json_get_array(gpu, "memory", &memory, &f.diag), STATUS_OK);
+    CHECK_INT("elements", (int64_t)json_count(memory), 3);
+    CHECK_INT("element", json_as_double(json_at(memory, 2), 0, 2, &number, &f.diag), STATUS_OK);
+    CHECK_CLOSE("element", number, 1.5, 0);
+    CHECK("null is absent", json_find(nodes, "none").value == NULL);
+    CHECK("behind the end", json_at(memory, 3).value == NULL);
+    CHECK("not an object", json_find(memory, "x").value == NULL && json_members(memory) == 0);
+    CHECK("not an array", json_at(nodes, 0).value == NULL && json_count(nodes) == 0);
+    CHECK_TEXT("no messages", f.diag.text, "");
+    release(&f);
+}
+
+static void members_come_in_file_order(void)
+{
+    static const char text[] = "{\"z\": 1, \"a\": 2, \"m\": 3}";
+    static const char *const keys[] = {"z", "a", "m"};
+    struct fixture f = parse(text, strlen(text));
+    struct json_node root = json_root(&f.json);
+    CHECK_INT("members", (int64_t)json_members(root), 3);
+    static const size_t order[] = {0, 1, 2, 2, 0, 1};
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        const char *key;
+        int64_t value = 0;
+        struct json_node member = json_member(root, order[i], &key);
+        CHECK_TEXT("key", key, keys[order[i]]);
+        CHECK_TEXT("path", member.path, keys[order[i]]);
+        json_as_i64(member, 0, 9, &value, NULL);
+        CHECK_INT("value", value, (int64_t)order[i] + 1);
+    }
+    release(&f);
+}
+
+typedef void (*ask)(struct json_node nodes, struct diag *diag);
+
+static void ask_missing(struct json_node nodes, struct diag *diag)
+{
+    bool truth;
+    json_get_bool(nodes, "nvswitch", &truth, diag);
+}
+
+static void ask_null(struct json_node nodes, struct diag *diag)
+{
+    const char *string;
+    json_get_string(nodes, "none", &string, diag);
+}
+
+static void ask_string_as_number(struct json_node nodes, struct diag *diag)
+{
+    double number;
+    struct json_node memory = json_find(json_find(nodes, "gpu"), "memory");
+    json_as_double(json_at(memory, 1), 0, 1, &number, diag);
+}
+
+static void ask_out_of_range(struct json_node nodes, struct diag *diag)
+{
+    int64_t whole;
+    json_get_i64(nodes, "count", 1, 4, &whole, diag);
+}
+
+static void ask_at_least(struct json_node nodes, struct diag *diag)
+{
+    double number;
+    json_get_double(nodes, "count", 10, INFINITY, &number, diag);
+}
+
+static void ask_beyond_i64(struct json_node nodes, struct diag *diag)
+{
+    int64_t whole;
+    json_get_i64(nodes, "big", 0, 9, &whole, diag);
+}
+
+static void ask_fraction(struct json_node nodes, struct diag *diag)
+{
+    int64_t whole;
+    struct json_node memory = json_find(json_find(nodes, "gpu"), "memory");
+    json_as_i64(json_at(memory, 2), 0, 9, &whole, diag);
+}
+
+static void ask_object_as_array(struct json_node nodes, struct diag *diag)
+{
+    struct json_node out;
+    json_get_array(nodes, "gpu", &out, diag);
+}
+
+static void ask_unknown_key(struct json_node nodes, struct diag *diag)
+{
+    static const char *const known[] = {"gpus", "count", "nvlink"};
+    json_only(nodes, known, ARRAY_LEN(known), diag);
+}
+
+static void ask_strange_key(struct json_node nodes, struct diag *diag)
+{
+    static const char *const known[] = {"gpu", "count"};
+    json_only(nodes, known, ARRAY_LEN(known), diag);
+}
+
+static void ask_own_message(struct json_node nodes, struct diag *diag)
+{
+    json_error(json_find(nodes, "count"), diag, "%d does not divide %d", 3, 8);
+}
+
+static void a_wrong_value_is_reported_with_line_and_path(void)
+{
+    static const struct {
+        const char *label;
+        ask ask;
+        const char *want;
+    } rows[] = {
+        {"missing",     ask_missing,
+         "t.json:5: error: nodes.nvswitch: missing: expected true or false\n"                             },
+        {"null",        ask_null,             "t.json:10: error: nodes.none: missing: expected a string\n"},
+        {"string",      ask_string_as_number,
+         "t.json:7: error: nodes.gpu.memory[1]: expected a number, found \"x\"\n"                         },
+        {"range",       ask_out_of_range,
+         "t.json:10: error: nodes.count: 8 is out of range: expected 1 to 4\n"                            },
+        {"at least",    ask_at_least,
+         "t.json:10: error: nodes.count: 8 is out of range: expected at least 10\n"                       },
+        {"beyond i64",  ask_beyond_i64,
+         "t.json:11: error: nodes.big: 18446744073709551615 is out of range: expected 0 to 9\n"           },
+        {"fraction",    ask_fraction,
+         "t.json:8: error: nodes.gpu.memory[2]: expected a whole number, found 1.5\n"                     },
+        {"object",      ask_object_as_array,
+         "t.json:6: error: nodes.gpu: expected an array, found an object\n"                               },
+        {"unknown key", ask_unknown_key,
+         "t.json:6: error: nodes.gpu: unknown key: did you mean 'gpus'?\n"                                },
+        {"strange key", ask_strange_key,      "t.json:10: error: nodes.nvlink: unknown key\n"             },
+        {"own message", ask_own_message,      "t.json:10: error: nodes.count: 3 does not divide 8\n"      },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f = parse(cluster, strlen(cluster));
+        rows[i].ask(json_find(json_root(&f.json), "nodes"), &f.diag);
+        CHECK_TEXT(rows[i].label, f.diag.text, rows[i].want);
+        release(&f);
+    }
+}
+
+static void what_is_no_json_is_refused_with_its_place(void)
+{
+#define TEXT(string) string, sizeof(string) - 1
+    static const struct {
+        const char *label, *text;
+        size_t size;
+        const char *want;
+    } rows[] = {
+        {"nothing",          TEXT(""),                             "1:1: error: expected a value, but the text ends here"   },
+        {"truncated object", TEXT("{\"a\": 1,\n"),
+         "2:1: error: expected a key in double quotes, but the text ends here"                                              },
+        {"truncated array",  TEXT("[1"),                           "1:3: error: expected ',' or ']', but the text ends here"},
+        {"truncated string", TEXT("[\"ab"),                        "1:2: error: this string does not end on its line"       },
+        {"string over line", TEXT("[\"ab\n\"]"),
+         "1:2: error: this string does not end on its line"                                                                 },
+        {"duplicate key",    TEXT("{\"a\":1,\n\"a\":2}"),          "2:1: error: duplicate key 'a'"                          },
+        {"escaped twin",     TEXT("[{\"a\":1,\n \"\\u0061\":2}]"), "2:2: error: duplicate key 'a'"                          },
+        {"trailing comma",   TEXT("[1,]"),                         "1:4: error: a comma before ']'"                         },
+        {"trailing comma",   TEXT("{\"a\":1,}"),                   "1:8: error: a comma before '}'"                         },
+        {"trailing text",    TEXT("{} {}"),
+         "1:4: error: expected nothing behind the value, found '{'"                                                         },
+        {"trailing NUL",     TEXT("{}\0"),
+         "1:3: error: expected nothing behind the value, found byte 0x00"                                                   },
+        {"NaN",              TEXT("[NaN]"),                        "1:2: error: 'NaN' is no JSON value"                     },
+        {"Infinity",         TEXT("[-Infinity]"),                  "1:3: error: expected a digit, found 'I'"                },
+        {"True",             TEXT("True"),                         "1:1: error: 'True' is no JSON value"                    },
+        {"single quotes",    TEXT("{'a': 1}"),
+         "1:2: error: expected a key in double quotes, found '''"                                                           },
+        {"bare key",         TEXT("{a: 1}"),                       "1:2: error: expected a key in double quotes, found 'a'" },
+        {"no colon",         TEXT("{\"a\" 1}"),                    "1:6: error: expected ':', found '1'"                    },
+        {"no comma",         TEXT("[1 2]"),                        "1:4: error: expected ',' or ']', found '2'"             },
+        {"leading zero",     TEXT("[01]"),                         "1:2: error: a number must not start with 0"             },
+        {"no fraction",      TEXT("[1.]"),                         "1:4: error: expected a digit, found ']'"                },
+        {"no exponent",      TEXT("[1e]"),                         "1:4: error: expected a digit, found ']'"                },
+        {"beyond 64 bits",   TEXT("[18446744073709551616]"),
+         "1:2: error: this integer is beyond 64 bits"                                                                       },
+        {"beyond 64 bits",   TEXT("[-9223372036854775809]"),
+         "1:2: error: this integer is beyond 64 bits"                                                                       },
+        {"NUL in a string",  TEXT("\"a\0b\""),                     "1:3: error: byte 0x00 must be escaped in a string"      },
+        {"escaped NUL",      TEXT("\"a\\u0000\""),                 "1:3: error: a string must not hold \\u0000"             },
+        {"unknown escape",   TEXT("\"\\x41\""),                    "1:2: error: no such escape in a string"                 },
+        {"invalid UTF-8",    TEXT("\"\xff\""),
+         "1:2: error: a string must be UTF-8: byte 0xff cannot stand here"                                                  },
+        {"overlong UTF-8",   TEXT("\"\xc0\x80\""),
+         "1:2: error: a string must be UTF-8: byte 0xc0 cannot stand here"                                                  },
+        {"cut UTF-8",        TEXT("\"\xe2\x82\""),
+         "1:2: error: a string must be UTF-8: byte 0xe2 cannot stand here"                                                  },
+        {"surrogate",        TEXT("\"\xed\xa0\x80\""),
+         "1:2: error: a string must be UTF-8: byte 0xed cannot stand here"                                                  },
+        {"open comment",     TEXT("[1\n/* x\n"),                   "2:1: error: this comment does not end"                  },
+        {"half a comment",   TEXT("/"),                            "1:1: error: a comment starts with // or /*"             },
+        {"hash comment",     TEXT("# x\n{}"),                      "1:1: error: expected a value, found '#'"                },
+    };
+#undef TEXT
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f = parse(rows[i].text, rows[i].size);
+        struct text want = {0};
+        text_printf(&want, "t.json:%s\n", rows[i].want);
+        CHECK_INT(rows[i].label, f.status, STATUS_BAD_INPUT);
+        CHECK_TEXT(rows[i].label, f.diag.text, want.data);
+        text_release(&want);
+        release(&f);
+    }
+}
+
+static void nesting_ends_at_64_levels(void)
+{
+    char text[200] = {0};
+    memset(text, '[', 64);
+    memset(text + 64, ']', 64);
+    struct fixture deepest = parse(text, 128);
+    CHECK_INT("64", deepest.status, STATUS_OK);
+    release(&deepest);
+    memset(text, '[', 65);
+    memset(text + 65, ']', 65);
+    struct fixture deeper = parse(text, 130);
+    CHECK_TEXT("65", deeper.diag.text, "t.json:1:65: error: nested deeper than 64 levels\n");
+    release(&deeper);
+}
+
+static void every_prefix_ends_in_one_message(void)
+{
+    for (size_t size = 0; size < strlen(cluster) - 2; size++) {
+        char *part = heap_alloc(size, 1); /* the exact size, for the address sanitizer */
+        memcpy(part, cluster, size);
+        struct fixture f = parse(part, size);
+        CU_ASSERT(f.status == STATUS_BAD_INPUT && f.diag.errors == 1);
+        release(&f);
+        free(part);
+    }
+}
+
+static void numbers_beyond_double_are_refused_when_asked_for(void)
+{
+    struct fixture f = parse("{\"x\": 1e999}", 12);
+    double number;
+    int64_t whole;
+    CHECK_INT("parsed", f.status, STATUS_OK);
+    json_get_double(json_root(&f.json), "x", 0, INFINITY, &number, &f.diag);
+    CHECK_TEXT("as double", f.diag.text, "t.json:1: error: x: this number is too large\n");
+    diag_clear(&f.diag);
+    json_get_i64(json_root(&f.json), "x", 0, 9, &whole, &f.diag);
+    CHECK_INT("as integer", (int64_t)f.diag.errors, 1);
+    release(&f);
+}
+
+static const struct check_case cases[] = {
+    {"values come out as written",                       values_come_out_as_written                  },
+    {"members come in file order",                       members_come_in_file_order                  },
+    {"a wrong value is reported with line and path",     a_wrong_value_is_reported_with_line_and_path},
+    {"what is no JSON is refused with its place",        what_is_no_json_is_refused_with_its_place   },
+    {"nesting ends at 64 levels",                        nesting_ends_at_64_levels                   },
+    {"every prefix ends in one message",                 every_prefix_ends_in_one_message            },
+    {"numbers beyond double are refused when asked for",
+     numbers_beyond_double_are_refused_when_asked_for                                                },
+};
+CHECK_MAIN("json", cases)
