@@ -1,0 +1,107 @@
+#include "schedule/lifetimes.h"
+
+#include "schedule/order.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool lifetimes_persistent(const struct ir *ir, uint32_t buffer)
+{
+    return (ir->buffer.flags[buffer] & BUFFER_PERSISTENT) != 0 ||
+           ir->buffer.binding[buffer] != IR_NONE16;
+}
+
+/* The candidates of one buffer's free set are a linked list; nearly all have one member. */
+struct member {
+    uint32_t op, next;
+};
+
+struct candidates {
+    struct member *member;
+    uint32_t count, capacity, spare; /* spare: list of unused members */
+    uint32_t *head;                  /* per buffer */
+};
+
+static uint32_t new_member(struct candidates *c)
+{
+    uint32_t m = c->spare;
+    if (m != IR_NONE) {
+        c->spare = c->member[m].next;
+        return m;
+    }
+    if (c->count == c->capacity) {
+        c->capacity = (uint32_t)heap_next_capacity(c->capacity, (size_t)c->count + 1);
+        c->member = heap_realloc(c->member, c->capacity, sizeof *c->member);
+    }
+    return c->count++;
+}
+
+/* `op` touches the buffer: it replaces the candidates that have ended before it starts. */
+static void touch(struct candidates *c, const struct order *order, uint32_t buffer, uint32_t op)
+{
+    uint32_t *link = &c->head[buffer];
+    if (*link != IR_NONE && c->member[*link].op == op)
+        return;
+    while (*link != IR_NONE) {
+        struct member *m = &c->member[*link];
+        if (m->op >= order->begin && order_before(order, m->op, op)) {
+            uint32_t gone = *link;
+            *link = m->next;
+            m->next = c->spare;
+            c->spare = gone;
+        } else {
+            link = &m->next;
+        }
+    }
+    uint32_t m = new_member(c);
+    c->member[m] = (struct member){.op = op, .next = c->head[buffer]};
+    c->head[buffer] = m;
+}
+
+/* The list of a buffer is newest first, and a free set is in list order. */
+static void store_set(struct ir *ir, const struct candidates *c, uint32_t buffer)
+{
+    uint32_t count = 0;
+    for (uint32_t m = c->head[buffer]; m != IR_NONE; m = c->member[m].next)
+        count++;
+    assert(count <= UINT16_MAX); /* one per stream at most */
+    if (ir->free_op_count + count > ir->free_op_capacity) {
+        ir->free_op_capacity =
+            (uint32_t)heap_next_capacity(ir->free_op_capacity, (size_t)ir->free_op_count + count);
+        ir->free_op = heap_realloc(ir->free_op, ir->free_op_capacity, sizeof *ir->free_op);
+    }
+    ir->buffer.free_begin[buffer] = ir->free_op_count;
+    ir->buffer.free_count[buffer] = (uint16_t)count;
+    ir->free_op_count += count;
+    uint32_t end = ir->free_op_count;
+    for (uint32_t m = c->head[buffer]; m != IR_NONE; m = c->member[m].next)
+        ir->free_op[--end] = (op_id){c->member[m].op};
+}
+
+void lifetimes_free_sets(struct ir *ir)
+{
+    struct candidates c = {.spare = IR_NONE};
+    c.head = heap_alloc(ir->buffer.count, sizeof *c.head);
+    memset(c.head, 0xff, ir->buffer.count * sizeof *c.head);
+
+    struct order order = {0};
+    for (uint32_t role = 0; role < ir->role_count; role++) {
+        order_role(&order, ir, role);
+        for (uint32_t op = order.begin; op < order.begin + order.count; op++) {
+            uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+            for (uint32_t k = 0; k < operands; k++) {
+                uint32_t buffer = ir_read(ir, op, k).buffer.i;
+                if (!lifetimes_persistent(ir, buffer))
+                    touch(&c, &order, buffer, op);
+            }
+        }
+    }
+    order_release(&order);
+
+    ir->free_op_count = 0;
+    for (uint32_t buffer = 0; buffer < ir->buffer.count; buffer++)
+        store_set(ir, &c, buffer);
+    free(c.head);
+    free(c.member);
+}

@@ -1,0 +1,118 @@
+/* tests/schedule/random_schedule.h: small random schedules, and happens-before the slow way.
+ *
+ * The schedules keep to the rules of docs/ir.md on order and on operands' places, but nothing
+ * makes their waits sufficient: they are for testing order and lifetimes, which must be right
+ * whatever the waits are. */
+#ifndef TESTS_SCHEDULE_RANDOM_SCHEDULE_H
+#define TESTS_SCHEDULE_RANDOM_SCHEDULE_H
+
+#include "schedule/ir.h"
+#include "tests/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANDOM_STREAMS = 5 };
+
+struct random_sizes {
+    int64_t ops, buffers, waits_percent, host_percent;
+};
+
+static inline struct view random_operand(struct ir *ir, struct check_random *random,
+                                         buffer_id first, int64_t buffers, enum memory memory)
+{
+    for (;;) {
+        buffer_id b = {first.i + (uint32_t)check_random_i64(random, 0, buffers - 1)};
+        if (ir->buffer.memory[b.i] == memory)
+            return ir_whole(ir, b);
+    }
+}
+
+/* Adds a role of random ops to *ir. The first two buffers of a role are in hbm and pinned. */
+static inline void random_role(struct ir *ir, struct check_random *random,
+                               struct random_sizes sizes)
+{
+    uint8_t stream[RANDOM_STREAMS] = {
+        ir_add_stream(ir, "compute", STREAM_COMPUTE), ir_add_stream(ir, "side", STREAM_COMPUTE),
+        ir_add_stream(ir, "h2d", STREAM_H2D), ir_add_stream(ir, "d2h", STREAM_D2H),
+        ir_add_stream(ir, "host", STREAM_HOST)};
+    uint16_t role = (uint16_t)(ir->role_count - 1);
+    buffer_id first = {ir->buffer.count};
+    for (int64_t i = 0; i < sizes.buffers; i++) {
+        bool pinned = i == 1 || (i > 1 && check_random_i64(random, 0, 3) == 0);
+        struct buffer_desc desc = {.stem = "x",
+                                   .number = IR_NONE,
+                                   .memory = pinned ? MEMORY_PINNED : MEMORY_HBM,
+                                   .dtype = DTYPE_F32,
+                                   .category = CATEGORY_ACTIVATION,
+                                   .role = role,
+                                   .layer = IR_NONE16,
+                                   .binding = IR_NONE16};
+        if (i > 1 && check_random_i64(random, 0, 9) == 0)
+            desc.flags = BUFFER_PERSISTENT;
+        desc.dims.count = 1;
+        desc.dims.size[0] = check_random_i64(random, 1, 2000);
+        ir_add_buffer(ir, &desc);
+    }
+    uint32_t begin = ir->op.count;
+    for (int64_t i = 0; i < sizes.ops; i++) {
+        struct op_desc op = {.guard = IR_NONE16};
+        op.tags = (struct op_tags){
+            .layer = IR_NONE16, .chunk = IR_NONE16, .step = IR_NONE16, .micro = IR_NONE16};
+        int64_t pick = check_random_i64(random, 0, RANDOM_STREAMS - 1);
+        struct view read[2], write[1];
+        op_id wait[3];
+        op.stream = stream[pick];
+        op.read = read;
+        op.write = write;
+        op.wait = wait;
+        if (check_random_i64(random, 0, 99) < sizes.host_percent) {
+            op.work.kind = check_random_i64(random, 0, 3) == 0 ? WORK_BARRIER : WORK_HOST_SYNC;
+        } else {
+            enum memory from = pick == 2 || pick == 4 ? MEMORY_PINNED : MEMORY_HBM;
+            enum memory to = pick == 3 || pick == 4 ? MEMORY_PINNED : MEMORY_HBM;
+            op.work.kind = pick == 2 ? WORK_H2D : pick == 3 ? WORK_D2H : WORK_ADD;
+            op.read_count = pick == 2 || pick == 3 ? 1 : 2;
+            op.write_count = 1;
+            for (uint8_t k = 0; k < op.read_count; k++)
+                read[k] = random_operand(ir, random, first, sizes.buffers, from);
+            write[0] = random_operand(ir, random, first, sizes.buffers, to);
+            if (op.read_count == 1 && check_random_i64(random, 0, 9) == 0)
+                op.work.copy.blocking = 1;
+        }
+        while (op.wait_count < 3 && i > 0 && check_random_i64(random, 0, 99) < sizes.waits_percent)
+            wait[op.wait_count++] =
+                (op_id){begin + (uint32_t)check_random_i64(random, i > 20 ? i - 20 : 0, i - 1)};
+        ir_add_op(ir, &op);
+    }
+}
+
+/* before[a * ops + b]: has a ended when b starts? By the transitive closure of the rules; ops are
+ * counted from the role's first. The caller frees it. */
+static inline bool *slow_order(const struct ir *ir, uint32_t role)
+{
+    uint32_t begin = ir->role[role].op_begin, n = ir->role[role].op_count;
+    bool *before = heap_zalloc((size_t)n * n, sizeof *before);
+    for (uint32_t b = 0; b < n; b++) {
+        uint32_t op = begin + b;
+        bool sync = ir->op.kind[op] == WORK_HOST_SYNC, barrier = ir->op.kind[op] == WORK_BARRIER;
+        for (uint32_t a = 0; a < b; a++) {
+            uint32_t other = begin + a;
+            bool other_is_host =
+                ir->op.kind[other] == WORK_HOST_SYNC || ir->op.kind[other] == WORK_BARRIER;
+            bool edge = ir_blocks_host(ir, other) ||
+                        (!other_is_host && !barrier && ir->op.stream[other] == ir->op.stream[op]);
+            (void)sync; /* it waits for its stream as a later op of the stream would */
+            for (uint32_t k = 0; k < ir->op.wait_count[op]; k++)
+                edge |= ir->wait[ir->op.wait_begin[op] + k].i == other;
+            if (!edge)
+                continue;
+            before[(size_t)a * n + b] = true;
+            for (uint32_t c = 0; c < a; c++)
+                before[(size_t)c * n + b] |= before[(size_t)c * n + a];
+        }
+    }
+    return before;
+}
+
+#endif

@@ -1,0 +1,138 @@
+#include "schedule/order.h"
+
+#include "tests/check.h"
+#include "tests/schedule/random_schedule.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A hand-made list, one letter an op: its kind and stream, the ops it waits for. */
+static const struct {
+    const char *label;
+    struct {
+        enum order_place place;
+        uint32_t stream;
+        uint32_t wait; /* 1 + op; 0: none */
+    } op[5];
+    uint32_t ops;
+    uint32_t a, b;
+    bool before;
+} known[] = {
+    {"one stream is in list order",                      {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 0, 0}}, 2, 0, 1, true },
+    {"two streams are not",                              {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 0}}, 2, 0, 1, false},
+    {"an op is not before itself",                       {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 0}}, 2, 1, 1, false},
+    {"nor is a later one",                               {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 0, 0}}, 2, 1, 0, false},
+    {"a wait orders",                                    {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 1}}, 2, 0, 1, true },
+    {"a wait orders what its stream runs later",
+     {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 1}, {ORDER_STREAM, 1, 0}},
+     3,                                                                                                   0,
+     2,                                                                                                         true },
+    {"waits chain over a third stream",
+     {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 1}, {ORDER_STREAM, 2, 2}},
+     3,                                                                                                   0,
+     2,                                                                                                         true },
+    {"a wait brings its stream's earlier ops",
+     {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 2}},
+     3,                                                                                                   0,
+     2,                                                                                                         true },
+    {"but not its later ones",
+     {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 1}},
+     3,                                                                                                   1,
+     2,                                                                                                         false},
+    {"host_sync orders its stream before all later ops",
+     {{ORDER_STREAM, 0, 0}, {ORDER_SYNC, 0, 0}, {ORDER_STREAM, 1, 0}},
+     3,                                                                                                   0,
+     2,                                                                                                         true },
+    {"host_sync leaves other streams alone",
+     {{ORDER_STREAM, 2, 0}, {ORDER_SYNC, 0, 0}, {ORDER_STREAM, 1, 0}},
+     3,                                                                                                   0,
+     2,                                                                                                         false},
+    {"host_sync itself is before all later ops",
+     {{ORDER_STREAM, 0, 0}, {ORDER_SYNC, 0, 0}, {ORDER_STREAM, 1, 0}},
+     3,                                                                                                   1,
+     2,                                                                                                         true },
+    {"a blocking copy is before all later ops",
+     {{ORDER_BLOCKING, 0, 0}, {ORDER_STREAM, 1, 0}},
+     2,                                                                                                   0,
+     1,                                                                                                         true },
+    {"and so is what it waited for",
+     {{ORDER_STREAM, 2, 0}, {ORDER_BLOCKING, 0, 1}, {ORDER_STREAM, 1, 0}},
+     3,                                                                                                   0,
+     2,                                                                                                         true },
+    {"a barrier waits for no stream",                    {{ORDER_STREAM, 0, 0}, {ORDER_HOST, 0, 0}},   2, 0, 1, false},
+    {"a barrier is before all later ops",
+     {{ORDER_HOST, 0, 0}, {ORDER_STREAM, 1, 0}},
+     2,                                                                                                   0,
+     1,                                                                                                         true },
+};
+
+static void rules_order_what_they_say(void)
+{
+    struct order order = {0};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        const uint32_t first = 7; /* ids need not start at 0 */
+        order_begin(&order, 3, first);
+        for (uint32_t op = 0; op < known[i].ops; op++) {
+            order_start(&order, known[i].op[op].place, known[i].op[op].stream);
+            if (known[i].op[op].wait)
+                order_join(&order, first + known[i].op[op].wait - 1);
+            order_finish(&order);
+        }
+        CHECK_INT(known[i].label, order_before(&order, first + known[i].a, first + known[i].b),
+                  known[i].before);
+    }
+    order_release(&order);
+}
+
+static void an_open_op_knows_what_is_implied(void)
+{
+    struct order order = {0};
+    order_begin(&order, 2, 0);
+    order_start(&order, ORDER_STREAM, 0);
+    order_finish(&order);
+    order_start(&order, ORDER_STREAM, 0);
+    order_finish(&order);
+    order_start(&order, ORDER_STREAM, 1);
+    CHECK("no wait yet", !order_covers(&order, 0));
+    order_join(&order, 1);
+    CHECK("a wait on op 1 implies op 0", order_covers(&order, 0));
+    CHECK("and op 1", order_covers(&order, 1));
+    order_join(&order, 2); /* itself */
+    order_join(&order, 9); /* later */
+    order_finish(&order);
+    CHECK("wrong waits change nothing", !order_before(&order, 2, 2));
+    order_release(&order);
+}
+
+static void clocks_agree_with_the_transitive_closure(void)
+{
+    struct check_random random = check_random_make();
+    struct order order = {0};
+    for (int round = 0; round < 60; round++) {
+        struct ir ir = {0};
+        ir_add_role(&ir, "a", NULL, 0);
+        random_role(&ir, &random, (struct random_sizes){60, 8, 30, 5});
+        ir_add_role(&ir, "b", NULL, 0);
+        random_role(&ir, &random, (struct random_sizes){40, 8, 60, 0});
+        uint32_t wrong = 0;
+        for (uint32_t role = 0; role < 2; role++) {
+            bool *before = slow_order(&ir, role);
+            order_role(&order, &ir, role);
+            for (uint32_t a = 0; a < order.count; a++)
+                for (uint32_t b = 0; b < order.count; b++)
+                    wrong += order_before(&order, order.begin + a, order.begin + b) !=
+                             before[(size_t)a * order.count + b];
+            free(before);
+        }
+        CHECK_INT("pairs that differ", wrong, 0);
+        ir_release(&ir);
+    }
+    order_release(&order);
+}
+
+static const struct check_case cases[] = {
+    {"rules order what they say",                rules_order_what_they_say               },
+    {"an open op knows what is implied",         an_open_op_knows_what_is_implied        },
+    {"clocks agree with the transitive closure", clocks_agree_with_the_transitive_closure},
+};
+CHECK_MAIN("order", cases)
