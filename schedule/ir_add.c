@@ -95,8 +95,9 @@ static size_t row_bytes(const struct column *column, size_t count)
 /* Every plain array of an ir: what there is to release, shrink and count. */
 #define IR_ARRAYS(ARRAY)                                                                           \
     ARRAY(group)                                                                                   \
-    ARRAY(guard) ARRAY(role) ARRAY(stream) ARRAY(tensor) ARRAY(bundle) ARRAY(binding) ARRAY(shape) \
-        ARRAY(dims) ARRAY(range) ARRAY(operand) ARRAY(wait) ARRAY(free_op) ARRAY(word)
+    ARRAY(guard)                                                                                   \
+    ARRAY(role) ARRAY(stream) ARRAY(tensor) ARRAY(bundle) ARRAY(binding) ARRAY(shape) ARRAY(dims)  \
+        ARRAY(range) ARRAY(operand) ARRAY(wait) ARRAY(free_op) ARRAY(word)
 
 /* ---- the index ---- */
 
@@ -475,58 +476,71 @@ void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t cou
 
 /* ---- ops ---- */
 
-static bool same_work(const struct work *a, const struct work *b)
-{
-    return a->kind == b->kind && a->in == b->in && a->out == b->out && a->reads == b->reads &&
-           a->writes == b->writes && memcmp(a->p, b->p, sizeof a->p) == 0;
-}
-
-static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct work *work,
-                             uint32_t params)
-{
-    uint32_t last = index->last_shape[work->kind];
-    if (last != IR_NONE && same_work(&ir->shape[last], work))
-        return last;
-    uint64_t hash = (uint64_t)work->kind | (uint64_t)work->in << 8 | (uint64_t)work->out << 16 |
-                    (uint64_t)work->reads << 24 | (uint64_t)work->writes << 32;
-    for (uint32_t i = 0; i < params; i++)
-        hash = hash_word(hash, (uint64_t)work->p[i]);
-    hash = hash_word(hash, params);
-    uint32_t *cached = &index->last_shape[work->kind];
-    for (struct id_probe p = id_map_start(&index->shape, hash); id_map_next(&index->shape, &p);)
-        if (same_work(&ir->shape[p.row], work))
-            return *cached = p.row;
-    RESERVE(ir, shape, 1);
-    id_map_add(&index->shape, hash, ir->shape_count);
-    ir->shape[ir->shape_count] = *work;
-    return *cached = ir->shape_count++;
-}
-
 /* The dtype of the buffer of view k, or of the last one when there are fewer. */
 static uint8_t dtype_of(const struct ir *ir, const struct view *view, uint32_t count, uint32_t k)
 {
     return ir->buffer.dtype[view[k < count ? k : count - 1].buffer.i];
 }
 
-/* The work of an op as it is interned: dtypes and operand counts from the operands, and no
- * leftovers in parameters that the kind does not have. */
-static struct work normal_work(const struct ir *ir, const struct op_desc *desc,
-                               const struct work_kind_info *info)
+/* What of a work is interned beside its parameters. */
+struct shape_key {
+    uint8_t kind, in, out, reads, writes;
+};
+
+static struct shape_key shape_key(const struct ir *ir, const struct op_desc *desc,
+                                  const struct work_kind_info *info)
 {
-    struct work work = {
+    struct shape_key key = {
         .kind = desc->work.kind, .reads = desc->read_count, .writes = desc->write_count};
-    memset(work.p, 0, sizeof work.p);
-    for (uint32_t i = 0; i < info->param_count; i++)
-        work.p[i] = desc->work.p[i];
     if (desc->read_count)
-        work.in = dtype_of(ir, desc->read, desc->read_count, info->in);
+        key.in = dtype_of(ir, desc->read, desc->read_count, info->in);
     if (desc->write_count)
-        work.out = dtype_of(ir, desc->write, desc->write_count, info->out);
+        key.out = dtype_of(ir, desc->write, desc->write_count, info->out);
     if (!desc->read_count)
-        work.in = work.out;
+        key.in = key.out;
     if (!desc->write_count)
-        work.out = work.in;
-    return work;
+        key.out = key.in;
+    return key;
+}
+
+/* Word by word: the parameters were stored just now, one by one, and wider loads would wait. */
+static bool same_shape(const struct work *row, struct shape_key key, const int64_t *p,
+                       uint32_t params)
+{
+    if (row->kind != key.kind || row->in != key.in || row->out != key.out ||
+        row->reads != key.reads || row->writes != key.writes)
+        return false;
+    for (uint32_t i = 0; i < params; i++)
+        if (row->p[i] != p[i])
+            return false;
+    return true;
+}
+
+/* Of desc->work only the kind and the parameters that the kind has count. */
+static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct op_desc *desc,
+                             const struct work_kind_info *info)
+{
+    struct shape_key key = shape_key(ir, desc, info);
+    const int64_t *p = desc->work.p;
+    uint32_t params = info->param_count, *last = &index->last_shape[key.kind];
+    if (*last != IR_NONE && same_shape(&ir->shape[*last], key, p, params))
+        return *last;
+    uint64_t hash = (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
+                    (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32;
+    for (uint32_t i = 0; i < params; i++)
+        hash = hash_word(hash, (uint64_t)p[i]);
+    hash = hash_word(hash, params);
+    for (struct id_probe at = id_map_start(&index->shape, hash); id_map_next(&index->shape, &at);)
+        if (same_shape(&ir->shape[at.row], key, p, params))
+            return *last = at.row;
+    RESERVE(ir, shape, 1);
+    id_map_add(&index->shape, hash, ir->shape_count);
+    struct work *row = &ir->shape[ir->shape_count];
+    *row = (struct work){
+        .kind = key.kind, .in = key.in, .out = key.out, .reads = key.reads, .writes = key.writes};
+    memset(row->p, 0, sizeof row->p);
+    memcpy(row->p, p, params * sizeof *p);
+    return *last = ir->shape_count++;
 }
 
 /* A range of a buffer as an operand. Equal ranges come close together (what is written is soon
@@ -581,7 +595,6 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     RESERVE(ir, operand, operands);
     RESERVE(ir, wait, desc->wait_count);
 
-    struct work work = normal_work(ir, desc, info);
     uint32_t row = t->count++;
     t->kind[row] = kind;
     t->stream[row] = desc->stream;
@@ -594,7 +607,7 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->step[row] = desc->tags.step;
     t->micro[row] = desc->tags.micro;
     t->guard[row] = desc->guard;
-    t->shape[row] = intern_shape(ir, index, &work, info->param_count);
+    t->shape[row] = intern_shape(ir, index, desc, info);
     t->operand_begin[row] = ir->operand_count;
     add_operands(ir, index, desc->read, desc->read_count);
     add_operands(ir, index, desc->write, desc->write_count);
