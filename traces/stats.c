@@ -1,5 +1,7 @@
 #include "traces/stats.h"
 
+#include "traces/row_order.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,124 +28,13 @@ const char *stream_role_name(enum stream_role role)
     return role_names[role];
 }
 
-/* ---- rows in groups ---- */
-
-/* Rows of a table by key, and by time within a key. */
-struct order {
-    uint64_t *key; /* of row[i] */
-    uint32_t *row;
-    size_t count;
-};
-
-/* Moves the rows into ascending order of key; rows of one key keep their order. A radix sort: the
- * keys are few bits (rank, label), the rows many. */
-static void sort_by_key(struct order *order)
-{
-    size_t n = order->count;
-    uint64_t *key = heap_alloc(n, sizeof *key);
-    uint32_t *row = heap_alloc(n, sizeof *row);
-    size_t *start = heap_alloc(65536, sizeof *start);
-    uint64_t differ = 0;
-    for (size_t i = 0; i < n; i++)
-        differ |= order->key[i] ^ order->key[0];
-    for (unsigned shift = 0; shift < 64; shift += 16) {
-        if (((differ >> shift) & 0xffff) == 0)
-            continue;
-        memset(start, 0, 65536 * sizeof *start);
-        for (size_t i = 0; i < n; i++)
-            start[(order->key[i] >> shift) & 0xffff]++;
-        size_t sum = 0;
-        for (size_t d = 0; d < 65536; d++) {
-            size_t count = start[d];
-            start[d] = sum;
-            sum += count;
-        }
-        for (size_t i = 0; i < n; i++) {
-            size_t to = start[(order->key[i] >> shift) & 0xffff]++;
-            key[to] = order->key[i];
-            row[to] = order->row[i];
-        }
-        uint64_t *old_key = order->key;
-        uint32_t *old_row = order->row;
-        order->key = key;
-        order->row = row;
-        key = old_key;
-        row = old_row;
-    }
-    free(key);
-    free(row);
-    free(start);
-}
-
-/* A row and its time, for the groups that are not in order yet. */
-struct timed {
-    double time_s;
-    uint32_t row;
-};
-
-static int compare_timed(const void *a, const void *b)
-{
-    const struct timed *x = a, *y = b;
-    if (x->time_s != y->time_s)
-        return x->time_s < y->time_s ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row; /* rows of one instant keep their order */
-}
-
-static void sort_by_time(uint32_t *row, size_t count, const double *time_s)
-{
-    size_t i = 1;
-    while (i < count && time_s[row[i - 1]] <= time_s[row[i]])
-        i++;
-    if (i >= count)
-        return;
-    struct timed *timed = heap_alloc(count, sizeof *timed);
-    for (i = 0; i < count; i++)
-        timed[i] = (struct timed){time_s[row[i]], row[i]};
-    qsort(timed, count, sizeof *timed, compare_timed);
-    for (i = 0; i < count; i++)
-        row[i] = timed[i].row;
-    free(timed);
-}
-
-static size_t group_end(const struct order *order, size_t begin)
-{
-    size_t end = begin;
-    while (end < order->count && order->key[end] == order->key[begin])
-        end++;
-    return end;
-}
-
-static size_t count_groups(const struct order *order, unsigned shift)
+/* The number of groups whose keys differ from bit `shift` up. */
+static size_t count_groups(const struct row_order *order, unsigned shift)
 {
     size_t groups = order->count > 0;
     for (size_t i = 1; i < order->count; i++)
         groups += order->key[i] >> shift != order->key[i - 1] >> shift;
     return groups;
-}
-
-static struct order make_order(size_t count, const uint32_t *rank, const uint16_t *label,
-                               const double *time_s)
-{
-    assert(count <= UINT32_MAX);
-    struct order order = {heap_alloc(count, sizeof(uint64_t)), heap_alloc(count, sizeof(uint32_t)),
-                          count};
-    for (size_t i = 0; i < count; i++) {
-        order.key[i] = (uint64_t)rank[i] << 16 | label[i];
-        order.row[i] = (uint32_t)i;
-    }
-    if (count > 0)
-        sort_by_key(&order);
-    for (size_t begin = 0, end; begin < count; begin = end) {
-        end = group_end(&order, begin);
-        sort_by_time(order.row + begin, end - begin, time_s);
-    }
-    return order;
-}
-
-static void release_order(struct order *order)
-{
-    free(order->key);
-    free(order->row);
 }
 
 /* ---- busy time ---- */
@@ -262,12 +153,13 @@ static void measure_rank(struct stats_rank *rank, struct intervals *busy)
 static void measure_ops(struct trace_stats *stats, const struct trace *trace)
 {
     const struct trace_ops *ops = &trace->ops;
-    struct order order = make_order(ops->count, ops->rank, ops->stream, ops->start_s);
+    struct row_order order;
+    row_order_init(&order, ops->count, ops->rank, ops->stream, ops->start_s);
     stats->rank = arena_array(&stats->arena, count_groups(&order, 16), sizeof *stats->rank);
     stats->stream = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->stream);
     struct intervals one = {0}, busy[ROLE_COUNT] = {{0}};
     for (size_t begin = 0, end; begin < order.count; begin = end) {
-        end = group_end(&order, begin);
+        end = row_order_end(&order, begin);
         struct stats_stream *stream = &stats->stream[stats->stream_count];
         measure_stream(stream, &one, trace, order.row + begin, end - begin);
         struct stats_rank *rank =
@@ -301,7 +193,7 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
     free(one.at);
     for (int role = 0; role < ROLE_COUNT; role++)
         free(busy[role].at);
-    release_order(&order);
+    row_order_release(&order);
 }
 
 double stats_overlap(const struct stats_rank *rank)
@@ -358,12 +250,12 @@ static void measure_memory(struct trace_stats *stats, const struct trace *trace,
 }
 
 /* The number of distinct (rank, memory, category), at most. */
-static size_t count_categories(const struct trace *trace, const struct order *order)
+static size_t count_categories(const struct trace *trace, const struct row_order *order)
 {
     const struct trace_memory *table = &trace->memory;
     size_t *seen = heap_zalloc(trace->label_count + 1, sizeof *seen), sum = 0;
     for (size_t begin = 0, end; begin < order->count; begin = end) {
-        end = group_end(order, begin);
+        end = row_order_end(order, begin);
         for (size_t i = begin; i < end; i++) {
             size_t *last = &seen[table->category[order->row[i]]];
             sum += *last != begin + 1;
@@ -377,17 +269,18 @@ static size_t count_categories(const struct trace *trace, const struct order *or
 static void measure_memories(struct trace_stats *stats, const struct trace *trace)
 {
     const struct trace_memory *table = &trace->memory;
-    struct order order = make_order(table->count, table->rank, table->memory, table->time_s);
+    struct row_order order;
+    row_order_init(&order, table->count, table->rank, table->memory, table->time_s);
     stats->memory = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->memory);
     stats->category =
         arena_array(&stats->arena, count_categories(trace, &order), sizeof *stats->category);
     uint32_t *slot = heap_zalloc(trace->label_count + 1, sizeof *slot);
     for (size_t begin = 0, end; begin < order.count; begin = end) {
-        end = group_end(&order, begin);
+        end = row_order_end(&order, begin);
         measure_memory(stats, trace, order.row + begin, end - begin, slot);
     }
     free(slot);
-    release_order(&order);
+    row_order_release(&order);
 }
 
 void trace_stats_init(struct trace_stats *stats, const struct trace *trace)

@@ -1,0 +1,358 @@
+#include "traces/perfetto.h"
+
+#include "traces/row_order.h"
+#include "traces/stats.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- JSON ---- */
+
+/* The length of the UTF-8 character at text, or 0 where there is none (RFC 3629). */
+static size_t utf8_size(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] < 0x80)
+        return 1;
+    size_t size = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
+    if (c[0] < 0xc2 || c[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < size; i++)
+        if ((c[i] & 0xc0) != 0x80) /* the NUL at the end is none either */
+            return 0;
+    bool overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+    bool surrogate = c[0] == 0xed && c[1] > 0x9f;
+    bool too_large = c[0] == 0xf4 && c[1] > 0x8f;
+    return overlong || surrogate || too_large ? 0 : size;
+}
+
+/* The text as the inside of a JSON string; bytes that are no UTF-8 become U+FFFD. */
+static void put_escaped(struct text *out, const char *text)
+{
+    while (*text) {
+        size_t size = utf8_size(text);
+        unsigned char c = (unsigned char)*text;
+        if (size == 0)
+            text_puts(out, "\\ufffd");
+        else if (c < 0x20 || c == 0x7f)
+            text_printf(out, "\\u%04x", c);
+        else {
+            if (c == '"' || c == '\\')
+                text_putc(out, '\\');
+            text_append(out, text, size);
+        }
+        text += size > 0 ? size : 1;
+    }
+}
+
+/* Nanoseconds as microseconds. */
+static void put_us(struct text *out, int64_t ns)
+{
+    uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+    if (ns < 0)
+        text_putc(out, '-');
+    text_put_i64(out, (int64_t)(size / 1000));
+    char fraction[4] = {'.', (char)('0' + size / 100 % 10), (char)('0' + size / 10 % 10),
+                        (char)('0' + size % 10)};
+    text_append(out, fraction, sizeof fraction);
+}
+
+/* ---- the writer ---- */
+
+enum { FIRST_THREAD = 1 }; /* viewers treat thread 0 as the idle one */
+
+struct writer {
+    const struct trace *trace;
+    struct text *out;
+    struct text *label; /* the labels, escaped */
+    uint32_t *thread;   /* of each label that is a stream */
+    bool any;           /* an event has been written */
+    const char *name;
+    struct diag *diag;
+};
+
+static enum status to_ns(const struct writer *writer, double time_s, int64_t *ns)
+{
+    if (fabs(time_s) <= 9e9) {
+        *ns = (int64_t)llround(time_s * 1e9);
+        return STATUS_OK;
+    }
+    return diag_error(writer->diag, (struct loc){.name = writer->name}, STATUS_BAD_INPUT,
+                      "a time of %g s: a Perfetto trace holds at most 9e9 s", time_s);
+}
+
+/* Each event is a line of its own. */
+static void begin_event(struct writer *writer)
+{
+    text_puts(writer->out, writer->any ? ",\n" : "\n");
+    writer->any = true;
+}
+
+static void put_metadata(struct writer *writer, const char *what, uint32_t rank, uint32_t thread)
+{
+    begin_event(writer);
+    text_printf(writer->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"args\":", what,
+                (unsigned)rank, (unsigned)thread);
+}
+
+static void put_process(struct writer *writer, uint32_t rank)
+{
+    put_metadata(writer, "process_name", rank, 0);
+    text_printf(writer->out, "{\"name\":\"rank %u\"}}", (unsigned)rank);
+    put_metadata(writer, "process_sort_index", rank, 0);
+    text_printf(writer->out, "{\"sort_index\":%u}}", (unsigned)rank);
+}
+
+static void put_thread(struct writer *writer, uint32_t rank, uint16_t stream)
+{
+    uint32_t thread = writer->thread[stream];
+    put_metadata(writer, "thread_name", rank, thread);
+    text_printf(writer->out, "{\"name\":\"%s\"}}", writer->label[stream].data);
+    put_metadata(writer, "thread_sort_index", rank, thread);
+    text_printf(writer->out, "{\"sort_index\":%u}}", (unsigned)thread);
+}
+
+/* Numbers the streams by role, then by label, so that the tracks of all ranks stand alike. */
+static void number_threads(struct writer *writer)
+{
+    const struct trace *trace = writer->trace;
+    uint32_t next = FIRST_THREAD;
+    for (size_t i = 0; i < trace->ops.count; i++)
+        writer->thread[trace->ops.stream[i]] = 1;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (size_t label = 0; label < trace->label_count; label++)
+            if (writer->thread[label] && stream_role(trace->label[label]) == (enum stream_role)role)
+                writer->thread[label] = next++;
+}
+
+static void put_arg(struct text *out, const char *key, bool *any)
+{
+    text_puts(out, *any ? ",\"" : "\"");
+    text_puts(out, key);
+    text_puts(out, "\":");
+    *any = true;
+}
+
+static void put_args(struct writer *writer, size_t row)
+{
+    const struct trace_ops *ops = &writer->trace->ops;
+    const struct {
+        const char *key;
+        int64_t value;
+    } ids[] = {
+        {"op",    ops->op[row]   },
+        {"layer", ops->layer[row]},
+        {"chunk", ops->chunk[row]},
+        {"step",  ops->step[row] }
+    };
+    const struct {
+        const char *key;
+        uint16_t label;
+    } texts[] = {
+        {"phase",  ops->phase[row] },
+        {"region", ops->region[row]}
+    };
+    const struct {
+        const char *key;
+        double value;
+    } amounts[] = {
+        {"bytes", ops->bytes[row]},
+        {"flops", ops->flops[row]}
+    };
+    struct text *out = writer->out;
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        if (ids[i].value >= 0) {
+            put_arg(out, ids[i].key, &any);
+            text_put_i64(out, ids[i].value);
+        }
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (writer->label[texts[i].label].size > 0) {
+            put_arg(out, texts[i].key, &any);
+            text_putc(out, '"');
+            text_append(out, writer->label[texts[i].label].data,
+                        writer->label[texts[i].label].size);
+            text_putc(out, '"');
+        }
+    for (size_t i = 0; i < ARRAY_LEN(amounts); i++)
+        if (amounts[i].value != 0) {
+            assert(isfinite(amounts[i].value));
+            put_arg(out, amounts[i].key, &any);
+            text_put_double(out, amounts[i].value);
+        }
+}
+
+static enum status put_op(struct writer *writer, size_t row)
+{
+    const struct trace_ops *ops = &writer->trace->ops;
+    struct text *out = writer->out;
+    int64_t start_ns = 0, end_ns = 0;
+    enum status status = to_ns(writer, ops->start_s[row], &start_ns);
+    if (status == STATUS_OK)
+        status = to_ns(writer, ops->end_s[row], &end_ns);
+    if (status != STATUS_OK)
+        return status;
+    begin_event(writer);
+    text_puts(out, "{\"ph\":\"X\",\"name\":\"");
+    text_append(out, writer->label[ops->kind[row]].data, writer->label[ops->kind[row]].size);
+    text_puts(out, "\",\"pid\":");
+    text_put_i64(out, ops->rank[row]);
+    text_puts(out, ",\"tid\":");
+    text_put_i64(out, writer->thread[ops->stream[row]]);
+    text_puts(out, ",\"ts\":");
+    put_us(out, start_ns);
+    text_puts(out, ",\"dur\":");
+    put_us(out, end_ns - start_ns);
+    text_puts(out, ",\"args\":{");
+    put_args(writer, row);
+    text_puts(out, "}}");
+    return STATUS_OK;
+}
+
+static enum status put_ops(struct writer *writer, const struct row_order *order)
+{
+    const struct trace_ops *ops = &writer->trace->ops;
+    enum status status = STATUS_OK;
+    for (size_t begin = 0, end; begin < order->count && status == STATUS_OK; begin = end) {
+        end = row_order_end(order, begin);
+        size_t first = order->row[begin];
+        put_thread(writer, ops->rank[first], ops->stream[first]);
+        for (size_t i = begin; i < end && status == STATUS_OK; i++)
+            status = put_op(writer, order->row[i]);
+    }
+    return status;
+}
+
+/* category NULL: the sum. */
+static void put_counter(struct writer *writer, size_t row, int64_t ns, const struct text *category,
+                        double bytes)
+{
+    const struct trace_memory *memory = &writer->trace->memory;
+    struct text *out = writer->out;
+    assert(isfinite(bytes));
+    begin_event(writer);
+    text_puts(out, "{\"ph\":\"C\",\"name\":\"");
+    text_append(out, writer->label[memory->memory[row]].data,
+                writer->label[memory->memory[row]].size);
+    text_putc(out, ' ');
+    if (category)
+        text_append(out, category->data, category->size);
+    else
+        text_puts(out, "(all)");
+    text_puts(out, "\",\"pid\":");
+    text_put_i64(out, memory->rank[row]);
+    text_puts(out, ",\"tid\":0,\"ts\":");
+    put_us(out, ns);
+    text_puts(out, ",\"args\":{\"bytes\":");
+    text_put_double(out, bytes);
+    text_puts(out, "}}");
+}
+
+/* The counters of one memory of one rank. live[] is zero before and after. */
+static enum status put_memory(struct writer *writer, const uint32_t *row, size_t count,
+                              double *live)
+{
+    const struct trace_memory *memory = &writer->trace->memory;
+    enum status status = STATUS_OK;
+    double sum = 0;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        uint16_t category = memory->category[row[i]];
+        int64_t ns = 0;
+        status = to_ns(writer, memory->time_s[row[i]], &ns);
+        if (status != STATUS_OK)
+            break;
+        sum += memory->bytes[row[i]] - live[category];
+        live[category] = memory->bytes[row[i]];
+        put_counter(writer, row[i], ns, &writer->label[category], live[category]);
+        /* The sum once per instant: a viewer would show only the last. */
+        if (i + 1 == count || memory->time_s[row[i + 1]] != memory->time_s[row[i]])
+            put_counter(writer, row[i], ns, NULL, sum);
+    }
+    for (size_t i = 0; i < count; i++)
+        live[memory->category[row[i]]] = 0;
+    return status;
+}
+
+static enum status put_memories(struct writer *writer, const struct row_order *order)
+{
+    double *live = heap_zalloc(writer->trace->label_count + 1, sizeof *live);
+    enum status status = STATUS_OK;
+    for (size_t begin = 0, end; begin < order->count && status == STATUS_OK; begin = end) {
+        end = row_order_end(order, begin);
+        status = put_memory(writer, order->row + begin, end - begin, live);
+    }
+    free(live);
+    return status;
+}
+
+/* Names every rank that has ops or memory rows. */
+static void put_processes(struct writer *writer, const struct row_order *a,
+                          const struct row_order *b)
+{
+    for (size_t i = 0, j = 0; i < a->count || j < b->count;) {
+        uint64_t x = i < a->count ? a->key[i] >> 16 : UINT64_MAX;
+        uint64_t y = j < b->count ? b->key[j] >> 16 : UINT64_MAX;
+        uint64_t rank = x < y ? x : y;
+        put_process(writer, (uint32_t)rank);
+        while (i < a->count && a->key[i] >> 16 == rank)
+            i++;
+        while (j < b->count && b->key[j] >> 16 == rank)
+            j++;
+    }
+}
+
+static void put_header(struct writer *writer)
+{
+    const struct trace *trace = writer->trace;
+    text_puts(writer->out, "{\"displayTimeUnit\":\"ns\",\n\"otherData\":{");
+    for (size_t i = 0; i < trace->header_count; i++) {
+        text_puts(writer->out, i > 0 ? ",\n\"" : "\n\"");
+        put_escaped(writer->out, trace->header[i].key);
+        text_puts(writer->out, "\":\"");
+        put_escaped(writer->out, trace->header[i].value);
+        text_putc(writer->out, '"');
+    }
+    text_puts(writer->out, "},\n\"traceEvents\":[");
+}
+
+enum status perfetto_print(const struct trace *trace, struct text *out, const char *name,
+                           struct diag *diag)
+{
+    struct writer writer = {.trace = trace, .out = out, .name = name, .diag = diag};
+    writer.label = heap_zalloc(trace->label_count + 1, sizeof *writer.label);
+    writer.thread = heap_zalloc(trace->label_count + 1, sizeof *writer.thread);
+    for (size_t i = 0; i < trace->label_count; i++) {
+        text_puts(&writer.label[i], "");
+        put_escaped(&writer.label[i], trace->label[i]);
+    }
+    number_threads(&writer);
+    put_header(&writer);
+    struct row_order ops, memory;
+    row_order_init(&ops, trace->ops.count, trace->ops.rank, trace->ops.stream, trace->ops.start_s);
+    row_order_init(&memory, trace->memory.count, trace->memory.rank, trace->memory.memory,
+                   trace->memory.time_s);
+    put_processes(&writer, &ops, &memory);
+    enum status status = put_ops(&writer, &ops);
+    if (status == STATUS_OK)
+        status = put_memories(&writer, &memory);
+    row_order_release(&ops);
+    row_order_release(&memory);
+    text_puts(out, "\n]}\n");
+    for (size_t i = 0; i < trace->label_count; i++)
+        text_release(&writer.label[i]);
+    free(writer.label);
+    free(writer.thread);
+    return status;
+}
+
+enum status perfetto_save(const struct trace *trace, const char *path, struct diag *diag)
+{
+    struct text out = {0};
+    enum status status = perfetto_print(trace, &out, path, diag);
+    if (status == STATUS_OK)
+        status = text_save(path, out.data, out.size, diag);
+    text_release(&out);
+    return status;
+}

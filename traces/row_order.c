@@ -1,0 +1,111 @@
+#include "traces/row_order.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Moves the rows into ascending order of key; rows of one key keep their order. A radix sort: the
+ * keys are few bits (rank, label), the rows many. */
+static void sort_by_key(struct row_order *order)
+{
+    size_t n = order->count;
+    uint64_t *key = heap_alloc(n, sizeof *key);
+    uint32_t *row = heap_alloc(n, sizeof *row);
+    size_t *start = heap_alloc(65536, sizeof *start);
+    uint64_t differ = 0;
+    for (size_t i = 0; i < n; i++)
+        differ |= order->key[i] ^ order->key[0];
+    for (unsigned shift = 0; shift < 64; shift += 16) {
+        if (((differ >> shift) & 0xffff) == 0)
+            continue;
+        memset(start, 0, 65536 * sizeof *start);
+        for (size_t i = 0; i < n; i++)
+            start[(order->key[i] >> shift) & 0xffff]++;
+        size_t sum = 0;
+        for (size_t d = 0; d < 65536; d++) {
+            size_t count = start[d];
+            start[d] = sum;
+            sum += count;
+        }
+        for (size_t i = 0; i < n; i++) {
+            size_t to = start[(order->key[i] >> shift) & 0xffff]++;
+            key[to] = order->key[i];
+            row[to] = order->row[i];
+        }
+        uint64_t *old_key = order->key;
+        uint32_t *old_row = order->row;
+        order->key = key;
+        order->row = row;
+        key = old_key;
+        row = old_row;
+    }
+    free(key);
+    free(row);
+    free(start);
+}
+
+/* A row and its time, for the groups that are not in order yet. */
+struct timed {
+    double time_s;
+    uint32_t row;
+};
+
+static int compare_timed(const void *a, const void *b)
+{
+    const struct timed *x = a, *y = b;
+    if (x->time_s != y->time_s)
+        return x->time_s < y->time_s ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row; /* rows of one instant keep their order */
+}
+
+static void sort_by_time(uint32_t *row, size_t count, const double *time_s)
+{
+    size_t i = 1;
+    while (i < count && time_s[row[i - 1]] <= time_s[row[i]])
+        i++;
+    if (i >= count)
+        return;
+    struct timed *timed = heap_alloc(count, sizeof *timed);
+    for (i = 0; i < count; i++)
+        timed[i] = (struct timed){time_s[row[i]], row[i]};
+    qsort(timed, count, sizeof *timed, compare_timed);
+    for (i = 0; i < count; i++)
+        row[i] = timed[i].row;
+    free(timed);
+}
+
+size_t row_order_end(const struct row_order *order, size_t begin)
+{
+    size_t end = begin;
+    while (end < order->count && order->key[end] == order->key[begin])
+        end++;
+    return end;
+}
+
+void row_order_init(struct row_order *order, size_t count, const uint32_t *rank,
+                    const uint16_t *label, const double *time_s)
+{
+    assert(count <= UINT32_MAX);
+    order->key = heap_alloc(count, sizeof *order->key);
+    order->row = heap_alloc(count, sizeof *order->row);
+    order->count = count;
+    for (size_t i = 0; i < count; i++) {
+        order->key[i] = (uint64_t)rank[i] << 16 | label[i];
+        order->row[i] = (uint32_t)i;
+    }
+    if (count > 0)
+        sort_by_key(order);
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        end = row_order_end(order, begin);
+        sort_by_time(order->row + begin, end - begin, time_s);
+    }
+}
+
+void row_order_release(struct row_order *order)
+{
+    free(order->key);
+    free(order->row);
+    *order = (struct row_order){0};
+}

@@ -1,0 +1,25 @@
+/* traces/row_order.h: the rows of a table grouped by rank and label, in order of time.
+ *
+ * Ranks and labels are any numbers and rows stand in any order, so nothing may be indexed by
+ * rank. Takes time linear in the rows where those of each group are in order of time already. */
+#ifndef TRACES_ROW_ORDER_H
+#define TRACES_ROW_ORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct row_order {
+    uint64_t *key; /* of row[i]: rank << 16 | label, ascending */
+    uint32_t *row; /* within a key in order of time, then as they stand in the table */
+    size_t count;
+};
+
+/* Orders rows 0..count, at most UINT32_MAX, of which the columns are given. */
+void row_order_init(struct row_order *order, size_t count, const uint32_t *rank,
+                    const uint16_t *label, const double *time_s);
+void row_order_release(struct row_order *order);
+
+/* The end of the group that begins at `begin`: row[begin..end) have one key. */
+size_t row_order_end(const struct row_order *order, size_t begin);
+
+#endif
