@@ -38,7 +38,7 @@ foreach(file ${files})
         message(NOTICE "${file}: error: clang-format crashes here: put the table it trips over "
             "between /* clang-format off */ and /* clang-format on */")
     elseif(NOT code EQUAL 0)
-        message(NOTICE "${output}")
+        message(NOTICE "${file}: error: not formatted")
     endif()
 endforeach()
 message(FATAL_ERROR "./dev format puts right what is not a crash")

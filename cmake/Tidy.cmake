@@ -14,6 +14,8 @@ execute_process(
 if(NOT code EQUAL 0)
     # One command line per file comes first; only findings are worth reading.
     string(REGEX REPLACE "(^|\n)[^\n]*clang-tidy[^\n]* -p=[^\n]*" "" output "${output}")
+    string(ASCII 27 escape)
+    string(REGEX REPLACE "${escape}[[][0-9;]*m" "" output "${output}")
     message(NOTICE "${output}")
     message(FATAL_ERROR "clang-tidy found faults")
 endif()
