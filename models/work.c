@@ -138,11 +138,15 @@ static struct work_kind_info kinds[WORK_KIND_COUNT];
 static atomic_bool kinds_ready;
 static pthread_once_t kinds_once = PTHREAD_ONCE_INIT;
 
-/* One word of a params column: name, name:table, either with a '?' behind. */
+/* One word of a params column: name or name:table, then maybe '~', then maybe '?'. */
 static void make_param(struct work_param *param, const char *word, size_t size)
 {
     if (word[size - 1] == '?') {
         param->optional = true;
+        size--;
+    }
+    if (word[size - 1] == '~') {
+        param->is_signed = true;
         size--;
     }
     const char *colon = memchr(word, ':', size);

@@ -42,17 +42,25 @@ enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
 enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
 /* how a collective moves its data: AUTO leaves it to the platform's model of the library */
-enum algorithm { ALGORITHM_AUTO, ALGORITHM_RING, ALGORITHM_TREE, ALGORITHM_DIRECT, ALGORITHM_COUNT };
+enum algorithm {
+    ALGORITHM_AUTO,
+    ALGORITHM_RING,
+    ALGORITHM_TREE,
+    ALGORITHM_DIRECT,
+    ALGORITHM_COUNT
+};
 
 #define WORK_PARAMS_MAX 8
 
 struct work {
     uint8_t kind; /* enum work_kind */
-    uint8_t in;   /* enum dtype of the read that work_kind_info.in names: the first, but the block of
-                     MERGE, the table of EMBEDDING, the second term of ADD; of `out` when nothing is read */
-    uint8_t out;  /* enum dtype of the first write, but of ADAMW the last (its parameter copy, when it
-                     writes one); of `in` when nothing is written */
-    uint8_t reads, writes; /* operands, for kinds with optional ones; 0: as few as the kind allows */
+    /* enum dtype of the read that work_kind_info.in names: the first, but the block of MERGE, the
+     * table of EMBEDDING, the second term of ADD; as `out` when nothing is read */
+    uint8_t in;
+    /* enum dtype of the first write, but of ADAMW the last (its parameter copy, when it writes
+     * one); as `in` when nothing is written */
+    uint8_t out;
+    uint8_t reads, writes; /* operands; 0 (in a work made by hand): as few as the kind allows */
     union {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
@@ -109,9 +117,10 @@ struct work {
 /* One parameter of a kind as the text form sees it. */
 struct work_param {
     char name[16];
-    bool optional;              /* 0 when absent, and not printed when 0 */
-    bool is_group;              /* the value is a group id, printed by its name */
-    const char *const *values;  /* names of an enum's values, or NULL for an integer */
+    bool optional;             /* 0 when absent, and not printed when 0 */
+    bool is_signed;            /* may be negative */
+    bool is_group;             /* the value is a group id, printed by its name */
+    const char *const *values; /* names of an enum's values, or NULL for an integer */
     uint8_t value_count;
 };
 
@@ -160,7 +169,13 @@ double work_flops(const struct work *work);
 double work_memory_bytes(const struct work *work);
 
 /* Implementations of attention; cost parameters and hidden memory differ. */
-enum attention_impl { ATTENTION_FA2, ATTENTION_FA3, ATTENTION_CUDNN, ATTENTION_CPU, ATTENTION_IMPL_COUNT };
+enum attention_impl {
+    ATTENTION_FA2,
+    ATTENTION_FA3,
+    ATTENTION_CUDNN,
+    ATTENTION_CPU,
+    ATTENTION_IMPL_COUNT
+};
 const char *attention_impl_name(enum attention_impl impl);
 bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl);
 

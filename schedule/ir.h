@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IR_NONE UINT32_MAX  /* no id */
+#define IR_NONE UINT32_MAX /* no id */
 #define IR_NONE16 UINT16_MAX
 #define IR_STREAMS_MAX 64
 #define IR_ELEMENTS_MAX (INT64_MAX / 8) /* of one buffer, so that its bytes fit 63 bits */
@@ -104,39 +104,42 @@ enum binding_kind {
     BINDING_NONE,
     BINDING_PARAM,
     BINDING_GRAD,
-    BINDING_MASTER,   /* fp32 copy of the parameters */
-    BINDING_MOMENT1,  /* Adam m */
-    BINDING_MOMENT2,  /* Adam v */
-    BINDING_TOKENS,   /* input, i32 */
-    BINDING_LABELS,   /* input, i32; already shifted; -1: ignored */
-    BINDING_POSITIONS,/* input, i32 */
-    BINDING_LOSS,     /* output, f32 [1] */
+    BINDING_MASTER,    /* fp32 copy of the parameters */
+    BINDING_MOMENT1,   /* Adam m */
+    BINDING_MOMENT2,   /* Adam v */
+    BINDING_TOKENS,    /* input, i32 */
+    BINDING_LABELS,    /* input, i32; already shifted; -1: ignored */
+    BINDING_POSITIONS, /* input, i32 */
+    BINDING_LOSS,      /* output, f32 [1] */
     BINDING_KIND_COUNT
 };
 
 /* What a buffer means to the outside. Bound buffers are persistent, initialised before
  * op 0, and exempt from leak and read-before-write (gradients are zero before op 0). */
 struct binding {
-    uint8_t kind;      /* enum binding_kind */
-    uint16_t bundle;   /* of PARAM..MOMENT2; else IR_NONE16 */
-    uint16_t shard;    /* group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole */
-    uint16_t gathered; /* POSITIONS (TOKENS, LABELS): the group whose tokens lie here in gathered order; IR_NONE16: own */
-    uint32_t partial;  /* bit mask of mesh axes over which the content is a partial sum */
+    uint8_t kind;    /* enum binding_kind */
+    uint16_t bundle; /* of PARAM..MOMENT2; else IR_NONE16 */
+    /* The group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole. */
+    uint16_t shard;
+    /* TOKENS, LABELS, POSITIONS: the group whose members' tokens lie here in gathered order (one
+     * sequence after the other); IR_NONE16: the rank's own. */
+    uint16_t gathered;
+    uint32_t partial; /* bit mask of mesh axes over which the content is a partial sum */
 };
 
 /* A growing column set: `count` rows in use, room for `capacity`. */
 struct buffer_table {
     uint32_t count, capacity;
     uint8_t *memory, *dtype, *category;
-    uint8_t *flags;         /* BUFFER_* */
+    uint8_t *flags; /* BUFFER_* */
     uint16_t *role;
-    uint16_t *layer;        /* for reports; IR_NONE16: none */
-    uint16_t *binding;      /* IR_NONE16: none */
-    uint32_t *dims;         /* row of ir.dims */
+    uint16_t *layer;         /* for reports; IR_NONE16: none */
+    uint16_t *binding;       /* IR_NONE16: none */
+    uint32_t *dims;          /* row of ir.dims */
     uint32_t *stem, *number; /* the name: text `stem` and a decimal number (IR_NONE: stem alone) */
-    uint32_t *free_begin;   /* ops that must have completed before the memory is free: ir.free_op[] */
+    uint32_t *free_begin; /* ops that must have completed before the memory is free: ir.free_op[] */
     uint16_t *free_count;
-    uint64_t *offset;       /* bytes from the start of its memory's arena; UINT64_MAX: not planned */
+    uint64_t *offset; /* bytes from the start of its memory's arena; UINT64_MAX: not planned */
 };
 
 struct dims { /* a tensor shape, outermost first */
@@ -155,7 +158,7 @@ struct op_table {
     uint8_t *phase, *region;
     uint8_t *reads, *writes; /* number of operands of each */
     uint16_t *layer, *chunk, *step, *micro;
-    uint16_t *guard;         /* IR_NONE16: none */
+    uint16_t *guard; /* IR_NONE16: none */
     uint16_t *wait_count;
     uint32_t *shape;         /* row of ir.shape */
     uint32_t *operand_begin; /* reads first, then writes: ir.operand[] */
@@ -167,8 +170,9 @@ struct ir {
 
     struct mesh mesh;
     struct token_layout layout;
-    int64_t global_batch, micro_batch; /* sequences per step over all ranks; per rank and micro-batch */
-    uint8_t dtype;                     /* enum dtype of compute */
+    int64_t global_batch; /* sequences per step, over all ranks */
+    int64_t micro_batch;  /* sequences per rank and micro-batch */
+    uint8_t dtype;        /* enum dtype of compute */
 
     struct group *group;
     uint32_t group_count, group_capacity;
@@ -204,7 +208,8 @@ struct ir {
     const char **word; /* interned texts (name stems) */
     uint32_t word_count, word_capacity;
 
-    uint64_t arena_bytes[MEMORY_COUNT]; /* planned size of each memory's arena, of the largest role; 0 until planned */
+    /* Planned size of each memory's arena, of the largest role; 0 until planned. */
+    uint64_t arena_bytes[MEMORY_COUNT];
 
     struct ir_index *index; /* hash tables behind interning; owned */
 };
@@ -228,16 +233,16 @@ uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_
 uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor);
 uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle);
 uint16_t ir_add_binding(struct ir *ir, struct binding binding);
-int ir_find_group(const struct ir *ir, const char *name, size_t size);  /* -1: none */
-int ir_find_stream(const struct ir *ir, const char *name, size_t size); /* -1: none */
-int ir_find_role(const struct ir *ir, const char *name, size_t size);   /* -1: none */
-int ir_find_bundle(const struct ir *ir, const char *name, size_t size); /* -1: none */
+int ir_find_group(const struct ir *ir, const char *name, size_t size);       /* -1: none */
+int ir_find_stream(const struct ir *ir, const char *name, size_t size);      /* -1: none */
+int ir_find_role(const struct ir *ir, const char *name, size_t size);        /* -1: none */
+int ir_find_bundle(const struct ir *ir, const char *name, size_t size);      /* -1: none */
 uint32_t ir_find_tensor(const struct ir *ir, const char *name, size_t size); /* IR_NONE: none */
 
 /* --- rows that are many --- */
 struct buffer_desc {
     const char *stem; /* not ending in a digit */
-    uint32_t number; /* IR_NONE: one more than the highest number of this stem so far */
+    uint32_t number;  /* IR_NONE: one more than the highest number of this stem so far */
     uint8_t memory, dtype, category, flags;
     uint16_t role, layer, binding;
     struct dims dims;
