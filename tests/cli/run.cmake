@@ -6,7 +6,8 @@
 #   NAME.err    the standard error wanted; no file: none
 #   NAME.code   the exit code wanted; no file: 0
 #
-# The paths of $T and $S are printed as the words $T and $S. UPDATE_GOLDEN=1 in the environment
+# The paths of $T, $S and the folder of the program come out as the words $T, $S and $B.
+# UPDATE_GOLDEN=1 in the environment
 # rewrites .out, .err and .code instead of comparing.
 #
 # Run with -D COMMAND_FILE -D PROGRAM -D SOURCE -D SCRATCH.
@@ -34,6 +35,7 @@ set(failed)
 foreach(part out err code)
     file(READ ${SCRATCH}/${part} got)
     string(REPLACE ${SCRATCH}/T "$T" got "${got}")
+    string(REPLACE ${program_folder} "$B" got "${got}")
     string(REPLACE ${SOURCE} "$S" got "${got}")
     if("$ENV{UPDATE_GOLDEN}" STREQUAL "1")
         if(got STREQUAL "${empty_${part}}")
