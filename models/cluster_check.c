@@ -57,6 +57,7 @@ static void check_order(struct checker *checker, const char *low, const char *hi
     cluster_field_put(&text, cluster, low_field);
     text_printf(&text, " is more than %s, ", high);
     cluster_field_put(&text, cluster, high_field);
+    cluster_field_put_origin(&text, cluster, high_field, cluster_field_loc(cluster, low_field));
     wrong(checker, low, "%s", text.data);
     text_release(&text);
 }

@@ -283,6 +283,14 @@ struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster
     return fact ? fact->at : (struct loc){.name = cluster->name};
 }
 
+void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
+                              const struct cluster_field *field, struct loc at)
+{
+    struct loc origin = cluster_field_loc(cluster, field);
+    if (origin.name && origin.line > 0 && (!at.name || strcmp(origin.name, at.name) != 0))
+        text_printf(out, " (%s:%u)", origin.name, (unsigned)origin.line);
+}
+
 void cluster_derive(struct cluster *cluster)
 {
     struct device *device = &cluster->device;

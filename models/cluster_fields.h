@@ -74,6 +74,11 @@ void cluster_field_put(struct text *out, const struct cluster *cluster,
 /* Where the cluster got a field from; the cluster's name when nothing says so. */
 struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field);
 
+/* Appends " (file:line)", where the cluster got a field from, unless that is the file of `at`: a
+ * message about two fields points at both when a file and its base disagree. */
+void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
+                              const struct cluster_field *field, struct loc at);
+
 /* Sets what follows from other members: device.usable_bytes, gpus, absent NIC tables. */
 void cluster_derive(struct cluster *cluster);
 

@@ -202,8 +202,13 @@ static enum status read_root(struct cluster *cluster, struct arena *arena, struc
     enum status status = STATUS_OK;
     if (json_find(root, "base").value)
         status = read_base(cluster, arena, root, depth, diag);
-    if (status == STATUS_OK && json_find(root, "ideal").value)
+    if (status == STATUS_OK && json_find(root, "ideal").value) {
+        bool base_ideal = cluster->ideal;
         status = json_get_bool(root, "ideal", &cluster->ideal, diag);
+        if (status == STATUS_OK && base_ideal && !cluster->ideal)
+            status = json_error(json_find(root, "ideal"), diag,
+                                "the base is ideal: its infinite numbers cannot be taken back");
+    }
     if (status == STATUS_OK)
         status = read_text(&cluster->name, arena, root, "name", diag);
     if (status == STATUS_OK)
@@ -265,10 +270,15 @@ static enum status check_lengths(const struct cluster *cluster, struct diag *dia
         const struct cluster_fact *fact = cluster_find_fact(cluster, tables[i].path);
         if (!fact || !cluster_field_needed(cluster, field))
             continue;
-        if ((int64_t)fact->entries != tables[i].length)
-            return diag_error(diag, fact->at, STATUS_BAD_INPUT, "%s: %zu entries, but %s is %lld",
-                              tables[i].path, fact->entries, tables[i].of,
-                              (long long)tables[i].length);
+        if ((int64_t)fact->entries == tables[i].length)
+            continue;
+        struct text origin = {0};
+        cluster_field_put_origin(&origin, cluster, cluster_field_find(tables[i].of), fact->at);
+        diag_error(diag, fact->at, STATUS_BAD_INPUT, "%s: %zu entries, but %s is %lld%s",
+                   tables[i].path, fact->entries, tables[i].of, (long long)tables[i].length,
+                   origin.data ? origin.data : "");
+        text_release(&origin);
+        return STATUS_BAD_INPUT;
     }
     return STATUS_OK;
 }

@@ -26,6 +26,7 @@ struct line {
     struct cluster *cluster;
     struct arena *arena;
     struct cursor cursor; /* all of it is one line */
+    bool set[CLUSTER_FIELD_COUNT], nics_set;
     struct diag *diag;
 };
 
@@ -60,15 +61,41 @@ static enum status take_count(struct line *line, const char *what, int64_t limit
     return STATUS_OK;
 }
 
+/* Devices that begin with the name ("a100"), else the nearest one, else all. */
+static enum status unknown_base(struct line *line, const char *name, const char *const *presets,
+                                size_t preset_count, struct loc at)
+{
+    const char *devices[ARRAY_LEN(bases)];
+    struct text begin = {0}, all = {0};
+    for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
+        devices[i] = bases[i].device;
+        text_printf(&all, "%s%s", i > 0 ? ", " : "", devices[i]);
+        if (name[0] && strncmp(devices[i], name, strlen(name)) == 0)
+            text_printf(&begin, "%s%s", begin.size > 0 ? ", " : "", devices[i]);
+    }
+    const char *near = diag_nearest(name, devices, ARRAY_LEN(devices));
+    if (!near)
+        near = diag_nearest(name, presets, preset_count);
+    enum status status;
+    if (near && begin.size == 0)
+        status = diag_error(line->diag, at, STATUS_BAD_INPUT,
+                            "no device or cluster '%s'; did you mean '%s'?", name, near);
+    else
+        status = diag_error(line->diag, at, STATUS_BAD_INPUT,
+                            "no device or cluster '%s'; the devices are %s", name,
+                            begin.size > 0 ? begin.data : all.data);
+    text_release(&begin);
+    text_release(&all);
+    return status;
+}
+
 static enum status take_base(struct line *line)
 {
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
     const char *word = take(line, ":", &size);
     const char *name = arena_text(line->arena, word, size);
-    const char *known[ARRAY_LEN(bases)];
     for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
-        known[i] = bases[i].device;
         if (strcmp(bases[i].device, name) == 0)
             return cluster_load(line->cluster, line->arena, bases[i].preset, line->diag);
     }
@@ -80,19 +107,7 @@ static enum status take_base(struct line *line)
     for (size_t i = 0; i < count; i++)
         if (strcmp(presets[i], name) == 0)
             return cluster_load(line->cluster, line->arena, name, line->diag);
-    const char *near = diag_nearest(name, known, ARRAY_LEN(known));
-    if (!near)
-        near = diag_nearest(name, presets, count);
-    if (near)
-        return diag_error(line->diag, at, STATUS_BAD_INPUT,
-                          "no device or cluster '%s'; did you mean '%s'?", name, near);
-    struct text all = {0};
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        text_printf(&all, "%s%s", i > 0 ? ", " : "", known[i]);
-    status = diag_error(line->diag, at, STATUS_BAD_INPUT,
-                        "no device or cluster '%s'; the devices are %s", name, all.data);
-    text_release(&all);
-    return status;
+    return unknown_base(line, name, presets, count, at);
 }
 
 static void set_count(struct line *line, const char *path, int64_t value)
@@ -207,6 +222,10 @@ static enum status take_option(struct line *line)
     if (!skip(line, '='))
         return diag_error(line->diag, cursor_loc(&line->cursor), STATUS_BAD_INPUT,
                           "expected %s=VALUE", name);
+    bool *set = nics ? &line->nics_set : &line->set[field - cluster_fields];
+    if (*set)
+        return diag_error(line->diag, at, STATUS_BAD_INPUT, "%s is given twice", name);
+    *set = true;
     at = cursor_loc(&line->cursor);
     word = take(line, ",", &size);
     return nics ? set_nics(line, word, size, at)
@@ -226,9 +245,10 @@ static enum status parse(struct line *line)
     if (status != STATUS_OK)
         return status;
     if (gpus > line->cluster->gpus_per_node)
-        return diag_error(line->diag, at, STATUS_BAD_INPUT, "a node of %s has %lld GPUs, not %lld",
-                          line->cluster->name, (long long)line->cluster->gpus_per_node,
-                          (long long)gpus);
+        return diag_error(line->diag, at, STATUS_BAD_INPUT,
+                          "a node of %s cannot have %lld GPUs; it has %lld at most",
+                          line->cluster->name, (long long)gpus,
+                          (long long)line->cluster->gpus_per_node);
     cut_node(line, gpus);
     set_count(line, "nodes", nodes);
     if (line->cursor.at < line->cursor.end) {
