@@ -52,21 +52,24 @@ enum kv_replication {
  * the source of every cell. */
 struct profile {
     const char *name, *summary;
-    uint8_t attention_impl;   /* enum attention_impl on A100-class devices */
+    uint8_t attention_impl;    /* enum attention_impl on A100-class devices */
     uint8_t attention_impl_90; /* and on Hopper and later */
-    uint8_t kv_replication;   /* enum kv_replication */
-    uint8_t copies_before, copies_after; /* layout passes over a tensor before and after its all-to-all */
-    bool rope_after;          /* rotate after the all-to-all, on all positions */
-    bool sync_forward;        /* forward all-to-alls: the compute stream waits for each one */
+    uint8_t kv_replication;    /* enum kv_replication */
+    uint8_t copies_before,
+        copies_after;  /* layout passes over a tensor before and after its all-to-all */
+    bool rope_after;   /* rotate after the all-to-all, on all positions */
+    bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
     bool sync_backward;
-    bool recompute_whole;     /* recompute the whole layer, also what no backward op reads */
-    bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
-    uint8_t grad_dtype;       /* enum dtype of accumulated weight gradients */
-    bool offload_blocking;    /* checkpoints to the host by blocking pageable copies */
-    int64_t bucket_elements;  /* gradients reduced in buckets of at least this many elements; 0: a layer */
-    uint32_t prefetch;        /* layers gathered ahead of use (sharded parameters) */
-    double host_factor;       /* host issue time relative to plain eager launches */
-    double host_per_gather_s; /* framework time on the host per gathered bundle (hooks, bookkeeping) */
+    bool recompute_whole;  /* recompute the whole layer, also what no backward op reads */
+    bool loss_f32;         /* fp32 logits, softmax and its logarithm are materialised */
+    uint8_t grad_dtype;    /* enum dtype of accumulated weight gradients */
+    bool offload_blocking; /* checkpoints to the host by blocking pageable copies */
+    int64_t
+        bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
+    uint32_t prefetch;   /* layers gathered ahead of use (sharded parameters) */
+    double host_factor; /* host issue time relative to plain eager launches */
+    double
+        host_per_gather_s; /* framework time on the host per gathered bundle (hooks, bookkeeping) */
 };
 
 struct choices {
@@ -78,20 +81,20 @@ struct choices {
     int sm;        /* compute capability of the device times ten, for kernel workspaces */
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
 
-    uint32_t ranks;  /* all ranks: dp * cp * hp */
+    uint32_t ranks; /* all ranks: dp * cp * hp */
     uint32_t dp, cp, hp;
-    uint32_t shard;  /* ranks that share one copy of the weights (HSDP); 0: all of dp x cp x hp */
-    int64_t seq;     /* tokens of one sequence */
+    uint32_t shard; /* ranks that share one copy of the weights (HSDP); 0: all of dp x cp x hp */
+    int64_t seq;    /* tokens of one sequence */
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
-    uint32_t accumulation;             /* micro-batches per step = global_batch / (dp * micro_batch) */
-    uint32_t loss_chunks, ffn_chunks;  /* pieces of the local tokens */
+    uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
+    uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
 };
 
 /* What the user asked for: 0 or a negative number leaves a field open. */
 struct request {
     const struct transformer *model;
     const char *strategy, *profile; /* NULL: ulysses, published */
-    const char *impl;               /* what `published` stands for; NULL: the strategy's own default */
+    const char *impl; /* what `published` stands for; NULL: the strategy's own default */
     int weights, activations, optimizer, attention_impl, dtype; /* -1: the strategy's default */
     int64_t ranks;
     int64_t dp, cp, hp, shard;
@@ -110,13 +113,14 @@ struct strategy {
 const struct strategy *compose_strategies(size_t *count);
 const struct profile *compose_profiles(size_t *count);
 /* Text names of the values of each choice, CHOICE_*_COUNT of them. */
-extern const char *const weights_names[], *const activations_names[], *const optimizer_names[],
-    *const attention_names[], *const pipeline_names[];
+extern const char *const weights_names[], *const activations_names[],
+                                              *const optimizer_names[], *const attention_names[],
+                                                                            *const pipeline_names[];
 
 /* Fills every open field, checks sizes and the table of legal products. Messages say which
  * values would do. note (may be NULL) receives what was filled in that a user should know. */
-enum status compose_resolve(struct choices *choices, const struct request *request, struct diag *note,
-                            struct diag *diag);
+enum status compose_resolve(struct choices *choices, const struct request *request,
+                            struct diag *note, struct diag *diag);
 
 /* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
  * empty. Too large a schedule (ids are 32 bits) is an error. */

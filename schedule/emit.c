@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category, enum dtype dtype, int64_t d0,
-                       int64_t d1, int64_t d2)
+buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                       int64_t d0, int64_t d1, int64_t d2)
 {
     struct buffer_desc desc = {
         .stem = stem,
@@ -14,13 +14,16 @@ buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category,
         .category = (uint8_t)category,
         .layer = e->tags.layer,
         .binding = IR_NONE16,
-        .dims = {.count = (uint8_t)(d2 > 0 ? 3 : d1 > 0 ? 2 : 1), .size = {d0, d1, d2}},
+        .dims = {.count = (uint8_t)(d2 > 0   ? 3
+                                    : d1 > 0 ? 2
+                                             : 1),
+                 .size = {d0, d1, d2}},
     };
     return ir_add_buffer(e->ir, &desc);
 }
 
-buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype, int64_t d0,
-                      int64_t d1)
+buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                      int64_t d0, int64_t d1)
 {
     return emit_buffer3(e, stem, category, dtype, d0, d1, 0);
 }
@@ -65,11 +68,13 @@ static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
     return part;
 }
 
-static struct view slot_view(const struct emit *e, uint32_t part, enum weight weight, buffer_id buffer)
+static struct view slot_view(const struct emit *e, uint32_t part, enum weight weight,
+                             buffer_id buffer)
 {
     const struct weight_slot *slot = &e->slot[weight];
     assert(slot->rows > 0);
-    return (struct view){buffer, e->part[part].base + slot->offset, (uint64_t)(slot->rows * slot->cols)};
+    return (struct view){buffer, e->part[part].base + slot->offset,
+                         (uint64_t)(slot->rows * slot->cols)};
 }
 
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
@@ -86,8 +91,8 @@ struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *a
     return slot_view(e, part, weight, e->bundle[e->part[part].bundle].grad);
 }
 
-op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read, uint32_t reads,
-              const struct view *write, uint32_t writes)
+op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
+              uint32_t reads, const struct view *write, uint32_t writes)
 {
     struct op_desc desc = {
         .work = *work,
@@ -108,33 +113,40 @@ op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const str
     return ir_add_op(e->ir, &desc);
 }
 
-void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b, struct view bias,
-                 struct view y, int64_t m, int64_t n, int64_t k)
+void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
+                 struct view bias, struct view y, int64_t m, int64_t n, int64_t k)
 {
-    struct work work = {.kind = WORK_MATMUL, .matmul = {m, n, k, form, EPILOGUE_NONE, 0}};
+    struct work work = {
+        .kind = WORK_MATMUL, .matmul = {m, n, k, form, EPILOGUE_NONE, 0}
+    };
     struct view read[3] = {a, b, bias};
     if (bias.count > 0)
         work.matmul.epilogue = EPILOGUE_BIAS;
     emit_op(e, e->compute, &work, read, bias.count > 0 ? 3 : 2, &y, 1);
 }
 
-void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy, struct view x, int64_t m,
-                      int64_t n, int64_t k)
+void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                      struct view x, int64_t m, int64_t n, int64_t k)
 {
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate);
-    struct work work = {.kind = WORK_MATMUL, .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate}};
+    struct work work = {
+        .kind = WORK_MATMUL, .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate}
+    };
     struct view read[3] = {dy, x, dw};
     emit_op(e, e->compute, &work, read, accumulate ? 3 : 2, &dw, 1);
 }
 
-void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows, int64_t cols)
+void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
+                    int64_t cols)
 {
     if (!has_weight(e, bias))
         return;
     bool accumulate;
     struct view db = grad_view(e, part, bias, &accumulate);
-    struct work work = {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}};
+    struct work work = {
+        .kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}
+    };
     struct view read[2] = {dy, db};
     emit_op(e, e->compute, &work, read, accumulate ? 2 : 1, &db, 1);
 }
@@ -155,38 +167,46 @@ buffer_id emit_norm_stats(struct emit *e, int64_t rows)
     return emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, rows, layernorm(e) ? 2 : 0);
 }
 
-void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y, struct view rstd,
-                  int64_t rows, int64_t cols)
+void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
+                  struct view rstd, int64_t rows, int64_t cols)
 {
-    struct work work = {.kind = WORK_RMSNORM, .rows = {rows, cols, 0}};
+    struct work work = {
+        .kind = WORK_RMSNORM, .rows = {rows, cols, 0}
+    };
     struct view read[2] = {x, weight_view(e, part, weight)};
     emit_op(e, e->compute, &work, read, 2, (struct view[]){y, rstd}, 2);
 }
 
-void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy, struct view x,
-                           struct view rstd, struct view dx, int64_t rows, int64_t cols)
+void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                           struct view x, struct view rstd, struct view dx, int64_t rows,
+                           int64_t cols)
 {
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate);
-    struct work work = {.kind = WORK_RMSNORM_BACKWARD, .rows = {rows, cols, accumulate}};
+    struct work work = {
+        .kind = WORK_RMSNORM_BACKWARD, .rows = {rows, cols, accumulate}
+    };
     struct view read[5] = {dy, x, weight_view(e, part, weight), rstd, dw};
     emit_op(e, e->compute, &work, read, accumulate ? 5 : 4, (struct view[]){dx, dw}, 2);
 }
 
-void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y, struct view stats,
-               int64_t rows, int64_t cols)
+void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
+               struct view stats, int64_t rows, int64_t cols)
 {
     if (!layernorm(e)) {
         emit_rmsnorm(e, part, weight, x, y, stats, rows, cols);
         return;
     }
-    struct work work = {.kind = WORK_LAYERNORM, .rows = {rows, cols, 0}};
+    struct work work = {
+        .kind = WORK_LAYERNORM, .rows = {rows, cols, 0}
+    };
     struct view read[3] = {x, weight_view(e, part, weight), weight_view(e, part, weight + 1)};
     emit_op(e, e->compute, &work, read, 3, (struct view[]){y, stats}, 2);
 }
 
-void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy, struct view x,
-                        struct view stats, struct view dx, int64_t rows, int64_t cols)
+void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                        struct view x, struct view stats, struct view dx, int64_t rows,
+                        int64_t cols)
 {
     if (!layernorm(e)) {
         emit_rmsnorm_backward(e, part, weight, dy, x, stats, dx, rows, cols);
@@ -195,7 +215,9 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate);
     struct view db = grad_view(e, part, weight + 1, &accumulate);
-    struct work work = {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, cols, accumulate}};
+    struct work work = {
+        .kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, cols, accumulate}
+    };
     struct view read[6] = {dy, x, weight_view(e, part, weight), stats, dw, db};
     emit_op(e, e->compute, &work, read, accumulate ? 6 : 4, (struct view[]){dx, dw, db}, 3);
 }
@@ -215,4 +237,14 @@ void emit_hold(struct emit *e, buffer_id buffer, op_id until)
         e->hold = heap_realloc(e->hold, e->hold_capacity, sizeof *e->hold);
     }
     e->hold[e->hold_count++] = (struct hold){buffer, until};
+}
+
+void emit_hold_back(struct emit *e, op_id op, op_id until)
+{
+    if (e->hold_back_count == e->hold_back_capacity) {
+        e->hold_back_capacity =
+            (uint32_t)heap_next_capacity(e->hold_back_capacity, e->hold_back_count + 1);
+        e->hold_back = heap_realloc(e->hold_back, e->hold_back_capacity, sizeof *e->hold_back);
+    }
+    e->hold_back[e->hold_back_count++] = (struct hold_back){op, until};
 }

@@ -18,23 +18,33 @@
 
 /* The tensors of a layer, the embedding and the head by what they are for. */
 enum weight {
-    WEIGHT_NORM1, WEIGHT_NORM1_BIAS,
-    WEIGHT_QKV, WEIGHT_QKV_BIAS,
-    WEIGHT_Q_NORM, WEIGHT_K_NORM,
-    WEIGHT_O, WEIGHT_O_BIAS,
-    WEIGHT_NORM2, WEIGHT_NORM2_BIAS,
-    WEIGHT_UP, WEIGHT_UP_BIAS, /* w13 or w1 */
-    WEIGHT_DOWN, WEIGHT_DOWN_BIAS,
-    WEIGHT_EMBEDDING, WEIGHT_POSITIONS,
-    WEIGHT_FINAL_NORM, WEIGHT_FINAL_NORM_BIAS, WEIGHT_HEAD,
+    WEIGHT_NORM1,
+    WEIGHT_NORM1_BIAS,
+    WEIGHT_QKV,
+    WEIGHT_QKV_BIAS,
+    WEIGHT_Q_NORM,
+    WEIGHT_K_NORM,
+    WEIGHT_O,
+    WEIGHT_O_BIAS,
+    WEIGHT_NORM2,
+    WEIGHT_NORM2_BIAS,
+    WEIGHT_UP,
+    WEIGHT_UP_BIAS, /* w13 or w1 */
+    WEIGHT_DOWN,
+    WEIGHT_DOWN_BIAS,
+    WEIGHT_EMBEDDING,
+    WEIGHT_POSITIONS,
+    WEIGHT_FINAL_NORM,
+    WEIGHT_FINAL_NORM_BIAS,
+    WEIGHT_HEAD,
     WEIGHT_COUNT
 };
 
 /* Parts of the model that own tensors: layers 0..L-1, then the embedding, then the head. */
 struct part {
     uint32_t bundle;
-    uint64_t base;          /* first element of the part in its bundle */
-    uint32_t tensor_begin;  /* row of ir.tensor of its first tensor */
+    uint64_t base;         /* first element of the part in its bundle */
+    uint32_t tensor_begin; /* row of ir.tensor of its first tensor */
 };
 
 struct weight_slot { /* where a kind of weight lies in its part; present when rows > 0 */
@@ -44,10 +54,13 @@ struct weight_slot { /* where a kind of weight lies in its part; present when ro
 };
 
 struct bundle_state {
-    uint64_t elements;      /* padding included */
-    uint64_t used;          /* without padding */
-    buffer_id param;        /* what forward and backward ops read */
-    buffer_id grad;         /* what the current micro-batch's backward ops write */
+    uint64_t elements;     /* padding included */
+    uint64_t used;         /* without padding */
+    buffer_id param;       /* what forward and backward ops read */
+    buffer_id grad;        /* what the current micro-batch's backward ops write */
+    buffer_id param_shard; /* this rank's part, when parameters are sharded */
+    buffer_id grad_shard;  /* this rank's part of the reduced gradient, when one is kept */
+    buffer_id master, moment1, moment2;
 };
 
 /* What one sequence of a micro-batch keeps of an attention block for its backward. */
@@ -72,37 +85,49 @@ struct hold {
     op_id until;
 };
 
+/* An op waits for another although it reads nothing of it: what bounds the memory in flight. */
+struct hold_back {
+    op_id op, until;
+};
+
 struct emit {
     struct ir *ir;
     const struct choices *choices;
     struct arena arena;
 
-    uint8_t compute, comm, gather, reduce, h2d, d2h, host; /* streams; comm: the head group's all-to-alls */
-    uint16_t hp_group;       /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */
-    uint16_t shard_group;    /* ranks that share one copy of the weights; IR_NONE16: one rank */
-    uint16_t replica_group;  /* ranks that hold equal shards; IR_NONE16: one rank */
+    uint8_t compute, comm, gather, reduce, h2d, d2h,
+        host;               /* streams; comm: the head group's all-to-alls */
+    uint16_t hp_group;      /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */
+    uint16_t shard_group;   /* ranks that share one copy of the weights; IR_NONE16: one rank */
+    uint16_t replica_group; /* ranks that hold equal shards; IR_NONE16: one rank */
     uint32_t shard_size, replica_size;
-    uint32_t all_axes;       /* bit mask of the mesh axes over which weight gradients are partial */
+    uint32_t all_axes; /* bit mask of the mesh axes over which weight gradients are partial */
     uint32_t shard_axes;
 
     int64_t n;    /* local tokens of one sequence */
     int64_t rows; /* micro_batch * n */
 
     struct weight_slot slot[WEIGHT_COUNT];
-    struct part *part;      /* layers + 2 */
+    struct part *part; /* layers + 2 */
     struct bundle_state *bundle;
     uint32_t bundle_count;
-    uint32_t *touched;      /* bit per weight and part: its gradient holds something already */
+    uint8_t grad_dtype;     /* enum dtype of weight gradients */
+    buffer_id *grad_buffer; /* whole gradients: bundle i % bundle_count */
+    uint32_t grad_buffer_count;
+    uint32_t buffers_before_weights; /* rows of the buffer table when pass_weights() begins */
+    uint32_t *touched; /* bit per weight and part: its gradient holds something already */
 
     buffer_id tokens, labels, positions, positions_gathered, loss;
     bool loss_touched;
 
-    struct op_tags tags;    /* given to every op emitted */
-    op_id sync;             /* the next compute op waits for it; IR_NONE: none */
+    struct op_tags tags;       /* given to every op emitted */
+    op_id sync;                /* the next compute op waits for it; IR_NONE: none */
     struct layer_saved *saved; /* one per layer, of the current micro-batch */
 
     struct hold *hold;
     uint32_t hold_count, hold_capacity;
+    struct hold_back *hold_back;
+    uint32_t hold_back_count, hold_back_capacity;
 };
 
 /* How an attention choice emits: from the normed input [N, h] to the output [N, heads
@@ -133,29 +158,32 @@ struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate);
 
 /* --- ops; each takes e->tags, and the stream from the kind --- */
-op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read, uint32_t reads,
-              const struct view *write, uint32_t writes);
+op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
+              uint32_t reads, const struct view *write, uint32_t writes);
 
 /* y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
-void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b, struct view bias,
-                 struct view y, int64_t m, int64_t n, int64_t k);
+void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
+                 struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
 /* dw[m,n] (+)= a^T b over k rows, into the gradient of a weight. */
-void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy, struct view x,
-                      int64_t m, int64_t n, int64_t k);
+void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                      struct view x, int64_t m, int64_t n, int64_t k);
 /* db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
-void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows, int64_t cols);
+void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
+                    int64_t cols);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
-void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y, struct view stats,
-               int64_t rows, int64_t cols);
-void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy, struct view x,
-                        struct view stats, struct view dx, int64_t rows, int64_t cols);
+void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
+               struct view stats, int64_t rows, int64_t cols);
+void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                        struct view x, struct view stats, struct view dx, int64_t rows,
+                        int64_t cols);
 /* The statistics buffer that emit_norm writes: rstd [rows], or mean and rstd [rows, 2]. */
 buffer_id emit_norm_stats(struct emit *e, int64_t rows);
 /* RMSNorm whatever the model's norm (per-head norms of q and k). */
-void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y, struct view rstd,
-                  int64_t rows, int64_t cols);
-void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy, struct view x,
-                           struct view rstd, struct view dx, int64_t rows, int64_t cols);
+void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
+                  struct view rstd, int64_t rows, int64_t cols);
+void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                           struct view x, struct view rstd, struct view dx, int64_t rows,
+                           int64_t cols);
 
 /* Rows of piece i when rows are cut into `pieces` (the last may be shorter), and where it begins. */
 struct piece {
@@ -163,6 +191,7 @@ struct piece {
 };
 struct piece emit_piece(int64_t rows, int64_t pieces, int64_t i);
 void emit_hold(struct emit *e, buffer_id buffer, op_id until);
+void emit_hold_back(struct emit *e, op_id op, op_id until);
 
 /* Gives the micro-batch its gradient buffers (schedule/weights/bundles.c). */
 void weights_begin_micro_batch(struct emit *e, uint32_t micro);

@@ -37,13 +37,17 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         buffer_id wide = saved->up[i] = emit_activation(e, "up", piece.rows, up);
         buffer_id act = saved->act[i] = emit_activation(e, "act", piece.rows, f);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        emit_matmul(e, MATMUL_NT, view_rows(x, piece.begin, piece.rows, h), weight_view(e, layer, WEIGHT_UP),
-                    optional_weight(e, layer, WEIGHT_UP_BIAS), view_all(e, wide), piece.rows, up, h);
-        struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU, .rows = {piece.rows, f, 0}};
-        emit_op(e, e->compute, &work, (struct view[]){view_all(e, wide)}, 1, (struct view[]){view_all(e, act)}, 1);
+        emit_matmul(e, MATMUL_NT, view_rows(x, piece.begin, piece.rows, h),
+                    weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
+                    view_all(e, wide), piece.rows, up, h);
+        struct work work = {
+            .kind = gated(e) ? WORK_SWIGLU : WORK_GELU, .rows = {piece.rows, f, 0}
+        };
+        emit_op(e, e->compute, &work, (struct view[]){view_all(e, wide)}, 1,
+                (struct view[]){view_all(e, act)}, 1);
         emit_matmul(e, MATMUL_NT, view_all(e, act), weight_view(e, layer, WEIGHT_DOWN),
-                    optional_weight(e, layer, WEIGHT_DOWN_BIAS), view_rows(y, piece.begin, piece.rows, h), piece.rows,
-                    h, f);
+                    optional_weight(e, layer, WEIGHT_DOWN_BIAS),
+                    view_rows(y, piece.begin, piece.rows, h), piece.rows, h, f);
     }
     e->tags.chunk = IR_NONE16;
 }
@@ -60,12 +64,17 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         buffer_id d_act = emit_activation(e, "d_act", piece.rows, f);
         buffer_id d_up = emit_activation(e, "d_up", piece.rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), none(), view_all(e, d_act), piece.rows,
-                    f, h);
-        emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f, piece.rows);
+        emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), none(),
+                    view_all(e, d_act), piece.rows, f, h);
+        emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f,
+                         piece.rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, dy_rows, piece.rows, h);
-        struct work work = {.kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD, .rows = {piece.rows, f, 0}};
-        emit_op(e, e->compute, &work, (struct view[]){view_all(e, d_act), view_all(e, saved->up[i])}, 2,
+        struct work work = {
+            .kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
+            .rows = {piece.rows, f, 0}
+        };
+        emit_op(e, e->compute, &work,
+                (struct view[]){view_all(e, d_act), view_all(e, saved->up[i])}, 2,
                 (struct view[]){view_all(e, d_up)}, 1);
         emit_matmul(e, MATMUL_NN, view_all(e, d_up), weight_view(e, layer, WEIGHT_UP), none(),
                     view_rows(dx, piece.begin, piece.rows, h), piece.rows, h, up);
@@ -88,8 +97,8 @@ static buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     set_region(e, REGION_NORM);
     saved->norm1 = emit_activation(e, "norm", rows, h);
     saved->norm1_stats = emit_norm_stats(e, rows);
-    emit_norm(e, layer, WEIGHT_NORM1, view_all(e, x), view_all(e, saved->norm1), view_all(e, saved->norm1_stats), rows,
-              h);
+    emit_norm(e, layer, WEIGHT_NORM1, view_all(e, x), view_all(e, saved->norm1),
+              view_all(e, saved->norm1_stats), rows, h);
 
     saved->attention_out = emit_activation(e, "attention", rows, q);
     attention_emitters[e->choices->attention].forward(e, layer, saved->norm1, saved->attention_out);
@@ -133,9 +142,10 @@ static buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 
     set_region(e, REGION_LINEAR);
     buffer_id d_attention = emit_activation(e, "d_attention", rows, q);
-    emit_matmul(e, MATMUL_NN, view_all(e, dx2), weight_view(e, layer, WEIGHT_O), none(), view_all(e, d_attention), rows,
-                q, h);
-    emit_weight_grad(e, layer, WEIGHT_O, view_all(e, dx2), view_all(e, saved->attention_out), h, q, rows);
+    emit_matmul(e, MATMUL_NN, view_all(e, dx2), weight_view(e, layer, WEIGHT_O), none(),
+                view_all(e, d_attention), rows, q, h);
+    emit_weight_grad(e, layer, WEIGHT_O, view_all(e, dx2), view_all(e, saved->attention_out), h, q,
+                     rows);
     emit_bias_grad(e, layer, WEIGHT_O_BIAS, view_all(e, dx2), rows, h);
 
     buffer_id d_norm1 = emit_activation(e, "d_norm", rows, h);
@@ -158,7 +168,9 @@ static buffer_id embedding_forward(struct emit *e, uint32_t micro)
     int64_t rows = e->rows, h = model->hidden;
     set_region(e, REGION_EMBEDDING);
     buffer_id x = emit_activation(e, "x", rows, h);
-    struct work work = {.kind = WORK_EMBEDDING, .embedding = {rows, h, model->vocab, 0}};
+    struct work work = {
+        .kind = WORK_EMBEDDING, .embedding = {rows, h, model->vocab, 0}
+    };
     emit_op(e, e->compute, &work,
             (struct view[]){view_rows(e->tokens, micro * rows, rows, 1),
                             weight_view(e, part_embedding(e), WEIGHT_EMBEDDING)},
@@ -171,30 +183,37 @@ static buffer_id embedding_forward(struct emit *e, uint32_t micro)
         work.embedding.rows = e->n;
         work.embedding.vocab = e->slot[WEIGHT_POSITIONS].rows;
         emit_op(e, e->compute, &work,
-                (struct view[]){view_all(e, e->positions), weight_view(e, part_embedding(e), WEIGHT_POSITIONS)}, 2,
-                (struct view[]){view_rows(place, i * e->n, e->n, h)}, 1);
+                (struct view[]){view_all(e, e->positions),
+                                weight_view(e, part_embedding(e), WEIGHT_POSITIONS)},
+                2, (struct view[]){view_rows(place, i * e->n, e->n, h)}, 1);
     }
     emit_add(e, view_all(e, x), view_all(e, place), view_all(e, sum));
     return sum;
 }
 
 /* One table's gradient from rows of dx; index holds the table row of each. */
-static void table_backward(struct emit *e, enum weight weight, struct view dx, struct view index, int64_t rows)
+static void table_backward(struct emit *e, enum weight weight, struct view dx, struct view index,
+                           int64_t rows)
 {
     bool accumulate;
     struct view dtable = grad_view(e, part_embedding(e), weight, &accumulate);
-    struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
-                        .embedding = {rows, e->slot[weight].cols, e->slot[weight].rows, 0}};
-    emit_op(e, e->compute, &work, (struct view[]){dx, index, dtable}, accumulate ? 3 : 2, &dtable, 1);
+    struct work work = {
+        .kind = WORK_EMBEDDING_BACKWARD,
+        .embedding = {rows, e->slot[weight].cols, e->slot[weight].rows, 0}
+    };
+    emit_op(e, e->compute, &work, (struct view[]){dx, index, dtable}, accumulate ? 3 : 2, &dtable,
+            1);
 }
 
 static void embedding_backward(struct emit *e, uint32_t micro, buffer_id dx)
 {
     int64_t rows = e->rows, h = e->choices->model->hidden;
     set_region(e, REGION_EMBEDDING);
-    table_backward(e, WEIGHT_EMBEDDING, view_all(e, dx), view_rows(e->tokens, micro * rows, rows, 1), rows);
+    table_backward(e, WEIGHT_EMBEDDING, view_all(e, dx),
+                   view_rows(e->tokens, micro * rows, rows, 1), rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
-        table_backward(e, WEIGHT_POSITIONS, view_rows(dx, i * e->n, e->n, h), view_all(e, e->positions), e->n);
+        table_backward(e, WEIGHT_POSITIONS, view_rows(dx, i * e->n, e->n, h),
+                       view_all(e, e->positions), e->n);
 }
 
 /* Cross-entropy of one piece of rows, and its gradient with respect to the logits, in the compute
@@ -207,8 +226,12 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
     struct view loss = view_all(e, e->loss);
     buffer_id lse = emit_buffer(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
-    struct work forward = {.kind = WORK_CROSS_ENTROPY, .cross_entropy = {rows, vocab, counted, e->loss_touched}};
-    struct work backward = {.kind = WORK_CROSS_ENTROPY_BACKWARD, .cross_entropy = {rows, vocab, counted, 0}};
+    struct work forward = {
+        .kind = WORK_CROSS_ENTROPY, .cross_entropy = {rows, vocab, counted, e->loss_touched}
+    };
+    struct work backward = {
+        .kind = WORK_CROSS_ENTROPY_BACKWARD, .cross_entropy = {rows, vocab, counted, 0}
+    };
     struct view read[3] = {view_all(e, logits), labels, loss};
     uint32_t reads = e->loss_touched ? 3 : 2;
     e->loss_touched = true;
@@ -224,15 +247,18 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     buffer_id logarithm = emit_buffer(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, rows * vocab, 4);
     buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
     struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
-    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, logits)}, 1, (struct view[]){view_all(e, wide)}, 1);
+    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, logits)}, 1,
+            (struct view[]){view_all(e, wide)}, 1);
     read[0] = view_all(e, wide);
-    op_id done = emit_op(e, e->compute, &forward, read, reads,
-                         (struct view[]){loss, view_all(e, lse), view_all(e, softmax), view_all(e, logarithm)}, 4);
+    op_id done = emit_op(
+        e, e->compute, &forward, read, reads,
+        (struct view[]){loss, view_all(e, lse), view_all(e, softmax), view_all(e, logarithm)}, 4);
     emit_hold(e, logits, done);
     e->tags.phase = PHASE_BACKWARD;
     read[0] = view_all(e, softmax);
     emit_op(e, e->compute, &backward, read, 2, (struct view[]){view_all(e, softmax)}, 1);
-    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, softmax)}, 1, (struct view[]){view_all(e, gradient)}, 1);
+    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, softmax)}, 1,
+            (struct view[]){view_all(e, gradient)}, 1);
     return gradient;
 }
 
@@ -248,18 +274,20 @@ static buffer_id head(struct emit *e, uint32_t micro, buffer_id x)
     buffer_id dx = emit_activation(e, "dx", rows, h);
 
     set_region(e, REGION_NORM);
-    emit_norm(e, part, WEIGHT_FINAL_NORM, view_all(e, x), view_all(e, normed), view_all(e, stats), rows, h);
+    emit_norm(e, part, WEIGHT_FINAL_NORM, view_all(e, x), view_all(e, normed), view_all(e, stats),
+              rows, h);
     set_region(e, REGION_LOSS);
     for (uint32_t i = 0; i < e->choices->loss_chunks; i++) {
         struct piece piece = emit_piece(rows, e->choices->loss_chunks, i);
         struct view x_rows = view_rows(normed, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
         e->tags.phase = PHASE_FORWARD;
-        buffer_id logits = emit_buffer(e, "logits", CATEGORY_LOGITS, e->choices->dtype, piece.rows, vocab);
-        emit_matmul(e, MATMUL_NT, x_rows, weight_view(e, part, WEIGHT_HEAD), none(), view_all(e, logits), piece.rows,
-                    vocab, h);
-        buffer_id d_logits =
-            loss_of(e, logits, view_rows(e->labels, micro * rows + piece.begin, piece.rows, 1), piece.rows);
+        buffer_id logits =
+            emit_buffer(e, "logits", CATEGORY_LOGITS, e->choices->dtype, piece.rows, vocab);
+        emit_matmul(e, MATMUL_NT, x_rows, weight_view(e, part, WEIGHT_HEAD), none(),
+                    view_all(e, logits), piece.rows, vocab, h);
+        buffer_id d_logits = loss_of(
+            e, logits, view_rows(e->labels, micro * rows + piece.begin, piece.rows, 1), piece.rows);
         emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD), none(),
                     view_rows(d_normed, piece.begin, piece.rows, h), piece.rows, h, vocab);
         emit_weight_grad(e, part, WEIGHT_HEAD, view_all(e, d_logits), x_rows, vocab, h, piece.rows);
@@ -267,8 +295,8 @@ static buffer_id head(struct emit *e, uint32_t micro, buffer_id x)
     e->tags.chunk = IR_NONE16;
     e->tags.phase = PHASE_BACKWARD;
     set_region(e, REGION_NORM);
-    emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), view_all(e, x), view_all(e, stats),
-                       view_all(e, dx), rows, h);
+    emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), view_all(e, x),
+                       view_all(e, stats), view_all(e, dx), rows, h);
     return dx;
 }
 
@@ -293,7 +321,8 @@ void emit_step(struct emit *e)
     uint32_t layers = (uint32_t)c->model->layers;
     saved_init(e);
     for (uint32_t micro = 0; micro < c->accumulation; micro++) {
-        e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, (uint16_t)micro};
+        e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, IR_NONE16,
+                                   IR_NONE16,     IR_NONE16,   (uint16_t)micro};
         weights_begin_micro_batch(e, micro);
         buffer_id x = embedding_forward(e, micro);
         for (uint32_t l = 0; l < layers; l++) {

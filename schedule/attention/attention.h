@@ -4,7 +4,9 @@
 
 #include "schedule/emit.h"
 
-extern const struct attention_emitter attention_local;
-extern const struct attention_emitter attention_ulysses;
+void local_attention_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
+void local_attention_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
+void ulysses_attention_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
+void ulysses_attention_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 
 #endif

@@ -7,7 +7,7 @@ static bool rotary(const struct emit *e)
     return e->choices->model->positions == POSITIONS_ROPE;
 }
 
-static void local_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
+void local_attention_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 {
     const struct transformer *model = e->choices->model;
     int64_t q = transformer_q_width(model), n = e->n, width = q + 2 * transformer_kv_width(model);
@@ -30,7 +30,7 @@ static void local_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id
     }
 }
 
-static void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
+void local_attention_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
     const struct transformer *model = e->choices->model;
     int64_t q = transformer_q_width(model), n = e->n, width = q + 2 * transformer_kv_width(model);
@@ -39,8 +39,8 @@ static void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buff
     buffer_id dqkv = emit_activation(e, "dqkv", e->rows, width);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         const struct attention_saved *saved = &e->saved[layer].attention[i];
-        struct qkv grads =
-            attention_core_backward(e, saved, view_rows(d_out, i * n, n, q), n, model->heads, model->kv_heads);
+        struct qkv grads = attention_core_backward(e, saved, view_rows(d_out, i * n, n, q), n,
+                                                   model->heads, model->kv_heads);
         if (rotary(e)) {
             grads.q = rotate(e, view_all(e, grads.q), positions, n, model->heads, true);
             grads.k = rotate(e, view_all(e, grads.k), positions, n, model->kv_heads, true);
@@ -51,5 +51,3 @@ static void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buff
     }
     project_qkv_backward(e, layer, dqkv, e->saved[layer].norm1, dx);
 }
-
-const struct attention_emitter attention_local = {local_forward, local_backward};

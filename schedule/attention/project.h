@@ -15,33 +15,38 @@ struct qkv {
 /* qkv[N, W] = x[N, h] wqkv^T (+ bias). */
 buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x);
 /* dx[N, h] = dqkv wqkv, and the gradients of wqkv and its bias. */
-void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer_id x, buffer_id dx);
+void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer_id x,
+                          buffer_id dx);
 
 /* Key and value heads that take part in the all-to-all over P ranks (LoongTrain section 4.1: "KV
  * replication"): the model's own when they divide over the ranks, else copies of them. */
 int64_t kv_heads_sent(const struct choices *choices, uint32_t ranks);
 
 /* y = rotary embedding of x[rows, heads, head_dim]; positions is [rows]. backward: the inverse. */
-buffer_id rotate(struct emit *e, struct view x, struct view positions, int64_t rows, int64_t heads, bool backward);
+buffer_id rotate(struct emit *e, struct view x, struct view positions, int64_t rows, int64_t heads,
+                 bool backward);
 
 /* The causal core on a whole sequence: o[tokens, heads, head_dim] and saved->lse from saved->q, k,
  * v; keeps o in saved. */
-void attention_core(struct emit *e, struct attention_saved *saved, struct view o, int64_t tokens, int64_t heads,
-                    int64_t kv_heads);
+void attention_core(struct emit *e, struct attention_saved *saved, struct view o, int64_t tokens,
+                    int64_t heads, int64_t kv_heads);
 /* dq, dk, dv from d_o[tokens, heads, head_dim], with the kernel's hidden workspace. */
-struct qkv attention_core_backward(struct emit *e, const struct attention_saved *saved, struct view d_o, int64_t tokens,
-                                   int64_t heads, int64_t kv_heads);
+struct qkv attention_core_backward(struct emit *e, const struct attention_saved *saved,
+                                   struct view d_o, int64_t tokens, int64_t heads,
+                                   int64_t kv_heads);
 
 bool has_head_norms(const struct emit *e);
 /* q and k through their per-head norms (Qwen3), keeping in saved what the backward reads. */
-void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attention_saved *saved, int64_t rows);
-void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads, const struct attention_saved *saved,
-                         int64_t rows);
+void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attention_saved *saved,
+                int64_t rows);
+void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads,
+                         const struct attention_saved *saved, int64_t rows);
 
 /* The column blocks of qkv[rows, W] as separate tensors, each cut into `parts` along its columns:
  * [parts, rows, width / parts]. */
 struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t parts);
 /* The inverse, into the view. */
-void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t rows, int64_t pieces);
+void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t rows,
+              int64_t pieces);
 
 #endif

@@ -11,11 +11,11 @@
 #include <assert.h>
 
 struct shape {
-    int64_t n, s, dim;                  /* local and all tokens of a sequence */
-    int64_t ranks;                      /* P */
-    int64_t heads, kv_heads, kv_sent;   /* of the model; kv heads that take part in the all-to-all */
-    int64_t q_width, kv_width;          /* columns of q, and of k as sent, on all ranks together */
-    int64_t width;                      /* columns of the projection */
+    int64_t n, s, dim;                /* local and all tokens of a sequence */
+    int64_t ranks;                    /* P */
+    int64_t heads, kv_heads, kv_sent; /* of the model; kv heads that take part in the all-to-all */
+    int64_t q_width, kv_width;        /* columns of q, and of k as sent, on all ranks together */
+    int64_t width;                    /* columns of the projection */
     bool rope_before, rope_after;
     bool apart; /* q, k and v are taken apart before they are packed */
 };
@@ -47,34 +47,46 @@ static struct shape shape_of(const struct emit *e)
 static struct view copies(struct emit *e, struct view x, int count, int64_t rows, int64_t cols)
 {
     for (; count > 0; count--) {
-        struct work work = {.kind = WORK_PACK, .pack = {rows, 1, {cols, 0, 0}}};
-        struct view y = view_all(e, emit_buffer(e, "copy", CATEGORY_COMMUNICATION, e->choices->dtype, rows, cols));
+        struct work work = {
+            .kind = WORK_PACK, .pack = {rows, 1, {cols, 0, 0}}
+        };
+        struct view y = view_all(
+            e, emit_buffer(e, "copy", CATEGORY_COMMUNICATION, e->choices->dtype, rows, cols));
         emit_op(e, e->compute, &work, &x, 1, &y, 1);
         x = y;
     }
     return x;
 }
 
-static struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width)
+static struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts,
+                            int64_t width)
 {
-    struct work work = {.kind = WORK_PACK, .pack = {rows, parts, {width, 0, 0}}};
-    struct view y = view_all(e, emit_buffer(e, "send", CATEGORY_COMMUNICATION, e->choices->dtype, parts * rows, width));
+    struct work work = {
+        .kind = WORK_PACK, .pack = {rows, parts, {width, 0, 0}}
+    };
+    struct view y = view_all(
+        e, emit_buffer(e, "send", CATEGORY_COMMUNICATION, e->choices->dtype, parts * rows, width));
     emit_op(e, e->compute, &work, &x, 1, &y, 1);
     return y;
 }
 
-static void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts, int64_t width)
+static void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts,
+                       int64_t width)
 {
-    struct work work = {.kind = WORK_UNPACK, .pack = {rows, parts, {width, 0, 0}}};
+    struct work work = {
+        .kind = WORK_UNPACK, .pack = {rows, parts, {width, 0, 0}}
+    };
     emit_op(e, e->compute, &work, &x, 1, &y, 1);
 }
 
 /* recv[P * n, w] from send of the same shape, over the head group. */
-static struct view all_to_all(struct emit *e, struct view send, const char *stem, enum category category, int64_t rows,
-                              int64_t width, bool sync)
+static struct view all_to_all(struct emit *e, struct view send, const char *stem,
+                              enum category category, int64_t rows, int64_t width, bool sync)
 {
     int64_t bytes = rows * width * (int64_t)dtype_bytes(e->choices->dtype);
-    struct work work = {.kind = WORK_ALL_TO_ALL, .collective = {e->hp_group, bytes, ALGORITHM_AUTO, 0}};
+    struct work work = {
+        .kind = WORK_ALL_TO_ALL, .collective = {e->hp_group, bytes, ALGORITHM_AUTO, 0}
+    };
     struct view recv = view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, width));
     op_id op = emit_op(e, e->comm, &work, &send, 1, &recv, 1);
     if (sync)
@@ -83,8 +95,8 @@ static struct view all_to_all(struct emit *e, struct view send, const char *stem
 }
 
 /* Heads are scattered: packed[P, n, w] becomes [s, w]. */
-static buffer_id scatter_heads(struct emit *e, const struct shape *z, struct view packed, const char *stem,
-                               enum category category, int64_t width, bool sync)
+static buffer_id scatter_heads(struct emit *e, const struct shape *z, struct view packed,
+                               const char *stem, enum category category, int64_t width, bool sync)
 {
     const struct profile *profile = e->choices->profile;
     struct view send = copies(e, packed, profile->copies_before - 1, z->s, width);
@@ -93,7 +105,8 @@ static buffer_id scatter_heads(struct emit *e, const struct shape *z, struct vie
 }
 
 /* Heads are gathered: x[s, w] becomes [P, n, w], still to be unpacked. */
-static struct view gather_heads(struct emit *e, const struct shape *z, struct view x, int64_t width, bool sync)
+static struct view gather_heads(struct emit *e, const struct shape *z, struct view x, int64_t width,
+                                bool sync)
 {
     const struct profile *profile = e->choices->profile;
     struct view send = copies(e, x, profile->copies_before - 1, z->s, width);
@@ -101,14 +114,18 @@ static struct view gather_heads(struct emit *e, const struct shape *z, struct vi
     return copies(e, recv, profile->copies_after - 1, z->s, width);
 }
 
-static buffer_id change_heads(struct emit *e, enum work_kind kind, buffer_id x, const struct shape *z)
+static buffer_id change_heads(struct emit *e, enum work_kind kind, buffer_id x,
+                              const struct shape *z)
 {
     int64_t factor = z->kv_sent / z->kv_heads;
     int64_t heads = kind == WORK_HEAD_EXPAND ? z->kv_sent : z->kv_heads;
-    struct work work = {.kind = (uint8_t)kind, .heads = {z->n, z->kv_heads, z->dim, factor}};
-    buffer_id y = emit_buffer(e, kind == WORK_HEAD_EXPAND ? "expanded" : "reduced", CATEGORY_KV, e->choices->dtype, z->n,
-                              heads * z->dim);
-    emit_op(e, e->compute, &work, (struct view[]){view_all(e, x)}, 1, (struct view[]){view_all(e, y)}, 1);
+    struct work work = {
+        .kind = (uint8_t)kind, .heads = {z->n, z->kv_heads, z->dim, factor}
+    };
+    buffer_id y = emit_buffer(e, kind == WORK_HEAD_EXPAND ? "expanded" : "reduced", CATEGORY_KV,
+                              e->choices->dtype, z->n, heads * z->dim);
+    emit_op(e, e->compute, &work, (struct view[]){view_all(e, x)}, 1,
+            (struct view[]){view_all(e, y)}, 1);
     return y;
 }
 
@@ -120,7 +137,9 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct shape 
     if (!z->apart) {
         if (z->rope_before) {
             struct view rotated = view_all(e, emit_activation(e, "rotated", z->n, z->width));
-            struct work work = {.kind = WORK_ROPE, .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}};
+            struct work work = {
+                .kind = WORK_ROPE, .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}
+            };
             emit_op(e, e->compute, &work, (struct view[]){qkv, positions}, 2, &rotated, 1);
             qkv = rotated;
         }
@@ -143,8 +162,8 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct shape 
     return parts;
 }
 
-static void sequence_forward(struct emit *e, uint32_t layer, const struct shape *z, struct view qkv, struct view out,
-                             struct attention_saved *saved)
+static void sequence_forward(struct emit *e, uint32_t layer, const struct shape *z, struct view qkv,
+                             struct view out, struct attention_saved *saved)
 {
     bool sync = e->choices->profile->sync_forward;
     int64_t q = z->q_width / z->ranks, kv = z->kv_width / z->ranks;
@@ -163,7 +182,8 @@ static void sequence_forward(struct emit *e, uint32_t layer, const struct shape 
 }
 
 /* The gradient of one of q, k, v back on its own rows: [n, P * width], copies of heads summed. */
-static buffer_id unpack_part(struct emit *e, const struct shape *z, struct view recv, int64_t width, bool reduce)
+static buffer_id unpack_part(struct emit *e, const struct shape *z, struct view recv, int64_t width,
+                             bool reduce)
 {
     buffer_id y = emit_activation(e, "d_part", z->n, z->ranks * width);
     unpack_one(e, recv, view_all(e, y), z->n, z->ranks, width);
@@ -171,8 +191,9 @@ static buffer_id unpack_part(struct emit *e, const struct shape *z, struct view 
 }
 
 /* dqkv[n, W] from the received gradients of q, k and v. */
-static void unpack_parts(struct emit *e, uint32_t layer, const struct shape *z, const struct view recv[3],
-                         struct view dqkv, const struct attention_saved *saved)
+static void unpack_parts(struct emit *e, uint32_t layer, const struct shape *z,
+                         const struct view recv[3], struct view dqkv,
+                         const struct attention_saved *saved)
 {
     struct view positions = view_all(e, e->positions);
     if (!z->apart) {
@@ -182,7 +203,10 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct shape *z, 
             joined = view_all(e, emit_activation(e, "d_rotated", z->n, z->width));
         join_qkv(e, &parts, joined, z->n, z->ranks);
         if (z->rope_before) {
-            struct work work = {.kind = WORK_ROPE_BACKWARD, .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}};
+            struct work work = {
+                .kind = WORK_ROPE_BACKWARD,
+                .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}
+            };
             emit_op(e, e->compute, &work, (struct view[]){joined, positions}, 2, &dqkv, 1);
         }
         return;
@@ -202,15 +226,16 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct shape *z, 
     join_qkv(e, &parts, dqkv, z->n, 1);
 }
 
-static void sequence_backward(struct emit *e, uint32_t layer, const struct shape *z, struct view d_out,
-                              struct view dqkv, const struct attention_saved *saved)
+static void sequence_backward(struct emit *e, uint32_t layer, const struct shape *z,
+                              struct view d_out, struct view dqkv,
+                              const struct attention_saved *saved)
 {
     bool sync = e->choices->profile->sync_backward;
     int64_t q = z->q_width / z->ranks, kv = z->kv_width / z->ranks;
     struct view packed = pack_one(e, d_out, z->n, z->ranks, q);
     buffer_id d_o = scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, q, sync);
-    struct qkv grads = attention_core_backward(e, saved, view_all(e, d_o), z->s, z->heads / z->ranks,
-                                               z->kv_sent / z->ranks);
+    struct qkv grads = attention_core_backward(e, saved, view_all(e, d_o), z->s,
+                                               z->heads / z->ranks, z->kv_sent / z->ranks);
     if (z->rope_after) {
         struct view positions = view_all(e, e->positions_gathered);
         grads.q = rotate(e, view_all(e, grads.q), positions, z->s, z->heads / z->ranks, true);
@@ -224,17 +249,17 @@ static void sequence_backward(struct emit *e, uint32_t layer, const struct shape
     unpack_parts(e, layer, z, recv, dqkv, saved);
 }
 
-static void ulysses_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
+void ulysses_attention_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 {
     struct shape z = shape_of(e);
     buffer_id qkv = project_qkv(e, layer, x);
     e->tags.region = REGION_ATTENTION;
     for (int64_t i = 0; i < e->choices->micro_batch; i++)
-        sequence_forward(e, layer, &z, view_rows(qkv, i * z.n, z.n, z.width), view_rows(out, i * z.n, z.n, z.q_width),
-                         &e->saved[layer].attention[i]);
+        sequence_forward(e, layer, &z, view_rows(qkv, i * z.n, z.n, z.width),
+                         view_rows(out, i * z.n, z.n, z.q_width), &e->saved[layer].attention[i]);
 }
 
-static void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
+void ulysses_attention_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
     struct shape z = shape_of(e);
     e->tags.region = REGION_ATTENTION;
@@ -244,5 +269,3 @@ static void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, bu
                           view_rows(dqkv, i * z.n, z.n, z.width), &e->saved[layer].attention[i]);
     project_qkv_backward(e, layer, dqkv, e->saved[layer].norm1, dx);
 }
-
-const struct attention_emitter attention_ulysses = {ulysses_forward, ulysses_backward};

@@ -1,0 +1,147 @@
+/* Checkpoints on the host: what the recomputation of a layer starts from (the layer's input) is
+ * copied to the host before the layer's forward, and back before it is read again, so that the
+ * device holds none of it in between.
+ *
+ * Blocking (DeepSpeed's cpu_checkpointing until August 2026): pageable memory, the host thread
+ * waits for each copy, in the forward before the layer is issued, in the backward before it is
+ * recomputed. Otherwise: pinned memory, copies on their own streams, the next layer's input
+ * fetched while this one's backward runs. */
+#include "schedule/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fetch {   /* of one (micro-batch, layer) */
+    op_id store; /* the copy to the host; IR_NONE: none yet */
+    buffer_id host, back;
+    buffer_id input;
+};
+
+struct offload {
+    struct emit *e;
+    struct ir *ir;
+    uint32_t layers;
+    bool blocking;
+    struct fetch *fetch;
+    uint32_t *writer_segment; /* per buffer: 1 + the segment whose forward writes it; 0: none */
+};
+
+static uint32_t segment_of(const struct offload *o, uint32_t op)
+{
+    return (uint32_t)o->ir->op.micro[op] * o->layers + o->ir->op.layer[op];
+}
+
+/* The input of a layer: what its forward reads that is an activation and not its own work. */
+static void find_inputs(struct offload *o, const struct program *program)
+{
+    struct ir *ir = o->ir;
+    for (uint32_t i = 0; i < program->count; i++) {
+        uint32_t op = program->op[i];
+        if (ir->op.layer[op] == IR_NONE16 || ir->op.phase[op] != PHASE_FORWARD)
+            continue;
+        struct fetch *fetch = &o->fetch[segment_of(o, op)];
+        for (uint32_t k = 0; fetch->input.i == IR_NONE && k < ir->op.reads[op]; k++) {
+            uint32_t buffer = program_operand(ir, op, k);
+            if (ir->buffer.category[buffer] == CATEGORY_ACTIVATION &&
+                o->writer_segment[buffer] != segment_of(o, op) + 1)
+                fetch->input.i = buffer;
+        }
+        for (uint32_t k = ir->op.reads[op]; k < ir->op.reads[op] + (uint32_t)ir->op.writes[op]; k++)
+            o->writer_segment[program_operand(ir, op, k)] = segment_of(o, op) + 1;
+    }
+}
+
+static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
+                  uint32_t like, enum phase phase)
+{
+    struct ir *ir = o->ir;
+    struct emit *e = o->e;
+    struct work work = {
+        .kind = (uint8_t)kind, .copy = {(int64_t)ir_buffer_bytes(ir, from), o->blocking}
+    };
+    e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, ir->op.layer[like],
+                               IR_NONE16,      IR_NONE16,      ir->op.micro[like]};
+    return emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work,
+                   (struct view[]){ir_whole(ir, from)}, 1, (struct view[]){ir_whole(ir, to)}, 1);
+}
+
+static void store(struct offload *o, uint32_t op, struct program *out)
+{
+    struct fetch *fetch = &o->fetch[segment_of(o, op)];
+    fetch->host = program_clone_buffer(o->ir, fetch->input);
+    o->ir->buffer.memory[fetch->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
+    fetch->store = copy(o, WORK_D2H, fetch->input, fetch->host, op, PHASE_FORWARD);
+    program_push(out, fetch->store);
+}
+
+static op_id load(struct offload *o, uint32_t segment, uint32_t like, struct program *out)
+{
+    struct fetch *fetch = &o->fetch[segment];
+    fetch->back = program_clone_buffer(o->ir, fetch->input);
+    op_id op = copy(o, WORK_H2D, fetch->host, fetch->back, like, PHASE_RECOMPUTE);
+    o->ir->op.layer[op.i] = (uint16_t)(segment % o->layers);
+    program_push(out, op);
+    return op;
+}
+
+static void redirect(struct offload *o, uint32_t op, const struct fetch *fetch)
+{
+    for (uint32_t k = 0; k < o->ir->op.reads[op]; k++)
+        if (program_operand(o->ir, op, k) == fetch->input.i)
+            program_redirect(o->ir, op, k, fetch->back);
+}
+
+void pass_offload(struct emit *e, struct program *program)
+{
+    struct ir *ir = e->ir;
+    uint32_t layers = (uint32_t)e->choices->model->layers,
+             segments = layers * e->choices->accumulation;
+    struct offload o = {
+        .e = e,
+        .ir = ir,
+        .layers = layers,
+        .blocking = e->choices->profile->offload_blocking,
+        .fetch = heap_alloc(segments, sizeof *o.fetch),
+        .writer_segment = heap_zalloc(ir->buffer.count, sizeof *o.writer_segment),
+    };
+    memset(o.fetch, 0xff, segments * sizeof *o.fetch); /* IR_NONE everywhere */
+    find_inputs(&o, program);
+
+    struct program out = {0};
+    op_id last = {IR_NONE}; /* last op of the layer before, in the backward's order */
+    uint32_t current = IR_NONE;
+    for (uint32_t i = 0; i < program->count; i++) {
+        uint32_t op = program->op[i];
+        if (ir->op.layer[op] == IR_NONE16) {
+            program_push(&out, (op_id){op});
+            continue;
+        }
+        uint32_t segment = segment_of(&o, op);
+        struct fetch *fetch = &o.fetch[segment];
+        if (ir->op.phase[op] == PHASE_FORWARD) {
+            if (fetch->store.i == IR_NONE)
+                store(&o, op, &out);
+            program_push(&out, (op_id){op});
+            continue;
+        }
+        if (segment != current) {
+            if (current != IR_NONE && current / layers == segment / layers)
+                last = (op_id){program->op[i - 1]};
+            current = segment;
+            if (fetch->back.i == IR_NONE)
+                load(&o, segment, op, &out);
+            /* one layer ahead; not before the layer behind this one has given its copy back */
+            if (!o.blocking && segment % layers > 0) {
+                op_id ahead = load(&o, segment - 1, op, &out);
+                if (last.i != IR_NONE)
+                    emit_hold_back(e, ahead, last);
+            }
+        }
+        redirect(&o, op, fetch);
+        program_push(&out, (op_id){op});
+    }
+    free(o.fetch);
+    free(o.writer_segment);
+    program_release(program);
+    *program = out;
+}

@@ -1,0 +1,173 @@
+/* Activation checkpointing (Chen et al., arXiv 1604.06174) as a rewriting of the op list: the
+ * forward ops of a layer are repeated before its backward, on buffers of their own, and the
+ * backward reads those. What the first forward wrote then has no late reader and dies early. */
+#include "schedule/program.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct segment { /* a layer's forward in one micro-batch: positions in the list */
+    uint32_t begin, end;
+};
+
+struct recompute {
+    struct emit *e;
+    struct ir *ir;
+    uint32_t layers;
+    struct segment *segment; /* micro * layers + layer */
+    uint32_t *buffer;        /* the repeated forward's buffer for the first one's; IR_NONE */
+    uint32_t *op;            /* the same for ops, to carry their waits over */
+    uint32_t
+        *needed; /* per buffer: 1 + the last segment whose backward, or a needed op, reads it */
+};
+
+static uint32_t segment_of(const struct recompute *r, uint32_t op)
+{
+    return (uint32_t)r->ir->op.micro[op] * r->layers + r->ir->op.layer[op];
+}
+
+static bool in_layer(const struct ir *ir, uint32_t op, enum phase phase)
+{
+    return ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] == phase;
+}
+
+static void find_segments(struct recompute *r, const struct program *program)
+{
+    for (uint32_t i = 0; i < program->count; i++) {
+        uint32_t op = program->op[i];
+        if (!in_layer(r->ir, op, PHASE_FORWARD))
+            continue;
+        struct segment *segment = &r->segment[segment_of(r, op)];
+        if (segment->begin == segment->end)
+            segment->begin = i;
+        segment->end = i + 1;
+    }
+}
+
+/* Marks what the backward of a layer reads and, going back through its forward, what that takes. */
+static void find_needed(struct recompute *r, const struct program *program, uint32_t which,
+                        uint8_t *keep)
+{
+    struct segment segment = r->segment[which];
+    bool whole = r->e->choices->profile->recompute_whole;
+    for (uint32_t i = segment.end; i-- > segment.begin;) {
+        uint32_t op = program->op[i];
+        uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
+        bool needed = whole;
+        for (uint32_t k = reads; k < operands; k++)
+            needed = needed || r->needed[program_operand(r->ir, op, k)] == which + 1;
+        keep[i - segment.begin] = needed;
+        for (uint32_t k = 0; needed && k < reads; k++)
+            r->needed[program_operand(r->ir, op, k)] = which + 1;
+    }
+}
+
+static void repeat_op(struct recompute *r, uint32_t op, struct program *out)
+{
+    struct ir *ir = r->ir;
+    struct view view[16];
+    op_id wait[8];
+    uint32_t reads = ir->op.reads[op], writes = ir->op.writes[op], waits = 0;
+    assert(reads + writes <= ARRAY_LEN(view));
+    for (uint32_t k = reads; k < reads + writes; k++) {
+        uint32_t buffer = program_operand(ir, op, k);
+        if (r->buffer[buffer] == IR_NONE)
+            r->buffer[buffer] = program_clone_buffer(ir, (buffer_id){buffer}).i;
+    }
+    for (uint32_t k = 0; k < reads + writes; k++) {
+        view[k] = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+        if (r->buffer[view[k].buffer.i] != IR_NONE)
+            view[k].buffer.i = r->buffer[view[k].buffer.i];
+    }
+    for (uint32_t k = 0; k < ir->op.wait_count[op] && waits < ARRAY_LEN(wait); k++) {
+        uint32_t target = r->op[ir->wait[ir->op.wait_begin[op] + k].i];
+        if (target != IR_NONE)
+            wait[waits++] = (op_id){target};
+    }
+    struct op_desc desc = {
+        .work = *ir_work(ir, op),
+        .stream = ir->op.stream[op],
+        .read_count = (uint8_t)reads,
+        .write_count = (uint8_t)writes,
+        .guard = ir->op.guard[op],
+        .wait_count = (uint16_t)waits,
+        .tags = {PHASE_RECOMPUTE, ir->op.region[op], ir->op.layer[op], ir->op.chunk[op],
+                 ir->op.step[op], ir->op.micro[op]},
+        .read = view,
+        .write = view + reads,
+        .wait = wait,
+    };
+    op_id copy = ir_add_op(ir, &desc);
+    r->op[op] = copy.i;
+    program_push(out, copy);
+}
+
+/* Backward ops of one layer are consecutive; [begin, end) of the list. */
+static void rewrite_backward(struct recompute *r, const struct program *in, uint32_t begin,
+                             uint32_t end, struct program *out)
+{
+    struct ir *ir = r->ir;
+    uint32_t which = segment_of(r, in->op[begin]);
+    struct segment segment = r->segment[which];
+    uint8_t *keep = heap_zalloc(segment.end - segment.begin, 1);
+    for (uint32_t i = begin; i < end; i++)
+        for (uint32_t k = 0; k < ir->op.reads[in->op[i]]; k++)
+            r->needed[program_operand(ir, in->op[i], k)] = which + 1;
+    find_needed(r, in, which, keep);
+    for (uint32_t i = segment.begin; i < segment.end; i++)
+        if (keep[i - segment.begin])
+            repeat_op(r, in->op[i], out);
+    free(keep);
+    for (uint32_t i = begin; i < end; i++) {
+        uint32_t op = in->op[i];
+        for (uint32_t k = 0; k < ir->op.reads[op]; k++) {
+            uint32_t again = r->buffer[program_operand(ir, op, k)];
+            if (again != IR_NONE)
+                program_redirect(ir, op, k, (buffer_id){again});
+        }
+        program_push(out, (op_id){op});
+    }
+}
+
+void pass_recompute(struct emit *e, struct program *program)
+{
+    struct ir *ir = e->ir;
+    uint32_t layers = (uint32_t)e->choices->model->layers,
+             segments = layers * e->choices->accumulation;
+    struct recompute r = {
+        .e = e,
+        .ir = ir,
+        .layers = layers,
+        .segment = heap_zalloc(segments, sizeof *r.segment),
+        .buffer = heap_alloc(ir->buffer.count, sizeof *r.buffer),
+        .op = heap_alloc(ir->op.count, sizeof *r.op),
+        .needed = heap_zalloc(ir->buffer.count, sizeof *r.needed),
+    };
+    /* buffers and ops made here are never looked up: only rows of the first forward are */
+    memset(r.buffer, 0xff, ir->buffer.count * sizeof *r.buffer);
+    memset(r.op, 0xff, ir->op.count * sizeof *r.op);
+    find_segments(&r, program);
+
+    struct program out = {0};
+    for (uint32_t i = 0; i < program->count;) {
+        uint32_t op = program->op[i];
+        if (!in_layer(ir, op, PHASE_BACKWARD)) {
+            program_push(&out, (op_id){op});
+            i++;
+            continue;
+        }
+        uint32_t end = i + 1;
+        while (end < program->count && in_layer(ir, program->op[end], PHASE_BACKWARD) &&
+               segment_of(&r, program->op[end]) == segment_of(&r, op))
+            end++;
+        rewrite_backward(&r, program, i, end, &out);
+        i = end;
+    }
+    free(r.segment);
+    free(r.buffer);
+    free(r.op);
+    free(r.needed);
+    program_release(program);
+    *program = out;
+}

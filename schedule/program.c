@@ -1,0 +1,64 @@
+#include "schedule/program.h"
+
+#include <stdlib.h>
+
+void program_release(struct program *program)
+{
+    free(program->op);
+    *program = (struct program){0};
+}
+
+void program_push(struct program *program, op_id op)
+{
+    if (program->count == program->capacity) {
+        program->capacity =
+            (uint32_t)heap_next_capacity(program->capacity, (size_t)program->count + 1);
+        program->op = heap_realloc(program->op, program->capacity, sizeof *program->op);
+    }
+    program->op[program->count++] = op.i;
+}
+
+void program_init(struct program *program, const struct ir *ir)
+{
+    *program = (struct program){.count = ir->op.count, .capacity = ir->op.count};
+    program->op = heap_alloc(ir->op.count, sizeof *program->op);
+    for (uint32_t i = 0; i < ir->op.count; i++)
+        program->op[i] = i;
+}
+
+void program_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
+{
+    uint32_t *operand = &ir->operand[ir->op.operand_begin[op] + k];
+    if (!(*operand & IR_RANGE)) {
+        *operand = buffer.i;
+        return;
+    }
+    struct view view = ir->range[*operand & ~IR_RANGE];
+    view.buffer = buffer;
+    if (ir->range_count == ir->range_capacity) {
+        ir->range_capacity =
+            (uint32_t)heap_next_capacity(ir->range_capacity, (size_t)ir->range_count + 1);
+        ir->range = heap_realloc(ir->range, ir->range_capacity, sizeof *ir->range);
+    }
+    ir->range[ir->range_count] = view;
+    *operand = IR_RANGE | ir->range_count++;
+}
+
+buffer_id program_clone_buffer(struct ir *ir, buffer_id buffer)
+{
+    struct buffer_table *table = &ir->buffer;
+    uint32_t i = buffer.i;
+    struct buffer_desc desc = {
+        .stem = ir->word[table->stem[i]],
+        .number = IR_NONE,
+        .memory = table->memory[i],
+        .dtype = table->dtype[i],
+        .category = table->category[i],
+        .flags = table->flags[i],
+        .role = table->role[i],
+        .layer = table->layer[i],
+        .binding = IR_NONE16,
+        .dims = ir->dims[table->dims[i]],
+    };
+    return ir_add_buffer(ir, &desc);
+}

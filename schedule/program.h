@@ -1,0 +1,52 @@
+/* schedule/program.h: the list of ops while passes rewrite it.
+ *
+ * Emission appends ops to the tables of an ir; passes append more and decide the order
+ * in which the finished schedule lists them. So a pass never moves a row: it makes a
+ * new list of op ids, and edits operands of the rows it redirects. schedule/finish.c
+ * writes the rows out in list order. */
+#ifndef SCHEDULE_PROGRAM_H
+#define SCHEDULE_PROGRAM_H
+
+#include "schedule/emit.h"
+
+#include <stdint.h>
+
+struct program {
+    uint32_t *op; /* ids in list order */
+    uint32_t count, capacity;
+};
+
+void program_release(struct program *program);
+void program_push(struct program *program, op_id op);
+/* The ops of the ir in the order in which they were emitted. */
+void program_init(struct program *program, const struct ir *ir);
+
+/* Makes operand k of the op (reads first, then writes) name another buffer, same range. */
+void program_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
+/* The buffer that operand k names. */
+static inline uint32_t program_operand(const struct ir *ir, uint32_t op, uint32_t k)
+{
+    uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
+    return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
+}
+
+/* A new buffer like another one. */
+buffer_id program_clone_buffer(struct ir *ir, buffer_id buffer);
+
+/* Passes, in the order in which compose_build() runs them. Each replaces *program. */
+
+/* Layers forget what their forward kept, and compute it again before their backward. */
+void pass_recompute(struct emit *e, struct program *program);
+/* What recomputation starts from goes to the host in the forward and comes back before it is read. */
+void pass_offload(struct emit *e, struct program *program);
+/* Parameters are gathered before use, gradients reduced after their last part, the optimizer appended. */
+void pass_weights(struct emit *e, struct program *program);
+
+/* Lays out bundles of tensors, and makes the buffers that live through the step. */
+void weights_setup(struct emit *e);
+
+/* Writes the program into *out (empty): ops in list order, buffers that are touched, waits for
+ * every data dependency between streams that nothing else implies, free sets, arena offsets. */
+void finish(const struct emit *e, const struct program *program, struct ir *out);
+
+#endif

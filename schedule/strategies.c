@@ -1,0 +1,64 @@
+/* The registries: strategies, profiles, and the names of choices. docs/strategies.md gives the
+ * source of every cell. */
+#include "schedule/compose.h"
+
+const char *const attention_names[CHOICE_ATTENTION_COUNT] = {"local", "ulysses"};
+const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3", "hsdp"};
+const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {"none"};
+const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "full", "offload"};
+const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
+
+/* clang-format off */
+static const struct strategy strategies[] = {
+    {.name = "ulysses", .summary = "trade sequence shards for head shards around attention (DeepSpeed-Ulysses)",
+     .attention = CHOICE_ATTENTION_ULYSSES, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
+    {.name = "local", .summary = "whole sequences on every rank: data parallelism alone",
+     .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
+};
+
+static const struct profile profiles[] = {
+    {.name = "deepspeed", .summary = "Megatron-DeepSpeed 0.14 with Ulysses and ZeRO",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
+     .kv_replication = KV_TO_HEADS,     /* the plain Ulysses path has no grouped queries */
+     .copies_before = 2, .copies_after = 2,
+     .rope_after = true, .sync_forward = true, .sync_backward = true,
+     .recompute_whole = true,
+     .loss_f32 = true,                  /* sequence-parallel cross entropy: 14 bytes per logit */
+     .grad_dtype = DTYPE_BF16,
+     .offload_blocking = true,          /* .to('cpu'), pageable */
+     .bucket_elements = 500000000,      /* reduce_bucket_size */
+     .prefetch = 1,
+     .host_factor = 1.0,
+     .host_per_gather_s = 1e-3},        /* estimate: module hooks of ZeRO-3, in Python */
+    {.name = "internevo", .summary = "InternEvo (LoongTrain) with its Ulysses corner",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
+     .kv_replication = KV_TO_RANKS,
+     .copies_before = 1, .copies_after = 1,
+     .recompute_whole = true,
+     .grad_dtype = DTYPE_BF16,
+     .bucket_elements = 268435456,      /* reduce_bucket_size of 512 MiB of bf16 */
+     .prefetch = 1,
+     .host_factor = 1.0},
+    {.name = "ideal", .summary = "no copy, wait or byte that the method itself does not need",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
+     .kv_replication = KV_TO_RANKS,
+     .copies_before = 1, .copies_after = 0,
+     .grad_dtype = DTYPE_BF16,
+     .prefetch = 1,
+     .host_factor = 1.0},
+};
+/* clang-format on */
+
+const struct strategy *compose_strategies(size_t *count)
+{
+    *count = ARRAY_LEN(strategies);
+    return strategies;
+}
+
+const struct profile *compose_profiles(size_t *count)
+{
+    *count = ARRAY_LEN(profiles);
+    return profiles;
+}

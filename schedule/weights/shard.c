@@ -1,0 +1,316 @@
+/* ZeRO (Rajbhandari et al., arXiv 1910.02054), HSDP and plain data parallelism as a rewriting:
+ * sharded parameters are gathered before each run of ops that reads them, gradients are reduced
+ * after the last op that adds to them, and the optimizer follows. Weight gradients are partial
+ * over data, context and head ranks alike, so all of them share the reduction.
+ *
+ * At most `prefetch` + 1 gathered bundles and two unreduced gradient buffers are alive: a gather
+ * waits for the end of the run whose memory it may take, and the first op that writes a gradient
+ * buffer waits for the reduction of the one before the last. */
+#include "schedule/weights/weights.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run { /* consecutive uses of one bundle's parameters: positions in the list */
+    uint32_t bundle, begin, end;
+    buffer_id gathered;
+};
+
+struct gradient { /* of one bundle, in one micro-batch or (persistent) in all */
+    uint32_t bundle, first, last;
+    uint16_t micro; /* of its last write */
+};
+
+struct shard {
+    struct emit *e;
+    struct ir *ir;
+    bool gathers;
+    struct run *run;
+    uint32_t run_count, run_capacity;
+    struct gradient *gradient; /* in the order of their first writes */
+    uint32_t gradient_count, gradient_capacity;
+    uint32_t *of_param; /* buffer -> bundle, or IR_NONE */
+    uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
+    uint32_t *bundle_of_grad;
+    op_id *reduced; /* per gradient: its reduction */
+};
+
+static void note_read(struct shard *s, uint32_t bundle, uint32_t i)
+{
+    if (s->run_count > 0 && s->run[s->run_count - 1].bundle == bundle) {
+        s->run[s->run_count - 1].end = i + 1;
+        return;
+    }
+    if (s->run_count == s->run_capacity) {
+        s->run_capacity = (uint32_t)heap_next_capacity(s->run_capacity, (size_t)s->run_count + 1);
+        s->run = heap_realloc(s->run, s->run_capacity, sizeof *s->run);
+    }
+    s->run[s->run_count++] = (struct run){bundle, i, i + 1, {IR_NONE}};
+}
+
+static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32_t i,
+                       uint16_t micro)
+{
+    uint32_t row = s->of_grad[buffer];
+    if (row == IR_NONE) {
+        if (s->gradient_count == s->gradient_capacity) {
+            s->gradient_capacity =
+                (uint32_t)heap_next_capacity(s->gradient_capacity, (size_t)s->gradient_count + 1);
+            s->gradient = heap_realloc(s->gradient, s->gradient_capacity, sizeof *s->gradient);
+        }
+        row = s->of_grad[buffer] = s->gradient_count++;
+        s->gradient[row] = (struct gradient){bundle, i, i, micro};
+    }
+    s->gradient[row].last = i;
+    s->gradient[row].micro = micro;
+}
+
+static void survey(struct shard *s, const struct program *program)
+{
+    struct ir *ir = s->ir;
+    for (uint32_t i = 0; i < program->count; i++) {
+        uint32_t op = program->op[i], reads = ir->op.reads[op],
+                 operands = reads + ir->op.writes[op];
+        for (uint32_t k = 0; k < reads; k++) {
+            uint32_t bundle = s->of_param[program_operand(ir, op, k)];
+            if (bundle != IR_NONE)
+                note_read(s, bundle, i);
+        }
+        for (uint32_t k = reads; k < operands; k++) {
+            uint32_t buffer = program_operand(ir, op, k);
+            if (s->bundle_of_grad[buffer] != IR_NONE)
+                note_write(s, buffer, s->bundle_of_grad[buffer], i, ir->op.micro[op]);
+        }
+    }
+}
+
+static void set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum phase phase,
+                     enum region region)
+{
+    s->e->tags = (struct op_tags){(uint8_t)phase, (uint8_t)region, ir->op.layer[like],
+                                  IR_NONE16,      IR_NONE16,       ir->op.micro[like]};
+}
+
+static op_id collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
+                        buffer_id from, buffer_id to)
+{
+    struct work work = {.kind = (uint8_t)kind};
+    int64_t bytes = (int64_t)ir_buffer_bytes(e->ir, from);
+    if (kind == WORK_ALL_REDUCE)
+        work.all_reduce.bytes = bytes, work.all_reduce.group = group;
+    else
+        work.collective.bytes = bytes, work.collective.group = group;
+    return emit_op(e, stream, &work, (struct view[]){ir_whole(e->ir, from)}, 1,
+                   (struct view[]){ir_whole(e->ir, to)}, 1);
+}
+
+/* Gathers the parameters of a run; it may take the memory of the run `prefetch` + 1 before it. */
+static void gather(struct shard *s, uint32_t r, const struct program *in, struct program *out)
+{
+    struct emit *e = s->e;
+    struct run *run = &s->run[r];
+    uint32_t first = in->op[run->begin], behind = e->choices->profile->prefetch + 1;
+    set_tags(s, s->ir, first, s->ir->op.phase[first], REGION_WEIGHTS);
+    run->gathered = program_clone_buffer(s->ir, e->bundle[run->bundle].param);
+    op_id op = collective(e, e->gather, WORK_ALL_GATHER, e->shard_group,
+                          e->bundle[run->bundle].param_shard, run->gathered);
+    if (r >= behind)
+        emit_hold_back(e, op, (op_id){in->op[s->run[r - behind].end - 1]});
+    program_push(out, op);
+}
+
+static void start_run(struct shard *s, uint32_t r, const struct program *in, struct program *out)
+{
+    uint32_t ahead = s->e->choices->profile->prefetch;
+    for (uint32_t k = r == 0 ? 0 : r + ahead; k <= r + ahead && k < s->run_count; k++)
+        gather(s, k, in, out);
+}
+
+static buffer_id shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
+                              enum category category, enum dtype dtype, enum memory memory)
+{
+    buffer_id buffer = emit_buffer(e, stem, category, dtype,
+                                   (int64_t)(e->bundle[bundle].elements / e->shard_size), 0);
+    e->ir->buffer.memory[buffer.i] = (uint8_t)memory;
+    return buffer;
+}
+
+static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
+{
+    for (uint32_t k = s->ir->op.reads[op];; k++) {
+        uint32_t buffer = program_operand(s->ir, op, k);
+        if (s->of_grad[buffer] == row)
+            return (buffer_id){buffer};
+    }
+}
+
+/* The padding of a buffer that only this micro-batch uses is written by nobody else. */
+static void fill_padding(struct shard *s, uint32_t row, uint32_t op, struct program *out)
+{
+    const struct bundle_state *bundle = &s->e->bundle[s->gradient[row].bundle];
+    if (!weights_reduce_each_micro_batch(s->e->choices) || s->e->shard_size == 1 ||
+        bundle->elements == bundle->used)
+        return;
+    set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
+    struct work work = {.kind = WORK_FILL,
+                        .elements = {(int64_t)(bundle->elements - bundle->used)}};
+    struct view padding = {whole_grad(s, op, row), bundle->used, bundle->elements - bundle->used};
+    program_push(out, emit_op(s->e, s->e->compute, &work, NULL, 0, &padding, 1));
+}
+
+/* Reduces a gradient whose last part has been added. */
+static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *out)
+{
+    struct emit *e = s->e;
+    struct gradient *gradient = &s->gradient[row];
+    struct bundle_state *bundle = &e->bundle[gradient->bundle];
+    buffer_id grad = whole_grad(s, op, row), part = grad;
+    bool last_micro = gradient->micro + 1u == e->choices->accumulation;
+    set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
+    s->reduced[row].i = IR_NONE;
+    if (e->shard_size > 1) {
+        bool adds = weights_reduce_each_micro_batch(e->choices) && gradient->micro > 0;
+        part = bundle->grad_shard;
+        buffer_id target = adds ? shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
+                                               e->grad_dtype, MEMORY_HBM)
+                                : part;
+        s->reduced[row] =
+            collective(e, e->reduce, WORK_REDUCE_SCATTER, e->shard_group, grad, target);
+        program_push(out, s->reduced[row]);
+        if (adds) {
+            struct work work = {.kind = WORK_ADD,
+                                .elements = {(int64_t)ir_buffer_elements(s->ir, part)}};
+            program_push(out,
+                         emit_op(e, e->compute, &work,
+                                 (struct view[]){ir_whole(s->ir, target), ir_whole(s->ir, part)}, 2,
+                                 (struct view[]){ir_whole(s->ir, part)}, 1));
+        }
+    }
+    if (e->replica_size > 1 && last_micro) {
+        s->reduced[row] = collective(e, e->reduce, WORK_ALL_REDUCE, e->replica_group, part, part);
+        program_push(out, s->reduced[row]);
+    }
+}
+
+static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id to)
+{
+    struct work work = {
+        .kind = (uint8_t)kind, .copy = {(int64_t)ir_buffer_bytes(e->ir, from), 0}
+    };
+    return emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work,
+                   (struct view[]){ir_whole(e->ir, from)}, 1, (struct view[]){ir_whole(e->ir, to)},
+                   1);
+}
+
+/* AdamW on this rank's part of a bundle, and the new parameters back to where they are read. */
+static void update(struct shard *s, uint32_t b, struct program *out)
+{
+    struct emit *e = s->e;
+    struct bundle_state *bundle = &e->bundle[b];
+    bool host = e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
+    bool sharded = bundle->grad_shard.i != IR_NONE;
+    buffer_id grad = sharded ? bundle->grad_shard : bundle->grad;
+    buffer_id param = bundle->param_shard.i != IR_NONE ? bundle->param_shard : bundle->param;
+    bool gather_after = sharded && bundle->param_shard.i == IR_NONE;
+    e->tags = (struct op_tags){PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE16,
+                               IR_NONE16,       IR_NONE16,        IR_NONE16};
+    if (gather_after)
+        param = shard_buffer(e, b, "updated", CATEGORY_PARAMETER, e->choices->dtype, MEMORY_HBM);
+
+    buffer_id written = param, read = grad;
+    if (host) {
+        read = program_clone_buffer(s->ir, grad);
+        written = program_clone_buffer(s->ir, param);
+        for (int i = 0; i < 2; i++) {
+            buffer_id buffer = i == 0 ? read : written;
+            s->ir->buffer.memory[buffer.i] = MEMORY_PINNED;
+            s->ir->buffer.flags[buffer.i] = 0;
+        }
+        program_push(out, copy(e, WORK_D2H, grad, read));
+    }
+    struct view state[4] = {ir_whole(s->ir, bundle->master), ir_whole(s->ir, bundle->moment1),
+                            ir_whole(s->ir, bundle->moment2), ir_whole(s->ir, written)};
+    struct work work = {.kind = WORK_ADAMW, .elements = {(int64_t)state[0].count}};
+    program_push(out, emit_op(e, host ? e->host : e->compute, &work,
+                              (struct view[]){ir_whole(s->ir, read), state[0], state[1], state[2]},
+                              4, state, 4));
+    if (host)
+        program_push(out, copy(e, WORK_H2D, written, param));
+    if (gather_after) {
+        e->tags.region = REGION_WEIGHTS;
+        program_push(
+            out, collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, param, bundle->param));
+    }
+}
+
+static uint32_t *none_filled(uint32_t count)
+{
+    uint32_t *array = heap_alloc(count, sizeof *array);
+    memset(array, 0xff, count * sizeof *array);
+    return array;
+}
+
+static void redirect(struct shard *s, uint32_t op, const struct run *run)
+{
+    uint32_t param = s->e->bundle[run->bundle].param.i;
+    for (uint32_t k = 0; k < s->ir->op.reads[op]; k++)
+        if (program_operand(s->ir, op, k) == param)
+            program_redirect(s->ir, op, k, run->gathered);
+}
+
+void pass_weights(struct emit *e, struct program *program)
+{
+    struct ir *ir = e->ir;
+    e->buffers_before_weights = ir->buffer.count;
+    struct shard s = {
+        .e = e, .ir = ir, .gathers = weights_sharded_params(e->choices) && e->shard_size > 1};
+    s.of_param = none_filled(ir->buffer.count);
+    s.of_grad = none_filled(ir->buffer.count);
+    s.bundle_of_grad = none_filled(ir->buffer.count);
+    for (uint32_t b = 0; s.gathers && b < e->bundle_count; b++)
+        s.of_param[e->bundle[b].param.i] = b;
+    for (uint32_t i = 0; i < e->grad_buffer_count; i++)
+        s.bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
+    survey(&s, program);
+    s.reduced = heap_alloc(s.gradient_count, sizeof *s.reduced);
+
+    struct program out = {0};
+    uint32_t r = 0, next = 0; /* the run and the gradient to come */
+    uint32_t listed = program->count;
+    for (uint32_t i = 0; i < listed; i++) {
+        uint32_t op = program->op[i];
+        while (r < s.run_count && s.run[r].end <= i)
+            r++;
+        if (r < s.run_count && s.run[r].begin == i)
+            start_run(&s, r, program, &out);
+        if (r < s.run_count && s.run[r].begin <= i)
+            redirect(&s, op, &s.run[r]);
+        for (; next < s.gradient_count && s.gradient[next].first == i; next++) {
+            fill_padding(&s, next, op, &out);
+            if (next >= 2 && s.gradient[next - 2].last < i && s.reduced[next - 2].i != IR_NONE &&
+                weights_reduce_each_micro_batch(e->choices))
+                emit_hold_back(e, (op_id){op}, s.reduced[next - 2]);
+        }
+        program_push(&out, (op_id){op});
+        for (uint32_t k = ir->op.reads[op]; k < ir->op.reads[op] + (uint32_t)ir->op.writes[op];
+             k++) {
+            uint32_t buffer = program_operand(ir, op, k);
+            uint32_t row = buffer < e->buffers_before_weights ? s.of_grad[buffer] : IR_NONE;
+            if (row != IR_NONE && s.gradient[row].last == i)
+                reduce(&s, row, op, &out);
+        }
+    }
+    /* in the order in which gradients become final; a bundle's last gradient is the one kept */
+    for (uint32_t row = 0; row < s.gradient_count; row++)
+        if (s.gradient[row].micro + 1u == e->choices->accumulation)
+            update(&s, s.gradient[row].bundle, &out);
+    free(s.run);
+    free(s.gradient);
+    free(s.of_param);
+    free(s.of_grad);
+    free(s.bundle_of_grad);
+    free(s.reduced);
+    program_release(program);
+    *program = out;
+}
