@@ -7,8 +7,7 @@
 #   NAME.code   the exit code wanted; no file: 0
 #
 # The paths of $T, $S and the folder of the program come out as the words $T, $S and $B.
-# UPDATE_GOLDEN=1 in the environment
-# rewrites .out, .err and .code instead of comparing.
+# UPDATE_GOLDEN=1 in the environment rewrites .out, .err and .code instead of comparing.
 #
 # Run with -D COMMAND_FILE -D PROGRAM -D SOURCE -D SCRATCH.
 cmake_minimum_required(VERSION 3.25)
