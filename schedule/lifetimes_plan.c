@@ -8,8 +8,8 @@
  * joined at once when they wait for the same streams, since the newer one then stands for both;
  * others only when a buffer that is covered by both needs the room, because a segment joined
  * with one that waits for a slow copy would have to wait for it too. */
+#include "schedule/births.h"
 #include "schedule/lifetimes.h"
-#include "schedule/order.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -326,48 +326,16 @@ struct plan {
     uint64_t alignment;
     struct order order;
     struct space *space; /* one per memory */
-    uint32_t *birth;     /* per buffer: first touch; IR_NONE: none yet */
-    uint32_t *early;     /* per buffer: row of `clock` when more than one touch comes first */
-    uint32_t *segment;   /* per buffer, once placed; IR_NONE before and after */
-    uint32_t *next;      /* per buffer: next one freed by the same op */
-    uint32_t *freed;     /* per op of the role: first buffer whose free set it ends */
-    uint32_t *clock;     /* (clock_count, width) */
-    uint32_t clock_count, clock_capacity;
+    struct births births;
+    uint32_t *segment; /* per buffer, once placed; IR_NONE before and after */
+    uint32_t *next;    /* per buffer: next one freed by the same op */
+    uint32_t *freed;   /* per op of the role: first buffer whose free set it ends */
 };
 
 static uint64_t rounded(const struct plan *p, uint32_t buffer)
 {
     uint64_t bytes = ir_buffer_bytes(p->ir, (buffer_id){buffer});
     return (bytes + p->alignment - 1) & ~(p->alignment - 1);
-}
-
-/* A buffer may first be touched by several ops with no order between them (two halves written on
- * two streams). Its birth then has the clock that all of them are sure to have: the least. */
-static void note_touch(struct plan *p, uint32_t buffer, uint32_t op)
-{
-    uint32_t birth = p->birth[buffer];
-    if (birth == IR_NONE || birth < p->order.begin) {
-        p->birth[buffer] = op;
-        p->early[buffer] = IR_NONE;
-        return;
-    }
-    if (birth == op || order_before(&p->order, birth, op))
-        return;
-    uint32_t width = p->order.width;
-    if (p->early[buffer] == IR_NONE) {
-        if (p->clock_count == p->clock_capacity) {
-            p->clock_capacity =
-                (uint32_t)heap_next_capacity(p->clock_capacity, (size_t)p->clock_count + 1);
-            p->clock = heap_realloc(p->clock, p->clock_capacity, width * sizeof *p->clock);
-        }
-        p->early[buffer] = p->clock_count++;
-        memcpy(p->clock + (size_t)p->early[buffer] * width, order_row(&p->order, birth),
-               width * sizeof *p->clock);
-    }
-    uint32_t *least = p->clock + (size_t)p->early[buffer] * width;
-    const uint32_t *row = order_row(&p->order, op);
-    for (uint32_t i = 0; i < width; i++)
-        least[i] = least[i] < row[i] ? least[i] : row[i];
 }
 
 static bool in_role(const struct order *order, uint32_t op)
@@ -382,9 +350,7 @@ static void place(struct plan *p, uint32_t buffer)
     if (size == 0)
         size = p->alignment;
     struct space *s = &p->space[ir->buffer.memory[buffer]];
-    const uint32_t *clock = p->early[buffer] == IR_NONE
-                                ? order_row(&p->order, p->birth[buffer])
-                                : p->clock + (size_t)p->early[buffer] * p->order.width;
+    const uint32_t *clock = births_clock(&p->births, &p->order, buffer);
     uint32_t i = space_take(s, &p->order, size, clock);
     ir->buffer.offset[buffer] = s->segment[i].begin;
     p->segment[buffer] = i;
@@ -397,7 +363,7 @@ static void place(struct plan *p, uint32_t buffer)
             return; /* a wrong set: the bytes stay taken */
         end = set[k].i > end ? set[k].i : end;
     }
-    if (end < p->birth[buffer])
+    if (end < p->births.first[buffer])
         return; /* the same */
     p->next[buffer] = p->freed[end - p->order.begin];
     p->freed[end - p->order.begin] = buffer;
@@ -407,15 +373,10 @@ static void plan_role(struct plan *p)
 {
     struct ir *ir = p->ir;
     uint32_t begin = p->order.begin, end = begin + p->order.count;
-    p->clock_count = 0;
     p->freed = heap_realloc(p->freed, p->order.count, sizeof *p->freed);
     memset(p->freed, 0xff, p->order.count * sizeof *p->freed);
 
-    for (uint32_t op = begin; op < end; op++) {
-        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-        for (uint32_t k = 0; k < operands; k++)
-            note_touch(p, ir_read(ir, op, k).buffer.i, op);
-    }
+    births_of_role(&p->births, ir, &p->order);
     for (uint32_t op = begin; op < end; op++) {
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
         for (uint32_t k = 0; k < operands; k++) {
@@ -459,8 +420,6 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
     struct lifetimes_figures most = {0};
     struct plan p = {.ir = ir, .alignment = alignment};
     p.space = heap_zalloc(MEMORY_COUNT, sizeof *p.space);
-    p.birth = rows_of_none(ir->buffer.count);
-    p.early = rows_of_none(ir->buffer.count);
     p.segment = rows_of_none(ir->buffer.count);
     p.next = rows_of_none(ir->buffer.count);
     uint64_t *base = heap_zalloc((size_t)ir->role_count * MEMORY_COUNT, sizeof *base);
@@ -485,11 +444,9 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
         space_release(&p.space[m]);
     order_release(&p.order);
     free(p.space);
-    free(p.birth);
-    free(p.early);
+    births_release(&p.births);
     free(p.segment);
     free(p.next);
     free(p.freed);
-    free(p.clock);
     free(base);
 }
