@@ -126,7 +126,7 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     enum status status = json_only(node, known, ARRAY_LEN(known), diag);
     if (status != STATUS_OK)
         return status;
-    const char *source;
+    const char *source = NULL;
     status = read_text(&source, arena, node, "source", diag);
     if (status != STATUS_OK)
         return status;

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "models/cluster_fields.h"
+#include "models/presets.h"
 #include "tests/check.h"
 
 #include <math.h>
@@ -73,6 +74,39 @@ static void every_preset_loads_and_gives_a_source_for_every_number(void)
         release(&f);
     }
     release(&all);
+}
+
+static void every_device_has_a_cost_file(void)
+{
+    struct fixture all = {0};
+    const char *const *names, *path;
+    size_t count;
+    CHECK_INT("list", cluster_presets(&names, &count, &all.arena, &all.diag), STATUS_OK);
+    for (size_t i = 0; i < count; i++) {
+        struct fixture f = {0};
+        if (load(&f, names[i]))
+            CHECK_INT(names[i],
+                      presets_find("devices", "device", f.cluster.device.cost, (struct loc){0},
+                                   &path, &f.arena, &f.diag),
+                      STATUS_OK);
+        release(&f);
+    }
+    release(&all);
+}
+
+static void every_field_is_documented(void)
+{
+    struct text text = {0};
+    struct diag diag = {0};
+    CHECK_INT("read", text_read(&text, check_path("../docs/clusters.md"), &diag), STATUS_OK);
+    for (size_t i = 0; text.data && i < CLUSTER_FIELD_COUNT; i++) {
+        struct text cell = {0};
+        text_printf(&cell, "`%s`", cluster_fields[i].path);
+        CHECK(cluster_fields[i].path, strstr(text.data, cell.data) != NULL);
+        text_release(&cell);
+    }
+    text_release(&text);
+    diag_release(&diag);
 }
 
 static void the_published_test_beds_are_as_published(void)
@@ -283,6 +317,8 @@ static const struct check_case cases[] = {
     {"the field table has no holes",                           the_field_table_has_no_holes                },
     {"every preset loads and gives a source for every number",
      every_preset_loads_and_gives_a_source_for_every_number                                                },
+    {"every device has a cost file",                           every_device_has_a_cost_file                },
+    {"every field is documented",                              every_field_is_documented                   },
     {"the published test beds are as published",               the_published_test_beds_are_as_published    },
     {"LoongTrain shares each NIC between two GPUs",            loongtrain_shares_each_nic_between_two_gpus },
     {"the ideal cluster has no limits",                        the_ideal_cluster_has_no_limits             },
