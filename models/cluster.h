@@ -97,9 +97,8 @@ struct host {
     double memory_bytes_per_s; /* of one socket; reads and writes together; what STREAM reaches */
     double socket_link_bytes_per_s; /* between two sockets; 0 when there is one socket */
     double pageable_bytes_per_s;    /* one copy from or to pageable memory; the host waits for it */
-    double
-        adam_bytes_per_s; /* memory traffic of an optimizer step on the CPU, all cores of a node */
-    double flop_per_s;    /* fp32, all cores of a node */
+    double adam_bytes_per_s;        /* memory traffic of an optimizer step on the CPU, all cores */
+    double flop_per_s;              /* fp32, all cores */
 };
 
 /* One number (or word, or table) of a cluster file and where it comes from. Facts tell what
