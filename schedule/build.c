@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
-    [CHOICE_ATTENTION_LOCAL] = {local_attention_forward, local_attention_backward},
+    [CHOICE_ATTENTION_LOCAL] = {local_attention_forward,   local_attention_backward  },
     [CHOICE_ATTENTION_ULYSSES] = {ulysses_attention_forward, ulysses_attention_backward},
 };
 
@@ -78,8 +78,8 @@ static void make_mesh(struct emit *e)
     e->replica_size = c->ranks / shard;
 }
 
-static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind, uint16_t gathered, enum dtype dtype,
-                       int64_t count)
+static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind, uint16_t gathered,
+                       enum dtype dtype, int64_t count)
 {
     struct buffer_desc desc = {
         .stem = stem,
@@ -89,12 +89,14 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
         .category = CATEGORY_INPUT,
         .flags = BUFFER_PERSISTENT,
         .layer = IR_NONE16,
-        .binding = ir_add_binding(e->ir, (struct binding){.kind = (uint8_t)kind,
-                                                          .bundle = IR_NONE16,
-                                                          .shard = IR_NONE16,
-                                                          .gathered = gathered,
-                                                          .partial = kind == BINDING_LOSS ? e->all_axes : 0}),
-        .dims = {.count = 1, .size = {count}},
+        .binding = ir_add_binding(
+            e->ir, (struct binding){.kind = (uint8_t)kind,
+                                    .bundle = IR_NONE16,
+                                    .shard = IR_NONE16,
+                                    .gathered = gathered,
+                                    .partial = kind == BINDING_LOSS ? e->all_axes : 0}
+              ),
+        .dims = {.count = 1,  .size = {count}},
     };
     return ir_add_buffer(e->ir, &desc);
 }
@@ -108,7 +110,8 @@ static void make_inputs(struct emit *e)
     e->positions = input(e, "positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32, e->n);
     e->positions_gathered = e->positions;
     if (e->hp_group != IR_NONE16)
-        e->positions_gathered = input(e, "all_positions", BINDING_POSITIONS, e->hp_group, DTYPE_I32, c->seq);
+        e->positions_gathered =
+            input(e, "all_positions", BINDING_POSITIONS, e->hp_group, DTYPE_I32, c->seq);
     e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
 
@@ -128,12 +131,15 @@ enum { OPS_PER_LAYER_MAX = 160, OPS_PER_CHUNK_MAX = 20 };
 
 static enum status check_size(const struct choices *c, struct diag *diag)
 {
-    double layer = OPS_PER_LAYER_MAX * (double)c->micro_batch + OPS_PER_CHUNK_MAX * (double)c->ffn_chunks;
-    double ops = ((double)c->model->layers * layer + OPS_PER_CHUNK_MAX * (double)c->loss_chunks) * c->accumulation;
+    double layer =
+        OPS_PER_LAYER_MAX * (double)c->micro_batch + OPS_PER_CHUNK_MAX * (double)c->ffn_chunks;
+    double ops = ((double)c->model->layers * layer + OPS_PER_CHUNK_MAX * (double)c->loss_chunks) *
+                 c->accumulation;
     if (ops < 2e8 && c->model->layers < 65000)
         return STATUS_OK;
     return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                      "the schedule would have about %.2g ops per rank, more than the 2e8 that it can number; fewer "
+                      "the schedule would have about %.2g ops per rank, more than the 2e8 that it "
+                      "can number; fewer "
                       "layers, micro-batches or chunks would do",
                       ops);
 }
@@ -149,7 +155,7 @@ enum status compose_build(struct ir *out, const struct choices *c, struct diag *
         .n = c->seq / c->hp,
         .rows = c->seq / c->hp * c->micro_batch,
         .tags = {PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16},
-        .sync = {IR_NONE},
+        .sync = {IR_NONE   },
         .grad_dtype = c->profile->grad_dtype == DTYPE_F32 ? DTYPE_F32 : c->dtype,
     };
     draft.layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, c->hp, 1, c->seq};

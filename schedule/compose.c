@@ -23,13 +23,15 @@ static const struct strategy *find_strategy(const char *name, uint8_t *row, stru
         }
     }
     const char *near = diag_nearest(name, names, count);
-    diag_error(diag, nowhere, STATUS_BAD_INPUT, "unknown strategy '%s'%s%s%s; `longhaul list strategies` has them all",
-               name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    diag_error(diag, nowhere, STATUS_BAD_INPUT,
+               "unknown strategy '%s'%s%s%s; `longhaul list strategies` has them all", name,
+               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
 }
 
 /* "published" stands for the row's implementation, else for the strategy's own. */
-static const struct profile *find_profile(const char *name, const char *published, struct diag *diag)
+static const struct profile *find_profile(const char *name, const char *published,
+                                          struct diag *diag)
 {
     size_t count;
     const struct profile *table = compose_profiles(&count);
@@ -43,7 +45,8 @@ static const struct profile *find_profile(const char *name, const char *publishe
     }
     names[count] = "published";
     const char *near = diag_nearest(name, names, count + 1);
-    diag_error(diag, nowhere, STATUS_BAD_INPUT, "unknown profile '%s'%s%s%s; `longhaul list profiles` has them all", name,
+    diag_error(diag, nowhere, STATUS_BAD_INPUT,
+               "unknown profile '%s'%s%s%s; `longhaul list profiles` has them all", name,
                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
 }
@@ -64,7 +67,11 @@ static void put_divisors(struct text *out, int64_t n, int64_t other, int most)
             kept[count++] = d;
         }
     for (int i = 0; i < count; i++)
-        text_printf(out, "%s%lld", i == 0 ? "" : i + 1 == count ? " or " : ", ", (long long)kept[i]);
+        text_printf(out, "%s%lld",
+                    i == 0           ? ""
+                    : i + 1 == count ? " or "
+                                     : ", ",
+                    (long long)kept[i]);
 }
 
 static enum status bad_size(struct diag *diag, const char *what, struct text *would)
@@ -79,8 +86,8 @@ static enum status positive(int64_t value, int64_t most, const char *what, struc
 {
     if (value >= 1 && value <= most)
         return STATUS_OK;
-    return diag_error(diag, nowhere, STATUS_BAD_INPUT, "%s is %lld; 1 to %lld would do", what, (long long)value,
-                      (long long)most);
+    return diag_error(diag, nowhere, STATUS_BAD_INPUT, "%s is %lld; 1 to %lld would do", what,
+                      (long long)value, (long long)most);
 }
 
 /* The largest degree that divides ranks, heads and tokens, and that kv heads can be copied to. */
@@ -93,16 +100,17 @@ static int64_t largest_head_degree(const struct request *r)
     return 1;
 }
 
-static enum status resolve_degrees(struct choices *c, const struct request *r, const struct strategy *strategy,
-                                   struct diag *note, struct diag *diag)
+static enum status resolve_degrees(struct choices *c, const struct request *r,
+                                   const struct strategy *strategy, struct diag *note,
+                                   struct diag *diag)
 {
     char what[160];
     struct text would = {0};
     int64_t hp = r->hp, dp = r->dp, cp = r->cp > 0 ? r->cp : 1;
     if (cp != 1)
         return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "strategy '%s' has no context-parallel axis: cp is %lld; 1 would do", strategy->name,
-                          (long long)cp);
+                          "strategy '%s' has no context-parallel axis: cp is %lld; 1 would do",
+                          strategy->name, (long long)cp);
     if (hp <= 0 && strategy->attention == CHOICE_ATTENTION_LOCAL)
         hp = 1;
     if (hp <= 0 && dp > 0)
@@ -112,36 +120,43 @@ static enum status resolve_degrees(struct choices *c, const struct request *r, c
     if (hp > 0 && dp <= 0) {
         dp = r->ranks / hp;
         if (dp > 1 && note)
-            diag_note(note, nowhere, "%lld ranks hold one sequence over %lld head ranks; dp is filled to %lld",
+            diag_note(note, nowhere,
+                      "%lld ranks hold one sequence over %lld head ranks; dp is filled to %lld",
                       (long long)r->ranks, (long long)hp, (long long)dp);
     }
     if (hp <= 0 || dp <= 0 || dp > r->ranks || hp > r->ranks || hp * dp != r->ranks) {
-        snprintf(what, sizeof what, "dp %lld x hp %lld does not make %lld ranks", (long long)dp, (long long)hp,
-                 (long long)r->ranks);
+        snprintf(what, sizeof what, "dp %lld x hp %lld does not make %lld ranks", (long long)dp,
+                 (long long)hp, (long long)r->ranks);
         text_puts(&would, "hp ");
-        put_divisors(&would, r->ranks, strategy->attention == CHOICE_ATTENTION_LOCAL ? 1 : r->model->heads, 16);
+        put_divisors(&would, r->ranks,
+                     strategy->attention == CHOICE_ATTENTION_LOCAL ? 1 : r->model->heads, 16);
         return bad_size(diag, what, &would);
     }
     if (strategy->attention == CHOICE_ATTENTION_LOCAL && hp != 1)
         return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "strategy 'local' keeps a sequence on one rank: hp is %lld; 1 would do, or --strategy ulysses",
+                          "strategy 'local' keeps a sequence on one rank: hp is %lld; 1 would do, "
+                          "or --strategy ulysses",
                           (long long)hp);
     if (r->model->heads % hp != 0) {
-        snprintf(what, sizeof what, "%lld heads do not divide over hp %lld", (long long)r->model->heads, (long long)hp);
+        snprintf(what, sizeof what, "%lld heads do not divide over hp %lld",
+                 (long long)r->model->heads, (long long)hp);
         text_puts(&would, "hp ");
         put_divisors(&would, r->model->heads, r->ranks, 16);
         return bad_size(diag, what, &would);
     }
     if (r->model->kv_heads % hp != 0 && hp % r->model->kv_heads != 0) {
-        snprintf(what, sizeof what, "%lld kv heads neither divide over hp %lld nor can be copied to it",
+        snprintf(what, sizeof what,
+                 "%lld kv heads neither divide over hp %lld nor can be copied to it",
                  (long long)r->model->kv_heads, (long long)hp);
         text_puts(&would, "hp ");
         put_divisors(&would, r->model->kv_heads, r->ranks, 16);
         return bad_size(diag, what, &would);
     }
     if (r->seq % hp != 0) {
-        snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq, (long long)hp);
-        text_printf(&would, "%lld or %lld tokens", (long long)(r->seq / hp * hp > 0 ? r->seq / hp * hp : hp),
+        snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
+                 (long long)hp);
+        text_printf(&would, "%lld or %lld tokens",
+                    (long long)(r->seq / hp * hp > 0 ? r->seq / hp * hp : hp),
                     (long long)((r->seq / hp + 1) * hp));
         return bad_size(diag, what, &would);
     }
@@ -159,7 +174,8 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
     int64_t unit = (int64_t)c->dp * c->micro_batch;
     c->global_batch = r->global_batch > 0 ? r->global_batch : unit;
     if (c->global_batch % unit != 0) {
-        snprintf(what, sizeof what, "a batch of %lld sequences does not divide over dp %u x micro-batch %lld",
+        snprintf(what, sizeof what,
+                 "a batch of %lld sequences does not divide over dp %u x micro-batch %lld",
                  (long long)c->global_batch, c->dp, (long long)c->micro_batch);
         int64_t below = c->global_batch / unit * unit;
         if (below > 0)
@@ -182,15 +198,19 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
     struct text would = {0};
     if (c->weights != CHOICE_WEIGHTS_HSDP) {
         if (r->shard > 0)
-            return diag_error(diag, nowhere, STATUS_BAD_INPUT, "--shard is for --weights hsdp; weights are '%s'",
+            return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                              "--shard is for --weights hsdp; weights are '%s'",
                               weights_names[c->weights]);
         c->shard = c->ranks;
         return STATUS_OK;
     }
-    int64_t shard = r->shard > 0 ? r->shard : r->gpus_per_node < (int64_t)c->ranks ? r->gpus_per_node : c->ranks;
+    int64_t shard = r->shard > 0                           ? r->shard
+                    : r->gpus_per_node < (int64_t)c->ranks ? r->gpus_per_node
+                                                           : c->ranks;
     bool ok = shard >= 1 && c->ranks % shard == 0 && (shard % c->hp == 0 || c->hp % shard == 0);
     if (!ok) {
-        snprintf(what, sizeof what, "weights cannot be sharded over runs of %lld of %u ranks with hp %u",
+        snprintf(what, sizeof what,
+                 "weights cannot be sharded over runs of %lld of %u ranks with hp %u",
                  (long long)shard, c->ranks, c->hp);
         text_puts(&would, "--shard ");
         put_divisors(&would, c->ranks, 0, 16);
@@ -200,7 +220,8 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
     return STATUS_OK;
 }
 
-static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows, const char *what, struct diag *diag)
+static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows, const char *what,
+                                  struct diag *diag)
 {
     *chunks = 1;
     if (asked <= 0)
@@ -228,7 +249,8 @@ struct rule {
 
 static bool host_optimizer_unsharded(const struct choices *c)
 {
-    return c->optimizer == CHOICE_OPTIMIZER_HOST && c->weights == CHOICE_WEIGHTS_REPLICATED && c->ranks > 1;
+    return c->optimizer == CHOICE_OPTIMIZER_HOST && c->weights == CHOICE_WEIGHTS_REPLICATED &&
+           c->ranks > 1;
 }
 
 static bool learned_positions_too_long(const struct choices *c)
@@ -237,6 +259,7 @@ static bool learned_positions_too_long(const struct choices *c)
 }
 
 /* Every product of the registries is legal except these. */
+/* clang-format off */
 static const struct rule rules[] = {
     {host_optimizer_unsharded,
      "the optimizer on the host with replicated weights would update every parameter on every rank's share of one "
@@ -245,6 +268,7 @@ static const struct rule rules[] = {
      "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
      "max_positions with --set"},
 };
+/* clang-format on */
 
 static enum status check_rules(const struct choices *c, struct diag *diag)
 {
@@ -254,13 +278,16 @@ static enum status check_rules(const struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status compose_resolve(struct choices *c, const struct request *r, struct diag *note, struct diag *diag)
+enum status compose_resolve(struct choices *c, const struct request *r, struct diag *note,
+                            struct diag *diag)
 {
     *c = (struct choices){.model = r->model};
-    const struct strategy *strategy = find_strategy(r->strategy ? r->strategy : "ulysses", &c->strategy, diag);
+    const struct strategy *strategy =
+        find_strategy(r->strategy ? r->strategy : "ulysses", &c->strategy, diag);
     if (!strategy)
         return STATUS_BAD_INPUT;
-    c->profile = find_profile(r->profile ? r->profile : "published", r->impl ? r->impl : strategy->profile, diag);
+    c->profile = find_profile(r->profile ? r->profile : "published",
+                              r->impl ? r->impl : strategy->profile, diag);
     if (!c->profile)
         return STATUS_BAD_INPUT;
     c->attention = strategy->attention;
@@ -270,17 +297,19 @@ enum status compose_resolve(struct choices *c, const struct request *r, struct d
     c->optimizer = choose(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->dtype = choose(r->dtype, DTYPE_BF16);
     c->sm = r->sm;
-    c->attention_impl =
-        choose(r->attention_impl, r->sm >= 90 ? c->profile->attention_impl_90 : c->profile->attention_impl);
+    c->attention_impl = choose(r->attention_impl, r->sm >= 90 ? c->profile->attention_impl_90
+                                                              : c->profile->attention_impl);
     if (positive(r->ranks, 1 << 20, "the number of ranks", diag) != STATUS_OK ||
         positive(r->seq, (int64_t)1 << 40, "the sequence length", diag) != STATUS_OK ||
-        positive(r->global_batch > 0 ? r->global_batch : 1, 1 << 20, "the batch", diag) != STATUS_OK ||
-        positive(r->micro_batch > 0 ? r->micro_batch : 1, 1024, "the micro-batch", diag) != STATUS_OK)
+        positive(r->global_batch > 0 ? r->global_batch : 1, 1 << 20, "the batch", diag) !=
+            STATUS_OK ||
+        positive(r->micro_batch > 0 ? r->micro_batch : 1, 1024, "the micro-batch", diag) !=
+            STATUS_OK)
         return STATUS_BAD_INPUT;
     c->ranks = (uint32_t)r->ranks;
     c->seq = r->seq;
-    if (resolve_degrees(c, r, strategy, note, diag) != STATUS_OK || resolve_batch(c, r, diag) != STATUS_OK ||
-        resolve_shard(c, r, diag) != STATUS_OK)
+    if (resolve_degrees(c, r, strategy, note, diag) != STATUS_OK ||
+        resolve_batch(c, r, diag) != STATUS_OK || resolve_shard(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     int64_t rows = c->seq / c->hp * c->micro_batch;
     if (resolve_chunks(&c->loss_chunks, r->loss_chunks, rows, "--loss-chunks", diag) != STATUS_OK ||

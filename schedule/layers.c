@@ -242,7 +242,7 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
         emit_op(e, e->compute, &backward, read, 2, (struct view[]){view_all(e, logits)}, 1);
         return logits;
     }
-    buffer_id wide = emit_buffer(e, "logits_f32", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
+    buffer_id wide = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
     buffer_id softmax = emit_buffer(e, "softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
     buffer_id logarithm = emit_buffer(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, rows * vocab, 4);
     buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);

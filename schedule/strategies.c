@@ -3,7 +3,8 @@
 #include "schedule/compose.h"
 
 const char *const attention_names[CHOICE_ATTENTION_COUNT] = {"local", "ulysses"};
-const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3", "hsdp"};
+const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3",
+                                                         "hsdp"};
 const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {"none"};
 const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "full", "offload"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};

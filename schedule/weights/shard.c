@@ -193,6 +193,21 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
     }
 }
 
+/* Reduces what the op at position i was the last to add to; it may write several parts of it. */
+static void reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct program *out)
+{
+    const struct ir *ir = s->ir;
+    uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op], done = IR_NONE;
+    for (uint32_t k = reads; k < operands; k++) {
+        uint32_t buffer = program_operand(ir, op, k);
+        uint32_t row = buffer < s->e->buffers_before_weights ? s->of_grad[buffer] : IR_NONE;
+        if (row == IR_NONE || row == done || s->gradient[row].last != i)
+            continue;
+        reduce(s, row, op, out);
+        done = row;
+    }
+}
+
 static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id to)
 {
     struct work work = {
@@ -293,13 +308,7 @@ void pass_weights(struct emit *e, struct program *program)
                 emit_hold_back(e, (op_id){op}, s.reduced[next - 2]);
         }
         program_push(&out, (op_id){op});
-        for (uint32_t k = ir->op.reads[op]; k < ir->op.reads[op] + (uint32_t)ir->op.writes[op];
-             k++) {
-            uint32_t buffer = program_operand(ir, op, k);
-            uint32_t row = buffer < e->buffers_before_weights ? s.of_grad[buffer] : IR_NONE;
-            if (row != IR_NONE && s.gradient[row].last == i)
-                reduce(&s, row, op, &out);
-        }
+        reduce_finished(&s, i, op, &out);
     }
     /* in the order in which gradients become final; a bundle's last gradient is the one kept */
     for (uint32_t row = 0; row < s.gradient_count; row++)
