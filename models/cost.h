@@ -51,18 +51,16 @@ struct cost_calibration {
 
 enum { COST_MAX_DIMS = 8 };
 
-/* One direction of one implementation of attention. Head dims are padded up to the next listed. */
+/* One direction of one implementation of attention. A thread block owns `tile` rows and loops over
+ * the other side in steps of `step`: forward, rows are queries and the loop is over keys;
+ * backward, the other way round. A head dim is padded up to the next listed one. */
 struct cost_attention {
     bool present;
-    double tile_q;        /* forward: queries of a thread block. backward: keys of a thread block */
-    double tile_kv;       /* the other way; masked tiles of this width are skipped whole */
-    double slots_per_sm;  /* thread blocks that share an SM */
-    double ramp;          /* prologue and epilogue of a block, in columns it loops over */
-    double startup_s;     /* beyond device.kernel_start_s: the small kernels before and after */
-    double merge_traffic; /* forward only: bytes a merge of tiles moves over the least it could */
+    double tile, step;
+    double ramp_s; /* prologue and epilogue of one block */
     size_t dims;
     int64_t dim[COST_MAX_DIMS];       /* ascending */
-    double flop_per_s[COST_MAX_DIMS]; /* sustained, of a long tile, for dims of that size */
+    double flop_per_s[COST_MAX_DIMS]; /* padded flops, all multiprocessors, sustained */
     struct cost_calibration calibration;
 };
 
@@ -92,6 +90,7 @@ struct device_cost {
 #undef COST
     struct cost_calibration calibration[COST_FAMILY_COUNT];
     struct cost_attention attention[ATTENTION_IMPL_COUNT][ATTENTION_PASS_COUNT];
+    double merge_bytes[ATTENTION_IMPL_COUNT]; /* moved per element of a tile's output by a merge */
 
     struct cost_facts facts;
 };
@@ -145,8 +144,8 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
 bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason);
 
-/* The bytes a memory-bound kind is costed by on this device: work_memory_bytes(), and for a merge
- * the passes of its implementation. */
+/* The bytes that device memory moves for an op: work_memory_bytes(), for a merge the passes of its
+ * implementation, for an attention backward also those of the small kernels around it. */
 double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
                           const struct work *work);
 

@@ -1,0 +1,155 @@
+/* One function per kind for the device, one row per kind for the thread that issues. */
+#include "models/cost.h"
+
+#include "models/cost_parts.h"
+
+#include <assert.h>
+
+/* The time of links and of the issuing thread is not the device's. */
+static double nothing_s(const struct device_cost *cost, enum attention_impl impl,
+                        const struct work *work)
+{
+    (void)cost;
+    (void)impl;
+    (void)work;
+    return 0;
+}
+
+/* What the issuing thread does for a kind: `ops` calls into the framework that launch `kernels`
+ * kernels (or one call that is a collective, a copy, a synchronisation). */
+enum issue { ISSUE_OP, ISSUE_COLLECTIVE, ISSUE_COPY, ISSUE_SYNC };
+
+struct kind_cost {
+    cost_function *device_s;
+    enum issue issue;
+    int ops, kernels;
+};
+
+/* Counts are those of the fused kernels that training frameworks use; a merge is what
+ * PyTorch code does: cast, one jitted update of o, one of lse, a copy back of each. */
+static const struct kind_cost kinds[WORK_KIND_COUNT] = {
+    [WORK_MATMUL] = {cost_matmul_s,    ISSUE_OP,         1, 1},
+    [WORK_ATTENTION] = {cost_attention_s, ISSUE_OP,         2, 1},
+    [WORK_ATTENTION_BACKWARD] = {cost_attention_s, ISSUE_OP,         2, 4},
+    [WORK_MERGE] = {cost_memory_s,    ISSUE_OP,         5, 5},
+    [WORK_RMSNORM] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_RMSNORM_BACKWARD] = {cost_memory_s,    ISSUE_OP,         1, 2},
+    [WORK_LAYERNORM] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_LAYERNORM_BACKWARD] = {cost_memory_s,    ISSUE_OP,         1, 2},
+    [WORK_ROPE] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_ROPE_BACKWARD] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_SWIGLU] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_SWIGLU_BACKWARD] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_GELU] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_GELU_BACKWARD] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_EMBEDDING] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_EMBEDDING_BACKWARD] = {cost_memory_s,    ISSUE_OP,         1, 2},
+    [WORK_CROSS_ENTROPY] = {cost_memory_s,    ISSUE_OP,         1, 2},
+    [WORK_CROSS_ENTROPY_BACKWARD] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_CROSS_ENTROPY_PARTIAL] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_CROSS_ENTROPY_FINISH] = {cost_memory_s,    ISSUE_OP,         1, 2},
+    [WORK_ADD] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_CAST] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_FILL] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_PACK] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_UNPACK] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_HEAD_EXPAND] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_HEAD_REDUCE] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_COLUMN_SUM] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_ADAMW] = {cost_memory_s,    ISSUE_OP,         1, 1},
+    [WORK_ALL_TO_ALL] = {nothing_s,        ISSUE_COLLECTIVE, 1, 1},
+    [WORK_ALL_GATHER] = {nothing_s,        ISSUE_COLLECTIVE, 1, 1},
+    [WORK_REDUCE_SCATTER] = {nothing_s,        ISSUE_COLLECTIVE, 1, 1},
+    [WORK_ALL_REDUCE] = {nothing_s,        ISSUE_COLLECTIVE, 1, 1},
+    [WORK_BROADCAST] = {nothing_s,        ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SHIFT] = {nothing_s,        ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SEND] = {nothing_s,        ISSUE_COLLECTIVE, 1, 1},
+    [WORK_RECV] = {nothing_s,        ISSUE_COLLECTIVE, 1, 1},
+    [WORK_H2D] = {nothing_s,        ISSUE_COPY,       1, 0},
+    [WORK_D2H] = {nothing_s,        ISSUE_COPY,       1, 0},
+    [WORK_HOST_SYNC] = {nothing_s,        ISSUE_SYNC,       1, 0},
+    [WORK_BARRIER] = {nothing_s,        ISSUE_COLLECTIVE, 1, 1},
+};
+
+double cost_ideal_s(double peak_flop_per_s, const struct work *work)
+{
+    assert(peak_flop_per_s > 0);
+    return work_flops(work) / peak_flop_per_s;
+}
+
+double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
+                   const struct work *work)
+{
+    assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].device_s);
+    if (cost->ideal)
+        return cost_ideal_s(cost->device_peak_flop_per_s, work);
+    return kinds[work->kind].device_s(cost, impl, work);
+}
+
+double cost_issue_s(const struct device_cost *cost, const struct work *work)
+{
+    assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].ops > 0);
+    if (cost->ideal)
+        return 0;
+    const struct kind_cost *kind = &kinds[work->kind];
+    switch (kind->issue) {
+    case ISSUE_COLLECTIVE:
+        return cost->host_collective_s;
+    case ISSUE_COPY:
+        return cost->host_copy_s;
+    case ISSUE_SYNC:
+        return cost->host_sync_s;
+    default:
+        return kind->ops * cost->host_op_s + kind->kernels * cost->host_kernel_s;
+    }
+}
+
+double cost_host_work_bytes(const struct work *work)
+{
+    return work_memory_bytes(work);
+}
+
+double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes_per_s,
+                        const struct work *work)
+{
+    if (cost->ideal)
+        return 0;
+    assert(host_memory_bytes_per_s > 0);
+    return cost->cpu_start_s +
+           cost_host_work_bytes(work) / (host_memory_bytes_per_s * cost->cpu_stream_fraction);
+}
+
+enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
+                                 int64_t dim, struct loc at, struct diag *diag)
+{
+    if (cost->ideal)
+        return STATUS_OK;
+    struct work work = {.kind = WORK_ATTENTION, .attention.dim = dim};
+    const struct cost_attention *forward, *backward;
+    size_t i;
+    bool fits = cost_attention_find(cost, impl, &work, &forward, &i);
+    work.kind = WORK_ATTENTION_BACKWARD;
+    fits = cost_attention_find(cost, impl, &work, &backward, &i) && fits;
+    if (fits)
+        return STATUS_OK;
+    if (forward->present && backward->present) {
+        int64_t a = forward->dim[forward->dims - 1], b = backward->dim[backward->dims - 1];
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "device %s has no cost of attention '%s' with head dim %lld; the largest "
+                          "is %lld",
+                          cost->name, attention_impl_name(impl), (long long)dim,
+                          (long long)(a < b ? a : b));
+    }
+    struct text has = {0};
+    for (int other = 0; other < ATTENTION_IMPL_COUNT; other++) {
+        if (cost->attention[other][ATTENTION_FORWARD_PASS].present &&
+            cost->attention[other][ATTENTION_BACKWARD_PASS].present)
+            text_printf(&has, "%s%s", has.size ? ", " : "",
+                        attention_impl_name((enum attention_impl)other));
+    }
+    enum status status =
+        diag_error(diag, at, STATUS_BAD_INPUT, "device %s has no cost of attention '%s'; it has %s",
+                   cost->name, attention_impl_name(impl), has.size ? has.data : "none");
+    text_release(&has);
+    return status;
+}

@@ -1,0 +1,161 @@
+/* Attention: thread blocks of uneven length on the multiprocessors (docs/costs.md, "Attention"). */
+#include "models/cost_parts.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* Columns that the mask cuts element by element take half as much again (docs/costs.md). */
+static const double MASKED_EXTRA = 0.5;
+
+/* What the blocks of one op loop over: masked steps left out, partly masked ones whole. */
+struct blocks {
+    double count;             /* blocks with anything to do */
+    double columns;           /* of all of them together */
+    double shortest, longest; /* columns of one */
+};
+
+static double clamp(double value, double low, double high)
+{
+    return fmin(fmax(value, low), high);
+}
+
+/* Sum over t in 0..n-1 of first + t * step, clamped to [0, top]. */
+static double clamped_sum(double first, double step, double n, double top)
+{
+    double from = clamp(ceil(-first / step), 0, n);         /* the first that is not negative */
+    double to = clamp(ceil((top - first) / step), from, n); /* the first at the top */
+    double count = to - from;
+    return count * first + step * (from + to - 1) * count / 2 + (n - to) * top;
+}
+
+/* Row i of `rows` sees columns j <= i + offset, and j > i + offset - window when windowed. */
+struct slant {
+    double rows, columns, offset, window;
+    bool causal, windowed;
+};
+
+/* A backward block owns keys. Counted from the end, query i' sees key j' iff
+ * i' <= j' + offset + q - kv: the same form with the sides exchanged. */
+static struct slant slant_of(const struct work *work)
+{
+    double q = (double)work->attention.q, kv = (double)work->attention.kv;
+    struct slant slant = {.rows = q,
+                          .columns = kv,
+                          .offset = (double)work->attention.offset,
+                          .window = (double)work->attention.window,
+                          .causal = work->attention.mask != MASK_FULL,
+                          .windowed = work->attention.mask == MASK_WINDOW};
+    if (work->kind == WORK_ATTENTION_BACKWARD) {
+        slant.rows = kv;
+        slant.columns = q;
+        slant.offset += q - kv;
+    }
+    return slant;
+}
+
+/* Blocks of one head. Rounding to whole steps is exact when a tile is whole steps. */
+static struct blocks blocks_of(const struct cost_attention *attention, const struct work *work)
+{
+    struct slant slant = slant_of(work);
+    double tile = attention->tile, step = attention->step;
+    double count = ceil(slant.rows / tile), all = ceil(slant.columns / step) * step;
+    if (!slant.causal || slant.rows == 0)
+        return (struct blocks){count, count * all, all, all};
+    if (work_attention_pairs(work) == 0)
+        return (struct blocks){0};
+
+    /* Block t loops up to the last column that its last row sees ... */
+    double first_end = ceil((slant.offset + fmin(tile, slant.rows)) / step) * step;
+    double last_end = ceil((slant.offset + slant.rows) / step) * step;
+    double columns = clamped_sum(first_end, tile, count - 1, all) + clamp(last_end, 0, all);
+    struct blocks blocks = {.longest = clamp(last_end, 0, all),
+                            .shortest = clamp(first_end, 0, all)};
+    /* ... from the first that its first row sees. */
+    double empty = clamp(ceil(-slant.offset / tile), 0, count);
+    if (slant.windowed) { /* blocks at the end may be past every column */
+        double seeing = ceil((slant.columns - slant.offset + slant.window - 1) / tile);
+        empty += clamp(count - seeing, 0, count - empty);
+        double hidden = floor((slant.offset - slant.window + 1) / step) * step;
+        columns -= clamped_sum(hidden, tile, count, all);
+        blocks.shortest -= clamp(hidden, 0, all);
+        blocks.longest = fmin(blocks.longest, ceil((slant.window + tile) / step) * step);
+    }
+    /* The slant crosses blocks whose first row does not see every column. */
+    double crossed = clamp(ceil((slant.columns - 1 - slant.offset) / tile), 0, count) - empty;
+    columns += fmax(crossed, 0) * tile * MASKED_EXTRA * (slant.windowed ? 2 : 1);
+    blocks.count = count - empty;
+    blocks.columns = fmax(columns, 0);
+    blocks.shortest = clamp(blocks.shortest, 0, blocks.longest);
+    return blocks;
+}
+
+/* Blocks of one length go in waves, and the last wave may be thin. Blocks of all lengths keep the
+ * multiprocessors busy until the last one starts; they then end at times spread over the
+ * length of the longest, and half of it is lost. Between the two, by how uneven they are. */
+static double blocks_s(const struct device_cost *cost, const struct cost_attention *attention,
+                       struct blocks blocks, double heads, double column_s)
+{
+    double multiprocessors = cost->device_sm_count, count = blocks.count * heads;
+    if (count == 0)
+        return 0;
+    double longest = blocks.longest * column_s + attention->ramp_s;
+    double work = heads * blocks.columns * column_s + count * attention->ramp_s;
+    double uneven = 1 - blocks.shortest / blocks.longest;
+    double thin = ceil(count / multiprocessors) - count / multiprocessors;
+    double lost = ((1 - uneven) * thin + uneven / 2) * longest;
+    return fmax(longest, work / multiprocessors + lost);
+}
+
+bool cost_attention_find(const struct device_cost *cost, enum attention_impl impl,
+                         const struct work *work, const struct cost_attention **attention,
+                         size_t *dim)
+{
+    enum attention_direction pass =
+        work->kind == WORK_ATTENTION ? ATTENTION_FORWARD_PASS : ATTENTION_BACKWARD_PASS;
+    *attention = &cost->attention[impl][pass];
+    for (*dim = 0; *dim < (*attention)->dims; ++*dim) {
+        if ((*attention)->dim[*dim] >= work->attention.dim)
+            return true;
+    }
+    return false;
+}
+
+/* Before: delta from O and dO, the f32 dQ cleared. After: dQ cast; with grouped heads, dK and dV
+ * of every query head summed over the group. */
+double cost_attention_around_bytes(const struct work *work)
+{
+    double in = (double)dtype_bytes((enum dtype)work->in);
+    double out = (double)dtype_bytes((enum dtype)work->out), f32 = 4;
+    double dim = (double)work->attention.dim;
+    double q = (double)work->attention.q * (double)work->attention.heads;
+    double kv = (double)work->attention.kv * (double)work->attention.heads;
+    double kv_own = (double)work->attention.kv * (double)work->attention.kv_heads;
+    double bytes = q * dim * (2 * in + f32 + f32 + out);
+    if (work->attention.kv_heads < work->attention.heads)
+        bytes += 2 * dim * (kv + kv_own) * out;
+    return bytes;
+}
+
+double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
+                        const struct work *work)
+{
+    const struct cost_attention *attention;
+    size_t i;
+    bool found = cost_attention_find(cost, impl, work, &attention, &i);
+    assert(found); /* cost_check_attention() */
+    (void)found;
+    double flops = work->kind == WORK_ATTENTION ? 4 : 10; /* per pair and element of a head */
+    double column_s = flops * attention->tile * (double)attention->dim[i] /
+                      (attention->flop_per_s[i] / cost->device_sm_count);
+    double heads = (double)work->attention.heads;
+    double compute = blocks_s(cost, attention, blocks_of(attention, work), heads, column_s);
+    double memory = cost_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
+    double seconds = cost->device_kernel_start_s + fmax(compute, memory);
+    if (work->kind == WORK_ATTENTION_BACKWARD) {
+        double kernels = work->attention.kv_heads < work->attention.heads ? 4 : 3;
+        seconds +=
+            kernels * cost->device_kernel_start_s +
+            cost_stream_s(cost, cost->memory_stream_fraction, cost_attention_around_bytes(work));
+    }
+    return seconds;
+}

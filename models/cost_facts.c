@@ -1,0 +1,96 @@
+/* The numbers of a device by name, and where each comes from. */
+#include "models/cost_parts.h"
+
+#include <string.h>
+
+/* The first column of the table as an enum cost_family. */
+#define FAMILY_device COST_DEVICE
+#define FAMILY_matmul COST_MATMUL
+#define FAMILY_memory COST_MEMORY
+#define FAMILY_host COST_HOST
+#define FAMILY_cpu COST_CPU
+
+const struct cost_param cost_params[] = {
+#define COST(family, field, unit, low, high, meaning)                                              \
+    {#family, #field, FAMILY_##family, UNIT_##unit,                                                \
+     low,     high,   meaning,         offsetof(struct device_cost, family##_##field)},
+#include "models/cost_params.def"
+#undef COST
+};
+const size_t cost_param_count = ARRAY_LEN(cost_params);
+
+const char *const cost_family_names[COST_FAMILY_COUNT] = {
+    [COST_DEVICE] = "device", [COST_MATMUL] = "matmul", [COST_MEMORY] = "memory",
+    [COST_HOST] = "host",     [COST_CPU] = "cpu",
+};
+
+const char *const cost_pass_names[ATTENTION_PASS_COUNT] = {
+    [ATTENTION_FORWARD_PASS] = "forward",
+    [ATTENTION_BACKWARD_PASS] = "backward",
+};
+
+void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact)
+{
+    struct cost_facts *facts = &cost->facts;
+    for (size_t i = 0; i < facts->count; i++) {
+        if (strcmp(facts->row[i].name, fact->name) == 0) {
+            facts->row[i] = *fact;
+            return;
+        }
+    }
+    if (facts->count == facts->capacity) {
+        size_t capacity = heap_next_capacity(facts->capacity, facts->count + 1);
+        struct cost_fact *row = arena_array(arena, capacity, sizeof *row);
+        if (facts->count > 0)
+            memcpy(row, facts->row, facts->count * sizeof *row);
+        facts->row = row;
+        facts->capacity = capacity;
+    }
+    facts->row[facts->count++] = *fact;
+}
+
+static void print_calibration(struct text *out, const char *family,
+                              const struct cost_calibration *calibration)
+{
+    if (!calibration->source)
+        return;
+    text_printf(out, "%s: %s within %.3g %%: %s", family,
+                calibration->known ? "calibrated" : "estimated", 100 * calibration->residual,
+                calibration->source);
+    const char *separator = "; sizes ";
+    for (int i = 0; i < COST_SIZE_COUNT; i++) {
+        if (calibration->high[i] == 0)
+            continue;
+        text_printf(out, "%s%s %.6g..%.6g", separator, cost_size_names[i], calibration->low[i],
+                    calibration->high[i]);
+        separator = ", ";
+    }
+    text_putc(out, '\n');
+}
+
+void cost_print(struct text *out, const struct device_cost *cost)
+{
+    text_printf(out, "device %s%s\n", cost->name, cost->ideal ? " (ideal)" : "");
+    if (cost->note)
+        text_printf(out, "%s\n", cost->note);
+    for (size_t i = 0; i < cost->facts.count; i++) {
+        const struct cost_fact *fact = &cost->facts.row[i];
+        text_printf(out, "%s = ", fact->name);
+        units_put(out, fact->unit, fact->value);
+        text_printf(out, "  (%s)  %s\n", fact->meaning, fact->source);
+    }
+    for (int i = 0; i < COST_FAMILY_COUNT; i++)
+        print_calibration(out, cost_family_names[i], &cost->calibration[i]);
+    struct text name = {0};
+    for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++) {
+        for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
+            if (!cost->attention[impl][pass].present)
+                continue;
+            name.size = 0;
+            text_printf(&name, "attention.%s.%s", attention_impl_name((enum attention_impl)impl),
+                        cost_pass_names[pass]);
+            print_calibration(out, name.data, &cost->attention[impl][pass].calibration);
+        }
+    }
+    text_release(&name);
+}

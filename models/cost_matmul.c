@@ -1,0 +1,64 @@
+/* Matrix products: tiles, waves, depth, and memory (docs/costs.md, "Matrix products"). */
+#include "models/cost_parts.h"
+
+#include <math.h>
+
+/* A library cuts k into at most this many parts, each a set of tiles of its own. */
+enum { SPLIT_MAX = 32 };
+
+static double rate(const struct device_cost *cost, enum dtype dtype)
+{
+    switch (dtype) {
+    case DTYPE_F64:
+        return cost->matmul_f64_flop_per_s;
+    case DTYPE_F32:
+        return cost->matmul_f32_flop_per_s;
+    default:
+        return cost->matmul_flop_per_s *
+               (cost->clock == COST_CLOCK_BURST ? cost->matmul_burst_factor : 1);
+    }
+}
+
+/* Every multiprocessor makes one tile of y after the other; the last wave is as long as any. */
+static double waves_s(const struct device_cost *cost, const struct work *work, double tile_m,
+                      double tile_n, double flop_per_s, double split)
+{
+    double m = (double)work->matmul.m, n = (double)work->matmul.n;
+    double depth = ceil((double)work->matmul.k / split);
+    double tiles = ceil(m / tile_m) * ceil(n / tile_n) * split;
+    double waves = ceil(tiles / cost->device_sm_count);
+    double tile_s = 2 * tile_m * tile_n * depth / (flop_per_s / cost->device_sm_count);
+    double seconds = waves * (tile_s + cost->matmul_ramp_s);
+    if (split > 1) /* partial sums in f32: written once, read once */
+        seconds += cost_stream_s(cost, cost->memory_stream_fraction, 2 * 4 * split * m * n);
+    return seconds;
+}
+
+/* The library takes the best of its kernels, so we do too. */
+static double tiles_s(const struct device_cost *cost, const struct work *work)
+{
+    double flop_per_s = rate(cost, (enum dtype)work->in);
+    double large = cost->matmul_tile, small = cost->matmul_small_tile;
+    const struct {
+        double m, n, rate;
+    } tiles[] = {
+        {small, large, 1                           },
+        {large, small, 1                           },
+        {small, small, cost->matmul_small_tile_rate},
+    };
+    double best = INFINITY;
+    for (size_t i = 0; i < ARRAY_LEN(tiles); i++) {
+        for (int split = 1; split <= SPLIT_MAX; split *= 2)
+            best = fmin(best, waves_s(cost, work, tiles[i].m, tiles[i].n,
+                                      flop_per_s * tiles[i].rate, split));
+    }
+    return best;
+}
+
+double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work)
+{
+    double memory =
+        cost_stream_s(cost, cost->matmul_memory_fraction, cost_traffic_bytes(cost, impl, work));
+    return cost->device_kernel_start_s + fmax(tiles_s(cost, work), memory);
+}

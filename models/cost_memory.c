@@ -1,0 +1,76 @@
+/* Work that memory limits: bytes over the share of the bandwidth its kind reaches. */
+#include "models/cost_parts.h"
+
+#include <assert.h>
+
+/* The number of `struct device_cost` that is a kind's share of the bandwidth. */
+#define FRACTION(name) offsetof(struct device_cost, memory_##name##_fraction)
+
+static const size_t fractions[WORK_KIND_COUNT] = {
+    [WORK_MERGE] = FRACTION(stream),
+    [WORK_RMSNORM] = FRACTION(reduce),
+    [WORK_RMSNORM_BACKWARD] = FRACTION(reduce),
+    [WORK_LAYERNORM] = FRACTION(reduce),
+    [WORK_LAYERNORM_BACKWARD] = FRACTION(reduce),
+    [WORK_ROPE] = FRACTION(permute),
+    [WORK_ROPE_BACKWARD] = FRACTION(permute),
+    [WORK_SWIGLU] = FRACTION(stream),
+    [WORK_SWIGLU_BACKWARD] = FRACTION(stream),
+    [WORK_GELU] = FRACTION(stream),
+    [WORK_GELU_BACKWARD] = FRACTION(stream),
+    [WORK_EMBEDDING] = FRACTION(gather),
+    [WORK_EMBEDDING_BACKWARD] = FRACTION(scatter),
+    [WORK_CROSS_ENTROPY] = FRACTION(reduce),
+    [WORK_CROSS_ENTROPY_BACKWARD] = FRACTION(reduce),
+    [WORK_CROSS_ENTROPY_PARTIAL] = FRACTION(reduce),
+    [WORK_CROSS_ENTROPY_FINISH] = FRACTION(reduce),
+    [WORK_ADD] = FRACTION(stream),
+    [WORK_CAST] = FRACTION(stream),
+    [WORK_FILL] = FRACTION(stream),
+    [WORK_PACK] = FRACTION(permute),
+    [WORK_UNPACK] = FRACTION(permute),
+    [WORK_HEAD_EXPAND] = FRACTION(permute),
+    [WORK_HEAD_REDUCE] = FRACTION(permute),
+    [WORK_COLUMN_SUM] = FRACTION(reduce),
+    [WORK_ADAMW] = FRACTION(stream),
+};
+
+double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind)
+{
+    return fractions[kind] ? *(const double *)((const char *)cost + fractions[kind]) : 0;
+}
+
+double cost_stream_s(const struct device_cost *cost, double fraction, double bytes)
+{
+    if (bytes <= 0)
+        return 0;
+    return (bytes + cost->memory_ramp_bytes) / (cost->device_memory_bytes_per_s * fraction);
+}
+
+static double merge_bytes(const struct device_cost *cost, enum attention_impl impl,
+                          const struct work *work)
+{
+    double rows = (double)work->merge.rows * (double)work->merge.heads;
+    double f32 = 4;
+    return rows * ((double)work->merge.dim * cost->merge_bytes[impl] + 3 * f32);
+}
+
+double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
+                          const struct work *work)
+{
+    if (work->kind == WORK_MERGE && !cost->ideal)
+        return merge_bytes(cost, impl, work);
+    double bytes = work_memory_bytes(work);
+    if (work->kind == WORK_ATTENTION_BACKWARD && !cost->ideal)
+        bytes += cost_attention_around_bytes(work);
+    return bytes;
+}
+
+double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work)
+{
+    double fraction = cost_memory_fraction(cost, (enum work_kind)work->kind);
+    assert(fraction > 0);
+    return cost->device_kernel_start_s +
+           cost_stream_s(cost, fraction, cost_traffic_bytes(cost, impl, work));
+}

@@ -1,0 +1,52 @@
+/* models/cost_parts.h: what the files of models/cost*.c share; nobody else includes it.
+ *
+ * Formulas return device seconds of one op. docs/costs.md has the derivations. */
+#ifndef MODELS_COST_PARTS_H
+#define MODELS_COST_PARTS_H
+
+#include "models/cost.h"
+
+typedef double cost_function(const struct device_cost *cost, enum attention_impl impl,
+                             const struct work *work);
+
+double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work);
+double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
+                        const struct work *work);
+/* Every kind that memory limits. */
+double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work);
+
+/* The share of device_memory_bytes_per_s a kind reaches; 0 for kinds not limited by memory. */
+double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind);
+
+/* Bytes of the kernels before and after an attention backward. */
+double cost_attention_around_bytes(const struct work *work);
+
+/* bytes at the asymptotic share of the bandwidth, and the ramp to it; no kernel start. */
+double cost_stream_s(const struct device_cost *cost, double fraction, double bytes);
+
+/* The parameters of an attention op and the place of its head dim in dim[]; false: none fits. */
+bool cost_attention_find(const struct device_cost *cost, enum attention_impl impl,
+                         const struct work *work, const struct cost_attention **attention,
+                         size_t *dim);
+
+/* Records where a number comes from; a later fact of the same name takes the place of the first. */
+void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact);
+
+/* The rows of models/cost_params.def. */
+struct cost_param {
+    const char *family, *field;
+    enum cost_family number;
+    enum unit_kind unit;
+    double low, high;
+    const char *meaning;
+    size_t offset; /* of the double in struct device_cost */
+};
+extern const struct cost_param cost_params[];
+extern const size_t cost_param_count;
+extern const char *const cost_family_names[COST_FAMILY_COUNT];
+extern const char *const cost_size_names[COST_SIZE_COUNT];
+extern const char *const cost_pass_names[ATTENTION_PASS_COUNT];
+
+#endif

@@ -1,0 +1,84 @@
+/* Whether a prediction lies inside what its numbers were calibrated on. */
+#include "models/cost_parts.h"
+
+const char *const cost_size_names[COST_SIZE_COUNT] = {
+    [COST_SIZE_M] = "m",         [COST_SIZE_N] = "n",   [COST_SIZE_K] = "k",
+    [COST_SIZE_Q] = "q",         [COST_SIZE_KV] = "kv", [COST_SIZE_Q_HEADS] = "q_heads",
+    [COST_SIZE_BYTES] = "bytes",
+};
+
+static void sizes_of(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work, double sizes[COST_SIZE_COUNT])
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_MATMUL:
+        sizes[COST_SIZE_M] = (double)work->matmul.m;
+        sizes[COST_SIZE_N] = (double)work->matmul.n;
+        sizes[COST_SIZE_K] = (double)work->matmul.k;
+        break;
+    case WORK_ATTENTION:
+    case WORK_ATTENTION_BACKWARD:
+        sizes[COST_SIZE_Q] = (double)work->attention.q;
+        sizes[COST_SIZE_KV] = (double)work->attention.kv;
+        sizes[COST_SIZE_Q_HEADS] = (double)work->attention.q * (double)work->attention.heads;
+        break;
+    default:
+        sizes[COST_SIZE_BYTES] = cost_traffic_bytes(cost, impl, work);
+        break;
+    }
+}
+
+const struct cost_calibration *cost_calibration_of(const struct device_cost *cost,
+                                                   enum attention_impl impl,
+                                                   const struct work *work)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_MATMUL:
+        return &cost->calibration[COST_MATMUL];
+    case WORK_ATTENTION:
+        return &cost->attention[impl][ATTENTION_FORWARD_PASS].calibration;
+    case WORK_ATTENTION_BACKWARD:
+        return &cost->attention[impl][ATTENTION_BACKWARD_PASS].calibration;
+    default:
+        return cost_memory_fraction(cost, (enum work_kind)work->kind) > 0 ||
+                       (cost->ideal && work_memory_bytes(work) > 0)
+                   ? &cost->calibration[COST_MEMORY]
+                   : NULL;
+    }
+}
+
+/* Text in the words of the calibration: "matmul k = 64 is under the calibrated 512..32768". */
+static void explain(struct text *reason, const struct work *work, enum cost_size size, double value,
+                    double low, double high)
+{
+    if (!reason)
+        return;
+    text_printf(reason, "%s %s = %.6g is %s the calibrated %.6g..%.6g",
+                work_kind_info((enum work_kind)work->kind)->name, cost_size_names[size], value,
+                value < low ? "under" : "over", low, high);
+}
+
+bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
+                       const struct work *work, struct text *reason)
+{
+    const struct cost_calibration *calibration = cost_calibration_of(cost, impl, work);
+    if (cost->ideal || !calibration)
+        return false; /* by definition, and nothing to predict */
+    if (!calibration->known) {
+        if (reason)
+            text_printf(reason, "%s on %s is an estimate: %s",
+                        work_kind_info((enum work_kind)work->kind)->name, cost->name,
+                        calibration->source);
+        return true;
+    }
+    double sizes[COST_SIZE_COUNT] = {0};
+    sizes_of(cost, impl, work, sizes);
+    for (int i = 0; i < COST_SIZE_COUNT; i++) {
+        double low = calibration->low[i], high = calibration->high[i];
+        if (high == 0 || (sizes[i] >= low && sizes[i] <= high))
+            continue;
+        explain(reason, work, (enum cost_size)i, sizes[i], low, high);
+        return true;
+    }
+    return false;
+}
