@@ -153,7 +153,7 @@ static void print_table(const struct trace *trace, const struct table *table, st
             case COLUMN_TIME:
             case COLUMN_AMOUNT: {
                 double value = ((const double *)column[c])[row];
-                assert(isfinite(value));
+                assert(fabs(value) <= TRACE_NUMBER_LIMIT);
                 if (table->types[c] == COLUMN_TIME)
                     put_time(out, &last, value);
                 else
@@ -187,11 +187,6 @@ struct reader {
     uint16_t last[COLUMN_LIMIT]; /* the label of the row before: labels come in runs */
 };
 
-static enum status bad_comment(struct diag *diag, struct loc at)
-{
-    return diag_error(diag, at, STATUS_BAD_INPUT, "expected '# key=value'");
-}
-
 static enum status read_comment(void *context, struct loc at, const char *text, size_t size,
                                 struct diag *diag)
 {
@@ -204,8 +199,9 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
         size--;
     }
     const char *equals = size > 0 ? memchr(text, '=', size) : NULL;
-    if (!equals || equals == text || memchr(text, '\r', size))
-        return bad_comment(diag, at);
+    if (!equals || !trace_is_key(text, (size_t)(equals - text)) || memchr(text, '\r', size))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "expected '# key=value', the key in printable ASCII");
     enum status status = STATUS_OK;
     struct text key = {0}, value = {0};
     text_append(&key, text, (size_t)(equals - text));
@@ -261,8 +257,8 @@ static enum status read_number(const struct record *record, size_t c, const stru
     } ranges[] = {
         [COLUMN_U32] = {0,  UINT32_MAX, "a whole number from 0 to 4294967295" },
         [COLUMN_I32] = {-1, INT32_MAX,  "a whole number from -1 to 2147483647"},
-        [COLUMN_TIME] = {0,  0,          "a number"                            },
-        [COLUMN_AMOUNT] = {0,  0,          "a number that is not negative"       },
+        [COLUMN_TIME] = {0,  0,          "a number of at most 1e100"           },
+        [COLUMN_AMOUNT] = {0,  0,          "a number from 0 to 1e100"            },
     };
     enum column_type type = table->types[c];
     const char *field = record->field[c];
@@ -271,7 +267,7 @@ static enum status read_number(const struct record *record, size_t c, const stru
         good = parse_i64(field, record->size[c], whole) && *whole >= ranges[type].low &&
                *whole <= ranges[type].high;
     else
-        good = parse_double(field, record->size[c], real) && isfinite(*real) &&
+        good = parse_double(field, record->size[c], real) && fabs(*real) <= TRACE_NUMBER_LIMIT &&
                (type == COLUMN_TIME || *real >= 0);
     if (good)
         return STATUS_OK;

@@ -7,10 +7,10 @@
  * where there is none.
  *
  * The reader is strict: columns are exactly these and in order, numbers fill their fields and are
- * finite, no op ends before it starts, and the last row ends in a line end (a file without one
- * was cut off). Rows may come in any order. Both files of one run are read into one trace; a
- * header key that contradicts the trace's is an error, since rows of two runs do not belong
- * together. */
+ * within TRACE_NUMBER_LIMIT, no op ends before it starts, and the last row ends in a line end (a
+ * file without one was cut off). Rows may come in any order. Both files of one run are read into
+ * one trace; a header key that contradicts the trace's is an error, since rows of two runs do not
+ * belong together. */
 #ifndef TRACES_CSV_H
 #define TRACES_CSV_H
 

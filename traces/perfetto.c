@@ -75,12 +75,12 @@ struct writer {
 
 static enum status to_ns(const struct writer *writer, double time_s, int64_t *ns)
 {
-    if (fabs(time_s) <= 9e9) {
+    if (fabs(time_s) <= 4e9) { /* so that a difference, too, fits 63 bits of nanoseconds */
         *ns = (int64_t)llround(time_s * 1e9);
         return STATUS_OK;
     }
     return diag_error(writer->diag, (struct loc){.name = writer->name}, STATUS_BAD_INPUT,
-                      "a time of %g s: a Perfetto trace holds at most 9e9 s", time_s);
+                      "a time of %g s: a Perfetto trace holds at most 4e9 s", time_s);
 }
 
 /* Each event is a line of its own. */

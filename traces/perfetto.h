@@ -14,7 +14,7 @@
 #include "traces/trace.h"
 
 /* name stands for the output in messages. The one fault is a time that no such file can hold:
- * beyond 9e9 s either way. */
+ * beyond 4e9 s either way. */
 enum status perfetto_print(const struct trace *trace, struct text *out, const char *name,
                            struct diag *diag);
 

@@ -105,9 +105,17 @@ static struct trace_key *find_key(const struct trace *trace, const char *key)
     return NULL;
 }
 
+bool trace_is_key(const char *key, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (key[i] < ' ' || key[i] > '~' || key[i] == '=')
+            return false;
+    return size > 0;
+}
+
 void trace_set(struct trace *trace, const char *key, const char *value)
 {
-    assert(key[0] != '\0' && strpbrk(key, "=\r\n") == NULL);
+    assert(trace_is_key(key, strlen(key)));
     const char *kept = arena_text(&trace->arena, value, strlen(value));
     struct trace_key *old = find_key(trace, key);
     if (old) {

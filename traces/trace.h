@@ -50,9 +50,11 @@ struct trace {
 };
 
 enum { TRACE_LABEL_LIMIT = 65536 };
+#define TRACE_NUMBER_LIMIT 1e100
 
 /* The columns of both tables in the order of their files: member, how its text is read.
- * U32, I32: whole numbers, -1 and up for I32; LABEL: any text; TIME: finite; AMOUNT: finite and not negative. */
+ * U32, I32: whole numbers, -1 and up for I32; LABEL: any text; TIME: at most TRACE_NUMBER_LIMIT
+ * either way; AMOUNT: from 0 to that, so that sums over all rows stay finite. */
 #define TRACE_OP_COLUMNS(X)                                                                        \
     X(rank, U32)                                                                                   \
     X(stream, LABEL)                                                                               \
@@ -80,8 +82,10 @@ void trace_release(struct trace *trace);
 uint16_t trace_label(struct trace *trace, const char *text);
 /* The same for text[0..size), which need not end in NUL; false when the table is full. */
 bool trace_try_label(struct trace *trace, const char *text, size_t size, uint16_t *label);
-/* Sets a header key. A key is neither empty nor holds '=' or a line end; a value is any text. */
+/* Sets a header key. A key is printable ASCII, not empty and without '='; a value is any text. */
 void trace_set(struct trace *trace, const char *key, const char *value);
+/* Whether key[0..size) may be a header key. */
+bool trace_is_key(const char *key, size_t size);
 /* Value of a header key or NULL. */
 const char *trace_get(const struct trace *trace, const char *key);
 

@@ -79,7 +79,7 @@ static void any_trace_survives_the_round_trip(void)
             }
             ops->layer[row] = (int32_t)check_random_i64(&random, -1, INT32_MAX);
             ops->chunk[row] = -1;
-            double scale = ldexp(1, (int)check_random_i64(&random, -1074, 1000));
+            double scale = ldexp(1, (int)check_random_i64(&random, -1074, 300));
             ops->start_s[row] = (check_random_double(&random) - 0.5) * scale;
             ops->end_s[row] = ops->start_s[row] + check_random_double(&random) * scale;
             ops->bytes[row] = check_random_double(&random) * scale;
@@ -136,13 +136,13 @@ static const struct {
     {"cut off",          OPS "0,compute,7,matmul,forward,linear,3,-1,-1,0.1,0.25,1024,2",
      "t.csv: error: the last row has no line end: the file was cut off\n"                                                                                         },
     {"bad number",       OPS "0,compute,7,matmul,forward,linear,3,-1,-1,0.1s,0.25,1024,2\n",
-     "t.csv:2: error: column 'start_s': expected a number, not '0.1s'\n"                                                                                          },
+     "t.csv:2: error: column 'start_s': expected a number of at most 1e100, not '0.1s'\n"                                                                         },
     {"not finite",       OPS "0,compute,7,matmul,forward,linear,3,-1,-1,0,1e999,1024,2\n",
-     "t.csv:2: error: column 'end_s': expected a number, not '1e999'\n"                                                                                           },
+     "t.csv:2: error: column 'end_s': expected a number of at most 1e100, not '1e999'\n"                                                                          },
     {"NaN",              OPS "0,compute,7,matmul,forward,linear,3,-1,-1,nan,1,1024,2\n",
-     "t.csv:2: error: column 'start_s': expected a number, not 'nan'\n"                                                                                           },
+     "t.csv:2: error: column 'start_s': expected a number of at most 1e100, not 'nan'\n"                                                                          },
     {"negative bytes",   OPS "0,compute,7,matmul,forward,linear,3,-1,-1,0,1,-1,2\n",
-     "t.csv:2: error: column 'bytes': expected a number that is not negative, not '-1'\n"                                                                         },
+     "t.csv:2: error: column 'bytes': expected a number from 0 to 1e100, not '-1'\n"                                                                              },
     {"rank too large",   OPS "4294967296,compute,7,matmul,forward,linear,3,-1,-1,0,1,1,2\n",
      "t.csv:2: error: column 'rank': expected a whole number from 0 to 4294967295, not "
      "'4294967296'\n"                                                                                                                                             },
@@ -152,8 +152,10 @@ static const struct {
      "t.csv:2: error: column 'end_s': 1 is before start_s, 2\n"                                                                                                   },
     {"late comment",     OPS "# a=b\n",
      "t.csv:2: error: a comment among the rows: comments stand before the column names\n"                                                                         },
-    {"free comment",     "# hello\n" OPS,                                                    "t.csv:1: error: expected '# key=value'\n"                           },
-    {"no key",           "# =x\n" OPS,                                                       "t.csv:1: error: expected '# key=value'\n"                           },
+    {"free comment",     "# hello\n" OPS,
+     "t.csv:1: error: expected '# key=value', the key in printable ASCII\n"                                                                                       },
+    {"no key",           "# =x\n" OPS,
+     "t.csv:1: error: expected '# key=value', the key in printable ASCII\n"                                                                                       },
     {"bad escape",       "# a=\\t\n" OPS,
      "t.csv:1: error: a: a '\\' that is none of \"\\\\\", \"\\n\" and \"\\r\"\n"                                                                                  },
     {"two values",       "# a=1\n# a=2\n" OPS,
@@ -184,7 +186,7 @@ static void lines_are_counted_through_quoted_line_ends(void)
         "\xef\xbb\xbf# a=b\r\n" MEMORY "0,0,\"h\nb\nm\",kv,1\r\n\n  \n0,0,hbm,kv,x\n";
     trace_parse_memory(&f.trace, "m.csv", text, strlen(text), &f.diag);
     CHECK_TEXT("line", f.diag.text,
-               "m.csv:8: error: column 'bytes': expected a number that is not negative, not 'x'\n");
+               "m.csv:8: error: column 'bytes': expected a number from 0 to 1e100, not 'x'\n");
     CHECK_INT("the rows before stay", (int64_t)f.trace.memory.count, 1);
     CHECK_TEXT("CRLF comment", trace_get(&f.trace, "a"), "b");
     fixture_release(&f);

@@ -1,0 +1,81 @@
+/* Whatever the text, a trace is read that prints and reads back to the same bytes, or there is
+ * exactly one message. The same bytes are read as op rows and as memory rows; what was read also
+ * goes through the statistics and the Perfetto writer. */
+#include "base/json.h"
+#include "tests/fuzz/fuzz.h"
+#include "traces/csv.h"
+#include "traces/perfetto.h"
+#include "traces/stats.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct table {
+    enum status (*parse)(struct trace *trace, const char *name, const char *data, size_t size,
+                         struct diag *diag);
+    void (*print)(const struct trace *trace, struct text *out);
+};
+
+static void hold_round_trip(const struct trace *trace, const struct table *table)
+{
+    struct trace again = {0};
+    struct text first = {0}, second = {0};
+    table->print(trace, &first);
+    enum status status = table->parse(&again, "again.csv", first.data, first.size, NULL);
+    assert(status == STATUS_OK);
+    table->print(&again, &second);
+    assert(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
+    text_release(&first);
+    text_release(&second);
+    trace_release(&again);
+}
+
+static void hold_json(const struct trace *trace)
+{
+    struct text out = {0};
+    struct json json = {0};
+    if (perfetto_print(trace, &out, "fuzz.json", NULL) == STATUS_OK) {
+        enum status status = json_parse(&json, "fuzz.json", out.data, out.size, NULL);
+        assert(status == STATUS_OK);
+        json_release(&json);
+    }
+    text_release(&out);
+}
+
+static void hold_stats(const struct trace *trace)
+{
+    struct trace_stats stats;
+    trace_stats_init(&stats, trace);
+    size_t ops = 0;
+    for (size_t i = 0; i < stats.stream_count; i++)
+        ops += stats.stream[i].ops;
+    assert(ops == trace->ops.count);
+    for (size_t i = 0; i < stats.rank_count; i++) {
+        const struct stats_rank *rank = &stats.rank[i];
+        assert(stats_find_rank(&stats, rank->rank) == rank);
+        assert(rank->exposed_s[ROLE_COMM] <= rank->busy_s[ROLE_COMM]);
+    }
+    for (size_t i = 0; i < stats.memory_count; i++)
+        assert(stats.memory[i].last_bytes <= stats.memory[i].peak_bytes);
+    trace_stats_release(&stats);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct table tables[] = {
+        {trace_parse_ops,    trace_print_ops   },
+        {trace_parse_memory, trace_print_memory},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+        struct trace trace = {0};
+        struct diag diag = {0};
+        enum status status = tables[i].parse(&trace, "fuzz.csv", (const char *)data, size, &diag);
+        assert(diag.errors == (status != STATUS_OK));
+        hold_round_trip(&trace, &tables[i]);
+        hold_stats(&trace);
+        hold_json(&trace);
+        diag_release(&diag);
+        trace_release(&trace);
+    }
+    return 0;
+}
