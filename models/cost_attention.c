@@ -35,8 +35,9 @@ struct slant {
 };
 
 /* A backward block owns keys. Counted from the end, query i' sees key j' iff
- * i' <= j' + offset + q - kv: the same form with the sides exchanged. */
-static struct slant slant_of(const struct work *work)
+ * i' <= j' + offset + q - kv: the same form with the sides exchanged. Blocks are cut from the other
+ * end, so the keys are filled up to whole blocks. */
+static struct slant slant_of(const struct work *work, double tile)
 {
     double q = (double)work->attention.q, kv = (double)work->attention.kv;
     struct slant slant = {.rows = q,
@@ -46,9 +47,9 @@ static struct slant slant_of(const struct work *work)
                           .causal = work->attention.mask != MASK_FULL,
                           .windowed = work->attention.mask == MASK_WINDOW};
     if (work->kind == WORK_ATTENTION_BACKWARD) {
-        slant.rows = kv;
+        slant.rows = ceil(kv / tile) * tile;
         slant.columns = q;
-        slant.offset += q - kv;
+        slant.offset += q - slant.rows;
     }
     return slant;
 }
@@ -56,8 +57,8 @@ static struct slant slant_of(const struct work *work)
 /* Blocks of one head. Rounding to whole steps is exact when a tile is whole steps. */
 static struct blocks blocks_of(const struct cost_attention *attention, const struct work *work)
 {
-    struct slant slant = slant_of(work);
     double tile = attention->tile, step = attention->step;
+    struct slant slant = slant_of(work, tile);
     double count = ceil(slant.rows / tile), all = ceil(slant.columns / step) * step;
     if (!slant.causal || slant.rows == 0)
         return (struct blocks){count, count * all, all, all};
@@ -71,19 +72,20 @@ static struct blocks blocks_of(const struct cost_attention *attention, const str
     struct blocks blocks = {.longest = clamp(last_end, 0, all),
                             .shortest = clamp(first_end, 0, all)};
     /* ... from the first that its first row sees. */
-    double empty = clamp(ceil(-slant.offset / tile), 0, count);
+    double before = clamp(ceil(-slant.offset / tile), 0, count),
+           behind = 0;    /* blocks that see nothing */
     if (slant.windowed) { /* blocks at the end may be past every column */
         double seeing = ceil((slant.columns - slant.offset + slant.window - 1) / tile);
-        empty += clamp(count - seeing, 0, count - empty);
+        behind = clamp(count - seeing, 0, count - before);
         double hidden = floor((slant.offset - slant.window + 1) / step) * step;
         columns -= clamped_sum(hidden, tile, count, all);
         blocks.shortest -= clamp(hidden, 0, all);
         blocks.longest = fmin(blocks.longest, ceil((slant.window + tile) / step) * step);
     }
     /* The slant crosses blocks whose first row does not see every column. */
-    double crossed = clamp(ceil((slant.columns - 1 - slant.offset) / tile), 0, count) - empty;
+    double crossed = clamp(ceil((slant.columns - 1 - slant.offset) / tile), 0, count) - before;
     columns += fmax(crossed, 0) * tile * MASKED_EXTRA * (slant.windowed ? 2 : 1);
-    blocks.count = count - empty;
+    blocks.count = count - before - behind;
     blocks.columns = fmax(columns, 0);
     blocks.shortest = clamp(blocks.shortest, 0, blocks.longest);
     return blocks;
