@@ -96,8 +96,9 @@ static size_t row_bytes(const struct column *column, size_t count)
 #define IR_ARRAYS(ARRAY)                                                                           \
     ARRAY(group)                                                                                   \
     ARRAY(guard)                                                                                   \
-    ARRAY(role) ARRAY(stream) ARRAY(tensor) ARRAY(bundle) ARRAY(binding) ARRAY(shape) ARRAY(dims)  \
-        ARRAY(range) ARRAY(operand) ARRAY(wait) ARRAY(free_op) ARRAY(word)
+    ARRAY(role)                                                                                    \
+    ARRAY(stream) ARRAY(tensor) ARRAY(bundle) ARRAY(binding) ARRAY(shape) ARRAY(dims) ARRAY(range) \
+        ARRAY(operand) ARRAY(wait) ARRAY(free_op) ARRAY(word)
 
 /* ---- the index ---- */
 
@@ -257,6 +258,7 @@ uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axe
     copy_name(role->name, name);
     copy_axes(ir, role->axis, axes, count);
     id_map_add(&ir_index(ir)->role, hash_text(name, size), ir->role_count);
+    ir->index->open_role = ir->role_count;
     return (uint16_t)ir->role_count++;
 }
 
@@ -615,6 +617,6 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->wait_count[row] = desc->wait_count;
     for (uint32_t i = 0; i < desc->wait_count; i++)
         ir->wait[ir->wait_count++] = desc->wait[i];
-    ir->role[ir->role_count - 1].op_count++;
+    ir->role[index->open_role].op_count++;
     return (op_id){row};
 }

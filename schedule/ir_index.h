@@ -18,6 +18,8 @@ struct ir_index {
     uint32_t *next_number; /* per word: the number of the next buffer of this stem */
     uint32_t next_number_capacity;
 
+    uint32_t open_role; /* where ops go: the last role added, or the one the parser is in */
+
     /* Rows most recently made, tried before the hash tables. */
     uint32_t last_shape[WORK_KIND_COUNT]; /* IR_NONE: none yet */
     uint32_t last_dims;
