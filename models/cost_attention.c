@@ -102,7 +102,7 @@ static double blocks_s(const struct device_cost *cost, const struct cost_attenti
         return 0;
     double longest = blocks.longest * column_s + attention->ramp_s;
     double work = heads * blocks.columns * column_s + count * attention->ramp_s;
-    double uneven = 1 - blocks.shortest / blocks.longest;
+    double uneven = blocks.longest > 0 ? 1 - blocks.shortest / blocks.longest : 0;
     double thin = ceil(count / multiprocessors) - count / multiprocessors;
     double lost = ((1 - uneven) * thin + uneven / 2) * longest;
     return fmax(longest, work / multiprocessors + lost);

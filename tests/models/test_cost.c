@@ -15,26 +15,27 @@
 #define DEVICE(sm_count, start)                                                                    \
     "\"device\": {\"sm_count\": " N(sm_count) ", \"peak_flop_per_s\": " N(                         \
         "\"8 GFLOP/s\"") ", \"memory_bytes_per_s\": " N("\"1 GB/s\"") ", \"kernel_start_s\": " N(start) "},"
-#define MATMUL(rate, tile, ramp)                                                                                                                                                                                                                                             \
-    "\"matmul\": {\"flop_per_s\": " N(rate) ", \"f32_flop_per_s\": " N(                                                                                                                                                                                                      \
-        "\"2 GFLOP/s\"") ", "                                                                                                                                                                                                                                                \
-                         "\"f64_"                                                                                                                                                                                                                                            \
-                         "flop_"                                                                                                                                                                                                                                             \
-                         "per_s\":"                                                                                                                                                                                                                                          \
-                         " " N(                                                                                                                                                                                                                                              \
-                             "\""                                                                                                                                                                                                                                            \
-                             "1 "                                                                                                                                                                                                                                            \
-                             "GF"                                                                                                                                                                                                                                            \
-                             "LO"                                                                                                                                                                                                                                            \
-                             "P/"                                                                                                                                                                                                                                            \
-                             "s"                                                                                                                                                                                                                                             \
-                             "\"") ", \"burst_factor\": " N("1.25") ", \"tile\": " N(tile) ", "                                                                                                                                                                              \
-                                                                                           "\"sma"                                                                                                                                                                           \
-                                                                                           "ll_"                                                                                                                                                                             \
-                                                                                           "tile"                                                                                                                                                                            \
-                                                                                           "\":"                                                                                                                                                                             \
-                                                                                           " " N(tile) ", \"small_tile_rate\": " N("1") ", \"ramp_s\": " N(ramp) ", \"memory_fraction\": " N("1") ", \"calibrated\": {\"residual\": 0.02, \"source\": \"test\", \"sizes\": " \
-                                                                                                                                                                                                  "{\"k\": [512, 32768]}}},"
+#define MATMUL(rate, tile, ramp)                                                                                                                                                                                 \
+    "\"matmul\": {\"flop_per_s\": " N(rate) ", \"f32_flop_per_s\": " N(                                                                                                                                          \
+        "\"2 GFLOP/s\"") ", "                                                                                                                                                                                    \
+                         "\"f64_"                                                                                                                                                                                \
+                         "flop_"                                                                                                                                                                                 \
+                         "per_s\":"                                                                                                                                                                              \
+                         " " N(                                                                                                                                                                                  \
+                             "\""                                                                                                                                                                                \
+                             "1 "                                                                                                                                                                                \
+                             "GF"                                                                                                                                                                                \
+                             "LO"                                                                                                                                                                                \
+                             "P/"                                                                                                                                                                                \
+                             "s"                                                                                                                                                                                 \
+                             "\"") ", \"burst_factor\": " N("1.25") ", \"tile\": " N(tile) ", "                                                                                                                  \
+                                                                                           "\"sma"                                                                                                               \
+                                                                                           "ll_"                                                                                                                 \
+                                                                                           "tile"                                                                                                                \
+                                                                                           "\":"                                                                                                                 \
+                                                                                           " " N(tile) ", \"small_tile_rate\": " N("1") ", \"ramp_s\": " N(                                                      \
+                                                                                               ramp) ", \"memory_fraction\": " N("1") ", \"calibrated\": {\"residual\": 0.02, \"source\": \"test\", \"sizes\": " \
+                                                                                                                                      "{\"k\": [512, 32768]}}},"
 #define MEMORY(ramp)                                                                                                           \
     "\"memory\": {\"stream_fraction\": " N("1") ", \"reduce_fraction\": " N(                                                   \
         "0.5") ", \"permute_fraction\": " N("0.25") ", \"gather_fraction\": " N("0.2") ", "                                    \
@@ -210,6 +211,9 @@ static void causal_tiles_lose_half_of_the_longest_block(void)
         none.attention.offset =
             -10; /* no key is visible: one empty block; its output is memory's */
         CHECK("no pairs take no products", seconds(&f.cost, none) <= 0.5e-3 + 1e-3);
+        CHECK_CLOSE("no keys",
+                    seconds(&f.cost, attention(WORK_ATTENTION, 1, 0, 1, 1, 100, MASK_FULL)), 1e-3,
+                    1e-12);
     }
     fixture_release(&f);
 }

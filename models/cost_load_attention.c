@@ -1,0 +1,133 @@
+/* Reading the attention of a device cost file. */
+#include "models/cost_reader.h"
+
+#include <string.h>
+
+/* "rates": {"128": {...}, ...}: replaces the row of a head dim or puts it in its place. */
+static enum status read_rates(struct cost_reader reader, struct json_node rates, const char *prefix,
+                              struct cost_attention *attention)
+{
+    static const struct cost_param rate = {.unit = UNIT_FLOP_PER_S,
+                                           .low = 1,
+                                           .high = 1e18,
+                                           .meaning =
+                                               "sustained rate of long tiles, padded head dim"};
+    for (size_t i = 0; i < json_members(rates); i++) {
+        const char *key;
+        struct json_node node = json_member(rates, i, &key);
+        int64_t dim;
+        double value;
+        if (!parse_i64(key, strlen(key), &dim) || dim < 1 || dim > 1024)
+            return json_error(node, reader.diag, "'%s' is no head dim in 1..1024", key);
+        const char *name = arena_printf(reader.arena, "%s.rates.%s", prefix, key);
+        enum status status = cost_read_number(reader, node, name, &rate, &value);
+        if (status != STATUS_OK)
+            return status;
+        size_t at = 0;
+        while (at < attention->dims && attention->dim[at] < dim)
+            at++;
+        if (at == attention->dims || attention->dim[at] != dim) {
+            if (attention->dims == COST_MAX_DIMS)
+                return json_error(node, reader.diag, "more than %d head dims", COST_MAX_DIMS);
+            size_t behind = attention->dims++ - at;
+            memmove(&attention->dim[at + 1], &attention->dim[at], behind * sizeof(int64_t));
+            memmove(&attention->flop_per_s[at + 1], &attention->flop_per_s[at],
+                    behind * sizeof(double));
+        }
+        attention->dim[at] = dim;
+        attention->flop_per_s[at] = value;
+    }
+    return STATUS_OK;
+}
+
+static const struct cost_param pass_params[] = {
+    {.field = "tile",
+     .unit = UNIT_NONE,
+     .low = 1,
+     .high = 4096,
+     .meaning = "rows of one thread block",
+     .offset = offsetof(struct cost_attention, tile)  },
+    {.field = "step",
+     .unit = UNIT_NONE,
+     .low = 1,
+     .high = 4096,
+     .meaning = "columns of one step of its loop",
+     .offset = offsetof(struct cost_attention, step)  },
+    {.field = "ramp_s",
+     .unit = UNIT_SECONDS,
+     .low = 0,
+     .high = 1e-3,
+     .meaning = "prologue and epilogue of one block",
+     .offset = offsetof(struct cost_attention, ramp_s)},
+};
+
+static enum status read_pass(struct cost_reader reader, struct json_node object, const char *prefix,
+                             struct cost_attention *attention)
+{
+    static const char *const known[] = {"tile",  "step",       "ramp_s",
+                                        "rates", "calibrated", "estimated"};
+    enum status status = json_only(object, known, ARRAY_LEN(known), reader.diag);
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(pass_params); i++) {
+        struct json_node node = json_find(object, pass_params[i].field);
+        if (!node.value)
+            continue;
+        const char *name = arena_printf(reader.arena, "%s.%s", prefix, pass_params[i].field);
+        double *value = (double *)((char *)attention + pass_params[i].offset);
+        status = cost_read_number(reader, node, name, &pass_params[i], value);
+    }
+    struct json_node rates;
+    if (status == STATUS_OK && json_find(object, "rates").value) {
+        status = json_get_object(object, "rates", &rates, reader.diag);
+        if (status == STATUS_OK)
+            status = read_rates(reader, rates, prefix, attention);
+    }
+    if (status == STATUS_OK)
+        status = cost_read_calibration(reader, object, &attention->calibration);
+    attention->present = true;
+    return status;
+}
+
+static enum status read_impl(struct cost_reader reader, struct json_node object,
+                             enum attention_impl impl)
+{
+    static const char *const known[] = {"merge_bytes", "forward", "backward"};
+    static const struct cost_param merge = {
+        .unit = UNIT_NONE,
+        .low = 1,
+        .high = 1000,
+        .meaning = "bytes moved per element by merging a tile's output"};
+    const char *impl_name = attention_impl_name(impl);
+    if (!json_is_object(object))
+        return json_error(object, reader.diag, "expected an object");
+    enum status status = json_only(object, known, ARRAY_LEN(known), reader.diag);
+    struct json_node node = json_find(object, "merge_bytes");
+    if (status == STATUS_OK && node.value)
+        status = cost_read_number(reader, node,
+                                  arena_printf(reader.arena, "attention.%s.merge_bytes", impl_name),
+                                  &merge, &reader.cost->merge_bytes[impl]);
+    for (int pass = 0; status == STATUS_OK && pass < ATTENTION_PASS_COUNT; pass++) {
+        if (!json_find(object, cost_pass_names[pass]).value)
+            continue;
+        status = json_get_object(object, cost_pass_names[pass], &node, reader.diag);
+        if (status == STATUS_OK)
+            status = read_pass(
+                reader, node,
+                arena_printf(reader.arena, "attention.%s.%s", impl_name, cost_pass_names[pass]),
+                &reader.cost->attention[impl][pass]);
+    }
+    return status;
+}
+
+enum status cost_read_attention(struct cost_reader reader, struct json_node object)
+{
+    const char *names[ATTENTION_IMPL_COUNT];
+    for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
+        names[i] = attention_impl_name((enum attention_impl)i);
+    enum status status = json_only(object, names, ATTENTION_IMPL_COUNT, reader.diag);
+    for (int i = 0; status == STATUS_OK && i < ATTENTION_IMPL_COUNT; i++) {
+        struct json_node node = json_find(object, names[i]);
+        if (node.value)
+            status = read_impl(reader, node, (enum attention_impl)i);
+    }
+    return status;
+}

@@ -1,0 +1,124 @@
+/* The parts that every family of a device cost file is made of. */
+#include "models/cost_reader.h"
+
+#include <string.h>
+
+const char *cost_read_keep(struct cost_reader reader, const char *text)
+{
+    return arena_text(reader.arena, text, strlen(text));
+}
+
+/* json_loc() borrows the name of a file; a fact outlives it. */
+static struct loc keep_loc(struct cost_reader reader, struct json_node node)
+{
+    struct loc at = json_loc(node);
+    at.name = cost_read_keep(reader, at.name);
+    return at;
+}
+
+static const char *unit_example(enum unit_kind unit)
+{
+    static const char *const example[UNIT_KIND_COUNT] = {
+        [UNIT_BYTES] = "8 MB",          [UNIT_BYTES_PER_S] = "2039 GB/s",
+        [UNIT_SECONDS] = "4 us",        [UNIT_FLOP_PER_S] = "312 TFLOP/s",
+        [UNIT_NONE] = "a plain number",
+    };
+    return example[unit];
+}
+
+enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
+                             const struct cost_param *param, double *value)
+{
+    static const char *const known[] = {"value", "source"};
+    struct diag *diag = reader.diag;
+    if (!json_is_object(node))
+        return json_error(node, diag,
+                          "expected {\"value\": ..., \"source\": \"...\"}: every number says where "
+                          "it comes from");
+    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    if (status != STATUS_OK)
+        return status;
+    const char *source;
+    status = json_get_string(node, "source", &source, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!source[0])
+        return json_error(json_find(node, "source"), diag, "must not be empty");
+
+    if (param->unit == UNIT_NONE) {
+        status = json_get_double(node, "value", param->low, param->high, value, diag);
+    } else {
+        struct json_node text = json_find(node, "value");
+        const char *string;
+        if (json_is_number(text))
+            return json_error(text, diag, "a bare number has no unit; write text such as \"%s\"",
+                              unit_example(param->unit));
+        status = json_get_string(node, "value", &string, diag);
+        if (status == STATUS_OK)
+            status = units_parse(string, strlen(string), param->unit, value, json_loc(text), diag);
+        if (status == STATUS_OK && !(*value >= param->low && *value <= param->high))
+            status = json_error(text, diag, "%s is outside %g..%g (in SI units)", string,
+                                param->low, param->high);
+    }
+    if (status != STATUS_OK)
+        return status;
+    struct cost_fact fact = {.name = cost_read_keep(reader, name),
+                             .value = *value,
+                             .unit = param->unit,
+                             .meaning = param->meaning,
+                             .source = cost_read_keep(reader, source),
+                             .at = keep_loc(reader, node)};
+    cost_fact_set(reader.cost, reader.arena, &fact);
+    return STATUS_OK;
+}
+
+static enum status read_sizes(struct cost_reader reader, struct json_node sizes,
+                              struct cost_calibration *calibration)
+{
+    enum status status = json_only(sizes, cost_size_names, COST_SIZE_COUNT, reader.diag);
+    for (int i = 0; status == STATUS_OK && i < COST_SIZE_COUNT; i++) {
+        struct json_node range = json_find(sizes, cost_size_names[i]);
+        if (!range.value)
+            continue;
+        if (!json_is_array(range) || json_count(range) != 2)
+            return json_error(range, reader.diag, "expected [lowest, highest]");
+        status = json_as_double(json_at(range, 0), 0, 1e18, &calibration->low[i], reader.diag);
+        if (status == STATUS_OK)
+            status = json_as_double(json_at(range, 1), calibration->low[i], 1e18,
+                                    &calibration->high[i], reader.diag);
+    }
+    return status;
+}
+
+/* {"residual": r, "source": s, "sizes": {...}}; what is only estimated has no sizes. */
+enum status cost_read_calibration(struct cost_reader reader, struct json_node object,
+                                  struct cost_calibration *calibration)
+{
+    static const char *const known[] = {"residual", "source", "sizes"};
+    struct diag *diag = reader.diag;
+    struct json_node calibrated = json_find(object, "calibrated");
+    struct json_node estimated = json_find(object, "estimated");
+    if (!calibrated.value && !estimated.value)
+        return STATUS_OK;
+    if (calibrated.value && estimated.value)
+        return json_error(estimated, diag, "stands beside \"calibrated\"; give one of them");
+
+    struct json_node node = calibrated.value ? calibrated : estimated;
+    if (!json_is_object(node))
+        return json_error(node, diag, "expected an object");
+    *calibration = (struct cost_calibration){.known = calibrated.value != NULL};
+    const char *source;
+    enum status status = json_only(node, known, calibration->known ? ARRAY_LEN(known) : 2, diag);
+    if (status == STATUS_OK)
+        status = json_get_double(node, "residual", 0, 10, &calibration->residual, diag);
+    if (status == STATUS_OK)
+        status = json_get_string(node, "source", &source, diag);
+    if (status != STATUS_OK)
+        return status;
+    calibration->source = cost_read_keep(reader, source);
+    if (!calibration->known)
+        return STATUS_OK;
+    struct json_node sizes;
+    status = json_get_object(node, "sizes", &sizes, diag);
+    return status == STATUS_OK ? read_sizes(reader, sizes, calibration) : status;
+}

@@ -1,0 +1,31 @@
+/* models/cost_reader.h: reading one device cost file; private to models/cost_*.c.
+ *
+ * docs/costs.md, "Device files", has the schema. */
+#ifndef MODELS_COST_READER_H
+#define MODELS_COST_READER_H
+
+#include "base/json.h"
+#include "models/cost_parts.h"
+
+/* What every step of reading one file needs. */
+struct cost_reader {
+    struct device_cost *cost;
+    struct arena *arena;
+    struct diag *diag;
+    int depth; /* of bases */
+};
+
+/* A copy of text that lives as long as the costs. */
+const char *cost_read_keep(struct cost_reader reader, const char *text);
+
+/* {"value": ..., "source": "..."} in the unit and range of param; its fact is kept as `name`. */
+enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
+                             const struct cost_param *param, double *value);
+
+/* The "calibrated" or "estimated" of a family, when the object has one. */
+enum status cost_read_calibration(struct cost_reader reader, struct json_node object,
+                                  struct cost_calibration *calibration);
+
+enum status cost_read_attention(struct cost_reader reader, struct json_node object);
+
+#endif
