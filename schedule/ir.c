@@ -238,9 +238,11 @@ uint32_t ir_find_word(const struct ir *ir, const char *text, size_t size)
     return IR_NONE;
 }
 
+/* Neighbouring numbers get neighbouring slots: texts name buffers in about the order of their
+ * numbers, and a scrambled order would miss the cache at each one. */
 static uint64_t buffer_hash(uint32_t stem, uint32_t number)
 {
-    return hash_word(0, (uint64_t)stem << 32 | number);
+    return (uint64_t)(stem * UINT32_C(0x9e3779b1) + number) << 32;
 }
 
 buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size)

@@ -82,11 +82,6 @@ enum status parse_line_end(struct parser *p)
     return STATUS_OK;
 }
 
-bool word_is(struct word word, const char *text)
-{
-    return strlen(text) == word.size && memcmp(text, word.at, word.size) == 0;
-}
-
 struct word word_cut(struct word *word, char c)
 {
     const char *found = word->size ? memchr(word->at, c, word->size) : NULL;
@@ -130,6 +125,8 @@ enum status parse_name(struct parser *p, const char *what, bool is_short, struct
 /* Does the word name this attribute? Flags end in '!'. */
 static bool is_attribute(struct word key, const char *name)
 {
+    if (key.size == 0 || *key.at != *name)
+        return false;
     size_t size = strlen(name);
     size -= name[size - 1] == '!';
     return key.size == size && memcmp(key.at, name, size) == 0;

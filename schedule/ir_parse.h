@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 struct word {
     const char *at; /* NULL: not there */
@@ -58,7 +59,12 @@ struct word parse_word(struct parser *p);
 enum status parse_expect(struct parser *p, struct word *word, const char *what);
 enum status parse_line_end(struct parser *p);
 
-bool word_is(struct word word, const char *text);
+static inline bool word_is(struct word word, const char *text)
+{
+    return word.size > 0 && *word.at == *text && strlen(text) == word.size &&
+           memcmp(text, word.at, word.size) == 0;
+}
+
 /* Cuts word at the first `c`: *word becomes what is before, the result what is behind. The
  * result's at is NULL when there is no `c`. */
 struct word word_cut(struct word *word, char c);
