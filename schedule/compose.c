@@ -163,6 +163,8 @@ static enum status resolve_degrees(struct choices *c, const struct request *r,
     c->hp = (uint32_t)hp;
     c->dp = (uint32_t)dp;
     c->cp = 1;
+    if (hp == 1) /* nothing to exchange */
+        c->attention = CHOICE_ATTENTION_LOCAL;
     return STATUS_OK;
 }
 

@@ -44,14 +44,14 @@ static struct shape shape_of(const struct emit *e)
 }
 
 /* x[rows, cols] through `count` plain copies (layout passes that change nothing here but take time). */
-static struct view copies(struct emit *e, struct view x, int count, int64_t rows, int64_t cols)
+static struct view copies(struct emit *e, struct view x, int count, const char *stem,
+                          enum category category, int64_t rows, int64_t cols)
 {
     for (; count > 0; count--) {
         struct work work = {
             .kind = WORK_PACK, .pack = {rows, 1, {cols, 0, 0}}
         };
-        struct view y = view_all(
-            e, emit_buffer(e, "copy", CATEGORY_COMMUNICATION, e->choices->dtype, rows, cols));
+        struct view y = view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, cols));
         emit_op(e, e->compute, &work, &x, 1, &y, 1);
         x = y;
     }
@@ -99,9 +99,12 @@ static buffer_id scatter_heads(struct emit *e, const struct shape *z, struct vie
                                const char *stem, enum category category, int64_t width, bool sync)
 {
     const struct profile *profile = e->choices->profile;
-    struct view send = copies(e, packed, profile->copies_before - 1, z->s, width);
-    struct view recv = all_to_all(e, send, stem, category, z->s, width, sync);
-    return copies(e, recv, profile->copies_after, z->s, width).buffer;
+    bool copied = profile->copies_after > 0;
+    struct view send =
+        copies(e, packed, profile->copies_before - 1, "send", CATEGORY_COMMUNICATION, z->s, width);
+    struct view recv = all_to_all(e, send, copied ? "recv" : stem,
+                                  copied ? CATEGORY_COMMUNICATION : category, z->s, width, sync);
+    return copies(e, recv, profile->copies_after, stem, category, z->s, width).buffer;
 }
 
 /* Heads are gathered: x[s, w] becomes [P, n, w], still to be unpacked. */
@@ -109,9 +112,10 @@ static struct view gather_heads(struct emit *e, const struct shape *z, struct vi
                                 bool sync)
 {
     const struct profile *profile = e->choices->profile;
-    struct view send = copies(e, x, profile->copies_before - 1, z->s, width);
-    struct view recv = all_to_all(e, send, "recv", CATEGORY_COMMUNICATION, z->s, width, sync);
-    return copies(e, recv, profile->copies_after - 1, z->s, width);
+    enum category category = CATEGORY_COMMUNICATION;
+    struct view send = copies(e, x, profile->copies_before - 1, "send", category, z->s, width);
+    struct view recv = all_to_all(e, send, "recv", category, z->s, width, sync);
+    return copies(e, recv, profile->copies_after - 1, "recv", category, z->s, width);
 }
 
 static buffer_id change_heads(struct emit *e, enum work_kind kind, buffer_id x,

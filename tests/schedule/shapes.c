@@ -1,0 +1,80 @@
+#include "tests/schedule/shapes.h"
+
+#include <stdio.h>
+
+/* clang-format off */
+const struct transformer shapes[SHAPE_COUNT] = {
+    {.name = "mha", .layers = 2, .hidden = 64, .heads = 4, .kv_heads = 4, .head_dim = 16, .ffn = 96, .vocab = 101,
+     .activation = ACTIVATION_SWIGLU, .norm = NORM_RMSNORM, .positions = POSITIONS_ROPE, .rope_theta = 1e4, .norm_eps = 1e-5},
+    {.name = "gqa", .layers = 3, .hidden = 64, .heads = 8, .kv_heads = 2, .head_dim = 8, .ffn = 80, .vocab = 96,
+     .activation = ACTIVATION_SWIGLU, .norm = NORM_RMSNORM, .positions = POSITIONS_ROPE, .rope_theta = 1e4, .norm_eps = 1e-5},
+    {.name = "mqa", .layers = 1, .hidden = 32, .heads = 4, .kv_heads = 1, .head_dim = 16, .ffn = 48, .vocab = 61,
+     .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .positions = POSITIONS_NONE, .norm_eps = 1e-5, .bias_ffn = true},
+    {.name = "gpt", .layers = 2, .hidden = 48, .heads = 4, .kv_heads = 4, .head_dim = 12, .ffn = 192, .vocab = 97,
+     .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .positions = POSITIONS_LEARNED, .max_positions = 256,
+     .norm_eps = 1e-5, .bias_qkv = true, .bias_o = true, .bias_ffn = true, .tied_head = true},
+    {.name = "qwen", .layers = 2, .hidden = 40, .heads = 8, .kv_heads = 4, .head_dim = 16, .ffn = 64, .vocab = 128,
+     .activation = ACTIVATION_SWIGLU, .norm = NORM_RMSNORM, .positions = POSITIONS_ROPE, .rope_theta = 1e6, .norm_eps = 1e-6,
+     .qk_norm = true, .tied_head = true},
+    {.name = "rotary-gpt", .layers = 5, .hidden = 32, .heads = 4, .kv_heads = 4, .head_dim = 8, .ffn = 128, .vocab = 50,
+     .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .positions = POSITIONS_ROPE, .rope_theta = 1e4, .norm_eps = 1e-5,
+     .bias_qkv = true, .bias_o = true, .bias_ffn = true, .tied_head = true},
+};
+/* clang-format on */
+
+struct request shapes_request(struct check_random *random, int64_t max_ranks, bool f32)
+{
+    size_t strategies, profiles;
+    const struct strategy *strategy = compose_strategies(&strategies);
+    const struct profile *profile = compose_profiles(&profiles);
+    const struct transformer *model = &shapes[check_random_i64(random, 0, SHAPE_COUNT - 1)];
+    size_t row = (size_t)check_random_i64(random, 0, (int64_t)strategies - 1);
+    int64_t hp = 1, dp = 1;
+    if (strategy[row].attention != CHOICE_ATTENTION_LOCAL)
+        while (2 * hp <= max_ranks && model->heads % (2 * hp) == 0 &&
+               check_random_i64(random, 0, 2) > 0)
+            hp *= 2;
+    while (2 * dp * hp <= max_ranks && check_random_i64(random, 0, 1) > 0)
+        dp *= 2;
+    struct request request = {
+        .model = model,
+        .strategy = strategy[row].name,
+        .profile = profile[check_random_i64(random, 0, (int64_t)profiles - 1)].name,
+        .weights = (int)check_random_i64(random, 0, CHOICE_WEIGHTS_COUNT - 1),
+        .activations = (int)check_random_i64(random, 0, CHOICE_ACTIVATIONS_COUNT - 1),
+        .optimizer = (int)check_random_i64(random, 0, CHOICE_OPTIMIZER_COUNT - 1),
+        .attention_impl = f32 ? ATTENTION_CPU : -1,
+        .dtype = f32 ? DTYPE_F32 : -1,
+        .ranks = dp * hp,
+        .dp = dp,
+        .hp = hp,
+        .seq = 8 * hp * check_random_i64(random, 1, 4),
+        .micro_batch = check_random_i64(random, 1, 2),
+        .loss_chunks = check_random_i64(random, 1, 3),
+        .ffn_chunks = check_random_i64(random, 1, 3),
+        .sm = 80,
+        .gpus_per_node = 2,
+    };
+    request.global_batch = dp * request.micro_batch * check_random_i64(random, 1, 3);
+    if (request.weights == CHOICE_WEIGHTS_HSDP) {
+        request.shard = 1;
+        while (2 * request.shard <= request.ranks && check_random_i64(random, 0, 1) > 0)
+            request.shard *= 2;
+    }
+    if (request.weights == CHOICE_WEIGHTS_REPLICATED && request.ranks > 1)
+        request.optimizer = CHOICE_OPTIMIZER_DEVICE;
+    return request;
+}
+
+const char *shapes_label(const struct request *r, char *text, size_t size)
+{
+    snprintf(text, size,
+             "%s %s %s %s %s %s ranks %lld dp %lld hp %lld shard %lld seq %lld batch %lld micro "
+             "%lld loss %lld ffn %lld",
+             r->model->name, r->strategy, r->profile, weights_names[r->weights],
+             activations_names[r->activations], optimizer_names[r->optimizer], (long long)r->ranks,
+             (long long)r->dp, (long long)r->hp, (long long)r->shard, (long long)r->seq,
+             (long long)r->global_batch, (long long)r->micro_batch, (long long)r->loss_chunks,
+             (long long)r->ffn_chunks);
+    return text;
+}

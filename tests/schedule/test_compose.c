@@ -1,0 +1,368 @@
+/* The schedules that choices make: legal products verify, work does not depend on the strategy. */
+#include "base/text.h"
+#include "schedule/compose.h"
+#include "schedule/ir_text.h"
+#include "schedule/lifetimes.h"
+#include "schedule/verify.h"
+#include "tests/check.h"
+#include "tests/schedule/shapes.h"
+
+#include <string.h>
+
+static bool build(struct ir *ir, struct choices *choices, const struct request *request,
+                  const char *label)
+{
+    struct diag diag = {0};
+    *ir = (struct ir){0};
+    bool ok = compose_resolve(choices, request, NULL, &diag) == STATUS_OK &&
+              compose_build(ir, choices, &diag) == STATUS_OK;
+    CHECK_TEXT(label, diag.errors > 0 ? diag.text : "", "");
+    diag_release(&diag);
+    return ok;
+}
+
+static struct request small(size_t shape, int64_t ranks)
+{
+    return (struct request){.model = &shapes[shape],
+                            .weights = -1,
+                            .activations = -1,
+                            .optimizer = -1,
+                            .attention_impl = -1,
+                            .dtype = -1,
+                            .ranks = ranks,
+                            .seq = 64,
+                            .sm = 80,
+                            .gpus_per_node = 4};
+}
+
+static void random_products_verify(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 300; i++) {
+        struct request request = shapes_request(&random, 8, i % 2 == 0);
+        char label[256];
+        shapes_label(&request, label, sizeof label);
+        struct ir ir;
+        struct choices choices;
+        struct diag diag = {0};
+        if (build(&ir, &choices, &request, label)) {
+            verify(&ir, NULL, "schedule", NULL, &diag);
+            CHECK_TEXT(label, diag.text ? diag.text : "", "");
+        }
+        diag_release(&diag);
+        ir_release(&ir);
+    }
+}
+
+/* Forward products of all ranks together, in flops; and scores of the attention core. */
+static void forward_work(const struct ir *ir, double *products, double *attention)
+{
+    *products = *attention = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        if (ir->op.phase[op] != PHASE_FORWARD)
+            continue;
+        double flops = work_flops(ir_work(ir, op)) * mesh_ranks(&ir->mesh);
+        if (ir->op.kind[op] == WORK_MATMUL)
+            *products += flops;
+        if (ir->op.kind[op] == WORK_ATTENTION)
+            *attention += flops;
+    }
+}
+
+static void forward_flops_are_the_models(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 100; i++) {
+        struct request request = shapes_request(&random, 8, false);
+        char label[256];
+        shapes_label(&request, label, sizeof label);
+        struct ir ir;
+        struct choices c;
+        if (build(&ir, &c, &request, label)) {
+            const struct transformer *m = c.model;
+            double tokens = (double)c.global_batch * (double)c.seq, products, attention;
+            double pairs = (double)c.seq * ((double)c.seq + 1) / 2; /* j <= i, the diagonal too */
+            forward_work(&ir, &products, &attention);
+            CHECK_CLOSE(label, products,
+                        tokens *
+                            ((double)m->layers * (double)transformer_linear_flops_per_token(m) +
+                             (double)transformer_head_flops_per_token(m)),
+                        1e-12);
+            CHECK_CLOSE(label, attention,
+                        (double)c.global_batch * (double)m->layers * 4 * pairs *
+                            (double)(m->heads * m->head_dim),
+                        1e-12);
+        }
+        ir_release(&ir);
+    }
+}
+
+static double phase_flops(const struct ir *ir, enum phase phase)
+{
+    double flops = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.phase[op] == phase &&
+            (ir->op.kind[op] == WORK_MATMUL || ir->op.kind[op] == WORK_ATTENTION ||
+             ir->op.kind[op] == WORK_ATTENTION_BACKWARD))
+            flops += work_flops(ir_work(ir, op));
+    return flops;
+}
+
+static void recomputation_repeats_the_layers(void)
+{
+    for (size_t shape = 0; shape < SHAPE_COUNT; shape++) {
+        struct request request = small(shape, 2);
+        struct ir keep, full;
+        struct choices c;
+        request.strategy = "ulysses";
+        request.profile = "deepspeed";
+        request.activations = CHOICE_ACTIVATIONS_KEEP;
+        build(&keep, &c, &request, shapes[shape].name);
+        request.activations = CHOICE_ACTIVATIONS_FULL;
+        build(&full, &c, &request, shapes[shape].name);
+        double head = 64.0 * (double)transformer_head_flops_per_token(&shapes[shape]) / 2;
+        CHECK_CLOSE(shapes[shape].name, phase_flops(&keep, PHASE_RECOMPUTE), 0, 0);
+        CHECK_CLOSE(shapes[shape].name, phase_flops(&full, PHASE_RECOMPUTE),
+                    phase_flops(&full, PHASE_FORWARD) - head, 1e-12);
+        CHECK_CLOSE(shapes[shape].name, phase_flops(&full, PHASE_BACKWARD),
+                    phase_flops(&keep, PHASE_BACKWARD), 1e-12);
+        ir_release(&keep);
+        ir_release(&full);
+    }
+}
+
+static void what_the_backward_does_not_read_is_not_repeated(void)
+{
+    struct request request = small(0, 2);
+    struct ir ir;
+    struct choices c;
+    request.profile = "ideal";
+    request.activations = CHOICE_ACTIVATIONS_FULL;
+    build(&ir, &c, &request, "ideal");
+    const struct transformer *m = &shapes[0];
+    double down = 2.0 * 32 * (double)(m->ffn * m->hidden) *
+                  (double)m->layers; /* the last product of a layer */
+    double head = 32.0 * (double)transformer_head_flops_per_token(m);
+    CHECK_CLOSE("recomputed", phase_flops(&ir, PHASE_RECOMPUTE),
+                phase_flops(&ir, PHASE_FORWARD) - head - down, 1e-12);
+    ir_release(&ir);
+}
+
+static uint32_t count(const struct ir *ir, enum work_kind kind, enum phase phase)
+{
+    uint32_t n = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        n += ir->op.kind[op] == kind && (phase == PHASE_COUNT || ir->op.phase[op] == phase);
+    return n;
+}
+
+static int64_t bytes(const struct ir *ir, enum work_kind kind)
+{
+    int64_t n = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.kind[op] == kind)
+            n += work_payload_bytes(ir_work(ir, op));
+    return n;
+}
+
+/* Per rank and step, with G ranks and padded parameters W of 2 bytes: each choice's collectives. */
+static void weights_move_as_the_table_says(void)
+{
+    static const struct {
+        int weights;
+        int64_t shard, gathers, reductions,
+            all_reductions; /* in bundles of a model of 2 layers: 4 */
+    } rows[] = {
+        {CHOICE_WEIGHTS_REPLICATED, 0, 0, 0, 3},
+        {CHOICE_WEIGHTS_ZERO1,      0, 3, 3, 0},
+        {CHOICE_WEIGHTS_ZERO2,      0, 3, 3, 0},
+        {CHOICE_WEIGHTS_ZERO3,      0, 6, 4, 0}, /* embedding, 0, 1, head, 1, 0 */
+        {CHOICE_WEIGHTS_HSDP,       2, 6, 4, 4},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, 4);
+        struct ir ir;
+        struct choices c;
+        request.weights = rows[i].weights;
+        request.shard = rows[i].shard;
+        request.profile = "deepspeed";
+        build(&ir, &c, &request, weights_names[rows[i].weights]);
+        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_ALL_GATHER, PHASE_COUNT),
+                  rows[i].gathers);
+        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT),
+                  rows[i].reductions);
+        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_ALL_REDUCE, PHASE_COUNT),
+                  rows[i].all_reductions);
+        ir_release(&ir);
+    }
+}
+
+/* Forward, recomputation and backward each move q, k, v and o once: 2 n h bytes for each with MHA. */
+static void all_to_alls_move_what_ulysses_says(void)
+{
+    struct request request = small(0, 4);
+    struct ir ir;
+    struct choices c;
+    request.profile = "internevo";
+    build(&ir, &c, &request, "mha");
+    int64_t tensor = 2 * (64 / 4) * 64;
+    CHECK_INT("all-to-alls", count(&ir, WORK_ALL_TO_ALL, PHASE_COUNT), 2 * (4 + 4 + 4));
+    CHECK_INT("bytes", bytes(&ir, WORK_ALL_TO_ALL), 2 * 12 * tensor);
+    ir_release(&ir);
+
+    request = small(1, 4); /* 2 kv heads on 4 ranks: copied to 4, half of q's 8 */
+    request.profile = "internevo";
+    build(&ir, &c, &request, "gqa");
+    CHECK_INT("bytes, kv copied to the ranks", bytes(&ir, WORK_ALL_TO_ALL),
+              3 * 3 * (tensor + tensor + 2 * tensor / 2));
+    ir_release(&ir);
+    request.profile = "deepspeed";
+    build(&ir, &c, &request, "gqa");
+    CHECK_INT("bytes, kv copied to all heads", bytes(&ir, WORK_ALL_TO_ALL), 3 * 3 * 4 * tensor);
+    ir_release(&ir);
+}
+
+static void fewer_activations_take_less_memory(void)
+{
+    struct choices c;
+    uint64_t before = UINT64_MAX;
+    for (int a = 0; a < CHOICE_ACTIVATIONS_COUNT; a++) {
+        struct transformer deep = shapes[0];
+        deep.layers = 16;
+        struct request request = small(0, 2);
+        struct ir ir;
+        request.model = &deep;
+        request.seq = 4096;
+        request.activations = a;
+        build(&ir, &c, &request, activations_names[a]);
+        struct lifetimes_figures figures;
+        lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+        CHECK(activations_names[a], figures.live[MEMORY_HBM] < before);
+        before = figures.live[MEMORY_HBM];
+        CHECK(activations_names[a],
+              (ir.arena_bytes[MEMORY_PAGEABLE] > 0) == (a == CHOICE_ACTIVATIONS_OFFLOAD));
+        ir_release(&ir);
+    }
+}
+
+static void print_parse_print_is_the_identity(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 60; i++) {
+        struct request request = shapes_request(&random, 8, false);
+        char label[256];
+        shapes_label(&request, label, sizeof label);
+        struct ir ir, again = {0};
+        struct choices c;
+        struct diag diag = {0};
+        struct text first = {0}, second = {0};
+        if (build(&ir, &c, &request, label)) {
+            ir_print(&first, &ir);
+            CHECK(label, ir_parse(&again, "printed", first.data, first.size, &diag) == STATUS_OK);
+            CHECK_TEXT(label, diag.text ? diag.text : "", "");
+            ir_print(&second, &again);
+            CHECK(label,
+                  first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
+        }
+        text_release(&first);
+        text_release(&second);
+        diag_release(&diag);
+        ir_release(&ir);
+        ir_release(&again);
+    }
+}
+
+static void a_small_schedule_is_as_recorded(void)
+{
+    struct transformer one = shapes[1];
+    one.layers = 1;
+    struct request request = small(1, 2);
+    struct ir ir;
+    struct choices c;
+    struct text text = {0};
+    request.model = &one;
+    request.profile = "internevo";
+    build(&ir, &c, &request, "golden");
+    ir_print(&text, &ir);
+    CHECK_GOLDEN("schedule/golden/ulysses.ir", text.data);
+    text_release(&text);
+    ir_release(&ir);
+}
+
+static void wrong_requests_say_what_would_do(void)
+{
+    struct request base = small(0, 4);
+    static const struct {
+        const char *label;
+        size_t shape;
+        int64_t ranks, dp, hp, cp, seq, batch, micro, shard;
+        int weights, optimizer;
+        const char *strategy, *profile, *message;
+    } rows[] = {
+        {"unknown strategy",   0, 4, 0, 0, 0, 64, 0, 0, 0, -1,                   -1, "ulises", NULL,
+         "error: unknown strategy 'ulises'; did you mean 'ulysses'?; `longhaul list strategies` "
+         "has them all\n"                                                               },
+        {"unknown profile",    0, 4, 0, 0, 0, 64, 0, 0, 0, -1,                   -1, NULL,     "deepsped",
+         "error: unknown profile 'deepsped'; did you mean 'deepspeed'?; `longhaul list profiles` "
+         "has them all\n"                                                               },
+        {"heads",              0, 8, 1, 8, 0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+         "error: 4 heads do not divide over hp 8; hp 1, 2 or 4 would do\n"              },
+        {"tokens",             0, 4, 1, 4, 0, 63, 0, 0, 0, -1,                   -1, NULL,     NULL,
+         "error: 63 tokens do not divide over 4 ranks; 60 or 64 tokens would do\n"      },
+        {"degrees",            0, 4, 3, 2, 0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+         "error: dp 3 x hp 2 does not make 4 ranks; hp 1, 2 or 4 would do\n"            },
+        {"context",            0, 4, 0, 0, 2, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+         "error: strategy 'ulysses' has no context-parallel axis: cp is 2; 1 would do\n"},
+        {"local",              0, 4, 0, 4, 0, 64, 0, 0, 0, -1,                   -1, "local",  NULL,
+         "error: strategy 'local' keeps a sequence on one rank: hp is 4; 1 would do, or --strategy "
+         "ulysses\n"                                                                    },
+        {"batch",              0, 4, 2, 2, 0, 64, 5, 2, 0, -1,                   -1, NULL,     NULL,
+         "error: a batch of 5 sequences does not divide over dp 2 x micro-batch 2; 4 or 8 would "
+         "do\n"                                                                         },
+        {"shard without hsdp", 0, 4, 0, 0, 0, 64, 0, 0, 2, CHOICE_WEIGHTS_ZERO3, -1, NULL,     NULL,
+         "error: --shard is for --weights hsdp; weights are 'zero3'\n"                  },
+        {"shard",              0, 4, 0, 0, 0, 64, 0, 0, 3, CHOICE_WEIGHTS_HSDP,  -1, NULL,     NULL,
+         "error: weights cannot be sharded over runs of 3 of 4 ranks with hp 4; --shard 1, 2 or 4 "
+         "would do\n"                                                                   },
+        {"no ranks",           0, 0, 0, 0, 0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+         "error: the number of ranks is 0; 1 to 1048576 would do\n"                     },
+        {"no tokens",          0, 4, 0, 0, 0, -5, 0, 0, 0, -1,                   -1, NULL,     NULL,
+         "error: the sequence length is -5; 1 to 1099511627776 would do\n"              },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = base;
+        struct choices c;
+        struct diag diag = {0};
+        request.model = &shapes[rows[i].shape];
+        request.ranks = rows[i].ranks;
+        request.dp = rows[i].dp;
+        request.hp = rows[i].hp;
+        request.cp = rows[i].cp;
+        request.seq = rows[i].seq;
+        request.global_batch = rows[i].batch;
+        request.micro_batch = rows[i].micro;
+        request.shard = rows[i].shard;
+        request.weights = rows[i].weights;
+        request.optimizer = rows[i].optimizer;
+        request.strategy = rows[i].strategy;
+        request.profile = rows[i].profile;
+        CHECK(rows[i].label, compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
+        CHECK_TEXT(rows[i].label, diag.text ? diag.text : "", rows[i].message);
+        diag_release(&diag);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"random products verify",                               random_products_verify            },
+    {"forward flops are the model's, whatever the strategy", forward_flops_are_the_models      },
+    {"recomputation repeats the layers",                     recomputation_repeats_the_layers  },
+    {"what the backward does not read is not repeated",
+     what_the_backward_does_not_read_is_not_repeated                                           },
+    {"weights move as the table says",                       weights_move_as_the_table_says    },
+    {"all-to-alls move what Ulysses says",                   all_to_alls_move_what_ulysses_says},
+    {"fewer kept activations take less memory",              fewer_activations_take_less_memory},
+    {"print, parse, print is the identity",                  print_parse_print_is_the_identity },
+    {"a small schedule is as recorded",                      a_small_schedule_is_as_recorded   },
+    {"wrong requests say what would do",                     wrong_requests_say_what_would_do  },
+};
+CHECK_MAIN("compose", cases)
