@@ -18,8 +18,8 @@ struct op_line {
     struct op_desc desc;
     const struct work_kind_info *info;
     uint32_t id;
-    const char *start;     /* of its id */
-    uint32_t params, tags; /* bits of those given */
+    const char *start; /* of its id */
+    uint32_t keys;     /* bits of the parameters, then of the labels given */
     bool guard, waits, reads, writes;
     struct view read[OPERANDS_MAX], write[OPERANDS_MAX];
 };
@@ -73,7 +73,6 @@ static enum status parse_param(struct parser *p, struct op_line *line, uint32_t 
 {
     const struct work_param *param = &line->info->param[i];
     int64_t *target = &line->desc.work.p[i];
-    line->params |= 1u << i;
     if (param->is_group) {
         uint16_t group;
         enum status status = parse_group_name(p, value, &group);
@@ -102,7 +101,6 @@ static enum status parse_tag(struct parser *p, struct op_line *line, int tag, st
                              [STEP] = &tags->step,
                              [MICRO] = &tags->micro};
     const char *names[PHASE_COUNT + REGION_COUNT];
-    line->tags |= 1u << tag;
     if (tag == PHASE) {
         enum phase phase;
         if (phase_find(value.at, value.size, &phase)) {
@@ -134,31 +132,26 @@ static enum status parse_tag(struct parser *p, struct op_line *line, int tag, st
 static enum status parse_key(struct parser *p, struct op_line *line, struct word key,
                              struct word value)
 {
+    const uint32_t params = line->info->param_count;
+    uint32_t i = 0;
+    while (i < params && !word_is(key, line->info->param[i].name))
+        i++;
+    while (i >= params && i < params + TAGS && !word_is(key, tag_names[i - params]))
+        i++;
+    if (i < params + TAGS) {
+        if (line->keys >> i & 1)
+            return parse_error(p, key.at, "'%.*s' is given twice", (int)key.size, key.at);
+        line->keys |= 1u << i;
+        return i < params ? parse_param(p, line, i, value)
+                          : parse_tag(p, line, (int)(i - params), value);
+    }
     const char *names[WORK_PARAMS_MAX + TAGS];
     char what[64];
-    bool twice = false, found = false;
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < line->info->param_count && !found; i++)
-        if (word_is(key, line->info->param[i].name)) {
-            found = true;
-            twice = line->params >> i & 1;
-            status = parse_param(p, line, i, value);
-        }
-    for (int i = 0; i < TAGS && !found; i++)
-        if (word_is(key, tag_names[i])) {
-            found = true;
-            twice = line->tags >> i & 1;
-            status = parse_tag(p, line, i, value);
-        }
-    if (twice)
-        return parse_error(p, key.at, "'%.*s' is given twice", (int)key.size, key.at);
-    if (found)
-        return status;
-    for (uint32_t i = 0; i < line->info->param_count; i++)
+    for (i = 0; i < params; i++)
         names[i] = line->info->param[i].name;
-    memcpy(names + line->info->param_count, tag_names, sizeof tag_names);
+    memcpy(names + params, tag_names, sizeof tag_names);
     snprintf(what, sizeof what, "parameter of %s", line->info->name);
-    return parse_unknown(p, key, what, names, line->info->param_count + TAGS);
+    return parse_unknown(p, key, what, names, params + TAGS);
 }
 
 /* "cp>=3" */
@@ -336,7 +329,7 @@ static enum status check_line(struct parser *p, const struct op_line *line)
 {
     const struct work_kind_info *info = line->info;
     for (uint32_t i = 0; i < info->param_count; i++)
-        if (!info->param[i].optional && !(line->params >> i & 1))
+        if (!info->param[i].optional && !(line->keys >> i & 1))
             return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s needs %s=", line->id,
                                info->name, info->param[i].name);
     if (line->desc.read_count < info->reads_min)

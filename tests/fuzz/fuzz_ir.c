@@ -1,0 +1,57 @@
+/* Whatever the text, ir_parse() ends in a schedule that prints, reads back and prints the same
+ * bytes again, or in exactly one message. */
+#include "schedule/ir_text.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* What every reader of a schedule asks about its rows. */
+static void visit(const struct ir *ir)
+{
+    double sum = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        const struct work *work = ir_work(ir, op);
+        sum += work_flops(work) + work_memory_bytes(work) + (double)work_payload_bytes(work);
+        sum += (double)work_workspace_bytes(ATTENTION_CUDNN, 80, work);
+        assert(work_group(work) < (int64_t)ir->group_count);
+        assert(ir_role_of(ir, op) < ir->role_count);
+        for (uint32_t k = 0; k < ir->op.reads[op]; k++)
+            assert(ir_read(ir, op, k).count > 0);
+        if (ir->op.guard[op] != IR_NONE16)
+            (void)guard_passes(&ir->mesh, ir->group, &ir->guard[ir->op.guard[op]], 0);
+    }
+    for (uint32_t g = 0; g < ir->group_count; g++) {
+        const struct group *group = &ir->group[g];
+        uint32_t rank = group_member(&ir->mesh, group, group_instances(&ir->mesh, group) - 1,
+                                     group_size(&ir->mesh, group) - 1);
+        uint32_t instance, index;
+        assert(group_locate(&ir->mesh, group, rank, &instance, &index));
+        assert(index == group_size(&ir->mesh, group) - 1);
+    }
+    assert(sum >= 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct ir ir = {0}, again = {0};
+    struct diag diag = {0};
+    struct text first = {0}, second = {0};
+    enum status status = ir_parse(&ir, "fuzz.ir", (const char *)data, size, &diag);
+    assert((status == STATUS_OK) == (diag.errors == 0));
+    assert(diag.errors <= 1);
+    if (status == STATUS_OK) {
+        visit(&ir);
+        ir_print(&first, &ir);
+        status = ir_parse(&again, "again.ir", first.data, first.size, &diag);
+        assert(status == STATUS_OK);
+        ir_print(&second, &again);
+        assert(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
+    }
+    text_release(&first);
+    text_release(&second);
+    ir_release(&ir);
+    ir_release(&again);
+    diag_release(&diag);
+    return 0;
+}
