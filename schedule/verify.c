@@ -1,0 +1,339 @@
+#include "schedule/verify.h"
+
+#include "base/text.h"
+#include "schedule/verify_rules.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct rule {
+    const char *name;
+    void (*check)(struct verifier *v);
+    const char *guarantee;
+} rules[] = {
+    {"wait-on-nothing",     check_waits,          "every wait names an earlier op of the same role"       },
+    {"deadlock",            check_deadlock,       "whatever ops cost, every op of every rank ends"        },
+    {"race",                check_races,
+     "of two ops that touch an element, one of them writing, one has ended before the other "
+     "starts"                                                                                             },
+    {"read-before-write",   check_written,
+     "on every rank, every element has been written before it is read"                                    },
+    {"use-after-free",      check_use_after_free,
+     "every touch of a buffer has ended when its free set has"                                            },
+    {"double-free",         check_double_free,    "a buffer is freed once, and only when it may be"       },
+    {"leak",                check_leaks,          "every buffer is used, and freed unless persistent"     },
+    {"arena-overlap",       check_overlap,        "buffers that can be live together share no bytes"      },
+    {"over-capacity",       check_capacity,       "the planned arenas fit their memories"                 },
+    {"guard-on-collective", check_guards,         "all members of a group take part in what it does"      },
+    {"collective-mismatch", check_collectives,
+     "all members of a group issue the same collectives, shifts and barriers in the same order"           },
+    {"unmatched-message",   check_messages,
+     "every send has its receive, in order, of the same size and type"                                    },
+    {"operand-size",        check_operands,       "operands have the sizes and types their op computes on"},
+    {"placement",           check_placement,
+     "ops run on streams, and touch memories and buffers, that their kind can"                            },
+    {"binding",             check_bindings,       "bound buffers hold what their bundles and groups say"  },
+};
+
+_Static_assert(ARRAY_LEN(rules) == VERIFY_RULES, "a report has a row per rule");
+
+const char *verify_rule_name(size_t rule)
+{
+    assert(rule < VERIFY_RULES);
+    return rules[rule].name;
+}
+
+const char *verify_rule_guarantee(size_t rule)
+{
+    assert(rule < VERIFY_RULES);
+    return rules[rule].guarantee;
+}
+
+void verify_fail(struct verifier *v, const char *format, ...)
+{
+    if (v->result->failures++ >= VERIFY_SHOWN)
+        return;
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    diag_error(v->diag, v->at, STATUS_NO, "%s: %s", v->rule, text);
+}
+
+void verify_checked(struct verifier *v, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(v->result->checked, sizeof v->result->checked, format, args);
+    va_end(args);
+}
+
+/* --- what rules share --- */
+
+const struct order *verify_order_of(struct verifier *v, uint32_t role)
+{
+    if (v->order_role != role) {
+        order_role(&v->order, v->ir, role);
+        v->order_role = role;
+    }
+    return &v->order;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The slot of `buffer` that starts at the element, or the last one's end. */
+static uint32_t slot_at(const struct slots *s, uint32_t buffer, uint64_t element)
+{
+    uint32_t low = s->first[buffer], high = s->first[buffer + 1];
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (s->begin[middle] < element)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct slots *verify_slots(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    struct slots *s = &v->slots;
+    if (s->first)
+        return s;
+    /* Cuts per buffer: 0, and both ends of each range. */
+    uint32_t buffers = ir->buffer.count;
+    uint64_t *first_cut = heap_zalloc((size_t)buffers + 1, sizeof *first_cut);
+    for (uint32_t b = 0; b < buffers; b++)
+        first_cut[b + 1] = 1;
+    for (uint32_t r = 0; r < ir->range_count; r++)
+        first_cut[ir->range[r].buffer.i + 1] += 2;
+    for (uint32_t b = 0; b < buffers; b++)
+        first_cut[b + 1] += first_cut[b];
+    uint64_t *cut = heap_zalloc(first_cut[buffers], sizeof *cut);
+    uint32_t *filled = heap_alloc(buffers, sizeof *filled);
+    for (uint32_t b = 0; b < buffers; b++)
+        filled[b] = 1;
+    for (uint32_t r = 0; r < ir->range_count; r++) {
+        struct view range = ir->range[r];
+        uint64_t *row = cut + first_cut[range.buffer.i];
+        row[filled[range.buffer.i]++] = range.begin;
+        row[filled[range.buffer.i]++] = range.begin + range.count;
+    }
+    /* Sorted, each once, and none where the buffer ends: those are the slots. */
+    s->first = heap_alloc((size_t)buffers + 1, sizeof *s->first);
+    for (uint32_t b = 0; b < buffers; b++) {
+        uint64_t *row = cut + first_cut[b];
+        s->first[b] = s->count;
+        if (filled[b] == 1) {
+            cut[s->count++] = 0;
+            continue;
+        }
+        uint64_t elements = ir_buffer_elements(ir, (buffer_id){b});
+        qsort(row, filled[b], sizeof *row, by_value);
+        for (uint32_t i = 0; i < filled[b]; i++)
+            if (row[i] < elements && (i == 0 || row[i] != row[i - 1])) {
+                /* first_cut[b] + i >= s->count: the kept ones move down inside the array */
+                uint64_t kept = row[i];
+                cut[s->count++] = kept;
+                assert(s->count < UINT32_MAX);
+            }
+    }
+    s->first[buffers] = s->count;
+    s->begin = cut;
+    free(first_cut);
+    free(filled);
+
+    s->range_from = heap_alloc(ir->range_count, sizeof *s->range_from);
+    s->range_to = heap_alloc(ir->range_count, sizeof *s->range_to);
+    for (uint32_t r = 0; r < ir->range_count; r++) {
+        struct view range = ir->range[r];
+        s->range_from[r] = slot_at(s, range.buffer.i, range.begin);
+        s->range_to[r] = slot_at(s, range.buffer.i, range.begin + range.count);
+    }
+    return s;
+}
+
+void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, uint32_t *buffer,
+              uint32_t *from, uint32_t *to)
+{
+    if (operand & IR_RANGE) {
+        uint32_t range = operand & ~IR_RANGE;
+        *buffer = ir->range[range].buffer.i;
+        *from = slots->range_from[range];
+        *to = slots->range_to[range];
+    } else {
+        *buffer = operand;
+        *from = slots->first[operand];
+        *to = slots->first[operand + 1];
+    }
+}
+
+/* Indices of all ranks in a group, IR_NONE for those outside. */
+static uint32_t *group_indices(const struct ir *ir, uint32_t group, uint32_t ranks)
+{
+    uint32_t *index = heap_alloc(ranks, sizeof *index), instance;
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        if (!group_locate(&ir->mesh, &ir->group[group], rank, &instance, &index[rank]))
+            index[rank] = IR_NONE;
+    return index;
+}
+
+const struct rank_sets *verify_ranks(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    struct rank_sets *s = &v->ranks;
+    if (s->role)
+        return s;
+    uint32_t ranks = mesh_ranks(&ir->mesh);
+    s->words = (ranks + 63) / 64;
+    s->role = heap_alloc(ranks, sizeof *s->role);
+    s->of_role = heap_zalloc((size_t)ir->role_count * s->words, sizeof *s->of_role);
+    s->of_guard = heap_zalloc((size_t)ir->guard_count * s->words, sizeof *s->of_guard);
+    memset(s->role, 0xff, ranks * sizeof *s->role);
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        for (uint32_t role = ir->role_count; role-- > 0;)
+            if (role_has(&ir->mesh, &ir->role[role], rank)) {
+                s->role[rank] = (uint16_t)role;
+                s->of_role[(size_t)role * s->words + rank / 64] |= UINT64_C(1) << rank % 64;
+            }
+    for (uint32_t group = 0; group < ir->group_count; group++) {
+        uint32_t *index = NULL;
+        for (uint32_t g = 0; g < ir->guard_count; g++) {
+            const struct guard *guard = &ir->guard[g];
+            if (guard->group != group)
+                continue;
+            if (!index)
+                index = group_indices(ir, group, ranks);
+            uint64_t *set = s->of_guard + (size_t)g * s->words;
+            for (uint32_t rank = 0; rank < ranks; rank++) {
+                bool passes = guard->test == GUARD_LT   ? index[rank] < guard->value
+                              : guard->test == GUARD_GE ? index[rank] >= guard->value
+                                                        : index[rank] == guard->value;
+                if (passes && index[rank] != IR_NONE)
+                    set[rank / 64] |= UINT64_C(1) << rank % 64;
+            }
+        }
+        free(index);
+    }
+    return s;
+}
+
+uint32_t verify_meet(struct verifier *v, uint32_t role, uint16_t guard, uint16_t other)
+{
+    const struct rank_sets *s = verify_ranks(v);
+    for (uint32_t w = 0; w < s->words; w++) {
+        uint64_t set = s->of_role[(size_t)role * s->words + w];
+        if (guard != IR_NONE16)
+            set &= s->of_guard[(size_t)guard * s->words + w];
+        if (other != IR_NONE16)
+            set &= s->of_guard[(size_t)other * s->words + w];
+        for (uint32_t bit = 0; set != 0; bit++, set >>= 1)
+            if (set & 1)
+                return w * 64 + bit;
+    }
+    return IR_NONE;
+}
+
+/* --- texts: none are made for messages that will not be shown --- */
+
+static bool enough(const struct verifier *v)
+{
+    return v->result->failures >= VERIFY_SHOWN;
+}
+
+const char *op_text(struct verifier *v, uint32_t op)
+{
+    if (enough(v))
+        return "";
+    static const char *const tests[GUARD_TEST_COUNT] = {"<", ">=", "=="};
+    const struct ir *ir = v->ir;
+    const char *kind = work_kind_info(ir->op.kind[op])->name;
+    const char *stream = ir->stream[ir->op.stream[op]].name;
+    if (ir->op.guard[op] == IR_NONE16)
+        return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s)", op, kind, stream);
+    const struct guard *guard = &ir->guard[ir->op.guard[op]];
+    return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s, guard %s%s%" PRIu32 ")", op, kind,
+                        stream, ir->group[guard->group].name, tests[guard->test], guard->value);
+}
+
+const char *buffer_text(struct verifier *v, uint32_t buffer)
+{
+    if (enough(v))
+        return "";
+    char name[512];
+    ir_buffer_name(v->ir, (buffer_id){buffer}, name, sizeof name);
+    return arena_printf(&v->arena, "%s", name);
+}
+
+const char *view_text(struct verifier *v, struct view view)
+{
+    if (enough(v))
+        return "";
+    const char *name = buffer_text(v, view.buffer.i);
+    if (view.begin == 0 && view.count == ir_buffer_elements(v->ir, view.buffer))
+        return name;
+    return arena_printf(&v->arena, "%s[%" PRIu64 ":%" PRIu64 "]", name, view.begin,
+                        view.begin + view.count);
+}
+
+const char *rank_text(struct verifier *v, uint32_t rank)
+{
+    if (enough(v))
+        return "";
+    const struct mesh *mesh = &v->ir->mesh;
+    uint32_t coordinate[MESH_AXES_MAX];
+    mesh_coordinates(mesh, rank, coordinate);
+    struct text text = {0};
+    text_printf(&text, "rank %" PRIu32, rank);
+    for (uint32_t a = 0; a < mesh->axis_count; a++)
+        text_printf(&text, "%s%s=%" PRIu32, a ? " " : " (", mesh->axis[a].name, coordinate[a]);
+    if (mesh->axis_count)
+        text_putc(&text, ')');
+    const char *kept = arena_text(&v->arena, text.data, text.size);
+    text_release(&text);
+    return kept;
+}
+
+/* --- all rules --- */
+
+enum status verify(const struct ir *ir, const struct verify_limits *limits, const char *name,
+                   struct verify_report *report, struct diag *diag)
+{
+    struct verify_report own;
+    if (!report)
+        report = &own;
+    *report = (struct verify_report){0};
+    struct verifier v = {
+        .ir = ir, .limits = limits, .at = {.name = name}, .diag = diag, .order_role = IR_NONE};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < VERIFY_RULES; i++) {
+        v.result = &report->result[i];
+        v.rule = rules[i].name;
+        rules[i].check(&v);
+        if (v.result->failures > 0)
+            status = STATUS_NO;
+        if (v.result->failures > VERIFY_SHOWN)
+            diag_note(diag, v.at, "%s: %" PRIu64 " more", v.rule,
+                      v.result->failures - VERIFY_SHOWN);
+    }
+    free(v.slots.first);
+    free(v.slots.begin);
+    free(v.slots.range_from);
+    free(v.slots.range_to);
+    free(v.ranks.role);
+    free(v.ranks.of_role);
+    free(v.ranks.of_guard);
+    exchange_release(&v.exchange);
+    order_release(&v.order);
+    arena_release(&v.arena);
+    return status;
+}

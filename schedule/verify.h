@@ -1,0 +1,45 @@
+/* schedule/verify.h: is a schedule right? Rules by name, each with the guarantee it gives.
+ *
+ * All rules run and all failures are reported, each with a counterexample: the ops, the buffers
+ * and element ranges, and a rank on which it goes wrong. A schedule that passes can neither
+ * deadlock nor race nor read what was not written, whatever the ops cost. Order inside a rank is
+ * checked once per role (guards never change it); what ranks say to each other is checked once for
+ * all instances of a group that look the same. docs/ir.md, "Verifier rules", is the reference. */
+#ifndef SCHEDULE_VERIFY_H
+#define SCHEDULE_VERIFY_H
+
+#include "base/diag.h"
+#include "schedule/ir.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VERIFY_RULES 15
+#define VERIFY_SHOWN 10 /* messages of one rule; the rest are counted */
+
+/* Bytes that each memory has for the planned arena of one rank; 0: not limited. */
+struct verify_limits {
+    uint64_t bytes[MEMORY_COUNT];
+};
+
+struct verify_result {
+    uint64_t failures;
+    char checked[96]; /* what the rule looked at: "41216 ops of 4 roles" */
+};
+
+struct verify_report {
+    struct verify_result result[VERIFY_RULES]; /* in the order of verify_rule_name() */
+};
+
+/* The rules, in the order in which they run; rule < VERIFY_RULES. */
+const char *verify_rule_name(size_t rule);
+const char *verify_rule_guarantee(size_t rule);
+
+/* Runs all rules. STATUS_NO when one fails: diag then has a message per failure, "name: error:
+ * rule: what", at most VERIFY_SHOWN of a rule and a note with the number of the others. name
+ * stands for the schedule in messages. limits, report and diag may be NULL. Only the look-up
+ * tables behind ir's names may change. */
+enum status verify(const struct ir *ir, const struct verify_limits *limits, const char *name,
+                   struct verify_report *report, struct diag *diag);
+
+#endif

@@ -1,0 +1,201 @@
+/* Rules on what ranks say to each other: collectives by issue order, messages by queues. */
+#include "schedule/verify_rules.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void check_guards(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    uint32_t guarded = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        if (ir->op.guard[op] == IR_NONE16)
+            continue;
+        guarded++;
+        enum work_kind kind = ir->op.kind[op];
+        if (is_collective(kind) || work_kind_info(kind)->stream == STREAM_SYNC)
+            verify_fail(v, "%s carries a guard; every rank must run it", op_text(v, op));
+    }
+    verify_checked(v, "%" PRIu32 " guarded ops", guarded);
+}
+
+/* --- collectives --- */
+
+/* A role's collectives in a group. */
+struct sequence {
+    const uint32_t *op;
+    uint32_t count;
+};
+
+static struct sequence sequence_of(const struct exchange_ops *ops, const struct ir *ir,
+                                   uint32_t role, uint32_t group)
+{
+    size_t list = (size_t)role * ir->group_count + group;
+    return (struct sequence){.op = ops->collective + ops->collective_begin[list],
+                             .count =
+                                 ops->collective_begin[list + 1] - ops->collective_begin[list]};
+}
+
+/* The name of the first parameter in which two works differ, or NULL. */
+static const char *difference(const struct work *a, const struct work *b)
+{
+    const struct work_kind_info *info = work_kind_info(a->kind);
+    if (a->kind != b->kind)
+        return "kind";
+    for (uint32_t i = 0; i < info->param_count; i++)
+        if (a->p[i] != b->p[i])
+            return info->param[i].name;
+    return a->in != b->in || a->out != b->out ? "dtype" : NULL;
+}
+
+static void compare_sequences(struct verifier *v, const struct exchange_ops *ops, uint32_t group,
+                              uint32_t rank, uint32_t other_rank)
+{
+    const struct ir *ir = v->ir;
+    uint16_t role = v->ranks.role[rank], other_role = v->ranks.role[other_rank];
+    struct sequence a = sequence_of(ops, ir, role, group);
+    struct sequence b = sequence_of(ops, ir, other_role, group);
+    uint32_t common = a.count < b.count ? a.count : b.count;
+    for (uint32_t k = 0; k < common; k++) {
+        const struct work *x = ir_work(ir, a.op[k]), *y = ir_work(ir, b.op[k]);
+        const char *what = difference(x, y);
+        if (!what)
+            continue;
+        verify_fail(v, "number %" PRIu32 " in group %s is %s on %s and %s on %s: they differ in %s",
+                    k + 1, ir->group[group].name, op_text(v, a.op[k]), rank_text(v, rank),
+                    op_text(v, b.op[k]), rank_text(v, other_rank), what);
+        return;
+    }
+    if (a.count == b.count)
+        return;
+    bool longer_is_a = a.count > b.count;
+    verify_fail(v, "%s issues %s in group %s, and %s issues only %" PRIu32 " there",
+                rank_text(v, longer_is_a ? rank : other_rank),
+                op_text(v, longer_is_a ? a.op[common] : b.op[common]), ir->group[group].name,
+                rank_text(v, longer_is_a ? other_rank : rank), common);
+}
+
+static void check_group(struct verifier *v, const struct exchange_ops *ops, uint32_t group)
+{
+    const struct ir *ir = v->ir;
+    const struct group *g = &ir->group[group];
+    uint32_t instances = group_instances(&ir->mesh, g), ranks = mesh_ranks(&ir->mesh);
+    uint32_t *first = heap_alloc(instances, sizeof *first); /* rank of each instance */
+    bool *compared = heap_zalloc((size_t)ir->role_count * ir->role_count, sizeof *compared);
+    bool *outside = heap_zalloc(ir->role_count, sizeof *outside);
+    memset(first, 0xff, instances * sizeof *first);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        uint16_t role = v->ranks.role[rank];
+        uint32_t instance, index;
+        if (role == IR_NONE16)
+            continue;
+        if (!group_locate(&ir->mesh, g, rank, &instance, &index)) {
+            struct sequence s = sequence_of(ops, ir, role, group);
+            if (s.count > 0 && !outside[role])
+                verify_fail(v, "%s issues %s in group %s, in which it is not", rank_text(v, rank),
+                            op_text(v, s.op[0]), g->name);
+            outside[role] = true;
+            continue;
+        }
+        if (first[instance] == IR_NONE) {
+            first[instance] = rank;
+            continue;
+        }
+        uint16_t other = v->ranks.role[first[instance]];
+        bool *done = &compared[(size_t)other * ir->role_count + role];
+        if (role != other && !*done)
+            compare_sequences(v, ops, group, first[instance], rank);
+        *done = true;
+    }
+    free(first);
+    free(compared);
+    free(outside);
+}
+
+void check_collectives(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    const struct exchange_ops *ops = &verify_exchange(v)->ops;
+    uint32_t groups = 0;
+    for (uint32_t group = 0; group < ir->group_count; group++) {
+        uint32_t issued = 0;
+        for (uint32_t role = 0; role < ir->role_count; role++)
+            issued += sequence_of(ops, ir, role, group).count;
+        if (issued == 0)
+            continue;
+        groups++;
+        check_group(v, ops, group);
+    }
+    verify_checked(v, "%" PRIu32 " ops in %" PRIu32 " groups, all instances",
+                   ops->collective_begin[(size_t)ir->role_count * ir->group_count], groups);
+}
+
+/* --- messages --- */
+
+static void report_alone(struct verifier *v, const struct actors *a, uint32_t m)
+{
+    const struct ir *ir = v->ir;
+    const struct message *message = &a->message[m];
+    const struct work *work = ir_work(ir, message->op);
+    const struct group *group = &ir->group[work->p2p.group];
+    const char *op = op_text(v, message->op), *rank = rank_text(v, a->rank[message->actor]);
+    bool sends = ir->op.kind[message->op] == WORK_SEND;
+    switch (message_fault(v, a, m)) {
+    case MESSAGE_OUTSIDE:
+        verify_fail(v, "%s of %s is in group %s, in which the rank is not", op, rank, group->name);
+        break;
+    case MESSAGE_NO_PEER:
+        verify_fail(v, "%s of %s has by=%" PRId64 ", and no rank is there in group %s of %" PRIu32,
+                    op, rank, work->p2p.by, group->name, group_size(&ir->mesh, group));
+        break;
+    case MESSAGE_TO_ITSELF:
+        verify_fail(v, "%s of %s has by=0: a message to itself", op, rank);
+        break;
+    default:
+        verify_fail(v, "%s of %s on channel %" PRId64 " has no %s on %s", op, rank,
+                    work->p2p.channel, sends ? "receive" : "send",
+                    rank_text(v, a->rank[message->peer]));
+    }
+}
+
+static void compare_pair(struct verifier *v, const struct actors *a, const struct message *send)
+{
+    const struct ir *ir = v->ir;
+    const struct message *recv = &a->message[send->partner];
+    const struct work *out = ir_work(ir, send->op), *in = ir_work(ir, recv->op);
+    const char *what = NULL;
+    if (out->p2p.bytes != in->p2p.bytes)
+        what = "bytes";
+    else if (out->in != in->out)
+        what = "dtype";
+    else if (out->p2p.group != in->p2p.group)
+        what = "group (another channel would keep them apart)";
+    if (what)
+        verify_fail(v, "%s of %s meets %s of %s: they differ in %s", op_text(v, send->op),
+                    rank_text(v, a->rank[send->actor]), op_text(v, recv->op),
+                    rank_text(v, a->rank[recv->actor]), what);
+}
+
+void check_messages(struct verifier *v)
+{
+    const struct actors *a = &verify_exchange(v)->actors;
+    if (a->too_many) {
+        verify_fail(v, "more than %u messages between ranks that all differ: not checked",
+                    MESSAGES_MAX);
+        return;
+    }
+    uint32_t count = a->message_begin[a->count], there = 0;
+    for (uint32_t m = 0; m < count; m++) {
+        const struct message *message = &a->message[m];
+        if (message->absent)
+            continue;
+        there++;
+        if (message->partner == IR_NONE)
+            report_alone(v, a, m);
+        else if (v->ir->op.kind[message->op] == WORK_SEND)
+            compare_pair(v, a, message);
+    }
+    verify_checked(v, "%" PRIu32 " messages of %" PRIu32 " ranks that stand for %" PRIu32, there,
+                   a->count, a->ranks);
+}

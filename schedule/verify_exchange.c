@@ -1,0 +1,441 @@
+#include "schedule/verify_exchange.h"
+
+#include "schedule/id_map.h"
+#include "schedule/verify_rules.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool is_collective(enum work_kind kind)
+{
+    const struct work_kind_info *info = work_kind_info(kind);
+    return info->param_count > 0 && info->param[0].is_group && !is_message(kind);
+}
+
+/* --- ops --- */
+
+static void running_sums(uint32_t *begin, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        begin[i + 1] += begin[i];
+}
+
+static void make_ops(struct exchange_ops *e, const struct ir *ir)
+{
+    size_t lists = (size_t)ir->role_count * ir->group_count;
+    e->collective_begin = heap_zalloc(lists + 1, sizeof *e->collective_begin);
+    e->message_begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *e->message_begin);
+    e->ordinal = heap_alloc(ir->op.count, sizeof *e->ordinal);
+
+    bool talks[WORK_KIND_COUNT];
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+        talks[kind] = is_message(kind) || is_collective(kind);
+
+    for (uint32_t r = 0; r < ir->role_count; r++) /* an op's ordinal is how many came before it */
+        for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
+             op++) {
+            enum work_kind kind = ir->op.kind[op];
+            if (!talks[kind])
+                continue;
+            uint32_t group = (uint32_t)work_group(ir_work(ir, op));
+            assert(group < ir->group_count);
+            e->ordinal[op] = is_message(kind)
+                                 ? e->message_begin[r + 1]++
+                                 : e->collective_begin[(size_t)r * ir->group_count + group + 1]++;
+        }
+    running_sums(e->collective_begin, lists);
+    running_sums(e->message_begin, ir->role_count);
+    e->collective = heap_alloc(e->collective_begin[lists], sizeof *e->collective);
+    e->message = heap_alloc(e->message_begin[ir->role_count], sizeof *e->message);
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
+             op++) {
+            enum work_kind kind = ir->op.kind[op];
+            if (!talks[kind])
+                continue;
+            uint32_t group = (uint32_t)work_group(ir_work(ir, op));
+            if (is_message(kind))
+                e->message[e->message_begin[r] + e->ordinal[op]] = op;
+            else
+                e->collective[e->collective_begin[(size_t)r * ir->group_count + group] +
+                              e->ordinal[op]] = op;
+        }
+}
+
+/* --- peers --- */
+
+static uint32_t find_peer(const struct ir *ir, uint32_t rank, int64_t group, int64_t by,
+                          enum message_fault *fault)
+{
+    const struct group *g = &ir->group[group];
+    uint32_t instance, index;
+    *fault = MESSAGE_OUTSIDE;
+    if (!group_locate(&ir->mesh, g, rank, &instance, &index))
+        return IR_NONE;
+    *fault = MESSAGE_NO_PEER;
+    int64_t size = group_size(&ir->mesh, g);
+    if (by <= -size || by >= size || index + by < 0 || index + by >= size)
+        return IR_NONE;
+    *fault = MESSAGE_TO_ITSELF;
+    if (by == 0)
+        return IR_NONE;
+    *fault = MESSAGE_UNMATCHED;
+    return group_member(&ir->mesh, g, instance, (uint32_t)(index + by));
+}
+
+static bool guard_holds(const struct rank_sets *ranks, uint16_t guard, uint32_t rank)
+{
+    return guard == IR_NONE16 ||
+           (ranks->of_guard[(size_t)guard * ranks->words + rank / 64] >> rank % 64 & 1);
+}
+
+/* --- components of ranks that messages connect --- */
+
+struct route {
+    int64_t group, by;
+};
+
+/* What tells the ranks of a role apart: where its messages go, and the guards they carry. */
+struct routes {
+    struct route *route;
+    uint32_t *begin; /* (roles + 1) */
+    uint32_t count, capacity;
+    uint16_t *guard;
+    uint32_t *guard_begin; /* (roles + 1) */
+    uint32_t guard_count;
+};
+
+static void add_route(struct routes *s, struct id_map *map, uint32_t role, struct route route)
+{
+    uint64_t hash = hash_word(hash_word(role, (uint64_t)route.group), (uint64_t)route.by);
+    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
+        if (p.row >= s->begin[role] && s->route[p.row].group == route.group &&
+            s->route[p.row].by == route.by)
+            return;
+    if (s->count == s->capacity) {
+        s->capacity = (uint32_t)heap_next_capacity(s->capacity, (size_t)s->count + 1);
+        s->route = heap_realloc(s->route, s->capacity, sizeof *s->route);
+    }
+    id_map_add(map, hash, s->count);
+    s->route[s->count++] = route;
+}
+
+static void routes_make(struct routes *s, const struct ir *ir, const struct exchange_ops *ops)
+{
+    struct id_map map = {0};
+    uint32_t *seen = heap_zalloc(ir->guard_count, sizeof *seen); /* 1 + last role */
+    s->begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->begin);
+    s->guard_begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->guard_begin);
+    s->guard = heap_alloc(ops->message_begin[ir->role_count], sizeof *s->guard);
+    for (uint32_t r = 0; r < ir->role_count; r++) {
+        s->begin[r] = s->count;
+        s->guard_begin[r] = s->guard_count;
+        for (uint32_t m = ops->message_begin[r]; m < ops->message_begin[r + 1]; m++) {
+            const struct work *work = ir_work(ir, ops->message[m]);
+            uint16_t guard = ir->op.guard[ops->message[m]];
+            add_route(s, &map, r, (struct route){work->p2p.group, work->p2p.by});
+            if (guard != IR_NONE16 && seen[guard] != r + 1) {
+                seen[guard] = r + 1;
+                s->guard[s->guard_count++] = guard;
+            }
+        }
+    }
+    s->begin[ir->role_count] = s->count;
+    s->guard_begin[ir->role_count] = s->guard_count;
+    id_map_release(&map);
+    free(seen);
+}
+
+static void routes_release(struct routes *s)
+{
+    free(s->route);
+    free(s->begin);
+    free(s->guard);
+    free(s->guard_begin);
+}
+
+static uint32_t root_of(uint32_t *parent, uint32_t rank)
+{
+    while (parent[rank] != rank)
+        rank = parent[rank] = parent[parent[rank]];
+    return rank;
+}
+
+struct components {
+    uint32_t count;
+    uint32_t *begin;  /* (count + 1) */
+    uint32_t *member; /* ranks, ascending inside a component */
+    uint32_t *place;  /* per rank: its place in its component */
+};
+
+static void components_make(struct components *c, const struct ir *ir,
+                            const struct rank_sets *ranks, const struct routes *routes,
+                            uint32_t rank_count)
+{
+    uint32_t *parent = heap_alloc(rank_count, sizeof *parent);
+    for (uint32_t rank = 0; rank < rank_count; rank++)
+        parent[rank] = rank;
+    for (uint32_t rank = 0; rank < rank_count; rank++) {
+        uint16_t role = ranks->role[rank];
+        if (role == IR_NONE16)
+            continue;
+        for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
+            enum message_fault fault;
+            uint32_t peer =
+                find_peer(ir, rank, routes->route[i].group, routes->route[i].by, &fault);
+            if (peer == IR_NONE || ranks->role[peer] == IR_NONE16)
+                continue;
+            uint32_t a = root_of(parent, rank), b = root_of(parent, peer);
+            parent[a > b ? a : b] = a > b ? b : a;
+        }
+    }
+    /* The root is the lowest rank: components in the order of their roots, by counting. */
+    uint32_t *component = heap_alloc(rank_count, sizeof *component);
+    c->begin = heap_zalloc((size_t)rank_count + 1, sizeof *c->begin);
+    c->place = heap_alloc(rank_count, sizeof *c->place);
+    for (uint32_t rank = 0; rank < rank_count; rank++) {
+        if (ranks->role[rank] == IR_NONE16)
+            continue;
+        uint32_t root = root_of(parent, rank);
+        component[rank] = root == rank ? c->count++ : component[root];
+        c->place[rank] = c->begin[component[rank] + 1]++;
+    }
+    running_sums(c->begin, c->count);
+    c->member = heap_alloc(c->begin[c->count], sizeof *c->member);
+    for (uint32_t rank = 0; rank < rank_count; rank++)
+        if (ranks->role[rank] != IR_NONE16)
+            c->member[c->begin[component[rank]] + c->place[rank]] = rank;
+    free(parent);
+    free(component);
+}
+
+static void components_release(struct components *c)
+{
+    free(c->begin);
+    free(c->member);
+    free(c->place);
+}
+
+/* --- what a component looks like --- */
+
+struct looks {
+    uint32_t *word;
+    size_t count, capacity;
+};
+
+static void look(struct looks *looks, uint32_t word)
+{
+    if (looks->count == looks->capacity) {
+        looks->capacity = heap_next_capacity(looks->capacity, looks->count + 1);
+        looks->word = heap_realloc(looks->word, looks->capacity, sizeof *looks->word);
+    }
+    looks->word[looks->count++] = word;
+}
+
+static void describe(struct looks *looks, const struct ir *ir, const struct rank_sets *ranks,
+                     const struct routes *routes, const struct components *c, uint32_t component)
+{
+    for (uint32_t m = c->begin[component]; m < c->begin[component + 1]; m++) {
+        uint32_t rank = c->member[m];
+        uint16_t role = ranks->role[rank];
+        look(looks, role);
+        for (uint32_t i = routes->guard_begin[role]; i < routes->guard_begin[role + 1]; i++)
+            look(looks, guard_holds(ranks, routes->guard[i], rank));
+        for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
+            enum message_fault fault;
+            uint32_t peer =
+                find_peer(ir, rank, routes->route[i].group, routes->route[i].by, &fault);
+            bool known = peer != IR_NONE && ranks->role[peer] != IR_NONE16;
+            look(looks, known ? c->place[peer] : IR_NONE);
+        }
+    }
+}
+
+/* --- actors --- */
+
+static void name_actors(struct actors *a, const struct ir *ir, const struct rank_sets *ranks,
+                        const struct routes *routes, bool fold)
+{
+    struct components c = {0};
+    components_make(&c, ir, ranks, routes, a->ranks);
+
+    /* Components seen so far that differ from each other. */
+    struct kind_of_component {
+        size_t begin, end; /* its looks */
+        uint32_t first_actor;
+    } *kind = heap_alloc(c.count, sizeof *kind);
+    uint32_t kinds = 0;
+    struct id_map map = {0};
+    struct looks looks = {0};
+    for (uint32_t i = 0; i < c.count; i++) {
+        uint32_t size = c.begin[i + 1] - c.begin[i], found = IR_NONE;
+        struct kind_of_component new = {.begin = looks.count, .first_actor = a->count};
+        uint64_t hash = 0;
+        if (fold) {
+            describe(&looks, ir, ranks, routes, &c, i);
+            new.end = looks.count;
+            size_t bytes = (new.end - new.begin) * sizeof *looks.word;
+            hash = hash_text((const char *)(looks.word + new.begin), bytes);
+            for (struct id_probe p = id_map_start(&map, hash); id_map_next(&map, &p);)
+                if (kind[p.row].end - kind[p.row].begin == new.end - new.begin &&
+                    memcmp(looks.word + kind[p.row].begin, looks.word + new.begin, bytes) == 0) {
+                    found = kind[p.row].first_actor;
+                    looks.count = new.begin;
+                    break;
+                }
+        }
+        if (found == IR_NONE) {
+            found = a->count;
+            kind[kinds] = new;
+            id_map_add(&map, hash, kinds++);
+            for (uint32_t k = 0; k < size; k++) {
+                uint32_t rank = c.member[c.begin[i] + k];
+                a->rank[a->count] = rank;
+                a->role[a->count++] = ranks->role[rank];
+            }
+        }
+        for (uint32_t k = 0; k < size; k++)
+            a->of_rank[c.member[c.begin[i] + k]] = found + k;
+    }
+    id_map_release(&map);
+    free(looks.word);
+    free(kind);
+    components_release(&c);
+}
+
+static void fill_messages(struct actors *a, const struct ir *ir, const struct rank_sets *ranks,
+                          const struct exchange_ops *ops)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < a->count; i++)
+        total += ops->message_begin[a->role[i] + 1] - ops->message_begin[a->role[i]];
+    a->too_many = total > MESSAGES_MAX;
+    a->message_begin = heap_zalloc((size_t)a->count + 1, sizeof *a->message_begin);
+    if (a->too_many)
+        return;
+    a->message = heap_alloc(total, sizeof *a->message);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < a->count; i++) {
+        for (uint32_t m = ops->message_begin[a->role[i]]; m < ops->message_begin[a->role[i] + 1];
+             m++) {
+            uint32_t op = ops->message[m];
+            const struct work *work = ir_work(ir, op);
+            struct message new = {.op = op, .actor = i, .peer = IR_NONE, .partner = IR_NONE};
+            new.absent = !guard_holds(ranks, ir->op.guard[op], a->rank[i]);
+            enum message_fault fault;
+            uint32_t peer = IR_NONE;
+            if (!new.absent)
+                peer = find_peer(ir, a->rank[i], work->p2p.group, work->p2p.by, &fault);
+            if (peer != IR_NONE)
+                new.peer = a->of_rank[peer];
+            a->message[count++] = new;
+        }
+        a->message_begin[i + 1] = count;
+    }
+}
+
+/* Sends queue up per (source, destination, channel); receives take from the front. */
+static void match_messages(struct actors *a, const struct ir *ir)
+{
+    struct queue {
+        uint32_t source, destination, head, tail;
+        int64_t channel;
+    } *queue = NULL;
+    uint32_t count = a->message_begin[a->count], queues = 0, capacity = 0;
+    uint32_t *next = heap_alloc(count, sizeof *next);
+    struct id_map map = {0};
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t m = 0; m < count; m++) {
+            struct message *message = &a->message[m];
+            bool sends = ir->op.kind[message->op] == WORK_SEND;
+            if (message->peer == IR_NONE || sends != (pass == 0))
+                continue;
+            uint32_t source = sends ? message->actor : message->peer;
+            uint32_t destination = sends ? message->peer : message->actor;
+            int64_t channel = ir_work(ir, message->op)->p2p.channel;
+            uint64_t hash = hash_word(hash_word(source, destination), (uint64_t)channel);
+            struct queue *q = NULL;
+            for (struct id_probe p = id_map_start(&map, hash); !q && id_map_next(&map, &p);)
+                if (queue[p.row].source == source && queue[p.row].destination == destination &&
+                    queue[p.row].channel == channel)
+                    q = &queue[p.row];
+            next[m] = IR_NONE;
+            if (sends && !q) {
+                if (queues == capacity) {
+                    capacity = (uint32_t)heap_next_capacity(capacity, (size_t)queues + 1);
+                    queue = heap_realloc(queue, capacity, sizeof *queue);
+                }
+                id_map_add(&map, hash, queues);
+                queue[queues++] = (struct queue){source, destination, m, m, channel};
+            } else if (sends) {
+                next[q->tail] = m;
+                q->tail = m;
+            } else if (q && q->head != IR_NONE) {
+                message->partner = q->head;
+                a->message[q->head].partner = m;
+                q->head = next[q->head];
+            }
+        }
+    id_map_release(&map);
+    free(queue);
+    free(next);
+}
+
+void actors_make(struct actors *a, struct verifier *v, const struct exchange_ops *ops, bool fold)
+{
+    const struct ir *ir = v->ir;
+    const struct rank_sets *ranks = verify_ranks(v);
+    *a = (struct actors){.ranks = mesh_ranks(&ir->mesh)};
+    a->of_rank = heap_alloc(a->ranks, sizeof *a->of_rank);
+    a->rank = heap_alloc(a->ranks, sizeof *a->rank);
+    a->role = heap_alloc(a->ranks, sizeof *a->role);
+    memset(a->of_rank, 0xff, a->ranks * sizeof *a->of_rank);
+    struct routes routes = {0};
+    routes_make(&routes, ir, ops);
+    name_actors(a, ir, ranks, &routes, fold);
+    routes_release(&routes);
+    fill_messages(a, ir, ranks, ops);
+    if (!a->too_many)
+        match_messages(a, ir);
+}
+
+void actors_release(struct actors *a)
+{
+    free(a->of_rank);
+    free(a->rank);
+    free(a->role);
+    free(a->message_begin);
+    free(a->message);
+    *a = (struct actors){0};
+}
+
+enum message_fault message_fault(struct verifier *v, const struct actors *a, uint32_t message)
+{
+    const struct message *m = &a->message[message];
+    const struct work *work = ir_work(v->ir, m->op);
+    enum message_fault fault;
+    uint32_t peer = find_peer(v->ir, a->rank[m->actor], work->p2p.group, work->p2p.by, &fault);
+    return peer != IR_NONE && m->peer == IR_NONE ? MESSAGE_NO_PEER : fault;
+}
+
+const struct exchange *verify_exchange(struct verifier *v)
+{
+    if (!v->exchange.made) {
+        make_ops(&v->exchange.ops, v->ir);
+        actors_make(&v->exchange.actors, v, &v->exchange.ops, true);
+        v->exchange.made = true;
+    }
+    return &v->exchange;
+}
+
+void exchange_release(struct exchange *exchange)
+{
+    free(exchange->ops.collective);
+    free(exchange->ops.collective_begin);
+    free(exchange->ops.message);
+    free(exchange->ops.message_begin);
+    free(exchange->ops.ordinal);
+    actors_release(&exchange->actors);
+    *exchange = (struct exchange){0};
+}

@@ -1,0 +1,72 @@
+/* schedule/verify_exchange.h: which ranks meet in which ops.
+ *
+ * Ranks that look the same to those they talk with are one actor: the ranks of a role; or, where
+ * sends and receives tell them apart (by guards, by who is at the end of a pipeline), the ranks at
+ * the same place of components that look the same. A component is a set of ranks that messages
+ * connect. So a pipeline of 8 stages over 512 replicas has 8 actors, not 4096. */
+#ifndef SCHEDULE_VERIFY_EXCHANGE_H
+#define SCHEDULE_VERIFY_EXCHANGE_H
+
+#include "schedule/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The communicating ops of each role, in list order. */
+struct exchange_ops {
+    uint32_t *collective;       /* op ids */
+    uint32_t *collective_begin; /* (roles * groups + 1): of role r in group g at r * groups + g */
+    uint32_t *message;          /* sends and receives */
+    uint32_t *message_begin;    /* (roles + 1) */
+    uint32_t *ordinal;          /* per op: its place in its list */
+};
+
+/* A send or receive of an actor; the k-th of its role's list. */
+struct message {
+    uint32_t op;
+    uint32_t actor, peer; /* peer: IR_NONE when the guard says no, or there is none */
+    uint32_t partner;     /* row of the message that meets it, or IR_NONE */
+    bool absent;          /* the guard says no */
+};
+
+enum message_fault {
+    MESSAGE_OUTSIDE, /* the rank is not in the op's group */
+    MESSAGE_NO_PEER, /* there is no member at that distance */
+    MESSAGE_TO_ITSELF,
+    MESSAGE_UNMATCHED,
+    MESSAGE_FAULT_COUNT
+};
+
+struct actors {
+    uint32_t count, ranks;
+    uint32_t *of_rank;       /* IR_NONE: a rank without a role */
+    uint32_t *rank;          /* per actor: the lowest rank it stands for */
+    uint16_t *role;          /* per actor */
+    uint32_t *message_begin; /* (actors + 1) */
+    struct message *message;
+    bool too_many; /* messages were not matched: there are more than MESSAGES_MAX */
+};
+
+#define MESSAGES_MAX (1u << 25)
+
+struct exchange {
+    bool made;
+    struct exchange_ops ops;
+    struct actors actors; /* folded */
+};
+
+struct verifier;
+
+/* Made at the first call. */
+const struct exchange *verify_exchange(struct verifier *v);
+void exchange_release(struct exchange *exchange);
+
+/* All ranks as actors of their own (fold false), or as few as there can be. */
+void actors_make(struct actors *actors, struct verifier *v, const struct exchange_ops *ops,
+                 bool fold);
+void actors_release(struct actors *actors);
+
+/* Why a message has no partner. */
+enum message_fault message_fault(struct verifier *v, const struct actors *actors, uint32_t message);
+
+#endif

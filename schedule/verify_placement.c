@@ -1,0 +1,231 @@
+/* placement: where ops run and what memories they touch. binding: what bound buffers hold. */
+#include "schedule/lifetimes.h"
+#include "schedule/verify_rules.h"
+
+#include <inttypes.h>
+
+/* --- placement --- */
+
+enum place { PLACE_DEVICE, PLACE_HOST, PLACE_COUNT };
+
+static const char *const place_words[PLACE_COUNT] = {"device memory", "host memory"};
+
+static enum place place_of(enum memory memory)
+{
+    return memory == MEMORY_HBM ? PLACE_DEVICE : PLACE_HOST;
+}
+
+static void check_op(struct verifier *v, uint32_t role, uint32_t op)
+{
+    const struct ir *ir = v->ir;
+    enum work_kind kind = ir->op.kind[op];
+    enum stream_class class = ir->stream[ir->op.stream[op]].stream_class;
+    if (!work_runs_on(kind, class))
+        verify_fail(v, "%s runs on a stream of class %s; its class is %s", op_text(v, op),
+                    stream_class_name(class), stream_class_name(work_kind_info(kind)->stream));
+    enum place from = class == STREAM_HOST || kind == WORK_H2D ? PLACE_HOST : PLACE_DEVICE;
+    enum place to = class == STREAM_HOST || kind == WORK_D2H ? PLACE_HOST : PLACE_DEVICE;
+    uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op];
+    for (uint32_t k = 0; k < operands; k++) {
+        struct view view = ir_read(ir, op, k); /* writes follow the reads */
+        uint32_t buffer = view.buffer.i;
+        enum place wanted = k < reads ? from : to;
+        const char *verb = k < reads ? "reads" : "writes";
+        if (place_of(ir->buffer.memory[buffer]) != wanted)
+            verify_fail(v, "%s %s %s in %s; it needs %s there", op_text(v, op), verb,
+                        view_text(v, view), memory_name(ir->buffer.memory[buffer]),
+                        place_words[wanted]);
+        if (ir->buffer.role[buffer] != role)
+            verify_fail(v, "%s of role %s %s %s of role %s", op_text(v, op), ir->role[role].name,
+                        verb, view_text(v, view), ir->role[ir->buffer.role[buffer]].name);
+    }
+}
+
+/* Every rank has one program. */
+static void check_roles(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    const struct rank_sets *ranks = verify_ranks(v);
+    uint32_t count = mesh_ranks(&ir->mesh);
+    for (uint32_t rank = 0; rank < count; rank++) {
+        if (ranks->role[rank] == IR_NONE16) {
+            verify_fail(v, "%s is in no role", rank_text(v, rank));
+            continue;
+        }
+        for (uint32_t role = ranks->role[rank] + 1u; role < ir->role_count; role++)
+            if (ranks->of_role[(size_t)role * ranks->words + rank / 64] >> rank % 64 & 1)
+                verify_fail(v, "%s is in role %s and in role %s", rank_text(v, rank),
+                            ir->role[ranks->role[rank]].name, ir->role[role].name);
+    }
+}
+
+void check_placement(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    check_roles(v);
+    for (uint32_t role = 0; role < ir->role_count; role++)
+        for (uint32_t op = ir->role[role].op_begin;
+             op < ir->role[role].op_begin + ir->role[role].op_count; op++)
+            check_op(v, role, op);
+    verify_checked(v, "%" PRIu32 " ops, %" PRIu32 " ranks", ir->op.count, mesh_ranks(&ir->mesh));
+}
+
+/* --- binding --- */
+
+/* What a kind of binding asks of its buffer. */
+static const struct {
+    bool has_bundle, per_token, may_be_partial;
+    uint8_t dtype;     /* DTYPE_COUNT: free */
+    uint64_t elements; /* 0: from its bundle or the layout */
+} bindings[BINDING_KIND_COUNT] = {
+    [BINDING_PARAM] = {true,  false, false, DTYPE_COUNT, 0},
+    [BINDING_GRAD] = {true,  false, true,  DTYPE_COUNT, 0},
+    [BINDING_MASTER] = {true,  false, false, DTYPE_F32,   0},
+    [BINDING_MOMENT1] = {true,  false, false, DTYPE_F32,   0},
+    [BINDING_MOMENT2] = {true,  false, false, DTYPE_F32,   0},
+    [BINDING_TOKENS] = {false, true,  false, DTYPE_I32,   0},
+    [BINDING_LABELS] = {false, true,  false, DTYPE_I32,   0},
+    [BINDING_POSITIONS] = {false, true,  false, DTYPE_I32,   0},
+    [BINDING_LOSS] = {false, false, true,  DTYPE_F32,   1},
+};
+
+static const char *name_of_binding(struct verifier *v, const struct binding *b)
+{
+    const char *kind = binding_name(b->kind);
+    if (b->bundle < v->ir->bundle_count)
+        return arena_printf(&v->arena, "%s %s", kind, v->ir->bundle[b->bundle].name);
+    return kind;
+}
+
+/* Members among whom the content is cut or gathered; 0 when there is no such group. */
+static uint32_t members_of(struct verifier *v, uint32_t buffer, const struct binding *b,
+                           uint16_t group)
+{
+    if (group == IR_NONE16)
+        return 1;
+    if (group < v->ir->group_count)
+        return group_size(&v->ir->mesh, &v->ir->group[group]);
+    verify_fail(v, "%s, bound to %s, names a group that is not there", buffer_text(v, buffer),
+                name_of_binding(v, b));
+    return 0;
+}
+
+static void check_bundled(struct verifier *v, uint32_t buffer, const struct binding *b)
+{
+    const struct ir *ir = v->ir;
+    uint64_t whole = ir->bundle[b->bundle].elements;
+    uint64_t have = ir_buffer_elements(ir, (buffer_id){buffer});
+    uint32_t members = members_of(v, buffer, b, b->shard);
+    if (members == 0)
+        return;
+    if (whole % members != 0)
+        verify_fail(v, "%s is bound to %s, whose %" PRIu64 " elements do not cut into %" PRIu32,
+                    buffer_text(v, buffer), name_of_binding(v, b), whole, members);
+    else if (have != whole / members)
+        verify_fail(
+            v, "%s has %" PRIu64 " elements and is bound to %s, of which a rank holds %" PRIu64,
+            buffer_text(v, buffer), have, name_of_binding(v, b), whole / members);
+}
+
+static void check_tokens(struct verifier *v, uint32_t buffer, const struct binding *b)
+{
+    const struct ir *ir = v->ir;
+    uint64_t ranks = (uint64_t)ir->layout.cp * ir->layout.hp;
+    uint64_t have = ir_buffer_elements(ir, (buffer_id){buffer});
+    uint32_t members = members_of(v, buffer, b, b->gathered);
+    if (members == 0 || ranks == 0 || ir->layout.tokens <= 0)
+        return;
+    uint64_t own = (uint64_t)ir->layout.tokens / ranks;
+    if (have % (own * members) != 0)
+        verify_fail(v,
+                    "%s has %" PRIu64
+                    " elements and is bound to %s, which come in sequences of %" PRIu64 " a rank",
+                    buffer_text(v, buffer), have, name_of_binding(v, b), own * members);
+}
+
+static void check_binding(struct verifier *v, uint32_t buffer, const struct binding *b)
+{
+    const struct ir *ir = v->ir;
+    const char *what = NULL;
+    enum dtype dtype = ir->buffer.dtype[buffer];
+    if (b->kind == BINDING_NONE || b->kind >= BINDING_KIND_COUNT)
+        what = "means nothing";
+    else if (bindings[b->kind].has_bundle != (b->bundle < ir->bundle_count))
+        what = bindings[b->kind].has_bundle ? "needs a bundle" : "has a bundle and needs none";
+    else if (!bindings[b->kind].has_bundle && b->shard != IR_NONE16)
+        what = "is cut flat, and only bundles are";
+    else if (!bindings[b->kind].per_token && b->gathered != IR_NONE16)
+        what = "is gathered, and only tokens are";
+    else if (b->partial != 0 && !bindings[b->kind].may_be_partial)
+        what = "is a partial sum, and only gradients and the loss can be";
+    else if (b->partial >> ir->mesh.axis_count != 0)
+        what = "is partial over an axis that is not in the mesh";
+    else if (bindings[b->kind].dtype != DTYPE_COUNT && dtype != bindings[b->kind].dtype)
+        what = arena_printf(&v->arena, "is in %s and must be in %s", dtype_name(dtype),
+                            dtype_name(bindings[b->kind].dtype));
+    else if (bindings[b->kind].elements != 0 &&
+             ir_buffer_elements(ir, (buffer_id){buffer}) != bindings[b->kind].elements)
+        what =
+            arena_printf(&v->arena, "must have %" PRIu64 " elements", bindings[b->kind].elements);
+    if (what)
+        verify_fail(v, "%s, bound to %s, %s", buffer_text(v, buffer),
+                    b->kind < BINDING_KIND_COUNT ? name_of_binding(v, b) : "nothing", what);
+    else if (bindings[b->kind].has_bundle)
+        check_bundled(v, buffer, b);
+    else if (bindings[b->kind].per_token)
+        check_tokens(v, buffer, b);
+}
+
+/* Elements of a rank's slice of a tensor; 0 after a fault. */
+static uint64_t slice_elements(struct verifier *v, const struct tensor *t)
+{
+    const struct ir *ir = v->ir;
+    uint64_t elements = 1;
+    for (int d = 0; d < 2; d++) {
+        int64_t size = d == 0 ? t->rows : t->cols, parts = 1;
+        for (uint32_t axis = 0; axis < 32; axis++) {
+            if (!(t->slice_axes[d] >> axis & 1))
+                continue;
+            if (axis >= ir->mesh.axis_count) {
+                verify_fail(v, "tensor %s is cut over an axis that is not in the mesh", t->name);
+                return 0;
+            }
+            parts *= ir->mesh.axis[axis].size;
+        }
+        if (size % parts != 0) {
+            verify_fail(v, "the %" PRId64 " %s of tensor %s do not cut into %" PRId64, size,
+                        d == 0 ? "rows" : "columns", t->name, parts);
+            return 0;
+        }
+        elements *= (uint64_t)(size / parts);
+    }
+    return elements;
+}
+
+static void check_bundle(struct verifier *v, const struct bundle *bundle)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < bundle->tensor_count; i++) {
+        uint64_t elements = slice_elements(v, &v->ir->tensor[bundle->tensor_begin + i]);
+        if (elements == 0)
+            return;
+        sum += elements;
+    }
+    if (sum > bundle->elements)
+        verify_fail(v, "bundle %s has %" PRIu64 " elements, and its tensors take %" PRIu64,
+                    bundle->name, bundle->elements, sum);
+}
+
+void check_bindings(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    uint32_t bound = 0;
+    for (uint32_t i = 0; i < ir->bundle_count; i++)
+        check_bundle(v, &ir->bundle[i]);
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        if (ir->buffer.binding[b] != IR_NONE16) {
+            bound++;
+            check_binding(v, b, &ir->binding[ir->buffer.binding[b]]);
+        }
+    verify_checked(v, "%" PRIu32 " bound buffers, %" PRIu32 " bundles", bound, ir->bundle_count);
+}

@@ -1,0 +1,100 @@
+/* schedule/verify_rules.h: what the rules of the verifier share. Only verify*.c include it.
+ *
+ * A rule is a function that looks at v->ir and calls verify_fail() for each fault it finds, with
+ * the fault's text alone; verify.c adds the names and counts. What is costly to make and used by
+ * several rules is made at its first use and kept in struct verifier. */
+#ifndef SCHEDULE_VERIFY_RULES_H
+#define SCHEDULE_VERIFY_RULES_H
+
+#include "base/arena.h"
+#include "schedule/order.h"
+#include "schedule/verify.h"
+#include "schedule/verify_exchange.h"
+
+#include <stdbool.h>
+
+/* Where ranges cut buffers into slots that every op touches whole. Slots of a buffer are
+ * consecutive; a buffer that is only touched whole has one. */
+struct slots {
+    uint32_t *first;                 /* per buffer, and one more */
+    uint64_t *begin;                 /* per slot: element it starts with */
+    uint32_t *range_from, *range_to; /* per row of ir.range */
+    uint32_t count;
+};
+
+/* Ranks on which guards pass, as bit sets of `words` words. */
+struct rank_sets {
+    uint32_t words;
+    uint16_t *role;     /* per rank; IR_NONE16: none */
+    uint64_t *of_role;  /* (roles, words) */
+    uint64_t *of_guard; /* (guards, words) */
+};
+
+struct verifier {
+    const struct ir *ir;
+    const struct verify_limits *limits;
+    struct loc at;
+    struct diag *diag;
+    struct verify_result *result; /* of the running rule */
+    const char *rule;             /* its name */
+    struct arena arena;           /* texts, small tables */
+    struct order order;
+    uint32_t order_role; /* whose clocks `order` holds; IR_NONE: nobody's */
+    struct slots slots;
+    struct rank_sets ranks;
+    struct exchange exchange;
+    bool forward_waits; /* some wait names no earlier op: known once check_waits() has run */
+};
+
+/* One fault. The text has no "rule: " and no newline. */
+void verify_fail(struct verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What the rule has looked at, for the report. */
+void verify_checked(struct verifier *v, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+const struct order *verify_order_of(struct verifier *v, uint32_t role);
+const struct slots *verify_slots(struct verifier *v);
+const struct rank_sets *verify_ranks(struct verifier *v);
+
+/* The slots that an operand (an entry of ir.operand) touches: *from .. *to. */
+void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, uint32_t *buffer,
+              uint32_t *from, uint32_t *to);
+
+/* A rank of the role on which both guards pass (IR_NONE16: no guard); IR_NONE when there is none. */
+uint32_t verify_meet(struct verifier *v, uint32_t role, uint16_t guard, uint16_t other);
+
+/* Texts for messages, in v->arena. */
+const char *op_text(struct verifier *v, uint32_t op);         /* "op 7 (matmul on compute)" */
+const char *buffer_text(struct verifier *v, uint32_t buffer); /* "kv1" */
+const char *view_text(struct verifier *v, struct view view);  /* "kv1[0:64]", "kv1" when whole */
+const char *rank_text(struct verifier *v, uint32_t rank);     /* "rank 3 (cp=1 hp=1)" */
+
+/* Does an op take part in communication of its group by issue order: collectives, shifts, barriers? */
+bool is_collective(enum work_kind kind);
+static inline bool is_message(enum work_kind kind)
+{
+    return kind == WORK_SEND || kind == WORK_RECV;
+}
+
+/* verify_order.c */
+void check_waits(struct verifier *v);
+void check_deadlock(struct verifier *v);
+/* verify_memory.c */
+void check_races(struct verifier *v);
+void check_written(struct verifier *v);
+void check_use_after_free(struct verifier *v);
+void check_double_free(struct verifier *v);
+void check_leaks(struct verifier *v);
+/* verify_arena.c */
+void check_overlap(struct verifier *v);
+void check_capacity(struct verifier *v);
+/* verify_comm.c */
+void check_collectives(struct verifier *v);
+void check_messages(struct verifier *v);
+void check_guards(struct verifier *v);
+/* verify_operands.c */
+void check_operands(struct verifier *v);
+void check_placement(struct verifier *v);
+void check_bindings(struct verifier *v);
+
+#endif
