@@ -22,11 +22,13 @@
 
 /* Seconds per shape of the schedule, worked out by the caller (rows as in ir->shape). */
 struct sim_costs {
-    const double *work_s;       /* [shape_count] on the device; not used for communication, copies
+    const double *work_s;      /* [shape_count] on the device; not used for communication, copies
                                   and SYNC kinds, whose time comes from the cluster */
-    const double *host_work_s;  /* [shape_count] for ops on streams of class HOST; NULL: work_s */
-    const double *issue_s;      /* [shape_count] host time of issuing one; an op can start when the
+    const double *host_work_s; /* [shape_count] for ops on streams of class HOST; NULL: work_s */
+    const double *issue_s;     /* [shape_count] host time of issuing one; an op can start when the
                                   host has issued it and everything before it; NULL: no time */
+    const double *host_bytes;  /* [shape_count] what those move through host memory, which they then
+                                 share with copies; NULL: nothing */
     double collective_launch_s; /* added before the bytes of every communication op move */
 };
 

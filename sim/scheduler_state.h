@@ -1,0 +1,90 @@
+/* sim/scheduler_state.h: what scheduler.c works on, and deadlock.c explains. */
+#ifndef SIM_SCHEDULER_STATE_H
+#define SIM_SCHEDULER_STATE_H
+
+#include "sim/scheduler.h"
+
+/* The ops of one role and who follows whom. */
+struct program {
+    uint32_t op_begin, op_count;
+    uint16_t *needs;       /* [op_count] issue, stream and waits */
+    uint32_t *after_begin; /* [op_count + 1] */
+    uint32_t *after;       /* rows of the ops that need an op's end */
+};
+
+/* One class of ranks: its representative's host and endpoints. */
+struct runner {
+    uint32_t rank, role;
+    size_t row;        /* of its ops in the arrays per op */
+    uint32_t issued;   /* ops [0, issued) have been issued */
+    uint32_t held;     /* the op that holds the host; IR_NONE: none */
+    double host_s;     /* date until which the host has worked */
+    uint32_t ended;    /* ops that have ended */
+    uint32_t *send;    /* [line_count] channel class, or IR_NONE */
+    uint32_t *receive; /* [line_count] of shifts */
+    uint32_t **place;  /* [line_count] of sends and receives: which of their side's op number n
+                          of the line is; else NULL */
+};
+
+/* One side of a channel class: whose op number n is ops[n]. */
+struct side {
+    uint32_t runner;
+    uint32_t count;
+    const uint32_t *ops; /* ids of the schedule */
+};
+
+/* The n-th meeting on a channel class. */
+struct event {
+    double date_s;     /* when the last that has come so far did */
+    uint32_t left;     /* sides that have not come; then flows that run */
+    uint32_t transfer; /* IR_NONE: nobody has come */
+};
+
+struct channel_state {
+    size_t event_begin; /* its events: event[event_begin + n] */
+    uint32_t side_begin, side_count;
+};
+
+/* Values of scheduler.left[]: what an op still needs before it starts; then ARRIVED + the
+ * events it is in that have not ended; then ENDED. */
+enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
+
+struct scheduler {
+    const struct plan *plan;
+    const struct fold *fold;
+    struct schedule_times *times;
+
+    struct arena arena;      /* the tables that are made once */
+    struct program *program; /* [role_count] */
+    uint32_t runner_count;
+    struct runner *runner;
+    uint16_t *left; /* per row */
+
+    struct channel_state *channel; /* [channel_class_count] */
+    uint32_t *channel_of_transfer; /* [transfer_count] class of the channel */
+    struct side *side;
+    uint32_t side_count;
+    struct event *event; /* per channel class and place */
+    size_t event_count;
+    int *path; /* [flow count] in the engine; -1: not simulated */
+
+    struct ready {
+        uint32_t runner, op;
+    } * ready; /* a stack of ops that may start */
+    size_t ready_count, ready_capacity;
+
+    struct text *why; /* the first thing that went wrong while events ran */
+};
+
+/* Makes all tables from s->plan and s->fold; scheduler_build.c. */
+void scheduler_build(struct scheduler *s);
+void scheduler_release(struct scheduler *s);
+
+/* Says in *why which send and receive of a channel class do not fit. */
+void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place,
+                      struct text *why);
+
+/* Says in *why which rank waits in which op for what, when nothing can happen any more. */
+void deadlock_explain(const struct scheduler *s, struct text *why);
+
+#endif

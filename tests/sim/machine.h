@@ -1,0 +1,116 @@
+/* tests/sim/machine.h: a machine of round numbers, costs that are read off the schedule, and a
+ * schedule from a file or from text, for all tests of sim/. */
+#ifndef TESTS_SIM_MACHINE_H
+#define TESTS_SIM_MACHINE_H
+
+#include "schedule/ir_text.h"
+#include "sim/sim.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Nodes of 4 GPUs: two PCIe switches on a socket each, with 2 GPUs and a NIC. Bytes/s:
+ * fabric port 100e9 (one pair 50e9), copy 20e9, lanes 25e9, uplink 30e9, host memory 40e9 a socket,
+ * sockets 15e9, pageable 5e9, NIC 10e9. No latencies. */
+static const int64_t machine_switch_of_gpu[4] = {0, 0, 1, 1}, machine_nic_of_gpu[4] = {0, 0, 1, 1},
+                     machine_switch_of_nic[2] = {0, 1}, machine_socket_of_switch[2] = {0, 1};
+
+static inline struct cluster machine_make(int64_t nodes)
+{
+    return (struct cluster){
+        .name = "round",
+        .summary = "round numbers",
+        .nodes = nodes,
+        .gpus_per_node = 4,
+        .gpus = 4 * nodes,
+        .domain_nodes = 1,
+        .device = {.name = "round",             .peak_flop_per_s = 1e12, .memory_bytes_per_s = 1e12                                 },
+        .fabric = { .kind = FABRIC_SWITCH,
+                   .bytes_per_s = 100e9,
+                   .efficiency = 1,
+                   .all_to_all_efficiency = 1,
+                   .peer_bytes_per_s = 50e9,
+                   .all_to_all_peer_bytes_per_s = 100e9},
+        .pcie = {                                                                              .nominal_bytes_per_s = 25e9,
+                   .h2d_bytes_per_s = 20e9,
+                   .d2h_bytes_per_s = 20e9,
+                   .uplink_bytes_per_s = 30e9,
+                   .switch_count = 2},
+        .nic = {                                                                                      .count = 2,
+                   .bytes_per_s = 10e9,
+                   .efficiency = 1,
+                   .peer_bytes_per_s = 10e9,
+                   .gpudirect = true},
+        .host = {                                                                                                        .memory_bytes = 1e12,
+                   .sockets = 2,
+                   .cores = 64,
+                   .memory_bytes_per_s = 40e9,
+                   .socket_link_bytes_per_s = 15e9,
+                   .pageable_bytes_per_s = 5e9},
+        .switch_of_gpu = machine_switch_of_gpu,
+        .nic_of_gpu = machine_nic_of_gpu,
+        .switch_of_nic = machine_switch_of_nic,
+        .socket_of_switch = machine_socket_of_switch,
+    };
+}
+
+/* Costs of a schedule: a fill of n elements takes n ns, an optimizer step n ns on the host, a
+ * matmul its flops at 1e12 flop/s; issue_s for every op alike. */
+struct machine_costs {
+    struct sim_costs costs;
+    double *work_s, *issue_s, *host_bytes;
+};
+
+static inline struct machine_costs machine_costs_make(const struct ir *ir, double issue_s)
+{
+    struct machine_costs m;
+    m.work_s = heap_zalloc(ir->shape_count + 1u, sizeof *m.work_s);
+    m.issue_s = heap_zalloc(ir->shape_count + 1u, sizeof *m.issue_s);
+    m.host_bytes = heap_zalloc(ir->shape_count + 1u, sizeof *m.host_bytes);
+    for (uint32_t s = 0; s < ir->shape_count; s++) {
+        const struct work *work = &ir->shape[s];
+        m.issue_s[s] = issue_s;
+        m.work_s[s] = work_flops(work) / 1e12;
+        if (work->kind == WORK_FILL || work->kind == WORK_ADAMW)
+            m.work_s[s] = (double)work->elements.count * 1e-9;
+        if (work->kind == WORK_ADAMW)
+            m.host_bytes[s] = 30.0 * (double)work->elements.count;
+    }
+    m.costs = (struct sim_costs){.work_s = m.work_s, .issue_s = m.issue_s};
+    return m;
+}
+
+static inline void machine_costs_release(struct machine_costs *m)
+{
+    free(m->work_s);
+    free(m->issue_s);
+    free(m->host_bytes);
+}
+
+/* Runs a schedule; prints what went wrong when it should not have. */
+static inline bool machine_run(const char *label, const struct ir *ir,
+                               const struct cluster *cluster, const struct sim_costs *costs,
+                               struct sim_options options, struct sim_result *result)
+{
+    struct diag diag = {0};
+    enum status status = sim_run(ir, cluster, costs, &options, label, result, &diag);
+    bool ok =
+        CHECK_INT(label, status, STATUS_OK) & CHECK_TEXT(label, diag.text ? diag.text : "", "");
+    diag_release(&diag);
+    return ok;
+}
+
+/* A schedule from text; a fault in it fails the test. */
+static inline bool machine_parse(struct ir *ir, const char *label, const char *text)
+{
+    struct diag diag = {0};
+    enum status status = ir_parse(ir, label, text, strlen(text), &diag);
+    bool ok =
+        CHECK_INT(label, status, STATUS_OK) & CHECK_TEXT(label, diag.text ? diag.text : "", "");
+    diag_release(&diag);
+    return ok;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* Each case asks one question about one resource; the schedule's file works out its time. */
+#include "tests/sim/machine.h"
+
+static void one_gpu_a_node(struct cluster *c)
+{
+    c->gpus_per_node = 1;
+    c->gpus = c->nodes;
+    c->network = (struct network){.leaf_nodes = 2, .oversubscription = 4};
+}
+
+static void mesh_fabric(struct cluster *c)
+{
+    c->fabric.kind = FABRIC_MESH;
+}
+
+static void pcie_fabric(struct cluster *c)
+{
+    c->fabric.kind = FABRIC_PCIE;
+    c->fabric.bytes_per_s = 0;
+}
+
+static void ideal(struct cluster *c)
+{
+    c->ideal = true;
+    c->fabric.bytes_per_s = c->fabric.peer_bytes_per_s = INFINITY;
+    c->fabric.all_to_all_peer_bytes_per_s = INFINITY;
+    c->pcie.nominal_bytes_per_s = c->pcie.uplink_bytes_per_s = INFINITY;
+    c->pcie.h2d_bytes_per_s = c->pcie.d2h_bytes_per_s = INFINITY;
+    c->nic.bytes_per_s = c->nic.peer_bytes_per_s = INFINITY;
+    c->host.memory_bytes_per_s = c->host.socket_link_bytes_per_s = INFINITY;
+    c->host.pageable_bytes_per_s = INFINITY;
+}
+
+static void one_domain_of_two_nodes(struct cluster *c)
+{
+    c->domain_nodes = 2;
+}
+
+static void latencies(struct cluster *c)
+{
+    c->fabric.latency_s = 1;
+    c->nic.latency_s = 4;
+    c->nic.message_latency_s = 6;
+    c->pcie.latency_s = 100;
+}
+
+static void through_host_memory(struct cluster *c)
+{
+    c->nic.gpudirect = false;
+    c->host.memory_bytes_per_s = 8e9;
+}
+
+static void efficiencies(struct cluster *c)
+{
+    c->fabric.efficiency = 0.5;
+    c->fabric.all_to_all_efficiency = 0.25;
+    c->nic.efficiency = 0.5;
+}
+
+static void narrow_peers(struct cluster *c)
+{
+    c->fabric.all_to_all_peer_bytes_per_s = 10e9;
+}
+
+static const struct {
+    const char *file;
+    int64_t nodes;
+    void (*change)(struct cluster *);
+    double issue_s;
+    bool host_bytes;
+    double step_s;
+} cases_of_time[] = {
+    {"all_to_all_in_node",               1, NULL,                    0, false, 0.06           },
+    {"all_to_all_in_node",               1, ideal,                   0, false, 0              },
+ /* a pair's link carries 2 GB at 100 GB/s */
+    {"all_to_all_in_node",               1, mesh_fabric,             0, false, 0.02           },
+ /* 6 GB over the lanes at 25 GB/s would be 0.24 s; 4 GB a GPU leave its switch: 8 GB at 30 GB/s
+     * 0.267 s; and all of that between the sockets: 8 GB at 15 GB/s */
+    {"all_to_all_in_node",               1, pcie_fabric,             0, false, 8.0 / 15       },
+    {"all_to_all_in_node",               1, efficiencies,            0, false, 0.24           },
+ /* three peers at 10 GB/s each */
+    {"all_to_all_in_node",               1, narrow_peers,            0, false, 0.2            },
+    {"all_to_all_across",                2, NULL,                    0, false, 0.8            },
+    {"all_to_all_across",                2, efficiencies,            0, false, 1.6            },
+ /* 16 GB through the memory of each socket: 8 out, 8 in */
+    {"all_to_all_across",                2, through_host_memory,     0, false, 1              },
+ /* all 7 pieces through the port */
+    {"all_to_all_across",                2, one_domain_of_two_nodes, 0, false, 0.07           },
+    {"nic_of_two_gpus",                  2, NULL,                    0, false, 0.2            },
+    {"pcie_uplink_of_two_gpus",          1, NULL,                    0, false, 0.2            },
+    {"pcie_uplink_each",                 1, NULL,                    0, false, 0.1            },
+    {"ring_all_gather",                  2, NULL,                    0, false, 0.35           },
+    {"ring_all_gather",                  2, ideal,                   0, false, 0              },
+    {"ring_all_gather",                  2, one_domain_of_two_nodes, 0, false, 0.07           },
+    {"ring_one_gpu_a_node",              2, NULL,                    0, false, 0.2            },
+    {"ring_all_reduce",                  1, NULL,                    0, false, 0.06           },
+ /* every pair's link carries a third */
+    {"ring_all_reduce",                  1, mesh_fabric,             0, false, 0.02           },
+ /* lanes of 25 GB/s; each uplink and the sockets carry one hop each way, at 15 GB/s */
+    {"ring_all_reduce",                  1, pcie_fabric,             0, false, 0.4            },
+    {"ring_all_reduce",                  1, efficiencies,            0, false, 0.12           },
+    {"ring_reduce_scatter",              1, NULL,                    0, false, 0.03           },
+    {"broadcast",                        2, NULL,                    0, false, 0.1            },
+    {"copy_overlaps",                    1, NULL,                    0, false, 1.5            },
+    {"host_sync_holds",                  1, NULL,                    0, false, 1.5            },
+    {"launch_bound",                     1, NULL,                    1, false, 4.1            },
+    {"launch_after_sync",                1, NULL,                    1, false, 3.6            },
+    {"pageable_copy_blocks",             1, NULL,                    0, false, 1.5            },
+    {"pinned_copy_does_not_block",       1, NULL,                    0, false, 1              },
+    {"barrier",                          1, NULL,                    0, false, 1.5            },
+    {"slowest_member",                   1, NULL,                    0, false, 1.56           },
+    {"guarded_out_keeps_place",          1, NULL,                    0, false, 20.0 / 15 + 1  },
+    {"shift_round_a_node",               1, NULL,                    0, false, 0.1            },
+    {"shift_ends_with_its_own_messages", 1, NULL,                    0, false, 1.2            },
+    {"send_and_receive",                 1, NULL,                    0, false, 2.1            },
+    {"sends_in_order",                   1, NULL,                    0, false, 0.3            },
+    {"latencies",                        2, latencies,               0, false, 130            },
+    {"ports_shared_by_kinds",            1, NULL,                    0, false, 0.06           },
+    {"two_compute_streams",              1, NULL,                    0, false, 2.5            },
+    {"host_memory_of_a_socket",          1, NULL,                    0, false, 0.3            },
+    {"leaf_switches",                    4, one_gpu_a_node,          0, false, 0.4            },
+    {"host_optimizer",                   1, NULL,                    0, false, 1              },
+    {"host_optimizer_shares_memory",     1, NULL,                    0, true,  0.5 + 20.0 / 30},
+};
+
+static void steps_take_what_a_person_works_out(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases_of_time); i++) {
+        char path[128];
+        snprintf(path, sizeof path, "sim/hand_worked/%s.ir", cases_of_time[i].file);
+        struct ir ir = {0};
+        struct diag diag = {0};
+        if (!CHECK_INT(path, ir_load(&ir, check_path(path), &diag), STATUS_OK))
+            CHECK_TEXT(path, diag.text, "");
+        struct cluster cluster = machine_make(cases_of_time[i].nodes);
+        if (cases_of_time[i].change)
+            cases_of_time[i].change(&cluster);
+        struct machine_costs costs = machine_costs_make(&ir, cases_of_time[i].issue_s);
+        if (cases_of_time[i].host_bytes)
+            costs.costs.host_bytes = costs.host_bytes;
+        for (int exact = 0; exact < 2 && diag.errors == 0; exact++) {
+            struct sim_result result = {0};
+            if (machine_run(path, &ir, &cluster, &costs.costs, (struct sim_options){.exact = exact},
+                            &result))
+                CHECK_CLOSE(path, result.step_s, cases_of_time[i].step_s, 1e-9);
+            sim_result_release(&result);
+        }
+        machine_costs_release(&costs);
+        diag_release(&diag);
+        ir_release(&ir);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"steps take what a person works out", steps_take_what_a_person_works_out},
+};
+CHECK_MAIN("sim/hand_worked", cases)
