@@ -1,0 +1,185 @@
+#include "schedule/layout.h"
+
+#include "tests/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct token_layout layouts[] = {
+    {LAYOUT_CONTIGUOUS,   1, 1, 1, 7  },
+    {LAYOUT_CONTIGUOUS,   4, 2, 1, 64 },
+    {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96 },
+    {LAYOUT_RANK_ORDINAL, 2, 4, 3, 96 },
+    {LAYOUT_STRIPED,      4, 1, 1, 64 },
+    {LAYOUT_STRIPED,      3, 2, 1, 60 },
+    {LAYOUT_ZIGZAG,       4, 1, 1, 64 },
+    {LAYOUT_ZIGZAG,       4, 3, 1, 120},
+    {LAYOUT_ZIGZAG_2D,    4, 1, 1, 64 },
+    {LAYOUT_ZIGZAG_2D,    4, 2, 1, 64 },
+    {LAYOUT_ZIGZAG_2D,    3, 4, 1, 96 },
+    {LAYOUT_ZIGZAG_2D,    1, 8, 1, 64 },
+};
+
+static const char *label(const struct token_layout *layout)
+{
+    static char text[128];
+    snprintf(text, sizeof text, "%s cp %u hp %u", layout_name((enum layout_kind)layout->kind),
+             layout->cp, layout->hp);
+    return text;
+}
+
+static void every_layout_is_a_permutation(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
+        const struct token_layout *layout = &layouts[i];
+        struct diag diag = {0};
+        CHECK(label(layout), layout_check(layout, (struct loc){0}, &diag) == STATUS_OK);
+        char *owned = heap_zalloc((size_t)layout->tokens, 1);
+        int64_t n = layout->tokens / layout->cp / layout->hp;
+        for (uint32_t c = 0; c < layout->cp; c++)
+            for (uint32_t h = 0; h < layout->hp; h++)
+                for (int64_t p = 0; p < n; p++) {
+                    int64_t token = layout_global(layout, c, h, p);
+                    if (CHECK(label(layout), token >= 0 && token < layout->tokens))
+                        CHECK(label(layout), !owned[token]++);
+                }
+        free(owned);
+        diag_release(&diag);
+    }
+}
+
+/* What a head group holds after an all-to-all, its members' parts (of every chunk) in index
+ * order, is what layout_gathered() says. */
+static void the_head_group_gathers_what_a_context_rank_owns(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
+        const struct token_layout *layout = &layouts[i];
+        int64_t n = layout->tokens / layout->cp / layout->hp, piece = n / layout->chunks;
+        for (uint32_t c = 0; c < layout->cp; c++) {
+            int64_t p = 0;
+            for (int64_t chunk = 0; chunk < layout->chunks; chunk++)
+                for (uint32_t h = 0; h < layout->hp; h++)
+                    for (int64_t k = 0; k < piece; k++, p++)
+                        CHECK_INT(label(layout), layout_global(layout, c, h, chunk * piece + k),
+                                  layout_gathered(layout, c, p));
+        }
+    }
+}
+
+/* Causal masks compare local positions, so gathered tokens must ascend (each slice of a zigzag
+ * pair by itself, and the second slice lies behind the first). */
+static void gathered_tokens_ascend(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
+        const struct token_layout *layout = &layouts[i];
+        for (uint32_t c = 0; c < layout->cp; c++)
+            for (int64_t p = 1; p < layout->tokens / layout->cp; p++)
+                CHECK(label(layout),
+                      layout_gathered(layout, c, p) > layout_gathered(layout, c, p - 1));
+    }
+}
+
+static void rank_ordinal_chunks_are_the_sequence_in_order(void)
+{
+    const struct token_layout layout = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96};
+    for (int64_t p = 0; p < layout.tokens; p++)
+        CHECK_INT("gathered", layout_gathered(&layout, 0, p), p);
+    /* Piece i P + r is rank r's i-th chunk: pieces of 8 tokens, P = 4. */
+    CHECK_INT("rank 2, chunk 1", layout_global(&layout, 0, 2, 8), (1 * 4 + 2) * 8);
+}
+
+static void zigzag_gives_the_slice_pair(void)
+{
+    const struct token_layout layout = {LAYOUT_ZIGZAG, 4, 1, 1, 64};
+    for (uint32_t c = 0; c < 4; c++) {
+        CHECK_INT("first slice", layout_global(&layout, c, 0, 0), 8 * c);
+        CHECK_INT("second slice", layout_global(&layout, c, 0, 8), 8 * (7 - c));
+    }
+}
+
+/* LoongTrain's formula (InternEvo): of 2 dsp slices, rank (h, c) takes k and k + 1. */
+static void the_two_dimensional_zigzag_is_loongtrain_s(void)
+{
+    for (uint32_t hp = 2; hp <= 8; hp += 2)
+        for (uint32_t cp = 1; cp <= 5; cp++) {
+            int64_t dsp = (int64_t)hp * cp, slice = 3;
+            const struct token_layout layout = {LAYOUT_ZIGZAG_2D, cp, hp, 1, 2 * dsp * slice};
+            for (int64_t c = 0; c < cp; c++)
+                for (int64_t h = 0; h < hp; h++) {
+                    int64_t k =
+                        h < hp / 2 ? 2 * h + c * hp : 2 * dsp - 2 - 2 * (hp - 1 - h) - c * hp;
+                    for (int64_t p = 0; p < 2 * slice; p++)
+                        CHECK_INT(label(&layout),
+                                  layout_global(&layout, (uint32_t)c, (uint32_t)h, p),
+                                  k * slice + p);
+                }
+        }
+}
+
+static const struct {
+    const char *label;
+    struct token_layout layout;
+    const char *message;
+} wrong[] = {
+    {"does not divide",
+     {LAYOUT_CONTIGUOUS, 4, 2, 1, 100},
+     "f:3: error: a sequence of 100 tokens does not divide over layout contiguous, which needs a "
+     "multiple of 8: 96 or 104 would do\n"                                              },
+    {"shorter than that",
+     {LAYOUT_ZIGZAG, 4, 1, 1, 5},
+     "f:3: error: a sequence of 5 tokens does not divide over layout zigzag, which needs a "
+     "multiple "
+     "of 8: 8 would do\n"                                                               },
+    {"odd head ranks",
+     {LAYOUT_ZIGZAG_2D, 4, 3, 1, 96},
+     "f:3: error: layout zigzag_2d needs an even number of head ranks (or one), not 3: 2 or 4 "
+     "would "
+     "do\n"                                                                             },
+    {"chunks",
+     {LAYOUT_STRIPED, 4, 1, 2, 96},
+     "f:3: error: layout striped has no chunks: only rank_ordinal does\n"               },
+    {"nobody",
+     {LAYOUT_STRIPED, 0, 1, 1, 96},
+     "f:3: error: a token layout needs at least one context rank, head rank and chunk\n"},
+    {"nothing",
+     {LAYOUT_STRIPED, 1, 1, 1, 0},
+     "f:3: error: a sequence of 0 tokens: at least 1 is needed\n"                       },
+    {"too much",
+     {LAYOUT_RANK_ORDINAL, 1u << 16, 1u << 15, 2, INT64_MAX},
+     "f:3: error: a token layout of more than 4294967295 pieces\n"                      },
+};
+
+static void messages_name_lengths_that_would_do(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct diag diag = {0};
+        CHECK(wrong[i].label,
+              layout_check(&wrong[i].layout, (struct loc){"f", 3, 0}, &diag) == STATUS_BAD_INPUT);
+        CHECK_TEXT(wrong[i].label, diag.text, wrong[i].message);
+        diag_release(&diag);
+    }
+}
+
+static void names_come_back(void)
+{
+    for (int i = 0; i < LAYOUT_KIND_COUNT; i++) {
+        const char *name = layout_name((enum layout_kind)i);
+        enum layout_kind found;
+        CHECK(name, layout_find(name, strlen(name), &found) && (int)found == i);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"every layout is a permutation",                   every_layout_is_a_permutation             },
+    {"the head group gathers what a context rank owns",
+     the_head_group_gathers_what_a_context_rank_owns                                              },
+    {"gathered tokens ascend",                          gathered_tokens_ascend                    },
+    {"rank-ordinal chunks are the sequence in order",
+     rank_ordinal_chunks_are_the_sequence_in_order                                                },
+    {"zigzag gives the slice pair",                     zigzag_gives_the_slice_pair               },
+    {"the two-dimensional zigzag is LoongTrain's",      the_two_dimensional_zigzag_is_loongtrain_s},
+    {"messages name lengths that would do",             messages_name_lengths_that_would_do       },
+    {"names come back",                                 names_come_back                           },
+};
+CHECK_MAIN("layout", cases)
