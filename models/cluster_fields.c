@@ -75,7 +75,8 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("host", "cores",            COUNT,       ALWAYS,  host.cores,                   COUNTED(1, 100000)),
     SUB("host", "memory_bandwidth", BYTES_PER_S, ALWAYS,  host.memory_bytes_per_s,      POSITIVE),
     SUB("host", "socket_link",      BYTES_PER_S, SOCKETS, host.socket_link_bytes_per_s, POSITIVE),
-    SUB("host", "pageable_copy",    BYTES_PER_S, ALWAYS,  host.pageable_bytes_per_s,    POSITIVE),
+    SUB("host", "to_pageable",      BYTES_PER_S, ALWAYS,  host.to_pageable_bytes_per_s, POSITIVE),
+    SUB("host", "from_pageable",    BYTES_PER_S, ALWAYS,  host.from_pageable_bytes_per_s, POSITIVE),
     SUB("host", "adam",             BYTES_PER_S, ALWAYS,  host.adam_bytes_per_s,        POSITIVE),
     SUB("host", "peak_fp32",        FLOP_PER_S,  ALWAYS,  host.flop_per_s,              POSITIVE),
 };

@@ -67,7 +67,8 @@ struct profile {
     int64_t
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
     uint32_t prefetch;   /* layers gathered ahead of use (sharded parameters) */
-    double host_factor; /* host issue time relative to plain eager launches */
+    double attention_slowdown; /* kernel time relative to the plain kernel (dropout) */
+    double host_factor;        /* host issue time relative to plain eager launches */
     double
         host_per_gather_s; /* framework time on the host per gathered bundle (hooks, bookkeeping) */
 };

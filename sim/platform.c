@@ -291,7 +291,8 @@ void route_copy(struct platform *platform, struct flow_table *flows, uint32_t ra
     route_link(platform, flows, to_device ? LINK_COPY_H2D : LINK_COPY_D2H, rank, 0,
                to_device ? c->pcie.h2d_bytes_per_s : c->pcie.d2h_bytes_per_s);
     if (pageable)
-        route_link(platform, flows, LINK_PAGEABLE, rank, 0, c->host.pageable_bytes_per_s);
+        route_link(platform, flows, LINK_PAGEABLE, rank, to_device ? 1 : 0,
+                   to_device ? c->host.from_pageable_bytes_per_s : c->host.to_pageable_bytes_per_s);
     add_lanes(platform, flows, !to_device, rank);
     add_uplink(platform, flows, !to_device, node, pcie_switch);
     route_link(platform, flows, LINK_MEMORY, node, (uint32_t)cluster_socket_of_gpu(c, gpu),

@@ -4,7 +4,8 @@
  *
  * Blocking (DeepSpeed's cpu_checkpointing until August 2026): pageable memory, the host thread
  * waits for each copy, in the forward before the layer is issued, in the backward before it is
- * recomputed. Otherwise: pinned memory, copies on their own streams, the next layer's input
+ * recomputed; and since such a copy is made on the current stream, it starts after the work
+ * issued there before it. Otherwise: pinned memory, copies on their own streams, the next layer's input
  * fetched while this one's backward runs. */
 #include "schedule/program.h"
 
@@ -23,6 +24,7 @@ struct offload {
     uint32_t layers;
     bool blocking;
     struct fetch *fetch;
+    op_id last_compute;       /* listed so far */
     uint32_t *writer_segment; /* per buffer: 1 + the segment whose forward writes it; 0: none */
 };
 
@@ -61,8 +63,19 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
     };
     e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, ir->op.layer[like],
                                IR_NONE16,      IR_NONE16,      ir->op.micro[like]};
-    return emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work,
-                   (struct view[]){ir_whole(ir, from)}, 1, (struct view[]){ir_whole(ir, to)}, 1);
+    op_id op =
+        emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work, (struct view[]){ir_whole(ir, from)},
+                1, (struct view[]){ir_whole(ir, to)}, 1);
+    if (o->blocking && o->last_compute.i != IR_NONE)
+        emit_hold_back(e, op, o->last_compute);
+    return op;
+}
+
+static void keep(struct offload *o, uint32_t op, struct program *out)
+{
+    if (o->ir->op.stream[op] == o->e->compute)
+        o->last_compute.i = op;
+    program_push(out, (op_id){op});
 }
 
 static void store(struct offload *o, uint32_t op, struct program *out)
@@ -101,6 +114,7 @@ void pass_offload(struct emit *e, struct program *program)
         .ir = ir,
         .layers = layers,
         .blocking = e->choices->profile->offload_blocking,
+        .last_compute = {IR_NONE},
         .fetch = heap_alloc(segments, sizeof *o.fetch),
         .writer_segment = heap_zalloc(ir->buffer.count, sizeof *o.writer_segment),
     };
@@ -113,7 +127,7 @@ void pass_offload(struct emit *e, struct program *program)
     for (uint32_t i = 0; i < program->count; i++) {
         uint32_t op = program->op[i];
         if (ir->op.layer[op] == IR_NONE16) {
-            program_push(&out, (op_id){op});
+            keep(&o, op, &out);
             continue;
         }
         uint32_t segment = segment_of(&o, op);
@@ -121,7 +135,7 @@ void pass_offload(struct emit *e, struct program *program)
         if (ir->op.phase[op] == PHASE_FORWARD) {
             if (fetch->store.i == IR_NONE)
                 store(&o, op, &out);
-            program_push(&out, (op_id){op});
+            keep(&o, op, &out);
             continue;
         }
         if (segment != current) {
@@ -138,7 +152,7 @@ void pass_offload(struct emit *e, struct program *program)
             }
         }
         redirect(&o, op, fetch);
-        program_push(&out, (op_id){op});
+        keep(&o, op, &out);
     }
     free(o.fetch);
     free(o.writer_segment);

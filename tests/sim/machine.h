@@ -48,7 +48,7 @@ static inline struct cluster machine_make(int64_t nodes)
                    .cores = 64,
                    .memory_bytes_per_s = 40e9,
                    .socket_link_bytes_per_s = 15e9,
-                   .pageable_bytes_per_s = 5e9},
+                   .to_pageable_bytes_per_s = 5e9, .from_pageable_bytes_per_s = 5e9},
         .switch_of_gpu = machine_switch_of_gpu,
         .nic_of_gpu = machine_nic_of_gpu,
         .switch_of_nic = machine_switch_of_nic,

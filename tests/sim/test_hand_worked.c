@@ -28,7 +28,7 @@ static void ideal(struct cluster *c)
     c->pcie.h2d_bytes_per_s = c->pcie.d2h_bytes_per_s = INFINITY;
     c->nic.bytes_per_s = c->nic.peer_bytes_per_s = INFINITY;
     c->host.memory_bytes_per_s = c->host.socket_link_bytes_per_s = INFINITY;
-    c->host.pageable_bytes_per_s = INFINITY;
+    c->host.to_pageable_bytes_per_s = c->host.from_pageable_bytes_per_s = INFINITY;
 }
 
 static void one_domain_of_two_nodes(struct cluster *c)
