@@ -1,0 +1,297 @@
+/* Laws that every prediction keeps, over random schedules, clusters and placements. */
+#include "models/cluster.h"
+#include "models/cost.h"
+#include "schedule/compose.h"
+#include "schedule/lifetimes.h"
+#include "schedule/order.h"
+#include "sim/sim.h"
+#include "sim/waterfall.h"
+#include "tests/check.h"
+#include "tests/schedule/shapes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const clusters[] = {"2x4xa100-80g", "loongtrain-a100", "fpdt-a100-80g",
+                                       "4x2xa100-80g", "ideal"};
+
+struct world {
+    struct arena arena;
+    struct diag diag;
+    struct cluster cluster;
+    struct device_cost device;
+    struct choices choices;
+    struct ir ir;
+    struct sim_costs costs;
+    double *work_s, *issue_s;
+    char label[320];
+};
+
+static void world_release(struct world *w)
+{
+    free(w->work_s);
+    free(w->issue_s);
+    ir_release(&w->ir);
+    arena_release(&w->arena);
+    diag_release(&w->diag);
+    *w = (struct world){0};
+}
+
+/* A random schedule of at most 8 ranks on a random cluster of 8, with the costs of an A100. */
+static bool world_make(struct world *w, struct check_random *random)
+{
+    *w = (struct world){0};
+    const char *cluster = clusters[check_random_i64(random, 0, ARRAY_LEN(clusters) - 1)];
+    struct request request = shapes_request(random, 8, false);
+    request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo"; /* FA2 */
+    char label[256];
+    snprintf(w->label, sizeof w->label, "%s: %s", cluster,
+             shapes_label(&request, label, sizeof label));
+    bool ok = cluster_load(&w->cluster, &w->arena, cluster, &w->diag) == STATUS_OK &&
+              cluster_resize(&w->cluster, &w->arena, 0, 8, &w->diag) == STATUS_OK &&
+              cost_load(&w->device, &w->arena, "a100-80g", &w->diag) == STATUS_OK &&
+              compose_resolve(&w->choices, &request, NULL, &w->diag) == STATUS_OK &&
+              compose_build(&w->ir, &w->choices, &w->diag) == STATUS_OK;
+    CHECK_TEXT(w->label, w->diag.text ? w->diag.text : "", "");
+    if (!ok)
+        return false;
+    w->work_s = heap_alloc(w->ir.shape_count, sizeof *w->work_s);
+    w->issue_s = heap_alloc(w->ir.shape_count, sizeof *w->issue_s);
+    for (uint32_t i = 0; i < w->ir.shape_count; i++) {
+        w->work_s[i] = cost_work_s(&w->device, ATTENTION_FA2, &w->ir.shape[i]);
+        w->issue_s[i] = cost_issue_s(&w->device, &w->ir.shape[i]);
+    }
+    w->costs = (struct sim_costs){.work_s = w->work_s, .issue_s = w->issue_s};
+    return true;
+}
+
+static bool simulate(struct world *w, bool exact, struct sim_result *result)
+{
+    *result = (struct sim_result){0};
+    struct sim_options options = {.exact = exact};
+    enum status status =
+        sim_run(&w->ir, &w->cluster, &w->costs, &options, "schedule", result, &w->diag);
+    CHECK_TEXT(w->label, w->diag.text ? w->diag.text : "", "");
+    return status == STATUS_OK;
+}
+
+static void folded_equals_unfolded(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 40; i++) {
+        struct world w;
+        struct sim_result folded, plain;
+        if (world_make(&w, &random) && simulate(&w, false, &folded) && simulate(&w, true, &plain)) {
+            CHECK_CLOSE(w.label, folded.step_s, plain.step_s, 1e-9);
+            for (uint32_t rank = 0; rank < plain.rank_count; rank++) {
+                const double *a = sim_end_s(&folded, rank), *b = sim_end_s(&plain, rank);
+                double worst = 0;
+                for (uint32_t op = 0; op < w.ir.op.count; op++)
+                    worst = fmax(worst, fabs(a[op] - b[op]) / plain.step_s);
+                CHECK(w.label, worst <= 1e-9);
+            }
+            CHECK_INT(w.label, (int64_t)folded.peak[0][MEMORY_HBM].bytes,
+                      (int64_t)plain.peak[0][MEMORY_HBM].bytes);
+            CHECK(w.label, folded.class_count <= plain.class_count);
+            sim_result_release(&folded);
+            sim_result_release(&plain);
+        }
+        world_release(&w);
+    }
+}
+
+/* The longest chain of durations through streams, waits and host order: no machine is faster. */
+static double critical_path(const struct world *w)
+{
+    const struct ir *ir = &w->ir;
+    double *end = heap_zalloc(ir->op.count, sizeof *end), longest = 0, host = 0;
+    double *stream = heap_zalloc(ir->stream_count, sizeof *stream);
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        double start = fmax(host, stream[ir->op.stream[op]]);
+        for (uint32_t k = 0; k < ir->op.wait_count[op]; k++)
+            start = fmax(start, end[ir->wait[ir->op.wait_begin[op] + k].i]);
+        end[op] = start + w->work_s[ir->op.shape[op]];
+        stream[ir->op.stream[op]] = end[op];
+        if (ir_blocks_host(ir, op))
+            host = end[op];
+        longest = fmax(longest, end[op]);
+    }
+    free(end);
+    free(stream);
+    return longest;
+}
+
+static void no_step_is_shorter_than_it_can_be(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 40; i++) {
+        struct world w;
+        struct sim_result result;
+        if (world_make(&w, &random) && simulate(&w, false, &result)) {
+            double busy[64] = {0}, busiest = 0;
+            for (uint32_t op = 0; op < w.ir.op.count; op++)
+                busy[w.ir.op.stream[op]] += w.work_s[w.ir.op.shape[op]];
+            for (uint32_t s = 0; s < w.ir.stream_count; s++)
+                busiest = fmax(busiest, busy[s]);
+            CHECK(w.label, result.step_s >= busiest * (1 - 1e-9));
+            CHECK(w.label, result.step_s >= critical_path(&w) * (1 - 1e-9));
+            sim_result_release(&result);
+        }
+        world_release(&w);
+    }
+}
+
+/* Ops keep their streams' order and their waits, and nothing ends before it starts. */
+static void every_order_is_kept(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 30; i++) {
+        struct world w;
+        struct sim_result result;
+        if (world_make(&w, &random) && simulate(&w, false, &result)) {
+            struct order order = {0};
+            uint32_t wrong = 0;
+            order_role(&order, &w.ir, 0);
+            for (uint32_t rank = 0; rank < result.rank_count; rank++) {
+                const double *start = sim_start_s(&result, rank), *end = sim_end_s(&result, rank);
+                for (uint32_t op = 0; op < w.ir.op.count; op++) {
+                    wrong += end[op] < start[op];
+                    for (uint32_t before = op > 40 ? op - 40 : 0; before < op; before++)
+                        wrong += order_before(&order, before, op) && end[before] > start[op];
+                }
+            }
+            CHECK_INT(w.label, wrong, 0);
+            order_release(&order);
+            sim_result_release(&result);
+        }
+        world_release(&w);
+    }
+}
+
+static void peaks_never_exceed_the_arena(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 40; i++) {
+        struct world w;
+        struct sim_result result;
+        if (world_make(&w, &random) && simulate(&w, false, &result)) {
+            for (uint32_t c = 0; c < result.class_count; c++)
+                for (int m = 0; m < MEMORY_COUNT; m++)
+                    CHECK(w.label, result.peak[c][m].bytes <= w.ir.arena_bytes[m]);
+            sim_result_release(&result);
+        }
+        world_release(&w);
+    }
+}
+
+/* After the last op exactly the persistent buffers are live. */
+static void memory_returns_to_its_start(void)
+{
+    enum { LABELS = 96 };
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 30; i++) {
+        struct world w;
+        struct sim_result result;
+        if (world_make(&w, &random) && simulate(&w, false, &result)) {
+            struct trace trace = {0};
+            double last[LABELS][LABELS] = {{0}}, after = 0, persistent = 0;
+            sim_trace(&w.ir, &result, 0, 1, true, &trace);
+            CHECK(w.label, trace.label_count <= LABELS && trace.memory.count > 0);
+            for (size_t row = 0; row < trace.memory.count; row++)
+                last[trace.memory.memory[row]][trace.memory.category[row]] =
+                    trace.memory.bytes[row];
+            for (size_t m = 0; m < LABELS; m++)
+                for (size_t c = 0; c < LABELS; c++)
+                    after += last[m][c];
+            for (uint32_t b = 0; b < w.ir.buffer.count; b++)
+                if (lifetimes_persistent(&w.ir, b))
+                    persistent += (double)ir_buffer_bytes(&w.ir, (buffer_id){b});
+            CHECK_CLOSE(w.label, after, persistent, 1e-12);
+            trace_release(&trace);
+            sim_result_release(&result);
+        }
+        world_release(&w);
+    }
+}
+
+/* What leaves ports of a class arrives at ports of the class, and every all-to-all, gather and
+ * reduction moves what its formula says. */
+static void what_is_sent_is_received(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 40; i++) {
+        struct world w;
+        struct sim_result result;
+        if (world_make(&w, &random) && simulate(&w, true, &result)) {
+            double out = 0, in = 0;
+            for (size_t k = 0; k < result.load_count; k++) {
+                size_t length = strlen(result.load[k].name);
+                if (length > 4 && strcmp(result.load[k].name + length - 4, " out") == 0)
+                    out += result.load[k].bytes;
+                if (length > 3 && strcmp(result.load[k].name + length - 3, " in") == 0)
+                    in += result.load[k].bytes;
+            }
+            CHECK_CLOSE(w.label, out, in, 1e-9);
+            sim_result_release(&result);
+        }
+        world_release(&w);
+    }
+}
+
+static void causes_add_up_to_the_step(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 40; i++) {
+        struct world w;
+        struct sim_result result;
+        if (world_make(&w, &random) && simulate(&w, false, &result)) {
+            for (uint32_t c = 0; c < result.class_count; c++) {
+                struct waterfall waterfall;
+                double sum = 0;
+                waterfall_make(&waterfall, &w.ir, &result, 312e12, result.classes[c].rank);
+                for (int k = 0; k < CAUSE_COUNT; k++) {
+                    CHECK(w.label, waterfall.cause_s[k] >= -1e-15);
+                    sum += waterfall.cause_s[k];
+                }
+                CHECK_CLOSE(w.label, sum, result.step_s, 1e-12);
+            }
+            sim_result_release(&result);
+        }
+        world_release(&w);
+    }
+}
+
+static void the_same_input_gives_the_same_bytes(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 10; i++) {
+        struct world w;
+        struct sim_result a, b;
+        if (world_make(&w, &random) && simulate(&w, false, &a) && simulate(&w, false, &b)) {
+            CHECK(w.label, a.row_count == b.row_count);
+            for (size_t row = 0; row < a.row_count && row < b.row_count; row++)
+                if (a.start_s[row] != b.start_s[row] || a.end_s[row] != b.end_s[row]) {
+                    CHECK(w.label, !"the same row differs");
+                    break;
+                }
+            sim_result_release(&a);
+            sim_result_release(&b);
+        }
+        world_release(&w);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"folded equals unfolded",                                          folded_equals_unfolded             },
+    {"no step is shorter than its busiest stream or its critical path",
+     no_step_is_shorter_than_it_can_be                                                                     },
+    {"every order is kept",                                             every_order_is_kept                },
+    {"peaks never exceed the arena",                                    peaks_never_exceed_the_arena       },
+    {"memory returns to its start",                                     memory_returns_to_its_start        },
+    {"what is sent is received",                                        what_is_sent_is_received           },
+    {"causes add up to the step",                                       causes_add_up_to_the_step          },
+    {"the same input gives the same bytes",                             the_same_input_gives_the_same_bytes},
+};
+CHECK_MAIN("predictions", cases)
