@@ -16,15 +16,32 @@ enum { RANDOM_STREAMS = 5 };
 
 struct random_sizes {
     int64_t ops, buffers, waits_percent, host_percent;
+    int64_t range_percent, guard_percent; /* of operands, of ops */
+    int64_t filled_percent;               /* of buffers: filled by ops before all others */
 };
 
+/* Three ranks in one group, for guards. Before any role. */
+static inline void random_mesh(struct ir *ir)
+{
+    ir->mesh = (struct mesh){.axis_count = 1, .axis = {{"cp", 3}}};
+    ir_add_group(ir, "cp", &(struct axis_set){.axis = 0}, 1);
+}
+
 static inline struct view random_operand(struct ir *ir, struct check_random *random,
-                                         buffer_id first, int64_t buffers, enum memory memory)
+                                         buffer_id first, struct random_sizes sizes,
+                                         enum memory memory)
 {
     for (;;) {
-        buffer_id b = {first.i + (uint32_t)check_random_i64(random, 0, buffers - 1)};
-        if (ir->buffer.memory[b.i] == memory)
-            return ir_whole(ir, b);
+        buffer_id b = {first.i + (uint32_t)check_random_i64(random, 0, sizes.buffers - 1)};
+        if (ir->buffer.memory[b.i] != memory)
+            continue;
+        struct view view = ir_whole(ir, b);
+        if (check_random_i64(random, 0, 99) < sizes.range_percent) {
+            int64_t end = check_random_i64(random, 1, (int64_t)view.count);
+            view.begin = (uint64_t)check_random_i64(random, 0, end - 1);
+            view.count = (uint64_t)end - view.begin;
+        }
+        return view;
     }
 }
 
@@ -55,7 +72,15 @@ static inline void random_role(struct ir *ir, struct check_random *random,
         ir_add_buffer(ir, &desc);
     }
     uint32_t begin = ir->op.count;
-    for (int64_t i = 0; i < sizes.ops; i++) {
+    for (uint32_t i = 0; i < (uint32_t)sizes.buffers; i++) {
+        struct view whole = ir_whole(ir, (buffer_id){first.i + i});
+        struct op_desc fill = {.work = {.kind = WORK_FILL}, .write_count = 1, .write = &whole};
+        fill.stream = stream[ir->buffer.memory[first.i + i] == MEMORY_HBM ? 0 : 4];
+        fill.guard = IR_NONE16;
+        if (check_random_i64(random, 0, 99) < sizes.filled_percent)
+            ir_add_op(ir, &fill);
+    }
+    for (int64_t i = ir->op.count - begin, end = i + sizes.ops; i < end; i++) {
         struct op_desc op = {.guard = IR_NONE16};
         op.tags = (struct op_tags){
             .layer = IR_NONE16, .chunk = IR_NONE16, .step = IR_NONE16, .micro = IR_NONE16};
@@ -75,11 +100,17 @@ static inline void random_role(struct ir *ir, struct check_random *random,
             op.read_count = pick == 2 || pick == 3 ? 1 : 2;
             op.write_count = 1;
             for (uint8_t k = 0; k < op.read_count; k++)
-                read[k] = random_operand(ir, random, first, sizes.buffers, from);
-            write[0] = random_operand(ir, random, first, sizes.buffers, to);
+                read[k] = random_operand(ir, random, first, sizes, from);
+            write[0] = random_operand(ir, random, first, sizes, to);
             if (op.read_count == 1 && check_random_i64(random, 0, 9) == 0)
                 op.work.copy.blocking = 1;
         }
+        if (op.write_count > 0 && check_random_i64(random, 0, 99) < sizes.guard_percent)
+            op.guard = ir_add_guard(
+                ir,
+                (struct guard){.group = 0,
+                               .test = (uint8_t)check_random_i64(random, 0, GUARD_TEST_COUNT - 1),
+                               .value = (uint32_t)check_random_i64(random, 0, 3)});
         while (op.wait_count < 3 && i > 0 && check_random_i64(random, 0, 99) < sizes.waits_percent)
             wait[op.wait_count++] =
                 (op_id){begin + (uint32_t)check_random_i64(random, i > 20 ? i - 20 : 0, i - 1)};

@@ -114,9 +114,9 @@ static void live_buffers_never_overlap(void)
         struct ir ir = {0};
         int64_t waits = check_random_i64(&random, 0, 70);
         ir_add_role(&ir, "a", NULL, 0);
-        random_role(&ir, &random, (struct random_sizes){120, 60, waits, 4});
+        random_role(&ir, &random, (struct random_sizes){120, 60, waits, 4, 30, 0, 0});
         ir_add_role(&ir, "b", NULL, 0);
-        random_role(&ir, &random, (struct random_sizes){60, 80, waits, 0});
+        random_role(&ir, &random, (struct random_sizes){60, 80, waits, 0, 0, 0, 0});
         struct lifetimes_figures figures;
         lifetimes_free_sets(&ir);
         lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);

@@ -1,0 +1,399 @@
+#include "schedule/verify.h"
+
+#include "base/text.h"
+#include "schedule/ir_text.h"
+#include "schedule/lifetimes.h"
+#include "tests/check.h"
+#include "tests/schedule/random_schedule.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t rule_named(const char *name)
+{
+    for (size_t i = 0; i < VERIFY_RULES; i++)
+        if (strcmp(verify_rule_name(i), name) == 0)
+            return i;
+    CHECK(name, !"a rule of that name");
+    return 0;
+}
+
+/* --- the smallest wrong schedules: bad/RULE.ir or bad/RULE.CASE.ir --- */
+
+/* All files are checked against 1 MiB of device memory. */
+static const struct verify_limits small_limits = {.bytes = {[MEMORY_HBM] = 1 << 20}};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static size_t bad_files(struct arena *arena, const char *names[], size_t max)
+{
+    size_t count = 0;
+    DIR *folder = opendir(check_path("schedule/bad"));
+    if (!CHECK("schedule/bad", folder != NULL))
+        return 0;
+    for (struct dirent *entry; (entry = readdir(folder)) && count < max;) {
+        const char *end = strrchr(entry->d_name, '.');
+        if (end && strcmp(end, ".ir") == 0)
+            names[count++] = arena_text(arena, entry->d_name, (size_t)(end - entry->d_name));
+    }
+    closedir(folder);
+    qsort(names, count, sizeof *names, by_name);
+    return count;
+}
+
+static void wrong_schedules_fail_their_rule_and_no_other(void)
+{
+    struct arena arena = {0};
+    const char *names[256];
+    size_t count = bad_files(&arena, names, ARRAY_LEN(names));
+    bool has_case[VERIFY_RULES] = {false};
+    for (size_t i = 0; i < count; i++) {
+        size_t rule =
+            rule_named(arena_text(&arena, names[i], strcspn(names[i], "."))); /* up to the '.' */
+        has_case[rule] = true;
+        struct ir ir = {0};
+        struct diag diag = {0};
+        struct verify_report report = {0};
+        const char *file = arena_printf(&arena, "schedule/bad/%s.ir", names[i]);
+        if (CHECK_INT(names[i], ir_load(&ir, check_path(file), &diag), STATUS_OK)) {
+            const char *name = arena_printf(&arena, "%s.ir", names[i]);
+            CHECK_INT(names[i], verify(&ir, &small_limits, name, &report, &diag), STATUS_NO);
+            CHECK_GOLDEN(arena_printf(&arena, "schedule/bad/%s.err", names[i]), diag.text);
+            for (size_t r = 0; r < VERIFY_RULES; r++)
+                CHECK_INT(arena_printf(&arena, "%s: %s", names[i], verify_rule_name(r)),
+                          report.result[r].failures > 0, r == rule);
+        } else {
+            fputs(diag.text, stderr);
+        }
+        diag_release(&diag);
+        ir_release(&ir);
+    }
+    for (size_t rule = 0; rule < VERIFY_RULES; rule++)
+        CHECK(verify_rule_name(rule), has_case[rule]);
+    arena_release(&arena);
+}
+
+/* --- a right schedule, and what happens to it without a wait --- */
+
+static void a_right_schedule_passes_and_needs_its_waits(void)
+{
+    struct ir ir = {0};
+    struct diag diag = {0};
+    struct verify_report report;
+    if (!CHECK_INT("verified.ir", ir_load(&ir, check_path("schedule/verified.ir"), &diag),
+                   STATUS_OK))
+        return;
+    CHECK_INT("verified.ir", verify(&ir, NULL, "verified.ir", &report, &diag), STATUS_OK);
+    CHECK_TEXT("verified.ir", diag.text ? diag.text : "", "");
+    for (size_t rule = 0; rule < VERIFY_RULES; rule++)
+        CHECK(verify_rule_name(rule), report.result[rule].checked[0] != '\0');
+    for (uint32_t op = 0; op < ir.op.count; op++)
+        for (uint32_t k = 0; k < ir.op.wait_count[op]; k++) {
+            op_id *wait = ir.wait + ir.op.wait_begin[op];
+            uint32_t last = --ir.op.wait_count[op];
+            op_id dropped = wait[k];
+            wait[k] = wait[last];
+            char label[64];
+            snprintf(label, sizeof label, "op %u without its wait for op %u", (unsigned)op,
+                     (unsigned)dropped.i);
+            CHECK_INT(label, verify(&ir, NULL, "", NULL, NULL), STATUS_NO);
+            wait[k] = dropped;
+            ir.op.wait_count[op]++;
+        }
+    /* A host_sync of another stream orders nothing here. */
+    int other = ir_find_stream(&ir, "comm.cp", strlen("comm.cp"));
+    for (uint32_t op = 0; op < ir.op.count; op++)
+        if (ir.op.kind[op] == WORK_HOST_SYNC) {
+            ir.op.stream[op] = (uint8_t)other;
+            verify(&ir, NULL, "", &report, NULL);
+            CHECK("without host_sync", report.result[rule_named("race")].failures > 0);
+        }
+    diag_release(&diag);
+    ir_release(&ir);
+}
+
+static void many_faults_are_counted(void)
+{
+    struct ir ir = {0};
+    struct diag diag = {0};
+    struct verify_report report;
+    struct buffer_desc desc = {
+        .stem = "x",
+        .number = IR_NONE,
+        .layer = IR_NONE16,
+        .binding = IR_NONE16,
+        .dims = {.count = 1, .size = {1}}
+    };
+    ir_add_role(&ir, "all", NULL, 0);
+    for (int i = 0; i < 25; i++)
+        ir_add_buffer(&ir, &desc);
+    CHECK_INT("status", verify(&ir, NULL, "t.ir", &report, &diag), STATUS_NO);
+    CHECK_INT("failures", (int64_t)report.result[rule_named("leak")].failures, 25);
+    CHECK_INT("messages", (int64_t)diag.errors, VERIFY_SHOWN);
+    CHECK("the rest is a note", strstr(diag.text, "t.ir: note: leak: 15 more\n") != NULL);
+    diag_release(&diag);
+    ir_release(&ir);
+}
+
+/* Not in bad/: the text form has no words for them. */
+static void misplaced_ops_are_reported(void)
+{
+    struct ir ir = {0};
+    struct diag diag = {0};
+    ir.mesh = (struct mesh){.axis_count = 1, .axis = {{"pp", 2}}};
+    static const uint32_t ends[2] = {0, 1};
+    ir_add_role(&ir, "first", &(struct axis_set){.count = 1, .set = &ends[0]}, 1);
+    uint8_t h2d = ir_add_stream(&ir, "h2d", STREAM_H2D);
+    struct buffer_desc desc = {
+        .stem = "x",
+        .number = IR_NONE,
+        .dtype = DTYPE_F32,
+        .layer = IR_NONE16,
+        .binding = IR_NONE16,
+        .flags = BUFFER_PERSISTENT,
+        .dims = {.count = 1, .size = {4}}
+    };
+    struct view x = ir_whole(&ir, ir_add_buffer(&ir, &desc));
+    ir_add_role(&ir, "last", &(struct axis_set){.count = 1, .set = &ends[1]}, 1);
+    struct op_desc op = {
+        .work = {.kind = WORK_FILL, .elements = {4}},
+        .stream = h2d,
+        .write_count = 1,
+        .guard = IR_NONE16,
+        .write = &x
+    };
+    ir_add_op(&ir, &op);
+    CHECK_INT("status", verify(&ir, NULL, "t.ir", NULL, &diag), STATUS_NO);
+    CHECK_TEXT(
+        "messages", diag.text,
+        "t.ir: error: placement: op 0 (fill on h2d) runs on a stream of class h2d; its class "
+        "is compute\n"
+        "t.ir: error: placement: op 0 (fill on h2d) of role last writes x0 of role first\n");
+    diag_release(&diag);
+    ir_release(&ir);
+}
+
+/* --- many ranks --- */
+
+/* A pipeline of 8 stages over 512 replicas, stages told apart by guards alone. */
+static void ranks_that_look_the_same_are_checked_once(void)
+{
+    struct ir ir = {0};
+    struct diag diag = {0};
+    struct verify_report report;
+    struct text text = {0};
+    text_puts(&text, "longhaul schedule 1\nmesh dp=512 pp=8\ngroup pp axes=pp\ngroup dp axes=dp\n"
+                     "stream compute compute\nstream comm comm\nstream dp comm\n"
+                     "buffer x0 hbm f32 [4] activation free=5\n"
+                     "op 0 fill compute count=4 guard pp<1 writes x0\n"
+                     "op 1 recv comm group=pp by=-1 bytes=16 guard pp>=1 waits 0 writes x0\n"
+                     "op 2 send comm group=pp by=1 bytes=16 guard pp<7 reads x0\n"
+                     "op 3 host_sync comm\n"
+                     "op 4 barrier comm group=pp\n"
+                     "op 5 all_reduce dp group=dp bytes=16 reads x0 writes x0\n");
+    CHECK_INT("parse", ir_parse(&ir, "t.ir", text.data, text.size, &diag), STATUS_OK);
+    CHECK_INT("status", verify(&ir, NULL, "t.ir", &report, &diag), STATUS_OK);
+    CHECK_TEXT("messages", diag.text ? diag.text : "", "");
+    CHECK_TEXT("messages looked at", report.result[rule_named("unmatched-message")].checked,
+               "14 messages of 8 ranks that stand for 4096");
+    CHECK_TEXT("ranks run", report.result[rule_named("deadlock")].checked,
+               "run of 8 ranks that stand for 4096");
+    diag_release(&diag);
+    text_release(&text);
+    ir_release(&ir);
+}
+
+/* --- against brute force --- */
+
+static bool both_run(const struct ir *ir, uint32_t a, uint32_t b)
+{
+    for (uint32_t rank = 0; rank < mesh_ranks(&ir->mesh); rank++) {
+        bool runs = true;
+        for (int i = 0; i < 2; i++) {
+            uint16_t guard = ir->op.guard[i ? a : b];
+            runs &=
+                guard == IR_NONE16 || guard_passes(&ir->mesh, ir->group, &ir->guard[guard], rank);
+        }
+        if (runs)
+            return true;
+    }
+    return false;
+}
+
+static bool operands_conflict(const struct ir *ir, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < (uint32_t)ir->op.reads[a] + ir->op.writes[a]; i++)
+        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[b] + ir->op.writes[b]; k++) {
+            struct view x = ir_read(ir, a, i), y = ir_read(ir, b, k);
+            if ((i >= ir->op.reads[a] || k >= ir->op.reads[b]) && x.buffer.i == y.buffer.i &&
+                x.begin < y.begin + y.count && y.begin < x.begin + x.count)
+                return true;
+        }
+    return false;
+}
+
+static bool half_in_place(const struct ir *ir, uint32_t op)
+{
+    for (uint32_t i = 0; i < ir->op.reads[op]; i++)
+        for (uint32_t k = 0; k < ir->op.writes[op]; k++) {
+            struct view x = ir_read(ir, op, i), y = ir_write(ir, op, k);
+            if (x.buffer.i == y.buffer.i && x.begin < y.begin + y.count &&
+                y.begin < x.begin + x.count && (x.begin != y.begin || x.count != y.count))
+                return true;
+        }
+    return false;
+}
+
+static bool has_race(const struct ir *ir)
+{
+    bool *before = slow_order(ir, 0), race = false;
+    uint32_t n = ir->op.count;
+    for (uint32_t b = 0; b < n; b++) {
+        race |= half_in_place(ir, b);
+        for (uint32_t a = 0; a < b; a++)
+            race |= !before[(size_t)a * n + b] && operands_conflict(ir, a, b) && both_run(ir, a, b);
+    }
+    free(before);
+    return race;
+}
+
+/* Is some element read on some rank before an earlier op of that rank has written it? */
+static bool reads_unwritten(const struct ir *ir)
+{
+    bool found = false;
+    bool **written = heap_zalloc(ir->buffer.count, sizeof *written);
+    for (uint32_t rank = 0; rank < mesh_ranks(&ir->mesh); rank++) {
+        for (uint32_t b = 0; b < ir->buffer.count; b++)
+            written[b] = heap_zalloc(ir_buffer_elements(ir, (buffer_id){b}), sizeof **written);
+        for (uint32_t op = 0; op < ir->op.count; op++) {
+            uint16_t guard = ir->op.guard[op];
+            if (guard != IR_NONE16 && !guard_passes(&ir->mesh, ir->group, &ir->guard[guard], rank))
+                continue;
+            for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+                struct view view = ir_read(ir, op, k);
+                for (uint64_t e = view.begin; e < view.begin + view.count; e++) {
+                    found |= k < ir->op.reads[op] && !written[view.buffer.i][e];
+                    written[view.buffer.i][e] = true; /* once read, no more news */
+                }
+            }
+        }
+        for (uint32_t b = 0; b < ir->buffer.count; b++)
+            free(written[b]);
+    }
+    free(written);
+    return found;
+}
+
+static void races_and_unwritten_reads_agree_with_brute_force(void)
+{
+    struct check_random random = check_random_make();
+    size_t race = rule_named("race"), unwritten = rule_named("read-before-write");
+    int races = 0, reads = 0;
+    for (int round = 0; round < 600; round++) {
+        struct ir ir = {0};
+        struct verify_report report;
+        random_mesh(&ir);
+        ir_add_role(&ir, "all", NULL, 0);
+        random_role(&ir, &random,
+                    (struct random_sizes){.ops = check_random_i64(&random, 2, 12),
+                                          .buffers = check_random_i64(&random, 4, 16),
+                                          .waits_percent = check_random_i64(&random, 60, 95),
+                                          .host_percent = 10,
+                                          .range_percent = 40,
+                                          .guard_percent = 40,
+                                          .filled_percent = check_random_i64(&random, 0, 130)});
+        verify(&ir, NULL, "", &report, NULL);
+        bool has = has_race(&ir), reads_too_early = reads_unwritten(&ir);
+        CHECK_INT("race", report.result[race].failures > 0, has);
+        CHECK_INT("read before write", report.result[unwritten].failures > 0, reads_too_early);
+        races += has;
+        reads += reads_too_early;
+        ir_release(&ir);
+    }
+    CHECK("both answers came", races > 60 && races < 540 && reads > 60 && reads < 540);
+}
+
+static bool plan_is_right(const struct ir *ir)
+{
+    bool *before = slow_order(ir, 0), right = true;
+    uint32_t n = ir->op.count;
+    for (uint32_t a = 0; a < ir->buffer.count; a++)
+        for (uint32_t b = 0; b < ir->buffer.count; b++) {
+            if (a == b || ir->buffer.memory[a] != ir->buffer.memory[b] ||
+                ir->buffer.offset[a] == UINT64_MAX || ir->buffer.offset[b] == UINT64_MAX ||
+                ir->buffer.offset[a] + ir_buffer_bytes(ir, (buffer_id){a}) <=
+                    ir->buffer.offset[b] ||
+                ir->buffer.offset[b] + ir_buffer_bytes(ir, (buffer_id){b}) <= ir->buffer.offset[a])
+                continue;
+            /* One must be dead before any touch of the other. */
+            bool one_is[2] = {true, true};
+            for (int side = 0; side < 2; side++) {
+                uint32_t x = side ? b : a, y = side ? a : b;
+                one_is[side] = !lifetimes_persistent(ir, x) && !lifetimes_persistent(ir, y);
+                for (uint32_t k = 0; k < ir->buffer.free_count[x]; k++)
+                    for (uint32_t op = 0; op < n; op++)
+                        for (uint32_t i = 0; i < (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+                             i++)
+                            one_is[side] &=
+                                ir_read(ir, op, i).buffer.i != y ||
+                                before[(size_t)ir->free_op[ir->buffer.free_begin[x] + k].i * n +
+                                       op];
+            }
+            right &= one_is[0] || one_is[1];
+        }
+    free(before);
+    return right;
+}
+
+static void plans_agree_with_brute_force(void)
+{
+    struct check_random random = check_random_make();
+    size_t overlap = rule_named("arena-overlap"), after = rule_named("use-after-free");
+    int wrong = 0;
+    for (int round = 0; round < 200; round++) {
+        struct ir ir = {0};
+        struct verify_report report;
+        random_mesh(&ir);
+        ir_add_role(&ir, "all", NULL, 0);
+        random_role(&ir, &random,
+                    (struct random_sizes){.ops = 40,
+                                          .buffers = 20,
+                                          .waits_percent = 60,
+                                          .host_percent = 5,
+                                          .range_percent = 20});
+        lifetimes_free_sets(&ir);
+        lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, NULL);
+        verify(&ir, NULL, "", &report, NULL);
+        CHECK_INT("a plan of ours overlaps", (int64_t)report.result[overlap].failures, 0);
+        CHECK_INT("a free set of ours is early", (int64_t)report.result[after].failures, 0);
+        uint32_t b = (uint32_t)check_random_i64(&random, 0, 19);
+        uint64_t *room = &ir.arena_bytes[ir.buffer.memory[b]];
+        *room *= 3; /* so that a place at random may be free */
+        if (ir.buffer.offset[b] != UINT64_MAX)
+            ir.buffer.offset[b] = (uint64_t)check_random_i64(
+                &random, 0, (int64_t)(*room - ir_buffer_bytes(&ir, (buffer_id){b})));
+        verify(&ir, NULL, "", &report, NULL);
+        bool right = plan_is_right(&ir);
+        CHECK_INT("overlap", report.result[overlap].failures > 0, !right);
+        wrong += !right;
+        ir_release(&ir);
+    }
+    CHECK("both answers came", wrong > 20 && wrong < 180);
+}
+
+static const struct check_case cases[] = {
+    {"wrong schedules fail their rule and no other",     wrong_schedules_fail_their_rule_and_no_other},
+    {"a right schedule passes and needs its waits",      a_right_schedule_passes_and_needs_its_waits },
+    {"many faults are counted",                          many_faults_are_counted                     },
+    {"misplaced ops are reported",                       misplaced_ops_are_reported                  },
+    {"ranks that look the same are checked once",        ranks_that_look_the_same_are_checked_once   },
+    {"races and unwritten reads agree with brute force",
+     races_and_unwritten_reads_agree_with_brute_force                                                },
+    {"plans agree with brute force",                     plans_agree_with_brute_force                },
+};
+CHECK_MAIN("verify", cases)
