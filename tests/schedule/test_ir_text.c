@@ -51,24 +51,24 @@ static void the_example_means_what_it_says(void)
     CHECK_INT("ranks", mesh_ranks(&ir.mesh), 8);
     CHECK_INT("layout", ir.layout.kind, LAYOUT_ZIGZAG_2D);
     CHECK_INT("tokens", ir.layout.tokens, 131072);
-    CHECK_INT("ops", ir.op.count, 15);
+    CHECK_INT("ops", ir.op.count, 16);
     CHECK_INT("roles", ir.role_count, 1);
 
-    const struct work *tile = ir_work(&ir, 11);
+    const struct work *tile = ir_work(&ir, 12);
     CHECK_INT("kind", tile->kind, WORK_ATTENTION);
     CHECK_INT("q", tile->attention.q, 16384);
     CHECK_INT("mask", tile->attention.mask, MASK_FULL);
     CHECK_INT("in", tile->in, DTYPE_BF16);
-    struct view q = ir_read(&ir, 11, 0), k = ir_read(&ir, 11, 1);
+    struct view q = ir_read(&ir, 12, 0), k = ir_read(&ir, 12, 1);
     CHECK_INT("q begins", (int64_t)q.begin, 33554432);
     CHECK_INT("q ends with the buffer", (int64_t)(q.begin + q.count), 67108864);
     CHECK_INT("k begins", (int64_t)k.begin, 0);
     CHECK_INT("k ends", (int64_t)k.count, 16777216);
-    const struct guard *guard = &ir.guard[ir.op.guard[11]];
+    const struct guard *guard = &ir.guard[ir.op.guard[12]];
     CHECK("guard", guard->test == GUARD_LT && guard->value == 1);
-    CHECK_INT("step", ir.op.step[11], 1);
-    CHECK_INT("no chunk", ir.op.chunk[11], IR_NONE16);
-    CHECK_INT("waits", ir.wait[ir.op.wait_begin[7] + 1].i, 5);
+    CHECK_INT("step", ir.op.step[12], 1);
+    CHECK_INT("no chunk", ir.op.chunk[12], IR_NONE16);
+    CHECK_INT("waits", ir.wait[ir.op.wait_begin[8] + 1].i, 6);
 
     buffer_id w = ir_find_buffer(&ir, "w0", 2);
     const struct binding *binding = &ir.binding[ir.buffer.binding[w.i]];
@@ -77,7 +77,7 @@ static void the_example_means_what_it_says(void)
     CHECK_TEXT("bundle", ir.bundle[binding->bundle].name, "layer0");
 
     /* Both variants of ring step 1 do the same work: the zigzag balances. */
-    CHECK_CLOSE("flops", work_flops(ir_work(&ir, 11)), work_flops(ir_work(&ir, 10)), 0);
+    CHECK_CLOSE("flops", work_flops(ir_work(&ir, 12)), work_flops(ir_work(&ir, 11)), 0);
     ir_release(&ir);
     diag_release(&diag);
 }
