@@ -31,9 +31,9 @@ static const struct profile profiles[] = {
      .offload_blocking = true,          /* .to('cpu'), pageable */
      .bucket_elements = 500000000,      /* reduce_bucket_size */
      .prefetch = 1,
-     .attention_slowdown = 1.12,        /* attention dropout is on by default in Megatron; docs/accuracy.md */
+     .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron; docs/accuracy.md */
      .host_factor = 1.0,
-     .host_per_gather_s = 38e-3},       /* ZeRO-3's module hooks and allocator; docs/accuracy.md */
+     .host_per_gather_s = 42e-3},       /* ZeRO-3's module hooks and allocator; docs/accuracy.md */
     {.name = "internevo", .summary = "InternEvo (LoongTrain) with its Ulysses corner",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_RANKS,
