@@ -291,7 +291,7 @@ void route_copy(struct platform *platform, struct flow_table *flows, uint32_t ra
     route_link(platform, flows, to_device ? LINK_COPY_H2D : LINK_COPY_D2H, rank, 0,
                to_device ? c->pcie.h2d_bytes_per_s : c->pcie.d2h_bytes_per_s);
     if (pageable)
-        route_link(platform, flows, LINK_PAGEABLE, rank, to_device ? 1 : 0,
+        route_link(platform, flows, to_device ? LINK_PAGEABLE_H2D : LINK_PAGEABLE_D2H, rank, 0,
                    to_device ? c->host.from_pageable_bytes_per_s : c->host.to_pageable_bytes_per_s);
     add_lanes(platform, flows, !to_device, rank);
     add_uplink(platform, flows, !to_device, node, pcie_switch);
@@ -336,7 +336,8 @@ static const struct {
     [LINK_LEAF_DOWN] = {OWNER_LEAF,    "down"                      },
     [LINK_COPY_H2D] = {OWNER_RANK,    "copy engine h2d"           },
     [LINK_COPY_D2H] = {OWNER_RANK,    "copy engine d2h"           },
-    [LINK_PAGEABLE] = {OWNER_RANK,    "pageable copies"           },
+    [LINK_PAGEABLE_H2D] = {OWNER_RANK,    "pageable copies h2d"       },
+    [LINK_PAGEABLE_D2H] = {OWNER_RANK,    "pageable copies d2h"       },
     [LINK_KERNELS] = {OWNER_RANK,    "processors"                },
     [LINK_CAP] = {OWNER_FLOW,    "cap"                       },
 };

@@ -29,9 +29,10 @@ enum link_kind {
     LINK_LEAF_DOWN,
     LINK_COPY_H2D, /* a: rank. What the copy engine reaches */
     LINK_COPY_D2H,
-    LINK_PAGEABLE, /* a: rank. The host thread that moves pageable memory */
-    LINK_KERNELS,  /* a: rank. Processors of a GPU, shared by kernels of several streams */
-    LINK_CAP,      /* a, b: chosen by the caller. What one flow reaches alone */
+    LINK_PAGEABLE_H2D, /* a: rank. The host thread that moves pageable memory */
+    LINK_PAGEABLE_D2H,
+    LINK_KERNELS, /* a: rank. Processors of a GPU, shared by kernels of several streams */
+    LINK_CAP,     /* a, b: chosen by the caller. What one flow reaches alone */
     LINK_KIND_COUNT
 };
 

@@ -1,8 +1,10 @@
 /* sim/waterfall.h: where the step of one rank went: every instant has one cause.
  *
- * While a compute stream works, the cause is what the work is for; else it is what the
- * next compute op waits for last. The intervals tile [0, step], so the causes add up to
- * the step. docs/simulation.md, "Waterfall", has the rules. */
+ * While a compute stream works, the cause is what the work is for. While none does, it is
+ * what the next compute op waited for, followed back in time: the dependency that ended last,
+ * before it what that one waited for, until the gap is filled; at the end of the step, what
+ * the rank ended last. The intervals tile [0, step], so the causes add up to the step.
+ * docs/simulation.md, "Waterfall", has the rules. */
 #ifndef SIM_WATERFALL_H
 #define SIM_WATERFALL_H
 
@@ -10,19 +12,21 @@
 #include "sim/sim.h"
 
 enum cause {
-    CAUSE_USEFUL,       /* model flops at the device's peak, forward and backward */
-    CAUSE_IMBALANCE,    /* flops of tiles on pairs that the mask hides */
-    CAUSE_RECOMPUTE,    /* everything in phase recompute */
-    CAUSE_INEFFICIENCY, /* compute-bound kinds: time beyond flops / peak */
-    CAUSE_MEMORY_BOUND, /* kinds limited by memory traffic */
-    CAUSE_OPTIMIZER,
-    CAUSE_ALL_TO_ALL, /* from here on: no compute op runs */
-    CAUSE_RING,       /* shifts, and sends and receives inside attention */
-    CAUSE_WEIGHTS,    /* gathers and reductions, broadcasts */
-    CAUSE_PIPELINE,   /* sends and receives between stages */
-    CAUSE_OFFLOAD,    /* copies between device and host, and work of host streams */
-    CAUSE_HOST,       /* issue, syncs, barriers */
-    CAUSE_OTHER,
+    CAUSE_USEFUL,       /* flops of forward and backward at the device's peak */
+    CAUSE_IMBALANCE,    /* flops on pairs that the mask hides: none where tiles follow the mask, as
+                           all our kinds do (work_flops() counts visible pairs) */
+    CAUSE_RECOMPUTE,    /* all of phase recompute */
+    CAUSE_INEFFICIENCY, /* of kinds that have flops: what they take beyond flops / peak */
+    CAUSE_MEMORY_BOUND, /* kinds without flops */
+    CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */
+    CAUSE_ALL_TO_ALL,   /* from here on no compute op runs */
+    CAUSE_RING,         /* shifts; sends and receives inside attention */
+    CAUSE_WEIGHTS,      /* gathers, reductions and broadcasts of parameters and gradients */
+    CAUSE_GATHER,       /* all other gathers, reductions and broadcasts */
+    CAUSE_PIPELINE,     /* other sends and receives */
+    CAUSE_OFFLOAD,      /* copies between device and host, other work on host streams */
+    CAUSE_HOST,         /* issue, host_sync, barrier */
+    CAUSE_OTHER,        /* this rank has ended, others have not */
     CAUSE_COUNT
 };
 
@@ -31,12 +35,11 @@ struct waterfall {
     double cause_s[CAUSE_COUNT];
 };
 
-/* The waterfall of one rank. peak_flop_per_s is the device's; INFINITY (the ideal cluster) is
- * not usable: give the peak that the costs were made with. */
+/* The waterfall of one rank; peak_flop_per_s is the device's, finite and above 0. */
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
-                    const struct sim_result *result, const struct sim_costs *costs,
-                    double peak_flop_per_s, uint32_t rank);
+                    const struct sim_result *result, double peak_flop_per_s, uint32_t rank);
 
+/* "all-to-all" */
 const char *cause_name(enum cause cause);
 
 #endif

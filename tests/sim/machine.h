@@ -13,47 +13,39 @@
 
 /* Nodes of 4 GPUs: two PCIe switches on a socket each, with 2 GPUs and a NIC. Bytes/s:
  * fabric port 100e9 (one pair 50e9), copy 20e9, lanes 25e9, uplink 30e9, host memory 40e9 a socket,
- * sockets 15e9, pageable 5e9, NIC 10e9. No latencies. */
-static const int64_t machine_switch_of_gpu[4] = {0, 0, 1, 1}, machine_nic_of_gpu[4] = {0, 0, 1, 1},
-                     machine_switch_of_nic[2] = {0, 1}, machine_socket_of_switch[2] = {0, 1};
+ * sockets 15e9, to pageable 5e9, from it 10e9, NIC 10e9. No latencies. */
+static const int64_t machine_switch_of_gpu[4] = {0, 0, 1, 1};
+static const int64_t machine_nic_of_gpu[4] = {0, 0, 1, 1};
+static const int64_t machine_switch_of_nic[2] = {0, 1};
+static const int64_t machine_socket_of_switch[2] = {0, 1};
 
 static inline struct cluster machine_make(int64_t nodes)
 {
-    return (struct cluster){
-        .name = "round",
-        .summary = "round numbers",
-        .nodes = nodes,
-        .gpus_per_node = 4,
-        .gpus = 4 * nodes,
-        .domain_nodes = 1,
-        .device = {.name = "round",             .peak_flop_per_s = 1e12, .memory_bytes_per_s = 1e12                                 },
-        .fabric = { .kind = FABRIC_SWITCH,
-                   .bytes_per_s = 100e9,
-                   .efficiency = 1,
-                   .all_to_all_efficiency = 1,
-                   .peer_bytes_per_s = 50e9,
-                   .all_to_all_peer_bytes_per_s = 100e9},
-        .pcie = {                                                                              .nominal_bytes_per_s = 25e9,
-                   .h2d_bytes_per_s = 20e9,
-                   .d2h_bytes_per_s = 20e9,
-                   .uplink_bytes_per_s = 30e9,
-                   .switch_count = 2},
-        .nic = {                                                                                      .count = 2,
-                   .bytes_per_s = 10e9,
-                   .efficiency = 1,
-                   .peer_bytes_per_s = 10e9,
-                   .gpudirect = true},
-        .host = {                                                                                                        .memory_bytes = 1e12,
-                   .sockets = 2,
-                   .cores = 64,
-                   .memory_bytes_per_s = 40e9,
-                   .socket_link_bytes_per_s = 15e9,
-                   .to_pageable_bytes_per_s = 5e9, .from_pageable_bytes_per_s = 5e9},
-        .switch_of_gpu = machine_switch_of_gpu,
-        .nic_of_gpu = machine_nic_of_gpu,
-        .switch_of_nic = machine_switch_of_nic,
-        .socket_of_switch = machine_socket_of_switch,
-    };
+    struct cluster c = {.name = "round", .summary = "round numbers"};
+    c.nodes = nodes;
+    c.gpus_per_node = 4;
+    c.gpus = 4 * nodes;
+    c.domain_nodes = 1;
+    c.device = (struct device){.peak_flop_per_s = 1e12, .memory_bytes_per_s = 1e12};
+    c.fabric = (struct fabric){.bytes_per_s = 100e9, .efficiency = 1};
+    c.fabric.all_to_all_efficiency = 1;
+    c.fabric.peer_bytes_per_s = 50e9;
+    c.fabric.all_to_all_peer_bytes_per_s = 100e9;
+    c.pcie = (struct pcie){.nominal_bytes_per_s = 25e9, .uplink_bytes_per_s = 30e9};
+    c.pcie.h2d_bytes_per_s = c.pcie.d2h_bytes_per_s = 20e9;
+    c.pcie.switch_count = 2;
+    c.nic = (struct nic){.count = 2, .bytes_per_s = 10e9, .efficiency = 1, .gpudirect = true};
+    c.nic.peer_bytes_per_s = 10e9;
+    c.host = (struct host){.memory_bytes = 1e12, .sockets = 2, .cores = 64};
+    c.host.memory_bytes_per_s = 40e9;
+    c.host.socket_link_bytes_per_s = 15e9;
+    c.host.to_pageable_bytes_per_s = 5e9;
+    c.host.from_pageable_bytes_per_s = 10e9;
+    c.switch_of_gpu = machine_switch_of_gpu;
+    c.nic_of_gpu = machine_nic_of_gpu;
+    c.switch_of_nic = machine_switch_of_nic;
+    c.socket_of_switch = machine_socket_of_switch;
+    return c;
 }
 
 /* Costs of a schedule: a fill of n elements takes n ns, an optimizer step n ns on the host, a

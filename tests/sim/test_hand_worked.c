@@ -106,6 +106,7 @@ static const struct {
     {"launch_bound",                     1, NULL,                    1, false, 4.1            },
     {"launch_after_sync",                1, NULL,                    1, false, 3.6            },
     {"pageable_copy_blocks",             1, NULL,                    0, false, 1.5            },
+    {"pageable_copy_in",                 1, NULL,                    0, false, 0.5            },
     {"pinned_copy_does_not_block",       1, NULL,                    0, false, 1              },
     {"barrier",                          1, NULL,                    0, false, 1.5            },
     {"slowest_member",                   1, NULL,                    0, false, 1.56           },

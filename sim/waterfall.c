@@ -1,0 +1,282 @@
+#include "sim/waterfall.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Thousands of intervals must add up to the step to the last digits that a double shows. */
+typedef long double wide;
+
+struct maker {
+    const struct ir *ir;
+    uint32_t rank, op_begin, op_count;
+    const double *start_s, *end_s; /* of the rank's ops */
+    uint32_t *before;              /* the op before each on its stream; of HOST_SYNC the awaited */
+    uint32_t *holder;              /* the last op before each that held the host */
+    double peak_flop_per_s;
+    wide cause_s[CAUSE_COUNT];
+};
+
+static const char *const names[CAUSE_COUNT] = {
+    [CAUSE_USEFUL] = "model flops at peak",
+    [CAUSE_IMBALANCE] = "causal imbalance",
+    [CAUSE_RECOMPUTE] = "recomputation",
+    [CAUSE_INEFFICIENCY] = "kernel inefficiency",
+    [CAUSE_MEMORY_BOUND] = "memory-bound work",
+    [CAUSE_OPTIMIZER] = "optimizer",
+    [CAUSE_ALL_TO_ALL] = "all-to-all",
+    [CAUSE_RING] = "ring",
+    [CAUSE_WEIGHTS] = "weight gather/reduce",
+    [CAUSE_GATHER] = "other gather/reduce",
+    [CAUSE_PIPELINE] = "pipeline",
+    [CAUSE_OFFLOAD] = "offload",
+    [CAUSE_HOST] = "host",
+    [CAUSE_OTHER] = "other ranks",
+};
+
+const char *cause_name(enum cause cause)
+{
+    assert(cause < CAUSE_COUNT);
+    return names[cause];
+}
+
+/* ---- what an op is ---- */
+
+static bool runs(const struct maker *m, uint32_t row)
+{
+    const struct ir *ir = m->ir;
+    uint16_t guard = ir->op.guard[m->op_begin + row];
+    return guard == IR_NONE16 || guard_passes(&ir->mesh, ir->group, &ir->guard[guard], m->rank);
+}
+
+static bool is_sync(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
+}
+
+static bool is_compute(const struct ir *ir, uint32_t op)
+{
+    return !is_sync(ir, op) && ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
+}
+
+/* The cause of the time in which an op that is no kernel runs. */
+static enum cause cause_of(const struct ir *ir, uint32_t op)
+{
+    uint8_t region = ir->op.region[op];
+    switch (ir->op.kind[op]) {
+    case WORK_ALL_TO_ALL:
+        return CAUSE_ALL_TO_ALL;
+    case WORK_SHIFT:
+        return CAUSE_RING;
+    case WORK_SEND:
+    case WORK_RECV:
+        return region == REGION_ATTENTION ? CAUSE_RING : CAUSE_PIPELINE;
+    case WORK_ALL_GATHER:
+    case WORK_REDUCE_SCATTER:
+    case WORK_ALL_REDUCE:
+    case WORK_BROADCAST:
+        return region == REGION_WEIGHTS || region == REGION_OPTIMIZER ? CAUSE_WEIGHTS
+                                                                      : CAUSE_GATHER;
+    case WORK_HOST_SYNC:
+    case WORK_BARRIER:
+        return CAUSE_HOST;
+    case WORK_ADAMW: /* on a host stream */
+        return CAUSE_OPTIMIZER;
+    default:
+        return CAUSE_OFFLOAD; /* copies, and whatever runs on a host stream */
+    }
+}
+
+/* ---- while a kernel runs ---- */
+
+/* The part [from_s, to_s] of an op's time, split like the whole op. */
+static void add_busy(struct maker *m, uint32_t row, double from_s, double to_s)
+{
+    uint32_t op = m->op_begin + row;
+    wide seconds = (wide)to_s - (wide)from_s;
+    switch (m->ir->op.phase[op]) {
+    case PHASE_RECOMPUTE:
+        m->cause_s[CAUSE_RECOMPUTE] += seconds;
+        return;
+    case PHASE_OPTIMIZER:
+        m->cause_s[CAUSE_OPTIMIZER] += seconds;
+        return;
+    default:
+        break;
+    }
+    double flops = work_flops(ir_work(m->ir, op));
+    if (!(flops > 0)) {
+        m->cause_s[CAUSE_MEMORY_BOUND] += seconds;
+        return;
+    }
+    wide whole = (wide)m->end_s[row] - (wide)m->start_s[row];
+    wide useful = (wide)flops / m->peak_flop_per_s * (seconds / whole);
+    if (useful > seconds)
+        useful = seconds;
+    m->cause_s[CAUSE_USEFUL] += useful;
+    m->cause_s[CAUSE_INEFFICIENCY] += seconds - useful;
+}
+
+/* ---- while none runs ---- */
+
+/* The op that ended last among those that `row` had to wait for, in streams and waits; of equal
+ * ones the last in the list. False: none. */
+static bool last_dependency(const struct maker *m, uint32_t row, uint32_t *last)
+{
+    const struct ir *ir = m->ir;
+    uint32_t op = m->op_begin + row;
+    bool found = m->before[row] != IR_NONE;
+    *last = m->before[row];
+    for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
+        uint32_t other = ir->wait[ir->op.wait_begin[op] + w].i - m->op_begin;
+        if (!found || m->end_s[other] > m->end_s[*last] ||
+            (m->end_s[other] == m->end_s[*last] && other > *last))
+            *last = other;
+        found = true;
+    }
+    return found;
+}
+
+static void add_idle(struct maker *m, enum cause cause, double from_s, double to_s, double floor_s)
+{
+    if (from_s < floor_s)
+        from_s = floor_s;
+    if (to_s > from_s)
+        m->cause_s[cause] += (wide)to_s - (wide)from_s;
+}
+
+/* Explains the time from floor_s to the start of an op: what ended last, what that waited for, and
+ * so on back. Time between the end of all dependencies and the start is the host's. */
+static void explain_gap(struct maker *m, uint32_t row, double floor_s)
+{
+    double until_s = m->start_s[row];
+    while (until_s > floor_s) {
+        uint32_t last, holder = m->holder[row];
+        bool found = last_dependency(m, row, &last);
+        if (holder != IR_NONE && (!found || m->end_s[holder] > m->end_s[last])) {
+            last = holder;
+            found = true;
+        }
+        if (!found) {
+            add_idle(m, CAUSE_HOST, floor_s, until_s, floor_s);
+            return;
+        }
+        add_idle(m, CAUSE_HOST, m->end_s[last], until_s, floor_s);
+        enum cause cause = is_compute(m->ir, m->op_begin + last)
+                               ? CAUSE_OTHER
+                               : cause_of(m->ir, m->op_begin + last);
+        if (m->end_s[last] < until_s)
+            until_s = m->end_s[last];
+        add_idle(m, cause, m->start_s[last], until_s, floor_s);
+        if (m->start_s[last] < until_s)
+            until_s = m->start_s[last];
+        row = last;
+    }
+}
+
+/* From the end of the last kernel to the end of the step: what the rank ended last. */
+static void explain_end(struct maker *m, double floor_s, double step_s)
+{
+    uint32_t last = IR_NONE;
+    for (uint32_t row = 0; row < m->op_count; row++)
+        if (last == IR_NONE || m->end_s[row] >= m->end_s[last])
+            last = row;
+    double end_s = last == IR_NONE ? 0 : m->end_s[last];
+    add_idle(m, CAUSE_OTHER, end_s, step_s, floor_s);
+    if (end_s <= floor_s)
+        return;
+    add_idle(m, cause_of(m->ir, m->op_begin + last), m->start_s[last], end_s, floor_s);
+    if (m->start_s[last] > floor_s)
+        explain_gap(m, last, floor_s);
+}
+
+/* ---- tables ---- */
+
+static void find_before(struct maker *m)
+{
+    const struct ir *ir = m->ir;
+    uint32_t *tail = heap_alloc(ir->stream_count + 1u, sizeof *tail), holder = IR_NONE;
+    memset(tail, 0xff, (ir->stream_count + 1u) * sizeof *tail);
+    for (uint32_t row = 0; row < m->op_count; row++) {
+        uint32_t op = m->op_begin + row;
+        uint8_t stream = ir->op.stream[op];
+        m->before[row] = ir->op.kind[op] == WORK_BARRIER ? IR_NONE : tail[stream];
+        m->holder[row] = holder;
+        if (!is_sync(ir, op))
+            tail[stream] = row;
+        if (ir_blocks_host(ir, op) && runs(m, row))
+            holder = row;
+    }
+    free(tail);
+}
+
+struct kernel {
+    double start_s;
+    uint32_t row;
+};
+
+static int compare_kernels(const void *left, const void *right)
+{
+    const struct kernel *a = left, *b = right;
+    if (a->start_s != b->start_s)
+        return a->start_s < b->start_s ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+/* Kernels that take time, by start; those of one stream are in that order already. */
+static struct kernel *list_kernels(const struct maker *m, uint32_t *count)
+{
+    struct kernel *kernel = heap_alloc(m->op_count + 1u, sizeof *kernel);
+    bool sorted = true;
+    *count = 0;
+    for (uint32_t row = 0; row < m->op_count; row++) {
+        if (!is_compute(m->ir, m->op_begin + row) || !(m->end_s[row] > m->start_s[row]))
+            continue;
+        sorted = sorted && (*count == 0 || kernel[*count - 1].start_s <= m->start_s[row]);
+        kernel[(*count)++] = (struct kernel){m->start_s[row], row};
+    }
+    if (!sorted)
+        qsort(kernel, *count, sizeof *kernel, compare_kernels);
+    return kernel;
+}
+
+void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
+                    const struct sim_result *result, double peak_flop_per_s, uint32_t rank)
+{
+    const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
+    struct maker m = {.ir = ir,
+                      .rank = rank,
+                      .op_begin = class->op_begin,
+                      .op_count = class->op_count,
+                      .start_s = sim_start_s(result, rank),
+                      .end_s = sim_end_s(result, rank),
+                      .peak_flop_per_s = peak_flop_per_s};
+    assert(peak_flop_per_s > 0 && !isinf(peak_flop_per_s));
+    m.before = heap_alloc(m.op_count + 1u, sizeof *m.before);
+    m.holder = heap_alloc(m.op_count + 1u, sizeof *m.holder);
+    find_before(&m);
+    uint32_t kernels;
+    struct kernel *kernel = list_kernels(&m, &kernels);
+    double done_s = 0; /* [0, done_s] is explained */
+    for (uint32_t k = 0; k < kernels; k++) {
+        uint32_t row = kernel[k].row;
+        if (m.start_s[row] > done_s) {
+            explain_gap(&m, row, done_s);
+            done_s = m.start_s[row];
+        }
+        if (m.end_s[row] > done_s) {
+            add_busy(&m, row, done_s, m.end_s[row]);
+            done_s = m.end_s[row];
+        }
+    }
+    explain_end(&m, done_s, result->step_s);
+    *waterfall = (struct waterfall){.step_s = result->step_s};
+    for (int c = 0; c < CAUSE_COUNT; c++)
+        waterfall->cause_s[c] = (double)m.cause_s[c];
+    free(kernel);
+    free(m.before);
+    free(m.holder);
+}

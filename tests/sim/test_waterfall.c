@@ -1,0 +1,134 @@
+#include "sim/waterfall.h"
+#include "tests/sim/machine.h"
+
+enum { MOST_CAUSES = 4 };
+
+static const char head[] = "longhaul schedule 1\n"
+                           "mesh g=2\n"
+                           "group g axes=g\n"
+                           "stream compute compute\n"
+                           "stream comm comm\n"
+                           "stream h2d h2d\n"
+                           "stream host host\n"
+                           "buffer a0 hbm u8 [100000000000] workspace persistent\n"
+                           "buffer x0 hbm bf16 [1000000] activation persistent\n"
+                           "buffer y0 hbm bf16 [1000000] activation persistent\n"
+                           "buffer pin0 pinned u8 [100000000000] workspace persistent\n";
+
+/* 1000^3 matmuls do 2 Gflop: 2 ms at 1 Tflop/s; costs below say 5 ms. */
+#define MATMUL "matmul compute m=1000 n=1000 k=1000 reads x0 x0 writes y0"
+
+/* clang-format off */
+static const struct {
+    const char *label, *ops;
+    double issue_s;
+    struct {
+        enum cause cause;
+        double seconds;
+    } want[MOST_CAUSES];
+} cases_of_causes[] = {
+    {"forward flops and the rest of the kernel",
+     "op 0 " MATMUL " phase=forward\n", 0,
+     {{CAUSE_USEFUL, 2e-3}, {CAUSE_INEFFICIENCY, 3e-3}}},
+    {"backward flops are useful, recomputed ones are not",
+     "op 0 " MATMUL " phase=backward\nop 1 " MATMUL " phase=recompute\n", 0,
+     {{CAUSE_USEFUL, 2e-3}, {CAUSE_INEFFICIENCY, 3e-3}, {CAUSE_RECOMPUTE, 5e-3}}},
+    {"work without flops is bound by memory",
+     "op 0 fill compute count=1000000 writes a0 phase=forward\n", 0,
+     {{CAUSE_MEMORY_BOUND, 1e-3}}},
+    {"the optimizer's phase",
+     "op 0 fill compute count=1000000 writes a0 phase=optimizer\n", 0,
+     {{CAUSE_OPTIMIZER, 1e-3}}},
+    /* 1 GB of 2 leave through a port of 100 GB/s: 10 ms */
+    {"an exposed all-to-all",
+     "op 0 fill compute count=1000000 writes a0\n"
+     "op 1 all_to_all comm group=g bytes=2000000000 waits 0 reads a0 writes a0\n"
+     "op 2 fill compute count=1000000 waits 1 writes a0\n", 0,
+     {{CAUSE_MEMORY_BOUND, 2e-3}, {CAUSE_ALL_TO_ALL, 10e-3}}},
+    {"only the exposed part of a shift counts",
+     "op 0 shift comm group=g by=+1 bytes=500000000 reads a0 writes a0\n"
+     "op 1 fill compute count=4000000 writes a0\n"
+     "op 2 fill compute count=1000000 waits 0 writes a0\n", 0,
+     {{CAUSE_MEMORY_BOUND, 5e-3}, {CAUSE_RING, 6e-3}}},
+    {"a gap is followed back through what waited for what",
+     "op 0 h2d h2d bytes=200000000 reads pin0 writes a0\n"
+     "op 1 all_to_all comm group=g bytes=2000000000 waits 0 reads a0 writes a0\n"
+     "op 2 fill compute count=1000000 waits 1 writes a0\n", 0,
+     {{CAUSE_OFFLOAD, 0.2 / 15}, {CAUSE_ALL_TO_ALL, 10e-3}, {CAUSE_MEMORY_BOUND, 1e-3}}},
+    {"gathers of weights and others",
+     "op 0 all_gather comm group=g bytes=1000000000 reads a0 writes a0 region=weights\n"
+     "op 1 all_reduce comm group=g bytes=1000000000 reads a0 writes a0 region=loss algorithm=ring\n"
+     "op 2 fill compute count=1000000 waits 1 writes a0\n", 0,
+     {{CAUSE_WEIGHTS, 10e-3}, {CAUSE_GATHER, 10e-3}, {CAUSE_MEMORY_BOUND, 1e-3}}},
+    {"a slow host",
+     "op 0 fill compute count=1000000 writes a0\nop 1 fill compute count=1000000 writes a0\n", 3e-3,
+     {{CAUSE_HOST, 5e-3}, {CAUSE_MEMORY_BOUND, 2e-3}}},
+    {"a sync that waits for an all-to-all",
+     "op 0 all_to_all comm group=g bytes=2000000000 reads a0 writes a0\n"
+     "op 1 host_sync comm\n"
+     "op 2 fill compute count=1000000 writes a0\n", 1e-3,
+     {{CAUSE_HOST, 3e-3}, {CAUSE_ALL_TO_ALL, 10e-3}, {CAUSE_MEMORY_BOUND, 1e-3}}},
+    {"what runs last",
+     "op 0 fill compute count=1000000 writes a0\n"
+     "op 1 all_to_all comm group=g bytes=2000000000 waits 0 reads a0 writes a0\n", 0,
+     {{CAUSE_MEMORY_BOUND, 1e-3}, {CAUSE_ALL_TO_ALL, 10e-3}}},
+    {"waiting for the optimizer on the host",
+     "op 0 fill compute count=1000000 writes a0\n"
+     "op 1 adamw host count=4000000 waits 0 reads pin0 pin0 pin0 pin0 writes pin0 pin0 pin0\n", 0,
+     {{CAUSE_MEMORY_BOUND, 1e-3}, {CAUSE_OPTIMIZER, 4e-3}}},
+    {"others have not ended",
+     "op 0 fill compute count=1000000 writes a0\n"
+     "op 1 fill compute count=4000000 guard g>=1 writes a0\n", 0,
+     {{CAUSE_MEMORY_BOUND, 1e-3}, {CAUSE_OTHER, 4e-3}}},
+    {"a message between stages",
+     "op 0 fill compute count=5000000 guard g>=1 writes a0\n"
+     "op 1 send comm group=g by=-1 bytes=500000000 guard g>=1 waits 0 reads a0\n"
+     "op 2 recv comm group=g by=+1 bytes=500000000 guard g<1 writes a0\n"
+     "op 3 fill compute count=1000000 guard g<1 waits 2 writes a0\n", 0,
+     {{CAUSE_MEMORY_BOUND, 1e-3}, {CAUSE_PIPELINE, 15e-3}}},
+};
+/* clang-format on */
+
+static void every_instant_has_its_cause(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases_of_causes); i++) {
+        const char *label = cases_of_causes[i].label;
+        struct text text = {0};
+        struct ir ir = {0};
+        struct sim_result result = {0};
+        struct cluster cluster = machine_make(1);
+        text_printf(&text, "%s%s", head, cases_of_causes[i].ops);
+        if (!machine_parse(&ir, label, text.data))
+            continue;
+        struct machine_costs costs = machine_costs_make(&ir, cases_of_causes[i].issue_s);
+        for (uint32_t s = 0; s < ir.shape_count; s++)
+            if (ir.shape[s].kind == WORK_MATMUL)
+                costs.work_s[s] = 5e-3;
+        if (machine_run(label, &ir, &cluster, &costs.costs, (struct sim_options){0}, &result)) {
+            struct waterfall w;
+            double want[CAUSE_COUNT] = {0};
+            waterfall_make(&w, &ir, &result, 1e12, 0);
+            for (int k = 0; k < MOST_CAUSES; k++)
+                want[cases_of_causes[i].want[k].cause] += cases_of_causes[i].want[k].seconds;
+            for (int c = 0; c < CAUSE_COUNT; c++)
+                if (!CHECK_CLOSE(label, w.cause_s[c], want[c], 1e-9))
+                    printf("cause: %s\n", cause_name((enum cause)c));
+        }
+        sim_result_release(&result);
+        machine_costs_release(&costs);
+        ir_release(&ir);
+        text_release(&text);
+    }
+}
+
+static void every_cause_has_a_name(void)
+{
+    for (int c = 0; c < CAUSE_COUNT; c++)
+        CHECK("name", cause_name((enum cause)c) != NULL);
+}
+
+static const struct check_case cases[] = {
+    {"every instant has its cause", every_instant_has_its_cause},
+    {"every cause has a name",      every_cause_has_a_name     },
+};
+CHECK_MAIN("sim/waterfall", cases)
