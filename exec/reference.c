@@ -1,0 +1,226 @@
+#include "exec/reference.h"
+
+#include "base/arena.h"
+#include "exec/reference_pass.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reference_memory {
+    struct arena arena; /* names and the table of tensors */
+    double *elements;   /* params, grads, m and v of all tensors */
+};
+
+static void add_tensors(struct reference *r, const struct tensor_spec *specs, size_t count,
+                        const char *prefix)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct reference_tensor *tensor = &r->tensors[r->count++];
+        tensor->name = arena_printf(&r->memory->arena, "%s%s", prefix, specs[i].name);
+        tensor->rows = specs[i].rows;
+        tensor->cols = specs[i].cols;
+        tensor->count = (size_t)specs[i].rows * (size_t)specs[i].cols;
+    }
+}
+
+struct reference *reference_new(const struct transformer *t)
+{
+    assert(transformer_check(t, (struct loc){0}, NULL) == STATUS_OK);
+    struct tensor_spec first[TRANSFORMER_MAX_TENSORS], layer[TRANSFORMER_MAX_TENSORS];
+    struct tensor_spec last[TRANSFORMER_MAX_TENSORS];
+    const size_t firsts = transformer_embedding_tensors(t, first, ARRAY_LEN(first));
+    const size_t per_layer = transformer_layer_tensors(t, layer, ARRAY_LEN(layer));
+    const size_t lasts = transformer_head_tensors(t, last, ARRAY_LEN(last));
+
+    struct reference *r = heap_zalloc(1, sizeof *r);
+    r->memory = heap_zalloc(1, sizeof *r->memory);
+    struct arena *arena = &r->memory->arena;
+    r->transformer = *t;
+    r->transformer.name = r->transformer.source = r->transformer.note = NULL;
+    r->tensors =
+        arena_array(arena, firsts + (size_t)t->layers * per_layer + lasts, sizeof *r->tensors);
+    add_tensors(r, first, firsts, "");
+    for (int64_t i = 0; i < t->layers; i++)
+        add_tensors(r, layer, per_layer, arena_printf(arena, "layers.%" PRId64 ".", i));
+    add_tensors(r, last, lasts, "");
+
+    const size_t parameters = (size_t)transformer_parameters(t);
+    double *next = r->memory->elements = heap_zalloc(4 * parameters, sizeof *next);
+    for (size_t i = 0; i < r->count; i++) {
+        struct reference_tensor *tensor = &r->tensors[i];
+        tensor->param = next;
+        tensor->grad = tensor->param + tensor->count;
+        tensor->m = tensor->grad + tensor->count;
+        tensor->v = tensor->m + tensor->count;
+        next = tensor->v + tensor->count;
+    }
+    assert(next == r->memory->elements + 4 * parameters);
+    return r;
+}
+
+void reference_free(struct reference *r)
+{
+    if (r == NULL)
+        return;
+    free(r->memory->elements);
+    arena_release(&r->memory->arena);
+    free(r->memory);
+    free(r);
+}
+
+struct reference_tensor *reference_find(const struct reference *r, const char *name)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (strcmp(r->tensors[i].name, name) == 0)
+            return &r->tensors[i];
+    return NULL;
+}
+
+/* ---- initial weights ---- */
+
+/* Steele, Lea and Flood 2014: output number i, from 0, of the generator that starts at state. */
+static uint64_t splitmix64(uint64_t state, uint64_t i)
+{
+    uint64_t z = state + (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static uint64_t fnv1a64(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+void reference_init_weights(struct reference *r, uint64_t seed)
+{
+    for (size_t n = 0; n < r->count; n++) {
+        struct reference_tensor *tensor = &r->tensors[n];
+        const bool bias = strstr(tensor->name, ".bias") != NULL;
+        const bool norm = !bias && strstr(tensor->name, "norm") != NULL;
+        const double centre = norm ? 1 : 0;
+        const double width = norm || bias ? 0.1 : sqrt(3 / (double)tensor->cols);
+        const uint64_t state = seed + fnv1a64(tensor->name);
+        for (size_t i = 0; i < tensor->count; i++) {
+            const double u = (double)(splitmix64(state, i) >> 11) * 0x1p-53;
+            tensor->param[i] = (float)(centre + width * (2 * u - 1));
+        }
+        memset(tensor->m, 0, tensor->count * sizeof *tensor->m);
+        memset(tensor->v, 0, tensor->count * sizeof *tensor->v);
+    }
+}
+
+/* ---- a batch ---- */
+
+static struct loc nowhere(void)
+{
+    return (struct loc){"reference", 0, 0};
+}
+
+static enum status check_ids(const int32_t *ids, const char *what, int64_t low, int64_t vocab,
+                             const struct reference_batch *batch, struct diag *diag)
+{
+    for (int64_t i = 0; i < batch->sequences * batch->seq_len; i++)
+        if (ids[i] < low || ids[i] >= vocab)
+            return diag_error(diag, nowhere(), STATUS_BAD_INPUT,
+                              "%s %" PRId64 " of sequence %" PRId64 " is %" PRId32
+                              ": it must be from %" PRId64 " to %" PRId64,
+                              what, i % batch->seq_len, i / batch->seq_len, ids[i], low, vocab - 1);
+    return STATUS_OK;
+}
+
+static enum status check_batch(const struct transformer *t, const struct reference_batch *batch,
+                               struct diag *diag)
+{
+    assert(batch->sequences > 0 && batch->seq_len > 0);
+    if (t->positions == POSITIONS_LEARNED && batch->seq_len > t->max_positions)
+        return diag_error(diag, nowhere(), STATUS_BAD_INPUT,
+                          "a sequence of %" PRId64 " tokens has more than the model's %" PRId64
+                          " learned positions",
+                          batch->seq_len, t->max_positions);
+    if (check_ids(batch->tokens, "token", 0, t->vocab, batch, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (batch->labels != NULL)
+        return check_ids(batch->labels, "label", -1, t->vocab, batch, diag);
+    return STATUS_OK;
+}
+
+/* The batch's labels, made from its tokens where it has none. The caller frees them. */
+static int32_t *labels_of(const struct reference_batch *batch)
+{
+    const size_t s = (size_t)batch->seq_len, count = (size_t)batch->sequences * s;
+    int32_t *labels = heap_alloc(count, sizeof *labels);
+    for (size_t i = 0; i < count; i++)
+        labels[i] = batch->labels != NULL ? batch->labels[i]
+                    : i % s + 1 < s       ? batch->tokens[i + 1]
+                                          : -1;
+    return labels;
+}
+
+static enum status run(struct reference *r, const struct reference_batch *batch, bool gradients,
+                       double *loss, struct diag *diag)
+{
+    if (check_batch(&r->transformer, batch, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    const size_t s = (size_t)batch->seq_len, sequences = (size_t)batch->sequences;
+    int32_t *labels = labels_of(batch);
+    enum status status = STATUS_OK;
+    size_t counted = 0;
+    for (size_t i = 0; i < sequences * s; i++)
+        counted += labels[i] >= 0;
+    if (counted == 0) {
+        status = diag_error(diag, nowhere(), STATUS_BAD_INPUT,
+                            "no token of the batch is counted, so there is no loss: at least one "
+                            "label must not be -1");
+        goto out;
+    }
+    for (size_t n = 0; n < r->count && gradients; n++)
+        memset(r->tensors[n].grad, 0, r->tensors[n].count * sizeof(double));
+    double sum = 0;
+    for (size_t i = 0; i < sequences; i++)
+        sum += reference_sequence(r, &batch->tokens[i * s], &labels[i * s], s, 1 / (double)counted,
+                                  gradients);
+    *loss = sum / (double)counted;
+out:
+    free(labels);
+    return status;
+}
+
+enum status reference_loss(struct reference *r, const struct reference_batch *batch, double *loss,
+                           struct diag *diag)
+{
+    return run(r, batch, false, loss, diag);
+}
+
+enum status reference_gradients(struct reference *r, const struct reference_batch *batch,
+                                double *loss, struct diag *diag)
+{
+    return run(r, batch, true, loss, diag);
+}
+
+/* ---- AdamW ---- */
+
+void reference_adamw_step(struct reference *r, const struct reference_adamw *a, int64_t step)
+{
+    assert(step >= 1);
+    const double correct1 = 1 - pow(a->beta1, (double)step);
+    const double correct2 = 1 - pow(a->beta2, (double)step);
+    for (size_t n = 0; n < r->count; n++) {
+        struct reference_tensor *tensor = &r->tensors[n];
+        for (size_t i = 0; i < tensor->count; i++) {
+            const double g = tensor->grad[i];
+            const double m = a->beta1 * tensor->m[i] + (1 - a->beta1) * g;
+            const double v = a->beta2 * tensor->v[i] + (1 - a->beta2) * g * g;
+            tensor->m[i] = m;
+            tensor->v[i] = v;
+            tensor->param[i] -= a->lr * a->weight_decay * tensor->param[i];
+            tensor->param[i] -= a->lr / correct1 * m / (sqrt(v / correct2) + a->eps);
+        }
+    }
+}

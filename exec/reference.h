@@ -1,0 +1,88 @@
+/* exec/reference.h: the transformer, unsharded and plain: what every result is compared with.
+ *
+ * One training step in double precision, straight from the definition of the model: forward, mean
+ * cross-entropy, full backward, AdamW. It knows no schedule, no chunk and no rank, so agreement
+ * with an executor means something. Finite differences, PyTorch and Hugging Face's models check
+ * it in tests/exec/test_reference.c. Nothing is random and one thread does the work: same input,
+ * same bits.
+ *
+ * Everything struct transformer can say is done as models/transformer.h words it. Beyond that:
+ *   norms      eps is added to the variance (LayerNorm) or mean square (RMSNorm) under the root
+ *   RoPE       turns columns j and j + head_dim/2 of a head by position rope_theta^(-2j/head_dim);
+ *              positions count from 0 in every sequence
+ *   attention  causal, scale 1/sqrt(head_dim); query head i reads K/V head i / (heads / kv_heads)
+ *   loss       sum over counted tokens / their number in the whole batch
+ * Attention takes time O(seq_len^2) and memory O(seq_len). A batch needs the memory of one of its
+ * sequences: the input of every layer, the inside of one (recomputed in the backward). */
+#ifndef EXEC_REFERENCE_H
+#define EXEC_REFERENCE_H
+
+#include "base/diag.h"
+#include "models/transformer.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A parameter, what AdamW keeps for it and the gradient of the last batch, all (rows, cols), row
+ * after row. The reference owns the memory; the elements are the caller's to read and write. */
+struct reference_tensor {
+    const char *name;   /* "embedding.weight", "layers.3.wqkv.weight", "norm.weight" */
+    int64_t rows, cols; /* a vector has cols = 1 */
+    size_t count;       /* rows * cols */
+    double *param, *grad;
+    double *m, *v; /* AdamW's running means of the gradient and its square; 0 at first */
+};
+
+struct reference {
+    struct transformer transformer;
+    size_t count; /* tensors, in the order of transformer_*_tensors() */
+    struct reference_tensor *tensors;
+    struct reference_memory *memory;
+};
+
+/* t must have passed transformer_check() and is copied, though not its texts, which are not used.
+ * Parameters, gradients and moments are 0. */
+struct reference *reference_new(const struct transformer *t);
+void reference_free(struct reference *reference); /* NULL is harmless */
+
+/* NULL when there is no such tensor ("head.weight" of a model with a tied head, for instance). */
+struct reference_tensor *reference_find(const struct reference *reference, const char *name);
+
+/* Fills the parameters from a seed and sets the moments to 0. Every value is exact in float, so
+ * executors in f32 start from the same point; a tensor's values do not depend on other tensors.
+ *
+ * Element i of a tensor is (float)(centre + width (2 u - 1)), u = (splitmix64's output number i of
+ * the state seed + fnv1a64(name)) >> 11, times 2^-53. Weights of norms have centre 1, all others 0;
+ * matrices have width sqrt(3 / cols), for variance 1 / cols; norms and biases have width 0.1, so
+ * that none of them can be left out unseen. */
+void reference_init_weights(struct reference *reference, uint64_t seed);
+
+struct reference_batch {
+    const int32_t *tokens; /* (sequences, seq_len) */
+    const int32_t *labels; /* the same shape: the token to predict, or -1: not counted. NULL: every
+                              sequence's tokens shifted by one, its last position not counted */
+    int64_t sequences, seq_len;
+};
+
+/* *loss of the batch; gradients are left as they are. A token or label outside the vocabulary,
+ * more tokens than learned positions, and a batch that counts nothing are errors. */
+enum status reference_loss(struct reference *reference, const struct reference_batch *batch,
+                           double *loss, struct diag *diag);
+
+/* *loss and, in every tensor's grad, its gradient: the old content is dropped. */
+enum status reference_gradients(struct reference *reference, const struct reference_batch *batch,
+                                double *loss, struct diag *diag);
+
+struct reference_adamw {
+    double lr, beta1, beta2, eps, weight_decay;
+};
+
+/* AdamW (Loshchilov and Hutter 2019, algorithm 2) as torch.optim.AdamW has it, on every tensor:
+ *   p -= lr weight_decay p
+ *   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
+ *   p -= lr / (1 - beta1^step) m / (sqrt(v / (1 - beta2^step)) + eps)
+ * step counts from 1. */
+void reference_adamw_step(struct reference *reference, const struct reference_adamw *adamw,
+                          int64_t step);
+
+#endif

@@ -1,0 +1,300 @@
+#include "exec/reference_math.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double *matrix(struct arena *arena, size_t rows, size_t cols)
+{
+    return arena_array(arena, rows * cols, sizeof(double));
+}
+
+/* (cols, rows) from (rows, cols), whose rows begin `stride` elements apart. */
+static double *transposed(const double *x, size_t rows, size_t cols, size_t stride)
+{
+    double *y = heap_alloc(rows * cols, sizeof *y);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            y[j * rows + i] = x[i * stride + j];
+    return y;
+}
+
+static void add_scaled(double *restrict y, double scale, const double *restrict x, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] += scale * x[i];
+}
+
+static double dot(const double *x, const double *y, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+/* y (m, n) += a b, with a (m, k) at a[i * row + l * col] and b (k, n), whose rows begin b_row
+ * elements apart. Tiles only keep y near: every element adds its k products in their order. */
+static void add_product(double *y, const double *a, size_t row, size_t col, const double *b,
+                        size_t b_row, size_t m, size_t n, size_t k)
+{
+    const size_t tile_m = 16, tile_n = 256;
+    for (size_t i0 = 0; i0 < m; i0 += tile_m) {
+        const size_t i1 = m - i0 < tile_m ? m : i0 + tile_m;
+        for (size_t j0 = 0; j0 < n; j0 += tile_n) {
+            const size_t width = n - j0 < tile_n ? n - j0 : tile_n;
+            for (size_t l = 0; l < k; l++)
+                for (size_t i = i0; i < i1; i++)
+                    add_scaled(&y[i * n + j0], a[i * row + l * col], &b[l * b_row + j0], width);
+        }
+    }
+}
+
+double *reference_linear(struct arena *arena, const struct reference_affine *p, const double *x,
+                         size_t rows)
+{
+    const size_t n = p->outputs, k = p->inputs;
+    double *y = matrix(arena, rows, n);
+    double *wt = transposed(p->weight, n, k, k); /* (inputs, outputs): loops run along rows */
+    for (size_t i = 0; i < rows && p->bias != NULL; i++)
+        memcpy(&y[i * n], p->bias, n * sizeof *y);
+    add_product(y, x, k, 1, wt, n, rows, n, k);
+    free(wt);
+    return y;
+}
+
+void reference_linear_backward(const struct reference_affine *p, double *dx, const double *dy,
+                               const double *x, size_t rows)
+{
+    const size_t n = p->outputs, k = p->inputs;
+    add_product(dx, dy, n, 1, p->weight, k, rows, k, n);
+    add_product(p->dweight, dy, 1, n, x, k, n, k, rows);
+    for (size_t i = 0; i < rows && p->dbias != NULL; i++)
+        add_scaled(p->dbias, 1, &dy[i * n], n);
+}
+
+/* ---- norms ---- */
+
+struct row_stats {
+    double mean, rstd; /* 1 / sqrt(variance + eps) */
+};
+
+static struct row_stats row_stats(enum norm norm, double eps, const double *x, size_t cols)
+{
+    double mean = 0, square = 0;
+    for (size_t j = 0; j < cols && norm == NORM_LAYERNORM; j++)
+        mean += x[j] / (double)cols;
+    for (size_t j = 0; j < cols; j++)
+        square += (x[j] - mean) * (x[j] - mean) / (double)cols;
+    return (struct row_stats){mean, 1 / sqrt(square + eps)};
+}
+
+double *reference_norm(struct arena *arena, const struct reference_affine *p, enum norm norm,
+                       double eps, const double *x, size_t rows)
+{
+    const size_t cols = p->outputs;
+    double *y = matrix(arena, rows, cols);
+    for (size_t i = 0; i < rows; i++) {
+        const double *in = &x[i * cols];
+        const struct row_stats stats = row_stats(norm, eps, in, cols);
+        for (size_t j = 0; j < cols; j++)
+            y[i * cols + j] = (in[j] - stats.mean) * stats.rstd * p->weight[j] +
+                              (p->bias != NULL ? p->bias[j] : 0);
+    }
+    return y;
+}
+
+/* With n = (x - mean) rstd and g = dy weight: dx = rstd (g - n mean(g n) - mean(g)); the last term
+ * comes from the mean, so RMSNorm has none. */
+void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
+                             double *dx, const double *dy, const double *x, size_t rows)
+{
+    const size_t cols = p->outputs;
+    for (size_t i = 0; i < rows; i++) {
+        const double *in = &x[i * cols], *d = &dy[i * cols];
+        const struct row_stats stats = row_stats(norm, eps, in, cols);
+        double mean_g = 0, mean_gn = 0;
+        for (size_t j = 0; j < cols; j++) {
+            const double g = d[j] * p->weight[j], n = (in[j] - stats.mean) * stats.rstd;
+            mean_g += g / (double)cols;
+            mean_gn += g * n / (double)cols;
+            p->dweight[j] += d[j] * n;
+            if (p->dbias != NULL)
+                p->dbias[j] += d[j];
+        }
+        for (size_t j = 0; j < cols; j++) {
+            const double g = d[j] * p->weight[j], n = (in[j] - stats.mean) * stats.rstd;
+            dx[i * cols + j] +=
+                stats.rstd * (g - n * mean_gn - (norm == NORM_LAYERNORM ? mean_g : 0));
+        }
+    }
+}
+
+/* ---- attention ---- */
+
+void reference_rope(double *x, double theta, double sign, size_t rows, size_t heads, size_t dim)
+{
+    const size_t half = dim / 2;
+    for (size_t j = 0; j < half; j++) {
+        const double turn = pow(theta, -2 * (double)j / (double)dim);
+        for (size_t i = 0; i < rows; i++) {
+            const double c = cos((double)i * turn), s = sign * sin((double)i * turn);
+            for (size_t head = 0; head < heads; head++) {
+                double *a = &x[(i * heads + head) * dim + j], *b = a + half;
+                const double a0 = *a, b0 = *b;
+                *a = a0 * c - b0 * s;
+                *b = b0 * c + a0 * s;
+            }
+        }
+    }
+}
+
+/* row[j] = a . b_j for j < count, b transposed, (dim, stride). */
+static void dots(double *row, const double *a, const double *bt, size_t dim, size_t stride,
+                 size_t count)
+{
+    memset(row, 0, count * sizeof *row);
+    add_product(row, a, 0, 1, bt, stride, 1, count, dim);
+}
+
+double *reference_attention(struct arena *arena, const struct reference_heads *shape,
+                            const double *q, const double *k, const double *v, double **lse)
+{
+    const size_t s = shape->rows, dim = shape->dim, group = shape->heads / shape->kv_heads;
+    const size_t q_row = shape->heads * dim, kv_row = shape->kv_heads * dim;
+    const double scale = 1 / sqrt((double)dim);
+    double *o = matrix(arena, s, q_row);
+    double *row = heap_alloc(s, sizeof *row);
+    *lse = matrix(arena, s, shape->heads);
+    for (size_t kv_head = 0; kv_head < shape->kv_heads; kv_head++) {
+        double *kt = transposed(&k[kv_head * dim], s, dim, kv_row);
+        for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
+            for (size_t i = 0; i < s; i++) {
+                double *out = &o[i * q_row + head * dim], max = -INFINITY, sum = 0;
+                dots(row, &q[i * q_row + head * dim], kt, dim, s, i + 1);
+                for (size_t j = 0; j <= i; j++)
+                    max = row[j] * scale > max ? row[j] * scale : max;
+                for (size_t j = 0; j <= i; j++) {
+                    row[j] = exp(row[j] * scale - max);
+                    sum += row[j];
+                }
+                for (size_t j = 0; j <= i; j++)
+                    row[j] /= sum;
+                add_product(out, row, 0, 1, &v[kv_head * dim], kv_row, 1, dim, i + 1);
+                (*lse)[i * shape->heads + head] = max + log(sum);
+            }
+        }
+        free(kt);
+    }
+    free(row);
+    return o;
+}
+
+/* With P = exp(scale q k^T - lse) and dS = scale P (dO V^T - dO . o): dV = P^T dO, dQ = dS K and
+ * dK = dS^T Q. */
+void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,
+                                  double *dv, const double *dout, const double *q, const double *k,
+                                  const double *v, const double *o, const double *lse)
+{
+    const size_t s = shape->rows, dim = shape->dim, group = shape->heads / shape->kv_heads;
+    const size_t q_row = shape->heads * dim, kv_row = shape->kv_heads * dim;
+    const double scale = 1 / sqrt((double)dim);
+    double *row = heap_alloc(s, sizeof *row), *dp = heap_alloc(s, sizeof *dp);
+    for (size_t kv_head = 0; kv_head < shape->kv_heads; kv_head++) {
+        double *kt = transposed(&k[kv_head * dim], s, dim, kv_row);
+        double *vt = transposed(&v[kv_head * dim], s, dim, kv_row);
+        for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
+            for (size_t i = 0; i < s; i++) {
+                const size_t at = i * q_row + head * dim;
+                const double delta = dot(&dout[at], &o[at], dim);
+                const double log_sum = lse[i * shape->heads + head];
+                dots(row, &q[at], kt, dim, s, i + 1);
+                dots(dp, &dout[at], vt, dim, s, i + 1);
+                for (size_t j = 0; j <= i; j++) {
+                    const size_t key = j * kv_row + kv_head * dim;
+                    const double p = exp(row[j] * scale - log_sum);
+                    row[j] = p * (dp[j] - delta) * scale;
+                    add_scaled(&dv[key], p, &dout[at], dim);
+                    add_scaled(&dk[key], row[j], &q[at], dim);
+                }
+                add_product(&dq[at], row, 0, 1, &k[kv_head * dim], kv_row, 1, dim, i + 1);
+            }
+        }
+        free(vt);
+        free(kt);
+    }
+    free(dp);
+    free(row);
+}
+
+/* ---- activations and loss ---- */
+
+#define GELU_SCALE 0.79788456080286535588 /* sqrt(2 / pi) */
+#define GELU_CUBE 0.044715                /* Hendrycks and Gimpel 2016, the tanh form */
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+double *reference_activation(struct arena *arena, enum activation activation, const double *x,
+                             size_t rows, size_t cols)
+{
+    double *y = matrix(arena, rows, cols);
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t j = 0; j < cols; j++) {
+            if (activation == ACTIVATION_SWIGLU) {
+                const double gate = x[i * 2 * cols + j], up = x[(i * 2 + 1) * cols + j];
+                y[i * cols + j] = gate * sigmoid(gate) * up;
+            } else {
+                const double u = x[i * cols + j];
+                y[i * cols + j] = 0.5 * u * (1 + tanh(GELU_SCALE * (u + GELU_CUBE * u * u * u)));
+            }
+        }
+    }
+    return y;
+}
+
+void reference_activation_backward(enum activation activation, double *dx, const double *dy,
+                                   const double *x, size_t rows, size_t cols)
+{
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t j = 0; j < cols; j++) {
+            const double d = dy[i * cols + j];
+            if (activation == ACTIVATION_SWIGLU) {
+                const size_t gate_at = i * 2 * cols + j, up_at = (i * 2 + 1) * cols + j;
+                const double gate = x[gate_at], s = sigmoid(gate);
+                dx[gate_at] += d * x[up_at] * s * (1 + gate * (1 - s));
+                dx[up_at] += d * gate * s;
+            } else {
+                const double u = x[i * cols + j];
+                const double t = tanh(GELU_SCALE * (u + GELU_CUBE * u * u * u));
+                const double slope = GELU_SCALE * (1 + 3 * GELU_CUBE * u * u);
+                dx[i * cols + j] += d * 0.5 * (1 + t + u * (1 - t * t) * slope);
+            }
+        }
+    }
+}
+
+double reference_cross_entropy(double *logits, const int32_t *labels, double scale, size_t rows,
+                               size_t vocab)
+{
+    double loss = 0;
+    for (size_t i = 0; i < rows; i++) {
+        double *row = &logits[i * vocab], max = -INFINITY, sum = 0;
+        if (labels[i] < 0) {
+            memset(row, 0, vocab * sizeof *row);
+            continue;
+        }
+        for (size_t j = 0; j < vocab; j++)
+            max = row[j] > max ? row[j] : max;
+        for (size_t j = 0; j < vocab; j++)
+            sum += exp(row[j] - max);
+        const double log_sum = max + log(sum);
+        loss += log_sum - row[labels[i]];
+        for (size_t j = 0; j < vocab; j++)
+            row[j] = scale * exp(row[j] - log_sum);
+        row[labels[i]] -= scale;
+    }
+    return loss;
+}

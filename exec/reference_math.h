@@ -1,0 +1,61 @@
+/* exec/reference_math.h: the pieces of a transformer, each forward and backward, in double.
+ *
+ * What the files of exec/reference*.c share; nobody else includes it. Matrices are row-major.
+ * A forward returns arrays in the arena it is given; a backward adds to the gradients it is given,
+ * so the caller zeroes them. Gradients are of the loss, named d and the array's name. */
+#ifndef EXEC_REFERENCE_MATH_H
+#define EXEC_REFERENCE_MATH_H
+
+#include "base/arena.h"
+#include "models/transformer.h"
+
+#include <stddef.h>
+
+/* A weight, perhaps with a bias, and where their gradients go. bias and dbias are NULL without. */
+struct reference_affine {
+    const double *weight, *bias;
+    double *dweight, *dbias;
+    size_t outputs, inputs; /* the weight is (outputs, inputs); a norm's is (outputs) */
+};
+
+/* y = x W^T + b: x is (rows, inputs), y (rows, outputs). */
+double *reference_linear(struct arena *arena, const struct reference_affine *p, const double *x,
+                         size_t rows);
+void reference_linear_backward(const struct reference_affine *p, double *dx, const double *dy,
+                               const double *x, size_t rows);
+
+/* y = (x - mean) / sqrt(variance + eps) * weight + bias over each row of x, (rows, outputs).
+ * RMSNorm takes 0 for the mean. */
+double *reference_norm(struct arena *arena, const struct reference_affine *p, enum norm norm,
+                       double eps, const double *x, size_t rows);
+void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
+                             double *dx, const double *dy, const double *x, size_t rows);
+
+/* Turns every head of x, (rows, heads, dim), in place; the row's number is its position.
+ * sign -1 turns back, which is also the gradient. */
+void reference_rope(double *x, double theta, double sign, size_t rows, size_t heads, size_t dim);
+
+struct reference_heads {
+    size_t rows, heads, kv_heads, dim;
+};
+
+/* Causal attention of one sequence: q and o are (rows, heads, dim), k and v (rows, kv_heads, dim),
+ * lse (rows, heads), the natural logarithm of the sum of the exponentials of the scores. */
+double *reference_attention(struct arena *arena, const struct reference_heads *shape,
+                            const double *q, const double *k, const double *v, double **lse);
+void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,
+                                  double *dv, const double *dout, const double *q, const double *k,
+                                  const double *v, const double *o, const double *lse);
+
+/* x is (rows, 2 cols), gate then up, for SwiGLU and (rows, cols) for GELU; y is (rows, cols). */
+double *reference_activation(struct arena *arena, enum activation activation, const double *x,
+                             size_t rows, size_t cols);
+void reference_activation_backward(enum activation activation, double *dx, const double *dy,
+                                   const double *x, size_t rows, size_t cols);
+
+/* Returns the sum over rows of -log softmax(logits)[label], label -1 left out, and puts the
+ * gradient of that sum times scale in the place of the logits, (rows, vocab). */
+double reference_cross_entropy(double *logits, const int32_t *labels, double scale, size_t rows,
+                               size_t vocab);
+
+#endif

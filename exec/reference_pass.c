@@ -1,0 +1,284 @@
+#include "exec/reference_pass.h"
+
+#include "exec/reference_math.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Logits are made for this many tokens at a time: with a vocabulary of 10^5 those of a whole
+ * sequence would be the largest array by far. */
+#define HEAD_ROWS 64
+
+struct sizes {
+    size_t hidden, q, kv, ffn;
+    struct reference_heads heads;
+};
+
+struct layer_parameters {
+    struct reference_affine norm1, qkv, q_norm, k_norm, o, norm2, up, down;
+};
+
+/* What the backward of a layer needs of its forward. */
+struct layer_values {
+    double *x, *normed1;        /* (s, hidden): the layer's input */
+    double *q_plain, *k_plain;  /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */
+    double *q, *k, *v;          /* as attention reads them */
+    double *attended, *lse;     /* (s, heads, dim), (s, heads) */
+    double *middle, *normed2;   /* (s, hidden): after attention's residual */
+    double *raised, *acted, *y; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
+};
+
+static struct sizes sizes_of(const struct transformer *t, size_t seq_len)
+{
+    return (struct sizes){
+        .hidden = t->hidden,
+        .q = transformer_q_width(t),
+        .kv = transformer_kv_width(t),
+        .ffn = t->ffn,
+        .heads = {seq_len, t->heads, t->kv_heads, t->head_dim},
+    };
+}
+
+static double *zeros(struct arena *arena, size_t rows, size_t cols)
+{
+    return arena_array(arena, rows * cols, sizeof(double));
+}
+
+/* ---- parameters ---- */
+
+/* The tensor PREFIXname.weight with its bias, if it has one. Without the tensor: all NULL. */
+static struct reference_affine affine(const struct reference *r, const char *prefix,
+                                      const char *name)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%s%s.weight", prefix, name);
+    const struct reference_tensor *weight = reference_find(r, full);
+    snprintf(full, sizeof full, "%s%s.bias", prefix, name);
+    const struct reference_tensor *bias = reference_find(r, full);
+    if (weight == NULL)
+        return (struct reference_affine){0};
+    return (struct reference_affine){
+        .weight = weight->param,
+        .bias = bias != NULL ? bias->param : NULL,
+        .dweight = weight->grad,
+        .dbias = bias != NULL ? bias->grad : NULL,
+        .outputs = weight->rows,
+        .inputs = weight->cols,
+    };
+}
+
+static struct layer_parameters layer_parameters(const struct reference *r, int64_t layer)
+{
+    char prefix[40];
+    snprintf(prefix, sizeof prefix, "layers.%lld.", (long long)layer);
+    const bool gated = r->transformer.activation == ACTIVATION_SWIGLU;
+    return (struct layer_parameters){
+        .norm1 = affine(r, prefix, "norm1"),
+        .qkv = affine(r, prefix, "wqkv"),
+        .q_norm = affine(r, prefix, "q_norm"),
+        .k_norm = affine(r, prefix, "k_norm"),
+        .o = affine(r, prefix, "wo"),
+        .norm2 = affine(r, prefix, "norm2"),
+        .up = affine(r, prefix, gated ? "w13" : "w1"),
+        .down = affine(r, prefix, "w2"),
+    };
+}
+
+/* ---- a layer ---- */
+
+/* Columns first..first+cols of x, (rows, stride). */
+static double *columns(struct arena *arena, const double *x, size_t rows, size_t stride,
+                       size_t first, size_t cols)
+{
+    double *y = zeros(arena, rows, cols);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(&y[i * cols], &x[i * stride + first], cols * sizeof *y);
+    return y;
+}
+
+static void put_columns(double *x, const double *y, size_t rows, size_t stride, size_t first,
+                        size_t cols)
+{
+    for (size_t i = 0; i < rows; i++)
+        memcpy(&x[i * stride + first], &y[i * cols], cols * sizeof *y);
+}
+
+/* The heads of q or k as attention reads them: normed, then turned by their position. */
+static double *prepared(struct arena *arena, const struct transformer *t,
+                        const struct reference_affine *norm, const double *plain, size_t s,
+                        size_t heads)
+{
+    const size_t dim = t->head_dim;
+    double *y = t->qk_norm
+                    ? reference_norm(arena, norm, NORM_RMSNORM, t->norm_eps, plain, s * heads)
+                    : columns(arena, plain, s, heads * dim, 0, heads * dim);
+    if (t->positions == POSITIONS_ROPE)
+        reference_rope(y, t->rope_theta, 1, s, heads, dim);
+    return y;
+}
+
+/* The gradient before prepared() from the one after it, d, which is spoilt. */
+static double *unprepared(struct arena *arena, const struct transformer *t,
+                          const struct reference_affine *norm, double *d, const double *plain,
+                          size_t s, size_t heads)
+{
+    if (t->positions == POSITIONS_ROPE)
+        reference_rope(d, t->rope_theta, -1, s, heads, t->head_dim);
+    if (!t->qk_norm)
+        return d;
+    double *dplain = zeros(arena, s, heads * t->head_dim);
+    reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dplain, d, plain, s * heads);
+    return dplain;
+}
+
+static double *sum_of(struct arena *arena, const double *a, const double *b, size_t count)
+{
+    double *y = zeros(arena, count, 1);
+    for (size_t i = 0; i < count; i++)
+        y[i] = a[i] + b[i];
+    return y;
+}
+
+static struct layer_values layer_forward(struct arena *arena, const struct transformer *t,
+                                         const struct layer_parameters *p, double *x, size_t s)
+{
+    const struct sizes n = sizes_of(t, s);
+    const size_t stride = n.q + 2 * n.kv;
+    struct layer_values l = {.x = x};
+
+    l.normed1 = reference_norm(arena, &p->norm1, t->norm, t->norm_eps, x, s);
+    const double *qkv = reference_linear(arena, &p->qkv, l.normed1, s);
+    l.q_plain = columns(arena, qkv, s, stride, 0, n.q);
+    l.k_plain = columns(arena, qkv, s, stride, n.q, n.kv);
+    l.v = columns(arena, qkv, s, stride, n.q + n.kv, n.kv);
+    l.q = prepared(arena, t, &p->q_norm, l.q_plain, s, n.heads.heads);
+    l.k = prepared(arena, t, &p->k_norm, l.k_plain, s, n.heads.kv_heads);
+    l.attended = reference_attention(arena, &n.heads, l.q, l.k, l.v, &l.lse);
+    l.middle = sum_of(arena, x, reference_linear(arena, &p->o, l.attended, s), s * n.hidden);
+
+    l.normed2 = reference_norm(arena, &p->norm2, t->norm, t->norm_eps, l.middle, s);
+    l.raised = reference_linear(arena, &p->up, l.normed2, s);
+    l.acted = reference_activation(arena, t->activation, l.raised, s, n.ffn);
+    l.y = sum_of(arena, l.middle, reference_linear(arena, &p->down, l.acted, s), s * n.hidden);
+    return l;
+}
+
+/* d holds the gradient of the layer's output and then that of its input: the residual's share is
+ * there already, each branch adds its own. */
+static void layer_backward(struct arena *arena, const struct transformer *t,
+                           const struct layer_parameters *p, const struct layer_values *l,
+                           double *d, size_t s)
+{
+    const struct sizes n = sizes_of(t, s);
+    const size_t stride = n.q + 2 * n.kv;
+
+    double *dacted = zeros(arena, s, n.ffn);
+    reference_linear_backward(&p->down, dacted, d, l->acted, s);
+    double *draised = zeros(arena, s, p->up.outputs);
+    reference_activation_backward(t->activation, draised, dacted, l->raised, s, n.ffn);
+    double *dnormed2 = zeros(arena, s, n.hidden);
+    reference_linear_backward(&p->up, dnormed2, draised, l->normed2, s);
+    reference_norm_backward(&p->norm2, t->norm, t->norm_eps, d, dnormed2, l->middle, s);
+
+    double *dattended = zeros(arena, s, n.q);
+    reference_linear_backward(&p->o, dattended, d, l->attended, s);
+    double *dq = zeros(arena, s, n.q), *dk = zeros(arena, s, n.kv), *dv = zeros(arena, s, n.kv);
+    reference_attention_backward(&n.heads, dq, dk, dv, dattended, l->q, l->k, l->v, l->attended,
+                                 l->lse);
+    dq = unprepared(arena, t, &p->q_norm, dq, l->q_plain, s, n.heads.heads);
+    dk = unprepared(arena, t, &p->k_norm, dk, l->k_plain, s, n.heads.kv_heads);
+    double *dqkv = zeros(arena, s, stride);
+    put_columns(dqkv, dq, s, stride, 0, n.q);
+    put_columns(dqkv, dk, s, stride, n.q, n.kv);
+    put_columns(dqkv, dv, s, stride, n.q + n.kv, n.kv);
+    double *dnormed1 = zeros(arena, s, n.hidden);
+    reference_linear_backward(&p->qkv, dnormed1, dqkv, l->normed1, s);
+    reference_norm_backward(&p->norm1, t->norm, t->norm_eps, d, dnormed1, l->x, s);
+}
+
+/* ---- the ends ---- */
+
+static void embed(const struct reference_affine *table, const struct reference_affine *places,
+                  double *x, const int32_t *tokens, size_t s)
+{
+    const size_t hidden = table->inputs;
+    for (size_t i = 0; i < s; i++)
+        for (size_t j = 0; j < hidden; j++)
+            x[i * hidden + j] = table->weight[(size_t)tokens[i] * hidden + j] +
+                                (places->weight != NULL ? places->weight[i * hidden + j] : 0);
+}
+
+static void embed_backward(const struct reference_affine *table,
+                           const struct reference_affine *places, const double *dx,
+                           const int32_t *tokens, size_t s)
+{
+    const size_t hidden = table->inputs;
+    for (size_t i = 0; i < s; i++)
+        for (size_t j = 0; j < hidden; j++) {
+            table->dweight[(size_t)tokens[i] * hidden + j] += dx[i * hidden + j];
+            if (places->dweight != NULL)
+                places->dweight[i * hidden + j] += dx[i * hidden + j];
+        }
+}
+
+/* Logits and loss of x, (s, hidden); with dx, the gradients too. */
+static double head(const struct reference_affine *p, const double *x, const int32_t *labels,
+                   size_t s, double scale, double *dx)
+{
+    double loss = 0;
+    for (size_t i = 0; i < s; i += HEAD_ROWS) {
+        const size_t rows = s - i < HEAD_ROWS ? s - i : HEAD_ROWS;
+        struct arena arena = {0};
+        double *logits = reference_linear(&arena, p, &x[i * p->inputs], rows);
+        loss += reference_cross_entropy(logits, &labels[i], scale, rows, p->outputs);
+        if (dx != NULL)
+            reference_linear_backward(p, &dx[i * p->inputs], logits, &x[i * p->inputs], rows);
+        arena_release(&arena);
+    }
+    return loss;
+}
+
+double reference_sequence(struct reference *r, const int32_t *tokens, const int32_t *labels,
+                          size_t seq_len, double scale, bool gradients)
+{
+    const struct transformer *t = &r->transformer;
+    const size_t s = seq_len, hidden = t->hidden, layers = t->layers;
+    const struct reference_affine table = affine(r, "", "embedding");
+    const struct reference_affine places = affine(r, "", "positions");
+    const struct reference_affine norm = affine(r, "", "norm");
+    const struct reference_affine out = t->tied_head ? table : affine(r, "", "head");
+    struct arena arena = {0};
+
+    /* Only the input of every layer is kept; the backward goes through the layer again. */
+    double **x = arena_array(&arena, layers + 1, sizeof *x);
+    for (size_t i = 0; i <= layers; i++)
+        x[i] = zeros(&arena, s, hidden);
+    embed(&table, &places, x[0], tokens, s);
+    for (size_t i = 0; i < layers; i++) {
+        const struct layer_parameters p = layer_parameters(r, (int64_t)i);
+        struct arena inside = {0};
+        const struct layer_values l = layer_forward(&inside, t, &p, x[i], s);
+        memcpy(x[i + 1], l.y, s * hidden * sizeof *l.y);
+        arena_release(&inside);
+    }
+
+    const double *normed = reference_norm(&arena, &norm, t->norm, t->norm_eps, x[layers], s);
+    double *dnormed = gradients ? zeros(&arena, s, hidden) : NULL;
+    const double loss = head(&out, normed, labels, s, scale, dnormed);
+    if (!gradients)
+        goto out;
+
+    double *d = zeros(&arena, s, hidden);
+    reference_norm_backward(&norm, t->norm, t->norm_eps, d, dnormed, x[layers], s);
+    for (size_t i = layers; i-- > 0;) {
+        const struct layer_parameters p = layer_parameters(r, (int64_t)i);
+        struct arena inside = {0};
+        const struct layer_values l = layer_forward(&inside, t, &p, x[i], s);
+        layer_backward(&inside, t, &p, &l, d, s);
+        arena_release(&inside);
+    }
+    embed_backward(&table, &places, d, tokens, s);
+out:
+    arena_release(&arena);
+    return loss;
+}

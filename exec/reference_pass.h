@@ -1,0 +1,17 @@
+/* exec/reference_pass.h: one sequence through the transformer, forward and backward.
+ *
+ * Shared by the files of exec/reference*.c; nobody else includes it. */
+#ifndef EXEC_REFERENCE_PASS_H
+#define EXEC_REFERENCE_PASS_H
+
+#include "exec/reference.h"
+
+#include <stdbool.h>
+
+/* Returns the sum of the counted tokens' losses and, with gradients, adds the gradient of scale
+ * times that sum to every tensor's grad. labels are as in struct reference_batch, but not NULL;
+ * the caller has checked tokens and labels. */
+double reference_sequence(struct reference *reference, const int32_t *tokens, const int32_t *labels,
+                          size_t seq_len, double scale, bool gradients);
+
+#endif

@@ -1,0 +1,583 @@
+#include "exec/reference.h"
+
+#include "base/json.h"
+#include "base/text.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- small models ---- */
+
+#define VOCAB 11
+
+static const struct row {
+    const char *label;
+    struct transformer t;
+} models[] = {
+    {"llama, GQA",
+     {.layers = 2, .hidden = 12, .heads = 4, .kv_heads = 2, .head_dim = 6, .ffn = 10}},
+    {"llama, MQA, one token wide",
+     {.layers = 1, .hidden = 8, .heads = 3, .kv_heads = 1, .head_dim = 2, .ffn = 1}  },
+    {"gpt2",
+     {.layers = 2,
+      .hidden = 8,
+      .heads = 2,
+      .kv_heads = 2,
+      .head_dim = 4,
+      .ffn = 16,
+      .max_positions = 9,
+      .activation = ACTIVATION_GELU,
+      .norm = NORM_LAYERNORM,
+      .positions = POSITIONS_LEARNED,
+      .bias_qkv = true,
+      .bias_o = true,
+      .bias_ffn = true,
+      .tied_head = true}                                                             },
+    {"qwen2, tied",
+     {.layers = 1,
+      .hidden = 8,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_dim = 2,
+      .ffn = 12,
+      .bias_qkv = true,
+      .tied_head = true}                                                             },
+    {"qwen3, heads wider than hidden",
+     {.layers = 2,
+      .hidden = 6,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_dim = 4,
+      .ffn = 7,
+      .qk_norm = true}                                                               },
+    {"no positions, odd head, SwiGLU with biases",
+     {.layers = 3,
+      .hidden = 7,
+      .heads = 3,
+      .kv_heads = 3,
+      .head_dim = 5,
+      .ffn = 5,
+      .norm = NORM_LAYERNORM,
+      .positions = POSITIONS_NONE,
+      .bias_ffn = true,
+      .bias_o = true}                                                                },
+    {"all at once",
+     {.layers = 1,
+      .hidden = 8,
+      .heads = 4,
+      .kv_heads = 1,
+      .head_dim = 4,
+      .ffn = 6,
+      .max_positions = 20,
+      .activation = ACTIVATION_GELU,
+      .positions = POSITIONS_LEARNED,
+      .bias_qkv = true,
+      .bias_o = true,
+      .bias_ffn = true,
+      .qk_norm = true}                                                               },
+};
+
+static struct reference *make(const struct row *row)
+{
+    struct transformer t = row->t;
+    t.vocab = VOCAB;
+    t.norm_eps = 1e-5;
+    t.rope_theta = t.positions == POSITIONS_ROPE ? 100 : 0; /* small: slow pairs turn too */
+    struct diag diag = {0};
+    CHECK_INT(row->label, transformer_check(&t, (struct loc){row->label, 0, 0}, &diag), STATUS_OK);
+    diag_release(&diag);
+    struct reference *r = reference_new(&t);
+    reference_init_weights(r, 7);
+    return r;
+}
+
+/* Two sequences of nine with repeated tokens; besides their last positions one more counts not. */
+#define SEQUENCES 2
+#define SEQ_LEN 9
+static const int32_t tokens[SEQUENCES * SEQ_LEN] = {3, 1, 4, 1, 5, 9, 2, 6, 5,
+                                                    8, 9, 7, 9, 3, 2, 3, 8, 4};
+static const int32_t labels[SEQUENCES * SEQ_LEN] = {1, 4,  1, 5, 9, 2, 6, 5, -1,
+                                                    9, -1, 9, 3, 2, 3, 8, 4, -1};
+static const struct reference_batch batch = {tokens, labels, SEQUENCES, SEQ_LEN};
+
+static double loss_of(struct reference *r, const struct reference_batch *b)
+{
+    double loss = NAN;
+    struct diag diag = {0};
+    if (!CHECK_INT("loss", reference_loss(r, b, &loss, &diag), STATUS_OK))
+        printf("\n    %s", diag.text);
+    diag_release(&diag);
+    return loss;
+}
+
+static double gradients_of(struct reference *r, const struct reference_batch *b)
+{
+    double loss = NAN;
+    struct diag diag = {0};
+    if (!CHECK_INT("gradients", reference_gradients(r, b, &loss, &diag), STATUS_OK))
+        printf("\n    %s", diag.text);
+    diag_release(&diag);
+    return loss;
+}
+
+static double max_abs(const double *x, size_t count)
+{
+    double max = 0;
+    for (size_t i = 0; i < count; i++)
+        max = fmax(max, fabs(x[i]));
+    return max;
+}
+
+/* ---- gradients against finite differences ---- */
+
+/* The central difference of order 4, (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h. Truncation is
+ * h^4 / 30 times the fifth derivative: at 1e-3, 5e-4, 3e-4 and 2e-4 the worst difference seen fell
+ * as h^4, from 1.5e-8 to 2.3e-11. Rounding, some ulp of a loss near 3 over h, is 1e-11. Gradients
+ * here are 1e-3 to 1, so a missing or a wrong term is larger than the sum by many orders. */
+#define H 2e-4
+#define DIFFERENCE_TOLERANCE 1e-10
+
+static double moved(struct reference *r, double *at, double by)
+{
+    const double old = *at;
+    *at = old + by;
+    const double loss = loss_of(r, &batch);
+    *at = old;
+    return loss;
+}
+
+static double difference(struct reference *r, double *at)
+{
+    return (8 * (moved(r, at, H) - moved(r, at, -H)) -
+            (moved(r, at, 2 * H) - moved(r, at, -2 * H))) /
+           (12 * H);
+}
+
+static void gradients_are_finite_differences(void)
+{
+    struct check_random random = check_random_make();
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        struct reference *r = make(&models[i]);
+        const double loss = gradients_of(r, &batch);
+        CHECK_CLOSE(models[i].label, loss, loss_of(r, &batch), 0);
+        for (size_t n = 0; n < r->count; n++) {
+            struct reference_tensor *tensor = &r->tensors[n];
+            char label[120];
+            snprintf(label, sizeof label, "%s: %s", models[i].label, tensor->name);
+            CHECK(label, max_abs(tensor->grad, tensor->count) > 0);
+            for (int entry = 0; entry < 6; entry++) {
+                const int64_t e = check_random_i64(&random, 0, (int64_t)tensor->count - 1);
+                const double want = difference(r, &tensor->param[e]), got = tensor->grad[e];
+                if (!CHECK(label, fabs(got - want) <= DIFFERENCE_TOLERANCE))
+                    printf(" [%lld]: got %.12g, difference %.12g", (long long)e, got, want);
+            }
+        }
+        reference_free(r);
+    }
+}
+
+/* ---- PyTorch and Hugging Face, as tests/data/reference/record.py recorded them ---- */
+
+/* Both sides work in double and sum in different orders; gradients are at most about 1. The worst
+ * difference seen is under 1e-14. */
+#define TORCH_TOLERANCE 1e-13
+
+/* Where a gradient is 0 but for rounding (a bias of K moves all scores of a row alike), AdamW
+ * divides rounding, up to 1e-16 a step, by eps, 1e-8, and multiplies it by lr, 1e-2: 1e-10, three
+ * times. */
+#define TORCH_STEP_TOLERANCE 1e-9
+
+/* Hugging Face's models take RoPE's angles, RMSNorm and the loss in float, whatever the weights. */
+#define HUGGING_FACE_TOLERANCE 2e-6
+
+static const char fixture[] = "data/reference/pytorch.json";
+
+static double number(struct json_node object, const char *key)
+{
+    double value = NAN;
+    CHECK_INT(key, json_get_double(object, key, -1e300, 1e300, &value, NULL), STATUS_OK);
+    return value;
+}
+
+static double number_at(struct json_node object, const char *key, size_t i)
+{
+    double value = NAN;
+    CHECK_INT(key, json_as_double(json_at(json_find(object, key), i), -1e300, 1e300, &value, NULL),
+              STATUS_OK);
+    return value;
+}
+
+static const char *word(struct json_node object, const char *key)
+{
+    const char *value = "";
+    CHECK_INT(key, json_get_string(object, key, &value, NULL), STATUS_OK);
+    return value;
+}
+
+static struct transformer recorded_transformer(struct json_node model)
+{
+    struct transformer t = {.name = "recorded"};
+    struct diag diag = {0};
+    const struct json_node fields = json_find(model, "transformer");
+    for (size_t i = 0; i < json_members(fields); i++) {
+        const char *field, *value = "";
+        const struct json_node node = json_member(fields, i, &field);
+        CHECK_INT(field, json_as_string(node, &value, &diag), STATUS_OK);
+        CHECK_INT(field, transformer_override(&t, field, value, &diag), STATUS_OK);
+    }
+    CHECK_INT("model", transformer_check(&t, (struct loc){"recorded", 0, 0}, &diag), STATUS_OK);
+    CHECK_TEXT("model", diag.text, "");
+    diag_release(&diag);
+    return t;
+}
+
+static int32_t *recorded_ids(struct json_node model, const char *key)
+{
+    const size_t count = json_count(json_find(model, key));
+    int32_t *ids = heap_alloc(count, sizeof *ids);
+    for (size_t i = 0; i < count; i++)
+        ids[i] = (int32_t)number_at(model, key, i);
+    return ids;
+}
+
+static double norm_of(const double *a, const double *b, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (a[i] - (b != NULL ? b[i] : 0)) * (a[i] - (b != NULL ? b[i] : 0));
+    return sqrt(sum);
+}
+
+static void check_recorded_gradients(const struct reference *r, struct json_node rows)
+{
+    for (size_t n = 0; n < r->count; n++) {
+        const struct reference_tensor *tensor = &r->tensors[n];
+        const struct json_node row = json_at(rows, n);
+        const double norm = norm_of(tensor->grad, NULL, tensor->count);
+        const double theirs = number(row, "gradient_norm");
+        CHECK_TEXT("order", word(row, "name"), tensor->name);
+        CHECK(tensor->name, fabs(norm - theirs) <= TORCH_TOLERANCE);
+        for (size_t e = 0; e < json_count(json_find(row, "entries")); e++) {
+            const size_t at = (size_t)number_at(row, "entries", e);
+            if (CHECK("entry", at < tensor->count))
+                CHECK(tensor->name,
+                      fabs(tensor->grad[at] - number_at(row, "gradients", e)) <= TORCH_TOLERANCE);
+        }
+        if (json_find(row, "hugging_face_gradient_norm").value != NULL)
+            CHECK_CLOSE(tensor->name, norm, number(row, "hugging_face_gradient_norm"),
+                        HUGGING_FACE_TOLERANCE);
+    }
+}
+
+static void check_recorded_parameters(const struct reference *r, const struct reference *start,
+                                      struct json_node rows, int step)
+{
+    char moved_key[24], params_key[24];
+    snprintf(moved_key, sizeof moved_key, "moved_%d", step);
+    snprintf(params_key, sizeof params_key, "params_%d", step);
+    for (size_t n = 0; n < r->count; n++) {
+        const struct reference_tensor *tensor = &r->tensors[n];
+        const struct json_node row = json_at(rows, n);
+        CHECK_CLOSE(tensor->name, norm_of(tensor->param, start->tensors[n].param, tensor->count),
+                    number(row, moved_key), TORCH_STEP_TOLERANCE);
+        for (size_t e = 0; e < json_count(json_find(row, "entries")); e++) {
+            const size_t at = (size_t)number_at(row, "entries", e);
+            CHECK(tensor->name,
+                  fabs(tensor->param[at] - number_at(row, params_key, e)) <= TORCH_STEP_TOLERANCE);
+        }
+    }
+}
+
+static void check_recorded_model(struct json_node model, const struct reference_adamw *adamw,
+                                 int steps)
+{
+    const struct transformer t = recorded_transformer(model);
+    const char *name = word(model, "name");
+    const struct json_node rows = json_find(model, "tensors");
+    const struct json_node hugging_face = json_find(model, "hugging_face");
+    int32_t *ids = recorded_ids(model, "tokens"), *wanted = recorded_ids(model, "labels");
+    struct reference_batch b = {ids, wanted, (int64_t)number(model, "sequences"),
+                                (int64_t)number(model, "seq_len")};
+    struct reference *r = reference_new(&t), *start = reference_new(&t);
+    reference_init_weights(r, (uint64_t)number(model, "seed"));
+    reference_init_weights(start, (uint64_t)number(model, "seed"));
+    if (!CHECK_INT(name, (int64_t)json_count(rows), (int64_t)r->count))
+        goto out;
+    for (int step = 1; step <= steps; step++) {
+        const double loss = gradients_of(r, &b);
+        CHECK_CLOSE(name, loss, number_at(model, "losses", (size_t)step - 1),
+                    step == 1 ? TORCH_TOLERANCE : TORCH_STEP_TOLERANCE);
+        if (step == 1) {
+            check_recorded_gradients(r, rows);
+            if (hugging_face.value != NULL) {
+                b.labels = NULL; /* they shift the labels themselves */
+                CHECK_CLOSE(word(hugging_face, "class"), loss_of(r, &b),
+                            number(hugging_face, "loss"), HUGGING_FACE_TOLERANCE);
+                b.labels = wanted;
+            }
+        }
+        reference_adamw_step(r, adamw, step);
+        if (step == 1 || step == steps)
+            check_recorded_parameters(r, start, rows, step);
+    }
+out:
+    reference_free(start);
+    reference_free(r);
+    free(wanted);
+    free(ids);
+}
+
+static void pytorch_and_hugging_face_agree(void)
+{
+    struct text text = {0};
+    struct diag diag = {0};
+    struct json json = {0};
+    if (!CHECK_INT(fixture, text_read(&text, check_path(fixture), &diag), STATUS_OK) ||
+        !CHECK_INT(fixture, json_parse(&json, fixture, text.data, text.size, &diag), STATUS_OK))
+        goto out;
+    const struct json_node root = json_root(&json);
+    const struct json_node options = json_find(root, "adamw");
+    const struct reference_adamw adamw = {number(options, "lr"), number(options, "beta1"),
+                                          number(options, "beta2"), number(options, "eps"),
+                                          number(options, "weight_decay")};
+    const struct json_node recorded = json_find(root, "models");
+    CHECK("models", json_count(recorded) >= 6);
+    for (size_t i = 0; i < json_count(recorded); i++)
+        check_recorded_model(json_at(recorded, i), &adamw, (int)number(root, "steps"));
+out:
+    CHECK_TEXT(fixture, diag.text, "");
+    json_release(&json);
+    text_release(&text);
+    diag_release(&diag);
+}
+
+/* ---- what can be said without another program ---- */
+
+static void equal_logits_cost_ln_vocab(void)
+{
+    struct reference *r = make(&models[0]);
+    struct reference_tensor *head = reference_find(r, "head.weight");
+    memset(head->param, 0, head->count * sizeof *head->param);
+    CHECK_CLOSE("ln 11", loss_of(r, &batch), log(VOCAB), 1e-15);
+    reference_free(r);
+}
+
+static void labels_are_next_tokens_unless_given(void)
+{
+    int32_t shifted[SEQUENCES * SEQ_LEN];
+    for (size_t i = 0; i < ARRAY_LEN(tokens); i++)
+        shifted[i] = i % SEQ_LEN == SEQ_LEN - 1 ? -1 : tokens[i + 1];
+    struct reference *r = make(&models[0]);
+    const struct reference_batch none = {tokens, NULL, SEQUENCES, SEQ_LEN};
+    const struct reference_batch given = {tokens, shifted, SEQUENCES, SEQ_LEN};
+    CHECK_CLOSE("loss", loss_of(r, &none), loss_of(r, &given), 0);
+    reference_free(r);
+}
+
+/* 8 tokens of the first sequence count and 7 of the second. */
+static void a_batch_is_the_mean_of_counted_tokens(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        struct reference *r = make(&models[i]);
+        const struct reference_batch first = {tokens, labels, 1, SEQ_LEN};
+        const struct reference_batch second = {tokens + SEQ_LEN, labels + SEQ_LEN, 1, SEQ_LEN};
+        CHECK_CLOSE(models[i].label, loss_of(r, &batch),
+                    (8 * loss_of(r, &first) + 7 * loss_of(r, &second)) / 15, 1e-14);
+        reference_free(r);
+    }
+}
+
+/* Only the label of token 3 counts, so tokens 4.. must not matter and token 3 must. */
+static void a_token_sees_none_after_it(void)
+{
+    int32_t changed[SEQ_LEN], only[SEQ_LEN];
+    for (size_t i = 0; i < SEQ_LEN; i++)
+        only[i] = i == 3 ? labels[i] : -1;
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        struct reference *r = make(&models[i]);
+        const struct reference_batch before = {tokens, only, 1, SEQ_LEN};
+        const struct reference_batch after = {changed, only, 1, SEQ_LEN};
+        memcpy(changed, tokens, sizeof changed);
+        for (size_t j = 4; j < SEQ_LEN; j++)
+            changed[j] = (tokens[j] + 1) % VOCAB;
+        CHECK_CLOSE(models[i].label, loss_of(r, &after), loss_of(r, &before), 0);
+        changed[2] = (tokens[2] + 1) % VOCAB;
+        CHECK(models[i].label, fabs(loss_of(r, &after) - loss_of(r, &before)) > 1e-6);
+        reference_free(r);
+    }
+}
+
+/* The last loss moves when two earlier tokens change places, but only where positions are known. */
+static void positions_matter_where_there_are_any(void)
+{
+    int32_t swapped[SEQ_LEN], only[SEQ_LEN];
+    for (size_t i = 0; i < SEQ_LEN; i++) {
+        swapped[i] = tokens[i == 1 ? 2 : i == 2 ? 1 : i];
+        only[i] = i == SEQ_LEN - 2 ? labels[i] : -1;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        /* In one layer: deeper ones tell order by what the causal mask let each token see. */
+        struct row row = models[i];
+        row.t.layers = 1;
+        struct reference *r = make(&row);
+        const struct reference_batch plain = {tokens, only, 1, SEQ_LEN};
+        const struct reference_batch other = {swapped, only, 1, SEQ_LEN};
+        const double change = fabs(loss_of(r, &other) - loss_of(r, &plain));
+        if (row.t.positions == POSITIONS_NONE)
+            CHECK(row.label, change < 1e-14);
+        else
+            CHECK(row.label, change > 1e-6);
+        reference_free(r);
+    }
+}
+
+/* A long sequence crosses the blocks in which logits are made; two runs give the same bits. */
+static void runs_repeat_to_the_bit(void)
+{
+    enum { LONG = 150 };
+    int32_t ids[LONG];
+    for (int i = 0; i < LONG; i++)
+        ids[i] = i * i % VOCAB;
+    const struct reference_batch b = {ids, NULL, 1, LONG};
+    struct reference *first = make(&models[0]), *second = make(&models[0]);
+    const double once = gradients_of(first, &b), again = gradients_of(second, &b);
+    gradients_of(second, &batch); /* gradients of another batch do not stay */
+    CHECK_CLOSE("loss", gradients_of(second, &b), once, 0);
+    CHECK_CLOSE("loss", again, once, 0);
+    for (size_t n = 0; n < first->count; n++)
+        CHECK(first->tensors[n].name, memcmp(first->tensors[n].grad, second->tensors[n].grad,
+                                             first->tensors[n].count * sizeof(double)) == 0);
+    reference_free(first);
+    reference_free(second);
+}
+
+/* ---- AdamW and weights ---- */
+
+/* p 1, g 0.5, lr 0.1, decay 0.01, betas 0.9 and 0.99, eps 0.1. Decay: 0.999. Step 1: m/(1 - 0.9) =
+ * 0.5, v/(1 - 0.99) = 0.25, so p = 0.999 - 0.1 0.5 / 0.6. Step 2 with g = 0: m = 0.045 of 0.19, v =
+ * 0.002475 of 0.0199. */
+static void adamw_is_hand_worked(void)
+{
+    struct reference *r = make(&models[0]);
+    struct reference_tensor *norm = reference_find(r, "norm.weight");
+    const struct reference_adamw adamw = {0.1, 0.9, 0.99, 0.1, 0.01};
+    norm->param[2] = 1;
+    norm->grad[2] = 0.5;
+    reference_adamw_step(r, &adamw, 1);
+    const double one = 0.999 - 0.1 * 0.5 / 0.6;
+    CHECK_CLOSE("step 1", norm->param[2], one, 1e-14);
+    norm->grad[2] = 0;
+    reference_adamw_step(r, &adamw, 2);
+    CHECK_CLOSE("step 2", norm->param[2],
+                one * 0.999 - 0.1 * (0.045 / 0.19) / (sqrt(0.002475 / 0.0199) + 0.1), 1e-14);
+    reference_free(r);
+}
+
+static void training_learns_the_batch(void)
+{
+    const struct reference_adamw adamw = {0.03, 0.9, 0.95, 1e-8, 0};
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        struct reference *r = make(&models[i]);
+        const double first = gradients_of(r, &batch);
+        for (int step = 1; step <= 60; step++) {
+            gradients_of(r, &batch);
+            reference_adamw_step(r, &adamw, step);
+        }
+        CHECK(models[i].label, loss_of(r, &batch) < 0.5 * first);
+        reference_free(r);
+    }
+}
+
+static void weights_are_floats_that_follow_the_seed(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        struct reference *r = make(&models[i]), *other = make(&models[i]);
+        reference_init_weights(other, 8);
+        int64_t parameters = 0;
+        for (size_t n = 0; n < r->count; n++) {
+            const struct reference_tensor *tensor = &r->tensors[n];
+            parameters += (int64_t)tensor->count;
+            CHECK(tensor->name, reference_find(r, tensor->name) == tensor);
+            CHECK(tensor->name, norm_of(tensor->param, other->tensors[n].param, tensor->count) > 0);
+            for (size_t j = 0; j < tensor->count; j++)
+                if (tensor->param[j] != (float)tensor->param[j])
+                    CHECK(tensor->name, !"a float");
+        }
+        CHECK_INT(models[i].label, parameters, transformer_parameters(&r->transformer));
+        CHECK(models[i].label, (reference_find(r, "head.weight") == NULL) == models[i].t.tied_head);
+        CHECK(models[i].label, reference_find(r, "layers.99.wo.weight") == NULL);
+        reference_free(other);
+        reference_free(r);
+    }
+}
+
+/* ---- bad input ---- */
+
+static const int32_t high[] = {1, 2, VOCAB}, negative[] = {1, -1, 2}, fine[] = {1, 2, 3};
+static const int32_t below[] = {1, 2, -2}, nothing[] = {-1, -1, -1};
+static const int32_t ten[10] = {0};
+
+static const struct {
+    const char *label;
+    size_t model;
+    struct reference_batch batch;
+    const char *message;
+} wrong[] = {
+    {"token too high",
+     0, {high, NULL, 1, 3},
+     "reference: error: token 2 of sequence 0 is 11: it must be from 0 to 10\n"                 },
+    {"negative token",
+     0, {negative, NULL, 3, 1},
+     "reference: error: token 0 of sequence 1 is -1: it must be from 0 to 10\n"                 },
+    {"label too low",
+     0, {fine, below, 1, 3},
+     "reference: error: label 2 of sequence 0 is -2: it must be from -1 to 10\n"                },
+    {"nothing counted",
+     0, {fine, nothing, 1, 3},
+     "reference: error: no token of the batch is counted, so there is no loss: at least one "
+     "label must not be -1\n"                                                                   },
+    {"nothing to predict",
+     0, {fine, NULL, 3, 1},
+     "reference: error: no token of the batch is counted, so there is no loss: at least one "
+     "label must not be -1\n"                                                                   },
+    {"too long",
+     2, {ten, NULL, 1, 10},
+     "reference: error: a sequence of 10 tokens has more than the model's 9 learned positions\n"},
+};
+
+static void a_wrong_batch_is_refused(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct reference *r = make(&models[wrong[i].model]);
+        struct diag diag = {0};
+        double loss = 0;
+        CHECK_INT(wrong[i].label, reference_loss(r, &wrong[i].batch, &loss, &diag),
+                  STATUS_BAD_INPUT);
+        CHECK_TEXT(wrong[i].label, diag.text, wrong[i].message);
+        diag_clear(&diag);
+        CHECK_INT(wrong[i].label, reference_gradients(r, &wrong[i].batch, &loss, &diag),
+                  STATUS_BAD_INPUT);
+        CHECK_TEXT(wrong[i].label, diag.text, wrong[i].message);
+        diag_release(&diag);
+        reference_free(r);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"gradients are finite differences",        gradients_are_finite_differences       },
+    {"PyTorch and Hugging Face agree",          pytorch_and_hugging_face_agree         },
+    {"equal logits cost ln vocab",              equal_logits_cost_ln_vocab             },
+    {"labels are next tokens unless given",     labels_are_next_tokens_unless_given    },
+    {"a batch is the mean of counted tokens",   a_batch_is_the_mean_of_counted_tokens  },
+    {"a token sees none after it",              a_token_sees_none_after_it             },
+    {"positions matter where there are any",    positions_matter_where_there_are_any   },
+    {"runs repeat to the bit",                  runs_repeat_to_the_bit                 },
+    {"AdamW is hand-worked",                    adamw_is_hand_worked                   },
+    {"training learns the batch",               training_learns_the_batch              },
+    {"weights are floats that follow the seed", weights_are_floats_that_follow_the_seed},
+    {"a wrong batch is refused",                a_wrong_batch_is_refused               },
+};
+CHECK_MAIN("reference", cases)
