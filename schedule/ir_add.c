@@ -93,12 +93,33 @@ static size_t row_bytes(const struct column *column, size_t count)
 }
 
 /* Every plain array of an ir: what there is to release, shrink and count. */
-#define IR_ARRAYS(ARRAY)                                                                           \
-    ARRAY(group)                                                                                   \
-    ARRAY(guard)                                                                                   \
-    ARRAY(role)                                                                                    \
-    ARRAY(stream) ARRAY(tensor) ARRAY(bundle) ARRAY(binding) ARRAY(shape) ARRAY(dims) ARRAY(range) \
-        ARRAY(operand) ARRAY(wait) ARRAY(free_op) ARRAY(word)
+struct array {
+    struct column data;
+    size_t count, capacity; /* where these numbers are */
+};
+
+#define ARRAY(name)                                                                                \
+    {                                                                                              \
+        COLUMN(ir, name), offsetof(struct ir, name##_count), offsetof(struct ir, name##_capacity)  \
+    }
+
+static const struct array arrays[] = {
+    ARRAY(group),   ARRAY(guard),   ARRAY(role),    ARRAY(stream), ARRAY(tensor),
+    ARRAY(bundle),  ARRAY(binding), ARRAY(shape),   ARRAY(dims),   ARRAY(range),
+    ARRAY(operand), ARRAY(wait),    ARRAY(free_op), ARRAY(word),
+};
+
+static uint32_t *number_at(struct ir *ir, size_t at)
+{
+    return (uint32_t *)(void *)((char *)ir + at);
+}
+
+static uint32_t capacity_of(const struct ir *ir, const struct array *array)
+{
+    uint32_t capacity;
+    memcpy(&capacity, (const char *)ir + array->capacity, sizeof capacity);
+    return capacity;
+}
 
 /* ---- the index ---- */
 
@@ -128,9 +149,8 @@ static struct id_map *const *index_maps(struct ir_index *index, struct id_map *m
 
 void ir_release(struct ir *ir)
 {
-#define ARRAY(name) free(ir->name);
-    IR_ARRAYS(ARRAY)
-#undef ARRAY
+    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
+        free(column_get(ir, arrays[i].data));
     free_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns));
     free_columns(&ir->op, op_columns, ARRAY_LEN(op_columns));
     if (ir->index) {
@@ -148,9 +168,8 @@ void ir_release(struct ir *ir)
 size_t ir_memory(const struct ir *ir)
 {
     size_t bytes = ir->arena.total;
-#define ARRAY(name) bytes += (size_t)ir->name##_capacity * sizeof *ir->name;
-    IR_ARRAYS(ARRAY)
-#undef ARRAY
+    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
+        bytes += capacity_of(ir, &arrays[i]) * arrays[i].data.size;
     bytes += ir->buffer.capacity * row_bytes(buffer_columns, ARRAY_LEN(buffer_columns));
     bytes += ir->op.capacity * row_bytes(op_columns, ARRAY_LEN(op_columns));
     if (ir->index) {
@@ -165,13 +184,15 @@ size_t ir_memory(const struct ir *ir)
 
 void ir_shrink(struct ir *ir)
 {
-#define ARRAY(name)                                                                                \
-    if (ir->name##_count > 0 && ir->name##_count < ir->name##_capacity) {                          \
-        ir->name = heap_realloc(ir->name, ir->name##_count, sizeof *ir->name);                     \
-        ir->name##_capacity = ir->name##_count;                                                    \
+    for (size_t i = 0; i < ARRAY_LEN(arrays); i++) {
+        const struct column *data = &arrays[i].data;
+        uint32_t count = *number_at(ir, arrays[i].count);
+        uint32_t *capacity = number_at(ir, arrays[i].capacity);
+        if (count > 0 && count < *capacity) {
+            column_set(ir, *data, heap_realloc(column_get(ir, *data), count, data->size));
+            *capacity = count;
+        }
     }
-    IR_ARRAYS(ARRAY)
-#undef ARRAY
     if (ir->buffer.count > 0) {
         resize_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns), ir->buffer.count);
         ir->buffer.capacity = ir->buffer.count;
