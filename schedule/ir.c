@@ -189,7 +189,7 @@ uint32_t ir_role_of(const struct ir *ir, uint32_t op)
     for (uint32_t r = 0; r < ir->role_count; r++)
         if (op - ir->role[r].op_begin < ir->role[r].op_count)
             return r;
-    assert(!"every op has a role");
+    assert(false && "every op has a role");
     return 0;
 }
 

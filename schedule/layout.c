@@ -106,7 +106,7 @@ int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p
     case LAYOUT_KIND_COUNT:
         break;
     }
-    assert(!"a layout has a kind");
+    assert(false && "a layout has a kind");
     return -1;
 }
 

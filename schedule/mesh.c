@@ -157,6 +157,6 @@ bool guard_passes(const struct mesh *mesh, const struct group *groups, const str
     case GUARD_TEST_COUNT:
         break;
     }
-    assert(!"a guard has a test");
+    assert(false && "a guard has a test");
     return false;
 }
