@@ -177,72 +177,6 @@ void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, 
     }
 }
 
-/* Indices of all ranks in a group, IR_NONE for those outside. */
-static uint32_t *group_indices(const struct ir *ir, uint32_t group, uint32_t ranks)
-{
-    uint32_t *index = heap_alloc(ranks, sizeof *index), instance;
-    for (uint32_t rank = 0; rank < ranks; rank++)
-        if (!group_locate(&ir->mesh, &ir->group[group], rank, &instance, &index[rank]))
-            index[rank] = IR_NONE;
-    return index;
-}
-
-const struct rank_sets *verify_ranks(struct verifier *v)
-{
-    const struct ir *ir = v->ir;
-    struct rank_sets *s = &v->ranks;
-    if (s->role)
-        return s;
-    uint32_t ranks = mesh_ranks(&ir->mesh);
-    s->words = (ranks + 63) / 64;
-    s->role = heap_alloc(ranks, sizeof *s->role);
-    s->of_role = heap_zalloc((size_t)ir->role_count * s->words, sizeof *s->of_role);
-    s->of_guard = heap_zalloc((size_t)ir->guard_count * s->words, sizeof *s->of_guard);
-    memset(s->role, 0xff, ranks * sizeof *s->role);
-    for (uint32_t rank = 0; rank < ranks; rank++)
-        for (uint32_t role = ir->role_count; role-- > 0;)
-            if (role_has(&ir->mesh, &ir->role[role], rank)) {
-                s->role[rank] = (uint16_t)role;
-                s->of_role[(size_t)role * s->words + rank / 64] |= UINT64_C(1) << rank % 64;
-            }
-    for (uint32_t group = 0; group < ir->group_count; group++) {
-        uint32_t *index = NULL;
-        for (uint32_t g = 0; g < ir->guard_count; g++) {
-            const struct guard *guard = &ir->guard[g];
-            if (guard->group != group)
-                continue;
-            if (!index)
-                index = group_indices(ir, group, ranks);
-            uint64_t *set = s->of_guard + (size_t)g * s->words;
-            for (uint32_t rank = 0; rank < ranks; rank++) {
-                bool passes = guard->test == GUARD_LT   ? index[rank] < guard->value
-                              : guard->test == GUARD_GE ? index[rank] >= guard->value
-                                                        : index[rank] == guard->value;
-                if (passes && index[rank] != IR_NONE)
-                    set[rank / 64] |= UINT64_C(1) << rank % 64;
-            }
-        }
-        free(index);
-    }
-    return s;
-}
-
-uint32_t verify_meet(struct verifier *v, uint32_t role, uint16_t guard, uint16_t other)
-{
-    const struct rank_sets *s = verify_ranks(v);
-    for (uint32_t w = 0; w < s->words; w++) {
-        uint64_t set = s->of_role[(size_t)role * s->words + w];
-        if (guard != IR_NONE16)
-            set &= s->of_guard[(size_t)guard * s->words + w];
-        if (other != IR_NONE16)
-            set &= s->of_guard[(size_t)other * s->words + w];
-        for (uint32_t bit = 0; set != 0; bit++, set >>= 1)
-            if (set & 1)
-                return w * 64 + bit;
-    }
-    return IR_NONE;
-}
-
 /* --- texts: none are made for messages that will not be shown --- */
 
 static bool enough(const struct verifier *v)
@@ -329,9 +263,7 @@ enum status verify(const struct ir *ir, const struct verify_limits *limits, cons
     free(v.slots.begin);
     free(v.slots.range_from);
     free(v.slots.range_to);
-    free(v.ranks.role);
-    free(v.ranks.of_role);
-    free(v.ranks.of_guard);
+    rank_sets_release(&v.ranks);
     exchange_release(&v.exchange);
     order_release(&v.order);
     arena_release(&v.arena);

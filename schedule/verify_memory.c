@@ -1,14 +1,15 @@
 /* Rules on what ops touch: races, reads of nothing, life and death of buffers.
  *
  * A race is looked for in one walk over a role's ops. For each slot of a buffer (verify_rules.h) the
- * walk keeps the accesses that a later op could still race with. An access drops out when
- * a later one is ordered behind it and would race with all that it would: writes stand for
- * everything before them, reads for earlier reads. So a slot holds about one write, and one read
- * per stream, and the walk is linear in the operands.
+ * walk keeps the accesses that a later op could still race with. An access drops out when a later
+ * one is ordered behind it and would race with all that it would: writes stand for everything
+ * before them, reads for earlier reads. So a slot holds about one write, and one read per
+ * stream, and the walk is linear in the operands.
  *
- * Guards: two ops race only when some rank runs both, and an op stands for another only when it runs
- * wherever that one does. */
-#include "schedule/id_map.h"
+ * Guards: an access is kept for the ranks that run it and on which nothing stands for it yet. Two
+ * ops race only when some such rank runs both. Each rank of a ring may have read a slot last
+ * at another step; since what is ordered behind an access is ordered behind all earlier ones
+ * of the stream, a new op looks at the latest few of each stream only. */
 #include "schedule/lifetimes.h"
 #include "schedule/verify_rules.h"
 
@@ -42,34 +43,35 @@ static struct view views_common(struct view a, struct view b)
 /* --- race --- */
 
 struct access {
-    uint32_t op, next;
+    uint32_t op;
+    uint32_t ranks; /* set of those for which it is kept */
+    uint32_t older; /* the one below it in its pile: of one stream, reading or writing */
+    uint32_t next;  /* of the top of a pile: the top of the slot's next pile */
     bool writes;
 };
 
 struct race_walk {
     struct verifier *v;
     const struct order *order;
-    uint32_t role;
-    uint32_t *head; /* per slot */
+    uint32_t everybody; /* the set of the role's ranks */
+    uint32_t *head;     /* per slot: the top of its first pile */
     struct access *access;
     uint32_t count, capacity, spare;
     uint32_t shown_op, shown_other; /* the pair of the last message: its other slots are no news */
 };
 
-static void add_access(struct race_walk *w, uint32_t slot, uint32_t op, bool writes)
+static uint32_t new_access(struct race_walk *w)
 {
     uint32_t a = w->spare;
     if (a != IR_NONE) {
-        w->spare = w->access[a].next;
-    } else {
-        if (w->count == w->capacity) {
-            w->capacity = (uint32_t)heap_next_capacity(w->capacity, (size_t)w->count + 1);
-            w->access = heap_realloc(w->access, w->capacity, sizeof *w->access);
-        }
-        a = w->count++;
+        w->spare = w->access[a].older;
+        return a;
     }
-    w->access[a] = (struct access){.op = op, .next = w->head[slot], .writes = writes};
-    w->head[slot] = a;
+    if (w->count == w->capacity) {
+        w->capacity = (uint32_t)heap_next_capacity(w->capacity, (size_t)w->count + 1);
+        w->access = heap_realloc(w->access, w->capacity, sizeof *w->access);
+    }
+    return w->count++;
 }
 
 /* The elements that a view shares with a fitting operand of the other op. */
@@ -84,60 +86,90 @@ static struct view shared_elements(const struct ir *ir, struct view view, uint32
     return view;
 }
 
-static void report_race(struct race_walk *w, uint32_t op, struct view view, bool writes,
-                        struct access other)
+static void report_race(struct race_walk *w, struct access op, struct view view,
+                        struct access other, uint32_t ranks)
 {
     struct verifier *v = w->v;
-    if (w->shown_op == op && w->shown_other == other.op)
+    if (ranks == 0 || (w->shown_op == op.op && w->shown_other == other.op))
         return;
-    uint32_t rank = verify_meet(v, w->role, v->ir->op.guard[op], v->ir->op.guard[other.op]);
-    if (rank == IR_NONE)
-        return;
-    w->shown_op = op;
+    w->shown_op = op.op;
     w->shown_other = other.op;
     struct view shared = shared_elements(v->ir, view, other.op, other.writes);
     verify_fail(v, "%s %s %s, which %s %s, and neither is ordered before the other on %s",
-                op_text(v, op), writes ? "writes" : "reads", view_text(v, shared),
-                op_text(v, other.op), other.writes ? "writes" : "reads", rank_text(v, rank));
+                op_text(v, op.op), op.writes ? "writes" : "reads", view_text(v, shared),
+                op_text(v, other.op), other.writes ? "writes" : "reads",
+                rank_text(v, ranks_first(v, ranks)));
 }
 
-static void race_slot(struct race_walk *w, uint32_t slot, uint32_t op, struct view view,
-                      bool writes)
+enum { LATEST = 4 }; /* accesses of a pile that a guarded op may make drop out */
+
+/* The new access meets a pile; returns its top, or IR_NONE when all of it drops out. */
+static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, struct view view)
 {
-    const struct ir *ir = w->v->ir;
-    uint16_t guard = ir->op.guard[op];
-    uint32_t *link = &w->head[slot];
-    bool is_there = false;
+    uint32_t *link = &top;
+    uint32_t ordered_ones = 0;
     while (*link != IR_NONE) {
         struct access *a = &w->access[*link];
-        bool gone = false;
-        if (a->op == op) {
-            if (writes && a->writes)
-                report_race(w, op, view, writes, *a);
-            a->writes |= writes;
-            is_there = true;
-        } else if (a->op < w->order->begin) {
-            gone = true; /* another role's, so another rank's memory */
-        } else {
-            bool conflict = writes || a->writes;
-            bool ordered = order_before(w->order, a->op, op);
-            if (conflict && !ordered)
-                report_race(w, op, view, writes, *a);
-            bool stands_for = writes || !a->writes;
-            bool runs_too = guard == IR_NONE16 || guard == ir->op.guard[a->op];
-            gone = stands_for && runs_too && (ordered || writes); /* reported once is enough */
+        if (a->op == new.op) {
+            if (new.writes && a->writes)
+                report_race(w, new, view, *a, new.ranks);
+            link = &a->older;
+            continue;
         }
-        if (gone) {
-            uint32_t unused = *link;
-            *link = a->next;
-            a->next = w->spare;
-            w->spare = unused;
+        bool ordered = order_before(w->order, a->op, new.op);
+        if (!ordered && (new.writes || a->writes))
+            report_race(w, new, view, *a, ranks_common(w->v, a->ranks, new.ranks));
+        /* The new one stands for the old one from now on; once reported is enough, too. */
+        bool stands_for = new.writes || (ordered && !a->writes);
+        if (stands_for)
+            a->ranks = ranks_minus(w->v, a->ranks, new.ranks);
+        if (a->ranks == 0) {
+            uint32_t gone = *link;
+            *link = a->older;
+            a->older = w->spare;
+            w->spare = gone;
         } else {
-            link = &a->next;
+            link = &a->older;
         }
+        if (ordered && !(stands_for && new.ranks == w->everybody) && ++ordered_ones == LATEST)
+            break;
     }
-    if (!is_there)
-        add_access(w, slot, op, writes);
+    return top;
+}
+
+static void race_slot(struct race_walk *w, uint32_t slot, struct access new, struct view view)
+{
+    uint8_t stream = w->order->stream[new.op - w->order->begin];
+    uint32_t own = IR_NONE, before_own = IR_NONE; /* tops: its own pile, and the pile before */
+    uint32_t before = IR_NONE, top = w->head[slot];
+    while (top != IR_NONE) {
+        uint32_t next = w->access[top].next;
+        bool other_role = w->access[top].op < w->order->begin; /* so another rank's memory */
+        uint8_t pile_stream =
+            other_role ? ORDER_ON_HOST : w->order->stream[w->access[top].op - w->order->begin];
+        bool writes = w->access[top].writes;
+        top = other_role ? IR_NONE : meet_pile(w, top, new, view);
+        uint32_t *link = before == IR_NONE ? &w->head[slot] : &w->access[before].next;
+        *link = top == IR_NONE ? next : top;
+        if (top != IR_NONE) {
+            w->access[top].next = next;
+            if (pile_stream == stream && writes == new.writes) {
+                own = top;
+                before_own = before;
+            }
+            before = top;
+        }
+        top = next;
+    }
+    if (new.ranks == 0 || (own != IR_NONE && w->access[own].op == new.op))
+        return;
+    uint32_t a = new_access(w);
+    uint32_t *link =
+        own == IR_NONE || before_own == IR_NONE ? &w->head[slot] : &w->access[before_own].next;
+    new.older = own;
+    new.next = own == IR_NONE ? w->head[slot] : w->access[own].next;
+    w->access[a] = new;
+    *link = a;
 }
 
 /* An op may work in place, on the same elements; anything in between would depend on how its
@@ -166,15 +198,18 @@ void check_races(struct verifier *v)
     struct race_walk w = {.v = v, .spare = IR_NONE, .shown_op = IR_NONE};
     w.head = heap_alloc(slots->count, sizeof *w.head);
     memset(w.head, 0xff, slots->count * sizeof *w.head);
-    for (w.role = 0; w.role < ir->role_count; w.role++) {
-        w.order = verify_order_of(v, w.role);
+    for (uint32_t role = 0; role < ir->role_count; role++) {
+        w.order = verify_order_of(v, role);
+        w.everybody = ranks_of(v, role, IR_NONE16);
         for (uint32_t op = w.order->begin; op < w.order->begin + w.order->count; op++) {
+            struct access new = {.op = op, .ranks = ranks_of(v, role, ir->op.guard[op])};
             for (uint32_t k = 0; k < operands_of(ir, op); k++) {
                 uint32_t buffer, from, to;
                 uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
                 slots_of(slots, ir, operand, &buffer, &from, &to);
+                new.writes = k >= ir->op.reads[op];
                 for (uint32_t slot = from; slot < to; slot++)
-                    race_slot(&w, slot, op, ir_view(ir, operand), k >= ir->op.reads[op]);
+                    race_slot(&w, slot, new, ir_view(ir, operand));
             }
             check_in_place(v, op);
         }
@@ -187,85 +222,12 @@ void check_races(struct verifier *v)
 
 /* --- read before write --- */
 
-/* Sets of ranks that have written a slot. Rows EMPTY and FULL stand for themselves. */
-enum { EMPTY, FULL, FIRST_SET };
-
 struct write_walk {
     struct verifier *v;
-    const struct rank_sets *ranks;
-    uint32_t role;
-    uint32_t *written; /* per slot: a row of `set` */
-    struct set_step {  /* row, after a write under a guard, becomes this row */
-        uint32_t row, becomes;
-        uint16_t guard, role;
-    } * step;
-    uint64_t *set; /* (count, words) */
-    uint32_t count, capacity, steps, step_capacity;
-    struct id_map step_of;
+    uint32_t *written; /* per slot: the set of ranks that have written it */
 };
 
-static uint32_t new_set(struct write_walk *w)
-{
-    if (w->count == w->capacity) {
-        w->capacity = (uint32_t)heap_next_capacity(w->capacity, (size_t)w->count + 1);
-        w->set = heap_realloc(w->set, w->capacity, w->ranks->words * sizeof *w->set);
-    }
-    memset(w->set + (size_t)w->count * w->ranks->words, 0, w->ranks->words * sizeof *w->set);
-    return w->count++;
-}
-
-/* The ranks of `row` and those that run under the guard; remembered, since few differ. */
-static uint32_t add_writers(struct write_walk *w, uint32_t row, uint16_t guard)
-{
-    uint64_t hash = hash_word(hash_word(row, guard), w->role);
-    for (struct id_probe p = id_map_start(&w->step_of, hash); id_map_next(&w->step_of, &p);) {
-        const struct set_step *s = &w->step[p.row];
-        if (s->row == row && s->guard == guard && s->role == w->role)
-            return s->becomes;
-    }
-    uint32_t words = w->ranks->words, made = new_set(w);
-    const uint64_t *old = w->set + (size_t)row * words;
-    const uint64_t *all = w->ranks->of_role + (size_t)w->role * words;
-    const uint64_t *more = w->ranks->of_guard + (size_t)guard * words;
-    uint64_t *set = w->set + (size_t)made * words;
-    bool same = true, full = true;
-    for (uint32_t i = 0; i < words; i++) {
-        set[i] = old[i] | (more[i] & all[i]);
-        same &= set[i] == old[i];
-        full &= set[i] == all[i];
-    }
-    uint32_t becomes = full ? FULL : same ? row : made;
-    if (becomes != made)
-        w->count--;
-    if (w->steps == w->step_capacity) {
-        w->step_capacity = (uint32_t)heap_next_capacity(w->step_capacity, (size_t)w->steps + 1);
-        w->step = heap_realloc(w->step, w->step_capacity, sizeof *w->step);
-    }
-    w->step[w->steps] = (struct set_step){
-        .row = row, .becomes = becomes, .guard = guard, .role = (uint16_t)w->role};
-    id_map_add(&w->step_of, hash, w->steps++);
-    return becomes;
-}
-
-/* The first rank that runs under the guard and is not in the set. */
-static uint32_t first_without(const struct write_walk *w, uint32_t row, uint16_t guard)
-{
-    if (row == FULL)
-        return IR_NONE;
-    uint32_t words = w->ranks->words;
-    for (uint32_t i = 0; i < words; i++) {
-        uint64_t left =
-            w->ranks->of_role[(size_t)w->role * words + i] & ~w->set[(size_t)row * words + i];
-        if (guard != IR_NONE16)
-            left &= w->ranks->of_guard[(size_t)guard * words + i];
-        for (uint32_t bit = 0; left != 0; bit++, left >>= 1)
-            if (left & 1)
-                return i * 64 + bit;
-    }
-    return IR_NONE;
-}
-
-static void check_read(struct write_walk *w, uint32_t op, uint32_t operand)
+static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32_t operand)
 {
     struct verifier *v = w->v;
     const struct ir *ir = v->ir;
@@ -274,18 +236,16 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t operand)
     if (ir->buffer.binding[buffer] != IR_NONE16)
         return;
     for (uint32_t slot = from; slot < to; slot++) {
-        if (w->written[slot] == FULL)
-            continue;
-        uint32_t without = first_without(w, w->written[slot], ir->op.guard[op]);
-        if (without == IR_NONE)
+        uint32_t without = ranks_minus(v, ranks, w->written[slot]);
+        if (without == 0)
             continue;
         if (bad_from == IR_NONE) {
             bad_from = slot;
-            rank = without;
+            rank = ranks_first(v, without);
         }
         if (bad_from != IR_NONE && (bad_to == 0 || bad_to == slot))
             bad_to = slot + 1;
-        w->written[slot] = FULL; /* reported once is enough */
+        w->written[slot] = ranks_union(v, w->written[slot], ranks); /* reported once is enough */
     }
     if (bad_from == IR_NONE)
         return;
@@ -303,31 +263,24 @@ void check_written(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct slots *slots = verify_slots(v);
-    struct write_walk w = {.v = v, .ranks = verify_ranks(v)};
-    w.written = heap_zalloc(slots->count, sizeof *w.written); /* EMPTY */
-    for (int i = 0; i < FIRST_SET; i++)
-        new_set(&w);
-    for (w.role = 0; w.role < ir->role_count; w.role++) {
-        const struct role *role = &ir->role[w.role];
+    struct write_walk w = {.v = v};
+    w.written = heap_zalloc(slots->count, sizeof *w.written); /* by nobody */
+    for (uint32_t r = 0; r < ir->role_count; r++) {
+        const struct role *role = &ir->role[r];
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
             const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
+            uint32_t ranks = ranks_of(v, r, ir->op.guard[op]);
             for (uint32_t k = 0; k < ir->op.reads[op]; k++)
-                check_read(&w, op, operand[k]);
+                check_read(&w, op, ranks, operand[k]);
             for (uint32_t k = ir->op.reads[op]; k < operands_of(ir, op); k++) {
                 uint32_t buffer, from, to;
-                uint16_t guard = ir->op.guard[op];
                 slots_of(slots, ir, operand[k], &buffer, &from, &to);
                 for (uint32_t slot = from; slot < to; slot++)
-                    if (w.written[slot] != FULL)
-                        w.written[slot] =
-                            guard == IR_NONE16 ? FULL : add_writers(&w, w.written[slot], guard);
+                    w.written[slot] = ranks_union(v, w.written[slot], ranks);
             }
         }
     }
     free(w.written);
-    free(w.step);
-    free(w.set);
-    id_map_release(&w.step_of);
     verify_checked(v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks", slots->count,
                    ir->buffer.count, mesh_ranks(&ir->mesh));
 }

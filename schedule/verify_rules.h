@@ -7,6 +7,7 @@
 #define SCHEDULE_VERIFY_RULES_H
 
 #include "base/arena.h"
+#include "schedule/id_map.h"
 #include "schedule/order.h"
 #include "schedule/verify.h"
 #include "schedule/verify_exchange.h"
@@ -22,12 +23,22 @@ struct slots {
     uint32_t count;
 };
 
-/* Ranks on which guards pass, as bit sets of `words` words. */
+/* Who the ranks are, and sets of them: bit sets of `words` words, numbered. */
 struct rank_sets {
     uint32_t words;
     uint16_t *role;     /* per rank; IR_NONE16: none */
     uint64_t *of_role;  /* (roles, words) */
     uint64_t *of_guard; /* (guards, words) */
+    /* the rest is verify_ranks.c's */
+    uint64_t *bits;  /* (count, words) */
+    uint32_t *first; /* per set */
+    uint32_t count, capacity;
+    struct rank_result {
+        uint32_t how, a, b, set;
+    } * result;
+    uint32_t results, result_capacity;
+    uint32_t *of_op, role_of_op;
+    struct id_map by_bits, by_operands;
 };
 
 struct verifier {
@@ -60,8 +71,14 @@ const struct rank_sets *verify_ranks(struct verifier *v);
 void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, uint32_t *buffer,
               uint32_t *from, uint32_t *to);
 
-/* A rank of the role on which both guards pass (IR_NONE16: no guard); IR_NONE when there is none. */
-uint32_t verify_meet(struct verifier *v, uint32_t role, uint16_t guard, uint16_t other);
+/* The ranks of a role that run ops with a guard (IR_NONE16: all of them), as a set's number. 0 is
+ * the empty set, and equal sets have equal numbers. */
+uint32_t ranks_of(struct verifier *v, uint32_t role, uint16_t guard);
+uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b);
+uint32_t ranks_minus(struct verifier *v, uint32_t a, uint32_t b);
+uint32_t ranks_common(struct verifier *v, uint32_t a, uint32_t b);
+uint32_t ranks_first(struct verifier *v, uint32_t set); /* IR_NONE: it is empty */
+void rank_sets_release(struct rank_sets *sets);
 
 /* Texts for messages, in v->arena. */
 const char *op_text(struct verifier *v, uint32_t op);         /* "op 7 (matmul on compute)" */

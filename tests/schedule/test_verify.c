@@ -315,7 +315,7 @@ static void races_and_unwritten_reads_agree_with_brute_force(void)
         reads += reads_too_early;
         ir_release(&ir);
     }
-    CHECK("both answers came", races > 60 && races < 540 && reads > 60 && reads < 540);
+    CHECK("both answers came", races > 30 && races < 590 && reads > 30 && reads < 590);
 }
 
 static bool plan_is_right(const struct ir *ir)
