@@ -318,6 +318,150 @@ static void races_and_unwritten_reads_agree_with_brute_force(void)
     CHECK("both answers came", races > 30 && races < 590 && reads > 30 && reads < 590);
 }
 
+/* --- deadlock --- */
+
+enum { TALKERS = 3 };
+
+/* Three ranks with a list each: messages in an order that each rank shuffles a little, on two
+ * streams, with barriers and host_syncs between them. */
+static void random_talk(struct ir *ir, struct check_random *random)
+{
+    struct {
+        int from, to; /* equal: a barrier */
+    } talk[12];
+    int talks = (int)check_random_i64(random, 2, 12);
+    for (int i = 0; i < talks; i++) {
+        talk[i].from = (int)check_random_i64(random, 0, TALKERS - 1);
+        talk[i].to = (talk[i].from + (int)check_random_i64(random, 0, 9) % TALKERS) % TALKERS;
+    }
+    static const uint32_t places[TALKERS] = {0, 1, 2};
+    ir->mesh = (struct mesh){.axis_count = 1, .axis = {{"pp", TALKERS}}};
+    ir_add_group(ir, "pp", &(struct axis_set){.axis = 0}, 1);
+    for (int rank = 0; rank < TALKERS; rank++) {
+        char name[] = {'r', (char)('0' + rank), '\0'};
+        ir_add_role(ir, name, &(struct axis_set){.count = 1, .set = &places[rank]}, 1);
+        uint8_t stream[2] = {ir_add_stream(ir, "a", STREAM_COMM),
+                             ir_add_stream(ir, "b", STREAM_COMM)};
+        struct buffer_desc desc = {
+            .stem = "x",
+            .number = IR_NONE,
+            .dtype = DTYPE_F32,
+            .role = (uint16_t)rank,
+            .layer = IR_NONE16,
+            .binding = IR_NONE16,
+            .dims = {.count = 1, .size = {1}}
+        };
+        struct view x = ir_whole(ir, ir_add_buffer(ir, &desc));
+        int order[12];
+        for (int i = 0; i < talks; i++)
+            order[i] = i;
+        for (int i = 1; i < talks; i++)
+            if (check_random_i64(random, 0, 5) == 0) {
+                order[i] = order[i - 1];
+                order[i - 1] = i;
+            }
+        uint32_t begin = ir->op.count;
+        for (int i = 0; i < talks; i++) {
+            int from = talk[order[i]].from, to = talk[order[i]].to;
+            bool barrier = from == to, sends = from == rank;
+            if (!barrier && !sends && to != rank)
+                continue;
+            op_id wait = {ir->op.count - 1};
+            struct op_desc op = {.guard = IR_NONE16, .read = &x, .write = &x, .wait = &wait};
+            op.stream = stream[check_random_i64(random, 0, 1)];
+            op.work.kind = barrier ? WORK_BARRIER : sends ? WORK_SEND : WORK_RECV;
+            op.read_count = !barrier && sends;
+            op.write_count = !barrier && !sends;
+            if (!barrier) {
+                op.work.p2p.by = sends ? to - from : from - to;
+                op.work.p2p.bytes = 4;
+            }
+            op.wait_count = ir->op.count > begin && check_random_i64(random, 0, 3) == 0;
+            ir_add_op(ir, &op);
+            struct op_desc sync = {.work = {.kind = WORK_HOST_SYNC}, .guard = IR_NONE16};
+            sync.stream = stream[check_random_i64(random, 0, 1)];
+            if (check_random_i64(random, 0, 9) == 0)
+                ir_add_op(ir, &sync);
+        }
+    }
+}
+
+/* The op of another rank that a message meets: as manieth between the two as it is itself. */
+static uint32_t slow_partner(const struct ir *ir, uint32_t op)
+{
+    int rank = (int)ir_role_of(ir, op), peer = rank + (int)ir_work(ir, op)->p2p.by, number = 0;
+    for (uint32_t o = ir->role[rank].op_begin; o < op; o++)
+        number += ir->op.kind[o] == ir->op.kind[op] && ir_work(ir, o)->p2p.by == peer - rank;
+    enum work_kind other = ir->op.kind[op] == WORK_SEND ? WORK_RECV : WORK_SEND;
+    for (uint32_t o = ir->role[peer].op_begin;; o++)
+        if (ir->op.kind[o] == other && ir_work(ir, o)->p2p.by == rank - peer && number-- == 0)
+            return o;
+}
+
+static bool slow_ready(const struct ir *ir, const bool *done, uint32_t op)
+{
+    uint32_t begin = ir->role[ir_role_of(ir, op)].op_begin;
+    bool on_host = ir->op.kind[op] == WORK_BARRIER || ir->op.kind[op] == WORK_HOST_SYNC;
+    for (uint32_t o = begin; o < op; o++) {
+        bool other_on_host = ir->op.kind[o] == WORK_BARRIER || ir->op.kind[o] == WORK_HOST_SYNC;
+        bool holds = other_on_host;
+        if (!other_on_host && (!on_host || ir->op.kind[op] == WORK_HOST_SYNC))
+            holds |= ir->op.stream[o] == ir->op.stream[op];
+        for (uint32_t k = 0; k < ir->op.wait_count[op]; k++)
+            holds |= ir->wait[ir->op.wait_begin[op] + k].i == o;
+        if (holds && !done[o])
+            return false;
+    }
+    return true;
+}
+
+static bool slow_deadlock(const struct ir *ir)
+{
+    bool *done = heap_zalloc(ir->op.count, sizeof *done), moved = true, stuck = false;
+    while (moved) {
+        moved = false;
+        uint32_t barrier[TALKERS], at_barrier = 0;
+        for (uint32_t op = 0; op < ir->op.count; op++) {
+            if (done[op] || !slow_ready(ir, done, op))
+                continue;
+            enum work_kind kind = ir->op.kind[op];
+            if (kind == WORK_BARRIER) {
+                barrier[at_barrier++] = op; /* a rank is at one at a time */
+                continue;
+            }
+            uint32_t partner = kind == WORK_HOST_SYNC ? op : slow_partner(ir, op);
+            if (partner == op || slow_ready(ir, done, partner))
+                done[op] = done[partner] = moved = true;
+        }
+        for (uint32_t i = 0; at_barrier == TALKERS && i < TALKERS; i++)
+            done[barrier[i]] = moved = true;
+    }
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        stuck |= !done[op];
+    free(done);
+    return stuck;
+}
+
+static void deadlocks_agree_with_brute_force(void)
+{
+    struct check_random random = check_random_make();
+    int stuck = 0;
+    for (int round = 0; round < 1000; round++) {
+        struct ir ir = {0};
+        struct verify_report report;
+        random_talk(&ir, &random);
+        verify(&ir, NULL, "", &report, NULL);
+        CHECK_INT("messages", (int64_t)report.result[rule_named("unmatched-message")].failures, 0);
+        bool is_stuck = slow_deadlock(&ir);
+        CHECK_INT("deadlock", report.result[rule_named("deadlock")].failures > 0, is_stuck);
+        stuck += is_stuck;
+        ir_release(&ir);
+    }
+    CHECK("both answers came", stuck > 100 && stuck < 900);
+}
+
+/* --- arena plans --- */
+
 static bool plan_is_right(const struct ir *ir)
 {
     bool *before = slow_order(ir, 0), right = true;
@@ -394,6 +538,7 @@ static const struct check_case cases[] = {
     {"ranks that look the same are checked once",        ranks_that_look_the_same_are_checked_once   },
     {"races and unwritten reads agree with brute force",
      races_and_unwritten_reads_agree_with_brute_force                                                },
+    {"deadlocks agree with brute force",                 deadlocks_agree_with_brute_force            },
     {"plans agree with brute force",                     plans_agree_with_brute_force                },
 };
 CHECK_MAIN("verify", cases)
