@@ -1,4 +1,5 @@
 #include "sim/fold.h"
+#include "sim/fold_flows.h"
 
 #include "base/arena.h"
 
@@ -15,6 +16,9 @@ void fold_release(struct fold *fold)
     free(fold->channel_of_class);
     free(fold->flow_begin);
     free(fold->flow);
+    free(fold->bytes_per_s);
+    free(fold->link_begin);
+    free(fold->link);
     *fold = (struct fold){0};
 }
 
@@ -180,108 +184,6 @@ static void number_all(uint32_t count, uint32_t *class_of, uint32_t **first)
         class_of[i] = (*first)[i] = i;
 }
 
-/* ---- which links to simulate ---- */
-
-static uint32_t root_of(uint32_t *parent, uint32_t link)
-{
-    while (parent[link] != link)
-        link = parent[link] = parent[parent[link]];
-    return link;
-}
-
-/* The component of each flow: the lowest link it can reach through shared links. */
-static uint32_t *flow_components(const struct plan *plan, const struct pruned *pruned)
-{
-    uint32_t links = plan->platform.link_count, flows = plan->flows.count;
-    uint32_t *parent = heap_alloc(links + 1u, sizeof *parent);
-    uint32_t *component = heap_alloc(flows + 1u, sizeof *component);
-    for (uint32_t l = 0; l < links; l++)
-        parent[l] = l;
-    for (uint32_t f = 0; f < flows; f++)
-        for (uint32_t i = pruned->link_begin[f] + 1; i < pruned->link_begin[f + 1]; i++) {
-            uint32_t a = root_of(parent, pruned->link[i - 1]), b = root_of(parent, pruned->link[i]);
-            parent[a > b ? a : b] = a > b ? b : a;
-        }
-    for (uint32_t f = 0; f < flows; f++)
-        component[f] = root_of(parent, pruned->link[pruned->link_begin[f]]);
-    free(parent);
-    return component;
-}
-
-/* Marks components until every class of flows has a member in one. */
-static bool *choose_components(const struct plan *plan, const struct fold *fold,
-                               const uint32_t *component, const uint32_t *class_of_flow,
-                               uint32_t flow_classes)
-{
-    uint32_t links = plan->platform.link_count, flows = plan->flows.count;
-    uint32_t *begin = heap_zalloc(links + 2u, sizeof *begin); /* flows by component */
-    uint32_t *by_component = heap_alloc(flows + 1u, sizeof *by_component);
-    for (uint32_t f = 0; f < flows; f++)
-        begin[component[f] + 1]++;
-    for (uint32_t l = 0; l < links; l++)
-        begin[l + 1] += begin[l];
-    uint32_t *next = heap_alloc(links + 1u, sizeof *next);
-    memcpy(next, begin, (links + 1u) * sizeof *next);
-    for (uint32_t f = 0; f < flows; f++)
-        by_component[next[component[f]]++] = f;
-    bool *chosen = heap_zalloc(links + 1u, sizeof *chosen);
-    bool *covered = heap_zalloc(flow_classes + 1u, sizeof *covered);
-    for (uint32_t k = 0; k < fold->channel_class_count; k++) {
-        const struct channel *channel = &plan->channel[fold->channel_of_class[k]];
-        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
-            for (uint32_t f = t->flow_begin; f < t->flow_begin + t->flow_count; f++) {
-                if (covered[class_of_flow[f]])
-                    continue;
-                chosen[component[f]] = true;
-                for (uint32_t i = begin[component[f]]; i < begin[component[f] + 1]; i++)
-                    covered[class_of_flow[by_component[i]]] = true;
-            }
-        }
-    }
-    free(begin);
-    free(by_component);
-    free(next);
-    free(covered);
-    return chosen;
-}
-
-/* Lists, by transfer of each class's lowest channel, the flows of all the class's channels whose
- * component is simulated. component NULL: all are. */
-static void list_flows(struct fold *fold, const struct plan *plan, const uint32_t *component,
-                       const bool *chosen)
-{
-    fold->flow_begin = heap_zalloc(plan->transfer_count + 2u, sizeof *fold->flow_begin);
-    fold->flow = heap_alloc(plan->flows.count + 1u, sizeof *fold->flow);
-    uint32_t *next = NULL;
-    for (int pass = 0; pass < 2; pass++) { /* count, then fill */
-        for (uint32_t k = 0; k < plan->channel_count; k++) {
-            const struct channel *own = &plan->channel[k];
-            const struct channel *lowest =
-                &plan->channel[fold->channel_of_class[fold->class_of_channel[k]]];
-            for (uint32_t v = 0; v < plan->line[own->line].variants; v++) {
-                const struct transfer *t = &plan->transfer[own->transfer_begin + v];
-                for (uint32_t f = t->flow_begin; f < t->flow_begin + t->flow_count; f++) {
-                    if (component && !chosen[component[f]])
-                        continue;
-                    uint32_t row = lowest->transfer_begin + v;
-                    if (pass == 0)
-                        fold->flow_begin[row + 1]++;
-                    else
-                        fold->flow[next[row]++] = f;
-                }
-            }
-        }
-        if (pass == 0) {
-            for (uint32_t t = 0; t < plan->transfer_count; t++)
-                fold->flow_begin[t + 1] += fold->flow_begin[t];
-            next = heap_alloc(plan->transfer_count + 1u, sizeof *next);
-            memcpy(next, fold->flow_begin, (plan->transfer_count + 1u) * sizeof *next);
-        }
-    }
-    free(next);
-}
-
 static void fold_by_colour(struct fold *fold, const struct plan *plan, const struct pruned *pruned)
 {
     struct colours colours;
@@ -295,17 +197,19 @@ static void fold_by_colour(struct fold *fold, const struct plan *plan, const str
                                        &fold->rank_of_class);
     fold->channel_class_count = number_classes(colours.now[CHANNELS], plan->channel_count,
                                                fold->class_of_channel, &fold->channel_of_class);
-    uint32_t *class_of_flow = heap_alloc(plan->flows.count + 1u, sizeof *class_of_flow);
-    uint32_t *first_flow;
-    uint32_t flow_classes =
-        number_classes(colours.now[FLOWS], plan->flows.count, class_of_flow, &first_flow);
-    uint32_t *component = flow_components(plan, pruned);
-    bool *chosen = choose_components(plan, fold, component, class_of_flow, flow_classes);
-    list_flows(fold, plan, component, chosen);
-    free(chosen);
-    free(component);
-    free(class_of_flow);
-    free(first_flow);
+    struct fold_network network;
+    uint32_t *first;
+    network.class_of_flow = heap_alloc(plan->flows.count + 1u, sizeof(uint32_t));
+    network.class_of_link = heap_alloc(plan->platform.link_count + 1u, sizeof(uint32_t));
+    network.flow_classes =
+        number_classes(colours.now[FLOWS], plan->flows.count, network.class_of_flow, &first);
+    free(first);
+    network.link_classes = number_classes(colours.now[LINKS], plan->platform.link_count,
+                                          network.class_of_link, &first);
+    free(first);
+    fold_flows(fold, plan, pruned, &network);
+    free(network.class_of_flow);
+    free(network.class_of_link);
     colours_release(&colours);
 }
 
@@ -319,7 +223,7 @@ void fold_make(struct fold *fold, const struct plan *plan, const struct pruned *
         fold->channel_class_count = plan->channel_count;
         number_all(plan->rank_count, fold->class_of_rank, &fold->rank_of_class);
         number_all(plan->channel_count, fold->class_of_channel, &fold->channel_of_class);
-        list_flows(fold, plan, NULL, NULL);
+        fold_no_flows(fold, plan, pruned);
     } else {
         fold_by_colour(fold, plan, pruned);
     }

@@ -14,11 +14,9 @@
  * end together, an event ends on all channels of a class together, and all ranks of a
  * class see the same happen at the same time: the claim holds after it too.
  *
- * So one rank of each class is executed. Its events stand for all channels of their class, and
- * start the flows of all of them; but only those links are simulated that a chosen flow of
- * each class can reach through shared links (the components of the flow-link graph are
- * independent max-min problems, and the flows of a class end together whichever is looked
- * at). docs/simulation.md, "Rank folding", has it at length. */
+ * So one rank of each class is executed, and its events stand for all channels of their
+ * class. Of the flows, only a few are needed (fold_flows.h). docs/simulation.md, "Rank folding",
+ * has it at length. */
 #ifndef SIM_FOLD_H
 #define SIM_FOLD_H
 
@@ -39,6 +37,12 @@ struct fold {
      * channel: flow[flow_begin[t]..flow_begin[t + 1]); empty for other channels' transfers. */
     uint32_t *flow_begin; /* [transfer_count + 1] */
     uint32_t *flow;
+
+    /* The network they run in: flow f crosses link[link_begin[f]..link_begin[f + 1]), empty for
+     * flows that are not simulated; links have the width bytes_per_s[link]. */
+    double *bytes_per_s;  /* [link_count of the platform] */
+    uint32_t *link_begin; /* [flow count + 1] */
+    uint32_t *link;
 };
 
 /* exact: every rank is a class of its own, and all flows are started. */

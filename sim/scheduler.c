@@ -206,37 +206,36 @@ static void engine_done(void *context, int64_t tag)
 
 /* ---- the engine's platform ---- */
 
-static uint64_t hash_links(const struct pruned *pruned, uint32_t flow)
+static uint64_t hash_links(const struct fold *fold, uint32_t flow)
 {
     uint64_t h = 0xcbf29ce484222325u;
-    for (uint32_t i = pruned->link_begin[flow]; i < pruned->link_begin[flow + 1]; i++)
-        h = (h ^ pruned->link[i]) * 0x100000001b3u;
+    for (uint32_t i = fold->link_begin[flow]; i < fold->link_begin[flow + 1]; i++)
+        h = (h ^ fold->link[i]) * 0x100000001b3u;
     return h ^ h >> 29;
 }
 
-static bool same_links(const struct pruned *pruned, uint32_t a, uint32_t b)
+static bool same_links(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    uint32_t count = pruned->link_begin[a + 1] - pruned->link_begin[a];
-    return count == pruned->link_begin[b + 1] - pruned->link_begin[b] &&
-           memcmp(pruned->link + pruned->link_begin[a], pruned->link + pruned->link_begin[b],
-                  count * sizeof *pruned->link) == 0;
+    uint32_t count = fold->link_begin[a + 1] - fold->link_begin[a];
+    return count == fold->link_begin[b + 1] - fold->link_begin[b] &&
+           memcmp(fold->link + fold->link_begin[a], fold->link + fold->link_begin[b],
+                  count * sizeof *fold->link) == 0;
 }
 
-static int make_path(const struct plan *plan, const struct pruned *pruned, uint32_t flow,
-                     int *link_of, int *scratch)
+static int make_path(const struct fold *fold, uint32_t flow, int *link_of, int *scratch)
 {
     int count = 0;
-    for (uint32_t i = pruned->link_begin[flow]; i < pruned->link_begin[flow + 1]; i++) {
-        uint32_t link = pruned->link[i];
+    for (uint32_t i = fold->link_begin[flow]; i < fold->link_begin[flow + 1]; i++) {
+        uint32_t link = fold->link[i];
         if (link_of[link] < 0)
-            link_of[link] = engine_link(plan->platform.bytes_per_s[link]);
+            link_of[link] = engine_link(fold->bytes_per_s[link]);
         scratch[count++] = link_of[link];
     }
     return engine_path(scratch, count);
 }
 
 /* One engine path per distinct set of links. */
-static void make_paths(struct scheduler *s, const struct pruned *pruned)
+static void make_paths(struct scheduler *s)
 {
     const struct plan *plan = s->plan;
     uint32_t flows = plan->flows.count, simulated = s->fold->flow_begin[plan->transfer_count];
@@ -252,12 +251,12 @@ static void make_paths(struct scheduler *s, const struct pruned *pruned)
     memset(s->path, 0xff, (flows + 1u) * sizeof *s->path);
     for (uint32_t i = 0; i < simulated; i++) {
         uint32_t flow = s->fold->flow[i];
-        uint32_t at = (uint32_t)hash_links(pruned, flow) & (size - 1);
-        while (slot[at] != UINT32_MAX && !same_links(pruned, slot[at], flow))
+        uint32_t at = (uint32_t)hash_links(s->fold, flow) & (size - 1);
+        while (slot[at] != UINT32_MAX && !same_links(s->fold, slot[at], flow))
             at = (at + 1) & (size - 1);
         if (slot[at] == UINT32_MAX) {
             slot[at] = flow;
-            s->path[flow] = make_path(plan, pruned, flow, link_of, scratch);
+            s->path[flow] = make_path(s->fold, flow, link_of, scratch);
         } else {
             s->path[flow] = s->path[slot[at]];
         }
@@ -278,8 +277,7 @@ static bool all_ended(const struct scheduler *s)
 }
 
 enum status schedule_run(const struct plan *plan, const struct fold *fold,
-                         const struct pruned *pruned, struct schedule_times *times,
-                         struct text *why)
+                         struct schedule_times *times, struct text *why)
 {
     struct scheduler s = {.plan = plan, .fold = fold, .times = times, .why = why};
     bool flows = fold->flow_begin[plan->transfer_count] > 0;
@@ -288,7 +286,7 @@ enum status schedule_run(const struct plan *plan, const struct fold *fold,
     scheduler_build(&s);
     if (flows) {
         engine_init(engine_done, &s);
-        make_paths(&s, pruned);
+        make_paths(&s);
         engine_seal();
     }
     for (uint32_t r = 0; r < s.runner_count; r++)

@@ -28,7 +28,6 @@ void schedule_rows(const struct plan *plan, const struct fold *fold, size_t *beg
  * and STATUS_SYSTEM (the engine failed), one line without its end is in *why. May be called once per
  * process when there are flows. */
 enum status schedule_run(const struct plan *plan, const struct fold *fold,
-                         const struct pruned *pruned, struct schedule_times *times,
-                         struct text *why);
+                         struct schedule_times *times, struct text *why);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -61,15 +62,14 @@ static enum status mapping_init(struct mapping *m, size_t rows, uint32_t transfe
 
 /* ---- the child ---- */
 
-static void run_child(const struct plan *plan, const struct fold *fold, const struct pruned *pruned,
-                      const struct mapping *m)
+static void run_child(const struct plan *plan, const struct fold *fold, const struct mapping *m)
 {
     struct text why = {0};
     struct schedule_times times = {
         .start_s = m->start_s, .end_s = m->end_s, .transfers_done = m->transfers_done};
     double began_s = now_s();
     struct shared *shared = m->shared;
-    shared->status = schedule_run(plan, fold, pruned, &times, &why);
+    shared->status = schedule_run(plan, fold, &times, &why);
     shared->wall_s = now_s() - began_s;
     shared->step_s = times.step_s;
     shared->flows = times.flows;
@@ -104,15 +104,15 @@ static enum status wait_child(pid_t child, const struct shared *shared, const ch
 }
 
 static enum status run_forked(const struct plan *plan, const struct fold *fold,
-                              const struct pruned *pruned, const struct mapping *m,
-                              const char *name, struct diag *diag)
+                              const struct mapping *m, const char *name, struct diag *diag)
 {
+    fflush(stdout); /* SimGrid flushes it in the child, with whatever the parent left there */
     pid_t child = fork();
     if (child < 0)
         return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
                           "cannot start a simulation: fork: %s", strerror(errno));
     if (child == 0) {
-        run_child(plan, fold, pruned, m);
+        run_child(plan, fold, m);
         _exit(0); /* no exit handlers: they are the parent's */
     }
     return wait_child(child, m->shared, name, diag);
@@ -221,7 +221,7 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
     result->row_count = rows[fold.class_count];
     fill_classes(result, &plan, &fold, rows);
     result->counts.fold_s = now_s() - began_s;
-    status = run_forked(&plan, &fold, &pruned, &mapping, name, diag);
+    status = run_forked(&plan, &fold, &mapping, name, diag);
     if (status != STATUS_OK)
         goto out;
     result->step_s = mapping.shared->step_s;

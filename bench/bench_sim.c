@@ -1,0 +1,414 @@
+/* bench/bench_sim.c: simulated op instances per second, beside the same work given straight to
+ * SimGrid.
+ *
+ * Three synthetic schedules with the shape of the real ones, on 8 and 64 ranks, unfolded. The
+ * baseline replays what the simulation found: a timer for the end of every kernel, a timer for the
+ * latency of every message, copy and collective, and the same flows on the same paths, each set
+ * when the one before it fires; no dependencies, no bookkeeping. The target is 80 % of that. */
+#include "sim/engine.h"
+#include "sim/fold.h"
+#include "sim/plan.h"
+#include "sim/prune.h"
+#include "sim/sim.h"
+
+#include "base/arena.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- schedules ---- */
+
+struct builder {
+    struct ir ir;
+    uint8_t compute, comm, weights, h2d, d2h;
+    uint16_t sp, dp;
+    buffer_id device, pinned;
+};
+
+static uint16_t add_axis_group(struct ir *ir, uint8_t axis)
+{
+    struct axis_set set = {.axis = axis};
+    return ir_add_group(ir, ir->mesh.axis[axis].name, &set, 1);
+}
+
+static void builder_init(struct builder *b, uint32_t dp, uint32_t sp)
+{
+    memset(b, 0, sizeof *b);
+    struct ir *ir = &b->ir;
+    ir->mesh.axis_count = 2;
+    snprintf(ir->mesh.axis[0].name, MESH_NAME_MAX, "dp");
+    snprintf(ir->mesh.axis[1].name, MESH_NAME_MAX, "sp");
+    ir->mesh.axis[0].size = dp;
+    ir->mesh.axis[1].size = sp;
+    b->dp = add_axis_group(ir, 0);
+    b->sp = add_axis_group(ir, 1);
+    b->compute = ir_add_stream(ir, "compute", STREAM_COMPUTE);
+    b->comm = ir_add_stream(ir, "comm.sp", STREAM_COMM);
+    b->weights = ir_add_stream(ir, "comm.dp", STREAM_COMM);
+    b->h2d = ir_add_stream(ir, "h2d", STREAM_H2D);
+    b->d2h = ir_add_stream(ir, "d2h", STREAM_D2H);
+    ir_add_role(ir, "all", NULL, 0);
+    struct buffer_desc desc = {
+        .stem = "a",
+        .dtype = DTYPE_U8,
+        .category = CATEGORY_WORKSPACE,
+        .flags = BUFFER_PERSISTENT,
+        .layer = IR_NONE16,
+        .binding = IR_NONE16,
+        .dims = {.count = 1, .size = {(int64_t)1 << 40}}
+    };
+    b->device = ir_add_buffer(ir, &desc);
+    desc.stem = "p";
+    desc.memory = MEMORY_PINNED;
+    b->pinned = ir_add_buffer(ir, &desc);
+}
+
+static uint32_t add(struct builder *b, struct work work, uint8_t stream, uint32_t wait0,
+                    uint32_t wait1)
+{
+    struct view device = ir_whole(&b->ir, b->device), pinned = ir_whole(&b->ir, b->pinned);
+    op_id wait[2] = {{wait0}, {wait1}};
+    struct op_desc desc = {.work = work, .stream = stream, .guard = IR_NONE16, .wait = wait};
+    desc.tags = (struct op_tags){
+        .layer = IR_NONE16, .chunk = IR_NONE16, .step = IR_NONE16, .micro = IR_NONE16};
+    desc.wait_count = (uint16_t)((wait0 != IR_NONE) + (wait1 != IR_NONE));
+    desc.read_count = work_kind_info((enum work_kind)work.kind)->reads_min;
+    desc.write_count = work_kind_info((enum work_kind)work.kind)->writes_min;
+    desc.read = work.kind == WORK_H2D ? &pinned : &device;
+    desc.write = work.kind == WORK_D2H ? &pinned : &device;
+    return ir_add_op(&b->ir, &desc).i;
+}
+
+static uint32_t kernel(struct builder *b, int64_t microseconds, uint32_t wait)
+{
+    struct work work = {.kind = WORK_FILL, .elements.count = microseconds};
+    return add(b, work, b->compute, wait, IR_NONE);
+}
+
+static uint32_t collective(struct builder *b, enum work_kind kind, uint16_t group, uint8_t stream,
+                           int64_t bytes, uint32_t wait)
+{
+    struct work work = {
+        .kind = (uint8_t)kind,
+        .collective = {.group = group, .bytes = bytes, .algorithm = ALGORITHM_RING}
+    };
+    return add(b, work, stream, wait, IR_NONE);
+}
+
+static uint32_t copy(struct builder *b, enum work_kind kind, int64_t bytes, uint32_t wait)
+{
+    struct work work = {.kind = (uint8_t)kind, .copy.bytes = bytes};
+    return add(b, work, kind == WORK_H2D ? b->h2d : b->d2h, wait, IR_NONE);
+}
+
+/* Per layer: weights gathered ahead, 4 all-to-alls and 14 kernels. */
+static void ulysses(struct builder *b, uint32_t layers)
+{
+    uint32_t gathered = IR_NONE;
+    for (uint32_t l = 0; l < layers; l++) {
+        uint32_t next = collective(b, WORK_ALL_GATHER, b->dp, b->weights, 64 << 20, IR_NONE);
+        kernel(b, 100, gathered);
+        for (int i = 0; i < 3; i++)
+            kernel(b, 200 + 10 * i, IR_NONE);
+        uint32_t q = IR_NONE;
+        for (int i = 0; i < 3; i++)
+            q = collective(b, WORK_ALL_TO_ALL, b->sp, b->comm, 32 << 20, b->ir.op.count - 1);
+        kernel(b, 5000, q);
+        uint32_t o = collective(b, WORK_ALL_TO_ALL, b->sp, b->comm, 32 << 20, b->ir.op.count - 1);
+        for (int i = 0; i < 9; i++)
+            kernel(b, 300 + 10 * i, i == 0 ? o : IR_NONE);
+        gathered = next;
+    }
+}
+
+/* Per layer: sp steps of a shift, a tile and a merge. */
+static void ring(struct builder *b, uint32_t layers, uint32_t sp)
+{
+    for (uint32_t l = 0; l < layers; l++) {
+        for (int i = 0; i < 6; i++)
+            kernel(b, 200 + 10 * i, IR_NONE);
+        uint32_t shifted = IR_NONE;
+        for (uint32_t j = 0; j < sp; j++) {
+            uint32_t before = shifted;
+            struct work work = {
+                .kind = WORK_SHIFT, .p2p = {.group = b->sp, .by = 1, .bytes = 16 << 20}
+            };
+            if (j + 1 < sp)
+                shifted = add(b, work, b->comm, b->ir.op.count - 1, IR_NONE);
+            kernel(b, 700, before);
+            kernel(b, 30, IR_NONE);
+        }
+        for (int i = 0; i < 8; i++)
+            kernel(b, 200 + 10 * i, IR_NONE);
+    }
+}
+
+/* Per layer: chunks of three all-to-alls, key-value chunks fetched from the host for each tile. */
+static void fpdt(struct builder *b, uint32_t layers, uint32_t chunks)
+{
+    for (uint32_t l = 0; l < layers; l++)
+        for (uint32_t i = 0; i < chunks; i++) {
+            for (int k = 0; k < 4; k++)
+                kernel(b, 100 + 10 * k, IR_NONE);
+            uint32_t q = IR_NONE;
+            for (int k = 0; k < 3; k++)
+                q = collective(b, WORK_ALL_TO_ALL, b->sp, b->comm, 16 << 20, b->ir.op.count - 1);
+            copy(b, WORK_D2H, 8 << 20, q);
+            for (uint32_t j = 0; j <= i; j++) {
+                uint32_t fetched = copy(b, WORK_H2D, 8 << 20, b->ir.op.count - 1);
+                kernel(b, 900, fetched);
+                kernel(b, 30, IR_NONE);
+            }
+            uint32_t o =
+                collective(b, WORK_ALL_TO_ALL, b->sp, b->comm, 8 << 20, b->ir.op.count - 1);
+            kernel(b, 400, o);
+        }
+}
+
+/* ---- a machine like a DGX H100 ---- */
+
+static const int64_t identity[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+static const int64_t half[8] = {0, 0, 0, 0, 1, 1, 1, 1};
+static const int64_t pairs[8] = {0, 0, 1, 1, 2, 2, 3, 3};
+
+static struct cluster make_cluster(uint32_t ranks)
+{
+    struct cluster c = {.name = "bench", .summary = "8 GPUs and 8 NICs a node"};
+    c.nodes = (ranks + 7) / 8;
+    c.gpus_per_node = 8;
+    c.gpus = 8 * c.nodes;
+    c.domain_nodes = 1;
+    c.fabric = (struct fabric){.bytes_per_s = 450e9, .efficiency = 0.8, .latency_s = 4e-6};
+    c.fabric.all_to_all_efficiency = 0.7;
+    c.fabric.peer_bytes_per_s = c.fabric.all_to_all_peer_bytes_per_s = 150e9;
+    c.pcie = (struct pcie){.nominal_bytes_per_s = 64e9, .uplink_bytes_per_s = 60e9};
+    c.pcie.h2d_bytes_per_s = c.pcie.d2h_bytes_per_s = 55e9;
+    c.pcie.latency_s = 8e-6;
+    c.pcie.switch_count = 4;
+    c.nic = (struct nic){.count = 8, .bytes_per_s = 50e9, .efficiency = 0.9, .gpudirect = true};
+    c.nic.peer_bytes_per_s = 40e9;
+    c.nic.latency_s = 2e-6;
+    c.nic.message_latency_s = 10e-6;
+    c.host = (struct host){.memory_bytes_per_s = 250e9, .sockets = 2};
+    c.host.socket_link_bytes_per_s = 60e9;
+    c.host.to_pageable_bytes_per_s = c.host.from_pageable_bytes_per_s = 8e9;
+    c.switch_of_gpu = c.switch_of_nic = pairs;
+    c.nic_of_gpu = identity;
+    c.socket_of_switch = half; /* switches 0..3: all on socket 0 but for the count */
+    return c;
+}
+
+/* ---- the baseline ---- */
+
+struct step {
+    double date_s;
+    uint32_t transfer; /* IR_NONE: the end of a kernel */
+};
+
+struct replay {
+    const struct plan *plan;
+    const struct fold *fold;
+    struct step *step;
+    size_t count, next;
+    int *path;
+};
+
+static void set_next(struct replay *r)
+{
+    if (r->next < r->count)
+        engine_timer(r->step[r->next].date_s, 0);
+}
+
+static void replay_done(void *context, int64_t tag)
+{
+    struct replay *r = context;
+    if (tag != 0)
+        return;
+    uint32_t t = r->step[r->next++].transfer;
+    if (t != IR_NONE)
+        for (uint32_t i = r->fold->flow_begin[t]; i < r->fold->flow_begin[t + 1]; i++)
+            engine_flow(r->path[r->fold->flow[i]], r->plan->flows.bytes[r->fold->flow[i]], 1);
+    set_next(r);
+}
+
+static int compare_steps(const void *left, const void *right)
+{
+    const struct step *a = left, *b = right;
+    if (a->date_s != b->date_s)
+        return a->date_s < b->date_s ? -1 : 1;
+    return a->transfer < b->transfer ? -1 : a->transfer > b->transfer;
+}
+
+/* Dates of everything: ends of kernels, and the starts of flows. Every op of a channel is one
+ * event; its last participant's start says when. */
+static void collect_steps(struct replay *r, const struct sim_result *result)
+{
+    const struct plan *plan = r->plan;
+    const struct ir *ir = plan->ir;
+    r->step = heap_alloc((size_t)plan->rank_count * ir->op.count + 1, sizeof *r->step);
+    for (uint32_t rank = 0; rank < plan->rank_count; rank++)
+        for (uint32_t op = 0; op < ir->op.count; op++)
+            if (plan->op_class[op] != OP_EVENT)
+                r->step[r->count++] = (struct step){sim_end_s(result, rank)[op], IR_NONE};
+    for (uint32_t k = 0; k < plan->channel_count; k++) {
+        const struct channel *channel = &plan->channel[k];
+        const struct line *line = &plan->line[channel->line];
+        for (uint32_t i = 0; i < line->op_count[0]; i++) {
+            uint32_t op = plan->line_op[line->op_begin[0] + i];
+            uint32_t t = channel->transfer_begin + plan->op_variant[op];
+            double date_s = 0;
+            for (uint32_t p = 0; p < channel->participant_count; p++) {
+                uint32_t rank = plan->participant[channel->participant_begin + p];
+                date_s = fmax(date_s, sim_start_s(result, rank)[op]);
+            }
+            r->step[r->count++] = (struct step){date_s + plan->transfer[t].latency_s, t};
+        }
+    }
+    qsort(r->step, r->count, sizeof *r->step, compare_steps);
+}
+
+static void make_replay_paths(struct replay *r, const struct pruned *pruned)
+{
+    const struct plan *plan = r->plan;
+    int *ids = heap_alloc(plan->platform.link_count + 1u, sizeof *ids);
+    r->path = heap_alloc(plan->flows.count + 1u, sizeof *r->path);
+    for (uint32_t l = 0; l < plan->platform.link_count; l++)
+        engine_link(plan->platform.bytes_per_s[l]);
+    for (uint32_t f = 0; f < plan->flows.count; f++) {
+        int count = 0;
+        for (uint32_t i = pruned->link_begin[f]; i < pruned->link_begin[f + 1]; i++)
+            ids[count++] = (int)pruned->link[i];
+        r->path[f] = engine_path(ids, count);
+    }
+    free(ids);
+}
+
+/* Wall seconds of the events alone, from a child of its own. */
+static double replay_s(const struct ir *ir, const struct cluster *cluster,
+                       const struct sim_costs *costs, const struct sim_result *result)
+{
+    int channel[2];
+    double wall_s = NAN;
+    if (pipe(channel) != 0)
+        return NAN;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        struct plan plan;
+        struct pruned pruned;
+        struct fold fold;
+        if (plan_make(&plan, ir, cluster, costs, "bench", NULL) != STATUS_OK)
+            _exit(1);
+        prune_make(&pruned, &plan.platform, &plan.flows);
+        fold_make(&fold, &plan, &pruned, true);
+        struct replay r = {.plan = &plan, .fold = &fold};
+        collect_steps(&r, result);
+        engine_init(replay_done, &r);
+        make_replay_paths(&r, &pruned);
+        engine_seal();
+        double began_s = now_s();
+        set_next(&r);
+        const char *fault = engine_run();
+        wall_s = fault ? NAN : now_s() - began_s;
+        _exit(write(channel[1], &wall_s, sizeof wall_s) == sizeof wall_s ? 0 : 1);
+    }
+    close(channel[1]);
+    if (read(channel[0], &wall_s, sizeof wall_s) != sizeof wall_s)
+        wall_s = NAN;
+    close(channel[0]);
+    waitpid(child, NULL, 0);
+    return wall_s;
+}
+
+/* ---- the table ---- */
+
+static struct sim_costs make_costs(const struct ir *ir)
+{
+    double *work_s = heap_zalloc(ir->shape_count + 1u, sizeof *work_s);
+    double *issue_s = heap_zalloc(ir->shape_count + 1u, sizeof *issue_s);
+    for (uint32_t s = 0; s < ir->shape_count; s++) {
+        issue_s[s] = 5e-6;
+        if (ir->shape[s].kind == WORK_FILL)
+            work_s[s] = (double)ir->shape[s].elements.count * 1e-6;
+    }
+    return (struct sim_costs){.work_s = work_s, .issue_s = issue_s, .collective_launch_s = 5e-6};
+}
+
+static int report(const char *name, struct builder *b)
+{
+    uint32_t ranks = mesh_ranks(&b->ir.mesh);
+    struct cluster cluster = make_cluster(ranks);
+    struct sim_costs costs = make_costs(&b->ir);
+    struct diag diag = {0};
+    double best_s = INFINITY, straight_s = INFINITY, folded_s = INFINITY;
+    uint64_t instances = 0, flows = 0;
+    uint32_t classes = 0;
+    int rc = 0;
+    for (int round = 0; round < 3 && rc == 0; round++) {
+        struct sim_result exact = {0}, folded = {0};
+        if (sim_run(&b->ir, &cluster, &costs, &(struct sim_options){.exact = true}, name, &exact,
+                    &diag) != STATUS_OK ||
+            sim_run(&b->ir, &cluster, &costs, &(struct sim_options){0}, name, &folded, &diag) !=
+                STATUS_OK) {
+            fputs(diag.text, stderr);
+            rc = 1;
+        } else {
+            instances = exact.counts.op_instances;
+            flows = exact.counts.flows;
+            classes = folded.class_count;
+            best_s = fmin(best_s, exact.counts.run_wall_s);
+            folded_s = fmin(folded_s, folded.counts.wall_s);
+            straight_s = fmin(straight_s, replay_s(&b->ir, &cluster, &costs, &exact));
+        }
+        sim_result_release(&exact);
+        sim_result_release(&folded);
+    }
+    if (rc == 0)
+        printf("%-8s %4u %9llu %9llu %8.2f %8.2f %6.0f%% %8u %9.1f\n", name, ranks,
+               (unsigned long long)instances, (unsigned long long)flows,
+               (double)instances / best_s / 1e6, (double)instances / straight_s / 1e6,
+               100 * straight_s / best_s, classes, folded_s * 1e3);
+    free((double *)costs.work_s);
+    free((double *)costs.issue_s);
+    diag_release(&diag);
+    ir_release(&b->ir);
+    return rc;
+}
+
+int main(void)
+{
+    static const struct {
+        uint32_t dp, sp;
+    } sizes[] = {
+        {1, 8 },
+        {2, 32}
+    };
+    int rc = 0;
+    printf("%-8s %4s %9s %9s %8s %8s %7s %8s %9s\n", "schedule", "gpus", "instances", "flows",
+           "M/s", "straight", "share", "classes", "folded ms");
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        struct builder b;
+        builder_init(&b, sizes[i].dp, sizes[i].sp);
+        ulysses(&b, 64);
+        rc |= report("ulysses", &b);
+        builder_init(&b, 1, sizes[i].dp * sizes[i].sp);
+        ring(&b, 16, sizes[i].dp * sizes[i].sp);
+        rc |= report("ring", &b);
+        builder_init(&b, sizes[i].dp, sizes[i].sp);
+        fpdt(&b, 8, 16);
+        rc |= report("fpdt", &b);
+    }
+    return rc;
+}
