@@ -1,0 +1,214 @@
+#include "cli/alternatives.h"
+
+#include "cli/workers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ROUNDS = 4, TWEAKS_MAX = 16 };
+
+/* What gains less is not worth an option. */
+#define WORTH 0.995
+
+/* The field of a choice that a tweak sets. */
+enum field { FIELD_ACTIVATIONS, FIELD_WEIGHTS, FIELD_OPTIMIZER, FIELD_LOSS, FIELD_FFN };
+
+static const struct tweak {
+    const char *option;
+    enum field field;
+    int value;
+} tweaks[] = {
+    {"--checkpoint none",    FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_KEEP   },
+    {"--checkpoint full",    FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_FULL   },
+    {"--checkpoint offload", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_OFFLOAD},
+    {"--zero 1",             FIELD_WEIGHTS,     CHOICE_WEIGHTS_ZERO1      },
+    {"--zero 2",             FIELD_WEIGHTS,     CHOICE_WEIGHTS_ZERO2      },
+    {"--zero 3",             FIELD_WEIGHTS,     CHOICE_WEIGHTS_ZERO3      },
+    {"--weights hsdp",       FIELD_WEIGHTS,     CHOICE_WEIGHTS_HSDP       },
+    {"--optimizer device",   FIELD_OPTIMIZER,   CHOICE_OPTIMIZER_DEVICE   },
+    {"--optimizer host",     FIELD_OPTIMIZER,   CHOICE_OPTIMIZER_HOST     },
+    {"--loss-chunks 8",      FIELD_LOSS,        8                         },
+    {"--ffn-chunks 8",       FIELD_FFN,         8                         },
+};
+
+_Static_assert(ARRAY_LEN(tweaks) <= TWEAKS_MAX, "TWEAKS_MAX");
+
+/* Whether the choices have it already; pieces: as many or more. */
+static bool has(const struct choices *c, const struct tweak *tweak)
+{
+    switch (tweak->field) {
+    case FIELD_ACTIVATIONS:
+        return c->activations == tweak->value;
+    case FIELD_WEIGHTS:
+        return c->weights == tweak->value;
+    case FIELD_OPTIMIZER:
+        return c->optimizer == tweak->value;
+    case FIELD_LOSS:
+        return c->loss_chunks >= (uint32_t)tweak->value;
+    case FIELD_FFN:
+        return c->ffn_chunks >= (uint32_t)tweak->value;
+    }
+    return true;
+}
+
+static void apply(struct request *r, const struct tweak *tweak)
+{
+    switch (tweak->field) {
+    case FIELD_ACTIVATIONS:
+        r->activations = tweak->value;
+        break;
+    case FIELD_WEIGHTS:
+        r->weights = tweak->value;
+        r->shard = 0;
+        break;
+    case FIELD_OPTIMIZER:
+        r->optimizer = tweak->value;
+        break;
+    case FIELD_LOSS:
+        r->loss_chunks = tweak->value;
+        break;
+    case FIELD_FFN:
+        r->ffn_chunks = tweak->value;
+        break;
+    }
+}
+
+struct trial {
+    bool ok; /* the request is legal, and was predicted */
+    struct verdict verdict;
+    double step_s;
+};
+
+struct trials {
+    const struct setup *setup;
+    const struct request *request;         /* what tweaks are applied to */
+    const struct tweak *tweak[TWEAKS_MAX]; /* NULL: profile ideal */
+    bool exact, unfit_too; /* unfit_too: no times, and verdicts of those that do not fit */
+};
+
+static void try_one(void *context, size_t job, void *result)
+{
+    const struct trials *trials = context;
+    struct trial *trial = result;
+    struct request request = *trials->request;
+    struct prediction p = {0};
+    bool ideal = trials->tweak[job] == NULL;
+    if (ideal)
+        request.profile = "ideal";
+    else
+        apply(&request, trials->tweak[job]);
+    enum status status = prediction_memory(&p, trials->setup, &request, NULL, NULL);
+    if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->unfit_too)))
+        status = prediction_time(&p, trials->exact, NULL);
+    trial->ok = status == STATUS_OK;
+    trial->verdict = p.verdict;
+    trial->step_s = p.sim.step_s;
+    prediction_release(&p);
+}
+
+/* Whether a verdict is better than another, for what does not fit: less is missing. */
+static double missing(const struct verdict *verdict)
+{
+    double sum = 0;
+    for (int limit = 0; limit < LIMIT_COUNT; limit++) {
+        double margin = verdict_margin(verdict, (enum prediction_limit)limit);
+        sum += margin < 0 ? -margin : 0;
+    }
+    return sum;
+}
+
+static enum status find_faster(struct alternative *best, const struct prediction *base,
+                               struct trials *trials, struct diag *diag)
+{
+    struct trial trial[TWEAKS_MAX];
+    size_t count = 0, fastest = SIZE_MAX;
+    trials->tweak[count++] = NULL;
+    for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(tweaks); i++)
+        if (!has(&base->choices, &tweaks[i]))
+            trials->tweak[count++] = &tweaks[i];
+    enum status status = workers_run(count, sizeof trial[0], try_one, trials, trial, diag);
+    if (status != STATUS_OK)
+        return status;
+    best->ideal_step_s = trial[0].ok ? trial[0].step_s : 0;
+    for (size_t i = 1; i < count; i++) {
+        if (!trial[i].ok)
+            continue;
+        best->tried++;
+        if (trial[i].verdict.fits && trial[i].step_s < base->sim.step_s * WORTH &&
+            (fastest == SIZE_MAX || trial[i].step_s < trial[fastest].step_s))
+            fastest = i;
+    }
+    if (fastest == SIZE_MAX)
+        return STATUS_OK;
+    snprintf(best->options, sizeof best->options, "%s", trials->tweak[fastest]->option);
+    best->verdict = trial[fastest].verdict;
+    best->step_s = trial[fastest].step_s;
+    return STATUS_OK;
+}
+
+/* Adds the tweak that lowers the need most to *request; *used: fields that have one (1 << field). */
+static enum status add_tweak(struct alternative *best, struct request *request, unsigned *used,
+                             const struct setup *setup, struct diag *diag)
+{
+    struct trials trials = {.setup = setup, .request = request, .unfit_too = true};
+    struct trial trial[TWEAKS_MAX];
+    struct choices choices;
+    size_t count = 0, least = SIZE_MAX;
+    enum status status = compose_resolve(&choices, request, NULL, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < ARRAY_LEN(tweaks); i++)
+        if (!has(&choices, &tweaks[i]) && (*used >> tweaks[i].field & 1u) == 0)
+            trials.tweak[count++] = &tweaks[i];
+    status = workers_run(count, sizeof trial[0], try_one, &trials, trial, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        if (!trial[i].ok)
+            continue;
+        best->tried++;
+        if (missing(&trial[i].verdict) < missing(&best->verdict) &&
+            (least == SIZE_MAX || missing(&trial[i].verdict) < missing(&trial[least].verdict)))
+            least = i;
+    }
+    if (least == SIZE_MAX)
+        return STATUS_NO;
+    size_t size = strlen(best->options);
+    snprintf(best->options + size, sizeof best->options - size, "%s%s", size > 0 ? " " : "",
+             trials.tweak[least]->option);
+    best->verdict = trial[least].verdict;
+    apply(request, trials.tweak[least]);
+    *used |= 1u << trials.tweak[least]->field;
+    return STATUS_OK;
+}
+
+static enum status find_fitting(struct alternative *best, const struct prediction *base,
+                                const struct request *request, bool exact, struct diag *diag)
+{
+    struct request tweaked = *request;
+    unsigned used = 0;
+    enum status status = STATUS_OK;
+    best->verdict = base->verdict;
+    for (int round = 0; round < ROUNDS && status == STATUS_OK && !best->verdict.fits; round++)
+        status = add_tweak(best, &tweaked, &used, base->setup, diag);
+    if (status != STATUS_OK && status != STATUS_NO)
+        return status;
+    if (!best->verdict.fits)
+        return STATUS_OK;
+    struct prediction p = {0};
+    status = prediction_make(&p, base->setup, &tweaked, exact, diag);
+    best->step_s = p.sim.step_s;
+    prediction_release(&p);
+    return status;
+}
+
+enum status alternatives_find(struct alternative *best, const struct prediction *base,
+                              const struct request *request, bool exact, struct diag *diag)
+{
+    *best = (struct alternative){0};
+    struct trials trials = {.setup = base->setup, .request = request, .exact = exact};
+    enum status status = find_faster(best, base, &trials, diag);
+    if (status == STATUS_OK && !base->verdict.fits)
+        status = find_fitting(best, base, request, exact, diag);
+    return status;
+}

@@ -1,0 +1,105 @@
+/* longhaul predict: what a training step would take. */
+#include "cli/command.h"
+
+#include "cli/alternatives.h"
+#include "cli/prediction.h"
+#include "cli/report.h"
+#include "cli/traces_out.h"
+#include "schedule/verify.h"
+
+#include <string.h>
+
+static const struct option rows[] = {
+    {.name = "exact",                                         .kind = OPTION_FLAG,      .help = "simulate every rank: no folding"},
+    {.name = "quick",
+     .kind = OPTION_FLAG,
+     .help = "leave out the comparison with profile ideal and with other options"                                                },
+    {.name = "verify",
+     .kind = OPTION_FLAG,
+     .help = "verify the schedule before it is simulated; of a file this is always done"                                         },
+    {.name = "tokens",
+     .kind = OPTION_TOTAL,
+     .value = "N",
+     .help = "add days and GPU-hours of a training over that many tokens: 1B, 15T"},
+    {.name = "price",
+     .kind = OPTION_NUMBER,
+     .value = "X",
+     .help = "price of a GPU-hour, for the cost of --tokens"},
+    {.name = "json", .kind = OPTION_FLAG,                         .help = "print JSON"                                                    },
+    {.name = "o",
+     .kind = OPTION_TEXT,
+     .value = "DIR",
+     .help = "write ops.csv, memory.csv, trace.json and prediction.json into a folder"},
+    {.name = "emit-ir",                                          .kind = OPTION_FLAG, .help = "with -o, also write schedule.ir"                                         },
+};
+const struct option_set predict_options = {"prediction", rows, ARRAY_LEN(rows)};
+
+static enum status check_options_fit(const struct options *options, struct diag *diag)
+{
+    if (options_given(options, "price") && !options_given(options, "tokens"))
+        return diag_error(diag, (struct loc){.name = "--price"}, STATUS_BAD_INPUT,
+                          "needs --tokens, the length of the training");
+    if (options_given(options, "emit-ir") && !options_given(options, "o"))
+        return diag_error(diag, (struct loc){.name = "--emit-ir"}, STATUS_BAD_INPUT,
+                          "needs -o, the folder to write into");
+    return STATUS_OK;
+}
+
+static enum status verify_it(const struct prediction *p, const char *name, struct diag *diag)
+{
+    return verify(&p->ir, NULL, name, NULL, diag);
+}
+
+static enum status print_report(const struct report *report, const struct options *options,
+                                struct diag *diag)
+{
+    struct text out = {0};
+    enum status status = STATUS_OK;
+    if (options_given(options, "o"))
+        status = traces_write(report, options_text(options, "o"), options_given(options, "emit-ir"),
+                              diag);
+    if (options_given(options, "json"))
+        report_print_json(&out, report);
+    else
+        report_print(&out, report);
+    if (status == STATUS_OK)
+        status = command_print(&out, diag);
+    text_release(&out);
+    if (status == STATUS_OK && !report->prediction->verdict.fits)
+        return STATUS_NO;
+    return status;
+}
+
+enum status cmd_predict(const struct options *options, struct diag *diag)
+{
+    const char *file = options->argument_count > 0 ? options->argument[0] : NULL;
+    bool exact = options_given(options, "exact");
+    struct setup setup = {0};
+    struct prediction prediction = {0};
+    struct alternative best = {0};
+    struct report report = {
+        .prediction = &prediction,
+        .profile = options_text(options, "profile"),
+        .total_tokens = options_number(options, "tokens"),
+        .price = options_number(options, "price"),
+    };
+    enum status status = check_options_fit(options, diag);
+    if (status == STATUS_OK)
+        status = setup_load(&setup, options, file != NULL, diag);
+    if (status == STATUS_OK)
+        status = file != NULL ? prediction_memory_of_file(&prediction, &setup, file, diag)
+                              : prediction_memory(&prediction, &setup, &setup.request, diag, diag);
+    if (status == STATUS_OK && (file != NULL || options_given(options, "verify")))
+        status = verify_it(&prediction, file != NULL ? file : "schedule", diag);
+    if (status == STATUS_OK)
+        status = prediction_time(&prediction, exact, diag);
+    if (status == STATUS_OK && file == NULL && !options_given(options, "quick")) {
+        status = alternatives_find(&best, &prediction, &setup.request, exact, diag);
+        report.best = &best;
+    }
+    if (status == STATUS_OK)
+        status = print_report(&report, options, diag);
+    prediction_release(&prediction);
+    setup_release(&setup);
+    return status;
+}

@@ -1,0 +1,98 @@
+/* longhaul schedule: the schedule of a configuration as text; longhaul check: is one right? */
+#include "cli/command.h"
+
+#include "cli/setup.h"
+#include "schedule/ir_text.h"
+#include "schedule/verify.h"
+
+#include <math.h>
+
+static const struct option schedule_rows[] = {
+    {.name = "o",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .fallback = "-",
+     .help = "where to write it; -: standard output"},
+};
+const struct option_set schedule_options = {"output", schedule_rows, ARRAY_LEN(schedule_rows)};
+
+static const struct option check_rows[] = {
+    {.name = "quiet", .kind = OPTION_FLAG, .help = "print nothing but faults"},
+};
+const struct option_set check_options = {"output", check_rows, ARRAY_LEN(check_rows)};
+
+static enum status build(struct ir *ir, struct setup *setup, struct diag *diag)
+{
+    struct choices choices;
+    enum status status = compose_resolve(&choices, &setup->request, diag, diag);
+    return status == STATUS_OK ? compose_build(ir, &choices, diag) : status;
+}
+
+enum status cmd_schedule(const struct options *options, struct diag *diag)
+{
+    struct setup setup = {0};
+    struct ir ir = {0};
+    enum status status = setup_load(&setup, options, false, diag);
+    if (status == STATUS_OK)
+        status = build(&ir, &setup, diag);
+    if (status == STATUS_OK)
+        status = ir_save(&ir, options_text(options, "o"), diag);
+    ir_release(&ir);
+    setup_release(&setup);
+    return status;
+}
+
+static void print_result(struct text *out, const struct ir *ir, const struct verify_report *report)
+{
+    uint64_t failures = 0;
+    for (size_t i = 0; i < VERIFY_RULES; i++) {
+        const struct verify_result *result = &report->result[i];
+        failures += result->failures;
+        text_printf(out, "%-18s ", verify_rule_name(i));
+        if (result->failures > 0)
+            text_printf(out, "%llu faults\n", (unsigned long long)result->failures);
+        else
+            text_printf(out, "ok%s%s\n", result->checked[0] == '\0' ? "" : ": ", result->checked);
+    }
+    if (failures == 0)
+        text_printf(out, "right: %u ops, %u buffers, %u ranks\n", ir->op.count, ir->buffer.count,
+                    mesh_ranks(&ir->mesh));
+    else
+        text_printf(out, "wrong: %llu faults\n", (unsigned long long)failures);
+}
+
+/* A cluster, when one is named, says how large an arena may be. */
+static struct verify_limits limits_of(const struct setup *setup)
+{
+    struct verify_limits limits = {0};
+    double bytes = setup->cluster.device.usable_bytes;
+    if (setup->cluster.name != NULL && isfinite(bytes))
+        limits.bytes[MEMORY_HBM] = (uint64_t)bytes;
+    return limits;
+}
+
+enum status cmd_check(const struct options *options, struct diag *diag)
+{
+    bool from_file = options->argument_count > 0;
+    const char *name = from_file ? options->argument[0] : "schedule";
+    struct setup setup = {0};
+    struct ir ir = {0};
+    struct verify_report report = {0};
+    struct text out = {0};
+    enum status status = STATUS_OK, verdict = STATUS_OK;
+    if (!from_file || options_given(options, "cluster"))
+        status = setup_load(&setup, options, from_file, diag);
+    if (status == STATUS_OK)
+        status = from_file ? ir_load(&ir, name, diag) : build(&ir, &setup, diag);
+    if (status == STATUS_OK) {
+        struct verify_limits limits = limits_of(&setup);
+        verdict = verify(&ir, &limits, name, &report, diag);
+        print_result(&out, &ir, &report);
+        if (!options_given(options, "quiet"))
+            status = command_print(&out, diag);
+    }
+    text_release(&out);
+    ir_release(&ir);
+    setup_release(&setup);
+    return status == STATUS_OK ? verdict : status;
+}

@@ -1,0 +1,116 @@
+/* longhaul validate: predictions beside published figures. */
+#include "cli/command.h"
+
+#include "base/data_path.h"
+#include "cli/validation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct option rows[] = {
+    {.name = "data",
+     .kind = OPTION_TEXT,
+     .value = "FILE.csv",
+     .unset = "the published figures that ship with the program",
+     .help = "measurements, one figure a row"},
+    {.name = "source",              .kind = OPTION_TEXT,  .value = "NAME", .help = "only rows of this source"},
+    {.name = "table",              .kind = OPTION_TEXT,   .value = "NAME",  .help = "only rows of this table"},
+    {.name = "system",              .kind = OPTION_TEXT,  .value = "NAME", .help = "only rows of this system"},
+    {.name = "o",
+     .kind = OPTION_TEXT,
+     .value = "FILE.csv",
+     .help = "write the rows with columns predicted, relative_error and status"                                                   },
+};
+const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
+
+static const struct {
+    const char *option;
+    enum measurement_column column;
+} filters[] = {
+    {"source", MEASUREMENT_SOURCE},
+    {"table",  MEASUREMENT_TABLE },
+    {"system", MEASUREMENT_SYSTEM},
+};
+
+static enum status load(struct measurements *all, struct text *path, const struct options *options,
+                        struct diag *diag)
+{
+    const char *data = options_text(options, "data");
+    enum status status = STATUS_OK;
+    if (data != NULL)
+        text_puts(path, data);
+    else
+        status = data_path(path, "traces/published/measurements.csv", diag);
+    return status == STATUS_OK ? measurements_load(all, path->data, diag) : status;
+}
+
+/* Leaves the rows that pass every filter. A filter that leaves none is an error which lists the
+ * values there were. */
+static enum status filter(struct measurements *all, const struct options *options,
+                          struct diag *diag)
+{
+    for (size_t f = 0; f < ARRAY_LEN(filters); f++) {
+        const char *want = options_text(options, filters[f].option);
+        struct text values = {0};
+        size_t kept = 0, count = all->count;
+        if (want == NULL)
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            const char *value = all->row[i].text[filters[f].column];
+            bool seen = strcmp(value, want) == 0;
+            if (seen)
+                all->row[kept++] = all->row[i];
+            for (size_t k = 0; k < i && !seen; k++)
+                seen = strcmp(all->row[k].text[filters[f].column], value) == 0;
+            if (!seen)
+                text_printf(&values, "%s%s", values.size > 0 ? ", " : "", value);
+        }
+        all->count = kept;
+        if (kept == 0) {
+            char shown[16] = "--";
+            strncat(shown, filters[f].option, sizeof shown - 3);
+            enum status status = diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+                                            "no row has '%s'; there are %s", want,
+                                            values.size > 0 ? values.data : "no rows");
+            text_release(&values);
+            return status;
+        }
+        text_release(&values);
+    }
+    return STATUS_OK;
+}
+
+static enum status save(const struct validation *v, const char *path, struct diag *diag)
+{
+    struct measurement_result *result = heap_zalloc(v->rows->count + 1, sizeof *result);
+    for (size_t i = 0; i < v->rows->count; i++)
+        result[i] = v->row[i].result;
+    enum status status = measurements_save(v->rows, result, path, diag);
+    free(result);
+    return status;
+}
+
+enum status cmd_validate(const struct options *options, struct diag *diag)
+{
+    struct measurements all = {0};
+    struct validation validation = {0};
+    struct text path = {0}, out = {0};
+    enum status status = load(&all, &path, options, diag);
+    if (status == STATUS_OK)
+        status = filter(&all, options, diag);
+    if (status == STATUS_OK)
+        status = validation_run(&validation, &all, diag);
+    if (status == STATUS_OK) {
+        validation_print(&out, &validation);
+        status = command_print(&out, diag);
+        if (options_given(options, "o")) { /* also when nobody reads the report */
+            enum status saved = save(&validation, options_text(options, "o"), diag);
+            status = status == STATUS_OK ? saved : status;
+        }
+    }
+    text_release(&out);
+    validation_release(&validation);
+    measurements_release(&all);
+    text_release(&path);
+    return status;
+}

@@ -1,0 +1,180 @@
+#include "cli/command.h"
+
+#include "base/arena.h"
+#include "cli/setup.h"
+
+#include <gsl/gsl_version.h>
+#include <json-c/json_c_version.h>
+#include <string.h>
+
+/* simgrid/version.h needs this and does not include it */
+#include <xbt/base.h>
+
+#include <simgrid/version.h>
+
+static const struct option general_rows[] = {
+    {.name = "help", .kind = OPTION_FLAG, .help = "print this help and end"},
+};
+static const struct option_set general_options = {"general", general_rows, ARRAY_LEN(general_rows)};
+
+#define PREDICT_ABOUT                                                                              \
+    "Predicts one training step of a model on a cluster, or of a schedule file: whether it fits, " \
+    "how long it takes, what it waits for and what would be better. Exit code 1 when it does not " \
+    "fit."
+#define SCHEDULE_ABOUT                                                                             \
+    "Prints the schedule of a configuration in the text form of docs/ir.md. predict and check "    \
+    "read it back."
+#define CHECK_ABOUT                                                                                \
+    "Verifies a schedule file, or the schedule of a configuration, against every rule, and "       \
+    "reports each fault with a counterexample. Exit code 1 when one is found."
+#define VALIDATE_ABOUT                                                                             \
+    "Predicts every row of a file of measurements (traces/published/README.md has the columns) "   \
+    "beside its value. Rows that cannot be predicted are counted with the reason."
+#define LIST_ABOUT                                                                                 \
+    "Prints what there is: strategies, profiles, models, clusters, devices, kinds, rules, "        \
+    "conventions. With a name, every number of that one and its source."
+#define HELP_ABOUT "Prints all commands, or one with its options and their defaults."
+
+static const struct command commands[] = {
+    {"predict",
+     "[FILE.ir]",     0,
+     1, cmd_predict,
+     "what a training step would take",       PREDICT_ABOUT,
+     {&setup_model_options, &setup_cluster_options, &setup_choice_options, &predict_options,
+      &general_options}                   },
+    {"schedule",
+     "",              0,
+     0, cmd_schedule,
+     "print the schedule of a configuration", SCHEDULE_ABOUT,
+     {&setup_model_options, &setup_cluster_options, &setup_choice_options, &schedule_options,
+      &general_options}                   },
+    {"check",
+     "[FILE.ir]",     0,
+     1, cmd_check,
+     "verify a schedule",                     CHECK_ABOUT,
+     {&setup_model_options, &setup_cluster_options, &setup_choice_options, &check_options,
+      &general_options}                   },
+    {"validate",
+     "",              0,
+     0, cmd_validate,
+     "predictions beside published figures",  VALIDATE_ABOUT,
+     {&validate_options, &general_options}},
+    {"list",
+     "[WHAT [NAME]]", 0,
+     2, cmd_list,
+     "strategies, models, clusters, ...",     LIST_ABOUT,
+     {&general_options}                   },
+    {"help",
+     "[COMMAND]",     0,
+     1, cmd_help,
+     "all commands, or one with its options", HELP_ABOUT,
+     {&general_options}                   },
+};
+
+const struct command *command_table(size_t *count)
+{
+    *count = ARRAY_LEN(commands);
+    return commands;
+}
+
+enum status command_find(const struct command **command, const char *name, struct diag *diag)
+{
+    const char *names[ARRAY_LEN(commands)];
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        names[i] = commands[i].name;
+        if (strcmp(names[i], name) == 0) {
+            *command = &commands[i];
+            return STATUS_OK;
+        }
+    }
+    const char *nearest = diag_nearest(name, names, ARRAY_LEN(names));
+    struct loc at = {.name = "longhaul"};
+    if (nearest == NULL)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "unknown command '%s'; `longhaul help` lists them", name);
+    return diag_error(diag, at, STATUS_BAD_INPUT, "unknown command '%s'; did you mean '%s'?", name,
+                      nearest);
+}
+
+static enum status check_arguments(const struct command *command, const struct options *options,
+                                   struct diag *diag)
+{
+    struct loc at = {.name = command->name};
+    if (options->argument_count > command->arguments_max)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "does not know what to do with '%s'; usage: longhaul %s%s%s [OPTIONS]",
+                          options->argument[command->arguments_max], command->name,
+                          command->arguments[0] == '\0' ? "" : " ", command->arguments);
+    if (options->argument_count < command->arguments_min)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "an argument is missing; usage: longhaul %s %s", command->name,
+                          command->arguments);
+    return STATUS_OK;
+}
+
+enum status command_run(const struct command *command, int argc, char **argv, struct diag *diag)
+{
+    struct options options = {0};
+    enum status status = options_parse(&options, command->sets, argc, argv, diag);
+    if (status == STATUS_OK && options_given(&options, "help")) {
+        struct text out = {0};
+        command_print_help(&out, command);
+        status = command_print(&out, diag);
+        text_release(&out);
+    } else if (status == STATUS_OK) {
+        status = check_arguments(command, &options, diag);
+        if (status == STATUS_OK)
+            status = command->run(&options, diag);
+    }
+    options_release(&options);
+    return status;
+}
+
+enum status command_print(const struct text *text, struct diag *diag)
+{
+    return text_save("-", text->data, text->size, diag);
+}
+
+void command_print_overview(struct text *out)
+{
+    text_puts(out, "usage: longhaul COMMAND [OPTIONS]\n\n"
+                   "Predicts training steps of language models over very long sequences.\n\n");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        text_printf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
+    text_puts(out, "\n`longhaul help COMMAND` lists its options and their defaults.\n"
+                   "Exit codes: 0 done, 1 the answer is no, 2 could not do it.\n");
+}
+
+void command_print_help(struct text *out, const struct command *command)
+{
+    text_printf(out, "usage: longhaul %s%s%s [OPTIONS]\n\n", command->name,
+                command->arguments[0] == '\0' ? "" : " ", command->arguments);
+    options_print_wrapped(out, command->about, 0, 0);
+    options_print_help(out, command->sets);
+}
+
+void command_print_version(struct text *out)
+{
+    int major, minor, patch;
+    sg_version_get(&major, &minor, &patch);
+    text_printf(out, "longhaul %s\nSimGrid %d.%d.%d\njson-c %s\nGSL %s\n", LONGHAUL_VERSION, major,
+                minor, patch, json_c_version(), gsl_version);
+}
+
+enum status cmd_help(const struct options *options, struct diag *diag)
+{
+    struct text out = {0};
+    enum status status = STATUS_OK;
+    if (options->argument_count == 0) {
+        command_print_overview(&out);
+    } else {
+        const struct command *command;
+        status = command_find(&command, options->argument[0], diag);
+        if (status == STATUS_OK)
+            command_print_help(&out, command);
+    }
+    if (status == STATUS_OK)
+        status = command_print(&out, diag);
+    text_release(&out);
+    return status;
+}

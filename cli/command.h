@@ -1,0 +1,54 @@
+/* cli/command.h: the subcommands, one row each.
+ *
+ * A command is a name, a function, a summary and its option sets; `longhaul help` and
+ * docs/commands.md are printed from the rows. A command prints its result with
+ * command_print() and reports faults through diag; cli/main.c prints those and picks the exit
+ * code. */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "cli/options.h"
+
+#include <stddef.h>
+
+struct command {
+    const char *name;
+    const char *arguments; /* as help shows them: "[FILE.ir]"; "" */
+    size_t arguments_min, arguments_max;
+    enum status (*run)(const struct options *options, struct diag *diag);
+    const char *summary;
+    const char *about;                                  /* a few sentences */
+    const struct option_set *sets[OPTION_SETS_MAX + 1]; /* ends in NULL */
+};
+
+const struct command *command_table(size_t *count);
+
+/* The command of that name; an error gives the nearest. */
+enum status command_find(const struct command **command, const char *name, struct diag *diag);
+
+/* Parses argv, which starts behind the command's name, and runs it. --help prints the help. */
+enum status command_run(const struct command *command, int argc, char **argv, struct diag *diag);
+
+/* Writes a result to standard output; a full disk or a closed pipe is an error. */
+enum status command_print(const struct text *text, struct diag *diag);
+
+/* Appends what `longhaul help` and `longhaul help COMMAND` print. */
+void command_print_overview(struct text *out);
+void command_print_help(struct text *out, const struct command *command);
+
+/* Appends the program's version and those of the libraries it runs with. */
+void command_print_version(struct text *out);
+
+/* The functions of the rows. */
+enum status cmd_predict(const struct options *options, struct diag *diag);
+enum status cmd_schedule(const struct options *options, struct diag *diag);
+enum status cmd_check(const struct options *options, struct diag *diag);
+enum status cmd_validate(const struct options *options, struct diag *diag);
+enum status cmd_list(const struct options *options, struct diag *diag);
+enum status cmd_help(const struct options *options, struct diag *diag);
+
+extern const struct option_set predict_options, schedule_options, check_options, validate_options;
+
+#endif

@@ -1,0 +1,41 @@
+/* cli/main.c: find the command, run it, print what it has to say, choose the exit code: 0 done,
+ * 1 the answer is no, 2 could not do it. */
+#include "cli/command.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum status run(int argc, char **argv, struct diag *diag)
+{
+    struct text out = {0};
+    enum status status = STATUS_OK;
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        command_print_overview(&out);
+        status = command_print(&out, diag);
+    } else if (strcmp(argv[1], "--version") == 0) {
+        command_print_version(&out);
+        status = command_print(&out, diag);
+    } else {
+        const struct command *command;
+        status = command_find(&command, argv[1], diag);
+        if (status == STATUS_OK)
+            status = command_run(command, argc - 2, argv + 2, diag);
+    }
+    text_release(&out);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static const int code[STATUS_COUNT] = {
+        [STATUS_OK] = 0, [STATUS_NO] = 1, [STATUS_BAD_INPUT] = 2, [STATUS_SYSTEM] = 2};
+    /* A reader that goes away is an error of the write, to be reported like a full disk. */
+    signal(SIGPIPE, SIG_IGN);
+    struct diag diag = {0};
+    enum status status = run(argc, argv, &diag);
+    if (diag.text != NULL)
+        fputs(diag.text, stderr);
+    diag_release(&diag);
+    return code[status];
+}

@@ -1,0 +1,178 @@
+#include "cli/measured_row.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* traces/published/README.md, "Defaults by source" and "Models". */
+/* clang-format off */
+static const struct source_defaults defaults[] = {
+    {"LoongTrain",    MFU_LOONGTRAIN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, -1,                         8, NULL,
+     "bf16, full checkpoints, one sequence a step, fa2; the loss in 8 pieces (the paper: chunked, or small "
+     "enough not to matter)"},
+    {"FPDT",          MFU_FPDT,       DTYPE_F16,  CHOICE_ACTIVATIONS_KEEP, CHOICE_WEIGHTS_REPLICATED,  1, "vocab=50257",
+     "fp16, no checkpoints and replicated weights where unsaid, one sequence a step, fa2, loss whole, optimizer "
+     "on the GPU, vocabulary 50257 for llama"},
+    {"torchtitan-cp", MFU_TORCHTITAN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, CHOICE_WEIGHTS_ZERO3,       1, NULL,
+     "bf16, full checkpoints, weights sharded over all ranks, loss whole"},
+    {NULL,            MFU_LONGHAUL,   -1,         -1,                      -1,                         0, NULL,
+     "what the strategy leaves open"},
+};
+/* clang-format on */
+
+/* Options that a supported row may have; the others, and other values, are not known yet. */
+static const char *const known[] = {"dhp",  "dcp",     "placement", "checkpoint", "zero",
+                                    "impl", "ulysses", "tp",        "pp",         "inner_ring"};
+
+const struct source_defaults *measured_defaults(const char *source)
+{
+    size_t i = 0;
+    while (defaults[i].source != NULL && strcmp(defaults[i].source, source) != 0)
+        i++;
+    return &defaults[i];
+}
+
+static bool no(struct text *why, const char *format, const char *value)
+{
+    text_printf(why, format, value);
+    return false;
+}
+
+/* Names of option values and the choices they are. */
+struct named {
+    const char *name;
+    int value;
+};
+
+static const struct named checkpoints[] = {
+    {"none",    CHOICE_ACTIVATIONS_KEEP   },
+    {"full",    CHOICE_ACTIVATIONS_FULL   },
+    {"offload", CHOICE_ACTIVATIONS_OFFLOAD},
+};
+static const struct named zeros[] = {
+    {"0", CHOICE_WEIGHTS_REPLICATED},
+    {"1", CHOICE_WEIGHTS_ZERO1     },
+    {"2", CHOICE_WEIGHTS_ZERO2     },
+    {"3", CHOICE_WEIGHTS_ZERO3     },
+};
+
+/* The value of a row's option; otherwise when the row has none; -2 when it is not in the table. */
+static int named_option(const struct measurement *row, const char *key, const struct named *table,
+                        size_t count, int otherwise)
+{
+    const char *value = measurement_option(row, key);
+    if (value == NULL)
+        return otherwise;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i].name, value) == 0)
+            return table[i].value;
+    return -2;
+}
+
+/* The value of a degree; otherwise when the row has none; -1 when it is no positive number. */
+static int64_t degree(const struct measurement *row, const char *key, int64_t otherwise)
+{
+    const char *value = measurement_option(row, key);
+    int64_t number;
+    if (value == NULL)
+        return otherwise;
+    return parse_i64(value, strlen(value), &number) && number > 0 ? number : -1;
+}
+
+static bool profile_known(const char *name)
+{
+    size_t count;
+    const struct profile *table = compose_profiles(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool metric_supported(const struct measurement *row, struct text *why)
+{
+    switch (row->metric) {
+    case METRIC_TGS:
+    case METRIC_MFU:
+    case METRIC_STEP_MS:
+    case METRIC_PEAK_HBM:
+    case METRIC_MAX_SEQ_LEN:
+    case METRIC_VERDICT:
+        return true;
+    default:
+        return no(why, "metric %s", row->text[MEASUREMENT_METRIC]);
+    }
+}
+
+bool measured_supported(const struct measurement *row, struct text *why)
+{
+    const char *system = row->text[MEASUREMENT_SYSTEM];
+    bool ulysses = strcmp(system, "ulysses") == 0, both = strcmp(system, "2d") == 0;
+    if (!ulysses && !both)
+        return no(why, "system %s", system);
+    if (!ulysses && degree(row, "dcp", 0) != 1)
+        return no(why, "system 2d with dcp > 1%s", "");
+    const char *scope = measurement_option(row, "scope");
+    if (scope != NULL)
+        return no(why, "scope %s", scope);
+    const struct measurement_option *other =
+        measurement_unknown_option(row, known, ARRAY_LEN(known));
+    if (other != NULL)
+        return no(why, "option %s", other->key);
+    static const char *const ones[] = {"dcp", "tp", "pp", "inner_ring"};
+    for (size_t i = 0; i < ARRAY_LEN(ones); i++)
+        if (degree(row, ones[i], 1) != 1)
+            return no(why, "option %s above 1", ones[i]);
+    if (named_option(row, "checkpoint", checkpoints, ARRAY_LEN(checkpoints), 0) == -2)
+        return no(why, "checkpoint=%s", measurement_option(row, "checkpoint"));
+    if (named_option(row, "zero", zeros, ARRAY_LEN(zeros), 0) == -2)
+        return no(why, "zero=%s", measurement_option(row, "zero"));
+    const char *impl = measurement_option(row, "impl");
+    if (impl != NULL && !profile_known(impl))
+        return no(why, "impl=%s", impl);
+    if (row->gpus <= 0 || row->seq_len <= 0)
+        return no(why, "no %s", row->gpus <= 0 ? "gpus" : "seq_len");
+    return metric_supported(row, why);
+}
+
+enum status measured_setup(struct setup *setup, const struct measurement *row, struct diag *diag)
+{
+    const struct source_defaults *d = measured_defaults(row->text[MEASUREMENT_SOURCE]);
+    const char *model = row->text[MEASUREMENT_MODEL];
+    const char *fields = strncmp(model, "llama", 5) == 0 ? d->llama_fields : NULL;
+    enum status status = setup_load_model(setup, model, NULL, fields, diag);
+    if (status == STATUS_OK)
+        status = setup_load_cluster(setup, row->text[MEASUREMENT_CLUSTER], 0, row->gpus, diag);
+    if (status != STATUS_OK)
+        return status;
+    setup_open_request(setup);
+    struct request *r = &setup->request;
+    r->strategy = "ulysses";
+    r->profile = "published";
+    r->impl = measurement_option(row, "impl");
+    if (r->impl == NULL && strcmp(row->text[MEASUREMENT_SYSTEM], "2d") == 0)
+        r->impl = "internevo";
+    r->hp = degree(row, "dhp", degree(row, "ulysses", row->gpus));
+    r->seq = row->seq_len;
+    r->activations =
+        named_option(row, "checkpoint", checkpoints, ARRAY_LEN(checkpoints), d->activations);
+    r->weights = named_option(row, "zero", zeros, ARRAY_LEN(zeros), d->weights);
+    r->dtype = d->dtype;
+    r->loss_chunks = d->loss_chunks;
+    return STATUS_OK;
+}
+
+bool measured_same_run(const struct measurement *a, const struct measurement *b)
+{
+    static const enum measurement_column columns[] = {
+        MEASUREMENT_SOURCE,  MEASUREMENT_TABLE, MEASUREMENT_SYSTEM,  MEASUREMENT_MODEL,
+        MEASUREMENT_CLUSTER, MEASUREMENT_GPUS,  MEASUREMENT_SEQ_LEN, MEASUREMENT_OPTIONS};
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+        if (strcmp(a->text[columns[i]], b->text[columns[i]]) != 0)
+            return false;
+    return true;
+}
+
+bool measured_lower_bound(const struct measurement *row)
+{
+    return strstr(row->text[MEASUREMENT_NOTE], "lower bound") != NULL;
+}

@@ -1,0 +1,316 @@
+#include "cli/options.h"
+
+#include "base/arena.h"
+#include "base/units.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELP_COLUMN = 26, HELP_WIDTH = 100 };
+
+static const struct option *find(const struct option_set *const *sets, const char *name,
+                                 size_t size, size_t *row)
+{
+    *row = 0;
+    for (size_t s = 0; sets[s] != NULL; s++)
+        for (size_t i = 0; i < sets[s]->count; i++, ++*row)
+            if (strlen(sets[s]->option[i].name) == size &&
+                memcmp(sets[s]->option[i].name, name, size) == 0)
+                return &sets[s]->option[i];
+    return NULL;
+}
+
+static size_t count_all(const struct option_set *const *sets)
+{
+    size_t count = 0;
+    for (size_t s = 0; sets[s] != NULL; s++)
+        count += sets[s]->count;
+    return count;
+}
+
+/* "--seq" or "-o", for messages. */
+struct shown {
+    char text[40];
+};
+
+static struct shown show(const char *name)
+{
+    struct shown shown;
+    snprintf(shown.text, sizeof shown.text, "%s%.30s", name[1] == '\0' ? "-" : "--", name);
+    return shown;
+}
+
+/* "1B", "15T" or digits: tokens of a whole training, in the decimal units that these are counted in. */
+static enum status parse_total(const char *text, double *value, struct loc at, struct diag *diag)
+{
+    size_t size = strlen(text);
+    double unit = 1;
+    if (size > 1 && (text[size - 1] == 'B' || text[size - 1] == 'T')) {
+        unit = text[size - 1] == 'B' ? 1e9 : 1e12;
+        size--;
+    }
+    if (!parse_double(text, size, value) || !(*value > 0) || *value * unit > 1e18)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "'%s' is no number of tokens: write digits, or 1B for 10^9, 1T for 10^12",
+                          text);
+    *value *= unit;
+    return STATUS_OK;
+}
+
+static enum status parse_choice(const struct option *option, const char *text, int64_t *value,
+                                struct loc at, struct diag *diag)
+{
+    for (size_t i = 0; i < option->name_count; i++)
+        if (strcmp(option->names[i], text) == 0) {
+            *value = (int64_t)i;
+            return STATUS_OK;
+        }
+    struct text all = {0};
+    for (size_t i = 0; i < option->name_count; i++)
+        text_printf(&all, "%s%s", i == 0 ? "" : ", ", option->names[i]);
+    enum status status = diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not one of %s", text,
+                                    all.data == NULL ? "" : all.data);
+    text_release(&all);
+    return status;
+}
+
+static enum status parse_value(const struct option *option, const char *text,
+                               struct option_value *value, struct diag *diag)
+{
+    struct shown shown = show(option->name);
+    struct loc at = {.name = shown.text};
+    value->text = text;
+    if (text[0] == '\0')
+        return diag_error(diag, at, STATUS_BAD_INPUT, "the value is empty");
+    switch (option->kind) {
+    case OPTION_FLAG:
+    case OPTION_TEXT:
+        return STATUS_OK;
+    case OPTION_COUNT:
+        if (!parse_i64(text, strlen(text), &value->count) || value->count < option->low ||
+            value->count > option->high)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "'%s' is not a whole number from %lld to %lld", text,
+                              (long long)option->low, (long long)option->high);
+        return STATUS_OK;
+    case OPTION_TOKENS:
+        return units_parse_tokens(text, strlen(text), &value->count, at, diag);
+    case OPTION_TOTAL:
+        return parse_total(text, &value->number, at, diag);
+    case OPTION_NUMBER:
+        if (!parse_double(text, strlen(text), &value->number) || !(value->number > 0) ||
+            !isfinite(value->number))
+            return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not a number above 0", text);
+        return STATUS_OK;
+    case OPTION_CHOICE:
+        return parse_choice(option, text, &value->count, at, diag);
+    case OPTION_KIND_COUNT:
+        break;
+    }
+    assert(!"an option of no kind");
+    return STATUS_BAD_INPUT;
+}
+
+static enum status unknown(const struct option_set *const *sets, const char *word, size_t size,
+                           struct diag *diag)
+{
+    const char **names = heap_alloc(count_all(sets) + 1, sizeof *names);
+    size_t count = 0;
+    for (size_t s = 0; sets[s] != NULL; s++)
+        for (size_t i = 0; i < sets[s]->count; i++)
+            names[count++] = sets[s]->option[i].name;
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)(size < 63 ? size : 63), word);
+    const char *bare = name + strspn(name, "-");
+    const char *nearest = diag_nearest(bare, names, count);
+    free(names);
+    struct loc at = {.name = name};
+    if (nearest == NULL)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "there is no such option; --help lists them all");
+    return diag_error(diag, at, STATUS_BAD_INPUT, "there is no such option; did you mean '%s'?",
+                      show(nearest).text);
+}
+
+/* The option at argv[*i]; *i moves to its last word. */
+static enum status parse_option(struct options *options, int argc, char **argv, int *i,
+                                struct diag *diag)
+{
+    const char *word = argv[*i];
+    size_t dashes = word[1] == '-' ? 2 : 1;
+    const char *name = word + dashes, *equals = strchr(name, '=');
+    size_t size = equals == NULL ? strlen(name) : (size_t)(equals - name), row;
+    const struct option *option = find(options->sets, name, size, &row);
+    if (option == NULL || (size == 1) != (dashes == 1))
+        return unknown(options->sets, word, dashes + size, diag);
+
+    struct option_value *value = &options->value[row];
+    struct shown shown = show(option->name);
+    struct loc at = {.name = shown.text};
+    if (value->given)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "given twice");
+    value->given = true;
+    if (option->kind == OPTION_FLAG) {
+        if (equals != NULL)
+            return diag_error(diag, at, STATUS_BAD_INPUT, "takes no value, not '%s'", equals + 1);
+        return STATUS_OK;
+    }
+    if (equals != NULL)
+        return parse_value(option, equals + 1, value, diag);
+    if (*i + 1 >= argc)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "its value is missing");
+    return parse_value(option, argv[++*i], value, diag);
+}
+
+static enum status parse_fallbacks(struct options *options, struct diag *diag)
+{
+    size_t row = 0;
+    for (size_t s = 0; options->sets[s] != NULL; s++)
+        for (size_t i = 0; i < options->sets[s]->count; i++, row++) {
+            const struct option *option = &options->sets[s]->option[i];
+            if (options->value[row].given || option->fallback == NULL)
+                continue;
+            enum status status = parse_value(option, option->fallback, &options->value[row], diag);
+            if (status != STATUS_OK)
+                return status;
+        }
+    return STATUS_OK;
+}
+
+enum status options_parse(struct options *options, const struct option_set *const *sets, int argc,
+                          char **argv, struct diag *diag)
+{
+    *options = (struct options){
+        .sets = sets,
+        .value = heap_zalloc(count_all(sets) + 1, sizeof *options->value),
+        .argument = heap_zalloc((size_t)argc + 1, sizeof *options->argument),
+    };
+    bool only_arguments = false;
+    for (int i = 0; i < argc; i++) {
+        if (!only_arguments && strcmp(argv[i], "--") == 0) {
+            only_arguments = true;
+        } else if (only_arguments || argv[i][0] != '-' || argv[i][1] == '\0') {
+            options->argument[options->argument_count++] = argv[i];
+        } else {
+            enum status status = parse_option(options, argc, argv, &i, diag);
+            if (status != STATUS_OK)
+                return status;
+        }
+    }
+    return parse_fallbacks(options, diag);
+}
+
+void options_release(struct options *options)
+{
+    free(options->value);
+    free((void *)options->argument);
+    *options = (struct options){0};
+}
+
+static const struct option_value *value_of(const struct options *options, const char *name,
+                                           unsigned kinds)
+{
+    size_t row;
+    const struct option *option = find(options->sets, name, strlen(name), &row);
+    assert(option != NULL && (kinds >> option->kind & 1u) != 0);
+    (void)option;
+    (void)kinds;
+    return &options->value[row];
+}
+
+bool options_given(const struct options *options, const char *name)
+{
+    return value_of(options, name, ~0u)->given;
+}
+
+const char *options_text(const struct options *options, const char *name)
+{
+    return value_of(options, name, ~(1u << OPTION_FLAG))->text;
+}
+
+int64_t options_count(const struct options *options, const char *name)
+{
+    return value_of(options, name, 1u << OPTION_COUNT | 1u << OPTION_TOKENS)->count;
+}
+
+double options_number(const struct options *options, const char *name)
+{
+    return value_of(options, name, 1u << OPTION_NUMBER | 1u << OPTION_TOTAL)->number;
+}
+
+int options_choice(const struct options *options, const char *name)
+{
+    const struct option_value *value = value_of(options, name, 1u << OPTION_CHOICE);
+    return value->text == NULL ? -1 : (int)value->count;
+}
+
+enum status options_exclude(const struct options *options, const char *one, const char *other,
+                            struct diag *diag)
+{
+    if (!options_given(options, one) || !options_given(options, other))
+        return STATUS_OK;
+    struct shown shown = show(one);
+    return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
+                      "says the same as %s: give one of them", show(other).text);
+}
+
+void options_print_wrapped(struct text *out, const char *text, size_t indent, size_t column)
+{
+    bool first = true; /* of its line */
+    while (*text != '\0') {
+        size_t size = strcspn(text, " ");
+        if (!first && column + 1 + size > HELP_WIDTH) {
+            text_printf(out, "\n%*s", (int)indent, "");
+            column = indent;
+            first = true;
+        }
+        if (!first) {
+            text_putc(out, ' ');
+            column++;
+        }
+        text_append(out, text, size);
+        column += size;
+        first = false;
+        text += size;
+        text += strspn(text, " ");
+    }
+    text_putc(out, '\n');
+}
+
+static void print_option(struct text *out, const struct option *option)
+{
+    struct text head = {0}, body = {0};
+    text_printf(&head, "  %s", show(option->name).text);
+    if (option->kind == OPTION_CHOICE && option->value == NULL) {
+        text_putc(&head, ' ');
+        for (size_t i = 0; i < option->name_count; i++)
+            text_printf(&head, "%s%s", i == 0 ? "" : "|", option->names[i]);
+    } else if (option->value != NULL) {
+        text_printf(&head, " %s", option->value);
+    }
+    text_puts(&body, option->help);
+    if (option->fallback != NULL)
+        text_printf(&body, " [%s]", option->fallback);
+    else if (option->unset != NULL)
+        text_printf(&body, " [%s]", option->unset);
+    text_append(out, head.data, head.size);
+    if (head.size + 2 > HELP_COLUMN)
+        text_printf(out, "\n%*s", HELP_COLUMN, "");
+    else
+        text_printf(out, "%*s", (int)(HELP_COLUMN - head.size), "");
+    options_print_wrapped(out, body.data, HELP_COLUMN, HELP_COLUMN);
+    text_release(&head);
+    text_release(&body);
+}
+
+void options_print_help(struct text *out, const struct option_set *const *sets)
+{
+    for (size_t s = 0; sets[s] != NULL; s++) {
+        text_printf(out, "\n%s:\n", sets[s]->title);
+        for (size_t i = 0; i < sets[s]->count; i++)
+            print_option(out, &sets[s]->option[i]);
+    }
+}

@@ -1,0 +1,91 @@
+/* cli/options.h: the options of a command, as tables: parsing, defaults and help from the same rows.
+ *
+ * An option is --name VALUE or --name=VALUE; a name of one letter is -n VALUE; a flag has no
+ * value. Each may be given once. What is not an option is an argument; everything behind "--" is
+ * one. Values are checked while parsing, so that a command only sees ones that can be meant;
+ * what fits together is the command's business.
+ *
+ * Messages begin with the option: "--seq: error: ...". */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "base/diag.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum option_kind {
+    OPTION_FLAG,
+    OPTION_TEXT,   /* a name, a path, a list: any text but the empty one */
+    OPTION_COUNT,  /* a whole number from low to high */
+    OPTION_TOKENS, /* base/units.h: "512K" */
+    OPTION_TOTAL,  /* tokens of a whole training: "1B" and "15T" are 10^9 and 15 10^12 */
+    OPTION_NUMBER, /* a positive number */
+    OPTION_CHOICE, /* one of names[0..name_count) */
+    OPTION_KIND_COUNT
+};
+
+struct option {
+    const char *name;
+    enum option_kind kind;
+    const char *value;    /* what help calls the value; CHOICE and FLAG: NULL */
+    const char *fallback; /* parsed when the option is not given; NULL: none */
+    const char *unset;    /* what help says holds then, when there is no fallback; NULL: nothing */
+    const char *help;
+    int64_t low, high;        /* COUNT */
+    const char *const *names; /* CHOICE */
+    size_t name_count;
+};
+
+/* Options that belong together; a command has a few sets, of which names do not overlap. */
+struct option_set {
+    const char *title; /* "model and cluster" */
+    const struct option *option;
+    size_t count;
+};
+
+enum { OPTION_SETS_MAX = 6 };
+
+struct option_value {
+    bool given;       /* by the user, not by the fallback */
+    const char *text; /* NULL: neither given nor a fallback */
+    int64_t count;    /* COUNT, TOKENS; CHOICE: index in names */
+    double number;    /* NUMBER, TOTAL */
+};
+
+/* All-zero is empty. Texts are those of argv and of the tables. */
+struct options {
+    const struct option_set *const *sets; /* ends in NULL */
+    struct option_value *value;           /* one per option, sets end to end */
+    const char **argument;
+    size_t argument_count;
+};
+
+/* Parses argv[0..argc), which starts behind the command's name. sets must outlive *options. */
+enum status options_parse(struct options *options, const struct option_set *const *sets, int argc,
+                          char **argv, struct diag *diag);
+void options_release(struct options *options);
+
+/* Values by name. Asking for an option that no set has, or for a value of another kind, is a
+ * fault of ours. */
+bool options_given(const struct options *options, const char *name); /* FLAG: whether it is set */
+const char *options_text(const struct options *options, const char *name); /* NULL: none */
+int64_t options_count(const struct options *options, const char *name);    /* 0: none */
+double options_number(const struct options *options, const char *name);    /* 0: none */
+int options_choice(const struct options *options, const char *name);       /* -1: none */
+
+/* Reports an error when more than one of two options is given. */
+enum status options_exclude(const struct options *options, const char *one, const char *other,
+                            struct diag *diag);
+
+/* Appends the help of all sets: names, values, what they do, defaults; lines of at most 100
+ * columns. */
+void options_print_help(struct text *out, const struct option_set *const *sets);
+
+/* Appends text broken at blanks, each line after the first behind `indent` blanks. column: where
+ * the first line stands. Ends the line. */
+void options_print_wrapped(struct text *out, const char *text, size_t indent, size_t column);
+
+#endif

@@ -1,0 +1,302 @@
+#include "cli/prediction.h"
+
+#include "base/units.h"
+#include "schedule/ir_text.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REASONS_SHOWN = 1 };
+
+void prediction_release(struct prediction *p)
+{
+    ir_release(&p->ir);
+    sim_result_release(&p->sim);
+    text_release(&p->extrapolated);
+    *p = (struct prediction){0};
+}
+
+const char *prediction_limit_name(enum prediction_limit limit)
+{
+    static const char *const names[LIMIT_COUNT] = {"device memory", "host memory"};
+    return names[limit];
+}
+
+/* ---- memory ---- */
+
+double verdict_margin(const struct verdict *verdict, enum prediction_limit limit)
+{
+    if (verdict->available[limit] == UINT64_MAX)
+        return DBL_MAX;
+    return (double)verdict->available[limit] - (double)verdict->needed[limit];
+}
+
+/* How much of a memory is taken; above 1 it does not fit. */
+static double share(const struct verdict *verdict, enum prediction_limit limit)
+{
+    if (verdict->available[limit] == UINT64_MAX)
+        return 0;
+    return (double)verdict->needed[limit] /
+           (double)(verdict->available[limit] > 0 ? verdict->available[limit] : 1);
+}
+
+static uint64_t bytes_of(double bytes)
+{
+    return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
+}
+
+static void judge(struct prediction *p)
+{
+    const struct cluster *cluster = &p->setup->cluster;
+    struct verdict *v = &p->verdict;
+    v->by_reserved = p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;
+    v->needed[LIMIT_DEVICE] =
+        v->by_reserved ? p->reserved.total
+                       : p->ir.arena_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
+    v->available[LIMIT_DEVICE] = p->reserved.available;
+
+    uint64_t ranks = mesh_ranks(&p->ir.mesh), on_node = (uint64_t)cluster->gpus_per_node;
+    if (ranks < on_node)
+        on_node = ranks;
+    v->needed[LIMIT_HOST] =
+        on_node * (p->ir.arena_bytes[MEMORY_PINNED] + p->ir.arena_bytes[MEMORY_PAGEABLE]);
+    v->available[LIMIT_HOST] = bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+    v->limit = share(v, LIMIT_HOST) > share(v, LIMIT_DEVICE) ? LIMIT_HOST : LIMIT_DEVICE;
+    v->fits = v->needed[LIMIT_DEVICE] <= v->available[LIMIT_DEVICE] &&
+              v->needed[LIMIT_HOST] <= v->available[LIMIT_HOST];
+}
+
+void verdict_print(struct text *out, const struct verdict *v, enum prediction_limit limit)
+{
+    double margin = verdict_margin(v, limit);
+    text_puts(out, "needs ");
+    units_put_gib(out, (double)v->needed[limit]);
+    if (margin == DBL_MAX) {
+        text_puts(out, " of infinite memory");
+        return;
+    }
+    text_puts(out, " of ");
+    units_put_gib(out, (double)v->available[limit]);
+    text_puts(out, margin < 0 ? " (" : " (");
+    units_put_gib(out, fabs(margin));
+    text_puts(out, margin < 0 ? " too much)" : " free)");
+}
+
+static enum status check_size(const struct prediction *p, const char *name, struct diag *diag)
+{
+    uint32_t ranks = mesh_ranks(&p->ir.mesh);
+    if ((int64_t)ranks <= p->setup->cluster.gpus)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                      "the schedule is for %u ranks, and %s has %lld GPUs; --nodes or --gpus gives "
+                      "it more",
+                      ranks, p->setup->cluster.name, (long long)p->setup->cluster.gpus);
+}
+
+static void finish_memory(struct prediction *p)
+{
+    reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm);
+    judge(p);
+}
+
+enum status prediction_memory(struct prediction *p, const struct setup *setup,
+                              const struct request *request, struct diag *note, struct diag *diag)
+{
+    p->setup = setup;
+    p->has_choices = true;
+    enum status status = compose_resolve(&p->choices, request, note, diag);
+    if (status == STATUS_OK)
+        status =
+            cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
+                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+    if (status == STATUS_OK)
+        status = compose_build(&p->ir, &p->choices, diag);
+    if (status == STATUS_OK)
+        finish_memory(p);
+    return status;
+}
+
+enum status prediction_memory_of_file(struct prediction *p, const struct setup *setup,
+                                      const char *path, struct diag *diag)
+{
+    p->setup = setup;
+    p->choices.attention_impl = setup->request.attention_impl < 0
+                                    ? (uint8_t)ATTENTION_FA2
+                                    : (uint8_t)setup->request.attention_impl;
+    enum status status = ir_load(&p->ir, path, diag);
+    if (status == STATUS_OK)
+        status = check_size(p, path, diag);
+    for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
+            status =
+                cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
+                                     work->attention.dim, (struct loc){.name = path}, diag);
+    }
+    if (status == STATUS_OK)
+        finish_memory(p);
+    return status;
+}
+
+/* ---- time ---- */
+
+struct costs {
+    double *work_s, *host_work_s, *host_bytes, *issue_s;
+    struct sim_costs sim;
+};
+
+static void costs_release(struct costs *costs)
+{
+    free(costs->work_s);
+    free(costs->host_work_s);
+    free(costs->host_bytes);
+    free(costs->issue_s);
+}
+
+/* A rank's part of the host's memory bandwidth when all ranks of its node work at once. */
+static double host_bytes_per_s(const struct prediction *p)
+{
+    const struct cluster *cluster = &p->setup->cluster;
+    int64_t ranks = mesh_ranks(&p->ir.mesh);
+    int64_t on_node = ranks < cluster->gpus_per_node ? ranks : cluster->gpus_per_node;
+    return cluster->host.memory_bytes_per_s * (double)cluster->host.sockets / (double)on_node;
+}
+
+/* Framework time per gather of sharded weights, on top of the launch: module hooks. */
+static void add_gathers(const struct prediction *p, struct costs *costs)
+{
+    double seconds = p->has_choices ? p->choices.profile->host_per_gather_s : 0;
+    bool sharded = p->has_choices && (p->choices.weights == CHOICE_WEIGHTS_ZERO3 ||
+                                      p->choices.weights == CHOICE_WEIGHTS_HSDP);
+    if (!sharded || seconds <= 0 || p->setup->cost.ideal)
+        return;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++)
+        if (p->ir.shape[i].kind == WORK_ALL_GATHER)
+            costs->issue_s[i] += seconds;
+}
+
+static void costs_make(struct costs *costs, const struct prediction *p)
+{
+    const struct device_cost *cost = &p->setup->cost;
+    enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
+    double host_factor = p->has_choices ? p->choices.profile->host_factor : 1;
+    double host_rate = host_bytes_per_s(p), peak = p->setup->cluster.device.peak_flop_per_s;
+    size_t count = (size_t)p->ir.shape_count + 1;
+    costs->work_s = heap_zalloc(count, sizeof(double));
+    costs->host_work_s = heap_zalloc(count, sizeof(double));
+    costs->host_bytes = heap_zalloc(count, sizeof(double));
+    costs->issue_s = heap_zalloc(count, sizeof(double));
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        if (cost->ideal) { /* of the cluster's peak, which may not be the cost file's */
+            costs->work_s[i] = cost_ideal_s(peak, work);
+            continue;
+        }
+        costs->work_s[i] = cost_work_s(cost, impl, work);
+        costs->issue_s[i] = cost_issue_s(cost, work) * host_factor;
+        if (work_runs_on((enum work_kind)work->kind, STREAM_HOST)) {
+            costs->host_work_s[i] = cost_host_work_s(cost, host_rate, work);
+            costs->host_bytes[i] = cost_host_work_bytes(work);
+        }
+    }
+    add_gathers(p, costs);
+    costs->sim = (struct sim_costs){
+        .work_s = costs->work_s,
+        .host_work_s = costs->host_work_s,
+        .issue_s = costs->issue_s,
+        .host_bytes = costs->host_bytes,
+        .collective_launch_s = cost->ideal ? 0 : cost->device_kernel_start_s,
+    };
+}
+
+/* Which shapes rank 0 spends time on that lie outside what costs were calibrated on. */
+static void find_extrapolated(struct prediction *p, const struct costs *costs)
+{
+    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
+    double *spent = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *spent), all = 0, outside = 0;
+    for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
+        if (p->ir.stream_count == 0 ||
+            p->ir.stream[p->ir.op.stream[op]].stream_class != STREAM_COMPUTE)
+            continue;
+        spent[p->ir.op.shape[op]] += costs->work_s[p->ir.op.shape[op]];
+        all += costs->work_s[p->ir.op.shape[op]];
+    }
+    bool *told = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *told);
+    struct text reason = {0};
+    for (uint32_t i = 0; i < p->ir.shape_count; i++)
+        if (spent[i] > 0 &&
+            cost_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
+                              &p->ir.shape[i], NULL)) {
+            p->extrapolated_shapes++;
+            outside += spent[i];
+            told[i] = true;
+        }
+    p->extrapolated_share = all > 0 ? outside / all : 0;
+    for (int shown = 0; shown < REASONS_SHOWN; shown++) {
+        uint32_t most = UINT32_MAX;
+        for (uint32_t i = 0; i < p->ir.shape_count; i++)
+            if (told[i] && (most == UINT32_MAX || spent[i] > spent[most]))
+                most = i;
+        if (most == UINT32_MAX)
+            break;
+        told[most] = false;
+        reason.size = 0;
+        cost_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
+                          &p->ir.shape[most], &reason);
+        if (reason.size > 0)
+            text_printf(&p->extrapolated, "%s%s", p->extrapolated.size > 0 ? "; " : "",
+                        reason.data);
+    }
+    text_release(&reason);
+    free(spent);
+    free(told);
+}
+
+int64_t prediction_sequences(const struct prediction *p)
+{
+    return p->ir.global_batch;
+}
+
+double prediction_tokens(const struct prediction *p)
+{
+    return (double)p->ir.global_batch * (double)p->ir.layout.tokens;
+}
+
+bool prediction_recomputes(const struct prediction *p)
+{
+    return p->choices.activations != CHOICE_ACTIVATIONS_KEEP;
+}
+
+enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
+{
+    struct costs costs = {0};
+    struct sim_options options = {.exact = exact};
+    costs_make(&costs, p);
+    enum status status =
+        sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", &p->sim, diag);
+    if (status == STATUS_OK) {
+        p->simulated = true;
+        double peak = p->setup->cost.ideal ? p->setup->cluster.device.peak_flop_per_s
+                                           : p->setup->cost.device_peak_flop_per_s;
+        waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
+        if (p->sim.step_s > 0)
+            p->tokens_per_s_gpu =
+                prediction_tokens(p) / p->sim.step_s / (double)mesh_ranks(&p->ir.mesh);
+        if (!p->setup->cost.ideal)
+            find_extrapolated(p, &costs);
+    }
+    costs_release(&costs);
+    return status;
+}
+
+enum status prediction_make(struct prediction *p, const struct setup *setup,
+                            const struct request *request, bool exact, struct diag *diag)
+{
+    enum status status = prediction_memory(p, setup, request, NULL, diag);
+    if (status == STATUS_OK)
+        status = prediction_time(p, exact, diag);
+    return status;
+}

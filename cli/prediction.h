@@ -1,0 +1,79 @@
+/* cli/prediction.h: one configuration, or one schedule from a file, predicted on a cluster.
+ *
+ * Memory is known from the schedule alone, and is cheap; times take a simulation. Which of the
+ * three memory figures decides depends on who would run the schedule: a framework's profile is
+ * held to `reserved`, the profile `ideal` and schedules from files to `arena` and the process'
+ * context. docs/prediction.md says what is in each figure. */
+#ifndef CLI_PREDICTION_H
+#define CLI_PREDICTION_H
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "cli/setup.h"
+#include "schedule/ir.h"
+#include "schedule/reserved.h"
+#include "sim/sim.h"
+#include "sim/waterfall.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum prediction_limit { LIMIT_DEVICE, LIMIT_HOST, LIMIT_COUNT };
+
+/* Bytes needed and there: of one device, of one node's host. */
+struct verdict {
+    bool fits;
+    enum prediction_limit limit; /* the one that fails, or the one nearer to its end */
+    uint64_t needed[LIMIT_COUNT];
+    uint64_t available[LIMIT_COUNT]; /* UINT64_MAX: infinite */
+    bool by_reserved;                /* the device's figure is a framework's */
+};
+
+/* All-zero is empty. Borrows the setup it was made with. */
+struct prediction {
+    const struct setup *setup;
+    bool has_choices; /* false: the schedule came from a file */
+    struct choices choices;
+    struct ir ir;
+    struct reserved reserved;
+    struct verdict verdict;
+
+    bool simulated;
+    struct sim_result sim;
+    struct waterfall waterfall; /* of rank 0 */
+    double tokens_per_s_gpu;
+    struct text extrapolated; /* why, of the shape that takes longest; empty: nothing is */
+    uint32_t extrapolated_shapes;
+    double extrapolated_share; /* of the compute time of rank 0 */
+};
+
+void prediction_release(struct prediction *prediction);
+
+/* Resolves the request, builds the schedule and judges its memory. note may be NULL. */
+enum status prediction_memory(struct prediction *prediction, const struct setup *setup,
+                              const struct request *request, struct diag *note, struct diag *diag);
+
+/* The same for a schedule from a file ("-": standard input). */
+enum status prediction_memory_of_file(struct prediction *prediction, const struct setup *setup,
+                                      const char *path, struct diag *diag);
+
+/* Simulates what prediction_memory() built. */
+enum status prediction_time(struct prediction *prediction, bool exact, struct diag *diag);
+
+/* Both, without notes. */
+enum status prediction_make(struct prediction *prediction, const struct setup *setup,
+                            const struct request *request, bool exact, struct diag *diag);
+
+/* Sequences and tokens of one step, over all ranks. */
+int64_t prediction_sequences(const struct prediction *prediction);
+double prediction_tokens(const struct prediction *prediction);
+bool prediction_recomputes(const struct prediction *prediction);
+
+/* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" of a limit. */
+void verdict_print(struct text *out, const struct verdict *verdict, enum prediction_limit limit);
+/* available - needed; DBL_MAX where there is no end. */
+double verdict_margin(const struct verdict *verdict, enum prediction_limit limit);
+
+const char *prediction_limit_name(enum prediction_limit limit);
+
+#endif

@@ -1,0 +1,365 @@
+#include "cli/report.h"
+
+#include "base/units.h"
+#include "models/mfu.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* With lines this wide, 15 hold everything. */
+enum { WIDTH = 128 };
+
+/* Categories under this share of the peak are left out of the text. */
+#define TINY 1e-3
+
+/* ---- times that add up ---- */
+
+struct report_time report_time_for(double whole_s)
+{
+    static const struct report_time units[] = {
+        {1,    3, "s" },
+        {1e-3, 3, "ms"},
+        {1e-6, 3, "us"}
+    };
+    size_t i = 0;
+    while (i + 1 < ARRAY_LEN(units) && whole_s < 10 * units[i].unit_s * 0.1)
+        i++;
+    struct report_time time = units[i];
+    for (double limit = 100; whole_s >= limit * time.unit_s && time.decimals > 0; limit *= 10)
+        time.decimals--;
+    return time;
+}
+
+void report_round(const double *part_s, size_t count, double whole_s, struct report_time time,
+                  long long *rounded)
+{
+    double step = time.unit_s / pow(10, time.decimals);
+    long long whole = llround(whole_s / step), sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        rounded[i] = (long long)floor(part_s[i] / step);
+        sum += rounded[i];
+    }
+    for (; sum < whole; sum++) { /* the largest remainder first */
+        size_t most = 0;
+        for (size_t i = 1; i < count; i++)
+            if (part_s[i] / step - (double)rounded[i] > part_s[most] / step - (double)rounded[most])
+                most = i;
+        rounded[most]++;
+    }
+}
+
+double report_hfu(const struct prediction *p)
+{
+    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
+    double flops = 0, peak = p->setup->cluster.device.peak_flop_per_s;
+    for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
+        uint16_t guard = p->ir.op.guard[op];
+        if (guard == IR_NONE16 ||
+            guard_passes(&p->ir.mesh, p->ir.group, &p->ir.guard[guard], class->rank))
+            flops += work_flops(ir_work(&p->ir, op));
+    }
+    return p->sim.step_s > 0 ? flops / peak / p->sim.step_s : 0;
+}
+
+/* ---- lines ---- */
+
+/* Pieces joined by ", ", broken into lines that are indented under the first. */
+struct line {
+    struct text *out;
+    size_t column, indent;
+    bool first;
+};
+
+static struct line begin_line(struct text *out, const char *label)
+{
+    text_printf(out, "%-11s", label);
+    return (struct line){.out = out, .column = 11, .indent = 11, .first = true};
+}
+
+static void put_piece(struct line *line, struct text *piece)
+{
+    if (!line->first && line->column + 2 + piece->size > WIDTH) {
+        text_printf(line->out, ",\n%*s", (int)line->indent, "");
+        line->column = line->indent;
+    } else if (!line->first) {
+        text_puts(line->out, ", ");
+        line->column += 2;
+    }
+    text_append(line->out, piece->data, piece->size);
+    line->column += piece->size;
+    line->first = false;
+    piece->size = 0;
+}
+
+static void print_verdict(struct text *out, const struct report *r)
+{
+    const struct verdict *v = &r->prediction->verdict;
+    if (v->fits) {
+        text_printf(out, "fits: the limit is %s, which ", prediction_limit_name(v->limit));
+        verdict_print(out, v, v->limit);
+    } else {
+        text_printf(out, "does not fit: %s ", prediction_limit_name(v->limit));
+        verdict_print(out, v, v->limit);
+    }
+    if (v->limit == LIMIT_HOST)
+        text_puts(out, " a node");
+    else
+        text_printf(out, " a GPU%s", v->by_reserved ? "" : ", by arena");
+    text_putc(out, '\n');
+}
+
+static void print_configuration(struct text *out, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct choices *c = &p->choices;
+    const struct cluster *cluster = &p->setup->cluster;
+    struct text piece = {0};
+    struct line line = begin_line(out, "what");
+    if (p->has_choices) {
+        text_printf(&piece, "%s", c->model->name);
+        put_piece(&line, &piece);
+    }
+    text_printf(&piece, "%lld x ", (long long)prediction_sequences(p));
+    units_put_tokens(&piece, p->ir.layout.tokens);
+    text_puts(&piece, " tokens");
+    put_piece(&line, &piece);
+    text_printf(&piece, "%u GPUs of %s", mesh_ranks(&p->ir.mesh), cluster->name);
+    put_piece(&line, &piece);
+    if (p->has_choices) {
+        size_t count;
+        text_printf(&piece, "%s hp=%u dp=%u", compose_strategies(&count)[c->strategy].name, c->hp,
+                    c->dp);
+        put_piece(&line, &piece);
+        text_printf(&piece, "weights %s", weights_names[c->weights]);
+        if (c->weights == CHOICE_WEIGHTS_HSDP)
+            text_printf(&piece, " over %u", c->shard);
+        put_piece(&line, &piece);
+        text_printf(&piece, "activations %s", activations_names[c->activations]);
+        put_piece(&line, &piece);
+        text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);
+        put_piece(&line, &piece);
+        if (c->loss_chunks > 1 || c->ffn_chunks > 1) {
+            text_printf(&piece, "loss in %u and ffn in %u", c->loss_chunks, c->ffn_chunks);
+            put_piece(&line, &piece);
+        }
+        if (c->accumulation > 1 || c->micro_batch > 1) {
+            text_printf(&piece, "%u micro-batches of %lld", c->accumulation,
+                        (long long)c->micro_batch);
+            put_piece(&line, &piece);
+        }
+        text_printf(&piece, "%s", dtype_name((enum dtype)c->dtype));
+        put_piece(&line, &piece);
+    }
+    text_puts(&piece, attention_impl_name((enum attention_impl)c->attention_impl));
+    put_piece(&line, &piece);
+    if (p->has_choices) {
+        bool published = r->profile != NULL && strcmp(r->profile, "published") == 0;
+        text_printf(&piece, "profile %s%s", c->profile->name, published ? " (published)" : "");
+        put_piece(&line, &piece);
+    }
+    text_putc(out, '\n');
+    text_release(&piece);
+}
+
+static void put_time(struct text *out, double seconds, double whole_s)
+{
+    struct report_time time = report_time_for(whole_s);
+    text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
+}
+
+static void print_step(struct text *out, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    struct text piece = {0};
+    struct line line = begin_line(out, "step");
+    put_time(&piece, p->sim.step_s, p->sim.step_s);
+    put_piece(&line, &piece);
+    text_printf(&piece, "%.1f tokens/s/GPU", p->tokens_per_s_gpu);
+    put_piece(&line, &piece);
+    double peak = p->setup->cluster.device.peak_flop_per_s;
+    for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
+        double fraction = mfu_fraction((enum mfu_convention)i, p->choices.model, p->choices.seq,
+                                       prediction_sequences(p), prediction_recomputes(p),
+                                       p->sim.step_s, p->choices.ranks, peak);
+        text_printf(&piece, "%s%s %.1f %%", i == 0 ? "MFU " : "", mfu_table[i].name,
+                    100 * fraction);
+        put_piece(&line, &piece);
+    }
+    text_printf(&piece, "HFU %.1f %%", 100 * report_hfu(p));
+    put_piece(&line, &piece);
+    text_putc(out, '\n');
+    text_release(&piece);
+}
+
+static void print_memory(struct text *out, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct sim_peak *peak = &p->sim.peak[p->sim.class_of_rank[0]][MEMORY_HBM];
+    struct text piece = {0};
+    struct line line = begin_line(out, "memory");
+    text_puts(&piece, "arena ");
+    units_put_gib(&piece, (double)p->ir.arena_bytes[MEMORY_HBM]);
+    put_piece(&line, &piece);
+    text_puts(&piece, "peak ");
+    units_put_gib(&piece, (double)peak->bytes);
+    put_piece(&line, &piece);
+    text_puts(&piece, "reserved ");
+    units_put_gib(&piece, (double)p->reserved.total);
+    text_puts(&piece, " (");
+    for (int i = 0; i < RESERVED_PART_COUNT; i++) {
+        text_printf(&piece, "%s%s ", i == 0 ? "" : ", ", reserved_part_name((enum reserved_part)i));
+        units_put_gib(&piece, (double)p->reserved.bytes[i]);
+    }
+    text_putc(&piece, ')');
+    put_piece(&line, &piece);
+    if (p->verdict.needed[LIMIT_HOST] > 0) {
+        text_puts(&piece, "host ");
+        verdict_print(&piece, &p->verdict, LIMIT_HOST);
+        text_puts(&piece, " a node");
+        put_piece(&line, &piece);
+    }
+    bool first = true;
+    for (int i = 0; i < CATEGORY_COUNT; i++) {
+        if ((double)peak->category_bytes[i] <= TINY * (double)peak->bytes)
+            continue;
+        text_printf(&piece, "%s%s ", first ? "at the peak " : "", category_name((enum category)i));
+        first = false;
+        units_put_gib(&piece, (double)peak->category_bytes[i]);
+        put_piece(&line, &piece);
+    }
+    if (peak->op != IR_NONE) {
+        text_printf(&piece, "op %u (%s, %s", peak->op,
+                    work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
+                    phase_name((enum phase)p->ir.op.phase[peak->op]));
+        if (p->ir.op.layer[peak->op] != IR_NONE16)
+            text_printf(&piece, ", layer %u", p->ir.op.layer[peak->op]);
+        text_putc(&piece, ')');
+        put_piece(&line, &piece);
+    }
+    text_putc(out, '\n');
+    text_release(&piece);
+}
+
+static void print_waterfall(struct text *out, const struct report *r)
+{
+    const struct waterfall *w = &r->prediction->waterfall;
+    struct report_time time = report_time_for(w->step_s);
+    long long rounded[CAUSE_COUNT];
+    report_round(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
+    struct text piece = {0};
+    struct line line = begin_line(out, "rank 0");
+    double scale = pow(10, time.decimals);
+    for (int i = 0; i < CAUSE_COUNT; i++) {
+        if (rounded[i] == 0)
+            continue;
+        text_printf(&piece, "%s %.*f", cause_name((enum cause)i), time.decimals,
+                    (double)rounded[i] / scale);
+        put_piece(&line, &piece);
+    }
+    text_printf(&piece, "sum %.*f %s", time.decimals, w->step_s / time.unit_s, time.name);
+    put_piece(&line, &piece);
+    text_putc(out, '\n');
+    text_release(&piece);
+}
+
+static void print_links(struct text *out, const struct report *r)
+{
+    const struct sim_result *sim = &r->prediction->sim;
+    if (sim->load_count == 0 || !(sim->load[0].busy > 0))
+        return;
+    text_printf(out, "%-11s%s is the busiest: ", "links", sim->load[0].name);
+    units_put(out, UNIT_BYTES, sim->load[0].bytes);
+    text_printf(out, ", %.0f %% of the step at its ", 100 * sim->load[0].busy);
+    units_put(out, UNIT_BYTES_PER_S, sim->load[0].bytes_per_s);
+    text_putc(out, '\n');
+}
+
+static void print_simulation(struct text *out, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    struct text piece = {0};
+    struct line line = begin_line(out, "simulated");
+    text_printf(&piece, "%u ranks in %u class%s", p->sim.rank_count, p->sim.class_count,
+                p->sim.class_count == 1 ? "" : "es");
+    put_piece(&line, &piece);
+    text_printf(&piece, "%llu of %llu op instances", (unsigned long long)p->sim.counts.simulated,
+                (unsigned long long)p->sim.counts.op_instances);
+    put_piece(&line, &piece);
+    text_printf(&piece, "%llu flows", (unsigned long long)p->sim.counts.flows);
+    put_piece(&line, &piece);
+    text_putc(out, '\n');
+    if (p->extrapolated_shapes > 0) {
+        line = begin_line(out, "beware");
+        text_printf(&piece, "%.0f %% of the compute time is outside what costs were calibrated on",
+                    100 * p->extrapolated_share);
+        put_piece(&line, &piece);
+        text_append(&piece, p->extrapolated.data, p->extrapolated.size);
+        if (piece.size > 0)
+            put_piece(&line, &piece);
+        text_putc(out, '\n');
+    }
+    text_release(&piece);
+}
+
+static void print_training(struct text *out, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    if (!(r->total_tokens > 0))
+        return;
+    double steps = ceil(r->total_tokens / prediction_tokens(p)), seconds = steps * p->sim.step_s;
+    double hours = seconds / 3600 * (double)mesh_ranks(&p->ir.mesh);
+    text_printf(out, "%-11s%.4g tokens in %.0f steps: %.2f days, %.0f GPU-hours", "training",
+                r->total_tokens, steps, seconds / 86400, hours);
+    if (r->price > 0)
+        text_printf(out, ", %.0f at %g an hour", hours * r->price, r->price);
+    text_putc(out, '\n');
+}
+
+static void print_next(struct text *out, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct alternative *best = r->best;
+    if (best == NULL)
+        return;
+    text_printf(out, "%-11s", "next");
+    if (best->ideal_step_s > 0 && strcmp(p->choices.profile->name, "ideal") != 0) {
+        text_puts(out, "profile ideal: ");
+        put_time(out, best->ideal_step_s, p->sim.step_s);
+        text_printf(out, " (%.1f %% of the step is this implementation); ",
+                    100 * (1 - best->ideal_step_s / p->sim.step_s));
+    }
+    if (best->options[0] == '\0') {
+        text_printf(out,
+                    p->verdict.fits ? "none of %zu other options is faster\n"
+                                    : "none of %zu other options makes it fit\n",
+                    best->tried);
+        return;
+    }
+    text_printf(out, "%s: ", best->options);
+    if (best->step_s > 0) {
+        text_puts(out, "step ");
+        put_time(out, best->step_s, p->sim.step_s);
+        if (p->verdict.fits)
+            text_printf(out, " (%.1f %% less)", 100 * (1 - best->step_s / p->sim.step_s));
+        text_puts(out, ", ");
+    }
+    text_printf(out, "%s ", prediction_limit_name(best->verdict.limit));
+    verdict_print(out, &best->verdict, best->verdict.limit);
+    text_puts(out, best->verdict.fits ? "\n" : "; still too much\n");
+}
+
+void report_print(struct text *out, const struct report *report)
+{
+    assert(report->prediction->simulated);
+    print_verdict(out, report);
+    print_configuration(out, report);
+    print_step(out, report);
+    print_memory(out, report);
+    print_waterfall(out, report);
+    print_links(out, report);
+    print_simulation(out, report);
+    print_training(out, report);
+    print_next(out, report);
+}

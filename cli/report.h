@@ -1,0 +1,36 @@
+/* cli/report.h: what `predict` prints: at most 15 lines, or the same as JSON. */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include "base/text.h"
+#include "cli/alternatives.h"
+#include "cli/prediction.h"
+
+struct report {
+    const struct prediction *prediction; /* simulated */
+    const char *profile;                 /* as asked for: "published" */
+    const struct alternative *best;      /* NULL: nothing else was tried */
+    double total_tokens;                 /* of a whole training; 0: not asked for */
+    double price;                        /* of a GPU-hour; 0: not given */
+};
+
+void report_print(struct text *out, const struct report *report);
+void report_print_json(struct text *out, const struct report *report);
+
+/* Seconds in a unit that fits, as many decimals as make five digits of `whole`. */
+struct report_time {
+    double unit_s;
+    int decimals;
+    const char *name;
+};
+struct report_time report_time_for(double whole_s);
+
+/* Rounds parts to the unit's last decimal so that their sum is the rounded whole: rounded[i] counts
+ * last decimals. */
+void report_round(const double *part_s, size_t count, double whole_s, struct report_time time,
+                  long long *rounded);
+
+/* Hardware flops of the step over what rank 0's device could do: recomputation counted. */
+double report_hfu(const struct prediction *prediction);
+
+#endif

@@ -1,0 +1,340 @@
+#include "cli/setup.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+static const char *const dtype_choices[] = {"bf16", "f16", "f32"}; /* as enum dtype begins */
+static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu"};
+static const char *const checkpoint_choices[] = {"none", "full", "offload"};
+
+_Static_assert(DTYPE_BF16 == 0 && DTYPE_F16 == 1 && DTYPE_F32 == 2, "dtype_choices");
+_Static_assert(ATTENTION_FA2 == 0 && ATTENTION_CPU == 3, "attention_choices");
+_Static_assert(CHOICE_ACTIVATIONS_KEEP == 0 && CHOICE_ACTIVATIONS_OFFLOAD == 2,
+               "checkpoint_choices");
+
+static const struct option model_rows[] = {
+    {.name = "model",
+     .kind = OPTION_TEXT,
+     .value = "NAME|FILE",
+     .help = "a preset, a Hugging Face config.json or a file of ours"                },
+    {.name = "ignore",
+     .kind = OPTION_TEXT,
+     .value = "KEYS",
+     .help = "keys of config.json to leave unread, separated by commas"              },
+    {.name = "set",
+     .kind = OPTION_TEXT,
+     .value = "FIELD=VALUE",
+     .help = "change fields of the model, separated by commas: vocab=50257,layers=16"},
+};
+const struct option_set setup_model_options = {"model", model_rows, ARRAY_LEN(model_rows)};
+
+static const struct option cluster_rows[] = {
+    {.name = "cluster",
+     .kind = OPTION_TEXT,
+     .value = "NAME|FILE|LINE",
+     .help = "a preset, a file, or one line such as 2x4xh100"},
+    { .name = "nodes",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = CLUSTER_MAX_NODES,
+     .unset = "all of the cluster",
+     .help = "nodes to use"},
+    {                                   .name = "gpus",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = CLUSTER_MAX_GPUS,
+     .unset = "all of the nodes",
+     .help = "GPUs to use: whole nodes, or part of one"},
+};
+const struct option_set setup_cluster_options = {"cluster", cluster_rows, ARRAY_LEN(cluster_rows)};
+
+#define SIZE_MAX_SEQUENCES (1 << 20)
+
+static const struct option choice_rows[] = {
+    {.name = "strategy",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "ulysses",
+     .help = "a combination of choices; `longhaul list strategies`"                           },
+    {             .name = "profile",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "published",
+     .help = "whose implementation; `longhaul list profiles`; published: the strategy's own"},
+    { .name = "seq",
+     .kind = OPTION_TOKENS,
+     .value = "TOKENS",
+     .help = "tokens of one sequence: 131072, 128K, 1M"                   },
+    {                                                                                            .name = "batch",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = SIZE_MAX_SEQUENCES,
+     .unset = "dp x micro-batch",
+     .help = "sequences of one step, over all GPUs"},
+    {                                                                                    .name = "micro-batch",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = 1024,
+     .unset = "1",
+     .help = "sequences that a group of ranks takes at a time"},
+    {                                .name = "dp",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = CLUSTER_MAX_GPUS,
+     .unset = "GPUs / hp",
+     .help = "groups of ranks that hold different sequences"},
+    {                                               .name = "hp",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = CLUSTER_MAX_GPUS,
+     .unset = "the largest that divides",
+     .help = "ranks that share a sequence by heads"},
+    {                                                          .name = "ulysses",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = CLUSTER_MAX_GPUS,
+     .help = "the same as --hp"},
+    {                                                                              .name = "weights",
+     .kind = OPTION_CHOICE,
+     .names = weights_names,
+     .name_count = CHOICE_WEIGHTS_COUNT,
+     .unset = "the strategy's: zero3",
+     .help = "how weights, gradients and optimizer states are shared"},
+    {                                        .name = "zero",
+     .kind = OPTION_COUNT,
+     .value = "STAGE",
+     .low = 0,
+     .high = 3,
+     .help = "the same as --weights zero1 to zero3; 0: replicated"},
+    {                                           .name = "shard",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = CLUSTER_MAX_GPUS,
+     .unset = "a node",
+     .help = "ranks that share one copy of the weights, with --weights hsdp"},
+    {                                                                                       .name = "activations",
+     .kind = OPTION_CHOICE,
+     .names = activations_names,
+     .name_count = CHOICE_ACTIVATIONS_COUNT,
+     .unset = "the strategy's: full",
+     .help = "keep all, recompute from layer inputs (full), or these on the host (offload)"},
+    {                                                                         .name = "checkpoint",
+     .kind = OPTION_CHOICE,
+     .names = checkpoint_choices,
+     .name_count = ARRAY_LEN(checkpoint_choices),
+     .help = "the same as --activations; none: keep"                                                   },
+    {                                                         .name = "optimizer",
+     .kind = OPTION_CHOICE,
+     .names = optimizer_names,
+     .name_count = CHOICE_OPTIMIZER_COUNT,
+     .unset = "device",
+     .help = "where AdamW and its states are"},
+    {                                                                .name = "loss-chunks",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = 65535,
+     .unset = "1",
+     .help = "pieces of a rank's tokens that the loss takes one after the other"},
+    {                                                                                            .name = "ffn-chunks",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = 65535,
+     .unset = "1",
+     .help = "the same for the feed-forward part"},
+    {                                                                                           .name = "attention",
+     .kind = OPTION_CHOICE,
+     .names = attention_choices,
+     .name_count = ARRAY_LEN(attention_choices),
+     .unset = "the profile's",
+     .help = "implementation of attention, of which costs and workspaces are taken"},
+    {                                                              .name = "dtype",
+     .kind = OPTION_CHOICE,
+     .names = dtype_choices,
+     .name_count = ARRAY_LEN(dtype_choices),
+     .unset = "bf16",
+     .help = "type of compute"},
+};
+const struct option_set setup_choice_options = {"choices", choice_rows, ARRAY_LEN(choice_rows)};
+
+void setup_release(struct setup *setup)
+{
+    arena_release(&setup->arena);
+    *setup = (struct setup){0};
+}
+
+int setup_sm(const struct device *device)
+{
+    static const struct {
+        const char *prefix;
+        int sm;
+    } rows[] = {
+        {"a100",  80 },
+        {"h100",  90 },
+        {"h200",  90 },
+        {"gh200", 90 },
+        {"b200",  100},
+        {"gb200", 100},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (device->cost != NULL &&
+            strncmp(device->cost, rows[i].prefix, strlen(rows[i].prefix)) == 0)
+            return rows[i].sm;
+    return 80;
+}
+
+/* "vocab=50257,layers=16" */
+static enum status set_fields(struct setup *setup, const char *fields, struct diag *diag)
+{
+    struct loc at = {.name = "--set"};
+    while (*fields != '\0') {
+        size_t size = strcspn(fields, ",");
+        char *field = arena_text(&setup->arena, fields, size), *equals = strchr(field, '=');
+        if (equals == NULL)
+            return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not FIELD=VALUE", field);
+        *equals = '\0';
+        enum status status = transformer_override(&setup->model, field, equals + 1, diag);
+        if (status != STATUS_OK)
+            return status;
+        fields += size;
+        fields += *fields == ',';
+    }
+    return transformer_check(&setup->model, at, diag);
+}
+
+enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
+                             const char *fields, struct diag *diag)
+{
+    enum status status = transformer_load(&setup->model, &setup->arena, name, ignore, diag);
+    if (status == STATUS_OK && fields != NULL)
+        status = set_fields(setup, fields, diag);
+    return status;
+}
+
+enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,
+                               struct diag *diag)
+{
+    enum status status = cluster_load(&setup->cluster, &setup->arena, name, diag);
+    if (status == STATUS_OK && (nodes > 0 || gpus > 0))
+        status = cluster_resize(&setup->cluster, &setup->arena, nodes, gpus, diag);
+    if (status == STATUS_OK)
+        status = cost_load(&setup->cost, &setup->arena, setup->cluster.device.cost, diag);
+    return status;
+}
+
+void setup_open_request(struct setup *setup)
+{
+    setup->request = (struct request){
+        .model = &setup->model,
+        .weights = -1,
+        .activations = -1,
+        .optimizer = -1,
+        .attention_impl = -1,
+        .dtype = -1,
+        .ranks = setup->cluster.gpus,
+        .sm = setup_sm(&setup->cluster.device),
+        .gpus_per_node = setup->cluster.gpus_per_node,
+    };
+}
+
+/* Options that describe a configuration have nothing to say about a schedule from a file. */
+static enum status refuse(const struct options *options, const struct option_set *set,
+                          const char *except, struct diag *diag)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const char *name = set->option[i].name;
+        if (options_given(options, name) && (except == NULL || strcmp(name, except) != 0)) {
+            char shown[40] = "--";
+            strncat(shown, name, sizeof shown - 3);
+            return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+                              "the schedule comes from a file: it has its own choices");
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status need(const struct options *options, const char *name, const char *what,
+                        struct diag *diag)
+{
+    if (options_given(options, name))
+        return STATUS_OK;
+    char shown[40] = "--";
+    strncat(shown, name, sizeof shown - 3);
+    return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT, "is missing: %s", what);
+}
+
+static enum status read_choices(struct setup *setup, const struct options *options,
+                                struct diag *diag)
+{
+    static const char *const same[][2] = {
+        {"ulysses",    "hp"         },
+        {"zero",       "weights"    },
+        {"checkpoint", "activations"}
+    };
+    for (size_t i = 0; i < ARRAY_LEN(same); i++) {
+        enum status status = options_exclude(options, same[i][0], same[i][1], diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    struct request *r = &setup->request;
+    r->strategy = options_text(options, "strategy");
+    r->profile = options_text(options, "profile");
+    r->seq = options_count(options, "seq");
+    r->global_batch = options_count(options, "batch");
+    r->micro_batch = options_count(options, "micro-batch");
+    r->dp = options_count(options, "dp");
+    r->hp = options_count(options, options_given(options, "ulysses") ? "ulysses" : "hp");
+    r->weights = options_choice(options, "weights");
+    if (options_given(options, "zero"))
+        r->weights = CHOICE_WEIGHTS_REPLICATED + (int)options_count(options, "zero");
+    r->shard = options_count(options, "shard");
+    r->activations = options_choice(options, options_given(options, "checkpoint") ? "checkpoint"
+                                                                                  : "activations");
+    r->optimizer = options_choice(options, "optimizer");
+    r->loss_chunks = options_count(options, "loss-chunks");
+    r->ffn_chunks = options_count(options, "ffn-chunks");
+    r->attention_impl = options_choice(options, "attention");
+    r->dtype = options_choice(options, "dtype");
+    return STATUS_OK;
+}
+
+_Static_assert(CHOICE_WEIGHTS_ZERO3 == CHOICE_WEIGHTS_REPLICATED + 3, "--zero counts on it");
+
+enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
+                       struct diag *diag)
+{
+    enum status status;
+    if (from_file) {
+        status = refuse(options, &setup_model_options, NULL, diag);
+        if (status == STATUS_OK)
+            status = refuse(options, &setup_choice_options, "attention", diag);
+    } else {
+        status = need(options, "model", "a preset or file; `longhaul list models`", diag);
+        if (status == STATUS_OK)
+            status = need(options, "seq", "tokens of one sequence, such as 128K", diag);
+    }
+    if (status == STATUS_OK)
+        status = need(options, "cluster", "a preset, file or line; `longhaul list clusters`", diag);
+    if (status == STATUS_OK && !from_file)
+        status =
+            setup_load_model(setup, options_text(options, "model"), options_text(options, "ignore"),
+                             options_text(options, "set"), diag);
+    if (status == STATUS_OK)
+        status = setup_load_cluster(setup, options_text(options, "cluster"),
+                                    options_count(options, "nodes"), options_count(options, "gpus"),
+                                    diag);
+    if (status != STATUS_OK)
+        return status;
+    setup_open_request(setup);
+    return from_file ? STATUS_OK : read_choices(setup, options, diag);
+}

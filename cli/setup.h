@@ -1,0 +1,47 @@
+/* cli/setup.h: what is asked about: a model, a cluster with its costs, and a request.
+ *
+ * The commands that take a configuration share its options, which are read here. */
+#ifndef CLI_SETUP_H
+#define CLI_SETUP_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "cli/options.h"
+#include "models/cluster.h"
+#include "models/cost.h"
+#include "models/transformer.h"
+#include "schedule/compose.h"
+
+#include <stdbool.h>
+
+/* --model, --cluster and how much of it; --strategy and the five choices. */
+extern const struct option_set setup_model_options, setup_cluster_options, setup_choice_options;
+
+/* Holds pointers into itself: not to be copied. */
+struct setup {
+    struct arena arena;
+    struct transformer model; /* name NULL: none, for schedules read from a file */
+    struct cluster cluster;
+    struct device_cost cost;
+    struct request request;
+};
+
+void setup_release(struct setup *setup);
+
+/* Loads what the options name. An absent --model or --seq is an error, unless the schedule comes
+ * from a file; there, options that describe a configuration are. */
+enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
+                       struct diag *diag);
+
+/* The parts, for rows of measurements: a model by name and what to ignore or set; a cluster of as
+ * many GPUs with its costs; an open request about both. */
+enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
+                             const char *fields, struct diag *diag);
+enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,
+                               struct diag *diag);
+void setup_open_request(struct setup *setup);
+
+/* Compute capability of a device times ten. */
+int setup_sm(const struct device *device);
+
+#endif

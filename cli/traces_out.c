@@ -1,0 +1,72 @@
+#include "cli/traces_out.h"
+
+#include "schedule/ir_text.h"
+#include "traces/csv.h"
+#include "traces/perfetto.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static enum status make_folder(const char *folder, struct diag *diag)
+{
+    struct stat info;
+    if (mkdir(folder, 0777) == 0 ||
+        (errno == EEXIST && stat(folder, &info) == 0 && S_ISDIR(info.st_mode)))
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = folder}, STATUS_SYSTEM,
+                      "cannot make the folder: %s", strerror(errno));
+}
+
+static void fill_header(struct trace *trace, const struct prediction *p)
+{
+    struct text value = {0};
+    trace_set(trace, "made_by", "longhaul " LONGHAUL_VERSION " predict");
+    if (p->has_choices) {
+        trace_set(trace, "model", p->choices.model->name);
+        trace_set(trace, "profile", p->choices.profile->name);
+    }
+    trace_set(trace, "cluster", p->setup->cluster.name);
+    text_printf(&value, "%u", mesh_ranks(&p->ir.mesh));
+    trace_set(trace, "ranks", value.data);
+    value.size = 0;
+    text_put_double(&value, p->sim.step_s);
+    trace_set(trace, "step_s", value.data);
+    text_release(&value);
+}
+
+static const char *path_in(struct text *path, const char *folder, const char *name)
+{
+    path->size = 0;
+    text_printf(path, "%s/%s", folder, name);
+    return path->data;
+}
+
+enum status traces_write(const struct report *report, const char *folder, bool emit_ir,
+                         struct diag *diag)
+{
+    const struct prediction *p = report->prediction;
+    struct trace trace = {0};
+    struct text path = {0}, json = {0};
+    enum status status = make_folder(folder, diag);
+    if (status != STATUS_OK)
+        return status;
+    fill_header(&trace, p);
+    for (uint32_t i = 0; i < p->sim.class_count; i++)
+        sim_trace(&p->ir, &p->sim, p->sim.classes[i].rank, p->sim.classes[i].rank + 1, true,
+                  &trace);
+    report_print_json(&json, report);
+    status = trace_save_ops(&trace, path_in(&path, folder, "ops.csv"), diag);
+    if (status == STATUS_OK)
+        status = trace_save_memory(&trace, path_in(&path, folder, "memory.csv"), diag);
+    if (status == STATUS_OK)
+        status = perfetto_save(&trace, path_in(&path, folder, "trace.json"), diag);
+    if (status == STATUS_OK)
+        status = text_save(path_in(&path, folder, "prediction.json"), json.data, json.size, diag);
+    if (status == STATUS_OK && emit_ir)
+        status = ir_save(&p->ir, path_in(&path, folder, "schedule.ir"), diag);
+    text_release(&json);
+    text_release(&path);
+    trace_release(&trace);
+    return status;
+}

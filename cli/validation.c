@@ -1,0 +1,280 @@
+#include "cli/validation.h"
+
+#include "cli/workers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longest lengths are searched for on powers of two times the printed one, within these. */
+#define SHORTEST 32768
+#define LONGEST ((int64_t)1 << 26)
+
+void validation_release(struct validation *v)
+{
+    arena_release(&v->arena);
+    free(v->answer);
+    *v = (struct validation){0};
+}
+
+/* ---- one run ---- */
+
+static bool fits_at(const struct setup *setup, int64_t seq, struct run_answer *answer,
+                    struct verdict *verdict, struct diag *diag)
+{
+    struct prediction p = {0};
+    struct request request = setup->request;
+    request.seq = seq;
+    enum status status = prediction_memory(&p, setup, &request, NULL, diag);
+    *verdict = p.verdict;
+    if (status == STATUS_OK && p.verdict.fits)
+        answer->reserved = p.reserved;
+    bool fits = status == STATUS_OK && p.verdict.fits;
+    prediction_release(&p);
+    return fits;
+}
+
+static void search(const struct setup *setup, struct run_answer *answer, struct diag *diag)
+{
+    int64_t seq = setup->request.seq;
+    struct verdict verdict;
+    if (fits_at(setup, seq, answer, &verdict, diag)) {
+        do {
+            answer->longest = seq;
+            answer->verdict = verdict;
+            seq *= 2;
+        } while (seq <= LONGEST && fits_at(setup, seq, answer, &verdict, diag));
+        answer->beyond = verdict;
+        return;
+    }
+    answer->beyond = answer->verdict = verdict;
+    while (diag->errors == 0 && seq / 2 >= SHORTEST) {
+        seq /= 2;
+        if (fits_at(setup, seq, answer, &verdict, diag)) {
+            answer->longest = seq;
+            answer->verdict = verdict;
+            return;
+        }
+        answer->beyond = verdict;
+    }
+}
+
+static void predict(const struct setup *setup, const struct measurement *row, bool timed,
+                    struct run_answer *answer, struct diag *diag)
+{
+    struct prediction p = {0};
+    enum status status = prediction_memory(&p, setup, &setup->request, NULL, diag);
+    if (status == STATUS_OK && timed)
+        status = prediction_time(&p, false, diag);
+    if (status == STATUS_OK) {
+        answer->verdict = p.verdict;
+        answer->reserved = p.reserved;
+    }
+    if (status == STATUS_OK && timed) {
+        enum mfu_convention convention =
+            measured_defaults(row->text[MEASUREMENT_SOURCE])->convention;
+        double peak = setup->cluster.device.peak_flop_per_s;
+        bool recomputes = prediction_recomputes(&p);
+        answer->step_s = p.sim.step_s;
+        answer->tokens_per_s_gpu = p.tokens_per_s_gpu;
+        answer->mfu =
+            mfu_fraction(convention, &setup->model, p.choices.seq, prediction_sequences(&p),
+                         recomputes, p.sim.step_s, p.choices.ranks, peak);
+        answer->mfu_other =
+            mfu_fraction(convention, &setup->model, p.choices.seq, prediction_sequences(&p),
+                         !recomputes, p.sim.step_s, p.choices.ranks, peak);
+    }
+    prediction_release(&p);
+}
+
+/* The first message without its line end and "error: ". */
+static void put_error(struct run_answer *answer, const struct diag *diag)
+{
+    const char *text = diag->text != NULL ? diag->text : "failed";
+    const char *what = strstr(text, "error: ");
+    text = what == text ? text + strlen("error: ") : text;
+    snprintf(answer->error, sizeof answer->error, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+static void run_one(void *context, size_t job, void *result)
+{
+    const struct validation *v = context;
+    struct run_answer *answer = result;
+    const struct measurement *row = &v->rows->row[v->first_row[job]];
+    struct setup setup = {0};
+    struct diag diag = {0};
+    if (measured_setup(&setup, row, &diag) == STATUS_OK) {
+        if (v->search[job])
+            search(&setup, answer, &diag);
+        else
+            predict(&setup, row, v->timed[job], answer, &diag);
+    }
+    answer->ok = diag.errors == 0;
+    if (!answer->ok)
+        put_error(answer, &diag);
+    diag_release(&diag);
+    setup_release(&setup);
+}
+
+/* ---- rows ---- */
+
+static bool needs_time(const struct measurement *row)
+{
+    return row->metric == METRIC_TGS || row->metric == METRIC_MFU || row->metric == METRIC_STEP_MS;
+}
+
+/* Gives every supported row a run, a new one or that of an earlier row. */
+static void plan(struct validation *v)
+{
+    size_t count = v->rows->count, *first = arena_array(&v->arena, count + 1, sizeof *first);
+    v->search = arena_array(&v->arena, count + 1, sizeof *v->search);
+    v->timed = arena_array(&v->arena, count + 1, sizeof *v->timed);
+    for (size_t i = 0; i < count; i++) {
+        const struct measurement *row = &v->rows->row[i];
+        struct text why = {0};
+        v->row[i].run = SIZE_MAX;
+        if (!measured_supported(row, &why)) {
+            v->row[i].why = arena_text(&v->arena, why.data, why.size);
+            text_release(&why);
+            continue;
+        }
+        bool is_search = row->metric == METRIC_MAX_SEQ_LEN;
+        size_t run = 0;
+        while (run < v->run_count &&
+               (v->search[run] != is_search || !measured_same_run(row, &v->rows->row[first[run]])))
+            run++;
+        if (run == v->run_count) {
+            first[v->run_count++] = i;
+            v->search[run] = is_search;
+        }
+        v->timed[run] |= needs_time(row);
+        v->row[i].run = run;
+    }
+    v->first_row = first;
+}
+
+/* Whether another row holds the same cell's tokens per second, which are preferred over its MFU. */
+static bool has_tgs(const struct validation *v, size_t i)
+{
+    for (size_t k = 0; k < v->rows->count; k++)
+        if (v->rows->row[k].metric == METRIC_TGS && v->row[k].run == v->row[i].run)
+            return true;
+    return false;
+}
+
+static void judge_value(struct validation *v, size_t i, double predicted)
+{
+    const struct measurement *row = &v->rows->row[i];
+    struct validated *out = &v->row[i];
+    out->result.predicted = predicted / row->scale;
+    if (!row->is_number) {
+        out->result.outcome = OUTCOME_ERROR;
+        out->result.why = "the value is no number";
+        return;
+    }
+    if (row->value == 0) {
+        out->result.outcome = OUTCOME_ZERO;
+        return;
+    }
+    out->result.relative_error = out->result.predicted / row->value - 1;
+    out->result.outcome = OUTCOME_OK;
+    out->counted = true;
+}
+
+static void judge_mfu(struct validation *v, size_t i, const struct run_answer *answer)
+{
+    const struct measurement *row = &v->rows->row[i];
+    struct validated *out = &v->row[i];
+    judge_value(v, i, answer->mfu);
+    const struct source_defaults *d = measured_defaults(row->text[MEASUREMENT_SOURCE]);
+    const char *checkpoint = measurement_option(row, "checkpoint");
+    bool recomputes = checkpoint != NULL ? strcmp(checkpoint, "none") != 0
+                                         : d->activations != CHOICE_ACTIVATIONS_KEEP;
+    if (mfu_table[d->convention].counts_recompute && !recomputes) {
+        out->counted = false;
+        out->other =
+            arena_printf(&v->arena, "factor 3; factor 4 gives %.4g, %+.1f %%; neither is counted",
+                         answer->mfu_other, 100 * (answer->mfu_other / row->value - 1));
+    } else if (has_tgs(v, i)) {
+        out->counted = false;
+        out->other = "the same run as its tgs: counted there";
+    }
+}
+
+static void judge_length(struct validation *v, size_t i, const struct run_answer *answer)
+{
+    const struct measurement *row = &v->rows->row[i];
+    struct validated *out = &v->row[i];
+    double longest = (double)answer->longest;
+    bool right = !row->is_number             ? answer->longest == 0
+                 : measured_lower_bound(row) ? longest >= row->value
+                                             : longest == row->value;
+    out->result.outcome = right ? OUTCOME_RIGHT : OUTCOME_WRONG;
+    if (answer->longest > 0)
+        out->result.predicted = longest;
+    else
+        out->result.predicted_text = "model does not fit";
+}
+
+static void judge_verdict(struct validation *v, size_t i, const struct run_answer *answer)
+{
+    struct validated *out = &v->row[i];
+    bool oom = strcmp(v->rows->row[i].text[MEASUREMENT_VALUE], "OOM") == 0;
+    if (!oom && strcmp(v->rows->row[i].text[MEASUREMENT_VALUE], "fits") != 0) {
+        out->result.outcome = OUTCOME_ERROR;
+        out->result.why = "the verdict is neither OOM nor fits";
+        return;
+    }
+    out->result.predicted_text = answer->verdict.fits ? "fits" : "OOM";
+    out->result.outcome = answer->verdict.fits != oom ? OUTCOME_RIGHT : OUTCOME_WRONG;
+}
+
+static void judge(struct validation *v, size_t i)
+{
+    const struct measurement *row = &v->rows->row[i];
+    struct validated *out = &v->row[i];
+    out->result.predicted = out->result.relative_error = NAN;
+    if (out->run == SIZE_MAX) {
+        out->result.outcome = OUTCOME_UNSUPPORTED;
+        return;
+    }
+    const struct run_answer *answer = &v->answer[out->run];
+    if (!answer->ok) {
+        out->result.outcome = OUTCOME_ERROR;
+        out->result.why = answer->error;
+        return;
+    }
+    switch (row->metric) {
+    case METRIC_TGS:
+        judge_value(v, i, answer->tokens_per_s_gpu);
+        break;
+    case METRIC_MFU:
+        judge_mfu(v, i, answer);
+        break;
+    case METRIC_STEP_MS:
+        judge_value(v, i, answer->step_s);
+        break;
+    case METRIC_PEAK_HBM:
+        judge_value(v, i, (double)answer->reserved.total);
+        break;
+    case METRIC_MAX_SEQ_LEN:
+        judge_length(v, i, answer);
+        break;
+    default:
+        judge_verdict(v, i, answer);
+        break;
+    }
+}
+
+enum status validation_run(struct validation *v, const struct measurements *rows, struct diag *diag)
+{
+    *v = (struct validation){.rows = rows};
+    v->row = arena_array(&v->arena, rows->count + 1, sizeof *v->row);
+    plan(v);
+    v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);
+    enum status status = workers_run(v->run_count, sizeof *v->answer, run_one, v, v->answer, diag);
+    for (size_t i = 0; status == STATUS_OK && i < rows->count; i++)
+        judge(v, i);
+    return status;
+}

@@ -1,0 +1,55 @@
+/* cli/validation.h: measurements predicted: rows to runs, runs to answers, answers to outcomes.
+ *
+ * Rows of one run share its prediction. Runs are predicted in child processes, as many at once as
+ * there are cores. Memory alone decides verdicts and longest lengths, so those take no simulation. */
+#ifndef CLI_VALIDATION_H
+#define CLI_VALIDATION_H
+
+#include "base/diag.h"
+#include "cli/measured_row.h"
+#include "cli/prediction.h"
+#include "traces/measurements.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What came of one run; plain bytes, since it crosses a process. */
+struct run_answer {
+    bool ok;
+    char error[256];
+    struct verdict verdict; /* at the row's length; of a search, at the longest that fits */
+    struct reserved reserved;
+    double step_s, tokens_per_s_gpu;
+    double mfu, mfu_other; /* by the source's convention; with the other factor for recomputation */
+    int64_t longest;       /* of a search: the longest of the doubling grid that fits; 0: none */
+    struct verdict beyond; /* of a search: at the next length */
+};
+
+/* One row, judged. */
+struct validated {
+    struct measurement_result result;
+    size_t run;        /* of validation.answer[]; SIZE_MAX: unsupported */
+    bool counted;      /* in the means */
+    const char *why;   /* unsupported: the reason */
+    const char *other; /* why it is not counted, or what the reader should know; NULL: nothing */
+};
+
+struct validation {
+    struct arena arena;
+    const struct measurements *rows;
+    struct validated *row; /* rows->count */
+    struct run_answer *answer;
+    size_t run_count;
+    const size_t *first_row; /* of each run */
+    bool *search, *timed;    /* of each run */
+};
+
+enum status validation_run(struct validation *validation, const struct measurements *rows,
+                           struct diag *diag);
+void validation_release(struct validation *validation);
+
+/* Appends a line per row that was predicted, then means by table and metric, verdicts, and the
+ * number of unsupported rows by reason. */
+void validation_print(struct text *out, const struct validation *validation);
+
+#endif

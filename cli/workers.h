@@ -1,0 +1,19 @@
+/* cli/workers.h: the same function over many jobs, in child processes, as many at once as there are
+ * cores. Results come back as plain bytes, in the order of the jobs whatever order they end in. */
+#ifndef CLI_WORKERS_H
+#define CLI_WORKERS_H
+
+#include "base/diag.h"
+
+#include <stddef.h>
+
+/* Fills result (result_size zeroed bytes, no pointers in them) for one job. It runs in a child: what
+ * it changes elsewhere is lost. */
+typedef void workers_function(void *context, size_t job, void *result);
+
+/* Runs jobs 0..count. results holds count * result_size bytes. A child that dies leaves an error
+ * that names its job, and ends the run with STATUS_SYSTEM when all others have ended. */
+enum status workers_run(size_t count, size_t result_size, workers_function *function, void *context,
+                        void *results, struct diag *diag);
+
+#endif

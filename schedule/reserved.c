@@ -1,0 +1,291 @@
+#include "schedule/reserved.h"
+
+#include "schedule/caching_allocator.h"
+#include "schedule/lifetimes.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+/* ---- constants ---- */
+
+/* One direction of one connection of one channel, as allocated since NCCL 2.19: buffers come in
+ * pages of 2 MiB. */
+#define CONNECTION_RECEIVE (10 * MIB)
+#define CONNECTION_SEND (2 * MIB)
+enum {
+    CHANNELS_FABRIC = 24,      /* of a communicator inside one fabric */
+    CHANNELS_PER_NIC = 4,      /* of one that spans nodes, per NIC, at most CHANNELS_FABRIC */
+    CONNECTIONS_RING = 1,      /* per channel: all-gather, reduce-scatter, broadcast */
+    CONNECTIONS_RING_TREE = 3, /* and the tree of an all-reduce: up and down */
+    PEER_CHANNELS_FABRIC = 8,  /* send/receive channels per peer, a communicator inside a fabric */
+    PEER_CHANNELS_NETWORK = 2, /* the same of one that spans nodes */
+};
+#define NETWORK_SHARED (64 * MIB) /* send and receive buffers for all peers beyond the fabric */
+#define CUBLAS_WORKSPACE (8 * MIB + 128 * 1024)
+#define CUBLAS_WORKSPACE_90 (32 * MIB)
+#define CUBLAS_LT_WORKSPACE MIB
+
+static const struct reserved_constant constants[] = {
+    {"CUDA context",                             "device.context_bytes of the cluster",      "`longhaul list clusters NAME`"                },
+    {"NCCL connection, receive",                 "10 MiB a channel",
+     "0.5 MiB LL + 4.7 MiB LL128 + 4 MiB Simple (NCCL's default buffer sizes) in pages of 2 MiB; "
+     "allocations of "
+     "10485760 bytes in NVIDIA/nccl issue 1685"                                                                                             },
+    {"NCCL connection, send",                    "2 MiB a channel",
+     "allocations of 2097152 bytes in NVIDIA/nccl issue 1685"                                                                               },
+    {"NCCL channels in a fabric",                "24",
+     "A100 with NVSwitch: 12 links, two channels each; estimate for others"                                                                 },
+    {"NCCL channels across nodes",               "4 per NIC, at most 24",
+     "estimate: rings are doubled and cross a NIC each way"                                                                                 },
+    {"NCCL tree connections",                    "2 a channel, of groups that all-reduce",
+     "NCCL: one up, one down; estimate"                                                                                                     },
+    {"NCCL send/receive channels per peer",      "8 in a fabric, 2 across nodes",
+     "estimate; up to 32 on eight H100 (NVIDIA/nccl issue 1685)"                                                                            },
+    {"NCCL buffers for peers beyond the fabric", "64 MiB",
+     "shared by all send/receive peers (NVIDIA/nccl issue 1450: one shared buffer); size is an "
+     "estimate"                                                                                                                             },
+    {"NCCL communicator of all ranks",           "ring and tree",
+     "assumed: every framework reduces a loss and a norm over all ranks"                                                                    },
+    {"cuBLAS workspace",                         "8.1 MiB, on sm 90 32 MiB",
+     "PyTorch's default for CUBLAS_WORKSPACE_CONFIG"                                                                                        },
+    {"cuBLASLt workspace",                       "1 MiB",                                    "PyTorch's default for CUBLASLT_WORKSPACE_SIZE"},
+    {"allocator",                                "512 B, 2 MiB, 20 MiB, multiples of 2 MiB",
+     "PyTorch, c10/cuda/CUDACachingAllocator.cpp; schedule/caching_allocator.h"                                                             },
+};
+
+const struct reserved_constant *reserved_constants(size_t *count)
+{
+    *count = ARRAY_LEN(constants);
+    return constants;
+}
+
+const char *reserved_part_name(enum reserved_part part)
+{
+    static const char *const names[RESERVED_PART_COUNT] = {"context", "nccl", "workspaces",
+                                                           "tensors", "cache"};
+    return names[part];
+}
+
+/* ---- NCCL ---- */
+
+/* What the ops of a role do in a group. */
+enum use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
+
+static uint8_t use_of(enum work_kind kind)
+{
+    switch (kind) {
+    case WORK_ALL_GATHER:
+    case WORK_REDUCE_SCATTER:
+    case WORK_BROADCAST:
+        return USE_RING;
+    case WORK_ALL_REDUCE:
+        return USE_RING | USE_TREE;
+    case WORK_ALL_TO_ALL:
+    case WORK_SHIFT:
+    case WORK_SEND:
+    case WORK_RECV:
+        return USE_PEERS;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
+{
+    int64_t channels = CHANNELS_FABRIC;
+    if (spans && cluster->nic.count * CHANNELS_PER_NIC < channels)
+        channels = cluster->nic.count * CHANNELS_PER_NIC;
+    uint64_t connections = tree ? CONNECTIONS_RING_TREE : CONNECTIONS_RING;
+    return (uint64_t)channels * connections * (CONNECTION_RECEIVE + CONNECTION_SEND);
+}
+
+static uint64_t peer_bytes(bool spans, uint64_t near_peers)
+{
+    uint64_t channels = spans ? PEER_CHANNELS_NETWORK : PEER_CHANNELS_FABRIC;
+    return near_peers * channels * (CONNECTION_RECEIVE + CONNECTION_SEND) +
+           (spans ? NETWORK_SHARED : 0);
+}
+
+/* Peers of a rank in its group: in its fabric, and whether there are others. */
+static void count_peers(const struct ir *ir, const struct cluster *cluster,
+                        const struct group *group, uint32_t rank, uint64_t *near_peers, bool *spans)
+{
+    uint32_t instance, index, size = group_size(&ir->mesh, group);
+    *near_peers = 0;
+    *spans = false;
+    if (!group_locate(&ir->mesh, group, rank, &instance, &index))
+        return;
+    int64_t domain = cluster_place(cluster, rank).domain;
+    for (uint32_t k = 0; k < size; k++) {
+        uint32_t peer = group_member(&ir->mesh, group, instance, k);
+        if (peer == rank)
+            continue;
+        if (cluster_place(cluster, peer).domain == domain)
+            ++*near_peers;
+        else
+            *spans = true;
+    }
+}
+
+static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
+                           const struct role *role, uint32_t *communicators)
+{
+    uint32_t ranks = mesh_ranks(&ir->mesh), rank = 0;
+    *communicators = 0;
+    if (cluster->ideal || ranks == 1)
+        return 0;
+    while (!role_has(&ir->mesh, role, rank))
+        rank++;
+    uint8_t *use = heap_zalloc((size_t)ir->group_count + 1, 1);
+    for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
+        uint8_t what = use_of((enum work_kind)ir->op.kind[op]);
+        if (what != 0)
+            use[work_group(ir_work(ir, op))] |= what;
+    }
+    /* all ranks, for the loss and the norm of the gradients */
+    uint64_t bytes = ring_bytes(
+        cluster, ranks > (uint64_t)cluster->gpus_per_node * (uint64_t)cluster->domain_nodes, true);
+    *communicators = 1;
+    for (uint32_t g = 0; g < ir->group_count; g++) {
+        uint64_t near_peers;
+        bool spans;
+        if (use[g] == 0 || group_size(&ir->mesh, &ir->group[g]) < 2)
+            continue;
+        ++*communicators;
+        count_peers(ir, cluster, &ir->group[g], rank, &near_peers, &spans);
+        if (use[g] & USE_RING)
+            bytes += ring_bytes(cluster, spans, (use[g] & USE_TREE) != 0);
+        if (use[g] & USE_PEERS)
+            bytes += peer_bytes(spans, near_peers);
+    }
+    free(use);
+    return bytes;
+}
+
+/* ---- the allocator ---- */
+
+/* When each buffer of the device's memory comes and goes, by position in the list. */
+struct replay {
+    uint32_t *first;      /* per buffer: the op that touches it first; IR_NONE: none */
+    uint32_t *dying_next; /* per buffer: the next that goes with the same op */
+    uint32_t *dying;      /* per op: the first that goes; IR_NONE */
+    uint32_t *block;      /* per buffer */
+    const struct ir *ir;
+    const struct role *role;
+};
+
+static bool on_device(const struct replay *r, uint32_t buffer)
+{
+    return r->ir->buffer.memory[buffer] == MEMORY_HBM;
+}
+
+static void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
+{
+    *r = (struct replay){.ir = ir, .role = role};
+    uint32_t buffers = ir->buffer.count;
+    r->first = heap_alloc((size_t)buffers + 1, sizeof *r->first);
+    r->dying_next = heap_alloc((size_t)buffers + 1, sizeof *r->dying_next);
+    r->block = heap_alloc((size_t)buffers + 1, sizeof *r->block);
+    r->dying = heap_alloc((size_t)role->op_count + 1, sizeof *r->dying);
+    memset(r->first, 0xff, ((size_t)buffers + 1) * sizeof *r->first);
+    memset(r->dying, 0xff, ((size_t)role->op_count + 1) * sizeof *r->dying);
+    for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
+        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+            uint32_t b = ir_read(ir, op, k).buffer.i;
+            if (r->first[b] == IR_NONE)
+                r->first[b] = op;
+        }
+    for (uint32_t b = buffers; b-- > 0;) {
+        if (r->first[b] == IR_NONE || lifetimes_persistent(ir, b) || !on_device(r, b))
+            continue;
+        uint32_t last = r->first[b];
+        for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++) {
+            uint32_t op = ir->free_op[ir->buffer.free_begin[b] + k].i;
+            if (op > last && op - role->op_begin < role->op_count)
+                last = op;
+        }
+        r->dying_next[b] = r->dying[last - role->op_begin];
+        r->dying[last - role->op_begin] = b;
+    }
+}
+
+static void replay_release(struct replay *r)
+{
+    free(r->first);
+    free(r->dying_next);
+    free(r->block);
+    free(r->dying);
+}
+
+static void replay_run(struct replay *r, struct caching_allocator *a)
+{
+    const struct ir *ir = r->ir;
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        if (r->first[b] != IR_NONE && lifetimes_persistent(ir, b) && on_device(r, b))
+            caching_alloc(a, ir_buffer_bytes(ir, (buffer_id){b}));
+    for (uint32_t i = 0; i < r->role->op_count; i++) {
+        uint32_t op = r->role->op_begin + i;
+        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+            uint32_t b = ir_read(ir, op, k).buffer.i;
+            if (r->first[b] != op || lifetimes_persistent(ir, b) || !on_device(r, b))
+                continue;
+            r->block[b] = caching_alloc(a, ir_buffer_bytes(ir, (buffer_id){b}));
+            r->first[b] = IR_NONE - 1; /* an op may name it twice */
+        }
+        for (uint32_t b = r->dying[i]; b != IR_NONE; b = r->dying_next[b])
+            caching_free(a, r->block[b]);
+    }
+}
+
+static void of_role(struct reserved *out, const struct ir *ir, const struct cluster *cluster,
+                    const struct role *role, int sm)
+{
+    *out = (struct reserved){0};
+    bool bounded = isfinite(cluster->device.usable_bytes);
+    uint64_t context = (uint64_t)cluster->device.context_bytes;
+    uint64_t nccl = nccl_bytes(ir, cluster, role, &out->communicators);
+    out->available = bounded ? (uint64_t)cluster->device.usable_bytes + context : UINT64_MAX;
+
+    uint64_t workspaces = 0;
+    struct caching_allocator a = {0};
+    if (bounded && out->available > context + nccl)
+        a.limit = out->available - context - nccl;
+    else if (bounded)
+        a.limit = 1;
+    if (!cluster->ideal) {
+        workspaces = (sm / 10 == 9 ? CUBLAS_WORKSPACE_90 : CUBLAS_WORKSPACE) + CUBLAS_LT_WORKSPACE;
+        caching_alloc(&a, workspaces - CUBLAS_LT_WORKSPACE);
+        caching_alloc(&a, CUBLAS_LT_WORKSPACE);
+    }
+    struct replay replay;
+    replay_init(&replay, ir, role);
+    replay_run(&replay, &a);
+    replay_release(&replay);
+
+    out->bytes[RESERVED_CONTEXT] = context;
+    out->bytes[RESERVED_NCCL] = nccl;
+    out->bytes[RESERVED_WORKSPACES] = workspaces;
+    out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces;
+    out->bytes[RESERVED_CACHE] = a.reserved_peak - a.used_peak;
+    out->total = context + nccl + a.reserved_peak;
+    out->fits = !a.exceeded;
+    caching_release(&a);
+}
+
+void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
+                   int sm)
+{
+    *reserved = (struct reserved){.fits = true};
+    for (uint32_t i = 0; i < ir->role_count; i++) {
+        struct reserved one;
+        of_role(&one, ir, cluster, &ir->role[i], sm);
+        bool fits = reserved->fits && one.fits;
+        if (i == 0 || one.total > reserved->total)
+            *reserved = one;
+        reserved->fits = fits;
+    }
+}
