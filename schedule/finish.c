@@ -32,6 +32,7 @@ struct finish {
     uint32_t access_count, access_capacity;
     uint32_t spare; /* forgotten accesses, linked */
     uint32_t *wait; /* of the op at hand, new ids */
+    op_id *kept;    /* those of them that no other implies */
     uint32_t wait_count, wait_capacity;
 };
 
@@ -88,6 +89,7 @@ static void add_wait(struct finish *f, uint32_t op)
         f->wait_capacity =
             (uint32_t)heap_next_capacity(f->wait_capacity, (size_t)f->wait_count + 1);
         f->wait = heap_realloc(f->wait, f->wait_capacity, sizeof *f->wait);
+        f->kept = heap_realloc(f->kept, f->wait_capacity, sizeof *f->kept);
     }
     f->wait[f->wait_count++] = op;
 }
@@ -151,8 +153,9 @@ static enum order_place place_of(const struct work *work)
 }
 
 /* Joins waits from the latest op to the earliest, so that none is kept which another implies. */
-static uint32_t settle_waits(struct finish *f, op_id *kept)
+static uint32_t settle_waits(struct finish *f)
 {
+    op_id *kept = f->kept;
     uint32_t count = 0;
     for (uint32_t i = 1; i < f->wait_count; i++) /* few: insertion sort, descending */
         for (uint32_t k = i; k > 0 && f->wait[k - 1] < f->wait[k]; k--) {
@@ -178,7 +181,6 @@ static void carry_op(struct finish *f, uint32_t op)
 {
     const struct ir *in = f->in;
     struct view view[16];
-    op_id kept[64];
     uint32_t reads = in->op.reads[op], operands = reads + in->op.writes[op];
     uint8_t stream = in->op.stream[op];
     const struct work *work = ir_work(in, op);
@@ -195,7 +197,6 @@ static void carry_op(struct finish *f, uint32_t op)
         view[k].buffer = carry_buffer(f, view[k].buffer.i);
         conflicts(f, view[k], k >= reads);
     }
-    assert(f->wait_count <= ARRAY_LEN(kept));
     struct op_desc desc = {
         .work = *work,
         .stream = stream,
@@ -206,9 +207,9 @@ static void carry_op(struct finish *f, uint32_t op)
                  in->op.step[op], in->op.micro[op]},
         .read = view,
         .write = view + reads,
-        .wait = kept,
     };
-    desc.wait_count = (uint16_t)settle_waits(f, kept);
+    desc.wait_count = (uint16_t)settle_waits(f);
+    desc.wait = f->kept;
     order_finish(&f->order);
     uint32_t id = ir_add_op(f->out, &desc).i;
     f->op[op] = id;
@@ -274,4 +275,5 @@ void finish(const struct emit *e, const struct program *program, struct ir *out)
     free(f.held_until);
     free(f.access);
     free(f.wait);
+    free(f.kept);
 }
