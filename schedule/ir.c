@@ -238,11 +238,13 @@ uint32_t ir_find_word(const struct ir *ir, const char *text, size_t size)
     return IR_NONE;
 }
 
-/* Neighbouring numbers get neighbouring slots: texts name buffers in about the order of their
- * numbers, and a scrambled order would miss the cache at each one. */
+/* Eight neighbouring numbers get neighbouring slots: texts name buffers in about the order of
+ * their numbers, and scattering each would miss the cache at each. Longer runs would meet and make
+ * probes as long as themselves. */
 static uint64_t buffer_hash(uint32_t stem, uint32_t number)
 {
-    return (uint64_t)(stem * UINT32_C(0x9e3779b1) + number) << 32;
+    uint64_t run = hash_word(0, (uint64_t)stem << 32 | number >> 3);
+    return (run & ~(UINT64_C(7) << 32)) | (uint64_t)(number & 7) << 32;
 }
 
 buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size)

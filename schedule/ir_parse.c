@@ -58,10 +58,19 @@ enum status parse_unknown(struct parser *p, struct word word, const char *what,
     return STATUS_BAD_INPUT;
 }
 
+/* As cursor_word(), with one look at each letter: most of a parse is spent here. */
 struct word parse_word(struct parser *p)
 {
-    struct word word;
-    word.at = cursor_word(&p->cursor, &word.size);
+    static const bool ends[256] = {
+        [' '] = true, ['\t'] = true, ['\r'] = true, ['\n'] = true, ['#'] = true};
+    const char *at = p->cursor.at, *end = p->cursor.end;
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+        at++;
+    struct word word = {at, 0};
+    while (at < end && !ends[(unsigned char)*at])
+        at++;
+    word.size = (size_t)(at - word.at);
+    p->cursor.at = at;
     return word;
 }
 
