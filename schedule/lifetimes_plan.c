@@ -422,8 +422,11 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
     p.space = heap_zalloc(MEMORY_COUNT, sizeof *p.space);
     p.segment = rows_of_none(ir->buffer.count);
     p.next = rows_of_none(ir->buffer.count);
-    uint64_t *base = heap_zalloc((size_t)ir->role_count * MEMORY_COUNT, sizeof *base);
+    /* A schedule without ops may have buffers and no role yet: they are of role 0. */
+    uint64_t *base = heap_zalloc(((size_t)ir->role_count + 1) * MEMORY_COUNT, sizeof *base);
     place_persistent(&p, base);
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        most.arena[m] = most.live[m] = base[m];
 
     for (uint32_t role = 0; role < ir->role_count; role++) {
         order_role(&p.order, ir, role);
