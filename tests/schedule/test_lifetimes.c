@@ -178,8 +178,29 @@ static void a_chain_packs_without_loss(void)
     ir_release(&ir);
 }
 
+/* Persistent buffers take their place even where no op, and so no role, is there yet. */
+static void a_schedule_without_ops_is_planned(void)
+{
+    struct ir ir = {0};
+    struct buffer_desc desc = {
+        .stem = "x",
+        .number = IR_NONE,
+        .dtype = DTYPE_F32,
+        .flags = BUFFER_PERSISTENT,
+        .layer = IR_NONE16,
+        .binding = IR_NONE16,
+        .dims = {.count = 1, .size = {1000}}
+    };
+    ir_add_buffer(&ir, &desc);
+    lifetimes_free_sets(&ir);
+    lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, NULL);
+    CHECK_INT("arena", (int64_t)ir.arena_bytes[MEMORY_HBM], 4096);
+    ir_release(&ir);
+}
+
 static const struct check_case cases[] = {
-    {"live buffers never overlap", live_buffers_never_overlap},
-    {"a chain packs without loss", a_chain_packs_without_loss},
+    {"live buffers never overlap",        live_buffers_never_overlap       },
+    {"a chain packs without loss",        a_chain_packs_without_loss       },
+    {"a schedule without ops is planned", a_schedule_without_ops_is_planned},
 };
 CHECK_MAIN("lifetimes", cases)
