@@ -66,7 +66,8 @@ struct profile {
     bool offload_blocking; /* checkpoints to the host by blocking pageable copies */
     int64_t
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
-    uint32_t prefetch;   /* layers gathered ahead of use (sharded parameters) */
+    int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
+    uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
     double attention_slowdown; /* kernel time relative to the plain kernel (dropout) */
     double host_factor;        /* host issue time relative to plain eager launches */
     double

@@ -14,6 +14,7 @@
 
 struct run { /* consecutive uses of one bundle's parameters: positions in the list */
     uint32_t bundle, begin, end;
+    uint32_t keeps; /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered;
 };
 
@@ -46,7 +47,7 @@ static void note_read(struct shard *s, uint32_t bundle, uint32_t i)
         s->run_capacity = (uint32_t)heap_next_capacity(s->run_capacity, (size_t)s->run_count + 1);
         s->run = heap_realloc(s->run, s->run_capacity, sizeof *s->run);
     }
-    s->run[s->run_count++] = (struct run){bundle, i, i + 1, {IR_NONE}};
+    s->run[s->run_count++] = (struct run){bundle, i, i + 1, IR_NONE, {IR_NONE}};
 }
 
 static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32_t i,
@@ -105,11 +106,37 @@ static op_id collective(struct emit *e, uint8_t stream, enum work_kind kind, uin
                    (struct view[]){ir_whole(e->ir, to)}, 1);
 }
 
-/* Gathers the parameters of a run; it may take the memory of the run `prefetch` + 1 before it. */
+/* A bundle that is read again before `reuse_elements` of other bundles have been read is kept
+ * (DeepSpeed's stage3_max_reuse_distance): the last layers and the head, from forward to
+ * backward. */
+static void find_kept(struct shard *s)
+{
+    const struct emit *e = s->e;
+    uint64_t reach = (uint64_t)e->choices->profile->reuse_elements, read = 0;
+    uint32_t *last = heap_alloc(e->bundle_count, sizeof *last); /* run of each bundle */
+    uint64_t *then = heap_alloc(e->bundle_count, sizeof *then); /* elements read up to its end */
+    memset(last, 0xff, e->bundle_count * sizeof *last);
+    for (uint32_t r = 0; r < s->run_count; r++) {
+        uint32_t b = s->run[r].bundle;
+        if (last[b] != IR_NONE && read - then[b] <= reach)
+            s->run[r].keeps = last[b];
+        read += e->bundle[b].elements;
+        last[b] = r;
+        then[b] = read;
+    }
+    free(last);
+    free(then);
+}
+
+/* Gathers the parameters of a run, unless an earlier run's are kept; it may take the memory of the run `prefetch` + 1 before it. */
 static void gather(struct shard *s, uint32_t r, const struct program *in, struct program *out)
 {
     struct emit *e = s->e;
     struct run *run = &s->run[r];
+    if (run->keeps != IR_NONE) {
+        run->gathered = s->run[run->keeps].gathered;
+        return;
+    }
     uint32_t first = in->op[run->begin], behind = e->choices->profile->prefetch + 1;
     set_tags(s, s->ir, first, s->ir->op.phase[first], REGION_WEIGHTS);
     run->gathered = program_clone_buffer(s->ir, e->bundle[run->bundle].param);
@@ -288,6 +315,8 @@ void pass_weights(struct emit *e, struct program *program)
     for (uint32_t i = 0; i < e->grad_buffer_count; i++)
         s.bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
     survey(&s, program);
+    if (e->choices->profile->reuse_elements > 0)
+        find_kept(&s);
     s.reduced = heap_alloc(s.gradient_count, sizeof *s.reduced);
 
     struct program out = {0};

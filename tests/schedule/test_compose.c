@@ -165,19 +165,20 @@ static int64_t bytes(const struct ir *ir, enum work_kind kind)
     return n;
 }
 
-/* Per rank and step, with G ranks and padded parameters W of 2 bytes: each choice's collectives. */
+/* Collectives of one step of a model of two layers. */
 static void weights_move_as_the_table_says(void)
 {
     static const struct {
+        const char *profile;
         int weights;
-        int64_t shard, gathers, reductions,
-            all_reductions; /* in bundles of a model of 2 layers: 4 */
+        int64_t shard, gathers, reductions, all_reductions;
     } rows[] = {
-        {CHOICE_WEIGHTS_REPLICATED, 0, 0, 0, 3},
-        {CHOICE_WEIGHTS_ZERO1,      0, 3, 3, 0},
-        {CHOICE_WEIGHTS_ZERO2,      0, 3, 3, 0},
-        {CHOICE_WEIGHTS_ZERO3,      0, 6, 4, 0}, /* embedding, 0, 1, head, 1, 0 */
-        {CHOICE_WEIGHTS_HSDP,       2, 6, 4, 4},
+        {"internevo", CHOICE_WEIGHTS_REPLICATED, 0, 0, 0, 3}, /* embedding, both layers, head */
+        {"internevo", CHOICE_WEIGHTS_ZERO1,      0, 3, 3, 0},
+        {"internevo", CHOICE_WEIGHTS_ZERO2,      0, 3, 3, 0},
+        {"internevo", CHOICE_WEIGHTS_ZERO3,      0, 6, 4, 0}, /* embedding, 0, 1, head, 1, 0 */
+        {"internevo", CHOICE_WEIGHTS_HSDP,       2, 6, 4, 4},
+        {"deepspeed", CHOICE_WEIGHTS_ZERO3,      0, 4, 4, 0}, /* so small a model stays gathered */
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(0, 4);
@@ -185,7 +186,7 @@ static void weights_move_as_the_table_says(void)
         struct choices c;
         request.weights = rows[i].weights;
         request.shard = rows[i].shard;
-        request.profile = "deepspeed";
+        request.profile = rows[i].profile;
         build(&ir, &c, &request, weights_names[rows[i].weights]);
         CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_ALL_GATHER, PHASE_COUNT),
                   rows[i].gathers);
