@@ -1,0 +1,22 @@
+#include "exec/backend.h"
+
+#include "exec/cpu/cpu.h"
+
+#include <string.h>
+
+/* The first is the default. */
+static const struct backend *const backends[] = {&cpu_backend};
+
+const struct backend *const *backend_all(size_t *count)
+{
+    *count = ARRAY_LEN(backends);
+    return backends;
+}
+
+const struct backend *backend_find(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(backends); i++)
+        if (strcmp(backends[i]->name, name) == 0)
+            return backends[i];
+    return NULL;
+}

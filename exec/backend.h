@@ -1,0 +1,96 @@
+/* exec/backend.h: what hardware must provide to run schedules, and which hardware there is.
+ *
+ * The runner walks a role's list of ops on one host thread per rank and calls the functions below;
+ * it knows no hardware. A backend owns the memory pools, the streams and what connects ranks. Work
+ * is one function per kind: the CPU's are called by the worker of a stream when the op may start,
+ * a device's by the host thread to enqueue it.
+ *
+ * Functions that wait return false when the run has been stopped (run_failed() was called, by
+ * whomever): the caller then leaves at once. */
+#ifndef EXEC_BACKEND_H
+#define EXEC_BACKEND_H
+
+#include "exec/exec.h"
+#include "models/work.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct run;
+
+enum { CALL_OPERANDS_MAX = 8 };
+
+struct operand {
+    void *data; /* address in the backend's memory */
+    uint64_t count;
+    uint8_t dtype; /* enum dtype */
+};
+
+/* One op on one rank, its operands at their addresses. */
+struct call {
+    const struct work *work;
+    uint32_t rank, op;
+    bool softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
+    struct exec_model model;
+    struct exec_adamw adamw; /* step: of the step at hand */
+    uint8_t reads, writes;
+    struct operand read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
+};
+
+/* Does one op. context is the backend's own. */
+typedef bool backend_kernel(void *context, struct call *call);
+
+/* How far an op has come, for the message about a stall. */
+enum op_state {
+    OP_NOT_ISSUED,
+    OP_QUEUED,  /* issued; its stream or its waits hold it back */
+    OP_MEETING, /* communication that has been reached here and waits for others */
+    OP_RUNNING,
+    OP_DONE
+};
+
+struct backend {
+    const char *name, *summary;
+    /* One function per kind; NULL for SYNC kinds alone, which the functions below do. */
+    backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
+
+    /* Memory pools (run->ir->arena_bytes each), streams and communication of all ranks; the state
+     * goes into run->state. close() takes it all back, also after a failed open(). */
+    enum status (*open)(struct run *run, struct diag *diag);
+    void (*close)(struct run *run);
+
+    /* The pool of a rank as kernels address it. */
+    void *(*memory)(struct run *run, uint32_t rank, enum memory memory);
+    /* Bytes into and out of a pool; nothing runs meanwhile. */
+    void (*put)(struct run *run, uint32_t rank, enum memory memory, uint64_t offset,
+                const void *from, uint64_t bytes);
+    void (*get)(struct run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
+                uint64_t bytes);
+
+    /* Before each step: all streams are empty. */
+    void (*begin_step)(struct run *run);
+    /* Issues an op to its stream: it starts behind the op before it there and after the ops it
+     * waits for. A guarded-out op keeps its place and does nothing. Writes its times in the end. */
+    bool (*enqueue)(struct run *run, uint32_t rank, uint32_t op);
+    /* The host waits: for all that was issued on a stream; for one op; for all ranks of a
+     * barrier's group; for everything, at the end of the step. */
+    bool (*wait_stream)(struct run *run, uint32_t rank, uint8_t stream);
+    bool (*wait_op)(struct run *run, uint32_t rank, uint32_t op);
+    bool (*barrier)(struct run *run, uint32_t rank, uint32_t op);
+    bool (*finish)(struct run *run, uint32_t rank);
+    /* The host has passed a SYNC op (others may wait for that). */
+    void (*pass)(struct run *run, uint32_t rank, uint32_t op);
+
+    /* Wakes everything that waits; called once run->stop is set. */
+    void (*stop)(struct run *run);
+    enum op_state (*state)(struct run *run, uint32_t rank, uint32_t op);
+    /* Whether a rank has come to its part of a communication op or barrier. */
+    bool (*arrived)(struct run *run, uint32_t rank, uint32_t op);
+};
+
+/* The backend of that name, or NULL; all of them for `list`. */
+const struct backend *backend_find(const char *name);
+const struct backend *const *backend_all(size_t *count);
+
+#endif

@@ -1,0 +1,424 @@
+#include "exec/bindings.h"
+
+#include "exec/number.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- the mesh ---- */
+
+struct place {
+    uint32_t coordinate[MESH_AXES_MAX];
+};
+
+static struct place place_of(const struct ir *ir, uint32_t rank)
+{
+    struct place place = {{0}};
+    mesh_coordinates(&ir->mesh, rank, place.coordinate);
+    return place;
+}
+
+/* Combined coordinate along the axes of a mask, and their product; the first axis is slowest. */
+static uint32_t index_along(const struct ir *ir, const struct place *place, uint32_t axes,
+                            uint32_t *size)
+{
+    uint32_t index = 0;
+    *size = 1;
+    for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
+        if (axes >> a & 1) {
+            index = index * ir->mesh.axis[a].size + place->coordinate[a];
+            *size *= ir->mesh.axis[a].size;
+        }
+    return index;
+}
+
+/* The axes that are called `name`, or `name` and '_' and more. */
+static uint32_t axes_named(const struct ir *ir, const char *name)
+{
+    uint32_t axes = 0;
+    size_t size = strlen(name);
+    for (uint32_t a = 0; a < ir->mesh.axis_count; a++) {
+        const char *axis = ir->mesh.axis[a].name;
+        if (strncmp(axis, name, size) == 0 && (axis[size] == '\0' || axis[size] == '_'))
+            axes |= 1u << a;
+    }
+    return axes;
+}
+
+static uint32_t group_axes(const struct ir *ir, uint16_t group)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; group != IR_NONE16 && i < ir->group[group].axis_count; i++)
+        axes |= 1u << ir->group[group].axis[i].axis;
+    return axes;
+}
+
+/* Of the ranks of a role that differ only in `axes`, is this the first? */
+static bool is_first(const struct ir *ir, uint32_t rank, uint32_t role, uint32_t axes)
+{
+    struct place place = place_of(ir, rank), first = place;
+    for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
+        for (uint32_t c = 0; (axes >> a & 1) && c < place.coordinate[a]; c++) {
+            first.coordinate[a] = c;
+            if (role_has(&ir->mesh, &ir->role[role], mesh_rank(&ir->mesh, first.coordinate)))
+                return false;
+            first.coordinate[a] = place.coordinate[a];
+        }
+    return true;
+}
+
+/* ---- tensors ---- */
+
+/* The part of one tensor that a rank holds. */
+struct slice {
+    int64_t row, col; /* where it begins */
+    int64_t rows, cols;
+};
+
+static struct slice slice_of(const struct ir *ir, const struct tensor *tensor,
+                             const struct place *place)
+{
+    uint32_t parts[2], index[2];
+    for (int d = 0; d < 2; d++)
+        index[d] = index_along(ir, place, tensor->slice_axes[d], &parts[d]);
+    struct slice slice = {.rows = tensor->rows / parts[0], .cols = tensor->cols / parts[1]};
+    slice.row = slice.rows * index[0];
+    slice.col = slice.cols * index[1];
+    return slice;
+}
+
+/* A run of elements that lie one behind the other in a buffer and in a tensor. */
+struct stretch {
+    uint32_t tensor;
+    uint64_t in_tensor, in_buffer, count;
+};
+
+typedef void stretch_function(void *context, const struct stretch *stretch);
+
+/* Calls use for all elements of tensors that a bound buffer holds on a rank; padding is left out. */
+static void for_stretches(const struct exec_buffer *buffer, stretch_function *use, void *context)
+{
+    const struct ir *ir = buffer->ir;
+    const struct bundle *bundle = &ir->bundle[buffer->binding->bundle];
+    struct place place = place_of(ir, buffer->rank);
+    uint64_t begin = 0, end = bundle->elements,
+             at = 0; /* of the bundle: this buffer; this tensor */
+    if (buffer->binding->shard != IR_NONE16) {
+        uint32_t instance, index;
+        if (!group_locate(&ir->mesh, &ir->group[buffer->binding->shard], buffer->rank, &instance,
+                          &index))
+            return;
+        begin = buffer->elements * index;
+        end = begin + buffer->elements;
+    }
+    for (uint32_t t = bundle->tensor_begin; t < bundle->tensor_begin + bundle->tensor_count; t++) {
+        const struct tensor *tensor = &ir->tensor[t];
+        struct slice slice = slice_of(ir, tensor, &place);
+        bool whole_rows = slice.cols == tensor->cols;
+        uint64_t size = (uint64_t)(slice.rows * slice.cols);
+        uint64_t run = whole_rows ? size : (uint64_t)slice.cols;
+        uint64_t from = begin > at ? begin - at : 0, to = end < at + size ? end - at : size;
+        for (uint64_t e = from; end > at && e < to;) {
+            uint64_t row = e / (uint64_t)slice.cols, col = e % (uint64_t)slice.cols;
+            uint64_t left = run - e % run, count = left < to - e ? left : to - e;
+            struct stretch stretch = {
+                .tensor = t,
+                .in_tensor = ((uint64_t)slice.row + row) * (uint64_t)tensor->cols +
+                             (uint64_t)slice.col + col,
+                .in_buffer = at + e - begin,
+                .count = count,
+            };
+            use(context, &stretch);
+            e += count;
+        }
+        at += size;
+    }
+}
+
+struct transfer {
+    struct bindings *b;
+    const struct exec_buffer *buffer;
+    const double *const *from;
+    double *const *to;
+    bool adds, compares;
+};
+
+static void fill_stretch(void *context, const struct stretch *s)
+{
+    const struct transfer *t = context;
+    for (uint64_t i = 0; i < s->count; i++)
+        number_set(t->buffer->data, t->buffer->dtype, s->in_buffer + i,
+                   t->from[s->tensor][s->in_tensor + i]);
+}
+
+static void read_stretch(void *context, const struct stretch *s)
+{
+    struct transfer *t = context;
+    double *to = t->to[s->tensor] + s->in_tensor;
+    for (uint64_t i = 0; i < s->count; i++) {
+        double value = number_get(t->buffer->data, t->buffer->dtype, s->in_buffer + i);
+        if (t->compares)
+            t->b->replicas_differ += to[i] != value && (to[i] == to[i] || value == value);
+        else if (t->adds)
+            to[i] += value;
+        else
+            to[i] = value;
+    }
+}
+
+static enum status fill_tensors(struct bindings *b, const struct exec_buffer *buffer)
+{
+    struct transfer transfer = {.b = b, .buffer = buffer};
+    switch ((enum binding_kind)buffer->binding->kind) {
+    case BINDING_PARAM:
+    case BINDING_MASTER:
+        transfer.from = b->param;
+        break;
+    case BINDING_MOMENT1:
+        transfer.from = b->moment1;
+        break;
+    case BINDING_MOMENT2:
+        transfer.from = b->moment2;
+        break;
+    default:
+        break;
+    }
+    if (transfer.from != NULL)
+        for_stretches(buffer, fill_stretch, &transfer);
+    return STATUS_OK;
+}
+
+/* ---- tokens ---- */
+
+/* Where element p of a rank's own part of a sequence lies in the sequence. */
+static int64_t own_position(const struct ir *ir, uint32_t rank, int64_t p)
+{
+    struct place place = place_of(ir, rank);
+    uint32_t size, c = index_along(ir, &place, axes_named(ir, "cp"), &size);
+    uint32_t h = index_along(ir, &place, axes_named(ir, "hp"), &size);
+    return layout_global(&ir->layout, c, h, p);
+}
+
+static int64_t own_tokens(const struct ir *ir)
+{
+    return ir->layout.tokens / ((int64_t)ir->layout.cp * ir->layout.hp);
+}
+
+/* Tokens of one sequence that lie in a buffer of this binding. */
+static int64_t bound_tokens(const struct ir *ir, const struct binding *binding)
+{
+    int64_t own = own_tokens(ir);
+    return binding->gathered == IR_NONE16
+               ? own
+               : own * group_size(&ir->mesh, &ir->group[binding->gathered]);
+}
+
+/* The same for a buffer that holds the tokens of a whole group. */
+static int64_t position_of(const struct exec_buffer *buffer, int64_t p)
+{
+    const struct ir *ir = buffer->ir;
+    uint16_t group = buffer->binding->gathered;
+    uint32_t instance, index, size;
+    if (group == IR_NONE16)
+        return own_position(ir, buffer->rank, p);
+    struct place place = place_of(ir, buffer->rank);
+    if (group_axes(ir, group) == axes_named(ir, "hp"))
+        return layout_gathered(&ir->layout, index_along(ir, &place, axes_named(ir, "cp"), &size),
+                               p);
+    if (!group_locate(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
+        return 0;
+    int64_t own = own_tokens(ir);
+    return own_position(
+        ir, group_member(&ir->mesh, &ir->group[group], instance, (uint32_t)(p / own)), p % own);
+}
+
+static int32_t token_value(const struct bindings *b, enum binding_kind kind, int64_t sequence,
+                           int64_t position)
+{
+    int64_t tokens = b->ir->layout.tokens;
+    const int32_t *row = b->tokens + sequence * tokens;
+    if (kind == BINDING_POSITIONS)
+        return (int32_t)position;
+    if (kind == BINDING_TOKENS)
+        return row[position];
+    if (b->labels != NULL)
+        return b->labels[sequence * tokens + position];
+    return position + 1 < tokens ? row[position + 1] : -1;
+}
+
+static enum status fill_tokens(const struct bindings *b, const struct exec_buffer *buffer,
+                               struct diag *diag)
+{
+    const struct ir *ir = b->ir;
+    struct place place = place_of(ir, buffer->rank);
+    uint32_t size, d = index_along(ir, &place, axes_named(ir, "dp"), &size);
+    int64_t of_one = bound_tokens(ir, buffer->binding);
+    int64_t sequences = (int64_t)buffer->elements / of_one;
+    if (buffer->dtype != DTYPE_I32)
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "%s are bound to a buffer of %s; i32 would do",
+                          binding_name(buffer->binding->kind), dtype_name(buffer->dtype));
+    if (buffer->binding->kind != BINDING_POSITIONS && (d + 1) * sequences > ir->global_batch)
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "rank %" PRIu32 " holds sequences %" PRId64 " to %" PRId64
+                          " of a batch of %" PRId64,
+                          buffer->rank, d * sequences, (d + 1) * sequences - 1, ir->global_batch);
+    int32_t *data = buffer->data;
+    for (int64_t e = 0; e < (int64_t)buffer->elements; e++)
+        data[e] = token_value(b, buffer->binding->kind, d * sequences + e / of_one,
+                              position_of(buffer, e % of_one));
+    return STATUS_OK;
+}
+
+/* ---- the calls ---- */
+
+static bool holds_tensors(enum binding_kind kind)
+{
+    return kind >= BINDING_PARAM && kind <= BINDING_MOMENT2;
+}
+
+static bool holds_tokens(enum binding_kind kind)
+{
+    return kind == BINDING_TOKENS || kind == BINDING_LABELS || kind == BINDING_POSITIONS;
+}
+
+enum status bindings_fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    struct bindings *b = user;
+    if (holds_tensors(buffer->binding->kind))
+        return fill_tensors(b, buffer);
+    if (holds_tokens(buffer->binding->kind))
+        return fill_tokens(b, buffer, diag);
+    return STATUS_OK;
+}
+
+static void clear(struct bindings *b)
+{
+    b->loss = 0;
+    for (int kind = 0; kind < BINDING_KIND_COUNT; kind++)
+        for (uint32_t t = 0; b->got[kind] != NULL && t < b->ir->tensor_count; t++)
+            memset(b->got[kind][t], 0,
+                   (size_t)(b->ir->tensor[t].rows * b->ir->tensor[t].cols) * sizeof(double));
+}
+
+/* Axes of more than one rank over which a binding is partial. */
+static uint32_t partial_axes(const struct ir *ir, const struct binding *binding)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
+        if ((binding->partial >> a & 1) && ir->mesh.axis[a].size > 1)
+            axes |= 1u << a;
+    return axes;
+}
+
+static int axis_count(uint32_t axes)
+{
+    int count = 0;
+    for (; axes != 0; axes &= axes - 1)
+        count++;
+    return count;
+}
+
+/* Where a schedule binds both a gradient before its reduction and after, the latter counts. */
+static bool is_result(const struct ir *ir, const struct binding *binding)
+{
+    int partial = axis_count(partial_axes(ir, binding));
+    for (uint32_t i = 0; i < ir->binding_count; i++) {
+        const struct binding *other = &ir->binding[i];
+        int others = axis_count(partial_axes(ir, other));
+        if (other != binding && other->kind == binding->kind && other->bundle == binding->bundle &&
+            (others < partial || (others == partial && other < binding)))
+            return false;
+    }
+    return true;
+}
+
+/* Axes over which a bundle's tensors are cut: the ranks along them hold different parts. */
+static uint32_t cut_axes(const struct ir *ir, const struct binding *binding)
+{
+    uint32_t axes = group_axes(ir, binding->shard);
+    const struct bundle *bundle = &ir->bundle[binding->bundle];
+    for (uint32_t t = 0; t < bundle->tensor_count; t++) {
+        const struct tensor *tensor = &ir->tensor[bundle->tensor_begin + t];
+        axes |= tensor->slice_axes[0] | tensor->slice_axes[1];
+    }
+    return axes;
+}
+
+static void read_tensors(struct bindings *b, const struct exec_buffer *buffer)
+{
+    const struct ir *ir = b->ir;
+    const struct binding *binding = buffer->binding;
+    uint32_t partial = partial_axes(ir, binding), role = ir->buffer.role[buffer->buffer];
+    struct transfer transfer = {.b = b, .buffer = buffer, .to = b->got[binding->kind]};
+    if (transfer.to == NULL || !is_result(ir, binding))
+        return;
+    /* Replicas along axes that neither cut nor sum. A tensor that is whole where others of its
+     * bundle are cut is written more than once, with the same values. */
+    bool first = is_first(ir, buffer->rank, role, ~(partial | cut_axes(ir, binding)));
+    transfer.adds = partial != 0;
+    transfer.compares = !first;
+    if (first || partial == 0)
+        for_stretches(buffer, read_stretch, &transfer);
+}
+
+enum status bindings_read(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    struct bindings *b = user;
+    (void)diag;
+    if (b->read_step != buffer->step + 1) {
+        clear(b);
+        b->read_step = buffer->step + 1;
+    }
+    if (holds_tensors(buffer->binding->kind)) {
+        read_tensors(b, buffer);
+    } else if (buffer->binding->kind == BINDING_LOSS &&
+               is_first(b->ir, buffer->rank, b->ir->buffer.role[buffer->buffer],
+                        ~buffer->binding->partial)) {
+        b->loss += number_get(buffer->data, buffer->dtype, 0);
+    }
+    return STATUS_OK;
+}
+
+enum status bindings_check(const struct bindings *b, const char *name, struct diag *diag)
+{
+    const struct ir *ir = b->ir;
+    const struct loc at = {name, 0, 0};
+    struct place origin = place_of(ir, 0);
+    for (uint32_t t = 0; t < ir->tensor_count; t++)
+        for (int d = 0; d < 2; d++) {
+            uint32_t parts;
+            int64_t size = d == 0 ? ir->tensor[t].rows : ir->tensor[t].cols;
+            index_along(ir, &origin, ir->tensor[t].slice_axes[d], &parts);
+            if (size % parts != 0)
+                return diag_error(diag, at, STATUS_BAD_INPUT,
+                                  "dimension %d of tensor %s, %" PRId64 ", is cut over %" PRIu32
+                                  " ranks, which do not divide it",
+                                  d, ir->tensor[t].name, size, parts);
+        }
+    for (uint32_t i = 0; i < ir->buffer.count; i++) {
+        if (ir->buffer.binding[i] == IR_NONE16)
+            continue;
+        const struct binding *binding = &ir->binding[ir->buffer.binding[i]];
+        uint64_t elements = ir_buffer_elements(ir, (buffer_id){i}), want = elements;
+        char buffer[64];
+        ir_buffer_name(ir, (buffer_id){i}, buffer, sizeof buffer);
+        if (holds_tensors(binding->kind)) {
+            uint32_t parts =
+                binding->shard == IR_NONE16 ? 1 : group_size(&ir->mesh, &ir->group[binding->shard]);
+            want = ir->bundle[binding->bundle].elements / parts;
+        } else if (holds_tokens(binding->kind)) {
+            int64_t of_one = bound_tokens(ir, binding);
+            want = elements - elements % (uint64_t)(of_one > 0 ? of_one : 1);
+            if (want == 0)
+                want = (uint64_t)of_one;
+        }
+        if (want != elements)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "buffer %s has %" PRIu64
+                              " elements; what is bound to it has %" PRIu64,
+                              buffer, elements, want);
+    }
+    return STATUS_OK;
+}

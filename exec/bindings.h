@@ -1,0 +1,49 @@
+/* exec/bindings.h: between bound buffers of ranks and the model's own tensors and sequences.
+ *
+ * A binding says what a buffer means: which tensors it holds, cut over which axes, flat over which
+ * group, partial over which axes; which tokens, by the schedule's token layout. That is all that is
+ * needed to fill the inputs of any schedule from one set of tensors and sequences, and to collect
+ * its results back into one: partial sums are added, parts are put together. No strategy is known
+ * here, so a new one needs nothing new.
+ *
+ * Of the mesh, names of axes count up to the first '_': "cp" axes are the layout's context ranks,
+ * "hp" its head ranks, "dp" axes hold different sequences; ranks that differ in any other axis hold
+ * the same ones. Rank d of D along dp holds sequences d B/D to (d+1) B/D - 1 of a batch of B, in
+ * the order of its micro-batches. */
+#ifndef EXEC_BINDINGS_H
+#define EXEC_BINDINGS_H
+
+#include "base/diag.h"
+#include "exec/exec.h"
+#include "schedule/ir.h"
+
+#include <stdint.h>
+
+/* Arrays of (ir.tensor_count) pointers, each to rows * cols elements, row after row. */
+struct bindings {
+    const struct ir *ir;
+    /* What fills buffers. */
+    const double *const *param;   /* parameters, and their masters */
+    const double *const *moment1; /* NULL: zero */
+    const double *const *moment2; /* NULL: zero */
+    const int32_t *tokens;        /* (ir.global_batch, ir.layout.tokens) */
+    const int32_t *labels;        /* the same shape; NULL: tokens shifted by one, the last one -1 */
+    /* What buffers are collected into, by BINDING_PARAM .. BINDING_MOMENT2; NULL: not wanted. */
+    double *const *got[BINDING_KIND_COUNT];
+    double loss; /* of the step read last */
+    /* Elements, so far, of which a replica held another value than the rank collected from. */
+    uint64_t replicas_differ;
+
+    /* bindings.c's own */
+    uint32_t read_step; /* 1 + the step that was read last */
+};
+
+/* Whether the ir's bindings can be filled and collected: sizes divide, bundles fit their buffers.
+ * The caller has set b->ir; the rest may follow. name stands for the schedule in messages. */
+enum status bindings_check(const struct bindings *b, const char *name, struct diag *diag);
+
+/* For struct exec_io, with a struct bindings as user. Collecting begins anew with every step. */
+enum status bindings_fill(void *user, const struct exec_buffer *buffer, struct diag *diag);
+enum status bindings_read(void *user, const struct exec_buffer *buffer, struct diag *diag);
+
+#endif

@@ -1,0 +1,158 @@
+/* Attention tile by tile with a running maximum and sum (FlashAttention's order of work, Dao et
+ * al., arXiv 2205.14135), every product through CBLAS on strided rows, so that nothing is copied. */
+#include "exec/cpu/kernels.h"
+
+#include "exec/cpu/fast_exp.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+
+struct visible cpu_visible(const struct work *work, int64_t i)
+{
+    int64_t kv = work->attention.kv, offset = work->attention.offset;
+    if (work->attention.mask == MASK_FULL)
+        return (struct visible){0, kv};
+    if (offset < -kv - work->attention.q) /* so that sums cannot overflow */
+        offset = -kv - work->attention.q;
+    if (offset > kv)
+        offset = kv;
+    int64_t end = i + offset + 1, begin = 0;
+    if (work->attention.mask == MASK_WINDOW && work->attention.window < end)
+        begin = end - work->attention.window;
+    if (end > kv)
+        end = kv;
+    return begin < end ? (struct visible){begin, end} : (struct visible){0, 0};
+}
+
+size_t cpu_attention_scratch(const struct work *work)
+{
+    (void)work;
+    return (size_t)ATTENTION_QUERY_TILE * (ATTENTION_KEY_TILE + 2);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Scores of one query row within a tile of keys become probabilities relative to the row's running
+ * maximum; *scale is what the row's earlier sums are worth now. */
+static void tile_row(float *score, int64_t begin, int64_t end, int64_t width, float *maximum,
+                     float *sum, float *scale)
+{
+    float top = *maximum, total = 0;
+    for (int64_t j = begin; j < end; j++)
+        top = score[j] > top ? score[j] : top;
+    for (int64_t j = 0; j < begin; j++)
+        score[j] = 0;
+    for (int64_t j = begin; j < end; j++)
+        score[j] = fast_exp(score[j] - top);
+    for (int64_t j = end; j < width; j++)
+        score[j] = 0;
+    for (int64_t j = begin; j < end; j++)
+        total += score[j];
+    *scale = isinf(*maximum) ? 0 : expf(*maximum - top);
+    *sum = *sum * *scale + total;
+    *maximum = top;
+}
+
+/* One tile of queries of one head. */
+static void query_tile(const struct work *work, const float *q, const float *k, const float *v,
+                       float *o, float *lse, int64_t first, int64_t rows, float *scratch)
+{
+    const int64_t dim = work->attention.dim, heads = work->attention.heads;
+    const int64_t step = heads * dim, kv_step = work->attention.kv_heads * dim;
+    float *score = scratch, *maximum = scratch + ATTENTION_QUERY_TILE * ATTENTION_KEY_TILE,
+          *sum = maximum + ATTENTION_QUERY_TILE;
+    for (int64_t i = 0; i < rows; i++) {
+        memset(o + i * step, 0, (size_t)dim * sizeof *o);
+        maximum[i] = -INFINITY;
+        sum[i] = 0;
+    }
+    int64_t begin = cpu_visible(work, first).begin, end = 0;
+    for (int64_t i = 0; i < rows; i++) { /* rows that see nothing have an empty range at 0 */
+        struct visible keys = cpu_visible(work, first + i);
+        if (keys.begin == keys.end)
+            continue;
+        begin = end == 0 ? keys.begin : least(begin, keys.begin);
+        end = most(end, keys.end);
+    }
+    for (int64_t key = begin; key < end; key += ATTENTION_KEY_TILE) {
+        int64_t width = least(ATTENTION_KEY_TILE, end - key);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)rows, (blasint)width,
+                    (blasint)dim, 1 / sqrtf((float)dim), q, (blasint)step, k + key * kv_step,
+                    (blasint)kv_step, 0, score, ATTENTION_KEY_TILE);
+        for (int64_t i = 0; i < rows; i++) {
+            struct visible keys = cpu_visible(work, first + i);
+            float *row = score + i * ATTENTION_KEY_TILE, scale;
+            int64_t from = most(keys.begin - key, 0), to = least(keys.end - key, width);
+            if (from >= to) {
+                memset(row, 0, (size_t)width * sizeof *row);
+                continue;
+            }
+            tile_row(row, from, to, width, &maximum[i], &sum[i], &scale);
+            if (scale != 1)
+                for (int64_t d = 0; d < dim; d++)
+                    o[i * step + d] *= scale;
+        }
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)rows, (blasint)dim,
+                    (blasint)width, 1, score, ATTENTION_KEY_TILE, v + key * kv_step,
+                    (blasint)kv_step, 1, o, (blasint)step);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        lse[i * heads] = sum[i] > 0 ? maximum[i] + logf(sum[i]) : -INFINITY;
+        for (int64_t d = 0; sum[i] > 0 && d < dim; d++)
+            o[i * step + d] /= sum[i];
+    }
+}
+
+const char *cpu_attention(const struct call *call, float *scratch)
+{
+    const struct work *work = call->work;
+    const int64_t heads = work->attention.heads, dim = work->attention.dim;
+    const int64_t group = heads / work->attention.kv_heads;
+    const float *q = call->read[0].data, *k = call->read[1].data, *v = call->read[2].data;
+    float *o = call->write[0].data, *lse = call->write[1].data; /* (q, heads, dim), (q, heads) */
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t i = 0; i < work->attention.q; i += ATTENTION_QUERY_TILE) {
+            int64_t rows = least(ATTENTION_QUERY_TILE, work->attention.q - i);
+            int64_t at = (i * heads + h) * dim, kv = h / group * dim;
+            query_tile(work, q + at, k + kv, v + kv, o + at, lse + i * heads + h, i, rows, scratch);
+        }
+    return NULL;
+}
+
+/* The stable merge of ring-flash-attention (pull request 34): with s = sigmoid(l_b - l),
+ * out <- out - s (out - block), l <- l - logsigmoid(l - l_b). */
+const char *cpu_merge(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t rows = work->merge.rows * work->merge.heads, dim = work->merge.dim;
+    const float *out = call->read[0].data, *lse = call->read[1].data; /* (rows, heads, dim) */
+    const float *block = call->read[2].data, *block_lse = call->read[3].data;
+    float *out_new = call->write[0].data, *lse_new = call->write[1].data;
+    for (int64_t i = 0; i < rows; i++) {
+        float l = lse[i], b = block_lse[i], share;
+        if (isinf(b) && b < 0) { /* the block has seen no key; neither, perhaps, has the row */
+            share = 0;
+            lse_new[i] = l;
+        } else if (isinf(l) && l < 0) {
+            share = 1;
+            lse_new[i] = b;
+        } else {
+            share = 1 / (1 + expf(l - b));
+            lse_new[i] = l > b ? l + log1pf(expf(b - l)) : b + log1pf(expf(l - b));
+        }
+        for (int64_t d = 0; d < dim; d++)
+            out_new[i * dim + d] =
+                out[i * dim + d] - share * (out[i * dim + d] - block[i * dim + d]);
+    }
+    return NULL;
+}

@@ -1,0 +1,133 @@
+/* The gradient of attention, tile by tile: scores are computed again, P = exp(S - lse), and with
+ * delta = rowsum(dO o O), dS = P o (dO V^T - delta) / sqrt(dim). The lse and O are those of the
+ * whole row, so that a block of keys gives its own share of the gradient (FlashAttention-2). */
+#include "exec/cpu/kernels.h"
+
+#include "exec/cpu/fast_exp.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+
+size_t cpu_attention_backward_scratch(const struct work *work)
+{
+    return (size_t)ATTENTION_QUERY_TILE * ATTENTION_KEY_TILE * 2 + (size_t)work->attention.q;
+}
+
+struct head { /* one query head and the key head it uses, at their first rows */
+    const struct work *work;
+    const float *q, *k, *v, *o, *lse, *d_o;
+    float *dq, *dk, *dv;
+    float *p, *ds;      /* (query tile, key tile) */
+    const float *delta; /* (q) */
+    int64_t step, kv_step, heads, dim;
+};
+
+/* P and dS of one tile, from the products S and dP that lie in their place; false when the mask
+ * hides all of it. */
+static void tile_probabilities(const struct head *h, int64_t first, int64_t rows, int64_t key,
+                               int64_t width)
+{
+    float scale = 1 / sqrtf((float)h->dim);
+    for (int64_t i = 0; i < rows; i++) {
+        struct visible keys = cpu_visible(h->work, first + i);
+        int64_t from = keys.begin - key, to = keys.end - key;
+        from = from < 0 ? 0 : from > width ? width : from;
+        to = to < from ? from : to > width ? width : to;
+        float *p = h->p + i * ATTENTION_KEY_TILE, *ds = h->ds + i * ATTENTION_KEY_TILE;
+        float lse = h->lse[(first + i) * h->heads], delta = h->delta[first + i];
+        if (isinf(lse)) /* no key at all */
+            from = to = width;
+        for (int64_t j = 0; j < from; j++)
+            p[j] = ds[j] = 0;
+        for (int64_t j = from; j < to; j++)
+            p[j] = fast_exp(p[j] - lse);
+        for (int64_t j = from; j < to; j++)
+            ds[j] = p[j] * (ds[j] - delta) * scale;
+        for (int64_t j = to; j < width; j++)
+            p[j] = ds[j] = 0;
+    }
+}
+
+static bool tile_hidden(const struct head *h, int64_t first, int64_t rows, int64_t key,
+                        int64_t width)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        struct visible keys = cpu_visible(h->work, first + i);
+        if (keys.begin < key + width && keys.end > key)
+            return false;
+    }
+    return true;
+}
+
+static void tile(const struct head *h, int64_t first, int64_t rows, int64_t key, int64_t width)
+{
+    const blasint r = (blasint)rows, w = (blasint)width, d = (blasint)h->dim;
+    const blasint step = (blasint)h->step, kv_step = (blasint)h->kv_step, ld = ATTENTION_KEY_TILE;
+    const float *q = h->q + first * h->step, *d_o = h->d_o + first * h->step;
+    const float *k = h->k + key * h->kv_step, *v = h->v + key * h->kv_step;
+    if (tile_hidden(h, first, rows, key, width))
+        return;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, r, w, d, 1 / sqrtf((float)h->dim), q, step,
+                k, kv_step, 0, h->p, ld);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, r, w, d, 1, d_o, step, v, kv_step, 0,
+                h->ds, ld);
+    tile_probabilities(h, first, rows, key, width);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, w, d, r, 1, h->p, ld, d_o, step, 1,
+                h->dv + key * h->kv_step, kv_step);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, w, d, r, 1, h->ds, ld, q, step, 1,
+                h->dk + key * h->kv_step, kv_step);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, r, d, w, 1, h->ds, ld, k, kv_step, 1,
+                h->dq + first * h->step, step);
+}
+
+static void find_delta(const struct head *h, float *delta)
+{
+    for (int64_t i = 0; i < h->work->attention.q; i++) {
+        const float *o = h->o + i * h->step, *d_o = h->d_o + i * h->step;
+        float sum = 0;
+        for (int64_t d = 0; d < h->dim; d++)
+            sum += o[d] * d_o[d];
+        delta[i] = sum;
+    }
+}
+
+const char *cpu_attention_backward(const struct call *call, float *scratch)
+{
+    const struct work *work = call->work;
+    const int64_t heads = work->attention.heads, kv_heads = work->attention.kv_heads;
+    const int64_t dim = work->attention.dim, q = work->attention.q, kv = work->attention.kv;
+    float *dq = call->write[0].data, *dk = call->write[1].data, *dv = call->write[2].data;
+    float *delta = scratch + 2 * ATTENTION_QUERY_TILE * ATTENTION_KEY_TILE;
+    memset(dq, 0, (size_t)(q * heads * dim) * sizeof *dq);
+    memset(dk, 0, (size_t)(kv * kv_heads * dim) * sizeof *dk);
+    memset(dv, 0, (size_t)(kv * kv_heads * dim) * sizeof *dv);
+    for (int64_t i = 0; i < heads; i++) {
+        int64_t at = i * dim, kv_at = i / (heads / kv_heads) * dim;
+        struct head h = {
+            .work = work,
+            .q = (const float *)call->read[0].data + at,
+            .k = (const float *)call->read[1].data + kv_at,
+            .v = (const float *)call->read[2].data + kv_at,
+            .o = (const float *)call->read[3].data + at,
+            .lse = (const float *)call->read[4].data + i,
+            .d_o = (const float *)call->read[5].data + at,
+            .dq = dq + at,
+            .dk = dk + kv_at,
+            .dv = dv + kv_at,
+            .p = scratch,
+            .ds = scratch + ATTENTION_QUERY_TILE * ATTENTION_KEY_TILE,
+            .delta = delta,
+            .step = heads * dim,
+            .kv_step = kv_heads * dim,
+            .heads = heads,
+            .dim = dim,
+        };
+        find_delta(&h, delta);
+        for (int64_t key = 0; key < kv; key += ATTENTION_KEY_TILE)
+            for (int64_t first = 0; first < q; first += ATTENTION_QUERY_TILE)
+                tile(&h, first, q - first < ATTENTION_QUERY_TILE ? q - first : ATTENTION_QUERY_TILE,
+                     key, kv - key < ATTENTION_KEY_TILE ? kv - key : ATTENTION_KEY_TILE);
+    }
+    return NULL;
+}

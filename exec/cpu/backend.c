@@ -1,0 +1,484 @@
+#include "exec/cpu/comm.h"
+#include "exec/cpu/cpu.h"
+#include "exec/cpu/kernels.h"
+#include "exec/poison.h"
+
+#include <cblas.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE = 4096, LINE = 64 };
+
+/* ---- kernels ---- */
+
+static bool compute(void *context, struct call *call)
+{
+    struct cpu_worker *worker = context;
+    const char *fault = cpu_compute_call(call, worker->scratch);
+    if (fault != NULL)
+        run_failed(worker->run, call->rank, call->op, "%s", fault);
+    return fault == NULL;
+}
+
+bool cpu_copy(void *context, struct call *call)
+{
+    struct cpu_worker *worker = context;
+    struct cpu_link *link = call->work->kind == WORK_D2H ? &worker->rank->d2h : &worker->rank->h2d;
+    double ready_s = run_now();
+    uint64_t bytes = call->write[0].count * dtype_bytes(call->write[0].dtype);
+    memmove(call->write[0].data, call->read[0].data, bytes);
+    cpu_sleep_until(cpu_link_arrival(link, ready_s, (double)bytes), &worker->run->stop);
+    return true;
+}
+
+static backend_kernel *const kernels[WORK_KIND_COUNT] = {
+    [WORK_MATMUL] = compute,
+    [WORK_ATTENTION] = compute,
+    [WORK_ATTENTION_BACKWARD] = compute,
+    [WORK_MERGE] = compute,
+    [WORK_RMSNORM] = compute,
+    [WORK_RMSNORM_BACKWARD] = compute,
+    [WORK_LAYERNORM] = compute,
+    [WORK_LAYERNORM_BACKWARD] = compute,
+    [WORK_ROPE] = compute,
+    [WORK_ROPE_BACKWARD] = compute,
+    [WORK_SWIGLU] = compute,
+    [WORK_SWIGLU_BACKWARD] = compute,
+    [WORK_GELU] = compute,
+    [WORK_GELU_BACKWARD] = compute,
+    [WORK_EMBEDDING] = compute,
+    [WORK_EMBEDDING_BACKWARD] = compute,
+    [WORK_CROSS_ENTROPY] = compute,
+    [WORK_CROSS_ENTROPY_BACKWARD] = compute,
+    [WORK_CROSS_ENTROPY_PARTIAL] = compute,
+    [WORK_CROSS_ENTROPY_FINISH] = compute,
+    [WORK_ADD] = compute,
+    [WORK_CAST] = compute,
+    [WORK_FILL] = compute,
+    [WORK_PACK] = compute,
+    [WORK_UNPACK] = compute,
+    [WORK_HEAD_EXPAND] = compute,
+    [WORK_HEAD_REDUCE] = compute,
+    [WORK_COLUMN_SUM] = compute,
+    [WORK_ADAMW] = compute,
+    [WORK_ALL_TO_ALL] = cpu_collective,
+    [WORK_ALL_GATHER] = cpu_collective,
+    [WORK_REDUCE_SCATTER] = cpu_collective,
+    [WORK_ALL_REDUCE] = cpu_collective,
+    [WORK_BROADCAST] = cpu_collective,
+    [WORK_SHIFT] = cpu_collective,
+    [WORK_SEND] = cpu_send,
+    [WORK_RECV] = cpu_recv,
+    [WORK_H2D] = cpu_copy,
+    [WORK_D2H] = cpu_copy,
+};
+
+/* ---- sleeping and waking, under the rank's lock ---- */
+
+static bool has_ended(const struct cpu_rank *rank, struct cpu_need need)
+{
+    uint32_t ended = need.stream == CPU_HOST ? rank->passed : rank->worker[need.stream].ended;
+    return ended > need.place;
+}
+
+/* Sleeps on `wake` until what *need names has ended. */
+static bool sleep_until(const struct run *run, struct cpu_rank *rank, struct cpu_need *need,
+                        pthread_cond_t *wake, struct cpu_need until)
+{
+    *need = until;
+    while (!has_ended(rank, until) && !run_stopped(run) && !rank->quit)
+        pthread_cond_wait(wake, &rank->lock);
+    need->stream = CPU_NOTHING;
+    return has_ended(rank, until);
+}
+
+/* Wakes who sleeps for something that has ended by now. */
+static void wake_sleepers(const struct run *run, struct cpu_rank *rank)
+{
+    for (uint32_t s = 0; s < run->ir->stream_count; s++) {
+        struct cpu_worker *worker = &rank->worker[s];
+        if (worker->need.stream != CPU_NOTHING && has_ended(rank, worker->need))
+            pthread_cond_signal(&worker->wake);
+    }
+    if (rank->need.stream != CPU_NOTHING && has_ended(rank, rank->need))
+        pthread_cond_signal(&rank->wake);
+}
+
+static struct cpu_need need_of(const struct run *run, const struct cpu_rank *rank, uint32_t op)
+{
+    bool sync = work_kind_info(run->ir->op.kind[op])->stream == STREAM_SYNC;
+    return (struct cpu_need){
+        sync ? (uint8_t)CPU_HOST : run->ir->op.stream[op],
+        rank->place[op - plan_first(&run->plan, rank->rank)],
+    };
+}
+
+/* ---- the worker of a stream ---- */
+
+/* Until the op may start; called and left with the rank's lock held. */
+static bool await_start(struct cpu_worker *worker, uint32_t op)
+{
+    const struct ir *ir = worker->run->ir;
+    for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
+        uint32_t wait = ir->wait[ir->op.wait_begin[op] + k].i;
+        if (!sleep_until(worker->run, worker->rank, &worker->need, &worker->wake,
+                         need_of(worker->run, worker->rank, wait)))
+            return false;
+    }
+    return true;
+}
+
+static bool do_op(struct cpu_worker *worker, uint32_t op)
+{
+    struct run *run = worker->run;
+    uint32_t rank = worker->rank->rank;
+    struct op_time *time = run_time(run, rank, op);
+    bool done = true;
+    time->start_s = time->end_s = run_now() - run->epoch_s;
+    if (plan_works(&run->plan, rank, op)) {
+        struct call call;
+        run_call(run, rank, op, &call);
+        atomic_fetch_add(&run->busy, 1);
+        done = (run->poison == NULL || poison_before(run, &call)) &&
+               kernels[run->ir->op.kind[op]](worker, &call) &&
+               (run->poison == NULL || poison_after(run, &call));
+        atomic_fetch_sub(&run->busy, 1);
+        time->end_s = run_now() - run->epoch_s;
+    }
+    atomic_fetch_add(&run->progress, 1);
+    return done;
+}
+
+static void *worker_main(void *argument)
+{
+    struct cpu_worker *worker = argument;
+    struct cpu_rank *rank = worker->rank;
+    struct run *run = worker->run;
+    pthread_mutex_lock(&rank->lock);
+    for (;;) {
+        while (worker->ended == worker->issued && !rank->quit && !run_stopped(run))
+            pthread_cond_wait(&worker->wake, &rank->lock);
+        if (rank->quit || run_stopped(run))
+            break;
+        uint32_t op = worker->op[worker->ended];
+        if (!await_start(worker, op))
+            break;
+        worker->at_work = true;
+        pthread_mutex_unlock(&rank->lock);
+        bool done = do_op(worker, op);
+        pthread_mutex_lock(&rank->lock);
+        if (!done)
+            break;
+        worker->at_work = false;
+        worker->ended++;
+        wake_sleepers(run, rank);
+    }
+    pthread_mutex_unlock(&rank->lock);
+    return NULL;
+}
+
+/* ---- opening and closing ---- */
+
+static enum status refused(const struct run *run, const char *what, uint64_t bytes,
+                           struct diag *diag)
+{
+    return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_SYSTEM,
+                      "the system refuses %" PRIu64 " bytes of memory for %s", bytes, what);
+}
+
+static enum status open_memory(struct run *run, struct cpu_rank *rank, struct diag *diag)
+{
+    for (int m = 0; m < MEMORY_COUNT; m++) {
+        uint64_t bytes = (run->ir->arena_bytes[m] + PAGE - 1) / PAGE * PAGE;
+        if (bytes == 0)
+            bytes = PAGE;
+        if (posix_memalign(&rank->memory[m], PAGE, bytes) != 0) {
+            rank->memory[m] = NULL;
+            return refused(run, "an arena", bytes, diag);
+        }
+        memset(rank->memory[m], 0, bytes); /* pages are there before the first step */
+    }
+    return STATUS_OK;
+}
+
+static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
+{
+    struct run *run = worker->run;
+    size_t floats = 0;
+    for (uint32_t i = 0; i < worker->op_count; i++) {
+        size_t needed = cpu_scratch(run->ir, worker->op[i]);
+        floats = needed > floats ? needed : floats;
+    }
+    void *scratch = NULL;
+    if (floats > 0 && posix_memalign(&scratch, LINE, floats * sizeof(float)) != 0)
+        return refused(run, "scratch", floats * sizeof(float), diag);
+    worker->scratch = scratch;
+    if (floats > 0)
+        memset(scratch, 0, floats * sizeof(float));
+    int error = pthread_create(&worker->thread, NULL, worker_main, worker);
+    if (error != 0)
+        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_SYSTEM,
+                          "cannot start a thread for stream %s of rank %" PRIu32 ": %s",
+                          run->ir->stream[worker->stream].name, worker->rank->rank,
+                          strerror(error));
+    worker->started = true;
+    return STATUS_OK;
+}
+
+/* The lists of the rank's streams, and each op's place in its own. */
+static void list_ops(struct run *run, struct cpu_rank *rank)
+{
+    const struct ir *ir = run->ir;
+    uint32_t first = plan_first(&run->plan, rank->rank), count = plan_ops(&run->plan, rank->rank);
+    uint32_t synced = 0;
+    rank->place = heap_alloc((size_t)count + 1, sizeof *rank->place);
+    for (uint32_t k = 0; k < count; k++) {
+        bool sync = work_kind_info(ir->op.kind[first + k])->stream == STREAM_SYNC;
+        struct cpu_worker *worker = &rank->worker[ir->op.stream[first + k]];
+        rank->place[k] = sync ? synced++ : worker->op_count++;
+    }
+    for (uint32_t s = 0; s < ir->stream_count; s++)
+        rank->worker[s].op = heap_alloc((size_t)rank->worker[s].op_count + 1, sizeof(uint32_t));
+    for (uint32_t k = 0; k < count; k++)
+        if (work_kind_info(ir->op.kind[first + k])->stream != STREAM_SYNC)
+            rank->worker[ir->op.stream[first + k]].op[rank->place[k]] = first + k;
+}
+
+static enum status open_rank(struct run *run, struct cpu_rank *rank, struct diag *diag)
+{
+    const struct ir *ir = run->ir;
+    list_ops(run, rank);
+    enum status status = open_memory(run, rank, diag);
+    for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++)
+        if (rank->worker[s].op_count > 0)
+            status = open_worker(&rank->worker[s], diag);
+    return status;
+}
+
+static enum status cpu_open(struct run *run, struct diag *diag)
+{
+    struct cpu *cpu = heap_zalloc(1, sizeof *cpu);
+    const struct exec_options *options = run->options;
+    run->state = cpu;
+    cpu->run = run;
+    cpu->ranks = run->plan.ranks;
+    cpu->comm = comm_new(run);
+    cpu->rank = heap_zalloc(cpu->ranks, sizeof *cpu->rank);
+    openblas_set_num_threads(1);
+    for (uint32_t r = 0; r < cpu->ranks; r++) {
+        struct cpu_rank *rank = &cpu->rank[r];
+        rank->rank = r;
+        rank->need.stream = CPU_NOTHING;
+        pthread_mutex_init(&rank->lock, NULL);
+        pthread_cond_init(&rank->wake, NULL);
+        cpu_link_init(&rank->send, options->messages);
+        cpu_link_init(&rank->h2d, options->copies);
+        cpu_link_init(&rank->d2h, options->copies);
+        rank->worker = heap_zalloc(run->ir->stream_count, sizeof *rank->worker);
+        for (uint32_t s = 0; s < run->ir->stream_count; s++) {
+            struct cpu_worker *worker = &rank->worker[s];
+            worker->run = run;
+            worker->rank = rank;
+            worker->stream = (uint8_t)s;
+            worker->need.stream = CPU_NOTHING;
+            pthread_cond_init(&worker->wake, NULL);
+        }
+    }
+    enum status status = STATUS_OK;
+    for (uint32_t r = 0; r < cpu->ranks && status == STATUS_OK; r++)
+        status = open_rank(run, &cpu->rank[r], diag);
+    return status;
+}
+
+static void wake_all(struct run *run, bool quit)
+{
+    struct cpu *cpu = cpu_of(run);
+    for (uint32_t r = 0; r < cpu->ranks; r++) {
+        struct cpu_rank *rank = &cpu->rank[r];
+        pthread_mutex_lock(&rank->lock);
+        rank->quit = rank->quit || quit;
+        for (uint32_t s = 0; s < run->ir->stream_count; s++)
+            pthread_cond_broadcast(&rank->worker[s].wake);
+        pthread_cond_broadcast(&rank->wake);
+        pthread_mutex_unlock(&rank->lock);
+    }
+    comm_stop(cpu->comm);
+}
+
+static void close_rank(struct run *run, struct cpu_rank *rank)
+{
+    for (uint32_t s = 0; s < run->ir->stream_count; s++) {
+        pthread_cond_destroy(&rank->worker[s].wake);
+        free(rank->worker[s].op);
+        free(rank->worker[s].scratch);
+    }
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        free(rank->memory[m]);
+    pthread_mutex_destroy(&rank->lock);
+    pthread_cond_destroy(&rank->wake);
+    cpu_link_release(&rank->send);
+    cpu_link_release(&rank->h2d);
+    cpu_link_release(&rank->d2h);
+    free(rank->worker);
+    free(rank->place);
+}
+
+static void cpu_close(struct run *run)
+{
+    struct cpu *cpu = cpu_of(run);
+    if (cpu == NULL)
+        return;
+    wake_all(run, true);
+    for (uint32_t r = 0; r < cpu->ranks; r++) /* all threads first: they read each other's memory */
+        for (uint32_t s = 0; s < run->ir->stream_count; s++)
+            if (cpu->rank[r].worker[s].started)
+                pthread_join(cpu->rank[r].worker[s].thread, NULL);
+    for (uint32_t r = 0; r < cpu->ranks; r++)
+        close_rank(run, &cpu->rank[r]);
+    comm_free(cpu->comm);
+    free(cpu->rank);
+    free(cpu);
+    run->state = NULL;
+}
+
+/* ---- what the runner calls ---- */
+
+static void *cpu_memory(struct run *run, uint32_t rank, enum memory memory)
+{
+    return cpu_of(run)->rank[rank].memory[memory];
+}
+
+static void cpu_put(struct run *run, uint32_t rank, enum memory memory, uint64_t offset,
+                    const void *from, uint64_t bytes)
+{
+    memcpy((char *)cpu_memory(run, rank, memory) + offset, from, bytes);
+}
+
+static void cpu_get(struct run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
+                    uint64_t bytes)
+{
+    memcpy(to, (const char *)cpu_memory(run, rank, memory) + offset, bytes);
+}
+
+static void cpu_begin_step(struct run *run)
+{
+    struct cpu *cpu = cpu_of(run);
+    for (uint32_t r = 0; r < cpu->ranks; r++) {
+        struct cpu_rank *rank = &cpu->rank[r];
+        pthread_mutex_lock(&rank->lock);
+        rank->passed = 0;
+        rank->send.free_s = rank->h2d.free_s = rank->d2h.free_s = 0;
+        for (uint32_t s = 0; s < run->ir->stream_count; s++)
+            rank->worker[s].issued = rank->worker[s].ended = 0;
+        pthread_mutex_unlock(&rank->lock);
+    }
+    comm_begin_step(cpu->comm);
+}
+
+static bool cpu_enqueue(struct run *run, uint32_t r, uint32_t op)
+{
+    struct cpu_rank *rank = &cpu_of(run)->rank[r];
+    struct cpu_worker *worker = &rank->worker[run->ir->op.stream[op]];
+    pthread_mutex_lock(&rank->lock);
+    bool idle = worker->ended == worker->issued++;
+    if (idle)
+        pthread_cond_signal(&worker->wake);
+    pthread_mutex_unlock(&rank->lock);
+    return !run_stopped(run);
+}
+
+static bool host_waits(struct run *run, struct cpu_rank *rank, struct cpu_need until)
+{
+    return sleep_until(run, rank, &rank->need, &rank->wake, until);
+}
+
+static bool cpu_wait_stream(struct run *run, uint32_t r, uint8_t stream)
+{
+    struct cpu_rank *rank = &cpu_of(run)->rank[r];
+    pthread_mutex_lock(&rank->lock);
+    uint32_t issued = rank->worker[stream].issued;
+    bool ended = issued == 0 || host_waits(run, rank, (struct cpu_need){stream, issued - 1});
+    pthread_mutex_unlock(&rank->lock);
+    return ended && !run_stopped(run);
+}
+
+static bool cpu_wait_op(struct run *run, uint32_t r, uint32_t op)
+{
+    struct cpu_rank *rank = &cpu_of(run)->rank[r];
+    pthread_mutex_lock(&rank->lock);
+    bool ended = host_waits(run, rank, need_of(run, rank, op));
+    pthread_mutex_unlock(&rank->lock);
+    return ended;
+}
+
+static bool cpu_barrier(struct run *run, uint32_t rank, uint32_t op)
+{
+    return comm_barrier(cpu_of(run)->comm, rank, op);
+}
+
+static bool cpu_finish(struct run *run, uint32_t rank)
+{
+    for (uint32_t s = 0; s < run->ir->stream_count; s++)
+        if (!cpu_wait_stream(run, rank, (uint8_t)s))
+            return false;
+    return true;
+}
+
+static void cpu_pass(struct run *run, uint32_t r, uint32_t op)
+{
+    struct cpu_rank *rank = &cpu_of(run)->rank[r];
+    (void)op; /* SYNC ops are passed in list order */
+    pthread_mutex_lock(&rank->lock);
+    rank->passed++;
+    wake_sleepers(run, rank);
+    pthread_mutex_unlock(&rank->lock);
+}
+
+static void cpu_stop(struct run *run)
+{
+    wake_all(run, false);
+}
+
+static enum op_state cpu_state(struct run *run, uint32_t r, uint32_t op)
+{
+    struct cpu_rank *rank = &cpu_of(run)->rank[r];
+    enum op_state state = OP_QUEUED;
+    pthread_mutex_lock(&rank->lock);
+    struct cpu_need need = need_of(run, rank, op);
+    if (has_ended(rank, need)) {
+        state = OP_DONE;
+    } else if (need.stream == CPU_HOST || rank->worker[need.stream].issued <= need.place) {
+        state = OP_NOT_ISSUED;
+    } else if (rank->worker[need.stream].ended == need.place && rank->worker[need.stream].at_work) {
+        state = atomic_load(&rank->worker[need.stream].meeting) ? OP_MEETING : OP_RUNNING;
+    }
+    pthread_mutex_unlock(&rank->lock);
+    return state;
+}
+
+static bool cpu_arrived(struct run *run, uint32_t rank, uint32_t op)
+{
+    return comm_arrived(cpu_of(run)->comm, rank, op);
+}
+
+const struct backend cpu_backend = {
+    .name = "cpu",
+    .summary = "threads of this machine: a rank is a host thread and one per stream; fp32 inside",
+    .kernel = kernels,
+    .open = cpu_open,
+    .close = cpu_close,
+    .memory = cpu_memory,
+    .put = cpu_put,
+    .get = cpu_get,
+    .begin_step = cpu_begin_step,
+    .enqueue = cpu_enqueue,
+    .wait_stream = cpu_wait_stream,
+    .wait_op = cpu_wait_op,
+    .barrier = cpu_barrier,
+    .finish = cpu_finish,
+    .pass = cpu_pass,
+    .stop = cpu_stop,
+    .state = cpu_state,
+    .arrived = cpu_arrived,
+};

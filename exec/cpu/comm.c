@@ -1,0 +1,426 @@
+#include "exec/cpu/comm.h"
+
+#include "exec/number.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What one member of a collective brings. */
+struct part {
+    bool here;
+    enum work_kind kind;
+    struct operand send, recv;
+};
+
+/* One instance of a group: its collectives and barriers by number. */
+struct circle {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t size;
+    uint32_t calls, barriers;
+    uint32_t *passed;        /* (calls) members that have passed a phase, all phases together */
+    struct part *part;       /* (calls, size) */
+    uint32_t *barrier_count; /* (barriers) */
+    bool *at_barrier;        /* (barriers, size) */
+};
+
+/* One message between two ranks. */
+struct letter {
+    struct part end[2]; /* of the sender, of the receiver */
+    uint32_t passed;
+};
+
+struct comm {
+    struct run *run;
+    uint32_t *circle_begin; /* (groups) row of the group's first instance */
+    uint32_t circle_count;
+    struct circle *circle;
+    pthread_mutex_t lock; /* of the letters */
+    pthread_cond_t changed;
+    struct letter *letter;
+    struct arena arena;
+};
+
+struct comm *comm_new(struct run *run)
+{
+    const struct plan *plan = &run->plan;
+    uint32_t groups = run->ir->group_count;
+    struct comm *comm = heap_zalloc(1, sizeof *comm);
+    comm->run = run;
+    comm->circle_begin = arena_array(&comm->arena, groups, sizeof *comm->circle_begin);
+    for (uint32_t g = 0; g < groups; g++) {
+        comm->circle_begin[g] = comm->circle_count;
+        comm->circle_count += plan->instances[g];
+    }
+    comm->circle = arena_array(&comm->arena, comm->circle_count, sizeof *comm->circle);
+    for (uint32_t g = 0; g < groups; g++)
+        for (uint32_t i = 0; i < plan->instances[g]; i++) {
+            struct circle *c = &comm->circle[comm->circle_begin[g] + i];
+            pthread_mutex_init(&c->lock, NULL);
+            pthread_cond_init(&c->changed, NULL);
+            c->size = plan->size[g];
+            c->calls = plan->calls[g];
+            c->barriers = plan->barriers[g];
+            c->passed = arena_array(&comm->arena, c->calls, sizeof *c->passed);
+            c->part = arena_array(&comm->arena, (size_t)c->calls * c->size, sizeof *c->part);
+            c->barrier_count = arena_array(&comm->arena, c->barriers, sizeof *c->barrier_count);
+            c->at_barrier =
+                arena_array(&comm->arena, (size_t)c->barriers * c->size, sizeof *c->at_barrier);
+        }
+    pthread_mutex_init(&comm->lock, NULL);
+    pthread_cond_init(&comm->changed, NULL);
+    comm->letter = arena_array(&comm->arena, plan->message_count, sizeof *comm->letter);
+    return comm;
+}
+
+void comm_free(struct comm *comm)
+{
+    if (comm == NULL)
+        return;
+    for (uint32_t i = 0; i < comm->circle_count; i++) {
+        pthread_mutex_destroy(&comm->circle[i].lock);
+        pthread_cond_destroy(&comm->circle[i].changed);
+    }
+    pthread_mutex_destroy(&comm->lock);
+    pthread_cond_destroy(&comm->changed);
+    arena_release(&comm->arena);
+    free(comm);
+}
+
+void comm_begin_step(struct comm *comm)
+{
+    for (uint32_t i = 0; i < comm->circle_count; i++) {
+        struct circle *c = &comm->circle[i];
+        pthread_mutex_lock(&c->lock);
+        memset(c->passed, 0, c->calls * sizeof *c->passed);
+        memset(c->part, 0, (size_t)c->calls * c->size * sizeof *c->part);
+        memset(c->barrier_count, 0, c->barriers * sizeof *c->barrier_count);
+        memset(c->at_barrier, 0, (size_t)c->barriers * c->size * sizeof *c->at_barrier);
+        pthread_mutex_unlock(&c->lock);
+    }
+    pthread_mutex_lock(&comm->lock);
+    memset(comm->letter, 0, comm->run->plan.message_count * sizeof *comm->letter);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_stop(struct comm *comm)
+{
+    for (uint32_t i = 0; i < comm->circle_count; i++) {
+        pthread_mutex_lock(&comm->circle[i].lock);
+        pthread_cond_broadcast(&comm->circle[i].changed);
+        pthread_mutex_unlock(&comm->circle[i].lock);
+    }
+    pthread_mutex_lock(&comm->lock);
+    pthread_cond_broadcast(&comm->changed);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+static struct circle *circle_of(const struct comm *comm, uint32_t rank, uint32_t group)
+{
+    return &comm->circle[comm->circle_begin[group] + plan_instance(&comm->run->plan, rank, group)];
+}
+
+bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
+{
+    const struct plan *plan = &comm->run->plan;
+    const struct work *work = ir_work(comm->run->ir, op);
+    uint32_t group = (uint32_t)work_group(work);
+    bool here;
+    if (work->kind == WORK_SEND || work->kind == WORK_RECV) {
+        pthread_mutex_lock(&comm->lock);
+        here = comm->letter[plan_message(plan, rank, op)].end[work->kind == WORK_RECV].here;
+        pthread_mutex_unlock(&comm->lock);
+        return here;
+    }
+    if (plan_instance(plan, rank, group) == IR_NONE)
+        return false;
+    struct circle *c = circle_of(comm, rank, group);
+    size_t at = (size_t)plan->call[op] * c->size + plan_index(plan, rank, group);
+    pthread_mutex_lock(&c->lock);
+    here = work->kind == WORK_BARRIER ? c->at_barrier[at] : c->part[at].here;
+    pthread_mutex_unlock(&c->lock);
+    return here;
+}
+
+bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
+{
+    const struct plan *plan = &comm->run->plan;
+    uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group, call = plan->call[op];
+    struct circle *c = circle_of(comm, rank, group);
+    pthread_mutex_lock(&c->lock);
+    c->at_barrier[(size_t)call * c->size + plan_index(plan, rank, group)] = true;
+    if (++c->barrier_count[call] == c->size)
+        pthread_cond_broadcast(&c->changed);
+    while (c->barrier_count[call] < c->size && !run_stopped(comm->run))
+        pthread_cond_wait(&c->changed, &c->lock);
+    bool met = c->barrier_count[call] == c->size;
+    pthread_mutex_unlock(&c->lock);
+    return met;
+}
+
+/* ---- collectives ---- */
+
+/* One member at work on one collective. */
+struct member {
+    struct cpu_worker *worker;
+    struct run *run;
+    struct circle *circle;
+    const struct call *call;
+    uint32_t number; /* of the collective */
+    uint32_t index;
+    struct part *part; /* (size) of all members */
+};
+
+/* Waits until all members have passed phase `phase`, counted from 1. */
+static bool pass(const struct member *m, uint32_t phase)
+{
+    struct circle *c = m->circle;
+    uint32_t *passed = &c->passed[m->number], want = phase * c->size;
+    atomic_fetch_sub(&m->run->busy, 1);
+    pthread_mutex_lock(&c->lock);
+    if (++*passed == want)
+        pthread_cond_broadcast(&c->changed);
+    while (*passed < want && !run_stopped(m->run))
+        pthread_cond_wait(&c->changed, &c->lock);
+    bool met = *passed >= want;
+    pthread_mutex_unlock(&c->lock);
+    atomic_fetch_add(&m->run->busy, 1);
+    return met;
+}
+
+static void part_of(const struct call *call, struct part *part)
+{
+    *part = (struct part){.here = true, .kind = call->work->kind};
+    if (call->reads > 0)
+        part->send = call->read[0];
+    if (call->writes > 0)
+        part->recv = call->write[0];
+}
+
+static void *element(struct operand operand, uint64_t i)
+{
+    return (char *)operand.data + i * dtype_bytes(operand.dtype);
+}
+
+/* Where nothing is to be moved, the two are often the same address. */
+static void move(void *to, const void *from, uint64_t count, enum dtype dtype)
+{
+    if (to != from)
+        memmove(to, from, count * dtype_bytes(dtype));
+}
+
+/* to = sum or maximum over members of their send elements begin .. begin + count. */
+static void reduce(const struct member *m, void *to, uint64_t begin, uint64_t count,
+                   enum reduce_op reduction)
+{
+    enum { BLOCK = 1024 };
+    enum dtype dtype = m->part[0].send.dtype;
+    float sum[BLOCK], term[BLOCK];
+    for (uint64_t done = 0; done < count; done += BLOCK) {
+        size_t n = count - done < BLOCK ? (size_t)(count - done) : BLOCK;
+        number_to_f32(sum, element(m->part[0].send, begin + done), dtype, n);
+        for (uint32_t k = 1; k < m->circle->size; k++) {
+            number_to_f32(term, element(m->part[k].send, begin + done), dtype, n);
+            if (reduction == REDUCE_MAX)
+                for (size_t i = 0; i < n; i++)
+                    sum[i] = term[i] > sum[i] ? term[i] : sum[i];
+            else
+                for (size_t i = 0; i < n; i++)
+                    sum[i] += term[i];
+        }
+        number_from_f32((char *)to + done * dtype_bytes(dtype), dtype, sum, n);
+    }
+}
+
+/* Each member reduces its slice into its own result; then all fetch the other slices. In place
+ * this is safe: nobody but its owner touches a slice before the second phase. */
+static bool all_reduce(const struct member *m)
+{
+    struct operand recv = m->part[m->index].recv;
+    uint64_t size = m->circle->size, each = (recv.count + size - 1) / size;
+    for (uint64_t k = 0; k < size; k++) {
+        uint64_t slice = (m->index + k) % size, begin = slice * each;
+        uint64_t end = begin + each < recv.count ? begin + each : recv.count;
+        if (begin < end && k == 0)
+            reduce(m, element(recv, begin), begin, end - begin,
+                   (enum reduce_op)m->call->work->all_reduce.op);
+        if (k == 0 && !pass(m, 2))
+            return false;
+        if (begin < end && k > 0)
+            move(element(recv, begin), element(m->part[slice].recv, begin), end - begin,
+                 recv.dtype);
+    }
+    return true;
+}
+
+static void fetch(const struct member *m)
+{
+    const struct work *work = m->call->work;
+    struct operand recv = m->part[m->index].recv;
+    uint64_t size = m->circle->size, each = recv.count / size;
+    uint32_t from = m->index;
+    switch ((enum work_kind)work->kind) {
+    case WORK_ALL_TO_ALL:
+        for (uint32_t k = 0; k < size; k++)
+            move(element(recv, k * each), element(m->part[k].send, m->index * each), each,
+                 recv.dtype);
+        break;
+    case WORK_ALL_GATHER:
+        for (uint32_t k = 0; k < size; k++)
+            move(element(recv, k * each), m->part[k].send.data, each, recv.dtype);
+        break;
+    case WORK_REDUCE_SCATTER:
+        reduce(m, recv.data, m->index * recv.count, recv.count, REDUCE_SUM);
+        break;
+    case WORK_BROADCAST:
+        from = (uint32_t)work->broadcast.root;
+        move(recv.data, m->part[from].send.data, recv.count, recv.dtype);
+        break;
+    case WORK_SHIFT: {
+        int64_t by = work->p2p.by % (int64_t)size;
+        from = (uint32_t)(((int64_t)m->index - by + (int64_t)size) % (int64_t)size);
+        move(recv.data, m->part[from].send.data, recv.count, recv.dtype);
+        break;
+    }
+    default:
+        assert(!"a collective that fetches");
+    }
+}
+
+/* Bytes that a member sends to others, by an algorithm that wastes none. */
+static double sent_bytes(const struct work *work, uint32_t size)
+{
+    double bytes = (double)work_payload_bytes(work), others = (double)size - 1;
+    switch ((enum work_kind)work->kind) {
+    case WORK_ALL_TO_ALL:
+    case WORK_REDUCE_SCATTER:
+        return bytes * others / size;
+    case WORK_ALL_GATHER:
+        return bytes * others;
+    case WORK_ALL_REDUCE:
+        return 2 * bytes * others / size;
+    default:
+        return size > 1 ? bytes : 0;
+    }
+}
+
+/* All members must call the same kind with as many elements of the same type. */
+static bool agree(const struct member *m)
+{
+    const struct part *own = &m->part[m->index];
+    for (uint32_t k = 0; k < m->circle->size; k++) {
+        const struct part *other = &m->part[k];
+        const struct operand *a = own->send.data ? &own->send : &own->recv;
+        const struct operand *b = other->send.data ? &other->send : &other->recv;
+        if (other->kind == own->kind && a->count == b->count && a->dtype == b->dtype)
+            continue;
+        run_failed(m->run, m->call->rank, m->call->op,
+                   "has %" PRIu64 " elements of %s where member %" PRIu32 " of its group calls %s "
+                   "with %" PRIu64 " of %s",
+                   a->count, dtype_name(a->dtype), k, work_kind_info(other->kind)->name, b->count,
+                   dtype_name(b->dtype));
+        return false;
+    }
+    return true;
+}
+
+static void sleep_for(struct cpu_worker *worker, double ready_s, double bytes)
+{
+    const struct run *run = worker->run;
+    cpu_sleep_until(cpu_link_arrival(&worker->rank->send, ready_s, bytes), &run->stop);
+}
+
+bool cpu_collective(void *context, struct call *call)
+{
+    struct cpu_worker *worker = context;
+    struct run *run = worker->run;
+    const struct plan *plan = &run->plan;
+    uint32_t group = (uint32_t)work_group(call->work);
+    struct member m = {
+        .worker = worker,
+        .run = run,
+        .circle = circle_of(cpu_of(run)->comm, call->rank, group),
+        .call = call,
+        .number = plan->call[call->op],
+        .index = plan_index(plan, call->rank, group),
+    };
+    m.part = m.circle->part + (size_t)m.number * m.circle->size;
+    pthread_mutex_lock(&m.circle->lock);
+    part_of(call, &m.part[m.index]);
+    pthread_mutex_unlock(&m.circle->lock);
+
+    atomic_store(&worker->meeting, true);
+    bool met = pass(&m, 1);
+    atomic_store(&worker->meeting, false);
+    if (!met || !agree(&m))
+        return false;
+    double ready_s = run_now();
+    uint32_t phase = 2;
+    if (call->work->kind == WORK_ALL_REDUCE) {
+        if (!all_reduce(&m))
+            return false;
+        phase = 3;
+    } else {
+        fetch(&m);
+    }
+    sleep_for(worker, ready_s, sent_bytes(call->work, m.circle->size));
+    return pass(&m, phase);
+}
+
+/* ---- sends and receives ---- */
+
+static bool pass_letter(struct comm *comm, struct letter *letter, uint32_t phase)
+{
+    uint32_t want = 2 * phase;
+    atomic_fetch_sub(&comm->run->busy, 1);
+    pthread_mutex_lock(&comm->lock);
+    if (++letter->passed == want)
+        pthread_cond_broadcast(&comm->changed);
+    while (letter->passed < want && !run_stopped(comm->run))
+        pthread_cond_wait(&comm->changed, &comm->lock);
+    bool met = letter->passed >= want;
+    pthread_mutex_unlock(&comm->lock);
+    atomic_fetch_add(&comm->run->busy, 1);
+    return met;
+}
+
+static bool carry(struct cpu_worker *worker, const struct call *call, bool receives)
+{
+    struct run *run = worker->run;
+    struct comm *comm = cpu_of(run)->comm;
+    struct letter *letter = &comm->letter[plan_message(&run->plan, call->rank, call->op)];
+    pthread_mutex_lock(&comm->lock);
+    part_of(call, &letter->end[receives]);
+    pthread_mutex_unlock(&comm->lock);
+    atomic_store(&worker->meeting, true);
+    bool met = pass_letter(comm, letter, 1);
+    atomic_store(&worker->meeting, false);
+    if (!met)
+        return false;
+    double ready_s = run_now();
+    const struct operand *from = &letter->end[0].send, *to = &letter->end[1].recv;
+    if (from->count != to->count || from->dtype != to->dtype) {
+        run_failed(run, call->rank, call->op,
+                   "meets another size: %" PRIu64 " elements of %s are sent, %" PRIu64
+                   " of %s received",
+                   from->count, dtype_name(from->dtype), to->count, dtype_name(to->dtype));
+        return false;
+    }
+    if (receives)
+        move(to->data, from->data, to->count, to->dtype);
+    else
+        sleep_for(worker, ready_s, (double)work_payload_bytes(call->work));
+    return pass_letter(comm, letter, 2);
+}
+
+bool cpu_send(void *context, struct call *call)
+{
+    return carry(context, call, false);
+}
+
+bool cpu_recv(void *context, struct call *call)
+{
+    return carry(context, call, true);
+}

@@ -1,0 +1,75 @@
+/* exec/cpu/cpu.h: the CPU backend: ranks, streams and messages are threads of one process.
+ *
+ * A worker thread per stream and rank runs the stream's ops one after the other; it sleeps until
+ * the host has issued the next one and until what that waits for has ended. Nothing spins. Device,
+ * pinned and pageable memory are three pools of ordinary memory. Private to exec/cpu/, but for
+ * cpu_backend. */
+#ifndef EXEC_CPU_CPU_H
+#define EXEC_CPU_CPU_H
+
+#include "exec/backend.h"
+#include "exec/cpu/link.h"
+#include "exec/run.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+extern const struct backend cpu_backend;
+
+struct comm;
+struct cpu_rank;
+
+/* An op that a worker or the host sleeps for: ops of the stream up to place have ended. */
+struct cpu_need {
+    uint8_t stream; /* row of ir.stream, or CPU_HOST */
+    uint32_t place; /* in its list */
+};
+
+enum { CPU_HOST = IR_STREAMS_MAX, CPU_NOTHING = UINT8_MAX };
+
+/* One stream of one rank. Guarded by the rank's lock unless said. */
+struct cpu_worker {
+    struct run *run;
+    struct cpu_rank *rank;
+    uint8_t stream;
+    pthread_t thread;
+    bool started;
+    pthread_cond_t wake;
+    uint32_t *op; /* (op_count) the stream's ops in list order */
+    uint32_t op_count;
+    uint32_t issued, ended; /* of the step at hand */
+    bool at_work;           /* on op[ended]: all it waited for has ended */
+    struct cpu_need need;   /* what it sleeps for; stream CPU_NOTHING: nothing but an issue */
+    atomic_bool meeting;    /* its op waits for other ranks */
+    float *scratch;         /* for the kernel at hand, and for operands that are not fp32 */
+};
+
+struct cpu_rank {
+    uint32_t rank;
+    pthread_mutex_t lock;
+    struct cpu_worker *worker; /* (stream_count); those without ops have no thread */
+    uint32_t *place;      /* (ops of the role) in the list of its stream; SYNC ops: in the host's */
+    uint32_t passed;      /* SYNC ops that the host has passed */
+    pthread_cond_t wake;  /* the host's */
+    struct cpu_need need; /* the host's */
+    bool quit;
+    void *memory[MEMORY_COUNT];
+    struct cpu_link send, h2d, d2h;
+};
+
+struct cpu {
+    struct run *run;
+    uint32_t ranks;
+    struct cpu_rank *rank;
+    struct comm *comm;
+};
+
+static inline struct cpu *cpu_of(const struct run *run)
+{
+    return run->state;
+}
+
+/* Kernels of the backend's table that are not arithmetic (context: a struct cpu_worker). */
+backend_kernel cpu_copy, cpu_collective, cpu_send, cpu_recv;
+
+#endif

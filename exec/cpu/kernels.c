@@ -1,0 +1,94 @@
+#include "exec/cpu/kernels.h"
+
+#include "exec/number.h"
+
+const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT] = {
+    [WORK_MATMUL] = {cpu_matmul                     },
+    [WORK_ATTENTION] = {cpu_attention,                   cpu_attention_scratch},
+    [WORK_ATTENTION_BACKWARD] = {cpu_attention_backward,                               cpu_attention_backward_scratch},
+    [WORK_MERGE] = {cpu_merge},
+    [WORK_RMSNORM] = {cpu_rmsnorm                      },
+    [WORK_RMSNORM_BACKWARD] = {cpu_rmsnorm_backward,                     cpu_column_scratch},
+    [WORK_LAYERNORM] = {cpu_layernorm           },
+    [WORK_LAYERNORM_BACKWARD] = {cpu_layernorm_backward,                               cpu_column_scratch},
+    [WORK_ROPE] = {cpu_rope,                    cpu_rope_scratch},
+    [WORK_ROPE_BACKWARD] = {cpu_rope_backward,cpu_rope_scratch},
+    [WORK_SWIGLU] = {cpu_swiglu                       },
+    [WORK_SWIGLU_BACKWARD] = {cpu_swiglu_backward                              },
+    [WORK_GELU] = {cpu_gelu                                },
+    [WORK_GELU_BACKWARD] = {cpu_gelu_backward                     },
+    [WORK_EMBEDDING] = {cpu_embedding            },
+    [WORK_EMBEDDING_BACKWARD] = {cpu_embedding_backward                       },
+    [WORK_CROSS_ENTROPY] = {cpu_cross_entropy              },
+    [WORK_CROSS_ENTROPY_BACKWARD] = {cpu_cross_entropy_backward                  },
+    [WORK_CROSS_ENTROPY_PARTIAL] = {cpu_cross_entropy_partial         },
+    [WORK_CROSS_ENTROPY_FINISH] = {cpu_cross_entropy_finish              },
+    [WORK_ADD] = {cpu_add     },
+    [WORK_CAST] = {cpu_cast      },
+    [WORK_FILL] = {cpu_fill,        NULL, true},
+    [WORK_PACK] = {cpu_pack,                         NULL, true},
+    [WORK_UNPACK] = {cpu_unpack,                        NULL, true},
+    [WORK_HEAD_EXPAND] = {cpu_head_expand                       },
+    [WORK_HEAD_REDUCE] = {cpu_head_reduce                          },
+    [WORK_COLUMN_SUM] = {cpu_column_sum,                        cpu_column_scratch},
+    [WORK_ADAMW] = {cpu_adamw                          },
+};
+
+enum { LINE_FLOATS = 16 }; /* 64 bytes */
+
+static size_t whole_lines(size_t floats)
+{
+    return (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+}
+
+/* Must an operand of this dtype be converted for a kernel? Index and byte operands are as they are. */
+static bool converted(enum dtype dtype)
+{
+    return dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F64;
+}
+
+static size_t row_scratch(const struct work *work)
+{
+    const struct cpu_math_row *row = &cpu_math_rows[work->kind];
+    return row->scratch != NULL ? whole_lines(row->scratch(work)) : 0;
+}
+
+size_t cpu_scratch(const struct ir *ir, uint32_t op)
+{
+    const struct work *work = ir_work(ir, op);
+    size_t floats = row_scratch(work);
+    if (cpu_math_rows[work->kind].run == NULL || cpu_math_rows[work->kind].raw)
+        return floats;
+    for (uint32_t k = 0; k < ir->op.reads[op] + (uint32_t)ir->op.writes[op]; k++) {
+        struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+        if (converted(ir->buffer.dtype[view.buffer.i]))
+            floats += whole_lines(view.count);
+    }
+    return floats;
+}
+
+const char *cpu_compute_call(const struct call *call, float *scratch)
+{
+    const struct cpu_math_row *row = &cpu_math_rows[call->work->kind];
+    if (row->raw)
+        return row->run(call, scratch);
+    struct call staged = *call;
+    float *next = scratch + row_scratch(call->work);
+    for (uint32_t k = 0; k < call->reads; k++)
+        if (converted(call->read[k].dtype)) {
+            number_to_f32(next, call->read[k].data, call->read[k].dtype, call->read[k].count);
+            staged.read[k].data = next;
+            next += whole_lines(call->read[k].count);
+        }
+    for (uint32_t k = 0; k < call->writes; k++)
+        if (converted(call->write[k].dtype)) {
+            staged.write[k].data = next;
+            next += whole_lines(call->write[k].count);
+        }
+    const char *fault = row->run(&staged, scratch);
+    for (uint32_t k = 0; k < call->writes; k++)
+        if (converted(call->write[k].dtype))
+            number_from_f32(call->write[k].data, call->write[k].dtype, staged.write[k].data,
+                            call->write[k].count);
+    return fault;
+}

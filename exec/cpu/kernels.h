@@ -1,0 +1,67 @@
+/* exec/cpu/kernels.h: the arithmetic of every kind of work on one processor, in fp32.
+ *
+ * Operands come as fp32 (index operands as i32): cpu_compute() converts what is stored otherwise
+ * before and after. Products go through CBLAS on the calling thread; sums over many terms are kept
+ * in fp64. docs/ir.md, "Kinds", says what each computes. */
+#ifndef EXEC_CPU_KERNELS_H
+#define EXEC_CPU_KERNELS_H
+
+#include "exec/backend.h"
+
+#include <stddef.h>
+
+/* Does the work of a call; NULL, or what was wrong with its data. scratch holds as many floats as
+ * the row asks for and is aligned to 64 bytes. */
+typedef const char *cpu_math(const struct call *call, float *scratch);
+
+struct cpu_math_row {
+    cpu_math *run;
+    size_t (*scratch)(const struct work *work); /* floats; NULL: none */
+    bool raw;                                   /* operands come as they are stored, in any dtype */
+};
+
+/* A row per kind; empty for communication, copies and SYNC kinds. */
+extern const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT];
+
+/* Floats of scratch that an op needs in cpu_compute_call(): its row's, and its conversions'. */
+size_t cpu_scratch(const struct ir *ir, uint32_t op);
+
+/* Converts operands, does the work, converts back. */
+const char *cpu_compute_call(const struct call *call, float *scratch);
+
+/* exec/cpu/matmul.c */
+cpu_math cpu_matmul;
+
+/* exec/cpu/attention.c, attention_backward.c: query and key tiles of these sizes go through CBLAS;
+ * what the mask hides altogether is skipped. */
+enum { ATTENTION_QUERY_TILE = 128, ATTENTION_KEY_TILE = 256 };
+cpu_math cpu_attention, cpu_attention_backward, cpu_merge;
+size_t cpu_attention_scratch(const struct work *work);
+size_t cpu_attention_backward_scratch(const struct work *work);
+
+/* Keys begin..end that query i sees. */
+struct visible {
+    int64_t begin, end;
+};
+struct visible cpu_visible(const struct work *work, int64_t i);
+
+/* exec/cpu/norms.c */
+cpu_math cpu_rmsnorm, cpu_rmsnorm_backward, cpu_layernorm, cpu_layernorm_backward, cpu_column_sum;
+size_t cpu_column_scratch(const struct work *work);
+
+/* exec/cpu/pointwise.c */
+cpu_math cpu_swiglu, cpu_swiglu_backward, cpu_gelu, cpu_gelu_backward, cpu_add, cpu_cast, cpu_fill,
+    cpu_adamw;
+
+/* exec/cpu/rope.c */
+cpu_math cpu_rope, cpu_rope_backward;
+size_t cpu_rope_scratch(const struct work *work);
+
+/* exec/cpu/loss.c */
+cpu_math cpu_embedding, cpu_embedding_backward, cpu_cross_entropy, cpu_cross_entropy_backward,
+    cpu_cross_entropy_partial, cpu_cross_entropy_finish;
+
+/* exec/cpu/pack.c */
+cpu_math cpu_pack, cpu_unpack, cpu_head_expand, cpu_head_reduce;
+
+#endif

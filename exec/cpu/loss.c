@@ -1,0 +1,181 @@
+/* Table look-ups and the loss at the other end. */
+#include "exec/cpu/kernels.h"
+
+#include "exec/cpu/fast_exp.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *cpu_embedding(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t cols = work->embedding.cols;
+    const int32_t *token = call->read[0].data;
+    const float *table = call->read[1].data; /* (vocab, cols): rows first .. first + vocab */
+    for (int64_t i = 0; i < work->embedding.rows; i++) {
+        float *y = (float *)call->write[0].data + i * cols;
+        int64_t row = token[i] - work->embedding.first;
+        if (row >= 0 && row < work->embedding.vocab)
+            memcpy(y, table + row * cols, (size_t)cols * sizeof *y);
+        else
+            memset(y, 0, (size_t)cols * sizeof *y);
+    }
+    return NULL;
+}
+
+const char *cpu_embedding_backward(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t cols = work->embedding.cols;
+    const int32_t *token = call->read[1].data;
+    float *table = call->write[0].data;
+    size_t bytes = (size_t)(work->embedding.vocab * cols) * sizeof *table;
+    if (call->reads < 3)
+        memset(table, 0, bytes);
+    else if (call->read[2].data != table)
+        memcpy(table, call->read[2].data, bytes);
+    for (int64_t i = 0; i < work->embedding.rows; i++) {
+        const float *dy = (const float *)call->read[0].data + i * cols;
+        int64_t row = token[i] - work->embedding.first;
+        for (int64_t j = 0; row >= 0 && row < work->embedding.vocab && j < cols; j++)
+            table[row * cols + j] += dy[j];
+    }
+    return NULL;
+}
+
+enum { IGNORED = -1 }; /* the label of a row that does not count */
+
+static const char BAD_LABEL[] = "meets a label that is neither -1 nor in the vocabulary";
+
+static float largest(const float *x, int64_t count)
+{
+    float top = x[0];
+    for (int64_t j = 1; j < count; j++)
+        top = x[j] > top ? x[j] : top;
+    return top;
+}
+
+static double sum_exp(const float *x, int64_t count, float top)
+{
+    enum { BLOCK = 1024 };
+    double sum = 0;
+    for (int64_t begin = 0; begin < count; begin += BLOCK) {
+        int64_t end = begin + BLOCK < count ? begin + BLOCK : count;
+        float part = 0;
+        for (int64_t j = begin; j < end; j++)
+            part += fast_exp(x[j] - top);
+        sum += part;
+    }
+    return sum;
+}
+
+const char *cpu_cross_entropy(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t rows = work->cross_entropy.rows, vocab = work->cross_entropy.vocab;
+    const int32_t *label = call->read[1].data;
+    float *loss = call->write[0].data, *lse = call->write[1].data;
+    float *softmax =
+        call->writes > 2 && call->write[2].dtype != DTYPE_U8 ? call->write[2].data : NULL;
+    double sum = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const float *x = (const float *)call->read[0].data + i * vocab;
+        float top = largest(x, vocab);
+        double total = sum_exp(x, vocab, top);
+        double l = top + log(total);
+        if (label[i] < IGNORED || label[i] >= vocab)
+            return BAD_LABEL;
+        if (label[i] != IGNORED)
+            sum += l - x[label[i]];
+        lse[i] = (float)l;
+        float scale = (float)(1 / total);
+        for (int64_t j = 0; softmax != NULL && j < vocab; j++)
+            softmax[i * vocab + j] = fast_exp(x[j] - top) * scale;
+    }
+    double before = work->cross_entropy.accumulate ? *(const float *)call->read[2].data : 0;
+    *loss = (float)(before + sum / (double)work->cross_entropy.count);
+    return NULL;
+}
+
+const char *cpu_cross_entropy_backward(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t rows = work->cross_entropy.rows, vocab = work->cross_entropy.vocab;
+    const int32_t *label = call->read[1].data;
+    const float scale = (float)(1 / (double)work->cross_entropy.count);
+    for (int64_t i = 0; i < rows; i++) {
+        const float *x = (const float *)call->read[0].data + i * vocab;
+        float *dx = (float *)call->write[0].data + i * vocab; /* may be x */
+        if (label[i] < IGNORED || label[i] >= vocab)
+            return BAD_LABEL;
+        if (label[i] == IGNORED) {
+            memset(dx, 0, (size_t)vocab * sizeof *dx);
+            continue;
+        }
+        if (call->softmax) {
+            for (int64_t j = 0; j < vocab; j++)
+                dx[j] = x[j] * scale;
+        } else {
+            float top = largest(x, vocab);
+            float each = scale * (float)(1 / sum_exp(x, vocab, top));
+            for (int64_t j = 0; j < vocab; j++)
+                dx[j] = fast_exp(x[j] - top) * each;
+        }
+        dx[label[i]] -= scale;
+    }
+    return NULL;
+}
+
+/* Statistics of this part of the vocabulary, (rows, 3): the largest logit, the sum of exponentials
+ * relative to it, and the label's logit, 0 when the label is in another part. */
+const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const int64_t rows = call->work->p[0], vocab = call->work->p[1], first = call->work->p[2];
+    const int32_t *label = call->read[1].data;
+    float *stats = call->write[0].data;
+    for (int64_t i = 0; i < rows; i++) {
+        const float *x = (const float *)call->read[0].data + i * vocab;
+        float top = largest(x, vocab);
+        int64_t mine = label[i] - first;
+        stats[3 * i] = top;
+        stats[3 * i + 1] = (float)sum_exp(x, vocab, top);
+        stats[3 * i + 2] = mine >= 0 && mine < vocab ? x[mine] : 0;
+    }
+    return NULL;
+}
+
+/* Reads the statistics of all parts, (parts, rows, 3) as an all-gather leaves them, and merges
+ * them in this order. */
+const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const int64_t rows = call->work->p[0];
+    const int64_t parts = (int64_t)call->read[2].count / (3 * rows);
+    const int32_t *label = call->read[1].data;
+    const float *stats = call->read[2].data;
+    float *loss = call->write[0].data, *lse = call->write[1].data;
+    double sum = 0;
+    if (parts < 1 || (int64_t)call->read[2].count != parts * 3 * rows)
+        return "reads statistics that are not 3 of every row and part";
+    for (int64_t i = 0; i < rows; i++) {
+        double top = -INFINITY, total = 0, target = 0;
+        for (int64_t p = 0; p < parts; p++)
+            top = fmax(top, stats[3 * (p * rows + i)]);
+        for (int64_t p = 0; p < parts; p++) {
+            const float *part = stats + 3 * (p * rows + i);
+            total += part[1] * exp(part[0] - top);
+            target += part[2];
+        }
+        lse[i] = (float)(top + log(total));
+        if (label[i] != IGNORED)
+            sum += top + log(total) - target;
+    }
+    double before = call->work->p[4] ? *(const float *)call->read[3].data : 0;
+    *loss = (float)(before + sum / (double)call->work->p[2]);
+    return NULL;
+}

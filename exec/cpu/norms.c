@@ -1,0 +1,135 @@
+/* Norms, their gradients, and sums over rows. Sums are kept in fp64: over 10^5 rows fp32 would
+ * lose the last two digits. */
+#include "exec/cpu/kernels.h"
+
+#include <math.h>
+
+size_t cpu_column_scratch(const struct work *work)
+{
+    return 4 * (size_t)work->rows.cols; /* two sums of doubles */
+}
+
+const char *cpu_rmsnorm(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
+    const float *weight = call->read[1].data; /* (cols) */
+    float *rstd = call->write[1].data;        /* (rows) */
+    for (int64_t i = 0; i < rows; i++) {
+        const float *x = (const float *)call->read[0].data + i * cols;
+        float *y = (float *)call->write[0].data + i * cols;
+        double sum = 0;
+        for (int64_t j = 0; j < cols; j++)
+            sum += (double)x[j] * x[j];
+        float r = (float)(1 / sqrt(sum / (double)cols + call->model.norm_eps));
+        for (int64_t j = 0; j < cols; j++)
+            y[j] = x[j] * r * weight[j];
+        rstd[i] = r;
+    }
+    return NULL;
+}
+
+/* dx = rstd (g - xhat mean(g xhat)), g = dy weight, xhat = x rstd; dweight = sum of dy xhat. */
+const char *cpu_rmsnorm_backward(const struct call *call, float *scratch)
+{
+    const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
+    const float *weight = call->read[2].data, *rstd = call->read[3].data;
+    float *dweight = call->write[1].data;
+    double *sum = (double *)(void *)scratch;
+    for (int64_t j = 0; j < cols; j++)
+        sum[j] = call->work->rows.accumulate ? ((const float *)call->read[4].data)[j] : 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const float *dy = (const float *)call->read[0].data + i * cols;
+        const float *x = (const float *)call->read[1].data + i * cols;
+        float *dx = (float *)call->write[0].data + i * cols;
+        float r = rstd[i];
+        double dot = 0;
+        for (int64_t j = 0; j < cols; j++) {
+            dot += (double)(dy[j] * weight[j]) * (x[j] * r);
+            sum[j] += (double)dy[j] * (x[j] * r);
+        }
+        float mean = (float)(dot / (double)cols);
+        for (int64_t j = 0; j < cols; j++)
+            dx[j] = r * (dy[j] * weight[j] - x[j] * r * mean);
+    }
+    for (int64_t j = 0; j < cols; j++)
+        dweight[j] = (float)sum[j];
+    return NULL;
+}
+
+const char *cpu_layernorm(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
+    const float *weight = call->read[1].data, *bias = call->read[2].data;
+    float *stats = call->write[1].data; /* (rows, 2): mean, rstd */
+    for (int64_t i = 0; i < rows; i++) {
+        const float *x = (const float *)call->read[0].data + i * cols;
+        float *y = (float *)call->write[0].data + i * cols;
+        double sum = 0, square = 0;
+        for (int64_t j = 0; j < cols; j++)
+            sum += x[j];
+        double mean = sum / (double)cols;
+        for (int64_t j = 0; j < cols; j++)
+            square += (x[j] - mean) * (x[j] - mean);
+        float m = (float)mean, r = (float)(1 / sqrt(square / (double)cols + call->model.norm_eps));
+        for (int64_t j = 0; j < cols; j++)
+            y[j] = (x[j] - m) * r * weight[j] + bias[j];
+        stats[2 * i] = m;
+        stats[2 * i + 1] = r;
+    }
+    return NULL;
+}
+
+/* dx = rstd (g - mean(g) - xhat mean(g xhat)), g = dy weight, xhat = (x - mean) rstd. */
+const char *cpu_layernorm_backward(const struct call *call, float *scratch)
+{
+    const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
+    const float *weight = call->read[2].data, *stats = call->read[3].data;
+    float *dweight = call->write[1].data, *dbias = call->write[2].data;
+    double *weights = (double *)(void *)scratch, *biases = weights + cols;
+    bool accumulate = call->work->rows.accumulate;
+    for (int64_t j = 0; j < cols; j++) {
+        weights[j] = accumulate ? ((const float *)call->read[4].data)[j] : 0;
+        biases[j] = accumulate ? ((const float *)call->read[5].data)[j] : 0;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        const float *dy = (const float *)call->read[0].data + i * cols;
+        const float *x = (const float *)call->read[1].data + i * cols;
+        float *dx = (float *)call->write[0].data + i * cols;
+        float mean = stats[2 * i], r = stats[2 * i + 1];
+        double g_sum = 0, dot = 0;
+        for (int64_t j = 0; j < cols; j++) {
+            float g = dy[j] * weight[j], xhat = (x[j] - mean) * r;
+            g_sum += g;
+            dot += (double)g * xhat;
+            weights[j] += (double)dy[j] * xhat;
+            biases[j] += dy[j];
+        }
+        float g_mean = (float)(g_sum / (double)cols), d_mean = (float)(dot / (double)cols);
+        for (int64_t j = 0; j < cols; j++)
+            dx[j] = r * (dy[j] * weight[j] - g_mean - (x[j] - mean) * r * d_mean);
+    }
+    for (int64_t j = 0; j < cols; j++) {
+        dweight[j] = (float)weights[j];
+        dbias[j] = (float)biases[j];
+    }
+    return NULL;
+}
+
+const char *cpu_column_sum(const struct call *call, float *scratch)
+{
+    const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
+    float *y = call->write[0].data;
+    double *sum = (double *)(void *)scratch;
+    for (int64_t j = 0; j < cols; j++)
+        sum[j] = call->work->rows.accumulate ? ((const float *)call->read[1].data)[j] : 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const float *x = (const float *)call->read[0].data + i * cols;
+        for (int64_t j = 0; j < cols; j++)
+            sum[j] += x[j];
+    }
+    for (int64_t j = 0; j < cols; j++)
+        y[j] = (float)sum[j];
+    return NULL;
+}

@@ -1,0 +1,72 @@
+/* Work that moves elements about: all-to-alls want what goes to one rank in one piece. */
+#include "exec/cpu/kernels.h"
+
+#include <string.h>
+
+/* Between x (rows, parts w0 + parts w1 + parts w2) and one (parts, rows, w) per block of columns. */
+static void move(const struct call *call, bool pack)
+{
+    const struct work *work = call->work;
+    const struct operand *whole = pack ? &call->read[0] : &call->write[0];
+    const struct operand *block = pack ? call->write : call->read;
+    const size_t size = dtype_bytes(whole->dtype);
+    const int64_t rows = work->pack.rows, parts = work->pack.parts;
+    const int64_t cols = parts * (work->pack.w[0] + work->pack.w[1] + work->pack.w[2]);
+    int64_t column = 0;
+    for (int i = 0; i < 3; i++) {
+        int64_t w = work->pack.w[i];
+        if (w == 0)
+            continue;
+        for (int64_t p = 0; p < parts; p++, column += w)
+            for (int64_t r = 0; r < rows; r++) {
+                char *in_whole = (char *)whole->data + (size_t)(r * cols + column) * size;
+                char *in_block = (char *)block->data + (size_t)((p * rows + r) * w) * size;
+                memcpy(pack ? in_block : in_whole, pack ? in_whole : in_block, (size_t)w * size);
+            }
+        block++;
+    }
+}
+
+const char *cpu_pack(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    move(call, true);
+    return NULL;
+}
+
+const char *cpu_unpack(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    move(call, false);
+    return NULL;
+}
+
+const char *cpu_head_expand(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t dim = work->heads.dim;
+    const float *x = call->read[0].data;
+    float *y = call->write[0].data;
+    for (int64_t h = 0; h < work->heads.rows * work->heads.heads; h++, x += dim)
+        for (int64_t c = 0; c < work->heads.copies; c++, y += dim)
+            memcpy(y, x, (size_t)dim * sizeof *y);
+    return NULL;
+}
+
+const char *cpu_head_reduce(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t dim = work->heads.dim;
+    const float *x = call->read[0].data;
+    float *y = call->write[0].data;
+    for (int64_t h = 0; h < work->heads.rows * work->heads.heads; h++, y += dim) {
+        memcpy(y, x, (size_t)dim * sizeof *y);
+        x += dim;
+        for (int64_t c = 1; c < work->heads.copies; c++, x += dim)
+            for (int64_t d = 0; d < dim; d++)
+                y[d] += x[d];
+    }
+    return NULL;
+}

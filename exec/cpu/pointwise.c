@@ -1,0 +1,126 @@
+/* Work that treats elements one by one. */
+#include "exec/cpu/kernels.h"
+
+#include "exec/cpu/fast_exp.h"
+
+#include <math.h>
+#include <string.h>
+
+static float sigmoid(float x)
+{
+    return 1 / (1 + fast_exp(-x));
+}
+
+const char *cpu_swiglu(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
+    for (int64_t i = 0; i < rows; i++) {
+        const float *gate = (const float *)call->read[0].data + 2 * i * cols, *up = gate + cols;
+        float *y = (float *)call->write[0].data + i * cols;
+        for (int64_t j = 0; j < cols; j++)
+            y[j] = gate[j] * sigmoid(gate[j]) * up[j];
+    }
+    return NULL;
+}
+
+const char *cpu_swiglu_backward(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
+    for (int64_t i = 0; i < rows; i++) {
+        const float *dy = (const float *)call->read[0].data + i * cols;
+        const float *gate = (const float *)call->read[1].data + 2 * i * cols, *up = gate + cols;
+        float *d_gate = (float *)call->write[0].data + 2 * i * cols, *d_up = d_gate + cols;
+        for (int64_t j = 0; j < cols; j++) { /* silu' = s (1 + x (1 - s)) */
+            float x = gate[j], s = sigmoid(x), dup = dy[j] * x * s;
+            d_gate[j] = dy[j] * up[j] * s * (1 + x * (1 - s));
+            d_up[j] = dup;
+        }
+    }
+    return NULL;
+}
+
+static const float GELU_SCALE = 0.79788456f, GELU_CUBE = 0.044715f; /* sqrt(2 / pi) */
+
+static float gelu_tanh(float x)
+{
+    return tanhf(GELU_SCALE * (x + GELU_CUBE * x * x * x));
+}
+
+const char *cpu_gelu(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const float *x = call->read[0].data;
+    float *y = call->write[0].data;
+    const int64_t count = call->work->rows.rows * call->work->rows.cols;
+    for (int64_t i = 0; i < count; i++)
+        y[i] = 0.5f * x[i] * (1 + gelu_tanh(x[i]));
+    return NULL;
+}
+
+const char *cpu_gelu_backward(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const float *dy = call->read[0].data, *x = call->read[1].data;
+    float *dx = call->write[0].data;
+    const int64_t count = call->work->rows.rows * call->work->rows.cols;
+    for (int64_t i = 0; i < count; i++) {
+        float t = gelu_tanh(x[i]);
+        float slope = GELU_SCALE * (1 + 3 * GELU_CUBE * x[i] * x[i]);
+        dx[i] = dy[i] * 0.5f * (1 + t + x[i] * (1 - t * t) * slope);
+    }
+    return NULL;
+}
+
+const char *cpu_add(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const float *a = call->read[0].data, *b = call->read[1].data;
+    float *y = call->write[0].data;
+    for (int64_t i = 0; i < call->work->elements.count; i++)
+        y[i] = a[i] + b[i];
+    return NULL;
+}
+
+const char *cpu_cast(const struct call *call, float *scratch)
+{
+    (void)scratch; /* conversion is what happens around every kernel */
+    memmove(call->write[0].data, call->read[0].data,
+            (size_t)call->work->elements.count * sizeof(float));
+    return NULL;
+}
+
+const char *cpu_fill(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    memset(call->write[0].data, 0, call->write[0].count * dtype_bytes(call->write[0].dtype));
+    return NULL;
+}
+
+/* Loshchilov and Hutter (arXiv 1711.05101) in the order in which PyTorch's AdamW computes it:
+ * p <- p (1 - lr wd); m, v; p <- p - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps). */
+const char *cpu_adamw(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct exec_adamw *a = &call->adamw;
+    const float *grad = call->read[0].data, *master = call->read[1].data;
+    const float *m = call->read[2].data, *v = call->read[3].data;
+    float *master_new = call->write[0].data, *m_new = call->write[1].data;
+    float *v_new = call->write[2].data, *param = call->writes > 3 ? call->write[3].data : NULL;
+    const float b1 = (float)a->beta1, b2 = (float)a->beta2, eps = (float)a->eps;
+    const float keep1 = (float)(1 - a->beta1), keep2 = (float)(1 - a->beta2);
+    const float decay = (float)(1 - a->lr * a->weight_decay);
+    const float rate = (float)(a->lr / (1 - pow(a->beta1, (double)a->step)));
+    const float root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step)));
+    for (int64_t i = 0; i < call->work->elements.count; i++) {
+        float g = grad[i], first = b1 * m[i] + keep1 * g, second = b2 * v[i] + keep2 * g * g;
+        float p = master[i] * decay - rate * first / (sqrtf(second) * root + eps);
+        master_new[i] = p;
+        m_new[i] = first;
+        v_new[i] = second;
+        if (param != NULL)
+            param[i] = p;
+    }
+    return NULL;
+}

@@ -1,0 +1,251 @@
+#include "exec/exec.h"
+
+#include "exec/measure.h"
+#include "exec/poison.h"
+#include "exec/runner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint32_t INPUTS =
+    1u << BINDING_TOKENS | 1u << BINDING_LABELS | 1u << BINDING_POSITIONS;
+static const uint32_t ZEROED = 1u << BINDING_GRAD | 1u << BINDING_LOSS;
+
+/* ---- bound buffers ---- */
+
+typedef enum status visit_function(struct run *run, const struct exec_io *io,
+                                   struct exec_buffer *buffer, struct diag *diag);
+
+static enum status fill(struct run *run, const struct exec_io *io, struct exec_buffer *buffer,
+                        struct diag *diag)
+{
+    const struct buffer_table *table = &run->ir->buffer;
+    uint32_t b = buffer->buffer;
+    uint64_t bytes = ir_buffer_bytes(run->ir, (buffer_id){b});
+    enum status status = STATUS_OK;
+    memset(buffer->data, 0, bytes);
+    if (io->fill != NULL && !(ZEROED >> buffer->binding->kind & 1))
+        status = io->fill(io->user, buffer, diag);
+    run->backend->put(run, buffer->rank, table->memory[b], table->offset[b], buffer->data, bytes);
+    return status;
+}
+
+static enum status look(struct run *run, const struct exec_io *io, struct exec_buffer *buffer,
+                        struct diag *diag)
+{
+    const struct buffer_table *table = &run->ir->buffer;
+    uint32_t b = buffer->buffer;
+    run->backend->get(run, buffer->rank, table->memory[b], table->offset[b], buffer->data,
+                      ir_buffer_bytes(run->ir, (buffer_id){b}));
+    return io->read(io->user, buffer, diag);
+}
+
+/* Calls visit for every bound buffer of the kinds in the mask, with a copy to work on. */
+static enum status visit_bound(struct run *run, const struct exec_io *io, uint32_t kinds,
+                               visit_function *visit, struct diag *diag)
+{
+    const struct ir *ir = run->ir;
+    enum status status = STATUS_OK;
+    uint64_t largest = 0;
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        if (ir->buffer.binding[b] != IR_NONE16 && ir_buffer_bytes(ir, (buffer_id){b}) > largest)
+            largest = ir_buffer_bytes(ir, (buffer_id){b});
+    void *copy = heap_alloc(largest + 1, 1);
+    for (uint32_t rank = 0; rank < run->plan.ranks; rank++)
+        for (uint32_t b = 0; b < ir->buffer.count && status == STATUS_OK; b++) {
+            if (ir->buffer.binding[b] == IR_NONE16 || ir->buffer.offset[b] == UINT64_MAX ||
+                ir->buffer.role[b] != run->plan.role[rank])
+                continue;
+            const struct binding *binding = &ir->binding[ir->buffer.binding[b]];
+            struct exec_buffer buffer = {
+                .ir = ir,
+                .binding = binding,
+                .rank = rank,
+                .buffer = b,
+                .step = run->step,
+                .dtype = ir->buffer.dtype[b],
+                .elements = ir_buffer_elements(ir, (buffer_id){b}),
+                .data = copy,
+            };
+            if (kinds >> binding->kind & 1)
+                status = visit(run, io, &buffer, diag);
+        }
+    free(copy);
+    return status;
+}
+
+/* ---- steps ---- */
+
+struct steps {
+    double *step_s;        /* (measured) */
+    struct op_time **time; /* (measured) of each; only with trace */
+    size_t time_count;     /* elements of each */
+    uint32_t warmup, measured;
+};
+
+static enum status run_steps(struct run *run, struct runner *runner, const struct exec_io *io,
+                             struct steps *steps, struct diag *diag)
+{
+    uint32_t all = steps->warmup + steps->measured;
+    for (run->step = 0; run->step < all; run->step++) {
+        enum status status =
+            visit_bound(run, io, run->step == 0 ? UINT32_MAX : INPUTS | ZEROED, fill, diag);
+        if (status != STATUS_OK)
+            return status;
+        double seconds = runner_step(runner);
+        if (seconds < 0)
+            return diag_error(diag, (struct loc){run->name, 0, 0}, run->status, "%s", run->failure);
+        uint32_t kinds = io->read_each | (run->step + 1 == all ? io->read_last : 0);
+        if (io->read != NULL)
+            status = visit_bound(run, io, kinds, look, diag);
+        if (status != STATUS_OK)
+            return status;
+        if (run->step < steps->warmup)
+            continue;
+        uint32_t i = run->step - steps->warmup;
+        steps->step_s[i] = seconds;
+        if (steps->time != NULL) {
+            steps->time[i] = heap_alloc(steps->time_count, sizeof **steps->time);
+            memcpy(steps->time[i], run->time, steps->time_count * sizeof **steps->time);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* The step with as many faster ones as slower ones, or one more of these. */
+static uint32_t median_of(const double *step_s, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t before = 0;
+        for (uint32_t k = 0; k < count; k++)
+            before += step_s[k] < step_s[i] || (step_s[k] == step_s[i] && k < i);
+        if (before == (count - 1) / 2)
+            return i;
+    }
+    return 0;
+}
+
+static void describe(const struct run *run, const struct steps *steps, double median_s,
+                     struct trace *trace)
+{
+    char text[64];
+    trace_set(trace, "made_by", "longhaul run");
+    trace_set(trace, "schedule", run->name);
+    trace_set(trace, "backend", run->backend->name);
+    trace_set(trace, "dtype", dtype_name(run->ir->dtype));
+    snprintf(text, sizeof text, "%" PRIu32, run->plan.ranks);
+    trace_set(trace, "ranks", text);
+    snprintf(text, sizeof text, "%" PRIu32, steps->warmup);
+    trace_set(trace, "warmup_steps", text);
+    snprintf(text, sizeof text, "%" PRIu32, steps->measured);
+    trace_set(trace, "measured_steps", text);
+    snprintf(text, sizeof text, "%.9g", median_s);
+    trace_set(trace, "median_step_s", text);
+    if (run->poison != NULL)
+        trace_set(trace, "poison", "yes: times are those of a check, not of a run");
+    for (int m = 0; m < MEMORY_COUNT; m++) {
+        char key[32];
+        snprintf(key, sizeof key, "arena_%s_bytes", memory_name((enum memory)m));
+        snprintf(text, sizeof text, "%" PRIu64, run->ir->arena_bytes[m]);
+        trace_set(trace, key, text);
+    }
+}
+
+static void fill_result(const struct run *run, struct steps *steps, struct exec_result *result)
+{
+    result->ranks = run->plan.ranks;
+    result->steps = steps->measured;
+    result->step_s = steps->step_s;
+    steps->step_s = NULL;
+    result->median_step = median_of(result->step_s, steps->measured);
+    result->median_s = result->step_s[result->median_step];
+    memcpy(result->arena_bytes, run->ir->arena_bytes, sizeof result->arena_bytes);
+    if (steps->time == NULL)
+        return;
+    describe(run, steps, result->median_s, &result->trace);
+    measure_trace(run, steps->time[result->median_step], &result->trace, result->peak_bytes);
+}
+
+/* ---- the one call ---- */
+
+static enum status find_backend(struct run *run, struct diag *diag)
+{
+    const char *name = run->options->backend ? run->options->backend : "cpu";
+    run->backend = backend_find(name);
+    if (run->backend != NULL)
+        return STATUS_OK;
+    const char *names[8];
+    size_t count;
+    const struct backend *const *all = backend_all(&count);
+    for (size_t i = 0; i < count && i < ARRAY_LEN(names); i++)
+        names[i] = all[i]->name;
+    const char *near = diag_nearest(name, names, count < ARRAY_LEN(names) ? count : 8);
+    return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                      "there is no backend '%s' in this build; '%s' would do", name,
+                      near ? near : names[0]);
+}
+
+static void init_lock(struct run *run)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&run->lock, NULL);
+    pthread_cond_init(&run->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+enum status exec_run(const struct ir *ir, const char *name, const struct exec_options *options,
+                     const struct exec_io *io, struct exec_result *result, struct diag *diag)
+{
+    static const struct exec_io nothing = {0};
+    struct run run = {.ir = ir, .name = name, .options = options};
+    struct steps steps = {.warmup = options->warmup,
+                          .measured = options->steps > 0 ? options->steps : 1};
+    struct runner *runner = NULL;
+    init_lock(&run);
+    enum status status = find_backend(&run, diag);
+    if (status == STATUS_OK)
+        status = plan_init(&run.plan, ir, name, diag);
+    if (status != STATUS_OK)
+        goto out;
+    steps.time_count = (size_t)run.plan.ranks * run.plan.op_stride;
+    steps.step_s = heap_zalloc(steps.measured, sizeof *steps.step_s);
+    if (options->trace)
+        steps.time = heap_zalloc(steps.measured, sizeof *steps.time);
+    run.time = heap_zalloc(steps.time_count, sizeof *run.time);
+    run.host = heap_zalloc(run.plan.ranks, sizeof *run.host);
+    if (options->poison)
+        run.poison = poison_new(&run);
+    status = run.backend->open(&run, diag);
+    if (status == STATUS_OK) {
+        runner = runner_new(&run, diag);
+        status = runner != NULL ? run_steps(&run, runner, io != NULL ? io : &nothing, &steps, diag)
+                                : STATUS_SYSTEM;
+    }
+    if (status == STATUS_OK)
+        fill_result(&run, &steps, result);
+    runner_free(runner);
+    run.backend->close(&run);
+    poison_free(run.poison);
+out:
+    for (uint32_t i = 0; steps.time != NULL && i < steps.measured; i++)
+        free(steps.time[i]);
+    free(steps.time);
+    free(steps.step_s);
+    free(run.time);
+    free((void *)run.host);
+    plan_release(&run.plan);
+    pthread_mutex_destroy(&run.lock);
+    pthread_cond_destroy(&run.changed);
+    return status;
+}
+
+void exec_result_release(struct exec_result *result)
+{
+    free(result->step_s);
+    trace_release(&result->trace);
+    *result = (struct exec_result){0};
+}

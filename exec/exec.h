@@ -1,0 +1,107 @@
+/* exec/exec.h: run a schedule on real hardware: the layer's one call.
+ *
+ * exec_run() allocates the planned arenas of every rank, lets the caller fill what is bound, walks
+ * the schedule and hands it op by op to a backend, and lets the caller look at what came out. It
+ * knows no strategy and no costs: numbers are checked through bindings (exec/bindings.h), times
+ * come from clocks. Ranks are threads of the calling process.
+ *
+ * A run ends: an op that fails, a rank that stalls, members that disagree or a read of what was
+ * not written stop all ranks and become one message. docs/execution.md describes it all. */
+#ifndef EXEC_EXEC_H
+#define EXEC_EXEC_H
+
+#include "base/diag.h"
+#include "schedule/ir.h"
+#include "traces/trace.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What ops do not carry: constants of the model, and of the optimizer. */
+struct exec_model {
+    double norm_eps;   /* added to the mean square, or to the variance, under the root */
+    double rope_theta; /* column pair j of dim turns by position * theta^(-2 j / dim) */
+};
+
+struct exec_adamw {
+    double lr, beta1, beta2, eps, weight_decay;
+    int64_t step; /* number of the first step run, from 1; 0: 1 */
+};
+
+/* An emulated link: an op that moves n bytes over it takes latency_s + n / bytes_per_s at least,
+ * and ops that share it come one after the other. The waiting threads sleep. */
+struct exec_link {
+    double bytes_per_s; /* 0: as fast as the machine is */
+    double latency_s;
+};
+
+/* To see what happens then: a rank whose host stops issuing at an op, or fails there. */
+enum exec_fault_kind { EXEC_FAULT_NONE, EXEC_FAULT_STALL, EXEC_FAULT_FAIL };
+struct exec_fault {
+    enum exec_fault_kind kind;
+    uint32_t rank, op;
+};
+
+struct exec_options {
+    const char *backend; /* a row of exec/backend.c; NULL: "cpu" */
+    struct exec_model model;
+    struct exec_adamw adamw;
+    uint32_t warmup; /* steps run and not measured */
+    uint32_t steps;  /* steps measured; 0: 1 */
+    bool poison;     /* prove that every element is written before it is read (slow) */
+    bool trace;      /* fill result.trace with the median step */
+    double stall_s;  /* the run fails when for so long nothing ends and nothing works; 0: 10 */
+    double limit_s;  /* the run fails when one step takes longer; 0: no limit */
+    struct exec_link copies;   /* one per rank and direction: h2d, d2h */
+    struct exec_link messages; /* one per rank, of what it sends */
+    struct exec_fault fault;
+};
+
+/* A bound buffer of one rank as callbacks see it. */
+struct exec_buffer {
+    const struct ir *ir;
+    const struct binding *binding;
+    uint32_t rank, buffer;
+    uint32_t step; /* of this run, warm-up included, from 0 */
+    uint8_t dtype; /* enum dtype */
+    uint64_t elements;
+    void *data; /* (elements) of dtype, in the program's own memory */
+};
+
+typedef enum status exec_io_function(void *user, const struct exec_buffer *buffer,
+                                     struct diag *diag);
+
+/* What the caller does with bound buffers; all calls come from the thread of exec_run(), ranks in
+ * ascending order. Gradients and losses are zero before every step. `fill` is called before the
+ * first step for every other bound buffer (data is zero then and is what it is afterwards), and
+ * before each later step for tokens, labels and positions. `read` is called after each step for
+ * the kinds in read_each, and after the last one also for the kinds in read_last. */
+struct exec_io {
+    void *user;
+    exec_io_function *fill;        /* NULL: all stays zero */
+    exec_io_function *read;        /* NULL: not looked at */
+    uint32_t read_each, read_last; /* masks of 1u << enum binding_kind */
+};
+
+struct exec_result {
+    uint32_t ranks, steps;
+    double *step_s;       /* (steps) seconds from the first issue to the last end, per step */
+    uint32_t median_step; /* the measured step whose time is the (lower) median */
+    double median_s;
+    uint64_t arena_bytes[MEMORY_COUNT]; /* allocated per rank: the plan's */
+    uint64_t peak_bytes[MEMORY_COUNT];  /* most that was live at once in the median step, of the
+                                           rank with the most; only with trace */
+    struct trace trace; /* ops that did work, ordered by (start, rank, op), and live bytes */
+};
+
+/* Runs warmup + steps steps. STATUS_BAD_INPUT: the schedule cannot be run (operands that do not
+ * fit their op's shape, no planned arena, an unknown backend). STATUS_NO: it ran and went wrong;
+ * the message names rank, op and what was wrong or who waits for whom. STATUS_SYSTEM: memory or
+ * threads were refused. `name` stands for the schedule in messages. *result must be all-zero, and
+ * is so again unless STATUS_OK is returned; release it in either case. io may be NULL. */
+enum status exec_run(const struct ir *ir, const char *name, const struct exec_options *options,
+                     const struct exec_io *io, struct exec_result *result, struct diag *diag);
+
+void exec_result_release(struct exec_result *result);
+
+#endif

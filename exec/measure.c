@@ -1,0 +1,195 @@
+#include "exec/measure.h"
+
+#include "schedule/lifetimes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- ops ---- */
+
+struct instance {
+    double start_s;
+    uint32_t rank, op;
+};
+
+static int by_start(const void *a, const void *b)
+{
+    const struct instance *x = a, *y = b;
+    if (x->start_s != y->start_s)
+        return x->start_s < y->start_s ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+static struct op_time time_of(const struct run *run, const struct op_time *time, uint32_t rank,
+                              uint32_t op)
+{
+    return time[(size_t)rank * run->plan.op_stride + (op - plan_first(&run->plan, rank))];
+}
+
+static int32_t tag(uint16_t value)
+{
+    return value == IR_NONE16 ? -1 : value;
+}
+
+static void add_op(const struct run *run, struct trace *trace, struct instance at, double end_s)
+{
+    const struct ir *ir = run->ir;
+    const struct work *work = ir_work(ir, at.op);
+    double bytes = (double)work_payload_bytes(work);
+    size_t row = trace_add_op(trace);
+    struct trace_ops *ops = &trace->ops;
+    ops->rank[row] = at.rank;
+    ops->op[row] = at.op;
+    ops->stream[row] = trace_label(trace, ir->stream[ir->op.stream[at.op]].name);
+    ops->kind[row] = trace_label(trace, work_kind_info(work->kind)->name);
+    ops->phase[row] = trace_label(trace, phase_name(ir->op.phase[at.op]));
+    ops->region[row] = trace_label(trace, region_name(ir->op.region[at.op]));
+    ops->layer[row] = tag(ir->op.layer[at.op]);
+    ops->chunk[row] = tag(ir->op.chunk[at.op]);
+    ops->step[row] = tag(ir->op.step[at.op]);
+    ops->start_s[row] = at.start_s;
+    ops->end_s[row] = end_s;
+    ops->bytes[row] = bytes > 0 ? bytes : work_memory_bytes(work);
+    ops->flops[row] = work_flops(work);
+}
+
+static void add_ops(const struct run *run, const struct op_time *time, struct trace *trace)
+{
+    const struct plan *plan = &run->plan;
+    struct instance *instance = NULL;
+    size_t count = 0, capacity = 0;
+    for (uint32_t rank = 0; rank < plan->ranks; rank++)
+        for (uint32_t k = 0; k < plan_ops(plan, rank); k++) {
+            uint32_t op = plan_first(plan, rank) + k;
+            if (!plan_works(plan, rank, op))
+                continue;
+            if (count == capacity) {
+                capacity = heap_next_capacity(capacity, count + 1);
+                instance = heap_realloc(instance, capacity, sizeof *instance);
+            }
+            instance[count++] = (struct instance){time_of(run, time, rank, op).start_s, rank, op};
+        }
+    if (count > 0)
+        qsort(instance, count, sizeof *instance, by_start);
+    for (size_t i = 0; i < count; i++)
+        add_op(run, trace, instance[i], time_of(run, time, instance[i].rank, instance[i].op).end_s);
+    free(instance);
+}
+
+/* ---- memory ---- */
+
+struct change {
+    double time_s;
+    uint8_t memory, category;
+    int64_t bytes;
+};
+
+/* Frees before births of the same moment, as a stream-ordered allocator reuses memory. */
+static int by_time(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    if (x->time_s != y->time_s)
+        return x->time_s < y->time_s ? -1 : 1;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    if (x->memory != y->memory)
+        return x->memory < y->memory ? -1 : 1;
+    return x->category < y->category ? -1 : x->category > y->category;
+}
+
+/* The start of the first op that touches each buffer of the rank; negative: none does. */
+static void find_births(const struct run *run, const struct op_time *time, uint32_t rank,
+                        double *birth_s)
+{
+    const struct ir *ir = run->ir;
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        birth_s[b] = -1;
+    for (uint32_t k = 0; k < plan_ops(&run->plan, rank); k++) {
+        uint32_t op = plan_first(&run->plan, rank) + k;
+        double start_s = time_of(run, time, rank, op).start_s;
+        for (uint32_t i = 0; i < ir->op.reads[op] + (uint32_t)ir->op.writes[op]; i++) {
+            uint32_t buffer = ir_view(ir, ir->operand[ir->op.operand_begin[op] + i]).buffer.i;
+            if (birth_s[buffer] < 0 || start_s < birth_s[buffer])
+                birth_s[buffer] = start_s;
+        }
+    }
+}
+
+static double death_of(const struct run *run, const struct op_time *time, uint32_t rank,
+                       uint32_t buffer)
+{
+    const struct ir *ir = run->ir;
+    double last_s = 0;
+    for (uint32_t k = 0; k < ir->buffer.free_count[buffer]; k++) {
+        uint32_t op = ir->free_op[ir->buffer.free_begin[buffer] + k].i;
+        double end_s = time_of(run, time, rank, op).end_s;
+        last_s = end_s > last_s ? end_s : last_s;
+    }
+    return last_s;
+}
+
+static size_t find_changes(const struct run *run, const struct op_time *time, uint32_t rank,
+                           const double *birth_s, struct change *change)
+{
+    const struct ir *ir = run->ir;
+    size_t count = 0;
+    for (uint32_t b = 0; b < ir->buffer.count; b++) {
+        bool persistent = lifetimes_persistent(ir, b);
+        if (ir->buffer.role[b] != run->plan.role[rank] || (!persistent && birth_s[b] < 0))
+            continue;
+        struct change born = {persistent ? 0 : birth_s[b], ir->buffer.memory[b],
+                              ir->buffer.category[b], (int64_t)ir_buffer_bytes(ir, (buffer_id){b})};
+        double death_s = persistent ? INFINITY : death_of(run, time, rank, b);
+        if (death_s <= born.time_s) /* only guarded-out ops of this rank touch it */
+            continue;
+        change[count++] = born;
+        if (persistent)
+            continue;
+        born.time_s = death_s;
+        born.bytes = -born.bytes;
+        change[count++] = born;
+    }
+    if (count > 0)
+        qsort(change, count, sizeof *change, by_time);
+    return count;
+}
+
+static void add_memory(const struct run *run, uint32_t rank, const struct change *change,
+                       size_t count, struct trace *trace, uint64_t peak[MEMORY_COUNT])
+{
+    int64_t live[MEMORY_COUNT][CATEGORY_COUNT] = {{0}}, all[MEMORY_COUNT] = {0};
+    (void)run;
+    for (size_t i = 0; i < count; i++) {
+        const struct change *c = &change[i];
+        live[c->memory][c->category] += c->bytes;
+        all[c->memory] += c->bytes;
+        if ((uint64_t)all[c->memory] > peak[c->memory])
+            peak[c->memory] = (uint64_t)all[c->memory];
+        size_t row = trace_add_memory(trace);
+        trace->memory.time_s[row] = c->time_s;
+        trace->memory.rank[row] = rank;
+        trace->memory.memory[row] = trace_label(trace, memory_name(c->memory));
+        trace->memory.category[row] = trace_label(trace, category_name(c->category));
+        trace->memory.bytes[row] = (double)live[c->memory][c->category];
+    }
+}
+
+void measure_trace(const struct run *run, const struct op_time *time, struct trace *trace,
+                   uint64_t peak[MEMORY_COUNT])
+{
+    uint32_t buffers = run->ir->buffer.count;
+    double *birth_s = heap_alloc((size_t)buffers + 1, sizeof *birth_s);
+    struct change *change = heap_alloc(2 * (size_t)buffers + 1, sizeof *change);
+    memset(peak, 0, MEMORY_COUNT * sizeof *peak);
+    add_ops(run, time, trace);
+    for (uint32_t rank = 0; rank < run->plan.ranks; rank++) {
+        find_births(run, time, rank, birth_s);
+        size_t count = find_changes(run, time, rank, birth_s, change);
+        add_memory(run, rank, change, count, trace, peak);
+    }
+    free(birth_s);
+    free(change);
+}

@@ -1,0 +1,134 @@
+#include "exec/number.h"
+
+#include <assert.h>
+#include <string.h>
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float from_bf16(uint16_t half)
+{
+    return float_of((uint32_t)half << 16);
+}
+
+static uint16_t to_bf16(float value)
+{
+    uint32_t bits = bits_of(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40); /* a quiet NaN */
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+static float from_f16(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = half >> 10 & 0x1f;
+    uint32_t mantissa = half & 0x3ffu;
+    if (exponent == 0x1f)
+        return float_of(sign | 0x7f800000u | mantissa << 13);
+    if (exponent == 0) { /* subnormal: mantissa * 2^-24 */
+        float value = (float)mantissa * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+static uint16_t to_f16(float value)
+{
+    uint32_t bits = bits_of(value);
+    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
+    uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u)
+        return sign | 0x7e00u;
+    if (magnitude >= 0x477ff000u) /* rounds to 65536 or more */
+        return sign | 0x7c00u;
+    if (magnitude < 0x38800000u) { /* subnormal: adding 0.5 aligns the bits to 2^-24 and rounds */
+        uint32_t aligned = bits_of(float_of(magnitude) + 0.5f);
+        return (uint16_t)(sign | (aligned - 0x3f000000u));
+    }
+    uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1);
+    return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
+}
+
+void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count)
+{
+    const uint16_t *half = from;
+    const double *wide = from;
+    switch (dtype) {
+    case DTYPE_BF16:
+        for (size_t i = 0; i < count; i++)
+            to[i] = from_bf16(half[i]);
+        return;
+    case DTYPE_F16:
+        for (size_t i = 0; i < count; i++)
+            to[i] = from_f16(half[i]);
+        return;
+    case DTYPE_F32:
+        memmove(to, from, count * sizeof *to);
+        return;
+    case DTYPE_F64:
+        for (size_t i = 0; i < count; i++)
+            to[i] = (float)wide[i];
+        return;
+    default:
+        assert(!"a floating-point type");
+    }
+}
+
+void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count)
+{
+    uint16_t *half = to;
+    double *wide = to;
+    switch (dtype) {
+    case DTYPE_BF16:
+        for (size_t i = 0; i < count; i++)
+            half[i] = to_bf16(from[i]);
+        return;
+    case DTYPE_F16:
+        for (size_t i = 0; i < count; i++)
+            half[i] = to_f16(from[i]);
+        return;
+    case DTYPE_F32:
+        memmove(to, from, count * sizeof *from);
+        return;
+    case DTYPE_F64:
+        for (size_t i = 0; i < count; i++)
+            wide[i] = from[i];
+        return;
+    default:
+        assert(!"a floating-point type");
+    }
+}
+
+double number_get(const void *data, enum dtype dtype, uint64_t i)
+{
+    if (dtype == DTYPE_I32)
+        return ((const int32_t *)data)[i];
+    if (dtype == DTYPE_F64)
+        return ((const double *)data)[i];
+    float value;
+    number_to_f32(&value, (const char *)data + i * dtype_bytes(dtype), dtype, 1);
+    return value;
+}
+
+void number_set(void *data, enum dtype dtype, uint64_t i, double value)
+{
+    if (dtype == DTYPE_I32) {
+        ((int32_t *)data)[i] = (int32_t)value;
+    } else if (dtype == DTYPE_F64) {
+        ((double *)data)[i] = value;
+    } else {
+        float narrow = (float)value;
+        number_from_f32((char *)data + i * dtype_bytes(dtype), dtype, &narrow, 1);
+    }
+}

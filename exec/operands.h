@@ -1,0 +1,16 @@
+/* exec/operands.h: how many elements each operand of an op must have, from its shape.
+ *
+ * Kernels take their sizes from the shape, so that a view of another size would make them touch
+ * what is not theirs. docs/ir.md, "Kinds", has the shapes. */
+#ifndef EXEC_OPERANDS_H
+#define EXEC_OPERANDS_H
+
+#include "base/diag.h"
+#include "schedule/ir.h"
+
+/* Checks counts and dtypes of an op's operands. members: ranks of its group (communication kinds;
+ * else 0). The message names the op and the operand. */
+enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, const char *name,
+                           struct diag *diag);
+
+#endif

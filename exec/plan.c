@@ -1,0 +1,330 @@
+#include "exec/plan.h"
+
+#include "exec/operands.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OFFSET_ALIGNMENT = 16 };
+
+bool plan_is_collective(enum work_kind kind)
+{
+    return kind >= WORK_ALL_TO_ALL && kind <= WORK_SHIFT;
+}
+
+static bool is_message(enum work_kind kind)
+{
+    return kind == WORK_SEND || kind == WORK_RECV;
+}
+
+static enum status place_ranks(struct plan *plan, const char *name, struct diag *diag)
+{
+    const struct ir *ir = plan->ir;
+    size_t ranks = plan->ranks;
+    plan->role = arena_array(&plan->arena, ranks, sizeof *plan->role);
+    plan->passes = arena_array(&plan->arena, ranks * ir->guard_count, sizeof *plan->passes);
+    plan->instance = arena_array(&plan->arena, ranks * ir->group_count, sizeof *plan->instance);
+    plan->index = arena_array(&plan->arena, ranks * ir->group_count, sizeof *plan->index);
+    plan->size = arena_array(&plan->arena, ir->group_count, sizeof *plan->size);
+    plan->instances = arena_array(&plan->arena, ir->group_count, sizeof *plan->instances);
+    for (uint32_t g = 0; g < ir->group_count; g++) {
+        plan->size[g] = group_size(&ir->mesh, &ir->group[g]);
+        plan->instances[g] = group_instances(&ir->mesh, &ir->group[g]);
+    }
+    for (uint32_t rank = 0; rank < plan->ranks; rank++) {
+        uint32_t roles = 0;
+        for (uint32_t r = 0; r < ir->role_count; r++)
+            if (role_has(&ir->mesh, &ir->role[r], rank)) {
+                plan->role[rank] = (uint16_t)r;
+                roles++;
+            }
+        if (roles != 1)
+            return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                              "rank %" PRIu32 " is in %" PRIu32 " roles; every rank runs one", rank,
+                              roles);
+        for (uint32_t g = 0; g < ir->guard_count; g++)
+            plan->passes[(size_t)rank * ir->guard_count + g] =
+                guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank);
+        for (uint32_t g = 0; g < ir->group_count; g++) {
+            size_t at = (size_t)rank * ir->group_count + g;
+            if (!group_locate(&ir->mesh, &ir->group[g], rank, &plan->instance[at],
+                              &plan->index[at]))
+                plan->instance[at] = IR_NONE;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status check_buffers(const struct ir *ir, const char *name, struct diag *diag)
+{
+    const struct loc at = {name, 0, 0};
+    for (uint32_t b = 0; b < ir->buffer.count; b++) {
+        uint64_t offset = ir->buffer.offset[b];
+        uint64_t room = ir->arena_bytes[ir->buffer.memory[b]];
+        char buffer[64];
+        if (offset == UINT64_MAX) /* not planned: wrong only if an op names it */
+            continue;
+        ir_buffer_name(ir, (buffer_id){b}, buffer, sizeof buffer);
+        if (offset % OFFSET_ALIGNMENT != 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "buffer %s lies at byte %" PRIu64 " of its arena; a multiple of %d "
+                              "would do",
+                              buffer, offset, OFFSET_ALIGNMENT);
+        if (offset > room || ir_buffer_bytes(ir, (buffer_id){b}) > room - offset)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "buffer %s, %" PRIu64 " bytes at byte %" PRIu64
+                              ", ends behind its arena of %" PRIu64 " bytes",
+                              buffer, ir_buffer_bytes(ir, (buffer_id){b}), offset, room);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_views(const struct ir *ir, uint32_t op, const char *name,
+                               struct diag *diag)
+{
+    uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op];
+    for (uint32_t k = 0; k < operands; k++) {
+        struct view view = k < reads ? ir_read(ir, op, k) : ir_write(ir, op, k - reads);
+        char buffer[64];
+        ir_buffer_name(ir, view.buffer, buffer, sizeof buffer);
+        if (ir->buffer.offset[view.buffer.i] == UINT64_MAX)
+            return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                              "op %" PRIu32 " uses buffer %s, which has no place in an arena; "
+                              "plan the arenas first",
+                              op, buffer);
+        uint64_t elements = ir_buffer_elements(ir, view.buffer);
+        if (view.begin > elements || view.count > elements - view.begin || view.count == 0)
+            return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                              "op %" PRIu32 " uses elements %" PRIu64 " to %" PRIu64
+                              " of buffer %s, which has %" PRIu64,
+                              op, view.begin, view.begin + view.count, buffer, elements);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_waits(const struct ir *ir, const struct role *role, uint32_t op,
+                               const char *name, struct diag *diag)
+{
+    for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
+        uint32_t wait = ir->wait[ir->op.wait_begin[op] + k].i;
+        if (wait < role->op_begin || wait - role->op_begin >= role->op_count)
+            return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                              "op %" PRIu32 " waits for op %" PRIu32
+                              ", which role %s does not have",
+                              op, wait, role->name);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_members(const struct plan *plan, const struct role *role, uint32_t op,
+                                 uint32_t group, const char *name, struct diag *diag)
+{
+    const struct ir *ir = plan->ir;
+    const struct loc at = {name, 0, 0};
+    const struct work *work = ir_work(ir, op);
+    if (group >= ir->group_count)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "op %" PRIu32 " names no group", op);
+    if (work->kind == WORK_BROADCAST && work->broadcast.root >= plan->size[group])
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "op %" PRIu32 ": root %" PRId64 " of group %s, which has %" PRIu32
+                          " members",
+                          op, work->broadcast.root, ir->group[group].name, plan->size[group]);
+    for (uint32_t rank = 0; rank < plan->ranks; rank++)
+        if (&ir->role[plan->role[rank]] == role && plan_works(plan, rank, op) &&
+            plan_instance(plan, rank, group) == IR_NONE)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "op %" PRIu32 " is in group %s, in which rank %" PRIu32 " is not", op,
+                              ir->group[group].name, rank);
+    return STATUS_OK;
+}
+
+/* Numbers the calls of one role and checks its ops. */
+static enum status plan_role(struct plan *plan, const struct role *role, const char *name,
+                             struct diag *diag)
+{
+    const struct ir *ir = plan->ir;
+    uint32_t *calls = heap_zalloc(2 * (size_t)ir->group_count + 1, sizeof *calls);
+    uint32_t *barriers = calls + ir->group_count;
+    enum status status = STATUS_OK;
+    for (uint32_t k = 0; k < role->op_count && status == STATUS_OK; k++) {
+        uint32_t op = role->op_begin + k, members = 0;
+        const struct work *work = ir_work(ir, op);
+        int64_t group = work_group(work);
+        if (group >= 0) {
+            status = check_members(plan, role, op, (uint32_t)group, name, diag);
+            if (status != STATUS_OK)
+                break;
+            members = plan->size[group];
+            if (plan_is_collective(work->kind))
+                plan->call[op] = calls[group]++;
+            else if (work->kind == WORK_BARRIER)
+                plan->call[op] = barriers[group]++;
+        }
+        status = check_views(ir, op, name, diag);
+        if (status == STATUS_OK)
+            status = check_waits(ir, role, op, name, diag);
+        if (status == STATUS_OK)
+            status = operands_check(ir, op, members, name, diag);
+    }
+    for (uint32_t g = 0; g < ir->group_count; g++) {
+        plan->calls[g] = calls[g] > plan->calls[g] ? calls[g] : plan->calls[g];
+        plan->barriers[g] = barriers[g] > plan->barriers[g] ? barriers[g] : plan->barriers[g];
+    }
+    free(calls);
+    return status;
+}
+
+/* A buffer that some CROSS_ENTROPY writes as its softmax is read back as one: by dtype alone it
+ * cannot be told from fp32 logits. */
+static void find_softmax(struct plan *plan)
+{
+    const struct ir *ir = plan->ir;
+    bool *is_softmax = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *is_softmax);
+    plan->softmax = arena_array(&plan->arena, ir->op.count, sizeof *plan->softmax);
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.kind[op] == WORK_CROSS_ENTROPY && ir->op.writes[op] > 2) {
+            uint32_t buffer = ir_write(ir, op, 2).buffer.i;
+            is_softmax[buffer] = ir->buffer.dtype[buffer] != DTYPE_U8;
+        }
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.kind[op] == WORK_CROSS_ENTROPY_BACKWARD)
+            plan->softmax[op] = is_softmax[ir_read(ir, op, 0).buffer.i];
+    free(is_softmax);
+}
+
+/* ---- sends and receives ---- */
+
+struct endpoint {
+    uint32_t source, destination, channel;
+    uint32_t rank, op;
+};
+
+static int by_channel(const void *a, const void *b)
+{
+    const struct endpoint *x = a, *y = b;
+    if (x->source != y->source)
+        return x->source < y->source ? -1 : 1;
+    if (x->destination != y->destination)
+        return x->destination < y->destination ? -1 : 1;
+    if (x->channel != y->channel)
+        return x->channel < y->channel ? -1 : 1;
+    if (x->op != y->op) /* of one rank: list order is id order */
+        return x->op < y->op ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static bool same_channel(const struct endpoint *a, const struct endpoint *b)
+{
+    return a->source == b->source && a->destination == b->destination && a->channel == b->channel;
+}
+
+/* The other end of a send or receive; false when the group ends before it. */
+static bool find_peer(const struct plan *plan, uint32_t rank, uint32_t op, uint32_t *peer)
+{
+    const struct work *work = ir_work(plan->ir, op);
+    uint32_t group = (uint32_t)work->p2p.group;
+    int64_t index = (int64_t)plan_index(plan, rank, group) + work->p2p.by;
+    if (index < 0 || index >= plan->size[group])
+        return false;
+    *peer = group_member(&plan->ir->mesh, &plan->ir->group[group], plan_instance(plan, rank, group),
+                         (uint32_t)index);
+    return true;
+}
+
+/* Numbers the n-th send and the n-th receive of a channel alike. */
+static void match(struct plan *plan, const struct endpoint *end, uint32_t begin, uint32_t stop)
+{
+    uint32_t sends = 0, receives = 0, base = plan->message_count;
+    for (uint32_t i = begin; i < stop; i++) {
+        bool send = plan->ir->op.kind[end[i].op] == WORK_SEND;
+        uint32_t id = base + (send ? sends++ : receives++);
+        while (plan->message_count <= id)
+            plan->message[plan->message_count++] = (struct plan_message){
+                end[begin].source, end[begin].destination, end[begin].channel, IR_NONE, IR_NONE};
+        if (send)
+            plan->message[id].send_op = end[i].op;
+        else
+            plan->message[id].recv_op = end[i].op;
+        plan->message_of[(size_t)end[i].rank * plan->op_stride +
+                         (end[i].op - plan_first(plan, end[i].rank))] = id;
+    }
+}
+
+static enum status match_messages(struct plan *plan, const char *name, struct diag *diag)
+{
+    const struct ir *ir = plan->ir;
+    struct endpoint *end = NULL;
+    size_t count = 0, capacity = 0;
+    enum status status = STATUS_OK;
+    for (uint32_t rank = 0; rank < plan->ranks; rank++)
+        for (uint32_t k = 0; k < plan_ops(plan, rank); k++) {
+            uint32_t op = plan_first(plan, rank) + k, peer;
+            if (!is_message(ir->op.kind[op]) || !plan_works(plan, rank, op))
+                continue;
+            if (!find_peer(plan, rank, op, &peer)) {
+                status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                                    "op %" PRIu32 " (%s) on rank %" PRIu32
+                                    " reaches past the end of group %s",
+                                    op, work_kind_info(ir->op.kind[op])->name, rank,
+                                    ir->group[ir_work(ir, op)->p2p.group].name);
+                goto out;
+            }
+            if (count == capacity) {
+                capacity = heap_next_capacity(capacity, count + 1);
+                end = heap_realloc(end, capacity, sizeof *end);
+            }
+            bool send = ir->op.kind[op] == WORK_SEND;
+            end[count++] = (struct endpoint){send ? rank : peer, send ? peer : rank,
+                                             (uint32_t)ir_work(ir, op)->p2p.channel, rank, op};
+        }
+    if (count == 0)
+        goto out;
+    qsort(end, count, sizeof *end, by_channel);
+    plan->message = arena_array(&plan->arena, count, sizeof *plan->message);
+    plan->message_of =
+        arena_array(&plan->arena, (size_t)plan->ranks * plan->op_stride, sizeof *plan->message_of);
+    for (uint32_t begin = 0, i = 1; i <= count; i++)
+        if (i == count || !same_channel(&end[begin], &end[i])) {
+            match(plan, end, begin, i);
+            begin = i;
+        }
+out:
+    free(end);
+    return status;
+}
+
+enum status plan_init(struct plan *plan, const struct ir *ir, const char *name, struct diag *diag)
+{
+    *plan = (struct plan){.ir = ir, .ranks = mesh_ranks(&ir->mesh)};
+    if (plan->ranks > PLAN_RANKS_MAX)
+        return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                          "%" PRIu32 " ranks, each several threads of one process; at most %d "
+                          "can be run",
+                          plan->ranks, PLAN_RANKS_MAX);
+    if (ir->op.count == 0)
+        return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                          "the schedule has no ops: there is nothing to run");
+    enum status status = place_ranks(plan, name, diag);
+    if (status == STATUS_OK)
+        status = check_buffers(ir, name, diag);
+    plan->call = arena_array(&plan->arena, ir->op.count, sizeof *plan->call);
+    plan->calls = arena_array(&plan->arena, ir->group_count, sizeof *plan->calls);
+    plan->barriers = arena_array(&plan->arena, ir->group_count, sizeof *plan->barriers);
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        plan->op_stride =
+            ir->role[r].op_count > plan->op_stride ? ir->role[r].op_count : plan->op_stride;
+    for (uint32_t r = 0; r < ir->role_count && status == STATUS_OK; r++)
+        status = plan_role(plan, &ir->role[r], name, diag);
+    if (status == STATUS_OK)
+        status = match_messages(plan, name, diag);
+    if (status == STATUS_OK)
+        find_softmax(plan);
+    return status;
+}
+
+void plan_release(struct plan *plan)
+{
+    arena_release(&plan->arena);
+    *plan = (struct plan){0};
+}

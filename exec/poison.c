@@ -1,0 +1,185 @@
+#include "exec/poison.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As two of them a signalling NaN of fp32, as one of bf16, a NaN of fp16. */
+enum { POISON = 0x7fa5, GRANULE = 2 };
+
+struct poison {
+    uint32_t ranks;
+    uint32_t **owner; /* (ranks, memories): per granule 1 + the buffer written last; 0: none */
+};
+
+static uint32_t *owner_of(const struct poison *poison, uint32_t rank, enum memory memory)
+{
+    return poison->owner[(size_t)rank * MEMORY_COUNT + memory];
+}
+
+static uint64_t granules(uint64_t bytes)
+{
+    return (bytes + GRANULE - 1) / GRANULE;
+}
+
+struct poison *poison_new(const struct run *run)
+{
+    struct poison *poison = heap_zalloc(1, sizeof *poison);
+    poison->ranks = run->plan.ranks;
+    poison->owner = heap_zalloc((size_t)poison->ranks * MEMORY_COUNT, sizeof *poison->owner);
+    for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
+        poison->owner[i] =
+            heap_zalloc(granules(run->ir->arena_bytes[i % MEMORY_COUNT]) + 1, sizeof(uint32_t));
+    return poison;
+}
+
+void poison_free(struct poison *poison)
+{
+    if (poison == NULL)
+        return;
+    for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
+        free(poison->owner[i]);
+    free(poison->owner);
+    free(poison);
+}
+
+static void fill(void *data, uint64_t bytes)
+{
+    const uint16_t pattern = POISON;
+    for (uint64_t i = 0; i + GRANULE <= bytes; i += GRANULE)
+        memcpy((char *)data + i, &pattern, GRANULE);
+}
+
+static void own(const struct run *run, uint32_t rank, uint32_t buffer, uint64_t begin_byte,
+                uint64_t bytes)
+{
+    const struct buffer_table *table = &run->ir->buffer;
+    uint32_t *owner = owner_of(run->poison, rank, table->memory[buffer]);
+    uint64_t first = (table->offset[buffer] + begin_byte) / GRANULE;
+    for (uint64_t i = 0; i < granules(bytes); i++)
+        owner[first + i] = buffer + 1;
+}
+
+void poison_begin_step(struct run *run)
+{
+    const struct ir *ir = run->ir;
+    for (uint32_t rank = 0; rank < run->plan.ranks; rank++) {
+        for (int m = 0; m < MEMORY_COUNT; m++)
+            memset(owner_of(run->poison, rank, m), 0,
+                   granules(ir->arena_bytes[m]) * sizeof(uint32_t));
+        for (uint32_t b = 0; b < ir->buffer.count; b++)
+            if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.offset[b] != UINT64_MAX &&
+                (ir->buffer.role[b] == plan_role_of(&run->plan, rank)))
+                own(run, rank, b, 0, ir_buffer_bytes(ir, (buffer_id){b}));
+        for (int m = 0; m < MEMORY_COUNT; m++) {
+            const uint32_t *owner = owner_of(run->poison, rank, m);
+            char *base = run->backend->memory(run, rank, m);
+            for (uint64_t i = 0; i < ir->arena_bytes[m] / GRANULE; i++)
+                if (owner[i] == 0)
+                    fill(base + i * GRANULE, GRANULE);
+        }
+    }
+}
+
+static void buffer_text(const struct ir *ir, uint32_t buffer, char *text, size_t size)
+{
+    ir_buffer_name(ir, (buffer_id){buffer}, text, size);
+}
+
+static bool check_read(struct run *run, const struct call *call, struct view view)
+{
+    const struct buffer_table *table = &run->ir->buffer;
+    uint32_t buffer = view.buffer.i;
+    uint64_t size = dtype_bytes(table->dtype[buffer]);
+    const uint32_t *owner = owner_of(run->poison, call->rank, table->memory[buffer]);
+    uint64_t first = (table->offset[buffer] + view.begin * size) / GRANULE;
+    uint64_t count = granules(view.count * size);
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t found = owner[first + i];
+        if (found == buffer + 1)
+            continue;
+        char name[64], other[64] = "";
+        buffer_text(run->ir, buffer, name, sizeof name);
+        if (found > 0)
+            buffer_text(run->ir, found - 1, other, sizeof other);
+        run_failed(run, call->rank, call->op, "reads element %" PRIu64 " of buffer %s, %s%s%s",
+                   view.begin + i * GRANULE / size, name,
+                   found == 0 ? "which nothing has written" : "over which buffer ", other,
+                   found == 0 ? "" : " has been written since");
+        return false;
+    }
+    return true;
+}
+
+/* Only the root's read of a broadcast is a read. */
+static bool is_read(const struct run *run, const struct call *call)
+{
+    if (call->work->kind != WORK_BROADCAST)
+        return true;
+    return plan_index(&run->plan, call->rank, (uint32_t)call->work->broadcast.group) ==
+           (uint32_t)call->work->broadcast.root;
+}
+
+static bool overlap(struct view a, struct view b)
+{
+    return a.buffer.i == b.buffer.i && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
+}
+
+/* Is the write one that must leave no element as it was, and that starts from nothing? */
+static bool is_fresh(const struct run *run, const struct call *call, struct view write)
+{
+    if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8) /* workspace: need not be used */
+        return false;
+    for (uint32_t k = 0; k < call->reads; k++)
+        if (overlap(ir_read(run->ir, call->op, k), write))
+            return false;
+    return true;
+}
+
+bool poison_before(struct run *run, const struct call *call)
+{
+    if (is_read(run, call))
+        for (uint32_t k = 0; k < call->reads; k++)
+            if (!check_read(run, call, ir_read(run->ir, call->op, k)))
+                return false;
+    for (uint32_t k = 0; k < call->writes; k++)
+        if (is_fresh(run, call, ir_write(run->ir, call->op, k)))
+            fill(call->write[k].data, call->write[k].count * dtype_bytes(call->write[k].dtype));
+    return true;
+}
+
+/* The first element that still is poison, or count. */
+static uint64_t first_poison(const struct operand *operand)
+{
+    uint64_t size = dtype_bytes(operand->dtype), i = 0;
+    const uint16_t pattern = POISON;
+    for (const char *at = operand->data; i < operand->count; i++, at += size) {
+        uint64_t k = 0;
+        while (k < size && memcmp(at + k, &pattern, GRANULE) == 0)
+            k += GRANULE;
+        if (k >= size)
+            break;
+    }
+    return i;
+}
+
+bool poison_after(struct run *run, const struct call *call)
+{
+    for (uint32_t k = 0; k < call->writes; k++) {
+        struct view view = ir_write(run->ir, call->op, k);
+        uint64_t size = dtype_bytes(run->ir->buffer.dtype[view.buffer.i]);
+        if (is_fresh(run, call, view)) {
+            uint64_t left = first_poison(&call->write[k]);
+            if (left < view.count) {
+                char name[64];
+                buffer_text(run->ir, view.buffer.i, name, sizeof name);
+                run_failed(run, call->rank, call->op,
+                           "does not write element %" PRIu64 " of buffer %s, as it says it does",
+                           view.begin + left, name);
+                return false;
+            }
+        }
+        own(run, call->rank, view.buffer.i, view.begin * size, view.count * size);
+    }
+    return true;
+}

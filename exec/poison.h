@@ -1,0 +1,25 @@
+/* exec/poison.h: proof that every element is written before it is read.
+ *
+ * Memory starts as signalling NaNs, and beside it a shadow tells, for every two bytes of an arena,
+ * which buffer was written there last. An op that reads an element which its buffer has not
+ * written, or over which another buffer has written since, fails; so does an op that leaves an
+ * element of what it says it writes untouched. Bound buffers count as written before op 0.
+ * For backends whose kernels run on the host and whose memory it can address. */
+#ifndef EXEC_POISON_H
+#define EXEC_POISON_H
+
+#include "exec/run.h"
+
+struct poison;
+
+struct poison *poison_new(const struct run *run);
+void poison_free(struct poison *poison);
+
+/* Before a step: poisons all memory that is not bound. */
+void poison_begin_step(struct run *run);
+
+/* Around an op that does its work. False: the run has failed. */
+bool poison_before(struct run *run, const struct call *call);
+bool poison_after(struct run *run, const struct call *call);
+
+#endif

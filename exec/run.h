@@ -1,0 +1,64 @@
+/* exec/run.h: a run in progress, as the parts of exec/ share it. Private to exec/. */
+#ifndef EXEC_RUN_H
+#define EXEC_RUN_H
+
+#include "exec/backend.h"
+#include "exec/exec.h"
+#include "exec/plan.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct poison;
+
+struct op_time {
+    double start_s, end_s; /* from run.epoch_s */
+};
+
+struct run {
+    const struct ir *ir;
+    const char *name; /* of the schedule, for messages */
+    const struct exec_options *options;
+    struct plan plan;
+    const struct backend *backend;
+    void *state; /* the backend's */
+    struct poison *poison;
+
+    double epoch_s;         /* when the step at hand was released */
+    uint32_t step;          /* of the run, from 0 */
+    struct op_time *time;   /* (ranks, plan.op_stride) of the step at hand */
+    _Atomic uint32_t *host; /* (ranks) the op that the host is at; role's end: all issued */
+
+    atomic_bool stop;
+    atomic_uint_fast64_t progress; /* ops that have ended */
+    atomic_int busy;               /* ops that work just now (and do not wait for another rank) */
+
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t changed;
+    uint32_t released;   /* steps that hosts may run */
+    uint32_t ranks_done; /* with the step at hand */
+    bool quit;
+    enum status status;
+    char failure[1024]; /* the first one */
+};
+
+/* Seconds of the monotonic clock. */
+double run_now(void);
+/* Records the first failure, "rank R: op N (kind, stream S): ...", and stops the run. op may be
+ * IR_NONE. Any thread may call it. */
+void run_failed(struct run *run, uint32_t rank, uint32_t op, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static inline bool run_stopped(const struct run *run)
+{
+    return atomic_load_explicit(&run->stop, memory_order_relaxed);
+}
+static inline struct op_time *run_time(struct run *run, uint32_t rank, uint32_t op)
+{
+    return &run->time[(size_t)rank * run->plan.op_stride + (op - plan_first(&run->plan, rank))];
+}
+/* The op with its operands at their addresses on a rank. */
+void run_call(struct run *run, uint32_t rank, uint32_t op, struct call *call);
+/* "op 12 (all_reduce on comm.reduce, layer 3)" into text. */
+void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size);
+
+#endif

@@ -1,0 +1,284 @@
+#include "exec/runner.h"
+
+#include "exec/poison.h"
+#include "exec/stall.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct host {
+    struct runner *runner;
+    uint32_t rank;
+    pthread_t thread;
+};
+
+struct runner {
+    struct run *run;
+    struct host *host;
+    uint32_t started; /* threads */
+};
+
+/* ---- what all parts of a run share ---- */
+
+double run_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size)
+{
+    char layer[32] = "";
+    if (ir->op.layer[op] != IR_NONE16)
+        snprintf(layer, sizeof layer, ", layer %" PRIu16, ir->op.layer[op]);
+    snprintf(text, size, "op %" PRIu32 " (%s, stream %s%s)", op,
+             work_kind_info(ir->op.kind[op])->name, ir->stream[ir->op.stream[op]].name, layer);
+}
+
+void run_failed(struct run *run, uint32_t rank, uint32_t op, const char *format, ...)
+{
+    char what[640], where[96] = "";
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (op != IR_NONE)
+        run_op_text(run->ir, op, where, sizeof where);
+
+    pthread_mutex_lock(&run->lock);
+    bool first = run->status == STATUS_OK;
+    if (first) {
+        run->status = STATUS_NO;
+        if (rank == IR_NONE)
+            snprintf(run->failure, sizeof run->failure, "%s", what);
+        else
+            snprintf(run->failure, sizeof run->failure, "rank %" PRIu32 ": %s%s%s", rank, where,
+                     op == IR_NONE ? "" : " ", what);
+        atomic_store(&run->stop, true);
+        pthread_cond_broadcast(&run->changed);
+    }
+    pthread_mutex_unlock(&run->lock);
+    if (first)
+        run->backend->stop(run);
+}
+
+static struct operand operand_of(struct run *run, uint32_t rank, struct view view)
+{
+    const struct buffer_table *table = &run->ir->buffer;
+    uint32_t buffer = view.buffer.i;
+    char *base = run->backend->memory(run, rank, table->memory[buffer]);
+    return (struct operand){base + table->offset[buffer] +
+                                view.begin * dtype_bytes(table->dtype[buffer]),
+                            view.count, table->dtype[buffer]};
+}
+
+void run_call(struct run *run, uint32_t rank, uint32_t op, struct call *call)
+{
+    const struct ir *ir = run->ir;
+    call->work = ir_work(ir, op);
+    call->rank = rank;
+    call->op = op;
+    call->softmax = run->plan.softmax[op];
+    call->model = run->options->model;
+    call->adamw = run->options->adamw;
+    call->adamw.step = (call->adamw.step > 0 ? call->adamw.step : 1) + run->step;
+    call->reads = ir->op.reads[op];
+    call->writes = ir->op.writes[op];
+    for (uint32_t k = 0; k < call->reads; k++)
+        call->read[k] = operand_of(run, rank, ir_read(ir, op, k));
+    for (uint32_t k = 0; k < call->writes; k++)
+        call->write[k] = operand_of(run, rank, ir_write(ir, op, k));
+}
+
+/* ---- the host of one rank ---- */
+
+/* Waits until the run has failed. */
+static void stand_still(struct run *run)
+{
+    pthread_mutex_lock(&run->lock);
+    while (!run_stopped(run) && !run->quit)
+        pthread_cond_wait(&run->changed, &run->lock);
+    pthread_mutex_unlock(&run->lock);
+}
+
+static bool sync_op(struct run *run, uint32_t rank, uint32_t op)
+{
+    struct op_time *time = run_time(run, rank, op);
+    bool going = true;
+    time->start_s = run_now() - run->epoch_s;
+    if (plan_works(&run->plan, rank, op))
+        going = run->ir->op.kind[op] == WORK_BARRIER
+                    ? run->backend->barrier(run, rank, op)
+                    : run->backend->wait_stream(run, rank, run->ir->op.stream[op]);
+    time->end_s = run_now() - run->epoch_s;
+    if (going) {
+        run->backend->pass(run, rank, op);
+        atomic_fetch_add(&run->progress, 1);
+    }
+    return going;
+}
+
+static bool issue(struct run *run, uint32_t rank, uint32_t op)
+{
+    const struct exec_fault *fault = &run->options->fault;
+    if (fault->kind != EXEC_FAULT_NONE && fault->rank == rank && fault->op == op) {
+        if (fault->kind == EXEC_FAULT_FAIL)
+            run_failed(run, rank, op, "fails, as the run was asked to let it");
+        else
+            stand_still(run);
+        return false;
+    }
+    if (work_kind_info(run->ir->op.kind[op])->stream == STREAM_SYNC)
+        return sync_op(run, rank, op);
+    if (!run->backend->enqueue(run, rank, op))
+        return false;
+    return !ir_blocks_host(run->ir, op) || run->backend->wait_op(run, rank, op);
+}
+
+static void walk(struct run *run, uint32_t rank)
+{
+    uint32_t first = plan_first(&run->plan, rank), count = plan_ops(&run->plan, rank);
+    for (uint32_t k = 0; k < count; k++) {
+        atomic_store_explicit(&run->host[rank], first + k, memory_order_relaxed);
+        if (!issue(run, rank, first + k))
+            return;
+    }
+    atomic_store_explicit(&run->host[rank], first + count, memory_order_relaxed);
+    run->backend->finish(run, rank);
+}
+
+static void *host_main(void *argument)
+{
+    const struct host *host = argument;
+    struct run *run = host->runner->run;
+    for (uint32_t step = 0;; step++) {
+        pthread_mutex_lock(&run->lock);
+        while (run->released <= step && !run->quit)
+            pthread_cond_wait(&run->changed, &run->lock);
+        bool quit = run->quit;
+        pthread_mutex_unlock(&run->lock);
+        if (quit)
+            return NULL;
+        walk(run, host->rank);
+        pthread_mutex_lock(&run->lock);
+        run->ranks_done++;
+        pthread_cond_broadcast(&run->changed);
+        pthread_mutex_unlock(&run->lock);
+    }
+}
+
+/* ---- all ranks ---- */
+
+struct runner *runner_new(struct run *run, struct diag *diag)
+{
+    struct runner *runner = heap_zalloc(1, sizeof *runner);
+    runner->run = run;
+    runner->host = heap_zalloc(run->plan.ranks, sizeof *runner->host);
+    for (uint32_t rank = 0; rank < run->plan.ranks; rank++) {
+        struct host *host = &runner->host[rank];
+        host->runner = runner;
+        host->rank = rank;
+        int error = pthread_create(&host->thread, NULL, host_main, host);
+        if (error != 0) {
+            diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_SYSTEM,
+                       "cannot start a thread for rank %" PRIu32 ": %s", rank, strerror(error));
+            runner_free(runner);
+            return NULL;
+        }
+        runner->started++;
+    }
+    return runner;
+}
+
+void runner_free(struct runner *runner)
+{
+    if (runner == NULL)
+        return;
+    struct run *run = runner->run;
+    pthread_mutex_lock(&run->lock);
+    run->quit = true;
+    pthread_cond_broadcast(&run->changed);
+    pthread_mutex_unlock(&run->lock);
+    for (uint32_t i = 0; i < runner->started; i++)
+        pthread_join(runner->host[i].thread, NULL);
+    free(runner->host);
+    free(runner);
+}
+
+static struct timespec clock_time(double seconds)
+{
+    struct timespec t = {.tv_sec = (time_t)seconds};
+    t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
+    return t;
+}
+
+/* What the watcher remembers between looks. */
+struct watch {
+    double begin_s, still_since_s, stall_s, limit_s;
+    uint64_t progress;
+};
+
+/* Fails the run when nothing ends and nothing works, or when the step takes too long. */
+static void look(struct run *run, struct watch *watch)
+{
+    double now = run_now();
+    uint64_t progress = atomic_load(&run->progress);
+    char why[640];
+    if (progress != watch->progress || atomic_load(&run->busy) > 0) {
+        watch->progress = progress;
+        watch->still_since_s = now;
+    }
+    if (now - watch->still_since_s >= watch->stall_s) {
+        stall_explain(run, why, sizeof why);
+        run_failed(run, IR_NONE, IR_NONE, "the step stands still: %s", why);
+    } else if (watch->limit_s > 0 && now - watch->begin_s >= watch->limit_s) {
+        stall_explain(run, why, sizeof why);
+        run_failed(run, IR_NONE, IR_NONE, "the step takes longer than the limit of %g s: %s",
+                   watch->limit_s, why);
+    }
+}
+
+double runner_step(struct runner *runner)
+{
+    struct run *run = runner->run;
+    uint32_t ranks = run->plan.ranks;
+    run->backend->begin_step(run);
+    if (run->poison != NULL)
+        poison_begin_step(run);
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        atomic_store(&run->host[rank], plan_first(&run->plan, rank));
+
+    struct watch watch = {.stall_s = run->options->stall_s > 0 ? run->options->stall_s : 10,
+                          .limit_s = run->options->limit_s,
+                          .progress = atomic_load(&run->progress)};
+    double look_s = watch.stall_s / 8;
+    if (watch.limit_s > 0 && watch.limit_s / 8 < look_s)
+        look_s = watch.limit_s / 8;
+    pthread_mutex_lock(&run->lock);
+    run->ranks_done = 0;
+    run->epoch_s = watch.begin_s = watch.still_since_s = run_now();
+    run->released++;
+    pthread_cond_broadcast(&run->changed);
+    double next_s = run->epoch_s + look_s;
+    while (run->ranks_done < ranks) {
+        struct timespec until = clock_time(next_s);
+        int waited = pthread_cond_timedwait(&run->changed, &run->lock, &until);
+        if (waited != ETIMEDOUT)
+            continue;
+        next_s = run_now() + look_s;
+        if (run->ranks_done == ranks || run_stopped(run))
+            continue;
+        pthread_mutex_unlock(&run->lock);
+        look(run, &watch);
+        pthread_mutex_lock(&run->lock);
+    }
+    double seconds = run_now() - run->epoch_s;
+    bool failed = run->status != STATUS_OK;
+    pthread_mutex_unlock(&run->lock);
+    return failed ? -1 : seconds;
+}

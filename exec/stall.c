@@ -1,0 +1,212 @@
+#include "exec/stall.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { CHAIN_MAX = 8 };
+
+/* An op of a rank that has not ended; op IR_NONE: the chain ends here. */
+struct node {
+    uint32_t rank, op;
+};
+
+struct story {
+    struct run *run;
+    char *text;
+    size_t size, used;
+};
+
+static void tell(struct story *story, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void tell(struct story *story, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int written = vsnprintf(story->text + story->used, story->size - story->used, format, args);
+    va_end(args);
+    if (written > 0)
+        story->used += (size_t)written;
+    if (story->used >= story->size)
+        story->used = story->size - 1;
+}
+
+static const struct node END = {IR_NONE, IR_NONE};
+
+static bool done(struct run *run, uint32_t rank, uint32_t op)
+{
+    return run->backend->state(run, rank, op) == OP_DONE;
+}
+
+/* The op of a rank's list that is its n-th call of the group (or n-th barrier). */
+static uint32_t find_call(const struct run *run, uint32_t rank, uint32_t group, uint32_t call,
+                          bool barrier)
+{
+    const struct plan *plan = &run->plan;
+    for (uint32_t k = 0; k < plan_ops(plan, rank); k++) {
+        uint32_t op = plan_first(plan, rank) + k;
+        enum work_kind kind = run->ir->op.kind[op];
+        if ((barrier ? kind == WORK_BARRIER : plan_is_collective(kind)) &&
+            work_group(ir_work(run->ir, op)) == group && plan->call[op] == call)
+            return op;
+    }
+    return IR_NONE;
+}
+
+/* A collective or barrier: the first member that has not come. */
+static struct node missing_member(struct story *story, struct node at)
+{
+    struct run *run = story->run;
+    const struct plan *plan = &run->plan;
+    uint32_t group = (uint32_t)work_group(ir_work(run->ir, at.op));
+    bool barrier = run->ir->op.kind[at.op] == WORK_BARRIER;
+    uint32_t instance = plan_instance(plan, at.rank, group), call = plan->call[at.op];
+    const char *name = run->ir->group[group].name;
+    for (uint32_t i = 0; i < plan->size[group]; i++) {
+        uint32_t peer = group_member(&run->ir->mesh, &run->ir->group[group], instance, i);
+        uint32_t op = find_call(run, peer, group, call, barrier);
+        if (op == IR_NONE) {
+            tell(story,
+                 " waits for rank %" PRIu32 ", which has no %s number %" PRIu32 " of group %s",
+                 peer, barrier ? "barrier" : "collective", call, name);
+            return END;
+        }
+        if (run->backend->arrived(run, peer, op))
+            continue;
+        if (!plan_works(plan, peer, op)) {
+            tell(story,
+                 " waits for rank %" PRIu32 " in group %s, where op %" PRIu32 " is guarded out",
+                 peer, name, op);
+            return END;
+        }
+        tell(story, " waits for rank %" PRIu32 " in group %s", peer, name);
+        return (struct node){peer, op};
+    }
+    tell(story, " has met all of group %s and is at work", name);
+    return END;
+}
+
+static struct node missing_end(struct story *story, struct node at)
+{
+    const struct run *run = story->run;
+    const struct plan_message *message =
+        &run->plan.message[plan_message(&run->plan, at.rank, at.op)];
+    bool send = run->ir->op.kind[at.op] == WORK_SEND;
+    uint32_t peer = send ? message->destination : message->source;
+    uint32_t op = send ? message->recv_op : message->send_op;
+    if (op == IR_NONE) {
+        tell(story, " waits for rank %" PRIu32 ", which never %s it on channel %" PRIu32, peer,
+             send ? "receives" : "sends", message->channel);
+        return END;
+    }
+    tell(story, " waits for rank %" PRIu32 " to %s", peer, send ? "receive" : "send");
+    return (struct node){peer, op};
+}
+
+/* The first op of the stream, before `before`, that has not ended. */
+static uint32_t pending_on(struct run *run, uint32_t rank, uint8_t stream, uint32_t before)
+{
+    for (uint32_t op = plan_first(&run->plan, rank); op < before; op++)
+        if (run->ir->op.stream[op] == stream &&
+            work_kind_info(run->ir->op.kind[op])->stream != STREAM_SYNC && !done(run, rank, op))
+            return op;
+    return IR_NONE;
+}
+
+/* An op that has not been issued: what holds the host. */
+static struct node held_host(struct story *story, struct node at)
+{
+    struct run *run = story->run;
+    uint32_t host = atomic_load(&run->host[at.rank]), held = IR_NONE;
+    char text[96];
+    run_op_text(run->ir, host, text, sizeof text);
+    if (host != at.op)
+        tell(story, " is not issued: the host is at %s, which", text);
+    switch ((enum work_kind)run->ir->op.kind[host]) {
+    case WORK_BARRIER:
+        return missing_member(story, (struct node){at.rank, host});
+    case WORK_HOST_SYNC:
+        held = pending_on(run, at.rank, run->ir->op.stream[host], host);
+        break;
+    default:
+        held = ir_blocks_host(run->ir, host) && host != at.op ? host : IR_NONE;
+    }
+    if (held == IR_NONE) {
+        tell(story, " is where the host has stopped");
+        return END;
+    }
+    tell(story, " holds it until op %" PRIu32 " has ended", held);
+    return (struct node){at.rank, held};
+}
+
+/* Says what the op waits for and returns that. */
+static struct node follow(struct story *story, struct node at)
+{
+    struct run *run = story->run;
+    const struct ir *ir = run->ir;
+    enum work_kind kind = ir->op.kind[at.op];
+    switch (run->backend->state(run, at.rank, at.op)) {
+    case OP_NOT_ISSUED:
+        return held_host(story, at);
+    case OP_QUEUED: {
+        uint32_t before = pending_on(run, at.rank, ir->op.stream[at.op], at.op);
+        if (before != IR_NONE) {
+            tell(story, " comes behind op %" PRIu32 " on its stream", before);
+            return (struct node){at.rank, before};
+        }
+        for (uint32_t k = 0; k < ir->op.wait_count[at.op]; k++) {
+            uint32_t wait = ir->wait[ir->op.wait_begin[at.op] + k].i;
+            if (!done(run, at.rank, wait)) {
+                tell(story, " waits for op %" PRIu32, wait);
+                return (struct node){at.rank, wait};
+            }
+        }
+        tell(story, " is about to start");
+        return END;
+    }
+    case OP_MEETING:
+        return kind == WORK_SEND || kind == WORK_RECV ? missing_end(story, at)
+                                                      : missing_member(story, at);
+    case OP_RUNNING:
+        tell(story, " is at work");
+        return END;
+    case OP_DONE:
+        break;
+    }
+    tell(story, " has just ended");
+    return END;
+}
+
+/* The first op that has not ended, of the first rank that has one. */
+static struct node first_pending(struct run *run)
+{
+    for (uint32_t rank = 0; rank < run->plan.ranks; rank++)
+        for (uint32_t k = 0; k < plan_ops(&run->plan, rank); k++) {
+            uint32_t op = plan_first(&run->plan, rank) + k;
+            if (!done(run, rank, op))
+                return (struct node){rank, op};
+        }
+    return END;
+}
+
+void stall_explain(struct run *run, char *text, size_t size)
+{
+    struct story story = {.run = run, .text = text, .size = size};
+    struct node chain[CHAIN_MAX], at = first_pending(run);
+    text[0] = '\0';
+    if (at.op == IR_NONE)
+        tell(&story, "all ops have ended");
+    for (uint32_t length = 0; at.op != IR_NONE && length < CHAIN_MAX; length++) {
+        char op[96];
+        run_op_text(run->ir, at.op, op, sizeof op);
+        tell(&story, "%srank %" PRIu32 ": %s", length > 0 ? "; " : "", at.rank, op);
+        for (uint32_t i = 0; i < length; i++)
+            if (chain[i].rank == at.rank && chain[i].op == at.op) {
+                tell(&story, " again: they wait in a circle");
+                return;
+            }
+        chain[length] = at;
+        at = follow(&story, at);
+    }
+}

@@ -1,0 +1,215 @@
+/* tests/exec/step.h: one training step of a small model, run and put beside the reference.
+ *
+ * Tensors and tokens come from seeds; the schedule from compose; buffers are filled and collected
+ * through bindings alone. Included by test files only. */
+#ifndef TESTS_EXEC_STEP_H
+#define TESTS_EXEC_STEP_H
+
+#include "exec/bindings.h"
+#include "exec/exec.h"
+#include "exec/reference.h"
+#include "schedule/compose.h"
+#include "tests/check.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Llama-like, 4 heads over 2 key heads, an odd number of layers. */
+static const struct transformer small_llama = {
+    .name = "small-llama",
+    .layers = 3,
+    .hidden = 24,
+    .heads = 4,
+    .kv_heads = 2,
+    .head_dim = 6,
+    .ffn = 20,
+    .vocab = 29,
+    .activation = ACTIVATION_SWIGLU,
+    .norm = NORM_RMSNORM,
+    .positions = POSITIONS_ROPE,
+    .rope_theta = 10000,
+    .norm_eps = 1e-5,
+};
+
+/* GPT-like: learned positions, LayerNorm, GELU, biases everywhere, a tied head. */
+static const struct transformer small_gpt = {
+    .name = "small-gpt",
+    .layers = 2,
+    .hidden = 16,
+    .heads = 4,
+    .kv_heads = 4,
+    .head_dim = 4,
+    .ffn = 24,
+    .vocab = 31,
+    .max_positions = 64,
+    .activation = ACTIVATION_GELU,
+    .norm = NORM_LAYERNORM,
+    .positions = POSITIONS_LEARNED,
+    .bias_qkv = true,
+    .bias_o = true,
+    .bias_ffn = true,
+    .tied_head = true,
+    .norm_eps = 1e-5,
+};
+
+/* A request with everything left open. */
+static inline struct request step_request(const struct transformer *model, int64_t ranks,
+                                          int64_t seq)
+{
+    return (struct request){.model = model,
+                            .weights = -1,
+                            .activations = -1,
+                            .optimizer = -1,
+                            .attention_impl = ATTENTION_CPU,
+                            .dtype = DTYPE_F32,
+                            .ranks = ranks,
+                            .seq = seq,
+                            .gpus_per_node = 8,
+                            .sm = 80};
+}
+
+struct step {
+    struct ir ir;
+    struct reference *reference;
+    struct bindings bindings;
+    const double **param;             /* (tensors) */
+    double **got[BINDING_KIND_COUNT]; /* (tensors) of (rows * cols) */
+    int32_t *tokens;
+    struct exec_options options;
+    struct exec_result result;
+    struct diag diag;
+    double reference_loss;
+};
+
+static inline void step_release(struct step *step)
+{
+    for (int kind = 0; kind < BINDING_KIND_COUNT; kind++) {
+        for (uint32_t t = 0; step->got[kind] != NULL && t < step->ir.tensor_count; t++)
+            free(step->got[kind][t]);
+        free((void *)step->got[kind]);
+    }
+    free((void *)step->param);
+    free(step->tokens);
+    reference_free(step->reference);
+    exec_result_release(&step->result);
+    ir_release(&step->ir);
+    diag_release(&step->diag);
+}
+
+/* AdamW's first step is lr g / (|g| + eps): where a gradient is 0 but for rounding (a key's bias
+ * without RoPE), a small eps would turn rounding into steps of +lr or -lr. This one does not. */
+static const struct exec_adamw step_adamw = {
+    .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1, .step = 1};
+
+/* The schedule, and everything that fills it. False, with a failed check, when there is none. */
+static inline bool step_build(struct step *step, const char *label, const struct request *request)
+{
+    struct choices choices;
+    *step = (struct step){0};
+    enum status status = compose_resolve(&choices, request, NULL, &step->diag);
+    if (status == STATUS_OK)
+        status = compose_build(&step->ir, &choices, &step->diag);
+    if (!CHECK_INT(label, status, STATUS_OK)) {
+        fputs(step->diag.text, stderr);
+        return false;
+    }
+    const struct ir *ir = &step->ir;
+    step->options = (struct exec_options){
+        .model = {request->model->norm_eps, request->model->rope_theta},
+        .adamw = step_adamw,
+        .stall_s = 5,
+    };
+    step->reference = reference_new(request->model);
+    reference_init_weights(step->reference, 7);
+    step->param = heap_zalloc(ir->tensor_count, sizeof *step->param);
+    for (uint32_t t = 0; t < ir->tensor_count; t++) {
+        struct reference_tensor *tensor = reference_find(step->reference, ir->tensor[t].name);
+        if (!CHECK(ir->tensor[t].name, tensor != NULL))
+            return false;
+        step->param[t] = tensor->param;
+    }
+    for (int kind = BINDING_PARAM; kind <= BINDING_MOMENT2; kind++) {
+        step->got[kind] = heap_zalloc(ir->tensor_count, sizeof *step->got[kind]);
+        for (uint32_t t = 0; t < ir->tensor_count; t++)
+            step->got[kind][t] =
+                heap_zalloc((size_t)(ir->tensor[t].rows * ir->tensor[t].cols), sizeof(double));
+    }
+    size_t tokens = (size_t)(ir->global_batch * ir->layout.tokens);
+    struct check_random random = {99};
+    step->tokens = heap_alloc(tokens, sizeof *step->tokens);
+    for (size_t i = 0; i < tokens; i++)
+        step->tokens[i] = (int32_t)check_random_i64(&random, 0, request->model->vocab - 1);
+    step->bindings = (struct bindings){.ir = ir, .param = step->param, .tokens = step->tokens};
+    for (int kind = BINDING_PARAM; kind <= BINDING_MOMENT2; kind++)
+        step->bindings.got[kind] = step->got[kind];
+    return CHECK_INT(label, bindings_check(&step->bindings, label, &step->diag), STATUS_OK);
+}
+
+static inline enum status step_run(struct step *step, const char *label)
+{
+    struct exec_io io = {.user = &step->bindings,
+                         .fill = bindings_fill,
+                         .read = bindings_read,
+                         .read_each = 1u << BINDING_LOSS,
+                         .read_last = UINT32_MAX};
+    return exec_run(&step->ir, label, &step->options, &io, &step->result, &step->diag);
+}
+
+/* max |got - want| <= tolerance max(max |want|, 1e-3 max over all tensors). */
+static inline void step_compare(struct step *step, const char *label, const char *what, int kind,
+                                double tolerance)
+{
+    const struct reference *r = step->reference;
+    double overall = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        const double *want = kind == BINDING_GRAD ? r->tensors[i].grad : r->tensors[i].param;
+        for (size_t k = 0; k < r->tensors[i].count; k++)
+            overall = fmax(overall, fabs(want[k]));
+    }
+    for (uint32_t t = 0; t < step->ir.tensor_count; t++) {
+        const struct reference_tensor *tensor = reference_find(r, step->ir.tensor[t].name);
+        const double *want = kind == BINDING_GRAD ? tensor->grad : tensor->param;
+        double worst = 0, largest = 1e-3 * overall;
+        for (size_t k = 0; k < tensor->count; k++) {
+            double difference = fabs(step->got[kind][t][k] - want[k]);
+            worst = difference > worst || isnan(difference) ? difference : worst;
+            largest = fmax(largest, fabs(want[k]));
+        }
+        if (!(worst <= tolerance * largest)) {
+            char text[160];
+            snprintf(text, sizeof text, "%s: %s of %s is off by %g of %g", label, what,
+                     tensor->name, worst, largest);
+            CHECK(text, worst <= tolerance * largest);
+        }
+    }
+}
+
+/* Loss, every gradient and every parameter after one AdamW step are the reference's. */
+static inline void step_check(struct step *step, const char *label, double tolerance)
+{
+    struct reference_batch batch = {step->tokens, NULL, step->ir.global_batch,
+                                    step->ir.layout.tokens};
+    const struct reference_adamw adamw = {step_adamw.lr, step_adamw.beta1, step_adamw.beta2,
+                                          step_adamw.eps, step_adamw.weight_decay};
+    double loss;
+    enum status status = step_run(step, label);
+    if (!CHECK_INT(label, status, STATUS_OK)) {
+        fputs(step->diag.text, stderr);
+        return;
+    }
+    if (reference_gradients(step->reference, &batch, &loss, &step->diag) != STATUS_OK) {
+        CHECK(step->diag.text, false);
+        return;
+    }
+    CHECK_CLOSE(label, step->bindings.loss, loss, tolerance);
+    CHECK_INT(label, (int64_t)step->bindings.replicas_differ, 0);
+    step_compare(step, label, "gradient", BINDING_GRAD, tolerance);
+    reference_adamw_step(step->reference, &adamw, 1);
+    step_compare(step, label, "parameter", BINDING_PARAM, tolerance);
+    step_compare(step, label, "master", BINDING_MASTER, tolerance);
+}
+
+#endif
