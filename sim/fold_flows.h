@@ -8,10 +8,10 @@
  *
  * Quotient. Inside a component, let n(L, F) be the number of flows of class F on a link of class
  * L. Rates are equal within a class, so a link allows sum over F of n(L, F) x(F) <= width. Where
- * n(L, F) is one number n(L) for all F on L, this is sum of x(F) <= width / n(L): one flow
- * per class on one link per class of that width has the same max-min rates, because a class's
- * bottleneck in it (full, and no class on it is faster) is one in the component too.
- * Components in which n(L, F) differs are simulated flow by flow. */
+ * n(L, F) = s(L) k(F), this is sum of k(F) x(F) <= width / s(L): k(F) flows of each class on
+ * one link per class of that width have the same max-min rates, because a class's bottleneck there
+ * (full, and no class on it is faster) is one in the component too, and the other way round.
+ * Components in which n does not factor are simulated flow by flow. */
 #ifndef SIM_FOLD_FLOWS_H
 #define SIM_FOLD_FLOWS_H
 
