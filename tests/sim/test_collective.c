@@ -1,0 +1,161 @@
+#include "sim/collective.h"
+#include "tests/sim/machine.h"
+
+static struct work make_work(enum work_kind kind, int64_t bytes, int64_t algorithm)
+{
+    struct work work = {.kind = (uint8_t)kind};
+    if (kind == WORK_ALL_REDUCE) {
+        work.all_reduce.bytes = bytes;
+        work.all_reduce.algorithm = algorithm;
+    } else if (kind == WORK_BROADCAST) {
+        work.broadcast.bytes = bytes;
+        work.broadcast.algorithm = algorithm;
+    } else {
+        work.collective.bytes = bytes;
+        work.collective.algorithm = algorithm;
+    }
+    return work;
+}
+
+/* Latencies: 1 s inside a node, 100 s between; members are the first ranks of 2 nodes of 4. */
+static const struct {
+    const char *label;
+    enum work_kind kind;
+    int64_t algorithm;
+    uint32_t members, stride;
+    double latency_s;
+} latencies[] = {
+    {"ring in a node",              WORK_ALL_GATHER,     ALGORITHM_RING,   4, 1, 3  },
+    {"ring over two",               WORK_ALL_GATHER,     ALGORITHM_RING,   8, 1, 106},
+    {"one rank a node",             WORK_REDUCE_SCATTER, ALGORITHM_AUTO,   2, 4, 100},
+    {"direct",                      WORK_ALL_GATHER,     ALGORITHM_DIRECT, 8, 1, 100},
+    {"all-to-all in a node",        WORK_ALL_TO_ALL,     ALGORITHM_AUTO,   4, 1, 1  },
+    {"all-to-all over two",         WORK_ALL_TO_ALL,     ALGORITHM_AUTO,   8, 1, 100},
+    {"all-reduce as a ring",        WORK_ALL_REDUCE,     ALGORITHM_RING,   8, 1, 212},
+    {"all-reduce as a tree",        WORK_ALL_REDUCE,     ALGORITHM_TREE,   8, 1, 206},
+    {"all-reduce, small: the tree", WORK_ALL_REDUCE,     ALGORITHM_AUTO,   8, 1, 206},
+    {"a group of one",              WORK_ALL_REDUCE,     ALGORITHM_RING,   1, 1, 0  },
+    {"broadcast",                   WORK_BROADCAST,      ALGORITHM_AUTO,   4, 1, 3  },
+};
+
+static void latency_is_steps(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(latencies); i++) {
+        struct cluster cluster = machine_make(2);
+        struct platform platform;
+        struct flow_table flows = {0};
+        uint32_t member[8];
+        cluster.fabric.latency_s = 1;
+        cluster.nic.latency_s = 40;
+        cluster.nic.message_latency_s = 60;
+        platform_init(&platform, &cluster);
+        for (uint32_t k = 0; k < latencies[i].members; k++)
+            member[k] = k * latencies[i].stride;
+        struct work work = make_work(latencies[i].kind, 8, latencies[i].algorithm);
+        struct transfer transfer =
+            collective_make(&platform, &flows, &work, member, latencies[i].members, 0);
+        CHECK_CLOSE(latencies[i].label, transfer.latency_s, latencies[i].latency_s, 1e-12);
+        flow_table_release(&flows);
+        platform_release(&platform);
+    }
+}
+
+/* All bytes that all flows take over links of a kind, summed over those links. */
+static double bytes_on(const struct platform *platform, const struct flow_table *flows,
+                       enum link_kind kind)
+{
+    double sum = 0;
+    for (uint32_t f = 0; f < flows->count; f++)
+        for (uint32_t e = flows->link_begin[f]; e < flows->link_begin[f + 1]; e++)
+            if (platform->link[flows->link[e]].kind == kind)
+                sum += flows->bytes[f];
+    return sum;
+}
+
+/* 8 GB a rank over 8 ranks on two nodes: what must cross all ports together, in GB. */
+static const struct {
+    const char *label;
+    enum work_kind kind;
+    double fabric, nic; /* out; in is the same */
+} volumes[] = {
+    {"all-to-all: 3 and 4 pieces a rank",   WORK_ALL_TO_ALL,     24,  32 },
+    {"all-gather: 7 parts, 2 rings a node", WORK_ALL_GATHER,     448, 112},
+    {"reduce-scatter: 7 of 8",              WORK_REDUCE_SCATTER, 56,  14 },
+    {"all-reduce: twice that",              WORK_ALL_REDUCE,     112, 28 },
+    {"broadcast: all of it",                WORK_BROADCAST,      64,  16 },
+};
+
+static void what_crosses_the_ports(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(volumes); i++) {
+        struct cluster cluster = machine_make(2);
+        struct platform platform;
+        struct flow_table flows = {0};
+        static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+        const char *label = volumes[i].label;
+        platform_init(&platform, &cluster);
+        struct work work = make_work(volumes[i].kind, 8000000000, ALGORITHM_RING);
+        collective_make(&platform, &flows, &work, member, 8, 0);
+        CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_FABRIC_OUT), volumes[i].fabric * 1e9,
+                    1e-12);
+        CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_FABRIC_IN), volumes[i].fabric * 1e9,
+                    1e-12);
+        CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_NIC_OUT), volumes[i].nic * 1e9, 1e-12);
+        CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_NIC_IN), volumes[i].nic * 1e9, 1e-12);
+        flow_table_release(&flows);
+        platform_release(&platform);
+    }
+}
+
+/* Beyond 200 links a ring is cut by node, and takes as long. */
+static void long_rings_are_cut(void)
+{
+    struct cluster cluster = machine_make(64);
+    struct platform platform;
+    struct flow_table flows = {0};
+    uint32_t member[256];
+    for (uint32_t k = 0; k < 256; k++)
+        member[k] = k;
+    platform_init(&platform, &cluster);
+    struct work work = make_work(WORK_REDUCE_SCATTER, 256000000, ALGORITHM_RING);
+    collective_make(&platform, &flows, &work, member, 256, 0);
+    CHECK_INT("one flow a node and class", flows.count, 128);
+    for (uint32_t f = 0; f < flows.count; f++)
+        CHECK_CLOSE("bytes", flows.bytes[f], f < 64 ? 255e6 : 127.5e6, 1e-12);
+    flow_table_release(&flows);
+    platform_release(&platform);
+}
+
+static void links_have_names(void)
+{
+    static const char *const want[] = {"node 0 gpu 3 pcie lanes up",
+                                       "node 0 pcie switch 1 uplink up", "node 0 nic 1 out",
+                                       "node 1 nic 0 in", "node 1 gpu 1 pcie lanes down"};
+    struct cluster cluster = machine_make(2);
+    struct platform platform;
+    struct flow_table flows = {0};
+    platform_init(&platform, &cluster);
+    flow_open(&flows, 1);
+    route_nic_out(&platform, &flows, 3);
+    route_nic_in(&platform, &flows, 5);
+    route_link(&platform, &flows, LINK_UPLINK_UP, 0, 1, 1);
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        bool found = false;
+        for (uint32_t l = 0; l < platform.link_count; l++) {
+            char text[96];
+            platform_link_name(&platform, l, text, sizeof text);
+            found = found || strcmp(text, want[i]) == 0;
+        }
+        CHECK(want[i], found);
+    }
+    flow_table_release(&flows);
+    platform_release(&platform);
+}
+
+static const struct check_case cases[] = {
+    {"latency is steps",       latency_is_steps      },
+    {"what crosses the ports", what_crosses_the_ports},
+    {"long rings are cut",     long_rings_are_cut    },
+    {"links have names",       links_have_names      },
+};
+CHECK_MAIN("sim/collective", cases)

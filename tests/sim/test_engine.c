@@ -1,0 +1,114 @@
+/* What we rely on in SimGrid, as numbers: a flow takes exactly bytes / rate, links are shared
+ * max-min, timers fire when they should. Each case runs in a child: one engine per process. */
+#include "sim/engine.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_LINKS = 3, MOST_FLOWS = 4 };
+
+static const struct {
+    const char *label;
+    double width[MOST_LINKS]; /* 0: no link */
+    struct {
+        unsigned links; /* bit mask; 0: no flow */
+        double start_s, bytes, end_s;
+    } flow[MOST_FLOWS];
+} table[] = {
+    {"alone",                           {100e9},       {{1, 0, 1e9, 0.01}}                      },
+    {"one byte is not lost",            {1},           {{1, 0, 0.2, 1}}                         },
+    {"latency is the caller's",         {100e9},       {{1, 5e-6, 1e9, 0.010005}}               },
+    {"two share",                       {100e9},       {{1, 0, 1e9, 0.02}, {1, 0, 1e9, 0.02}}   },
+    {"the shorter frees its share",     {100e9},       {{1, 0, 1e9, 0.02}, {1, 0, 2e9, 0.03}}   },
+    {"a cap leaves the rest to others", {50e9, 10e9},  {{3, 0, 1e9, 0.1}, {1, 0, 1e9, 0.025}}   },
+    {"max-min over a line of links",
+     {10e9, 10e9, 10e9},
+     {{7, 0, 1e9, 0.2}, {1, 0, 1e9, 0.2}, {2, 0, 1e9, 0.2}, {4, 0, 1e9, 0.2}}                   },
+    {"late comers share what is left",  {100e9},       {{1, 0, 2e9, 0.03}, {1, 0.01, 1e9, 0.03}}},
+    {"one path, several flows",         {100e9, 50e9}, {{3, 0, 1e9, 0.04}, {3, 0, 1e9, 0.04}}   },
+};
+
+struct run {
+    size_t row;
+    int path[MOST_FLOWS];
+    double end_s[MOST_FLOWS];
+};
+
+/* Tags: flow k starts at tag 2k and ends at tag 2k + 1. */
+static void done(void *context, int64_t tag)
+{
+    struct run *run = context;
+    int64_t k = tag / 2;
+    if (tag % 2 == 0)
+        engine_flow(run->path[k], table[run->row].flow[k].bytes, tag + 1);
+    else
+        run->end_s[k] = engine_now_s();
+}
+
+static void run_child(struct run *run, int out)
+{
+    int link[MOST_LINKS];
+    engine_init(done, run);
+    for (int l = 0; l < MOST_LINKS; l++)
+        link[l] = table[run->row].width[l] > 0 ? engine_link(table[run->row].width[l]) : -1;
+    for (int k = 0; k < MOST_FLOWS; k++) {
+        int ids[MOST_LINKS], count = 0;
+        for (int l = 0; l < MOST_LINKS; l++)
+            if (table[run->row].flow[k].links >> l & 1)
+                ids[count++] = link[l];
+        run->path[k] = count > 0 ? engine_path(ids, count) : -1;
+    }
+    engine_seal();
+    for (int k = 0; k < MOST_FLOWS; k++)
+        if (run->path[k] >= 0)
+            engine_timer(table[run->row].flow[k].start_s, 2 * k);
+    const char *fault = engine_run();
+    if (fault)
+        fputs(fault, stderr);
+    _exit(!fault && write(out, run->end_s, sizeof run->end_s) == sizeof run->end_s ? 0 : 1);
+}
+
+static void flows_take_what_max_min_says(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        struct run run = {.row = i};
+        int channel[2];
+        if (!CHECK(table[i].label, pipe(channel) == 0))
+            return;
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0)
+            run_child(&run, channel[1]);
+        close(channel[1]);
+        CHECK(table[i].label, read(channel[0], run.end_s, sizeof run.end_s) == sizeof run.end_s);
+        close(channel[0]);
+        waitpid(child, NULL, 0);
+        for (int k = 0; k < MOST_FLOWS; k++)
+            if (table[i].flow[k].links)
+                CHECK_CLOSE(table[i].label, run.end_s[k], table[i].flow[k].end_s, 1e-12);
+    }
+}
+
+static void a_fault_of_the_library_is_words(void)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        engine_init(done, NULL);
+        engine_flow(7, 1, 1); /* no such path */
+        engine_seal();
+        _exit(engine_run() != NULL ? 0 : 1);
+    }
+    int state = -1;
+    CHECK("child", waitpid(child, &state, 0) == child && state == 0);
+}
+
+static const struct check_case cases[] = {
+    {"flows take what max-min says",    flows_take_what_max_min_says   },
+    {"a fault of the library is words", a_fault_of_the_library_is_words},
+};
+CHECK_MAIN("sim/engine", cases)
