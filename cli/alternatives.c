@@ -28,7 +28,9 @@ static const struct tweak {
     {"--optimizer device",   FIELD_OPTIMIZER,   CHOICE_OPTIMIZER_DEVICE   },
     {"--optimizer host",     FIELD_OPTIMIZER,   CHOICE_OPTIMIZER_HOST     },
     {"--loss-chunks 8",      FIELD_LOSS,        8                         },
+    {"--loss-chunks 64",     FIELD_LOSS,        64                        },
     {"--ffn-chunks 8",       FIELD_FFN,         8                         },
+    {"--ffn-chunks 64",      FIELD_FFN,         64                        },
 };
 
 _Static_assert(ARRAY_LEN(tweaks) <= TWEAKS_MAX, "TWEAKS_MAX");

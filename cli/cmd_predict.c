@@ -77,6 +77,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     struct setup setup = {0};
     struct prediction prediction = {0};
     struct alternative best = {0};
+    struct diag note = {0};
     struct report report = {
         .prediction = &prediction,
         .profile = options_text(options, "profile"),
@@ -88,7 +89,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = setup_load(&setup, options, file != NULL, diag);
     if (status == STATUS_OK)
         status = file != NULL ? prediction_memory_of_file(&prediction, &setup, file, diag)
-                              : prediction_memory(&prediction, &setup, &setup.request, diag, diag);
+                              : prediction_memory(&prediction, &setup, &setup.request, &note, diag);
     if (status == STATUS_OK && (file != NULL || options_given(options, "verify")))
         status = verify_it(&prediction, file != NULL ? file : "schedule", diag);
     if (status == STATUS_OK)
@@ -99,6 +100,9 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     }
     if (status == STATUS_OK)
         status = print_report(&report, options, diag);
+    if (status == STATUS_OK || status == STATUS_NO)
+        command_note(&note);
+    diag_release(&note);
     prediction_release(&prediction);
     setup_release(&setup);
     return status;

@@ -24,8 +24,14 @@ const struct option_set check_options = {"output", check_rows, ARRAY_LEN(check_r
 static enum status build(struct ir *ir, struct setup *setup, struct diag *diag)
 {
     struct choices choices;
-    enum status status = compose_resolve(&choices, &setup->request, diag, diag);
-    return status == STATUS_OK ? compose_build(ir, &choices, diag) : status;
+    struct diag note = {0};
+    enum status status = compose_resolve(&choices, &setup->request, &note, diag);
+    if (status == STATUS_OK)
+        status = compose_build(ir, &choices, diag);
+    if (status == STATUS_OK)
+        command_note(&note);
+    diag_release(&note);
+    return status;
 }
 
 enum status cmd_schedule(const struct options *options, struct diag *diag)

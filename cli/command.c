@@ -5,6 +5,7 @@
 
 #include <gsl/gsl_version.h>
 #include <json-c/json_c_version.h>
+#include <stdio.h>
 #include <string.h>
 
 /* simgrid/version.h needs this and does not include it */
@@ -133,6 +134,12 @@ enum status command_run(const struct command *command, int argc, char **argv, st
 enum status command_print(const struct text *text, struct diag *diag)
 {
     return text_save("-", text->data, text->size, diag);
+}
+
+void command_note(const struct diag *note)
+{
+    if (note->text != NULL)
+        fputs(note->text, stderr);
 }
 
 void command_print_overview(struct text *out)

@@ -34,6 +34,10 @@ enum status command_run(const struct command *command, int argc, char **argv, st
 /* Writes a result to standard output; a full disk or a closed pipe is an error. */
 enum status command_print(const struct text *text, struct diag *diag);
 
+/* Prints notes about what was filled in to standard error: once all went well, so that a failure
+ * stays one message. */
+void command_note(const struct diag *note);
+
 /* Appends what `longhaul help` and `longhaul help COMMAND` print. */
 void command_print_overview(struct text *out);
 void command_print_help(struct text *out, const struct command *command);

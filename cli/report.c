@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* With lines this wide, 15 hold everything. */
-enum { WIDTH = 128 };
+enum { WIDTH = 132 };
 
 /* Categories under this share of the peak are left out of the text. */
 #define TINY 1e-3
@@ -125,7 +125,8 @@ static void print_configuration(struct text *out, const struct report *r)
     units_put_tokens(&piece, p->ir.layout.tokens);
     text_puts(&piece, " tokens");
     put_piece(&line, &piece);
-    text_printf(&piece, "%u GPUs of %s", mesh_ranks(&p->ir.mesh), cluster->name);
+    text_printf(&piece, "%u GPU%s of %s", mesh_ranks(&p->ir.mesh),
+                mesh_ranks(&p->ir.mesh) == 1 ? "" : "s", cluster->name);
     put_piece(&line, &piece);
     if (p->has_choices) {
         size_t count;
@@ -207,16 +208,15 @@ static void print_memory(struct text *out, const struct report *r)
     put_piece(&line, &piece);
     text_puts(&piece, "reserved ");
     units_put_gib(&piece, (double)p->reserved.total);
-    text_puts(&piece, " (");
     for (int i = 0; i < RESERVED_PART_COUNT; i++) {
-        text_printf(&piece, "%s%s ", i == 0 ? "" : ", ", reserved_part_name((enum reserved_part)i));
+        text_printf(&piece, "%s%s ", i == 0 ? " = " : " + ",
+                    reserved_part_name((enum reserved_part)i));
         units_put_gib(&piece, (double)p->reserved.bytes[i]);
     }
-    text_putc(&piece, ')');
     put_piece(&line, &piece);
     if (p->verdict.needed[LIMIT_HOST] > 0) {
         text_puts(&piece, "host ");
-        verdict_print(&piece, &p->verdict, LIMIT_HOST);
+        units_put_gib(&piece, (double)p->verdict.needed[LIMIT_HOST]);
         text_puts(&piece, " a node");
         put_piece(&line, &piece);
     }
@@ -264,40 +264,31 @@ static void print_waterfall(struct text *out, const struct report *r)
     text_release(&piece);
 }
 
-static void print_links(struct text *out, const struct report *r)
-{
-    const struct sim_result *sim = &r->prediction->sim;
-    if (sim->load_count == 0 || !(sim->load[0].busy > 0))
-        return;
-    text_printf(out, "%-11s%s is the busiest: ", "links", sim->load[0].name);
-    units_put(out, UNIT_BYTES, sim->load[0].bytes);
-    text_printf(out, ", %.0f %% of the step at its ", 100 * sim->load[0].busy);
-    units_put(out, UNIT_BYTES_PER_S, sim->load[0].bytes_per_s);
-    text_putc(out, '\n');
-}
-
 static void print_simulation(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
+    const struct sim_result *sim = &p->sim;
     struct text piece = {0};
     struct line line = begin_line(out, "simulated");
-    text_printf(&piece, "%u ranks in %u class%s", p->sim.rank_count, p->sim.class_count,
-                p->sim.class_count == 1 ? "" : "es");
+    text_printf(&piece, "%u rank%s in %u class%s", sim->rank_count, sim->rank_count == 1 ? "" : "s",
+                sim->class_count, sim->class_count == 1 ? "" : "es");
     put_piece(&line, &piece);
-    text_printf(&piece, "%llu of %llu op instances", (unsigned long long)p->sim.counts.simulated,
-                (unsigned long long)p->sim.counts.op_instances);
+    text_printf(&piece, "%llu of %llu ops", (unsigned long long)sim->counts.simulated,
+                (unsigned long long)sim->counts.op_instances);
     put_piece(&line, &piece);
-    text_printf(&piece, "%llu flows", (unsigned long long)p->sim.counts.flows);
-    put_piece(&line, &piece);
+    if (sim->load_count > 0 && sim->load[0].busy > 0) {
+        text_printf(&piece, "busiest link %s: ", sim->load[0].name);
+        units_put(&piece, UNIT_BYTES, sim->load[0].bytes);
+        text_printf(&piece, " are %.0f %% of ", 100 * sim->load[0].busy);
+        units_put(&piece, UNIT_BYTES_PER_S, sim->load[0].bytes_per_s);
+        put_piece(&line, &piece);
+    }
     text_putc(out, '\n');
     if (p->extrapolated_shapes > 0) {
-        line = begin_line(out, "beware");
-        text_printf(&piece, "%.0f %% of the compute time is outside what costs were calibrated on",
+        text_printf(out, "%-11s%.0f %% of compute time lies outside calibration", "beware",
                     100 * p->extrapolated_share);
-        put_piece(&line, &piece);
-        text_append(&piece, p->extrapolated.data, p->extrapolated.size);
-        if (piece.size > 0)
-            put_piece(&line, &piece);
+        if (p->extrapolated.size > 0)
+            text_printf(out, ": %s", p->extrapolated.data);
         text_putc(out, '\n');
     }
     text_release(&piece);
@@ -358,7 +349,6 @@ void report_print(struct text *out, const struct report *report)
     print_step(out, report);
     print_memory(out, report);
     print_waterfall(out, report);
-    print_links(out, report);
     print_simulation(out, report);
     print_training(out, report);
     print_next(out, report);

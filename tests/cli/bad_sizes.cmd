@@ -1,0 +1,10 @@
+# what does not divide, and what would
+bad() { longhaul predict --cluster ideal --quick "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
+bad --model gpt-13b --gpus 64 --hp 64 --seq 64K
+bad --model llama3-8b --gpus 12 --hp 12 --seq 12K
+bad --model gpt-13b --gpus 40 --hp 40 --seq 64K
+bad --model gpt-2.7b --gpus 8 --hp 8 --seq 1001
+bad --model gpt-2.7b --gpus 8 --hp 4 --dp 4 --seq 1K
+bad --model gpt-2.7b --gpus 8 --hp 4 --batch 7 --seq 1K
+bad --model gpt-2.7b --gpus 8 --batch 2000000 --seq 1K
+bad --model gpt-65b --gpus 1 --seq 4096G

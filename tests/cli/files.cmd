@@ -1,0 +1,21 @@
+# what `schedule` prints is predicted like the configuration it came from, and what `predict -o`
+# writes holds it again
+what="--model gpt2 --cluster ideal --gpus 4 --seq 1K"
+longhaul schedule $what -o $T/a.ir
+longhaul predict $what --quick --profile ideal -o $T/out --emit-ir --json > $T/a.json
+ls $T/out
+cmp $T/a.json $T/out/prediction.json
+longhaul schedule $what --profile ideal | cmp - $T/out/schedule.ir
+longhaul predict $T/out/schedule.ir --cluster ideal --gpus 4 --json > $T/b.json
+for name in a b; do
+    grep -A 100 '"step_s"' $T/$name.json | grep -E '"(step_s|hfu|recomputation|peak_bytes)"' > $T/$name.figures
+done
+cmp $T/a.figures $T/b.figures
+longhaul predict - --cluster ideal --gpus 4 --json < $T/out/schedule.ir | cmp - $T/b.json
+longhaul check $T/a.ir | tail -n 1 | sed 's/[0-9]\{2,\}/N/g'
+longhaul check $what --quiet
+# twice the same bytes
+longhaul predict $what --quick -o $T/out2 --json > $T/c.json
+longhaul predict $what --quick -o $T/out3 --json | cmp - $T/c.json
+cmp $T/out2/trace.json $T/out3/trace.json
+cmp $T/out2/ops.csv $T/out3/ops.csv

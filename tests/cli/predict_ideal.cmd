@@ -1,0 +1,20 @@
+# On the ideal cluster a step takes its flops over 1 PFLOP/s and nothing else, so these numbers are
+# arithmetic. gpt-2.7b, 2K tokens on 4 GPUs: a layer's products are 24 h^2 = 157,286,400 flops a
+# token, attention 4 x 80 x 32 heads per visible pair, 2048 x 2049 / 2 pairs; backward twice the
+# products and 2.5 times attention; the head 2 h V a token.
+longhaul predict --model gpt-2.7b --cluster ideal --gpus 4 --seq 2K --quick --checkpoint none --json > $T/keep.json
+longhaul predict --model gpt-2.7b --cluster ideal --gpus 4 --seq 2K --quick --profile ideal --json > $T/full.json
+for name in keep full; do
+    echo $name
+    grep -E '"(step_s|hfu|model flops at peak|recomputation|all-to-all|host)": [0-9]' $T/$name.json |
+        awk -F '[":,]+' '{ printf "%s %.9g\n", $2, $3 }'
+done
+awk 'BEGIN { s = 2048; pairs = s * (s + 1) / 2;
+    products = s * 32 * 24 * 2560 * 2560; attention = 32 * 4 * 80 * 32 * pairs; head = 2 * s * 2560 * 50257;
+    printf "kept: %.9f ms\n", (3 * (products + head) + 3.5 * attention) / 4 / 1e15 * 1e3 }'
+
+# a step of twice as many sequences on twice as many GPUs takes as long
+longhaul predict --model gpt-2.7b --cluster ideal --gpus 8 --dp 2 --seq 2K --quick --checkpoint none --json > $T/two.json
+awk -F '[:,]+' '/"step_s"/ { printf "two: %.9f ms\n", $2 * 1e3 }' $T/two.json
+longhaul predict --model gpt-2.7b --cluster ideal --gpus 4 --seq 2K --quick --checkpoint none --tokens 1B --price 2 |
+    grep -E '^(step|training)'

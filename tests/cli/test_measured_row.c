@@ -1,0 +1,98 @@
+#include "cli/measured_row.h"
+
+#include "tests/check.h"
+
+#include <string.h>
+
+/* One row made from its columns system to options; the source is FPDT. */
+static struct measurements load(const char *system, const char *model, const char *cluster,
+                                const char *sizes, const char *options)
+{
+    static struct text text; /* rows point into it no longer than a case */
+    struct measurements rows = {0};
+    struct diag diag = {0};
+    text.size = 0;
+    text_puts(&text,
+              "source,table,system,model,cluster,gpus,seq_len,options,metric,value,unit,note\n");
+    text_printf(&text, "FPDT,3,%s,%s,%s,%s,%s,mfu,0.5,fraction,\n", system, model, cluster, sizes,
+                options);
+    CHECK_INT("parsed", measurements_parse(&rows, "t.csv", text.data, text.size, &diag), STATUS_OK);
+    CHECK_INT("rows", (int64_t)rows.count, 1);
+    diag_release(&diag);
+    return rows;
+}
+
+static const struct {
+    const char *system, *options, *why; /* why NULL: supported */
+} support[] = {
+    {"ulysses", "zero=3;checkpoint=offload;impl=deepspeed", NULL                    },
+    {"ulysses", "",                                         NULL                    },
+    {"2d",      "dhp=8;dcp=1;placement=HF",                 NULL                    },
+    {"2d",      "dhp=4;dcp=2",                              "system 2d with dcp > 1"},
+    {"2d",      "dhp=4",                                    "system 2d with dcp > 1"},
+    {"fpdt",    "chunk=65536",                              "system fpdt"           },
+    {"ulysses", "scope=attention",                          "scope attention"       },
+    {"ulysses", "chunk=65536",                              "option chunk"          },
+    {"ulysses", "tp=2",                                     "option tp above 1"     },
+    {"ulysses", "checkpoint=selective++",                   "checkpoint=selective++"},
+    {"ulysses", "zero=partial",                             "zero=partial"          },
+    {"ulysses", "impl=megatron-te",                         "impl=megatron-te"      },
+};
+
+static void what_is_not_known_is_told(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(support); i++) {
+        struct measurements rows =
+            load(support[i].system, "llama3-8b", "fpdt-a100-80g", "8,65536", support[i].options);
+        struct text why = {0};
+        bool supported = measured_supported(&rows.row[0], &why);
+        CHECK_INT(support[i].options, supported, support[i].why == NULL);
+        if (support[i].why != NULL)
+            CHECK_TEXT(support[i].options, why.data, support[i].why);
+        text_release(&why);
+        measurements_release(&rows);
+    }
+}
+
+static void a_row_takes_the_defaults_of_its_source(void)
+{
+    struct measurements rows =
+        load("ulysses", "llama3-8b", "fpdt-a100-80g", "8,65536", "ulysses=8");
+    struct setup setup = {0};
+    struct diag diag = {0};
+    CHECK_INT("setup", measured_setup(&setup, &rows.row[0], &diag), STATUS_OK);
+    CHECK_INT("vocabulary", setup.model.vocab, 50257);
+    CHECK_INT("weights", setup.request.weights, CHOICE_WEIGHTS_REPLICATED);
+    CHECK_INT("activations", setup.request.activations, CHOICE_ACTIVATIONS_KEEP);
+    CHECK_INT("dtype", setup.request.dtype, DTYPE_F16);
+    CHECK_INT("loss", setup.request.loss_chunks, 1);
+    CHECK_INT("hp", setup.request.hp, 8);
+    CHECK_INT("nodes", setup.cluster.nodes, 2);
+    diag_release(&diag);
+    setup_release(&setup);
+    measurements_release(&rows);
+}
+
+static void options_of_a_row_come_before_defaults(void)
+{
+    struct measurements rows = load("2d", "gpt-6.7b", "loongtrain-a100", "32,131072",
+                                    "dhp=32;dcp=1;zero=1;checkpoint=offload");
+    struct setup setup = {0};
+    struct diag diag = {0};
+    CHECK_INT("setup", measured_setup(&setup, &rows.row[0], &diag), STATUS_OK);
+    CHECK_INT("vocabulary", setup.model.vocab, 50257);
+    CHECK_INT("weights", setup.request.weights, CHOICE_WEIGHTS_ZERO1);
+    CHECK_INT("activations", setup.request.activations, CHOICE_ACTIVATIONS_OFFLOAD);
+    CHECK_TEXT("impl", setup.request.impl, "internevo");
+    CHECK_INT("hp", setup.request.hp, 32);
+    diag_release(&diag);
+    setup_release(&setup);
+    measurements_release(&rows);
+}
+
+static const struct check_case cases[] = {
+    {"what is not known is told",              what_is_not_known_is_told             },
+    {"a row takes the defaults of its source", a_row_takes_the_defaults_of_its_source},
+    {"options of a row come before defaults",  options_of_a_row_come_before_defaults },
+};
+CHECK_MAIN("measured_row", cases)

@@ -1,0 +1,186 @@
+#include "cli/options.h"
+
+#include "base/arena.h"
+#include "tests/check.h"
+
+#include <string.h>
+
+static const char *const colours[] = {"red", "green"};
+static const struct option first_rows[] = {
+    {.name = "name", .kind = OPTION_TEXT,  .value = "NAME", .fallback = "none",                   .help = "a name"  },
+    {.name = "size", .kind = OPTION_COUNT, .value = "N",    .low = 2,                             .high = 8,          .help = "a size"},
+    {.name = "seq",              .kind = OPTION_TOKENS,                      .value = "TOKENS",   .fallback = "1K", .help = "tokens"},
+};
+static const struct option second_rows[] = {
+    {.name = "total",    .kind = OPTION_TOTAL, .value = "N",                .help = "a total"},
+    {.name = "price",                  .kind = OPTION_NUMBER,                        .value = "X",             .help = "a price"},
+    {.name = "colour", .kind = OPTION_CHOICE,                     .names = colours,                     .name_count = 2, .help = "one"},
+    {.name = "o",  .kind = OPTION_TEXT,.value = "FILE",.help = "a file"},
+    {.name = "loud",        .kind = OPTION_FLAG,        .help = "a flag"                                 },
+};
+static const struct option_set first = {"first", first_rows, ARRAY_LEN(first_rows)};
+static const struct option_set second = {"second", second_rows, ARRAY_LEN(second_rows)};
+static const struct option_set *const sets[] = {&first, &second, NULL};
+
+enum { WORDS_MAX = 8 };
+
+/* Parses up to WORDS_MAX words that end in NULL. */
+static enum status parse(struct options *options, const char *const *words, struct diag *diag)
+{
+    char text[WORDS_MAX][64], *argv[WORDS_MAX];
+    static char kept[WORDS_MAX][64]; /* values are texts of argv */
+    int argc = 0;
+    while (argc < WORDS_MAX && words[argc] != NULL) {
+        strncpy(text[argc], words[argc], sizeof text[0] - 1);
+        text[argc][sizeof text[0] - 1] = '\0';
+        memcpy(kept[argc], text[argc], sizeof kept[0]);
+        argv[argc] = kept[argc];
+        argc++;
+    }
+    return options_parse(options, sets, argc, argv, diag);
+}
+
+static void values_are_read_in_both_forms(void)
+{
+    static const char *const words[] = {"--name=x=y", "--size", "8",   "-o",
+                                        "-",          "--loud", "arg", NULL};
+    struct options options = {0};
+    struct diag diag = {0};
+    CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
+    CHECK_TEXT("name", options_text(&options, "name"), "x=y");
+    CHECK_INT("size", options_count(&options, "size"), 8);
+    CHECK_TEXT("o", options_text(&options, "o"), "-");
+    CHECK("loud", options_given(&options, "loud"));
+    CHECK_INT("arguments", (int64_t)options.argument_count, 1);
+    CHECK_TEXT("argument", options.argument[0], "arg");
+    options_release(&options);
+    diag_release(&diag);
+}
+
+static void fallbacks_stand_in_and_count_as_not_given(void)
+{
+    static const char *const words[] = {NULL};
+    struct options options = {0};
+    struct diag diag = {0};
+    CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
+    CHECK_TEXT("name", options_text(&options, "name"), "none");
+    CHECK("name is not given", !options_given(&options, "name"));
+    CHECK_INT("seq", options_count(&options, "seq"), 1024);
+    CHECK_INT("size", options_count(&options, "size"), 0);
+    CHECK_INT("colour", options_choice(&options, "colour"), -1);
+    CHECK("o", options_text(&options, "o") == NULL);
+    CHECK_CLOSE("price", options_number(&options, "price"), 0, 0);
+    options_release(&options);
+    diag_release(&diag);
+}
+
+static void each_kind_has_its_values(void)
+{
+    static const char *const words[] = {"--total", "15T",   "--price=2.5", "--colour",
+                                        "green",   "--seq", "1M",          NULL};
+    struct options options = {0};
+    struct diag diag = {0};
+    CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
+    CHECK_CLOSE("total", options_number(&options, "total"), 15e12, 0);
+    CHECK_CLOSE("price", options_number(&options, "price"), 2.5, 0);
+    CHECK_INT("colour", options_choice(&options, "colour"), 1);
+    CHECK_INT("seq", options_count(&options, "seq"), 1 << 20);
+    options_release(&options);
+    diag_release(&diag);
+}
+
+static void two_dashes_end_the_options(void)
+{
+    static const char *const words[] = {"--", "--name", "-", NULL};
+    struct options options = {0};
+    struct diag diag = {0};
+    CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
+    CHECK_INT("arguments", (int64_t)options.argument_count, 2);
+    CHECK_TEXT("argument", options.argument[0], "--name");
+    options_release(&options);
+    diag_release(&diag);
+}
+
+static const struct {
+    const char *label, *words[4], *message;
+} wrong[] = {
+    {"unknown",
+     {"--nmae", "x"},
+     "--nmae: error: there is no such option; did you mean '--name'?\n"                                                 },
+    {"nothing like it",
+     {"--zzzzzz"},
+     "--zzzzzz: error: there is no such option; --help lists them all\n"                                                },
+    {"one dash for a long name",
+     {"-name"},
+     "-name: error: there is no such option; did you mean '--name'?\n"                                                  },
+    {"two dashes for a letter",
+     {"--o", "x"},
+     "--o: error: there is no such option; did you mean '-o'?\n"                                                        },
+    {"twice",                    {"--name", "a", "--name=b"}, "--name: error: given twice\n"                            },
+    {"no value",                 {"--name"},                  "--name: error: its value is missing\n"                   },
+    {"empty",                    {"--name="},                 "--name: error: the value is empty\n"                     },
+    {"flag with a value",        {"--loud=yes"},              "--loud: error: takes no value, not 'yes'\n"              },
+    {"low",                      {"--size", "1"},             "--size: error: '1' is not a whole number from 2 to 8\n"  },
+    {"high",                     {"--size", "9"},             "--size: error: '9' is not a whole number from 2 to 8\n"  },
+    {"overflow",
+     {"--size", "99999999999999999999"},
+     "--size: error: '99999999999999999999' is not a whole number from 2 to 8\n"                                        },
+    {"fraction",                 {"--size", "2.5"},           "--size: error: '2.5' is not a whole number from 2 to 8\n"},
+    {"choice",                   {"--colour", "blue"},        "--colour: error: 'blue' is not one of red, green\n"      },
+    {"price",                    {"--price", "inf"},          "--price: error: 'inf' is not a number above 0\n"         },
+};
+
+static void wrong_options_are_told_apart(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct options options = {0};
+        struct diag diag = {0};
+        CHECK_INT(wrong[i].label, parse(&options, wrong[i].words, &diag), STATUS_BAD_INPUT);
+        CHECK_TEXT(wrong[i].label, diag.text, wrong[i].message);
+        options_release(&options);
+        diag_release(&diag);
+    }
+}
+
+static void help_comes_from_the_same_rows(void)
+{
+    struct text out = {0};
+    options_print_help(&out, sets);
+    CHECK_TEXT("help", out.data,
+               "\nfirst:\n"
+               "  --name NAME             a name [none]\n"
+               "  --size N                a size\n"
+               "  --seq TOKENS            tokens [1K]\n"
+               "\nsecond:\n"
+               "  --total N               a total\n"
+               "  --price X               a price\n"
+               "  --colour red|green      one\n"
+               "  -o FILE                 a file\n"
+               "  --loud                  a flag\n");
+    text_release(&out);
+}
+
+static void two_names_of_one_thing_exclude_each_other(void)
+{
+    static const char *const words[] = {"--size", "3", "--colour", "red", NULL};
+    struct options options = {0};
+    struct diag diag = {0};
+    CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
+    CHECK_INT("excluded", options_exclude(&options, "size", "colour", &diag), STATUS_BAD_INPUT);
+    CHECK_TEXT("message", diag.text,
+               "--size: error: says the same as --colour: give one of them\n");
+    CHECK_INT("one alone", options_exclude(&options, "size", "o", NULL), STATUS_OK);
+    options_release(&options);
+    diag_release(&diag);
+}
+
+static const struct check_case cases[] = {
+    {"values are read in both forms",             values_are_read_in_both_forms            },
+    {"fallbacks stand in and count as not given", fallbacks_stand_in_and_count_as_not_given},
+    {"each kind has its values",                  each_kind_has_its_values                 },
+    {"two dashes end the options",                two_dashes_end_the_options               },
+    {"wrong options are told apart",              wrong_options_are_told_apart             },
+    {"help comes from the same rows",             help_comes_from_the_same_rows            },
+    {"two names of one thing exclude each other", two_names_of_one_thing_exclude_each_other},
+};
+CHECK_MAIN("options", cases)

@@ -1,0 +1,147 @@
+#include "schedule/caching_allocator.h"
+
+#include "tests/check.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static const struct {
+    uint64_t bytes, rounded, segment;
+} sizes[] = {
+    {0,            512,        2 * MIB   },
+    {1,            512,        2 * MIB   },
+    {513,          1024,       2 * MIB   },
+    {MIB,          MIB,        2 * MIB   },
+    {MIB + 1,      MIB + 512,  20 * MIB  },
+    {10 * MIB - 1, 10 * MIB,   10 * MIB  },
+    {10 * MIB,     10 * MIB,   10 * MIB  },
+    {11 * MIB,     11 * MIB,   12 * MIB  },
+    {1025 * MIB,   1025 * MIB, 1026 * MIB},
+};
+
+static void sizes_are_rounded_as_pytorch_does(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        CHECK_INT("rounded", (int64_t)caching_round(sizes[i].bytes), (int64_t)sizes[i].rounded);
+        CHECK_INT("segment", (int64_t)caching_segment_bytes(caching_round(sizes[i].bytes)),
+                  (int64_t)sizes[i].segment);
+    }
+}
+
+static void a_freed_block_serves_again(void)
+{
+    struct caching_allocator a = {0};
+    uint32_t x = caching_alloc(&a, 100 * MIB);
+    caching_free(&a, x);
+    caching_alloc(&a, 60 * MIB);
+    caching_alloc(&a, 40 * MIB); /* the rest of the same segment */
+    CHECK_INT("reserved", (int64_t)a.reserved, (int64_t)(100 * MIB));
+    caching_alloc(&a, 2 * MIB); /* a new segment of 20 MiB */
+    CHECK_INT("reserved", (int64_t)a.reserved, (int64_t)(120 * MIB));
+    CHECK_INT("used", (int64_t)a.used, (int64_t)(102 * MIB));
+    caching_release(&a);
+}
+
+/* 100 MiB in two halves; the hole of 50 cannot hold 51. */
+static void holes_are_held_and_not_used(void)
+{
+    struct caching_allocator a = {0};
+    caching_free(&a, caching_alloc(&a, 100 * MIB));
+    uint32_t low = caching_alloc(&a, 50 * MIB);
+    caching_alloc(&a, 50 * MIB);
+    caching_free(&a, low);
+    caching_alloc(&a, 51 * MIB);
+    CHECK_INT("reserved", (int64_t)a.reserved_peak, (int64_t)(152 * MIB));
+    /* the rest of 1 MiB is too small to be split off */
+    CHECK_INT("used", (int64_t)a.used_peak, (int64_t)(102 * MIB));
+    caching_release(&a);
+}
+
+static void freed_neighbours_merge(void)
+{
+    struct caching_allocator a = {0};
+    uint32_t block[4];
+    caching_free(&a, caching_alloc(&a, 40 * MIB));
+    for (int i = 0; i < 4; i++)
+        block[i] = caching_alloc(&a, 10 * MIB);
+    caching_free(&a, block[0]);
+    caching_free(&a, block[2]);
+    caching_free(&a, block[1]);
+    caching_free(&a, block[3]);
+    caching_alloc(&a, 40 * MIB);
+    CHECK_INT("reserved", (int64_t)a.reserved_peak, (int64_t)(40 * MIB));
+    caching_release(&a);
+}
+
+/* A rest of 1 MiB or less stays with its block. */
+static void small_rests_are_not_split_off(void)
+{
+    struct caching_allocator a = {0};
+    caching_free(&a, caching_alloc(&a, 40 * MIB));
+    caching_alloc(&a, 39 * MIB);
+    CHECK_INT("used", (int64_t)a.used, (int64_t)(40 * MIB));
+    caching_release(&a);
+}
+
+static void cached_segments_go_back_before_a_device_is_full(void)
+{
+    struct caching_allocator a = {.limit = 100 * MIB};
+    caching_free(&a, caching_alloc(&a, 60 * MIB));
+    caching_alloc(&a, 80 * MIB);
+    CHECK("fits", !a.exceeded);
+    CHECK_INT("reserved", (int64_t)a.reserved, (int64_t)(80 * MIB));
+    CHECK_INT("released", (int64_t)a.released, (int64_t)(60 * MIB));
+    caching_alloc(&a, 30 * MIB);
+    CHECK("full", a.exceeded);
+    CHECK_INT("needed", (int64_t)a.exceeded_at, (int64_t)(110 * MIB));
+    CHECK_INT("goes on", (int64_t)a.reserved_peak, (int64_t)(110 * MIB));
+    caching_release(&a);
+}
+
+/* Whatever comes and goes: blocks in use never exceed segments, and all of it comes back. */
+static void sums_hold_for_any_order(void)
+{
+    struct check_random random = check_random_make();
+    struct caching_allocator a = {0};
+    enum { LIVE = 64 };
+    uint32_t live[LIVE];
+    uint64_t size[LIVE], sum = 0;
+    int count = 0;
+    for (int step = 0; step < 20000; step++) {
+        if (count < LIVE && (count == 0 || check_random_i64(&random, 0, 1) == 0)) {
+            uint64_t bytes =
+                (uint64_t)check_random_i64(&random, 1, 1 << check_random_i64(&random, 1, 26));
+            size[count] = bytes;
+            sum += caching_round(bytes);
+            live[count++] = caching_alloc(&a, bytes);
+        } else {
+            int i = (int)check_random_i64(&random, 0, count - 1);
+            caching_free(&a, live[i]);
+            sum -= caching_round(size[i]);
+            live[i] = live[--count];
+            size[i] = size[count];
+        }
+        if (!CHECK("used", a.used >= sum) || !CHECK("reserved", a.reserved >= a.used))
+            break;
+    }
+    while (count > 0)
+        caching_free(&a, live[--count]);
+    CHECK_INT("used", (int64_t)a.used, 0);
+    uint64_t free_bytes = 0;
+    for (int pool = 0; pool < CACHING_POOL_COUNT; pool++)
+        for (uint32_t i = 0; i < a.free[pool].count; i++)
+            free_bytes += a.block[a.free[pool].block[i]].size;
+    CHECK_INT("free", (int64_t)free_bytes, (int64_t)a.reserved);
+    caching_release(&a);
+}
+
+static const struct check_case cases[] = {
+    {"sizes are rounded as PyTorch does",               sizes_are_rounded_as_pytorch_does},
+    {"a freed block serves again",                      a_freed_block_serves_again       },
+    {"holes are held and not used",                     holes_are_held_and_not_used      },
+    {"freed neighbours merge",                          freed_neighbours_merge           },
+    {"small rests are not split off",                   small_rests_are_not_split_off    },
+    {"cached segments go back before a device is full",
+     cached_segments_go_back_before_a_device_is_full                                     },
+    {"sums hold for any order",                         sums_hold_for_any_order          },
+};
+CHECK_MAIN("caching_allocator", cases)
