@@ -2,39 +2,45 @@
  * parameters, with every element written before it is read. */
 #include "tests/exec/step.h"
 
+enum { OPEN = -1 }; /* the strategy's default */
+enum {
+    WHOLE = CHOICE_WEIGHTS_REPLICATED,
+    ZERO1 = CHOICE_WEIGHTS_ZERO1,
+    ZERO2 = CHOICE_WEIGHTS_ZERO2,
+    ZERO3 = CHOICE_WEIGHTS_ZERO3,
+    HSDP = CHOICE_WEIGHTS_HSDP,
+    KEEP = CHOICE_ACTIVATIONS_KEEP,
+    FULL = CHOICE_ACTIVATIONS_FULL,
+    OFFLOAD = CHOICE_ACTIVATIONS_OFFLOAD,
+    HOST = CHOICE_OPTIMIZER_HOST
+};
+
+/* 0: open, but for the three choices. */
 static const struct row {
     const char *label;
     const struct transformer *model;
+    const char *strategy, *profile;
     int64_t ranks, seq, dp, batch, micro;
     int weights, activations, optimizer;
-    const char *strategy, *profile;
     int64_t loss_chunks, ffn_chunks, shard;
 } rows[] = {
-    {.label = "one rank", .model = &small_llama, .ranks = 1, .seq = 24},
-    {.label = "local, 2 ranks", .model = &small_llama, .ranks = 2, .seq = 24, .strategy = "local"},
-    {.label = "ulysses 2", .model = &small_llama, .ranks = 2, .seq = 24},
-    {.label = "ulysses 4 over 2 key heads", .model = &small_llama, .ranks = 4, .seq = 24},
-    {.label = "ulysses 4, ideal", .model = &small_llama, .ranks = 4, .seq = 24, .profile = "ideal"},
-    {.label = "internevo, dp 2", .model = &small_llama, .ranks = 4, .seq = 24, .dp = 2,
-     .profile = "internevo"},
-    {.label = "gpt, ulysses 4", .model = &small_gpt, .ranks = 4, .seq = 16},
-    {.label = "gpt, ideal, pieces", .model = &small_gpt, .ranks = 2, .seq = 32, .profile = "ideal",
-     .loss_chunks = 3, .ffn_chunks = 3},
-    {.label = "replicated, keep", .model = &small_llama, .ranks = 4, .seq = 24, .dp = 2,
-     .weights = 1 + CHOICE_WEIGHTS_REPLICATED, .activations = 1 + CHOICE_ACTIVATIONS_KEEP},
-    {.label = "zero1, accumulation", .model = &small_llama, .ranks = 2, .seq = 24, .batch = 3,
-     .weights = 1 + CHOICE_WEIGHTS_ZERO1},
-    {.label = "zero2, accumulation", .model = &small_llama, .ranks = 2, .seq = 24, .batch = 3,
-     .weights = 1 + CHOICE_WEIGHTS_ZERO2, .activations = 1 + CHOICE_ACTIVATIONS_KEEP},
-    {.label = "zero3, micro-batch 2", .model = &small_gpt, .ranks = 4, .seq = 16, .dp = 2,
-     .batch = 8, .micro = 2, .weights = 1 + CHOICE_WEIGHTS_ZERO3},
-    {.label = "hsdp 2 of 8", .model = &small_llama, .ranks = 8, .seq = 24, .dp = 2, .batch = 4,
-     .weights = 1 + CHOICE_WEIGHTS_HSDP, .shard = 2},
-    {.label = "checkpoints on the host", .model = &small_llama, .ranks = 2, .seq = 24,
-     .activations = 1 + CHOICE_ACTIVATIONS_OFFLOAD, .optimizer = 1 + CHOICE_OPTIMIZER_HOST},
-    {.label = "the same, overlapped", .model = &small_llama, .ranks = 2, .seq = 24,
-     .profile = "ideal", .activations = 1 + CHOICE_ACTIVATIONS_OFFLOAD, .batch = 2,
-     .weights = 1 + CHOICE_WEIGHTS_ZERO2, .optimizer = 1 + CHOICE_OPTIMIZER_HOST},
+    {"one rank",          &small_llama, NULL,    NULL,        1, 24, 0, 0, 0, OPEN,  OPEN,    OPEN, 0, 0, 0},
+    {"one rank, keep",    &small_llama, NULL,    "ideal",     1, 24, 0, 2, 0, WHOLE, KEEP,    OPEN, 0, 0, 0},
+    {"local 2",           &small_llama, "local", NULL,        2, 24, 0, 0, 0, OPEN,  OPEN,    OPEN, 0, 0, 0},
+    {"ulysses 2",         &small_llama, NULL,    NULL,        2, 24, 0, 0, 0, OPEN,  OPEN,    OPEN, 0, 0, 0},
+    {"4 over 2 kv heads", &small_llama, NULL,    NULL,        4, 24, 0, 0, 0, OPEN,  OPEN,    OPEN, 0, 0, 0},
+    {"ideal",             &small_llama, NULL,    "ideal",     4, 24, 0, 0, 0, OPEN,  OPEN,    OPEN, 0, 0, 0},
+    {"internevo",         &small_llama, NULL,    "internevo", 4, 24, 2, 0, 0, OPEN,  OPEN,    OPEN, 0, 0, 0},
+    {"gpt",               &small_gpt,   NULL,    NULL,        4, 16, 0, 0, 0, OPEN,  OPEN,    OPEN, 0, 0, 0},
+    {"pieces",            &small_gpt,   NULL,    "ideal",     2, 32, 0, 0, 0, OPEN,  OPEN,    OPEN, 3, 3, 0},
+    {"replicated",        &small_llama, NULL,    NULL,        4, 24, 2, 0, 0, WHOLE, KEEP,    OPEN, 0, 0, 0},
+    {"zero1, 3 micro",    &small_llama, NULL,    NULL,        2, 24, 0, 3, 0, ZERO1, FULL,    OPEN, 0, 0, 0},
+    {"zero2, 3 micro",    &small_llama, NULL,    NULL,        2, 24, 0, 3, 0, ZERO2, KEEP,    OPEN, 0, 0, 0},
+    {"zero3, micro 2",    &small_gpt,   NULL,    NULL,        4, 16, 2, 8, 2, ZERO3, FULL,    OPEN, 0, 0, 0},
+    {"hsdp 2 of 8",       &small_llama, NULL,    NULL,        8, 24, 2, 4, 0, HSDP,  FULL,    OPEN, 0, 0, 2},
+    {"hsdp 4 of 8",       &small_llama, NULL,    "ideal",     8, 24, 4, 4, 0, HSDP,  KEEP,    OPEN, 0, 0, 4},
+    {"on the host",       &small_llama, NULL,    NULL,        2, 24, 0, 0, 0, OPEN,  OFFLOAD, HOST, 0, 0, 0},
+    {"overlapped",        &small_llama, NULL,    "ideal",     2, 24, 0, 2, 0, ZERO2, OFFLOAD, HOST, 0, 0, 0},
 };
 
 static struct request request_of(const struct row *row)
@@ -45,9 +51,9 @@ static struct request request_of(const struct row *row)
     request.dp = row->dp;
     request.global_batch = row->batch;
     request.micro_batch = row->micro;
-    request.weights = row->weights - 1;
-    request.activations = row->activations - 1;
-    request.optimizer = row->optimizer - 1;
+    request.weights = row->weights;
+    request.activations = row->activations;
+    request.optimizer = row->optimizer;
     request.loss_chunks = row->loss_chunks;
     request.ffn_chunks = row->ffn_chunks;
     request.shard = row->shard;

@@ -1,0 +1,203 @@
+/* tests/exec/plain.h: kernels beside plain loops in double.
+ *
+ * A kind's forward is written once more, plainly, in double. A forward kernel must agree with it;
+ * a backward kernel must agree with its central differences. Included by test files only. */
+#ifndef TESTS_EXEC_PLAIN_H
+#define TESTS_EXEC_PLAIN_H
+
+#include "exec/cpu/kernels.h"
+#include "tests/check.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct exec_model plain_model = {1e-5, 10000};
+
+/* A call with operands of its own. */
+struct trial {
+    struct work work;
+    struct call call;
+    float *scratch;
+    struct check_random *random;
+};
+
+static inline struct trial trial_new(struct work work, struct check_random *random)
+{
+    struct trial t = {.work = work, .random = random};
+    t.call.model = plain_model;
+    return t;
+}
+
+static inline void *trial_memory(struct operand *operand, uint64_t count, enum dtype dtype)
+{
+    *operand = (struct operand){heap_zalloc(count + 1, 8), count, (uint8_t)dtype};
+    return operand->data;
+}
+
+/* A read of random numbers in [-1, 1). */
+static inline float *trial_read(struct trial *t, int64_t count)
+{
+    float *data = trial_memory(&t->call.read[t->call.reads++], (uint64_t)count, DTYPE_F32);
+    for (int64_t i = 0; i < count; i++)
+        data[i] = (float)(2 * check_random_double(t->random) - 1);
+    return data;
+}
+
+/* A read of random whole numbers. */
+static inline int32_t *trial_index(struct trial *t, int64_t count, int64_t low, int64_t high)
+{
+    int32_t *data = trial_memory(&t->call.read[t->call.reads++], (uint64_t)count, DTYPE_I32);
+    for (int64_t i = 0; i < count; i++)
+        data[i] = (int32_t)check_random_i64(t->random, low, high);
+    return data;
+}
+
+/* A write; full of NaN, so that an element left out is seen. */
+static inline float *trial_write(struct trial *t, int64_t count)
+{
+    float *data = trial_memory(&t->call.write[t->call.writes++], (uint64_t)count, DTYPE_F32);
+    for (int64_t i = 0; i < count; i++)
+        data[i] = NAN;
+    return data;
+}
+
+/* A write over read k. */
+static inline float *trial_in_place(struct trial *t, uint32_t k)
+{
+    t->call.write[t->call.writes++] = t->call.read[k];
+    return t->call.read[k].data;
+}
+
+static inline const char *trial_run(struct trial *t)
+{
+    const struct cpu_math_row *row = &cpu_math_rows[t->work.kind];
+    t->call.work = &t->work;
+    t->work.reads = t->call.reads;
+    t->work.writes = t->call.writes;
+    free(t->scratch);
+    t->scratch =
+        heap_zalloc((row->scratch != NULL ? row->scratch(&t->work) : 0) + 16, sizeof(float));
+    return row->run(&t->call, t->scratch);
+}
+
+static inline void trial_release(struct trial *t)
+{
+    for (uint32_t k = 0; k < t->call.writes; k++) {
+        bool shared = false;
+        for (uint32_t r = 0; r < t->call.reads; r++)
+            shared = shared || t->call.write[k].data == t->call.read[r].data;
+        if (!shared)
+            free(t->call.write[k].data);
+    }
+    for (uint32_t k = 0; k < t->call.reads; k++)
+        free(t->call.read[k].data);
+    free(t->scratch);
+}
+
+static inline double *widen(const float *from, int64_t count)
+{
+    double *to = heap_alloc((size_t)count + 1, sizeof *to);
+    for (int64_t i = 0; i < count; i++)
+        to[i] = from[i];
+    return to;
+}
+
+/* max |got - want| <= tolerance max(max |want|, floor); infinities must be equal. */
+static inline bool near_all(const char *label, const float *got, const double *want, int64_t count,
+                            double tolerance)
+{
+    double largest = 1e-3, worst = 0;
+    int64_t at = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(want[i]) && fabs(want[i]) > largest)
+            largest = fabs(want[i]);
+    for (int64_t i = 0; i < count; i++) {
+        double difference = isinf(want[i]) && got[i] == want[i] ? 0 : fabs(got[i] - want[i]);
+        if (difference > worst || isnan(difference)) {
+            worst = difference;
+            at = i;
+        }
+        if (isnan(worst))
+            break;
+    }
+    if (worst <= tolerance * largest)
+        return CHECK(label, true);
+    char text[200];
+    snprintf(text, sizeof text, "%s: element %" PRId64 " is %.9g, not %.9g", label, at,
+             (double)got[at], want[at]);
+    return CHECK(text, false);
+}
+
+/* A kind in double: inputs and outputs as arrays. */
+typedef void plain_function(const struct work *work, const double *const *in, double *const *out);
+
+struct plain {
+    plain_function *run;
+    const struct work *work;
+    double *in[4];
+    int64_t in_count[4];
+    double *out[3];
+    int64_t out_count[3];
+    const double *weight[3]; /* of each output in the sum that is differentiated; NULL: none */
+    int inputs, outputs;
+};
+
+static inline double plain_sum(const struct plain *p)
+{
+    double sum = 0;
+    p->run(p->work, (const double *const *)p->in, p->out);
+    for (int o = 0; o < p->outputs; o++)
+        for (int64_t i = 0; p->weight[o] != NULL && i < p->out_count[o]; i++)
+            sum += p->weight[o][i] * p->out[o][i];
+    return sum;
+}
+
+/* Is `got` the gradient of the weighted sum of outputs with respect to input `k`? At most 60
+ * elements are looked at, evenly spread. */
+static inline void gradient_agrees(const char *label, struct plain *p, int k, const float *got,
+                                   const float *before, double tolerance)
+{
+    int64_t count = p->in_count[k], step = count > 60 ? count / 60 : 1;
+    float *picked = heap_alloc((size_t)count + 1, sizeof *picked);
+    double *want = heap_alloc((size_t)count + 1, sizeof *want);
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i += step) {
+        const double h = 1e-5, x = p->in[k][i];
+        p->in[k][i] = x + h;
+        double above = plain_sum(p);
+        p->in[k][i] = x - h;
+        double below = plain_sum(p);
+        p->in[k][i] = x;
+        picked[n] = got[i];
+        want[n++] = (above - below) / (2 * h) + (before != NULL ? before[i] : 0);
+    }
+    near_all(label, picked, want, n, tolerance);
+    free(picked);
+    free(want);
+}
+
+static inline void plain_input(struct plain *p, const float *data, int64_t count)
+{
+    p->in_count[p->inputs] = count;
+    p->in[p->inputs++] = widen(data, count);
+}
+
+static inline void plain_output(struct plain *p, int64_t count, const double *weight)
+{
+    p->out_count[p->outputs] = count;
+    p->weight[p->outputs] = weight;
+    p->out[p->outputs++] = heap_zalloc((size_t)count + 1, sizeof(double));
+}
+
+static inline void plain_release(struct plain *p)
+{
+    for (int i = 0; i < p->inputs; i++)
+        free(p->in[i]);
+    for (int o = 0; o < p->outputs; o++)
+        free(p->out[o]);
+}
+
+#endif

@@ -1,0 +1,196 @@
+#include "tests/exec/plain.h"
+
+#include "exec/cpu/fast_exp.h"
+
+static void exponentials_are_right_to_rounding(void)
+{
+    double worst = 0;
+    for (double x = -86; x < 88; x += 0.00137) {
+        double want = exp((double)(float)x), got = fast_exp((float)x);
+        worst = fmax(worst, fabs(got - want) / want);
+    }
+    CHECK("relative error", worst < 3e-7);
+    CHECK_CLOSE("of 0", fast_exp(0), 1, 0);
+    CHECK("far below: next to nothing", fast_exp(-1e30f) < 2e-38f);
+    CHECK("NaN stays", isnan(fast_exp(NAN)));
+}
+
+static void tables_are_looked_up_and_added_to(void)
+{
+    enum { ROWS = 9, COLS = 3, VOCAB = 4, FIRST = 2 }; /* tokens 0 to 7: some lie elsewhere */
+    struct check_random random = check_random_make();
+    struct work work = {
+        .kind = WORK_EMBEDDING, .embedding = {ROWS, COLS, VOCAB, FIRST}
+    };
+    struct trial f = trial_new(work, &random);
+    const int32_t *token = trial_index(&f, ROWS, 0, 7);
+    const float *table = trial_read(&f, VOCAB * COLS);
+    float *y = trial_write(&f, ROWS * COLS);
+    double want[ROWS * COLS];
+    for (int i = 0; i < ROWS * COLS; i++) {
+        int row = token[i / COLS] - FIRST;
+        want[i] = row >= 0 && row < VOCAB ? table[row * COLS + i % COLS] : 0;
+    }
+    trial_run(&f);
+    near_all("looked up", y, want, ROWS * COLS, 0);
+
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        struct trial b = trial_new(work, &random);
+        b.work.kind = WORK_EMBEDDING_BACKWARD;
+        const float *dy = trial_read(&b, ROWS * COLS);
+        memcpy(trial_index(&b, ROWS, 0, 1), token, ROWS * sizeof *token);
+        const float *old = accumulate ? trial_read(&b, VOCAB * COLS) : NULL;
+        double sum[VOCAB * COLS];
+        for (int i = 0; i < VOCAB * COLS; i++)
+            sum[i] = old != NULL ? old[i] : 0;
+        for (int i = 0; i < ROWS * COLS; i++) {
+            int row = token[i / COLS] - FIRST;
+            if (row >= 0 && row < VOCAB)
+                sum[row * COLS + i % COLS] += dy[i];
+        }
+        float *d_table = accumulate ? trial_in_place(&b, 2) : trial_write(&b, VOCAB * COLS);
+        trial_run(&b);
+        near_all("added", d_table, sum, VOCAB * COLS, 1e-6);
+        trial_release(&b);
+    }
+    trial_release(&f);
+}
+
+enum { ROWS = 7, VOCAB = 11, COUNT = 40 };
+
+static int32_t labels[ROWS];
+
+/* in: logits; out: loss, lse. */
+static void plain_loss(const struct work *work, const double *const *in, double *const *out)
+{
+    (void)work;
+    out[0][0] = 0;
+    for (int i = 0; i < ROWS; i++) {
+        double sum = 0;
+        for (int j = 0; j < VOCAB; j++)
+            sum += exp(in[0][i * VOCAB + j]);
+        out[1][i] = log(sum);
+        if (labels[i] >= 0)
+            out[0][0] += (log(sum) - in[0][i * VOCAB + labels[i]]) / COUNT;
+    }
+}
+
+static const struct work loss_work = {
+    .kind = WORK_CROSS_ENTROPY, .cross_entropy = {ROWS, VOCAB, COUNT, 1}
+};
+
+/* Logits, labels (one ignored) and a loss of 2.5 so far. */
+static struct trial loss_trial(struct check_random *random)
+{
+    struct trial t = trial_new(loss_work, random);
+    trial_read(&t, ROWS * VOCAB);
+    memcpy(labels, trial_index(&t, ROWS, 0, VOCAB - 1), sizeof labels);
+    labels[3] = -1;
+    memcpy(t.call.read[1].data, labels, sizeof labels);
+    *trial_read(&t, 1) = 2.5f;
+    return t;
+}
+
+static void loss_and_gradient_agree(void)
+{
+    struct check_random random = check_random_make();
+    struct trial f = loss_trial(&random);
+    float *loss = trial_in_place(&f, 2), *lse = trial_write(&f, ROWS);
+    float *softmax = trial_write(&f, ROWS * VOCAB);
+    struct plain p = {.run = plain_loss, .work = &loss_work};
+    const double one = 1;
+    plain_input(&p, f.call.read[0].data, ROWS * VOCAB);
+    plain_output(&p, 1, &one);
+    plain_output(&p, ROWS, NULL);
+    CHECK("loss", trial_run(&f) == NULL);
+    plain_sum(&p);
+    CHECK_CLOSE("loss, added to what was there", *loss, 2.5 + p.out[0][0], 1e-6);
+    near_all("lse", lse, p.out[1], ROWS, 1e-6);
+
+    for (int from_softmax = 0; from_softmax < 2; from_softmax++) {
+        struct trial b = trial_new(loss_work, &random);
+        b.work.kind = WORK_CROSS_ENTROPY_BACKWARD;
+        memcpy(trial_read(&b, ROWS * VOCAB), from_softmax ? softmax : f.call.read[0].data,
+               sizeof(float) * ROWS * VOCAB);
+        memcpy(trial_index(&b, ROWS, 0, 1), labels, sizeof labels);
+        float *d_logits = trial_in_place(&b, 0);
+        b.call.softmax = from_softmax;
+        CHECK("gradient", trial_run(&b) == NULL);
+        gradient_agrees(from_softmax ? "from the softmax" : "from the logits", &p, 0, d_logits,
+                        NULL, 1e-5);
+        trial_release(&b);
+    }
+    plain_release(&p);
+    trial_release(&f);
+}
+
+static void a_label_outside_the_vocabulary_is_a_fault(void)
+{
+    struct check_random random = check_random_make();
+    static const int32_t bad[] = {VOCAB, -2};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct trial t = loss_trial(&random);
+        trial_in_place(&t, 2);
+        trial_write(&t, ROWS);
+        ((int32_t *)t.call.read[1].data)[5] = bad[i];
+        const char *fault = trial_run(&t);
+        CHECK_TEXT("the fault", fault ? fault : "",
+                   "meets a label that is neither -1 nor in the vocabulary");
+        trial_release(&t);
+    }
+}
+
+/* The vocabulary in two parts, their statistics gathered: the loss of the whole. */
+static void parts_of_the_vocabulary_make_the_same_loss(void)
+{
+    enum { CUT = 4 };
+    struct check_random random = check_random_make();
+    struct trial whole = loss_trial(&random);
+    trial_in_place(&whole, 2);
+    float *lse = trial_write(&whole, ROWS);
+    const float *logits = whole.call.read[0].data;
+
+    struct trial finish = trial_new(
+        (struct work){
+            .kind = WORK_CROSS_ENTROPY_FINISH, .p = {ROWS, CUT, COUNT, 0, 1}
+    },
+        &random);
+    trial_read(&finish, ROWS * CUT);
+    memcpy(trial_index(&finish, ROWS, 0, 1), labels, sizeof labels);
+    float *stats = trial_read(&finish, 2 * 3 * ROWS);
+    *trial_read(&finish, 1) = 2.5f;
+    for (int part = 0; part < 2; part++) {
+        int64_t first = part ? CUT : 0, width = part ? VOCAB - CUT : CUT;
+        struct trial t = trial_new(
+            (struct work){
+                .kind = WORK_CROSS_ENTROPY_PARTIAL, .p = {ROWS, width, first}
+        },
+            &random);
+        float *x = trial_read(&t, ROWS * width);
+        for (int64_t i = 0; i < ROWS * width; i++)
+            x[i] = logits[i / width * VOCAB + first + i % width];
+        memcpy(trial_index(&t, ROWS, 0, 1), labels, sizeof labels);
+        const float *own = trial_write(&t, 3 * ROWS);
+        CHECK("partial", trial_run(&t) == NULL);
+        memcpy(stats + part * 3 * ROWS, own, 3 * ROWS * sizeof *stats);
+        trial_release(&t);
+    }
+    float *loss = trial_in_place(&finish, 3), *finish_lse = trial_write(&finish, ROWS);
+    CHECK("finish", trial_run(&finish) == NULL);
+    CHECK("whole", trial_run(&whole) == NULL);
+    CHECK_CLOSE("loss", *loss, *(const float *)whole.call.write[0].data, 1e-6);
+    double *want = widen(lse, ROWS);
+    near_all("lse", finish_lse, want, ROWS, 1e-6);
+    free(want);
+    trial_release(&whole);
+    trial_release(&finish);
+}
+
+static const struct check_case cases[] = {
+    {"exponentials are right to rounding",         exponentials_are_right_to_rounding        },
+    {"tables are looked up and added to",          tables_are_looked_up_and_added_to         },
+    {"loss and gradient agree",                    loss_and_gradient_agree                   },
+    {"a label outside the vocabulary is a fault",  a_label_outside_the_vocabulary_is_a_fault },
+    {"parts of the vocabulary make the same loss", parts_of_the_vocabulary_make_the_same_loss},
+};
+CHECK_MAIN("cpu loss", cases)

@@ -1,0 +1,410 @@
+/* Products, norms, element-wise work, positions, layout passes and the optimizer. */
+#include "tests/exec/plain.h"
+
+/* ---- products ---- */
+
+/* in: a, b, bias; out: y. */
+static void plain_matmul(const struct work *work, const double *const *in, double *const *out)
+{
+    int64_t m = work->matmul.m, n = work->matmul.n, k = work->matmul.k;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = in[2] != NULL ? in[2][j] : 0;
+            for (int64_t l = 0; l < k; l++) {
+                double a = in[0][work->matmul.form == MATMUL_TN ? l * m + i : i * k + l];
+                double b = in[1][work->matmul.form == MATMUL_NT ? j * k + l : l * n + j];
+                sum += a * b;
+            }
+            out[0][i * n + j] = sum;
+        }
+}
+
+static void products_agree_in_every_form(void)
+{
+    struct check_random random = check_random_make();
+    for (int form = 0; form < MATMUL_FORM_COUNT; form++)
+        for (int option = 0; option < 8; option++) {
+            int64_t m = check_random_i64(&random, 1, 40), n = check_random_i64(&random, 1, 40),
+                    k = check_random_i64(&random, 1, 40);
+            bool bias = option & 1, accumulate = option & 2, in_place = option & 4;
+            struct trial t = trial_new(
+                (struct work){
+                    .kind = WORK_MATMUL, .matmul = {m, n, k, form, bias, accumulate}
+            },
+                &random);
+            struct plain p = {.run = plain_matmul, .work = &t.work};
+            plain_input(&p, trial_read(&t, m * k), m * k);
+            plain_input(&p, trial_read(&t, n * k), n * k);
+            if (bias)
+                plain_input(&p, trial_read(&t, n), n);
+            float *before = accumulate ? trial_read(&t, m * n) : NULL;
+            double *old = accumulate ? widen(before, m * n) : NULL;
+            float *y = accumulate && in_place ? trial_in_place(&t, t.call.reads - 1)
+                                              : trial_write(&t, m * n);
+            plain_output(&p, m * n, NULL);
+            CHECK("a product", trial_run(&t) == NULL);
+            plain_sum(&p);
+            for (int64_t i = 0; accumulate && i < m * n; i++)
+                p.out[0][i] += old[i];
+            near_all("a product", y, p.out[0], m * n, 1e-5);
+            free(old);
+            plain_release(&p);
+            trial_release(&t);
+        }
+}
+
+/* ---- norms ---- */
+
+/* in: x, weight; out: y, rstd. */
+static void plain_rmsnorm(const struct work *work, const double *const *in, double *const *out)
+{
+    int64_t rows = work->rows.rows, cols = work->rows.cols;
+    for (int64_t i = 0; i < rows; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < cols; j++)
+            sum += in[0][i * cols + j] * in[0][i * cols + j];
+        out[1][i] = 1 / sqrt(sum / (double)cols + plain_model.norm_eps);
+        for (int64_t j = 0; j < cols; j++)
+            out[0][i * cols + j] = in[0][i * cols + j] * out[1][i] * in[1][j];
+    }
+}
+
+/* in: x, weight, bias; out: y, stats. */
+static void plain_layernorm(const struct work *work, const double *const *in, double *const *out)
+{
+    int64_t rows = work->rows.rows, cols = work->rows.cols;
+    for (int64_t i = 0; i < rows; i++) {
+        double mean = 0, square = 0;
+        for (int64_t j = 0; j < cols; j++)
+            mean += in[0][i * cols + j] / (double)cols;
+        for (int64_t j = 0; j < cols; j++)
+            square += (in[0][i * cols + j] - mean) * (in[0][i * cols + j] - mean) / (double)cols;
+        out[1][2 * i] = mean;
+        out[1][2 * i + 1] = 1 / sqrt(square + plain_model.norm_eps);
+        for (int64_t j = 0; j < cols; j++)
+            out[0][i * cols + j] =
+                (in[0][i * cols + j] - mean) * out[1][2 * i + 1] * in[1][j] + in[2][j];
+    }
+}
+
+/* Forward beside plain loops, backward beside their differences, with and without accumulation. */
+static void norm_agrees(const char *label, bool layer, int64_t rows, int64_t cols, bool accumulate,
+                        struct check_random *random)
+{
+    enum work_kind kind = layer ? WORK_LAYERNORM : WORK_RMSNORM;
+    struct work work = {
+        .kind = (uint8_t)kind, .rows = {rows, cols, accumulate}
+    };
+    int vectors = layer ? 2 : 1;
+    int64_t stats = rows * vectors;
+    struct trial f = trial_new(work, random), b = trial_new(work, random);
+    b.work.kind = layer ? WORK_LAYERNORM_BACKWARD : WORK_RMSNORM_BACKWARD;
+    struct plain p = {.run = layer ? plain_layernorm : plain_rmsnorm, .work = &f.work};
+
+    plain_input(&p, trial_read(&f, rows * cols), rows * cols);
+    for (int k = 0; k < vectors; k++)
+        plain_input(&p, trial_read(&f, cols), cols);
+    float *y = trial_write(&f, rows * cols), *s = trial_write(&f, stats);
+    CHECK(label, trial_run(&f) == NULL);
+
+    double *weight = widen(trial_read(&b, rows * cols), rows * cols); /* dy */
+    plain_output(&p, rows * cols, weight);
+    plain_output(&p, stats, NULL);
+    plain_sum(&p);
+    near_all(label, y, p.out[0], rows * cols, 1e-5);
+    near_all(label, s, p.out[1], stats, 1e-5);
+
+    memcpy(trial_read(&b, rows * cols), f.call.read[0].data, (size_t)(rows * cols) * sizeof(float));
+    memcpy(trial_read(&b, cols), f.call.read[1].data, (size_t)cols * sizeof(float));
+    memcpy(trial_read(&b, stats), s, (size_t)stats * sizeof(float));
+    float *before[2] = {NULL, NULL};
+    for (int k = 0; accumulate && k < vectors; k++)
+        before[k] = trial_read(&b, cols);
+    float *dx = trial_write(&b, rows * cols);
+    float *dw = trial_write(&b, cols), *db = layer ? trial_write(&b, cols) : NULL;
+    CHECK(label, trial_run(&b) == NULL);
+    gradient_agrees(label, &p, 0, dx, NULL, 2e-4);
+    gradient_agrees(label, &p, 1, dw, before[0], 2e-4);
+    if (layer)
+        gradient_agrees(label, &p, 2, db, before[1], 2e-4);
+    free(weight);
+    plain_release(&p);
+    trial_release(&f);
+    trial_release(&b);
+}
+
+static void norms_agree(void)
+{
+    struct check_random random = check_random_make();
+    static const int64_t sizes[][2] = {
+        {1,  1 },
+        {3,  7 },
+        {17, 32},
+        {2,  96}
+    };
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        for (int option = 0; option < 4; option++)
+            norm_agrees(option & 1 ? "layernorm" : "rmsnorm", option & 1, sizes[i][0], sizes[i][1],
+                        option & 2, &random);
+}
+
+static void columns_are_summed(void)
+{
+    struct check_random random = check_random_make();
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        struct trial t = trial_new(
+            (struct work){
+                .kind = WORK_COLUMN_SUM, .rows = {9, 5, accumulate}
+        },
+            &random);
+        const float *x = trial_read(&t, 45), *old = accumulate ? trial_read(&t, 5) : NULL;
+        float *y = trial_write(&t, 5);
+        double want[5];
+        for (int j = 0; j < 5; j++) {
+            want[j] = old != NULL ? old[j] : 0;
+            for (int i = 0; i < 9; i++)
+                want[j] += x[i * 5 + j];
+        }
+        trial_run(&t);
+        near_all("column sums", y, want, 5, 1e-6);
+        trial_release(&t);
+    }
+}
+
+/* ---- element-wise ---- */
+
+/* in: x; out: y. */
+static void plain_swiglu(const struct work *work, const double *const *in, double *const *out)
+{
+    int64_t cols = work->rows.cols;
+    for (int64_t i = 0; i < work->rows.rows; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            double gate = in[0][2 * i * cols + j], up = in[0][2 * i * cols + cols + j];
+            out[0][i * cols + j] = gate / (1 + exp(-gate)) * up;
+        }
+}
+
+static void plain_gelu(const struct work *work, const double *const *in, double *const *out)
+{
+    for (int64_t i = 0; i < work->rows.rows * work->rows.cols; i++) {
+        double x = in[0][i];
+        out[0][i] = 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+    }
+}
+
+static void activations_agree(void)
+{
+    struct check_random random = check_random_make();
+    for (int gated = 0; gated < 2; gated++)
+        for (int i = 0; i < 6; i++) {
+            int64_t rows = check_random_i64(&random, 1, 9), cols = check_random_i64(&random, 1, 30);
+            int64_t in = rows * cols * (gated ? 2 : 1), out = rows * cols;
+            const char *label = gated ? "swiglu" : "gelu";
+            struct work work = {
+                .kind = gated ? WORK_SWIGLU : WORK_GELU, .rows = {rows, cols, 0}
+            };
+            struct trial f = trial_new(work, &random), b = trial_new(work, &random);
+            b.work.kind = gated ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD;
+            float *x = trial_read(&f, in), *y = trial_write(&f, out);
+            for (int64_t k = 0; k < in; k++)
+                x[k] *= 6;
+            trial_run(&f);
+            double *dy = widen(trial_read(&b, out), out);
+            memcpy(trial_read(&b, in), x, (size_t)in * sizeof *x);
+            float *dx = trial_write(&b, in);
+            trial_run(&b);
+            struct plain p = {.run = gated ? plain_swiglu : plain_gelu, .work = &f.work};
+            plain_input(&p, x, in);
+            plain_output(&p, out, dy);
+            plain_sum(&p);
+            near_all(label, y, p.out[0], out, 1e-6);
+            gradient_agrees(label, &p, 0, dx, NULL, 1e-5);
+            free(dy);
+            plain_release(&p);
+            trial_release(&f);
+            trial_release(&b);
+        }
+}
+
+static void elements_add_and_clear(void)
+{
+    struct check_random random = check_random_make();
+    struct trial add = trial_new((struct work){.kind = WORK_ADD, .elements = {17}}, &random);
+    const float *a = trial_read(&add, 17), *b = trial_read(&add, 17);
+    float *y = trial_write(&add, 17);
+    double want[17];
+    for (int i = 0; i < 17; i++)
+        want[i] = a[i] + b[i];
+    trial_run(&add);
+    near_all("a sum", y, want, 17, 0);
+    trial_release(&add);
+
+    struct trial clear = trial_new((struct work){.kind = WORK_FILL, .elements = {5}}, &random);
+    const double zero[5] = {0};
+    y = trial_write(&clear, 5);
+    trial_run(&clear);
+    near_all("zeros", y, zero, 5, 0);
+    trial_release(&clear);
+}
+
+/* PyTorch's AdamW on one element, lr 0.1, betas 0.9 and 0.999, eps 1e-8, weight decay 0.01. By
+ * hand: step 1 of p = 1, g = 0.5: p (1 - 0.001) - 0.1 * 0.5 / (0.5 + 1e-8) = 0.999 - 0.1 = 0.899.
+ */
+static void adamw_takes_the_steps_of_its_definition(void)
+{
+    struct check_random random = check_random_make();
+    struct trial t = trial_new((struct work){.kind = WORK_ADAMW, .elements = {1}}, &random);
+    t.call.adamw = (struct exec_adamw){0.1, 0.9, 0.999, 1e-8, 0.01, 1};
+    float *grad = trial_read(&t, 1), *master = trial_read(&t, 1);
+    float *m = trial_read(&t, 1), *v = trial_read(&t, 1);
+    for (uint32_t k = 1; k < 4; k++)
+        trial_in_place(&t, k);
+    float *param = trial_write(&t, 1);
+    *grad = 0.5f;
+    *master = 1;
+    *m = *v = 0;
+    double p = 1, wm = 0, wv = 0;
+    for (int step = 1; step <= 3; step++) {
+        *grad = step == 2 ? -0.25f : 0.5f;
+        t.call.adamw.step = step;
+        trial_run(&t);
+        wm = 0.9 * wm + 0.1 * *grad;
+        wv = 0.999 * wv + 0.001 * *grad * *grad;
+        p = p * (1 - 0.1 * 0.01) -
+            0.1 * (wm / (1 - pow(0.9, step))) / (sqrt(wv / (1 - pow(0.999, step))) + 1e-8);
+        if (step == 1)
+            CHECK_CLOSE("by hand", *master, 0.899, 1e-6);
+        CHECK_CLOSE("master", *master, p, 1e-5);
+        CHECK_CLOSE("m", *m, wm, 1e-5);
+        CHECK_CLOSE("v", *v, wv, 1e-5);
+        CHECK("the copy is the master", *param == *master);
+    }
+    trial_release(&t);
+}
+
+/* ---- positions ---- */
+
+static void rotation_turns_pairs_and_back(void)
+{
+    enum { ROWS = 6, HEADS = 3, DIM = 8, STRIDE = HEADS * DIM + 5 };
+    struct check_random random = check_random_make();
+    struct work work = {
+        .kind = WORK_ROPE, .rope = {ROWS, HEADS, DIM, STRIDE}
+    };
+    struct trial t = trial_new(work, &random), back = trial_new(work, &random);
+    const float *x = trial_read(&t, ROWS * STRIDE);
+    const int32_t *position = trial_index(&t, ROWS, 0, 100000);
+    float *y = trial_write(&t, ROWS * STRIDE);
+    trial_run(&t);
+    double want[ROWS * STRIDE], original[ROWS * STRIDE];
+    for (int i = 0; i < ROWS * STRIDE; i++)
+        want[i] = original[i] = x[i];
+    for (int i = 0; i < ROWS; i++)
+        for (int h = 0; h < HEADS; h++)
+            for (int j = 0; j < DIM / 2; j++) {
+                double angle = position[i] * pow(10000, -2.0 * j / DIM);
+                int low = i * STRIDE + h * DIM + j, high = low + DIM / 2;
+                want[low] = x[low] * cos(angle) - x[high] * sin(angle);
+                want[high] = x[high] * cos(angle) + x[low] * sin(angle);
+            }
+    near_all("turned", y, want, ROWS * STRIDE, 1e-6);
+
+    back.work.kind = WORK_ROPE_BACKWARD;
+    memcpy(trial_read(&back, ROWS * STRIDE), y, sizeof(float) * ROWS * STRIDE);
+    memcpy(trial_index(&back, ROWS, 0, 1), position, ROWS * sizeof *position);
+    float *z = trial_in_place(&back, 0);
+    trial_run(&back);
+    near_all("turned back, in place", z, original, ROWS * STRIDE, 1e-6);
+    trial_release(&t);
+    trial_release(&back);
+}
+
+/* ---- layout passes ---- */
+
+static void packing_cuts_columns_and_unpacking_joins_them(void)
+{
+    static const struct {
+        int64_t rows, parts, w[3];
+    } sizes[] = {
+        {1, 1, {1, 0, 0}},
+        {4, 3, {5, 2, 2}},
+        {3, 2, {4, 0, 1}},
+        {5, 1, {6, 3, 3}},
+        {2, 4, {3, 0, 0}},
+    };
+    struct check_random random = check_random_make();
+    for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+        int64_t rows = sizes[s].rows, parts = sizes[s].parts;
+        struct work work = {
+            .kind = WORK_PACK,
+            .pack = {rows, parts, {sizes[s].w[0], sizes[s].w[1], sizes[s].w[2]}}
+        };
+        int64_t cols = parts * (sizes[s].w[0] + sizes[s].w[1] + sizes[s].w[2]), column = 0;
+        struct trial pack = trial_new(work, &random), unpack = trial_new(work, &random);
+        unpack.work.kind = WORK_UNPACK;
+        const float *x = trial_read(&pack, rows * cols);
+        float *block[3] = {NULL};
+        for (int i = 0; i < 3; i++)
+            if (sizes[s].w[i] > 0)
+                block[i] = trial_write(&pack, parts * rows * sizes[s].w[i]);
+        trial_run(&pack);
+        bool equal = true;
+        for (int i = 0; i < 3; i++)
+            for (int64_t p = 0; p < parts; p++)
+                for (int64_t j = 0; j < sizes[s].w[i]; j++, column++)
+                    for (int64_t r = 0; r < rows; r++)
+                        equal = equal && block[i][(p * rows + r) * sizes[s].w[i] + j] ==
+                                             x[r * cols + column];
+        CHECK("packed", equal);
+        for (int i = 0; i < 3; i++)
+            if (sizes[s].w[i] > 0)
+                memcpy(trial_read(&unpack, parts * rows * sizes[s].w[i]), block[i],
+                       (size_t)(parts * rows * sizes[s].w[i]) * sizeof(float));
+        float *y = trial_write(&unpack, rows * cols);
+        trial_run(&unpack);
+        CHECK("and back", memcmp(y, x, (size_t)(rows * cols) * sizeof *y) == 0);
+        trial_release(&pack);
+        trial_release(&unpack);
+    }
+}
+
+static void heads_are_copied_and_copies_summed(void)
+{
+    enum { ROWS = 3, HEADS = 2, DIM = 4, COPIES = 3, ONE = ROWS * HEADS * DIM };
+    struct check_random random = check_random_make();
+    struct work work = {
+        .kind = WORK_HEAD_EXPAND, .heads = {ROWS, HEADS, DIM, COPIES}
+    };
+    struct trial expand = trial_new(work, &random), reduce = trial_new(work, &random);
+    reduce.work.kind = WORK_HEAD_REDUCE;
+    const float *x = trial_read(&expand, ONE);
+    float *y = trial_write(&expand, ONE * COPIES);
+    trial_run(&expand);
+    bool equal = true;
+    for (int i = 0; i < ONE * COPIES; i++)
+        equal = equal && y[i] == x[i / (DIM * COPIES) * DIM + i % DIM];
+    CHECK("each head three times in a row", equal);
+    const float *z = trial_read(&reduce, ONE * COPIES);
+    float *sum = trial_write(&reduce, ONE);
+    double want[ONE] = {0};
+    for (int i = 0; i < ONE * COPIES; i++)
+        want[i / (DIM * COPIES) * DIM + i % DIM] += z[i];
+    trial_run(&reduce);
+    near_all("summed", sum, want, ONE, 1e-6);
+    trial_release(&expand);
+    trial_release(&reduce);
+}
+
+static const struct check_case cases[] = {
+    {"products agree in every form",                  products_agree_in_every_form           },
+    {"norms agree, and their gradients",              norms_agree                            },
+    {"columns are summed",                            columns_are_summed                     },
+    {"activations agree, and their gradients",        activations_agree                      },
+    {"elements add and clear",                        elements_add_and_clear                 },
+    {"AdamW takes the steps of its definition",       adamw_takes_the_steps_of_its_definition},
+    {"rotation turns pairs and back",                 rotation_turns_pairs_and_back          },
+    {"packing cuts columns and unpacking joins them",
+     packing_cuts_columns_and_unpacking_joins_them                                           },
+    {"heads are copied and copies summed",            heads_are_copied_and_copies_summed     },
+};
+CHECK_MAIN("cpu math", cases)
