@@ -228,9 +228,9 @@ static void find_peaks(const struct changes *c, const struct lifetimes *lifetime
         memcpy(peak[m].category_bytes, category[m], sizeof category[m]);
         at[m] = i;
     }
-    for (uint8_t m = 0; m < MEMORY_COUNT; m++)
+    for (int m = 0; m < MEMORY_COUNT; m++)
         if (peak[m].bytes > 0)
-            find_top(c, lifetimes, at[m], m, &peak[m]);
+            find_top(c, lifetimes, at[m], (uint8_t)m, &peak[m]);
 }
 
 /* ---- host memory over the ranks of a node ---- */
@@ -346,8 +346,8 @@ void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t
         touched[change->memory][category] = true;
         if (i + 1 < changes.count && changes.row[i + 1].time_s == change->time_s)
             continue; /* one row per date */
-        for (uint8_t m = 0; m < MEMORY_COUNT; m++)
-            for (uint8_t k = 0; k < CATEGORY_COUNT; k++) {
+        for (int m = 0; m < MEMORY_COUNT; m++)
+            for (int k = 0; k < CATEGORY_COUNT; k++) {
                 if (!touched[m][k])
                     continue;
                 size_t row = trace_add_memory(trace);

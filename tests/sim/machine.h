@@ -88,8 +88,8 @@ static inline bool machine_run(const char *label, const struct ir *ir,
 {
     struct diag diag = {0};
     enum status status = sim_run(ir, cluster, costs, &options, label, result, &diag);
-    bool ok =
-        CHECK_INT(label, status, STATUS_OK) & CHECK_TEXT(label, diag.text ? diag.text : "", "");
+    bool ok = CHECK_INT(label, status, STATUS_OK);
+    CHECK_TEXT(label, diag.text ? diag.text : "", "");
     diag_release(&diag);
     return ok;
 }
@@ -99,8 +99,8 @@ static inline bool machine_parse(struct ir *ir, const char *label, const char *t
 {
     struct diag diag = {0};
     enum status status = ir_parse(ir, label, text, strlen(text), &diag);
-    bool ok =
-        CHECK_INT(label, status, STATUS_OK) & CHECK_TEXT(label, diag.text ? diag.text : "", "");
+    bool ok = CHECK_INT(label, status, STATUS_OK);
+    CHECK_TEXT(label, diag.text ? diag.text : "", "");
     diag_release(&diag);
     return ok;
 }
