@@ -8,6 +8,7 @@ void births_release(struct births *births)
     free(births->first);
     free(births->early);
     free(births->clock);
+    free(births->born);
     *births = (struct births){0};
 }
 
@@ -25,6 +26,7 @@ static void note_touch(struct births *b, const struct order *order, uint32_t buf
     uint32_t first = b->first[buffer];
     if (first == IR_NONE) {
         b->first[buffer] = op;
+        b->born[b->born_count++] = buffer;
         return;
     }
     if (first == op || order_before(order, first, op))
@@ -45,6 +47,8 @@ void births_of_role(struct births *b, const struct ir *ir, const struct order *o
     size_t size = ir->buffer.count * sizeof *b->first;
     b->first = heap_realloc(b->first, ir->buffer.count, sizeof *b->first);
     b->early = heap_realloc(b->early, ir->buffer.count, sizeof *b->early);
+    b->born = heap_realloc(b->born, ir->buffer.count, sizeof *b->born);
+    b->born_count = 0;
     memset(b->first, 0xff, size);
     memset(b->early, 0xff, size);
     if (b->width != order->width)

@@ -18,6 +18,8 @@ struct births {
     uint32_t *early; /* per buffer: its row of `clock`; IR_NONE: the clock of op `first` */
     uint32_t *clock; /* (count, width of the order) */
     uint32_t count, capacity, width;
+    uint32_t *born; /* the buffers, in the order of their births */
+    uint32_t born_count;
 };
 
 void births_release(struct births *births);

@@ -26,9 +26,11 @@ void lifetimes_free_sets(struct ir *ir);
 /* Of each memory, in bytes, for the role with the largest arena. */
 struct lifetimes_figures {
     uint64_t arena[MEMORY_COUNT];
-    uint64_t live[MEMORY_COUNT]; /* most bytes live at once when ops run one after the other in list
-                                    order: no arena can be smaller. arena - live is fragmentation
-                                    and what unordered ops may not share. */
+    uint64_t live[MEMORY_COUNT]; /* most bytes live at once when ops run one after the other in
+                                    list order */
+    uint64_t held[MEMORY_COUNT]; /* the same, a buffer being live until some later birth is ordered
+                                    behind its free set: no arena can be smaller. held - live is
+                                    what unordered ops may not share, arena - held is waste. */
 };
 
 /* Plans an offset for every buffer from the free sets as they stand, one arena per memory and

@@ -1,0 +1,247 @@
+#include "schedule/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- in the order of births ---- */
+
+enum { SETTLE_EVERY = 32 }; /* births between two looks at which holes are open to all */
+
+#define ANYBODY UINT32_MAX
+
+/* Bytes that nobody has. Until all births to come may take them, they are open to those that the
+ * ends of their last tenant allow. */
+struct hole {
+    uint64_t begin, end;
+    uint32_t last; /* the tenant that had them; ANYBODY: open to all */
+};
+
+struct floor_plan {
+    struct tenants *t;
+    struct hole *hole; /* by address; neighbours that are open to all are one */
+    uint32_t count, capacity;
+    uint64_t top; /* the bytes from here on were never taken */
+};
+
+static bool is_open(const struct floor_plan *p, const struct hole *hole, uint32_t class,
+                    uint32_t birth)
+{
+    return hole->last == ANYBODY || tenants_ends(p->t, hole->last)[class] <= birth;
+}
+
+/* Opens to all what every birth from now on may take, and joins neighbours. */
+static void settle(struct floor_plan *p, uint32_t now)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct hole hole = p->hole[i];
+        if (hole.last != ANYBODY && tenants_last_end(p->t, hole.last) <= now)
+            hole.last = ANYBODY;
+        struct hole *left = kept > 0 ? &p->hole[kept - 1] : NULL;
+        if (left && hole.last == ANYBODY && left->last == ANYBODY && left->end == hole.begin)
+            left->end = hole.end;
+        else
+            p->hole[kept++] = hole;
+    }
+    p->count = kept;
+}
+
+static void give(struct floor_plan *p, uint32_t tenant)
+{
+    if (p->count == p->capacity) {
+        p->capacity = (uint32_t)heap_next_capacity(p->capacity, (size_t)p->count + 1);
+        p->hole = heap_realloc(p->hole, p->capacity, sizeof *p->hole);
+    }
+    uint64_t begin = p->t->offset[tenant];
+    uint32_t low = 0, high = p->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->hole[middle].begin < begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(p->hole + low + 1, p->hole + low, (p->count - low) * sizeof *p->hole);
+    p->hole[low] = (struct hole){begin, begin + p->t->size[tenant], tenant};
+    p->count++;
+}
+
+/* Neighbouring holes first .. end that are open to a birth. */
+struct run {
+    uint32_t first, end;
+    uint64_t bytes;
+};
+
+/* Takes `size` bytes from the start of a run; what is missing is taken from the top. */
+static uint64_t take_run(struct floor_plan *p, struct run run, uint64_t size)
+{
+    uint64_t begin = run.first < run.end ? p->hole[run.first].begin : p->top;
+    uint64_t end = begin + size;
+    uint32_t from = run.first;
+    while (from < run.end && p->hole[from].end <= end)
+        from++;
+    if (from < run.end && p->hole[from].begin < end)
+        p->hole[from].begin = end;
+    if (from > run.first) {
+        memmove(p->hole + run.first, p->hole + from, (p->count - from) * sizeof *p->hole);
+        p->count -= from - run.first;
+    }
+    p->top = end > p->top ? end : p->top;
+    return begin;
+}
+
+static void take(struct floor_plan *p, uint32_t tenant, enum pack_fit fit)
+{
+    uint64_t size = p->t->size[tenant];
+    uint32_t class = p->t->class_of[tenant], birth = p->t->birth[tenant];
+    struct run best = {.bytes = UINT64_MAX}, run = {0};
+    for (uint32_t i = 0; i < p->count; i = run.end) {
+        run = (struct run){i, i, 0};
+        if (!is_open(p, &p->hole[i], class, birth)) {
+            run.end++;
+            continue;
+        }
+        do {
+            run.bytes += p->hole[run.end].end - p->hole[run.end].begin;
+            run.end++;
+        } while (run.end < p->count && p->hole[run.end].begin == p->hole[run.end - 1].end &&
+                 (run.bytes < size || fit == PACK_TIGHTEST) &&
+                 is_open(p, &p->hole[run.end], class, birth));
+        if (run.bytes < size || run.bytes >= best.bytes)
+            continue;
+        best = run;
+        if (fit == PACK_LOWEST)
+            break;
+    }
+    if (best.bytes == UINT64_MAX) { /* from the top, and what is open below it */
+        best = (struct run){p->count, p->count, 0};
+        uint64_t begin = p->top;
+        while (best.first > 0 && p->hole[best.first - 1].end == begin &&
+               is_open(p, &p->hole[best.first - 1], class, birth))
+            begin = p->hole[--best.first].begin;
+    }
+    p->t->offset[tenant] = take_run(p, best, size);
+}
+
+uint64_t pack_in_order(struct tenants *t, const struct order *order, enum pack_fit fit)
+{
+    struct floor_plan p = {.t = t};
+    uint32_t ops = order->count + 1;                /* the end of the list is an end too */
+    uint32_t *head = heap_alloc(ops, sizeof *head); /* op -> tenant that ends there */
+    uint32_t *next = heap_alloc(t->count, sizeof *next);
+    memset(head, 0xff, ops * sizeof *head);
+    uint32_t now = order->begin;
+    for (uint32_t i = 0; i < t->count; i++) {
+        for (; now <= t->birth[i]; now++)
+            for (uint32_t k = head[now - order->begin]; k != ANYBODY; k = next[k])
+                give(&p, k);
+        if (i % SETTLE_EVERY == 0)
+            settle(&p, t->birth[i]);
+        take(&p, i, fit);
+        uint32_t end = tenants_first_end(t, i);
+        if (end == TENANTS_NEVER)
+            continue;
+        next[i] = head[end - order->begin];
+        head[end - order->begin] = i;
+    }
+    free(head);
+    free(next);
+    free(p.hole);
+    return p.top;
+}
+
+/* ---- the heaviest first ---- */
+
+struct weighed {
+    double weight;
+    uint32_t tenant;
+};
+
+static int heavier_first(const void *a, const void *b)
+{
+    const struct weighed *x = a, *y = b;
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return x->tenant < y->tenant ? -1 : 1;
+}
+
+/* What is placed already, by address. Columns, since every placement walks over all of it. */
+struct placed {
+    uint32_t count, capacity;
+    uint32_t *tenant, *birth;
+    uint32_t *end; /* (classes, capacity) */
+};
+
+static void insert(struct placed *p, const struct tenants *t, uint32_t tenant)
+{
+    uint32_t low = 0, high = p->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (t->offset[p->tenant[middle]] < t->offset[tenant])
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    size_t moved = (p->count - low) * sizeof(uint32_t);
+    memmove(p->tenant + low + 1, p->tenant + low, moved);
+    memmove(p->birth + low + 1, p->birth + low, moved);
+    p->tenant[low] = tenant;
+    p->birth[low] = t->birth[tenant];
+    for (uint32_t c = 0; c < t->classes; c++) {
+        uint32_t *end = p->end + (size_t)c * p->capacity;
+        memmove(end + low + 1, end + low, moved);
+        end[low] = tenants_ends(t, tenant)[c];
+    }
+    p->count++;
+}
+
+/* The lowest place that no tenant has who conflicts. */
+static uint64_t lowest(const struct placed *p, const struct tenants *t, uint32_t tenant,
+                       uint32_t *near)
+{
+    const uint32_t *end = p->end + (size_t)t->class_of[tenant] * p->capacity;
+    uint32_t birth = t->birth[tenant], last_end = tenants_last_end(t, tenant), count = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        near[count] = i;
+        count += (end[i] > birth) & (p->birth[i] < last_end);
+    }
+    uint64_t at = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t other = p->tenant[near[k]];
+        if (t->offset[other] >= at + t->size[tenant] && tenants_conflict(t, tenant, other))
+            break;
+        uint64_t other_end = t->offset[other] + t->size[other];
+        if (other_end > at && tenants_conflict(t, tenant, other))
+            at = other_end;
+    }
+    return at;
+}
+
+uint64_t pack_by_weight(struct tenants *t, const double *weight)
+{
+    struct weighed *row = heap_alloc(t->count, sizeof *row);
+    uint32_t *near = heap_alloc(t->count, sizeof *near);
+    struct placed p = {
+        .capacity = t->count,
+        .tenant = heap_alloc(t->count, sizeof *p.tenant),
+        .birth = heap_alloc(t->count, sizeof *p.birth),
+        .end = heap_alloc((size_t)t->count * t->classes, sizeof *p.end),
+    };
+    for (uint32_t i = 0; i < t->count; i++)
+        row[i] = (struct weighed){weight[i], i};
+    qsort(row, t->count, sizeof *row, heavier_first);
+    uint64_t top = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint32_t tenant = row[i].tenant;
+        t->offset[tenant] = lowest(&p, t, tenant, near);
+        uint64_t end = t->offset[tenant] + t->size[tenant];
+        top = end > top ? end : top;
+        insert(&p, t, tenant);
+    }
+    free(row);
+    free(near);
+    free(p.tenant);
+    free(p.birth);
+    free(p.end);
+    return top;
+}

@@ -1,0 +1,22 @@
+/* schedule/pack.h: offsets for the tenants of one arena, by different rules.
+ *
+ * Each fills tenants->offset so that tenants that conflict share no byte, and returns the bytes
+ * taken. Which rule wastes least depends on the schedule: lifetimes_plan() tries them. */
+#ifndef SCHEDULE_PACK_H
+#define SCHEDULE_PACK_H
+
+#include "schedule/tenants.h"
+
+#include <stdint.h>
+
+enum pack_fit { PACK_LOWEST, PACK_TIGHTEST };
+
+/* In the order of births, each where there is room now: the lowest place, or the one that leaves
+ * least. Near-linear. */
+uint64_t pack_in_order(struct tenants *tenants, const struct order *order, enum pack_fit fit);
+
+/* The heaviest first, each at the lowest place that is free for all of its life. With bytes for
+ * weights it seldom wastes much; it takes time in the square of their number. */
+uint64_t pack_by_weight(struct tenants *tenants, const double *weight);
+
+#endif

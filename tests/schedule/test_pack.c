@@ -1,0 +1,126 @@
+#include "schedule/pack.h"
+
+#include "schedule/compose.h"
+#include "schedule/lifetimes.h"
+#include "tests/check.h"
+#include "tests/schedule/random_schedule.h"
+#include "tests/schedule/shapes.h"
+
+#include <stdlib.h>
+
+enum { RULES = 3 };
+
+static uint64_t pack(struct tenants *t, const struct order *order, struct check_random *random,
+                     int rule)
+{
+    if (rule < 2)
+        return pack_in_order(t, order, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST);
+    double *weight = heap_alloc(t->count, sizeof *weight);
+    for (uint32_t i = 0; i < t->count; i++)
+        weight[i] = check_random_double(random);
+    uint64_t top = pack_by_weight(t, weight);
+    free(weight);
+    return top;
+}
+
+/* Pairs that overlap and must not, tenants that end behind the top. */
+static uint32_t count_wrong(const struct tenants *t, uint64_t top)
+{
+    uint32_t wrong = 0;
+    for (uint32_t a = 0; a < t->count; a++) {
+        wrong += t->offset[a] + t->size[a] > top;
+        for (uint32_t b = 0; b < a; b++)
+            wrong += tenants_conflict(t, a, b) && t->offset[a] < t->offset[b] + t->size[b] &&
+                     t->offset[b] < t->offset[a] + t->size[a];
+    }
+    return wrong;
+}
+
+/* Is every op of a's free set before every touch of b, as the births tell it? */
+static uint32_t count_unfounded(const struct tenants *t, const struct ir *ir,
+                                const struct order *order, const struct births *births)
+{
+    uint32_t wrong = 0;
+    for (uint32_t a = 0; a < t->count; a++)
+        for (uint32_t b = 0; b < t->count; b++) {
+            if (t->birth[a] > t->birth[b] || a == b || tenants_conflict(t, a, b))
+                continue;
+            uint32_t buffer = t->buffer[a];
+            wrong += !births_after(births, order, t->buffer[b],
+                                   ir->free_op + ir->buffer.free_begin[buffer],
+                                   ir->buffer.free_count[buffer]);
+        }
+    return wrong;
+}
+
+static void tenants_that_conflict_have_bytes_of_their_own(void)
+{
+    struct check_random random = check_random_make();
+    for (int round = 0; round < 60; round++) {
+        struct ir ir = {0};
+        struct order order = {0};
+        struct births births = {0};
+        struct tenants t = {0};
+        ir_add_role(&ir, "a", NULL, 0);
+        random_role(&ir, &random,
+                    (struct random_sizes){.ops = 120,
+                                          .buffers = 60,
+                                          .waits_percent = check_random_i64(&random, 0, 70),
+                                          .host_percent = 4});
+        lifetimes_free_sets(&ir);
+        order_role(&order, &ir, 0);
+        births_of_role(&births, &ir, &order);
+        for (uint8_t memory = 0; memory < MEMORY_COUNT; memory++) {
+            tenants_of(&t, &ir, &order, &births, memory, LIFETIMES_ALIGNMENT);
+            CHECK("held is not less than live", t.held >= t.live);
+            CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &births), 0);
+            for (int rule = 0; t.count > 0 && rule < RULES; rule++) {
+                uint64_t top = pack(&t, &order, &random, rule);
+                CHECK("no plan is smaller than what is held", top >= t.held);
+                CHECK_INT("wrong places", count_wrong(&t, top), 0);
+            }
+        }
+        tenants_release(&t);
+        births_release(&births);
+        order_release(&order);
+        ir_release(&ir);
+    }
+}
+
+/* The shapes of the tests as large as models are, so that alignment does not matter. */
+static void products_waste_little(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 60; i++) {
+        struct request request = shapes_request(&random, 8, false);
+        struct transformer large = *request.model;
+        large.layers *= 4;
+        large.hidden *= 32;
+        large.head_dim *= 8;
+        large.ffn *= 32;
+        large.vocab *= 64;
+        large.max_positions *= 4096;
+        request.model = &large;
+        request.seq *= 4096;
+        char label[256];
+        shapes_label(&request, label, sizeof label);
+        struct choices choices;
+        struct diag diag = {0};
+        struct ir ir = {0};
+        struct lifetimes_figures figures;
+        CHECK(label, compose_resolve(&choices, &request, NULL, &diag) == STATUS_OK &&
+                         compose_build(&ir, &choices, &diag) == STATUS_OK);
+        lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+        for (int m = 0; m < MEMORY_COUNT; m++)
+            CHECK(label, (double)figures.arena[m] <= 1.05 * (double)figures.held[m]);
+        diag_release(&diag);
+        ir_release(&ir);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"tenants that conflict have bytes of their own",
+     tenants_that_conflict_have_bytes_of_their_own                         },
+    {"products waste little",                         products_waste_little},
+};
+CHECK_MAIN("pack", cases)
