@@ -98,7 +98,8 @@ static enum status check_size(const struct prediction *p, const char *name, stru
 
 static void finish_memory(struct prediction *p)
 {
-    reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm);
+    uint64_t buckets = p->has_choices ? (uint64_t)compose_bucket_bytes(&p->choices) : 0;
+    reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, buckets);
     judge(p);
 }
 
@@ -183,6 +184,7 @@ static void costs_make(struct costs *costs, const struct prediction *p)
     const struct device_cost *cost = &p->setup->cost;
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
     double host_factor = p->has_choices ? p->choices.profile->host_factor : 1;
+    double slowdown = p->has_choices ? p->choices.profile->attention_slowdown : 1;
     double host_rate = host_bytes_per_s(p), peak = p->setup->cluster.device.peak_flop_per_s;
     size_t count = (size_t)p->ir.shape_count + 1;
     costs->work_s = heap_zalloc(count, sizeof(double));
@@ -196,6 +198,8 @@ static void costs_make(struct costs *costs, const struct prediction *p)
             continue;
         }
         costs->work_s[i] = cost_work_s(cost, impl, work);
+        if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
+            costs->work_s[i] *= slowdown;
         costs->issue_s[i] = cost_issue_s(cost, work) * host_factor;
         if (work_runs_on((enum work_kind)work->kind, STREAM_HOST)) {
             costs->host_work_s[i] = cost_host_work_s(cost, host_rate, work);

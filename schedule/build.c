@@ -144,6 +144,12 @@ static enum status check_size(const struct choices *c, struct diag *diag)
                       ops);
 }
 
+int64_t compose_bucket_bytes(const struct choices *c)
+{
+    bool held = c->profile->holds_bucket && weights_sharded_params(c);
+    return held ? c->profile->bucket_elements * (int64_t)dtype_bytes(c->dtype) : 0;
+}
+
 enum status compose_build(struct ir *out, const struct choices *c, struct diag *diag)
 {
     if (check_size(c, diag) != STATUS_OK)

@@ -64,6 +64,7 @@ struct profile {
     bool loss_f32;         /* fp32 logits, softmax and its logarithm are materialised */
     uint8_t grad_dtype;    /* enum dtype of accumulated weight gradients */
     bool offload_blocking; /* checkpoints to the host by blocking pageable copies */
+    bool holds_bucket;     /* with sharded parameters, a bucket is allocated once and kept */
     int64_t
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
@@ -123,6 +124,10 @@ extern const char *const weights_names[], *const activations_names[],
  * values would do. note (may be NULL) receives what was filled in that a user should know. */
 enum status compose_resolve(struct choices *choices, const struct request *request,
                             struct diag *note, struct diag *diag);
+
+/* Bytes of the gradient bucket that the profile's framework holds throughout the step beside the
+ * schedule's buffers; 0 when it holds none. */
+int64_t compose_bucket_bytes(const struct choices *choices);
 
 /* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
  * empty. Too large a schedule (ids are 32 bits) is an error. */

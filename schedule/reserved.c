@@ -30,31 +30,34 @@ enum {
 #define CUBLAS_LT_WORKSPACE MIB
 
 static const struct reserved_constant constants[] = {
-    {"CUDA context",                             "device.context_bytes of the cluster",      "`longhaul list clusters NAME`"                },
+    {"CUDA context",                             "device.context_bytes of the cluster",              "`longhaul list clusters NAME`"                },
     {"NCCL connection, receive",                 "10 MiB a channel",
      "0.5 MiB LL + 4.7 MiB LL128 + 4 MiB Simple (NCCL's default buffer sizes) in pages of 2 MiB; "
      "allocations of "
-     "10485760 bytes in NVIDIA/nccl issue 1685"                                                                                             },
+     "10485760 bytes in NVIDIA/nccl issue 1685"                                                                                                     },
     {"NCCL connection, send",                    "2 MiB a channel",
-     "allocations of 2097152 bytes in NVIDIA/nccl issue 1685"                                                                               },
+     "allocations of 2097152 bytes in NVIDIA/nccl issue 1685"                                                                                       },
     {"NCCL channels in a fabric",                "24",
-     "A100 with NVSwitch: 12 links, two channels each; estimate for others"                                                                 },
+     "A100 with NVSwitch: 12 links, two channels each; estimate for others"                                                                         },
     {"NCCL channels across nodes",               "4 per NIC, at most 24",
-     "estimate: rings are doubled and cross a NIC each way"                                                                                 },
+     "estimate: rings are doubled and cross a NIC each way"                                                                                         },
     {"NCCL tree connections",                    "2 a channel, of groups that all-reduce",
-     "NCCL: one up, one down; estimate"                                                                                                     },
+     "NCCL: one up, one down; estimate"                                                                                                             },
     {"NCCL send/receive channels per peer",      "8 in a fabric, 2 across nodes",
-     "estimate; up to 32 on eight H100 (NVIDIA/nccl issue 1685)"                                                                            },
+     "estimate; up to 32 on eight H100 (NVIDIA/nccl issue 1685)"                                                                                    },
     {"NCCL buffers for peers beyond the fabric", "64 MiB",
      "shared by all send/receive peers (NVIDIA/nccl issue 1450: one shared buffer); size is an "
-     "estimate"                                                                                                                             },
+     "estimate"                                                                                                                                     },
     {"NCCL communicator of all ranks",           "ring and tree",
-     "assumed: every framework reduces a loss and a norm over all ranks"                                                                    },
+     "assumed: every framework reduces a loss and a norm over all ranks"                                                                            },
+    {"gradient bucket",                          "reduce_bucket_size elements of the compute dtype",
+     "DeepSpeed ZeRO-3 with contiguous_gradients (deepspeed/runtime/zero/stage3.py) allocates it "
+     "once and keeps it"                                                                                                                            },
     {"cuBLAS workspace",                         "8.1 MiB, on sm 90 32 MiB",
-     "PyTorch's default for CUBLAS_WORKSPACE_CONFIG"                                                                                        },
-    {"cuBLASLt workspace",                       "1 MiB",                                    "PyTorch's default for CUBLASLT_WORKSPACE_SIZE"},
+     "PyTorch's default for CUBLAS_WORKSPACE_CONFIG"                                                                                                },
+    {"cuBLASLt workspace",                       "1 MiB",                                            "PyTorch's default for CUBLASLT_WORKSPACE_SIZE"},
     {"allocator",                                "512 B, 2 MiB, 20 MiB, multiples of 2 MiB",
-     "PyTorch, c10/cuda/CUDACachingAllocator.cpp; schedule/caching_allocator.h"                                                             },
+     "PyTorch, c10/cuda/CUDACachingAllocator.cpp; schedule/caching_allocator.h"                                                                     },
 };
 
 const struct reserved_constant *reserved_constants(size_t *count)
@@ -65,8 +68,8 @@ const struct reserved_constant *reserved_constants(size_t *count)
 
 const char *reserved_part_name(enum reserved_part part)
 {
-    static const char *const names[RESERVED_PART_COUNT] = {"context", "nccl", "workspaces",
-                                                           "tensors", "cache"};
+    static const char *const names[RESERVED_PART_COUNT] = {"context", "nccl",    "workspaces",
+                                                           "buckets", "tensors", "cache"};
     return names[part];
 }
 
@@ -242,7 +245,7 @@ static void replay_run(struct replay *r, struct caching_allocator *a)
 }
 
 static void of_role(struct reserved *out, const struct ir *ir, const struct cluster *cluster,
-                    const struct role *role, int sm)
+                    const struct role *role, int sm, uint64_t buckets)
 {
     *out = (struct reserved){0};
     bool bounded = isfinite(cluster->device.usable_bytes);
@@ -261,6 +264,8 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
         caching_alloc(&a, workspaces - CUBLAS_LT_WORKSPACE);
         caching_alloc(&a, CUBLAS_LT_WORKSPACE);
     }
+    if (buckets > 0)
+        caching_alloc(&a, buckets);
     struct replay replay;
     replay_init(&replay, ir, role);
     replay_run(&replay, &a);
@@ -269,7 +274,8 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     out->bytes[RESERVED_CONTEXT] = context;
     out->bytes[RESERVED_NCCL] = nccl;
     out->bytes[RESERVED_WORKSPACES] = workspaces;
-    out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces;
+    out->bytes[RESERVED_BUCKETS] = buckets;
+    out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces - buckets;
     out->bytes[RESERVED_CACHE] = a.reserved_peak - a.used_peak;
     out->total = context + nccl + a.reserved_peak;
     out->fits = !a.exceeded;
@@ -277,12 +283,12 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
 }
 
 void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
-                   int sm)
+                   int sm, uint64_t buckets)
 {
     *reserved = (struct reserved){.fits = true};
     for (uint32_t i = 0; i < ir->role_count; i++) {
         struct reserved one;
-        of_role(&one, ir, cluster, &ir->role[i], sm);
+        of_role(&one, ir, cluster, &ir->role[i], sm, buckets);
         bool fits = reserved->fits && one.fits;
         if (i == 0 || one.total > reserved->total)
             *reserved = one;

@@ -22,8 +22,9 @@ enum reserved_part {
     RESERVED_CONTEXT,    /* the process' CUDA context and loaded libraries: device.context_bytes */
     RESERVED_NCCL,       /* buffers of communicators, outside the allocator */
     RESERVED_WORKSPACES, /* of cuBLAS, inside the allocator */
-    RESERVED_TENSORS,    /* the most that lived at once, each rounded up */
-    RESERVED_CACHE,      /* what the allocator held at most beside those: fragmentation */
+    RESERVED_BUCKETS, /* gradient buckets that a framework holds throughout, inside the allocator */
+    RESERVED_TENSORS, /* the most that lived at once, each rounded up */
+    RESERVED_CACHE,   /* what the allocator held at most beside those: fragmentation */
     RESERVED_PART_COUNT
 };
 
@@ -36,9 +37,10 @@ struct reserved {
 };
 
 /* Of the role that needs most. The mesh must have no more ranks than the cluster. sm: compute
- * capability of the device times ten. */
+ * capability of the device times ten. buckets: compose_bucket_bytes(), or 0 for a schedule that no
+ * framework runs. */
 void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
-                   int sm);
+                   int sm, uint64_t buckets);
 
 const char *reserved_part_name(enum reserved_part part);
 

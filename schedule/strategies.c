@@ -30,6 +30,7 @@ static const struct profile profiles[] = {
      .grad_dtype = DTYPE_BF16,
      .offload_blocking = true,          /* .to('cpu'), pageable */
      .bucket_elements = 500000000,      /* reduce_bucket_size */
+     .holds_bucket = true,              /* contiguous_gradients of stage 3 */
      .reuse_elements = 1000000000,      /* stage3_max_reuse_distance */
      .prefetch = 1,
      .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron; docs/accuracy.md */
