@@ -1,0 +1,119 @@
+/* How fast schedules are made and verified, and how tightly arenas are packed. Times are the best
+ * of a few runs, so that a busy machine shows less. */
+#include "schedule/compose.h"
+#include "schedule/lifetimes.h"
+#include "schedule/verify.h"
+
+#include <stdio.h>
+#include <time.h>
+
+static const struct {
+    const char *name, *model, *strategy;
+    int64_t ranks, hp, seq, batch;
+    int weights, activations;
+} rows[] = {
+    {"ulysses sp 32 x dp 2, 512K", "gpt-7b",    "ulysses", 64, 32, 524288, 0,   -1,                   -1},
+    {"ulysses, 256 micro-batches", "gpt-7b",    "ulysses", 8,  8,  65536,  256, -1,                   -1},
+    {"local, zero1",               "gpt-7b",    "local",   8,  1,  4096,   512, CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_FULL                                                                            },
+    {"ulysses, zero3, offload",    "llama3-8b", "ulysses", 8,  8,  524288, 0,   CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_OFFLOAD                                                                         },
+};
+
+enum { RUNS_MIN = 3, RUN_S = 2 };
+
+/* One line of the table: its name, counts, speed, bytes, speeds, sizes. */
+#define LINE(count, speed, bytes, size)                                                            \
+    "%-28s %" count " %" count " %" speed " %" bytes " %" speed " %" speed " %" size " %" size     \
+    " %" size "\n"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static enum status choose(size_t row, struct transformer *model, struct arena *arena,
+                          struct choices *choices, struct diag *diag)
+{
+    struct request request = {
+        .model = model,
+        .strategy = rows[row].strategy,
+        .weights = rows[row].weights,
+        .activations = rows[row].activations,
+        .optimizer = -1,
+        .attention_impl = -1,
+        .dtype = -1,
+        .ranks = rows[row].ranks,
+        .hp = rows[row].hp,
+        .seq = rows[row].seq,
+        .global_batch = rows[row].batch,
+        .sm = 80,
+        .gpus_per_node = 8,
+    };
+    if (transformer_load(model, arena, rows[row].model, NULL, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    return compose_resolve(choices, &request, NULL, diag);
+}
+
+struct times {
+    double build_s, plan_s, verify_s;
+};
+
+static void keep_less(double *best, double seconds)
+{
+    if (*best == 0 || seconds < *best)
+        *best = seconds;
+}
+
+static enum status run_row(size_t row, struct diag *diag)
+{
+    struct transformer model;
+    struct arena arena = {0};
+    struct choices choices;
+    struct times best = {0};
+    enum status status = choose(row, &model, &arena, &choices, diag);
+    struct ir ir = {0};
+    struct lifetimes_figures figures;
+    double until = now() + RUN_S;
+    for (int run = 0; status == STATUS_OK && (run < RUNS_MIN || now() < until); run++) {
+        ir_release(&ir);
+        double begin = now();
+        status = compose_build(&ir, &choices, diag);
+        keep_less(&best.build_s, now() - begin);
+        begin = now();
+        lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+        keep_less(&best.plan_s, now() - begin);
+        begin = now();
+        if (status == STATUS_OK)
+            status = verify(&ir, NULL, rows[row].name, NULL, diag);
+        keep_less(&best.verify_s, now() - begin);
+    }
+    if (status == STATUS_OK)
+        printf(LINE("9u", "9.2f", "9.1f", "9.3f"), rows[row].name, ir.op.count, ir.buffer.count,
+               ir.op.count / best.build_s / 1e6, (double)ir_memory(&ir) / ir.op.count,
+               ir.buffer.count / best.plan_s / 1e6, ir.op.count / best.verify_s / 1e6,
+               (double)figures.arena[MEMORY_HBM] / 1e9, (double)figures.held[MEMORY_HBM] / 1e9,
+               (double)figures.live[MEMORY_HBM] / 1e9);
+    ir_release(&ir);
+    arena_release(&arena);
+    return status;
+}
+
+int main(void)
+{
+    printf(LINE("9s", "9s", "9s", "9s"), "", "ops", "buffers", "made", "size", "planned",
+           "verified", "arena", "held", "live");
+    printf(LINE("9s", "9s", "9s", "9s"), "", "", "", "Mop/s", "byte/op", "Mbuffer/s", "Mop/s", "GB",
+           "GB", "GB");
+    for (size_t row = 0; row < ARRAY_LEN(rows); row++) {
+        struct diag diag = {0};
+        if (run_row(row, &diag) != STATUS_OK) {
+            fputs(diag.text, stderr);
+            return 2;
+        }
+        diag_release(&diag);
+    }
+    return 0;
+}
