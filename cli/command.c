@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include "base/arena.h"
+#include "cli/manual.h"
 #include "cli/setup.h"
 
 #include <gsl/gsl_version.h>
@@ -16,6 +17,10 @@
 static const struct option general_rows[] = {
     {.name = "help", .kind = OPTION_FLAG, .help = "print this help and end"},
 };
+static const struct option help_rows[] = {
+    {.name = "man", .kind = OPTION_FLAG, .help = "print the manual page"},
+};
+static const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help_rows)};
 static const struct option_set general_options = {"general", general_rows, ARRAY_LEN(general_rows)};
 
 #define PREDICT_ABOUT                                                                              \
@@ -69,7 +74,7 @@ static const struct command commands[] = {
      "[COMMAND]",     0,
      1, cmd_help,
      "all commands, or one with its options", HELP_ABOUT,
-     {&general_options}                   },
+     {&help_options, &general_options}    },
 };
 
 const struct command *command_table(size_t *count)
@@ -172,7 +177,9 @@ enum status cmd_help(const struct options *options, struct diag *diag)
 {
     struct text out = {0};
     enum status status = STATUS_OK;
-    if (options->argument_count == 0) {
+    if (options_given(options, "man")) {
+        manual_print(&out);
+    } else if (options->argument_count == 0) {
         command_print_overview(&out);
     } else {
         const struct command *command;

@@ -135,7 +135,8 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
     w->function = function;
     w->context = context;
     w->results = results;
-    memset(results, 0, count * result_size);
+    if (count > 0)
+        memset(results, 0, count * result_size);
     enum status status = STATUS_OK;
     size_t next = 0;
     while (next < count || w->children > 0) {

@@ -29,36 +29,39 @@ enum {
 #define CUBLAS_WORKSPACE_90 (32 * MIB)
 #define CUBLAS_LT_WORKSPACE MIB
 
+/* clang-format off */
 static const struct reserved_constant constants[] = {
-    {"CUDA context",                             "device.context_bytes of the cluster",              "`longhaul list clusters NAME`"                },
-    {"NCCL connection, receive",                 "10 MiB a channel",
-     "0.5 MiB LL + 4.7 MiB LL128 + 4 MiB Simple (NCCL's default buffer sizes) in pages of 2 MiB; "
-     "allocations of "
-     "10485760 bytes in NVIDIA/nccl issue 1685"                                                                                                     },
-    {"NCCL connection, send",                    "2 MiB a channel",
-     "allocations of 2097152 bytes in NVIDIA/nccl issue 1685"                                                                                       },
-    {"NCCL channels in a fabric",                "24",
-     "A100 with NVSwitch: 12 links, two channels each; estimate for others"                                                                         },
-    {"NCCL channels across nodes",               "4 per NIC, at most 24",
-     "estimate: rings are doubled and cross a NIC each way"                                                                                         },
-    {"NCCL tree connections",                    "2 a channel, of groups that all-reduce",
-     "NCCL: one up, one down; estimate"                                                                                                             },
-    {"NCCL send/receive channels per peer",      "8 in a fabric, 2 across nodes",
-     "estimate; up to 32 on eight H100 (NVIDIA/nccl issue 1685)"                                                                                    },
+    {"CUDA context", "device.context_bytes of the cluster",
+     "`longhaul list clusters NAME`"},
+    {"NCCL connection, receive", "10 MiB a channel",
+     "0.5 MiB LL + 4.7 MiB LL128 + 4 MiB Simple (NCCL's default buffer sizes) in pages of 2 "
+     "MiB; allocations of 10485760 bytes in NVIDIA/nccl issue 1685"},
+    {"NCCL connection, send", "2 MiB a channel",
+     "allocations of 2097152 bytes in NVIDIA/nccl issue 1685"},
+    {"NCCL channels in a fabric", "24",
+     "A100 with NVSwitch: 12 links, two channels each; estimate for others"},
+    {"NCCL channels across nodes", "4 per NIC, at most 24",
+     "estimate: rings are doubled and cross a NIC each way"},
+    {"NCCL tree connections", "2 a channel, of groups that all-reduce",
+     "NCCL: one up, one down; estimate"},
+    {"NCCL send/receive channels per peer", "8 in a fabric, 2 across nodes",
+     "estimate; up to 32 on eight H100 (NVIDIA/nccl issue 1685)"},
     {"NCCL buffers for peers beyond the fabric", "64 MiB",
      "shared by all send/receive peers (NVIDIA/nccl issue 1450: one shared buffer); size is an "
-     "estimate"                                                                                                                                     },
-    {"NCCL communicator of all ranks",           "ring and tree",
-     "assumed: every framework reduces a loss and a norm over all ranks"                                                                            },
-    {"gradient bucket",                          "reduce_bucket_size elements of the compute dtype",
-     "DeepSpeed ZeRO-3 with contiguous_gradients (deepspeed/runtime/zero/stage3.py) allocates it "
-     "once and keeps it"                                                                                                                            },
-    {"cuBLAS workspace",                         "8.1 MiB, on sm 90 32 MiB",
-     "PyTorch's default for CUBLAS_WORKSPACE_CONFIG"                                                                                                },
-    {"cuBLASLt workspace",                       "1 MiB",                                            "PyTorch's default for CUBLASLT_WORKSPACE_SIZE"},
-    {"allocator",                                "512 B, 2 MiB, 20 MiB, multiples of 2 MiB",
-     "PyTorch, c10/cuda/CUDACachingAllocator.cpp; schedule/caching_allocator.h"                                                                     },
+     "estimate"},
+    {"NCCL communicator of all ranks", "ring and tree",
+     "assumed: every framework reduces a loss and a norm over all ranks"},
+    {"gradient bucket", "reduce_bucket_size elements of the compute dtype",
+     "DeepSpeed ZeRO-3 with contiguous_gradients (deepspeed/runtime/zero/stage3.py) allocates "
+     "it once and keeps it"},
+    {"cuBLAS workspace", "8.1 MiB, on sm 90 32 MiB",
+     "PyTorch's default for CUBLAS_WORKSPACE_CONFIG"},
+    {"cuBLASLt workspace", "1 MiB",
+     "PyTorch's default for CUBLASLT_WORKSPACE_SIZE"},
+    {"allocator", "512 B, 2 MiB, 20 MiB, multiples of 2 MiB",
+     "PyTorch, c10/cuda/CUDACachingAllocator.cpp; schedule/caching_allocator.h"},
 };
+/* clang-format on */
 
 const struct reserved_constant *reserved_constants(size_t *count)
 {

@@ -1,0 +1,110 @@
+#include "cli/manual.h"
+
+#include "cli/command.h"
+
+#include <string.h>
+
+/* Text as man(7) wants it: no escapes, no line that begins with a control character. */
+static void put(struct text *out, const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        text_puts(out, "\\&");
+    for (; *text != '\0'; text++) {
+        if (*text == '\\')
+            text_puts(out, "\\e");
+        else if (*text == '-')
+            text_puts(out, "\\-");
+        else
+            text_putc(out, *text);
+    }
+}
+
+static void put_option(struct text *out, const struct option *option)
+{
+    text_puts(out, ".TP\n.B ");
+    put(out, option->name[1] == '\0' ? "-" : "--");
+    put(out, option->name);
+    if (option->kind == OPTION_CHOICE) {
+        text_puts(out, " \\fR");
+        for (size_t i = 0; i < option->name_count; i++) {
+            put(out, i == 0 ? "" : "|");
+            put(out, option->names[i]);
+        }
+    } else if (option->value != NULL) {
+        text_puts(out, " \\fI");
+        put(out, option->value);
+    }
+    text_puts(out, "\n");
+    put(out, option->help);
+    if (option->fallback != NULL || option->unset != NULL) {
+        text_puts(out, " [");
+        put(out, option->fallback != NULL ? option->fallback : option->unset);
+        text_putc(out, ']');
+    }
+    text_putc(out, '\n');
+}
+
+/* Sets that several commands share are printed with the first of them. */
+static const struct command *first_with(const struct option_set *set)
+{
+    size_t count;
+    const struct command *commands = command_table(&count);
+    for (size_t i = 0; i < count; i++)
+        for (size_t s = 0; commands[i].sets[s] != NULL; s++)
+            if (commands[i].sets[s] == set)
+                return &commands[i];
+    return NULL;
+}
+
+static void put_command(struct text *out, const struct command *command)
+{
+    text_puts(out, ".SS ");
+    put(out, command->name);
+    if (command->arguments[0] != '\0') {
+        text_putc(out, ' ');
+        put(out, command->arguments);
+    }
+    text_putc(out, '\n');
+    put(out, command->about);
+    text_putc(out, '\n');
+    for (size_t s = 0; command->sets[s] != NULL; s++) {
+        const struct command *first = first_with(command->sets[s]);
+        if (first != command) {
+            text_puts(out, ".PP\nOptions on ");
+            put(out, command->sets[s]->title);
+            text_puts(out, ": as of ");
+            put(out, first->name);
+            text_puts(out, ".\n");
+            continue;
+        }
+        text_puts(out, ".PP\nOptions on ");
+        put(out, command->sets[s]->title);
+        text_puts(out, ":\n");
+        for (size_t i = 0; i < command->sets[s]->count; i++)
+            put_option(out, &command->sets[s]->option[i]);
+    }
+}
+
+void manual_print(struct text *out)
+{
+    size_t count;
+    const struct command *commands = command_table(&count);
+    text_puts(out,
+              ".\\\" Made by `longhaul help --man`.\n"
+              ".TH LONGHAUL 1 \"\" \"longhaul " LONGHAUL_VERSION "\" \"User Commands\"\n"
+              ".SH NAME\n"
+              "longhaul \\- predict training steps of language models over very long sequences\n"
+              ".SH SYNOPSIS\n"
+              ".B longhaul\n"
+              ".I COMMAND\n"
+              "[\\fIOPTIONS\\fR]\n"
+              ".SH COMMANDS\n");
+    for (size_t i = 0; i < count; i++)
+        put_command(out, &commands[i]);
+    text_puts(out, ".SH EXIT STATUS\n"
+                   "0: done. 1: the answer is no. 2: it could not be done; one message says why.\n"
+                   ".SH ENVIRONMENT\n"
+                   ".TP\n"
+                   ".B LONGHAUL_DATA\n"
+                   "The folder of presets and published figures, instead of the one shipped.\n");
+}
