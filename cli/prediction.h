@@ -3,7 +3,7 @@
  * Memory is known from the schedule alone, and is cheap; times take a simulation. Which of the
  * three memory figures decides depends on who would run the schedule: a framework's profile is
  * held to `reserved`, the profile `ideal` and schedules from files to `arena` and the process'
- * context. docs/prediction.md says what is in each figure. */
+ * context. docs/commands.md says more. */
 #ifndef CLI_PREDICTION_H
 #define CLI_PREDICTION_H
 

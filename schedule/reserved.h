@@ -3,7 +3,7 @@
  * The arena is what the schedule needs; a framework holds more: the process' CUDA context, buffers
  * of every NCCL communicator, workspaces of libraries, and whatever its caching allocator keeps
  * beyond the tensors that live. Every constant stands in one table with its source
- * (reserved_constants()); docs/memory.md says how far they are known.
+ * (reserved_constants()); `longhaul list reserved` prints them.
  *
  * The allocator is replayed over the ops in list order: a tensor takes memory when the host issues
  * the first op that touches it and gives it back when the host has issued the last op of its free
