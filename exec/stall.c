@@ -125,7 +125,9 @@ static struct node held_host(struct story *story, struct node at)
         tell(story, " is not issued: the host is at %s, which", text);
     switch ((enum work_kind)run->ir->op.kind[host]) {
     case WORK_BARRIER:
-        return missing_member(story, (struct node){at.rank, host});
+        if (run->backend->arrived(run, at.rank, host))
+            return missing_member(story, (struct node){at.rank, host});
+        break;
     case WORK_HOST_SYNC:
         held = pending_on(run, at.rank, run->ir->op.stream[host], host);
         break;

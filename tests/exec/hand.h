@@ -1,0 +1,62 @@
+/* tests/exec/hand.h: schedules written by hand, planned and run. Included by test files only. */
+#ifndef TESTS_EXEC_HAND_H
+#define TESTS_EXEC_HAND_H
+
+#include "exec/exec.h"
+#include "schedule/ir_text.h"
+#include "schedule/lifetimes.h"
+#include "tests/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct hand {
+    struct ir ir;
+    struct exec_options options;
+    struct exec_io io;
+    struct exec_result result;
+    struct diag diag;
+};
+
+/* Buffers that the text gives no place get one. */
+static inline bool hand_load(struct hand *h, const char *text)
+{
+    *h = (struct hand){
+        .options = {.model = {1e-5, 10000}, .stall_s = 0.4}
+    };
+    if (!CHECK_INT(text, ir_parse(&h->ir, "hand.ir", text, strlen(text), &h->diag), STATUS_OK)) {
+        fputs(h->diag.text, stderr);
+        return false;
+    }
+    if (h->ir.arena_bytes[MEMORY_HBM] == 0) {
+        lifetimes_free_sets(&h->ir);
+        lifetimes_plan(&h->ir, LIFETIMES_ALIGNMENT, NULL);
+    }
+    return true;
+}
+
+static inline enum status hand_run(struct hand *h)
+{
+    return exec_run(&h->ir, "hand.ir", &h->options, &h->io, &h->result, &h->diag);
+}
+
+static inline void hand_release(struct hand *h)
+{
+    exec_result_release(&h->result);
+    ir_release(&h->ir);
+    diag_release(&h->diag);
+}
+
+/* Loads, runs, and expects the status and, when it is not OK, the message. */
+static inline void hand_expect(const char *label, struct hand *h, enum status status,
+                               const char *message)
+{
+    enum status got = hand_run(h);
+    CHECK_INT(label, got, status);
+    CHECK_TEXT(label, h->diag.text ? h->diag.text : "", message);
+    if (status != STATUS_OK)
+        CHECK("nothing is presented as a result",
+              h->result.steps == 0 && h->result.trace.ops.count == 0);
+}
+
+#endif
