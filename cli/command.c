@@ -36,6 +36,10 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
 #define VALIDATE_ABOUT                                                                             \
     "Predicts every row of a file of measurements (traces/published/README.md has the columns) "   \
     "beside its value. Rows that cannot be predicted are counted with the reason."
+#define COMPARE_ABOUT                                                                              \
+    "Compares a prediction (the folder of predict -o, or its ops.csv) with a measured trace: the "   \
+    "same, or a recording of the PyTorch profiler, which is aligned. Prints errors by kind, stream, " \
+    "phase and rank, and the ops that carry them; docs/comparing.md explains the tables."
 #define LIST_ABOUT                                                                                 \
     "Prints what there is: strategies, profiles, models, clusters, devices, kinds, rules, "        \
     "conventions. With a name, every number of that one and its source."
@@ -65,6 +69,11 @@ static const struct command commands[] = {
      0, cmd_validate,
      "predictions beside published figures",  VALIDATE_ABOUT,
      {&validate_options, &general_options}},
+    {"compare",
+     "PREDICTED MEASURED", 2,
+     2, cmd_compare,
+     "a prediction beside a measured trace",  COMPARE_ABOUT,
+     {&compare_options, &general_options} },
     {"list",
      "[WHAT [NAME]]", 0,
      2, cmd_list,

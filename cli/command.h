@@ -50,9 +50,11 @@ enum status cmd_predict(const struct options *options, struct diag *diag);
 enum status cmd_schedule(const struct options *options, struct diag *diag);
 enum status cmd_check(const struct options *options, struct diag *diag);
 enum status cmd_validate(const struct options *options, struct diag *diag);
+enum status cmd_compare(const struct options *options, struct diag *diag);
 enum status cmd_list(const struct options *options, struct diag *diag);
 enum status cmd_help(const struct options *options, struct diag *diag);
 
 extern const struct option_set predict_options, schedule_options, check_options, validate_options;
+extern const struct option_set compare_options;
 
 #endif

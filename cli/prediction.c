@@ -80,7 +80,7 @@ void verdict_print(struct text *out, const struct verdict *v, enum prediction_li
     }
     text_puts(out, " of ");
     units_put_gib(out, (double)v->available[limit]);
-    text_puts(out, margin < 0 ? " (" : " (");
+    text_puts(out, " (");
     units_put_gib(out, fabs(margin));
     text_puts(out, margin < 0 ? " too much)" : " free)");
 }

@@ -24,11 +24,14 @@ struct report_time report_time_for(double whole_s)
         {1e-6, 3, "us"}
     };
     size_t i = 0;
-    while (i + 1 < ARRAY_LEN(units) && whole_s < 10 * units[i].unit_s * 0.1)
+    while (i + 1 < ARRAY_LEN(units) && whole_s < units[i].unit_s)
         i++;
     struct report_time time = units[i];
-    for (double limit = 100; whole_s >= limit * time.unit_s && time.decimals > 0; limit *= 10)
+    double limit = 100 * time.unit_s;
+    while (whole_s >= limit && time.decimals > 0) {
+        limit *= 10;
         time.decimals--;
+    }
     return time;
 }
 
