@@ -1,0 +1,77 @@
+/* traces/align.h: rows of two programs that do the same work, found without ids.
+ *
+ * A sequence is what one rank did in one step on one lane (kernels, communication, copies; streams
+ * of one lane are merged by start). Its items are the rows that carry the work: matrix products,
+ * attention, messages, copies. All other rows (norms, element-wise) stand between items, since no
+ * two programs split those alike. Attention is one item from its first row to its last, whether
+ * it is one kernel, products written out or tiles.
+ *
+ * Two sequences are aligned by dynamic programming over blocks: up to ALIGN_FEW items of one side
+ * against up to ALIGN_MANY of the other, of one class, whose amounts (flops from the recorded
+ * shapes, bytes) add up to the same; three projections so match a fused one. Equal phases and
+ * equal places in the periodic structure (the layers) decide between alignments of equal worth.
+ * The method is that of Needleman and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters.
+ * Private to traces/compare_foreign.c. */
+#ifndef TRACES_ALIGN_H
+#define TRACES_ALIGN_H
+
+#include "traces/compare.h"
+#include "traces/kernel_class.h"
+#include "traces/trace.h"
+
+enum { ALIGN_FEW = 4, ALIGN_MANY = 12, ALIGN_ITEMS_MAX = 1000000 };
+
+enum align_lane { LANE_COMPUTE, LANE_COMMUNICATION, LANE_COPY, LANE_COUNT };
+
+enum align_phase {
+    ALIGN_UNKNOWN,
+    ALIGN_FORWARD,
+    ALIGN_RECOMPUTE,
+    ALIGN_BACKWARD,
+    ALIGN_OPTIMIZER,
+    ALIGN_PHASE_COUNT
+};
+
+struct align_item {
+    uint8_t class, phase; /* enum kernel_class, enum align_phase */
+    uint32_t row;         /* of the trace; of several, the first */
+    uint32_t rows;
+    int32_t unit;   /* number of the repeat that it is in; -1: none */
+    double seconds; /* sum of row times */
+    double amount;  /* flops or bytes; 0: unknown */
+};
+
+/* A row between items. */
+struct align_filler {
+    uint8_t class, phase;
+    uint32_t row;
+    uint32_t place; /* items before it */
+    double seconds;
+};
+
+struct align_sequence {
+    struct align_item *item;
+    size_t count, capacity;
+    struct align_filler *filler;
+    size_t filler_count, filler_capacity;
+    struct compare_period period; /* of the forward pass */
+};
+
+/* Appends rows in the order given. classes: per label of the trace's kinds or regions. */
+void align_add_row(struct align_sequence *sequence, const struct trace *trace, uint32_t row,
+                   enum kernel_class class);
+/* Finds what repeats; after the last row. */
+void align_find_periods(struct align_sequence *sequence);
+void align_release(struct align_sequence *sequence);
+
+/* A match of items a..a+a_count with b..b+b_count. */
+struct align_block {
+    uint32_t a, b;
+    uint8_t a_count, b_count;
+};
+
+/* The blocks in order; the caller frees the array. Both have at most ALIGN_ITEMS_MAX items. */
+size_t align_blocks(const struct align_sequence *a, const struct align_sequence *b,
+                    struct align_block **blocks);
+
+#endif

@@ -1,0 +1,200 @@
+/* The dynamic program: the best score of the first i items of one side against the first j of the
+ * other, a cell at a time, with the last block or gap of each kept to walk back. */
+#include "traces/align.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Scores. An item that finds a partner is worth 1; the rest only decides between equals: small
+ * blocks over large ones, equal phases, equal repeats. A class alone, without an amount to check
+ * it, is worth less than a class and an amount, and more than nothing. */
+#define SCORE_ITEM 1.0f
+#define SCORE_UNCHECKED 0.5f
+#define SCORE_BLOCK_ITEM (-0.25f) /* for each item beyond one and one */
+#define SCORE_PHASE 0.25f
+#define SCORE_UNIT 0.25f
+
+#define AMOUNT_TOLERANCE 0.02 /* padding of shapes */
+#define CELLS_MAX ((size_t)64 << 20)
+
+enum { MOVE_SKIP_A, MOVE_SKIP_B, MOVE_BLOCK };
+
+struct program {
+    const struct align_item *a, *b;
+    size_t a_count, b_count;
+    size_t band;             /* cells of a row on either side of the diagonal */
+    size_t width;            /* of a row of cells */
+    uint8_t *move;           /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + block_code() */
+    float *score;            /* ALIGN_MANY + 1 rows, the last ones */
+    double *a_sum, *b_sum;   /* amounts before item i */
+    uint32_t *a_run, *b_run; /* items alike in class that end with item i - 1, all with amounts */
+};
+
+static uint8_t block_code(size_t a, size_t b)
+{
+    return (uint8_t)((a - 1) * ALIGN_MANY + (b - 1));
+}
+
+/* The first j of row i. */
+static size_t row_begin(const struct program *p, size_t i)
+{
+    size_t middle =
+        p->a_count == 0 ? 0 : (size_t)((double)i / (double)p->a_count * (double)p->b_count);
+    return middle > p->band ? middle - p->band : 0;
+}
+
+static float *score_at(const struct program *p, size_t i, size_t j)
+{
+    size_t begin = row_begin(p, i);
+    if (j < begin || j - begin >= p->width)
+        return NULL;
+    return &p->score[(i % (ALIGN_MANY + 1)) * p->width + (j - begin)];
+}
+
+static uint8_t *move_at(const struct program *p, size_t i, size_t j)
+{
+    return &p->move[i * p->width + (j - row_begin(p, i))];
+}
+
+static void sum_side(const struct align_item *item, size_t count, double *sum, uint32_t *run)
+{
+    sum[0] = 0;
+    run[0] = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool goes_on = i > 0 && run[i] > 0 && item[i].class == item[i - 1].class;
+        sum[i + 1] = sum[i] + item[i].amount;
+        run[i + 1] = item[i].amount > 0 ? (goes_on ? run[i] + 1 : 1) : 0;
+    }
+}
+
+static float bonus(const struct align_item *a, const struct align_item *b)
+{
+    float score = 0;
+    if (a->phase == b->phase)
+        score += SCORE_PHASE;
+    if (a->unit >= 0 && a->unit == b->unit)
+        score += SCORE_UNIT;
+    return score;
+}
+
+static void consider(const struct program *p, size_t i, size_t j, size_t a, size_t b, float worth,
+                     float *best, uint8_t *move)
+{
+    const float *before = score_at(p, i - a, j - b);
+    if (before == NULL || *before == -INFINITY)
+        return;
+    float score = *before + worth + bonus(&p->a[i - a], &p->b[j - b]);
+    if (score > *best) {
+        *best = score;
+        *move = (uint8_t)(MOVE_BLOCK + block_code(a, b));
+    }
+}
+
+/* Blocks that end with items i - 1 and j - 1 and whose amounts are known. */
+static void consider_blocks(const struct program *p, size_t i, size_t j, float *best, uint8_t *move)
+{
+    for (size_t a = 1; a <= ALIGN_MANY && a <= p->a_run[i]; a++) {
+        size_t limit = a <= ALIGN_FEW ? ALIGN_MANY : ALIGN_FEW;
+        double wanted = p->a_sum[i] - p->a_sum[i - a];
+        for (size_t b = 1; b <= limit && b <= p->b_run[j]; b++) {
+            double got = p->b_sum[j] - p->b_sum[j - b];
+            if (got > wanted * (1 + AMOUNT_TOLERANCE))
+                break;
+            if (got < wanted * (1 - AMOUNT_TOLERANCE))
+                continue;
+            float worth = SCORE_ITEM * (float)(a + b) + SCORE_BLOCK_ITEM * (float)(a + b - 2);
+            consider(p, i, j, a, b, worth, best, move);
+        }
+    }
+}
+
+static void fill_cell(const struct program *p, size_t i, size_t j)
+{
+    float best = -INFINITY;
+    uint8_t move = MOVE_SKIP_A;
+    const float *above = i > 0 ? score_at(p, i - 1, j) : NULL;
+    const float *left = j > 0 ? score_at(p, i, j - 1) : NULL;
+    if (i == 0 && j == 0)
+        best = 0;
+    if (above != NULL)
+        best = *above;
+    if (left != NULL && *left > best) {
+        best = *left;
+        move = MOVE_SKIP_B;
+    }
+    if (i > 0 && j > 0 && p->a[i - 1].class == p->b[j - 1].class) {
+        if (p->a[i - 1].amount > 0 && p->b[j - 1].amount > 0)
+            consider_blocks(p, i, j, &best, &move);
+        else
+            consider(p, i, j, 1, 1,
+                     p->a[i - 1].class == CLASS_ATTENTION ? 2 * SCORE_ITEM : 2 * SCORE_UNCHECKED,
+                     &best, &move);
+    }
+    *score_at(p, i, j) = best;
+    *move_at(p, i, j) = move;
+}
+
+static size_t walk_back(const struct program *p, struct align_block **blocks)
+{
+    struct align_block *block = heap_alloc(p->a_count + 1, sizeof *block);
+    size_t count = 0, i = p->a_count, j = p->b_count;
+    while (i > 0 || j > 0) {
+        uint8_t move = *move_at(p, i, j);
+        if (move == MOVE_SKIP_A && i > 0) {
+            i--;
+        } else if (move == MOVE_SKIP_B && j > 0) {
+            j--;
+        } else {
+            assert(move >= MOVE_BLOCK);
+            uint8_t a = (uint8_t)((move - MOVE_BLOCK) / ALIGN_MANY + 1);
+            uint8_t b = (uint8_t)((move - MOVE_BLOCK) % ALIGN_MANY + 1);
+            assert(i >= a && j >= b);
+            i -= a;
+            j -= b;
+            block[count++] = (struct align_block){(uint32_t)i, (uint32_t)j, a, b};
+        }
+    }
+    for (size_t k = 0; k < count / 2; k++) {
+        struct align_block swap = block[k];
+        block[k] = block[count - 1 - k];
+        block[count - 1 - k] = swap;
+    }
+    *blocks = block;
+    return count;
+}
+
+size_t align_blocks(const struct align_sequence *a, const struct align_sequence *b,
+                    struct align_block **blocks)
+{
+    assert(a->count <= ALIGN_ITEMS_MAX && b->count <= ALIGN_ITEMS_MAX);
+    struct program p = {.a = a->item, .b = b->item, .a_count = a->count, .b_count = b->count};
+    /* Where the whole table would be too large, a band round the diagonal is filled. It must be
+     * wider than one step of the diagonal from row to row. */
+    size_t step = b->count / (a->count + 1) + 1;
+    p.band = b->count;
+    if ((a->count + 1) > CELLS_MAX / (b->count + 1))
+        p.band = CELLS_MAX / 2 / (a->count + 1) + 2 * step;
+    p.width = p.band >= b->count ? b->count + 1 : 2 * p.band + 1;
+    p.move = heap_alloc(a->count + 1, p.width);
+    p.score = heap_alloc(ALIGN_MANY + 1, p.width * sizeof *p.score);
+    p.a_sum = heap_alloc(a->count + 1, sizeof *p.a_sum);
+    p.b_sum = heap_alloc(b->count + 1, sizeof *p.b_sum);
+    p.a_run = heap_alloc(a->count + 1, sizeof *p.a_run);
+    p.b_run = heap_alloc(b->count + 1, sizeof *p.b_run);
+    sum_side(p.a, p.a_count, p.a_sum, p.a_run);
+    sum_side(p.b, p.b_count, p.b_sum, p.b_run);
+    for (size_t i = 0; i <= p.a_count; i++) {
+        size_t begin = row_begin(&p, i);
+        for (size_t j = begin; j <= p.b_count && j - begin < p.width; j++)
+            fill_cell(&p, i, j);
+    }
+    size_t count = walk_back(&p, blocks);
+    free(p.move);
+    free(p.score);
+    free(p.a_sum);
+    free(p.b_sum);
+    free(p.a_run);
+    free(p.b_run);
+    return count;
+}

@@ -1,0 +1,133 @@
+/* From rows to the items of a sequence, and the period in which they repeat. */
+#include "traces/align.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum align_phase phase_of(const struct trace *trace, uint32_t row)
+{
+    static const char *const names[ALIGN_PHASE_COUNT] = {
+        [ALIGN_UNKNOWN] = "",
+        [ALIGN_FORWARD] = "forward",
+        [ALIGN_RECOMPUTE] = "recompute",
+        [ALIGN_BACKWARD] = "backward",
+        [ALIGN_OPTIMIZER] = "optimizer",
+    };
+    const char *phase = trace->label[trace->ops.phase[row]];
+    for (int i = 0; i < ALIGN_PHASE_COUNT; i++)
+        if (strcmp(names[i], phase) == 0)
+            return (enum align_phase)i;
+    return ALIGN_UNKNOWN;
+}
+
+static struct align_item *add_item(struct align_sequence *s)
+{
+    if (s->count == s->capacity) {
+        s->capacity = heap_next_capacity(s->capacity, s->count + 1);
+        s->item = heap_realloc(s->item, s->capacity, sizeof *s->item);
+    }
+    return &s->item[s->count++];
+}
+
+static void add_filler(struct align_sequence *s, struct align_filler filler)
+{
+    if (s->filler_count == s->filler_capacity) {
+        s->filler_capacity = heap_next_capacity(s->filler_capacity, s->filler_count + 1);
+        s->filler = heap_realloc(s->filler, s->filler_capacity, sizeof *s->filler);
+    }
+    s->filler[s->filler_count++] = filler;
+}
+
+/* Attention goes on: what stands between its rows (scales, masks, merges) is part of it. */
+static void extend_attention(struct align_sequence *s, double seconds)
+{
+    struct align_item *last = &s->item[s->count - 1];
+    last->seconds += seconds;
+    last->rows++;
+    while (s->filler_count > 0 && s->filler[s->filler_count - 1].place == s->count) {
+        last->seconds += s->filler[--s->filler_count].seconds;
+        last->rows++;
+    }
+}
+
+void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t row,
+                   enum kernel_class class)
+{
+    const struct trace_ops *ops = &trace->ops;
+    double seconds = ops->end_s[row] - ops->start_s[row];
+    uint8_t phase = (uint8_t)phase_of(trace, row);
+    bool is_item = class == CLASS_MATMUL || class == CLASS_ATTENTION || class == CLASS_COPY ||
+                   class == CLASS_COMMUNICATION;
+    if (!is_item) {
+        add_filler(s,
+                   (struct align_filler){(uint8_t) class, phase, row, (uint32_t)s->count, seconds});
+        return;
+    }
+    const struct align_item *last = s->count > 0 ? &s->item[s->count - 1] : NULL;
+    if (class == CLASS_ATTENTION && last && last->class == class && last->phase == phase) {
+        extend_attention(s, seconds);
+        return;
+    }
+    double amount = class == CLASS_MATMUL      ? ops->flops[row]
+                    : class == CLASS_ATTENTION ? 0 /* masks count differently everywhere */
+                                               : ops->bytes[row];
+    *add_item(s) = (struct align_item){(uint8_t) class, phase, row, 1, -1, seconds, amount};
+}
+
+static bool same_token(const struct align_item *a, const struct align_item *b)
+{
+    return a->class == b->class && a->phase == b->phase &&
+           fabs(a->amount - b->amount) <= 0.001 * fmax(a->amount, b->amount);
+}
+
+enum { PERIOD_MAX = 512 };
+
+/* The period p for which the longest stretch with item[i] like item[i + p] covers most items, and
+ * of equal ones the shortest; it must come at least twice. Numbers its repeats. A layer attends:
+ * where there is attention, what repeats without it (two products of one size) is no period. */
+static struct compare_period find_period(struct align_item *item, size_t count)
+{
+    size_t best = 0, best_begin = 0, best_covered = 0;
+    uint32_t *attention = heap_alloc(count + 1, sizeof *attention); /* before item i */
+    attention[0] = 0;
+    for (size_t i = 0; i < count; i++)
+        attention[i + 1] = attention[i] + (item[i].class == CLASS_ATTENTION);
+    for (size_t p = 1; p <= count / 2 && p <= PERIOD_MAX; p++) {
+        size_t run = 0;
+        for (size_t i = 0; i + p < count; i++) {
+            run = same_token(&item[i], &item[i + p]) ? run + 1 : 0;
+            bool attends = attention[count] == 0 || attention[i + p + 1] > attention[i + 1];
+            if (run >= p && attends && run + p > best_covered) {
+                best = p;
+                best_begin = i + 1 - run;
+                best_covered = run + p;
+            }
+        }
+    }
+    free(attention);
+    if (best == 0)
+        return (struct compare_period){0};
+    for (size_t i = 0; i < best_covered; i++)
+        item[best_begin + i].unit = (int32_t)(i / best);
+    return (struct compare_period){best, best_covered / best};
+}
+
+void align_find_periods(struct align_sequence *s)
+{
+    for (size_t begin = 0, end; begin < s->count; begin = end) {
+        bool forward = s->item[begin].phase <= ALIGN_FORWARD;
+        for (end = begin; end < s->count && (s->item[end].phase <= ALIGN_FORWARD) == forward;)
+            end++;
+        struct compare_period period = find_period(s->item + begin, end - begin);
+        if (forward && period.length * period.repeats > s->period.length * s->period.repeats)
+            s->period = period;
+    }
+}
+
+void align_release(struct align_sequence *s)
+{
+    free(s->item);
+    free(s->filler);
+    *s = (struct align_sequence){0};
+}

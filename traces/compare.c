@@ -1,0 +1,255 @@
+#include "traces/compare.h"
+
+#include "base/text.h"
+#include "traces/stats.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void comparison_release(struct comparison *comparison)
+{
+    free(comparison->pair);
+    free(comparison->memory);
+    free(comparison->arena);
+    *comparison = (struct comparison){0};
+}
+
+struct compare_pair *comparison_add(struct comparison *comparison)
+{
+    if (comparison->count == comparison->capacity) {
+        comparison->capacity = heap_next_capacity(comparison->capacity, comparison->count + 1);
+        comparison->pair =
+            heap_realloc(comparison->pair, comparison->capacity, sizeof *comparison->pair);
+    }
+    struct compare_pair *pair = &comparison->pair[comparison->count++];
+    *pair = (struct compare_pair){0};
+    return pair;
+}
+
+double compare_error(double predicted, double measured)
+{
+    return measured > 0 ? predicted / measured - 1 : NAN;
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+    const double *a = left, *b = right;
+    return *a < *b ? -1 : *a > *b;
+}
+
+double compare_step_s(const struct trace *trace, double otherwise_s)
+{
+    const char *text = trace_get(trace, "step_s");
+    double stated;
+    if (text != NULL && parse_double(text, strlen(text), &stated) && stated > 0 && isfinite(stated))
+        return stated;
+    return otherwise_s;
+}
+
+double compare_median(double *value, size_t count)
+{
+    assert(count > 0);
+    qsort(value, count, sizeof *value, compare_doubles);
+    return count % 2 == 1 ? value[count / 2] : (value[count / 2 - 1] + value[count / 2]) / 2;
+}
+
+/* --- memory --- */
+
+static struct compare_memory *add_memory(struct compare_memory **table, size_t *count,
+                                         size_t *capacity)
+{
+    if (*count == *capacity) {
+        *capacity = heap_next_capacity(*capacity, *count + 1);
+        *table = heap_realloc(*table, *capacity, sizeof **table);
+    }
+    return &(*table)[(*count)++];
+}
+
+static void compare_peaks(struct comparison *c, const struct trace *predicted,
+                          const struct trace *measured)
+{
+    struct trace_stats p, m;
+    trace_stats_init(&p, predicted);
+    trace_stats_init(&m, measured);
+    bool stands_for_all =
+        p.memory_count > 0 && p.memory[0].rank == p.memory[p.memory_count - 1].rank;
+    for (size_t j = 0; j < m.memory_count; j++) {
+        const char *name = measured->label[m.memory[j].memory];
+        for (size_t i = 0; i < p.memory_count; i++) {
+            if ((!stands_for_all && p.memory[i].rank != m.memory[j].rank) ||
+                strcmp(predicted->label[p.memory[i].memory], name) != 0)
+                continue;
+            *add_memory(&c->memory, &c->memory_count, &c->memory_capacity) =
+                (struct compare_memory){m.memory[j].rank, name, p.memory[i].peak_bytes,
+                                        m.memory[j].peak_bytes};
+            break;
+        }
+    }
+    trace_stats_release(&p);
+    trace_stats_release(&m);
+}
+
+/* Arenas are planned, so that both headers must state the same bytes. */
+static void compare_arenas(struct comparison *c, const struct trace *predicted,
+                           const struct trace *measured)
+{
+    static const char prefix[] = "arena_bytes.";
+    for (size_t i = 0; i < predicted->header_count; i++) {
+        const struct trace_key *key = &predicted->header[i];
+        if (strncmp(key->key, prefix, sizeof prefix - 1) != 0)
+            continue;
+        const char *other = trace_get(measured, key->key);
+        struct compare_memory row = {0, key->key + sizeof prefix - 1, 0, 0};
+        if (other != NULL && parse_double(key->value, strlen(key->value), &row.predicted_bytes) &&
+            parse_double(other, strlen(other), &row.measured_bytes))
+            *add_memory(&c->arena, &c->arena_count, &c->arena_capacity) = row;
+    }
+}
+
+static double matched_share(const struct compare_side *side)
+{
+    return side->busy_s > 0 ? 1 - side->unmatched_s / side->busy_s : 1;
+}
+
+void comparison_finish(struct comparison *c, const struct trace *predicted,
+                       const struct trace *measured)
+{
+    c->match_rate = fmax(0, fmin(matched_share(&c->predicted), matched_share(&c->measured)));
+    if (c->count == 0)
+        c->match_rate = 0;
+    compare_peaks(c, predicted, measured);
+    compare_arenas(c, predicted, measured);
+}
+
+/* --- what it amounts to --- */
+
+const char *compare_by_name(enum compare_by by)
+{
+    static const char *const names[BY_COUNT] = {"kind", "stream", "phase", "rank"};
+    assert(by < BY_COUNT);
+    return names[by];
+}
+
+static const char *group_name(const struct compare_pair *pair, enum compare_by by)
+{
+    switch (by) {
+    case BY_KIND:
+        return pair->kind;
+    case BY_STREAM:
+        return pair->stream;
+    case BY_PHASE:
+        return pair->phase;
+    case BY_RANK:
+    case BY_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static int compare_groups_by_time(const void *left, const void *right)
+{
+    const struct compare_group *a = left, *b = right;
+    if (a->measured_s != b->measured_s)
+        return a->measured_s > b->measured_s ? -1 : 1;
+    if (a->name != NULL && b->name != NULL && strcmp(a->name, b->name) != 0)
+        return strcmp(a->name, b->name);
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static bool in_group(const struct compare_group *group, const char *name, uint32_t rank)
+{
+    return name == NULL ? group->rank == rank : strcmp(group->name, name) == 0;
+}
+
+size_t compare_groups(const struct comparison *c, enum compare_by by, struct compare_group **out)
+{
+    struct compare_group *group = NULL;
+    size_t count = 0, capacity = 0, last = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        const struct compare_pair *pair = &c->pair[i];
+        const char *name = group_name(pair, by);
+        size_t g = last; /* groups are few, and neighbours often share one */
+        if (count == 0 || !in_group(&group[g], name, pair->rank))
+            for (g = 0; g < count && !in_group(&group[g], name, pair->rank);)
+                g++;
+        if (g == count) {
+            if (count == capacity) {
+                capacity = heap_next_capacity(capacity, count + 1);
+                group = heap_realloc(group, capacity, sizeof *group);
+            }
+            group[count++] = (struct compare_group){.name = name, .rank = name ? 0 : pair->rank};
+        }
+        group[g].pairs++;
+        group[g].predicted_s += pair->predicted_s;
+        group[g].measured_s += pair->measured_s;
+        group[g].off_s += fabs(pair->predicted_s - pair->measured_s);
+        last = g;
+    }
+    if (count > 0)
+        qsort(group, count, sizeof *group, compare_groups_by_time);
+    *out = group;
+    return count;
+}
+
+static int compare_pairs_by_op(const void *left, const void *right)
+{
+    const struct compare_pair *a = *(const struct compare_pair *const *)left;
+    const struct compare_pair *b = *(const struct compare_pair *const *)right;
+    if (a->op != b->op)
+        return a->op < b->op ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static int compare_ops_by_off(const void *left, const void *right)
+{
+    const struct compare_op *a = left, *b = right;
+    if (a->off_s != b->off_s)
+        return a->off_s > b->off_s ? -1 : 1;
+    return a->first->op < b->first->op ? -1 : a->first->op > b->first->op;
+}
+
+size_t compare_ops(const struct comparison *c, struct compare_op **out)
+{
+    const struct compare_pair **order = heap_alloc(c->count + 1, sizeof *order);
+    struct compare_op *op = heap_alloc(c->count + 1, sizeof *op);
+    size_t count = 0;
+    double total_s = 0;
+    for (size_t i = 0; i < c->count; i++)
+        order[i] = &c->pair[i];
+    if (c->count > 0)
+        qsort(order, c->count, sizeof *order, compare_pairs_by_op);
+    for (size_t i = 0; i < c->count; i++) {
+        if (count == 0 || op[count - 1].first->op != order[i]->op)
+            op[count++] = (struct compare_op){.first = order[i]};
+        struct compare_op *last = &op[count - 1];
+        double off_s = fabs(order[i]->predicted_s - order[i]->measured_s);
+        last->ranks++;
+        last->predicted_s += order[i]->predicted_s;
+        last->measured_s += order[i]->measured_s;
+        last->off_s += off_s;
+        total_s += off_s;
+    }
+    for (size_t i = 0; i < count; i++)
+        op[i].share = total_s > 0 ? op[i].off_s / total_s : 0;
+    if (count > 0)
+        qsort(op, count, sizeof *op, compare_ops_by_off);
+    free(order);
+    *out = op;
+    return count;
+}
+
+enum compare_verdict compare_judge(const struct comparison *c, double tolerance)
+{
+    if (c->match_rate < COMPARE_MATCH_MIN)
+        return VERDICT_NONE;
+    bool within = fabs(compare_error(c->predicted.step_s, c->measured.step_s)) <= tolerance;
+    for (size_t i = 0; i < c->memory_count; i++)
+        within &= c->memory[i].predicted_bytes == c->memory[i].measured_bytes ||
+                  fabs(compare_error(c->memory[i].predicted_bytes, c->memory[i].measured_bytes)) <=
+                      tolerance;
+    for (size_t i = 0; i < c->arena_count; i++)
+        within &= c->arena[i].predicted_bytes == c->arena[i].measured_bytes;
+    return within ? VERDICT_WITHIN : VERDICT_BEYOND;
+}

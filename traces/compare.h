@@ -1,0 +1,125 @@
+/* traces/compare.h: a predicted and a measured trace side by side.
+ *
+ * Rows of the two become pairs. Our own traces are joined by (rank, op): both name the ops of one
+ * schedule. A measured (rank, op) that stands more than once was run in as many steps, and its
+ * time is the median over them. Foreign traces have no op ids; their rows are aligned with the
+ * predicted ones (traces/align.h). Rows without a partner are counted, and where less than
+ * COMPARE_MATCH_MIN of either side's time has one, there is no verdict.
+ *
+ * Of one error the sign says which way: predicted / measured - 1. */
+#ifndef TRACES_COMPARE_H
+#define TRACES_COMPARE_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "traces/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define COMPARE_MATCH_MIN 0.9
+
+/* Texts are the traces'. */
+struct compare_pair {
+    uint32_t rank;
+    uint32_t op; /* of the schedule; of several, the first */
+    const char *kind, *stream, *phase;
+    int32_t layer;                          /* -1: none */
+    uint32_t predicted_rows, measured_rows; /* of one step; 1 and 1 for our own traces */
+    double predicted_s, measured_s;         /* sums over these rows; medians over steps */
+};
+
+struct compare_side {
+    size_t rows, unmatched_rows; /* of all steps */
+    double busy_s, unmatched_s;  /* sums of row times, of one step (the mean over steps) */
+    double step_s;               /* of the median step */
+};
+
+struct compare_memory {
+    uint32_t rank;
+    const char *memory;                     /* "hbm" */
+    double predicted_bytes, measured_bytes; /* peaks, where both sides have one */
+};
+
+/* How often what repeats in the forward pass: the layers. */
+struct compare_period {
+    size_t length, repeats; /* in matrix products and attentions; 0: nothing repeats */
+};
+
+/* All-zero is empty. Borrows the traces that it was made from. */
+struct comparison {
+    struct compare_pair *pair;
+    size_t count, capacity;
+    struct compare_side predicted, measured;
+    size_t steps; /* measured */
+    double step_low_s, step_high_s;
+    size_t absent_ranks; /* measured ranks that the prediction leaves out: not compared */
+    size_t compared_ranks;
+    double match_rate; /* the smaller of both sides' shares of time that pairs cover */
+
+    bool foreign;
+    struct compare_period predicted_period, measured_period; /* foreign only */
+
+    struct compare_memory *memory;
+    size_t memory_count, memory_capacity;
+    struct compare_memory *arena; /* planned bytes, from the headers: "arena_bytes.hbm"; rank 0 */
+    size_t arena_count, arena_capacity;
+};
+
+void comparison_release(struct comparison *comparison);
+
+/* Joins our own traces. A prediction of a single rank of several stands for all ranks (ranks that
+ * are alike are simulated once); name is the measured trace's, for messages. Traces of different
+ * ranks or without rows are a fault. */
+enum status compare_own(struct comparison *comparison, const struct trace *predicted,
+                        const struct trace *measured, const char *name, struct diag *diag);
+
+/* Aligns a trace from traces/kineto.h with the predicted rows of its rank. */
+enum status compare_foreign(struct comparison *comparison, const struct trace *predicted,
+                            const struct trace *measured, const char *name, struct diag *diag);
+
+double compare_error(double predicted, double measured); /* NAN where measured is 0 */
+
+enum compare_by { BY_KIND, BY_STREAM, BY_PHASE, BY_RANK, BY_COUNT };
+const char *compare_by_name(enum compare_by by);
+
+struct compare_group {
+    const char *name; /* NULL: of a rank */
+    uint32_t rank;
+    size_t pairs;
+    double predicted_s, measured_s; /* sums over all ranks */
+    double off_s;                   /* sum of |predicted - measured| over pairs */
+};
+
+/* The groups, those with the most measured time first; the caller frees the array. */
+size_t compare_groups(const struct comparison *comparison, enum compare_by by,
+                      struct compare_group **groups);
+
+struct compare_op {
+    const struct compare_pair *first; /* of the lowest rank */
+    size_t ranks;
+    double predicted_s, measured_s, off_s; /* sums over ranks */
+    double share;                          /* of the off_s of all pairs */
+};
+
+/* The ops, those that are most off first; the caller frees the array. */
+size_t compare_ops(const struct comparison *comparison, struct compare_op **ops);
+
+enum compare_verdict { VERDICT_WITHIN, VERDICT_BEYOND, VERDICT_NONE };
+
+/* Whether the step time and all peaks of memory that both sides have are within +-tolerance
+ * (0.15: 15 %) and planned arenas agree to the byte; VERDICT_NONE when too little was matched. */
+enum compare_verdict compare_judge(const struct comparison *comparison, double tolerance);
+
+/* The step time that a trace's header states ("step_s"), or `otherwise_s`. */
+double compare_step_s(const struct trace *trace, double otherwise_s);
+
+/* For the two that make comparisons. */
+struct compare_pair *comparison_add(struct comparison *comparison);
+void comparison_finish(struct comparison *comparison, const struct trace *predicted,
+                       const struct trace *measured);
+/* The median of value[0..count), count > 0, which are sorted for it. */
+double compare_median(double *value, size_t count);
+
+#endif

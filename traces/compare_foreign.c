@@ -1,0 +1,407 @@
+/* Foreign traces: every measured step is aligned with the predicted one, lane by lane; what
+ * stands between two matched blocks is compared class by class. */
+#include "traces/align.h"
+#include "traces/compare.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What one step matched, before medians are taken. Of the predicted side row and rows name it:
+ * the same rows of two steps are the same pair. */
+struct match {
+    uint32_t lane, row, rows; /* predicted */
+    uint8_t class, phase;
+    uint32_t measured_rows;
+    double predicted_s, measured_s;
+};
+
+struct foreign {
+    struct comparison *c;
+    const struct trace *predicted, *measured;
+    enum kernel_class *predicted_class, *measured_class; /* per label */
+    struct match *match;
+    size_t count, capacity;
+    bool merge_norms;
+};
+
+/* --- rows in order of step and start --- */
+
+struct timed_row {
+    int32_t step;
+    uint32_t row;
+    double start_s;
+};
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct timed_row *a = left, *b = right;
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    if (a->start_s != b->start_s)
+        return a->start_s < b->start_s ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+/* The rows of a rank; all one step unless by_step. */
+static struct timed_row *order_rows(const struct trace *trace, uint32_t rank, bool by_step,
+                                    size_t *count)
+{
+    const struct trace_ops *ops = &trace->ops;
+    struct timed_row *row = heap_alloc(ops->count + 1, sizeof *row);
+    *count = 0;
+    for (size_t i = 0; i < ops->count; i++)
+        if (ops->rank[i] == rank)
+            row[(*count)++] =
+                (struct timed_row){by_step ? ops->step[i] : 0, (uint32_t)i, ops->start_s[i]};
+    if (*count > 0)
+        qsort(row, *count, sizeof *row, compare_rows);
+    return row;
+}
+
+static enum align_lane lane_of(enum kernel_class class)
+{
+    return class == CLASS_COMMUNICATION ? LANE_COMMUNICATION
+           : class == CLASS_COPY        ? LANE_COPY
+                                        : LANE_COMPUTE;
+}
+
+static enum kernel_class class_of_row(const struct foreign *f, bool is_measured, uint32_t row)
+{
+    enum kernel_class class = is_measured ? f->measured_class[f->measured->ops.region[row]]
+                                          : f->predicted_class[f->predicted->ops.kind[row]];
+    return class == CLASS_NORM && f->merge_norms ? CLASS_ELEMENTWISE : class;
+}
+
+/* One step of one side as a sequence per lane. */
+struct step {
+    struct align_sequence lane[LANE_COUNT];
+    size_t rows;
+    double busy_s, start_s, end_s;
+};
+
+static void make_step(const struct foreign *f, bool is_measured, const struct timed_row *row,
+                      size_t count, struct step *step)
+{
+    const struct trace *trace = is_measured ? f->measured : f->predicted;
+    *step = (struct step){.start_s = INFINITY, .end_s = -INFINITY};
+    for (size_t i = 0; i < count; i++) {
+        enum kernel_class class = class_of_row(f, is_measured, row[i].row);
+        double end_s = trace->ops.end_s[row[i].row];
+        step->start_s = fmin(step->start_s, row[i].start_s);
+        step->end_s = fmax(step->end_s, end_s);
+        if (class == CLASS_NONE)
+            continue;
+        step->rows++;
+        step->busy_s += end_s - row[i].start_s;
+        align_add_row(&step->lane[lane_of(class)], trace, row[i].row, class);
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        align_find_periods(&step->lane[lane]);
+}
+
+static void release_step(struct step *step)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        align_release(&step->lane[lane]);
+}
+
+/* --- matches --- */
+
+static void add_match(struct foreign *f, struct match match)
+{
+    if (f->count == f->capacity) {
+        f->capacity = heap_next_capacity(f->capacity, f->count + 1);
+        f->match = heap_realloc(f->match, f->capacity, sizeof *f->match);
+    }
+    f->match[f->count++] = match;
+}
+
+static void match_block(struct foreign *f, uint32_t lane, const struct align_sequence *p,
+                        const struct align_sequence *m, const struct align_block *block)
+{
+    const struct align_item *first = &p->item[block->a];
+    struct match match = {
+        .lane = lane, .row = first->row, .class = first->class, .phase = first->phase};
+    for (uint32_t i = block->a; i < block->a + block->a_count; i++) {
+        match.rows += p->item[i].rows;
+        match.predicted_s += p->item[i].seconds;
+    }
+    for (uint32_t i = block->b; i < block->b + block->b_count; i++) {
+        match.measured_rows += m->item[i].rows;
+        match.measured_s += m->item[i].seconds;
+    }
+    add_match(f, match);
+}
+
+/* What stands between two blocks, of one class and phase. */
+struct bucket {
+    uint32_t row, rows[2];
+    double seconds[2]; /* predicted, measured */
+};
+
+struct gap {
+    struct bucket bucket[CLASS_COUNT][ALIGN_PHASE_COUNT];
+};
+
+static void fill_gap(struct gap *gap, const struct align_filler *filler, int side)
+{
+    struct bucket *bucket = &gap->bucket[filler->class][filler->phase];
+    if (side == 0 && bucket->rows[0] == 0)
+        bucket->row = filler->row;
+    bucket->rows[side]++;
+    bucket->seconds[side] += filler->seconds;
+}
+
+static void match_bucket(struct foreign *f, uint32_t lane, int class, int phase,
+                         const struct bucket *bucket)
+{
+    if (bucket->rows[0] > 0 && bucket->rows[1] > 0)
+        add_match(f, (struct match){lane, bucket->row, bucket->rows[0], (uint8_t) class,
+                                    (uint8_t)phase, bucket->rows[1], bucket->seconds[0],
+                                    bucket->seconds[1]});
+}
+
+/* Phase by phase; what is left of a class on both sides is one match more (a loss whose backward
+ * pass one side calls forward). A name that says nothing matches nothing. */
+static void match_gap(struct foreign *f, uint32_t lane, const struct gap *gap)
+{
+    for (int class = 0; class < CLASS_COUNT; class ++) {
+        struct bucket rest = {0};
+        int rest_phase = ALIGN_UNKNOWN;
+        for (int phase = 0; phase < ALIGN_PHASE_COUNT && class != CLASS_OTHER; phase++) {
+            const struct bucket *bucket = &gap->bucket[class][phase];
+            match_bucket(f, lane, class, phase, bucket);
+            if (bucket->rows[0] > 0 && bucket->rows[1] > 0)
+                continue;
+            if (rest.rows[0] == 0 && bucket->rows[0] > 0) {
+                rest.row = bucket->row;
+                rest_phase = phase;
+            }
+            for (int side = 0; side < 2; side++) {
+                rest.rows[side] += bucket->rows[side];
+                rest.seconds[side] += bucket->seconds[side];
+            }
+        }
+        match_bucket(f, lane, class, rest_phase, &rest);
+    }
+}
+
+static void match_lane(struct foreign *f, uint32_t lane, const struct align_sequence *p,
+                       const struct align_sequence *m)
+{
+    struct align_block *block;
+    size_t count = align_blocks(p, m, &block);
+    size_t i = 0, j = 0;
+    for (size_t k = 0; k <= count; k++) {
+        struct gap gap = {0}; /* before block k */
+        for (; i < p->filler_count && (k == count || p->filler[i].place <= block[k].a); i++)
+            fill_gap(&gap, &p->filler[i], 0);
+        for (; j < m->filler_count && (k == count || m->filler[j].place <= block[k].b); j++)
+            fill_gap(&gap, &m->filler[j], 1);
+        match_gap(f, lane, &gap);
+        if (k < count)
+            match_block(f, lane, p, m, &block[k]);
+    }
+    free(block);
+}
+
+/* --- medians over steps --- */
+
+static int compare_matches(const void *left, const void *right)
+{
+    const struct match *a = left, *b = right;
+    if (a->lane != b->lane)
+        return a->lane < b->lane ? -1 : 1;
+    if (a->row != b->row)
+        return a->row < b->row ? -1 : 1;
+    if (a->rows != b->rows)
+        return a->rows < b->rows ? -1 : 1;
+    if (a->class != b->class)
+        return a->class < b->class ? -1 : 1;
+    if (a->phase != b->phase)
+        return a->phase < b->phase ? -1 : 1;
+    return a->measured_s < b->measured_s ? -1 : a->measured_s > b->measured_s;
+}
+
+static bool same_match(const struct match *a, const struct match *b)
+{
+    return a->lane == b->lane && a->row == b->row && a->rows == b->rows && a->class == b->class &&
+           a->phase == b->phase;
+}
+
+/* A match that most steps do not have is dropped: its rows count as unmatched. */
+static void add_pairs(struct foreign *f, uint32_t rank)
+{
+    static const char *const phases[ALIGN_PHASE_COUNT] = {"", "forward", "recompute", "backward",
+                                                          "optimizer"};
+    struct comparison *c = f->c;
+    const struct trace_ops *ops = &f->predicted->ops;
+    double *scratch = heap_alloc(f->count + 1, sizeof *scratch);
+    double measured_s = 0, predicted_s = 0;
+    size_t measured_rows = 0, predicted_rows = 0;
+    if (f->count > 0)
+        qsort(f->match, f->count, sizeof *f->match, compare_matches);
+    for (size_t i = 0, end; i < f->count; i = end) {
+        for (end = i; end < f->count && same_match(&f->match[i], &f->match[end]); end++)
+            scratch[end - i] = f->match[end].measured_s;
+        if (2 * (end - i) <= c->steps)
+            continue;
+        const struct match *match = &f->match[i + (end - i) / 2];
+        struct compare_pair *pair = comparison_add(c);
+        *pair = (struct compare_pair){
+            .rank = rank,
+            .op = ops->op[match->row],
+            .kind = kernel_class_name((enum kernel_class)match->class),
+            .stream = f->predicted->label[ops->stream[match->row]],
+            .phase = phases[match->phase],
+            .layer = ops->layer[match->row],
+            .predicted_rows = match->rows,
+            .measured_rows = match->measured_rows,
+            .predicted_s = match->predicted_s,
+            .measured_s = compare_median(scratch, end - i),
+        };
+        predicted_s += match->predicted_s;
+        predicted_rows += match->rows;
+        for (size_t k = i; k < end; k++) {
+            measured_s += f->match[k].measured_s;
+            measured_rows += f->match[k].measured_rows;
+        }
+    }
+    free(scratch);
+    /* Pairs of different steps may overlap, but each step's do not. */
+    c->predicted.unmatched_s = fmax(0, c->predicted.busy_s - predicted_s);
+    c->measured.unmatched_s = fmax(0, c->measured.busy_s - measured_s / (double)c->steps);
+    c->predicted.unmatched_rows =
+        c->predicted.rows > predicted_rows ? c->predicted.rows - predicted_rows : 0;
+    c->measured.unmatched_rows = c->measured.rows - measured_rows;
+}
+
+/* --- the whole --- */
+
+static bool has_class(const struct trace *trace, const uint16_t *label,
+                      const enum kernel_class *class, enum kernel_class wanted)
+{
+    for (size_t i = 0; i < trace->ops.count; i++)
+        if (class[label[i]] == wanted)
+            return true;
+    return false;
+}
+
+static void classify(struct foreign *f)
+{
+    f->predicted_class = heap_alloc(f->predicted->label_count + 1, sizeof *f->predicted_class);
+    f->measured_class = heap_alloc(f->measured->label_count + 1, sizeof *f->measured_class);
+    for (size_t i = 0; i < f->predicted->label_count; i++)
+        f->predicted_class[i] = kernel_class_of_kind(f->predicted->label[i]);
+    for (size_t i = 0; i < f->measured->label_count; i++) {
+        f->measured_class[i] = CLASS_OTHER;
+        for (int class = 0; class < CLASS_COUNT; class ++)
+            if (strcmp(f->measured->label[i], kernel_class_name((enum kernel_class) class)) == 0)
+                f->measured_class[i] = (enum kernel_class) class;
+    }
+    /* Norms written out as element-wise operators are nobody's norms. */
+    f->merge_norms =
+        !has_class(f->predicted, f->predicted->ops.kind, f->predicted_class, CLASS_NORM) ||
+        !has_class(f->measured, f->measured->ops.region, f->measured_class, CLASS_NORM);
+}
+
+static enum status check_size(const struct step *step, const char *name, struct diag *diag)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (step->lane[lane].count > ALIGN_ITEMS_MAX)
+            return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                              "%zu products, messages or copies in one step, more than the %d that "
+                              "can be aligned; record with profiler.step()",
+                              step->lane[lane].count, ALIGN_ITEMS_MAX);
+    return STATUS_OK;
+}
+
+static enum status align_steps(struct foreign *f, const struct step *p, const struct timed_row *row,
+                               size_t count, const char *name, struct diag *diag)
+{
+    struct comparison *c = f->c;
+    double *spans = heap_alloc(count + 1, sizeof *spans);
+    enum status status = STATUS_OK;
+    for (size_t i = 0, end; i < count && status == STATUS_OK; i = end) {
+        for (end = i; end < count && row[end].step == row[i].step;)
+            end++;
+        struct step m;
+        make_step(f, true, row + i, end - i, &m);
+        status = check_size(&m, name, diag);
+        for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
+            match_lane(f, lane, &p->lane[lane], &m.lane[lane]);
+        c->measured_period = m.lane[LANE_COMPUTE].period;
+        c->measured.rows += m.rows;
+        c->measured.busy_s += m.busy_s;
+        spans[c->steps++] = m.end_s - m.start_s;
+        release_step(&m);
+    }
+    c->measured.busy_s /= (double)c->steps;
+    c->measured.step_s = compare_median(spans, c->steps);
+    c->step_low_s = spans[0];
+    c->step_high_s = spans[c->steps - 1];
+    free(spans);
+    return status;
+}
+
+/* The predicted rank that a recording is held against: its own, or the one that stands for all. */
+static enum status choose_rank(const struct trace *predicted, uint32_t rank, const char *name,
+                               uint32_t *chosen, struct diag *diag)
+{
+    bool single = true;
+    for (size_t i = 0; i < predicted->ops.count; i++) {
+        *chosen = predicted->ops.rank[i];
+        if (*chosen == rank)
+            return STATUS_OK;
+        single &= *chosen == predicted->ops.rank[0];
+    }
+    if (single)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                      "rank %u is not in the prediction; predict with --exact to have all ranks",
+                      rank);
+}
+
+enum status compare_foreign(struct comparison *c, const struct trace *predicted,
+                            const struct trace *measured, const char *name, struct diag *diag)
+{
+    struct loc at = {.name = name};
+    if (predicted->ops.count == 0 || measured->ops.count == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "nothing to compare: the %s trace has no rows",
+                          predicted->ops.count == 0 ? "predicted" : "measured");
+    uint32_t rank = measured->ops.rank[0], chosen = 0;
+    enum status status = choose_rank(predicted, rank, name, &chosen, diag);
+    if (status != STATUS_OK)
+        return status;
+
+    struct foreign f = {.c = c, .predicted = predicted, .measured = measured};
+    size_t p_count, m_count;
+    struct timed_row *p_row = order_rows(predicted, chosen, false, &p_count);
+    struct timed_row *m_row = order_rows(measured, rank, true, &m_count);
+    struct step p;
+    classify(&f);
+    make_step(&f, false, p_row, p_count, &p);
+    c->foreign = true;
+    c->compared_ranks = 1;
+    c->predicted.rows = p.rows;
+    c->predicted.busy_s = p.busy_s;
+    c->predicted.step_s = compare_step_s(predicted, p.end_s - p.start_s);
+    c->predicted_period = p.lane[LANE_COMPUTE].period;
+    status = check_size(&p, "the prediction", diag);
+    if (status == STATUS_OK)
+        status = align_steps(&f, &p, m_row, m_count, name, diag);
+    if (status == STATUS_OK) {
+        add_pairs(&f, rank);
+        comparison_finish(c, predicted, measured);
+    }
+    release_step(&p);
+    free(f.predicted_class);
+    free(f.measured_class);
+    free(f.match);
+    free(p_row);
+    free(m_row);
+    return status;
+}

@@ -1,0 +1,253 @@
+/* Our own traces: rows of one (rank, op) are the same op. */
+#include "traces/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct instance {
+    uint32_t rank, op;
+    double start_s;
+    uint32_t row;
+};
+
+static int compare_instances(const void *left, const void *right)
+{
+    const struct instance *a = left, *b = right;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->op != b->op)
+        return a->op < b->op ? -1 : 1;
+    if (a->start_s != b->start_s)
+        return a->start_s < b->start_s ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+static struct instance *sort_rows(const struct trace *trace)
+{
+    const struct trace_ops *ops = &trace->ops;
+    struct instance *instance = heap_alloc(ops->count + 1, sizeof *instance);
+    for (size_t i = 0; i < ops->count; i++)
+        instance[i] = (struct instance){ops->rank[i], ops->op[i], ops->start_s[i], (uint32_t)i};
+    if (ops->count > 0)
+        qsort(instance, ops->count, sizeof *instance, compare_instances);
+    return instance;
+}
+
+static bool same_op(const struct instance *a, const struct instance *b)
+{
+    return a->rank == b->rank && a->op == b->op;
+}
+
+static double row_seconds(const struct trace *trace, uint32_t row)
+{
+    return trace->ops.end_s[row] - trace->ops.start_s[row];
+}
+
+/* The span of each measured step: the k-th instances of all ops. */
+struct spans {
+    size_t count;
+    double *start_s, *end_s;
+};
+
+static struct spans find_spans(const struct trace *trace, const struct instance *instance)
+{
+    struct spans spans = {0};
+    size_t count = trace->ops.count;
+    for (size_t i = 0, k = 0; i < count; i++) {
+        k = i > 0 && same_op(&instance[i - 1], &instance[i]) ? k + 1 : 0;
+        spans.count = k + 1 > spans.count ? k + 1 : spans.count;
+    }
+    spans.start_s = heap_alloc(spans.count + 1, sizeof *spans.start_s);
+    spans.end_s = heap_alloc(spans.count + 1, sizeof *spans.end_s);
+    for (size_t k = 0; k < spans.count; k++) {
+        spans.start_s[k] = INFINITY;
+        spans.end_s[k] = -INFINITY;
+    }
+    for (size_t i = 0, k = 0; i < count; i++) {
+        k = i > 0 && same_op(&instance[i - 1], &instance[i]) ? k + 1 : 0;
+        spans.start_s[k] = fmin(spans.start_s[k], instance[i].start_s);
+        spans.end_s[k] = fmax(spans.end_s[k], trace->ops.end_s[instance[i].row]);
+    }
+    return spans;
+}
+
+static void release_spans(struct spans *spans)
+{
+    free(spans->start_s);
+    free(spans->end_s);
+}
+
+static void set_steps(struct comparison *c, struct spans *spans)
+{
+    for (size_t k = 0; k < spans->count; k++) {
+        spans->start_s[k] = spans->end_s[k] - spans->start_s[k];
+        c->step_low_s = k == 0 ? spans->start_s[k] : fmin(c->step_low_s, spans->start_s[k]);
+        c->step_high_s = fmax(c->step_high_s, spans->start_s[k]);
+    }
+    c->steps = spans->count;
+    c->measured.step_s = compare_median(spans->start_s, spans->count);
+}
+
+/* Rows first..first+count of one (rank, op): their median. */
+static double median_seconds(const struct trace *trace, const struct instance *instance,
+                             size_t count, double *scratch)
+{
+    for (size_t i = 0; i < count; i++)
+        scratch[i] = row_seconds(trace, instance[i].row);
+    return compare_median(scratch, count);
+}
+
+static size_t run_length(const struct instance *instance, size_t begin, size_t end)
+{
+    size_t i = begin + 1;
+    while (i < end && same_op(&instance[begin], &instance[i]))
+        i++;
+    return i - begin;
+}
+
+struct join {
+    struct comparison *c;
+    const struct trace *predicted, *measured;
+    const struct instance *p, *m; /* of one rank each */
+    size_t p_count, m_count;
+    uint32_t rank;
+    double *scratch;
+};
+
+/* Ops of one kind under one id are the same op; of two kinds they come from two schedules. */
+static bool same_kind(const struct join *join, const struct instance *p, const struct instance *m)
+{
+    return strcmp(join->predicted->label[join->predicted->ops.kind[p->row]],
+                  join->measured->label[join->measured->ops.kind[m->row]]) == 0;
+}
+
+static void add_pair(struct join *join, size_t i, size_t p_run, size_t j, size_t m_run)
+{
+    const struct trace_ops *ops = &join->predicted->ops;
+    const char *const *label = join->predicted->label;
+    uint32_t row = join->p[i].row;
+    struct compare_pair *pair = comparison_add(join->c);
+    pair->rank = join->rank;
+    pair->op = join->p[i].op;
+    pair->kind = label[ops->kind[row]];
+    pair->stream = label[ops->stream[row]];
+    pair->phase = label[ops->phase[row]];
+    pair->layer = ops->layer[row];
+    pair->predicted_rows = pair->measured_rows = 1;
+    pair->predicted_s = median_seconds(join->predicted, join->p + i, p_run, join->scratch);
+    pair->measured_s = median_seconds(join->measured, join->m + j, m_run, join->scratch);
+}
+
+static void leave(struct compare_side *side, const struct trace *trace,
+                  const struct instance *instance, size_t count)
+{
+    side->unmatched_rows += count;
+    for (size_t i = 0; i < count; i++)
+        side->unmatched_s += row_seconds(trace, instance[i].row);
+}
+
+static void join_rank(struct join *join)
+{
+    struct comparison *c = join->c;
+    size_t i = 0, j = 0;
+    while (i < join->p_count || j < join->m_count) {
+        size_t p_run = i < join->p_count ? run_length(join->p, i, join->p_count) : 0;
+        size_t m_run = j < join->m_count ? run_length(join->m, j, join->m_count) : 0;
+        bool p_first = m_run == 0 || (p_run > 0 && join->p[i].op < join->m[j].op);
+        bool m_first = p_run == 0 || (m_run > 0 && join->m[j].op < join->p[i].op);
+        if (!p_first && !m_first && same_kind(join, &join->p[i], &join->m[j])) {
+            add_pair(join, i, p_run, j, m_run);
+        } else {
+            if (!m_first)
+                leave(&c->predicted, join->predicted, join->p + i, p_run);
+            if (!p_first)
+                leave(&c->measured, join->measured, join->m + j, m_run);
+        }
+        if (!m_first)
+            i += p_run;
+        if (!p_first)
+            j += m_run;
+    }
+    for (size_t k = 0; k < join->p_count; k++)
+        c->predicted.busy_s += row_seconds(join->predicted, join->p[k].row);
+    for (size_t k = 0; k < join->m_count; k++)
+        c->measured.busy_s += row_seconds(join->measured, join->m[k].row);
+    c->predicted.rows += join->p_count;
+    c->measured.rows += join->m_count;
+    c->compared_ranks++;
+}
+
+static size_t rank_end(const struct instance *instance, size_t begin, size_t count)
+{
+    size_t end = begin;
+    while (end < count && instance[end].rank == instance[begin].rank)
+        end++;
+    return end;
+}
+
+static void join_ranks(struct join *join, const struct instance *p, const struct instance *m)
+{
+    size_t p_count = join->predicted->ops.count, m_count = join->measured->ops.count;
+    bool stands_for_all = rank_end(p, 0, p_count) == p_count;
+    for (size_t j = 0, i = 0; j < m_count;) {
+        size_t j_end = rank_end(m, j, m_count);
+        if (!stands_for_all)
+            while (i < p_count && p[i].rank < m[j].rank)
+                i = rank_end(p, i, p_count);
+        size_t i_end = rank_end(p, i, p_count);
+        if (stands_for_all || (i < p_count && p[i].rank == m[j].rank)) {
+            join->rank = m[j].rank;
+            join->p = p + i;
+            join->p_count = i_end - i;
+            join->m = m + j;
+            join->m_count = j_end - j;
+            join_rank(join);
+        } else {
+            join->c->absent_ranks++;
+        }
+        j = j_end;
+    }
+}
+
+/* Every trace states its times of one step, so sums over several become means. */
+static void average_steps(struct compare_side *side, size_t steps)
+{
+    side->busy_s /= (double)steps;
+    side->unmatched_s /= (double)steps;
+}
+
+enum status compare_own(struct comparison *c, const struct trace *predicted,
+                        const struct trace *measured, const char *name, struct diag *diag)
+{
+    struct loc at = {.name = name};
+    if (predicted->ops.count == 0 || measured->ops.count == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "nothing to compare: the %s trace has no rows",
+                          predicted->ops.count == 0 ? "predicted" : "measured");
+    struct instance *p = sort_rows(predicted), *m = sort_rows(measured);
+    struct join join = {.c = c, .predicted = predicted, .measured = measured};
+    size_t rows = predicted->ops.count + measured->ops.count;
+    join.scratch = heap_alloc(rows, sizeof *join.scratch);
+    join_ranks(&join, p, m);
+    struct spans spans = find_spans(measured, m), predicted_spans = find_spans(predicted, p);
+    set_steps(c, &spans);
+    if (c->steps == 1)
+        c->measured.step_s = compare_step_s(measured, c->measured.step_s);
+    c->predicted.step_s =
+        compare_step_s(predicted, predicted_spans.end_s[0] - predicted_spans.start_s[0]);
+    average_steps(&c->measured, c->steps);
+    average_steps(&c->predicted, predicted_spans.count);
+    release_spans(&spans);
+    release_spans(&predicted_spans);
+    free(join.scratch);
+    free(p);
+    free(m);
+    if (c->compared_ranks == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "none of its %zu ranks is in the prediction; predict with --exact to "
+                          "have all",
+                          c->absent_ranks);
+    comparison_finish(c, predicted, measured);
+    return STATUS_OK;
+}

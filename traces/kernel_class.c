@@ -1,0 +1,227 @@
+#include "traces/kernel_class.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+
+const char *kernel_class_name(enum kernel_class class)
+{
+    static const char *const names[CLASS_COUNT] = {
+        [CLASS_NONE] = "none",
+        [CLASS_MATMUL] = "matmul",
+        [CLASS_ATTENTION] = "attention",
+        [CLASS_NORM] = "norm",
+        [CLASS_ELEMENTWISE] = "elementwise",
+        [CLASS_OPTIMIZER] = "optimizer",
+        [CLASS_COPY] = "copy",
+        [CLASS_COMMUNICATION] = "communication",
+        [CLASS_OTHER] = "other",
+    };
+    assert(class < CLASS_COUNT);
+    return names[class];
+}
+
+/* The first row whose pattern fits decides. '*' stands for any characters, also none; letters
+ * match in either case. */
+struct pattern {
+    const char *text;
+    enum kernel_class class;
+};
+
+static bool fits(const char *pattern, const char *name)
+{
+    const char *star = NULL, *from = NULL;
+    while (*name != '\0') {
+        if (*pattern == '*') {
+            star = pattern++;
+            from = name;
+        } else if (tolower((unsigned char)*pattern) == tolower((unsigned char)*name)) {
+            pattern++;
+            name++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            name = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
+
+static enum kernel_class find(const struct pattern *patterns, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fits(patterns[i].text, name))
+            return patterns[i].class;
+    return CLASS_OTHER;
+}
+
+enum kernel_class kernel_class_of_kind(const char *kind)
+{
+    static const struct pattern patterns[] = {
+        {"matmul",         CLASS_MATMUL       },
+        {"attention*",     CLASS_ATTENTION    },
+        {"merge",          CLASS_ATTENTION    },
+        {"rmsnorm*",       CLASS_NORM         },
+        {"layernorm*",     CLASS_NORM         },
+        {"adamw",          CLASS_OPTIMIZER    },
+        {"h2d",            CLASS_COPY         },
+        {"d2h",            CLASS_COPY         },
+        {"all_to_all",     CLASS_COMMUNICATION},
+        {"all_gather",     CLASS_COMMUNICATION},
+        {"reduce_scatter", CLASS_COMMUNICATION},
+        {"all_reduce",     CLASS_COMMUNICATION},
+        {"broadcast",      CLASS_COMMUNICATION},
+        {"shift",          CLASS_COMMUNICATION},
+        {"send",           CLASS_COMMUNICATION},
+        {"recv",           CLASS_COMMUNICATION},
+        {"host_sync",      CLASS_NONE         },
+        {"barrier",        CLASS_NONE         },
+        {"rope*",          CLASS_ELEMENTWISE  },
+        {"swiglu*",        CLASS_ELEMENTWISE  },
+        {"gelu*",          CLASS_ELEMENTWISE  },
+        {"embedding*",     CLASS_ELEMENTWISE  },
+        {"cross_entropy*", CLASS_ELEMENTWISE  },
+        {"add",            CLASS_ELEMENTWISE  },
+        {"cast",           CLASS_ELEMENTWISE  },
+        {"fill",           CLASS_ELEMENTWISE  },
+        {"pack",           CLASS_ELEMENTWISE  },
+        {"unpack",         CLASS_ELEMENTWISE  },
+        {"head_*",         CLASS_ELEMENTWISE  },
+        {"column_sum",     CLASS_ELEMENTWISE  },
+    };
+    return find(patterns, ARRAY_LEN(patterns), kind);
+}
+
+/* Operators are named in torch/_C and aten/src/ATen/native/native_functions.yaml of PyTorch. A
+ * batched product is attention written out: nothing else in a transformer multiplies activations
+ * by activations. */
+enum kernel_class kernel_class_of_operator(const char *name)
+{
+    static const struct pattern patterns[] = {
+        {"aten::mm",                               CLASS_MATMUL       },
+        {"aten::addmm*",                           CLASS_MATMUL       },
+        {"aten::_scaled_mm*",                      CLASS_MATMUL       },
+        {"aten::mv",                               CLASS_MATMUL       },
+        {"aten::addmv*",                           CLASS_MATMUL       },
+        {"*attention*",                            CLASS_ATTENTION    },
+        {"*flash_attn*",                           CLASS_ATTENTION    },
+        {"aten::bmm",                              CLASS_ATTENTION    },
+        {"aten::baddbmm*",                         CLASS_ATTENTION    },
+        {"aten::_softmax",                         CLASS_ATTENTION    },
+        {"aten::_softmax_backward_data",           CLASS_ATTENTION    },
+        {"aten::*layer_norm*",                     CLASS_NORM         },
+        {"aten::*rms_norm*",                       CLASS_NORM         },
+        {"c10d::*",                                CLASS_COMMUNICATION},
+        {"_c10d_functional::*",                    CLASS_COMMUNICATION},
+        {"nccl:*",                                 CLASS_COMMUNICATION},
+        {"gloo:*",                                 CLASS_COMMUNICATION},
+        {"aten::*adam*",                           CLASS_OPTIMIZER    },
+        {"aten::view*",                            CLASS_NONE         },
+        {"aten::_unsafe_view",                     CLASS_NONE         },
+        {"aten::reshape*",                         CLASS_NONE         },
+        {"aten::_reshape_alias",                   CLASS_NONE         },
+        {"aten::as_strided*",                      CLASS_NONE         },
+        {"aten::t",                                CLASS_NONE         },
+        {"aten::transpose",                        CLASS_NONE         },
+        {"aten::permute",                          CLASS_NONE         },
+        {"aten::expand*",                          CLASS_NONE         },
+        {"aten::slice",                            CLASS_NONE         },
+        {"aten::select",                           CLASS_NONE         },
+        {"aten::narrow",                           CLASS_NONE         },
+        {"aten::unbind",                           CLASS_NONE         },
+        {"aten::unfold",                           CLASS_NONE         },
+        {"aten::split*",                           CLASS_NONE         },
+        {"aten::chunk",                            CLASS_NONE         },
+        {"aten::flatten",                          CLASS_NONE         },
+        {"aten::squeeze*",                         CLASS_NONE         },
+        {"aten::unsqueeze*",                       CLASS_NONE         },
+        {"*detach*",                               CLASS_NONE         },
+        {"aten::alias",                            CLASS_NONE         },
+        {"aten::empty*",                           CLASS_NONE         },
+        {"aten::new_empty*",                       CLASS_NONE         },
+        {"aten::resize_",                          CLASS_NONE         },
+        {"aten::resolve_*",                        CLASS_NONE         },
+        {"aten::result_type",                      CLASS_NONE         },
+        {"aten::item",                             CLASS_NONE         },
+        {"aten::_local_scalar_dense",              CLASS_NONE         },
+        {"aten::to",                               CLASS_NONE         },
+        {"aten::_to_copy",                         CLASS_NONE         },
+        {"aten::contiguous",                       CLASS_NONE         },
+        {"aten::clone",                            CLASS_NONE         },
+        {"aten::linear",                           CLASS_NONE         },
+        {"aten::matmul",                           CLASS_NONE         },
+        {"aten::einsum",                           CLASS_NONE         },
+        {"aten::softmax",                          CLASS_NONE         },
+        {"*::copy_*",                              CLASS_ELEMENTWISE  },
+        {"autograd::engine::evaluate_function: *", CLASS_NONE         },
+        {"torch::autograd::*",                     CLASS_NONE         },
+        {"*Backward*",                             CLASS_NONE         },
+        {"ProfilerStep*",                          CLASS_NONE         },
+        {"Optimizer.*",                            CLASS_NONE         },
+        {"aten::*",                                CLASS_ELEMENTWISE  },
+    };
+    return find(patterns, ARRAY_LEN(patterns), name);
+}
+
+/* Kernels are named by their libraries: cuBLAS and CUTLASS ("gemm", "nvjet"), FlashAttention and
+ * cuDNN ("flash_fwd", "fmha", "sdpa"), NCCL ("ncclDevKernel_"), ATen ("at::native::"), Triton. */
+enum kernel_class kernel_class_of_kernel(const char *name)
+{
+    static const struct pattern patterns[] = {
+        {"*nccl*",            CLASS_COMMUNICATION},
+        {"*rccl*",            CLASS_COMMUNICATION},
+        {"*Memcpy DtoD*",     CLASS_ELEMENTWISE  },
+        {"*Memcpy*",          CLASS_COPY         },
+        {"*Memset*",          CLASS_ELEMENTWISE  },
+        {"*flash_fwd*",       CLASS_ATTENTION    },
+        {"*flash_bwd*",       CLASS_ATTENTION    },
+        {"*flash*attention*", CLASS_ATTENTION    },
+        {"*fmha*",            CLASS_ATTENTION    },
+        {"*sdpa*",            CLASS_ATTENTION    },
+        {"*cudnn*attention*", CLASS_ATTENTION    },
+        {"*adam*",            CLASS_OPTIMIZER    },
+        {"*layer_norm*",      CLASS_NORM         },
+        {"*layernorm*",       CLASS_NORM         },
+        {"*rms_norm*",        CLASS_NORM         },
+        {"*rmsnorm*",         CLASS_NORM         },
+        {"*GammaBeta*",       CLASS_NORM         },
+        {"*gemm*",            CLASS_MATMUL       },
+        {"*nvjet*",           CLASS_MATMUL       },
+        {"*cutlass*",         CLASS_MATMUL       },
+        {"*splitK*",          CLASS_MATMUL       },
+        {"*cublas*",          CLASS_MATMUL       },
+        {"*softmax_warp*",    CLASS_ATTENTION    },
+        {"*at::native::*",    CLASS_ELEMENTWISE  },
+        {"*elementwise*",     CLASS_ELEMENTWISE  },
+        {"*reduce*",          CLASS_ELEMENTWISE  },
+        {"triton_*",          CLASS_ELEMENTWISE  },
+        {"*softmax*",         CLASS_ELEMENTWISE  },
+        {"*embedding*",       CLASS_ELEMENTWISE  },
+        {"*copy*",            CLASS_ELEMENTWISE  },
+    };
+    return find(patterns, ARRAY_LEN(patterns), name);
+}
+
+enum flops_form operator_flops_form(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum flops_form form;
+    } rows[] = {
+        {"aten::mm",       FLOPS_PRODUCT      },
+        {"aten::bmm",      FLOPS_PRODUCT      },
+        {"aten::addmm",    FLOPS_PRODUCT_FROM1},
+        {"aten::addmm_",   FLOPS_PRODUCT_FROM1},
+        {"aten::baddbmm",  FLOPS_PRODUCT_FROM1},
+        {"aten::baddbmm_", FLOPS_PRODUCT_FROM1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i].form;
+    return FLOPS_UNKNOWN;
+}

@@ -1,0 +1,41 @@
+/* traces/kernel_class.h: what a kernel does, from its name.
+ *
+ * Names are those of PyTorch operators ("aten::mm"), of GPU kernels ("ampere_bf16_s16816gemm_...")
+ * and of our kinds of work ("matmul"). The classes are coarse on purpose: rows of two programs
+ * that split the same work differently are compared by them. */
+#ifndef TRACES_KERNEL_CLASS_H
+#define TRACES_KERNEL_CLASS_H
+
+#include <stdbool.h>
+
+enum kernel_class {
+    CLASS_NONE, /* does nothing by itself: views, allocations, waits */
+    CLASS_MATMUL,
+    CLASS_ATTENTION,
+    CLASS_NORM,
+    CLASS_ELEMENTWISE, /* also reductions, layout, embedding and loss */
+    CLASS_OPTIMIZER,
+    CLASS_COPY, /* between device and host */
+    CLASS_COMMUNICATION,
+    CLASS_OTHER, /* the name says nothing */
+    CLASS_COUNT
+};
+
+const char *kernel_class_name(enum kernel_class class);
+
+/* The class of one of our kinds; CLASS_OTHER for what is none. */
+enum kernel_class kernel_class_of_kind(const char *kind);
+/* The class of a PyTorch operator. CLASS_NONE also for operators that only call others. */
+enum kernel_class kernel_class_of_operator(const char *name);
+/* The class of a GPU kernel or copy. */
+enum kernel_class kernel_class_of_kernel(const char *name);
+
+/* How an operator's flops follow from the shapes of its inputs. */
+enum flops_form {
+    FLOPS_UNKNOWN,
+    FLOPS_PRODUCT,      /* (..., m, k) x (..., k, n): inputs 0 and 1 */
+    FLOPS_PRODUCT_FROM1 /* the same from input 1 on: input 0 is added */
+};
+enum flops_form operator_flops_form(const char *name);
+
+#endif

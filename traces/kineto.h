@@ -1,0 +1,31 @@
+/* traces/kineto.h: recordings of the PyTorch profiler (Kineto's Chrome trace JSON) as traces.
+ *
+ * Where GPU kernels were recorded, they are the rows, a stream each ("gpu0.7"); else the operators
+ * of the processor ("cpu.1", one per thread). Of nested operators the outermost that does
+ * something is the row, so that no time counts twice. kind is the recorded name, region its class
+ * (traces/kernel_class.h), phase is taken from the autograd engine and the optimizer around it, or
+ * empty where these were not recorded, and flops are those of recorded input shapes: 0 is unknown.
+ * bytes are those of copies and collectives. step is the number of the profiler's step, op a
+ * running number; times start at 0.
+ *
+ * Kernels take class, phase and shape from the operator that launched them, which the recording
+ * names by "External id". The header has "made_by" and, of distributed runs, "ranks".
+ * The format is that of pytorch/kineto, libkineto/src/output_json.cpp. */
+#ifndef TRACES_KINETO_H
+#define TRACES_KINETO_H
+
+#include "base/diag.h"
+#include "traces/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether a text can only be such a recording and no CSV: it starts with '{' or '['. */
+bool kineto_recognise(const char *data, size_t size);
+
+/* Adds the rows of data[0..size) to the trace, stream by stream in order of start. name stands for the text in
+ * messages; with a fault nothing is added. A recording without any row is a fault. */
+enum status kineto_parse(struct trace *trace, const char *name, const char *data, size_t size,
+                         struct diag *diag);
+
+#endif

@@ -1,0 +1,474 @@
+#include "traces/kineto_events.h"
+
+#include "base/text.h"
+#include "traces/json_pull.h"
+#include "traces/kernel_class.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is read of a shape; tensors of more dimensions or later inputs do not matter. */
+enum { INPUTS = 3, DIMENSIONS = 6, NAME_LIMIT = 4096 };
+
+#define TIME_LIMIT_US 1e18 /* 30,000 years; times since 1970 are 2e15 */
+
+struct names {
+    struct arena *arena;
+    const char **text;
+    size_t count, capacity;
+    uint32_t *slot; /* 0 or 1 + row */
+    size_t slots;
+};
+
+struct reader {
+    struct json_pull pull;
+    struct kineto_events *events;
+    struct names names, lanes;
+    struct diag *diag;
+    char name[NAME_LIMIT]; /* of the event at hand */
+    char cpu_lane[2][64];  /* pid and tid as written */
+};
+
+/* One event while it is read. */
+struct draft {
+    bool complete; /* "ph": "X" */
+    bool wanted;   /* of a category that we read */
+    bool has_start, has_duration, has_name;
+    uint8_t type;
+    double start_us, duration_us;
+    double external, bytes, elements, device, stream;
+    bool has_stream;
+    double element_bytes;
+    int inputs;
+    int rank[INPUTS];
+    double size[INPUTS][DIMENSIONS];
+};
+
+/* FNV-1a, 32 bits. */
+static uint32_t hash(const char *text)
+{
+    uint32_t h = 2166136261u;
+    for (; *text != '\0'; text++)
+        h = (h ^ (unsigned char)*text) * 16777619u;
+    return h;
+}
+
+static size_t find_slot(const struct names *names, const char *text)
+{
+    size_t slot = hash(text) & (names->slots - 1);
+    while (names->slot[slot] != 0 && strcmp(names->text[names->slot[slot] - 1], text) != 0)
+        slot = (slot + 1) & (names->slots - 1);
+    return slot;
+}
+
+static uint32_t intern(struct names *names, const char *text)
+{
+    if (2 * names->count >= names->slots) {
+        free(names->slot);
+        names->slots = names->slots == 0 ? 64 : 2 * names->slots;
+        names->slot = heap_zalloc(names->slots, sizeof *names->slot);
+        for (size_t i = 0; i < names->count; i++)
+            names->slot[find_slot(names, names->text[i])] = (uint32_t)i + 1;
+    }
+    size_t slot = find_slot(names, text);
+    if (names->slot[slot] == 0) {
+        if (names->count == names->capacity) {
+            names->capacity = heap_next_capacity(names->capacity, names->count + 1);
+            names->text = heap_realloc(names->text, names->capacity, sizeof *names->text);
+        }
+        names->text[names->count++] = arena_text(names->arena, text, strlen(text));
+        names->slot[slot] = (uint32_t)names->count;
+    }
+    return names->slot[slot] - 1;
+}
+
+static enum status next(struct reader *r, enum json_token *token)
+{
+    return json_pull_next(&r->pull, token, r->diag);
+}
+
+static enum status fail(struct reader *r, const char *what)
+{
+    return diag_error(r->diag, json_pull_loc(&r->pull), STATUS_BAD_INPUT, "%s", what);
+}
+
+/* Reads a value that is wanted when it is a number, and skipped otherwise. */
+static enum status read_number(struct reader *r, double *value, bool *there)
+{
+    enum json_token token;
+    enum status status = next(r, &token);
+    if (status == STATUS_OK && token == JSON_NUMBER)
+        *there = json_pull_double(&r->pull, value);
+    return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
+}
+
+static void take_category(const struct json_pull *pull, struct draft *draft)
+{
+    static const struct {
+        const char *name;
+        enum kineto_type type;
+    } rows[] = {
+        {"cpu_op",          KINETO_OPERATOR  },
+        {"Operator",        KINETO_OPERATOR  }, /* names of 2021 */
+        {"user_annotation", KINETO_ANNOTATION},
+        {"kernel",          KINETO_KERNEL    },
+        {"Kernel",          KINETO_KERNEL    },
+        {"gpu_memcpy",      KINETO_KERNEL    },
+        {"Memcpy",          KINETO_KERNEL    },
+        {"gpu_memset",      KINETO_KERNEL    },
+        {"Memset",          KINETO_KERNEL    },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (json_pull_is(pull, rows[i].name)) {
+            draft->wanted = true;
+            draft->type = (uint8_t)rows[i].type;
+        }
+}
+
+static double bytes_of_type(const struct json_pull *pull)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } rows[] = {
+        {"BFloat16", 2},
+        {"Half",     2},
+        {"Float",    4},
+        {"Double",   8},
+        {"Byte",     1},
+        {"Char",     1},
+        {"Int",      4},
+        {"Long",     8},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (json_pull_is(pull, rows[i].name))
+            return rows[i].bytes;
+    return 0;
+}
+
+/* "Input Dims": a list of shapes, one per input; a list of tensors has a list of shapes there. */
+static enum status read_shapes(struct reader *r, struct draft *draft)
+{
+    enum json_token token;
+    enum status status = next(r, &token);
+    if (status != STATUS_OK || token != JSON_ARRAY)
+        return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
+    while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
+        int input = draft->inputs < INPUTS ? draft->inputs++ : -1;
+        if (token != JSON_ARRAY || input < 0) {
+            status = json_pull_skip(&r->pull, token, r->diag);
+            if (status != STATUS_OK)
+                return status;
+            continue;
+        }
+        while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
+            double size = 0;
+            if (token == JSON_NUMBER && json_pull_double(&r->pull, &size) && size >= 0 &&
+                size <= 1e15 && draft->rank[input] >= 0 && draft->rank[input] < DIMENSIONS)
+                draft->size[input][draft->rank[input]++] = size;
+            else
+                draft->rank[input] = -1; /* no shape that we know */
+            status = json_pull_skip(&r->pull, token, r->diag);
+            if (status != STATUS_OK)
+                return status;
+        }
+        if (status != STATUS_OK)
+            return status;
+    }
+    return status;
+}
+
+static enum status read_arguments(struct reader *r, struct draft *draft)
+{
+    enum json_token token;
+    enum status status = next(r, &token);
+    if (status != STATUS_OK || token != JSON_OBJECT)
+        return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
+    while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY) {
+        bool ignored;
+        if (json_pull_is(&r->pull, "Input Dims") || json_pull_is(&r->pull, "Input dims"))
+            status = read_shapes(r, draft);
+        else if (json_pull_is(&r->pull, "External id") || json_pull_is(&r->pull, "external id"))
+            status = read_number(r, &draft->external, &ignored);
+        else if (json_pull_is(&r->pull, "bytes"))
+            status = read_number(r, &draft->bytes, &ignored);
+        else if (json_pull_is(&r->pull, "In msg nelems"))
+            status = read_number(r, &draft->elements, &ignored);
+        else if (json_pull_is(&r->pull, "device"))
+            status = read_number(r, &draft->device, &ignored);
+        else if (json_pull_is(&r->pull, "stream"))
+            status = read_number(r, &draft->stream, &draft->has_stream);
+        else if (json_pull_is(&r->pull, "dtype")) {
+            status = next(r, &token);
+            if (status == STATUS_OK && token == JSON_STRING)
+                draft->element_bytes = bytes_of_type(&r->pull);
+            if (status == STATUS_OK)
+                status = json_pull_skip(&r->pull, token, r->diag);
+        } else {
+            status = next(r, &token);
+            if (status == STATUS_OK)
+                status = json_pull_skip(&r->pull, token, r->diag);
+        }
+        if (status != STATUS_OK)
+            return status;
+    }
+    return status;
+}
+
+static enum status read_field(struct reader *r, struct draft *draft)
+{
+    if (json_pull_is(&r->pull, "args"))
+        return read_arguments(r, draft);
+    if (json_pull_is(&r->pull, "ts"))
+        return read_number(r, &draft->start_us, &draft->has_start);
+    if (json_pull_is(&r->pull, "dur"))
+        return read_number(r, &draft->duration_us, &draft->has_duration);
+    static const char *const texts[] = {"ph", "cat", "name", "pid", "tid"};
+    size_t field = 0;
+    while (field < ARRAY_LEN(texts) && !json_pull_is(&r->pull, texts[field]))
+        field++;
+    enum json_token token;
+    enum status status = next(r, &token);
+    if (status != STATUS_OK)
+        return status;
+    if (field >= 3 && field < 5 && (token == JSON_NUMBER || token == JSON_STRING)) {
+        json_pull_text(&r->pull, r->cpu_lane[field - 3], sizeof r->cpu_lane[0]);
+    } else if (token == JSON_STRING && field == 0) {
+        draft->complete = json_pull_is(&r->pull, "X");
+    } else if (token == JSON_STRING && field == 1) {
+        take_category(&r->pull, draft);
+    } else if (token == JSON_STRING && field == 2) {
+        json_pull_text(&r->pull, r->name, sizeof r->name);
+        draft->has_name = true;
+    }
+    return json_pull_skip(&r->pull, token, r->diag);
+}
+
+/* The flops of a product of matrices (..., m, k) and (..., k, n); 0 for shapes that are none. */
+static double product_flops(const struct draft *draft, int first)
+{
+    int a = first, b = first + 1;
+    if (b >= draft->inputs || draft->rank[a] < 2 || draft->rank[a] != draft->rank[b])
+        return 0;
+    int last = draft->rank[a] - 1;
+    if (draft->size[a][last] != draft->size[b][last - 1])
+        return 0;
+    double flops = 2 * draft->size[b][last];
+    for (int i = 0; i <= last; i++)
+        flops *= draft->size[a][i];
+    return flops;
+}
+
+static double flops_of(const struct draft *draft, const char *name)
+{
+    double flops = 0;
+    switch (operator_flops_form(name)) {
+    case FLOPS_UNKNOWN:
+        break;
+    case FLOPS_PRODUCT:
+        flops = product_flops(draft, 0);
+        break;
+    case FLOPS_PRODUCT_FROM1:
+        flops = product_flops(draft, 1);
+        break;
+    }
+    return flops < 1e60 ? flops : 0;
+}
+
+static uint32_t lane_of(struct reader *r, const struct draft *draft)
+{
+    char text[160];
+    if (draft->type == KINETO_KERNEL && draft->has_stream && fabs(draft->stream) < 1e9 &&
+        fabs(draft->device) < 1e9) {
+        struct text lane = {0};
+        text_printf(&lane, "gpu%.0f.%.0f", draft->device, draft->stream);
+        uint32_t id = intern(&r->lanes, lane.data);
+        text_release(&lane);
+        return id;
+    }
+    /* '/' cannot be the start of a GPU's lane: renamed when all are known */
+    size_t length = 0;
+    text[length++] = draft->type == KINETO_KERNEL ? ':' : '/';
+    for (int i = 0; i < 2; i++) {
+        for (const char *c = r->cpu_lane[i]; *c != '\0'; c++)
+            text[length++] = *c;
+        text[length++] = '/';
+    }
+    text[length] = '\0';
+    return intern(&r->lanes, text);
+}
+
+static enum status keep(struct reader *r, const struct draft *draft)
+{
+    struct kineto_events *events = r->events;
+    if (!draft->has_start || !draft->has_duration || !draft->has_name)
+        return fail(r, "the event that ends here lacks 'name', 'ts' or 'dur'");
+    if (fabs(draft->start_us) > TIME_LIMIT_US || draft->duration_us < 0 ||
+        draft->duration_us > TIME_LIMIT_US)
+        return fail(r, "the event that ends here has a time that cannot be: 'ts' and 'dur' are "
+                       "microseconds, 'dur' from 0 on");
+    if (events->count == UINT32_MAX - 1)
+        return fail(r, "too many events: at most 4294967294");
+    if (events->count == events->capacity) {
+        events->capacity = heap_next_capacity(events->capacity, events->count + 1);
+        events->event = heap_realloc(events->event, events->capacity, sizeof *events->event);
+    }
+    double bytes = draft->elements > 0 ? draft->elements * draft->element_bytes : draft->bytes;
+    bool id = draft->external >= 1 && draft->external < 1e15;
+    events->event[events->count++] = (struct kineto_event){
+        .type = draft->type,
+        .name = intern(&r->names, r->name),
+        .lane = lane_of(r, draft),
+        .start_us = draft->start_us,
+        .end_us = draft->start_us + draft->duration_us,
+        .external = id ? (uint64_t)draft->external : 0,
+        .flops = flops_of(draft, r->name),
+        .bytes = bytes > 0 && bytes < 1e60 ? bytes : 0,
+    };
+    events->has_kernels |= draft->type == KINETO_KERNEL;
+    return STATUS_OK;
+}
+
+static enum status read_event(struct reader *r)
+{
+    struct draft draft = {0};
+    enum json_token token;
+    enum status status;
+    r->events->seen++;
+    r->cpu_lane[0][0] = r->cpu_lane[1][0] = '\0';
+    while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY)
+        if ((status = read_field(r, &draft)) != STATUS_OK)
+            return status;
+    if (status == STATUS_OK && draft.complete && draft.wanted)
+        status = keep(r, &draft);
+    return status;
+}
+
+/* Behind the '[' of the list. */
+static enum status read_events(struct reader *r)
+{
+    enum json_token token;
+    enum status status;
+    while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
+        if (token != JSON_OBJECT)
+            return fail(r, "expected an event: a list of objects");
+        if ((status = read_event(r)) != STATUS_OK)
+            return status;
+    }
+    return status;
+}
+
+static enum status read_distributed(struct reader *r)
+{
+    enum json_token token;
+    enum status status = next(r, &token);
+    if (status != STATUS_OK || token != JSON_OBJECT)
+        return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
+    while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY) {
+        double value = 0;
+        bool is_rank = json_pull_is(&r->pull, "rank");
+        bool is_size = json_pull_is(&r->pull, "world_size");
+        bool there = false;
+        if ((status = read_number(r, &value, &there)) != STATUS_OK)
+            return status;
+        if (there && value >= 0 && value < 1e9 && (is_rank || is_size))
+            *(is_rank ? &r->events->rank : &r->events->ranks) = (uint32_t)value;
+    }
+    return status;
+}
+
+static enum status read_document(struct reader *r)
+{
+    enum json_token token;
+    bool found = false;
+    enum status status = next(r, &token);
+    if (status != STATUS_OK)
+        return status;
+    if (token == JSON_ARRAY) {
+        found = true;
+        status = read_events(r);
+    } else if (token == JSON_OBJECT) {
+        while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY) {
+            bool is_list = json_pull_is(&r->pull, "traceEvents");
+            if (json_pull_is(&r->pull, "distributedInfo")) {
+                status = read_distributed(r);
+            } else if ((status = next(r, &token)) == STATUS_OK) {
+                found |= is_list && token == JSON_ARRAY;
+                status = is_list && token == JSON_ARRAY ? read_events(r)
+                                                        : json_pull_skip(&r->pull, token, r->diag);
+            }
+            if (status != STATUS_OK)
+                return status;
+        }
+    }
+    if (status == STATUS_OK)
+        status = next(r, &token); /* nothing may follow */
+    if (status == STATUS_OK && !found)
+        return diag_error(r->diag, (struct loc){.name = r->pull.name}, STATUS_BAD_INPUT,
+                          "no list 'traceEvents': not a recording of the PyTorch profiler");
+    return status;
+}
+
+static int compare_events(const void *left, const void *right)
+{
+    const struct kineto_event *a = left, *b = right;
+    if (a->lane != b->lane)
+        return a->lane < b->lane ? -1 : 1;
+    if (a->start_us != b->start_us)
+        return a->start_us < b->start_us ? -1 : 1;
+    if (a->end_us != b->end_us)
+        return a->end_us > b->end_us ? -1 : 1;
+    if (a->type != b->type) /* annotations hold operators */
+        return a->type > b->type ? -1 : 1;
+    if (a->external != b->external) /* handed out when an operator begins */
+        return a->external < b->external ? -1 : 1;
+    return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static void name_lanes(struct reader *r)
+{
+    size_t threads = 0, others = 0;
+    for (size_t i = 0; i < r->lanes.count; i++) {
+        if (r->lanes.text[i][0] == '/')
+            r->lanes.text[i] = arena_printf(&r->events->arena, "cpu.%zu", ++threads);
+        else if (r->lanes.text[i][0] == ':')
+            r->lanes.text[i] = arena_printf(&r->events->arena, "gpu.%zu", ++others);
+    }
+}
+
+enum status kineto_events_read(struct kineto_events *events, const char *name, const char *data,
+                               size_t size, struct diag *diag)
+{
+    struct reader r = {.events = events, .diag = diag};
+    r.names.arena = r.lanes.arena = &events->arena;
+    json_pull_init(&r.pull, name, data, size);
+    enum status status = read_document(&r);
+    name_lanes(&r);
+    free(r.names.slot);
+    free(r.lanes.slot);
+    events->name = r.names.text;
+    events->name_count = r.names.count;
+    events->lane = r.lanes.text;
+    events->lane_count = r.lanes.count;
+    if (status != STATUS_OK || events->count == 0)
+        return status;
+    double first_us = INFINITY;
+    for (size_t i = 0; i < events->count; i++)
+        first_us = fmin(first_us, events->event[i].start_us);
+    for (size_t i = 0; i < events->count; i++) {
+        events->event[i].start_us -= first_us;
+        events->event[i].end_us -= first_us;
+    }
+    qsort(events->event, events->count, sizeof *events->event, compare_events);
+    return STATUS_OK;
+}
+
+void kineto_events_release(struct kineto_events *events)
+{
+    free(events->event);
+    free(events->name);
+    free(events->lane);
+    arena_release(&events->arena);
+    *events = (struct kineto_events){0};
+}

@@ -1,0 +1,41 @@
+/* traces/kineto_events.h: the events of a profiler's file as a table. Private to traces/kineto.c. */
+#ifndef TRACES_KINETO_EVENTS_H
+#define TRACES_KINETO_EVENTS_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum kineto_type { KINETO_OPERATOR, KINETO_ANNOTATION, KINETO_KERNEL };
+
+struct kineto_event {
+    uint8_t type;            /* enum kineto_type */
+    uint32_t name, lane;     /* rows of name[], lane[] */
+    double start_us, end_us; /* from the first event on */
+    uint64_t external;       /* "External id", from 1; 0: none */
+    double flops, bytes;     /* 0: not recorded */
+};
+
+/* All-zero is empty. Events are ordered by lane, then start, then those that end last, so that
+ * what nests stands behind what it nests in. */
+struct kineto_events {
+    struct arena arena;
+    struct kineto_event *event;
+    size_t count, capacity;
+    const char **name;
+    size_t name_count;
+    const char **lane; /* "cpu.1", "gpu0.7" */
+    size_t lane_count;
+    size_t seen; /* events of any sort */
+    bool has_kernels;
+    uint32_t rank, ranks; /* of "distributedInfo"; 0 ranks: not recorded */
+};
+
+enum status kineto_events_read(struct kineto_events *events, const char *name, const char *data,
+                               size_t size, struct diag *diag);
+void kineto_events_release(struct kineto_events *events);
+
+#endif
