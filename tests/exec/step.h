@@ -178,11 +178,12 @@ static inline void step_compare(struct step *step, const char *label, const char
             worst = difference > worst || isnan(difference) ? difference : worst;
             largest = fmax(largest, fabs(want[k]));
         }
-        if (!(worst <= tolerance * largest)) {
-            char text[160];
+        if (!(worst <= tolerance * largest)) { /* one message says enough */
+            char text[400];
             snprintf(text, sizeof text, "%s: %s of %s is off by %g of %g", label, what,
                      tensor->name, worst, largest);
             CHECK(text, worst <= tolerance * largest);
+            return;
         }
     }
 }

@@ -73,7 +73,85 @@ static void steps_compute_what_the_reference_computes(void)
     }
 }
 
+/* bf16 keeps 8 bits: products of a few layers of it are right to some per cent of the largest. */
+static void sixteen_bits_come_close(void)
+{
+    static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16};
+    static const double tolerance[] = {0.1, 0.02};
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        struct request request = step_request(&small_llama, 4, 24);
+        struct step step;
+        request.dtype = (int)types[i];
+        request.dp = 2;
+        if (step_build(&step, dtype_name(types[i]), &request)) {
+            step.options.poison = true;
+            step_check(&step, dtype_name(types[i]), tolerance[i]);
+        }
+        step_release(&step);
+    }
+}
+
+static void sixty_four_tiny_ranks(void)
+{
+    struct request request = step_request(&small_llama, 64, 48);
+    struct step step;
+    request.hp = 4;
+    request.weights = CHOICE_WEIGHTS_HSDP;
+    request.shard = 16;
+    if (step_build(&step, "64 ranks", &request)) {
+        step.options.stall_s = 60;
+        step_check(&step, "64 ranks", 1e-4);
+    }
+    step_release(&step);
+}
+
+/* The same loss, bit for bit, whatever the order in which threads ran. */
+static void results_do_not_depend_on_timing(void)
+{
+    struct request request = step_request(&small_gpt, 4, 16);
+    double loss = 0;
+    request.dp = 2;
+    for (int i = 0; i < 4; i++) {
+        struct step step;
+        if (step_build(&step, "timing", &request)) {
+            step.options.messages.latency_s = i * 1e-4;
+            CHECK_INT("runs", step_run(&step, "timing"), STATUS_OK);
+            CHECK("the same loss", i == 0 || step.bindings.loss == loss);
+            loss = step.bindings.loss;
+        }
+        step_release(&step);
+    }
+}
+
+/* Three steps on the same tokens: the loss of each is the reference's. */
+static void losses_follow_the_reference(void)
+{
+    struct request request = step_request(&small_llama, 2, 24);
+    struct step step;
+    if (step_build(&step, "training", &request)) {
+        struct reference_batch batch = {step.tokens, NULL, step.ir.global_batch,
+                                        step.ir.layout.tokens};
+        const struct reference_adamw adamw = {step_adamw.lr, step_adamw.beta1, step_adamw.beta2,
+                                              step_adamw.eps, step_adamw.weight_decay};
+        double loss = 0;
+        step.options.warmup = 1;
+        step.options.steps = 3;
+        CHECK_INT("runs", step_run(&step, "training"), STATUS_OK);
+        for (int i = 1; i <= 4; i++) {
+            reference_gradients(step.reference, &batch, &loss, NULL);
+            reference_adamw_step(step.reference, &adamw, i);
+        }
+        CHECK_CLOSE("loss of the fourth step", step.bindings.loss, loss, 1e-4);
+        step_compare(&step, "training", "parameter", BINDING_PARAM, 2e-4);
+    }
+    step_release(&step);
+}
+
 static const struct check_case cases[] = {
     {"steps compute what the reference computes", steps_compute_what_the_reference_computes},
+    {"sixteen bits come close",                   sixteen_bits_come_close                  },
+    {"64 tiny ranks",                             sixty_four_tiny_ranks                    },
+    {"results do not depend on timing",           results_do_not_depend_on_timing          },
+    {"losses follow the reference",               losses_follow_the_reference              },
 };
 CHECK_MAIN("step", cases)

@@ -1,0 +1,100 @@
+/* Products of choices drawn at random: each computes the reference's loss, gradients and
+ * parameters. Registries are read, not listed, so that a new choice takes part as it is added.
+ * CHECK_SEED and CHECK_COUNT in the environment change which products and how many. */
+#include "tests/exec/step.h"
+
+enum { PRODUCTS = 60 };
+
+static struct transformer draw_model(struct check_random *random)
+{
+    bool gpt = check_random_i64(random, 0, 2) == 0;
+    struct transformer t = gpt ? small_gpt : small_llama;
+    static const int64_t heads[] = {1, 2, 4, 8};
+    t.layers = check_random_i64(random, 1, 3);
+    t.heads = heads[check_random_i64(random, 0, 3)];
+    t.kv_heads = 1;
+    while (t.kv_heads < t.heads && check_random_i64(random, 0, 1))
+        t.kv_heads *= 2;
+    t.head_dim = 2 * check_random_i64(random, 2, 4);
+    t.hidden = check_random_i64(random, 12, 24); /* a norm of few columns magnifies rounding */
+    t.ffn = check_random_i64(random, 1, 24);
+    t.vocab = check_random_i64(random, 2, 40);
+    t.qk_norm = check_random_i64(random, 0, 3) == 0;
+    t.tied_head = check_random_i64(random, 0, 1);
+    t.bias_qkv = check_random_i64(random, 0, 1);
+    t.bias_o = check_random_i64(random, 0, 1);
+    t.bias_ffn = check_random_i64(random, 0, 1);
+    return t;
+}
+
+static struct request draw_request(struct check_random *random, const struct transformer *model)
+{
+    size_t strategies, profiles;
+    const struct strategy *strategy = compose_strategies(&strategies);
+    const struct profile *profile = compose_profiles(&profiles);
+    static const int64_t ranks[] = {1, 2, 3, 4, 6, 8};
+    struct request r = step_request(model, ranks[check_random_i64(random, 0, 5)], 0);
+    r.strategy = strategy[check_random_i64(random, 0, (int64_t)strategies - 1)].name;
+    r.profile = profile[check_random_i64(random, 0, (int64_t)profiles - 1)].name;
+    r.seq = r.ranks * check_random_i64(random, 1, 4) * 2;
+    r.weights = (int)check_random_i64(random, -1, CHOICE_WEIGHTS_COUNT - 1);
+    r.activations = (int)check_random_i64(random, -1, CHOICE_ACTIVATIONS_COUNT - 1);
+    r.optimizer = (int)check_random_i64(random, -1, CHOICE_OPTIMIZER_COUNT - 1);
+    r.attention_impl = (int)check_random_i64(random, 0, ATTENTION_IMPL_COUNT - 1);
+    if (check_random_i64(random, 0, 1)) {
+        r.dp = check_random_i64(random, 1, r.ranks);
+        while (r.ranks % r.dp != 0)
+            r.dp--;
+    }
+    r.micro_batch = check_random_i64(random, 1, 2);
+    r.global_batch = 0;
+    r.gpus_per_node = check_random_i64(random, 2, 4);
+    if (check_random_i64(random, 0, 1))
+        r.loss_chunks = check_random_i64(random, 1, 3);
+    if (check_random_i64(random, 0, 1))
+        r.ffn_chunks = check_random_i64(random, 1, 3);
+    return r;
+}
+
+/* The request with several micro-batches; false when the product is not legal. */
+static bool settle(struct request *r, struct check_random *random)
+{
+    struct choices c;
+    if (compose_resolve(&c, r, NULL, NULL) != STATUS_OK)
+        return false;
+    r->global_batch = c.global_batch * check_random_i64(random, 1, 3);
+    return compose_resolve(&c, r, NULL, NULL) == STATUS_OK;
+}
+
+static void products_compute_what_the_reference_computes(void)
+{
+    struct check_random random = check_random_make();
+    const char *asked = getenv("CHECK_COUNT");
+    int count = asked != NULL ? atoi(asked) : PRODUCTS;
+    for (int i = 0; i < count;) {
+        struct transformer model = draw_model(&random);
+        struct request request = draw_request(&random, &model);
+        struct step step;
+        char label[200];
+        if (!settle(&request, &random))
+            continue;
+        snprintf(label, sizeof label,
+                 "%d: %s %s ranks %d dp %d seq %d batch %d x %d weights %d act %d opt %d L%d "
+                 "heads %d/%d",
+                 i, request.strategy, request.profile, (int)request.ranks, (int)request.dp,
+                 (int)request.seq, (int)request.global_batch, (int)request.micro_batch,
+                 request.weights, request.activations, request.optimizer, (int)model.layers,
+                 (int)model.heads, (int)model.kv_heads);
+        if (step_build(&step, label, &request)) {
+            step.options.poison = true;
+            step_check(&step, label, 1e-4);
+        }
+        step_release(&step);
+        i++;
+    }
+}
+
+static const struct check_case cases[] = {
+    {"products compute what the reference computes", products_compute_what_the_reference_computes},
+};
+CHECK_MAIN("matrix", cases)
