@@ -1,220 +1,212 @@
 /* The last pass: rows in list order, waits, free sets, offsets.
  *
- * Waits are inferred from the data. Every buffer keeps the accesses that a later op may have to
- * wait for: writes, and reads since. An op waits for each overlapping access of another stream
- * that conflicts with its own, unless the clocks say that it is ordered already. Accesses that a
- * later access of the same stream or a covering write has superseded are forgotten, so the lists
- * stay short and the pass is near-linear. */
+ * Tables of the emitted ir that the order of rows does not touch (shapes, sizes, names, groups,
+ * bindings) are handed over as they are, so their ids stay good; ops, operands and buffers are
+ * written anew, each column front to back. */
+#include "schedule/id_map.h"
 #include "schedule/lifetimes.h"
 #include "schedule/order.h"
 #include "schedule/program.h"
+#include "schedule/waits.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct access {
-    uint32_t op, next; /* id in the finished list; next access of the buffer, or IR_NONE */
-    uint64_t begin, end;
-    uint8_t stream, write;
-};
+enum { RECENT_RANGES = 4096 }; /* a power of two */
 
 struct finish {
     const struct emit *e;
     const struct ir *in;
     struct ir *out;
     struct order order;
-    uint32_t *buffer;     /* old id -> new id, or IR_NONE */
-    uint32_t *op;         /* old id -> new id */
-    uint32_t *held_until; /* old op id -> the op it is held back by (old id), or IR_NONE */
-    uint32_t *head;       /* new buffer id -> first access */
-    struct access *access;
-    uint32_t access_count, access_capacity;
-    uint32_t spare; /* forgotten accesses, linked */
-    uint32_t *wait; /* of the op at hand, new ids */
-    op_id *kept;    /* those of them that no other implies */
-    uint32_t wait_count, wait_capacity;
+    struct waits *waits;
+    uint32_t *buffer;      /* old id -> new id, or IR_NONE */
+    uint32_t *op;          /* old id -> new id */
+    uint32_t *held_until;  /* old op id -> the op it is held back by (old id), or IR_NONE; NULL: no
+                             op is held back */
+    uint32_t *next_number; /* per stem */
+    uint32_t recent_range[RECENT_RANGES]; /* new rows by hash; IR_NONE: none */
 };
 
-static void copy_tables(const struct ir *in, struct ir *out)
+/* Leaves *in the ops, operands, waits and buffers, and *out everything else. */
+static void hand_over(struct ir *in, struct ir *out)
 {
-    out->mesh = in->mesh;
-    out->layout = in->layout;
-    out->global_batch = in->global_batch;
-    out->micro_batch = in->micro_batch;
-    out->dtype = in->dtype;
-    for (uint32_t i = 0; i < in->group_count; i++)
-        ir_add_group(out, in->group[i].name, in->group[i].axis, in->group[i].axis_count);
-    for (uint32_t i = 0; i < in->guard_count; i++)
-        ir_add_guard(out, in->guard[i]);
-    for (uint32_t i = 0; i < in->stream_count; i++)
-        ir_add_stream(out, in->stream[i].name, in->stream[i].stream_class);
-    for (uint32_t i = 0; i < in->tensor_count; i++)
-        ir_add_tensor(out, in->tensor[i]);
-    for (uint32_t i = 0; i < in->bundle_count; i++)
-        ir_add_bundle(out, in->bundle[i]);
-    for (uint32_t i = 0; i < in->binding_count; i++)
-        ir_add_binding(out, in->binding[i]);
+    *out = *in;
+    *in = (struct ir){
+        .buffer = out->buffer,
+        .op = out->op,
+        .range = out->range,
+        .range_count = out->range_count,
+        .operand = out->operand,
+        .operand_count = out->operand_count,
+        .wait = out->wait,
+        .wait_count = out->wait_count,
+    };
+    out->buffer = (struct buffer_table){0};
+    out->op = (struct op_table){0};
+    out->range = NULL;
+    out->operand = NULL;
+    out->wait = NULL;
+    out->range_count = out->range_capacity = 0;
+    out->operand_count = out->operand_capacity = 0;
+    out->wait_count = out->wait_capacity = 0;
 }
 
-static buffer_id carry_buffer(struct finish *f, uint32_t i)
+#define COLUMN(table, name) (table)->name = heap_alloc((table)->capacity, sizeof *(table)->name)
+
+static void reserve(const struct ir *in, struct ir *out, uint32_t ops)
+{
+    struct buffer_table *b = &out->buffer;
+    b->capacity = in->buffer.count;
+    COLUMN(b, memory);
+    COLUMN(b, dtype);
+    COLUMN(b, category);
+    COLUMN(b, flags);
+    COLUMN(b, role);
+    COLUMN(b, layer);
+    COLUMN(b, binding);
+    COLUMN(b, dims);
+    COLUMN(b, stem);
+    COLUMN(b, number);
+    COLUMN(b, free_begin);
+    COLUMN(b, free_count);
+    COLUMN(b, offset);
+    struct op_table *o = &out->op;
+    o->capacity = ops;
+    COLUMN(o, kind);
+    COLUMN(o, stream);
+    COLUMN(o, phase);
+    COLUMN(o, region);
+    COLUMN(o, reads);
+    COLUMN(o, writes);
+    COLUMN(o, layer);
+    COLUMN(o, chunk);
+    COLUMN(o, step);
+    COLUMN(o, micro);
+    COLUMN(o, guard);
+    COLUMN(o, wait_count);
+    COLUMN(o, shape);
+    COLUMN(o, operand_begin);
+    COLUMN(o, wait_begin);
+    out->operand_capacity = in->operand_count;
+    out->operand = heap_alloc(in->operand_count, sizeof *out->operand);
+}
+
+static uint32_t carry_buffer(struct finish *f, uint32_t i)
 {
     if (f->buffer[i] != IR_NONE)
-        return (buffer_id){f->buffer[i]};
-    const struct buffer_table *table = &f->in->buffer;
-    struct buffer_desc desc = {
-        .stem = f->in->word[table->stem[i]],
-        .number = IR_NONE,
-        .memory = table->memory[i],
-        .dtype = table->dtype[i],
-        .category = table->category[i],
-        .flags = table->flags[i],
-        .role = table->role[i],
-        .layer = table->layer[i],
-        .binding = table->binding[i],
-        .dims = f->in->dims[table->dims[i]],
-    };
-    buffer_id id = ir_add_buffer(f->out, &desc);
-    f->buffer[i] = id.i;
-    f->head[id.i] = IR_NONE;
-    return id;
+        return f->buffer[i];
+    const struct buffer_table *in = &f->in->buffer;
+    struct buffer_table *out = &f->out->buffer;
+    uint32_t row = out->count++;
+    out->memory[row] = in->memory[i];
+    out->dtype[row] = in->dtype[i];
+    out->category[row] = in->category[i];
+    out->flags[row] = in->flags[i];
+    out->role[row] = in->role[i];
+    out->layer[row] = in->layer[i];
+    out->binding[row] = in->binding[i];
+    out->dims[row] = in->dims[i];
+    out->stem[row] = in->stem[i];
+    out->number[row] = f->next_number[in->stem[i]]++;
+    out->free_begin[row] = 0;
+    out->free_count[row] = 0;
+    out->offset[row] = UINT64_MAX;
+    return f->buffer[i] = row;
 }
 
-static void add_wait(struct finish *f, uint32_t op)
+/* The same range is often named again soon. */
+static uint32_t carry_range(struct finish *f, struct view view)
 {
-    for (uint32_t i = 0; i < f->wait_count; i++)
-        if (f->wait[i] == op)
-            return;
-    if (f->wait_count == f->wait_capacity) {
-        f->wait_capacity =
-            (uint32_t)heap_next_capacity(f->wait_capacity, (size_t)f->wait_count + 1);
-        f->wait = heap_realloc(f->wait, f->wait_capacity, sizeof *f->wait);
-        f->kept = heap_realloc(f->kept, f->wait_capacity, sizeof *f->kept);
+    struct ir *out = f->out;
+    uint64_t hash = hash_word(hash_word(view.buffer.i, view.begin), view.count);
+    uint32_t *recent = &f->recent_range[hash_fold(hash) & (RECENT_RANGES - 1)];
+    if (*recent != IR_NONE) {
+        const struct view *row = &out->range[*recent];
+        if (row->buffer.i == view.buffer.i && row->begin == view.begin && row->count == view.count)
+            return *recent | IR_RANGE;
     }
-    f->wait[f->wait_count++] = op;
+    if (out->range_count == out->range_capacity) {
+        out->range_capacity =
+            (uint32_t)heap_next_capacity(out->range_capacity, (size_t)out->range_count + 1);
+        out->range = heap_realloc(out->range, out->range_capacity, sizeof *out->range);
+    }
+    *recent = out->range_count;
+    out->range[out->range_count] = view;
+    return out->range_count++ | IR_RANGE;
 }
 
-/* Collects the accesses that conflict with one to come, and that are not ordered before it yet. */
-static void conflicts(struct finish *f, struct view view, bool write)
+static struct touch carry_operand(struct finish *f, uint32_t operand, bool write)
 {
-    uint64_t end = view.begin + view.count;
-    for (uint32_t i = f->head[view.buffer.i]; i != IR_NONE; i = f->access[i].next) {
-        const struct access *a = &f->access[i];
-        if ((write || a->write) && a->begin < end && view.begin < a->end &&
-            !order_covers(&f->order, a->op))
-            add_wait(f, a->op);
-    }
-}
-
-static void note_access(struct finish *f, struct view view, uint8_t stream, uint32_t op, bool write)
-{
-    uint64_t end = view.begin + view.count;
-    uint32_t *link = &f->head[view.buffer.i];
-    while (*link != IR_NONE) {
-        struct access *a = &f->access[*link];
-        bool inside = view.begin <= a->begin && a->end <= end;
-        if (inside && (write || (!a->write && a->stream == stream))) {
-            uint32_t gone = *link;
-            *link = a->next;
-            a->next = f->spare;
-            f->spare = gone;
-        } else {
-            link = &a->next;
-        }
-    }
-    uint32_t row = f->spare;
-    if (row != IR_NONE) {
-        f->spare = f->access[row].next;
+    struct ir *out = f->out;
+    struct touch touch = {.write = write, .end = WAITS_WHOLE};
+    if (operand & IR_RANGE) {
+        struct view view = f->in->range[operand & ~IR_RANGE];
+        view.buffer.i = touch.buffer = carry_buffer(f, view.buffer.i);
+        touch.begin = view.begin;
+        touch.end = view.begin + view.count;
+        operand = carry_range(f, view);
     } else {
-        if (f->access_count == f->access_capacity) {
-            f->access_capacity =
-                (uint32_t)heap_next_capacity(f->access_capacity, (size_t)f->access_count + 1);
-            f->access = heap_realloc(f->access, f->access_capacity, sizeof *f->access);
-        }
-        row = f->access_count++;
+        operand = touch.buffer = carry_buffer(f, operand);
     }
-    f->access[row] = (struct access){op, f->head[view.buffer.i], view.begin, end, stream, write};
-    f->head[view.buffer.i] = row;
+    out->operand[out->operand_count++] = operand;
+    return touch;
 }
 
-static enum order_place place_of(const struct work *work)
+static void carry_waits(struct finish *f, uint32_t row)
 {
-    switch (work->kind) {
-    case WORK_HOST_SYNC:
-        return ORDER_SYNC;
-    case WORK_BARRIER:
-        return ORDER_HOST;
-    case WORK_H2D:
-    case WORK_D2H:
-        return work->copy.blocking ? ORDER_BLOCKING : ORDER_STREAM;
-    default:
-        return ORDER_STREAM;
+    struct ir *out = f->out;
+    uint32_t count;
+    const op_id *kept = waits_settle(f->waits, &f->order, &count);
+    assert(count < IR_NONE16);
+    if (out->wait_count + count > out->wait_capacity) {
+        out->wait_capacity =
+            (uint32_t)heap_next_capacity(out->wait_capacity, (size_t)out->wait_count + count);
+        out->wait = heap_realloc(out->wait, out->wait_capacity, sizeof *out->wait);
     }
+    out->op.wait_begin[row] = out->wait_count;
+    out->op.wait_count[row] = (uint16_t)count;
+    for (uint32_t i = 0; i < count; i++)
+        out->wait[out->wait_count++] = kept[i];
 }
 
-/* Joins waits from the latest op to the earliest, so that none is kept which another implies. */
-static uint32_t settle_waits(struct finish *f)
+static void carry_op(struct finish *f, uint32_t i)
 {
-    op_id *kept = f->kept;
-    uint32_t count = 0;
-    for (uint32_t i = 1; i < f->wait_count; i++) /* few: insertion sort, descending */
-        for (uint32_t k = i; k > 0 && f->wait[k - 1] < f->wait[k]; k--) {
-            uint32_t swap = f->wait[k];
-            f->wait[k] = f->wait[k - 1];
-            f->wait[k - 1] = swap;
-        }
-    for (uint32_t i = 0; i < f->wait_count; i++) {
-        if (order_covers(&f->order, f->wait[i]))
-            continue;
-        order_join(&f->order, f->wait[i]);
-        kept[count++].i = f->wait[i];
-    }
-    for (uint32_t i = 0; i < count / 2; i++) {
-        op_id swap = kept[i];
-        kept[i] = kept[count - 1 - i];
-        kept[count - 1 - i] = swap;
-    }
-    return count;
-}
+    const struct op_table *in = &f->in->op;
+    struct op_table *out = &f->out->op;
+    uint32_t row = out->count++, reads = in->reads[i], operands = reads + in->writes[i];
+    uint8_t stream = in->stream[i];
+    struct touch touch[16];
+    assert(operands <= ARRAY_LEN(touch));
+    f->op[i] = row;
+    out->kind[row] = in->kind[i];
+    out->stream[row] = stream;
+    out->phase[row] = in->phase[i];
+    out->region[row] = in->region[i];
+    out->reads[row] = in->reads[i];
+    out->writes[row] = in->writes[i];
+    out->layer[row] = in->layer[i];
+    out->chunk[row] = in->chunk[i];
+    out->step[row] = in->step[i];
+    out->micro[row] = in->micro[i];
+    out->guard[row] = in->guard[i];
+    out->shape[row] = in->shape[i];
+    out->operand_begin[row] = f->out->operand_count;
 
-static void carry_op(struct finish *f, uint32_t op)
-{
-    const struct ir *in = f->in;
-    struct view view[16];
-    uint32_t reads = in->op.reads[op], operands = reads + in->op.writes[op];
-    uint8_t stream = in->op.stream[op];
-    const struct work *work = ir_work(in, op);
-    assert(operands <= ARRAY_LEN(view));
-
-    order_start(&f->order, place_of(work), stream);
-    f->wait_count = 0;
-    for (uint32_t k = 0; k < in->op.wait_count[op]; k++)
-        add_wait(f, f->op[in->wait[in->op.wait_begin[op] + k].i]);
-    if (f->held_until[op] != IR_NONE)
-        add_wait(f, f->op[f->held_until[op]]);
+    order_start(&f->order, order_place_of(f->out, row), stream);
+    for (uint32_t k = 0; k < in->wait_count[i]; k++)
+        waits_add(f->waits, f->op[f->in->wait[in->wait_begin[i] + k].i]);
+    if (f->held_until && f->held_until[i] != IR_NONE)
+        waits_add(f->waits, f->op[f->held_until[i]]);
     for (uint32_t k = 0; k < operands; k++) {
-        view[k] = ir_view(in, in->operand[in->op.operand_begin[op] + k]);
-        view[k].buffer = carry_buffer(f, view[k].buffer.i);
-        conflicts(f, view[k], k >= reads);
+        touch[k] = carry_operand(f, f->in->operand[in->operand_begin[i] + k], k >= reads);
+        waits_touch(f->waits, &touch[k], stream);
     }
-    struct op_desc desc = {
-        .work = *work,
-        .stream = stream,
-        .read_count = (uint8_t)reads,
-        .write_count = (uint8_t)(operands - reads),
-        .guard = in->op.guard[op],
-        .tags = {in->op.phase[op], in->op.region[op], in->op.layer[op], in->op.chunk[op],
-                 in->op.step[op], in->op.micro[op]},
-        .read = view,
-        .write = view + reads,
-    };
-    desc.wait_count = (uint16_t)settle_waits(f);
-    desc.wait = f->kept;
+    carry_waits(f, row);
     order_finish(&f->order);
-    uint32_t id = ir_add_op(f->out, &desc).i;
-    f->op[op] = id;
     for (uint32_t k = 0; k < operands; k++)
-        note_access(f, view[k], stream, id, k >= reads);
+        waits_note(f->waits, &touch[k], stream, row);
 }
 
 /* Adds ops to free sets: what an implementation holds longer than its last use. */
@@ -239,41 +231,50 @@ static void add_holds(struct finish *f)
     }
 }
 
+static uint32_t *rows_of_none(uint32_t count)
+{
+    uint32_t *rows = heap_alloc(count, sizeof *rows);
+    memset(rows, 0xff, count * sizeof *rows);
+    return rows;
+}
+
 void finish(const struct emit *e, const struct program *program, struct ir *out)
 {
-    const struct ir *in = e->ir;
+    struct ir *in = e->ir;
     struct finish f = {
         .e = e,
         .in = in,
         .out = out,
-        .buffer = heap_alloc(in->buffer.count, sizeof *f.buffer),
-        .head = heap_alloc(in->buffer.count, sizeof *f.head),
+        .buffer = rows_of_none(in->buffer.count),
         .op = heap_alloc(in->op.count, sizeof *f.op),
-        .held_until = heap_alloc(in->op.count, sizeof *f.held_until),
-        .spare = IR_NONE,
+        .next_number = heap_zalloc(in->word_count, sizeof *f.next_number),
     };
-    memset(f.buffer, 0xff, in->buffer.count * sizeof *f.buffer);
-    memset(f.held_until, 0xff, in->op.count * sizeof *f.held_until);
+    memset(f.recent_range, 0xff, sizeof f.recent_range);
+    if (e->hold_back_count > 0)
+        f.held_until = rows_of_none(in->op.count);
     for (uint32_t i = 0; i < e->hold_back_count; i++)
         f.held_until[e->hold_back[i].op.i] = e->hold_back[i].until.i;
 
-    copy_tables(in, out);
-    order_begin(&f.order, in->stream_count, 0);
+    hand_over(in, out);
+    reserve(in, out, program->count);
+    order_begin(&f.order, out->stream_count, 0);
+    order_reserve(&f.order, program->count);
+    f.waits = waits_new(&f.order, in->buffer.count);
     for (uint32_t b = 0; b < in->buffer.count; b++) /* states first, in the order of their making */
         if (lifetimes_persistent(in, b))
             carry_buffer(&f, b);
     for (uint32_t i = 0; i < program->count; i++)
         carry_op(&f, program->op[i]);
-    order_release(&f.order);
-    lifetimes_free_sets(out);
+    waits_free(f.waits);
+    for (uint32_t role = 0; role < out->role_count; role++) /* one, unless there is no op */
+        out->role[role].op_count = program->count;
+    lifetimes_free_sets_ordered(out, &f.order);
     add_holds(&f);
-    lifetimes_plan(out, LIFETIMES_ALIGNMENT, NULL);
+    lifetimes_plan_ordered(out, &f.order, LIFETIMES_ALIGNMENT, NULL);
+    order_release(&f.order);
     ir_shrink(out);
     free(f.buffer);
-    free(f.head);
     free(f.op);
     free(f.held_until);
-    free(f.access);
-    free(f.wait);
-    free(f.kept);
+    free(f.next_number);
 }

@@ -572,7 +572,7 @@ static uint32_t add_range(struct ir *ir, struct ir_index *index, const struct vi
 {
     uint64_t hash = hash_word(hash_word(view->buffer.i, view->begin), view->count);
     uint32_t *recent = &index->recent_range[hash_fold(hash) & (IR_RANGE_CACHE - 1)];
-    if (*recent != IR_NONE) {
+    if (*recent < ir->range_count) { /* the table may have been written anew since */
         const struct view *row = &ir->range[*recent];
         if (row->buffer.i == view->buffer.i && row->begin == view->begin &&
             row->count == view->count)

@@ -79,29 +79,54 @@ static void store_set(struct ir *ir, const struct candidates *c, uint32_t buffer
         ir->free_op[--end] = (op_id){c->member[m].op};
 }
 
-void lifetimes_free_sets(struct ir *ir)
+static void touch_role(struct candidates *c, const struct ir *ir, const struct order *order)
+{
+    for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
+        const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
+        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+        for (uint32_t k = 0; k < operands; k++) {
+            uint32_t buffer = operand[k];
+            if (buffer & IR_RANGE)
+                buffer = ir->range[buffer & ~IR_RANGE].buffer.i;
+            if (!lifetimes_persistent(ir, buffer))
+                touch(c, order, buffer, op);
+        }
+    }
+}
+
+static struct candidates candidates_of(const struct ir *ir)
 {
     struct candidates c = {.spare = IR_NONE};
     c.head = heap_alloc(ir->buffer.count, sizeof *c.head);
     memset(c.head, 0xff, ir->buffer.count * sizeof *c.head);
+    return c;
+}
 
+static void store_sets(struct ir *ir, struct candidates *c)
+{
+    ir->free_op_count = 0;
+    for (uint32_t buffer = 0; buffer < ir->buffer.count; buffer++)
+        store_set(ir, c, buffer);
+    free(c->head);
+    free(c->member);
+}
+
+void lifetimes_free_sets(struct ir *ir)
+{
+    struct candidates c = candidates_of(ir);
     struct order order = {0};
     for (uint32_t role = 0; role < ir->role_count; role++) {
         order_role(&order, ir, role);
-        for (uint32_t op = order.begin; op < order.begin + order.count; op++) {
-            uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-            for (uint32_t k = 0; k < operands; k++) {
-                uint32_t buffer = ir_read(ir, op, k).buffer.i;
-                if (!lifetimes_persistent(ir, buffer))
-                    touch(&c, &order, buffer, op);
-            }
-        }
+        touch_role(&c, ir, &order);
     }
     order_release(&order);
+    store_sets(ir, &c);
+}
 
-    ir->free_op_count = 0;
-    for (uint32_t buffer = 0; buffer < ir->buffer.count; buffer++)
-        store_set(ir, &c, buffer);
-    free(c.head);
-    free(c.member);
+void lifetimes_free_sets_ordered(struct ir *ir, const struct order *order)
+{
+    assert(ir->role_count <= 1);
+    struct candidates c = candidates_of(ir);
+    touch_role(&c, ir, order);
+    store_sets(ir, &c);
 }

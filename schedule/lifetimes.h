@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct order;
+
 #define LIFETIMES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
 
 /* Does the buffer exist during the whole step? */
@@ -22,6 +24,9 @@ bool lifetimes_persistent(const struct ir *ir, uint32_t buffer);
  * buffer, less those ordered before another of them. A buffer that nothing touches gets an empty
  * set. Members are in list order. */
 void lifetimes_free_sets(struct ir *ir);
+
+/* The same for a schedule of one role whose order is known already. */
+void lifetimes_free_sets_ordered(struct ir *ir, const struct order *order);
 
 /* Of each memory, in bytes, for the role with the largest arena. */
 struct lifetimes_figures {
@@ -38,5 +43,9 @@ struct lifetimes_figures {
  * two). A buffer that nothing touches keeps the offset UINT64_MAX. Deterministic. figures may be
  * NULL. */
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
+
+/* The same for a schedule of one role whose order is known already. */
+void lifetimes_plan_ordered(struct ir *ir, const struct order *order, uint64_t alignment,
+                            struct lifetimes_figures *figures);
 
 #endif

@@ -18,7 +18,7 @@ enum {
 struct plan {
     struct ir *ir;
     uint64_t alignment;
-    struct order order;
+    const struct order *order;
     struct births births;
     struct tenants tenants;
     uint64_t *best; /* offsets of the best packing so far */
@@ -74,9 +74,9 @@ static void pack(struct plan *p, uint64_t base)
     struct tenants *t = &p->tenants;
     uint64_t enough = t->held + (base + t->held) / WASTE_PARTS;
     p->best_top = UINT64_MAX;
-    settle_for(p, pack_in_order(t, &p->order, PACK_LOWEST));
+    settle_for(p, pack_in_order(t, p->order, PACK_LOWEST));
     if (p->best_top > enough)
-        settle_for(p, pack_in_order(t, &p->order, PACK_TIGHTEST));
+        settle_for(p, pack_in_order(t, p->order, PACK_TIGHTEST));
     if (p->best_top > enough && t->count <= BY_SIZE_MAX)
         pack_by_size(p, enough);
 }
@@ -86,7 +86,7 @@ static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
                        struct lifetimes_figures *most)
 {
     struct tenants *t = &p->tenants;
-    tenants_of(t, p->ir, &p->order, &p->births, memory, p->alignment);
+    tenants_of(t, p->ir, p->order, &p->births, memory, p->alignment);
     if (t->count > 0)
         pack(p, base);
     for (uint32_t i = 0; i < t->count; i++)
@@ -114,28 +114,44 @@ static void place_persistent(struct plan *p, uint64_t *base)
     }
 }
 
-void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures)
+/* `known`: the order of the only role; NULL: made here, role by role. */
+static void plan(struct ir *ir, const struct order *known, uint64_t alignment,
+                 struct lifetimes_figures *figures)
 {
     assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
     struct lifetimes_figures most = {0};
-    struct plan p = {.ir = ir, .alignment = alignment};
+    struct order made = {0};
+    struct plan p = {.ir = ir, .alignment = alignment, .order = known ? known : &made};
     /* A schedule without ops may have buffers and no role yet: they are of role 0. */
     uint64_t *base = heap_zalloc(((size_t)ir->role_count + 1) * MEMORY_COUNT, sizeof *base);
     place_persistent(&p, base);
     for (int m = 0; m < MEMORY_COUNT; m++)
         most.arena[m] = most.live[m] = most.held[m] = base[m];
     for (uint32_t role = 0; role < ir->role_count; role++) {
-        order_role(&p.order, ir, role);
-        births_of_role(&p.births, ir, &p.order);
+        if (!known)
+            order_role(&made, ir, role);
+        births_of_role(&p.births, ir, p.order);
         for (uint8_t m = 0; m < MEMORY_COUNT; m++)
             plan_arena(&p, m, base[role * MEMORY_COUNT + m], &most);
     }
     memcpy(ir->arena_bytes, most.arena, sizeof most.arena);
     if (figures)
         *figures = most;
-    order_release(&p.order);
+    order_release(&made);
     births_release(&p.births);
     tenants_release(&p.tenants);
     free(p.best);
     free(base);
+}
+
+void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures)
+{
+    plan(ir, NULL, alignment, figures);
+}
+
+void lifetimes_plan_ordered(struct ir *ir, const struct order *order, uint64_t alignment,
+                            struct lifetimes_figures *figures)
+{
+    assert(ir->role_count <= 1);
+    plan(ir, order, alignment, figures);
 }

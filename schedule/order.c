@@ -58,6 +58,11 @@ static inline uint32_t *open_row(struct order *order)
     return order->row + (size_t)order->count * order->width;
 }
 
+void order_reserve(struct order *order, uint32_t ops)
+{
+    reserve(order, ops + 1); /* + 1: order_start() looks at the row behind the last */
+}
+
 const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream)
 {
     reserve(order, order->count + 1);
@@ -125,7 +130,7 @@ void order_role(struct order *order, const struct ir *ir, uint32_t role)
 {
     const struct role *r = &ir->role[role];
     order_begin(order, ir->stream_count, r->op_begin);
-    reserve(order, r->op_count + 1); /* + 1: order_start() looks at the row behind the last */
+    order_reserve(order, r->op_count);
     for (uint32_t op = r->op_begin; op < r->op_begin + r->op_count; op++) {
         order_start(order, order_place_of(ir, op), ir->op.stream[op]);
         const op_id *wait = ir->wait + ir->op.wait_begin[op];

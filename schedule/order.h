@@ -59,6 +59,9 @@ void order_role(struct order *order, const struct ir *ir, uint32_t role);
 /* Starts an empty list whose ops will use streams 0 .. streams and be numbered from first_op. */
 void order_begin(struct order *order, uint32_t streams, uint32_t first_op);
 
+/* Makes room for a list of `ops` at once. */
+void order_reserve(struct order *order, uint32_t ops);
+
 /* Opens the next op (its id is begin + count): its clock without any waits, which is valid until
  * the next order_start(). `stream` is the op's stream column; ORDER_HOST ignores it. */
 const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream);

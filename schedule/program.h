@@ -45,7 +45,7 @@ void pass_weights(struct emit *e, struct program *program);
 /* Lays out bundles of tensors, and makes the buffers that live through the step. */
 void weights_setup(struct emit *e);
 
-/* Writes the program into *out (empty): ops in list order, buffers that are touched, waits for
+/* Writes the program into *out (empty; e->ir is of no further use): ops in list order, buffers that are touched, waits for
  * every data dependency between streams that nothing else implies, free sets, arena offsets. */
 void finish(const struct emit *e, const struct program *program, struct ir *out);
 

@@ -1,0 +1,157 @@
+#include "schedule/waits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct access {
+    uint64_t begin, end;
+    uint32_t op, next; /* next: access of the buffer, or IR_NONE */
+    uint8_t stream;
+};
+
+/* A buffer's accesses: reads do not ask about reads, and most buffers are of one stream alone. */
+struct accesses {
+    uint32_t read, write; /* lists */
+    uint8_t stream;       /* of all of them; NO_STREAM: of none, MANY: of several */
+};
+
+enum { NO_STREAM = UINT8_MAX, MANY = UINT8_MAX - 1 };
+
+struct waits {
+    const struct order *order;
+    struct accesses *of; /* per buffer */
+    struct access *access;
+    uint32_t access_count, access_capacity;
+    uint32_t spare; /* forgotten accesses, linked */
+    uint32_t *wait; /* added for the open op */
+    op_id *kept;    /* those of them that no other implies */
+    uint32_t wait_count, wait_capacity;
+};
+
+struct waits *waits_new(const struct order *order, uint32_t buffers)
+{
+    struct waits *w = heap_zalloc(1, sizeof *w);
+    w->order = order;
+    w->of = heap_alloc(buffers, sizeof *w->of);
+    memset(w->of, 0xff, buffers * sizeof *w->of); /* IR_NONE and NO_STREAM */
+    w->spare = IR_NONE;
+    return w;
+}
+
+void waits_free(struct waits *w)
+{
+    free(w->of);
+    free(w->access);
+    free(w->wait);
+    free(w->kept);
+    free(w);
+}
+
+void waits_add(struct waits *w, uint32_t op)
+{
+    for (uint32_t i = 0; i < w->wait_count; i++)
+        if (w->wait[i] == op)
+            return;
+    if (w->wait_count == w->wait_capacity) {
+        w->wait_capacity =
+            (uint32_t)heap_next_capacity(w->wait_capacity, (size_t)w->wait_count + 1);
+        w->wait = heap_realloc(w->wait, w->wait_capacity, sizeof *w->wait);
+        w->kept = heap_realloc(w->kept, w->wait_capacity, sizeof *w->kept);
+    }
+    w->wait[w->wait_count++] = op;
+}
+
+static void add_conflicts(struct waits *w, uint32_t list, const struct touch *touch)
+{
+    for (uint32_t i = list; i != IR_NONE; i = w->access[i].next) {
+        const struct access *a = &w->access[i];
+        if (a->begin < touch->end && touch->begin < a->end && !order_covers(w->order, a->op))
+            waits_add(w, a->op);
+    }
+}
+
+void waits_touch(struct waits *w, const struct touch *touch, uint8_t stream)
+{
+    const struct accesses *of = &w->of[touch->buffer];
+    if (of->stream == stream)
+        return;
+    add_conflicts(w, of->write, touch);
+    if (touch->write)
+        add_conflicts(w, of->read, touch);
+}
+
+const op_id *waits_settle(struct waits *w, struct order *order, uint32_t *count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 1; i < w->wait_count; i++) /* few: insertion sort, descending */
+        for (uint32_t k = i; k > 0 && w->wait[k - 1] < w->wait[k]; k--) {
+            uint32_t swap = w->wait[k];
+            w->wait[k] = w->wait[k - 1];
+            w->wait[k - 1] = swap;
+        }
+    /* From the latest to the earliest, so that none is kept which another implies. */
+    for (uint32_t i = 0; i < w->wait_count; i++) {
+        if (order_covers(order, w->wait[i]))
+            continue;
+        order_join(order, w->wait[i]);
+        w->kept[kept++].i = w->wait[i];
+    }
+    for (uint32_t i = 0; i < kept / 2; i++) {
+        op_id swap = w->kept[i];
+        w->kept[i] = w->kept[kept - 1 - i];
+        w->kept[kept - 1 - i] = swap;
+    }
+    w->wait_count = 0;
+    *count = kept;
+    return w->kept;
+}
+
+/* Forgets the accesses of a list that lie inside the touch: all, or those of one stream. */
+static void supersede(struct waits *w, uint32_t *link, const struct touch *touch, uint8_t stream)
+{
+    while (*link != IR_NONE) {
+        struct access *a = &w->access[*link];
+        if (touch->begin <= a->begin && a->end <= touch->end &&
+            (stream == MANY || a->stream == stream)) {
+            uint32_t gone = *link;
+            *link = a->next;
+            a->next = w->spare;
+            w->spare = gone;
+        } else {
+            link = &a->next;
+        }
+    }
+}
+
+static void add_access(struct waits *w, uint32_t *list, const struct touch *touch, uint8_t stream,
+                       uint32_t op)
+{
+    uint32_t row = w->spare;
+    if (row != IR_NONE) {
+        w->spare = w->access[row].next;
+    } else {
+        if (w->access_count == w->access_capacity) {
+            w->access_capacity =
+                (uint32_t)heap_next_capacity(w->access_capacity, (size_t)w->access_count + 1);
+            w->access = heap_realloc(w->access, w->access_capacity, sizeof *w->access);
+        }
+        row = w->access_count++;
+    }
+    w->access[row] = (struct access){touch->begin, touch->end, op, *list, stream};
+    *list = row;
+}
+
+void waits_note(struct waits *w, const struct touch *touch, uint8_t stream, uint32_t op)
+{
+    struct accesses *of = &w->of[touch->buffer];
+    if (touch->write) {
+        supersede(w, &of->write, touch, MANY);
+        supersede(w, &of->read, touch, MANY);
+        if (of->write == IR_NONE && of->read == IR_NONE)
+            of->stream = NO_STREAM;
+    } else {
+        supersede(w, &of->read, touch, stream);
+    }
+    of->stream = of->stream == NO_STREAM || of->stream == stream ? stream : MANY;
+    add_access(w, touch->write ? &of->write : &of->read, touch, stream, op);
+}
