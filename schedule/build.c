@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
-    [CHOICE_ATTENTION_LOCAL] = {local_attention_forward,   local_attention_backward  },
-    [CHOICE_ATTENTION_ULYSSES] = {ulysses_attention_forward, ulysses_attention_backward},
+    [CHOICE_ATTENTION_LOCAL] = {projected_forward, projected_backward, local_forward,
+                                local_backward  },
+    [CHOICE_ATTENTION_ULYSSES] = {projected_forward, projected_backward, ulysses_forward,
+                                ulysses_backward},
 };
 
 static void add_axis(struct ir *ir, const char *name, uint32_t size)

@@ -43,6 +43,12 @@ struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t col
     return (struct view){buffer, (uint64_t)(begin * cols), (uint64_t)(rows * cols)};
 }
 
+struct view view_part(struct view view, int64_t begin, int64_t count)
+{
+    assert(begin >= 0 && count >= 0 && (uint64_t)(begin + count) <= view.count);
+    return (struct view){view.buffer, view.begin + (uint64_t)begin, (uint64_t)count};
+}
+
 uint32_t part_embedding(const struct emit *e)
 {
     return (uint32_t)e->choices->model->layers;

@@ -65,9 +65,10 @@ struct bundle_state {
 
 /* What one sequence of a micro-batch keeps of an attention block for its backward. */
 struct attention_saved {
-    buffer_id q, k, v, lse;
-    struct view o;
-    buffer_id q_raw, k_raw, q_rstd, k_rstd; /* before the per-head norms, when there are any */
+    struct view q, k, v, o;
+    buffer_id lse;
+    struct view q_raw, k_raw; /* before the per-head norms, when there are any */
+    buffer_id q_rstd, k_rstd;
 };
 
 /* What a layer's forward keeps for its backward. */
@@ -131,10 +132,14 @@ struct emit {
 };
 
 /* How an attention choice emits: from the normed input [N, h] to the output [N, heads
- * head_dim] before wo, and back from its gradient to the gradient of the normed input. */
+ * head_dim] before wo, and back from its gradient to the gradient of the normed input. The
+ * operator is what lies between the projection qkv[N, W] and the output; a choice that projects
+ * piece by piece has none of its own. */
 struct attention_emitter {
     void (*forward)(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
     void (*backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
+    void (*operator_forward)(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
+    void (*operator_backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 };
 extern const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT];
 
@@ -146,6 +151,13 @@ buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category,
 /* An activation in the compute dtype. */
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
 struct view view_all(const struct emit *e, buffer_id buffer);
+/* No view: an operand that is not there. */
+static inline struct view view_none(void)
+{
+    return (struct view){{IR_NONE}, 0, 0};
+}
+/* Elements begin..begin+count of a view. */
+struct view view_part(struct view view, int64_t begin, int64_t count);
 /* Rows begin..begin+rows of a [*, cols] buffer. */
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols);
 

@@ -4,15 +4,10 @@
 
 #include <stddef.h>
 
-static struct view none(void)
-{
-    return (struct view){{IR_NONE}, 0, 0};
-}
-
 /* The weight's values, or an empty view when the model has no such weight. */
 static struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight)
 {
-    return has_weight(e, weight) ? weight_view(e, part, weight) : none();
+    return has_weight(e, weight) ? weight_view(e, part, weight) : view_none();
 }
 
 static void set_region(struct emit *e, enum region region)
@@ -64,7 +59,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         buffer_id d_act = emit_activation(e, "d_act", piece.rows, f);
         buffer_id d_up = emit_activation(e, "d_up", piece.rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), none(),
+        emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), view_none(),
                     view_all(e, d_act), piece.rows, f, h);
         emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f,
                          piece.rows);
@@ -76,7 +71,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         emit_op(e, e->compute, &work,
                 (struct view[]){view_all(e, d_act), view_all(e, saved->up[i])}, 2,
                 (struct view[]){view_all(e, d_up)}, 1);
-        emit_matmul(e, MATMUL_NN, view_all(e, d_up), weight_view(e, layer, WEIGHT_UP), none(),
+        emit_matmul(e, MATMUL_NN, view_all(e, d_up), weight_view(e, layer, WEIGHT_UP), view_none(),
                     view_rows(dx, piece.begin, piece.rows, h), piece.rows, h, up);
         emit_weight_grad(e, layer, WEIGHT_UP, view_all(e, d_up), x_rows, up, h, piece.rows);
         emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_all(e, d_up), piece.rows, up);
@@ -142,7 +137,7 @@ static buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 
     set_region(e, REGION_LINEAR);
     buffer_id d_attention = emit_activation(e, "d_attention", rows, q);
-    emit_matmul(e, MATMUL_NN, view_all(e, dx2), weight_view(e, layer, WEIGHT_O), none(),
+    emit_matmul(e, MATMUL_NN, view_all(e, dx2), weight_view(e, layer, WEIGHT_O), view_none(),
                 view_all(e, d_attention), rows, q, h);
     emit_weight_grad(e, layer, WEIGHT_O, view_all(e, dx2), view_all(e, saved->attention_out), h, q,
                      rows);
@@ -284,11 +279,11 @@ static buffer_id head(struct emit *e, uint32_t micro, buffer_id x)
         e->tags.phase = PHASE_FORWARD;
         buffer_id logits =
             emit_buffer(e, "logits", CATEGORY_LOGITS, e->choices->dtype, piece.rows, vocab);
-        emit_matmul(e, MATMUL_NT, x_rows, weight_view(e, part, WEIGHT_HEAD), none(),
+        emit_matmul(e, MATMUL_NT, x_rows, weight_view(e, part, WEIGHT_HEAD), view_none(),
                     view_all(e, logits), piece.rows, vocab, h);
         buffer_id d_logits = loss_of(
             e, logits, view_rows(e->labels, micro * rows + piece.begin, piece.rows, 1), piece.rows);
-        emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD), none(),
+        emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD), view_none(),
                     view_rows(d_normed, piece.begin, piece.rows, h), piece.rows, h, vocab);
         emit_weight_grad(e, part, WEIGHT_HEAD, view_all(e, d_logits), x_rows, vocab, h, piece.rows);
     }

@@ -4,9 +4,14 @@
 
 #include "schedule/emit.h"
 
-void local_attention_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
-void local_attention_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
-void ulysses_attention_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
-void ulysses_attention_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
+/* The projection of all rows around the operator of the schedule's choice. */
+void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
+void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
+
+/* Operators: out[N, heads head_dim] of qkv[N, W], and back. */
+void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
+void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+void ulysses_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
+void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 
 #endif

@@ -7,21 +7,20 @@ static bool rotary(const struct emit *e)
     return e->choices->model->positions == POSITIONS_ROPE;
 }
 
-void local_attention_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
+void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 {
     const struct transformer *model = e->choices->model;
     int64_t q = transformer_q_width(model), n = e->n, width = q + 2 * transformer_kv_width(model);
     struct view positions = view_all(e, e->positions);
-    buffer_id qkv = project_qkv(e, layer, x);
-    e->tags.region = REGION_ATTENTION;
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         struct attention_saved *saved = &e->saved[layer].attention[i];
-        struct qkv parts = split_qkv(e, view_rows(qkv, i * n, n, width), n, 1);
+        struct qkv parts = split_qkv(e, view_rows(qkv, i * n, n, width), n, 1,
+                                     (struct qkv){view_none(), view_none(), view_none()});
         if (has_head_norms(e))
             head_norms(e, layer, &parts, saved, n);
         if (rotary(e)) {
-            parts.q = rotate(e, view_all(e, parts.q), positions, n, model->heads, false);
-            parts.k = rotate(e, view_all(e, parts.k), positions, n, model->kv_heads, false);
+            parts.q = rotate(e, parts.q, positions, n, model->heads, false, view_none());
+            parts.k = rotate(e, parts.k, positions, n, model->kv_heads, false, view_none());
         }
         saved->q = parts.q;
         saved->k = parts.k;
@@ -30,24 +29,21 @@ void local_attention_forward(struct emit *e, uint32_t layer, buffer_id x, buffer
     }
 }
 
-void local_attention_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
+void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
 {
     const struct transformer *model = e->choices->model;
     int64_t q = transformer_q_width(model), n = e->n, width = q + 2 * transformer_kv_width(model);
     struct view positions = view_all(e, e->positions);
-    e->tags.region = REGION_ATTENTION;
-    buffer_id dqkv = emit_activation(e, "dqkv", e->rows, width);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         const struct attention_saved *saved = &e->saved[layer].attention[i];
         struct qkv grads = attention_core_backward(e, saved, view_rows(d_out, i * n, n, q), n,
                                                    model->heads, model->kv_heads);
         if (rotary(e)) {
-            grads.q = rotate(e, view_all(e, grads.q), positions, n, model->heads, true);
-            grads.k = rotate(e, view_all(e, grads.k), positions, n, model->kv_heads, true);
+            grads.q = rotate(e, grads.q, positions, n, model->heads, true, view_none());
+            grads.k = rotate(e, grads.k, positions, n, model->kv_heads, true, view_none());
         }
         if (has_head_norms(e))
             head_norms_backward(e, layer, &grads, saved, n);
         join_qkv(e, &grads, view_rows(dqkv, i * n, n, width), n, 1);
     }
-    project_qkv_backward(e, layer, dqkv, e->saved[layer].norm1, dx);
 }

@@ -1,10 +1,12 @@
 #include "schedule/attention/project.h"
 
+#include "schedule/attention/attention.h"
+
 buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     int64_t width = transformer_q_width(model) + 2 * transformer_kv_width(model);
-    struct view bias = {{IR_NONE}, 0, 0};
+    struct view bias = view_none();
     if (has_weight(e, WEIGHT_QKV_BIAS))
         bias = weight_view(e, layer, WEIGHT_QKV_BIAS);
     e->tags.region = REGION_LINEAR;
@@ -18,9 +20,8 @@ void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer
 {
     const struct transformer *model = e->choices->model;
     int64_t width = transformer_q_width(model) + 2 * transformer_kv_width(model);
-    struct view none = {{IR_NONE}, 0, 0};
     e->tags.region = REGION_LINEAR;
-    emit_matmul(e, MATMUL_NN, view_all(e, dqkv), weight_view(e, layer, WEIGHT_QKV), none,
+    emit_matmul(e, MATMUL_NN, view_all(e, dqkv), weight_view(e, layer, WEIGHT_QKV), view_none(),
                 view_all(e, dx), e->rows, model->hidden, width);
     emit_weight_grad(e, layer, WEIGHT_QKV, view_all(e, dqkv), view_all(e, x), width, model->hidden,
                      e->rows);
@@ -34,21 +35,30 @@ int64_t kv_heads_sent(const struct choices *c, uint32_t ranks)
     return c->model->kv_heads % ranks == 0 ? c->model->kv_heads : (int64_t)ranks;
 }
 
-buffer_id rotate(struct emit *e, struct view x, struct view positions, int64_t rows, int64_t heads,
-                 bool backward)
+/* `to`, or a new buffer. */
+static struct view place(struct emit *e, struct view to, const char *stem, enum category category,
+                         int64_t rows, int64_t cols)
+{
+    if (to.count > 0)
+        return to;
+    return view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, cols));
+}
+
+struct view rotate(struct emit *e, struct view x, struct view positions, int64_t rows,
+                   int64_t heads, bool backward, struct view to)
 {
     int64_t dim = e->choices->model->head_dim;
-    buffer_id y = emit_activation(e, backward ? "d_rotated" : "rotated", rows, heads * dim);
+    struct view y =
+        place(e, to, backward ? "d_rotated" : "rotated", CATEGORY_ACTIVATION, rows, heads * dim);
     struct work work = {
         .kind = backward ? WORK_ROPE_BACKWARD : WORK_ROPE, .rope = {rows, heads, dim, 0}
     };
-    emit_op(e, e->compute, &work, (struct view[]){x, positions}, 2, (struct view[]){view_all(e, y)},
-            1);
+    emit_op(e, e->compute, &work, (struct view[]){x, positions}, 2, &y, 1);
     return y;
 }
 
-static struct work core_work(const struct emit *e, enum work_kind kind, int64_t tokens,
-                             int64_t heads, int64_t kv_heads)
+struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
+                           int64_t kv_heads)
 {
     return (struct work){
         .kind = (uint8_t)kind,
@@ -59,37 +69,47 @@ static struct work core_work(const struct emit *e, enum work_kind kind, int64_t 
     };
 }
 
+void attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
+                    struct view lse)
+{
+    emit_op(e, e->compute, &work, (struct view[]){in->q, in->k, in->v}, 3, (struct view[]){o, lse},
+            2);
+}
+
+void attention_tile_backward(struct emit *e, struct work work, const struct qkv *in, struct view o,
+                             struct view lse, struct view d_o, const struct qkv *grads)
+{
+    struct view write[4] = {grads->q, grads->k, grads->v};
+    int64_t workspace = work_workspace_bytes(e->choices->attention_impl, e->choices->sm, &work);
+    if (workspace > 0)
+        write[3] =
+            view_all(e, emit_buffer(e, "workspace", CATEGORY_WORKSPACE, DTYPE_U8, workspace, 0));
+    emit_op(e, e->compute, &work, (struct view[]){in->q, in->k, in->v, o, lse, d_o}, 6, write,
+            workspace > 0 ? 4 : 3);
+}
+
 void attention_core(struct emit *e, struct attention_saved *saved, struct view o, int64_t tokens,
                     int64_t heads, int64_t kv_heads)
 {
-    struct work work = core_work(e, WORK_ATTENTION, tokens, heads, kv_heads);
+    struct qkv in = {saved->q, saved->k, saved->v};
     saved->o = o;
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
-    emit_op(e, e->compute, &work,
-            (struct view[]){view_all(e, saved->q), view_all(e, saved->k), view_all(e, saved->v)}, 3,
-            (struct view[]){o, view_all(e, saved->lse)}, 2);
+    attention_tile(e, attention_work(e, WORK_ATTENTION, tokens, heads, kv_heads), &in, o,
+                   view_all(e, saved->lse));
 }
 
 struct qkv attention_core_backward(struct emit *e, const struct attention_saved *saved,
                                    struct view d_o, int64_t tokens, int64_t heads, int64_t kv_heads)
 {
-    const struct choices *c = e->choices;
-    int64_t dim = c->model->head_dim;
-    struct work work = core_work(e, WORK_ATTENTION_BACKWARD, tokens, heads, kv_heads);
+    int64_t dim = e->choices->model->head_dim;
+    struct qkv in = {saved->q, saved->k, saved->v};
     struct qkv grads = {
-        .q = emit_activation(e, "dq", tokens, heads * dim),
-        .k = emit_buffer(e, "dk", CATEGORY_KV, c->dtype, tokens, kv_heads * dim),
-        .v = emit_buffer(e, "dv", CATEGORY_KV, c->dtype, tokens, kv_heads * dim),
+        .q = place(e, view_none(), "dq", CATEGORY_ACTIVATION, tokens, heads * dim),
+        .k = place(e, view_none(), "dk", CATEGORY_KV, tokens, kv_heads * dim),
+        .v = place(e, view_none(), "dv", CATEGORY_KV, tokens, kv_heads * dim),
     };
-    struct view write[4] = {view_all(e, grads.q), view_all(e, grads.k), view_all(e, grads.v)};
-    int64_t workspace = work_workspace_bytes(c->attention_impl, c->sm, &work);
-    if (workspace > 0)
-        write[3] =
-            view_all(e, emit_buffer(e, "workspace", CATEGORY_WORKSPACE, DTYPE_U8, workspace, 0));
-    emit_op(e, e->compute, &work,
-            (struct view[]){view_all(e, saved->q), view_all(e, saved->k), view_all(e, saved->v),
-                            saved->o, view_all(e, saved->lse), d_o},
-            6, write, workspace > 0 ? 4 : 3);
+    attention_tile_backward(e, attention_work(e, WORK_ATTENTION_BACKWARD, tokens, heads, kv_heads),
+                            &in, saved->o, view_all(e, saved->lse), d_o, &grads);
     return grads;
 }
 
@@ -98,14 +118,13 @@ bool has_head_norms(const struct emit *e)
     return e->choices->model->qk_norm;
 }
 
-static buffer_id head_norm(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
-                           buffer_id *rstd, int64_t rows, int64_t heads)
+static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight, struct view x,
+                             buffer_id *rstd, int64_t rows, int64_t heads)
 {
     int64_t dim = e->choices->model->head_dim;
-    buffer_id y = emit_activation(e, "head_norm", rows, heads * dim);
+    struct view y = view_all(e, emit_activation(e, "head_norm", rows, heads * dim));
     *rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, rows * heads, 0);
-    emit_rmsnorm(e, layer, weight, view_all(e, x), view_all(e, y), view_all(e, *rstd), rows * heads,
-                 dim);
+    emit_rmsnorm(e, layer, weight, x, y, view_all(e, *rstd), rows * heads, dim);
     return y;
 }
 
@@ -119,14 +138,13 @@ void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attent
     parts->k = head_norm(e, layer, WEIGHT_K_NORM, parts->k, &saved->k_rstd, rows, model->kv_heads);
 }
 
-static buffer_id head_norm_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                    buffer_id dy, buffer_id x, buffer_id rstd, int64_t rows,
-                                    int64_t heads)
+static struct view head_norm_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                      struct view dy, struct view x, buffer_id rstd, int64_t rows,
+                                      int64_t heads)
 {
     int64_t dim = e->choices->model->head_dim;
-    buffer_id dx = emit_activation(e, "d_head_norm", rows, heads * dim);
-    emit_rmsnorm_backward(e, layer, weight, view_all(e, dy), view_all(e, x), view_all(e, rstd),
-                          view_all(e, dx), rows * heads, dim);
+    struct view dx = view_all(e, emit_activation(e, "d_head_norm", rows, heads * dim));
+    emit_rmsnorm_backward(e, layer, weight, dy, x, view_all(e, rstd), dx, rows * heads, dim);
     return dx;
 }
 
@@ -150,25 +168,39 @@ static struct work qkv_layout(const struct emit *e, enum work_kind kind, int64_t
     };
 }
 
-struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t parts)
+struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t parts, struct qkv to)
 {
     struct work work = qkv_layout(e, WORK_PACK, rows, parts);
     enum category category = parts > 1 ? CATEGORY_COMMUNICATION : CATEGORY_ACTIVATION;
-    struct qkv out = {
-        .q = emit_buffer(e, "q", category, e->choices->dtype, parts * rows, work.pack.w[0]),
-        .k = emit_buffer(e, "k", category, e->choices->dtype, parts * rows, work.pack.w[1]),
-        .v = emit_buffer(e, "v", category, e->choices->dtype, parts * rows, work.pack.w[2]),
+    struct view y[3] = {
+        place(e, to.q, "q", category, parts * rows, work.pack.w[0]),
+        place(e, to.k, "k", category, parts * rows, work.pack.w[1]),
+        place(e, to.v, "v", category, parts * rows, work.pack.w[2]),
     };
-    emit_op(e, e->compute, &work, &qkv, 1,
-            (struct view[]){view_all(e, out.q), view_all(e, out.k), view_all(e, out.v)}, 3);
-    return out;
+    emit_op(e, e->compute, &work, &qkv, 1, y, 3);
+    return (struct qkv){y[0], y[1], y[2]};
 }
 
 void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t rows,
               int64_t pieces)
 {
     struct work work = qkv_layout(e, WORK_UNPACK, rows, pieces);
-    emit_op(e, e->compute, &work,
-            (struct view[]){view_all(e, parts->q), view_all(e, parts->k), view_all(e, parts->v)}, 3,
-            &qkv, 1);
+    emit_op(e, e->compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
+}
+
+void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
+{
+    buffer_id qkv = project_qkv(e, layer, x);
+    e->tags.region = REGION_ATTENTION;
+    attention_emitters[e->choices->attention].operator_forward(e, layer, qkv, out);
+}
+
+void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
+{
+    const struct transformer *model = e->choices->model;
+    int64_t width = transformer_q_width(model) + 2 * transformer_kv_width(model);
+    e->tags.region = REGION_ATTENTION;
+    buffer_id dqkv = emit_activation(e, "dqkv", e->rows, width);
+    attention_emitters[e->choices->attention].operator_backward(e, layer, d_out, dqkv);
+    project_qkv_backward(e, layer, dqkv, e->saved[layer].norm1, dx);
 }

@@ -9,8 +9,10 @@
 
 /* q, k and v of one sequence as separate tensors [rows, heads, head_dim]. */
 struct qkv {
-    buffer_id q, k, v;
+    struct view q, k, v;
 };
+
+/* `to`, below: where a result shall lie, or view_none(): in a new buffer. */
 
 /* qkv[N, W] = x[N, h] wqkv^T (+ bias). */
 buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x);
@@ -23,8 +25,18 @@ void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer
 int64_t kv_heads_sent(const struct choices *choices, uint32_t ranks);
 
 /* y = rotary embedding of x[rows, heads, head_dim]; positions is [rows]. backward: the inverse. */
-buffer_id rotate(struct emit *e, struct view x, struct view positions, int64_t rows, int64_t heads,
-                 bool backward);
+struct view rotate(struct emit *e, struct view x, struct view positions, int64_t rows,
+                   int64_t heads, bool backward, struct view to);
+
+/* A tile of the core: o and lse of q, k, v; and dq, dk, dv, with the kernel's hidden workspace. The
+ * work's sizes and mask say which tile; o and lse of `saved` are whole. */
+void attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
+                    struct view lse);
+void attention_tile_backward(struct emit *e, struct work work, const struct qkv *in, struct view o,
+                             struct view lse, struct view d_o, const struct qkv *grads);
+/* A causal square of `tokens`; kind ATTENTION or ATTENTION_BACKWARD. */
+struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
+                           int64_t kv_heads);
 
 /* The causal core on a whole sequence: o[tokens, heads, head_dim] and saved->lse from saved->q, k,
  * v; keeps o in saved. */
@@ -44,7 +56,7 @@ void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads,
 
 /* The column blocks of qkv[rows, W] as separate tensors, each cut into `parts` along its columns:
  * [parts, rows, width / parts]. */
-struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t parts);
+struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t parts, struct qkv to);
 /* The inverse, into the view. */
 void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t rows,
               int64_t pieces);

@@ -1,0 +1,292 @@
+#include "schedule/attention/exchange.h"
+
+#include <assert.h>
+
+struct exchange exchange_of(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    const struct transformer *m = c->model;
+    bool rotary = m->positions == POSITIONS_ROPE;
+    struct exchange z = {
+        .n = e->n,
+        .s = e->n * (int64_t)c->hp,
+        .dim = m->head_dim,
+        .ranks = c->hp,
+        .heads = m->heads,
+        .kv_heads = m->kv_heads,
+        .kv_sent = kv_heads_sent(c, c->hp),
+        .q_width = transformer_q_width(m),
+        .width = transformer_q_width(m) + 2 * transformer_kv_width(m),
+        .rope_before = rotary && !c->profile->rope_after,
+        .rope_after = rotary && c->profile->rope_after,
+    };
+    z.kv_width = z.kv_sent * z.dim;
+    z.apart = m->qk_norm || z.kv_sent != z.kv_heads;
+    return z;
+}
+
+/* ---- layouts ---- */
+
+/* x[rows, cols] through `count` plain copies (layout passes that change nothing here but take
+ * time), the last of them into `to` when that is a view. */
+static struct view copies(struct emit *e, struct view x, int count, const char *stem,
+                          enum category category, int64_t rows, int64_t cols, struct view to)
+{
+    for (; count > 0; count--) {
+        struct work work = {
+            .kind = WORK_PACK, .pack = {rows, 1, {cols, 0, 0}}
+        };
+        struct view y = to;
+        if (count > 1 || to.count == 0)
+            y = view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, cols));
+        emit_op(e, e->compute, &work, &x, 1, &y, 1);
+        x = y;
+    }
+    return x;
+}
+
+/* x, copied when it shall lie elsewhere and does not. */
+static struct view settle(struct emit *e, struct view x, struct view to, int64_t rows, int64_t cols)
+{
+    if (to.count == 0 || (x.buffer.i == to.buffer.i && x.begin == to.begin))
+        return x;
+    return copies(e, x, 1, "", CATEGORY_KV, rows, cols, to);
+}
+
+static struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts,
+                            int64_t width)
+{
+    struct work work = {
+        .kind = WORK_PACK, .pack = {rows, parts, {width, 0, 0}}
+    };
+    struct view y = view_all(
+        e, emit_buffer(e, "send", CATEGORY_COMMUNICATION, e->choices->dtype, parts * rows, width));
+    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    return y;
+}
+
+static void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts,
+                       int64_t width)
+{
+    struct work work = {
+        .kind = WORK_UNPACK, .pack = {rows, parts, {width, 0, 0}}
+    };
+    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+}
+
+/* ---- all-to-alls ---- */
+
+/* recv[P * n, w] from send of the same shape, over the head group. */
+static struct view all_to_all(struct emit *e, struct view send, const char *stem,
+                              enum category category, int64_t rows, int64_t width, bool sync,
+                              struct view to)
+{
+    int64_t bytes = rows * width * (int64_t)dtype_bytes(e->choices->dtype);
+    struct work work = {
+        .kind = WORK_ALL_TO_ALL, .collective = {e->hp_group, bytes, ALGORITHM_AUTO, 0}
+    };
+    struct view recv = to;
+    if (to.count == 0)
+        recv = view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, width));
+    op_id op = emit_op(e, e->comm, &work, &send, 1, &recv, 1);
+    if (sync)
+        e->sync = op;
+    return recv;
+}
+
+/* Heads are scattered: packed[P, n, w] becomes [s, w]. */
+static struct view scatter_heads(struct emit *e, const struct exchange *z, struct view packed,
+                                 const char *stem, enum category category, int64_t width, bool sync,
+                                 struct view to)
+{
+    const struct profile *profile = e->choices->profile;
+    bool copied = profile->copies_after > 0;
+    struct view send = copies(e, packed, profile->copies_before - 1, "send", CATEGORY_COMMUNICATION,
+                              z->s, width, view_none());
+    struct view recv =
+        all_to_all(e, send, copied ? "recv" : stem, copied ? CATEGORY_COMMUNICATION : category,
+                   z->s, width, sync, copied ? view_none() : to);
+    return copies(e, recv, profile->copies_after, stem, category, z->s, width, to);
+}
+
+/* Heads are gathered: x[s, w] becomes [P, n, w], still to be unpacked. */
+static struct view gather_heads(struct emit *e, const struct exchange *z, struct view x,
+                                int64_t width, bool sync)
+{
+    const struct profile *profile = e->choices->profile;
+    enum category category = CATEGORY_COMMUNICATION;
+    if (z->ranks == 1)
+        return x;
+    struct view send =
+        copies(e, x, profile->copies_before - 1, "send", category, z->s, width, view_none());
+    struct view recv = all_to_all(e, send, "recv", category, z->s, width, sync, view_none());
+    return copies(e, recv, profile->copies_after - 1, "recv", category, z->s, width, view_none());
+}
+
+/* ---- q, k and v ---- */
+
+static struct view change_heads(struct emit *e, enum work_kind kind, struct view x,
+                                const struct exchange *z, struct view to)
+{
+    int64_t factor = z->kv_sent / z->kv_heads;
+    int64_t heads = kind == WORK_HEAD_EXPAND ? z->kv_sent : z->kv_heads;
+    struct work work = {
+        .kind = (uint8_t)kind, .heads = {z->n, z->kv_heads, z->dim, factor}
+    };
+    struct view y = to;
+    if (to.count == 0)
+        y = view_all(e, emit_buffer(e, kind == WORK_HEAD_EXPAND ? "expanded" : "reduced",
+                                    CATEGORY_KV, e->choices->dtype, z->n, heads * z->dim));
+    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    return y;
+}
+
+/* q, k and v of qkv[n, W], each packed as [P, n, w]. With P = 1 they may lie in `to` then. */
+static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchange *z,
+                             struct view qkv, struct qkv to, struct attention_saved *saved)
+{
+    struct view none = view_none(), positions = view_all(e, e->positions);
+    if (!z->apart) {
+        if (z->rope_before) {
+            struct view rotated = view_all(e, emit_activation(e, "rotated", z->n, z->width));
+            struct work work = {
+                .kind = WORK_ROPE, .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}
+            };
+            emit_op(e, e->compute, &work, (struct view[]){qkv, positions}, 2, &rotated, 1);
+            qkv = rotated;
+        }
+        return split_qkv(e, qkv, z->n, z->ranks, to);
+    }
+    bool expands = z->kv_sent != z->kv_heads;
+    struct qkv parts = split_qkv(e, qkv, z->n, 1, (struct qkv){none, none, expands ? none : to.v});
+    if (has_head_norms(e))
+        head_norms(e, layer, &parts, saved, z->n);
+    if (z->rope_before) {
+        parts.q = rotate(e, parts.q, positions, z->n, z->heads, false, none);
+        parts.k = rotate(e, parts.k, positions, z->n, z->kv_heads, false, expands ? none : to.k);
+    }
+    if (expands) {
+        parts.k = change_heads(e, WORK_HEAD_EXPAND, parts.k, z, to.k);
+        parts.v = change_heads(e, WORK_HEAD_EXPAND, parts.v, z, to.v);
+    }
+    if (z->ranks == 1)
+        return parts;
+    parts.q = pack_one(e, parts.q, z->n, z->ranks, z->q_width / z->ranks);
+    parts.k = pack_one(e, parts.k, z->n, z->ranks, z->kv_width / z->ranks);
+    parts.v = pack_one(e, parts.v, z->n, z->ranks, z->kv_width / z->ranks);
+    return parts;
+}
+
+struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
+                       struct view kv, struct attention_saved *saved)
+{
+    bool sync = e->choices->profile->sync_forward;
+    int64_t q = z->q_width / z->ranks, width = z->kv_width / z->ranks;
+    struct view none = view_none();
+    struct qkv to = {none, none, none};
+    if (kv.count > 0) {
+        to.k = view_part(kv, 0, z->s * width);
+        to.v = view_part(kv, z->s * width, z->s * width);
+    }
+    struct qkv early = {none, z->rope_after ? none : to.k, to.v}, parts;
+    if (z->ranks > 1) {
+        struct qkv packed = pack_parts(e, layer, z, qkv, (struct qkv){none, none, none}, saved);
+        parts.q = scatter_heads(e, z, packed.q, "q_all", CATEGORY_ACTIVATION, q, sync, none);
+        parts.k = scatter_heads(e, z, packed.k, "k_all", CATEGORY_KV, width, sync, early.k);
+        parts.v = scatter_heads(e, z, packed.v, "v_all", CATEGORY_KV, width, sync, early.v);
+    } else {
+        parts = pack_parts(e, layer, z, qkv, early, saved);
+    }
+    if (z->rope_after) {
+        struct view positions = view_all(e, e->positions_gathered);
+        parts.q = rotate(e, parts.q, positions, z->s, z->heads / z->ranks, false, none);
+        parts.k = rotate(e, parts.k, positions, z->s, z->kv_sent / z->ranks, false, to.k);
+    }
+    parts.k = settle(e, parts.k, to.k, z->s, width);
+    parts.v = settle(e, parts.v, to.v, z->s, width);
+    return parts;
+}
+
+void exchange_out(struct emit *e, const struct exchange *z, struct view o, struct view out)
+{
+    int64_t q = z->q_width / z->ranks;
+    assert(z->ranks > 1 && "with one head rank the core writes out itself");
+    struct view recv = gather_heads(e, z, o, q, e->choices->profile->sync_forward);
+    unpack_one(e, recv, out, z->n, z->ranks, q);
+}
+
+/* ---- gradients ---- */
+
+struct view exchange_out_backward(struct emit *e, const struct exchange *z, struct view d_out)
+{
+    int64_t q = z->q_width / z->ranks;
+    if (z->ranks == 1)
+        return d_out;
+    struct view packed = pack_one(e, d_out, z->n, z->ranks, q);
+    return scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, q,
+                         e->choices->profile->sync_backward, view_none());
+}
+
+/* The gradient of one of q, k, v back on its own rows: [n, P * width], copies of heads summed. */
+static struct view unpack_part(struct emit *e, const struct exchange *z, struct view recv,
+                               int64_t width, bool reduce)
+{
+    struct view y = recv;
+    if (z->ranks > 1) {
+        y = view_all(e, emit_activation(e, "d_part", z->n, z->ranks * width));
+        unpack_one(e, recv, y, z->n, z->ranks, width);
+    }
+    return reduce ? change_heads(e, WORK_HEAD_REDUCE, y, z, view_none()) : y;
+}
+
+/* dqkv[n, W] from the received gradients of q, k and v. */
+static void unpack_parts(struct emit *e, uint32_t layer, const struct exchange *z,
+                         const struct qkv *recv, struct view dqkv,
+                         const struct attention_saved *saved)
+{
+    struct view none = view_none(), positions = view_all(e, e->positions);
+    if (!z->apart) {
+        struct view joined = dqkv;
+        if (z->rope_before)
+            joined = view_all(e, emit_activation(e, "d_rotated", z->n, z->width));
+        join_qkv(e, recv, joined, z->n, z->ranks);
+        if (z->rope_before) {
+            struct work work = {
+                .kind = WORK_ROPE_BACKWARD,
+                .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}
+            };
+            emit_op(e, e->compute, &work, (struct view[]){joined, positions}, 2, &dqkv, 1);
+        }
+        return;
+    }
+    bool reduce = z->kv_sent != z->kv_heads;
+    struct qkv parts = {
+        .q = unpack_part(e, z, recv->q, z->q_width / z->ranks, false),
+        .k = unpack_part(e, z, recv->k, z->kv_width / z->ranks, reduce),
+        .v = unpack_part(e, z, recv->v, z->kv_width / z->ranks, reduce),
+    };
+    if (z->rope_before) {
+        parts.q = rotate(e, parts.q, positions, z->n, z->heads, true, none);
+        parts.k = rotate(e, parts.k, positions, z->n, z->kv_heads, true, none);
+    }
+    if (has_head_norms(e))
+        head_norms_backward(e, layer, &parts, saved, z->n);
+    join_qkv(e, &parts, dqkv, z->n, 1);
+}
+
+void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange *z,
+                          struct qkv grads, struct view dqkv, const struct attention_saved *saved)
+{
+    bool sync = e->choices->profile->sync_backward;
+    int64_t q = z->q_width / z->ranks, kv = z->kv_width / z->ranks;
+    if (z->rope_after) {
+        struct view none = view_none(), positions = view_all(e, e->positions_gathered);
+        grads.q = rotate(e, grads.q, positions, z->s, z->heads / z->ranks, true, none);
+        grads.k = rotate(e, grads.k, positions, z->s, z->kv_sent / z->ranks, true, none);
+    }
+    struct qkv recv;
+    recv.q = gather_heads(e, z, grads.q, q, sync);
+    recv.k = gather_heads(e, z, grads.k, kv, sync);
+    recv.v = gather_heads(e, z, grads.v, kv, sync);
+    unpack_parts(e, layer, z, &recv, dqkv, saved);
+}
