@@ -1,0 +1,52 @@
+/* Whatever the text, a recording is read whose rows are a trace that our CSV reader takes back, or
+ * there is exactly one message and no row. What was read is also aligned with itself as if it were
+ * a prediction; no more is matched than there is. */
+#include "tests/fuzz/fuzz.h"
+#include "traces/compare.h"
+#include "traces/csv.h"
+#include "traces/kineto.h"
+
+#include <assert.h>
+
+static void hold_rows(const struct trace *trace)
+{
+    struct text out = {0};
+    struct trace again = {0};
+    trace_print_ops(trace, &out);
+    enum status status = trace_parse_ops(&again, "again.csv", out.data, out.size, NULL);
+    assert(status == STATUS_OK && again.ops.count == trace->ops.count);
+    trace_release(&again);
+    text_release(&out);
+}
+
+static void hold_alignment(const struct trace *trace)
+{
+    struct comparison comparison = {0};
+    struct diag diag = {0};
+    enum status status = compare_foreign(&comparison, trace, trace, "fuzz.json", &diag);
+    assert(diag.errors == (status != STATUS_OK));
+    if (status == STATUS_OK) {
+        assert(comparison.match_rate >= 0 && comparison.match_rate <= 1);
+        assert(comparison.measured.unmatched_rows <= comparison.measured.rows);
+        assert(comparison.predicted.unmatched_rows <= comparison.predicted.rows);
+    }
+    diag_release(&diag);
+    comparison_release(&comparison);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct trace trace = {0};
+    struct diag diag = {0};
+    enum status status = kineto_parse(&trace, "fuzz.json", (const char *)data, size, &diag);
+    assert(diag.errors == (status != STATUS_OK));
+    assert((trace.ops.count > 0) == (status == STATUS_OK));
+    if (status == STATUS_OK) {
+        assert(kineto_recognise((const char *)data, size));
+        hold_rows(&trace);
+        hold_alignment(&trace);
+    }
+    diag_release(&diag);
+    trace_release(&trace);
+    return 0;
+}

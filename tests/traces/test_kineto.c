@@ -1,0 +1,301 @@
+#include "base/text.h"
+#include "tests/check.h"
+#include "traces/json_pull.h"
+#include "traces/kernel_class.h"
+#include "traces/kineto.h"
+
+#include <string.h>
+
+static enum status parse(struct trace *trace, const char *text, struct diag *diag)
+{
+    return kineto_parse(trace, "t.json", text, strlen(text), diag);
+}
+
+static const char *label(const struct trace *trace, uint16_t id)
+{
+    return trace->label[id];
+}
+
+/* One row as text, times in microseconds. */
+static void put_row(struct text *out, const struct trace *trace, size_t i)
+{
+    const struct trace_ops *ops = &trace->ops;
+    text_printf(out, "%u %s %s %s %s step=%d %.3f-%.3f flops=%.0f bytes=%.0f\n", ops->rank[i],
+                label(trace, ops->stream[i]), label(trace, ops->kind[i]),
+                label(trace, ops->region[i]), label(trace, ops->phase[i]), ops->step[i],
+                1e6 * ops->start_s[i], 1e6 * ops->end_s[i], ops->flops[i], ops->bytes[i]);
+}
+
+static void check_rows(const char *what, const char *recording, const char *wanted)
+{
+    struct trace trace = {0};
+    struct diag diag = {0};
+    struct text rows = {0};
+    text_puts(&rows, "");
+    enum status status = parse(&trace, recording, &diag);
+    CHECK_INT(what, status, STATUS_OK);
+    CHECK_TEXT(what, diag.text == NULL ? "" : diag.text, "");
+    for (size_t i = 0; i < trace.ops.count; i++)
+        put_row(&rows, &trace, i);
+    CHECK_TEXT(what, rows.data, wanted);
+    text_release(&rows);
+    diag_release(&diag);
+    trace_release(&trace);
+}
+
+#define OP(name, ts, dur, args)                                                                    \
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" #ts       \
+    ",\"dur\":" #dur ",\"args\":{" args "}}"
+#define NOTE(name, ts, dur)                                                                        \
+    "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"" name                                   \
+    "\",\"pid\":1,\"tid\":2,\"ts\":" #ts ",\"dur\":" #dur "}"
+
+static void the_outermost_operator_that_works_is_a_row(void)
+{
+    check_rows(
+        "linear calls addmm, which copies the bias",
+        "[" OP("aten::linear", 100, 50, "") "," OP("aten::t", 101, 5, "") "," OP(
+            "aten::addmm", 110, 30,
+            "\"Input Dims\":[[8],[4,16],[16,8],[],[]]") "," OP("aten::copy_", 112, 4, "") "]",
+        "0 cpu.1 aten::addmm matmul forward step=0 10.000-40.000 flops=1024 bytes=0\n");
+    check_rows("an unknown operator counts when it calls nothing",
+               "[" OP("mine::outer", 0, 50, "") "," OP("mine::inner", 10, 5, "") "]",
+               "0 cpu.1 mine::inner other forward step=0 10.000-15.000 flops=0 bytes=0\n");
+    check_rows("a list of tensors has no shape of its own",
+               "[" OP("aten::mm", 0, 5, "\"Input Dims\":[[[2,3],[3,4]],[3,4]]") "]",
+               "0 cpu.1 aten::mm matmul forward step=0 0.000-5.000 flops=0 bytes=0\n");
+}
+
+static void phases_come_from_what_stands_around(void)
+{
+    check_rows("engine, recomputation, optimizer",
+               "[" OP("autograd::engine::evaluate_function: MmBackward0", 0, 10,
+                      "") "," OP("MmBackward0", 1, 8, "") "," OP("aten::mm", 2, 3, "") "," //
+               OP("autograd::engine::evaluate_function: CheckpointFunctionBackward", 20, 10,
+                  "") "," OP("aten::mm", 22, 3, "") "," //
+               NOTE("Optimizer.step#AdamW.step", 40, 10) "," OP("aten::mul_", 41, 3, "") "]",
+               "0 cpu.1 aten::mm matmul backward step=0 2.000-5.000 flops=0 bytes=0\n"
+               "0 cpu.1 aten::mm matmul recompute step=0 22.000-25.000 flops=0 bytes=0\n"
+               "0 cpu.1 aten::mul_ optimizer optimizer step=0 41.000-44.000 flops=0 bytes=0\n");
+}
+
+static void rows_outside_the_profilers_steps_are_left_out(void)
+{
+    check_rows("before, in two steps, between and after",
+               "[" OP("aten::mm", 0, 5, "") "," NOTE("ProfilerStep#7", 10, 10) "," //
+               OP("aten::mm", 12, 5, "") "," OP("aten::mm", 21, 2, "") ","         //
+               NOTE("ProfilerStep#8", 30, 10) "," OP("aten::mm", 30, 5, "") ","    //
+               OP("aten::mm", 40, 5, "") "]",
+               "0 cpu.1 aten::mm matmul forward step=7 12.000-17.000 flops=0 bytes=0\n"
+               "0 cpu.1 aten::mm matmul forward step=8 30.000-35.000 flops=0 bytes=0\n");
+}
+
+/* Written by hand in the form of Kineto's output_json.cpp: where the kernels are, operators only
+ * say what launched them. */
+static void kernels_take_class_phase_and_shape_from_their_operator(void)
+{
+    check_rows(
+        "a product in two kernels, a collective, a copy, a kernel nobody launched",
+        "{\"schemaVersion\":1,\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":3,"
+        "\"world_size\":8},\"traceEvents\":["                                                  //
+        NOTE("ProfilerStep#1", 0, 100) ","                                                     //
+        OP("autograd::engine::evaluate_function: MmBackward0", 1, 50, "\"External id\":4") "," //
+        OP("aten::mm", 2, 10,
+           "\"External id\":5,\"Input Dims\":[[4,16],[16,8]]") "," //
+                                                               "{\"ph\":\"X\",\"cat\":\"kernel\","
+                                                               "\"name\":\"nvjet_tst_128x256\","
+                                                               "\"pid\":0,\"tid\":7,"
+                                                               "\"ts\":200,\"dur\":20,\"args\":{"
+                                                               "\"External "
+                                                               "id\":5,\"device\":0,\"stream\":7}},"
+                                                               "{\"ph\":\"X\",\"cat\":\"kernel\","
+                                                               "\"name\":\"splitKreduce_kernel\","
+                                                               "\"pid\":0,\"tid\":7,"
+                                                               "\"ts\":220,\"dur\":5,\"args\":{"
+                                                               "\"External "
+                                                               "id\":5,\"device\":0,\"stream\":7}},"
+                                                               "{\"ph\":\"X\",\"cat\":\"kernel\","
+                                                               "\"name\":\"ncclDevKernel_AllGather_"
+                                                               "RING_LL\",\"pid\":0,"
+                                                               "\"tid\":20,\"ts\":90,\"dur\":9,"
+                                                               "\"args\":{\"device\":0,\"stream\":"
+                                                               "20,\"In msg nelems\":"
+                                                               "1024,\"dtype\":\"BFloat16\"}},"
+                                                               "{\"ph\":\"X\",\"cat\":\"gpu_"
+                                                               "memcpy\",\"name\":\"Memcpy HtoD "
+                                                               "(Pinned -> Device)\",\"pid\":"
+                                                               "0,\"tid\":7,\"ts\":80,\"dur\":2,"
+                                                               "\"args\":{\"device\":0,\"stream\":"
+                                                               "7,\"bytes\":4096}},"
+                                                               "{\"ph\":\"X\",\"cat\":\"kernel\","
+                                                               "\"name\":\"late_kernel\",\"pid\":0,"
+                                                               "\"tid\":7,\"ts\":300,"
+                                                               "\"dur\":2,\"args\":{\"device\":0,"
+                                                               "\"stream\":7}}]}",
+        "3 gpu0.7 Memcpy HtoD (Pinned -> Device) copy  step=1 80.000-82.000 flops=0 bytes=4096\n"
+        "3 gpu0.7 nvjet_tst_128x256 matmul backward step=1 200.000-220.000 flops=1024 bytes=0\n"
+        "3 gpu0.7 splitKreduce_kernel matmul backward step=1 220.000-225.000 flops=0 bytes=0\n"
+        "3 gpu0.20 ncclDevKernel_AllGather_RING_LL communication  step=1 90.000-99.000 flops=0 "
+        "bytes=2048\n");
+}
+
+static void classes_follow_from_names(void)
+{
+    static const struct {
+        enum kernel_class (*of)(const char *name);
+        const char *name;
+        enum kernel_class class;
+    } rows[] = {
+        {kernel_class_of_kernel,   "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn",                  CLASS_MATMUL       },
+        {kernel_class_of_kernel,   "void pytorch_flash::flash_bwd_dq_dk_dv_loop_kernel<>",
+         CLASS_ATTENTION                                                                                                  },
+        {kernel_class_of_kernel,   "cudnn_generated_fort_native_sdpa_sm90_flash_fprop",
+         CLASS_ATTENTION                                                                                                  },
+        {kernel_class_of_kernel,   "void at::native::vectorized_layer_norm_kernel<>",                  CLASS_NORM         },
+        {kernel_class_of_kernel,   "void at::native::vectorized_elementwise_kernel<4>",
+         CLASS_ELEMENTWISE                                                                                                },
+        {kernel_class_of_kernel,   "void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor>",
+         CLASS_OPTIMIZER                                                                                                  },
+        {kernel_class_of_kernel,   "ncclDevKernel_SendRecv",                                           CLASS_COMMUNICATION},
+        {kernel_class_of_kernel,   "Memcpy DtoH (Device -> Pinned)",                                   CLASS_COPY         },
+        {kernel_class_of_kernel,   "Memcpy DtoD (Device -> Device)",                                   CLASS_ELEMENTWISE  },
+        {kernel_class_of_kernel,   "something_else",                                                   CLASS_OTHER        },
+        {kernel_class_of_operator, "aten::_scaled_dot_product_flash_attention_backward",
+         CLASS_ATTENTION                                                                                                  },
+        {kernel_class_of_operator, "aten::native_layer_norm",                                          CLASS_NORM         },
+        {kernel_class_of_operator, "aten::bmm",                                                        CLASS_ATTENTION    },
+        {kernel_class_of_operator, "aten::_log_softmax",                                               CLASS_ELEMENTWISE  },
+        {kernel_class_of_operator, "aten::view",                                                       CLASS_NONE         },
+        {kernel_class_of_kind,     "attention_backward",                                               CLASS_ATTENTION    },
+        {kernel_class_of_kind,     "host_sync",                                                        CLASS_NONE         },
+        {kernel_class_of_kind,     "matmuls",                                                          CLASS_OTHER        },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        CHECK_TEXT(rows[i].name, kernel_class_name(rows[i].of(rows[i].name)),
+                   kernel_class_name(rows[i].class));
+}
+
+static void real_recordings_are_read_whole(void)
+{
+    static const struct {
+        const char *file;
+        size_t matmuls; /* of one step: 7 or 4 a layer and the head, each with two backward */
+        int first_step, last_step;
+    } rows[] = {
+        {"data/kineto/llama.json",     45, 3, 3},
+        {"data/kineto/gpt.json",       27, 3, 3},
+        {"data/kineto/gpt-steps.json", 15, 3, 5},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct text text = {0};
+        struct trace trace = {0};
+        struct diag diag = {0};
+        CHECK_INT(rows[i].file, text_read(&text, check_path(rows[i].file), &diag), STATUS_OK);
+        CHECK(rows[i].file, kineto_recognise(text.data, text.size));
+        enum status status = kineto_parse(&trace, rows[i].file, text.data, text.size, &diag);
+        CHECK_INT(rows[i].file, status, STATUS_OK);
+        size_t matmuls = 0, shaped = 0, unknown = 0;
+        for (size_t k = 0; k < trace.ops.count; k++) {
+            const char *class = label(&trace, trace.ops.region[k]);
+            bool first = trace.ops.step[k] == rows[i].first_step;
+            CHECK(rows[i].file, trace.ops.step[k] >= rows[i].first_step &&
+                                    trace.ops.step[k] <= rows[i].last_step);
+            matmuls += first && strcmp(class, "matmul") == 0;
+            shaped += first && strcmp(class, "matmul") == 0 && trace.ops.flops[k] > 0;
+            unknown += strcmp(class, "other") == 0;
+        }
+        CHECK_INT(rows[i].file, (int64_t)matmuls, (int64_t)rows[i].matmuls);
+        CHECK_INT(rows[i].file, (int64_t)shaped, (int64_t)rows[i].matmuls);
+        CHECK_INT(rows[i].file, (int64_t)unknown, 0);
+        diag_release(&diag);
+        trace_release(&trace);
+        text_release(&text);
+    }
+}
+
+#define BAD_ESCAPE "t.json:1:4: error: expected one of \"\\/bfnrtu behind a '\\', found 'x'\n"
+#define BAD_UNICODE "t.json:1:4: error: expected four hexadecimal digits behind '\\u', found 'u'\n"
+#define NOT_OURS "t.json: error: no list 'traceEvents': not a recording of the PyTorch profiler\n"
+#define NO_ROWS                                                                                    \
+    "t.json: error: no operators or kernels of the PyTorch profiler (categories cpu_op, kernel, "  \
+    "gpu_memcpy) among 1 events\n"
+#define NO_TIME "t.json:1:55: error: the event that ends here lacks 'name', 'ts' or 'dur'\n"
+#define ENDS_EARLY "[" OP("aten::mm", 0, -1, "") "]"
+#define BAD_TIME                                                                                   \
+    "t.json:1:87: error: the event that ends here has a time that cannot be: 'ts' and 'dur' are "  \
+    "microseconds, 'dur' from 0 on\n"
+
+static void hostile_text_gives_one_message(void)
+{
+    static const struct {
+        const char *label, *text, *message;
+    } rows[] = {
+        {"empty",              "",                                                                        "t.json:1:1: error: expected a value, but the text ends here\n"},
+        {"cut",                "{\"traceEvents\":[{\"ph\":\"X\"",
+         "t.json:1:26: error: expected ',' or '}', but the text ends here\n"                                                                                             },
+        {"open text",          "{\"trace",                                                                "t.json:1:2: error: this text does not end\n"                  },
+        {"trailing comma",     "[{},]",                                                                   "t.json:1:5: error: expected a value, found ']'\n"             },
+        {"no comma",           "[{} {}]",                                                                 "t.json:1:5: error: expected ',' or ']', found '{'\n"          },
+        {"two values",         "[] []",                                                                   "t.json:1:4: error: expected the end of the text, found '['\n" },
+        {"word",               "[nul]",                                                                   "t.json:1:2: error: expected a value, found 'n'\n"             },
+        {"key",                "{1:2}",                                                                   "t.json:1:2: error: expected a key in quotes, found '1'\n"     },
+        {"colon",              "{\"a\" 2}",                                                               "t.json:1:6: error: expected ':' behind a key, found '2'\n"    },
+        {"escape",             "[\"\\x\"]",                                                               BAD_ESCAPE                                                     },
+        {"unicode",            "[\"\\u12g4\"]",                                                           BAD_UNICODE                                                    },
+        {"line end in a text", "[\n\"a\nb\"]",
+         "t.json:2:3: error: expected '\"' at the end of a text, found byte 0x0a\n"                                                                                      },
+        {"no events",          "{\"a\":[1,2]}",                                                           NOT_OURS                                                       },
+        {"a scalar",           "17",                                                                      NOT_OURS                                                       },
+        {"not objects",        "[1]",                                                                     "t.json:1:3: error: expected an event: a list of objects\n"    },
+        {"no rows",            "[{\"ph\":\"X\",\"cat\":\"python_function\"}]",                            NO_ROWS                                                        },
+        {"no time",            "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"ts\":NaN,\"dur\":1}]",
+         NO_TIME                                                                                                                                                         },
+        {"ends early",         ENDS_EARLY,                                                                BAD_TIME                                                       },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct trace trace = {0};
+        struct diag diag = {0};
+        CHECK_INT(rows[i].label, parse(&trace, rows[i].text, &diag), STATUS_BAD_INPUT);
+        CHECK_TEXT(rows[i].label, diag.text == NULL ? "" : diag.text, rows[i].message);
+        CHECK_INT(rows[i].label, (int64_t)trace.ops.count, 0);
+        diag_release(&diag);
+        trace_release(&trace);
+    }
+}
+
+static void nesting_is_limited(void)
+{
+    struct text text = {0};
+    struct trace trace = {0};
+    struct diag diag = {0};
+    for (int i = 0; i < 100000; i++)
+        text_putc(&text, '[');
+    CHECK_INT("brackets", parse(&trace, text.data, &diag), STATUS_BAD_INPUT);
+    CHECK_TEXT("one bracket only", diag.text,
+               "t.json:1:3: error: expected an event: a list of objects\n");
+    diag_clear(&diag);
+    text.size = 0;
+    text_puts(&text, "{\"a\":");
+    for (int i = 0; i < 100000; i++)
+        text_putc(&text, '[');
+    CHECK_INT("skipped", parse(&trace, text.data, &diag), STATUS_BAD_INPUT);
+    CHECK_TEXT("depth", diag.text, "t.json:1:69: error: nested more than 64 levels deep\n");
+    diag_release(&diag);
+    text_release(&text);
+    trace_release(&trace);
+}
+
+static const struct check_case cases[] = {
+    {"the outermost operator that works is a row",              the_outermost_operator_that_works_is_a_row},
+    {"phases come from what stands around",                     phases_come_from_what_stands_around       },
+    {"rows outside the profiler's steps are left out",
+     rows_outside_the_profilers_steps_are_left_out                                                        },
+    {"kernels take class, phase and shape from their operator",
+     kernels_take_class_phase_and_shape_from_their_operator                                               },
+    {"classes follow from names",                               classes_follow_from_names                 },
+    {"real recordings are read whole",                          real_recordings_are_read_whole            },
+    {"hostile text gives one message",                          hostile_text_gives_one_message            },
+    {"nesting is limited",                                      nesting_is_limited                        },
+};
+
+CHECK_MAIN("kineto", cases)
