@@ -191,9 +191,11 @@ static void make_states(struct emit *e, uint32_t b)
     else
         bundle->param = state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype,
                                      MEMORY_HBM, false, 0);
+    /* reduced into grad_shard, or, where there is none, in place */
     if (!weights_reduce_each_micro_batch(c) || e->shard_size == 1)
-        bundle->grad = state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT, e->grad_dtype,
-                                    MEMORY_HBM, false, shard_optimizer ? e->all_axes : 0);
+        bundle->grad =
+            state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT, e->grad_dtype, MEMORY_HBM,
+                         false, shard_optimizer && e->shard_size > 1 ? e->all_axes : 0);
     if (shard_optimizer && e->shard_size > 1)
         bundle->grad_shard = state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
                                           e->grad_dtype, MEMORY_HBM, true, 0);
