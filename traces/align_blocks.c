@@ -16,7 +16,7 @@
 #define SCORE_UNIT 0.25f
 
 #define AMOUNT_TOLERANCE 0.02 /* padding of shapes */
-#define CELLS_MAX ((size_t)64 << 20)
+#define CELLS_MAX ((size_t)16 << 20)
 
 enum { MOVE_SKIP_A, MOVE_SKIP_B, MOVE_BLOCK };
 
@@ -91,20 +91,30 @@ static void consider(const struct program *p, size_t i, size_t j, size_t a, size
     }
 }
 
+/* Whether so many items may stand against so many. Sums of many on both sides agree by chance. */
+static bool block_allowed(size_t a, size_t b)
+{
+    return a == 1 || b == 1 || (a <= ALIGN_FEW && b <= ALIGN_SOME) ||
+           (b <= ALIGN_FEW && a <= ALIGN_SOME);
+}
+
 /* Blocks that end with items i - 1 and j - 1 and whose amounts are known. */
 static void consider_blocks(const struct program *p, size_t i, size_t j, float *best, uint8_t *move)
 {
+    size_t first = 1; /* smaller b fall short of this a, and so of larger ones */
     for (size_t a = 1; a <= ALIGN_MANY && a <= p->a_run[i]; a++) {
-        size_t limit = a <= ALIGN_FEW ? ALIGN_MANY : ALIGN_FEW;
         double wanted = p->a_sum[i] - p->a_sum[i - a];
-        for (size_t b = 1; b <= limit && b <= p->b_run[j]; b++) {
+        for (size_t b = first; b <= ALIGN_MANY && b <= p->b_run[j]; b++) {
             double got = p->b_sum[j] - p->b_sum[j - b];
             if (got > wanted * (1 + AMOUNT_TOLERANCE))
                 break;
-            if (got < wanted * (1 - AMOUNT_TOLERANCE))
+            if (got < wanted * (1 - AMOUNT_TOLERANCE)) {
+                first = b + 1;
                 continue;
+            }
             float worth = SCORE_ITEM * (float)(a + b) + SCORE_BLOCK_ITEM * (float)(a + b - 2);
-            consider(p, i, j, a, b, worth, best, move);
+            if (block_allowed(a, b))
+                consider(p, i, j, a, b, worth, best, move);
         }
     }
 }

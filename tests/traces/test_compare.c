@@ -1,0 +1,391 @@
+#include "base/text.h"
+#include "tests/check.h"
+#include "traces/align.h"
+#include "traces/compare.h"
+#include "traces/csv.h"
+#include "traces/kineto.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COLUMNS "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops\n"
+
+struct fixture {
+    struct trace predicted, measured;
+    struct comparison comparison;
+    struct diag diag;
+};
+
+static void release(struct fixture *f)
+{
+    comparison_release(&f->comparison);
+    trace_release(&f->predicted);
+    trace_release(&f->measured);
+    diag_release(&f->diag);
+}
+
+/* Two traces from CSV rows, compared. */
+static enum status compare_text(struct fixture *f, const char *predicted, const char *measured)
+{
+    struct text text = {0};
+    *f = (struct fixture){0};
+    text_printf(&text, "%s%s", COLUMNS, predicted);
+    CHECK_INT("predicted", trace_parse_ops(&f->predicted, "p.csv", text.data, text.size, NULL),
+              STATUS_OK);
+    text.size = 0;
+    text_printf(&text, "%s%s", COLUMNS, measured);
+    CHECK_INT("measured", trace_parse_ops(&f->measured, "m.csv", text.data, text.size, NULL),
+              STATUS_OK);
+    text_release(&text);
+    return compare_own(&f->comparison, &f->predicted, &f->measured, "m.csv", &f->diag);
+}
+
+/* Two matmuls predicted 1 s and 3 s take 2 s each; attention is right; a copy is in both. */
+#define PREDICTED                                                                                  \
+    "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n"                                          \
+    "0,compute,1,attention,forward,attention,0,-1,-1,1,5,0,0\n"                                    \
+    "0,compute,2,matmul,backward,linear,0,-1,-1,5,8,0,0\n"                                         \
+    "0,h2d,3,h2d,backward,offload,0,-1,-1,5,6,0,0\n"
+#define MEASURED                                                                                   \
+    "0,compute,0,matmul,forward,linear,0,-1,-1,10,12,0,0\n"                                        \
+    "0,compute,1,attention,forward,attention,0,-1,-1,12,16,0,0\n"                                  \
+    "0,compute,2,matmul,backward,linear,0,-1,-1,16,18,0,0\n"                                       \
+    "0,h2d,3,h2d,backward,offload,0,-1,-1,16,17,0,0\n"
+
+static void check_group(const struct comparison *c, enum compare_by by, size_t i, const char *name,
+                        double predicted_s, double measured_s, double off_s)
+{
+    struct compare_group *group;
+    size_t count = compare_groups(c, by, &group);
+    if (CHECK(name, i < count)) {
+        if (group[i].name != NULL)
+            CHECK_TEXT(compare_by_name(by), group[i].name, name);
+        CHECK_CLOSE(name, group[i].predicted_s, predicted_s, 1e-12);
+        CHECK_CLOSE(name, group[i].measured_s, measured_s, 1e-12);
+        CHECK_CLOSE(name, group[i].off_s, off_s, 1e-12);
+    }
+    free(group);
+}
+
+static void errors_add_up_by_kind_stream_phase_and_rank(void)
+{
+    struct fixture f;
+    CHECK_INT("compare", compare_text(&f, PREDICTED, MEASURED), STATUS_OK);
+    const struct comparison *c = &f.comparison;
+    check_group(c, BY_KIND, 0, "attention", 4, 4, 0);
+    check_group(c, BY_KIND, 1, "matmul", 4, 4, 2); /* one second short, one over */
+    check_group(c, BY_KIND, 2, "h2d", 1, 1, 0);
+    check_group(c, BY_STREAM, 0, "compute", 8, 8, 2);
+    check_group(c, BY_PHASE, 0, "forward", 5, 6, 1);
+    check_group(c, BY_PHASE, 1, "backward", 4, 3, 1);
+    check_group(c, BY_RANK, 0, "rank", 9, 9, 2);
+    CHECK_CLOSE("step predicted", c->predicted.step_s, 8, 1e-12);
+    CHECK_CLOSE("step measured", c->measured.step_s, 8, 1e-12);
+    CHECK_CLOSE("all matched", c->match_rate, 1, 0);
+
+    struct compare_op *op;
+    CHECK_INT("ops", (int64_t)compare_ops(c, &op), 4);
+    CHECK_INT("first of equals", op[0].first->op, 0);
+    CHECK_CLOSE("share", op[0].share, 0.5, 1e-12);
+    CHECK_INT("second", op[1].first->op, 2);
+    CHECK_CLOSE("no error, no share", op[3].share, 0, 0);
+    free(op);
+    release(&f);
+}
+
+static void rows_without_a_partner_are_counted(void)
+{
+    struct fixture f;
+    compare_text(&f, PREDICTED "0,compute,9,add,forward,linear,0,-1,-1,8,9,0,0\n",
+                 MEASURED "0,compute,7,add,forward,linear,0,-1,-1,18,20,0,0\n"
+                          "0,compute,8,add,forward,linear,0,-1,-1,20,21,0,0\n");
+    CHECK_INT("predicted", (int64_t)f.comparison.predicted.unmatched_rows, 1);
+    CHECK_INT("measured", (int64_t)f.comparison.measured.unmatched_rows, 2);
+    CHECK_CLOSE("measured time", f.comparison.measured.unmatched_s, 3, 1e-12);
+    CHECK_CLOSE("the smaller share", f.comparison.match_rate, 0.75, 1e-12);
+    CHECK_INT("no verdict", compare_judge(&f.comparison, 10), VERDICT_NONE);
+    release(&f);
+    compare_text(&f, "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n",
+                 "0,compute,0,attention,forward,linear,0,-1,-1,0,1,0,0\n");
+    CHECK_INT("another kind is another op", (int64_t)f.comparison.count, 0);
+    CHECK_CLOSE("nothing matched", f.comparison.match_rate, 0, 0);
+    release(&f);
+}
+
+static void several_steps_give_their_median(void)
+{
+    struct fixture f;
+    compare_text(&f, "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n",
+                 "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n"
+                 "0,compute,0,matmul,forward,linear,0,-1,-1,20,29,0,0\n"
+                 "0,compute,0,matmul,forward,linear,0,-1,-1,10,12,0,0\n");
+    CHECK_INT("steps", (int64_t)f.comparison.steps, 3);
+    CHECK_CLOSE("median op", f.comparison.pair[0].measured_s, 2, 1e-12);
+    CHECK_CLOSE("median step", f.comparison.measured.step_s, 2, 1e-12);
+    CHECK_CLOSE("fastest", f.comparison.step_low_s, 1, 1e-12);
+    CHECK_CLOSE("slowest", f.comparison.step_high_s, 9, 1e-12);
+    CHECK_CLOSE("busy a step", f.comparison.measured.busy_s, 4, 1e-12);
+    CHECK_INT("verdict", compare_judge(&f.comparison, 0.01), VERDICT_WITHIN);
+    release(&f);
+}
+
+static void a_rank_that_stands_for_all_is_held_against_each(void)
+{
+    struct fixture f;
+    compare_text(&f, "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n",
+                 "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
+                 "3,compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n");
+    CHECK_INT("pairs", (int64_t)f.comparison.count, 2);
+    CHECK_INT("rank", f.comparison.pair[1].rank, 3);
+    CHECK_INT("absent", (int64_t)f.comparison.absent_ranks, 0);
+    release(&f);
+    compare_text(&f,
+                 "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
+                 "4,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n",
+                 "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
+                 "3,compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n");
+    CHECK_INT("pairs of two", (int64_t)f.comparison.count, 1);
+    CHECK_INT("absent of two", (int64_t)f.comparison.absent_ranks, 1);
+    release(&f);
+    enum status status = compare_text(&f,
+                                      "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
+                                      "1,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n",
+                                      "3,compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n");
+    CHECK_INT("none in common", status, STATUS_BAD_INPUT);
+    CHECK_TEXT("message", f.diag.text,
+               "m.csv: error: none of its 1 ranks is in the prediction; predict with --exact to "
+               "have all\n");
+    release(&f);
+    CHECK_INT("no rows", compare_text(&f, PREDICTED, ""), STATUS_BAD_INPUT);
+    CHECK_TEXT("no rows", f.diag.text,
+               "m.csv: error: nothing to compare: the measured trace has no rows\n");
+    release(&f);
+}
+
+static void add_memory(struct trace *trace, double bytes)
+{
+    size_t row = trace_add_memory(trace);
+    trace->memory.memory[row] = trace_label(trace, "hbm");
+    trace->memory.category[row] = trace_label(trace, "activation");
+    trace->memory.bytes[row] = bytes;
+}
+
+static void the_verdict_is_about_the_step_and_memory(void)
+{
+    static const struct {
+        const char *label, *predicted_step, *predicted_arena;
+        double predicted_peak;
+        enum compare_verdict verdict;
+    } rows[] = {
+        {"all equal",          "8",   "1000", 100, VERDICT_WITHIN},
+        {"step within",        "8.7", "1000", 100, VERDICT_WITHIN},
+        {"step beyond",        "8.9", "1000", 100, VERDICT_BEYOND},
+        {"peak within",        "8",   "1000", 91,  VERDICT_WITHIN},
+        {"peak beyond",        "8",   "1000", 89,  VERDICT_BEYOND},
+        {"arena a byte short", "8",   "999",  100, VERDICT_BEYOND},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f;
+        compare_text(&f, PREDICTED, MEASURED);
+        comparison_release(&f.comparison);
+        trace_set(&f.predicted, "step_s", rows[i].predicted_step);
+        trace_set(&f.predicted, "arena_bytes.hbm", rows[i].predicted_arena);
+        trace_set(&f.measured, "arena_bytes.hbm", "1000");
+        add_memory(&f.predicted, rows[i].predicted_peak);
+        add_memory(&f.measured, 100);
+        CHECK_INT(rows[i].label,
+                  compare_own(&f.comparison, &f.predicted, &f.measured, "m.csv", &f.diag),
+                  STATUS_OK);
+        CHECK_INT(rows[i].label, compare_judge(&f.comparison, 0.1), rows[i].verdict);
+        release(&f);
+    }
+}
+
+/* --- recordings --- */
+
+static enum status compare_files(struct fixture *f, const char *predicted, const char *measured)
+{
+    struct text text = {0};
+    *f = (struct fixture){0};
+    CHECK_INT(predicted, trace_load_ops(&f->predicted, check_path(predicted), &f->diag), STATUS_OK);
+    CHECK_INT(measured, text_read(&text, check_path(measured), &f->diag), STATUS_OK);
+    enum status status = kineto_parse(&f->measured, measured, text.data, text.size, &f->diag);
+    text_release(&text);
+    if (CHECK_INT(measured, status, STATUS_OK))
+        status = compare_foreign(&f->comparison, &f->predicted, &f->measured, measured, &f->diag);
+    return status;
+}
+
+/* Rows of one class in pairs of the comparison, on both sides. */
+static void count_rows(const struct comparison *c, const char *kind, size_t *predicted,
+                       size_t *measured)
+{
+    *predicted = *measured = 0;
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->pair[i].kind, kind) == 0) {
+            *predicted += c->pair[i].predicted_rows;
+            *measured += c->pair[i].measured_rows;
+        }
+}
+
+static void recordings_align_with_the_schedule_of_their_model(void)
+{
+    static const struct {
+        const char *predicted, *measured;
+        size_t steps, predicted_matmuls, measured_matmuls, attentions, layers;
+    } rows[] = {
+        {"data/kineto/llama.predicted.csv",     "data/kineto/llama.json",     1, 27, 45, 4, 2},
+        {"data/kineto/gpt.predicted.csv",       "data/kineto/gpt.json",       1, 27, 27, 4, 2},
+        {"data/kineto/gpt-steps.predicted.csv", "data/kineto/gpt-steps.json", 3, 15, 15, 2, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f;
+        const char *label = rows[i].measured;
+        CHECK_INT(label, compare_files(&f, rows[i].predicted, label), STATUS_OK);
+        const struct comparison *c = &f.comparison;
+        size_t predicted, measured, attentions = 0;
+        count_rows(c, "matmul", &predicted, &measured);
+        CHECK_INT(label, (int64_t)predicted, (int64_t)rows[i].predicted_matmuls);
+        CHECK_INT(label, (int64_t)measured, (int64_t)rows[i].measured_matmuls);
+        for (size_t k = 0; k < c->count; k++)
+            attentions += strcmp(c->pair[k].kind, "attention") == 0;
+        CHECK_INT(label, (int64_t)attentions, (int64_t)rows[i].attentions);
+        CHECK_INT(label, (int64_t)c->steps, (int64_t)rows[i].steps);
+        CHECK_INT(label, (int64_t)c->predicted_period.repeats, (int64_t)rows[i].layers);
+        CHECK_INT(label, (int64_t)c->measured_period.repeats, (int64_t)rows[i].layers);
+        CHECK(label, c->match_rate > 0.98);
+        release(&f);
+    }
+}
+
+static void another_model_gets_no_verdict(void)
+{
+    static const struct {
+        const char *label, *predicted, *measured;
+    } rows[] = {
+        {"one layer of two",  "data/kineto/gpt-steps.predicted.csv", "data/kineto/gpt.json"      },
+        {"two layers of one", "data/kineto/gpt.predicted.csv",       "data/kineto/gpt-steps.json"},
+        {"another family",    "data/kineto/gpt.predicted.csv",       "data/kineto/llama.json"    },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f;
+        CHECK_INT(rows[i].label, compare_files(&f, rows[i].predicted, rows[i].measured), STATUS_OK);
+        CHECK(rows[i].label, f.comparison.match_rate < COMPARE_MATCH_MIN);
+        CHECK_INT(rows[i].label, compare_judge(&f.comparison, 10), VERDICT_NONE);
+        release(&f);
+    }
+}
+
+/* --- a program whose rows are known: each product in parts, other rows between --- */
+
+static void add_row(struct trace *trace, const char *kind, const char *class, const char *phase,
+                    double flops, double *now_s, double seconds)
+{
+    size_t row = trace_add_op(trace);
+    trace->ops.op[row] = (uint32_t)row;
+    trace->ops.stream[row] = trace_label(trace, "compute");
+    trace->ops.kind[row] = trace_label(trace, kind);
+    trace->ops.region[row] = trace_label(trace, class);
+    trace->ops.phase[row] = trace_label(trace, phase);
+    trace->ops.layer[row] = -1;
+    trace->ops.start_s[row] = *now_s;
+    trace->ops.flops[row] = flops;
+    *now_s += seconds;
+    trace->ops.end_s[row] = *now_s;
+}
+
+static void products_in_parts_find_the_whole(void)
+{
+    struct check_random random = check_random_make();
+    for (int round = 0; round < 100; round++) {
+        struct fixture f = {0};
+        double truth[1024];
+        size_t whole = 0;
+        double p_s = 0, m_s = 0;
+        int64_t layers = check_random_i64(&random, 1, 12);
+        int64_t products = check_random_i64(&random, 1, 5);
+        double size[5];
+        for (int64_t k = 0; k < products; k++)
+            size[k] = 1e9 * (double)check_random_i64(&random, 1, 40);
+        for (int pass = 0; pass < 2; pass++) {
+            const char *phase = pass == 0 ? "forward" : "backward";
+            for (int64_t layer = 0; layer < layers; layer++) {
+                add_row(&f.predicted, "attention", "", phase, 0, &p_s, 1);
+                add_row(&f.measured, "aten::bmm", "attention", phase, 0, &m_s, 1);
+                for (int64_t k = 0; k < products; k++) {
+                    add_row(&f.predicted, "matmul", "", phase, size[k], &p_s, 1);
+                    int64_t parts = check_random_i64(&random, 1, 3);
+                    truth[whole] = 0;
+                    for (int64_t part = 0; part < parts; part++) {
+                        double seconds = 0.1 + check_random_double(&random);
+                        truth[whole] += seconds;
+                        add_row(&f.measured, "aten::mm", "matmul", phase, size[k] / (double)parts,
+                                &m_s, seconds);
+                        if (check_random_i64(&random, 0, 1) == 1)
+                            add_row(&f.measured, "aten::add", "elementwise", phase, 0, &m_s, 1e-3);
+                    }
+                    whole++;
+                }
+            }
+        }
+        CHECK_INT("compare", compare_foreign(&f.comparison, &f.predicted, &f.measured, "m", NULL),
+                  STATUS_OK);
+        double got = 0, wanted = 0;
+        size_t predicted, measured;
+        count_rows(&f.comparison, "matmul", &predicted, &measured);
+        CHECK_INT("every product", (int64_t)predicted, (int64_t)whole);
+        for (size_t i = 0; i < f.comparison.count; i++)
+            if (strcmp(f.comparison.pair[i].kind, "matmul") == 0)
+                got += f.comparison.pair[i].measured_s;
+        for (size_t i = 0; i < whole; i++)
+            wanted += truth[i];
+        CHECK_CLOSE("all their time", got, wanted, 1e-9);
+        release(&f);
+    }
+}
+
+/* Sequences too long for the whole table go through a band, and come out the same. */
+static void long_sequences_align_in_a_band(void)
+{
+    struct align_sequence a = {0}, b = {0};
+    struct trace trace = {0};
+    double now_s = 0;
+    add_row(&trace, "matmul", "matmul", "forward", 1e9, &now_s, 1);
+    add_row(&trace, "matmul", "matmul", "forward", 2e9, &now_s, 1);
+    add_row(&trace, "matmul", "matmul", "forward", 1e13, &now_s, 1);
+    for (uint32_t i = 0; i < 4200; i++) {
+        align_add_row(&a, &trace, i % 3 == 0, CLASS_MATMUL);
+        align_add_row(&b, &trace, i % 3 == 0, CLASS_MATMUL);
+    }
+    for (uint32_t i = 0; i < 30; i++) /* no partner */
+        align_add_row(&b, &trace, 2, CLASS_MATMUL);
+    struct align_block *block;
+    size_t count = align_blocks(&a, &b, &block);
+    CHECK_INT("blocks", (int64_t)count, 4200);
+    for (size_t i = 0; i < count; i++)
+        if (block[i].a != i || block[i].a_count != 1 || block[i].b_count != 1) {
+            CHECK("in order, one by one", false);
+            break;
+        }
+    free(block);
+    align_release(&a);
+    align_release(&b);
+    trace_release(&trace);
+}
+
+static const struct check_case cases[] = {
+    {"errors add up by kind, stream, phase and rank",     errors_add_up_by_kind_stream_phase_and_rank},
+    {"rows without a partner are counted",                rows_without_a_partner_are_counted         },
+    {"several steps give their median",                   several_steps_give_their_median            },
+    {"a rank that stands for all is held against each",
+     a_rank_that_stands_for_all_is_held_against_each                                                 },
+    {"the verdict is about the step and memory",          the_verdict_is_about_the_step_and_memory   },
+    {"recordings align with the schedule of their model",
+     recordings_align_with_the_schedule_of_their_model                                               },
+    {"another model gets no verdict",                     another_model_gets_no_verdict              },
+    {"products in parts find the whole",                  products_in_parts_find_the_whole           },
+    {"long sequences align in a band",                    long_sequences_align_in_a_band             },
+};
+
+CHECK_MAIN("compare", cases)
