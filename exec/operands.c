@@ -307,8 +307,9 @@ static enum status wrong(const struct ir *ir, uint32_t op, const char *name, str
     return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                       "op %" PRIu32 " (%s): %s %" PRIu32 " is %" PRIu64
                       " elements of %s in %s; its shape wants %" PRIu64 " of %s",
-                      op, work_kind_info(ir->op.kind[op])->name, side, k, view.count, buffer,
-                      dtype_name(ir->buffer.dtype[view.buffer.i]), want.count, types[want.type]);
+                      op, work_kind_info(ir->op.kind[op])->name, side, k, view.count,
+                      dtype_name(ir->buffer.dtype[view.buffer.i]), buffer, want.count,
+                      types[want.type]);
 }
 
 enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, const char *name,

@@ -102,7 +102,7 @@ static inline void step_release(struct step *step)
 /* AdamW's first step is lr g / (|g| + eps): where a gradient is 0 but for rounding (a key's bias
  * without RoPE), a small eps would turn rounding into steps of +lr or -lr. This one does not. */
 static const struct exec_adamw step_adamw = {
-    .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1, .step = 1};
+    .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-2, .weight_decay = 0.1, .step = 1};
 
 /* The schedule, and everything that fills it. False, with a failed check, when there is none. */
 static inline bool step_build(struct step *step, const char *label, const struct request *request)
