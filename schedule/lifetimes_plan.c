@@ -10,9 +10,10 @@
 
 enum {
     WASTE_PARTS = 128,   /* up to 1 part in so many of what is held may be wasted */
+    MUCH_PARTS = 32,     /* more than 1 part in so many is much */
     BY_SIZE_MAX = 10000, /* tenants; more of them are not packed by size, which is quadratic */
     ROUNDS_MAX = 15,     /* of packing by size, as long as they look at few pairs: */
-    PAIRS_MAX = 30000000,
+    PAIRS_MAX = 20000000,
 };
 
 struct plan {
@@ -75,7 +76,9 @@ static void pack(struct plan *p, uint64_t base)
     uint64_t enough = t->held + (base + t->held) / WASTE_PARTS;
     p->best_top = UINT64_MAX;
     settle_for(p, pack_in_order(t, p->order, PACK_LOWEST));
-    if (p->best_top > enough)
+    /* Once more is much for a large schedule, unless it may help much. */
+    uint64_t much = t->count <= BY_SIZE_MAX ? enough : t->held + (base + t->held) / MUCH_PARTS;
+    if (p->best_top > much)
         settle_for(p, pack_in_order(t, p->order, PACK_TIGHTEST));
     if (p->best_top > enough && t->count <= BY_SIZE_MAX)
         pack_by_size(p, enough);

@@ -13,7 +13,8 @@ enum { SETTLE_EVERY = 32 }; /* births between two looks at which holes are open 
  * ends of their last tenant allow. */
 struct hole {
     uint64_t begin, end;
-    uint32_t last; /* the tenant that had them; ANYBODY: open to all */
+    uint32_t last;  /* the tenant that had them; ANYBODY: open to all */
+    uint32_t until; /* from this op on they are open to all */
 };
 
 struct floor_plan {
@@ -26,7 +27,7 @@ struct floor_plan {
 static bool is_open(const struct floor_plan *p, const struct hole *hole, uint32_t class,
                     uint32_t birth)
 {
-    return hole->last == ANYBODY || tenants_ends(p->t, hole->last)[class] <= birth;
+    return hole->until <= birth || tenants_ends(p->t, hole->last)[class] <= birth;
 }
 
 /* Opens to all what every birth from now on may take, and joins neighbours. */
@@ -35,7 +36,7 @@ static void settle(struct floor_plan *p, uint32_t now)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         struct hole hole = p->hole[i];
-        if (hole.last != ANYBODY && tenants_last_end(p->t, hole.last) <= now)
+        if (hole.until <= now)
             hole.last = ANYBODY;
         struct hole *left = kept > 0 ? &p->hole[kept - 1] : NULL;
         if (left && hole.last == ANYBODY && left->last == ANYBODY && left->end == hole.begin)
@@ -62,7 +63,7 @@ static void give(struct floor_plan *p, uint32_t tenant)
             high = middle;
     }
     memmove(p->hole + low + 1, p->hole + low, (p->count - low) * sizeof *p->hole);
-    p->hole[low] = (struct hole){begin, begin + p->t->size[tenant], tenant};
+    p->hole[low] = (struct hole){begin, begin + p->t->size[tenant], tenant, p->t->last_end[tenant]};
     p->count++;
 }
 
@@ -138,7 +139,7 @@ uint64_t pack_in_order(struct tenants *t, const struct order *order, enum pack_f
         if (i % SETTLE_EVERY == 0)
             settle(&p, t->birth[i]);
         take(&p, i, fit);
-        uint32_t end = tenants_first_end(t, i);
+        uint32_t end = t->first_end[i];
         if (end == TENANTS_NEVER)
             continue;
         next[i] = head[end - order->begin];
@@ -196,20 +197,17 @@ static void insert(struct placed *p, const struct tenants *t, uint32_t tenant)
 }
 
 /* The lowest place that no tenant has who conflicts. */
-static uint64_t lowest(const struct placed *p, const struct tenants *t, uint32_t tenant,
-                       uint32_t *near)
+static uint64_t lowest(const struct placed *p, const struct tenants *t, uint32_t tenant)
 {
     const uint32_t *end = p->end + (size_t)t->class_of[tenant] * p->capacity;
-    uint32_t birth = t->birth[tenant], last_end = tenants_last_end(t, tenant), count = 0;
+    uint32_t birth = t->birth[tenant], last_end = t->last_end[tenant];
+    uint64_t at = 0, size = t->size[tenant];
     for (uint32_t i = 0; i < p->count; i++) {
-        near[count] = i;
-        count += (end[i] > birth) & (p->birth[i] < last_end);
-    }
-    uint64_t at = 0;
-    for (uint32_t k = 0; k < count; k++) {
-        uint32_t other = p->tenant[near[k]];
-        if (t->offset[other] >= at + t->size[tenant] && tenants_conflict(t, tenant, other))
-            break;
+        if (end[i] <= birth || p->birth[i] >= last_end)
+            continue;
+        uint32_t other = p->tenant[i];
+        if (t->offset[other] >= at + size)
+            break; /* as are all that follow */
         uint64_t other_end = t->offset[other] + t->size[other];
         if (other_end > at && tenants_conflict(t, tenant, other))
             at = other_end;
@@ -220,7 +218,6 @@ static uint64_t lowest(const struct placed *p, const struct tenants *t, uint32_t
 uint64_t pack_by_weight(struct tenants *t, const double *weight)
 {
     struct weighed *row = heap_alloc(t->count, sizeof *row);
-    uint32_t *near = heap_alloc(t->count, sizeof *near);
     struct placed p = {
         .capacity = t->count,
         .tenant = heap_alloc(t->count, sizeof *p.tenant),
@@ -233,13 +230,12 @@ uint64_t pack_by_weight(struct tenants *t, const double *weight)
     uint64_t top = 0;
     for (uint32_t i = 0; i < t->count; i++) {
         uint32_t tenant = row[i].tenant;
-        t->offset[tenant] = lowest(&p, t, tenant, near);
+        t->offset[tenant] = lowest(&p, t, tenant);
         uint64_t end = t->offset[tenant] + t->size[tenant];
         top = end > top ? end : top;
         insert(&p, t, tenant);
     }
     free(row);
-    free(near);
     free(p.tenant);
     free(p.birth);
     free(p.end);

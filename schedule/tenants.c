@@ -12,6 +12,8 @@ void tenants_release(struct tenants *t)
     free(t->birth);
     free(t->class_of);
     free(t->end);
+    free(t->first_end);
+    free(t->last_end);
     free(t->size);
     free(t->offset);
     *t = (struct tenants){0};
@@ -34,7 +36,13 @@ struct survey {
     uint32_t *birth;   /* ops, class by class */
     uint32_t *lowered; /* (count of the last class, width) its clocks, when has_early */
     bool has_early;
-    uint32_t *at; /* (classes, streams + 1) how far first_birth() has come; the last: the host */
+    /* (streams + 1, classes), of the class and the stream that an op of a free set is of; the last
+     * stream is the host. Ops are asked about in list order. */
+    struct cursor {
+        uint32_t at;     /* birth of the class */
+        uint32_t before; /* it is ordered behind the ops below this number */
+        uint32_t birth;  /* its op */
+    } * cursor;
 };
 
 static void reserve(struct tenants *t, uint32_t rows)
@@ -47,6 +55,8 @@ static void reserve(struct tenants *t, uint32_t rows)
     t->class_of = heap_realloc(t->class_of, rows, sizeof *t->class_of);
     t->size = heap_realloc(t->size, rows, sizeof *t->size);
     t->offset = heap_realloc(t->offset, rows, sizeof *t->offset);
+    t->first_end = heap_realloc(t->first_end, rows, sizeof *t->first_end);
+    t->last_end = heap_realloc(t->last_end, rows, sizeof *t->last_end);
 }
 
 static void collect(struct survey *s, uint8_t memory, uint64_t alignment)
@@ -123,26 +133,45 @@ static void sort_into_classes(struct survey *s)
         lower_clocks(s);
 }
 
-/* The first birth of a class that is ordered behind op f; f + 1 when none comes behind f at all. To
- * be asked with rising f. */
-static uint32_t first_birth(struct survey *s, uint32_t c, uint32_t f)
+/* Moves a cursor to the first birth of class c that is ordered behind op f of a stream. */
+static void move_cursor(struct survey *s, struct cursor *cursor, uint32_t c, uint32_t stream,
+                        uint32_t f)
 {
-    uint8_t stream = s->order->stream[f - s->order->begin];
-    uint32_t streams = s->order->streams, count = s->class[c].count;
-    uint32_t *at = &s->at[c * (streams + 1) + (stream == ORDER_ON_HOST ? streams : stream)];
+    const struct order *order = s->order;
+    uint32_t count = s->class[c].count;
     const uint32_t *birth = s->birth + s->class[c].begin;
-    if (stream == ORDER_ON_HOST) /* whatever is listed behind it */
-        while (*at < count && birth[*at] <= f)
-            ++*at;
-    else if (s->has_early && c == s->t->classes - 1)
-        while (*at < count && s->lowered[(size_t)*at * s->order->width + stream] <= f)
-            ++*at;
-    else
-        while (*at < count && order_row(s->order, birth[*at])[stream] <= f)
-            ++*at;
-    if (*at < count)
-        return birth[*at];
-    return count > 0 && birth[count - 1] > f ? TENANTS_NEVER : f + 1;
+    bool lowered = s->has_early && c == s->t->classes - 1;
+    for (; cursor->at < count; cursor->at++) {
+        if (stream == order->streams) /* whatever is listed behind an op of the host */
+            cursor->before = birth[cursor->at];
+        else if (lowered)
+            cursor->before = s->lowered[(size_t)cursor->at * order->width + stream];
+        else
+            cursor->before = order_row(order, birth[cursor->at])[stream];
+        if (cursor->before > f) {
+            cursor->birth = birth[cursor->at];
+            return;
+        }
+    }
+    cursor->birth = TENANTS_NEVER;
+    cursor->before = UINT32_MAX;
+}
+
+/* Raises the ends of a tenant to the first births that are ordered behind op f. */
+static void raise_ends(struct survey *s, uint32_t *end, uint32_t f)
+{
+    uint32_t stream = s->order->stream[f - s->order->begin], classes = s->t->classes;
+    if (stream == ORDER_ON_HOST)
+        stream = s->order->streams;
+    struct cursor *cursor = s->cursor + (size_t)stream * classes;
+    for (uint32_t c = 0; c < classes; c++) {
+        if (cursor[c].before <= f)
+            move_cursor(s, &cursor[c], c, stream, f);
+        uint32_t birth = cursor[c].birth;
+        if (birth == TENANTS_NEVER && s->birth[s->class[c].begin + s->class[c].count - 1] <= f)
+            birth = f + 1; /* no birth comes behind f at all */
+        end[c] = birth > end[c] ? birth : end[c];
+    }
 }
 
 /* A member of a free set, in the list of its op. */
@@ -192,7 +221,7 @@ static void find_ends(struct survey *s)
     struct member *member = list_members(s, head);
     for (uint32_t i = 0; i < t->count; i++)
         missing[i] = s->ir->buffer.free_count[t->buffer[i]];
-    s->at = heap_zalloc((size_t)t->classes * (s->order->streams + 1), sizeof *s->at);
+    s->cursor = heap_zalloc((size_t)t->classes * (s->order->streams + 1), sizeof *s->cursor);
     uint64_t live = 0;
     t->live = 0;
     for (uint32_t op = begin; op < begin + ops; op++) {
@@ -201,10 +230,7 @@ static void find_ends(struct survey *s)
         t->live = live > t->live ? live : t->live;
         for (uint32_t m = head[op - begin]; m != IR_NONE; m = member[m].next) {
             uint32_t i = member[m].tenant, *end = t->end + (size_t)i * t->classes;
-            for (uint32_t c = 0; c < t->classes; c++) {
-                uint32_t first = first_birth(s, c, op);
-                end[c] = first > end[c] ? first : end[c];
-            }
+            raise_ends(s, end, op);
             if (--missing[i] == 0)
                 live -= t->size[i];
         }
@@ -212,16 +238,23 @@ static void find_ends(struct survey *s)
     free(head);
     free(missing);
     free(member);
-    free(s->at);
+    free(s->cursor);
 }
 
 static void find_held(struct tenants *t, const struct order *order)
 {
     uint64_t *ended = heap_zalloc((size_t)order->count + 1, sizeof *ended); /* bytes, per op */
     for (uint32_t i = 0; i < t->count; i++) {
-        uint32_t end = tenants_first_end(t, i);
-        if (end != TENANTS_NEVER)
-            ended[end - order->begin] += t->size[i];
+        const uint32_t *end = tenants_ends(t, i);
+        uint32_t first = end[0], last = end[0];
+        for (uint32_t c = 1; c < t->classes; c++) {
+            first = end[c] < first ? end[c] : first;
+            last = end[c] > last ? end[c] : last;
+        }
+        t->first_end[i] = first;
+        t->last_end[i] = last;
+        if (first != TENANTS_NEVER)
+            ended[first - order->begin] += t->size[i];
     }
     uint64_t held = 0;
     uint32_t at = order->begin;

@@ -23,7 +23,9 @@ struct tenants {
     uint32_t *buffer;
     uint32_t *birth; /* op */
     uint8_t *class_of;
-    uint32_t *end; /* (count, classes); the op behind the last one is an end too */
+    uint32_t *end;                  /* (count, classes); the op behind the last one is an end too */
+    uint32_t *first_end, *last_end; /* least and greatest of them: from where on some births may
+                                       take the bytes, and from where on all may */
     uint64_t *size;
     uint64_t *offset; /* what a planner fills in */
 
@@ -42,25 +44,6 @@ void tenants_of(struct tenants *tenants, const struct ir *ir, const struct order
 static inline const uint32_t *tenants_ends(const struct tenants *t, uint32_t i)
 {
     return t->end + (size_t)i * t->classes;
-}
-
-/* The first op at which some birth may take the bytes, and the first from which on all may. */
-static inline uint32_t tenants_first_end(const struct tenants *t, uint32_t i)
-{
-    const uint32_t *end = tenants_ends(t, i);
-    uint32_t least = end[0];
-    for (uint32_t c = 1; c < t->classes; c++)
-        least = end[c] < least ? end[c] : least;
-    return least;
-}
-
-static inline uint32_t tenants_last_end(const struct tenants *t, uint32_t i)
-{
-    const uint32_t *end = tenants_ends(t, i);
-    uint32_t most = end[0];
-    for (uint32_t c = 1; c < t->classes; c++)
-        most = end[c] > most ? end[c] : most;
-    return most;
 }
 
 /* Must two tenants have bytes of their own? */
