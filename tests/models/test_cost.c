@@ -391,7 +391,7 @@ static void every_number_has_a_source(void)
 /* ---- published points ---- */
 
 /* One rank's ring of LoongTrain's 2D attention, as models of schedules have it: one causal
- * square, then half tiles; each rank of a step waits for the slowest. systems.md 6.1, 6.2. */
+ * square, then half tiles; each rank of a step waits for the slowest (arXiv 2406.18485, section 4). */
 struct ring {
     const struct device_cost *cost;
     int64_t rows, heads, kv_heads; /* tokens and heads of one rank */
@@ -543,7 +543,7 @@ static void cudnn_rates_are_reproduced(void)
 }
 
 /* FPDT's 2.7B model has 32 heads of 80: two forwards and a backward reach 141 TFLOP/s where dim
- * 128 reaches 203 (systems.md 9.4, 8.3): the ratio is what padding to 96 costs. */
+ * 128 reaches 203 (derived from its MFU): the ratio is what padding to 96 costs. */
 static void head_dim_80_pays_for_96(void)
 {
     struct fixture f;
