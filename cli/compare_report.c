@@ -32,18 +32,30 @@ static void put_error_cell(struct text *out, int width, double predicted, double
     text_release(&cell);
 }
 
+static void print_verdict(struct text *out, const struct compare_report *report)
+{
+    const struct comparison *c = report->comparison;
+    double percent = 100 * report->tolerance;
+    bool step = fabs(compare_error(c->predicted.step_s, c->measured.step_s)) <= report->tolerance;
+    switch (report->verdict) {
+    case VERDICT_WITHIN:
+        text_printf(out, "verdict    within %.3g %%: step time and every figure of memory\n",
+                    percent);
+        break;
+    case VERDICT_BEYOND:
+        text_printf(out, "verdict    beyond %.3g %%: %s\n", percent, step ? "memory" : "step time");
+        break;
+    case VERDICT_NONE:
+        text_puts(out, "verdict    none: too little was matched\n");
+        break;
+    }
+}
+
 static void print_head(struct text *out, const struct compare_report *report)
 {
     const struct comparison *c = report->comparison;
-    static const char *const words[] = {
-        [VERDICT_WITHIN] = "within %.3g %%: step time and every figure of memory\n",
-        [VERDICT_BEYOND] = "beyond %.3g %%\n",
-        [VERDICT_NONE] = "none: less than 90 %% of the time was matched (asked for %.3g %%)\n",
-    };
-    if (report->tolerance > 0) {
-        text_puts(out, "verdict    ");
-        text_printf(out, words[report->verdict], 100 * report->tolerance);
-    }
+    if (report->tolerance > 0)
+        print_verdict(out, report);
     text_printf(out, "predicted  %s%s%s\n", report->predicted, report->predicted_by ? ", " : "",
                 report->predicted_by ? report->predicted_by : "");
     text_printf(out, "measured   %s%s%s\n", report->measured, report->measured_by ? ", " : "",

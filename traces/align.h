@@ -6,12 +6,12 @@
  * two programs split those alike. Attention is one item from its first row to its last, whether
  * it is one kernel, products written out or tiles.
  *
- * Two sequences are aligned by dynamic programming over blocks: one item against up to
- * ALIGN_MANY of the other side, or up to ALIGN_FEW against ALIGN_SOME, of one class, whose amounts
+ * Two sequences are aligned by dynamic programming over blocks: one item against up to ALIGN_MANY
+ * of the other side, or a pair of equal ones against up to ALIGN_SOME, of one class, whose amounts
  * (flops from the recorded shapes, bytes) add up to the same. Three projections so match a fused
- * one, and their six backward products its two. Equal phases and
- * equal places in the periodic structure (the layers) decide between alignments of equal worth.
- * The method is that of Needleman and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters.
+ * one, and their six backward products its two. Equal phases and equal places in the periodic
+ * structure (the layers) decide between alignments of equal worth. The method is that of Needleman
+ * and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters.
  * Private to traces/compare_foreign.c. */
 #ifndef TRACES_ALIGN_H
 #define TRACES_ALIGN_H
@@ -20,7 +20,7 @@
 #include "traces/kernel_class.h"
 #include "traces/trace.h"
 
-enum { ALIGN_FEW = 2, ALIGN_SOME = 6, ALIGN_MANY = 12, ALIGN_ITEMS_MAX = 1000000 };
+enum { ALIGN_SOME = 6, ALIGN_MANY = 12, ALIGN_ITEMS_MAX = 1000000 };
 
 enum align_lane { LANE_COMPUTE, LANE_COMMUNICATION, LANE_COPY, LANE_COUNT };
 

@@ -91,11 +91,19 @@ static void consider(const struct program *p, size_t i, size_t j, size_t a, size
     }
 }
 
-/* Whether so many items may stand against so many. Sums of many on both sides agree by chance. */
-static bool block_allowed(size_t a, size_t b)
+static bool is_pair(const struct align_item *item, size_t count)
 {
-    return a == 1 || b == 1 || (a <= ALIGN_FEW && b <= ALIGN_SOME) ||
-           (b <= ALIGN_FEW && a <= ALIGN_SOME);
+    return count == 2 && fabs(item[0].amount - item[1].amount) <=
+                             AMOUNT_TOLERANCE * fmax(item[0].amount, item[1].amount);
+}
+
+/* Sums of many items on both sides agree by chance. Two against several is the backward pass of a
+ * fused projection: its products, for inputs and for weights, have the same flops. */
+static bool block_allowed(const struct align_item *a, size_t a_count, const struct align_item *b,
+                          size_t b_count)
+{
+    return a_count == 1 || b_count == 1 || (b_count <= ALIGN_SOME && is_pair(a, a_count)) ||
+           (a_count <= ALIGN_SOME && is_pair(b, b_count));
 }
 
 /* Blocks that end with items i - 1 and j - 1 and whose amounts are known. */
@@ -113,7 +121,7 @@ static void consider_blocks(const struct program *p, size_t i, size_t j, float *
                 continue;
             }
             float worth = SCORE_ITEM * (float)(a + b) + SCORE_BLOCK_ITEM * (float)(a + b - 2);
-            if (block_allowed(a, b))
+            if (block_allowed(&p->a[i - a], a, &p->b[j - b], b))
                 consider(p, i, j, a, b, worth, best, move);
         }
     }

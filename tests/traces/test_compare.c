@@ -267,6 +267,7 @@ static void another_model_gets_no_verdict(void)
         {"one layer of two",  "data/kineto/gpt-steps.predicted.csv", "data/kineto/gpt.json"      },
         {"two layers of one", "data/kineto/gpt.predicted.csv",       "data/kineto/gpt-steps.json"},
         {"another family",    "data/kineto/gpt.predicted.csv",       "data/kineto/llama.json"    },
+        {"the other way",     "data/kineto/llama.predicted.csv",     "data/kineto/gpt.json"      },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f;
@@ -345,6 +346,42 @@ static void products_in_parts_find_the_whole(void)
     }
 }
 
+/* Grouped keys: dW and dX of q (4), k (1) and v (1) against those of the fused projection (6). */
+static void a_pair_matches_the_backward_products_of_its_parts(void)
+{
+    static const struct {
+        const char *label;
+        double a[2];
+        size_t blocks;
+        int a_count, b_count; /* of the first */
+    } rows[] = {
+        {"a pair of equal products", {6e9, 6e9},   1, 2, 6},
+        {"two that are not equal",   {5e9, 7e9},   1, 1, 4}, /* 7 = 4 + 1 + 1 + 1 */
+        {"a pair of another sum",    {20e9, 20e9}, 0, 0, 0},
+    };
+    static const double b[] = {4e9, 4e9, 1e9, 1e9, 1e9, 1e9};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct align_sequence one = {0}, other = {0};
+        struct trace trace = {0};
+        struct align_block *block;
+        double now_s = 0;
+        for (uint32_t k = 0; k < 2 + ARRAY_LEN(b); k++) {
+            add_row(&trace, "", "", "backward", k < 2 ? rows[i].a[k] : b[k - 2], &now_s, 1);
+            align_add_row(k < 2 ? &one : &other, &trace, k, CLASS_MATMUL);
+        }
+        size_t count = align_blocks(&one, &other, &block);
+        CHECK_INT(rows[i].label, (int64_t)count, (int64_t)rows[i].blocks);
+        if (count > 0) {
+            CHECK_INT(rows[i].label, block[0].a_count, rows[i].a_count);
+            CHECK_INT(rows[i].label, block[0].b_count, rows[i].b_count);
+        }
+        free(block);
+        align_release(&one);
+        align_release(&other);
+        trace_release(&trace);
+    }
+}
+
 /* Sequences too long for the whole table go through a band, and come out the same. */
 static void long_sequences_align_in_a_band(void)
 {
@@ -385,6 +422,8 @@ static const struct check_case cases[] = {
      recordings_align_with_the_schedule_of_their_model                                               },
     {"another model gets no verdict",                     another_model_gets_no_verdict              },
     {"products in parts find the whole",                  products_in_parts_find_the_whole           },
+    {"a pair matches the backward products of its parts",
+     a_pair_matches_the_backward_products_of_its_parts                                               },
     {"long sequences align in a band",                    long_sequences_align_in_a_band             },
 };
 
