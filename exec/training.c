@@ -1,0 +1,242 @@
+#include "exec/training.h"
+
+#include "base/arena.h"
+#include "exec/number.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- seeded numbers ---- */
+
+/* Output number i of splitmix64 (Steele, Lea, Flood 2014) as a number in [0, 1). */
+static double unit(uint64_t seed, uint64_t i)
+{
+    uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+void training_random_tokens(int32_t *tokens, size_t count, int64_t vocab, uint64_t seed)
+{
+    for (size_t i = 0; i < count; i++)
+        tokens[i] = (int32_t)(unit(seed, i) * (double)vocab);
+}
+
+/* Weights as the schedule can hold them, and moments of a run in progress. */
+static void start(struct training *t)
+{
+    struct reference *r = t->reference;
+    reference_init_weights(r, t->options.seed);
+    for (size_t n = 0; n < r->count; n++) {
+        struct reference_tensor *tensor = &r->tensors[n];
+        for (size_t i = 0; i < tensor->count; i++) {
+            uint16_t rounded[2];
+            number_set(rounded, t->ir->dtype, 0, tensor->param[i]);
+            tensor->param[i] = number_get(rounded, t->ir->dtype, 0);
+        }
+        for (size_t i = 0; i < tensor->count && !t->options.fresh; i++) {
+            double m = unit(t->options.seed + n, 2 * i), v = unit(t->options.seed + n, 2 * i + 1);
+            tensor->m[i] = (float)(TRAINING_MOMENT * (m - 0.5));
+            tensor->v[i] = (float)(TRAINING_MOMENT * TRAINING_MOMENT * (0.25 + v));
+        }
+    }
+}
+
+/* ---- the schedule's tensors in the model ---- */
+
+static enum status find_tensors(struct training *t, struct diag *diag)
+{
+    const struct ir *ir = t->ir;
+    const struct loc at = {.name = t->name};
+    for (int k = 0; k < 3; k++)
+        t->from[k] = heap_zalloc(ir->tensor_count + 1, sizeof *t->from[k]);
+    for (uint32_t i = 0; i < ir->tensor_count; i++) {
+        const struct tensor *want = &ir->tensor[i];
+        struct reference_tensor *tensor = reference_find(t->reference, want->name);
+        if (tensor == NULL)
+            return diag_error(diag, at, STATUS_BAD_INPUT, "the model has no tensor '%s'",
+                              want->name);
+        if (tensor->rows != want->rows || tensor->cols != want->cols)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "tensor '%s' is %" PRId64 " x %" PRId64 " here and %" PRId64
+                              " x %" PRId64 " in the model",
+                              want->name, want->rows, want->cols, tensor->rows, tensor->cols);
+        t->from[0][i] = tensor->param;
+        t->from[1][i] = tensor->m;
+        t->from[2][i] = tensor->v;
+    }
+    for (size_t n = 0; n < t->reference->count; n++) {
+        const char *name = t->reference->tensors[n].name;
+        if (ir_find_tensor(ir, name, strlen(name)) == IR_NONE)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "the schedule lacks the model's tensor '%s'", name);
+    }
+    t->bindings.param = t->from[0];
+    t->bindings.moment1 = t->from[1];
+    t->bindings.moment2 = t->from[2];
+    return STATUS_OK;
+}
+
+bool training_binds(const struct ir *ir, enum binding_kind kind)
+{
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        if (ir->buffer.binding[b] != IR_NONE16 && ir->binding[ir->buffer.binding[b]].kind == kind)
+            return true;
+    return false;
+}
+
+static void collect(struct training *t)
+{
+    for (int kind = BINDING_PARAM; kind <= BINDING_MOMENT2; kind++) {
+        if (!training_binds(t->ir, (enum binding_kind)kind))
+            continue;
+        t->got[kind] = heap_zalloc(t->ir->tensor_count + 1, sizeof *t->got[kind]);
+        for (uint32_t i = 0; i < t->ir->tensor_count; i++)
+            t->got[kind][i] = heap_zalloc(
+                (size_t)t->ir->tensor[i].rows * (size_t)t->ir->tensor[i].cols, sizeof(double));
+        t->bindings.got[kind] = t->got[kind];
+    }
+}
+
+double training_bytes(const struct transformer *model, const struct training_options *options)
+{
+    double each = options->reference ? 4 * sizeof(double) : 0; /* param, grad, m, v */
+    each += options->collect ? (BINDING_MOMENT2 - BINDING_PARAM + 1) * sizeof(double) : 0;
+    return model != NULL ? each * (double)transformer_parameters(model) : 0;
+}
+
+enum status training_init(struct training *t, const struct ir *ir, const char *name,
+                          const struct transformer *model, const struct training_options *options,
+                          struct diag *diag)
+{
+    assert(model != NULL || !options->reference);
+    assert(options->reference || !options->collect);
+    *t = (struct training){.ir = ir, .name = name, .options = *options, .bindings = {.ir = ir}};
+    enum status status = bindings_check(&t->bindings, name, diag);
+    if (status != STATUS_OK || !options->reference)
+        return status;
+    t->reference = reference_new(model);
+    status = find_tensors(t, diag);
+    if (status == STATUS_OK && options->collect)
+        collect(t);
+    return status;
+}
+
+void training_release(struct training *t)
+{
+    for (int kind = 0; kind < BINDING_KIND_COUNT; kind++) {
+        for (uint32_t i = 0; t->got[kind] != NULL && i < t->ir->tensor_count; i++)
+            free(t->got[kind][i]);
+        free((void *)t->got[kind]);
+    }
+    for (int k = 0; k < 3; k++)
+        free((void *)t->from[k]);
+    reference_free(t->reference);
+    free(t->loss);
+    *t = (struct training){0};
+}
+
+/* ---- steps ---- */
+
+static size_t batch_tokens(const struct ir *ir)
+{
+    return (size_t)ir->global_batch * (size_t)ir->layout.tokens;
+}
+
+/* Numbers of the size of weights: nothing overflows, nothing is subnormal. */
+static void fill_weights(const struct exec_buffer *buffer)
+{
+    for (uint64_t i = 0; i < buffer->elements; i++)
+        number_set(buffer->data, buffer->dtype, i, 0.1 * (unit(buffer->buffer, i) - 0.5));
+}
+
+static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    struct training *t = user;
+    t->bindings.tokens = t->tokens + buffer->step * batch_tokens(t->ir);
+    if (t->reference == NULL &&
+        (buffer->binding->kind == BINDING_PARAM || buffer->binding->kind == BINDING_MASTER)) {
+        fill_weights(buffer);
+        return STATUS_OK;
+    }
+    return bindings_fill(&t->bindings, buffer, diag);
+}
+
+static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    struct training *t = user;
+    enum status status = bindings_read(&t->bindings, buffer, diag);
+    t->loss[buffer->step] = t->bindings.loss; /* after the last rank: all of it */
+    return status;
+}
+
+static struct exec_adamw adamw_of(const struct training *t, const struct exec_adamw *adamw)
+{
+    struct exec_adamw from = *adamw;
+    from.step = t->options.fresh || t->reference == NULL ? 1 : TRAINING_STEP;
+    return from;
+}
+
+enum status training_run(struct training *t, const struct exec_options *options,
+                         struct exec_result *result, struct diag *diag)
+{
+    struct exec_options run = *options;
+    struct exec_io io = {.user = t,
+                         .fill = fill,
+                         .read = look,
+                         .read_each = 1u << BINDING_LOSS,
+                         .read_last = t->options.collect ? UINT32_MAX : 0};
+    uint32_t steps = run.warmup + (run.steps > 0 ? run.steps : 1);
+    run.adamw = adamw_of(t, &options->adamw);
+    if (t->reference != NULL)
+        start(t);
+    free(t->loss);
+    t->loss = heap_zalloc(steps, sizeof *t->loss);
+    t->bindings.read_step = 0;
+    t->bindings.replicas_differ = 0;
+    return exec_run(t->ir, t->name, &run, &io, result, diag);
+}
+
+enum status training_reference(struct training *t, const struct exec_adamw *adamw, uint32_t steps,
+                               double *loss, struct diag *diag)
+{
+    assert(t->reference != NULL);
+    const struct reference_adamw a = {adamw->lr, adamw->beta1, adamw->beta2, adamw->eps,
+                                      adamw->weight_decay};
+    int64_t first = adamw_of(t, adamw).step;
+    start(t);
+    for (uint32_t i = 0; i < steps; i++) {
+        struct reference_batch batch = {.tokens = t->tokens + i * batch_tokens(t->ir),
+                                        .sequences = t->ir->global_batch,
+                                        .seq_len = t->ir->layout.tokens};
+        enum status status = reference_gradients(t->reference, &batch, &loss[i], diag);
+        if (status != STATUS_OK)
+            return status;
+        reference_adamw_step(t->reference, &a, first + i);
+    }
+    return STATUS_OK;
+}
+
+static bool reads_tokens(const struct ir *ir, uint32_t op)
+{
+    uint16_t binding = ir->buffer.binding[ir_read(ir, op, 0).buffer.i];
+    return binding != IR_NONE16 && ir->binding[binding].kind == BINDING_TOKENS;
+}
+
+int64_t training_vocab(const struct ir *ir)
+{
+    int64_t vocab = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        const struct work *work = ir_work(ir, op);
+        if (work->kind != WORK_EMBEDDING || !reads_tokens(ir, op))
+            continue;
+        /* parts of a table that is cut over ranks begin at `first` */
+        int64_t end = work->embedding.first + work->embedding.vocab;
+        vocab = end > vocab ? end : vocab;
+    }
+    return vocab;
+}

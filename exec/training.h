@@ -1,0 +1,76 @@
+/* exec/training.h: training steps of a schedule, from seeded weights and given tokens.
+ *
+ * It joins a schedule, a model and a backend: starting weights are the reference's
+ * (exec/reference.h) rounded to the schedule's dtype, buffers are filled and collected through
+ * bindings (exec/bindings.h), and every step takes its own batch of tokens. The same steps can be
+ * taken by the reference, unsharded and in double, from the same start. */
+#ifndef EXEC_TRAINING_H
+#define EXEC_TRAINING_H
+
+#include "base/diag.h"
+#include "exec/bindings.h"
+#include "exec/exec.h"
+#include "exec/reference.h"
+#include "models/transformer.h"
+#include "schedule/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The start is that of a run in progress: moments of this size, and the step that comes then. So
+ * AdamW divides by more than rounding noise wherever a gradient is 0 (a bias of keys without
+ * RoPE), and moments that go to the wrong place are seen. */
+#define TRAINING_MOMENT 1e-2
+enum { TRAINING_STEP = 3 };
+
+struct training_options {
+    uint64_t seed;  /* of the weights */
+    bool fresh;     /* start from moments 0 */
+    bool reference; /* keep the model's tensors; without them only times mean anything */
+    bool collect;   /* keep the tensors after the last step, in `got`; needs reference */
+};
+
+/* All-zero is empty. Borrows ir, name, model and tokens. */
+struct training {
+    const struct ir *ir;
+    const char *name; /* of the schedule, for messages */
+    struct training_options options;
+    struct reference *reference; /* NULL: without */
+    struct bindings bindings;
+    const double **from[3];           /* parameters and moments, (tensors) */
+    double **got[BINDING_KIND_COUNT]; /* (tensors) of (rows, cols); NULL where nothing is bound */
+    const int32_t *tokens;            /* (steps, ir.global_batch, ir.layout.tokens) */
+    double *loss;                     /* (steps) of the last run, warm-up included */
+};
+
+/* Does a model with seeded weights for every tensor of the schedule stand behind it? The message
+ * of a failure names what does not fit. model may be NULL without options.reference. */
+enum status training_init(struct training *training, const struct ir *ir, const char *name,
+                          const struct transformer *model, const struct training_options *options,
+                          struct diag *diag);
+void training_release(struct training *training);
+
+/* Runs options.warmup + options.steps steps (exec/exec.h), which read as many batches of
+ * training.tokens. */
+enum status training_run(struct training *training, const struct exec_options *options,
+                         struct exec_result *result, struct diag *diag);
+
+/* The loss of as many steps of the reference, each followed by AdamW, from the same start; its
+ * tensors keep what comes out. */
+enum status training_reference(struct training *training, const struct exec_adamw *adamw,
+                               uint32_t steps, double *loss, struct diag *diag);
+
+/* Rows of the table in which the schedule looks its tokens up; 0 when it has none. */
+int64_t training_vocab(const struct ir *ir);
+
+/* Whether any buffer is bound to that kind. */
+bool training_binds(const struct ir *ir, enum binding_kind kind);
+
+/* Fills tokens[0..count) with seeded ones below vocab. */
+void training_random_tokens(int32_t *tokens, size_t count, int64_t vocab, uint64_t seed);
+
+/* Bytes on the heap that tensors of the model take beside the run: for the question whether a
+ * machine can hold them. */
+double training_bytes(const struct transformer *model, const struct training_options *options);
+
+#endif

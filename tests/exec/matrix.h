@@ -1,0 +1,306 @@
+/* tests/exec/matrix.h: products of choices, and the check that each computes exact gradients.
+ *
+ * A product is one level of every factor. Factors that have a registry (strategies, profiles,
+ * weights, activations, optimizers) take their levels from it, so a new row is covered without new
+ * test code; which products are legal is compose_resolve()'s to say. Rows that cover every legal
+ * pair of levels are found greedily from seeded draws. Included by test files only. */
+#ifndef TESTS_EXEC_MATRIX_H
+#define TESTS_EXEC_MATRIX_H
+
+#include "exec/agreement.h"
+#include "schedule/compose.h"
+#include "schedule/verify.h"
+#include "tests/check.h"
+#include "tests/schedule/shapes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum factor {
+    FACTOR_MODEL, /* MHA, GQA, MQA; odd and even layers; every norm, activation, position, bias */
+    FACTOR_STRATEGY,
+    FACTOR_PROFILE,
+    FACTOR_WEIGHTS,
+    FACTOR_ACTIVATIONS,
+    FACTOR_OPTIMIZER,
+    FACTOR_RANKS, /* 1 to 8 */
+    FACTOR_HP,
+    FACTOR_CP,
+    FACTOR_SHARD,
+    FACTOR_SEQ,
+    FACTOR_MICRO,
+    FACTOR_ACCUMULATION,
+    FACTOR_LOSS,
+    FACTOR_FFN,
+    FACTOR_COUNT
+};
+
+static const char *const factor_names[FACTOR_COUNT] = {
+    "model", "strategy", "profile", "weights", "activations",  "optimizer",   "ranks",     "hp",
+    "cp",    "shard",    "seq",     "micro",   "accumulation", "loss chunks", "ffn chunks"};
+
+/* What levels stand for where there is no registry; 0: left open. */
+static const int64_t factor_values[FACTOR_COUNT][8] = {
+    [FACTOR_RANKS] = {1,  2,  3,    4, 5, 6, 7, 8},
+    [FACTOR_HP] = {0, 1,  2,     4, 8},
+    [FACTOR_CP] = {0,  1,    2,       4},
+    [FACTOR_SHARD] = {0, 1,  2,  4},
+    [FACTOR_SEQ] = {2,6,16}, /* times ranks */
+    [FACTOR_MICRO] = {1,  2  },
+    [FACTOR_ACCUMULATION] = {1,  2,    3    },
+    [FACTOR_LOSS] = {1,  2,    3       },
+    [FACTOR_FFN] = {1,  2,  3           },
+};
+
+enum { LEVELS_MAX = 32 };
+
+struct product {
+    uint8_t level[FACTOR_COUNT];
+};
+
+struct factors {
+    uint8_t levels[FACTOR_COUNT];
+};
+
+static inline struct factors factors_all(void)
+{
+    size_t strategies, profiles;
+    compose_strategies(&strategies);
+    compose_profiles(&profiles);
+    return (struct factors){
+        {SHAPE_COUNT, (uint8_t)strategies, (uint8_t)profiles, CHOICE_WEIGHTS_COUNT,
+         CHOICE_ACTIVATIONS_COUNT, CHOICE_OPTIMIZER_COUNT, 8, 5, 4, 4, 3, 2, 3, 3, 3}
+    };
+}
+
+static inline struct request product_request(const struct product *product)
+{
+    size_t count;
+    const uint8_t *l = product->level;
+    int64_t value[FACTOR_COUNT];
+    for (int f = 0; f < FACTOR_COUNT; f++)
+        value[f] = l[f] < ARRAY_LEN(factor_values[f]) ? factor_values[f][l[f]] : 0;
+    struct request request = {
+        .model = &shapes[l[FACTOR_MODEL]],
+        .strategy = compose_strategies(&count)[l[FACTOR_STRATEGY]].name,
+        .profile = compose_profiles(&count)[l[FACTOR_PROFILE]].name,
+        .weights = l[FACTOR_WEIGHTS],
+        .activations = l[FACTOR_ACTIVATIONS],
+        .optimizer = l[FACTOR_OPTIMIZER],
+        .attention_impl = ATTENTION_CPU,
+        .dtype = DTYPE_F32,
+        .ranks = value[FACTOR_RANKS],
+        .hp = value[FACTOR_HP],
+        .cp = value[FACTOR_CP],
+        .shard = value[FACTOR_SHARD],
+        .seq = value[FACTOR_SEQ] * value[FACTOR_RANKS],
+        .micro_batch = value[FACTOR_MICRO],
+        .loss_chunks = value[FACTOR_LOSS],
+        .ffn_chunks = value[FACTOR_FFN],
+        .sm = 80,
+        .gpus_per_node = 2,
+    };
+    return request;
+}
+
+/* Fills *choices; why, when it is not legal, gets the reason. */
+static inline bool product_legal(const struct product *product, struct choices *choices,
+                                 struct diag *why)
+{
+    struct request request = product_request(product);
+    diag_clear(why);
+    if (compose_resolve(choices, &request, NULL, why) != STATUS_OK)
+        return false;
+    request.global_batch = choices->dp * choices->micro_batch *
+                           factor_values[FACTOR_ACCUMULATION][product->level[FACTOR_ACCUMULATION]];
+    return compose_resolve(choices, &request, NULL, why) == STATUS_OK;
+}
+
+static inline const char *choices_label(const struct choices *c, char *text, size_t size)
+{
+    size_t count;
+    snprintf(text, size,
+             "%s %s %s %s %s %s dp %u cp %u hp %u shard %u seq %" PRId64 " micro %" PRId64
+             " x %u loss %u ffn %u %s",
+             c->model->name, compose_strategies(&count)[c->strategy].name, c->profile->name,
+             weights_names[c->weights], activations_names[c->activations],
+             optimizer_names[c->optimizer], c->dp, c->cp, c->hp, c->shard, c->seq, c->micro_batch,
+             c->accumulation, c->loss_chunks, c->ffn_chunks, dtype_name(c->dtype));
+    return text;
+}
+
+/* ---- rows that cover all pairs ---- */
+
+struct rows {
+    struct product *row;
+    size_t count;
+    uint8_t covered[FACTOR_COUNT * LEVELS_MAX][FACTOR_COUNT * LEVELS_MAX];
+    size_t pairs, refused; /* legal; not legal whatever the other factors are */
+    char reason[256];      /* of the last refusal */
+};
+
+enum { PAIR_OPEN, PAIR_COVERED, PAIR_REFUSED };
+enum { DRAWS = 2000, CANDIDATES = 24 };
+
+static inline size_t level_index(int factor, uint8_t level)
+{
+    return (size_t)factor * LEVELS_MAX + level;
+}
+
+static inline struct product draw_product(const struct factors *factors,
+                                          struct check_random *random)
+{
+    struct product product;
+    for (int f = 0; f < FACTOR_COUNT; f++) {
+        product.level[f] = (uint8_t)check_random_i64(random, 0, factors->levels[f] - 1);
+        bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_SHARD;
+        if (leave_open && check_random_i64(random, 0, 1) == 0)
+            product.level[f] = 0;
+    }
+    return product;
+}
+
+static inline size_t new_pairs(const struct rows *rows, const struct product *product)
+{
+    size_t count = 0;
+    for (int f = 0; f < FACTOR_COUNT; f++)
+        for (int g = f + 1; g < FACTOR_COUNT; g++)
+            count += rows->covered[level_index(f, product->level[f])]
+                                  [level_index(g, product->level[g])] == PAIR_OPEN;
+    return count;
+}
+
+static inline void add_row(struct rows *rows, const struct product *product)
+{
+    rows->row = heap_realloc(rows->row, rows->count + 1, sizeof *rows->row);
+    rows->row[rows->count++] = *product;
+    for (int f = 0; f < FACTOR_COUNT; f++)
+        for (int g = f + 1; g < FACTOR_COUNT; g++) {
+            uint8_t *pair = &rows->covered[level_index(f, product->level[f])]
+                                          [level_index(g, product->level[g])];
+            rows->pairs += *pair != PAIR_COVERED;
+            *pair = PAIR_COVERED;
+        }
+}
+
+/* Covers one pair by the best of the legal products drawn, or finds that none is legal. */
+static inline void cover_pair(struct rows *rows, const struct factors *factors,
+                              struct check_random *random, int f, uint8_t i, int g, uint8_t j)
+{
+    struct diag why = {0};
+    struct product best;
+    size_t most = 0, found = 0;
+    for (int draw = 0; draw < DRAWS && found < CANDIDATES; draw++) {
+        struct product product = draw_product(factors, random);
+        struct choices choices;
+        product.level[f] = i;
+        product.level[g] = j;
+        if (!product_legal(&product, &choices, &why))
+            continue;
+        size_t count = new_pairs(rows, &product);
+        found++;
+        if (count > most) {
+            most = count;
+            best = product;
+        }
+    }
+    if (found > 0) {
+        add_row(rows, &best);
+    } else {
+        rows->covered[level_index(f, i)][level_index(g, j)] = PAIR_REFUSED;
+        rows->refused++;
+        snprintf(rows->reason, sizeof rows->reason, "%s %d with %s %d: %s", factor_names[f], i,
+                 factor_names[g], j, why.text);
+    }
+    diag_release(&why);
+}
+
+static inline struct rows *rows_covering_pairs(const struct factors *factors, uint64_t seed)
+{
+    struct rows *rows = heap_zalloc(1, sizeof *rows);
+    struct check_random random = {seed};
+    for (int f = 0; f < FACTOR_COUNT; f++)
+        for (int g = f + 1; g < FACTOR_COUNT; g++)
+            for (uint8_t i = 0; i < factors->levels[f]; i++)
+                for (uint8_t j = 0; j < factors->levels[g]; j++)
+                    if (rows->covered[level_index(f, i)][level_index(g, j)] == PAIR_OPEN)
+                        cover_pair(rows, factors, &random, f, i, g, j);
+    return rows;
+}
+
+static inline void rows_free(struct rows *rows)
+{
+    free(rows->row);
+    free(rows);
+}
+
+/* Every pair was covered or refused, and every level of every registry, every model and every
+ * number of ranks is in some row. */
+static inline void rows_check(const struct rows *rows, const struct factors *factors)
+{
+    char label[64];
+    for (int f = 0; f < FACTOR_COUNT; f++)
+        for (uint8_t i = 0; i < factors->levels[f]; i++) {
+            size_t with = 0;
+            for (size_t r = 0; r < rows->count; r++)
+                with += rows->row[r].level[f] == i;
+            snprintf(label, sizeof label, "rows with %s %d", factor_names[f], i);
+            CHECK(label, with > 0 || f == FACTOR_CP);
+            for (int g = f + 1; g < FACTOR_COUNT; g++)
+                for (uint8_t j = 0; j < factors->levels[g]; j++) {
+                    size_t both = 0;
+                    for (size_t r = 0; r < rows->count; r++)
+                        both += rows->row[r].level[f] == i && rows->row[r].level[g] == j;
+                    snprintf(label, sizeof label, "%s %d with %s %d", factor_names[f], i,
+                             factor_names[g], j);
+                    if (rows->covered[level_index(f, i)][level_index(g, j)] != PAIR_REFUSED)
+                        CHECK(label, both > 0);
+                }
+        }
+}
+
+/* ---- one row ---- */
+
+/* The schedule of the choices verifies, and computes the reference's loss, gradients, parameters
+ * and moments, with every element written before it is read. */
+static inline bool check_choices(const struct choices *choices, bool poison)
+{
+    char label[256];
+    struct ir ir = {0};
+    struct diag diag = {0};
+    struct agreement agreement = {0};
+    const struct exec_options options = {.poison = poison, .stall_s = 60};
+    choices_label(choices, label, sizeof label);
+    enum status status = compose_build(&ir, choices, &diag);
+    if (status == STATUS_OK)
+        status = verify(&ir, NULL, label, NULL, &diag);
+    if (status == STATUS_OK)
+        status = agreement_check(&agreement, &ir, label, choices->model, 11, &options, &diag);
+    if (status == STATUS_OK)
+        status = agreement_explain(&agreement, label, &diag);
+    bool holds = CHECK_INT(label, status, STATUS_OK);
+    if (!holds)
+        fputs(diag.text, stderr);
+    agreement_release(&agreement);
+    ir_release(&ir);
+    diag_release(&diag);
+    return holds;
+}
+
+static inline void check_rows(const struct rows *rows, bool poison)
+{
+    struct diag why = {0};
+    for (size_t r = 0; r < rows->count; r++) {
+        struct choices choices;
+        if (CHECK("legal", product_legal(&rows->row[r], &choices, &why)))
+            check_choices(&choices, poison);
+    }
+    diag_release(&why);
+    printf("%zu schedules hold all %zu pairs of choices that are legal; %zu pairs are not, such as "
+           "%s",
+           rows->count, rows->pairs, rows->refused, rows->reason);
+}
+
+#endif

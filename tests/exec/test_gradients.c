@@ -1,0 +1,84 @@
+/* Every strategy computes exact gradients: each legal pair of choices is in a schedule whose loss,
+ * gradients, parameters and moments are the reference's. The full product is in
+ * test_gradients_nightly.c. */
+#include "tests/exec/matrix.h"
+
+static void every_pair_of_choices_computes_the_reference(void)
+{
+    const struct factors factors = factors_all();
+    struct rows *rows = rows_covering_pairs(&factors, 1);
+    rows_check(rows, &factors);
+    check_rows(rows, true);
+    rows_free(rows);
+}
+
+static struct choices resolved(const struct request *request)
+{
+    struct choices choices;
+    struct diag diag = {0};
+    CHECK_INT("resolve", compose_resolve(&choices, request, NULL, &diag), STATUS_OK);
+    if (diag.text != NULL)
+        fputs(diag.text, stderr);
+    diag_release(&diag);
+    return choices;
+}
+
+static void sixty_four_ranks_compute_the_reference(void)
+{
+    static const struct transformer tiny = {.name = "tiny",
+                                            .layers = 1,
+                                            .hidden = 16,
+                                            .heads = 8,
+                                            .kv_heads = 2,
+                                            .head_dim = 4,
+                                            .ffn = 12,
+                                            .vocab = 19,
+                                            .activation = ACTIVATION_SWIGLU,
+                                            .norm = NORM_RMSNORM,
+                                            .positions = POSITIONS_ROPE,
+                                            .rope_theta = 1e4,
+                                            .norm_eps = 1e-5};
+    const struct request request = {.model = &tiny,
+                                    .weights = CHOICE_WEIGHTS_ZERO3,
+                                    .activations = CHOICE_ACTIVATIONS_FULL,
+                                    .optimizer = -1,
+                                    .attention_impl = ATTENTION_CPU,
+                                    .dtype = DTYPE_F32,
+                                    .ranks = 64,
+                                    .hp = 8,
+                                    .seq = 16,
+                                    .gpus_per_node = 8,
+                                    .sm = 80};
+    struct choices choices = resolved(&request);
+    check_choices(&choices, false);
+}
+
+/* 16 bits round every result; the rule then is the one of that type. */
+static void sixteen_bits_stay_within_their_tolerance(void)
+{
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16};
+    for (size_t d = 0; d < ARRAY_LEN(dtypes); d++)
+        for (int m = 0; m < SHAPE_COUNT; m++) {
+            struct request request = {.model = &shapes[m],
+                                      .profile = m % 2 == 0 ? "ideal" : NULL,
+                                      .weights = m % CHOICE_WEIGHTS_COUNT,
+                                      .activations = m % CHOICE_ACTIVATIONS_COUNT,
+                                      .optimizer = -1,
+                                      .attention_impl = ATTENTION_CPU,
+                                      .dtype = (int)dtypes[d],
+                                      .ranks = 4,
+                                      .hp = 2,
+                                      .seq = 32,
+                                      .gpus_per_node = 2,
+                                      .sm = 80};
+            struct choices choices = resolved(&request);
+            check_choices(&choices, true);
+        }
+}
+
+static const struct check_case cases[] = {
+    {"every pair of choices computes the reference", every_pair_of_choices_computes_the_reference},
+    {"64 ranks compute the reference",               sixty_four_ranks_compute_the_reference      },
+    {"16 bits stay within their tolerance",          sixteen_bits_stay_within_their_tolerance    },
+};
+CHECK_MAIN("gradients", cases)

@@ -1,0 +1,24 @@
+/* The pairs of choices again on at most four ranks, for the thread sanitizer. */
+#include "tests/exec/matrix.h"
+
+static void no_pair_of_choices_races(void)
+{
+    struct factors factors = factors_all();
+    factors.levels[FACTOR_MODEL] = 3;
+    factors.levels[FACTOR_RANKS] = 4;
+    factors.levels[FACTOR_HP] = 4;
+    factors.levels[FACTOR_CP] = 1;
+    factors.levels[FACTOR_SHARD] = 3;
+    factors.levels[FACTOR_SEQ] = 1;
+    factors.levels[FACTOR_ACCUMULATION] = 2;
+    factors.levels[FACTOR_LOSS] = 2;
+    factors.levels[FACTOR_FFN] = 2;
+    struct rows *rows = rows_covering_pairs(&factors, 1);
+    check_rows(rows, false);
+    rows_free(rows);
+}
+
+static const struct check_case cases[] = {
+    {"no pair of choices races", no_pair_of_choices_races},
+};
+CHECK_MAIN("gradients_thread", cases)
