@@ -193,10 +193,14 @@ size_t compare_groups(const struct comparison *c, enum compare_by by, struct com
     return count;
 }
 
-static int compare_pairs_by_op(const void *left, const void *right)
+struct pair_place {
+    uint32_t op, rank;
+    const struct compare_pair *pair;
+};
+
+static int compare_places(const void *left, const void *right)
 {
-    const struct compare_pair *a = *(const struct compare_pair *const *)left;
-    const struct compare_pair *b = *(const struct compare_pair *const *)right;
+    const struct pair_place *a = left, *b = right;
     if (a->op != b->op)
         return a->op < b->op ? -1 : 1;
     return a->rank < b->rank ? -1 : a->rank > b->rank;
@@ -212,22 +216,22 @@ static int compare_ops_by_off(const void *left, const void *right)
 
 size_t compare_ops(const struct comparison *c, struct compare_op **out)
 {
-    const struct compare_pair **order = heap_alloc(c->count + 1, sizeof *order);
+    struct pair_place *order = heap_alloc(c->count + 1, sizeof *order);
     struct compare_op *op = heap_alloc(c->count + 1, sizeof *op);
     size_t count = 0;
     double total_s = 0;
     for (size_t i = 0; i < c->count; i++)
-        order[i] = &c->pair[i];
+        order[i] = (struct pair_place){c->pair[i].op, c->pair[i].rank, &c->pair[i]};
     if (c->count > 0)
-        qsort(order, c->count, sizeof *order, compare_pairs_by_op);
+        qsort(order, c->count, sizeof *order, compare_places);
     for (size_t i = 0; i < c->count; i++) {
-        if (count == 0 || op[count - 1].first->op != order[i]->op)
-            op[count++] = (struct compare_op){.first = order[i]};
+        if (count == 0 || op[count - 1].first->op != order[i].op)
+            op[count++] = (struct compare_op){.first = order[i].pair};
         struct compare_op *last = &op[count - 1];
-        double off_s = fabs(order[i]->predicted_s - order[i]->measured_s);
+        double off_s = fabs(order[i].pair->predicted_s - order[i].pair->measured_s);
         last->ranks++;
-        last->predicted_s += order[i]->predicted_s;
-        last->measured_s += order[i]->measured_s;
+        last->predicted_s += order[i].pair->predicted_s;
+        last->measured_s += order[i].pair->measured_s;
         last->off_s += off_s;
         total_s += off_s;
     }

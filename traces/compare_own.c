@@ -1,4 +1,5 @@
 /* Our own traces: rows of one (rank, op) are the same op. */
+#include "base/text.h"
 #include "traces/compare.h"
 
 #include <math.h>
@@ -210,6 +211,19 @@ static void join_ranks(struct join *join, const struct instance *p, const struct
     }
 }
 
+/* A prediction that says of how many ranks it is cannot stand for more. */
+static enum status check_ranks(const struct trace *predicted, const struct instance *m,
+                               size_t m_count, const char *name, struct diag *diag)
+{
+    const char *text = trace_get(predicted, "ranks");
+    uint64_t ranks;
+    uint32_t last = m[m_count - 1].rank; /* the highest */
+    if (text == NULL || !parse_u64(text, strlen(text), &ranks) || last < ranks)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                      "has rank %u, and the prediction is one of %s ranks", last, text);
+}
+
 /* Every trace states its times of one step, so sums over several become means. */
 static void average_steps(struct compare_side *side, size_t steps)
 {
@@ -226,6 +240,12 @@ enum status compare_own(struct comparison *c, const struct trace *predicted,
                           "nothing to compare: the %s trace has no rows",
                           predicted->ops.count == 0 ? "predicted" : "measured");
     struct instance *p = sort_rows(predicted), *m = sort_rows(measured);
+    enum status status = check_ranks(predicted, m, measured->ops.count, name, diag);
+    if (status != STATUS_OK) {
+        free(p);
+        free(m);
+        return status;
+    }
     struct join join = {.c = c, .predicted = predicted, .measured = measured};
     size_t rows = predicted->ops.count + measured->ops.count;
     join.scratch = heap_alloc(rows, sizeof *join.scratch);

@@ -157,6 +157,14 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
                "m.csv: error: none of its 1 ranks is in the prediction; predict with --exact to "
                "have all\n");
     release(&f);
+    compare_text(&f, PREDICTED, MEASURED "2,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n");
+    comparison_release(&f.comparison);
+    trace_set(&f.predicted, "ranks", "2");
+    CHECK_INT("more ranks", compare_own(&f.comparison, &f.predicted, &f.measured, "m.csv", &f.diag),
+              STATUS_BAD_INPUT);
+    CHECK_TEXT("more ranks", f.diag.text,
+               "m.csv: error: has rank 2, and the prediction is one of 2 ranks\n");
+    release(&f);
     CHECK_INT("no rows", compare_text(&f, PREDICTED, ""), STATUS_BAD_INPUT);
     CHECK_TEXT("no rows", f.diag.text,
                "m.csv: error: nothing to compare: the measured trace has no rows\n");
