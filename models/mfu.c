@@ -5,26 +5,26 @@
 
 /* clang-format off */
 const struct mfu_row mfu_table[MFU_CONVENTION_COUNT] = {
-    [MFU_LONGHAUL] = {"longhaul", true, false, 0,
+    [MFU_LONGHAUL] = {"longhaul", true, false,
         "3 (L (4hq + 4h kv + 2mhf + 2sq) + 2hV)",
         "this project: six flops per weight that multiplies (the head, not the embedding), "
         "attention as PaLM appendix B counts it but halved"},
-    [MFU_LOONGTRAIN] = {"loongtrain", true, false, 312e12,
+    [MFU_LOONGTRAIN] = {"loongtrain", true, false,
         "3L (8h^2 + 2mhf + 2sh) + 6hV; with f = 3.5h, m = 3: 3L (29h^2 + 2sh) + 6hV",
         "fitted to LoongTrain tables 2, 3 and 6, 246 of 254 cells within rounding; no discount for "
         "grouped heads"},
-    [MFU_TORCHTITAN] = {"torchtitan", false, false, 989e12,
+    [MFU_TORCHTITAN] = {"torchtitan", false, false,
         "6 (N - N_embedding) + 12Lqs",
         "torchtitan metrics; reproduces its context-parallel table to 0.5 %"},
-    [MFU_FPDT] = {"fpdt", true, true, 312e12,
+    [MFU_FPDT] = {"fpdt", true, true,
         "(3, or 4 with recomputation) x (L (2 (2 + 2//g) h^2 + 2mhf + 2sq) + 2hV)",
         "inferred: Megatron-DeepSpeed's calculator with the attention halved, as FPDT's appendix "
         "says; factor 4 because 3 would need more than an A100 attention kernel does"},
-    [MFU_DEEPSPEED] = {"deepspeed", false, true, 0,
+    [MFU_DEEPSPEED] = {"deepspeed", false, true,
         "(3, or 4 with recomputation) x (L (2 (2 + 2//g) h^2 + 2mhf + 4sq) + 2hV)",
         "Megatron-DeepSpeed throughput_calculator; 2//g is a whole number, so K and V count "
         "nothing from g = 3 on"},
-    [MFU_MEGATRON] = {"megatron", false, false, 0,
+    [MFU_MEGATRON] = {"megatron", false, false,
         "3 (L (4hq + 4h kv + 2mhf + 4sq) + 2hV)",
         "Megatron-LM up to core 0.7, vocabulary not padded; later versions halve the attention"},
 };
@@ -99,13 +99,10 @@ double mfu_model_flops(enum mfu_convention convention, const struct transformer 
 
 double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                     int64_t sequences, bool recomputes, double step_s, int64_t ranks,
-                    double device_peak_flops_per_s)
+                    double peak_flops_per_s)
 {
     assert((unsigned)convention < MFU_CONVENTION_COUNT);
-    double peak = mfu_table[convention].peak_flops_per_s;
-    if (peak <= 0)
-        peak = device_peak_flops_per_s;
-    assert(peak > 0 && step_s > 0 && ranks > 0);
+    assert(peak_flops_per_s > 0 && step_s > 0 && ranks > 0);
     return mfu_model_flops(convention, t, seq_len, sequences, recomputes) /
-           (step_s * (double)ranks * peak);
+           (step_s * (double)ranks * peak_flops_per_s);
 }

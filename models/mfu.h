@@ -1,8 +1,9 @@
 /* models/mfu.h: how sources count the model flops of a training step, as one table.
  *
  * Model flops utilisation is (model flops of a step) / (step seconds x ranks x peak flop/s). Sources
- * differ in every term of the numerator and even in the peak, so that the same run is 58 % in one
- * paper and 44 % in another: a figure means something only beside the name of its convention.
+ * differ in every term of the numerator, so that the same run is 58 % in one paper and 44 % in
+ * another: a figure means something only beside the name of its convention. All divide by the
+ * dense bf16 peak of the device that ran (LoongTrain and FPDT 312 TFLOP/s, torchtitan 989).
  * The rows say what supports each formula; tests/models/test_mfu.c works cells that sources print.
  *
  * Symbols: L layers, h hidden, q = heads x head_dim, kv = kv_heads x head_dim, f ffn, V vocab,
@@ -25,10 +26,9 @@ enum mfu_convention {
 
 struct mfu_row {
     const char *name;
-    bool halved_attention;   /* s^2 / 2 pairs instead of s^2 */
-    bool counts_recompute;   /* four forwards instead of three where the run recomputes */
-    double peak_flops_per_s; /* what the source divides by; 0: the device's own */
-    const char *formula;     /* flops of one token in a step, for people */
+    bool halved_attention; /* s^2 / 2 pairs instead of s^2 */
+    bool counts_recompute; /* four forwards instead of three where the run recomputes */
+    const char *formula;   /* flops of one token in a step, for people */
     const char *source;
 };
 
@@ -42,10 +42,9 @@ bool mfu_find(const char *name, enum mfu_convention *convention);
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes);
 
-/* The fraction: flops over what `ranks` devices could do in step_s seconds at the convention's
- * peak, or at device_peak_flops_per_s where it names none. */
+/* The fraction: flops over what `ranks` devices could do in step_s seconds at their peak. */
 double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                     int64_t sequences, bool recomputes, double step_s, int64_t ranks,
-                    double device_peak_flops_per_s);
+                    double peak_flops_per_s);
 
 #endif
