@@ -92,6 +92,13 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
 
 /* ---- while a kernel runs ---- */
 
+/* The share of a kernel's flops that the model needs. Of the five products of attention's backward
+ * one makes the scores again, which the forward did not keep. */
+static double model_share(enum work_kind kind)
+{
+    return kind == WORK_ATTENTION_BACKWARD ? 4.0 / 5 : 1;
+}
+
 /* The part [from_s, to_s] of an op's time, split like the whole op. */
 static void add_busy(struct maker *m, uint32_t row, double from_s, double to_s)
 {
@@ -113,11 +120,13 @@ static void add_busy(struct maker *m, uint32_t row, double from_s, double to_s)
         return;
     }
     wide whole = (wide)m->end_s[row] - (wide)m->start_s[row];
-    wide useful = (wide)flops / m->peak_flop_per_s * (seconds / whole);
-    if (useful > seconds)
-        useful = seconds;
+    wide at_peak = (wide)flops / m->peak_flop_per_s * (seconds / whole);
+    if (at_peak > seconds)
+        at_peak = seconds;
+    wide useful = at_peak * model_share((enum work_kind)m->ir->op.kind[op]);
     m->cause_s[CAUSE_USEFUL] += useful;
-    m->cause_s[CAUSE_INEFFICIENCY] += seconds - useful;
+    m->cause_s[CAUSE_RECOMPUTE] += at_peak - useful;
+    m->cause_s[CAUSE_INEFFICIENCY] += seconds - at_peak;
 }
 
 /* ---- while none runs ---- */

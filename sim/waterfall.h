@@ -12,10 +12,12 @@
 #include "sim/sim.h"
 
 enum cause {
-    CAUSE_USEFUL,       /* flops of forward and backward at the device's peak */
+    CAUSE_USEFUL,       /* flops that the model needs at the device's peak: of the step, this share
+                           is MFU by convention longhaul */
     CAUSE_IMBALANCE,    /* flops on pairs that the mask hides: none where tiles follow the mask, as
                            all our kinds do (work_flops() counts visible pairs) */
-    CAUSE_RECOMPUTE,    /* all of phase recompute */
+    CAUSE_RECOMPUTE,    /* all of phase recompute; the scores that attention's backward makes again,
+                           at peak */
     CAUSE_INEFFICIENCY, /* of kinds that have flops: what they take beyond flops / peak */
     CAUSE_MEMORY_BOUND, /* kinds without flops */
     CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */

@@ -1,7 +1,7 @@
 # On the ideal cluster a step takes its flops over 1 PFLOP/s and nothing else, so these numbers are
 # arithmetic. gpt-2.7b, 2K tokens on 4 GPUs: a layer's products are 24 h^2 = 157,286,400 flops a
 # token, attention 4 x 80 x 32 heads per visible pair, 2048 x 2049 / 2 pairs; backward twice the
-# products and 2.5 times attention; the head 2 h V a token.
+# products and 2.5 times attention, of which a fifth makes the scores again; the head 2 h V a token.
 longhaul predict --model gpt-2.7b --cluster ideal --gpus 4 --seq 2K --quick --checkpoint none --json > $T/keep.json
 longhaul predict --model gpt-2.7b --cluster ideal --gpus 4 --seq 2K --quick --profile ideal --json > $T/full.json
 for name in keep full; do

@@ -13,9 +13,10 @@ static const char head[] = "longhaul schedule 1\n"
                            "buffer a0 hbm u8 [100000000000] workspace persistent\n"
                            "buffer x0 hbm bf16 [1000000] activation persistent\n"
                            "buffer y0 hbm bf16 [1000000] activation persistent\n"
+                           "buffer l0 hbm f32 [1000] activation persistent\n"
                            "buffer pin0 pinned u8 [100000000000] workspace persistent\n";
 
-/* 1000^3 matmuls do 2 Gflop: 2 ms at 1 Tflop/s; costs below say 5 ms. */
+/* 1000^3 matmuls do 2 Gflop: 2 ms at 1 Tflop/s; costs below say 5 ms, for attention too. */
 #define MATMUL "matmul compute m=1000 n=1000 k=1000 reads x0 x0 writes y0"
 
 /* clang-format off */
@@ -33,6 +34,11 @@ static const struct {
     {"backward flops are useful, recomputed ones are not",
      "op 0 " MATMUL " phase=backward\nop 1 " MATMUL " phase=recompute\n", 0,
      {{CAUSE_USEFUL, 2e-3}, {CAUSE_INEFFICIENCY, 3e-3}, {CAUSE_RECOMPUTE, 5e-3}}},
+    /* five products of 2 x 1000 x 1000 x 100 flops: 1 ms at peak, of which one makes scores again */
+    {"attention's backward recomputes the scores",
+     "op 0 attention_backward compute q=1000 kv=1000 heads=1 kv_heads=1 dim=100 mask=full "
+     "reads x0 x0 x0 x0 x0 l0 writes y0 y0 y0 phase=backward\n", 0,
+     {{CAUSE_USEFUL, 0.8e-3}, {CAUSE_RECOMPUTE, 0.2e-3}, {CAUSE_INEFFICIENCY, 4e-3}}},
     {"work without flops is bound by memory",
      "op 0 fill compute count=1000000 writes a0 phase=forward\n", 0,
      {{CAUSE_MEMORY_BOUND, 1e-3}}},
@@ -102,7 +108,7 @@ static void every_instant_has_its_cause(void)
             continue;
         struct machine_costs costs = machine_costs_make(&ir, cases_of_causes[i].issue_s);
         for (uint32_t s = 0; s < ir.shape_count; s++)
-            if (ir.shape[s].kind == WORK_MATMUL)
+            if (ir.shape[s].kind == WORK_MATMUL || ir.shape[s].kind == WORK_ATTENTION_BACKWARD)
                 costs.work_s[s] = 5e-3;
         if (machine_run(label, &ir, &cluster, &costs.costs, (struct sim_options){0}, &result)) {
             struct waterfall w;
