@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* json-c needs some forty bytes for each of text: 100 MB of it would take gigabytes. */
+enum { SIZE_LIMIT = 16 << 20 };
+
 static size_t count_members(json_object *value)
 {
     size_t count = 0;
@@ -59,6 +62,10 @@ enum status json_parse(struct json *json, const char *name, const char *data, si
     if (!data)
         data = ""; /* an empty struct text */
     *json = (struct json){.name = name, .data = data, .size = size};
+    if (size > SIZE_LIMIT)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                          "%zu bytes are too many: a configuration has at most %d MiB", size,
+                          SIZE_LIMIT >> 20);
     struct json_facts facts;
     enum status status = json_scan_check(name, data, size, &facts, diag);
     if (status != STATUS_OK)

@@ -5,7 +5,8 @@
  * "a100.json:12: error: nodes.gpu.memory: expected a number". Every key of an object must be
  * known to the reader: json_only() reports the first that is not.
  *
- * Strings are UTF-8 and hold no NUL; a whole number fits 64 bits. A node keeps
+ * Strings are UTF-8 and hold no NUL; a whole number fits 64 bits; a text has at most 16 MiB,
+ * a thousand times what a configuration has. A node keeps
  * working on a wrong type: the getters report it, the finders find nothing. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H

@@ -277,6 +277,18 @@ static void nesting_ends_at_64_levels(void)
     release(&deeper);
 }
 
+static void a_text_beyond_16_mib_is_refused_at_once(void)
+{
+    size_t size = (16u << 20) + 1;
+    char *text = heap_alloc(size, 1);
+    memset(text, '[', size);
+    struct fixture f = parse(text, size);
+    CHECK_TEXT("large", f.diag.text,
+               "t.json: error: 16777217 bytes are too many: a configuration has at most 16 MiB\n");
+    release(&f);
+    free(text);
+}
+
 static void every_prefix_ends_in_one_message(void)
 {
     for (size_t size = 0; size < strlen(cluster) - 2; size++) {
@@ -309,6 +321,7 @@ static const struct check_case cases[] = {
     {"a wrong value is reported with line and path",     a_wrong_value_is_reported_with_line_and_path},
     {"what is no JSON is refused with its place",        what_is_no_json_is_refused_with_its_place   },
     {"nesting ends at 64 levels",                        nesting_ends_at_64_levels                   },
+    {"a text beyond 16 MiB is refused at once",          a_text_beyond_16_mib_is_refused_at_once     },
     {"every prefix ends in one message",                 every_prefix_ends_in_one_message            },
     {"numbers beyond double are refused when asked for",
      numbers_beyond_double_are_refused_when_asked_for                                                },
