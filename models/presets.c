@@ -82,6 +82,6 @@ enum status presets_find(const char *kind, const char *what, const char *name, s
     if (near)
         return diag_error(diag, at, STATUS_BAD_INPUT, "no %s '%s'; did you mean '%s'?", what, name,
                           near);
-    return diag_error(diag, at, STATUS_BAD_INPUT, "no %s '%s' in %s; `longhaul list %s` names all",
-                      what, name, presets_folder(arena, kind), kind);
+    return diag_error(diag, at, STATUS_BAD_INPUT, "no %s '%s' in %s; `longhaul list %ss` names all",
+                      what, name, presets_folder(arena, kind), what);
 }
