@@ -306,9 +306,23 @@ static enum status check_pending(struct parser *p)
     return STATUS_OK;
 }
 
+/* A NUL would end a message that quotes the word around it, so it is told apart before. */
+static enum status check_nul(struct parser *p)
+{
+    size_t left = (size_t)(p->cursor.end - p->cursor.at);
+    const char *nul = left > 0 ? memchr(p->cursor.at, '\0', left) : NULL;
+    if (!nul)
+        return STATUS_OK;
+    while (memchr(p->cursor.at, '\n', (size_t)(nul - p->cursor.at)))
+        cursor_next_line(&p->cursor);
+    return parse_error(p, nul, "a NUL byte: this is not text");
+}
+
 static enum status parse_all(struct parser *p)
 {
     enum status status = parse_header(p);
+    if (status == STATUS_OK)
+        status = check_nul(p);
     while (status == STATUS_OK && cursor_next_line(&p->cursor))
         status = parse_statement(p);
     if (status == STATUS_OK)

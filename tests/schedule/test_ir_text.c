@@ -529,8 +529,21 @@ static void the_first_fault_is_told_with_its_place(void)
     }
 }
 
+static void a_nul_is_told_with_its_place(void)
+{
+    static const char text[] = "longhaul schedule 1\n# a\nmesh cp=\0002\n";
+    struct ir ir = {0};
+    struct diag diag = {0};
+    CHECK_INT("nul", ir_parse(&ir, "t.ir", text, sizeof text - 1, &diag), STATUS_BAD_INPUT);
+    CHECK_TEXT("nul", diag.text ? diag.text : "",
+               "t.ir:3:9: error: a NUL byte: this is not text\n");
+    ir_release(&ir);
+    diag_release(&diag);
+}
+
 static const struct check_case cases[] = {
     {"the example prints canonically",         the_example_prints_canonically        },
+    {"a NUL is told with its place",           a_nul_is_told_with_its_place          },
     {"the example means what it says",         the_example_means_what_it_says        },
     {"equal schedules print the same",         equal_schedules_print_the_same        },
     {"what is printed reads back the same",    what_is_printed_reads_back_the_same   },
