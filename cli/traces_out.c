@@ -5,6 +5,8 @@
 #include "traces/perfetto.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -32,6 +34,13 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     value.size = 0;
     text_put_double(&value, p->sim.step_s);
     trace_set(trace, "step_s", value.data);
+    for (int m = 0; m < MEMORY_COUNT; m++) {
+        char key[32];
+        snprintf(key, sizeof key, "arena_bytes.%s", memory_name((enum memory)m));
+        value.size = 0;
+        text_printf(&value, "%" PRIu64, p->ir.arena_bytes[m]);
+        trace_set(trace, key, value.data);
+    }
     text_release(&value);
 }
 
