@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void plan_release(struct plan *plan)
+void sim_plan_release(struct plan *plan)
 {
     free(plan->role_of_rank);
     free(plan->passes);

@@ -98,7 +98,7 @@ struct plan {
  * for the schedule in messages. Release in either case. */
 enum status plan_make(struct plan *plan, const struct ir *ir, const struct cluster *cluster,
                       const struct sim_costs *costs, const char *name, struct diag *diag);
-void plan_release(struct plan *plan);
+void sim_plan_release(struct plan *plan);
 
 static inline bool plan_runs(const struct plan *plan, uint32_t rank, uint32_t op)
 {

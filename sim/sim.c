@@ -236,7 +236,7 @@ out:
     free(rows);
     fold_release(&fold);
     prune_release(&pruned);
-    plan_release(&plan);
+    sim_plan_release(&plan);
     return status;
 }
 
