@@ -3,6 +3,7 @@
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/fast_exp.h"
+#include "exec/cpu/lanes.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -46,19 +47,17 @@ static int64_t most(int64_t a, int64_t b)
 static void tile_row(float *score, int64_t begin, int64_t end, int64_t width, float *maximum,
                      float *sum, float *scale)
 {
-    float top = *maximum, total = 0;
-    for (int64_t j = begin; j < end; j++)
-        top = score[j] > top ? score[j] : top;
+    float top = lanes_max(score + begin, end - begin);
+    if (top < *maximum)
+        top = *maximum;
     for (int64_t j = 0; j < begin; j++)
         score[j] = 0;
     for (int64_t j = begin; j < end; j++)
         score[j] = fast_exp(score[j] - top);
     for (int64_t j = end; j < width; j++)
         score[j] = 0;
-    for (int64_t j = begin; j < end; j++)
-        total += score[j];
     *scale = isinf(*maximum) ? 0 : expf(*maximum - top);
-    *sum = *sum * *scale + total;
+    *sum = *sum * *scale + lanes_sum(score + begin, end - begin);
     *maximum = top;
 }
 

@@ -2,6 +2,7 @@
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/fast_exp.h"
+#include "exec/cpu/lanes.h"
 
 #include <math.h>
 #include <string.h>
@@ -49,24 +50,16 @@ enum { IGNORED = -1 }; /* the label of a row that does not count */
 
 static const char BAD_LABEL[] = "meets a label that is neither -1 nor in the vocabulary";
 
-static float largest(const float *x, int64_t count)
-{
-    float top = x[0];
-    for (int64_t j = 1; j < count; j++)
-        top = x[j] > top ? x[j] : top;
-    return top;
-}
-
 static double sum_exp(const float *x, int64_t count, float top)
 {
     enum { BLOCK = 1024 };
+    float e[BLOCK];
     double sum = 0;
     for (int64_t begin = 0; begin < count; begin += BLOCK) {
-        int64_t end = begin + BLOCK < count ? begin + BLOCK : count;
-        float part = 0;
-        for (int64_t j = begin; j < end; j++)
-            part += fast_exp(x[j] - top);
-        sum += part;
+        int64_t n = begin + BLOCK < count ? BLOCK : count - begin;
+        for (int64_t j = 0; j < n; j++)
+            e[j] = fast_exp(x[begin + j] - top);
+        sum += lanes_sum(e, n);
     }
     return sum;
 }
@@ -83,7 +76,7 @@ const char *cpu_cross_entropy(const struct call *call, float *scratch)
     double sum = 0;
     for (int64_t i = 0; i < rows; i++) {
         const float *x = (const float *)call->read[0].data + i * vocab;
-        float top = largest(x, vocab);
+        float top = lanes_max(x, vocab);
         double total = sum_exp(x, vocab, top);
         double l = top + log(total);
         if (label[i] < IGNORED || label[i] >= vocab)
@@ -120,7 +113,7 @@ const char *cpu_cross_entropy_backward(const struct call *call, float *scratch)
             for (int64_t j = 0; j < vocab; j++)
                 dx[j] = x[j] * scale;
         } else {
-            float top = largest(x, vocab);
+            float top = lanes_max(x, vocab);
             float each = scale * (float)(1 / sum_exp(x, vocab, top));
             for (int64_t j = 0; j < vocab; j++)
                 dx[j] = fast_exp(x[j] - top) * each;
@@ -140,7 +133,7 @@ const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
     float *stats = call->write[0].data;
     for (int64_t i = 0; i < rows; i++) {
         const float *x = (const float *)call->read[0].data + i * vocab;
-        float top = largest(x, vocab);
+        float top = lanes_max(x, vocab);
         int64_t mine = label[i] - first;
         stats[3 * i] = top;
         stats[3 * i + 1] = (float)sum_exp(x, vocab, top);

@@ -3,7 +3,9 @@
  * CHECK_SEED and CHECK_COUNT in the environment change which products and how many. */
 #include "tests/exec/step.h"
 
-enum { PRODUCTS = 60 };
+#ifndef PRODUCTS
+#define PRODUCTS 60
+#endif
 
 static struct transformer draw_model(struct check_random *random)
 {

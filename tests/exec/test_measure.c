@@ -19,29 +19,34 @@ static const char transfers[] = "longhaul schedule 1\nmesh g=2\ngroup g axes=g\n
                                 "op 2 d2h d2h bytes=1000000 reads c0 writes q0\n"
                                 "op 3 shift comm group=g by=+1 bytes=1000000 reads d0 writes e0\n";
 
-static double duration_of(const struct trace *trace, uint32_t rank, uint32_t op)
+static struct op_row {
+    double start_s, end_s;
+} row_of(const struct trace *trace, uint32_t rank, uint32_t op)
 {
     for (size_t i = 0; i < trace->ops.count; i++)
         if (trace->ops.rank[i] == rank && trace->ops.op[i] == op)
-            return trace->ops.end_s[i] - trace->ops.start_s[i];
-    return -1;
+            return (struct op_row){trace->ops.start_s[i], trace->ops.end_s[i]};
+    return (struct op_row){-1, -1};
 }
 
-/* Links of one rank work side by side; copies in one direction come one after the other. Only
- * lower bounds are exact: the machine may be busy. */
+/* Links of one rank work side by side; copies in one direction come one after the other. */
 static void links_are_as_slow_as_asked_and_overlap(void)
 {
     struct hand h;
     if (hand_load(&h, transfers)) {
+        struct op_row op[4];
         h.options.trace = true;
         h.options.steps = 3;
         h.options.copies = (struct exec_link){20e6, 1e-3};
         h.options.messages = (struct exec_link){20e6, 0};
         hand_expect("transfers", &h, STATUS_OK, "");
-        for (uint32_t op = 0; op < 4; op++)
-            CHECK("50 ms at least", duration_of(&h.result.trace, 1, op) >= 0.05);
+        for (uint32_t i = 0; i < 4; i++) {
+            op[i] = row_of(&h.result.trace, 1, i);
+            CHECK("50 ms at least", op[i].end_s - op[i].start_s >= 0.05);
+        }
         CHECK("two copies behind each other", h.result.median_s >= 0.102);
-        CHECK("four would take 0.2 s", h.result.median_s < 0.2);
+        CHECK("the other direction at the same time", op[2].start_s < op[0].end_s);
+        CHECK("messages at the same time", op[3].start_s < op[0].end_s);
     }
     hand_release(&h);
 }
@@ -50,9 +55,12 @@ static void without_limits_nothing_sleeps(void)
 {
     struct hand h;
     if (hand_load(&h, transfers)) {
-        h.options.steps = 3;
+        h.options.steps = 5;
         hand_expect("transfers", &h, STATUS_OK, "");
-        CHECK("memory is faster than 20 MB/s", h.result.median_s < 0.05);
+        double best_s = h.result.median_s;
+        for (uint32_t i = 0; i < h.result.steps; i++)
+            best_s = h.result.step_s[i] < best_s ? h.result.step_s[i] : best_s;
+        CHECK("memory is faster than 20 MB/s", best_s < 0.05);
     }
     hand_release(&h);
 }

@@ -1,0 +1,44 @@
+/* exec/cpu/lanes.h: sums and maxima over rows in an order that compilers turn into vector code.
+ *
+ * Element i goes to lane i mod 16; lanes are joined in ascending order at the end. So the order of
+ * additions is fixed, whatever the machine, and rounding errors are those of sums of 1/16th the
+ * length. */
+#ifndef EXEC_CPU_LANES_H
+#define EXEC_CPU_LANES_H
+
+#include <stdint.h>
+
+enum { LANES = 16 };
+
+/* The largest of count >= 1 numbers that are not NaN. */
+static inline float lanes_max(const float *x, int64_t count)
+{
+    float lane[LANES], top = x[0];
+    int64_t i = 0;
+    for (int k = 0; k < LANES; k++)
+        lane[k] = x[0];
+    for (; i + LANES <= count; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
+    for (int k = 0; k < LANES; k++)
+        top = lane[k] > top ? lane[k] : top;
+    for (; i < count; i++)
+        top = x[i] > top ? x[i] : top;
+    return top;
+}
+
+static inline float lanes_sum(const float *x, int64_t count)
+{
+    float lane[LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            lane[k] += x[i + k];
+    for (; i < count; i++)
+        sum += x[i];
+    for (int k = 0; k < LANES; k++)
+        sum += lane[k];
+    return sum;
+}
+
+#endif
