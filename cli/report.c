@@ -133,8 +133,14 @@ static void print_configuration(struct text *out, const struct report *r)
     put_piece(&line, &piece);
     if (p->has_choices) {
         size_t count;
-        text_printf(&piece, "%s hp=%u dp=%u", compose_strategies(&count)[c->strategy].name, c->hp,
-                    c->dp);
+        text_printf(&piece, "%s", compose_strategies(&count)[c->strategy].name);
+        if (c->cp > 1)
+            text_printf(&piece, " cp=%u", c->cp);
+        if (c->window > 1)
+            text_printf(&piece, " in windows of %u", c->window);
+        text_printf(&piece, " hp=%u dp=%u", c->hp, c->dp);
+        if (c->cp > 1 && c->hp > 1)
+            text_printf(&piece, ", %s", placement_names[c->placement]);
         put_piece(&line, &piece);
         text_printf(&piece, "weights %s", weights_names[c->weights]);
         if (c->weights == CHOICE_WEIGHTS_HSDP)

@@ -101,7 +101,10 @@ static void put_choices(struct writer *w, const struct prediction *p)
     put_text(w, "model", c->model->name);
     put_text(w, "strategy", compose_strategies(&count)[c->strategy].name);
     put_text(w, "profile", c->profile->name);
+    put_bytes(w, "cp", c->cp);
     put_bytes(w, "hp", c->hp);
+    put_bytes(w, "window", c->window);
+    put_text(w, "placement", placement_names[c->placement]);
     put_bytes(w, "dp", c->dp);
     put_text(w, "weights", weights_names[c->weights]);
     put_bytes(w, "shard", c->shard);

@@ -1,84 +1,18 @@
-/* compose_build(): mesh and groups, emission, passes. */
+/* compose_build(): streams and inputs, emission, passes. */
 #include "schedule/attention/attention.h"
 #include "schedule/program.h"
 #include "schedule/weights/weights.h"
 
 #include <stdlib.h>
 
+/* clang-format off */
 const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
-    [CHOICE_ATTENTION_LOCAL] = {projected_forward, projected_backward, local_forward,
-                                local_backward  },
-    [CHOICE_ATTENTION_ULYSSES] = {projected_forward, projected_backward, ulysses_forward,
-                                ulysses_backward},
+    [CHOICE_ATTENTION_LOCAL]   = {projected_forward, projected_backward, local_forward,   local_backward},
+    [CHOICE_ATTENTION_ULYSSES] = {projected_forward, projected_backward, ulysses_forward, ulysses_backward},
+    [CHOICE_ATTENTION_RING]    = {projected_forward, projected_backward, two_d_forward,   two_d_backward},
+    [CHOICE_ATTENTION_2D]      = {projected_forward, projected_backward, two_d_forward,   two_d_backward},
 };
-
-static void add_axis(struct ir *ir, const char *name, uint32_t size)
-{
-    struct mesh_axis *axis = &ir->mesh.axis[ir->mesh.axis_count++];
-    size_t i = 0;
-    for (; name[i] != '\0' && i + 1 < sizeof axis->name; i++)
-        axis->name[i] = name[i];
-    axis->name[i] = '\0';
-    axis->size = size;
-}
-
-/* Axes begin..end of the mesh as a group; IR_NONE16 when it has one rank. */
-static uint16_t add_group(struct ir *ir, const char *name, uint32_t begin, uint32_t end)
-{
-    struct axis_set set[MESH_AXES_MAX] = {{0}};
-    uint32_t size = 1;
-    for (uint32_t i = begin; i < end; i++) {
-        set[i - begin].axis = (uint8_t)i;
-        size *= ir->mesh.axis[i].size;
-    }
-    return size > 1 ? ir_add_group(ir, name, set, end - begin) : IR_NONE16;
-}
-
-static uint32_t mask(uint32_t begin, uint32_t end)
-{
-    return (1u << end) - (1u << begin);
-}
-
-/* Ranks lie on dp x hp, hp fastest. HSDP's group of neighbouring ranks cuts one of the axes in two.
- * The groups are ranges of axes: hp the last ones, the shard group the last ones too. */
-static void make_mesh(struct emit *e)
-{
-    const struct choices *c = e->choices;
-    struct ir *ir = e->ir;
-    uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
-    uint32_t hp_begin, shard_begin, end;
-
-    if (shard > c->hp && shard < c->ranks) {
-        add_axis(ir, "dp_out", c->ranks / shard);
-        add_axis(ir, "dp_in", shard / c->hp);
-    } else {
-        add_axis(ir, "dp", c->dp);
-    }
-    hp_begin = ir->mesh.axis_count;
-    if (shard > 1 && shard < c->hp) {
-        add_axis(ir, "hp_out", c->hp / shard);
-        add_axis(ir, "hp_in", shard);
-    } else {
-        add_axis(ir, "hp", c->hp);
-    }
-    end = ir->mesh.axis_count;
-    for (shard_begin = end; shard_begin > 0; shard_begin--) {
-        uint32_t size = 1;
-        for (uint32_t i = shard_begin; i < end; i++)
-            size *= ir->mesh.axis[i].size;
-        if (size >= shard)
-            break;
-    }
-    if (shard == c->ranks)
-        shard_begin = 0;
-    e->all_axes = mask(0, end);
-    e->shard_axes = mask(shard_begin, end);
-    e->hp_group = add_group(ir, "hp", hp_begin, end);
-    e->shard_group = add_group(ir, "shard", shard_begin, end);
-    e->replica_group = add_group(ir, "replica", 0, shard_begin);
-    e->shard_size = shard;
-    e->replica_size = c->ranks / shard;
-}
+/* clang-format on */
 
 static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind, uint16_t gathered,
                        enum dtype dtype, int64_t count)
@@ -113,8 +47,18 @@ static void make_inputs(struct emit *e)
     e->positions_gathered = e->positions;
     if (e->hp_group != IR_NONE16)
         e->positions_gathered =
-            input(e, "all_positions", BINDING_POSITIONS, e->hp_group, DTYPE_I32, c->seq);
+            input(e, "all_positions", BINDING_POSITIONS, e->hp_group, DTYPE_I32, e->n * c->hp);
     e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
+}
+
+/* A ring that goes round more than one rank has a communicator for keys and values, and one for
+ * their gradients. */
+static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv, const char *dkv)
+{
+    if (ring->size == 1)
+        return;
+    ring->kv = ir_add_stream(e->ir, kv, STREAM_COMM);
+    ring->dkv = ir_add_stream(e->ir, dkv, STREAM_COMM);
 }
 
 static void make_streams(struct emit *e)
@@ -126,15 +70,29 @@ static void make_streams(struct emit *e)
     e->h2d = ir_add_stream(e->ir, "h2d", STREAM_H2D);
     e->d2h = ir_add_stream(e->ir, "d2h", STREAM_D2H);
     e->host = ir_add_stream(e->ir, "host", STREAM_HOST);
+    make_ring_streams(e, &e->outer, "comm.cp", "comm.dkv");
+    make_ring_streams(e, &e->inner, "comm.cp_in", "comm.dkv_in");
+}
+
+/* The order of tokens that makes the mask of 2D attention even, or not, over the ranks. */
+static struct token_layout layout_of(const struct choices *c)
+{
+    static const uint8_t kinds[RING_LAYOUT_COUNT] = {LAYOUT_ZIGZAG_2D, LAYOUT_CONTIGUOUS,
+                                                     LAYOUT_STRIPED};
+    uint8_t kind = c->cp > 1 ? kinds[c->ring_layout] : LAYOUT_CONTIGUOUS;
+    if (kind == LAYOUT_ZIGZAG_2D && c->hp == 1)
+        kind = LAYOUT_ZIGZAG;
+    return (struct token_layout){kind, c->cp, c->hp, 1, c->seq};
 }
 
 /* An upper bound of the ops that emission and passes make, per layer and micro-batch. */
-enum { OPS_PER_LAYER_MAX = 160, OPS_PER_CHUNK_MAX = 20 };
+enum { OPS_PER_LAYER_MAX = 160, OPS_PER_CHUNK_MAX = 20, OPS_PER_RING_STEP_MAX = 40 };
 
 static enum status check_size(const struct choices *c, struct diag *diag)
 {
-    double layer =
-        OPS_PER_LAYER_MAX * (double)c->micro_batch + OPS_PER_CHUNK_MAX * (double)c->ffn_chunks;
+    double layer = (OPS_PER_LAYER_MAX + (c->cp > 1 ? OPS_PER_RING_STEP_MAX * (double)c->cp : 0)) *
+                       (double)c->micro_batch +
+                   OPS_PER_CHUNK_MAX * (double)c->ffn_chunks;
     double ops = ((double)c->model->layers * layer + OPS_PER_CHUNK_MAX * (double)c->loss_chunks) *
                  c->accumulation;
     if (ops < 2e8 && c->model->layers < 65000)
@@ -160,17 +118,19 @@ enum status compose_build(struct ir *out, const struct choices *c, struct diag *
     struct emit e = {
         .ir = &draft,
         .choices = c,
-        .n = c->seq / c->hp,
-        .rows = c->seq / c->hp * c->micro_batch,
+        .n = c->seq / c->hp / c->cp,
+        .rows = c->seq / c->hp / c->cp * c->micro_batch,
         .tags = {PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16},
+        .guard = IR_NONE16,
+        .last_compute = {IR_NONE   },
         .sync = {IR_NONE   },
         .grad_dtype = c->profile->grad_dtype == DTYPE_F32 ? DTYPE_F32 : c->dtype,
     };
-    draft.layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, c->hp, 1, c->seq};
+    draft.layout = layout_of(c);
     draft.global_batch = c->global_batch;
     draft.micro_batch = c->micro_batch;
     draft.dtype = c->dtype;
-    make_mesh(&e);
+    emit_mesh(&e);
     make_streams(&e);
     weights_setup(&e);
     make_inputs(&e);

@@ -1,4 +1,4 @@
-#include "schedule/compose.h"
+#include "schedule/resolve.h"
 
 #include "base/text.h"
 
@@ -53,119 +53,12 @@ static const struct profile *find_profile(const char *name, const char *publishe
 
 /* ---- sizes ---- */
 
-/* "1, 2, 4 or 8": the divisors of n that also pass `fits`, at most `most` of them, largest last. */
-static void put_divisors(struct text *out, int64_t n, int64_t other, int most)
-{
-    int64_t kept[32];
-    int count = 0;
-    for (int64_t d = 1; d <= n && d <= 65536; d++)
-        if (n % d == 0 && (other == 0 || other % d == 0)) {
-            if (count == (most < 32 ? most : 32)) {
-                memmove(kept, kept + 1, (size_t)(count - 1) * sizeof *kept);
-                count--;
-            }
-            kept[count++] = d;
-        }
-    for (int i = 0; i < count; i++)
-        text_printf(out, "%s%lld",
-                    i == 0           ? ""
-                    : i + 1 == count ? " or "
-                                     : ", ",
-                    (long long)kept[i]);
-}
-
-static enum status bad_size(struct diag *diag, const char *what, struct text *would)
-{
-    enum status status = diag_error(diag, nowhere, STATUS_BAD_INPUT, "%s; %s would do", what,
-                                    would->size > 0 ? would->data : "nothing near");
-    text_release(would);
-    return status;
-}
-
 static enum status positive(int64_t value, int64_t most, const char *what, struct diag *diag)
 {
     if (value >= 1 && value <= most)
         return STATUS_OK;
     return diag_error(diag, nowhere, STATUS_BAD_INPUT, "%s is %lld; 1 to %lld would do", what,
                       (long long)value, (long long)most);
-}
-
-/* The largest degree that divides ranks, heads and tokens, and that kv heads can be copied to. */
-static int64_t largest_head_degree(const struct request *r)
-{
-    for (int64_t d = r->ranks < r->model->heads ? r->ranks : r->model->heads; d > 1; d--)
-        if (r->ranks % d == 0 && r->model->heads % d == 0 && r->seq % d == 0 &&
-            (r->model->kv_heads % d == 0 || d % r->model->kv_heads == 0))
-            return d;
-    return 1;
-}
-
-static enum status resolve_degrees(struct choices *c, const struct request *r,
-                                   const struct strategy *strategy, struct diag *note,
-                                   struct diag *diag)
-{
-    char what[160];
-    struct text would = {0};
-    int64_t hp = r->hp, dp = r->dp, cp = r->cp > 0 ? r->cp : 1;
-    if (cp != 1)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "strategy '%s' has no context-parallel axis: cp is %lld; 1 would do",
-                          strategy->name, (long long)cp);
-    if (hp <= 0 && strategy->attention == CHOICE_ATTENTION_LOCAL)
-        hp = 1;
-    if (hp <= 0 && dp > 0)
-        hp = r->ranks % dp == 0 ? r->ranks / dp : 0;
-    if (hp <= 0 && dp <= 0)
-        hp = largest_head_degree(r);
-    if (hp > 0 && dp <= 0) {
-        dp = r->ranks / hp;
-        if (dp > 1 && note)
-            diag_note(note, nowhere,
-                      "%lld ranks hold one sequence over %lld head ranks; dp is filled to %lld",
-                      (long long)r->ranks, (long long)hp, (long long)dp);
-    }
-    if (hp <= 0 || dp <= 0 || dp > r->ranks || hp > r->ranks || hp * dp != r->ranks) {
-        snprintf(what, sizeof what, "dp %lld x hp %lld does not make %lld ranks", (long long)dp,
-                 (long long)hp, (long long)r->ranks);
-        text_puts(&would, "hp ");
-        put_divisors(&would, r->ranks,
-                     strategy->attention == CHOICE_ATTENTION_LOCAL ? 1 : r->model->heads, 16);
-        return bad_size(diag, what, &would);
-    }
-    if (strategy->attention == CHOICE_ATTENTION_LOCAL && hp != 1)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "strategy 'local' keeps a sequence on one rank: hp is %lld; 1 would do, "
-                          "or --strategy ulysses",
-                          (long long)hp);
-    if (r->model->heads % hp != 0) {
-        snprintf(what, sizeof what, "%lld heads do not divide over hp %lld",
-                 (long long)r->model->heads, (long long)hp);
-        text_puts(&would, "hp ");
-        put_divisors(&would, r->model->heads, r->ranks, 16);
-        return bad_size(diag, what, &would);
-    }
-    if (r->model->kv_heads % hp != 0 && hp % r->model->kv_heads != 0) {
-        snprintf(what, sizeof what,
-                 "%lld kv heads neither divide over hp %lld nor can be copied to it",
-                 (long long)r->model->kv_heads, (long long)hp);
-        text_puts(&would, "hp ");
-        put_divisors(&would, r->model->kv_heads, r->ranks, 16);
-        return bad_size(diag, what, &would);
-    }
-    if (r->seq % hp != 0) {
-        snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
-                 (long long)hp);
-        text_printf(&would, "%lld or %lld tokens",
-                    (long long)(r->seq / hp * hp > 0 ? r->seq / hp * hp : hp),
-                    (long long)((r->seq / hp + 1) * hp));
-        return bad_size(diag, what, &would);
-    }
-    c->hp = (uint32_t)hp;
-    c->dp = (uint32_t)dp;
-    c->cp = 1;
-    if (hp == 1) /* nothing to exchange */
-        c->attention = CHOICE_ATTENTION_LOCAL;
-    return STATUS_OK;
 }
 
 static enum status resolve_batch(struct choices *c, const struct request *r, struct diag *diag)
@@ -183,7 +76,7 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
         if (below > 0)
             text_printf(&would, "%lld or ", (long long)below);
         text_printf(&would, "%lld", (long long)(below + unit));
-        return bad_size(diag, what, &would);
+        return resolve_bad_size(diag, what, &would);
     }
     int64_t accumulation = c->global_batch / unit;
     if (positive(accumulation, 4096, "the number of micro-batches per step", diag) != STATUS_OK)
@@ -192,8 +85,23 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
     return STATUS_OK;
 }
 
-/* HSDP's group is a run of neighbouring ranks: it takes all head ranks and some of dp, or some of
- * the head ranks. */
+/* Whether a run of `shard` neighbouring ranks cuts at most one axis of the mesh, in equal parts. */
+static bool is_run(const struct choices *c, int64_t shard)
+{
+    bool context_first = c->placement == PLACEMENT_CONTEXT_FIRST;
+    int64_t rings[2] = {c->window, c->cp / c->window};
+    int64_t sizes[4] = {context_first ? rings[0] : c->hp, context_first ? rings[1] : rings[0],
+                        context_first ? c->hp : rings[1], c->dp};
+    for (int i = 0; i < 4; i++) {
+        if (shard <= sizes[i])
+            return sizes[i] % shard == 0;
+        if (shard % sizes[i] != 0)
+            return false;
+        shard /= sizes[i];
+    }
+    return false;
+}
+
 static enum status resolve_shard(struct choices *c, const struct request *r, struct diag *diag)
 {
     char what[160];
@@ -209,14 +117,18 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
     int64_t shard = r->shard > 0                           ? r->shard
                     : r->gpus_per_node < (int64_t)c->ranks ? r->gpus_per_node
                                                            : c->ranks;
-    bool ok = shard >= 1 && c->ranks % shard == 0 && (shard % c->hp == 0 || c->hp % shard == 0);
-    if (!ok) {
+    if (shard < 1 || !is_run(c, shard)) {
         snprintf(what, sizeof what,
                  "weights cannot be sharded over runs of %lld of %u ranks with hp %u",
                  (long long)shard, c->ranks, c->hp);
+        int64_t fits[16];
+        int count = 0;
+        for (int64_t d = 1; d <= c->ranks && count < (int)ARRAY_LEN(fits); d++)
+            if (is_run(c, d))
+                fits[count++] = d;
         text_puts(&would, "--shard ");
-        put_divisors(&would, c->ranks, 0, 16);
-        return bad_size(diag, what, &would);
+        resolve_put_numbers(&would, fits, count);
+        return resolve_bad_size(diag, what, &would);
     }
     c->shard = (uint32_t)shard;
     return STATUS_OK;
@@ -313,7 +225,7 @@ enum status compose_resolve(struct choices *c, const struct request *r, struct d
     if (resolve_degrees(c, r, strategy, note, diag) != STATUS_OK ||
         resolve_batch(c, r, diag) != STATUS_OK || resolve_shard(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    int64_t rows = c->seq / c->hp * c->micro_batch;
+    int64_t rows = c->seq / c->hp / c->cp * c->micro_batch;
     if (resolve_chunks(&c->loss_chunks, r->loss_chunks, rows, "--loss-chunks", diag) != STATUS_OK ||
         resolve_chunks(&c->ffn_chunks, r->ffn_chunks, rows, "--ffn-chunks", diag) != STATUS_OK)
         return STATUS_BAD_INPUT;

@@ -19,7 +19,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum attention_choice { CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES, CHOICE_ATTENTION_COUNT };
+enum attention_choice {
+    CHOICE_ATTENTION_LOCAL,
+    CHOICE_ATTENTION_ULYSSES, /* the head ranks of a sequence exchange tokens for heads */
+    CHOICE_ATTENTION_RING,    /* the context ranks of a sequence pass keys and values round */
+    CHOICE_ATTENTION_2D,      /* both: a ring between groups of head ranks */
+    CHOICE_ATTENTION_COUNT
+};
+
+/* Which of the two are neighbours in the order of ranks. */
+enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
+
+/* Which tokens a rank of a ring holds. */
+enum ring_layout { RING_ZIGZAG, RING_CONTIGUOUS, RING_STRIPED, RING_LAYOUT_COUNT };
 
 enum weights_choice {
     CHOICE_WEIGHTS_REPLICATED, /* gradients all-reduced */
@@ -60,6 +72,8 @@ struct profile {
     bool rope_after;   /* rotate after the all-to-all, on all positions */
     bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
     bool sync_backward;
+    bool ring_sync; /* the host waits for the compute stream before it issues a tile of a ring */
+    bool ring_grad_f32;    /* gradients of keys and values go round in fp32 throughout */
     bool recompute_whole;  /* recompute the whole layer, also what no backward op reads */
     bool loss_f32;         /* fp32 logits, softmax and its logarithm are materialised */
     uint8_t grad_dtype;    /* enum dtype of accumulated weight gradients */
@@ -86,6 +100,9 @@ struct choices {
 
     uint32_t ranks; /* all ranks: dp * cp * hp */
     uint32_t dp, cp, hp;
+    uint8_t placement;   /* enum placement */
+    uint8_t ring_layout; /* enum ring_layout */
+    uint32_t window;     /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
     uint32_t shard; /* ranks that share one copy of the weights (HSDP); 0: all of dp x cp x hp */
     int64_t seq;    /* tokens of one sequence */
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
@@ -101,6 +118,8 @@ struct request {
     int weights, activations, optimizer, attention_impl, dtype; /* -1: the strategy's default */
     int64_t ranks;
     int64_t dp, cp, hp, shard;
+    int placement, ring_layout; /* enum placement, enum ring_layout */
+    int64_t window;
     int64_t seq, global_batch, micro_batch;
     int64_t loss_chunks, ffn_chunks;
     int sm; /* of the cluster's device */
@@ -116,9 +135,11 @@ struct strategy {
 const struct strategy *compose_strategies(size_t *count);
 const struct profile *compose_profiles(size_t *count);
 /* Text names of the values of each choice, CHOICE_*_COUNT of them. */
-extern const char *const weights_names[], *const activations_names[],
-                                              *const optimizer_names[], *const attention_names[],
-                                                                            *const pipeline_names[];
+extern const char *const weights_names[],
+    *const activations_names[], *const optimizer_names[], *const attention_names[],
+                                                              *const pipeline_names[],
+                                                                  *const placement_names[],
+                                                                      *const ring_layout_names[];
 
 /* Fills every open field, checks sizes and the table of legal products. Messages say which
  * values would do. note (may be NULL) receives what was filled in that a user should know. */

@@ -97,26 +97,41 @@ struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *a
     return slot_view(e, part, weight, e->bundle[e->part[part].bundle].grad);
 }
 
-op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
-              uint32_t reads, const struct view *write, uint32_t writes)
+op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,
+                    const struct view *read, uint32_t reads, const struct view *write,
+                    uint32_t writes)
 {
+    op_id wait[2];
+    uint32_t waits = 0;
+    bool computes = stream == e->compute && work->kind != WORK_HOST_SYNC;
+    if (after.i != IR_NONE)
+        wait[waits++] = after;
+    if (computes && e->sync.i != IR_NONE) {
+        wait[waits++] = e->sync;
+        e->sync.i = IR_NONE;
+    }
     struct op_desc desc = {
         .work = *work,
         .stream = stream,
         .read_count = (uint8_t)reads,
         .write_count = (uint8_t)writes,
-        .guard = IR_NONE16,
+        .guard = e->guard,
+        .wait_count = (uint16_t)waits,
         .tags = e->tags,
         .read = read,
         .write = write,
+        .wait = wait,
     };
-    op_id sync = e->sync;
-    if (stream == e->compute && sync.i != IR_NONE) {
-        desc.wait = &sync;
-        desc.wait_count = 1;
-        e->sync.i = IR_NONE;
-    }
-    return ir_add_op(e->ir, &desc);
+    op_id op = ir_add_op(e->ir, &desc);
+    if (computes)
+        e->last_compute = op;
+    return op;
+}
+
+op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
+              uint32_t reads, const struct view *write, uint32_t writes)
+{
+    return emit_op_after(e, (op_id){IR_NONE}, stream, work, read, reads, write, writes);
 }
 
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,

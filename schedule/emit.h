@@ -91,19 +91,26 @@ struct hold_back {
     op_id op, until;
 };
 
+/* One of the rings of 2D attention: the inner one within a window, the outer one between windows. */
+struct ring {
+    uint16_t group; /* IR_NONE16: of one rank */
+    uint32_t size;
+    uint8_t kv, dkv; /* streams: a communicator for each direction of the pass */
+};
+
 struct emit {
     struct ir *ir;
     const struct choices *choices;
     struct arena arena;
 
     uint8_t compute, comm, gather, reduce, h2d, d2h,
-        host;               /* streams; comm: the head group's all-to-alls */
-    uint16_t hp_group;      /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */
-    uint16_t shard_group;   /* ranks that share one copy of the weights; IR_NONE16: one rank */
-    uint16_t replica_group; /* ranks that hold equal shards; IR_NONE16: one rank */
+        host;                 /* streams; comm: the head group's all-to-alls */
+    uint16_t hp_group;        /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */
+    struct ring inner, outer; /* of the context ranks, inner.size * outer.size of them */
+    uint16_t shard_group;     /* ranks that share one copy of the weights; IR_NONE16: one rank */
+    uint16_t replica_group;   /* ranks that hold equal shards; IR_NONE16: one rank */
     uint32_t shard_size, replica_size;
     uint32_t all_axes; /* bit mask of the mesh axes over which weight gradients are partial */
-    uint32_t shard_axes;
 
     int64_t n;    /* local tokens of one sequence */
     int64_t rows; /* micro_batch * n */
@@ -122,6 +129,8 @@ struct emit {
     bool loss_touched;
 
     struct op_tags tags;       /* given to every op emitted */
+    uint16_t guard;            /* the same; IR_NONE16: none */
+    op_id last_compute;        /* emitted on the compute stream; IR_NONE: none yet */
     op_id sync;                /* the next compute op waits for it; IR_NONE: none */
     struct layer_saved *saved; /* one per layer, of the current micro-batch */
 
@@ -173,6 +182,11 @@ struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *a
 op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
               uint32_t reads, const struct view *write, uint32_t writes);
 
+/* The same, starting no earlier than the end of another op (IR_NONE: of any). */
+op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,
+                    const struct view *read, uint32_t reads, const struct view *write,
+                    uint32_t writes);
+
 /* y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
@@ -207,6 +221,9 @@ void emit_hold_back(struct emit *e, op_id op, op_id until);
 
 /* Gives the micro-batch its gradient buffers (schedule/weights/bundles.c). */
 void weights_begin_micro_batch(struct emit *e, uint32_t micro);
+
+/* Lays the ranks on a mesh and makes the groups (schedule/ranks.c). */
+void emit_mesh(struct emit *e);
 
 /* --- layers and the whole step (schedule/layers.c) --- */
 void emit_step(struct emit *e);

@@ -2,11 +2,13 @@
  * source of every cell. */
 #include "schedule/compose.h"
 
-const char *const attention_names[CHOICE_ATTENTION_COUNT] = {"local", "ulysses"};
+const char *const attention_names[CHOICE_ATTENTION_COUNT] = {"local", "ulysses", "ring", "2d"};
 const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3",
                                                          "hsdp"};
 const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {"none"};
 const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "full", "offload"};
+const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
+const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */
@@ -14,6 +16,12 @@ static const struct strategy strategies[] = {
     {.name = "ulysses", .summary = "trade sequence shards for head shards around attention (DeepSpeed-Ulysses)",
      .attention = CHOICE_ATTENTION_ULYSSES, .weights = CHOICE_WEIGHTS_ZERO3,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
+    {.name = "ring", .summary = "pass key and value blocks round the ranks of a sequence (Ring Attention, zigzag)",
+     .attention = CHOICE_ATTENTION_RING, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "internevo"},
+    {.name = "2d", .summary = "Ulysses inside groups of ranks, a ring or a double ring between them (LoongTrain)",
+     .attention = CHOICE_ATTENTION_2D, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "internevo"},
     {.name = "local", .summary = "whole sequences on every rank: data parallelism alone",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO3,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
@@ -25,6 +33,7 @@ static const struct profile profiles[] = {
      .kv_replication = KV_TO_HEADS,     /* the plain Ulysses path has no grouped queries */
      .copies_before = 2, .copies_after = 2,
      .rope_after = true, .sync_forward = true, .sync_backward = true,
+     .ring_grad_f32 = true,             /* it has no ring: as ring-flash-attention */
      .recompute_whole = true,
      .loss_f32 = true,                  /* sequence-parallel cross entropy: 14 bytes per logit */
      .grad_dtype = DTYPE_BF16,
@@ -36,10 +45,11 @@ static const struct profile profiles[] = {
      .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron; docs/accuracy.md */
      .host_factor = 1.0,
      .host_per_gather_s = 42e-3},       /* ZeRO-3's module hooks and allocator; docs/accuracy.md */
-    {.name = "internevo", .summary = "InternEvo (LoongTrain) with its Ulysses corner",
+    {.name = "internevo", .summary = "InternEvo (LoongTrain): 2D attention and its corners",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_RANKS,
      .copies_before = 1, .copies_after = 1,
+     .ring_sync = true,                 /* torch.cuda.synchronize() brackets the local attention */
      .recompute_whole = true,
      .grad_dtype = DTYPE_BF16,
      .bucket_elements = 268435456,      /* reduce_bucket_size of 512 MiB of bf16 */
@@ -50,6 +60,7 @@ static const struct profile profiles[] = {
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,
      .copies_before = 1, .copies_after = 0,
+     .ring_grad_f32 = true,             /* exact as the other sums */
      .grad_dtype = DTYPE_BF16,
      .prefetch = 1,
      .attention_slowdown = 1.0,

@@ -60,6 +60,64 @@ static struct request request_of(const struct row *row)
     return request;
 }
 
+/* Rings: degrees, windows, placements and orders of tokens. */
+static const struct ring_row {
+    const char *label;
+    const struct transformer *model;
+    const char *strategy, *profile;
+    int64_t seq, dp, cp, hp, window;
+    int placement, layout, weights, activations;
+} rings[] = {
+    {"ring of 4",              &small_llama, "ring", NULL,        32, 1, 4, 1, 0, 0,                       RING_ZIGZAG,     OPEN,  OPEN   },
+    {"ring of 2, two",         &small_gpt,   "ring", "ideal",     16, 2, 2, 1, 0, 0,                       RING_ZIGZAG,     ZERO1, KEEP   },
+    {"ring of 3",              &small_llama, "ring", NULL,        36, 1, 3, 1, 0, 0,                       RING_ZIGZAG,     OPEN,  OPEN   },
+    {"contiguous",             &small_llama, "ring", NULL,        24, 1, 4, 1, 0, 0,                       RING_CONTIGUOUS, OPEN,  OPEN   },
+    {"striped",                &small_llama, "ring", "ideal",     24, 1, 4, 1, 0, 0,                       RING_STRIPED,    OPEN,  OPEN   },
+    {"kv to all heads",        &small_llama, "ring", "deepspeed", 32, 1, 4, 1, 0, 0,                       RING_ZIGZAG,     OPEN,
+     OPEN                                                                                                                                 },
+    {"head first",             &small_llama, "2d",   NULL,        32, 1, 2, 4, 0, PLACEMENT_HEAD_FIRST,    RING_ZIGZAG,
+     OPEN,                                                                                                                         OPEN   },
+    {"context first",          &small_llama, "2d",   NULL,        32, 1, 4, 2, 0, PLACEMENT_CONTEXT_FIRST,
+     RING_ZIGZAG,                                                                                                           OPEN,  OPEN   },
+    {"rope after",             &small_llama, "2d",   "deepspeed", 32, 1, 2, 2, 0, 0,                       RING_ZIGZAG,     OPEN,  OFFLOAD},
+    {"windows of 2",           &small_llama, "ring", NULL,        64, 1, 8, 1, 2, 0,                       RING_ZIGZAG,     OPEN,  OPEN   },
+    {"windows of 4",           &small_llama, "ring", "ideal",     64, 1, 8, 1, 4, 0,                       RING_ZIGZAG,     OPEN,  KEEP   },
+    {"one window",             &small_llama, "ring", NULL,        32, 1, 4, 1, 4, 0,                       RING_ZIGZAG,     OPEN,  OPEN   },
+    {"windows, two heads",     &small_llama, "2d",   NULL,        32, 1, 4, 2, 2, PLACEMENT_HEAD_FIRST,
+     RING_ZIGZAG,                                                                                                           OPEN,  OPEN   },
+    {"windows, context first", &small_gpt,   "2d",   NULL,        32, 1, 4, 2, 2, PLACEMENT_CONTEXT_FIRST,
+     RING_ZIGZAG,                                                                                                           OPEN,  OPEN   },
+    {"windows, striped",       &small_llama, "2d",   NULL,        32, 1, 4, 2, 2, 0,                       RING_STRIPED,    OPEN,  OPEN   },
+    {"windows, contiguous",    &small_llama, "2d",   "ideal",     32, 1, 4, 2, 2, 0,                       RING_CONTIGUOUS, OPEN,
+     OPEN                                                                                                                                 },
+    {"2d with one ring rank",  &small_llama, "2d",   NULL,        32, 1, 1, 4, 0, 0,                       RING_ZIGZAG,     OPEN,  OPEN   },
+    {"2d with one head rank",  &small_llama, "2d",   NULL,        32, 1, 4, 1, 0, 0,                       RING_ZIGZAG,     OPEN,  OPEN   },
+};
+
+static void rings_compute_what_the_reference_computes(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rings); i++) {
+        const struct ring_row *row = &rings[i];
+        struct request request = step_request(row->model, row->dp * row->cp * row->hp, row->seq);
+        struct step step;
+        request.strategy = row->strategy;
+        request.profile = row->profile;
+        request.dp = row->dp;
+        request.cp = row->cp;
+        request.hp = row->hp;
+        request.window = row->window;
+        request.placement = row->placement;
+        request.ring_layout = row->layout;
+        request.weights = row->weights;
+        request.activations = row->activations;
+        if (step_build(&step, row->label, &request)) {
+            step.options.poison = true;
+            step_check(&step, row->label, 1e-4);
+        }
+        step_release(&step);
+    }
+}
+
 static void steps_compute_what_the_reference_computes(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -148,6 +206,7 @@ static void losses_follow_the_reference(void)
 }
 
 static const struct check_case cases[] = {
+    {"rings compute what the reference computes", rings_compute_what_the_reference_computes},
     {"steps compute what the reference computes", steps_compute_what_the_reference_computes},
     {"sixteen bits come close",                   sixteen_bits_come_close                  },
     {"64 tiny ranks",                             sixty_four_tiny_ranks                    },

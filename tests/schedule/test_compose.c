@@ -54,6 +54,17 @@ static void random_products_verify(void)
     }
 }
 
+/* Ranks that an op's guard lets do its work. */
+static double ranks_doing(const struct ir *ir, uint32_t op)
+{
+    uint32_t ranks = mesh_ranks(&ir->mesh), count = 0;
+    if (ir->op.guard[op] == IR_NONE16)
+        return ranks;
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        count += guard_passes(&ir->mesh, ir->group, &ir->guard[ir->op.guard[op]], rank);
+    return count;
+}
+
 /* Forward products of all ranks together, in flops; and scores of the attention core. */
 static void forward_work(const struct ir *ir, double *products, double *attention)
 {
@@ -61,7 +72,7 @@ static void forward_work(const struct ir *ir, double *products, double *attentio
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.phase[op] != PHASE_FORWARD)
             continue;
-        double flops = work_flops(ir_work(ir, op)) * mesh_ranks(&ir->mesh);
+        double flops = work_flops(ir_work(ir, op)) * ranks_doing(ir, op);
         if (ir->op.kind[op] == WORK_MATMUL)
             *products += flops;
         if (ir->op.kind[op] == WORK_ATTENTION)
@@ -290,6 +301,115 @@ static void a_small_schedule_is_as_recorded(void)
     ir_release(&ir);
 }
 
+/* One layer of 2D attention: a window of one ring, two head ranks, and a recomputation. */
+static void a_small_ring_is_as_recorded(void)
+{
+    struct transformer one = shapes[1];
+    one.layers = 1;
+    struct request request = small(1, 4);
+    struct ir ir;
+    struct choices c;
+    struct text text = {0};
+    request.model = &one;
+    request.strategy = "2d";
+    request.cp = 2;
+    request.hp = 2;
+    build(&ir, &c, &request, "golden");
+    ir_print(&text, &ir);
+    CHECK_GOLDEN("schedule/golden/two_d.ir", text.data);
+    text_release(&text);
+    ir_release(&ir);
+}
+
+/* Keys and values and their gradients as LoongTrain counts them (section 4.3): forward (cp/w)(w-1)
+ * inner and cp/w - 1 outer passes, backward as many and w cp/w inner and cp/w outer ones of dKV. */
+static void rings_pass_what_the_paper_counts(void)
+{
+    static const struct {
+        const char *label;
+        int64_t window, inner, outer;
+    } rows[] = {
+        {"plain ring",   1, 0,         7 + 7 + 8},
+        {"windows of 2", 2, 4 + 4 + 8, 3 + 3 + 4},
+        {"windows of 4", 4, 6 + 6 + 8, 1 + 1 + 2},
+        {"one window",   8, 7 + 7 + 8, 0        },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, 8);
+        struct ir ir;
+        struct choices c;
+        request.strategy = "ring";
+        request.window = rows[i].window;
+        request.activations = CHOICE_ACTIVATIONS_KEEP;
+        build(&ir, &c, &request, rows[i].label);
+        int64_t got[2] = {0, 0}, layers = shapes[0].layers, kv = 2 * (64 / 8) * 64, moved = 0;
+        for (uint32_t op = 0; op < ir.op.count; op++)
+            if (ir.op.kind[op] == WORK_SHIFT) {
+                const char *stream = ir.stream[ir.op.stream[op]].name;
+                got[strstr(stream, "_in") == NULL]++;
+                moved += work_payload_bytes(ir_work(&ir, op));
+            }
+        CHECK_INT(rows[i].label, got[0], layers * rows[i].inner);
+        CHECK_INT(rows[i].label, got[1], layers * rows[i].outer);
+        if (rows[i].window == 1) /* everything in 16 bits: (3 cp - 2) Size(kv) */
+            CHECK_INT(rows[i].label, moved, layers * (3 * 8 - 2) * kv * 2);
+        ir_release(&ir);
+    }
+}
+
+static void wrong_rings_say_what_would_do(void)
+{
+    static const struct {
+        const char *label, *strategy;
+        size_t shape;
+        int64_t ranks, dp, cp, hp, window, seq;
+        const char *message;
+    } rows[] = {
+        {"split",   "2d",   0, 8, 1, 3, 2, 0, 64,
+         "error: dp 1 x cp 3 x hp 2 does not make 8 ranks; cp x hp 2 x 4, 4 x 2 or 8 x 1 would "
+         "do\n"                                                                                 },
+        {"heads",   "2d",   0, 8, 0, 1, 8, 0, 64,
+         "error: 4 heads do not divide over hp 8; cp x hp 2 x 4, 4 x 2 or 8 x 1 would do\n"     },
+        {"slices",  "ring", 0, 4, 1, 4, 0, 0, 60,
+         "error: 60 tokens do not divide into 2 zigzag slices for each of 4 ranks; 56 or 64 tokens "
+         "would do\n"                                                                           },
+        {"ring",    "ring", 0, 4, 0, 2, 2, 0, 64,
+         "error: strategy 'ring' keeps all heads on every rank: hp is 2; 1 would do, or --strategy "
+         "2d\n"                                                                                 },
+        {"windows", "ring", 0, 8, 0, 8, 0, 3, 64,
+         "error: windows of 3 do not divide a ring of 8 ranks; --window 1, 2, 4 or 8 would do\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(rows[i].shape, rows[i].ranks);
+        struct choices c;
+        struct diag diag = {0};
+        request.strategy = rows[i].strategy;
+        request.dp = rows[i].dp;
+        request.cp = rows[i].cp;
+        request.hp = rows[i].hp;
+        request.window = rows[i].window;
+        request.seq = rows[i].seq;
+        CHECK(rows[i].label, compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
+        CHECK_TEXT(rows[i].label, diag.text ? diag.text : "", rows[i].message);
+        diag_release(&diag);
+    }
+    struct transformer odd = shapes[0];
+    odd.heads = odd.kv_heads = 3;
+    struct request request = small(0, 6);
+    struct choices c;
+    struct diag diag = {0};
+    request.model = &odd;
+    request.strategy = "2d";
+    request.cp = 2;
+    request.hp = 3;
+    request.seq = 96;
+    CHECK("odd", compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
+    CHECK_TEXT("odd", diag.text ? diag.text : "",
+               "error: hp 3 is odd: half of the head ranks takes each slice of a zigzag pair; "
+               "cp x hp 6 x 1 would do\n");
+    diag_release(&diag);
+}
+
 static void wrong_requests_say_what_would_do(void)
 {
     struct request base = small(0, 4);
@@ -364,6 +484,9 @@ static const struct check_case cases[] = {
     {"fewer kept activations take less memory",              fewer_activations_take_less_memory},
     {"print, parse, print is the identity",                  print_parse_print_is_the_identity },
     {"a small schedule is as recorded",                      a_small_schedule_is_as_recorded   },
+    {"a small ring is as recorded",                          a_small_ring_is_as_recorded       },
+    {"rings pass what the paper counts",                     rings_pass_what_the_paper_counts  },
+    {"wrong rings say what would do",                        wrong_rings_say_what_would_do     },
     {"wrong requests say what would do",                     wrong_requests_say_what_would_do  },
 };
 CHECK_MAIN("compose", cases)

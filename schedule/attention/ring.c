@@ -1,0 +1,79 @@
+#include "schedule/attention/ring.h"
+
+/* Tiles of a block from a rank before this one (in the order of the tokens' first slices) and of
+ * one from behind it, in halves of c: queries from, queries, keys. Queries 0: nothing is visible. */
+static const struct rule {
+    int8_t begin, rows, keys;
+    uint8_t mask;
+    int8_t offset;
+} rules[RING_LAYOUT_COUNT][2] = {
+  /* a rank has slices r and 2 cp - 1 - r: before it, the first of the two is visible to both of
+       ours; behind it, both to our second */
+    [RING_ZIGZAG] = {{0, 2, 1, MASK_FULL, 0},   {1, 1, 2, MASK_FULL, 0}   },
+    [RING_CONTIGUOUS] = {{0, 2, 2, MASK_FULL, 0},   {0, 0, 0, MASK_FULL, 0}   },
+ /* token i cp + r is the i-th of rank r */
+    [RING_STRIPED] = {{0, 2, 2, MASK_CAUSAL, 0}, {0, 2, 2, MASK_CAUSAL, -1}},
+};
+
+uint32_t ring_tiles(struct emit *e, int64_t rows, uint32_t outer, uint32_t inner,
+                    struct ring_tile tile[2])
+{
+    uint32_t away = outer > 0 ? outer : inner, count = 0;
+    uint16_t group = outer > 0 ? e->outer.group : e->inner.group;
+    if (away == 0) {
+        tile[0] = (struct ring_tile){0, rows, rows, MASK_CAUSAL, 0, IR_NONE16};
+        return 1;
+    }
+    for (int behind = 0; behind < 2; behind++) {
+        const struct rule *rule = &rules[e->choices->ring_layout][behind];
+        struct guard guard = {group, (uint8_t)(behind ? GUARD_LT : GUARD_GE), away};
+        if (rule->rows > 0)
+            tile[count++] = (struct ring_tile){rule->begin * rows / 2, rule->rows * rows / 2,
+                                               rule->keys * rows / 2,  rule->mask,
+                                               rule->offset,           ir_add_guard(e->ir, guard)};
+    }
+    return count;
+}
+
+static enum dtype dtype_of(const struct emit *e, struct view x)
+{
+    return (enum dtype)e->ir->buffer.dtype[x.buffer.i];
+}
+
+struct view ring_pass(struct emit *e, const struct ring *ring, uint8_t stream, struct view x,
+                      const char *stem)
+{
+    enum dtype dtype = dtype_of(e, x);
+    struct work work = {
+        .kind = WORK_SHIFT, .p2p = {ring->group, 1, (int64_t)(x.count * dtype_bytes(dtype)), 0}
+    };
+    struct view y = view_all(e, emit_buffer(e, stem, CATEGORY_KV, dtype, (int64_t)x.count, 0));
+    emit_op_after(e, e->last_compute, stream, &work, &x, 1, &y, 1);
+    return y;
+}
+
+struct view ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct view kv,
+                      struct view *first)
+{
+    struct view next = kv;
+    struct work sync = {.kind = WORK_HOST_SYNC};
+    e->tags.step = (uint16_t)(outer * e->inner.size + inner);
+    if (inner == 0 && outer + 1 < e->outer.size)
+        *first = ring_pass(e, &e->outer, e->outer.kv, kv, "kv");
+    if (inner + 1 < e->inner.size)
+        next = ring_pass(e, &e->inner, e->inner.kv, kv, "kv");
+    if (e->choices->profile->ring_sync)
+        emit_op(e, e->compute, &sync, NULL, 0, NULL, 0);
+    return next;
+}
+
+struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem)
+{
+    if (dtype_of(e, x) == dtype)
+        return x;
+    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)x.count}};
+    struct view y =
+        view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, (int64_t)x.count, 0));
+    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    return y;
+}

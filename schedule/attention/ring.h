@@ -1,0 +1,56 @@
+/* schedule/attention/ring.h: the core of attention over a ring of context ranks, or two rings.
+ *
+ * Every rank keeps its queries and passes keys and values on. With Double-Ring (LoongTrain, arXiv
+ * 2406.18485, section 4.3) the context ranks lie in windows: blocks go round an inner ring within
+ * the window, and once per round an outer ring moves them to the next window, behind the whole
+ * inner round. A window of one rank, or of all, is the plain ring. What one step multiplies depends
+ * on the layout of tokens and on whether the block comes from a rank before or behind this one:
+ * guards on the ring's index tell the two apart, and every rank has the same list of ops.
+ *
+ * The block in hand and the one that arrives are all that is there of each ring: a shift starts
+ * after the tile that read the block before (ring-flash-attention, InternEvo: a message is posted
+ * when the work before it has been launched, and waits for it). */
+#ifndef SCHEDULE_ATTENTION_RING_H
+#define SCHEDULE_ATTENTION_RING_H
+
+#include "schedule/attention/project.h"
+
+struct ring_shape {
+    int64_t rows;              /* c: tokens of a context rank */
+    int64_t heads, kv_heads;   /* of one head rank */
+    int64_t q_width, kv_width; /* columns of q, and of k */
+};
+
+/* What ranks multiply in a step: `rows` queries from `begin` on by the first `keys` keys. */
+struct ring_tile {
+    int64_t begin, rows, keys;
+    uint8_t mask; /* enum mask */
+    int64_t offset;
+    uint16_t guard; /* IR_NONE16: all ranks */
+};
+
+/* The tiles of the step in which blocks are `outer` windows and `inner` ranks away from home; no
+ * rank passes two of them. Returns how many. */
+uint32_t ring_tiles(struct emit *e, int64_t rows, uint32_t outer, uint32_t inner,
+                    struct ring_tile tile[2]);
+
+/* x on to the next rank of a ring, into a new buffer; starts after all compute emitted so far. */
+struct view ring_pass(struct emit *e, const struct ring *ring, uint8_t stream, struct view x,
+                      const char *stem);
+
+/* Begins a step with the block in hand: passes it on, and waits as the implementation does. Returns
+ * the block of the next step of this window; *first becomes the one the next window starts with. */
+struct view ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct view kv,
+                      struct view *first);
+
+/* x in another dtype, in a new buffer; x itself when it has that dtype. */
+struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem);
+
+/* o[c, heads, dim] and saved->lse from saved->q, k, v; v lies behind k. Keeps o in saved. */
+void ring_forward(struct emit *e, const struct ring_shape *shape, struct attention_saved *saved,
+                  struct view o);
+/* dq, dk, dv of this rank's own rows from d_o. */
+struct qkv ring_backward(struct emit *e, const struct ring_shape *shape,
+                         const struct attention_saved *saved, struct view d_o);
+
+#endif

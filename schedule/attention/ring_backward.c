@@ -1,0 +1,101 @@
+/* The ring backward: keys and values go round again, and their gradients behind them. Each rank
+ * adds its part to a gradient that passes by; the last hop brings it home. dq is summed in fp32.
+ * dk and dv are one tensor, as k and v are. In InternEvo they are fp32 within the first window and
+ * in the compute dtype from the first outer hop on (systems.md 6.2), so on a plain ring always. */
+#include "schedule/attention/ring.h"
+
+struct sums {
+    struct view dq;  /* fp32 */
+    struct view dkv; /* of the block in hand, as its ranks so far have summed it */
+};
+
+static struct view new_tensor(struct emit *e, const char *stem, enum category category,
+                              int64_t rows, int64_t cols)
+{
+    return view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, cols));
+}
+
+/* sum += part, in place. */
+static void add_to(struct emit *e, struct view sum, struct view part)
+{
+    emit_add(e, sum, part, sum);
+}
+
+/* One tile's gradients: dq of its queries in place among all rows, dk and dv of its first keys. */
+static struct qkv tile_backward(struct emit *e, const struct ring_shape *z,
+                                const struct ring_tile *tile, const struct attention_saved *saved,
+                                struct view kv, struct view d_o, struct view dq, struct view dkv)
+{
+    int64_t q_begin = tile->begin * z->q_width, q_count = tile->rows * z->q_width;
+    int64_t v_begin = z->rows * z->kv_width, kv_count = tile->keys * z->kv_width;
+    struct work work =
+        attention_work(e, WORK_ATTENTION_BACKWARD, tile->rows, z->heads, z->kv_heads);
+    struct qkv in = {view_part(saved->q, q_begin, q_count), view_part(kv, 0, kv_count),
+                     view_part(kv, v_begin, kv_count)};
+    struct qkv grads = {view_part(dq, q_begin, q_count), view_part(dkv, 0, kv_count),
+                        view_part(dkv, v_begin, kv_count)};
+    work.attention.kv = tile->keys;
+    work.attention.mask = tile->mask;
+    work.attention.offset = tile->offset;
+    attention_tile_backward(
+        e, work, &in, view_part(saved->o, q_begin, q_count),
+        view_part(view_all(e, saved->lse), tile->begin * z->heads, tile->rows * z->heads),
+        view_part(d_o, q_begin, q_count), &grads);
+    return grads;
+}
+
+static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t outer,
+                          uint32_t inner, const struct attention_saved *saved, struct view kv,
+                          struct view d_o, struct sums *sums)
+{
+    struct ring_tile tile[2];
+    uint32_t tiles = ring_tiles(e, z->rows, outer, inner, tile);
+    int64_t v_begin = z->rows * z->kv_width;
+    struct view dq = new_tensor(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+    struct view dkv = new_tensor(e, "dkv_block", CATEGORY_KV, 2 * z->rows, z->kv_width);
+    for (uint32_t i = 0; i < tiles; i++) {
+        e->guard = tile[i].guard;
+        struct qkv grads = tile_backward(e, z, &tile[i], saved, kv, d_o, dq, dkv);
+        if (outer + inner > 0) {
+            add_to(e, view_part(sums->dq, tile[i].begin * z->q_width, (int64_t)grads.q.count),
+                   grads.q);
+            add_to(e, view_part(sums->dkv, 0, (int64_t)grads.k.count), grads.k);
+            add_to(e, view_part(sums->dkv, v_begin, (int64_t)grads.v.count), grads.v);
+        }
+    }
+    e->guard = IR_NONE16;
+    if (outer + inner > 0)
+        return;
+    bool wide = e->choices->profile->ring_grad_f32 || e->inner.size > 1;
+    sums->dq = ring_cast(e, dq, DTYPE_F32, "dq_sum");
+    sums->dkv = ring_cast(e, dkv, wide ? DTYPE_F32 : (enum dtype)e->choices->dtype, "dkv_sum");
+}
+
+struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
+                         const struct attention_saved *saved, struct view d_o)
+{
+    enum dtype dtype = (enum dtype)e->choices->dtype;
+    struct sums sums = {view_none(), view_none()};
+    struct view first = saved->k;
+    first.count *= 2; /* v lies behind k */
+
+    for (uint32_t outer = 0; outer < e->outer.size; outer++) {
+        struct view kv = first;
+        for (uint32_t inner = 0; inner < e->inner.size; inner++) {
+            struct view next = ring_step(e, outer, inner, kv, &first);
+            step_backward(e, z, outer, inner, saved, kv, d_o, &sums);
+            if (e->inner.size > 1)
+                sums.dkv = ring_pass(e, &e->inner, e->inner.dkv, sums.dkv, "dkv");
+            kv = next;
+        }
+        if (!e->choices->profile->ring_grad_f32)
+            sums.dkv = ring_cast(e, sums.dkv, dtype, "dkv_sum");
+        if (e->outer.size > 1)
+            sums.dkv = ring_pass(e, &e->outer, e->outer.dkv, sums.dkv, "dkv");
+    }
+    e->tags.step = IR_NONE16;
+    struct view dq = ring_cast(e, sums.dq, dtype, "dq");
+    struct view dkv = ring_cast(e, sums.dkv, dtype, "dkv");
+    int64_t half = z->rows * z->kv_width;
+    return (struct qkv){dq, view_part(dkv, 0, half), view_part(dkv, half, half)};
+}

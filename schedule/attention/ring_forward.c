@@ -1,0 +1,91 @@
+/* The ring forward: every step's tile is merged into running sums in fp32. */
+#include "schedule/attention/ring.h"
+
+static struct view rows_of(struct view x, const struct ring_tile *tile, int64_t width)
+{
+    return view_part(x, tile->begin * width, tile->rows * width);
+}
+
+static struct view new_rows(struct emit *e, const char *stem, enum dtype dtype, int64_t rows,
+                            int64_t cols)
+{
+    return view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, rows, cols));
+}
+
+/* One tile of q by the block kv into o and lse, both of all rows. */
+static void tile_forward(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
+                         struct view q, struct view kv, struct view o, struct view lse)
+{
+    struct work work = attention_work(e, WORK_ATTENTION, tile->rows, z->heads, z->kv_heads);
+    struct qkv in = {
+        .q = rows_of(q, tile, z->q_width),
+        .k = view_part(kv, 0, tile->keys * z->kv_width),
+        .v = view_part(kv, z->rows * z->kv_width, tile->keys * z->kv_width),
+    };
+    work.attention.kv = tile->keys;
+    work.attention.mask = tile->mask;
+    work.attention.offset = tile->offset;
+    attention_tile(e, work, &in, rows_of(o, tile, z->q_width), rows_of(lse, tile, z->heads));
+}
+
+static void merge(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
+                  struct view sum, struct view lse, struct view block, struct view block_lse)
+{
+    struct work work = {
+        .kind = WORK_MERGE, .merge = {tile->rows, z->heads, e->choices->model->head_dim}
+    };
+    struct view write[2] = {rows_of(sum, tile, z->q_width), rows_of(lse, tile, z->heads)};
+    struct view read[4] = {write[0], write[1], rows_of(block, tile, z->q_width),
+                           rows_of(block_lse, tile, z->heads)};
+    emit_op(e, e->compute, &work, read, 4, write, 2);
+}
+
+/* A step behind the first: its tiles merged into the sums. */
+static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t outer, uint32_t inner,
+                         const struct attention_saved *saved, struct view kv, struct view sum)
+{
+    struct ring_tile tile[2];
+    uint32_t tiles = ring_tiles(e, z->rows, outer, inner, tile);
+    struct view lse = view_all(e, saved->lse);
+    struct view block = new_rows(e, "o_block", e->choices->dtype, z->rows, z->q_width);
+    struct view block_lse = new_rows(e, "lse_block", DTYPE_F32, z->rows, z->heads);
+    for (uint32_t i = 0; i < tiles; i++) {
+        e->guard = tile[i].guard;
+        tile_forward(e, z, &tile[i], saved->q, kv, block, block_lse);
+        merge(e, z, &tile[i], sum, lse, block, block_lse);
+    }
+    e->guard = IR_NONE16;
+}
+
+void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
+                  struct view o)
+{
+    bool f32 = e->choices->dtype == DTYPE_F32;
+    struct view sum = o, first = saved->k;
+    first.count *= 2; /* v lies behind k */
+    saved->o = o;
+    saved->lse = new_rows(e, "lse", DTYPE_F32, z->rows, z->heads).buffer;
+
+    for (uint32_t outer = 0; outer < e->outer.size; outer++) {
+        struct view kv = first;
+        for (uint32_t inner = 0; inner < e->inner.size; inner++) {
+            struct view next = ring_step(e, outer, inner, kv, &first);
+            if (outer + inner > 0) {
+                step_forward(e, z, outer, inner, saved, kv, sum);
+            } else {
+                struct ring_tile tile[2];
+                ring_tiles(e, z->rows, 0, 0, tile);
+                struct view block =
+                    f32 ? o : new_rows(e, "o_block", e->choices->dtype, z->rows, z->q_width);
+                tile_forward(e, z, tile, saved->q, kv, block, view_all(e, saved->lse));
+                sum = ring_cast(e, block, DTYPE_F32, "o_sum");
+            }
+            kv = next;
+        }
+    }
+    if (!f32) {
+        struct work work = {.kind = WORK_CAST, .elements = {(int64_t)o.count}};
+        emit_op(e, e->compute, &work, &sum, 1, &o, 1);
+    }
+    e->tags.step = IR_NONE16;
+}

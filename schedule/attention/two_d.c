@@ -1,0 +1,51 @@
+/* 2D attention (LoongTrain, arXiv 2406.18485, section 4): head ranks exchange tokens for heads, then
+ * groups of them pass keys and values round. One head rank: ring attention (arXiv 2310.01889). With
+ * one context rank it would be Ulysses, which compose_resolve() makes of it. */
+#include "schedule/attention/attention.h"
+#include "schedule/attention/exchange.h"
+#include "schedule/attention/ring.h"
+
+static struct ring_shape shape_of(const struct exchange *z)
+{
+    return (struct ring_shape){
+        .rows = z->s,
+        .heads = z->heads / z->ranks,
+        .kv_heads = z->kv_sent / z->ranks,
+        .q_width = z->q_width / z->ranks,
+        .kv_width = z->kv_width / z->ranks,
+    };
+}
+
+void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
+{
+    struct exchange z = exchange_of(e);
+    struct ring_shape shape = shape_of(&z);
+    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
+        struct attention_saved *saved = &e->saved[layer].attention[i];
+        struct view rows = view_rows(out, i * z.n, z.n, z.q_width), o = rows;
+        buffer_id kv =
+            emit_buffer(e, "kv", CATEGORY_KV, e->choices->dtype, 2 * z.s, shape.kv_width);
+        struct qkv in = exchange_in(e, layer, &z, view_rows(qkv, i * z.n, z.n, z.width),
+                                    view_all(e, kv), saved);
+        if (z.ranks > 1)
+            o = view_all(e, emit_activation(e, "o", z.s, shape.q_width));
+        saved->q = in.q;
+        saved->k = in.k;
+        saved->v = in.v;
+        ring_forward(e, &shape, saved, o);
+        if (z.ranks > 1)
+            exchange_out(e, &z, o, rows);
+    }
+}
+
+void two_d_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
+{
+    struct exchange z = exchange_of(e);
+    struct ring_shape shape = shape_of(&z);
+    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
+        const struct attention_saved *saved = &e->saved[layer].attention[i];
+        struct view d_o = exchange_out_backward(e, &z, view_rows(d_out, i * z.n, z.n, z.q_width));
+        struct qkv grads = ring_backward(e, &shape, saved, d_o);
+        exchange_in_backward(e, layer, &z, grads, view_rows(dqkv, i * z.n, z.n, z.width), saved);
+    }
+}

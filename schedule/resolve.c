@@ -1,0 +1,293 @@
+#include "schedule/resolve.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct loc nowhere = {0};
+
+/* ---- messages ---- */
+
+static const char *between(int i, int count)
+{
+    return i == 0 ? "" : i + 1 == count ? " or " : ", ";
+}
+
+void resolve_put_numbers(struct text *out, const int64_t *number, int count)
+{
+    for (int i = 0; i < count; i++)
+        text_printf(out, "%s%lld", between(i, count), (long long)number[i]);
+}
+
+void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most)
+{
+    int64_t kept[32];
+    int count = 0;
+    for (int64_t d = 1; d <= n && d <= 65536; d++)
+        if (n % d == 0 && (other == 0 || other % d == 0)) {
+            if (count == (most < 32 ? most : 32)) {
+                memmove(kept, kept + 1, (size_t)(count - 1) * sizeof *kept);
+                count--;
+            }
+            kept[count++] = d;
+        }
+    resolve_put_numbers(out, kept, count);
+}
+
+enum status resolve_bad_size(struct diag *diag, const char *what, struct text *would)
+{
+    enum status status = diag_error(diag, nowhere, STATUS_BAD_INPUT, "%s; %s would do", what,
+                                    would->size > 0 ? would->data : "nothing near");
+    text_release(would);
+    return status;
+}
+
+/* ---- splits ---- */
+
+/* Which axes a choice of attention has. */
+static const struct axes {
+    bool cp, hp;
+} axes_of[CHOICE_ATTENTION_COUNT] = {
+    [CHOICE_ATTENTION_ULYSSES] = {.hp = true},
+    [CHOICE_ATTENTION_RING] = {          .cp = true         },
+    [CHOICE_ATTENTION_2D] = { .cp = true,          .hp = true},
+};
+
+static bool heads_fit(const struct transformer *m, int64_t hp)
+{
+    return m->heads % hp == 0 && (m->kv_heads % hp == 0 || hp % m->kv_heads == 0);
+}
+
+/* Tokens must be a multiple of this. */
+static int64_t token_unit(const struct request *r, int64_t cp, int64_t hp)
+{
+    return cp > 1 && r->ring_layout == RING_ZIGZAG ? 2 * cp * hp : cp * hp;
+}
+
+/* A zigzag pair of slices is cut over the head ranks, half of them in each slice. */
+static bool pair_fits(const struct request *r, int64_t cp, int64_t hp)
+{
+    return cp == 1 || hp == 1 || hp % 2 == 0 || r->ring_layout != RING_ZIGZAG;
+}
+
+static bool split_fits(const struct request *r, int64_t cp, int64_t hp)
+{
+    return heads_fit(r->model, hp) && pair_fits(r, cp, hp) && r->seq % token_unit(r, cp, hp) == 0;
+}
+
+enum { SPLITS_MAX = 16 };
+
+struct split {
+    int64_t cp, hp;
+};
+
+/* Splits of `ranks` that fit, those with most head ranks first. */
+static int find_splits(const struct request *r, struct axes axes, int64_t ranks,
+                       struct split split[SPLITS_MAX])
+{
+    int count = 0;
+    for (int64_t hp = axes.hp ? ranks : 1; hp >= 1 && count < SPLITS_MAX; hp--) {
+        if (ranks % hp != 0 || (!axes.cp && hp != ranks) || hp > r->model->heads)
+            continue;
+        if (split_fits(r, ranks / hp, hp))
+            split[count++] = (struct split){ranks / hp, hp};
+    }
+    return count;
+}
+
+/* "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2". */
+static void put_splits(struct text *out, const struct request *r, struct axes axes, int64_t ranks)
+{
+    struct split split[SPLITS_MAX];
+    if (!axes.cp) {
+        text_puts(out, "hp ");
+        resolve_put_divisors(out, r->ranks, axes.hp ? r->model->heads : 1, SPLITS_MAX);
+        return;
+    }
+    int count = find_splits(r, axes, ranks, split);
+    if (count == 0)
+        return;
+    text_puts(out, "cp x hp ");
+    for (int i = 0; i < count; i++)
+        text_printf(out, "%s%lld x %lld", between(i, count), (long long)split[i].cp,
+                    (long long)split[i].hp);
+}
+
+/* The split of `ranks` that fits and has what the user gave; where both axes are open, head ranks
+ * stay within a node, so that all-to-alls do (LoongTrain, section 4.4). */
+static bool choose_split(const struct request *r, struct axes axes, int64_t ranks, struct split *s)
+{
+    struct split split[SPLITS_MAX];
+    int count = find_splits(r, axes, ranks, split), last = -1;
+    for (int i = 0; i < count; i++) {
+        bool given = (s->cp <= 0 || s->cp == split[i].cp) && (s->hp <= 0 || s->hp == split[i].hp);
+        bool open = axes.cp && s->cp <= 0 && s->hp <= 0;
+        if (!given)
+            continue;
+        last = i;
+        if (!open || split[i].hp <= r->gpus_per_node)
+            break;
+    }
+    if (last >= 0)
+        *s = split[last];
+    return last >= 0;
+}
+
+/* ---- the degrees ---- */
+
+/* Fills what is open: the split of most ranks that fits, or else one that messages can be about. A
+ * degree that cannot be filled stays 0. */
+static void fill_degrees(const struct request *r, struct axes axes, int64_t *dp, struct split *s)
+{
+    int64_t ranks = r->ranks;
+    if (*dp > 0)
+        ranks = ranks % *dp == 0 ? ranks / *dp : 0;
+    bool found = ranks > 0 && choose_split(r, axes, ranks, s);
+    for (int64_t fewer = ranks - 1; !found && *dp <= 0 && fewer > 0; fewer--)
+        found = ranks % fewer == 0 && choose_split(r, axes, fewer, s);
+    if (!found) {
+        if (s->cp <= 0)
+            s->cp = !axes.cp ? 1 : s->hp <= 0 ? ranks : ranks % s->hp == 0 ? ranks / s->hp : 0;
+        if (s->hp <= 0)
+            s->hp = axes.hp && s->cp > 0 && ranks % s->cp == 0 ? ranks / s->cp : !axes.hp;
+    }
+    if (*dp <= 0 && s->cp > 0 && s->hp > 0)
+        *dp = r->ranks / (s->cp * s->hp);
+}
+
+static enum status check_axes(const struct request *r, const struct strategy *strategy,
+                              struct diag *diag)
+{
+    struct axes axes = axes_of[strategy->attention];
+    if (!axes.cp && r->cp > 1)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "strategy '%s' has no context-parallel axis: cp is %lld; 1 would do",
+                          strategy->name, (long long)r->cp);
+    if (!axes.hp && r->hp > 1 && axes.cp)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "strategy '%s' keeps all heads on every rank: hp is %lld; 1 would do, or "
+                          "--strategy 2d",
+                          strategy->name, (long long)r->hp);
+    if (!axes.hp && r->hp > 1)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "strategy '%s' keeps a sequence on one rank: hp is %lld; 1 would do, "
+                          "or --strategy ulysses",
+                          strategy->name, (long long)r->hp);
+    return STATUS_OK;
+}
+
+static enum status check_split(const struct request *r, struct axes axes, struct split s,
+                               struct diag *diag)
+{
+    char what[160];
+    struct text would = {0};
+    int64_t ranks = s.cp * s.hp, unit = token_unit(r, s.cp, s.hp);
+    const struct transformer *m = r->model;
+    if (m->heads % s.hp != 0) {
+        snprintf(what, sizeof what, "%lld heads do not divide over hp %lld", (long long)m->heads,
+                 (long long)s.hp);
+        put_splits(&would, r, axes, ranks);
+        return resolve_bad_size(diag, what, &would);
+    }
+    if (!heads_fit(m, s.hp)) {
+        snprintf(what, sizeof what,
+                 "%lld kv heads neither divide over hp %lld nor can be copied to it",
+                 (long long)m->kv_heads, (long long)s.hp);
+        if (axes.cp) {
+            put_splits(&would, r, axes, ranks);
+        } else {
+            text_puts(&would, "hp ");
+            resolve_put_divisors(&would, m->kv_heads, r->ranks, SPLITS_MAX);
+        }
+        return resolve_bad_size(diag, what, &would);
+    }
+    if (!pair_fits(r, s.cp, s.hp)) {
+        snprintf(what, sizeof what,
+                 "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
+                 (long long)s.hp);
+        put_splits(&would, r, axes, ranks);
+        return resolve_bad_size(diag, what, &would);
+    }
+    if (r->seq % unit == 0)
+        return STATUS_OK;
+    if (unit == ranks)
+        snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
+                 (long long)ranks);
+    else
+        snprintf(what, sizeof what,
+                 "%lld tokens do not divide into 2 zigzag slices for each of %lld ranks",
+                 (long long)r->seq, (long long)ranks);
+    int64_t below = r->seq / unit * unit;
+    if (below == 0)
+        text_printf(&would, "%lld tokens", (long long)unit);
+    else
+        text_printf(&would, "%lld or %lld tokens", (long long)below, (long long)(below + unit));
+    if (axes.cp && find_splits(r, axes, ranks, (struct split[SPLITS_MAX]){{0}}) > 0) {
+        text_puts(&would, ", or ");
+        put_splits(&would, r, axes, ranks);
+    }
+    return resolve_bad_size(diag, what, &would);
+}
+
+static enum status resolve_window(struct choices *c, const struct request *r, struct diag *diag)
+{
+    int64_t window = r->window > 0 ? r->window : 1;
+    if (c->cp % window != 0) {
+        char what[160];
+        struct text would = {0};
+        snprintf(what, sizeof what, "windows of %lld do not divide a ring of %u ranks",
+                 (long long)window, c->cp);
+        text_puts(&would, "--window ");
+        resolve_put_divisors(&would, c->cp, 0, SPLITS_MAX);
+        return resolve_bad_size(diag, what, &would);
+    }
+    c->window = (uint32_t)window;
+    return STATUS_OK;
+}
+
+enum status resolve_degrees(struct choices *c, const struct request *r,
+                            const struct strategy *strategy, struct diag *note, struct diag *diag)
+{
+    struct axes axes = axes_of[strategy->attention];
+    struct split s = {r->cp, r->hp};
+    int64_t dp = r->dp;
+    if (check_axes(r, strategy, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    fill_degrees(r, axes, &dp, &s);
+    if (s.hp <= 0 || s.cp <= 0 || dp <= 0 || s.hp > r->ranks || s.cp > r->ranks || dp > r->ranks ||
+        s.hp * s.cp * dp != r->ranks) {
+        char what[160], ring[32] = "";
+        struct text would = {0};
+        if (axes.cp)
+            snprintf(ring, sizeof ring, " x cp %lld", (long long)s.cp);
+        snprintf(what, sizeof what, "dp %lld%s x hp %lld does not make %lld ranks", (long long)dp,
+                 ring, (long long)s.hp, (long long)r->ranks);
+        put_splits(&would, r, axes,
+                   r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
+        return resolve_bad_size(diag, what, &would);
+    }
+    if (check_split(r, axes, s, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (r->dp <= 0 && dp > 1 && note) {
+        if (axes.cp)
+            diag_note(note, nowhere,
+                      "%lld ranks hold one sequence over %lld context x %lld head ranks; dp is "
+                      "filled to %lld",
+                      (long long)r->ranks, (long long)s.cp, (long long)s.hp, (long long)dp);
+        else
+            diag_note(note, nowhere,
+                      "%lld ranks hold one sequence over %lld head ranks; dp is filled to %lld",
+                      (long long)r->ranks, (long long)s.hp, (long long)dp);
+    }
+    c->hp = (uint32_t)s.hp;
+    c->cp = (uint32_t)s.cp;
+    c->dp = (uint32_t)dp;
+    c->placement = (uint8_t)r->placement;
+    c->ring_layout = (uint8_t)r->ring_layout;
+    /* what a degree of 1 leaves of it */
+    static const uint8_t left[2][2] = {
+        {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},
+        {CHOICE_ATTENTION_RING,  CHOICE_ATTENTION_2D     },
+    };
+    c->attention = left[c->cp > 1][c->hp > 1];
+    return resolve_window(c, r, diag);
+}
