@@ -39,6 +39,8 @@ static struct request draw_request(struct check_random *random, const struct tra
     r.strategy = strategy[check_random_i64(random, 0, (int64_t)strategies - 1)].name;
     r.profile = profile[check_random_i64(random, 0, (int64_t)profiles - 1)].name;
     r.seq = r.ranks * check_random_i64(random, 1, 4) * 2;
+    while (r.seq < 12) /* gradients that all but cancel are all rounding */
+        r.seq *= 2;
     r.weights = (int)check_random_i64(random, -1, CHOICE_WEIGHTS_COUNT - 1);
     r.activations = (int)check_random_i64(random, -1, CHOICE_ACTIVATIONS_COUNT - 1);
     r.optimizer = (int)check_random_i64(random, -1, CHOICE_OPTIMIZER_COUNT - 1);
@@ -50,7 +52,9 @@ static struct request draw_request(struct check_random *random, const struct tra
     }
     r.micro_batch = check_random_i64(random, 1, 2);
     r.global_batch = 0;
-    r.gpus_per_node = check_random_i64(random, 2, 4);
+    r.gpus_per_node = check_random_i64(random, 1, 4);
+    if (check_random_i64(random, 0, 2) == 0) /* where the strategy has both axes */
+        r.cp = (int64_t)1 << check_random_i64(random, 0, 2);
     if (check_random_i64(random, 0, 1))
         r.loss_chunks = check_random_i64(random, 1, 3);
     if (check_random_i64(random, 0, 1))
