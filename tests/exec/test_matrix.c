@@ -19,8 +19,8 @@ static struct transformer draw_model(struct check_random *random)
         t.kv_heads *= 2;
     t.head_dim = 2 * check_random_i64(random, 2, 4);
     t.hidden = check_random_i64(random, 12, 24); /* a norm of few columns magnifies rounding */
-    t.ffn = check_random_i64(random, 1, 24);
-    t.vocab = check_random_i64(random, 2, 40);
+    t.ffn = check_random_i64(random, 5, 24);
+    t.vocab = check_random_i64(random, 8, 40);
     t.qk_norm = check_random_i64(random, 0, 3) == 0;
     t.tied_head = check_random_i64(random, 0, 1);
     t.bias_qkv = check_random_i64(random, 0, 1);
