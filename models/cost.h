@@ -91,6 +91,9 @@ struct device_cost {
     struct cost_calibration calibration[COST_FAMILY_COUNT];
     struct cost_attention attention[ATTENTION_IMPL_COUNT][ATTENTION_PASS_COUNT];
     double merge_bytes[ATTENTION_IMPL_COUNT]; /* moved per element of a tile's output by a merge */
+    /* Share of device_memory_bytes_per_s that one kind reaches, where that is known; 0: its
+     * class's, memory_stream_fraction and the like. */
+    double kind_fraction[WORK_KIND_COUNT];
 
     struct cost_facts facts;
 };

@@ -7,6 +7,29 @@
 
 enum { BASE_DEPTH_MAX = 4, SCHEMA = 1, KEYS_MAX = 32 };
 
+/* memory.kinds: the shares of single kinds, by their names. */
+static enum status read_kinds(struct cost_reader reader, struct json_node kinds)
+{
+    static const struct cost_param share = {
+        .unit = UNIT_NONE,
+        .low = 1e-4,
+        .high = 1,
+        .meaning = "share of the memory bandwidth that this kind reaches"};
+    for (size_t i = 0; i < json_members(kinds); i++) {
+        const char *key;
+        struct json_node node = json_member(kinds, i, &key);
+        enum work_kind kind;
+        if (!work_kind_find(key, strlen(key), &kind) || cost_memory_class(kind) == 0)
+            return json_error(node, reader.diag, "'%s' is no kind of work that memory limits", key);
+        const char *name = arena_printf(reader.arena, "memory.kinds.%s", key);
+        enum status status =
+            cost_read_number(reader, node, name, &share, &reader.cost->kind_fraction[kind]);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
 static enum status read_document(struct cost_reader reader, const char *name, const char *text,
                                  size_t size);
 
@@ -15,6 +38,9 @@ static enum status read_family(struct cost_reader reader, struct json_node objec
 {
     const char *known[KEYS_MAX] = {"calibrated", "estimated"};
     size_t count = 2;
+    struct json_node kinds;
+    if (family == COST_MEMORY)
+        known[count++] = "kinds";
     for (size_t i = 0; i < cost_param_count; i++) {
         if (cost_params[i].number != family)
             continue;
@@ -32,6 +58,11 @@ static enum status read_family(struct cost_reader reader, struct json_node objec
         const char *name = arena_printf(reader.arena, "%s.%s", param->family, param->field);
         double *value = (double *)((char *)reader.cost + param->offset);
         status = cost_read_number(reader, node, name, param, value);
+    }
+    if (status == STATUS_OK && family == COST_MEMORY && json_find(object, "kinds").value) {
+        status = json_get_object(object, "kinds", &kinds, reader.diag);
+        if (status == STATUS_OK)
+            status = read_kinds(reader, kinds);
     }
     if (status == STATUS_OK)
         status = cost_read_calibration(reader, object, &reader.cost->calibration[family]);

@@ -35,8 +35,15 @@ static const size_t fractions[WORK_KIND_COUNT] = {
     [WORK_ADAMW] = FRACTION(stream),
 };
 
+size_t cost_memory_class(enum work_kind kind)
+{
+    return fractions[kind];
+}
+
 double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind)
 {
+    if (fractions[kind] && cost->kind_fraction[kind] > 0)
+        return cost->kind_fraction[kind];
     return fractions[kind] ? *(const double *)((const char *)cost + fractions[kind]) : 0;
 }
 

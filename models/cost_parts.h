@@ -19,6 +19,9 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
 
 /* The share of device_memory_bytes_per_s a kind reaches; 0 for kinds not limited by memory. */
 double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind);
+/* Where in struct device_cost the share of a kind's class stands; 0 for kinds not limited by
+ * memory. */
+size_t cost_memory_class(enum work_kind kind);
 
 /* Bytes of the kernels before and after an attention backward. */
 double cost_attention_around_bytes(const struct work *work);
@@ -30,6 +33,10 @@ double cost_stream_s(const struct device_cost *cost, double fraction, double byt
 bool cost_attention_find(const struct device_cost *cost, enum attention_impl impl,
                          const struct work *work, const struct cost_attention **attention,
                          size_t *dim);
+
+/* The sizes of work that extrapolation is judged by; those that do not apply are left alone. */
+void cost_sizes(const struct device_cost *cost, enum attention_impl impl, const struct work *work,
+                double sizes[COST_SIZE_COUNT]);
 
 /* Records where a number comes from; a later fact of the same name takes the place of the first. */
 void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact);

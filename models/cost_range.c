@@ -7,8 +7,8 @@ const char *const cost_size_names[COST_SIZE_COUNT] = {
     [COST_SIZE_BYTES] = "bytes",
 };
 
-static void sizes_of(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, double sizes[COST_SIZE_COUNT])
+void cost_sizes(const struct device_cost *cost, enum attention_impl impl, const struct work *work,
+                double sizes[COST_SIZE_COUNT])
 {
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
@@ -72,7 +72,7 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
         return true;
     }
     double sizes[COST_SIZE_COUNT] = {0};
-    sizes_of(cost, impl, work, sizes);
+    cost_sizes(cost, impl, work, sizes);
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
         double low = calibration->low[i], high = calibration->high[i];
         if (high == 0 || (sizes[i] >= low && sizes[i] <= high))
