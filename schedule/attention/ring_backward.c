@@ -53,18 +53,23 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
     int64_t v_begin = z->rows * z->kv_width;
     struct view dq = new_tensor(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
     struct view dkv = new_tensor(e, "dkv_block", CATEGORY_KV, 2 * z->rows, z->kv_width);
+    struct qkv grads[2];
+    bool first = outer + inner == 0;
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
-        struct qkv grads = tile_backward(e, z, &tile[i], saved, kv, d_o, dq, dkv);
-        if (outer + inner > 0) {
-            add_to(e, view_part(sums->dq, tile[i].begin * z->q_width, (int64_t)grads.q.count),
-                   grads.q);
-            add_to(e, view_part(sums->dkv, 0, (int64_t)grads.k.count), grads.k);
-            add_to(e, view_part(sums->dkv, v_begin, (int64_t)grads.v.count), grads.v);
-        }
+        grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, dq, dkv);
+        if (!first)
+            add_to(e, view_part(sums->dq, tile[i].begin * z->q_width, (int64_t)grads[i].q.count),
+                   grads[i].q);
+    }
+    /* behind all tiles: an op that a guard leaves out still waits for the block's dkv */
+    for (uint32_t i = 0; i < tiles && !first; i++) {
+        e->guard = tile[i].guard;
+        add_to(e, view_part(sums->dkv, 0, (int64_t)grads[i].k.count), grads[i].k);
+        add_to(e, view_part(sums->dkv, v_begin, (int64_t)grads[i].v.count), grads[i].v);
     }
     e->guard = IR_NONE16;
-    if (outer + inner > 0)
+    if (!first)
         return;
     bool wide = e->choices->profile->ring_grad_f32 || e->inner.size > 1;
     sums->dq = ring_cast(e, dq, DTYPE_F32, "dq_sum");
