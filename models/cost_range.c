@@ -47,13 +47,14 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
     }
 }
 
-/* Text in the words of the calibration: "matmul k = 64 is under the calibrated 512..32768". */
+/* Text in the words of the calibration: "matmul k = 64 is under the calibrated 512..32768". Sizes are
+ * whole numbers, and are read as such: 1048576, not 1.04858e+06. */
 static void explain(struct text *reason, const struct work *work, enum cost_size size, double value,
                     double low, double high)
 {
     if (!reason)
         return;
-    text_printf(reason, "%s %s = %.6g is %s the calibrated %.6g..%.6g",
+    text_printf(reason, "%s %s = %.0f is %s the calibrated %.0f..%.0f",
                 work_kind_info((enum work_kind)work->kind)->name, cost_size_names[size], value,
                 value < low ? "under" : "over", low, high);
 }

@@ -578,6 +578,11 @@ static void a_prediction_says_when_it_is_extrapolated(void)
         CHECK("over", cost_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
         CHECK_TEXT("why", reason.data, "attention kv = 200 is over the calibrated 50..100");
         reason.size = 0;
+        work = attention(WORK_ATTENTION, 8, 1048576, 1, 1, 64, MASK_FULL);
+        CHECK("far over", cost_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
+        CHECK_TEXT("all digits", reason.data,
+                   "attention kv = 1048576 is over the calibrated 50..100");
+        reason.size = 0;
         work = flat(WORK_ADD, 8, 0, 0, 0);
         CHECK("estimated", cost_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
         CHECK_TEXT("why", reason.data, "add on toy is an estimate: nobody measured");
