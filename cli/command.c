@@ -37,9 +37,19 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "Predicts every row of a file of measurements (traces/published/README.md has the columns) "   \
     "beside its value. Rows that cannot be predicted are counted with the reason."
 #define COMPARE_ABOUT                                                                              \
-    "Compares a prediction (the folder of predict -o, or its ops.csv) with a measured trace: the "   \
-    "same, or a recording of the PyTorch profiler, which is aligned. Prints errors by kind, stream, " \
+    "Compares a prediction (the folder of predict -o, or its ops.csv) with a measured trace: the " \
+    "same, or a recording of the PyTorch profiler, which is aligned. Prints errors by kind, "      \
+    "stream, "                                                                                     \
     "phase and rank, and the ops that carry them; docs/comparing.md explains the tables."
+#define BENCH_ABOUT                                                                                \
+    "Times single pieces of work on a backend and writes one row per point, which calibrate "      \
+    "reads "                                                                                       \
+    "(docs/measuring.md). Nothing else should run meanwhile."
+#define CALIBRATE_ABOUT                                                                            \
+    "Fits the numbers of a device file to measured points, and latency and bandwidth of links to " \
+    "copies, messages and the output of nccl-tests (docs/measuring.md). Prints residuals, "        \
+    "leave-one-out and standard errors. Exit code 1 when a fit is refused: too few points, "       \
+    "points that cannot tell numbers apart, or a residual above --limit."
 #define LIST_ABOUT                                                                                 \
     "Prints what there is: strategies, profiles, models, clusters, devices, kinds, rules, "        \
     "conventions. With a name, every number of that one and its source."
@@ -47,43 +57,53 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
 
 static const struct command commands[] = {
     {"predict",
-     "[FILE.ir]",     0,
-     1, cmd_predict,
+     "[FILE.ir]",          0,
+     1,  cmd_predict,
      "what a training step would take",       PREDICT_ABOUT,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &predict_options,
-      &general_options}                   },
+      &general_options}                    },
     {"schedule",
-     "",              0,
-     0, cmd_schedule,
+     "",                   0,
+     0,  cmd_schedule,
      "print the schedule of a configuration", SCHEDULE_ABOUT,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &schedule_options,
-      &general_options}                   },
+      &general_options}                    },
     {"check",
-     "[FILE.ir]",     0,
-     1, cmd_check,
+     "[FILE.ir]",          0,
+     1,  cmd_check,
      "verify a schedule",                     CHECK_ABOUT,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &check_options,
-      &general_options}                   },
+      &general_options}                    },
     {"validate",
-     "",              0,
-     0, cmd_validate,
+     "",                   0,
+     0,  cmd_validate,
      "predictions beside published figures",  VALIDATE_ABOUT,
-     {&validate_options, &general_options}},
+     {&validate_options, &general_options} },
     {"compare",
      "PREDICTED MEASURED", 2,
-     2, cmd_compare,
+     2,  cmd_compare,
      "a prediction beside a measured trace",  COMPARE_ABOUT,
-     {&compare_options, &general_options} },
+     {&compare_options, &general_options}  },
+    {"bench",
+     "",                   0,
+     0,  cmd_bench,
+     "time single pieces of work",            BENCH_ABOUT,
+     {&bench_options, &general_options}    },
+    {"calibrate",
+     "FILE...",            1,
+     64, cmd_calibrate,
+     "fit a device file to measured points",  CALIBRATE_ABOUT,
+     {&calibrate_options, &general_options}},
     {"list",
-     "[WHAT [NAME]]", 0,
-     2, cmd_list,
+     "[WHAT [NAME]]",      0,
+     2,  cmd_list,
      "strategies, models, clusters, ...",     LIST_ABOUT,
-     {&general_options}                   },
+     {&general_options}                    },
     {"help",
-     "[COMMAND]",     0,
-     1, cmd_help,
+     "[COMMAND]",          0,
+     1,  cmd_help,
      "all commands, or one with its options", HELP_ABOUT,
-     {&help_options, &general_options}    },
+     {&help_options, &general_options}     },
 };
 
 const struct command *command_table(size_t *count)

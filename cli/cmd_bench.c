@@ -1,0 +1,227 @@
+/* longhaul bench: times single pieces of work on a backend, for calibrate. */
+#include "cli/command.h"
+
+#include "base/units.h"
+#include "exec/microbench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { RANKS_MAX = 64 };
+
+static const struct option rows[] = {
+    {.name = "backend",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "cpu",
+     .help = "what to measure"                                                         },
+    {.name = "kinds",
+     .kind = OPTION_TEXT,
+     .value = "KIND,...",
+     .unset = "every kind",
+     .help = "only these kinds of work (longhaul list kinds)"                          },
+    {.name = "dtype",
+     .kind = OPTION_TEXT,
+     .value = "DTYPE",
+     .fallback = "f32",
+     .help = "of operands that may have any floating-point type"                       },
+    {.name = "quick",
+     .kind = OPTION_FLAG,
+     .help = "the fewest sizes that calibrate can do with, once each"},
+    {.name = "ranks",
+     .kind = OPTION_COUNT,
+     .low = 1,
+     .high = RANKS_MAX,
+     .value = "N",
+     .fallback = "2",
+     .help = "between which messages are measured; 1: none are"},
+    {.name = "copy-bandwidth",
+     .kind = OPTION_TEXT,
+     .value = "RATE",
+     .unset = "as fast as the machine is",
+     .help = "of emulated links between device and host, such as '2 GB/s'"                        },
+    {.name = "copy-latency",
+     .kind = OPTION_TEXT,
+     .value = "TIME",
+     .unset = "0 us",
+     .help = "of the same"             },
+    {.name = "message-bandwidth",
+     .kind = OPTION_TEXT,
+     .value = "RATE",
+     .unset = "as fast as the machine is",
+     .help = "of emulated links between ranks"                                                             },
+    {.name = "message-latency",
+     .kind = OPTION_TEXT,
+     .value = "TIME",
+     .unset = "0 us",
+     .help = "of the same"                                         },
+    {.name = "o",
+     .kind = OPTION_TEXT,
+     .value = "FILE.csv",
+     .unset = "standard output",
+     .help = "where the points go"                                                             },
+};
+const struct option_set bench_options = {"what to measure", rows, ARRAY_LEN(rows)};
+
+/* "matmul,add" into the kinds that are wanted. */
+static enum status read_kinds(const char *list, bool *kinds, struct diag *diag)
+{
+    const char *names[WORK_KIND_COUNT];
+    for (int i = 0; i < WORK_KIND_COUNT; i++)
+        names[i] = work_kind_info((enum work_kind)i)->name;
+    for (const char *at = list; *at;) {
+        size_t size = strcspn(at, ",");
+        char word[64];
+        snprintf(word, sizeof word, "%.*s", (int)(size < 60 ? size : 60), at);
+        enum work_kind kind;
+        if (!work_kind_find(at, size, &kind)) {
+            const char *near = diag_nearest(word, names, WORK_KIND_COUNT);
+            return diag_error(diag, (struct loc){.name = "--kinds"}, STATUS_BAD_INPUT,
+                              "'%s' is no kind of work%s%s%s", word, near ? "; did you mean '" : "",
+                              near ? near : "", near ? "'?" : "");
+        }
+        kinds[kind] = true;
+        at += size + (at[size] == ',');
+    }
+    return STATUS_OK;
+}
+
+static enum status read_quantity(const struct options *options, const char *name,
+                                 enum unit_kind unit, double *value, struct points *points,
+                                 struct diag *diag)
+{
+    const char *text = options_text(options, name);
+    char option[40], key[40];
+    snprintf(option, sizeof option, "--%s", name);
+    snprintf(key, sizeof key, "%s", name);
+    if (text == NULL)
+        return STATUS_OK;
+    enum status status =
+        units_parse(text, strlen(text), unit, value, (struct loc){.name = option}, diag);
+    if (status == STATUS_OK && *value < 0)
+        return diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT,
+                          "'%s': expected 0 or more", text);
+    if (status == STATUS_OK)
+        points_set(points, (struct loc){0}, key, text);
+    return status;
+}
+
+static enum status read_options(const struct options *options, struct microbench_options *bench,
+                                bool *kinds, struct points *points, struct diag *diag)
+{
+    const struct {
+        const char *name;
+        enum unit_kind unit;
+        double *value;
+    } quantities[] = {
+        {"copy-bandwidth",    UNIT_BYTES_PER_S, &bench->copies.bytes_per_s  },
+        {"copy-latency",      UNIT_SECONDS,     &bench->copies.latency_s    },
+        {"message-bandwidth", UNIT_BYTES_PER_S, &bench->messages.bytes_per_s},
+        {"message-latency",   UNIT_SECONDS,     &bench->messages.latency_s  },
+    };
+    const char *list = options_text(options, "kinds"), *dtype_text = options_text(options, "dtype");
+    enum dtype dtype;
+    if (!dtype_find(dtype_text, strlen(dtype_text), &dtype) || dtype == DTYPE_I32 ||
+        dtype == DTYPE_U8)
+        return diag_error(diag, (struct loc){.name = "--dtype"}, STATUS_BAD_INPUT,
+                          "'%s' is no floating-point type; bf16, f16, f32 and f64 are", dtype_text);
+    bench->dtype = (uint8_t)dtype;
+    bench->backend = options_text(options, "backend");
+    if (options_given(options, "quick")) {
+        bench->seconds = 0.05;
+        bench->rounds = 1;
+    }
+    enum status status = list ? read_kinds(list, kinds, diag) : STATUS_OK;
+    for (size_t i = 0; i < ARRAY_LEN(quantities) && status == STATUS_OK; i++)
+        status = read_quantity(options, quantities[i].name, quantities[i].unit, quantities[i].value,
+                               points, diag);
+    return status;
+}
+
+static void describe(struct points *points, bool quick, const char *dtype)
+{
+    char date[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
+    points_set(points, (struct loc){0}, "date", date);
+    points_set(points, (struct loc){0}, "made_by",
+               quick ? "longhaul bench --quick" : "longhaul bench");
+    points_set(points, (struct loc){0}, "version", LONGHAUL_VERSION);
+    points_set(points, (struct loc){0}, "dtype", dtype);
+}
+
+/* What host streams have a share of: the rate of the largest plain add. */
+static void set_host_bandwidth(struct points *points, const char *backend)
+{
+    const struct point *largest = NULL;
+    for (size_t i = 0; i < points->count; i++) {
+        const struct point *point = &points->row[i];
+        if (point->role == POINT_WORK && point->work.kind == WORK_ADD &&
+            (largest == NULL || point->work.elements.count > largest->work.elements.count))
+            largest = point;
+    }
+    if (largest == NULL || strcmp(backend, "cpu") != 0)
+        return;
+    char rate[32];
+    snprintf(rate, sizeof rate, "%.4g GB/s",
+             work_memory_bytes(&largest->work) / largest->p10_s / 1e9);
+    points_set(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
+}
+
+static enum status measure(struct points *points, const struct microbench_options *bench,
+                           const struct microbench_case *cases, size_t count, struct diag *diag)
+{
+    struct text name = {0};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct point point;
+        name.size = 0;
+        points_print_params(&cases[i].work, &name);
+        fprintf(stderr, "%3zu/%zu %s %s\n", i + 1, count,
+                work_kind_info((enum work_kind)cases[i].work.kind)->name,
+                name.data ? name.data : "");
+        status = microbench_run(&cases[i], bench, &point, diag);
+        if (status == STATUS_OK)
+            points_add(points, &point);
+    }
+    text_release(&name);
+    return status;
+}
+
+enum status cmd_bench(const struct options *options, struct diag *diag)
+{
+    struct arena arena = {0};
+    struct points points = {0};
+    struct text out = {0};
+    struct microbench_options bench = {0};
+    const struct microbench_case *cases;
+    bool kinds[WORK_KIND_COUNT] = {false}, quick = options_given(options, "quick");
+    const char *path = options_text(options, "o");
+    enum status status = microbench_describe(options_text(options, "backend"), &points, diag);
+    if (status == STATUS_OK)
+        status = read_options(options, &bench, kinds, &points, diag);
+    if (status != STATUS_OK)
+        goto out;
+    describe(&points, quick, options_text(options, "dtype"));
+    size_t count = microbench_set(&cases, &arena, quick, (uint32_t)options_count(options, "ranks"),
+                                  options_given(options, "kinds") ? kinds : NULL);
+    if (count == 0) {
+        status = diag_error(diag, (struct loc){.name = "--kinds"}, STATUS_BAD_INPUT,
+                            "nothing to measure: none of these kinds is timed by itself");
+        goto out;
+    }
+    status = measure(&points, &bench, cases, count, diag);
+    if (status != STATUS_OK)
+        goto out;
+    set_host_bandwidth(&points, bench.backend);
+    points_print(&points, &out);
+    status = text_save(path ? path : "-", out.data, out.size, diag);
+out:
+    text_release(&out);
+    points_release(&points);
+    arena_release(&arena);
+    return status;
+}

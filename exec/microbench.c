@@ -1,0 +1,473 @@
+#include "exec/microbench.h"
+
+#include "exec/microbench_operands.h"
+#include "schedule/lifetimes.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SETS_MAX = 1024,
+    MEMBERS_MAX = 64,
+    REPEATS_MIN = 5,
+    REPEATS_MAX = 400,
+    QUEUE = 400,    /* ops that wait behind one that holds the stream */
+    SYNCS = 20,     /* pairs of an op and a wait for it */
+    HOLD = 768,     /* the product that holds it has these sizes: some 10 ms of a core */
+    PATTERN = 4096, /* random numbers, over and over */
+};
+
+static const double SECONDS = 0.06;
+static const uint64_t ROTATE_BYTES = 64u << 20;
+static const double STABLE = 0.02;
+
+/* A guess of an op's time, to choose how often it runs: of one core, not fast. Kinds with an
+ * exponential per element take several times as long per byte. */
+static double guess_s(const struct work *work)
+{
+    static const enum work_kind slow[] = {
+        WORK_SWIGLU,        WORK_SWIGLU_BACKWARD,       WORK_GELU,
+        WORK_GELU_BACKWARD, WORK_CROSS_ENTROPY,         WORK_CROSS_ENTROPY_BACKWARD,
+        WORK_ROPE,          WORK_CROSS_ENTROPY_PARTIAL, WORK_ROPE_BACKWARD};
+    double bytes = work_memory_bytes(work) + (double)work_payload_bytes(work), rate = 4e9;
+    for (size_t i = 0; i < ARRAY_LEN(slow); i++)
+        if (work->kind == slow[i])
+            rate = 1e9;
+    return work_flops(work) / 30e9 + bytes / rate + 2e-6;
+}
+
+/* ---- the schedule ---- */
+
+struct bench {
+    const struct microbench_case *wanted;
+    const struct microbench_options *options;
+    struct bench_operands operands;
+    struct ir ir;
+    uint16_t inputs, indices; /* bindings: filled with random numbers */
+    uint32_t members;
+    uint32_t sets;
+    struct view (*read)[CALL_OPERANDS_MAX], (*write)[CALL_OPERANDS_MAX]; /* (sets) */
+    struct work work; /* with the group's id in place of its members */
+    op_id first;      /* the first op that is timed */
+    uint32_t timed;   /* ops from there on */
+};
+
+static void release(struct bench *b)
+{
+    free(b->read);
+    free(b->write);
+    ir_release(&b->ir);
+}
+
+static struct view add_buffer(struct bench *b, struct bench_operand operand, enum memory memory,
+                              uint16_t binding)
+{
+    struct buffer_desc desc = {
+        .stem = "x",
+        .number = IR_NONE,
+        .memory = (uint8_t)memory,
+        .dtype = operand.dtype,
+        .category = CATEGORY_ACTIVATION,
+        .flags = BUFFER_PERSISTENT,
+        .layer = IR_NONE16,
+        .binding = binding,
+        .dims = {.count = 1, .size = {(int64_t)operand.count}},
+    };
+    return ir_whole(&b->ir, ir_add_buffer(&b->ir, &desc));
+}
+
+static void add_set(struct bench *b, uint32_t set)
+{
+    const struct bench_operands *o = &b->operands;
+    bool host = b->wanted->role == POINT_HOST;
+    enum work_kind kind = (enum work_kind)b->work.kind;
+    enum memory from = host || kind == WORK_H2D ? MEMORY_PINNED : MEMORY_HBM;
+    enum memory to = host || kind == WORK_D2H ? MEMORY_PINNED : MEMORY_HBM;
+    for (uint32_t k = 0; k < o->writes; k++) {
+        bool read_too = false;
+        for (uint32_t i = 0; i < o->reads; i++)
+            read_too |= o->read[i].same == (int)k;
+        b->write[set][k] = add_buffer(b, o->write[k], to, read_too ? b->inputs : IR_NONE16);
+    }
+    for (uint32_t k = 0; k < o->reads; k++)
+        b->read[set][k] = o->read[k].same >= 0
+                              ? b->write[set][o->read[k].same]
+                              : add_buffer(b, o->read[k], from,
+                                           o->read[k].dtype == DTYPE_I32 ? b->indices : b->inputs);
+}
+
+static uint8_t add_stream(struct bench *b, enum stream_class stream_class)
+{
+    return ir_add_stream(&b->ir, stream_class_name(stream_class), stream_class);
+}
+
+static op_id add_work(struct bench *b, uint32_t set, const op_id *wait)
+{
+    enum stream_class class = b->wanted->role == POINT_HOST
+                                  ? STREAM_HOST
+                                  : work_kind_info((enum work_kind)b->work.kind)->stream;
+    struct op_desc desc = {
+        .work = b->work,
+        .stream = add_stream(b, class == STREAM_SYNC ? STREAM_COMPUTE : class),
+        .read_count = (uint8_t)b->operands.reads,
+        .write_count = (uint8_t)b->operands.writes,
+        .guard = IR_NONE16,
+        .wait_count = wait ? 1 : 0,
+        .tags = {PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16},
+        .read = b->read[set],
+        .write = b->write[set],
+        .wait = wait,
+    };
+    return ir_add_op(&b->ir, &desc);
+}
+
+/* An op of another kind than the one that is measured. */
+static op_id add_other(struct bench *b, struct work work, const struct view *read, uint8_t reads,
+                       const struct view *write, uint8_t writes)
+{
+    struct op_desc desc = {
+        .work = work,
+        .stream = add_stream(b, STREAM_COMPUTE),
+        .read_count = reads,
+        .write_count = writes,
+        .guard = IR_NONE16,
+        .tags = {PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16},
+        .read = read,
+        .write = write,
+    };
+    return ir_add_op(&b->ir, &desc);
+}
+
+static op_id add_product(struct bench *b, int64_t size)
+{
+    struct bench_operand square = {(uint64_t)(size * size), b->options->dtype, -1};
+    struct view read[2], write = add_buffer(b, square, MEMORY_HBM, IR_NONE16);
+    for (int i = 0; i < 2; i++)
+        read[i] = add_buffer(b, square, MEMORY_HBM, b->inputs);
+    struct work work = {
+        .kind = WORK_MATMUL, .matmul = {size, size, size, MATMUL_NT, 0, 0}
+    };
+    return add_other(b, work, read, 2, &write, 1);
+}
+
+static void add_barrier(struct bench *b)
+{
+    add_other(b, (struct work){.kind = WORK_BARRIER, .barrier = {0}}, NULL, 0, NULL, 0);
+}
+
+/* The op over and over, each time on another set. */
+static void emit_repeats(struct bench *b)
+{
+    double seconds = b->options->seconds > 0 ? b->options->seconds : SECONDS;
+    double fit = seconds / guess_s(&b->work);
+    uint32_t repeats = fit < REPEATS_MIN   ? REPEATS_MIN
+                       : fit > REPEATS_MAX ? REPEATS_MAX
+                                           : (uint32_t)fit;
+    uint32_t warm = 1 + repeats / 8;
+    if (b->sets > warm + repeats)
+        b->sets = warm + repeats;
+    for (uint32_t set = 0; set < b->sets; set++)
+        add_set(b, set);
+    for (uint32_t i = 0; i < warm + repeats; i++) {
+        op_id op = add_work(b, i % b->sets, NULL);
+        if (i == warm)
+            b->first = op;
+    }
+    b->timed = repeats;
+}
+
+/* While one op holds its stream the host issues a queue of others behind it, between two moments
+ * that barriers of one rank put down. */
+static void emit_queue(struct bench *b)
+{
+    add_set(b, 0);
+    op_id hold = add_product(b, HOLD);
+    add_barrier(b);
+    for (uint32_t i = 0; i < QUEUE; i++) {
+        op_id op = add_work(b, 0, &hold);
+        if (i == 0)
+            b->first = op;
+    }
+    b->timed = QUEUE;
+    add_barrier(b);
+}
+
+static void emit_syncs(struct bench *b)
+{
+    struct work sync = {.kind = WORK_HOST_SYNC};
+    for (uint32_t i = 0; i < SYNCS; i++) {
+        op_id op = add_product(b, HOLD / 8);
+        if (i == 0)
+            b->first = op;
+        add_other(b, sync, NULL, 0, NULL, 0);
+    }
+    b->timed = 2 * SYNCS;
+}
+
+static void build(struct bench *b)
+{
+    struct ir *ir = &b->ir;
+    ir->mesh = (struct mesh){.axis_count = 1, .axis = {{"rank", b->members}}};
+    ir->dtype = b->options->dtype;
+    ir->global_batch = ir->micro_batch = 1;
+    ir->layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, 1, 1, 1};
+    ir_add_group(ir, "all", &(struct axis_set){.axis = 0}, 1);
+    uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "random", .rows = 1, .cols = 1});
+    uint16_t bundle = ir_add_bundle(ir, (struct bundle){"random", tensor, 1, 1});
+    struct binding binding = {BINDING_PARAM, bundle, IR_NONE16, IR_NONE16, 0};
+    b->inputs = ir_add_binding(ir, binding);
+    binding = (struct binding){BINDING_TOKENS, IR_NONE16, IR_NONE16, IR_NONE16, 0};
+    b->indices = ir_add_binding(ir, binding);
+    if (b->wanted->work.kind == WORK_HOST_SYNC)
+        emit_syncs(b);
+    else if (b->wanted->role == POINT_WORK || b->wanted->role == POINT_HOST)
+        emit_repeats(b);
+    else
+        emit_queue(b);
+    lifetimes_free_sets(ir);
+    lifetimes_plan(ir, LIFETIMES_ALIGNMENT, NULL);
+}
+
+/* ---- what buffers hold ---- */
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+/* Numbers in [0.25, 1): no zeros, which draw less power; positive, as variances must be. Of any
+ * floating-point dtype, since the exponent's low bits lie the same way in all: the bytes of 16-bit
+ * numbers are the upper half of an f32's. */
+static void put_number(void *data, uint64_t i, enum dtype dtype, uint64_t bits)
+{
+    uint32_t mantissa = (uint32_t)bits & 0x7fffff, exponent = bits >> 32 & 1 ? 126 : 125;
+    uint32_t f32 = exponent << 23 | mantissa;
+    uint16_t bf16 = (uint16_t)(f32 >> 16);
+    uint16_t f16 = (uint16_t)((exponent - 112) << 10 | mantissa >> 13);
+    uint64_t f64 = (uint64_t)(exponent + 896) << 52 | (uint64_t)mantissa << 29;
+    switch (dtype) {
+    case DTYPE_BF16:
+        memcpy((char *)data + 2 * i, &bf16, 2);
+        break;
+    case DTYPE_F16:
+        memcpy((char *)data + 2 * i, &f16, 2);
+        break;
+    case DTYPE_F64:
+        memcpy((char *)data + 8 * i, &f64, 8);
+        break;
+    default:
+        memcpy((char *)data + 4 * i, &f32, 4);
+        break;
+    }
+}
+
+static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    (void)diag;
+    const struct bench *b = user;
+    enum dtype dtype = (enum dtype)buffer->dtype;
+    uint64_t state = 0x9e3779b97f4a7c15u + buffer->buffer, bytes = dtype_bytes(dtype);
+    uint64_t fresh = buffer->elements < PATTERN ? buffer->elements : PATTERN;
+    uint64_t limit = (uint64_t)bench_index_limit(&b->wanted->work);
+    for (uint64_t i = 0; i < fresh; i++) {
+        uint64_t bits = next_random(&state);
+        int32_t index = (int32_t)((bits >> 16) % (limit < 1u << 20 ? limit : 1u << 20));
+        if (dtype == DTYPE_I32)
+            memcpy((char *)buffer->data + 4 * i, &index, 4);
+        else
+            put_number(buffer->data, i, dtype, bits);
+    }
+    for (uint64_t done = fresh; done < buffer->elements; done += fresh) {
+        uint64_t left = buffer->elements - done;
+        memcpy((char *)buffer->data + done * bytes, buffer->data,
+               (left < fresh ? left : fresh) * bytes);
+    }
+    return STATUS_OK;
+}
+
+/* ---- reading the trace ---- */
+
+struct samples {
+    double *s;
+    size_t count, capacity;
+};
+
+static void add_sample(struct samples *samples, double seconds)
+{
+    if (samples->count == samples->capacity) {
+        samples->capacity = heap_next_capacity(samples->capacity, samples->count + 1);
+        samples->s = heap_realloc(samples->s, samples->capacity, sizeof *samples->s);
+    }
+    samples->s[samples->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock's step */
+}
+
+struct times { /* of one op over all ranks */
+    double start_s, end_s;
+};
+
+/* (ops) A collective starts when its last member has come, and ends when its last one has it. */
+static struct times *times_of(const struct bench *b, const struct trace *trace)
+{
+    struct times *times = heap_zalloc(b->ir.op.count, sizeof *times);
+    for (size_t row = 0; row < trace->ops.count; row++) {
+        struct times *t = &times[trace->ops.op[row]];
+        if (trace->ops.start_s[row] > t->start_s)
+            t->start_s = trace->ops.start_s[row];
+        if (trace->ops.end_s[row] > t->end_s)
+            t->end_s = trace->ops.end_s[row];
+    }
+    return times;
+}
+
+static void add_samples(const struct bench *b, const struct trace *trace, struct samples *samples)
+{
+    struct times *times = times_of(b, trace);
+    uint32_t first = b->first.i, end = first + b->timed;
+    if (b->wanted->work.kind == WORK_HOST_SYNC) {
+        for (uint32_t op = first; op < end; op += 2)
+            add_sample(samples, times[op + 1].end_s - times[op].end_s);
+    } else if (b->wanted->role == POINT_ISSUE) {
+        add_sample(samples, (times[end].start_s - times[first - 1].end_s) / b->timed);
+    } else if (b->wanted->role == POINT_START) {
+        for (uint32_t op = first + 1; op < end; op++)
+            add_sample(samples, times[op].end_s - times[op - 1].end_s);
+    } else {
+        for (uint32_t op = first; op < end; op++)
+            add_sample(samples, times[op].end_s - times[op].start_s);
+    }
+    free(times);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The value that a share of the sorted samples does not exceed. */
+static double quantile(const struct samples *samples, double share)
+{
+    return samples->s[(size_t)((double)(samples->count - 1) * share + 0.5)];
+}
+
+static enum status run_rounds(struct bench *b, struct samples *samples, struct diag *diag)
+{
+    const struct microbench_options *o = b->options;
+    const struct exec_options options = {
+        .backend = o->backend,
+        .model = {1e-5, 10000},
+        .adamw = { 1e-3, 0.9, 0.95, 1e-8, 0.1, 1},
+        .steps = 1,
+        .trace = true,
+        .copies = o->copies,
+        .messages = o->messages,
+    };
+    const struct exec_io io = {.user = b, .fill = fill};
+    uint32_t rounds = o->rounds > 0 ? o->rounds : 2;
+    double enough_s = 2 * (o->seconds > 0 ? o->seconds : SECONDS), spent_s = 0;
+    bool few = b->wanted->role == POINT_ISSUE; /* a sample a round */
+    double before_s = -1;
+    for (uint32_t round = 0; round < (few ? 3 * rounds : rounds); round++) {
+        struct exec_result result = {0};
+        enum status status = exec_run(&b->ir, "bench", &options, &io, &result, diag);
+        if (status == STATUS_OK)
+            add_samples(b, &result.trace, samples);
+        spent_s += result.median_s;
+        exec_result_release(&result);
+        if (status != STATUS_OK)
+            return status;
+        qsort(samples->s, samples->count, sizeof *samples->s, by_size);
+        double median_s = quantile(samples, 0.5);
+        bool stable = before_s > 0 && median_s < before_s * (1 + STABLE) &&
+                      median_s > before_s * (1 - STABLE);
+        if (!few && (stable || spent_s > enough_s))
+            break;
+        before_s = median_s;
+    }
+    return STATUS_OK;
+}
+
+/* ---- the one call ---- */
+
+static bool is_communication(const struct work *work)
+{
+    return work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMM;
+}
+
+static enum status check(const struct microbench_case *wanted, struct diag *diag)
+{
+    const struct work *work = &wanted->work;
+    const char *name = work_kind_info((enum work_kind)work->kind)->name;
+    int64_t members = work_group(work);
+    if (work->kind == WORK_SEND || work->kind == WORK_RECV || work->kind == WORK_BARRIER)
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "%s is no work of one op; measure a shift", name);
+    if (is_communication(work) && (members < 1 || members > MEMBERS_MAX))
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "%s of %lld ranks; 1 to %d can be measured", name, (long long)members,
+                          MEMBERS_MAX);
+    if (wanted->role == POINT_HOST && !work_runs_on((enum work_kind)work->kind, STREAM_HOST))
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s does not run on the host",
+                          name);
+    return STATUS_OK;
+}
+
+/* Sets that add up to what no cache holds; operands that two ops share are counted once. */
+static uint32_t sets_needed(const struct bench *b)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < b->operands.reads; k++)
+        if (b->operands.read[k].same < 0)
+            bytes += b->operands.read[k].count * dtype_bytes(b->operands.read[k].dtype);
+    for (uint32_t k = 0; k < b->operands.writes; k++)
+        bytes += b->operands.write[k].count * dtype_bytes(b->operands.write[k].dtype);
+    uint64_t rotate = b->options->rotate_bytes > 0 ? b->options->rotate_bytes : ROTATE_BYTES;
+    uint64_t sets = bytes > 0 ? rotate / bytes + 1 : 1;
+    return sets < SETS_MAX ? (uint32_t)sets : SETS_MAX;
+}
+
+enum status microbench_run(const struct microbench_case *wanted,
+                           const struct microbench_options *options, struct point *point,
+                           struct diag *diag)
+{
+    struct bench b = {.wanted = wanted, .options = options, .work = wanted->work, .members = 1};
+    struct samples samples = {0};
+    enum status status = check(wanted, diag);
+    if (status == STATUS_OK &&
+        !bench_operands(&wanted->work, (enum dtype)options->dtype, &b.operands))
+        status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                            "%s cannot be measured at these sizes",
+                            work_kind_info((enum work_kind)wanted->work.kind)->name);
+    if (status != STATUS_OK)
+        return status;
+    if (is_communication(&wanted->work)) {
+        b.members = (uint32_t)wanted->work.p[0];
+        b.work.p[0] = 0;
+    }
+    b.sets = sets_needed(&b);
+    b.read = heap_zalloc(b.sets, sizeof *b.read);
+    b.write = heap_zalloc(b.sets, sizeof *b.write);
+    build(&b);
+    status = run_rounds(&b, &samples, diag);
+    if (status == STATUS_OK) {
+        *point = (struct point){
+            .role = wanted->role,
+            .impl = wanted->impl,
+            .nodes = 1,
+            .work = wanted->work.kind == WORK_HOST_SYNC ? wanted->work : *ir_work(&b.ir, b.first.i),
+            .median_s = quantile(&samples, 0.5),
+            .p10_s = quantile(&samples, 0.1),
+            .p90_s = quantile(&samples, 0.9),
+            .repeats = (int64_t)samples.count,
+        };
+        if (is_communication(&wanted->work))
+            point->work.p[0] = b.members;
+    }
+    free(samples.s);
+    release(&b);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* exec/microbench.h: times one kind of work on a backend: the input to calibration.
+ *
+ * A point is measured by running a small schedule that does the same op over and over and reading
+ * the trace, as any run is measured: what the cost model predicts is what an op of a schedule
+ * takes, from its start on its stream to its end, and nothing here knows hardware. Operands hold
+ * random numbers, and sets of them rotate so that none is still in a cache. docs/measuring.md
+ * says what lies inside each interval. */
+#ifndef EXEC_MICROBENCH_H
+#define EXEC_MICROBENCH_H
+
+#include "exec/exec.h"
+#include "models/points.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct microbench_options {
+    const char *backend;   /* NULL: "cpu" */
+    double seconds;        /* wanted of work per round, operand set-up aside; 0: 0.06 */
+    uint32_t rounds;       /* at most, until the median is stable; 0: 2 */
+    uint64_t rotate_bytes; /* sets of operands add up to this at least; 0: 64 MiB */
+    uint8_t dtype;         /* enum dtype of floating-point operands that may be either */
+    struct exec_link copies, messages; /* emulated, as in exec_options */
+};
+
+/* What to measure. work: kind and parameters; a group is its number of members, 1 to 64, each a
+ * rank. in, out, reads and writes 0 are filled in: operands as few as the kind allows, but for
+ * ADAMW, which writes its copy for compute. */
+struct microbench_case {
+    uint8_t role; /* enum point_role */
+    uint8_t impl; /* enum attention_impl, or POINT_NO_IMPL */
+    struct work work;
+};
+
+/* Measures one point. STATUS_BAD_INPUT: the shape does not fit its kind, or the backend is
+ * unknown. A point whose median moved by more than 10 % between rounds until the last is
+ * measured all the same; its p10 and p90 show it. */
+enum status microbench_run(const struct microbench_case *wanted,
+                           const struct microbench_options *options, struct point *point,
+                           struct diag *diag);
+
+/* Puts into the header of points what the backend knows: the device, and the numbers of its kernels'
+ * form, which no fit needs to guess. */
+enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
+
+/* The set that calibrate needs: every kind of work over sizes that tell its numbers apart, start
+ * and issue, host streams, copies and messages of `ranks` ranks. quick: the fewest that do. kinds:
+ * only those with kinds[kind] set; NULL: all. Returns the number of cases, which live in arena. */
+size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
+                      uint32_t ranks, const bool *kinds);
+
+#endif

@@ -1,0 +1,63 @@
+/* What a backend says of itself in the header of measured points. */
+#include "exec/microbench.h"
+
+#include "exec/backend.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+static void set(struct points *points, const char *key, const char *value)
+{
+    points_set(points, (struct loc){0}, key, value);
+}
+
+/* "model name : ..." of the first processor; not every system has it. */
+static void name_processor(char *name, size_t size)
+{
+    static const char key[] = "model name";
+    char line[256];
+    struct utsname system;
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    snprintf(name, size, "%s", uname(&system) == 0 ? system.machine : "a processor");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, key, sizeof key - 1) != 0 || colon == NULL)
+            continue;
+        colon += 1 + strspn(colon + 1, " ");
+        snprintf(name, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+static void describe_cpu(struct points *points)
+{
+    char name[128];
+    name_processor(name, sizeof name);
+    set(points, "device", name);
+    set(points, "threads", "1");
+    set(points, "blas", openblas_get_config());
+    set(points, "device.sm_count", "1");
+}
+
+enum status microbench_describe(const char *backend, struct points *points, struct diag *diag)
+{
+    static const struct {
+        const char *backend;
+        void (*describe)(struct points *points);
+    } backends[] = {
+        {"cpu", describe_cpu},
+    };
+    const char *name = backend ? backend : "cpu";
+    if (backend_find(name) == NULL)
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "there is no backend '%s' in this build", name);
+    set(points, "backend", name);
+    for (size_t i = 0; i < ARRAY_LEN(backends); i++)
+        if (strcmp(backends[i].backend, name) == 0)
+            backends[i].describe(points);
+    return STATUS_OK;
+}

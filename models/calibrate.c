@@ -1,0 +1,354 @@
+#include "models/calibrate.h"
+
+#include "models/calibrate_parts.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double LIMIT = 0.25;
+
+void calibration_release(struct calibration *calibration)
+{
+    text_release(&calibration->notes);
+    arena_release(&calibration->arena);
+    *calibration = (struct calibration){0};
+}
+
+double calibrate_time(const struct calibrate_options *options, const struct point *point)
+{
+    return options->fastest ? point->p10_s : point->median_s;
+}
+
+/* ---- parameters ---- */
+
+void calibrate_add_param(struct calibrate_problem *problem, const char *name, double *slot,
+                         enum unit_kind unit, double low, double high, double scale, bool optional)
+{
+    assert(problem->params < FIT_PARAMS_MAX);
+    size_t i = problem->params++;
+    problem->param[i] = (struct fit_param){name, *slot, low, high, scale, optional};
+    problem->slot[i] = slot;
+    problem->unit[i] = unit;
+}
+
+void calibrate_add_cost_param(struct calibrate_problem *problem, const double *slot, double scale,
+                              bool optional)
+{
+    char *cost = (char *)&problem->c->cost;
+    for (size_t i = 0; i < cost_param_count; i++) {
+        const struct cost_param *param = &cost_params[i];
+        if (cost + param->offset != (const char *)slot)
+            continue;
+        calibrate_add_param(problem,
+                            arena_printf(&problem->c->arena, "%s.%s", param->family, param->field),
+                            (double *)(cost + param->offset), param->unit, param->low, param->high,
+                            scale, optional);
+        return;
+    }
+    assert(!"a number of models/cost_params.def");
+}
+
+void calibrate_derive(struct calibration *c, const char *name, double *slot, enum unit_kind unit,
+                      double value, enum calibrate_origin origin, const char *how)
+{
+    *slot = value;
+    for (size_t i = 0; i < c->numbers; i++)
+        if (strcmp(c->number[i].name, name) == 0) {
+            c->number[i].value = value;
+            return;
+        }
+    assert(c->numbers < CALIBRATE_NUMBERS_MAX);
+    c->number[c->numbers++] =
+        (struct calibrate_number){.name = arena_text(&c->arena, name, strlen(name)),
+                                  .unit = unit,
+                                  .value = value,
+                                  .origin = origin,
+                                  .family = -1,
+                                  .how = arena_text(&c->arena, how, strlen(how))};
+}
+
+/* ---- one fit ---- */
+
+static void set_values(struct calibrate_problem *problem, const double *value)
+{
+    for (size_t i = 0; i < problem->params; i++)
+        *problem->slot[i] = value[i];
+}
+
+static double predict(void *context, const double *value, size_t point)
+{
+    struct calibrate_problem *problem = context;
+    set_values(problem, value);
+    return problem->predict(problem, problem->point[point]);
+}
+
+/* The last part of a path: what a source names. */
+static const char *file_of(const struct point *point)
+{
+    const char *name = point->at.name ? point->at.name : "points";
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+/* "cpu.csv (2025-01-02), more.csv". */
+static const char *sources(const struct calibrate_problem *problem)
+{
+    const struct points *points = problem->all;
+    struct text out = {0};
+    for (size_t i = 0; i < problem->points; i++) {
+        const struct point *point = problem->point[i];
+        bool known = false;
+        for (size_t k = 0; k < i && !known; k++)
+            known = strcmp(file_of(problem->point[k]), file_of(point)) == 0;
+        if (known)
+            continue;
+        text_printf(&out, "%s%s", out.size > 0 ? ", " : "", file_of(point));
+        for (size_t k = 0; k < points->header_count; k++)
+            if (strcmp(points->header[k].key, "date") == 0 && points->header[k].at.name &&
+                point->at.name && strcmp(points->header[k].at.name, point->at.name) == 0)
+                text_printf(&out, " (%s)", points->header[k].value);
+    }
+    const char *kept = arena_text(&problem->c->arena, out.data, out.size);
+    text_release(&out);
+    return kept;
+}
+
+static const char *describe(struct calibration *c, const struct point *point)
+{
+    struct text out = {0};
+    text_printf(&out, "%s ", work_kind_info((enum work_kind)point->work.kind)->name);
+    points_print_params(&point->work, &out);
+    const char *kept = arena_text(&c->arena, out.data, out.size);
+    text_release(&out);
+    return kept;
+}
+
+static void find_sizes(const struct calibrate_problem *problem, struct cost_calibration *result)
+{
+    for (size_t i = 0; i < problem->points; i++) {
+        const struct point *point = problem->point[i];
+        double sizes[COST_SIZE_COUNT] = {0};
+        cost_sizes(&problem->c->cost,
+                   (enum attention_impl)(point->impl < POINT_NO_IMPL ? point->impl : 0),
+                   &point->work, sizes);
+        for (int k = 0; k < COST_SIZE_COUNT; k++) {
+            if (sizes[k] == 0)
+                continue;
+            result->low[k] = result->high[k] == 0 ? sizes[k] : fmin(result->low[k], sizes[k]);
+            result->high[k] = fmax(result->high[k], sizes[k]);
+        }
+    }
+}
+
+static void record(struct calibrate_problem *problem, const struct fit *fit, const char *from)
+{
+    struct calibration *c = problem->c;
+    assert(c->families < CALIBRATE_FAMILIES_MAX);
+    struct calibrate_family *family = &c->family[c->families];
+    const struct point *worst = problem->point[fit->worst_point];
+    *family = (struct calibrate_family){.name = problem->name,
+                                        .points = fit->points,
+                                        .parameters = fit->points - fit->freedom,
+                                        .rms = fit->rms,
+                                        .worst = fit->worst,
+                                        .leave_one_out = fit->leave_one_out,
+                                        .left_out = fit->left_out,
+                                        .worst_at = worst->at,
+                                        .worst_what = describe(c, worst)};
+    family->calibration = (struct cost_calibration){
+        .known = true,
+        .residual = fit->rms,
+        .source = arena_printf(
+            &c->arena,
+            "%zu points of %s: root mean square %.1f %%, worst %+.1f %%, leave-one-out "
+            "%.1f %%",
+            fit->points, from, 100 * fit->rms, 100 * fit->worst, 100 * fit->leave_one_out)};
+    find_sizes(problem, &family->calibration);
+    for (size_t i = 0; i < problem->params; i++) {
+        const char *name = problem->param[i].name;
+        if (fit->state[i] == FIT_HELD) {
+            text_printf(&c->notes, "%s: no point depends on it; it stays as the base has it\n",
+                        name);
+            continue;
+        }
+        assert(c->numbers < CALIBRATE_NUMBERS_MAX);
+        struct calibrate_number *number = &c->number[c->numbers++];
+        *number = (struct calibrate_number){.name = name,
+                                            .unit = problem->unit[i],
+                                            .value = fit->value[i],
+                                            .error = fit->error[i],
+                                            .at_bound = fit->state[i] == FIT_AT_BOUND,
+                                            .origin = CALIBRATE_FITTED,
+                                            .family = (int)c->families};
+        if (fit->state[i] == FIT_AT_BOUND)
+            number->how = arena_printf(&c->arena,
+                                       "fitted to %zu points of %s: the best lies at this "
+                                       "end of what is possible",
+                                       fit->points, from);
+        else if (fit->error[i] == 0)
+            number->how = arena_printf(&c->arena, "measured: %zu points of %s", fit->points, from);
+        else
+            number->how =
+                arena_printf(&c->arena, "fitted to %zu points of %s, +- %.2g %%", fit->points, from,
+                             100 * fit->error[i] / fmax(fit->value[i], 1e-300));
+    }
+    c->families++;
+}
+
+enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
+                          struct diag *diag)
+{
+    struct fit fit;
+    double *measured_s = heap_alloc(problem->points, sizeof *measured_s);
+    double start[FIT_PARAMS_MAX];
+    for (size_t i = 0; i < problem->points; i++)
+        measured_s[i] = calibrate_time(problem->options, problem->point[i]);
+    for (size_t i = 0; i < problem->params; i++)
+        start[i] = problem->param[i].start =
+            fmin(fmax(problem->param[i].start, problem->param[i].low), problem->param[i].high);
+    const struct fit_problem least = {
+        .what = problem->name,
+        .help = problem->help,
+        .param = problem->param,
+        .params = problem->params,
+        .points = problem->points,
+        .measured_s = measured_s,
+        .model = predict,
+        .context = problem,
+        .limit = problem->limit,
+        .trial = problem->trial,
+    };
+    enum status status =
+        fit_run(&fit, &least, (struct loc){.name = problem->point[0]->at.name}, diag);
+    set_values(problem, status == STATUS_OK ? fit.value : start);
+    if (status == STATUS_OK) {
+        record(problem, &fit, sources(problem));
+        if (calibration)
+            *calibration = problem->c->family[problem->c->families - 1].calibration;
+    }
+    free(measured_s);
+    return status;
+}
+
+/* ---- the whole device ---- */
+
+/* Where the cost keeps a number that describes the device or a kernel's form; NULL: no such. */
+static double *stated_slot(struct calibration *c, const char *name)
+{
+    static const struct {
+        const char *field;
+        size_t offset;
+    } forms[] = {
+        {"tile", offsetof(struct cost_attention, tile)},
+        {"step", offsetof(struct cost_attention, step)},
+    };
+    for (size_t i = 0; i < cost_param_count; i++)
+        if (strcmp(arena_printf(&c->arena, "%s.%s", cost_params[i].family, cost_params[i].field),
+                   name) == 0)
+            return (double *)((char *)&c->cost + cost_params[i].offset);
+    for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++)
+        for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++)
+            for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+                if (strcmp(arena_printf(&c->arena, "attention.%s.%s.%s",
+                                        attention_impl_name((enum attention_impl)impl),
+                                        cost_pass_names[pass], forms[i].field),
+                           name) == 0)
+                    return (double *)((char *)&c->cost.attention[impl][pass] + forms[i].offset);
+    return NULL;
+}
+
+/* Numbers that the header states: a key is the name of one, "device.sm_count". */
+static enum status read_stated(struct calibration *c, const struct points *points,
+                               struct diag *diag)
+{
+    for (size_t i = 0; i < points->header_count; i++) {
+        const struct point_key *key = &points->header[i];
+        const struct cost_fact *fact = NULL;
+        for (size_t k = 0; k < c->cost.facts.count && !fact; k++)
+            if (strcmp(c->cost.facts.row[k].name, key->key) == 0)
+                fact = &c->cost.facts.row[k];
+        double *slot = fact ? stated_slot(c, key->key) : NULL, value;
+        if (!slot)
+            continue;
+        enum status status =
+            units_parse(key->value, strlen(key->value), fact->unit, &value, key->at, diag);
+        if (status != STATUS_OK)
+            return status;
+        if (!(value > 0))
+            return diag_error(diag, key->at, STATUS_BAD_INPUT, "%s=%s: expected more than 0",
+                              key->key, key->value);
+        calibrate_derive(c, key->key, slot, fact->unit, value, CALIBRATE_STATED,
+                         "stated by the header of the points");
+    }
+    return STATUS_OK;
+}
+
+/* A rate above the peak that the base has from its data sheet: another device. */
+static void raise_peak(struct calibration *c)
+{
+    double reached = fmax(c->cost.matmul_flop_per_s, c->cost.matmul_f32_flop_per_s);
+    bool fitted = false;
+    for (size_t i = 0; i < c->numbers; i++)
+        fitted |= strncmp(c->number[i].name, "matmul.", 7) == 0;
+    if (fitted && reached > c->cost.device_peak_flop_per_s)
+        calibrate_derive(c, "device.peak_flop_per_s", &c->cost.device_peak_flop_per_s,
+                         UNIT_FLOP_PER_S, reached, CALIBRATE_DERIVED,
+                         "the rate of large products, which is above the base's peak; put the data "
+                         "sheet's number here");
+}
+
+static enum status check_points(const struct points *points, struct diag *diag)
+{
+    const char *device = NULL;
+    for (size_t i = 0; i < points->header_count; i++) {
+        const struct point_key *key = &points->header[i];
+        if (strcmp(key->key, "device") != 0)
+            continue;
+        if (device && strcmp(device, key->value) != 0)
+            return diag_error(diag, key->at, STATUS_BAD_INPUT,
+                              "these points are of '%s', others of '%s'; a device file is of one",
+                              key->value, device);
+        device = key->value;
+    }
+    return STATUS_OK;
+}
+
+enum status calibrate_device(struct calibration *c, const struct points *points,
+                             const struct device_cost *base,
+                             const struct calibrate_options *options, struct diag *diag)
+{
+    static calibrate_family_function *const families[] = {
+        calibrate_start,     calibrate_memory, calibrate_matmul,
+        calibrate_attention, calibrate_host,   calibrate_cpu,
+    };
+    *c = (struct calibration){.cost = *base};
+    enum status status = check_points(points, diag);
+    if (status == STATUS_OK && base->ideal)
+        status = diag_error(diag, (struct loc){.name = base->name}, STATUS_BAD_INPUT,
+                            "an ideal device has nothing to calibrate");
+    if (status == STATUS_OK)
+        status = read_stated(c, points, diag);
+    if (status != STATUS_OK)
+        return status;
+    const struct point **point = heap_alloc(points->count + 1, sizeof *point);
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        struct calibrate_problem problem = {
+            .c = c,
+            .options = options,
+            .all = points,
+            .point = point,
+            .limit = options->limit > 0 ? options->limit : LIMIT,
+        };
+        enum status one = families[i](&problem, diag);
+        status = status == STATUS_OK ? one : status;
+    }
+    free((void *)point);
+    if (status == STATUS_OK && c->families == 0)
+        status = diag_error(diag, (struct loc){0}, STATUS_NO,
+                            "no point is of work that a device file describes");
+    if (status == STATUS_OK)
+        raise_peak(c);
+    return status;
+}

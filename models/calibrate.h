@@ -1,0 +1,75 @@
+/* models/calibrate.h: the numbers of a device file from measured points.
+ *
+ * Each family of numbers (start of a kernel, memory-bound work, products, each direction of each
+ * implementation of attention, the issuing thread, the host's processors) that has points is
+ * fitted to them by least squares of relative errors (models/fit.h); the others stay as the base
+ * device has them. Numbers that describe a kernel's form (tiles, multiprocessors) are never
+ * fitted: the base has them, or the header of the points states them (models/points.h).
+ * docs/measuring.md, "Calibration", says what is fitted to what. */
+#ifndef MODELS_CALIBRATE_H
+#define MODELS_CALIBRATE_H
+
+#include "models/cost.h"
+#include "models/fit.h"
+#include "models/points.h"
+
+enum { CALIBRATE_FAMILIES_MAX = 16, CALIBRATE_NUMBERS_MAX = 128 };
+
+struct calibrate_options {
+    double limit; /* largest root mean square of a fit; 0: 0.25. Of the host: twice that */
+    bool fastest; /* fits p10_s, for machines that others disturb; else median_s */
+    double host_memory_bytes_per_s; /* of the cluster; 0: the header's host_memory_bytes_per_s */
+};
+
+enum calibrate_origin {
+    CALIBRATE_FITTED,
+    CALIBRATE_STATED, /* by the header of the points */
+    CALIBRATE_DERIVED /* from fitted ones; `how` says it */
+};
+
+/* A number that differs from the base. */
+struct calibrate_number {
+    const char *name; /* "matmul.ramp_s", "attention.cpu.forward.rates.64" */
+    enum unit_kind unit;
+    double value, error; /* standard error; 0: none */
+    bool at_bound;       /* the best lies at an end of what the number may be */
+    enum calibrate_origin origin;
+    int family;      /* of FITTED: row of calibration.family */
+    const char *how; /* its source in words */
+};
+
+struct calibrate_family {
+    const char *name; /* "matmul", "attention.cpu.forward" */
+    struct cost_calibration calibration;
+    size_t points, parameters;
+    double rms, worst, leave_one_out;
+    size_t left_out;
+    struct loc worst_at;
+    const char *worst_what; /* "matmul m=64 n=512 k=512" */
+};
+
+struct calibration {
+    struct arena arena;
+    struct device_cost cost; /* base and what was fitted */
+    size_t families, numbers;
+    struct calibrate_family family[CALIBRATE_FAMILIES_MAX];
+    struct calibrate_number number[CALIBRATE_NUMBERS_MAX];
+    struct text notes; /* what was left as the base has it, and why; one line each */
+};
+
+void calibration_release(struct calibration *calibration);
+
+/* Fits everything that has points. STATUS_NO: a fit was refused, or no point is of use; all
+ * refusals are reported. base and points must outlive the calibration. */
+enum status calibrate_device(struct calibration *calibration, const struct points *points,
+                             const struct device_cost *base,
+                             const struct calibrate_options *options, struct diag *diag);
+
+/* Appends the device file: what differs from the preset `base`. cost_parse() reads it back. */
+void calibration_print_device(const struct calibration *calibration, const char *name,
+                              const char *base, const char *note, struct text *out);
+
+/* Appends a table of the fits: numbers with standard errors, residuals, leave-one-out errors. */
+void calibration_print_report(const struct calibration *calibration, struct text *out);
+
+#endif

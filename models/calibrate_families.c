@@ -1,0 +1,521 @@
+/* What each family of numbers is fitted to. The formulas are those of models/cost*.c: a fit sets the
+ * numbers of a device and asks cost_work_s() what it predicts. */
+#include "models/calibrate_parts.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Changes that matter of numbers that may be 0. */
+static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
+/* Kinds get shares of their own when those of their classes fit worse than this. */
+static const double KINDS_LIMIT = 0.1;
+
+static enum attention_impl impl_of(const struct point *point)
+{
+    return point->impl < POINT_NO_IMPL ? (enum attention_impl)point->impl : (enum attention_impl)0;
+}
+
+static double predict_work(const struct calibrate_problem *problem, const struct point *point)
+{
+    return cost_work_s(&problem->c->cost, impl_of(point), &point->work);
+}
+
+typedef bool choose_function(const struct calibrate_problem *problem, const struct point *point);
+
+static void choose(struct calibrate_problem *problem, choose_function *chosen)
+{
+    problem->points = 0;
+    for (size_t i = 0; i < problem->all->count; i++)
+        if (chosen(problem, &problem->all->row[i]))
+            problem->point[problem->points++] = &problem->all->row[i];
+}
+
+/* Whether all points agree in a size. The message names it. */
+static enum status check_varies(const struct calibrate_problem *problem, enum cost_size size,
+                                struct diag *diag)
+{
+    double first = 0;
+    for (size_t i = 0; i < problem->points; i++) {
+        double sizes[COST_SIZE_COUNT] = {0};
+        cost_sizes(&problem->c->cost, impl_of(problem->point[i]), &problem->point[i]->work, sizes);
+        if (i > 0 && sizes[size] != first)
+            return STATUS_OK;
+        first = sizes[size];
+    }
+    return diag_error(diag, (struct loc){.name = problem->point[0]->at.name}, STATUS_NO,
+                      "%s: %s is %.6g in every point; what grows with it cannot be told from what "
+                      "does not: %s",
+                      problem->name, cost_size_names[size], first, problem->help);
+}
+
+/* ---- start of a kernel ---- */
+
+static bool is_start(const struct calibrate_problem *problem, const struct point *point)
+{
+    (void)problem;
+    return point->role == POINT_START;
+}
+
+static double predict_start(const struct calibrate_problem *problem, const struct point *point)
+{
+    (void)point;
+    return problem->c->cost.device_kernel_start_s;
+}
+
+enum status calibrate_start(struct calibrate_problem *problem, struct diag *diag)
+{
+    problem->name = "device.kernel_start_s";
+    problem->help = "add ops that do next to nothing, measured as 'start'";
+    problem->predict = predict_start;
+    problem->limit *= 2;
+    choose(problem, is_start);
+    if (problem->points == 0)
+        return STATUS_OK;
+    calibrate_add_cost_param(problem, &problem->c->cost.device_kernel_start_s, SCALE_S, false);
+    return calibrate_fit(problem, NULL, diag);
+}
+
+/* ---- work that memory limits ---- */
+
+static bool is_memory_bound(const struct calibrate_problem *problem, const struct point *point)
+{
+    if (point->work.kind == WORK_MERGE && problem->c->cost.merge_bytes[impl_of(point)] == 0)
+        return false; /* the base does not know how often it touches its operands */
+    return point->role == POINT_WORK && cost_memory_class((enum work_kind)point->work.kind) > 0 &&
+           cost_traffic_bytes(&problem->c->cost, impl_of(point), &point->work) > 0;
+}
+
+/* The kind of each class that stands for it: plain, and the one other formulas lean on. */
+static const enum work_kind typical[] = {WORK_ADD, WORK_RMSNORM, WORK_PACK, WORK_EMBEDDING,
+                                         WORK_EMBEDDING_BACKWARD};
+
+static bool has_kind(const struct calibrate_problem *problem, enum work_kind kind)
+{
+    for (size_t i = 0; i < problem->points; i++)
+        if (problem->point[i]->work.kind == kind)
+            return true;
+    return false;
+}
+
+/* The typical kind of a class, or the first that has points; WORK_KIND_COUNT: none has. */
+static enum work_kind represents(const struct calibrate_problem *problem, size_t class)
+{
+    for (size_t i = 0; i < ARRAY_LEN(typical); i++)
+        if (cost_memory_class(typical[i]) == class && has_kind(problem, typical[i]))
+            return typical[i];
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+        if (cost_memory_class((enum work_kind)kind) == class &&
+            has_kind(problem, (enum work_kind)kind))
+            return (enum work_kind)kind;
+    return WORK_KIND_COUNT;
+}
+
+static void add_shares(struct calibrate_problem *problem, bool kinds)
+{
+    struct device_cost *cost = &problem->c->cost;
+    problem->params = 0;
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        size_t class = cost_memory_class((enum work_kind)kind);
+        if (class == 0 || !has_kind(problem, (enum work_kind)kind))
+            continue;
+        double *share = (double *)((char *)cost + class);
+        cost->kind_fraction[kind] = 0;
+        if (represents(problem, class) == (enum work_kind)kind) {
+            calibrate_add_cost_param(problem, share, 0, false);
+        } else if (kinds) {
+            cost->kind_fraction[kind] = *share;
+            calibrate_add_param(problem,
+                                arena_printf(&problem->c->arena, "memory.kinds.%s",
+                                             work_kind_info((enum work_kind)kind)->name),
+                                &cost->kind_fraction[kind], UNIT_NONE, 1e-4, 1, 0, false);
+        }
+    }
+    calibrate_add_cost_param(problem, &cost->memory_ramp_bytes, SCALE_BYTES, false);
+}
+
+/* Shares are of the data sheet's bandwidth. Points that move more are of another memory. Tables are
+ * left out: rows that several tokens share are counted each time, and come from a cache. */
+static void raise_bandwidth(struct calibrate_problem *problem)
+{
+    struct calibration *c = problem->c;
+    double reached = 0;
+    for (size_t i = 0; i < problem->points; i++) {
+        const struct point *point = problem->point[i];
+        double bytes = cost_traffic_bytes(&c->cost, impl_of(point), &point->work);
+        double seconds = calibrate_time(problem->options, point) - c->cost.device_kernel_start_s;
+        if (point->work.kind == WORK_EMBEDDING || point->work.kind == WORK_EMBEDDING_BACKWARD)
+            continue;
+        if (seconds > c->cost.device_kernel_start_s)
+            reached = fmax(reached, bytes / seconds);
+    }
+    if (reached > c->cost.device_memory_bytes_per_s)
+        calibrate_derive(c, "device.memory_bytes_per_s", &c->cost.device_memory_bytes_per_s,
+                         UNIT_BYTES_PER_S, reached, CALIBRATE_DERIVED,
+                         "the highest rate of any point, which is above the base's bandwidth; put "
+                         "the data sheet's number here");
+}
+
+static double fit_by_class(const struct calibrate_problem *problem)
+{
+    double sum = 0;
+    for (size_t i = 0; i < problem->points; i++) {
+        double error = predict_work(problem, problem->point[i]) /
+                           calibrate_time(problem->options, problem->point[i]) -
+                       1;
+        sum += error * error;
+    }
+    return sqrt(sum / (double)problem->points);
+}
+
+enum status calibrate_memory(struct calibrate_problem *problem, struct diag *diag)
+{
+    struct calibration *c = problem->c;
+    struct device_cost before = c->cost;
+    struct cost_calibration *calibration = &c->cost.calibration[COST_MEMORY];
+    problem->name = "memory";
+    problem->help = "add points of each kind, small ones (64 KB) and large ones (16 MB)";
+    problem->predict = predict_work;
+    choose(problem, is_memory_bound);
+    if (problem->points == 0)
+        return STATUS_OK;
+    enum status status = check_varies(problem, COST_SIZE_BYTES, diag);
+    if (status != STATUS_OK)
+        return status;
+    raise_bandwidth(problem);
+    double bandwidth = c->cost.device_memory_bytes_per_s;
+    size_t families = c->families, numbers = c->numbers, notes = c->notes.size;
+    add_shares(problem, false);
+    struct diag quiet = {0};
+    status = calibrate_fit(problem, calibration, &quiet);
+    bool good = status == STATUS_OK && fit_by_class(problem) <= KINDS_LIMIT;
+    diag_release(&quiet);
+    if (good)
+        return STATUS_OK;
+    c->cost = before;
+    c->cost.device_memory_bytes_per_s = bandwidth;
+    c->families = families;
+    c->numbers = numbers;
+    c->notes.size = notes;
+    add_shares(problem, true);
+    return calibrate_fit(problem, calibration, diag);
+}
+
+/* ---- products ---- */
+
+static bool is_product(const struct calibrate_problem *problem, const struct point *point)
+{
+    (void)problem;
+    return point->role == POINT_WORK && point->work.kind == WORK_MATMUL;
+}
+
+static bool has_dtype(const struct calibrate_problem *problem, enum dtype dtype)
+{
+    for (size_t i = 0; i < problem->points; i++)
+        if (problem->point[i]->work.in == dtype)
+            return true;
+    return false;
+}
+
+enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *diag)
+{
+    struct device_cost *cost = &problem->c->cost;
+    problem->name = "matmul";
+    problem->help = "add products with sides and depths from 64 to 4096";
+    problem->predict = predict_work;
+    choose(problem, is_product);
+    if (problem->points == 0)
+        return STATUS_OK;
+    static const enum cost_size sizes[] = {COST_SIZE_M, COST_SIZE_N, COST_SIZE_K};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        enum status status = check_varies(problem, sizes[i], diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (has_dtype(problem, DTYPE_BF16) || has_dtype(problem, DTYPE_F16))
+        calibrate_add_cost_param(problem, &cost->matmul_flop_per_s, 0, false);
+    if (has_dtype(problem, DTYPE_F32))
+        calibrate_add_cost_param(problem, &cost->matmul_f32_flop_per_s, 0, false);
+    if (has_dtype(problem, DTYPE_F64))
+        calibrate_add_cost_param(problem, &cost->matmul_f64_flop_per_s, 0, false);
+    calibrate_add_cost_param(problem, &cost->matmul_ramp_s, SCALE_S, false);
+    calibrate_add_cost_param(problem, &cost->matmul_small_tile_rate, 0, true);
+    calibrate_add_cost_param(problem, &cost->matmul_memory_fraction, 0, true);
+    return calibrate_fit(problem, &cost->calibration[COST_MATMUL], diag);
+}
+
+/* ---- attention ---- */
+
+struct direction {
+    enum attention_impl impl;
+    enum attention_direction pass;
+};
+
+static bool is_of(const struct point *point, struct direction direction)
+{
+    enum work_kind kind =
+        direction.pass == ATTENTION_FORWARD_PASS ? WORK_ATTENTION : WORK_ATTENTION_BACKWARD;
+    return point->role == POINT_WORK && point->work.kind == kind && point->impl == direction.impl;
+}
+
+/* Which listed head dims have points. A point beyond all of them is an error. */
+static enum status find_dims(const struct calibrate_problem *problem, bool *measured,
+                             struct diag *diag)
+{
+    for (size_t i = 0; i < problem->points; i++) {
+        const struct point *point = problem->point[i];
+        const struct cost_attention *attention;
+        size_t dim;
+        if (!cost_attention_find(&problem->c->cost, impl_of(point), &point->work, &attention, &dim))
+            return cost_check_attention(&problem->c->cost, impl_of(point),
+                                        point->work.attention.dim, point->at, diag);
+        measured[dim] = true;
+    }
+    return STATUS_OK;
+}
+
+/* Head dims without points keep their relation to the nearest one that has some. */
+static void scale_dims(struct calibration *c, struct direction direction, const bool *measured,
+                       const double *before)
+{
+    struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
+    for (size_t i = 0; i < attention->dims; i++) {
+        size_t nearest = attention->dims;
+        for (size_t k = 0; k < attention->dims && !measured[i]; k++)
+            if (measured[k] && (nearest == attention->dims ||
+                                llabs(attention->dim[k] - attention->dim[i]) <
+                                    llabs(attention->dim[nearest] - attention->dim[i])))
+                nearest = k;
+        if (nearest == attention->dims)
+            continue;
+        const char *impl = attention_impl_name(direction.impl);
+        calibrate_derive(
+            c,
+            arena_printf(&c->arena, "attention.%s.%s.rates.%lld", impl,
+                         cost_pass_names[direction.pass], (long long)attention->dim[i]),
+            &attention->flop_per_s[i], UNIT_FLOP_PER_S,
+            before[i] * attention->flop_per_s[nearest] / before[nearest], CALIBRATE_DERIVED,
+            arena_printf(&c->arena, "no points; scaled as dim %lld was",
+                         (long long)attention->dim[nearest]));
+    }
+}
+
+/* The residual with another form of the kernel; infinite when that cannot be fitted. */
+static double try_form(struct calibrate_problem *problem, struct cost_attention *attention,
+                       double tile, double step)
+{
+    struct calibration *c = problem->c;
+    struct cost_attention before = *attention;
+    size_t families = c->families, numbers = c->numbers, notes = c->notes.size;
+    double limit = problem->limit;
+    struct diag quiet = {0};
+    attention->tile = tile;
+    attention->step = step;
+    problem->limit = INFINITY;
+    problem->trial = true;
+    double rms = calibrate_fit(problem, NULL, &quiet) == STATUS_OK ? c->family[families].rms
+                                                                   : (double)INFINITY;
+    problem->limit = limit;
+    problem->trial = false;
+    *attention = before;
+    c->families = families;
+    c->numbers = numbers;
+    c->notes.size = notes;
+    diag_release(&quiet);
+    return rms;
+}
+
+/* A GPU's kernel has the tile it was written with. The processor's trims its tiles to what the mask
+ * leaves, and its exponentials, unlike its products, count visible pairs alone: the form that the
+ * formula needs is the one that fits best, and another only when it does so by a tenth. */
+static void find_form(struct calibrate_problem *problem, struct direction direction)
+{
+    static const double sizes[] = {16, 32, 64, 128, 256};
+    struct calibration *c = problem->c;
+    struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
+    double tile = attention->tile, step = attention->step;
+    double best = 0.9 * try_form(problem, attention, tile, step);
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        for (size_t k = 0; k <= i; k++) { /* whole steps make a tile */
+            double rms = try_form(problem, attention, sizes[i], sizes[k]);
+            if (rms >= best)
+                continue;
+            best = rms;
+            tile = sizes[i];
+            step = sizes[k];
+        }
+    if (tile == attention->tile && step == attention->step)
+        return;
+    static const char how[] = "of the forms 16 to 256, the one that fits the points best";
+    calibrate_derive(c, arena_printf(&c->arena, "%s.tile", problem->name), &attention->tile,
+                     UNIT_NONE, tile, CALIBRATE_DERIVED, how);
+    calibrate_derive(c, arena_printf(&c->arena, "%s.step", problem->name), &attention->step,
+                     UNIT_NONE, step, CALIBRATE_DERIVED, how);
+}
+
+static enum status fit_direction(struct calibrate_problem *problem, struct direction direction,
+                                 struct diag *diag)
+{
+    struct calibration *c = problem->c;
+    const char *impl = attention_impl_name(direction.impl);
+    struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
+    problem->name =
+        arena_printf(&c->arena, "attention.%s.%s", impl, cost_pass_names[direction.pass]);
+    problem->help = "add points of several lengths per head dim, causal and full";
+    problem->predict = predict_work;
+    problem->params = problem->points = 0;
+    for (size_t i = 0; i < problem->all->count; i++)
+        if (is_of(&problem->all->row[i], direction))
+            problem->point[problem->points++] = &problem->all->row[i];
+    if (problem->points == 0)
+        return STATUS_OK;
+    if (!attention->present)
+        return cost_check_attention(&c->cost, direction.impl, problem->point[0]->work.attention.dim,
+                                    problem->point[0]->at, diag);
+    bool measured[COST_MAX_DIMS] = {false};
+    double before[COST_MAX_DIMS];
+    memcpy(before, attention->flop_per_s, sizeof before);
+    enum status status = find_dims(problem, measured, diag);
+    if (status == STATUS_OK)
+        status = check_varies(problem, COST_SIZE_KV, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < attention->dims; i++)
+        if (measured[i])
+            calibrate_add_param(problem,
+                                arena_printf(&c->arena, "%s.rates.%lld", problem->name,
+                                             (long long)attention->dim[i]),
+                                &attention->flop_per_s[i], UNIT_FLOP_PER_S, 1, 1e18, 0, false);
+    calibrate_add_param(problem, arena_printf(&c->arena, "%s.ramp_s", problem->name),
+                        &attention->ramp_s, UNIT_SECONDS, 0, 1e-3, SCALE_S, false);
+    if (direction.impl == ATTENTION_CPU)
+        find_form(problem, direction);
+    status = calibrate_fit(problem, &attention->calibration, diag);
+    if (status == STATUS_OK)
+        scale_dims(c, direction, measured, before);
+    return status;
+}
+
+enum status calibrate_attention(struct calibrate_problem *problem, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++)
+        for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
+            struct direction direction = {(enum attention_impl)impl,
+                                          (enum attention_direction)pass};
+            enum status one = fit_direction(problem, direction, diag);
+            status = status == STATUS_OK ? one : status;
+        }
+    return status;
+}
+
+/* ---- the issuing thread ---- */
+
+static bool is_issue(const struct calibrate_problem *problem, const struct point *point)
+{
+    (void)problem;
+    return point->role == POINT_ISSUE;
+}
+
+static double predict_issue(const struct calibrate_problem *problem, const struct point *point)
+{
+    return cost_issue_s(&problem->c->cost, &point->work);
+}
+
+/* The issue of a point when one number of the host is 1 and the others 0. */
+static double share_of(const struct point *point, size_t offset)
+{
+    struct device_cost one = {0};
+    *(double *)((char *)&one + offset) = 1;
+    return cost_issue_s(&one, &point->work);
+}
+
+enum status calibrate_host(struct calibrate_problem *problem, struct diag *diag)
+{
+    struct device_cost *cost = &problem->c->cost;
+    static const size_t singles[] = {offsetof(struct device_cost, host_collective_s),
+                                     offsetof(struct device_cost, host_copy_s),
+                                     offsetof(struct device_cost, host_sync_s)};
+    const size_t op = offsetof(struct device_cost, host_op_s);
+    const size_t kernel = offsetof(struct device_cost, host_kernel_s);
+    problem->name = "host";
+    problem->help = "measure issue again, of kinds that launch one kernel and of kinds that launch "
+                    "several";
+    problem->predict = predict_issue;
+    problem->limit *= 2;
+    choose(problem, is_issue);
+    if (problem->points == 0)
+        return STATUS_OK;
+    double ratio = -1;
+    bool ops = false, differ = false;
+    for (size_t i = 0; i < problem->points; i++) {
+        double per_op = share_of(problem->point[i], op);
+        if (per_op == 0)
+            continue;
+        double kernels = share_of(problem->point[i], kernel) / per_op;
+        differ |= ops && kernels != ratio;
+        ratio = kernels;
+        ops = true;
+    }
+    if (ops)
+        calibrate_add_cost_param(problem, &cost->host_op_s, SCALE_S, false);
+    if (differ)
+        calibrate_add_cost_param(problem, &cost->host_kernel_s, SCALE_S, false);
+    for (size_t i = 0; i < ARRAY_LEN(singles); i++) {
+        bool measured = false;
+        for (size_t k = 0; k < problem->points; k++)
+            measured |= share_of(problem->point[k], singles[i]) > 0;
+        if (measured)
+            calibrate_add_cost_param(problem, (const double *)((char *)cost + singles[i]), SCALE_S,
+                                     false);
+    }
+    if (ops && !differ)
+        text_puts(&problem->c->notes, "host.kernel_s: all points launch as many kernels per op; it "
+                                      "stays as the base has it, and host.op_s holds the rest\n");
+    return calibrate_fit(problem, &cost->calibration[COST_HOST], diag);
+}
+
+/* ---- the host's processors ---- */
+
+static bool is_host(const struct calibrate_problem *problem, const struct point *point)
+{
+    (void)problem;
+    return point->role == POINT_HOST;
+}
+
+static double predict_host(const struct calibrate_problem *problem, const struct point *point)
+{
+    return cost_host_work_s(&problem->c->cost, problem->host_memory_bytes_per_s, &point->work);
+}
+
+enum status calibrate_cpu(struct calibrate_problem *problem, struct diag *diag)
+{
+    static const char key[] = "host_memory_bytes_per_s";
+    struct device_cost *cost = &problem->c->cost;
+    problem->name = "cpu";
+    problem->help = "add work on a host stream, small and large";
+    problem->predict = predict_host;
+    problem->host_memory_bytes_per_s = problem->options->host_memory_bytes_per_s;
+    choose(problem, is_host);
+    if (problem->points == 0)
+        return STATUS_OK;
+    enum status status = check_varies(problem, COST_SIZE_BYTES, diag);
+    for (size_t i = 0; i < problem->all->header_count && status == STATUS_OK; i++) {
+        const struct point_key *header = &problem->all->header[i];
+        if (problem->host_memory_bytes_per_s > 0 || strcmp(header->key, key) != 0)
+            continue;
+        status = units_parse(header->value, strlen(header->value), UNIT_BYTES_PER_S,
+                             &problem->host_memory_bytes_per_s, header->at, diag);
+    }
+    if (status == STATUS_OK && !(problem->host_memory_bytes_per_s > 0))
+        status = diag_error(diag, (struct loc){.name = problem->point[0]->at.name}, STATUS_NO,
+                            "cpu: points on host streams, and no bandwidth that they have a share "
+                            "of: give the header key %s",
+                            key);
+    if (status != STATUS_OK)
+        return status;
+    calibrate_add_cost_param(problem, &cost->cpu_stream_fraction, 0, false);
+    calibrate_add_cost_param(problem, &cost->cpu_start_s, SCALE_S, false);
+    return calibrate_fit(problem, &cost->calibration[COST_CPU], diag);
+}

@@ -1,0 +1,377 @@
+#include "models/calibrate_links.h"
+
+#include "models/calibrate_parts.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double LIMIT = 0.25;
+static const double SCALE_S = 1e-7;
+
+static const struct {
+    const char *name, *what;
+} classes[CALIBRATE_LINK_COUNT] = {
+#define LINKS(symbol, name, what) {name, what},
+    LINK_CLASSES(LINKS)
+#undef LINKS
+};
+
+void link_calibration_release(struct link_calibration *links)
+{
+    arena_release(&links->arena);
+    *links = (struct link_calibration){0};
+}
+
+/* ---- what a point says of a link ---- */
+
+/* Steps and bytes over the busiest link, of n ranks of which each sends `bytes`. */
+struct traffic {
+    double steps, bytes;
+};
+
+static struct traffic traffic_of(const struct work *work)
+{
+    double bytes = (double)work_payload_bytes(work);
+    double n = work_group(work) > 0 ? (double)work_group(work) : 1;
+    switch ((enum work_kind)work->kind) {
+    case WORK_ALL_GATHER:
+        return (struct traffic){n - 1, (n - 1) * bytes};
+    case WORK_REDUCE_SCATTER:
+        return (struct traffic){n - 1, (n - 1) / n * bytes};
+    case WORK_ALL_REDUCE:
+        return (struct traffic){2 * (n - 1), 2 * (n - 1) / n * bytes};
+    case WORK_BROADCAST:
+        return (struct traffic){n - 1, bytes};
+    case WORK_ALL_TO_ALL:
+        return (struct traffic){1, (n - 1) / n * bytes};
+    default: /* a shift, a copy */
+        return (struct traffic){1, bytes};
+    }
+}
+
+bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
+{
+    bool network = point->nodes > 1;
+    if (point->role != POINT_WORK)
+        return false;
+    switch ((enum work_kind)point->work.kind) {
+    case WORK_H2D:
+        *link = CALIBRATE_H2D;
+        return true;
+    case WORK_D2H:
+        *link = CALIBRATE_D2H;
+        return true;
+    case WORK_ALL_GATHER:
+    case WORK_REDUCE_SCATTER:
+    case WORK_ALL_REDUCE:
+    case WORK_BROADCAST:
+        *link = network ? CALIBRATE_NETWORK_RING : CALIBRATE_RING;
+        break;
+    case WORK_ALL_TO_ALL:
+        *link = network ? CALIBRATE_NETWORK_EXCHANGE : CALIBRATE_EXCHANGE;
+        break;
+    case WORK_SHIFT:
+        *link = network ? CALIBRATE_NETWORK_PEER : CALIBRATE_PEER;
+        break;
+    default:
+        return false;
+    }
+    return work_group(&point->work) > 1;
+}
+
+/* ---- the fit ---- */
+
+struct link_points {
+    const struct point **point;
+    size_t count;
+};
+
+static double predict(void *context, const double *value, size_t i)
+{
+    const struct link_points *points = context;
+    struct traffic traffic = traffic_of(&points->point[i]->work);
+    return fmax(traffic.steps * value[0] + traffic.bytes / value[1], 1e-12);
+}
+
+static const char *describe(struct arena *arena, const struct point *point)
+{
+    struct text out = {0};
+    text_printf(&out, "%s ", work_kind_info((enum work_kind)point->work.kind)->name);
+    points_print_params(&point->work, &out);
+    const char *kept = arena_text(arena, out.data, out.size);
+    text_release(&out);
+    return kept;
+}
+
+static void record(struct link_calibration *links, enum calibrate_link class,
+                   const struct link_points *points, const struct fit *fit)
+{
+    struct calibrated_link *link = &links->link[class];
+    const char *name = points->point[0]->at.name ? points->point[0]->at.name : "points";
+    const char *slash = strrchr(name, '/');
+    *link = (struct calibrated_link){
+        .points = points->count,
+        .latency_s = fit->value[0],
+        .latency_error_s = fit->error[0],
+        .bytes_per_s = fit->value[1],
+        .bytes_per_s_error = fit->error[1],
+        .rms = fit->rms,
+        .worst = fit->worst,
+        .leave_one_out = fit->leave_one_out,
+        .low_bytes = INFINITY,
+        .worst_what = describe(&links->arena, points->point[fit->worst_point]),
+    };
+    for (size_t i = 0; i < points->count; i++) {
+        double bytes = (double)work_payload_bytes(&points->point[i]->work);
+        link->low_bytes = fmin(link->low_bytes, bytes);
+        link->high_bytes = fmax(link->high_bytes, bytes);
+    }
+    link->source = arena_printf(
+        &links->arena,
+        "fitted to %zu points of %s, %.3g to %.3g bytes: root mean square %.1f %%, worst %+.1f %%, "
+        "leave-one-out %.1f %%",
+        link->points, slash ? slash + 1 : name, link->low_bytes, link->high_bytes, 100 * link->rms,
+        100 * link->worst, 100 * link->leave_one_out);
+}
+
+static bool sizes_vary(const struct link_points *points)
+{
+    for (size_t i = 1; i < points->count; i++)
+        if (work_payload_bytes(&points->point[i]->work) !=
+            work_payload_bytes(&points->point[0]->work))
+            return true;
+    return false;
+}
+
+static enum status fit_class(struct link_calibration *links, enum calibrate_link class,
+                             const struct link_points *points,
+                             const struct calibrate_options *options, struct diag *diag)
+{
+    static const struct fit_param params[] = {
+        {"latency",   1e-6, 0, 1,    SCALE_S, false},
+        {"bandwidth", 1e10, 1, 1e15, 0,       false},
+    };
+    struct loc at = {.name = points->point[0]->at.name};
+    if (points->count < ARRAY_LEN(params) || !sizes_vary(points))
+        return diag_error(diag, at, STATUS_NO,
+                          "%s: all points move as many bytes; latency and bandwidth need small "
+                          "messages (64 KB) and large ones (16 MB)",
+                          classes[class].name);
+    double *measured_s = heap_alloc(points->count, sizeof *measured_s);
+    for (size_t i = 0; i < points->count; i++)
+        measured_s[i] = calibrate_time(options, points->point[i]);
+    const struct fit_problem problem = {
+        .what = classes[class].name,
+        .help = "messages below the size at which the library changes its protocol do not belong "
+                "to the same line; leave them out (--min-bytes)",
+        .param = params,
+        .params = ARRAY_LEN(params),
+        .points = points->count,
+        .measured_s = measured_s,
+        .model = predict,
+        .context = (void *)points,
+        .limit = options->limit > 0 ? options->limit : LIMIT,
+    };
+    struct fit fit;
+    enum status status = fit_run(&fit, &problem, at, diag);
+    if (status == STATUS_OK)
+        record(links, class, points, &fit);
+    free(measured_s);
+    return status;
+}
+
+enum status calibrate_links(struct link_calibration *links, const struct points *points,
+                            const struct calibrate_options *options, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    struct link_points chosen = {
+        .point = heap_alloc(points->count + 1, sizeof *chosen.point),
+    };
+    for (int class = 0; class < CALIBRATE_LINK_COUNT; class ++) {
+        chosen.count = 0;
+        for (size_t i = 0; i < points->count; i++) {
+            enum calibrate_link found;
+            if (calibrate_link_find(&points->row[i], &found) &&
+                found == (enum calibrate_link) class)
+                chosen.point[chosen.count++] = &points->row[i];
+        }
+        if (chosen.count == 0)
+            continue;
+        enum status one = fit_class(links, (enum calibrate_link) class, &chosen, options, diag);
+        status = status == STATUS_OK ? one : status;
+    }
+    free((void *)chosen.point);
+    return status;
+}
+
+/* ---- the report ---- */
+
+void link_calibration_print_report(const struct link_calibration *links, struct text *out)
+{
+    for (int i = 0; i < CALIBRATE_LINK_COUNT; i++) {
+        const struct calibrated_link *link = &links->link[i];
+        if (link->points == 0)
+            continue;
+        text_printf(out,
+                    "%s (%s): %zu points, 2 parameters; root mean square %.1f %%, leave-one-out "
+                    "%.1f %%, worst %+.0f %% (%s)\n  latency    ",
+                    classes[i].name, classes[i].what, link->points, 100 * link->rms,
+                    100 * link->leave_one_out, 100 * link->worst, link->worst_what);
+        calibrate_put_value(out, UNIT_SECONDS, link->latency_s);
+        text_puts(out, " +- ");
+        calibrate_put_value(out, UNIT_SECONDS, link->latency_error_s);
+        text_puts(out, "\n  bandwidth  ");
+        calibrate_put_value(out, UNIT_BYTES_PER_S, link->bytes_per_s);
+        text_printf(out, " +- %.1f %%\n", 100 * link->bytes_per_s_error / link->bytes_per_s);
+    }
+}
+
+/* ---- a cluster file ---- */
+
+struct field {
+    const char *section, *name;
+    enum unit_kind unit;
+    double value;
+    const char *source;
+};
+
+enum { FIELDS_MAX = 24 };
+
+struct fields {
+    size_t count;
+    struct field row[FIELDS_MAX];
+};
+
+static void put(struct fields *fields, const char *section, const char *name, enum unit_kind unit,
+                double value, const char *source)
+{
+    assert(fields->count < FIELDS_MAX);
+    fields->row[fields->count++] = (struct field){section, name, unit, value, source};
+}
+
+static const char raised[] = "raised to what was measured, which is above the base's; put the data "
+                             "sheet's number here";
+
+static void put_copies(struct fields *fields, const struct link_calibration *links,
+                       const struct cluster *cluster)
+{
+    const struct calibrated_link *to = &links->link[CALIBRATE_H2D];
+    const struct calibrated_link *from = &links->link[CALIBRATE_D2H];
+    double most = fmax(to->bytes_per_s, from->bytes_per_s); /* 0 of one without points */
+    if (to->points > 0)
+        put(fields, "pcie", "h2d", UNIT_BYTES_PER_S, to->bytes_per_s, to->source);
+    if (from->points > 0)
+        put(fields, "pcie", "d2h", UNIT_BYTES_PER_S, from->bytes_per_s, from->source);
+    const struct calibrated_link *slow =
+        from->points == 0 || to->latency_s > from->latency_s ? to : from;
+    if (slow->points > 0)
+        put(fields, "pcie", "latency", UNIT_SECONDS, slow->latency_s, slow->source);
+    if (most > cluster->pcie.nominal_bytes_per_s)
+        put(fields, "pcie", "bandwidth", UNIT_BYTES_PER_S, most, raised);
+    if (most > cluster->pcie.uplink_bytes_per_s)
+        put(fields, "pcie", "uplink", UNIT_BYTES_PER_S, most, raised);
+}
+
+static void put_fabric(struct fields *fields, const struct link_calibration *links,
+                       const struct cluster *cluster)
+{
+    const struct calibrated_link *ring = &links->link[CALIBRATE_RING];
+    const struct calibrated_link *exchange = &links->link[CALIBRATE_EXCHANGE];
+    const struct calibrated_link *peer = &links->link[CALIBRATE_PEER];
+    if (cluster->fabric.kind != FABRIC_SWITCH)
+        return;
+    double port = cluster->fabric.bytes_per_s;
+    double most = fmax(ring->bytes_per_s, fmax(exchange->bytes_per_s, peer->bytes_per_s));
+    if (most > port) {
+        put(fields, "fabric", "bandwidth", UNIT_BYTES_PER_S, most, raised);
+        port = most;
+    }
+    if (ring->points > 0)
+        put(fields, "fabric", "efficiency", UNIT_NONE, ring->bytes_per_s / port, ring->source);
+    if (exchange->points > 0) {
+        put(fields, "fabric", "all_to_all_efficiency", UNIT_NONE, exchange->bytes_per_s / port,
+            exchange->source);
+        put(fields, "fabric", "all_to_all_peer_bandwidth", UNIT_BYTES_PER_S, exchange->bytes_per_s,
+            exchange->source);
+    }
+    if (peer->points > 0)
+        put(fields, "fabric", "peer_bandwidth", UNIT_BYTES_PER_S, peer->bytes_per_s, peer->source);
+    const struct calibrated_link *latency = ring->points > 0 ? ring : peer;
+    if (latency->points > 0)
+        put(fields, "fabric", "latency", UNIT_SECONDS, latency->latency_s, latency->source);
+}
+
+static void put_network(struct fields *fields, const struct link_calibration *links,
+                        const struct cluster *cluster)
+{
+    const struct calibrated_link *ring = &links->link[CALIBRATE_NETWORK_RING];
+    const struct calibrated_link *peer = &links->link[CALIBRATE_NETWORK_PEER];
+    double all = (double)cluster->nic.count * cluster->nic.bytes_per_s;
+    if (cluster->nic.count == 0)
+        return;
+    if (ring->points > 0)
+        put(fields, "nic", "efficiency", UNIT_NONE, fmin(ring->bytes_per_s / all, 1), ring->source);
+    if (peer->points > 0)
+        put(fields, "nic", "peer_bandwidth", UNIT_BYTES_PER_S,
+            fmin(peer->bytes_per_s, cluster->nic.bytes_per_s), peer->source);
+    const struct calibrated_link *latency = peer->points > 0 ? peer : ring;
+    if (latency->points > 0)
+        put(fields, "nic", "message_latency", UNIT_SECONDS,
+            fmax(latency->latency_s - cluster->nic.latency_s, 0), latency->source);
+}
+
+static void print_fields(const struct fields *fields, struct text *out)
+{
+    const char *section = "";
+    for (size_t i = 0; i < fields->count; i++) {
+        const struct field *field = &fields->row[i];
+        if (strcmp(section, field->section) != 0)
+            text_printf(out, "%s,\n    \"%s\": {", section[0] ? "\n    }" : "", field->section);
+        else
+            text_putc(out, ',');
+        section = field->section;
+        text_printf(out, "\n        \"%s\": {\"value\": ", field->name);
+        if (field->unit != UNIT_NONE)
+            text_putc(out, '"');
+        calibrate_put_value(out, field->unit, field->value);
+        text_puts(out, field->unit != UNIT_NONE ? "\", \"source\": " : ", \"source\": ");
+        calibrate_put_string(out, field->source);
+        text_putc(out, '}');
+    }
+    if (fields->count > 0)
+        text_puts(out, "\n    }");
+}
+
+enum status link_calibration_print_cluster(const struct link_calibration *links, const char *name,
+                                           const char *device, const char *base,
+                                           const struct cluster *cluster, struct text *out,
+                                           struct diag *diag)
+{
+    struct fields fields = {0};
+    put_copies(&fields, links, cluster);
+    put_fabric(&fields, links, cluster);
+    put_network(&fields, links, cluster);
+    if (fields.count == 0 && !device)
+        return diag_error(diag, (struct loc){.name = base}, STATUS_NO,
+                          "no point is of copies, or of messages over a switch or a network as "
+                          "this cluster has them");
+    text_puts(out, "{\n    \"name\": ");
+    calibrate_put_string(out, name);
+    text_puts(out, ",\n    \"summary\": ");
+    calibrate_put_string(out, arena_printf(&((struct link_calibration *)links)->arena,
+                                           "%s with measured links", base));
+    text_puts(out, ",\n    \"base\": ");
+    calibrate_put_string(out, base);
+    if (device) {
+        text_puts(out, ",\n    \"device\": {\"name\": ");
+        calibrate_put_string(out, name);
+        text_puts(out, ", \"cost\": ");
+        calibrate_put_string(out, device);
+        text_puts(out, "}");
+    }
+    print_fields(&fields, out);
+    text_puts(out, "\n}\n");
+    return STATUS_OK;
+}

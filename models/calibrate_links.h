@@ -1,0 +1,65 @@
+/* models/calibrate_links.h: latency and bandwidth of links from measured copies and messages.
+ *
+ * Each class of links is one fit of
+ *
+ *     seconds = steps * latency + bytes over the busiest link / bandwidth
+ *
+ * where a ring over n ranks takes n - 1 steps (an all-reduce 2 (n - 1)) and an all-to-all, a
+ * shift or a copy one. docs/measuring.md, "Links", has the table of steps and bytes. */
+#ifndef MODELS_CALIBRATE_LINKS_H
+#define MODELS_CALIBRATE_LINKS_H
+
+#include "models/calibrate.h"
+#include "models/cluster.h"
+
+/* LINKS(symbol, name, what it is) */
+#define LINK_CLASSES(LINKS)                                                                        \
+    LINKS(H2D, "h2d", "copies to a device")                                                        \
+    LINKS(D2H, "d2h", "copies from a device")                                                      \
+    LINKS(RING, "ring", "rings within a node")                                                     \
+    LINKS(EXCHANGE, "all_to_all", "all-to-alls within a node")                                     \
+    LINKS(PEER, "peer", "one sender and one receiver within a node")                               \
+    LINKS(NETWORK_RING, "network_ring", "rings over nodes")                                        \
+    LINKS(NETWORK_EXCHANGE, "network_all_to_all", "all-to-alls over nodes")                        \
+    LINKS(NETWORK_PEER, "network_peer", "one sender and one receiver in two nodes")
+
+enum calibrate_link {
+#define LINKS(symbol, name, what) CALIBRATE_##symbol,
+    LINK_CLASSES(LINKS)
+#undef LINKS
+        CALIBRATE_LINK_COUNT
+};
+
+struct calibrated_link {
+    size_t points; /* 0: none, and nothing else holds */
+    double latency_s, latency_error_s, bytes_per_s, bytes_per_s_error;
+    double rms, worst, leave_one_out, low_bytes, high_bytes;
+    const char *worst_what, *source;
+};
+
+struct link_calibration {
+    struct arena arena;
+    struct calibrated_link link[CALIBRATE_LINK_COUNT];
+};
+
+void link_calibration_release(struct link_calibration *links);
+
+/* Whether a point is of a link, and of which. */
+bool calibrate_link_find(const struct point *point, enum calibrate_link *link);
+
+/* Fits every class that has points. STATUS_NO: one was refused. */
+enum status calibrate_links(struct link_calibration *links, const struct points *points,
+                            const struct calibrate_options *options, struct diag *diag);
+
+/* Appends the table of the fits. */
+void link_calibration_print_report(const struct link_calibration *links, struct text *out);
+
+/* Appends a cluster file: what was fitted, over the preset `base`, which has been loaded into
+ * *cluster. Bandwidths within a node need a fabric that is a switch. STATUS_NO: nothing of the
+ * fits has a place in a cluster file. */
+enum status link_calibration_print_cluster(const struct link_calibration *links, const char *name,
+                                           const char *device, const char *base,
+                                           const struct cluster *cluster, struct text *out,
+                                           struct diag *diag);
+
+#endif

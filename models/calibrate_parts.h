@@ -1,0 +1,56 @@
+/* models/calibrate_parts.h: what the files of models/calibrate*.c share; nobody else includes it. */
+#ifndef MODELS_CALIBRATE_PARTS_H
+#define MODELS_CALIBRATE_PARTS_H
+
+#include "models/calibrate.h"
+#include "models/cost_parts.h"
+
+/* A family while it is fitted: its points, and for each parameter the number it sets. */
+struct calibrate_problem {
+    struct calibration *c;
+    const struct calibrate_options *options;
+    const char *name, *help;
+    const struct points *all;
+    const struct point **point; /* room for all */
+    size_t points;
+    struct fit_param param[FIT_PARAMS_MAX];
+    double *slot[FIT_PARAMS_MAX]; /* in c->cost */
+    enum unit_kind unit[FIT_PARAMS_MAX];
+    size_t params;
+    double limit;
+    bool trial; /* only the residual is wanted */
+    double (*predict)(const struct calibrate_problem *problem, const struct point *point);
+    double host_memory_bytes_per_s;
+};
+
+/* Adds a parameter that starts at what the cost has now. scale: as in struct fit_param. */
+void calibrate_add_param(struct calibrate_problem *problem, const char *name, double *slot,
+                         enum unit_kind unit, double low, double high, double scale, bool optional);
+
+/* The same for a row of models/cost_params.def. */
+void calibrate_add_cost_param(struct calibrate_problem *problem, const double *slot, double scale,
+                              bool optional);
+
+/* Fits; on success the cost and the tables of the calibration hold the result. *calibration: where
+ * the cost keeps the family's; NULL: none. */
+enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
+                          struct diag *diag);
+
+/* Records a number that follows from others, and sets it. */
+void calibrate_derive(struct calibration *c, const char *name, double *slot, enum unit_kind unit,
+                      double value, enum calibrate_origin origin, const char *how);
+
+/* The time of a point that counts. */
+double calibrate_time(const struct calibrate_options *options, const struct point *point);
+
+/* Families, in the order in which they build on each other. Each fits its points, if there are
+ * any. */
+typedef enum status calibrate_family_function(struct calibrate_problem *problem, struct diag *diag);
+calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, calibrate_attention,
+    calibrate_host, calibrate_cpu;
+
+/* Append "12.3456 GFLOP/s", and a JSON string. */
+void calibrate_put_value(struct text *out, enum unit_kind unit, double value);
+void calibrate_put_string(struct text *out, const char *string);
+
+#endif

@@ -1,0 +1,250 @@
+/* The device file that a calibration makes, and the table of its fits. */
+#include "models/calibrate_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- numbers with units, to six digits ---- */
+
+static const struct {
+    enum unit_kind unit;
+    double least; /* the prefix for values from here on */
+    double scale;
+    const char *name;
+} prefixes[] = {
+    {UNIT_FLOP_PER_S,  1e15, 1e15, "PFLOP/s"},
+    {UNIT_FLOP_PER_S,  1e12, 1e12, "TFLOP/s"},
+    {UNIT_FLOP_PER_S,  1e8,  1e9,  "GFLOP/s"},
+    {UNIT_FLOP_PER_S,  0,    1,    "FLOP/s" },
+    {UNIT_BYTES_PER_S, 1e12, 1e12, "TB/s"   },
+    {UNIT_BYTES_PER_S, 1e8,  1e9,  "GB/s"   },
+    {UNIT_BYTES_PER_S, 0,    1,    "B/s"    },
+    {UNIT_BYTES,       1e9,  1e9,  "GB"     },
+    {UNIT_BYTES,       1e6,  1e6,  "MB"     },
+    {UNIT_BYTES,       1e3,  1e3,  "KB"     },
+    {UNIT_BYTES,       0,    1,    "B"      },
+    {UNIT_SECONDS,     1,    1,    "s"      },
+    {UNIT_SECONDS,     1e-3, 1e-3, "ms"     },
+    {UNIT_SECONDS,     1e-6, 1e-6, "us"     },
+    {UNIT_SECONDS,     0,    1e-9, "ns"     },
+};
+
+void calibrate_put_value(struct text *out, enum unit_kind unit, double value)
+{
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+        if (prefixes[i].unit == unit && value >= prefixes[i].least) {
+            text_printf(out, "%.6g %s", value / prefixes[i].scale, prefixes[i].name);
+            return;
+        }
+    text_printf(out, "%.6g", value);
+}
+
+void calibrate_put_string(struct text *out, const char *string)
+{
+    text_putc(out, '"');
+    for (const char *c = string; *c; c++) {
+        if ((unsigned char)*c < ' ')
+            text_printf(out, "\\u%04x", (unsigned)*c);
+        else if (*c == '"' || *c == '\\')
+            text_printf(out, "\\%c", *c);
+        else
+            text_putc(out, *c);
+    }
+    text_putc(out, '"');
+}
+
+/* ---- the file ---- */
+
+/* Numbers are named by their path, "attention.cpu.forward.rates.64", and stand in objects that nest
+ * as the path says. The file is written path by path: at each, the part it shares with the one
+ * before stays open. */
+enum { DEPTH_MAX = 6 };
+
+struct writer {
+    struct text *out;
+    const char *open[DEPTH_MAX]; /* names of the objects that are open */
+    size_t size[DEPTH_MAX], depth;
+    bool first; /* nothing stands yet in the innermost */
+};
+
+static void next_line(struct writer *w)
+{
+    text_puts(w->out, w->first ? "\n" : ",\n");
+    for (size_t i = 0; i <= w->depth; i++)
+        text_puts(w->out, "  ");
+    w->first = false;
+}
+
+static void close_to(struct writer *w, size_t depth)
+{
+    while (w->depth > depth) {
+        text_putc(w->out, '\n');
+        for (size_t i = 0; i < w->depth; i++)
+            text_puts(w->out, "  ");
+        w->depth--;
+        text_putc(w->out, '}');
+        w->first = false;
+    }
+}
+
+/* Opens the objects of path[0..size), which holds none of the number's own name. */
+static void open_path(struct writer *w, const char *path, size_t size)
+{
+    size_t shared = 0;
+    const char *at = path, *end = path + size;
+    while (at < end) {
+        const char *dot = memchr(at, '.', (size_t)(end - at));
+        size_t part = dot ? (size_t)(dot - at) : (size_t)(end - at);
+        if (shared >= w->depth || w->size[shared] != part || memcmp(w->open[shared], at, part) != 0)
+            break;
+        shared++;
+        at += part + (dot != NULL);
+    }
+    close_to(w, shared);
+    while (at < end) {
+        const char *dot = memchr(at, '.', (size_t)(end - at));
+        size_t part = dot ? (size_t)(dot - at) : (size_t)(end - at);
+        next_line(w);
+        text_printf(w->out, "\"%.*s\": {", (int)part, at);
+        w->open[w->depth] = at;
+        w->size[w->depth++] = part;
+        w->first = true;
+        at += part + (dot != NULL);
+    }
+}
+
+static void write_number(struct writer *w, const struct calibrate_number *number)
+{
+    const char *leaf = strrchr(number->name, '.');
+    open_path(w, number->name, (size_t)(leaf - number->name));
+    next_line(w);
+    text_printf(w->out, "\"%s\": {\"value\": ", leaf + 1);
+    if (number->unit != UNIT_NONE)
+        text_putc(w->out, '"');
+    calibrate_put_value(w->out, number->unit, number->value);
+    text_puts(w->out, number->unit != UNIT_NONE ? "\", \"source\": " : ", \"source\": ");
+    calibrate_put_string(w->out, number->how);
+    text_putc(w->out, '}');
+}
+
+static void write_calibration(struct writer *w, const struct calibrate_family *family)
+{
+    const struct cost_calibration *calibration = &family->calibration;
+    open_path(w, family->name, strlen(family->name));
+    next_line(w);
+    text_printf(w->out, "\"calibrated\": {\"residual\": %.6g, \"source\": ", calibration->residual);
+    calibrate_put_string(w->out, calibration->source);
+    text_puts(w->out, ", \"sizes\": {");
+    const char *separator = "";
+    for (int i = 0; i < COST_SIZE_COUNT; i++) {
+        if (calibration->high[i] == 0)
+            continue;
+        text_printf(w->out, "%s\"%s\": [%.15g, %.15g]", separator, cost_size_names[i],
+                    calibration->low[i], calibration->high[i]);
+        separator = ", ";
+    }
+    text_puts(w->out, "}}");
+}
+
+/* Families of a file in its order; numbers of one stand together. */
+static void write_under(struct writer *w, const struct calibration *c, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    for (int deeper = 0; deeper < 2; deeper++) /* "memory.kinds.gelu": after all of "memory" */
+        for (size_t i = 0; i < c->numbers; i++) {
+            const char *name = c->number[i].name;
+            if (strncmp(name, prefix, size) == 0 && name[size] == '.' &&
+                (strchr(name + size + 1, '.') != NULL) == deeper)
+                write_number(w, &c->number[i]);
+        }
+    for (size_t i = 0; i < c->families; i++)
+        if (strcmp(c->family[i].name, prefix) == 0)
+            write_calibration(w, &c->family[i]);
+}
+
+void calibration_print_device(const struct calibration *calibration, const char *name,
+                              const char *base, const char *note, struct text *out)
+{
+    static const char *const prefixes_of_file[] = {"device", "matmul", "memory", "host", "cpu"};
+    struct writer w = {.out = out};
+    text_puts(out, "{\n  \"longhaul_device_cost\": 1,\n  \"name\": ");
+    calibrate_put_string(out, name);
+    if (note) {
+        text_puts(out, ",\n  \"note\": ");
+        calibrate_put_string(out, note);
+    }
+    text_puts(out, ",\n  \"base\": ");
+    calibrate_put_string(out, base);
+    for (size_t i = 0; i < ARRAY_LEN(prefixes_of_file); i++)
+        write_under(&w, calibration, prefixes_of_file[i]);
+    char prefix[64];
+    for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++)
+        for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
+            snprintf(prefix, sizeof prefix, "attention.%s.%s",
+                     attention_impl_name((enum attention_impl)impl), cost_pass_names[pass]);
+            write_under(&w, calibration, prefix);
+        }
+    close_to(&w, 0);
+    text_puts(out, "\n}\n");
+}
+
+/* ---- the report ---- */
+
+static void put_percent(struct text *out, double value)
+{
+    text_printf(out, "%.*f %%", fabs(value) < 0.1 ? 1 : 0, 100 * value);
+}
+
+static void report_number(const struct calibrate_number *number, struct text *out)
+{
+    size_t begin = out->size;
+    text_printf(out, "  %-38s ", number->name);
+    calibrate_put_value(out, number->unit, number->value);
+    if (number->origin == CALIBRATE_FITTED && number->error > 0 && number->value > 0) {
+        text_puts(out, " +- ");
+        put_percent(out, number->error / number->value);
+    } else if (number->origin != CALIBRATE_FITTED) {
+        while (out->size < begin + 58)
+            text_putc(out, ' ');
+        text_printf(out, "  %s", number->how);
+    } else if (number->at_bound) {
+        text_puts(out, " (at its bound)");
+    }
+    text_putc(out, '\n');
+}
+
+void calibration_print_report(const struct calibration *c, struct text *out)
+{
+    for (size_t i = 0; i < c->families; i++) {
+        const struct calibrate_family *family = &c->family[i];
+        text_printf(out, "%s: %zu points, %zu parameters; root mean square ", family->name,
+                    family->points, family->parameters);
+        put_percent(out, family->rms);
+        text_puts(out, ", leave-one-out ");
+        if (family->left_out > 0)
+            put_percent(out, family->leave_one_out);
+        else
+            text_puts(out, "unknown");
+        text_puts(out, ", worst ");
+        put_percent(out, family->worst);
+        text_printf(out, " (%s", family->worst_what);
+        if (family->worst_at.name)
+            text_printf(out, ", %s:%u", family->worst_at.name, family->worst_at.line);
+        text_puts(out, ")\n");
+        for (size_t k = 0; k < c->numbers; k++)
+            if (c->number[k].family == (int)i)
+                report_number(&c->number[k], out);
+    }
+    bool head = false;
+    for (size_t k = 0; k < c->numbers; k++) {
+        if (c->number[k].family >= 0)
+            continue;
+        if (!head)
+            text_puts(out, "not fitted:\n");
+        head = true;
+        report_number(&c->number[k], out);
+    }
+    if (c->notes.size > 0)
+        text_append(out, c->notes.data, c->notes.size);
+}

@@ -1,0 +1,414 @@
+#include "models/fit.h"
+
+#include "base/arena.h"
+#include "base/text.h"
+
+#include <assert.h>
+#include <gsl/gsl_blas.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_linalg.h>
+#include <gsl/gsl_multifit_nlinear.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ITERATIONS_MAX = 200 };
+
+/* Two parameters whose effects on all points agree to this are one: a Jacobian from differences is
+ * not more exact. */
+static const double RANK_TOLERANCE = 1e-5;
+/* A column of the Jacobian below this, relative to the largest: no point depends on it. */
+static const double COLUMN_TOLERANCE = 1e-7;
+
+/* One least-squares problem over the parameters that are free, one point perhaps left out. */
+struct search {
+    const struct fit_problem *problem;
+    double value[FIT_PARAMS_MAX];
+    enum fit_state state[FIT_PARAMS_MAX];
+    size_t free[FIT_PARAMS_MAX], frees; /* indices of the free ones */
+    size_t skip;                        /* the point left out; points: none */
+};
+
+/* ---- between a parameter and what GSL sees of it ---- */
+
+static double inner(const struct fit_param *param, double value)
+{
+    return param->scale == 0 ? log(value) : value / param->scale;
+}
+
+static double outer(const struct fit_param *param, double u)
+{
+    double value = param->scale == 0 ? exp(u) : u * param->scale;
+    return fmin(fmax(value, param->low), param->high);
+}
+
+static double relative_error(const struct search *search, const double *value, size_t point)
+{
+    const struct fit_problem *p = search->problem;
+    double error = p->model(p->context, value, point) / p->measured_s[point] - 1;
+    return isfinite(error) ? fmin(error, 1e6) : 1e6;
+}
+
+static size_t rows_of(const struct search *search)
+{
+    return search->problem->points - (search->skip < search->problem->points);
+}
+
+static void to_values(const struct search *search, const gsl_vector *u, double *value)
+{
+    memcpy(value, search->value, sizeof search->value);
+    for (size_t i = 0; i < search->frees; i++)
+        value[search->free[i]] =
+            outer(&search->problem->param[search->free[i]], gsl_vector_get(u, i));
+}
+
+static int residuals(const gsl_vector *u, void *context, gsl_vector *f)
+{
+    const struct search *search = context;
+    double value[FIT_PARAMS_MAX];
+    to_values(search, u, value);
+    for (size_t point = 0, row = 0; point < search->problem->points; point++)
+        if (point != search->skip)
+            gsl_vector_set(f, row++, relative_error(search, value, point));
+    return GSL_SUCCESS;
+}
+
+/* Central differences: the model is made of pieces, and a one-sided step may miss a bend. At a
+ * bound, where a step out changes nothing, the step inwards counts. */
+static int jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
+{
+    const struct search *search = context;
+    double low[FIT_PARAMS_MAX], high[FIT_PARAMS_MAX];
+    for (size_t i = 0; i < search->frees; i++) {
+        size_t k = search->free[i];
+        const struct fit_param *param = &search->problem->param[k];
+        double at = gsl_vector_get(u, i), step = 1e-5 * fmax(1, fabs(at));
+        to_values(search, u, low);
+        to_values(search, u, high);
+        low[k] = outer(param, at - step);
+        high[k] = outer(param, at + step);
+        double width = inner(param, high[k]) - inner(param, low[k]);
+        for (size_t point = 0, row = 0; point < search->problem->points; point++)
+            if (point != search->skip)
+                gsl_matrix_set(j, row++, i,
+                               width > 0 ? (relative_error(search, high, point) -
+                                            relative_error(search, low, point)) /
+                                               width
+                                         : 0);
+    }
+    return GSL_SUCCESS;
+}
+
+static void list_free(struct search *search)
+{
+    search->frees = 0;
+    for (size_t i = 0; i < search->problem->params; i++)
+        if (search->state[i] == FIT_FREE)
+            search->free[search->frees++] = i;
+}
+
+static gsl_vector *inner_values(const struct search *search)
+{
+    gsl_vector *u = gsl_vector_alloc(search->frees);
+    for (size_t i = 0; i < search->frees; i++)
+        gsl_vector_set(
+            u, i, inner(&search->problem->param[search->free[i]], search->value[search->free[i]]));
+    return u;
+}
+
+/* ---- one descent ---- */
+
+static void descend(struct search *search)
+{
+    size_t rows = rows_of(search);
+    if (search->frees == 0 || rows < search->frees)
+        return;
+    gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
+    gsl_multifit_nlinear_fdf fdf = {
+        .f = residuals, .df = jacobian, .n = rows, .p = search->frees, .params = search};
+    gsl_multifit_nlinear_workspace *w =
+        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters, rows, search->frees);
+    gsl_vector *u = inner_values(search);
+    int info;
+    gsl_multifit_nlinear_init(u, &fdf, w);
+    gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-10, 1e-10, 0, NULL, NULL, &info, w);
+    double value[FIT_PARAMS_MAX];
+    to_values(search, gsl_multifit_nlinear_position(w), value);
+    memcpy(search->value, value, sizeof value);
+    gsl_vector_free(u);
+    gsl_multifit_nlinear_free(w);
+}
+
+/* Descends, holds what has run into a bound there, and descends again over the rest. */
+static void solve(struct search *search)
+{
+    for (bool again = true; again;) {
+        again = false;
+        list_free(search);
+        descend(search);
+        for (size_t i = 0; i < search->problem->params; i++) {
+            const struct fit_param *param = &search->problem->param[i];
+            double margin = param->scale == 0 ? 0 : 1e-9 * param->scale;
+            bool low = search->value[i] <= param->low + margin;
+            if (search->state[i] != FIT_FREE || (!low && search->value[i] < param->high))
+                continue;
+            search->value[i] = low ? param->low : param->high;
+            search->state[i] = FIT_AT_BOUND;
+            again = true;
+        }
+    }
+    list_free(search);
+}
+
+/* ---- what the points can tell ---- */
+
+/* The Jacobian over the free parameters, at the search's values. */
+static gsl_matrix *jacobian_of(const struct search *search)
+{
+    gsl_matrix *j = gsl_matrix_calloc(rows_of(search), search->frees);
+    gsl_vector *u = inner_values(search);
+    jacobian(u, (void *)search, j);
+    gsl_vector_free(u);
+    return j;
+}
+
+static double column_norm(const gsl_matrix *j, size_t i)
+{
+    gsl_vector_const_view column = gsl_matrix_const_column(j, i);
+    return gsl_blas_dnrm2(&column.vector);
+}
+
+/* Marks free parameters on which no point depends in unmoved[0..frees); returns their number. */
+static size_t find_unmoved(const gsl_matrix *j, bool *unmoved)
+{
+    double largest = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < j->size2; i++)
+        largest = fmax(largest, column_norm(j, i));
+    for (size_t i = 0; i < j->size2; i++) {
+        unmoved[i] = !(column_norm(j, i) > COLUMN_TOLERANCE * largest);
+        count += unmoved[i];
+    }
+    return count;
+}
+
+/* Whether points tell all free parameters apart; if not, those that they mix up are marked. */
+static bool full_rank(const gsl_matrix *j, bool *mixed)
+{
+    size_t n = j->size1, p = j->size2;
+    bool full = true;
+    gsl_matrix *a = gsl_matrix_alloc(n, p), *v = gsl_matrix_alloc(p, p);
+    gsl_vector *s = gsl_vector_alloc(p), *work = gsl_vector_alloc(p);
+    gsl_matrix_memcpy(a, j);
+    for (size_t i = 0; i < p; i++) {
+        gsl_vector_view column = gsl_matrix_column(a, i);
+        gsl_vector_scale(&column.vector, 1 / column_norm(j, i));
+        mixed[i] = false;
+    }
+    gsl_linalg_SV_decomp(a, v, s, work);
+    for (size_t k = 0; k < p; k++) {
+        if (gsl_vector_get(s, k) > RANK_TOLERANCE * gsl_vector_get(s, 0))
+            continue;
+        full = false;
+        for (size_t i = 0; i < p; i++)
+            mixed[i] |= fabs(gsl_matrix_get(v, i, k)) > 0.2;
+    }
+    gsl_matrix_free(a);
+    gsl_matrix_free(v);
+    gsl_vector_free(s);
+    gsl_vector_free(work);
+    return full;
+}
+
+static void put_names(struct text *out, const struct search *search, const bool *chosen)
+{
+    const char *separator = "";
+    for (size_t i = 0; i < search->frees; i++)
+        if (chosen[i]) {
+            text_printf(out, "%s%s", separator, search->problem->param[search->free[i]].name);
+            separator = ", ";
+        }
+}
+
+static enum status refuse(const struct search *search, struct loc at, struct diag *diag,
+                          const char *before, const bool *chosen, const char *behind)
+{
+    struct text names = {0};
+    put_names(&names, search, chosen);
+    enum status status =
+        diag_error(diag, at, STATUS_NO, "%s: %s%s%s: %s", search->problem->what, before,
+                   names.data ? names.data : "", behind, search->problem->help);
+    text_release(&names);
+    return status;
+}
+
+/* Holds optional parameters that no point depends on. */
+static enum status hold_unmoved(struct search *search, struct loc at, struct diag *diag)
+{
+    bool unmoved[FIT_PARAMS_MAX];
+    list_free(search);
+    gsl_matrix *j = jacobian_of(search);
+    size_t count = find_unmoved(j, unmoved), required = 0;
+    gsl_matrix_free(j);
+    for (size_t i = 0; i < search->frees; i++) {
+        bool optional = search->problem->param[search->free[i]].optional;
+        if (unmoved[i] && optional)
+            search->state[search->free[i]] = FIT_HELD;
+        unmoved[i] = unmoved[i] && !optional;
+        required += unmoved[i];
+    }
+    if (required > 0)
+        return refuse(search, at, diag, "no point depends on ", unmoved, "");
+    if (count > 0)
+        list_free(search);
+    return STATUS_OK;
+}
+
+static enum status check_rank(const struct search *search, struct loc at, struct diag *diag)
+{
+    bool chosen[FIT_PARAMS_MAX];
+    if (search->frees == 0)
+        return STATUS_OK;
+    gsl_matrix *j = jacobian_of(search);
+    enum status status = STATUS_OK;
+    if (find_unmoved(j, chosen) > 0)
+        status = refuse(search, at, diag, "no point depends on ", chosen, "");
+    else if (!full_rank(j, chosen))
+        status = refuse(search, at, diag, "the points cannot tell ", chosen, " apart");
+    gsl_matrix_free(j);
+    return status;
+}
+
+/* ---- how good it is ---- */
+
+static void find_residuals(struct fit *fit, const struct search *search)
+{
+    double sum = 0;
+    for (size_t point = 0; point < fit->points; point++) {
+        double error = relative_error(search, search->value, point);
+        sum += error * error;
+        if (point == 0 || fabs(error) > fabs(fit->worst)) {
+            fit->worst = error;
+            fit->worst_point = point;
+        }
+    }
+    fit->rms = sqrt(sum / (double)fit->points);
+}
+
+/* Standard errors from the covariance, with the scatter that the residuals show. */
+static void find_errors(struct fit *fit, const struct search *search)
+{
+    if (search->frees == 0 || fit->freedom == 0)
+        return;
+    gsl_matrix *j = jacobian_of(search);
+    gsl_matrix *covariance = gsl_matrix_alloc(search->frees, search->frees);
+    gsl_multifit_nlinear_covar(j, 0, covariance);
+    double variance = fit->rms * fit->rms * (double)fit->points / (double)fit->freedom;
+    for (size_t i = 0; i < search->frees; i++) {
+        size_t k = search->free[i];
+        double error = sqrt(variance * gsl_matrix_get(covariance, i, i));
+        double scale = search->problem->param[k].scale;
+        fit->error[k] = error * (scale == 0 ? search->value[k] : scale);
+    }
+    gsl_matrix_free(covariance);
+    gsl_matrix_free(j);
+}
+
+static void leave_one_out(struct fit *fit, const struct search *all)
+{
+    double sum = 0;
+    for (size_t point = 0; point < fit->points && fit->points > all->frees; point++) {
+        struct search search = *all;
+        bool unmoved[FIT_PARAMS_MAX];
+        search.skip = point;
+        gsl_matrix *j = jacobian_of(&search);
+        bool told = search.frees == 0 || (find_unmoved(j, unmoved) == 0 && full_rank(j, unmoved));
+        gsl_matrix_free(j);
+        if (!told) /* this point alone tells a parameter */
+            continue;
+        solve(&search);
+        double error = relative_error(&search, search.value, point);
+        sum += error * error;
+        fit->left_out++;
+    }
+    fit->leave_one_out = fit->left_out > 0 ? sqrt(sum / (double)fit->left_out) : 0;
+}
+
+/* Multiplies all rates by the one power of ten that brings the predictions nearest to what was
+ * measured: from too far away every relative error is -1, and no direction is better. */
+static void scale_rates(struct search *search)
+{
+    const struct fit_problem *p = search->problem;
+    double best = INFINITY, start[FIT_PARAMS_MAX], value[FIT_PARAMS_MAX];
+    memcpy(start, search->value, sizeof start);
+    for (int tenth = -40; tenth <= 40; tenth++) {
+        double sum = 0;
+        memcpy(value, start, sizeof value);
+        for (size_t i = 0; i < p->params; i++)
+            if (p->param[i].scale == 0)
+                value[i] =
+                    fmin(fmax(start[i] * pow(10, tenth / 10.0), p->param[i].low), p->param[i].high);
+        for (size_t point = 0; point < p->points; point++)
+            sum += fabs(log(p->model(p->context, value, point) / p->measured_s[point]));
+        if (sum < best) {
+            best = sum;
+            memcpy(search->value, value, sizeof value);
+        }
+    }
+}
+
+/* Fits, with optional parameters held as long as no point depends on them where the fit stands. */
+static enum status settle(struct search *search, struct loc at, struct diag *diag)
+{
+    for (int pass = 0; pass < 4; pass++) {
+        enum fit_state before[FIT_PARAMS_MAX];
+        memcpy(before, search->state, sizeof before);
+        for (size_t i = 0; i < search->problem->params; i++)
+            if (search->state[i] == FIT_HELD)
+                search->state[i] = FIT_FREE;
+        enum status status = hold_unmoved(search, at, diag);
+        if (status != STATUS_OK)
+            return status;
+        if (pass > 0 && memcmp(before, search->state, sizeof before) == 0)
+            break;
+        if (search->problem->points < search->frees)
+            return diag_error(diag, at, STATUS_NO, "%s: %zu points for %zu parameters: %s",
+                              search->problem->what, search->problem->points, search->frees,
+                              search->problem->help);
+        solve(search);
+    }
+    return check_rank(search, at, diag);
+}
+
+enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct loc at,
+                    struct diag *diag)
+{
+    assert(problem->params <= FIT_PARAMS_MAX && problem->points > 0);
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    *fit = (struct fit){.points = problem->points};
+    struct search search = {.problem = problem, .skip = problem->points};
+    for (size_t i = 0; i < problem->params; i++)
+        search.value[i] = problem->param[i].start;
+    scale_rates(&search);
+    enum status status = settle(&search, at, diag);
+    if (status != STATUS_OK)
+        goto out;
+    memcpy(fit->value, search.value, sizeof fit->value);
+    memcpy(fit->state, search.state, sizeof fit->state);
+    fit->freedom = problem->points - search.frees;
+    find_residuals(fit, &search);
+    find_errors(fit, &search);
+    if (fit->rms > problem->limit) {
+        status = diag_error(diag, at, STATUS_NO,
+                            "%s: the fit lies %.1f %% from its %zu points (root mean square; at "
+                            "most %.0f %% is accepted), %+.0f %% from the worst: %s",
+                            problem->what, 100 * fit->rms, fit->points, 100 * problem->limit,
+                            100 * fit->worst, problem->help);
+        goto out;
+    }
+    if (!problem->trial)
+        leave_one_out(fit, &search);
+out:
+    gsl_set_error_handler(handler);
+    return status;
+}

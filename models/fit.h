@@ -1,0 +1,64 @@
+/* models/fit.h: non-linear least squares over measured times, through GSL.
+ *
+ * The sum of squares of (predicted / measured - 1) is made least over the parameters of a model.
+ * What the points cannot tell is refused rather than guessed: fewer points than parameters,
+ * parameters that no point depends on or that points cannot tell apart (the Jacobian's rank), and
+ * fits that lie too far from their points. A refusal is STATUS_NO with one message that says what
+ * is wrong and which points would help. */
+#ifndef MODELS_FIT_H
+#define MODELS_FIT_H
+
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { FIT_PARAMS_MAX = 48 };
+
+struct fit_param {
+    const char *name;
+    double start, low, high; /* start within low..high */
+    /* 0: the fit works on the logarithm (rates, shares; low > 0). Else the size of a change that
+     * matters, for parameters that may be 0. */
+    double scale;
+    bool optional; /* held at its start when no point depends on it; else that is refused */
+};
+
+/* Predicted seconds of one point, > 0. */
+typedef double fit_model(void *context, const double *value, size_t point);
+
+struct fit_problem {
+    const char *what; /* "matmul", for messages */
+    const char *help; /* which points would help, for messages: "add products of other depths" */
+    const struct fit_param *param;
+    size_t params, points;
+    const double *measured_s; /* (points) */
+    fit_model *model;
+    void *context;
+    double limit; /* largest root mean square that is accepted */
+    bool trial;   /* no leave-one-out error is wanted */
+};
+
+enum fit_state {
+    FIT_FREE,     /* fitted */
+    FIT_AT_BOUND, /* the best lies at low or high, so it is held there */
+    FIT_HELD      /* no point depends on it */
+};
+
+struct fit {
+    double value[FIT_PARAMS_MAX];
+    double error[FIT_PARAMS_MAX]; /* standard error of a FREE one; else 0 */
+    enum fit_state state[FIT_PARAMS_MAX];
+    size_t points, freedom; /* points less free parameters */
+    double rms, worst;      /* relative, over the points */
+    size_t worst_point;
+    /* Root mean square of the relative errors of points predicted by a fit to all the others; only
+     * over those that the others can predict, of which there are left_out. */
+    double leave_one_out;
+    size_t left_out;
+};
+
+enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct loc at,
+                    struct diag *diag);
+
+#endif

@@ -1,0 +1,287 @@
+#include "models/nccl_tests.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS_MAX = 24, HOSTS_MAX = 1024, RANKS_MAX = 1 << 20 };
+
+/* The tests whose collective a schedule has. */
+static const struct {
+    const char *test;
+    enum work_kind kind;
+    bool per_rank; /* the size is that of all ranks' parts together; a rank sends one */
+} tests[] = {
+    {"all_reduce_perf",     WORK_ALL_REDUCE,     false},
+    {"all_gather_perf",     WORK_ALL_GATHER,     true },
+    {"reduce_scatter_perf", WORK_REDUCE_SCATTER, false},
+    {"alltoall_perf",       WORK_ALL_TO_ALL,     false},
+    {"broadcast_perf",      WORK_BROADCAST,      false},
+    {"sendrecv_perf",       WORK_SHIFT,          false},
+};
+
+struct word {
+    const char *text;
+    size_t size;
+};
+
+struct table {
+    struct points *points;
+    struct diag *diag;
+    int64_t min_bytes;
+    int test;      /* row of tests; -1: not known yet */
+    int64_t ranks; /* listed so far in this header */
+    size_t hosts;
+    struct word host[HOSTS_MAX];
+    /* Places of columns; -1: no header line yet. */
+    int size, type, time;
+    size_t columns;
+    size_t rows;
+    bool in_rows; /* rows have come since the last list of ranks */
+};
+
+static bool is(struct word word, const char *text)
+{
+    return strlen(text) == word.size && memcmp(word.text, text, word.size) == 0;
+}
+
+static size_t split(const char *line, size_t size, struct word *words)
+{
+    size_t count = 0, at = 0;
+    while (at < size && count < WORDS_MAX) {
+        while (at < size && (line[at] == ' ' || line[at] == '\t' || line[at] == '\r'))
+            at++;
+        size_t begin = at;
+        while (at < size && line[at] != ' ' && line[at] != '\t' && line[at] != '\r')
+            at++;
+        if (at > begin)
+            words[count++] = (struct word){line + begin, at - begin};
+    }
+    return count;
+}
+
+static int find_test(struct word word)
+{
+    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+        if (is(word, tests[i].test))
+            return (int)i;
+    return -1;
+}
+
+/* "Rank  0 Group  0 Pid  1234 on  node1 device  0 [0x07] NVIDIA H100": the host is behind "on". */
+static enum status read_rank(struct table *table, struct loc at, const struct word *words,
+                             size_t count)
+{
+    if (table->in_rows) { /* another run of a program begins */
+        table->ranks = 0;
+        table->hosts = 0;
+        table->in_rows = false;
+    }
+    size_t on = 0;
+    while (on < count && !is(words[on], "on"))
+        on++;
+    if (on + 1 >= count)
+        return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                          "a line of a rank that does not say on which host it ran");
+    if (++table->ranks > RANKS_MAX)
+        return diag_error(table->diag, at, STATUS_BAD_INPUT, "more than %d ranks", RANKS_MAX);
+    struct word host = words[on + 1];
+    for (size_t i = 0; i < table->hosts; i++)
+        if (table->host[i].size == host.size &&
+            memcmp(table->host[i].text, host.text, host.size) == 0)
+            return STATUS_OK;
+    if (table->hosts == HOSTS_MAX)
+        return diag_error(table->diag, at, STATUS_BAD_INPUT, "more than %d hosts", HOSTS_MAX);
+    table->host[table->hosts++] = host;
+    return STATUS_OK;
+}
+
+/* "size count type redop root time algbw busbw #wrong time ...": the first time is out of place. */
+static void read_columns(struct table *table, const struct word *words, size_t count)
+{
+    table->columns = count;
+    table->size = table->type = table->time = -1;
+    for (size_t i = count; i-- > 0;) {
+        if (is(words[i], "size"))
+            table->size = (int)i;
+        else if (is(words[i], "type"))
+            table->type = (int)i;
+        else if (is(words[i], "time"))
+            table->time = (int)i;
+    }
+}
+
+static enum status read_comment(struct table *table, struct loc at, const struct word *words,
+                                size_t count)
+{
+    if (count == 0)
+        return STATUS_OK;
+    if (is(words[0], "Rank"))
+        return read_rank(table, at, words, count);
+    if (is(words[0], "size")) {
+        read_columns(table, words, count);
+        if (table->type < 0 || table->time < 0)
+            return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                              "a table of nccl-tests has the columns size, type and time");
+    }
+    if (count >= 4 && is(words[0], "Collective") && is(words[1], "test") &&
+        is(words[2], "starting:")) {
+        table->test = find_test(words[3]);
+        if (table->test < 0)
+            return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                              "no schedule has the collective of '%.*s'",
+                              (int)(words[3].size < 60 ? words[3].size : 60), words[3].text);
+    }
+    return STATUS_OK;
+}
+
+/* Types of nccl-tests whose numbers a device computes with; others are moved all the same. */
+static enum dtype dtype_of(struct word word)
+{
+    static const struct {
+        const char *name;
+        enum dtype dtype;
+    } names[] = {
+        {"float",    DTYPE_F32 },
+        {"half",     DTYPE_F16 },
+        {"bfloat16", DTYPE_BF16},
+        {"double",   DTYPE_F64 },
+        {"int32",    DTYPE_I32 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (is(word, names[i].name))
+            return names[i].dtype;
+    return DTYPE_U8;
+}
+
+static enum status read_row(struct table *table, struct loc at, const struct word *words,
+                            size_t count)
+{
+    int64_t size;
+    double time_us;
+    if (table->test < 0)
+        return diag_error(
+            table->diag, at, STATUS_BAD_INPUT,
+            "the output does not say which test printed it; write its name before the "
+            "file: all_reduce_perf:FILE");
+    if (table->size < 0)
+        return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                          "a row before the line that names the columns");
+    if (table->ranks < 2)
+        return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                          "%lld ranks are listed above; a message needs two",
+                          (long long)table->ranks);
+    if (count != table->columns)
+        return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                          "%zu values; the line above names %zu columns", count, table->columns);
+    if (!parse_i64(words[table->size].text, words[table->size].size, &size) || size < 0)
+        return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no size in bytes",
+                          (int)(words[table->size].size < 60 ? words[table->size].size : 60),
+                          words[table->size].text);
+    struct word time = words[table->time];
+    if (!parse_double(time.text, time.size, &time_us) || !(time_us >= 0 && time_us < 1e12))
+        return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no time in us",
+                          (int)(time.size < 60 ? time.size : 60), time.text);
+    table->in_rows = true;
+    int64_t bytes = tests[table->test].per_rank ? size / table->ranks : size;
+    if (size < table->min_bytes || bytes == 0 || time_us == 0)
+        return STATUS_OK;
+    struct point point = {
+        .at = at,
+        .role = POINT_WORK,
+        .impl = POINT_NO_IMPL,
+        .nodes = (uint16_t)table->hosts,
+        .median_s = time_us * 1e-6,
+        .p10_s = time_us * 1e-6,
+        .p90_s = time_us * 1e-6,
+        .repeats = 1,
+    };
+    struct work *work = &point.work;
+    work->kind = (uint8_t)tests[table->test].kind;
+    work->in = work->out = (uint8_t)dtype_of(words[table->type]);
+    work->p[0] = table->ranks;
+    if (work->kind == WORK_SHIFT) {
+        work->p2p.by = 1;
+        work->p2p.bytes = bytes;
+    } else {
+        work->p[1] = bytes;
+    }
+    points_add(table->points, &point);
+    table->rows++;
+    return STATUS_OK;
+}
+
+/* Programs that print between the tables (mpirun, NCCL_DEBUG) are passed over: a row starts with
+ * a digit. */
+static enum status read_line(struct table *table, struct loc at, const char *line, size_t size)
+{
+    struct word words[WORDS_MAX];
+    while (size > 0 && (*line == ' ' || *line == '\t')) {
+        line++;
+        size--;
+    }
+    if (size > 0 && *line == '#') {
+        size_t count = split(line + 1, size - 1, words);
+        return read_comment(table, at, words, count);
+    }
+    size_t count = split(line, size, words);
+    bool number = count > 0;
+    for (size_t i = 0; number && i < words[0].size; i++)
+        number = words[0].text[i] >= '0' && words[0].text[i] <= '9';
+    return number ? read_row(table, at, words, count) : STATUS_OK;
+}
+
+bool nccl_tests_recognise(const char *data, size_t size)
+{
+    static const char *const marks[] = {"nThread", "nccl-tests", "algbw"};
+    size_t end = size < 65536 ? size : 65536;
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+        for (size_t at = 0, length = strlen(marks[i]); at + length <= end; at++)
+            if (memcmp(data + at, marks[i], length) == 0)
+                return true;
+    return false;
+}
+
+enum status nccl_tests_parse(struct points *points, const char *name, const char *data, size_t size,
+                             const char *test, int64_t min_bytes, struct diag *diag)
+{
+    struct table *table = heap_zalloc(1, sizeof *table);
+    struct loc at = {.name = arena_text(&points->arena, name, strlen(name)), .line = 1};
+    *table = (struct table){.points = points,
+                            .diag = diag,
+                            .min_bytes = min_bytes,
+                            .test = test ? find_test((struct word){test, strlen(test)}) : -1,
+                            .size = -1,
+                            .type = -1,
+                            .time = -1};
+    enum status status = STATUS_OK;
+    if (test && table->test < 0)
+        status = diag_error(diag, at, STATUS_BAD_INPUT,
+                            "no schedule has the collective of '%s'; all_reduce_perf, "
+                            "all_gather_perf, reduce_scatter_perf, alltoall_perf, broadcast_perf "
+                            "and sendrecv_perf are known",
+                            test);
+    for (size_t begin = 0; begin < size && status == STATUS_OK; at.line++) {
+        const char *end = memchr(data + begin, '\n', size - begin);
+        size_t length = end ? (size_t)(end - data) - begin : size - begin;
+        status = read_line(table, at, data + begin, length);
+        begin += length + 1;
+    }
+    if (status == STATUS_OK && table->rows == 0)
+        status =
+            diag_error(diag, (struct loc){.name = at.name}, STATUS_BAD_INPUT,
+                       "holds no row of nccl-tests of at least %lld bytes", (long long)min_bytes);
+    free(table);
+    return status;
+}
+
+enum status nccl_tests_load(struct points *points, const char *path, const char *test,
+                            int64_t min_bytes, struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = nccl_tests_parse(points, path, text.data ? text.data : "", text.size, test,
+                                  min_bytes, diag);
+    text_release(&text);
+    return status;
+}

@@ -1,0 +1,22 @@
+/* models/nccl_tests.h: the tables that NVIDIA's nccl-tests print (all_reduce_perf and the like).
+ *
+ * A row becomes a point (models/points.h): the collective, as many members as the header lists
+ * ranks, over as many nodes as it names hosts, and the out-of-place time. nccl-tests give the size
+ * of the larger buffer; a point has what one rank sends. Rows of size 0, and repeated sizes of
+ * several tables, are taken as they are. */
+#ifndef MODELS_NCCL_TESTS_H
+#define MODELS_NCCL_TESTS_H
+
+#include "models/points.h"
+
+/* Whether a text looks like the output of nccl-tests rather than a file of points. */
+bool nccl_tests_recognise(const char *data, size_t size);
+
+/* Adds the rows of data[0..size) of at least min_bytes. test: the program that printed them,
+ * "all_reduce_perf", for output of versions that do not say; NULL: the text says. */
+enum status nccl_tests_parse(struct points *points, const char *name, const char *data, size_t size,
+                             const char *test, int64_t min_bytes, struct diag *diag);
+enum status nccl_tests_load(struct points *points, const char *path, const char *test,
+                            int64_t min_bytes, struct diag *diag);
+
+#endif

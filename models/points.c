@@ -1,0 +1,378 @@
+#include "models/points.h"
+
+#include "traces/records.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum column {
+    COLUMN_MEASURED,
+    COLUMN_KIND,
+    COLUMN_PARAMS,
+    COLUMN_IN,
+    COLUMN_OUT,
+    COLUMN_READS,
+    COLUMN_WRITES,
+    COLUMN_IMPL,
+    COLUMN_MEDIAN,
+    COLUMN_P10,
+    COLUMN_P90,
+    COLUMN_REPEATS,
+    COLUMN_COUNT
+};
+
+static const char *const column_names[COLUMN_COUNT] = {
+    "measured", "kind", "params",   "in",    "out",   "reads",
+    "writes",   "impl", "median_s", "p10_s", "p90_s", "repeats",
+};
+
+static const char *const role_names[POINT_ROLE_COUNT] = {
+#define ROLE(symbol, name, meaning) name,
+    POINT_ROLES(ROLE)
+#undef ROLE
+};
+
+/* No op takes as long, and sums of what is shorter stay finite. */
+static const double LONGEST_S = 1e9;
+
+const char *point_role_name(enum point_role role)
+{
+    assert(role < POINT_ROLE_COUNT);
+    return role_names[role];
+}
+
+void points_release(struct points *points)
+{
+    arena_release(&points->arena);
+    free(points->header);
+    free(points->row);
+    *points = (struct points){0};
+}
+
+void points_set(struct points *points, struct loc at, const char *key, const char *value)
+{
+    if (points->header_count == points->header_capacity) {
+        points->header_capacity =
+            heap_next_capacity(points->header_capacity, points->header_count + 1);
+        points->header =
+            heap_realloc(points->header, points->header_capacity, sizeof *points->header);
+    }
+    points->header[points->header_count++] =
+        (struct point_key){at, arena_text(&points->arena, key, strlen(key)),
+                           arena_text(&points->arena, value, strlen(value))};
+}
+
+void points_add(struct points *points, const struct point *point)
+{
+    if (points->count == points->capacity) {
+        points->capacity = heap_next_capacity(points->capacity, points->count + 1);
+        points->row = heap_realloc(points->row, points->capacity, sizeof *points->row);
+    }
+    points->row[points->count++] = *point;
+}
+
+const char *points_get(const struct points *points, const char *key)
+{
+    for (size_t i = 0; i < points->header_count; i++)
+        if (strcmp(points->header[i].key, key) == 0)
+            return points->header[i].value;
+    return NULL;
+}
+
+/* ---- reading ---- */
+
+struct reader {
+    struct points *points;
+    const char *name; /* in the arena */
+    size_t header_begin;
+    bool columns_seen;
+    uint16_t nodes;
+};
+
+static enum status read_comment(void *context, struct loc at, const char *text, size_t size,
+                                struct diag *diag)
+{
+    struct reader *reader = context;
+    at.name = reader->name;
+    while (size > 0 && (*text == ' ' || *text == '\t')) {
+        text++;
+        size--;
+    }
+    if (size == 0)
+        return STATUS_OK;
+    if (reader->columns_seen)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "a header line below the column names; it belongs above them");
+    const char *equals = memchr(text, '=', size);
+    if (equals == NULL || equals == text)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "a header line is '# key=value'");
+    struct points *points = reader->points;
+    const char *key = arena_text(&points->arena, text, (size_t)(equals - text));
+    const char *value = arena_text(&points->arena, equals + 1, size - (size_t)(equals - text) - 1);
+    for (size_t i = reader->header_begin; i < points->header_count; i++)
+        if (strcmp(points->header[i].key, key) == 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT, "header key '%s' stands twice", key);
+    int64_t nodes;
+    if (strcmp(key, "nodes") == 0) {
+        if (!parse_i64(value, strlen(value), &nodes) || nodes < 1 || nodes > UINT16_MAX)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "nodes=%s: expected a number from 1 to "
+                              "%d",
+                              value, UINT16_MAX);
+        reader->nodes = (uint16_t)nodes;
+    }
+    points_set(points, at, key, value);
+    return STATUS_OK;
+}
+
+static enum status field_error(const struct record *record, enum column column, struct diag *diag,
+                               const char *wanted)
+{
+    return records_field_error(record, column_names[column], diag, "'%s' is not %s",
+                               record->field[column], wanted);
+}
+
+static bool param_value(const struct work_param *param, const char *text, size_t size,
+                        int64_t *value)
+{
+    for (uint8_t i = 0; i < param->value_count; i++)
+        if (strlen(param->values[i]) == size && memcmp(param->values[i], text, size) == 0) {
+            *value = i;
+            return true;
+        }
+    if (param->values || !parse_i64(text, size, value))
+        return false;
+    int64_t least = param->is_signed ? INT64_MIN : param->optional ? 0 : 1;
+    return *value >= least && *value <= INT64_MAX / 2;
+}
+
+/* "m=512 n=64": every parameter that may not be left out once, none twice. */
+static enum status read_params(const struct record *record, struct work *work, struct diag *diag)
+{
+    const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
+    const char *column = column_names[COLUMN_PARAMS];
+    bool given[WORK_PARAMS_MAX] = {false};
+    for (const char *at = record->field[COLUMN_PARAMS]; *(at += strspn(at, " "));) {
+        size_t size = strcspn(at, " "), i = 0;
+        const char *equals = memchr(at, '=', size);
+        size_t name_size = equals ? (size_t)(equals - at) : size;
+        while (i < info->param_count && (strlen(info->param[i].name) != name_size ||
+                                         memcmp(info->param[i].name, at, name_size) != 0))
+            i++;
+        if (!equals || i == info->param_count)
+            return records_field_error(record, column, diag, "'%.*s' is no parameter of %s",
+                                       (int)(size < 60 ? size : 60), at, info->name);
+        if (given[i])
+            return records_field_error(record, column, diag, "%s stands twice",
+                                       info->param[i].name);
+        given[i] = true;
+        if (!param_value(&info->param[i], equals + 1, size - name_size - 1, &work->p[i]))
+            return records_field_error(record, column, diag, "'%.*s' is no value of %s",
+                                       (int)(size < 60 ? size : 60), at, info->param[i].name);
+        at += size;
+    }
+    for (size_t i = 0; i < info->param_count; i++)
+        if (!given[i] && !info->param[i].optional)
+            return records_field_error(record, column, diag, "%s has no %s", info->name,
+                                       info->param[i].name);
+    return STATUS_OK;
+}
+
+/* Attention's head groups divide its heads; formulas rely on it. */
+static enum status check_work(const struct record *record, const struct work *work,
+                              struct diag *diag)
+{
+    bool attention = work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
+    if (attention && work->attention.heads % work->attention.kv_heads != 0)
+        return records_field_error(
+            record, column_names[COLUMN_PARAMS], diag, "%lld heads cannot share %lld kv_heads",
+            (long long)work->attention.heads, (long long)work->attention.kv_heads);
+    return STATUS_OK;
+}
+
+static enum status read_dtypes(const struct record *record, struct work *work, struct diag *diag)
+{
+    enum dtype in = DTYPE_F32, out = DTYPE_F32;
+    bool has_in = record->size[COLUMN_IN] > 0, has_out = record->size[COLUMN_OUT] > 0;
+    if (has_in && !dtype_find(record->field[COLUMN_IN], record->size[COLUMN_IN], &in))
+        return field_error(record, COLUMN_IN, diag, "a dtype");
+    if (has_out && !dtype_find(record->field[COLUMN_OUT], record->size[COLUMN_OUT], &out))
+        return field_error(record, COLUMN_OUT, diag, "a dtype");
+    work->in = (uint8_t)(has_in ? in : out);
+    work->out = (uint8_t)(has_out ? out : in);
+    return STATUS_OK;
+}
+
+static enum status read_operands(const struct record *record, struct work *work, struct diag *diag)
+{
+    const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
+    int64_t reads, writes;
+    if (!parse_i64(record->field[COLUMN_READS], record->size[COLUMN_READS], &reads) ||
+        reads < info->reads_min || reads > info->reads_max)
+        return field_error(record, COLUMN_READS, diag, "a number of reads of this kind");
+    if (!parse_i64(record->field[COLUMN_WRITES], record->size[COLUMN_WRITES], &writes) ||
+        writes < info->writes_min || writes > info->writes_max)
+        return field_error(record, COLUMN_WRITES, diag, "a number of writes of this kind");
+    work->reads = (uint8_t)reads;
+    work->writes = (uint8_t)writes;
+    return STATUS_OK;
+}
+
+static enum status read_times(const struct record *record, struct point *point, struct diag *diag)
+{
+    const struct {
+        enum column column;
+        double *value;
+    } times[] = {
+        {COLUMN_MEDIAN, &point->median_s},
+        {COLUMN_P10,    &point->p10_s   },
+        {COLUMN_P90,    &point->p90_s   },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(times); i++)
+        if (!parse_double(record->field[times[i].column], record->size[times[i].column],
+                          times[i].value) ||
+            !(*times[i].value > 0 && *times[i].value < LONGEST_S))
+            return field_error(record, times[i].column, diag, "a time in seconds, above 0");
+    if (point->p10_s > point->median_s || point->median_s > point->p90_s)
+        return records_field_error(record, column_names[COLUMN_MEDIAN], diag,
+                                   "%s does not lie between p10_s and p90_s",
+                                   record->field[COLUMN_MEDIAN]);
+    if (!parse_i64(record->field[COLUMN_REPEATS], record->size[COLUMN_REPEATS], &point->repeats) ||
+        point->repeats < 1)
+        return field_error(record, COLUMN_REPEATS, diag, "a number of repeats, at least 1");
+    return STATUS_OK;
+}
+
+static enum status read_impl(const struct record *record, struct point *point, struct diag *diag)
+{
+    bool attention = point->work.kind == WORK_ATTENTION ||
+                     point->work.kind == WORK_ATTENTION_BACKWARD || point->work.kind == WORK_MERGE;
+    enum attention_impl impl = ATTENTION_IMPL_COUNT;
+    if (attention) {
+        if (!attention_impl_find(record->field[COLUMN_IMPL], record->size[COLUMN_IMPL], &impl))
+            return field_error(record, COLUMN_IMPL, diag, "an implementation of attention");
+    } else if (record->size[COLUMN_IMPL] > 0) {
+        return records_field_error(record, column_names[COLUMN_IMPL], diag,
+                                   "only attention and merges have implementations");
+    }
+    point->impl = (uint8_t)impl;
+    return STATUS_OK;
+}
+
+static enum status read_row(void *context, const struct record *borrowed, struct diag *diag)
+{
+    struct reader *reader = context;
+    struct record record = *borrowed;
+    record.at.name = reader->name;
+    if (!reader->columns_seen) {
+        reader->columns_seen = true;
+        return records_check_columns(&record, column_names, COLUMN_COUNT, 0, diag);
+    }
+    if (record.count != COLUMN_COUNT)
+        return diag_error(diag, record.at, STATUS_BAD_INPUT, "%zu fields; there are %d columns",
+                          record.count, COLUMN_COUNT);
+    struct point point = {.at = record.at, .role = POINT_ROLE_COUNT, .nodes = reader->nodes};
+    for (int i = 0; i < POINT_ROLE_COUNT; i++)
+        if (strcmp(record.field[COLUMN_MEASURED], role_names[i]) == 0)
+            point.role = (uint8_t)i;
+    if (point.role == POINT_ROLE_COUNT)
+        return field_error(&record, COLUMN_MEASURED, diag, "work, start, issue or host");
+    enum work_kind kind;
+    if (!work_kind_find(record.field[COLUMN_KIND], record.size[COLUMN_KIND], &kind))
+        return field_error(&record, COLUMN_KIND, diag, "a kind of work");
+    point.work.kind = (uint8_t)kind;
+    enum status status = read_params(&record, &point.work, diag);
+    if (status == STATUS_OK)
+        status = check_work(&record, &point.work, diag);
+    if (status == STATUS_OK)
+        status = read_dtypes(&record, &point.work, diag);
+    if (status == STATUS_OK)
+        status = read_operands(&record, &point.work, diag);
+    if (status == STATUS_OK)
+        status = read_impl(&record, &point, diag);
+    if (status == STATUS_OK)
+        status = read_times(&record, &point, diag);
+    if (status == STATUS_OK)
+        points_add(reader->points, &point);
+    return status;
+}
+
+enum status points_parse(struct points *points, const char *name, const char *data, size_t size,
+                         struct diag *diag)
+{
+    struct reader reader = {.points = points,
+                            .name = arena_text(&points->arena, name, strlen(name)),
+                            .header_begin = points->header_count,
+                            .nodes = 1};
+    const struct record_handler handler = {&reader, read_row, read_comment};
+    enum status status = records_parse(name, data, size, &handler, diag);
+    if (status == STATUS_OK && !reader.columns_seen)
+        status = diag_error(diag, (struct loc){.name = reader.name}, STATUS_BAD_INPUT,
+                            "has no line of column names; it starts with '%s,%s,%s,...'",
+                            column_names[0], column_names[1], column_names[2]);
+    return status;
+}
+
+enum status points_load(struct points *points, const char *path, struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = points_parse(points, path, text.data ? text.data : "", text.size, diag);
+    text_release(&text);
+    return status;
+}
+
+/* ---- printing ---- */
+
+void points_print_params(const struct work *work, struct text *out)
+{
+    const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
+    const char *separator = "";
+    for (size_t i = 0; i < info->param_count; i++) {
+        const struct work_param *param = &info->param[i];
+        if (param->optional && work->p[i] == 0)
+            continue;
+        text_printf(out, "%s%s=", separator, param->name);
+        if (param->values)
+            text_puts(out, param->values[work->p[i]]);
+        else
+            text_put_i64(out, work->p[i]);
+        separator = " ";
+    }
+}
+
+static void print_row(const struct point *point, struct text *out)
+{
+    const struct work_kind_info *info = work_kind_info((enum work_kind)point->work.kind);
+    bool has_dtype = info->reads_max + info->writes_max > 0;
+    const struct work *work = &point->work;
+    text_printf(out, "%s,%s,", role_names[point->role], info->name);
+    points_print_params(work, out);
+    text_printf(out, ",%s,%s,", has_dtype ? dtype_name((enum dtype)work->in) : "",
+                has_dtype ? dtype_name((enum dtype)work->out) : "");
+    text_printf(out, "%d,%d,%s", work->reads ? work->reads : info->reads_min,
+                work->writes ? work->writes : info->writes_min,
+                point->impl < POINT_NO_IMPL ? attention_impl_name((enum attention_impl)point->impl)
+                                            : "");
+    const double times[] = {point->median_s, point->p10_s, point->p90_s};
+    for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+        text_putc(out, ',');
+        text_put_double(out, times[i]);
+    }
+    text_putc(out, ',');
+    text_put_i64(out, point->repeats);
+    text_putc(out, '\n');
+}
+
+void points_print(const struct points *points, struct text *out)
+{
+    for (size_t i = 0; i < points->header_count; i++)
+        text_printf(out, "# %s=%s\n", points->header[i].key, points->header[i].value);
+    for (int i = 0; i < COLUMN_COUNT; i++)
+        text_printf(out, "%s%s", i > 0 ? "," : "", column_names[i]);
+    text_putc(out, '\n');
+    for (size_t i = 0; i < points->count; i++)
+        print_row(&points->row[i], out);
+}

@@ -1,0 +1,92 @@
+/* models/points.h: measured times of single pieces of work: what `bench` writes and calibration
+ * reads.
+ *
+ * A file is a header of "# key=value" lines (device, date, versions, threads, ...), the line of
+ * column names, and one row per point:
+ *
+ *   measured   what was timed, a name of enum point_role
+ *   kind       a kind of work (models/work_kinds.def)
+ *   params     its parameters as in the text form of schedules, "m=512 n=512 k=64 form=tn"; a
+ *              group is the number of its members, "group=8"
+ *   in, out    dtypes (struct work); empty when nothing is read and written
+ *   reads, writes   operands
+ *   impl       of attention kinds and merges: "fa2", "cpu"; else empty
+ *   median_s, p10_s, p90_s, repeats
+ *
+ * A header key that names a number of a device file ("device.sm_count",
+ * "attention.cpu.forward.tile") states it: what a backend knows of itself need not be fitted. Texts
+ * live in the arena of struct points. */
+#ifndef MODELS_POINTS_H
+#define MODELS_POINTS_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/text.h"
+#include "models/work.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* POINT_ROLE(symbol, name, meaning) */
+#define POINT_ROLES(ROLE)                                                                          \
+    ROLE(WORK, "work", "the op on its stream, from its start to its end")                          \
+    ROLE(START, "start", "what lies between two ends of ops that wait in a full queue")            \
+    ROLE(ISSUE, "issue", "the issuing thread, per op")                                             \
+    ROLE(HOST, "host", "the op on a host stream")
+
+enum point_role {
+#define ROLE(symbol, name, meaning) POINT_##symbol,
+    POINT_ROLES(ROLE)
+#undef ROLE
+        POINT_ROLE_COUNT
+};
+
+enum { POINT_NO_IMPL = ATTENTION_IMPL_COUNT };
+
+struct point {
+    struct loc at;                 /* of the row; zero for points that were not read */
+    uint8_t role;                  /* enum point_role */
+    uint8_t impl;                  /* enum attention_impl, or POINT_NO_IMPL */
+    uint16_t nodes;                /* communication: the nodes its members are on */
+    struct work work;              /* group: members */
+    double median_s, p10_s, p90_s; /* > 0 */
+    int64_t repeats;
+};
+
+struct point_key {
+    struct loc at;
+    const char *key, *value;
+};
+
+struct points {
+    struct arena arena;
+    struct point_key *header;
+    size_t header_count, header_capacity;
+    struct point *row;
+    size_t count, capacity;
+};
+
+void points_release(struct points *points);
+
+/* Appends. The key and the value are copied. */
+void points_set(struct points *points, struct loc at, const char *key, const char *value);
+void points_add(struct points *points, const struct point *point);
+
+/* The value of a header key (the first, when several files give it), or NULL. */
+const char *points_get(const struct points *points, const char *key);
+
+/* Adds the rows of data[0..size); name stands for the text in messages and is copied. The points
+ * of a file stand on as many nodes as its header key "nodes" says, 1 without it. */
+enum status points_parse(struct points *points, const char *name, const char *data, size_t size,
+                         struct diag *diag);
+enum status points_load(struct points *points, const char *path, struct diag *diag);
+
+/* Prints header and rows; points_parse() reads the same back. */
+void points_print(const struct points *points, struct text *out);
+
+/* Appends "m=512 n=512 k=64", the params column. */
+void points_print_params(const struct work *work, struct text *out);
+
+const char *point_role_name(enum point_role role);
+
+#endif
