@@ -95,11 +95,11 @@ struct host {
     double reserved_bytes;     /* operating system, file cache, daemons */
     int64_t sockets, cores;    /* cores of all sockets */
     double memory_bytes_per_s; /* of one socket; reads and writes together; what STREAM reaches */
-    double socket_link_bytes_per_s; /* between two sockets; 0 when there is one socket */
-    double to_pageable_bytes_per_s; /* one copy to freshly allocated pageable memory */
+    double socket_link_bytes_per_s;   /* between two sockets; 0 when there is one socket */
+    double to_pageable_bytes_per_s;   /* one copy to freshly allocated pageable memory */
     double from_pageable_bytes_per_s; /* one copy from pageable memory */
-    double adam_bytes_per_s;        /* memory traffic of an optimizer step on the CPU, all cores */
-    double flop_per_s;              /* fp32, all cores */
+    double adam_bytes_per_s; /* memory traffic of an optimizer step on the CPU, all cores */
+    double flop_per_s;       /* fp32, all cores */
 };
 
 /* One number (or word, or table) of a cluster file and where it comes from. Facts tell what
