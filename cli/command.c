@@ -50,6 +50,10 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "copies, messages and the output of nccl-tests (docs/measuring.md). Prints residuals, "        \
     "leave-one-out and standard errors. Exit code 1 when a fit is refused: too few points, "       \
     "points that cannot tell numbers apart, or a residual above --limit."
+#define RUN_ABOUT                                                                                  \
+    "Executes training steps of a configuration, or of a schedule file, on this machine and says " \
+    "what a step took. --check holds it to the unsharded model by the rule of docs/running.md. "   \
+    "Exit code 1 when a check fails or the run goes wrong."
 #define LIST_ABOUT                                                                                 \
     "Prints what there is: strategies, profiles, models, clusters, devices, kinds, rules, "        \
     "conventions. With a name, every number of that one and its source."
@@ -94,6 +98,12 @@ static const struct command commands[] = {
      64, cmd_calibrate,
      "fit a device file to measured points",  CALIBRATE_ABOUT,
      {&calibrate_options, &general_options}},
+    {"run",
+     "[FILE.ir]",          0,
+     1,  cmd_run,
+     "execute a step and measure it",         RUN_ABOUT,
+     {&setup_model_options, &setup_cluster_options, &setup_choice_options, &run_options,
+      &general_options}                    },
     {"list",
      "[WHAT [NAME]]",      0,
      2,  cmd_list,

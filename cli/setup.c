@@ -370,3 +370,41 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     setup_open_request(setup);
     return from_file ? STATUS_OK : read_choices(setup, options, diag);
 }
+
+static enum status load_ranks(struct setup *setup, const struct options *options, struct diag *diag)
+{
+    if (options_given(options, "cluster"))
+        return setup_load_cluster(setup, options_text(options, "cluster"),
+                                  options_count(options, "nodes"), options_count(options, "gpus"),
+                                  diag);
+    if (options_given(options, "nodes"))
+        return diag_error(diag, (struct loc){.name = "--nodes"}, STATUS_BAD_INPUT,
+                          "needs --cluster, which says what a node is");
+    setup->cluster.gpus = options_given(options, "gpus") ? options_count(options, "gpus") : 1;
+    setup->cluster.gpus_per_node = setup->cluster.gpus;
+    return STATUS_OK;
+}
+
+enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
+                           struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (from_file) {
+        status = refuse(options, &setup_choice_options, NULL, diag);
+        if (status == STATUS_OK)
+            status = refuse(options, &setup_cluster_options, NULL, diag);
+    } else {
+        status = need(options, "model", "a preset or file; `longhaul list models`", diag);
+        if (status == STATUS_OK)
+            status = need(options, "seq", "tokens of one sequence, such as 4K", diag);
+    }
+    if (status == STATUS_OK && options_given(options, "model"))
+        status =
+            setup_load_model(setup, options_text(options, "model"), options_text(options, "ignore"),
+                             options_text(options, "set"), diag);
+    if (status != STATUS_OK || from_file)
+        return status;
+    status = load_ranks(setup, options, diag);
+    setup_open_request(setup);
+    return status == STATUS_OK ? read_choices(setup, options, diag) : status;
+}

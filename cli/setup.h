@@ -33,6 +33,11 @@ void setup_release(struct setup *setup);
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag);
 
+/* The same for a run on this machine. Without --cluster there are as many ranks as --gpus says, or
+ * one, on one node. A file may come with the --model that it was made for. */
+enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
+                           struct diag *diag);
+
 /* The parts, for rows of measurements: a model by name and what to ignore or set; a cluster of as
  * many GPUs with its costs; an open request about both. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
