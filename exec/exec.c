@@ -79,9 +79,9 @@ static enum status visit_bound(struct run *run, const struct exec_io *io, uint32
 /* ---- steps ---- */
 
 struct steps {
-    double *step_s;        /* (measured) */
-    struct op_time **time; /* (measured) of each; only with trace */
-    size_t time_count;     /* elements of each */
+    double *step_s;       /* (measured) */
+    struct op_time *time; /* (measured, time_count) only with trace */
+    size_t time_count;
     uint32_t warmup, measured;
 };
 
@@ -106,10 +106,9 @@ static enum status run_steps(struct run *run, struct runner *runner, const struc
             continue;
         uint32_t i = run->step - steps->warmup;
         steps->step_s[i] = seconds;
-        if (steps->time != NULL) {
-            steps->time[i] = heap_alloc(steps->time_count, sizeof **steps->time);
-            memcpy(steps->time[i], run->time, steps->time_count * sizeof **steps->time);
-        }
+        if (steps->time != NULL)
+            memcpy(steps->time + i * steps->time_count, run->time,
+                   steps->time_count * sizeof *steps->time);
     }
     return STATUS_OK;
 }
@@ -165,7 +164,8 @@ static void fill_result(const struct run *run, struct steps *steps, struct exec_
     if (steps->time == NULL)
         return;
     describe(run, steps, result->median_s, &result->trace);
-    measure_trace(run, steps->time[result->median_step], &result->trace, result->peak_bytes);
+    measure_trace(run, steps->time + result->median_step * steps->time_count, &result->trace,
+                  result->peak_bytes);
 }
 
 /* ---- the one call ---- */
@@ -214,7 +214,7 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
     steps.time_count = (size_t)run.plan.ranks * run.plan.op_stride;
     steps.step_s = heap_zalloc(steps.measured, sizeof *steps.step_s);
     if (options->trace)
-        steps.time = heap_zalloc(steps.measured, sizeof *steps.time);
+        steps.time = heap_zalloc(steps.measured * steps.time_count, sizeof *steps.time);
     run.time = heap_zalloc(steps.time_count, sizeof *run.time);
     run.host = heap_zalloc(run.plan.ranks, sizeof *run.host);
     if (options->poison)
@@ -231,8 +231,6 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
     run.backend->close(&run);
     poison_free(run.poison);
 out:
-    for (uint32_t i = 0; steps.time != NULL && i < steps.measured; i++)
-        free(steps.time[i]);
     free(steps.time);
     free(steps.step_s);
     free(run.time);

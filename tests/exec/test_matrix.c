@@ -3,9 +3,9 @@
  * CHECK_SEED and CHECK_COUNT in the environment change which products and how many. */
 #include "tests/exec/step.h"
 
-#ifndef PRODUCTS
-#define PRODUCTS 60
-#endif
+#include "base/text.h"
+
+enum { PRODUCTS = 60 };
 
 static struct transformer draw_model(struct check_random *random)
 {
@@ -76,8 +76,10 @@ static void products_compute_what_the_reference_computes(void)
 {
     struct check_random random = check_random_make();
     const char *asked = getenv("CHECK_COUNT");
-    int count = asked != NULL ? atoi(asked) : PRODUCTS;
-    for (int i = 0; i < count;) {
+    int64_t count = PRODUCTS;
+    if (asked != NULL)
+        CHECK("CHECK_COUNT is a number", parse_i64(asked, strlen(asked), &count));
+    for (int64_t i = 0; i < count;) {
         struct transformer model = draw_model(&random);
         struct request request = draw_request(&random, &model);
         struct step step;
@@ -85,7 +87,8 @@ static void products_compute_what_the_reference_computes(void)
         if (!settle(&request, &random))
             continue;
         snprintf(label, sizeof label,
-                 "%d: %s %s ranks %d dp %d seq %d batch %d x %d weights %d act %d opt %d L%d "
+                 "%" PRId64
+                 ": %s %s ranks %d dp %d seq %d batch %d x %d weights %d act %d opt %d L%d "
                  "heads %d/%d",
                  i, request.strategy, request.profile, (int)request.ranks, (int)request.dp,
                  (int)request.seq, (int)request.global_batch, (int)request.micro_batch,
