@@ -134,8 +134,8 @@ static void plan(struct ir *ir, const struct order *known, uint64_t alignment,
         if (!known)
             order_role(&made, ir, role);
         births_of_role(&p.births, ir, p.order);
-        for (uint8_t m = 0; m < MEMORY_COUNT; m++)
-            plan_arena(&p, m, base[role * MEMORY_COUNT + m], &most);
+        for (int m = 0; m < MEMORY_COUNT; m++)
+            plan_arena(&p, (uint8_t)m, base[role * MEMORY_COUNT + m], &most);
     }
     memcpy(ir->arena_bytes, most.arena, sizeof most.arena);
     if (figures)

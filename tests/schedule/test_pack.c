@@ -70,8 +70,8 @@ static void tenants_that_conflict_have_bytes_of_their_own(void)
         lifetimes_free_sets(&ir);
         order_role(&order, &ir, 0);
         births_of_role(&births, &ir, &order);
-        for (uint8_t memory = 0; memory < MEMORY_COUNT; memory++) {
-            tenants_of(&t, &ir, &order, &births, memory, LIFETIMES_ALIGNMENT);
+        for (int memory = 0; memory < MEMORY_COUNT; memory++) {
+            tenants_of(&t, &ir, &order, &births, (uint8_t)memory, LIFETIMES_ALIGNMENT);
             CHECK("held is not less than live", t.held >= t.live);
             CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &births), 0);
             for (int rule = 0; t.count > 0 && rule < RULES; rule++) {
