@@ -30,8 +30,10 @@ int main(int argc, char **argv)
 {
     static const int code[STATUS_COUNT] = {
         [STATUS_OK] = 0, [STATUS_NO] = 1, [STATUS_BAD_INPUT] = 2, [STATUS_SYSTEM] = 2};
-    /* A reader that goes away is an error of the write, to be reported like a full disk. */
+    /* A reader that goes away and a limit on the size of files are errors of the write, to be
+     * reported like a full disk. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     struct diag diag = {0};
     enum status status = run(argc, argv, &diag);
     if (diag.text != NULL)

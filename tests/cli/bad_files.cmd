@@ -48,6 +48,9 @@ what="--model gpt2 --cluster ideal --gpus 1 --seq 1K"
 bad schedule $what -o $T/no/such/folder.ir
 bad schedule $what -o /dev/full
 bad predict $what --quick -o $T/no/such/folder
+mkdir $T/small
+(ulimit -f 1; longhaul schedule $what -o $T/small/a.ir 2>&1 || echo "  exit $?: past ulimit -f") | cat
+ls $T/small
 printf x > $T/file
 bad predict $what --quick -o $T/file
 for command in 'list' 'help predict' "predict $what --quick" "predict $what --quick --json" \
