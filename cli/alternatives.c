@@ -18,19 +18,20 @@ static const struct tweak {
     enum field field;
     int value;
 } tweaks[] = {
-    {"--checkpoint none",    FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_KEEP   },
-    {"--checkpoint full",    FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_FULL   },
-    {"--checkpoint offload", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_OFFLOAD},
-    {"--zero 1",             FIELD_WEIGHTS,     CHOICE_WEIGHTS_ZERO1      },
-    {"--zero 2",             FIELD_WEIGHTS,     CHOICE_WEIGHTS_ZERO2      },
-    {"--zero 3",             FIELD_WEIGHTS,     CHOICE_WEIGHTS_ZERO3      },
-    {"--weights hsdp",       FIELD_WEIGHTS,     CHOICE_WEIGHTS_HSDP       },
-    {"--optimizer device",   FIELD_OPTIMIZER,   CHOICE_OPTIMIZER_DEVICE   },
-    {"--optimizer host",     FIELD_OPTIMIZER,   CHOICE_OPTIMIZER_HOST     },
-    {"--loss-chunks 8",      FIELD_LOSS,        8                         },
-    {"--loss-chunks 64",     FIELD_LOSS,        64                        },
-    {"--ffn-chunks 8",       FIELD_FFN,         8                         },
-    {"--ffn-chunks 64",      FIELD_FFN,         64                        },
+    {"--checkpoint none",        FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_KEEP     },
+    {"--checkpoint selective++", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_SELECTIVE},
+    {"--checkpoint full",        FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_FULL     },
+    {"--checkpoint offload",     FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_OFFLOAD  },
+    {"--zero 1",                 FIELD_WEIGHTS,     CHOICE_WEIGHTS_ZERO1        },
+    {"--zero 2",                 FIELD_WEIGHTS,     CHOICE_WEIGHTS_ZERO2        },
+    {"--zero 3",                 FIELD_WEIGHTS,     CHOICE_WEIGHTS_ZERO3        },
+    {"--weights hsdp",           FIELD_WEIGHTS,     CHOICE_WEIGHTS_HSDP         },
+    {"--optimizer device",       FIELD_OPTIMIZER,   CHOICE_OPTIMIZER_DEVICE     },
+    {"--optimizer host",         FIELD_OPTIMIZER,   CHOICE_OPTIMIZER_HOST       },
+    {"--loss-chunks 8",          FIELD_LOSS,        8                           },
+    {"--loss-chunks 64",         FIELD_LOSS,        64                          },
+    {"--ffn-chunks 8",           FIELD_FFN,         8                           },
+    {"--ffn-chunks 64",          FIELD_FFN,         64                          },
 };
 
 _Static_assert(ARRAY_LEN(tweaks) <= TWEAKS_MAX, "TWEAKS_MAX");

@@ -20,8 +20,8 @@ static const struct source_defaults defaults[] = {
 /* clang-format on */
 
 /* Options that a supported row may have; the others, and other values, are not known yet. */
-static const char *const known[] = {"dhp",  "dcp",     "placement", "checkpoint", "zero",
-                                    "impl", "ulysses", "tp",        "pp",         "inner_ring"};
+static const char *const known[] = {"dhp",     "dcp", "placement", "checkpoint", "zero", "impl",
+                                    "ulysses", "tp",  "pp",        "inner_ring", "scope"};
 
 const struct source_defaults *measured_defaults(const char *source)
 {
@@ -44,15 +44,34 @@ struct named {
 };
 
 static const struct named checkpoints[] = {
-    {"none",    CHOICE_ACTIVATIONS_KEEP   },
-    {"full",    CHOICE_ACTIVATIONS_FULL   },
-    {"offload", CHOICE_ACTIVATIONS_OFFLOAD},
+    {"none",        CHOICE_ACTIVATIONS_KEEP     },
+    {"full",        CHOICE_ACTIVATIONS_FULL     },
+    {"selective++", CHOICE_ACTIVATIONS_SELECTIVE},
+    {"offload",     CHOICE_ACTIVATIONS_OFFLOAD  },
 };
 static const struct named zeros[] = {
-    {"0", CHOICE_WEIGHTS_REPLICATED},
-    {"1", CHOICE_WEIGHTS_ZERO1     },
-    {"2", CHOICE_WEIGHTS_ZERO2     },
-    {"3", CHOICE_WEIGHTS_ZERO3     },
+    {"0",       CHOICE_WEIGHTS_REPLICATED},
+    {"1",       CHOICE_WEIGHTS_ZERO1     },
+    {"2",       CHOICE_WEIGHTS_ZERO2     },
+    {"3",       CHOICE_WEIGHTS_ZERO3     },
+ /* two blocks gathered at a time is what prefetching one makes of ZeRO-3; over which ranks the
+       weights are cut is not stated: all, dp x sp */
+    {"partial", CHOICE_WEIGHTS_ZERO3     },
+};
+static const struct named placements[] = {
+    {"HF", PLACEMENT_HEAD_FIRST   },
+    {"CF", PLACEMENT_CONTEXT_FIRST},
+};
+static const struct named scopes[] = {
+    {"attention",     SCOPE_ATTENTION         },
+    {"attention:fwd", SCOPE_ATTENTION_FORWARD },
+    {"attention:bwd", SCOPE_ATTENTION_BACKWARD},
+};
+/* systems and the strategies that they are */
+static const struct named systems[] = {
+    {"ulysses", CHOICE_ATTENTION_ULYSSES},
+    {"ring",    CHOICE_ATTENTION_RING   },
+    {"2d",      CHOICE_ATTENTION_2D     },
 };
 
 /* The value of a row's option; otherwise when the row has none; -2 when it is not in the table. */
@@ -88,37 +107,47 @@ static bool profile_known(const char *name)
     return false;
 }
 
-static bool metric_supported(const struct measurement *row, struct text *why)
+static bool metric_supported(const struct measurement *row, int scope, struct text *why)
 {
     switch (row->metric) {
+    case METRIC_ATTENTION_MS:
+    case METRIC_SEQALLTOALL_MS:
+    case METRIC_COMM_OVER_COMPUTE:
+        return scope != SCOPE_STEP ||
+               no(why, "metric %s of a whole step", row->text[MEASUREMENT_METRIC]);
     case METRIC_TGS:
     case METRIC_MFU:
     case METRIC_STEP_MS:
     case METRIC_PEAK_HBM:
     case METRIC_MAX_SEQ_LEN:
     case METRIC_VERDICT:
-        return true;
+        return scope == SCOPE_STEP || no(why, "metric %s of a part", row->text[MEASUREMENT_METRIC]);
     default:
         return no(why, "metric %s", row->text[MEASUREMENT_METRIC]);
     }
 }
 
+/* The attention of a row's system; -1: not known. */
+static int system_of(const struct measurement *row)
+{
+    for (size_t i = 0; i < ARRAY_LEN(systems); i++)
+        if (strcmp(systems[i].name, row->text[MEASUREMENT_SYSTEM]) == 0)
+            return systems[i].value;
+    return -1;
+}
+
 bool measured_supported(const struct measurement *row, struct text *why)
 {
-    const char *system = row->text[MEASUREMENT_SYSTEM];
-    bool ulysses = strcmp(system, "ulysses") == 0, both = strcmp(system, "2d") == 0;
-    if (!ulysses && !both)
-        return no(why, "system %s", system);
-    if (!ulysses && degree(row, "dcp", 0) != 1)
-        return no(why, "system 2d with dcp > 1%s", "");
-    const char *scope = measurement_option(row, "scope");
-    if (scope != NULL)
-        return no(why, "scope %s", scope);
+    if (system_of(row) < 0)
+        return no(why, "system %s", row->text[MEASUREMENT_SYSTEM]);
+    int scope = named_option(row, "scope", scopes, ARRAY_LEN(scopes), SCOPE_STEP);
+    if (scope == -2)
+        return no(why, "scope %s", measurement_option(row, "scope"));
     const struct measurement_option *other =
         measurement_unknown_option(row, known, ARRAY_LEN(known));
     if (other != NULL)
         return no(why, "option %s", other->key);
-    static const char *const ones[] = {"dcp", "tp", "pp", "inner_ring"};
+    static const char *const ones[] = {"tp", "pp"};
     for (size_t i = 0; i < ARRAY_LEN(ones); i++)
         if (degree(row, ones[i], 1) != 1)
             return no(why, "option %s above 1", ones[i]);
@@ -126,12 +155,14 @@ bool measured_supported(const struct measurement *row, struct text *why)
         return no(why, "checkpoint=%s", measurement_option(row, "checkpoint"));
     if (named_option(row, "zero", zeros, ARRAY_LEN(zeros), 0) == -2)
         return no(why, "zero=%s", measurement_option(row, "zero"));
+    if (named_option(row, "placement", placements, ARRAY_LEN(placements), 0) == -2)
+        return no(why, "placement=%s", measurement_option(row, "placement"));
     const char *impl = measurement_option(row, "impl");
     if (impl != NULL && !profile_known(impl))
         return no(why, "impl=%s", impl);
     if (row->gpus <= 0 || row->seq_len <= 0)
         return no(why, "no %s", row->gpus <= 0 ? "gpus" : "seq_len");
-    return metric_supported(row, why);
+    return metric_supported(row, scope, why);
 }
 
 enum status measured_setup(struct setup *setup, const struct measurement *row, struct diag *diag)
@@ -146,12 +177,21 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
         return status;
     setup_open_request(setup);
     struct request *r = &setup->request;
-    r->strategy = "ulysses";
+    r->strategy = row->text[MEASUREMENT_SYSTEM];
     r->profile = "published";
     r->impl = measurement_option(row, "impl");
-    if (r->impl == NULL && strcmp(row->text[MEASUREMENT_SYSTEM], "2d") == 0)
-        r->impl = "internevo";
-    r->hp = degree(row, "dhp", degree(row, "ulysses", row->gpus));
+    int system = system_of(row);
+    if (system == CHOICE_ATTENTION_ULYSSES)
+        r->hp = degree(row, "dhp", degree(row, "ulysses", row->gpus));
+    else if (system == CHOICE_ATTENTION_RING)
+        r->cp = degree(row, "dcp", row->gpus);
+    else {
+        r->hp = degree(row, "dhp", 0);
+        r->cp = degree(row, "dcp", 0);
+    }
+    r->placement = named_option(row, "placement", placements, ARRAY_LEN(placements), 0);
+    r->window = degree(row, "inner_ring", 1);
+    r->scope = named_option(row, "scope", scopes, ARRAY_LEN(scopes), SCOPE_STEP);
     r->seq = row->seq_len;
     r->activations =
         named_option(row, "checkpoint", checkpoints, ARRAY_LEN(checkpoints), d->activations);

@@ -6,11 +6,11 @@
 
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"}; /* as enum dtype begins */
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu"};
-static const char *const checkpoint_choices[] = {"none", "full", "offload"};
+static const char *const checkpoint_choices[] = {"none", "selective++", "full", "offload"};
 
 _Static_assert(DTYPE_BF16 == 0 && DTYPE_F16 == 1 && DTYPE_F32 == 2, "dtype_choices");
 _Static_assert(ATTENTION_FA2 == 0 && ATTENTION_CPU == 3, "attention_choices");
-_Static_assert(CHOICE_ACTIVATIONS_KEEP == 0 && CHOICE_ACTIVATIONS_OFFLOAD == 2,
+_Static_assert(CHOICE_ACTIVATIONS_KEEP == 0 && CHOICE_ACTIVATIONS_OFFLOAD == 3,
                "checkpoint_choices");
 
 static const struct option model_rows[] = {
@@ -48,6 +48,11 @@ static const struct option cluster_rows[] = {
      .high = CLUSTER_MAX_GPUS,
      .unset = "all of the nodes",
      .help = "GPUs to use: whole nodes, or part of one"},
+    {.name = "costs",
+     .kind = OPTION_TEXT,
+     .value = "NAME|FILE",
+     .unset = "those the cluster names",
+     .help = "what work costs on its devices: a preset, or a file that calibrate wrote"},
 };
 const struct option_set setup_cluster_options = {"cluster", cluster_rows, ARRAY_LEN(cluster_rows)};
 
@@ -67,7 +72,7 @@ static const struct option choice_rows[] = {
     { .name = "seq",
      .kind = OPTION_TOKENS,
      .value = "TOKENS",
-     .help = "tokens of one sequence: 131072, 128K, 1M"                                         },
+     .help = "tokens of one sequence: 131072, 128K, 1M"                              },
     {                                                                                            .name = "batch",
      .kind = OPTION_COUNT,
      .value = "N",
@@ -152,7 +157,9 @@ static const struct option choice_rows[] = {
      .names = activations_names,
      .name_count = CHOICE_ACTIVATIONS_COUNT,
      .unset = "the strategy's: full",
-     .help = "keep all, recompute from layer inputs (full), or these on the host (offload)"},
+     .help =
+         "keep all, recompute from layer inputs (full), but for attention's core (selective), or "
+         "inputs on the host (offload)"},
     {                                                                              .name = "checkpoint",
      .kind = OPTION_CHOICE,
      .names = checkpoint_choices,
@@ -365,6 +372,8 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
         status = setup_load_cluster(setup, options_text(options, "cluster"),
                                     options_count(options, "nodes"), options_count(options, "gpus"),
                                     diag);
+    if (status == STATUS_OK && options_given(options, "costs"))
+        status = cost_load(&setup->cost, &setup->arena, options_text(options, "costs"), diag);
     if (status != STATUS_OK)
         return status;
     setup_open_request(setup);

@@ -77,6 +77,8 @@ static void predict(const struct setup *setup, const struct measurement *row, bo
         double peak = setup->cluster.device.peak_flop_per_s;
         bool recomputes = prediction_recomputes(&p);
         answer->step_s = p.sim.step_s;
+        if (p.choices.scope != SCOPE_STEP)
+            answer->operator= operator_times_of(&p);
         answer->tokens_per_s_gpu = p.tokens_per_s_gpu;
         answer->mfu =
             mfu_fraction(convention, &setup->model, p.choices.seq, prediction_sequences(&p),
@@ -121,7 +123,15 @@ static void run_one(void *context, size_t job, void *result)
 
 static bool needs_time(const struct measurement *row)
 {
-    return row->metric == METRIC_TGS || row->metric == METRIC_MFU || row->metric == METRIC_STEP_MS;
+    static const bool timed[METRIC_COUNT] = {
+        [METRIC_TGS] = true,
+        [METRIC_MFU] = true,
+        [METRIC_STEP_MS] = true,
+        [METRIC_ATTENTION_MS] = true,
+        [METRIC_SEQALLTOALL_MS] = true,
+        [METRIC_COMM_OVER_COMPUTE] = true,
+    };
+    return timed[row->metric];
 }
 
 /* Gives every supported row a run, a new one or that of an earlier row. */
@@ -254,6 +264,15 @@ static void judge(struct validation *v, size_t i)
         break;
     case METRIC_STEP_MS:
         judge_value(v, i, answer->step_s);
+        break;
+    case METRIC_ATTENTION_MS:
+        judge_value(v, i, answer->operator.elapsed_s);
+        break;
+    case METRIC_SEQALLTOALL_MS:
+        judge_value(v, i, answer->operator.exchange_s);
+        break;
+    case METRIC_COMM_OVER_COMPUTE:
+        judge_value(v, i, answer->operator.ring_s / answer->operator.compute_s);
         break;
     case METRIC_PEAK_HBM:
         judge_value(v, i, (double)answer->reserved.total);

@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "cli/measured_row.h"
+#include "cli/operator_times.h"
 #include "cli/prediction.h"
 #include "traces/measurements.h"
 
@@ -21,6 +22,7 @@ struct run_answer {
     struct reserved reserved;
     double step_s, tokens_per_s_gpu;
     double mfu, mfu_other; /* by the source's convention; with the other factor for recomputation */
+    struct operator_times operator; /* of scope attention */
     int64_t longest;       /* of a search: the longest of the doubling grid that fits; 0: none */
     struct verdict beyond; /* of a search: at the next length */
 };

@@ -110,8 +110,45 @@ int64_t compose_bucket_bytes(const struct choices *c)
     return held ? c->profile->bucket_elements * (int64_t)dtype_bytes(c->dtype) : 0;
 }
 
-enum status compose_build(struct ir *out, const struct choices *c, struct diag *diag)
+/* The operator's own model: one layer, nothing between the projection and the exchange. */
+static struct transformer operator_model(const struct transformer *model)
 {
+    struct transformer bare = *model;
+    bare.layers = 1;
+    bare.positions = POSITIONS_NONE;
+    bare.qk_norm = false;
+    return bare;
+}
+
+static void emit_and_rewrite(struct emit *e, struct ir *out)
+{
+    const struct choices *c = e->choices;
+    struct program program;
+    bool step = c->scope == SCOPE_STEP;
+    if (step)
+        weights_setup(e);
+    make_inputs(e);
+    if (step)
+        emit_step(e);
+    else
+        emit_operator(e);
+    program_init(&program, e->ir);
+    if (step && c->activations != CHOICE_ACTIVATIONS_KEEP)
+        pass_recompute(e, &program);
+    if (step && c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
+        pass_offload(e, &program);
+    if (step)
+        pass_weights(e, &program);
+    finish(e, &program, out);
+    program_release(&program);
+}
+
+enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
+{
+    struct choices alone = *choices;
+    struct transformer bare = operator_model(choices->model);
+    alone.model = &bare;
+    const struct choices *c = choices->scope == SCOPE_STEP ? choices : &alone;
     if (check_size(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     struct ir draft = {0};
@@ -132,20 +169,8 @@ enum status compose_build(struct ir *out, const struct choices *c, struct diag *
     draft.dtype = c->dtype;
     emit_mesh(&e);
     make_streams(&e);
-    weights_setup(&e);
-    make_inputs(&e);
-    emit_step(&e);
-
-    struct program program;
-    program_init(&program, &draft);
-    if (c->activations != CHOICE_ACTIVATIONS_KEEP)
-        pass_recompute(&e, &program);
-    if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
-        pass_offload(&e, &program);
-    pass_weights(&e, &program);
-    finish(&e, &program, out);
-
-    program_release(&program);
+    emit_and_rewrite(&e, out);
+    free(e.kept.buffer);
     free(e.hold);
     free(e.hold_back);
     arena_release(&e.arena);

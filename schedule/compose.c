@@ -210,6 +210,7 @@ enum status compose_resolve(struct choices *c, const struct request *r, struct d
     c->activations = choose(r->activations, strategy->activations);
     c->optimizer = choose(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->dtype = choose(r->dtype, DTYPE_BF16);
+    c->scope = (uint8_t)r->scope;
     c->sm = r->sm;
     c->attention_impl = choose(r->attention_impl, r->sm >= 90 ? c->profile->attention_impl_90
                                                               : c->profile->attention_impl);

@@ -45,9 +45,10 @@ enum weights_choice {
 enum pipeline_choice { CHOICE_PIPELINE_NONE, CHOICE_PIPELINE_COUNT };
 
 enum activations_choice {
-    CHOICE_ACTIVATIONS_KEEP,    /* everything the backward reads stays */
-    CHOICE_ACTIVATIONS_FULL,    /* layer inputs stay, the rest is recomputed */
-    CHOICE_ACTIVATIONS_OFFLOAD, /* layer inputs go to the host, the rest is recomputed */
+    CHOICE_ACTIVATIONS_KEEP,      /* everything the backward reads stays */
+    CHOICE_ACTIVATIONS_SELECTIVE, /* layer inputs and what attention's core made stay */
+    CHOICE_ACTIVATIONS_FULL,      /* layer inputs stay, the rest is recomputed */
+    CHOICE_ACTIVATIONS_OFFLOAD,   /* layer inputs go to the host, the rest is recomputed */
     CHOICE_ACTIVATIONS_COUNT
 };
 
@@ -58,6 +59,16 @@ enum kv_replication {
     KV_TO_RANKS, /* to as many heads as there are ranks, before the all-to-all */
     KV_TO_HEADS, /* to as many heads as queries have, before the all-to-all, always */
     KV_REPLICATION_COUNT
+};
+
+/* What is scheduled: the training step, or one layer's attention operator alone, from the projected
+ * queries, keys and values to the output and back, without positions and head norms. */
+enum scope {
+    SCOPE_STEP,
+    SCOPE_ATTENTION,
+    SCOPE_ATTENTION_FORWARD,
+    SCOPE_ATTENTION_BACKWARD, /* with the forward it needs, which is no part of it */
+    SCOPE_COUNT
 };
 
 /* What tells one implementation of the same schedule from another. docs/strategies.md has
@@ -83,8 +94,9 @@ struct profile {
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
-    double attention_slowdown; /* kernel time relative to the plain kernel (dropout) */
-    double host_factor;        /* host issue time relative to plain eager launches */
+    bool optimizer_after_backward; /* AdamW waits for the last reduction */
+    double attention_slowdown;     /* kernel time relative to the plain kernel (dropout) */
+    double host_factor;            /* host issue time relative to plain eager launches */
     double
         host_per_gather_s; /* framework time on the host per gathered bundle (hooks, bookkeeping) */
 };
@@ -93,6 +105,7 @@ struct choices {
     const struct transformer *model;
     const struct profile *profile;
     uint8_t strategy; /* row of compose_strategies() */
+    uint8_t scope;    /* enum scope */
     uint8_t attention, weights, pipeline, activations, optimizer;
     uint8_t attention_impl;
     int sm;        /* compute capability of the device times ten, for kernel workspaces */
@@ -120,6 +133,7 @@ struct request {
     int64_t dp, cp, hp, shard;
     int placement, ring_layout; /* enum placement, enum ring_layout */
     int64_t window;
+    int scope; /* enum scope */
     int64_t seq, global_batch, micro_batch;
     int64_t loss_chunks, ffn_chunks;
     int sm; /* of the cluster's device */

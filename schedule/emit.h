@@ -86,6 +86,12 @@ struct hold {
     op_id until;
 };
 
+/* What selective checkpointing does not compute again. */
+struct kept {
+    buffer_id *buffer;
+    uint32_t count, capacity;
+};
+
 /* An op waits for another although it reads nothing of it: what bounds the memory in flight. */
 struct hold_back {
     op_id op, until;
@@ -134,6 +140,7 @@ struct emit {
     op_id sync;                /* the next compute op waits for it; IR_NONE: none */
     struct layer_saved *saved; /* one per layer, of the current micro-batch */
 
+    struct kept kept;
     struct hold *hold;
     uint32_t hold_count, hold_capacity;
     struct hold_back *hold_back;
@@ -218,6 +225,8 @@ struct piece {
 struct piece emit_piece(int64_t rows, int64_t pieces, int64_t i);
 void emit_hold(struct emit *e, buffer_id buffer, op_id until);
 void emit_hold_back(struct emit *e, op_id op, op_id until);
+/* The core of attention made this buffer. */
+void emit_kept(struct emit *e, buffer_id buffer);
 
 /* Gives the micro-batch its gradient buffers (schedule/weights/bundles.c). */
 void weights_begin_micro_batch(struct emit *e, uint32_t micro);
@@ -227,5 +236,7 @@ void emit_mesh(struct emit *e);
 
 /* --- layers and the whole step (schedule/layers.c) --- */
 void emit_step(struct emit *e);
+/* One layer's attention operator alone. Ops in region none make what it starts from. */
+void emit_operator(struct emit *e);
 
 #endif

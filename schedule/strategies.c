@@ -6,9 +6,12 @@ const char *const attention_names[CHOICE_ATTENTION_COUNT] = {"local", "ulysses",
 const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3",
                                                          "hsdp"};
 const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {"none"};
-const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "full", "offload"};
+const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "selective", "full",
+                                                                 "offload"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};
+const char *const scope_names[SCOPE_COUNT] = {"step", "attention", "attention:fwd",
+                                              "attention:bwd"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */
@@ -42,6 +45,7 @@ static const struct profile profiles[] = {
      .holds_bucket = true,              /* contiguous_gradients of stage 3 */
      .reuse_elements = 1000000000,      /* stage3_max_reuse_distance */
      .prefetch = 1,
+     .optimizer_after_backward = true,  /* step() begins with the norm of all gradients */
      .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron; docs/accuracy.md */
      .host_factor = 1.0,
      .host_per_gather_s = 42e-3},       /* ZeRO-3's module hooks and allocator; docs/accuracy.md */
@@ -54,6 +58,7 @@ static const struct profile profiles[] = {
      .grad_dtype = DTYPE_BF16,
      .bucket_elements = 268435456,      /* reduce_bucket_size of 512 MiB of bf16 */
      .prefetch = 1,
+     .optimizer_after_backward = true,  /* the same */
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "ideal", .summary = "no copy, wait or byte that the method itself does not need",

@@ -1,6 +1,9 @@
 /* Activation checkpointing (Chen et al., arXiv 1604.06174) as a rewriting of the op list: the
  * forward ops of a layer are repeated before its backward, on buffers of their own, and the
- * backward reads those. What the first forward wrote then has no late reader and dies early. */
+ * backward reads those. What the first forward wrote then has no late reader and dies early.
+ *
+ * Selective Checkpoint++ (LoongTrain, section 4.2): what the core of attention made stays, and ops
+ * that lead to nothing else (its tiles, the ring and its merges) are not repeated. */
 #include "schedule/program.h"
 
 #include <assert.h>
@@ -18,6 +21,7 @@ struct recompute {
     struct segment *segment; /* micro * layers + layer */
     uint32_t *buffer;        /* the repeated forward's buffer for the first one's; IR_NONE */
     uint32_t *op;            /* the same for ops, to carry their waits over */
+    uint8_t *kept;           /* per buffer: it stays from the first forward */
     uint32_t
         *needed; /* per buffer: 1 + the last segment whose backward, or a needed op, reads it */
 };
@@ -45,14 +49,30 @@ static void find_segments(struct recompute *r, const struct program *program)
     }
 }
 
+/* Whether an op of the forward makes nothing but what stays, or what only such ops read. An op that
+ * writes nothing (a wait of the host) belongs to the op behind it. Going back through the segment,
+ * `behind` is that op's answer, and what other ops read has been marked in `needed`. */
+static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool behind)
+{
+    uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
+    bool core = r->ir->op.region[op] == REGION_ATTENTION;
+    for (uint32_t k = reads; core && k < operands; k++) {
+        uint32_t buffer = program_operand(r->ir, op, k);
+        core = r->kept[buffer] || r->needed[buffer] != which + 1;
+    }
+    return operands > reads ? core : behind;
+}
+
 /* Marks what the backward of a layer reads and, going back through its forward, what that takes. */
 static void find_needed(struct recompute *r, const struct program *program, uint32_t which,
                         uint8_t *keep)
 {
     struct segment segment = r->segment[which];
-    bool whole = r->e->choices->profile->recompute_whole;
+    bool whole = r->e->choices->profile->recompute_whole, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = program->op[i];
+        if (r->kept != NULL && (core = leads_to_kept(r, op, which, core)))
+            continue;
         uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
         bool needed = whole;
         for (uint32_t k = reads; k < operands; k++)
@@ -144,6 +164,12 @@ void pass_recompute(struct emit *e, struct program *program)
         .op = heap_alloc(ir->op.count, sizeof *r.op),
         .needed = heap_zalloc(ir->buffer.count, sizeof *r.needed),
     };
+    for (uint32_t i = 0;
+         e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE && i < e->kept.count; i++) {
+        if (r.kept == NULL)
+            r.kept = heap_zalloc(ir->buffer.count, sizeof *r.kept);
+        r.kept[e->kept.buffer[i].i] = 1;
+    }
     /* buffers and ops made here are never looked up: only rows of the first forward are */
     memset(r.buffer, 0xff, ir->buffer.count * sizeof *r.buffer);
     memset(r.op, 0xff, ir->op.count * sizeof *r.op);
@@ -168,6 +194,7 @@ void pass_recompute(struct emit *e, struct program *program)
     free(r.buffer);
     free(r.op);
     free(r.needed);
+    free(r.kept);
     program_release(program);
     *program = out;
 }

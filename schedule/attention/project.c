@@ -94,6 +94,8 @@ void attention_core(struct emit *e, struct attention_saved *saved, struct view o
     struct qkv in = {saved->q, saved->k, saved->v};
     saved->o = o;
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
+    emit_kept(e, saved->o.buffer);
+    emit_kept(e, saved->lse);
     attention_tile(e, attention_work(e, WORK_ATTENTION, tokens, heads, kv_heads), &in, o,
                    view_all(e, saved->lse));
 }

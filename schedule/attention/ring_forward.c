@@ -65,6 +65,8 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     first.count *= 2; /* v lies behind k */
     saved->o = o;
     saved->lse = new_rows(e, "lse", DTYPE_F32, z->rows, z->heads).buffer;
+    emit_kept(e, o.buffer);
+    emit_kept(e, saved->lse);
 
     for (uint32_t outer = 0; outer < e->outer.size; outer++) {
         struct view kv = first;

@@ -25,18 +25,23 @@ static struct measurements load(const char *system, const char *model, const cha
 static const struct {
     const char *system, *options, *why; /* why NULL: supported */
 } support[] = {
-    {"ulysses", "zero=3;checkpoint=offload;impl=deepspeed", NULL                    },
-    {"ulysses", "",                                         NULL                    },
-    {"2d",      "dhp=8;dcp=1;placement=HF",                 NULL                    },
-    {"2d",      "dhp=4;dcp=2",                              "system 2d with dcp > 1"},
-    {"2d",      "dhp=4",                                    "system 2d with dcp > 1"},
-    {"fpdt",    "chunk=65536",                              "system fpdt"           },
-    {"ulysses", "scope=attention",                          "scope attention"       },
-    {"ulysses", "chunk=65536",                              "option chunk"          },
-    {"ulysses", "tp=2",                                     "option tp above 1"     },
-    {"ulysses", "checkpoint=selective++",                   "checkpoint=selective++"},
-    {"ulysses", "zero=partial",                             "zero=partial"          },
-    {"ulysses", "impl=megatron-te",                         "impl=megatron-te"      },
+    {"ulysses", "zero=3;checkpoint=offload;impl=deepspeed", NULL                  },
+    {"ulysses", "",                                         NULL                  },
+    {"2d",      "dhp=8;dcp=1;placement=HF",                 NULL                  },
+    {"2d",      "dhp=4;dcp=2;placement=CF;inner_ring=2",    NULL                  },
+    {"2d",      "dhp=4",                                    NULL                  },
+    {"ring",    "dcp=8",                                    NULL                  },
+    {"ring",    "dcp=8;rotate=all-gather",                  "option rotate"       },
+    {"2d",      "placement=XY",                             "placement=XY"        },
+    {"fpdt",    "chunk=65536",                              "system fpdt"         },
+    {"ulysses", "scope=attention",                          "metric mfu of a part"},
+    {"ulysses", "scope=layer",                              "scope layer"         },
+    {"ulysses", "chunk=65536",                              "option chunk"        },
+    {"ulysses", "tp=2",                                     "option tp above 1"   },
+    {"ulysses", "checkpoint=selective++;zero=partial",      NULL                  },
+    {"ulysses", "checkpoint=some",                          "checkpoint=some"     },
+    {"ulysses", "zero=4",                                   "zero=4"              },
+    {"ulysses", "impl=megatron-te",                         "impl=megatron-te"    },
 };
 
 static void what_is_not_known_is_told(void)
@@ -83,7 +88,7 @@ static void options_of_a_row_come_before_defaults(void)
     CHECK_INT("vocabulary", setup.model.vocab, 50257);
     CHECK_INT("weights", setup.request.weights, CHOICE_WEIGHTS_ZERO1);
     CHECK_INT("activations", setup.request.activations, CHOICE_ACTIVATIONS_OFFLOAD);
-    CHECK_TEXT("impl", setup.request.impl, "internevo");
+    CHECK_TEXT("strategy", setup.request.strategy, "2d"); /* whose own profile is internevo */
     CHECK_INT("hp", setup.request.hp, 32);
     diag_release(&diag);
     setup_release(&setup);

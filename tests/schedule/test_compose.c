@@ -357,6 +357,71 @@ static void rings_pass_what_the_paper_counts(void)
     }
 }
 
+/* Selective Checkpoint++: projections and the exchange are made again, the core and its ring not. */
+static void what_the_core_made_is_not_made_again(void)
+{
+    static const struct {
+        const char *strategy, *profile;
+        int64_t cp, hp, exchanges; /* q, k, v and the output */
+    } rows[] = {
+        {"ring",    "internevo", 4, 1, 0},
+        {"2d",      "internevo", 2, 2, 4},
+        {"2d",      "ideal",     2, 2, 4},
+        {"ulysses", "deepspeed", 1, 4, 4},
+        {"local",   "deepspeed", 1, 1, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, 4);
+        struct ir ir;
+        struct choices c;
+        int64_t layers = shapes[0].layers;
+        request.strategy = rows[i].strategy;
+        request.profile = rows[i].profile;
+        request.cp = rows[i].cp;
+        request.hp = rows[i].hp;
+        request.activations = CHOICE_ACTIVATIONS_SELECTIVE;
+        build(&ir, &c, &request, rows[i].strategy);
+        CHECK_INT(rows[i].strategy, count(&ir, WORK_ATTENTION, PHASE_RECOMPUTE), 0);
+        CHECK_INT(rows[i].strategy, count(&ir, WORK_SHIFT, PHASE_RECOMPUTE), 0);
+        CHECK_INT(rows[i].strategy, count(&ir, WORK_MERGE, PHASE_RECOMPUTE), 0);
+        CHECK_INT(rows[i].strategy, count(&ir, WORK_HOST_SYNC, PHASE_RECOMPUTE), 0);
+        CHECK_INT(rows[i].strategy, count(&ir, WORK_ROPE, PHASE_RECOMPUTE),
+                  count(&ir, WORK_ROPE, PHASE_FORWARD));
+        CHECK_INT(rows[i].strategy, count(&ir, WORK_ALL_TO_ALL, PHASE_RECOMPUTE),
+                  layers * rows[i].exchanges);
+        ir_release(&ir);
+    }
+}
+
+/* One layer's operator alone is the layer's attention, no more and no less. */
+static void an_operator_alone_is_a_part_of_the_step(void)
+{
+    static const char *const strategies[] = {"local", "ulysses", "ring", "2d"};
+    for (size_t i = 0; i < ARRAY_LEN(strategies); i++) {
+        struct request request = small(1, 4);
+        struct ir step, part;
+        struct choices c;
+        struct diag diag = {0};
+        request.strategy = strategies[i];
+        request.profile = "internevo";
+        request.activations = CHOICE_ACTIVATIONS_KEEP;
+        build(&step, &c, &request, strategies[i]);
+        request.scope = SCOPE_ATTENTION;
+        build(&part, &c, &request, strategies[i]);
+        verify(&part, NULL, "operator", NULL, &diag);
+        CHECK_TEXT(strategies[i], diag.text ? diag.text : "", "");
+        static const uint8_t kinds[] = {WORK_ATTENTION, WORK_ATTENTION_BACKWARD, WORK_MERGE,
+                                        WORK_ALL_TO_ALL, WORK_SHIFT};
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
+            CHECK_INT(strategies[i], shapes[1].layers * count(&part, kinds[k], PHASE_COUNT),
+                      count(&step, kinds[k], PHASE_COUNT));
+        CHECK_INT(strategies[i], count(&part, WORK_MATMUL, PHASE_COUNT), 0);
+        diag_release(&diag);
+        ir_release(&step);
+        ir_release(&part);
+    }
+}
+
 static void wrong_rings_say_what_would_do(void)
 {
     static const struct {
@@ -474,19 +539,21 @@ static void wrong_requests_say_what_would_do(void)
 }
 
 static const struct check_case cases[] = {
-    {"random products verify",                               random_products_verify            },
-    {"forward flops are the model's, whatever the strategy", forward_flops_are_the_models      },
-    {"recomputation repeats the layers",                     recomputation_repeats_the_layers  },
+    {"random products verify",                               random_products_verify                 },
+    {"forward flops are the model's, whatever the strategy", forward_flops_are_the_models           },
+    {"recomputation repeats the layers",                     recomputation_repeats_the_layers       },
     {"what the backward does not read is not repeated",
-     what_the_backward_does_not_read_is_not_repeated                                           },
-    {"weights move as the table says",                       weights_move_as_the_table_says    },
-    {"all-to-alls move what Ulysses says",                   all_to_alls_move_what_ulysses_says},
-    {"fewer kept activations take less memory",              fewer_activations_take_less_memory},
-    {"print, parse, print is the identity",                  print_parse_print_is_the_identity },
-    {"a small schedule is as recorded",                      a_small_schedule_is_as_recorded   },
-    {"a small ring is as recorded",                          a_small_ring_is_as_recorded       },
-    {"rings pass what the paper counts",                     rings_pass_what_the_paper_counts  },
-    {"wrong rings say what would do",                        wrong_rings_say_what_would_do     },
-    {"wrong requests say what would do",                     wrong_requests_say_what_would_do  },
+     what_the_backward_does_not_read_is_not_repeated                                                },
+    {"weights move as the table says",                       weights_move_as_the_table_says         },
+    {"all-to-alls move what Ulysses says",                   all_to_alls_move_what_ulysses_says     },
+    {"fewer kept activations take less memory",              fewer_activations_take_less_memory     },
+    {"print, parse, print is the identity",                  print_parse_print_is_the_identity      },
+    {"a small schedule is as recorded",                      a_small_schedule_is_as_recorded        },
+    {"a small ring is as recorded",                          a_small_ring_is_as_recorded            },
+    {"rings pass what the paper counts",                     rings_pass_what_the_paper_counts       },
+    {"what the core made is not made again",                 what_the_core_made_is_not_made_again   },
+    {"an operator alone is a part of the step",              an_operator_alone_is_a_part_of_the_step},
+    {"wrong rings say what would do",                        wrong_rings_say_what_would_do          },
+    {"wrong requests say what would do",                     wrong_requests_say_what_would_do       },
 };
 CHECK_MAIN("compose", cases)

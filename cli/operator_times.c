@@ -1,0 +1,87 @@
+#include "cli/operator_times.h"
+
+#include <stdlib.h>
+
+static bool is_operator(const struct prediction *p, uint32_t op)
+{
+    uint8_t scope = p->choices.scope;
+    return p->ir.op.region[op] == REGION_ATTENTION &&
+           (scope != SCOPE_ATTENTION_BACKWARD || p->ir.op.phase[op] == PHASE_BACKWARD);
+}
+
+/* The all-to-all and the layout passes around it. */
+static bool is_exchange(enum work_kind kind)
+{
+    return kind == WORK_ALL_TO_ALL || kind == WORK_PACK || kind == WORK_UNPACK ||
+           kind == WORK_HEAD_EXPAND || kind == WORK_HEAD_REDUCE;
+}
+
+static double elapsed(const struct prediction *p)
+{
+    double begin = 0, end = 0;
+    for (uint32_t c = 0; c < p->sim.class_count; c++) {
+        const struct sim_class *class = &p->sim.classes[c];
+        for (uint32_t k = 0; k < class->op_count; k++) {
+            uint32_t op = class->op_begin + k;
+            double done = p->sim.end_s[class->row + k];
+            if (is_operator(p, op))
+                end = done > end ? done : end;
+            else if (p->ir.op.region[op] == REGION_NONE)
+                begin = done > begin ? done : begin;
+        }
+    }
+    return end - begin;
+}
+
+struct interval {
+    double start_s, end_s;
+};
+
+static int by_start(const void *a, const void *b)
+{
+    const struct interval *x = a, *y = b;
+    return (x->start_s > y->start_s) - (x->start_s < y->start_s);
+}
+
+/* Time in which at least one of the intervals runs. */
+static double covered(struct interval *interval, size_t count)
+{
+    double sum = 0, until = 0;
+    qsort(interval, count, sizeof *interval, by_start);
+    for (size_t i = 0; i < count; i++) {
+        double from = interval[i].start_s > until ? interval[i].start_s : until;
+        if (interval[i].end_s > from)
+            sum += interval[i].end_s - from;
+        until = interval[i].end_s > until ? interval[i].end_s : until;
+    }
+    return sum;
+}
+
+struct operator_times operator_times_of(const struct prediction *p)
+{
+    const double *start = sim_start_s(&p->sim, 0), *end = sim_end_s(&p->sim, 0);
+    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
+    struct operator_times times = {.elapsed_s = elapsed(p)};
+    struct interval *exchange = heap_alloc((size_t) class->op_count + 1, sizeof *exchange);
+    double ring[IR_STREAMS_MAX] = {0};
+    size_t exchanges = 0;
+    for (uint32_t k = 0; k < class->op_count; k++) {
+        uint32_t op = class->op_begin + k;
+        enum work_kind kind = (enum work_kind)p->ir.op.kind[op];
+        uint8_t stream = p->ir.op.stream[op];
+        double seconds = end[k] - start[k];
+        if (!is_operator(p, op))
+            continue;
+        if (is_exchange(kind))
+            exchange[exchanges++] = (struct interval){start[k], end[k]};
+        else if (kind == WORK_SHIFT)
+            ring[stream] += seconds;
+        else if (work_kind_info(kind)->stream == STREAM_COMPUTE)
+            times.compute_s += seconds;
+    }
+    for (size_t i = 0; i < IR_STREAMS_MAX; i++)
+        times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
+    times.exchange_s = covered(exchange, exchanges);
+    free(exchange);
+    return times;
+}
