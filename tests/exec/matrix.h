@@ -28,7 +28,10 @@ enum factor {
     FACTOR_RANKS, /* 1 to 8 */
     FACTOR_HP,
     FACTOR_CP,
-    FACTOR_SHARD,
+    FACTOR_SHARD, /* from here on: what turns in the nightly product */
+    FACTOR_PLACEMENT,
+    FACTOR_RING,
+    FACTOR_WINDOW,
     FACTOR_SEQ,
     FACTOR_MICRO,
     FACTOR_ACCUMULATION,
@@ -38,8 +41,9 @@ enum factor {
 };
 
 static const char *const factor_names[FACTOR_COUNT] = {
-    "model", "strategy", "profile", "weights", "activations",  "optimizer",   "ranks",     "hp",
-    "cp",    "shard",    "seq",     "micro",   "accumulation", "loss chunks", "ffn chunks"};
+    "model",  "strategy", "profile", "weights",      "activations", "optimizer",
+    "ranks",  "hp",       "cp",      "shard",        "placement",   "ring layout",
+    "window", "seq",      "micro",   "accumulation", "loss chunks", "ffn chunks"};
 
 /* What levels stand for where there is no registry; 0: left open. */
 static const int64_t factor_values[FACTOR_COUNT][8] = {
@@ -70,8 +74,26 @@ static inline struct factors factors_all(void)
     compose_strategies(&strategies);
     compose_profiles(&profiles);
     return (struct factors){
-        {SHAPE_COUNT, (uint8_t)strategies, (uint8_t)profiles, CHOICE_WEIGHTS_COUNT,
-         CHOICE_ACTIVATIONS_COUNT, CHOICE_OPTIMIZER_COUNT, 8, 5, 4, 4, 3, 2, 3, 3, 3}
+        {
+         [FACTOR_MODEL] = SHAPE_COUNT,
+         [FACTOR_STRATEGY] = (uint8_t)strategies,
+         [FACTOR_PROFILE] = (uint8_t)profiles,
+         [FACTOR_WEIGHTS] = CHOICE_WEIGHTS_COUNT,
+         [FACTOR_ACTIVATIONS] = CHOICE_ACTIVATIONS_COUNT,
+         [FACTOR_OPTIMIZER] = CHOICE_OPTIMIZER_COUNT,
+         [FACTOR_RANKS] = 8,
+         [FACTOR_HP] = 5,
+         [FACTOR_CP] = 4,
+         [FACTOR_SHARD] = 4,
+         [FACTOR_PLACEMENT] = PLACEMENT_COUNT,
+         [FACTOR_RING] = RING_LAYOUT_COUNT,
+         [FACTOR_WINDOW] = 4,
+         [FACTOR_SEQ] = 3,
+         [FACTOR_MICRO] = 2,
+         [FACTOR_ACCUMULATION] = 3,
+         [FACTOR_LOSS] = 3,
+         [FACTOR_FFN] = 3,
+         }
     };
 }
 
@@ -95,6 +117,9 @@ static inline struct request product_request(const struct product *product)
         .hp = value[FACTOR_HP],
         .cp = value[FACTOR_CP],
         .shard = value[FACTOR_SHARD],
+        .placement = l[FACTOR_PLACEMENT],
+        .ring_layout = l[FACTOR_RING],
+        .window = value[FACTOR_WINDOW],
         .seq = value[FACTOR_SEQ] * value[FACTOR_RANKS],
         .micro_batch = value[FACTOR_MICRO],
         .loss_chunks = value[FACTOR_LOSS],
@@ -122,12 +147,12 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
 {
     size_t count;
     snprintf(text, size,
-             "%s %s %s %s %s %s dp %u cp %u hp %u shard %u seq %" PRId64 " micro %" PRId64
+             "%s %s %s %s %s %s dp %u cp %u hp %u window %u shard %u seq %" PRId64 " micro %" PRId64
              " x %u loss %u ffn %u %s",
              c->model->name, compose_strategies(&count)[c->strategy].name, c->profile->name,
              weights_names[c->weights], activations_names[c->activations],
-             optimizer_names[c->optimizer], c->dp, c->cp, c->hp, c->shard, c->seq, c->micro_batch,
-             c->accumulation, c->loss_chunks, c->ffn_chunks, dtype_name(c->dtype));
+             optimizer_names[c->optimizer], c->dp, c->cp, c->hp, c->window, c->shard, c->seq,
+             c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks, dtype_name(c->dtype));
     return text;
 }
 
@@ -155,7 +180,8 @@ static inline struct product draw_product(const struct factors *factors,
     struct product product;
     for (int f = 0; f < FACTOR_COUNT; f++) {
         product.level[f] = (uint8_t)check_random_i64(random, 0, factors->levels[f] - 1);
-        bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_SHARD;
+        bool leave_open =
+            f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_SHARD || f == FACTOR_WINDOW;
         if (leave_open && check_random_i64(random, 0, 1) == 0)
             product.level[f] = 0;
     }
@@ -247,7 +273,7 @@ static inline void rows_check(const struct rows *rows, const struct factors *fac
             for (size_t r = 0; r < rows->count; r++)
                 with += rows->row[r].level[f] == i;
             snprintf(label, sizeof label, "rows with %s %d", factor_names[f], i);
-            CHECK(label, with > 0 || f == FACTOR_CP);
+            CHECK(label, with > 0);
             for (int g = f + 1; g < FACTOR_COUNT; g++)
                 for (uint8_t j = 0; j < factors->levels[g]; j++) {
                     size_t both = 0;

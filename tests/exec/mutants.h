@@ -1,0 +1,537 @@
+/* tests/exec/mutants.h: schedules with one fault each, from seeds: what a mistaken generator or a
+ * mistaken edit would make.
+ *
+ * A mutant is a finished schedule of compose with one change. Faults of order and memory (a dropped
+ * wait, an early free, moved bytes) stay as they are: the file is wrong. Faults of meaning (a
+ * shifted view, a wrong mask, an op left out) come in two forms: as they are, and with waits,
+ * lifetimes and the arena made anew around them, as if the emission had been wrong and the passes
+ * had served it well; then nothing but the numbers can tell. Included by test files only. */
+#ifndef TESTS_EXEC_MUTANTS_H
+#define TESTS_EXEC_MUTANTS_H
+
+#include "schedule/lifetimes.h"
+#include "schedule/waits.h"
+#include "tests/exec/matrix.h"
+
+struct mutant {
+    struct ir *ir;
+    struct check_random *random;
+    uint32_t *list; /* ops in list order, to be written anew; NULL: tables were edited in place */
+    uint32_t count;
+    bool renew; /* waits, lifetimes and arena are made anew */
+    char what[160];
+};
+
+/* Makes one change; false when the schedule has no place for it. */
+typedef bool mutation(struct mutant *mutant);
+
+static inline uint32_t draw_below(struct mutant *m, uint32_t count)
+{
+    return (uint32_t)check_random_i64(m->random, 0, (int64_t)count - 1);
+}
+
+typedef bool op_test(const struct ir *ir, uint32_t op);
+
+/* A random op that passes the test, or IR_NONE. */
+static inline uint32_t draw_op(struct mutant *m, op_test *test)
+{
+    uint32_t begin = draw_below(m, m->ir->op.count);
+    for (uint32_t i = 0; i < m->ir->op.count; i++) {
+        uint32_t op = (begin + i) % m->ir->op.count;
+        if (test(m->ir, op))
+            return op;
+    }
+    return IR_NONE;
+}
+
+static inline const char *kind_of(const struct ir *ir, uint32_t op)
+{
+    return work_kind_info(ir->op.kind[op])->name;
+}
+
+/* Gives an op a shape of its own, to be changed. */
+static inline struct work *own_shape(struct ir *ir, uint32_t op)
+{
+    ir->shape = heap_realloc(ir->shape, ir->shape_count + 1, sizeof *ir->shape);
+    ir->shape[ir->shape_count] = *ir_work(ir, op);
+    ir->shape_capacity = ir->shape_count + 1;
+    ir->op.shape[op] = ir->shape_count++;
+    return &ir->shape[ir->op.shape[op]];
+}
+
+/* ---- faults of order and memory ---- */
+
+static inline bool has_waits(const struct ir *ir, uint32_t op)
+{
+    return ir->op.wait_count[op] > 0;
+}
+
+static inline bool drop_wait(struct mutant *m)
+{
+    uint32_t op = draw_op(m, has_waits);
+    if (op == IR_NONE)
+        return false;
+    op_id *wait = &m->ir->wait[m->ir->op.wait_begin[op]];
+    uint32_t k = draw_below(m, m->ir->op.wait_count[op]);
+    snprintf(m->what, sizeof m->what, "op %u (%s) without its wait for %u", op, kind_of(m->ir, op),
+             wait[k].i);
+    wait[k] = wait[--m->ir->op.wait_count[op]];
+    return true;
+}
+
+static inline bool earlier_wait(struct mutant *m)
+{
+    uint32_t op = draw_op(m, has_waits);
+    if (op == IR_NONE)
+        return false;
+    op_id *wait = &m->ir->wait[m->ir->op.wait_begin[op] + draw_below(m, m->ir->op.wait_count[op])];
+    if (wait->i == 0)
+        return false;
+    uint32_t other = draw_below(m, wait->i);
+    snprintf(m->what, sizeof m->what, "op %u (%s) waits for %u instead of %u", op,
+             kind_of(m->ir, op), other, wait->i);
+    wait->i = other;
+    return true;
+}
+
+static inline bool early_free(struct mutant *m)
+{
+    struct ir *ir = m->ir;
+    uint32_t b = draw_below(m, ir->buffer.count);
+    if (ir->buffer.free_count[b] == 0)
+        return false;
+    op_id *op = &ir->free_op[ir->buffer.free_begin[b] + draw_below(m, ir->buffer.free_count[b])];
+    if (op->i == 0)
+        return false;
+    uint32_t earlier = op->i - 1 - draw_below(m, op->i < 8 ? op->i : 8);
+    snprintf(m->what, sizeof m->what, "buffer %u free after op %u instead of %u", b, earlier,
+             op->i);
+    op->i = earlier;
+    return true;
+}
+
+static inline bool moved_offset(struct mutant *m)
+{
+    struct ir *ir = m->ir;
+    uint32_t b = draw_below(m, ir->buffer.count), other = draw_below(m, ir->buffer.count);
+    uint64_t to = ir->buffer.offset[other];
+    if (b == other || to == ir->buffer.offset[b] || to == UINT64_MAX ||
+        ir->buffer.offset[b] == UINT64_MAX || ir->buffer.memory[b] != ir->buffer.memory[other] ||
+        to + ir_buffer_bytes(ir, (buffer_id){b}) > ir->arena_bytes[ir->buffer.memory[b]])
+        return false;
+    snprintf(m->what, sizeof m->what, "buffer %u at the offset of buffer %u", b, other);
+    ir->buffer.offset[b] = to;
+    return true;
+}
+
+static inline bool is_sync(const struct ir *ir, uint32_t op)
+{
+    return work_kind_info(ir->op.kind[op])->stream == STREAM_SYNC;
+}
+
+static inline bool works(const struct ir *ir, uint32_t op)
+{
+    return !is_sync(ir, op);
+}
+
+static inline void list_all(struct mutant *m)
+{
+    m->count = m->ir->op.count;
+    m->list = heap_alloc(m->count + 1, sizeof *m->list);
+    for (uint32_t i = 0; i < m->count; i++)
+        m->list[i] = i;
+}
+
+static inline void leave_out(struct mutant *m, uint32_t op)
+{
+    list_all(m);
+    memmove(&m->list[op], &m->list[op + 1], (m->count - op - 1) * sizeof *m->list);
+    m->count--;
+    snprintf(m->what, sizeof m->what, "op %u (%s, %s) left out", op, kind_of(m->ir, op),
+             phase_name(m->ir->op.phase[op]));
+}
+
+static inline bool skipped_sync(struct mutant *m)
+{
+    uint32_t op = draw_op(m, is_sync);
+    if (op != IR_NONE)
+        leave_out(m, op);
+    return op != IR_NONE;
+}
+
+/* ---- faults of meaning ---- */
+
+static inline bool skipped_op(struct mutant *m)
+{
+    leave_out(m, draw_op(m, works));
+    return true;
+}
+
+static inline bool is_reduction(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_REDUCE_SCATTER || ir->op.kind[op] == WORK_ALL_REDUCE;
+}
+
+static inline bool skipped_reduction(struct mutant *m)
+{
+    uint32_t op = draw_op(m, is_reduction);
+    if (op != IR_NONE)
+        leave_out(m, op);
+    return op != IR_NONE;
+}
+
+static inline bool repeated_op(struct mutant *m)
+{
+    uint32_t op = draw_op(m, works);
+    list_all(m);
+    memmove(&m->list[op + 1], &m->list[op], (m->count - op) * sizeof *m->list);
+    m->count++;
+    snprintf(m->what, sizeof m->what, "op %u (%s, %s) twice", op, kind_of(m->ir, op),
+             phase_name(m->ir->op.phase[op]));
+    return true;
+}
+
+/* An op some places earlier than it was. */
+static inline bool wrong_order(struct mutant *m)
+{
+    uint32_t op = draw_op(m, works);
+    if (op == 0)
+        return false;
+    uint32_t to = op - 1 - draw_below(m, op < 6 ? op : 6);
+    list_all(m);
+    memmove(&m->list[to + 1], &m->list[to], (op - to) * sizeof *m->list);
+    m->list[to] = op;
+    snprintf(m->what, sizeof m->what, "op %u (%s, %s) before op %u", op, kind_of(m->ir, op),
+             phase_name(m->ir->op.phase[op]), to);
+    return true;
+}
+
+static inline bool has_operands(const struct ir *ir, uint32_t op)
+{
+    return ir->op.reads[op] + ir->op.writes[op] > 0;
+}
+
+/* Gives operand k a view of its own. */
+static inline void set_operand(struct ir *ir, uint32_t op, uint32_t k, struct view view)
+{
+    ir->range = heap_realloc(ir->range, ir->range_count + 1, sizeof *ir->range);
+    ir->range[ir->range_count] = view;
+    ir->range_capacity = ir->range_count + 1;
+    ir->operand[ir->op.operand_begin[op] + k] = ir->range_count++ | IR_RANGE;
+}
+
+/* An element range moved within its buffer. */
+static inline bool shifted_view(struct mutant *m)
+{
+    struct ir *ir = m->ir;
+    uint32_t op = draw_op(m, has_operands);
+    uint32_t k = draw_below(m, ir->op.reads[op] + ir->op.writes[op]);
+    struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+    uint64_t elements = ir_buffer_elements(ir, view.buffer), room = elements - view.count;
+    if (room == 0)
+        return false;
+    uint64_t to = (uint64_t)check_random_i64(m->random, 0, (int64_t)room);
+    if (to == view.begin)
+        return false;
+    snprintf(m->what, sizeof m->what, "op %u (%s): operand %u at %" PRIu64 " instead of %" PRIu64,
+             op, kind_of(ir, op), k, to, view.begin);
+    view.begin = to;
+    set_operand(ir, op, k, view);
+    return true;
+}
+
+/* Another buffer of the same size and type. */
+static inline bool wrong_buffer(struct mutant *m)
+{
+    struct ir *ir = m->ir;
+    uint32_t op = draw_op(m, has_operands);
+    uint32_t k = draw_below(m, ir->op.reads[op] + ir->op.writes[op]);
+    struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+    uint32_t b = view.buffer.i, begin = draw_below(m, ir->buffer.count);
+    for (uint32_t i = 0; i < ir->buffer.count; i++) {
+        uint32_t other = (begin + i) % ir->buffer.count;
+        if (other == b || ir->buffer.dtype[other] != ir->buffer.dtype[b] ||
+            ir->buffer.memory[other] != ir->buffer.memory[b] ||
+            ir_buffer_elements(ir, (buffer_id){other}) != ir_buffer_elements(ir, view.buffer))
+            continue;
+        snprintf(m->what, sizeof m->what, "op %u (%s): operand %u is buffer %u instead of %u", op,
+                 kind_of(ir, op), k, other, b);
+        view.buffer.i = other;
+        set_operand(ir, op, k, view);
+        return true;
+    }
+    return false;
+}
+
+static inline bool is_attention(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_ATTENTION || ir->op.kind[op] == WORK_ATTENTION_BACKWARD;
+}
+
+static inline bool wrong_mask(struct mutant *m)
+{
+    uint32_t op = draw_op(m, is_attention);
+    struct work *work = own_shape(m->ir, op);
+    int64_t by = check_random_i64(m->random, 0, 2);
+    if (by == 2 || work->attention.mask == MASK_FULL)
+        work->attention.mask = work->attention.mask == MASK_FULL ? MASK_CAUSAL : MASK_FULL;
+    else
+        work->attention.offset += by == 0 ? -1 : 1;
+    snprintf(m->what, sizeof m->what, "op %u (%s): mask %" PRId64 " offset %" PRId64, op,
+             kind_of(m->ir, op), work->attention.mask, work->attention.offset);
+    return true;
+}
+
+static inline bool is_communication(const struct ir *ir, uint32_t op)
+{
+    return work_kind_info(ir->op.kind[op])->stream == STREAM_COMM;
+}
+
+static inline bool wrong_group(struct mutant *m)
+{
+    uint32_t op = draw_op(m, is_communication);
+    if (op == IR_NONE || m->ir->group_count < 2)
+        return false;
+    struct work *work = own_shape(m->ir, op);
+    int64_t old = work->p[0];
+    work->p[0] = (old + 1 + draw_below(m, m->ir->group_count - 1)) % m->ir->group_count;
+    snprintf(m->what, sizeof m->what, "op %u (%s): group %" PRId64 " instead of %" PRId64, op,
+             kind_of(m->ir, op), work->p[0], old);
+    return true;
+}
+
+static inline bool has_peer(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_SHIFT || ir->op.kind[op] == WORK_SEND ||
+           ir->op.kind[op] == WORK_RECV;
+}
+
+static inline bool wrong_peer(struct mutant *m)
+{
+    uint32_t op = draw_op(m, has_peer);
+    if (op == IR_NONE)
+        return false;
+    struct work *work = own_shape(m->ir, op);
+    int64_t old = work->p2p.by;
+    work->p2p.by = draw_below(m, 2) == 0 ? -old : old + 1;
+    snprintf(m->what, sizeof m->what, "op %u (%s): by %" PRId64 " instead of %" PRId64, op,
+             kind_of(m->ir, op), work->p2p.by, old);
+    return true;
+}
+
+static inline bool is_all_reduce(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_ALL_REDUCE;
+}
+
+static inline bool wrong_reduction(struct mutant *m)
+{
+    uint32_t op = draw_op(m, is_all_reduce);
+    if (op == IR_NONE)
+        return false;
+    own_shape(m->ir, op)->all_reduce.op ^= 1;
+    snprintf(m->what, sizeof m->what, "op %u (%s): the other reduction", op, kind_of(m->ir, op));
+    return true;
+}
+
+static inline bool has_other_direction(const struct ir *ir, uint32_t op)
+{
+    int kind = ir->op.kind[op];
+    return kind == WORK_ROPE || kind == WORK_ROPE_BACKWARD || kind == WORK_GELU_BACKWARD ||
+           kind == WORK_SWIGLU_BACKWARD || kind == WORK_CROSS_ENTROPY ||
+           kind == WORK_CROSS_ENTROPY_BACKWARD || kind == WORK_HEAD_EXPAND ||
+           kind == WORK_HEAD_REDUCE || kind == WORK_MATMUL;
+}
+
+/* A number of the shape that another one could be taken for. */
+static inline bool wrong_shape(struct mutant *m)
+{
+    uint32_t op = draw_op(m, has_other_direction);
+    struct work *work = own_shape(m->ir, op);
+    snprintf(m->what, sizeof m->what, "op %u (%s): wrong shape", op, kind_of(m->ir, op));
+    switch (work->kind) {
+    case WORK_ROPE:
+    case WORK_ROPE_BACKWARD: { /* heads for columns of a head */
+        int64_t heads = work->rope.heads;
+        work->rope.heads = work->rope.dim;
+        work->rope.dim = heads;
+        return heads != work->rope.heads && heads % 2 == 0;
+    }
+    case WORK_CROSS_ENTROPY:
+    case WORK_CROSS_ENTROPY_BACKWARD:
+        work->cross_entropy.count += 1; /* as if the last position counted */
+        return true;
+    case WORK_HEAD_EXPAND:
+    case WORK_HEAD_REDUCE: {
+        int64_t heads = work->heads.heads;
+        work->heads.heads = work->heads.dim;
+        work->heads.dim = heads;
+        return heads != work->heads.heads;
+    }
+    case WORK_MATMUL:
+        work->matmul.form = (work->matmul.form + 1) % MATMUL_FORM_COUNT;
+        return work->matmul.m == work->matmul.k || work->matmul.n == work->matmul.k;
+    default:
+        return false;
+    }
+}
+
+/* ---- the table ---- */
+
+static const struct {
+    const char *name;
+    mutation *make;
+    bool meaning; /* half of them with waits, lifetimes and the arena made anew */
+} mutations[] = {
+    {"dropped wait",      drop_wait,         false},
+    {"earlier wait",      earlier_wait,      false},
+    {"early free",        early_free,        false},
+    {"moved offset",      moved_offset,      false},
+    {"skipped sync",      skipped_sync,      false},
+    {"skipped op",        skipped_op,        true },
+    {"skipped reduction", skipped_reduction, true },
+    {"repeated op",       repeated_op,       true },
+    {"wrong order",       wrong_order,       true },
+    {"shifted view",      shifted_view,      true },
+    {"wrong buffer",      wrong_buffer,      true },
+    {"wrong mask",        wrong_mask,        true },
+    {"wrong group",       wrong_group,       true },
+    {"wrong peer",        wrong_peer,        true },
+    {"wrong reduction",   wrong_reduction,   true },
+    {"wrong shape",       wrong_shape,       true },
+};
+enum { MUTATIONS = ARRAY_LEN(mutations) };
+
+/* ---- writing a schedule anew ---- */
+
+static inline void copy_tables(struct ir *to, const struct ir *from)
+{
+    to->mesh = from->mesh;
+    to->layout = from->layout;
+    to->global_batch = from->global_batch;
+    to->micro_batch = from->micro_batch;
+    to->dtype = from->dtype;
+    for (uint32_t i = 0; i < from->group_count; i++)
+        ir_add_group(to, from->group[i].name, from->group[i].axis, from->group[i].axis_count);
+    for (uint32_t i = 0; i < from->guard_count; i++)
+        ir_add_guard(to, from->guard[i]);
+    for (uint32_t i = 0; i < from->role_count; i++)
+        ir_add_role(to, from->role[i].name, from->role[i].axis, from->role[i].axis_count);
+    for (uint32_t i = 0; i < from->stream_count; i++)
+        ir_add_stream(to, from->stream[i].name, from->stream[i].stream_class);
+    for (uint32_t i = 0; i < from->tensor_count; i++)
+        ir_add_tensor(to, from->tensor[i]);
+    for (uint32_t i = 0; i < from->bundle_count; i++)
+        ir_add_bundle(to, from->bundle[i]);
+    for (uint32_t i = 0; i < from->binding_count; i++)
+        ir_add_binding(to, from->binding[i]);
+    for (uint32_t b = 0; b < from->buffer.count; b++) {
+        const struct buffer_table *t = &from->buffer;
+        ir_add_buffer(to, &(struct buffer_desc){.stem = from->word[t->stem[b]],
+                                                .number = t->number[b],
+                                                .memory = t->memory[b],
+                                                .dtype = t->dtype[b],
+                                                .category = t->category[b],
+                                                .flags = t->flags[b],
+                                                .role = t->role[b],
+                                                .layer = t->layer[b],
+                                                .binding = t->binding[b],
+                                                .dims = from->dims[t->dims[b]]});
+    }
+}
+
+struct writer {
+    const struct ir *from;
+    struct ir *to;
+    struct order order;
+    struct waits *waits;
+    uint32_t *row; /* old op -> the last row written of it, or IR_NONE */
+    bool renew;
+};
+
+static inline void write_op(struct writer *w, uint32_t op)
+{
+    const struct op_table *t = &w->from->op;
+    struct view view[16];
+    op_id wait[64];
+    uint32_t count = 0, operands = (uint32_t)t->reads[op] + t->writes[op];
+    struct op_desc desc = {
+        .work = *ir_work(w->from, op),
+        .stream = t->stream[op],
+        .read_count = t->reads[op],
+        .write_count = t->writes[op],
+        .guard = t->guard[op],
+        .tags = {t->phase[op], t->region[op], t->layer[op], t->chunk[op], t->step[op],
+                 t->micro[op]},
+        .read = view,
+        .write = view + t->reads[op],
+        .wait = wait,
+    };
+    for (uint32_t k = 0; k < operands; k++)
+        view[k] = ir_view(w->from, w->from->operand[t->operand_begin[op] + k]);
+    for (uint32_t k = 0; k < t->wait_count[op]; k++) {
+        uint32_t row = w->row[w->from->wait[t->wait_begin[op] + k].i];
+        if (row != IR_NONE && count < ARRAY_LEN(wait))
+            wait[count++].i = row;
+    }
+    uint32_t at = w->to->op.count;
+    if (w->renew) {
+        enum order_place place = order_place_of(w->from, op);
+        order_start(&w->order, place, t->stream[op]);
+        for (uint32_t k = 0; k < count; k++)
+            waits_add(w->waits, wait[k].i);
+        struct touch touch[16];
+        for (uint32_t k = 0; k < operands; k++) {
+            touch[k] = (struct touch){view[k].buffer.i, k >= t->reads[op], view[k].begin,
+                                      view[k].begin + view[k].count};
+            waits_touch(w->waits, &touch[k], t->stream[op]);
+        }
+        const op_id *kept = waits_settle(w->waits, &w->order, &count);
+        count = count < ARRAY_LEN(wait) ? count : ARRAY_LEN(wait);
+        memcpy(wait, kept, count * sizeof *wait);
+        order_finish(&w->order);
+        for (uint32_t k = 0; k < operands; k++)
+            waits_note(w->waits, &touch[k], t->stream[op], at);
+    }
+    desc.wait_count = (uint16_t)count;
+    w->row[op] = ir_add_op(w->to, &desc).i;
+}
+
+static inline void copy_memory(struct writer *w)
+{
+    const struct buffer_table *t = &w->from->buffer;
+    for (uint32_t b = 0; b < t->count; b++) {
+        op_id ops[64];
+        uint16_t count = 0;
+        for (uint32_t k = 0; k < t->free_count[b] && count < ARRAY_LEN(ops); k++)
+            if (w->row[w->from->free_op[t->free_begin[b] + k].i] != IR_NONE)
+                ops[count++].i = w->row[w->from->free_op[t->free_begin[b] + k].i];
+        ir_set_free(w->to, (buffer_id){b}, ops, count);
+        w->to->buffer.offset[b] = t->offset[b];
+    }
+    memcpy(w->to->arena_bytes, w->from->arena_bytes, sizeof w->to->arena_bytes);
+}
+
+/* Writes the mutant's list into *to, which is empty. */
+static inline void write_mutant(const struct mutant *m, struct ir *to)
+{
+    struct writer w = {.from = m->ir, .to = to, .renew = m->renew};
+    w.row = heap_alloc(m->ir->op.count + 1, sizeof *w.row);
+    memset(w.row, 0xff, m->ir->op.count * sizeof *w.row);
+    copy_tables(to, m->ir);
+    order_begin(&w.order, to->stream_count, 0);
+    w.waits = waits_new(&w.order, to->buffer.count);
+    for (uint32_t i = 0; i < m->count; i++)
+        write_op(&w, m->list[i]);
+    if (m->renew) {
+        lifetimes_free_sets(to);
+        lifetimes_plan(to, LIFETIMES_ALIGNMENT, NULL);
+    } else {
+        copy_memory(&w);
+    }
+    waits_free(w.waits);
+    order_release(&w.order);
+    free(w.row);
+}
+
+#endif

@@ -1,0 +1,205 @@
+/* tests/exec/mutation_check.h: who catches mutants: the verifier, the check, both, or nobody.
+ *
+ * A mutant that nobody catches is equivalent when it can be shown to compute the same: its outputs
+ * are the original's to the last bit on two inputs, and no two ops that touch a byte of memory in
+ * common, one of them writing, may run in another order. The rest survived. Included by test files
+ * only. */
+#ifndef TESTS_EXEC_MUTATION_CHECK_H
+#define TESTS_EXEC_MUTATION_CHECK_H
+
+#include "tests/exec/mutants.h"
+
+struct tally {
+    uint32_t made, refused; /* refused: by the executor, before it ran */
+    uint32_t by_verifier, by_check, by_both, equivalent, survived;
+};
+
+/* Byte range of the arena that an operand touches. */
+struct bytes {
+    uint32_t op;
+    uint8_t memory;
+    bool write;
+    uint64_t begin, end;
+};
+
+static inline int by_begin(const void *a, const void *b)
+{
+    const struct bytes *x = a, *y = b;
+    if (x->memory != y->memory)
+        return x->memory < y->memory ? -1 : 1;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Plainly, from addresses alone: do any two ops touch a byte, one writing, in no fixed order? */
+static inline bool any_order_is_open(const struct ir *ir)
+{
+    struct order order = {0};
+    struct bytes *all = heap_alloc(ir->operand_count + 1, sizeof *all);
+    size_t count = 0;
+    bool open = false;
+    order_role(&order, ir, 0);
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+            struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+            uint32_t b = view.buffer.i;
+            uint64_t size = dtype_bytes((enum dtype)ir->buffer.dtype[b]);
+            uint64_t begin = ir->buffer.offset[b] + view.begin * size;
+            all[count++] = (struct bytes){op, ir->buffer.memory[b], k >= ir->op.reads[op], begin,
+                                          begin + view.count * size};
+        }
+    qsort(all, count, sizeof *all, by_begin);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1;
+             j < count && all[j].memory == all[i].memory && all[j].begin < all[i].end && !open;
+             j++) {
+            uint32_t a = all[i].op < all[j].op ? all[i].op : all[j].op;
+            uint32_t b = all[i].op < all[j].op ? all[j].op : all[i].op;
+            open = a != b && (all[i].write || all[j].write) && !order_before(&order, a, b);
+        }
+    order_release(&order);
+    free(all);
+    return open;
+}
+
+/* 0: nothing wrong. */
+enum outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED };
+
+static inline enum outcome run_mutant(struct agreement *agreement, const struct ir *ir,
+                                      const struct transformer *model, uint64_t seed,
+                                      double stall_s)
+{
+    const struct exec_options options = {.poison = true, .stall_s = stall_s};
+    struct diag diag = {0};
+    enum status status = agreement_check(agreement, ir, "mutant", model, seed, &options, &diag);
+    diag_release(&diag);
+    if (status == STATUS_BAD_INPUT)
+        return OUTCOME_REFUSED;
+    return status == STATUS_OK && agreement->agrees ? OUTCOME_RIGHT : OUTCOME_WRONG;
+}
+
+/* Whether all that was compared is as far off, to the last bit. */
+static inline bool same_outputs(const struct ir *a, const struct ir *b,
+                                const struct transformer *model)
+{
+    bool same = true;
+    for (uint64_t seed = 21; seed <= 22 && same; seed++) {
+        struct agreement x = {0}, y = {0};
+        same = run_mutant(&x, a, model, seed, 60) == OUTCOME_RIGHT &&
+               run_mutant(&y, b, model, seed, 60) == OUTCOME_RIGHT && x.loss == y.loss;
+        for (uint32_t i = 0; i < x.row_count && same; i++)
+            same = memcmp(x.row[i].error, y.row[i].error, sizeof x.row[i].error) == 0;
+        agreement_release(&x);
+        agreement_release(&y);
+    }
+    return same;
+}
+
+static inline void judge(struct tally *tally, const char *name, const struct mutant *m,
+                         const struct ir *mutant, const struct choices *choices, bool list)
+{
+    struct agreement agreement = {0};
+    bool verifier = verify(mutant, NULL, "mutant", NULL, NULL) != STATUS_OK;
+    enum outcome outcome = run_mutant(&agreement, mutant, choices->model, 21, verifier ? 0.5 : 60);
+    bool check = outcome != OUTCOME_RIGHT;
+    agreement_release(&agreement);
+    tally->made++;
+    tally->refused += outcome == OUTCOME_REFUSED;
+    tally->by_verifier += verifier && !check;
+    tally->by_check += check && !verifier;
+    tally->by_both += verifier && check;
+    if (verifier || check)
+        return;
+    struct ir original = {0};
+    compose_build(&original, choices, NULL);
+    bool equivalent = !any_order_is_open(mutant) && same_outputs(mutant, &original, choices->model);
+    ir_release(&original);
+    tally->equivalent += equivalent;
+    tally->survived += !equivalent;
+    if (list || !equivalent) {
+        char label[256];
+        printf("  %s: %s: %s%s; %s\n", equivalent ? "equivalent" : "SURVIVED", name, m->what,
+               m->renew ? ", made anew around it" : "",
+               choices_label(choices, label, sizeof label));
+    }
+}
+
+static inline struct choices draw_choices(struct check_random *random)
+{
+    struct factors factors = factors_all();
+    struct choices choices;
+    struct diag why = {0};
+    struct product product;
+    factors.levels[FACTOR_RANKS] = 4;
+    factors.levels[FACTOR_SEQ] = 2;
+    factors.levels[FACTOR_ACCUMULATION] = 2;
+    do
+        product = draw_product(&factors, random);
+    while (!product_legal(&product, &choices, &why));
+    diag_release(&why);
+    return choices;
+}
+
+/* One mutant of that kind; false when there is no place for one in many schedules. */
+static inline bool one_mutant(struct tally *tally, int kind, struct check_random *random, bool list)
+{
+    for (int draw = 0; draw < 200; draw++) {
+        struct choices choices = draw_choices(random);
+        struct ir ir = {0}, anew = {0};
+        struct mutant m = {.ir = &ir, .random = random};
+        bool made = compose_build(&ir, &choices, NULL) == STATUS_OK && mutations[kind].make(&m);
+        if (made) {
+            m.renew = mutations[kind].meaning && check_random_i64(random, 0, 1) == 1;
+            if (m.renew && m.list == NULL)
+                list_all(&m);
+            if (m.list != NULL)
+                write_mutant(&m, &anew);
+            judge(tally, mutations[kind].name, &m, m.list != NULL ? &anew : &ir, &choices, list);
+        }
+        free(m.list);
+        ir_release(&ir);
+        ir_release(&anew);
+        if (made)
+            return true;
+    }
+    return false;
+}
+
+/* Makes `count` mutants, prints the table, and checks that of those which are not equivalent at
+ * least 99 % were caught. */
+static inline void check_mutants(uint32_t count, uint64_t seed, bool list)
+{
+    struct check_random random = {seed};
+    struct tally tally[MUTATIONS] = {{0}}, all = {0};
+    bool possible[MUTATIONS];
+    for (int k = 0; k < MUTATIONS; k++)
+        possible[k] = true;
+    for (uint32_t made = 0, i = 0; made < count && i < 4 * count; i++) {
+        int kind = (int)(i % MUTATIONS);
+        if (possible[kind])
+            possible[kind] = one_mutant(&tally[kind], kind, &random, list);
+        made += possible[kind];
+    }
+    printf("\n  %-18s%6s%10s%10s%10s%12s%10s\n", "mutation", "made", "verifier", "check", "both",
+           "equivalent", "survived");
+    for (int k = 0; k < MUTATIONS; k++) {
+        const struct tally *t = &tally[k];
+        printf("  %-18s%6u%10u%10u%10u%12u%10u\n", mutations[k].name, t->made, t->by_verifier,
+               t->by_check, t->by_both, t->equivalent, t->survived);
+        all.made += t->made;
+        all.refused += t->refused;
+        all.by_verifier += t->by_verifier;
+        all.by_check += t->by_check;
+        all.by_both += t->by_both;
+        all.equivalent += t->equivalent;
+        all.survived += t->survived;
+    }
+    uint32_t wrong = all.made - all.equivalent, caught = wrong - all.survived;
+    printf("  %-18s%6u%10u%10u%10u%12u%10u\n", "all", all.made, all.by_verifier, all.by_check,
+           all.by_both, all.equivalent, all.survived);
+    printf("  caught %u of %u that are not equivalent (%.2f %%); %u were refused before they ran\n",
+           caught, wrong, 100.0 * caught / wrong, all.refused);
+    CHECK_INT("mutants made", all.made, count);
+    CHECK("99 % are caught", caught * 100 >= wrong * 99);
+}
+
+#endif
