@@ -188,7 +188,8 @@ static void record(struct calibrate_problem *problem, const struct fit *fit, con
                                        "end of what is possible",
                                        fit->points, from);
         else if (fit->error[i] == 0)
-            number->how = arena_printf(&c->arena, "measured: %zu points of %s", fit->points, from);
+            number->how = arena_printf(&c->arena, "measured: %zu point%s of %s", fit->points,
+                                       fit->points == 1 ? "" : "s", from);
         else
             number->how =
                 arena_printf(&c->arena, "fitted to %zu points of %s, +- %.2g %%", fit->points, from,

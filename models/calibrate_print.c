@@ -218,8 +218,9 @@ void calibration_print_report(const struct calibration *c, struct text *out)
 {
     for (size_t i = 0; i < c->families; i++) {
         const struct calibrate_family *family = &c->family[i];
-        text_printf(out, "%s: %zu points, %zu parameters; root mean square ", family->name,
-                    family->points, family->parameters);
+        text_printf(out, "%s: %zu point%s, %zu parameter%s; root mean square ", family->name,
+                    family->points, family->points == 1 ? "" : "s", family->parameters,
+                    family->parameters == 1 ? "" : "s");
         put_percent(out, family->rms);
         text_puts(out, ", leave-one-out ");
         if (family->left_out > 0)

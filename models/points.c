@@ -357,10 +357,8 @@ static void print_row(const struct point *point, struct text *out)
                 point->impl < POINT_NO_IMPL ? attention_impl_name((enum attention_impl)point->impl)
                                             : "");
     const double times[] = {point->median_s, point->p10_s, point->p90_s};
-    for (size_t i = 0; i < ARRAY_LEN(times); i++) {
-        text_putc(out, ',');
-        text_put_double(out, times[i]);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(times); i++)
+        text_printf(out, ",%.6g", times[i]); /* no clock is better than that */
     text_putc(out, ',');
     text_put_i64(out, point->repeats);
     text_putc(out, '\n');

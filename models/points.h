@@ -81,7 +81,7 @@ enum status points_parse(struct points *points, const char *name, const char *da
                          struct diag *diag);
 enum status points_load(struct points *points, const char *path, struct diag *diag);
 
-/* Prints header and rows; points_parse() reads the same back. */
+/* Prints header and rows, times to six digits; points_parse() reads them back. */
 void points_print(const struct points *points, struct text *out);
 
 /* Appends "m=512 n=512 k=64", the params column. */

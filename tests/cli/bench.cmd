@@ -1,0 +1,4 @@
+# Points of one kind: what is measured, not how fast it is.
+longhaul bench --quick --kinds add,h2d --copy-bandwidth '10 GB/s' -o $T/points.csv 2> $T/progress
+grep -c . $T/progress
+sed -e '/^# \(device\|blas\|date\|version\|host_memory_bytes_per_s\)=/d' -e 's/\(\(,[^,]*\)\{4\}\)$//' $T/points.csv

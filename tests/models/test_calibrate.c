@@ -1,0 +1,569 @@
+/* Calibration: numbers that made the points come back, what points cannot tell is refused, and the
+ * file that comes of it is read as any device file. */
+#include "models/calibrate.h"
+
+#include "models/calibrate_links.h"
+#include "tests/check.h"
+
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+    struct arena arena;
+    struct diag diag;
+    struct device_cost base, truth;
+    struct points points;
+    struct calibration result;
+    gsl_rng *rng;
+    double noise; /* relative standard deviation */
+};
+
+static void fixture_init(struct fixture *f, const char *base, double noise)
+{
+    *f = (struct fixture){.noise = noise, .rng = gsl_rng_alloc(gsl_rng_mt19937)};
+    gsl_rng_set(f->rng, 7);
+    enum status status = cost_load(&f->base, &f->arena, base, &f->diag);
+    CHECK_INT("the base loads", status, STATUS_OK);
+    f->truth = f->base;
+}
+
+static void fixture_release(struct fixture *f)
+{
+    gsl_rng_free(f->rng);
+    calibration_release(&f->result);
+    points_release(&f->points);
+    diag_release(&f->diag);
+    arena_release(&f->arena);
+}
+
+static void add(struct fixture *f, enum point_role role, int impl, struct work work, double seconds)
+{
+    double s = seconds * (1 + gsl_ran_gaussian(f->rng, f->noise));
+    struct point point = {.role = (uint8_t)role,
+                          .impl = (uint8_t)impl,
+                          .nodes = 1,
+                          .work = work,
+                          .median_s = s,
+                          .p10_s = s,
+                          .p90_s = s,
+                          .repeats = 10};
+    points_add(&f->points, &point);
+}
+
+/* A point that takes what the true device takes. */
+static void add_true(struct fixture *f, int impl, struct work work)
+{
+    enum attention_impl used = impl == POINT_NO_IMPL ? ATTENTION_FA2 : (enum attention_impl)impl;
+    add(f, POINT_WORK, impl, work, cost_work_s(&f->truth, used, &work));
+}
+
+static void add_products(struct fixture *f)
+{
+    static const int64_t m[] = {256, 1024, 4096, 16384};
+    static const int64_t nk[][2] = {
+        {4096, 4096},
+        {1024, 8192},
+        {6144, 512 },
+        {512,  128 },
+        {2048, 2048}
+    };
+    for (size_t i = 0; i < ARRAY_LEN(m); i++)
+        for (size_t k = 0; k < ARRAY_LEN(nk); k++) {
+            struct work work = {
+                .kind = WORK_MATMUL,
+                .in = DTYPE_BF16,
+                .out = DTYPE_BF16,
+                .matmul = {m[i], nk[k][0], nk[k][1], 0, 0, 0}
+            };
+            add_true(f, POINT_NO_IMPL, work);
+        }
+    for (int64_t size = 512; size <= 8192; size *= 2) { /* memory is the limit */
+        struct work work = {
+            .kind = WORK_MATMUL,
+            .in = DTYPE_BF16,
+            .out = DTYPE_BF16,
+            .matmul = {16, 2 * size, 8 * size, 0, 0, 0}
+        };
+        add_true(f, POINT_NO_IMPL, work);
+    }
+}
+
+static void add_memory_bound(struct fixture *f)
+{
+    for (int64_t rows = 64; rows <= 65536; rows *= 4) {
+        const struct work works[] = {
+            {.kind = WORK_ADD,                .elements = {rows * 4096}         },
+            {.kind = WORK_FILL,               .elements = {rows * 4096}         },
+            {.kind = WORK_RMSNORM,            .rows = {rows, 4096, 0}           },
+            {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, 4096, 0}           },
+            {.kind = WORK_PACK,               .pack = {rows, 4, {1024, 0, 0}}   },
+            {.kind = WORK_EMBEDDING,          .embedding = {rows, 4096, 8192, 0}},
+            {.kind = WORK_EMBEDDING_BACKWARD, .embedding = {rows, 4096, 8192, 0}},
+        };
+        for (size_t i = 0; i < ARRAY_LEN(works); i++) {
+            struct work work = works[i];
+            work.reads = work.kind == WORK_EMBEDDING_BACKWARD ? 3 : 0; /* adds to what is there */
+            add_true(f, POINT_NO_IMPL, work);
+        }
+    }
+}
+
+static void add_attention(struct fixture *f)
+{
+    for (int64_t q = 1024; q <= 16384; q *= 2)
+        for (int dim = 64; dim <= 128; dim *= 2)
+            for (int causal = 0; causal < 2; causal++)
+                for (int backward = 0; backward < 2; backward++) {
+                    struct work work = {
+                        .kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
+                        .attention = {q, q, 8, 2, dim, causal ? MASK_CAUSAL : MASK_FULL, 0, 0}
+                    };
+                    add_true(f, ATTENTION_FA2, work);
+                }
+}
+
+static void add_threads(struct fixture *f)
+{
+    static const enum work_kind kinds[] = {
+        WORK_MATMUL,     WORK_ADD, WORK_MERGE,    WORK_RMSNORM_BACKWARD, WORK_ATTENTION_BACKWARD,
+        WORK_ALL_REDUCE, WORK_H2D, WORK_HOST_SYNC};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        for (int k = 0; k < 3; k++) {
+            struct work work = {
+                .kind = (uint8_t)kinds[i], .p = {1, 64, 1, 1, 1, 0, 0, 0}
+            };
+            add(f, POINT_ISSUE, POINT_NO_IMPL, work, cost_issue_s(&f->truth, &work));
+        }
+    for (int64_t count = 1 << 10; count <= 1 << 24; count *= 4) {
+        struct work work = {.kind = WORK_ADAMW, .elements = {count}};
+        add(f, POINT_HOST, POINT_NO_IMPL, work, cost_host_work_s(&f->truth, 100e9, &work));
+    }
+    struct work fill = {.kind = WORK_FILL, .elements = {1}};
+    for (int k = 0; k < 5; k++)
+        add(f, POINT_START, POINT_NO_IMPL, fill, f->truth.device_kernel_start_s);
+}
+
+/* Another A100 than the preset's. */
+static void make_truth(struct device_cost *truth)
+{
+    truth->device_kernel_start_s = 5e-6;
+    truth->matmul_flop_per_s *= 0.8;
+    truth->matmul_ramp_s = 3e-6;
+    truth->matmul_memory_fraction = 0.7;
+    truth->memory_stream_fraction = 0.75;
+    truth->memory_reduce_fraction = 0.6;
+    truth->memory_permute_fraction = 0.4;
+    truth->memory_gather_fraction = 0.5;
+    truth->memory_scatter_fraction = 0.2;
+    truth->memory_ramp_bytes = 3e6;
+    truth->host_op_s = 9e-6;
+    truth->host_kernel_s = 3e-6;
+    truth->host_collective_s = 20e-6;
+    truth->host_copy_s = 5e-6;
+    truth->host_sync_s = 11e-6;
+    truth->cpu_stream_fraction = 0.5;
+    truth->cpu_start_s = 80e-6;
+    for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
+        struct cost_attention *attention = &truth->attention[ATTENTION_FA2][pass];
+        attention->ramp_s *= 1.5;
+        for (size_t i = 0; i < attention->dims; i++)
+            attention->flop_per_s[i] *= 0.7;
+    }
+}
+
+/* A number of a fixture f: its name, what it was, what came. */
+#define ROW(family, field)                                                                         \
+    {                                                                                              \
+#family "." #field, f.truth.family##_##field, f.result.cost.family##_##field               \
+    }
+
+static double number_of(const struct device_cost *cost, const char *name)
+{
+    for (size_t i = 0; i < cost->facts.count; i++)
+        if (strcmp(cost->facts.row[i].name, name) == 0)
+            return cost->facts.row[i].value;
+    return -1;
+}
+
+static void the_numbers_that_made_the_points_come_back(void)
+{
+    static const double noises[] = {0, 0.01, 0.03};
+    for (size_t n = 0; n < ARRAY_LEN(noises); n++) {
+        struct fixture f;
+        fixture_init(&f, "a100-80g", noises[n]);
+        make_truth(&f.truth);
+        add_products(&f);
+        add_memory_bound(&f);
+        add_attention(&f);
+        add_threads(&f);
+        struct calibrate_options options = {.host_memory_bytes_per_s = 100e9};
+        enum status status = calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag);
+        CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
+        if (!CHECK_INT("fitted", status, STATUS_OK)) {
+            fixture_release(&f);
+            continue;
+        }
+        const struct {
+            const char *name;
+            double want, got;
+        } rows[] = {
+            ROW(device, kernel_start_s),
+            ROW(matmul, flop_per_s),
+            ROW(matmul, ramp_s),
+            ROW(matmul, memory_fraction),
+            ROW(memory, stream_fraction),
+            ROW(memory, reduce_fraction),
+            ROW(memory, permute_fraction),
+            ROW(memory, gather_fraction),
+            ROW(memory, scatter_fraction),
+            ROW(memory, ramp_bytes),
+            ROW(host, op_s),
+            ROW(host, kernel_s),
+            ROW(host, collective_s),
+            ROW(host, copy_s),
+            ROW(host, sync_s),
+            ROW(cpu, stream_fraction),
+            ROW(cpu, start_s),
+        };
+        /* Four standard errors, and what the error of the numbers fitted before adds. */
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+            double error = 0;
+            for (size_t k = 0; k < f.result.numbers; k++)
+                if (strcmp(f.result.number[k].name, rows[i].name) == 0)
+                    error = f.result.number[k].error;
+            CHECK_CLOSE(rows[i].name, rows[i].got, rows[i].want,
+                        1e-4 + 2 * noises[n] + 4 * error / rows[i].want);
+        }
+        for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++)
+            for (size_t d = 0; d < f.base.attention[ATTENTION_FA2][pass].dims; d++)
+                CHECK_CLOSE("attention", f.result.cost.attention[ATTENTION_FA2][pass].flop_per_s[d],
+                            f.truth.attention[ATTENTION_FA2][pass].flop_per_s[d],
+                            1e-4 + 3 * noises[n]);
+        for (size_t i = 0; i < f.result.families; i++) {
+            const struct calibrate_family *family = &f.result.family[i];
+            CHECK(family->name, family->rms <= 1e-4 + 1.5 * noises[n]);
+            CHECK(family->name, family->leave_one_out <= 1e-4 + 2 * noises[n]);
+        }
+        fixture_release(&f);
+    }
+}
+
+static void the_file_is_read_back(void)
+{
+    struct fixture f;
+    fixture_init(&f, "a100-80g", 0.01);
+    make_truth(&f.truth);
+    f.truth.kind_fraction[WORK_FILL] = 0.1; /* a kind far from its class */
+    add_products(&f);
+    add_memory_bound(&f);
+    add_attention(&f);
+    add_threads(&f);
+    struct calibrate_options options = {.host_memory_bytes_per_s = 100e9};
+    CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+              STATUS_OK);
+    struct text out = {0};
+    calibration_print_device(&f.result, "a \"second\" a100", "a100-80g", "of a test", &out);
+    struct device_cost again;
+    enum status status = cost_parse(&again, &f.arena, "again.json", out.data, out.size, &f.diag);
+    CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
+    if (CHECK_INT("read", status, STATUS_OK)) {
+        CHECK_TEXT("name", again.name, "a \"second\" a100");
+        for (size_t i = 0; i < f.result.numbers; i++)
+            CHECK_CLOSE(f.result.number[i].name, number_of(&again, f.result.number[i].name),
+                        f.result.number[i].value, 1e-5);
+        CHECK_CLOSE("a share of its own", again.kind_fraction[WORK_FILL], 0.1, 0.05);
+        CHECK("products are calibrated", again.calibration[COST_MATMUL].known);
+        CHECK_CLOSE("their range", again.calibration[COST_MATMUL].high[COST_SIZE_M], 16384, 0);
+        struct work work = {.kind = WORK_FILL, .elements = {1 << 22}};
+        CHECK_CLOSE("predictions agree", cost_work_s(&again, ATTENTION_FA2, &work),
+                    cost_work_s(&f.truth, ATTENTION_FA2, &work), 0.05);
+        work = (struct work){
+            .kind = WORK_MATMUL, .matmul = {64, 4096, 4096, 0, 0, 0}
+        };
+        CHECK("inside is not extrapolated", !cost_extrapolated(&again, ATTENTION_FA2, &work, NULL));
+        work.matmul.m = 8;
+        CHECK("outside is", cost_extrapolated(&again, ATTENTION_FA2, &work, NULL));
+    }
+    text_release(&out);
+    fixture_release(&f);
+}
+
+/* ---- refusals ---- */
+
+static void one_product(struct fixture *f)
+{
+    struct work work = {
+        .kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}
+    };
+    add_true(f, POINT_NO_IMPL, work);
+}
+
+static void one_depth(struct fixture *f)
+{
+    for (int64_t m = 512; m <= 8192; m *= 2) {
+        struct work work = {
+            .kind = WORK_MATMUL, .matmul = {m, m / 2, 4096, 0, 0, 0}
+        };
+        add_true(f, POINT_NO_IMPL, work);
+    }
+}
+
+static void two_products(struct fixture *f)
+{
+    for (int64_t m = 1024; m <= 2048; m *= 2) {
+        struct work work = {
+            .kind = WORK_MATMUL, .in = DTYPE_F32, .matmul = {m, m, m, 0, 0, 0}
+        };
+        work.in = m == 1024 ? DTYPE_F32 : DTYPE_BF16;
+        add_true(f, POINT_NO_IMPL, work);
+    }
+}
+
+static void one_size(struct fixture *f)
+{
+    for (int i = 0; i < 5; i++) {
+        struct work work = {.kind = WORK_ADD, .elements = {1 << 20}};
+        add_true(f, POINT_NO_IMPL, work);
+    }
+}
+
+static void no_pattern(struct fixture *f)
+{
+    for (int64_t m = 512; m <= 8192; m *= 2) {
+        struct work work = {
+            .kind = WORK_MATMUL, .matmul = {m, 2 * m, m, 0, 0, 0}
+        };
+        add(f, POINT_WORK, POINT_NO_IMPL, work, m % 3 == 1 ? 1e-3 : 1e-2);
+    }
+}
+
+static void no_such_attention(struct fixture *f)
+{
+    struct work work = {
+        .kind = WORK_ATTENTION, .attention = {1024, 1024, 8, 8, 128, MASK_FULL, 0, 0}
+    };
+    add(f, POINT_WORK, ATTENTION_FA3, work, 1e-3);
+}
+
+static void too_wide_heads(struct fixture *f)
+{
+    struct work work = {
+        .kind = WORK_ATTENTION, .attention = {1024, 1024, 8, 8, 1024, MASK_FULL, 0, 0}
+    };
+    add(f, POINT_WORK, ATTENTION_FA2, work, 1e-3);
+}
+
+static void no_host_bandwidth(struct fixture *f)
+{
+    for (int64_t count = 1000; count <= 1000000; count *= 10) {
+        struct work work = {.kind = WORK_ADAMW, .elements = {count}};
+        add(f, POINT_HOST, POINT_NO_IMPL, work, 1e-9 * (double)count);
+    }
+}
+
+static void nothing_of_a_device(struct fixture *f)
+{
+    struct work work = {.kind = WORK_BARRIER};
+    add(f, POINT_WORK, POINT_NO_IMPL, work, 1e-3);
+}
+
+static void two_devices(struct fixture *f)
+{
+    points_set(&f->points, (struct loc){"a.csv", 1, 0}, "device", "this");
+    points_set(&f->points, (struct loc){"b.csv", 1, 0}, "device", "that");
+}
+
+static void a_wrong_statement(struct fixture *f)
+{
+    points_set(&f->points, (struct loc){"a.csv", 3, 0}, "device.memory_bytes_per_s", "12");
+}
+
+static const struct {
+    const char *label;
+    void (*make)(struct fixture *f);
+    enum status status;
+    const char *message; /* its beginning */
+} refusals[] = {
+    {"one point",                    one_product,         STATUS_NO,
+     "error: matmul: m is 4096 in every point; what grows with it cannot be told from what does "
+     "not: add products"                                                                                                        },
+    {"one depth",                    one_depth,           STATUS_NO,        "error: matmul: k is 4096 in every point"           },
+    {"fewer points than parameters", two_products,        STATUS_NO,
+     "error: matmul: 2 points for 4 parameters: add products"                                                                   },
+    {"one size",                     one_size,            STATUS_NO,        "error: memory: bytes is 6.29146e+06 in every point"},
+    {"no pattern",                   no_pattern,          STATUS_NO,        "error: matmul: the fit lies "                      },
+    {"no such attention",            no_such_attention,   STATUS_BAD_INPUT,
+     "error: device a100-80g has no cost of attention 'fa3'"                                                                    },
+    {"too wide heads",               too_wide_heads,      STATUS_BAD_INPUT,
+     "error: device a100-80g has no cost of attention 'fa2' with head dim 1024"                                                 },
+    {"no host bandwidth",            no_host_bandwidth,   STATUS_NO,
+     "error: cpu: points on host streams, and no bandwidth"                                                                     },
+    {"nothing of a device",          nothing_of_a_device, STATUS_NO,
+     "error: no point is of work that a device file describes"                                                                  },
+    {"two devices",                  two_devices,         STATUS_BAD_INPUT,
+     "b.csv:1: error: these points are of 'that', others of 'this'; a device file is of one"                                    },
+    {"a wrong statement",            a_wrong_statement,   STATUS_BAD_INPUT, "a.csv:3: error: "                                  },
+};
+
+static void what_points_cannot_tell_is_refused(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+        struct fixture f;
+        fixture_init(&f, "a100-80g", 0);
+        refusals[i].make(&f);
+        struct calibrate_options options = {0};
+        CHECK_INT(refusals[i].label,
+                  calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+                  refusals[i].status);
+        char begin[256];
+        snprintf(begin, sizeof begin, "%.*s", (int)strlen(refusals[i].message),
+                 f.diag.text ? f.diag.text : "");
+        CHECK_TEXT(refusals[i].label, begin, refusals[i].message);
+        CHECK_INT(refusals[i].label, f.diag.errors, 1);
+        fixture_release(&f);
+    }
+}
+
+static void a_number_that_two_effects_share_is_left_alone(void)
+{
+    struct fixture f;
+    fixture_init(&f, "a100-80g", 0);
+    static const enum work_kind kinds[] = {WORK_MATMUL, WORK_ADD};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) { /* one op and one kernel each */
+        struct work work = {
+            .kind = (uint8_t)kinds[i], .p = {1, 1, 1, 0, 0, 0, 0, 0}
+        };
+        add(&f, POINT_ISSUE, POINT_NO_IMPL, work, 20e-6);
+    }
+    struct calibrate_options options = {0};
+    CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+              STATUS_OK);
+    CHECK_CLOSE("what the base has of it stays", f.result.cost.host_kernel_s, f.base.host_kernel_s,
+                0);
+    CHECK("and that is said", f.result.notes.size > 0);
+    fixture_release(&f);
+}
+
+/* ---- links ---- */
+
+static void latency_and_bandwidth_of_links_come_back(void)
+{
+    struct fixture f;
+    fixture_init(&f, "a100-80g", 0.02);
+    const double latency_s = 4e-6, bytes_per_s = 200e9;
+    for (int64_t bytes = 1 << 16; bytes <= 1 << 28; bytes *= 4) {
+        double n = 8, b = (double)bytes;
+        const struct {
+            enum work_kind kind;
+            double steps, bytes;
+        } rows[] = {
+            {WORK_ALL_REDUCE,     14, 2 * 7 / n * b},
+            {WORK_ALL_GATHER,     7,  7 * b        },
+            {WORK_REDUCE_SCATTER, 7,  7 / n * b    },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+            add(&f, POINT_WORK, POINT_NO_IMPL,
+                (struct work){
+                    .kind = (uint8_t)rows[i].kind, .p = {8, bytes}
+            },
+                rows[i].steps * latency_s + rows[i].bytes / bytes_per_s);
+    }
+    struct link_calibration links = {0};
+    struct calibrate_options options = {0};
+    CHECK_INT("fitted", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_OK);
+    CHECK_INT("points", (int64_t)links.link[CALIBRATE_RING].points, (int64_t)f.points.count);
+    CHECK_CLOSE("latency", links.link[CALIBRATE_RING].latency_s, latency_s, 0.05);
+    CHECK_CLOSE("bandwidth", links.link[CALIBRATE_RING].bytes_per_s, bytes_per_s, 0.03);
+
+    struct cluster cluster, again;
+    struct text out = {0};
+    CHECK_INT("cluster", cluster_load(&cluster, &f.arena, "dgx-a100", &f.diag), STATUS_OK);
+    CHECK_INT(
+        "printed",
+        link_calibration_print_cluster(&links, "ours", NULL, "dgx-a100", &cluster, &out, &f.diag),
+        STATUS_OK);
+    CHECK_INT("read back",
+              cluster_parse(&again, &f.arena, "ours.json", out.data, out.size, &f.diag), STATUS_OK);
+    CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
+    CHECK_CLOSE("ring bandwidth", again.fabric.bytes_per_s * again.fabric.efficiency,
+                links.link[CALIBRATE_RING].bytes_per_s, 1e-5);
+    CHECK_CLOSE("latency", again.fabric.latency_s, links.link[CALIBRATE_RING].latency_s, 1e-5);
+    text_release(&out);
+    link_calibration_release(&links);
+    fixture_release(&f);
+}
+
+static void links_of_one_size_are_refused(void)
+{
+    struct fixture f;
+    fixture_init(&f, "a100-80g", 0);
+    for (int i = 0; i < 3; i++) {
+        struct work work = {
+            .kind = WORK_H2D, .copy = {1 << 20, 0}
+        };
+        add(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
+    }
+    struct link_calibration links = {0};
+    struct calibrate_options options = {0};
+    CHECK_INT("refused", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_NO);
+    CHECK_TEXT("message", f.diag.text,
+               "error: h2d: all points move as many bytes; latency and bandwidth need small "
+               "messages (64 KB) and large ones (16 MB)\n");
+    link_calibration_release(&links);
+    fixture_release(&f);
+}
+
+/* ---- real points ---- */
+
+static void the_example_is_fitted_as_it_was(void)
+{
+    struct fixture f;
+    fixture_init(&f, "cpu-generic", 0);
+    struct device_cost wanted;
+    CHECK_INT(
+        "the file",
+        cost_load(&wanted, &f.arena, check_path("data/calibration/cpu-example.json"), &f.diag),
+        STATUS_OK);
+    CHECK_INT("the points",
+              points_load(&f.points, check_path("data/calibration/cpu-example.csv"), &f.diag),
+              STATUS_OK);
+    struct calibrate_options options = {0};
+    CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+              STATUS_OK);
+    CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
+    for (size_t i = 0; i < f.result.numbers; i++) {
+        const struct calibrate_number *number = &f.result.number[i];
+        double tolerance = 0.001 + 0.1 * number->error / fmax(number->value, 1e-30);
+        CHECK_CLOSE(number->name, number->value, number_of(&wanted, number->name), tolerance);
+    }
+    static const struct {
+        const char *family;
+        double rms;
+    } limits[] = {
+        {"memory",                 0.17},
+        {"matmul",                 0.16},
+        {"attention.cpu.forward",  0.09},
+        {"attention.cpu.backward", 0.13},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++)
+        for (size_t k = 0; k < f.result.families; k++)
+            if (strcmp(f.result.family[k].name, limits[i].family) == 0)
+                CHECK(limits[i].family, f.result.family[k].rms < limits[i].rms);
+    fixture_release(&f);
+}
+
+static const struct check_case cases[] = {
+    {"the numbers that made the points come back",    the_numbers_that_made_the_points_come_back},
+    {"the file is read back",                         the_file_is_read_back                     },
+    {"what points cannot tell is refused",            what_points_cannot_tell_is_refused        },
+    {"a number that two effects share is left alone",
+     a_number_that_two_effects_share_is_left_alone                                              },
+    {"latency and bandwidth of links come back",      latency_and_bandwidth_of_links_come_back  },
+    {"links of one size are refused",                 links_of_one_size_are_refused             },
+    {"the example is fitted as it was",               the_example_is_fitted_as_it_was           },
+};
+CHECK_MAIN("calibrate", cases)

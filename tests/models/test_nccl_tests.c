@@ -1,0 +1,116 @@
+/* Output of nccl-tests: which collective, how many ranks on how many hosts, what one rank sends. */
+#include "models/nccl_tests.h"
+
+#include "models/calibrate_links.h"
+#include "tests/check.h"
+
+#include <string.h>
+
+#define TWO_RANKS                                                                                  \
+    "#  Rank  0 Group  0 Pid   100 on     node1 device  0 [0x1b] NVIDIA H100 80GB HBM3\n"          \
+    "#  Rank  1 Group  0 Pid   101 on     node1 device  1 [0x43] NVIDIA H100 80GB HBM3\n"
+#define COLUMNS                                                                                    \
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     "    \
+    "time   "                                                                                      \
+    "algbw   busbw #wrong\n"
+#define STARTING(test) "# Collective test starting: " test "\n"
+#define ROW(size)                                                                                  \
+    "  " size "   65536     float     sum      -1    100.0    2.62    2.62      0    90.0    "     \
+              "2.91    2.91      0\n"
+
+static void the_recorded_forms_are_read(void)
+{
+    static const struct {
+        const char *file, *test;
+        int64_t rows, ranks, bytes; /* of the last row */
+        int nodes;
+        enum work_kind kind;
+        double seconds;
+    } files[] = {
+        {"data/calibration/all_reduce_8.txt",   NULL,              8, 8, 134217728,    1, WORK_ALL_REDUCE, 1281.5e-6},
+        {"data/calibration/all_gather_2x4.txt", "all_gather_perf", 5, 8, 16777216 / 8, 2,
+         WORK_ALL_GATHER,                                                                                  711.4e-6 },
+        {"data/calibration/alltoall_8.txt",     NULL,              4, 8, 67108864,     1, WORK_ALL_TO_ALL, 489.8e-6 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        struct points points = {0};
+        struct diag diag = {0};
+        enum status status =
+            nccl_tests_load(&points, check_path(files[i].file), files[i].test, 0, &diag);
+        CHECK_TEXT(files[i].file, diag.text ? diag.text : "", "");
+        CHECK_INT(files[i].file, status, STATUS_OK);
+        CHECK_INT(files[i].file, (int64_t)points.count, files[i].rows);
+        if (points.count > 0) {
+            const struct point *last = &points.row[points.count - 1];
+            CHECK_INT(files[i].file, last->work.kind, files[i].kind);
+            CHECK_INT("ranks", work_group(&last->work), files[i].ranks);
+            CHECK_INT("bytes that one rank sends", work_payload_bytes(&last->work), files[i].bytes);
+            CHECK_INT("nodes", last->nodes, files[i].nodes);
+            CHECK_CLOSE("the time out of place", last->median_s, files[i].seconds, 1e-9);
+        }
+        diag_release(&diag);
+        points_release(&points);
+    }
+}
+
+static void the_table_follows_its_latency_and_bandwidth(void)
+{
+    struct points points = {0};
+    struct diag diag = {0};
+    struct link_calibration links = {0};
+    struct calibrate_options options = {0};
+    nccl_tests_load(&points, check_path("data/calibration/all_reduce_8.txt"), NULL, 1 << 20, &diag);
+    CHECK_INT("rows of a MiB or more", (int64_t)points.count, 8);
+    CHECK_INT("fitted", calibrate_links(&links, &points, &options, &diag), STATUS_OK);
+    CHECK_CLOSE("latency", links.link[CALIBRATE_RING].latency_s, 3e-6, 0.01);
+    CHECK_CLOSE("bandwidth", links.link[CALIBRATE_RING].bytes_per_s, 189.5e9, 0.01);
+    link_calibration_release(&links);
+    diag_release(&diag);
+    points_release(&points);
+}
+
+static const struct {
+    const char *label, *text, *message;
+} wrong[] = {
+    {"no name of the test",   TWO_RANKS COLUMNS ROW("262144"),
+     "n.txt:4: error: the output does not say which test printed it; write its name before the "
+     "file: "
+     "all_reduce_perf:FILE\n"                                                                                                                                         },
+    {"another collective",    STARTING("gather_perf") TWO_RANKS COLUMNS,
+     "n.txt:1: error: no schedule has the collective of 'gather_perf'\n"                                                                                              },
+    {"no columns",            STARTING("all_reduce_perf") TWO_RANKS ROW("262144"),
+     "n.txt:4: error: a row before the line that names the columns\n"                                                                                                 },
+    {"no ranks",              STARTING("all_reduce_perf") COLUMNS ROW("262144"),
+     "n.txt:3: error: 0 ranks are listed above; a message needs two\n"                                                                                                },
+    {"a short row",           STARTING("all_reduce_perf") TWO_RANKS COLUMNS "  1024 256 float sum\n",
+     "n.txt:5: error: 4 values; the line above names 13 columns\n"                                                                                                    },
+    {"a time in words",
+     STARTING("all_reduce_perf") TWO_RANKS COLUMNS
+     "1024 256 float sum -1 soon 0.0 0.0 0 1.0 0.0 0.0 0\n",                                          "n.txt:5: error: 'soon' is no time in us\n"                     },
+    {"a rank without a host", STARTING("all_reduce_perf") "#  Rank  0 Group  0\n",
+     "n.txt:2: error: a line of a rank that does not say on which host it ran\n"                                                                                      },
+    {"a table without times", "# size count type\n",
+     "n.txt:1: error: a table of nccl-tests has the columns size, type and time\n"                                                                                    },
+    {"nothing",               "",                                                                     "n.txt: error: holds no row of nccl-tests of at least 0 bytes\n"},
+};
+
+static void the_reader_says_where_the_text_is_wrong(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct points points = {0};
+        struct diag diag = {0};
+        enum status status = nccl_tests_parse(&points, "n.txt", wrong[i].text,
+                                              strlen(wrong[i].text), NULL, 0, &diag);
+        CHECK_INT(wrong[i].label, status, STATUS_BAD_INPUT);
+        CHECK_TEXT(wrong[i].label, diag.text, wrong[i].message);
+        diag_release(&diag);
+        points_release(&points);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"the recorded forms are read",                 the_recorded_forms_are_read                },
+    {"the table follows its latency and bandwidth", the_table_follows_its_latency_and_bandwidth},
+    {"the reader says where the text is wrong",     the_reader_says_where_the_text_is_wrong    },
+};
+CHECK_MAIN("nccl_tests", cases)
