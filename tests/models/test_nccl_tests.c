@@ -16,7 +16,7 @@
 #define STARTING(test) "# Collective test starting: " test "\n"
 #define ROW(size)                                                                                  \
     "  " size "   65536     float     sum      -1    100.0    2.62    2.62      0    90.0    "     \
-              "2.91    2.91      0\n"
+    "2.91    2.91      0\n"
 
 static void the_recorded_forms_are_read(void)
 {
