@@ -106,7 +106,8 @@ void run_report_times(struct text *out, const char *what, const char *backend, c
         units_put(out, UNIT_SECONDS, slowest);
         text_puts(out, ")");
     }
-    text_printf(out, "; %.4g tokens/s\n", tokens / result->median_s);
+    double rate = tokens / result->median_s;
+    text_printf(out, "; %.*f tokens/s\n", rate < 100 ? 2 : 0, rate);
     text_puts(out, "memory   per rank: ");
     put_memory(out, result);
     text_putc(out, '\n');

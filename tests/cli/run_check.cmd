@@ -1,0 +1,21 @@
+# every strategy computes what the unsharded model computes; the figures of a table are not text to compare
+what="--model longhaul-3m --set layers=2,hidden=64,head_dim=8,ffn=96 --seq 64"
+verdict() { longhaul run $what --check "$@" | tail -n 1; }
+longhaul run $what --gpus 2 --check | sed 's/ *[0-9]\.[0-9]e-[0-9]*/ E/g; s/^loss.*/loss/'
+verdict --gpus 4 --strategy local --zero 1 --batch 8
+verdict --gpus 4 --activations offload --optimizer host --poison
+verdict --gpus 2 --dtype bf16
+# the same schedule from a file
+longhaul schedule $what --cluster ideal --gpus 2 --dtype f32 --attention cpu -o $T/a.ir
+longhaul run $T/a.ir --check --model longhaul-3m --set layers=2,hidden=64,head_dim=8,ffn=96 | tail -n 1
+# training on bytes: the loss of every strategy lies on the reference's
+for strategy in local ulysses; do
+    longhaul run $what --gpus 2 --strategy $strategy --batch 2 --data $S/LICENSE --steps 5 --check |
+        grep -A 5 '^step      loss' | awk '{print $1, $2}' > $T/$strategy.curve
+done
+wc -l < $T/local.curve
+cmp $T/local.curve $T/ulysses.curve
+longhaul run $what --gpus 2 --data $S/LICENSE --steps 5 --check | tail -n 1 | sed 's/within [^ ]*/within E/'
+# traces of the median step
+longhaul run $what --gpus 2 --steps 2 -o $T/out | sed 's/[0-9][0-9.]*/N/g; s/ [munµ]*s\b/ s/g'
+ls $T/out
