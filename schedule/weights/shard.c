@@ -35,6 +35,7 @@ struct shard {
     uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
     uint32_t *bundle_of_grad;
     op_id *reduced; /* per gradient: its reduction */
+    op_id final;    /* the last op so far that made a gradient final */
 };
 
 static void note_read(struct shard *s, uint32_t bundle, uint32_t i)
@@ -231,6 +232,7 @@ static void reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct pro
         if (row == IR_NONE || row == done || s->gradient[row].last != i)
             continue;
         reduce(s, row, op, out);
+        s->final.i = out->op[out->count - 1];
         done = row;
     }
 }
@@ -340,9 +342,13 @@ void pass_weights(struct emit *e, struct program *program)
         reduce_finished(&s, i, op, &out);
     }
     /* in the order in which gradients become final; a bundle's last gradient is the one kept */
+    uint32_t reduced = out.count;
     for (uint32_t row = 0; row < s.gradient_count; row++)
         if (s.gradient[row].micro + 1u == e->choices->accumulation)
             update(&s, s.gradient[row].bundle, &out);
+    /* the first of them is the first of its stream, so that all the others follow */
+    if (e->choices->profile->optimizer_after_backward && out.count > reduced)
+        emit_hold_back(e, (op_id){out.op[reduced]}, s.final);
     free(s.run);
     free(s.gradient);
     free(s.of_param);
