@@ -191,12 +191,25 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
 
 /* ---- tokens ---- */
 
+/* The context index: in the group `cp` where there is one, since a ring may go round ranks in another
+ * order than the mesh's; else along the axes of that name. */
+static uint32_t context_of(const struct ir *ir, uint32_t rank)
+{
+    int group = ir_find_group(ir, "cp", 2);
+    uint32_t instance, index, size;
+    if (group >= 0 && group_axes(ir, (uint16_t)group) == axes_named(ir, "cp") &&
+        group_locate(&ir->mesh, &ir->group[group], rank, &instance, &index))
+        return index;
+    struct place place = place_of(ir, rank);
+    return index_along(ir, &place, axes_named(ir, "cp"), &size);
+}
+
 /* Where element p of a rank's own part of a sequence lies in the sequence. */
 static int64_t own_position(const struct ir *ir, uint32_t rank, int64_t p)
 {
     struct place place = place_of(ir, rank);
-    uint32_t size, c = index_along(ir, &place, axes_named(ir, "cp"), &size);
-    uint32_t h = index_along(ir, &place, axes_named(ir, "hp"), &size);
+    uint32_t size, c = context_of(ir, rank),
+                   h = index_along(ir, &place, axes_named(ir, "hp"), &size);
     return layout_global(&ir->layout, c, h, p);
 }
 
@@ -219,13 +232,11 @@ static int64_t position_of(const struct exec_buffer *buffer, int64_t p)
 {
     const struct ir *ir = buffer->ir;
     uint16_t group = buffer->binding->gathered;
-    uint32_t instance, index, size;
+    uint32_t instance, index;
     if (group == IR_NONE16)
         return own_position(ir, buffer->rank, p);
-    struct place place = place_of(ir, buffer->rank);
     if (group_axes(ir, group) == axes_named(ir, "hp"))
-        return layout_gathered(&ir->layout, index_along(ir, &place, axes_named(ir, "cp"), &size),
-                               p);
+        return layout_gathered(&ir->layout, context_of(ir, buffer->rank), p);
     if (!group_locate(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
         return 0;
     int64_t own = own_tokens(ir);

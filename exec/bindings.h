@@ -6,10 +6,10 @@
  * its results back into one: partial sums are added, parts are put together. No strategy is known
  * here, so a new one needs nothing new.
  *
- * Of the mesh, names of axes count up to the first '_': "cp" axes are the layout's context ranks,
- * "hp" its head ranks, "dp" axes hold different sequences; ranks that differ in any other axis hold
- * the same ones. Rank d of D along dp holds sequences d B/D to (d+1) B/D - 1 of a batch of B, in
- * the order of its micro-batches. */
+ * Of the mesh, names of axes count up to the first '_': "cp" axes are the layout's context ranks
+ * (in the order of the group named "cp" where it has just these axes), "hp" its head ranks, "dp"
+ * axes hold different sequences; ranks that differ in any other axis hold the same ones. Rank d of D
+ * along dp holds sequences d B/D to (d+1) B/D - 1 of a batch of B, in the order of its micro-batches. */
 #ifndef EXEC_BINDINGS_H
 #define EXEC_BINDINGS_H
 

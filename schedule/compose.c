@@ -88,16 +88,13 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
 /* Whether a run of `shard` neighbouring ranks cuts at most one axis of the mesh, in equal parts. */
 static bool is_run(const struct choices *c, int64_t shard)
 {
-    bool context_first = c->placement == PLACEMENT_CONTEXT_FIRST;
-    int64_t rings[2] = {c->window, c->cp / c->window};
-    int64_t sizes[4] = {context_first ? rings[0] : c->hp, context_first ? rings[1] : rings[0],
-                        context_first ? c->hp : rings[1], c->dp};
-    for (int i = 0; i < 4; i++) {
-        if (shard <= sizes[i])
-            return sizes[i] % shard == 0;
-        if (shard % sizes[i] != 0)
+    struct mesh_part part[MESH_PARTS_MAX];
+    for (uint32_t i = mesh_parts(c, part); i-- > 0;) {
+        if (shard <= part[i].size)
+            return part[i].size % shard == 0;
+        if (shard % part[i].size != 0)
             return false;
-        shard /= sizes[i];
+        shard /= part[i].size;
     }
     return false;
 }

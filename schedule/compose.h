@@ -30,6 +30,10 @@ enum attention_choice {
 /* Which of the two are neighbours in the order of ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
+/* Which ranks of a ring are a window: neighbours, or the even ones of a node and then its odd ones,
+ * so that those that leave it do so by different NICs. */
+enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
+
 /* Which tokens a rank of a ring holds. */
 enum ring_layout { RING_ZIGZAG, RING_CONTIGUOUS, RING_STRIPED, RING_LAYOUT_COUNT };
 
@@ -84,12 +88,13 @@ struct profile {
     bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
     bool sync_backward;
     bool ring_sync; /* the host waits for the compute stream before it issues a tile of a ring */
-    bool ring_grad_f32;    /* gradients of keys and values go round in fp32 throughout */
-    bool recompute_whole;  /* recompute the whole layer, also what no backward op reads */
-    bool loss_f32;         /* fp32 logits, softmax and its logarithm are materialised */
-    uint8_t grad_dtype;    /* enum dtype of accumulated weight gradients */
-    bool offload_blocking; /* checkpoints to the host by blocking pageable copies */
-    bool holds_bucket;     /* with sharded parameters, a bucket is allocated once and kept */
+    bool ring_grad_f32;       /* gradients of keys and values go round in fp32 throughout */
+    bool interleaves_windows; /* context-first, where a node holds two windows or more */
+    bool recompute_whole;     /* recompute the whole layer, also what no backward op reads */
+    bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
+    uint8_t grad_dtype;       /* enum dtype of accumulated weight gradients */
+    bool offload_blocking;    /* checkpoints to the host by blocking pageable copies */
+    bool holds_bucket;        /* with sharded parameters, a bucket is allocated once and kept */
     int64_t
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
@@ -113,9 +118,10 @@ struct choices {
 
     uint32_t ranks; /* all ranks: dp * cp * hp */
     uint32_t dp, cp, hp;
-    uint8_t placement;   /* enum placement */
-    uint8_t ring_layout; /* enum ring_layout */
-    uint32_t window;     /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
+    uint8_t placement;    /* enum placement */
+    uint8_t ring_layout;  /* enum ring_layout */
+    uint32_t interleaved; /* the context ranks of a node, when windows are interleaved; else 0 */
+    uint32_t window;      /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
     uint32_t shard; /* ranks that share one copy of the weights (HSDP); 0: all of dp x cp x hp */
     int64_t seq;    /* tokens of one sequence */
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
@@ -133,7 +139,8 @@ struct request {
     int64_t dp, cp, hp, shard;
     int placement, ring_layout; /* enum placement, enum ring_layout */
     int64_t window;
-    int scope; /* enum scope */
+    int windows; /* enum windows */
+    int scope;   /* enum scope */
     int64_t seq, global_batch, micro_batch;
     int64_t loss_chunks, ffn_chunks;
     int sm; /* of the cluster's device */
@@ -148,12 +155,12 @@ struct strategy {
 };
 const struct strategy *compose_strategies(size_t *count);
 const struct profile *compose_profiles(size_t *count);
-/* Text names of the values of each choice, CHOICE_*_COUNT of them. */
-extern const char *const weights_names[],
-    *const activations_names[], *const optimizer_names[], *const attention_names[],
-                                                              *const pipeline_names[],
-                                                                  *const placement_names[],
-                                                                      *const ring_layout_names[];
+/* Text names of the values of each choice, as many as its enum counts. */
+/* clang-format off */
+extern const char *const weights_names[], *const activations_names[], *const optimizer_names[],
+    *const attention_names[], *const pipeline_names[], *const placement_names[],
+    *const ring_layout_names[], *const windows_names[], *const scope_names[];
+/* clang-format on */
 
 /* Fills every open field, checks sizes and the table of legal products. Messages say which
  * values would do. note (may be NULL) receives what was filled in that a user should know. */

@@ -5,77 +5,120 @@
  * the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts at most one
  * axis in two. Names of axes count up to the first '_' for what lies along them (exec/bindings.h). */
 #include "schedule/emit.h"
+#include "schedule/resolve.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-enum along { PART_DP, PART_OUTER, PART_INNER, PART_HP, PART_COUNT };
-
-/* The parts in mesh order, the last fastest. */
-static const uint8_t orders[PLACEMENT_COUNT][PART_COUNT] = {
-    [PLACEMENT_HEAD_FIRST] = {PART_DP, PART_OUTER, PART_INNER, PART_HP   },
-    [PLACEMENT_CONTEXT_FIRST] = {PART_DP, PART_HP,    PART_OUTER, PART_INNER},
-};
-
-/* Appends an axis; returns its bit. */
-static uint32_t add_axis(struct ir *ir, const char *name, const char *suffix, uint32_t size)
+/* The context ranks: windows of an outer ring, ranks of an inner one. Interleaved, rank 2 k + o of a
+ * node is the k-th of its even (o = 0) or odd ranks, and the ring takes the even ones first. */
+static uint32_t ring_parts(const struct choices *c, struct mesh_part part[4])
 {
-    struct mesh_axis *axis = &ir->mesh.axis[ir->mesh.axis_count];
-    snprintf(axis->name, sizeof axis->name, "%s%s", name, suffix);
-    axis->size = size;
-    return 1u << ir->mesh.axis_count++;
+    uint32_t w = c->window, node = c->interleaved;
+    if (node > 0) {
+        part[0] = (struct mesh_part){"cp_node", c->cp / node, ALONG_OUTER, 0};
+        part[1] = (struct mesh_part){"cp_window", node / 2 / w, ALONG_OUTER, 2};
+        part[2] = (struct mesh_part){"cp_in", w, ALONG_INNER, 3};
+        part[3] = (struct mesh_part){"cp_odd", 2, ALONG_OUTER, 1};
+        return 4;
+    }
+    bool two = w > 1 && w < c->cp;
+    part[0] = (struct mesh_part){two ? "cp_out" : "cp", c->cp / w, ALONG_OUTER, 0};
+    part[1] = (struct mesh_part){two ? "cp_in" : "cp", w, ALONG_INNER, 3};
+    return 2;
 }
 
-/* The axes of a mask as a group; IR_NONE16 when it has one rank. */
-static uint16_t add_group(struct ir *ir, const char *name, uint32_t axes)
+uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX])
+{
+    uint32_t count = 0;
+    part[count++] = (struct mesh_part){"dp", c->dp, ALONG_DP, 0};
+    if (c->placement == PLACEMENT_CONTEXT_FIRST)
+        part[count++] = (struct mesh_part){"hp", c->hp, ALONG_HP, 0};
+    struct mesh_part ring[4];
+    uint32_t parts = ring_parts(c, ring);
+    for (uint32_t i = 0; i < parts; i++)
+        if (ring[i].size > 1)
+            part[count++] = ring[i];
+    if (c->placement == PLACEMENT_HEAD_FIRST)
+        part[count++] = (struct mesh_part){"hp", c->hp, ALONG_HP, 0};
+    return count;
+}
+
+struct axes {
+    uint8_t axis[MESH_AXES_MAX], along[MESH_AXES_MAX], order[MESH_AXES_MAX];
+    uint32_t count;
+};
+
+static void add_axis(struct ir *ir, struct axes *axes, const struct mesh_part *part,
+                     const char *suffix, uint32_t size)
+{
+    struct mesh_axis *axis = &ir->mesh.axis[ir->mesh.axis_count];
+    snprintf(axis->name, sizeof axis->name, "%s%s", part->name, suffix);
+    axis->size = size;
+    axes->axis[axes->count] = (uint8_t)ir->mesh.axis_count++;
+    axes->along[axes->count] = part->along;
+    axes->order[axes->count++] = part->order;
+}
+
+/* A group of axes, those of lower order first; IR_NONE16 when it has one rank. */
+static uint16_t add_group(struct ir *ir, const char *name, const struct axes *axes, uint32_t mask)
 {
     struct axis_set set[MESH_AXES_MAX] = {{0}};
     uint32_t size = 1, count = 0;
-    for (uint32_t i = 0; i < ir->mesh.axis_count; i++)
-        if (axes >> i & 1) {
-            set[count++].axis = (uint8_t)i;
-            size *= ir->mesh.axis[i].size;
-        }
+    for (uint32_t order = 0; order < 4; order++)
+        for (uint32_t i = 0; i < axes->count; i++)
+            if ((mask >> i & 1) && axes->order[i] == order) {
+                set[count++].axis = axes->axis[i];
+                size *= ir->mesh.axis[axes->axis[i]].size;
+            }
     return size > 1 ? ir_add_group(ir, name, set, count) : IR_NONE16;
+}
+
+static uint32_t along(const struct axes *axes, enum along what)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < axes->count; i++)
+        mask |= (uint32_t)(axes->along[i] == what) << i;
+    return mask;
 }
 
 void emit_mesh(struct emit *e)
 {
     const struct choices *c = e->choices;
     struct ir *ir = e->ir;
+    struct mesh_part part[MESH_PARTS_MAX];
+    struct axes axes = {.count = 0}, plain;
     uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
+    uint32_t parts = mesh_parts(c, part), below = c->ranks, sharded = 0;
     bool two = c->window > 1 && c->window < c->cp;
-    const char *names[PART_COUNT] = {"dp", two ? "cp_out" : "cp", two ? "cp_in" : "cp", "hp"};
-    uint32_t sizes[PART_COUNT] = {c->dp, c->cp / c->window, c->window, c->hp};
-    uint32_t axes[PART_COUNT] = {0}, below = c->ranks;
 
-    uint32_t shard_axes = 0;
-    for (int i = 0; i < PART_COUNT; i++) {
-        enum along part = orders[c->placement][i];
-        uint32_t size = sizes[part];
+    for (uint32_t i = 0; i < parts; i++) {
+        uint32_t size = part[i].size;
         below /= size;
-        if (size == 1 && part != PART_DP && part != PART_HP)
-            continue;
         if (shard > below && shard < below * size) {
-            axes[part] = add_axis(ir, names[part], "_out", size * below / shard);
-            uint32_t inside = add_axis(ir, names[part], "_in", shard / below);
-            axes[part] |= inside;
-            shard_axes |= inside;
+            add_axis(ir, &axes, &part[i], "_out", size * below / shard);
+            sharded |= 1u << axes.count;
+            add_axis(ir, &axes, &part[i], "_in", shard / below);
         } else {
-            axes[part] = add_axis(ir, names[part], "", size);
-            if (shard >= below * size && shard > 1)
-                shard_axes |= axes[part];
+            sharded |= (uint32_t)(shard >= below * size && shard > 1) << axes.count;
+            add_axis(ir, &axes, &part[i], "", size);
         }
     }
     assert(below == 1);
-    e->all_axes = (1u << ir->mesh.axis_count) - 1;
-    e->hp_group = add_group(ir, "hp", axes[PART_HP]);
-    e->outer = (struct ring){.size = sizes[PART_OUTER]};
-    e->inner = (struct ring){.size = sizes[PART_INNER]};
-    e->outer.group = add_group(ir, names[PART_OUTER], axes[PART_OUTER]);
-    e->inner.group = add_group(ir, names[PART_INNER], axes[PART_INNER]);
-    e->shard_group = add_group(ir, "shard", shard_axes);
-    e->replica_group = add_group(ir, "replica", e->all_axes & ~shard_axes);
+    e->all_axes = (1u << axes.count) - 1;
+    e->hp_group = add_group(ir, "hp", &axes, along(&axes, ALONG_HP));
+    uint32_t outer = along(&axes, ALONG_OUTER), inner = along(&axes, ALONG_INNER);
+    if (c->interleaved > 0) /* says in which order ranks hold tokens */
+        add_group(ir, "cp", &axes, outer | inner);
+    e->outer = (struct ring){.size = c->cp / c->window};
+    e->inner = (struct ring){.size = c->window};
+    e->outer.group = add_group(ir, two ? "cp_out" : "cp", &axes, outer);
+    e->inner.group = add_group(ir, two ? "cp_in" : "cp", &axes, inner);
+    plain = axes;
+    for (uint32_t i = 0; i < plain.count; i++)
+        plain.order[i] = 0;
+    e->shard_group = add_group(ir, "shard", &plain, sharded);
+    e->replica_group = add_group(ir, "replica", &plain, e->all_axes & ~sharded);
     e->shard_size = shard;
     e->replica_size = c->ranks / shard;
 }

@@ -244,6 +244,30 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
     return STATUS_OK;
 }
 
+/* Windows may be interleaved where the ranks of a ring are neighbours and fill nodes, and a node's
+ * even ranks are some windows. */
+static enum status resolve_interleaving(struct choices *c, const struct request *r,
+                                        struct diag *diag)
+{
+    bool neighbours = c->hp == 1 || c->placement == PLACEMENT_CONTEXT_FIRST;
+    int64_t node = c->cp < r->gpus_per_node ? c->cp : r->gpus_per_node;
+    bool fits = neighbours && node > 1 && node % 2 == 0 && c->cp % node == 0 && c->window > 1 &&
+                node / 2 % c->window == 0;
+    bool unasked = c->profile->interleaves_windows && c->placement == PLACEMENT_CONTEXT_FIRST;
+    if (fits && (r->windows == WINDOWS_INTERLEAVED || (r->windows == WINDOWS_PROFILE && unasked)))
+        c->interleaved = (uint32_t)node;
+    if (fits || r->windows != WINDOWS_INTERLEAVED)
+        return STATUS_OK;
+    if (!neighbours)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "interleaved windows need the ranks of a ring side by side; --placement "
+                          "context-first would do");
+    return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                      "windows of %u do not divide the even ranks of a node of %lld with cp %u; "
+                      "--windows contiguous would do",
+                      c->window, (long long)node, c->cp);
+}
+
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag)
 {
@@ -289,5 +313,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
         {CHOICE_ATTENTION_RING,  CHOICE_ATTENTION_2D     },
     };
     c->attention = left[c->cp > 1][c->hp > 1];
-    return resolve_window(c, r, diag);
+    if (resolve_window(c, r, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    return resolve_interleaving(c, r, diag);
 }

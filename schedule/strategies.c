@@ -10,6 +10,7 @@ const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "select
                                                                  "offload"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};
+const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
 const char *const scope_names[SCOPE_COUNT] = {"step", "attention", "attention:fwd",
                                               "attention:bwd"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
@@ -53,6 +54,7 @@ static const struct profile profiles[] = {
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_RANKS,
      .copies_before = 1, .copies_after = 1,
+     .interleaves_windows = true,
      .ring_sync = true,                 /* torch.cuda.synchronize() brackets the local attention */
      .recompute_whole = true,
      .grad_dtype = DTYPE_BF16,

@@ -58,6 +58,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         .window = window,
         .placement = (int)check_random_i64(random, 0, PLACEMENT_COUNT - 1),
         .ring_layout = (int)check_random_i64(random, 0, RING_LAYOUT_COUNT - 1),
+        .windows = (int)check_random_i64(random, 0, WINDOWS_CONTIGUOUS),
         .seq = 8 * hp * cp * check_random_i64(random, 1, 4),
         .micro_batch = check_random_i64(random, 1, 2),
         .loss_chunks = check_random_i64(random, 1, 3),

@@ -458,6 +458,19 @@ static void wrong_rings_say_what_would_do(void)
         CHECK_TEXT(rows[i].label, diag.text ? diag.text : "", rows[i].message);
         diag_release(&diag);
     }
+    {
+        struct request request = small(0, 4);
+        struct choices c;
+        struct diag diag = {0};
+        request.strategy = "ring";
+        request.window = 4;
+        request.windows = WINDOWS_INTERLEAVED;
+        CHECK("interleaved", compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
+        CHECK_TEXT("interleaved", diag.text ? diag.text : "",
+                   "error: windows of 4 do not divide the even ranks of a node of 4 with cp 4; "
+                   "--windows contiguous would do\n");
+        diag_release(&diag);
+    }
     struct transformer odd = shapes[0];
     odd.heads = odd.kv_heads = 3;
     struct request request = small(0, 6);
