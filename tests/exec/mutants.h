@@ -488,7 +488,8 @@ static inline void write_op(struct writer *w, uint32_t op)
         }
         const op_id *kept = waits_settle(w->waits, &w->order, &count);
         count = count < ARRAY_LEN(wait) ? count : ARRAY_LEN(wait);
-        memcpy(wait, kept, count * sizeof *wait);
+        for (uint32_t k = 0; k < count; k++)
+            wait[k] = kept[k];
         order_finish(&w->order);
         for (uint32_t k = 0; k < operands; k++)
             waits_note(w->waits, &touch[k], t->stream[op], at);
