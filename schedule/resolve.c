@@ -268,6 +268,83 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
                       c->window, (long long)node, c->cp);
 }
 
+/* "hp 16 does not divide 8 ranks", of the degrees that were given: those filled are no news. */
+static enum status bad_degrees(const struct request *r, struct axes axes, struct diag *diag)
+{
+    const struct {
+        const char *name;
+        int64_t degree;
+        bool open;
+    } rows[] = {
+        {"dp", r->dp, r->dp <= 0           },
+        {"cp", r->cp, axes.cp && r->cp <= 0},
+        {"hp", r->hp, axes.hp && r->hp <= 0},
+    };
+    struct text what = {0}, would = {0};
+    int given = 0, open = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        open += rows[i].open;
+        if (rows[i].degree > 0)
+            text_printf(&what, "%s%s %lld", given++ > 0 ? " x " : "", rows[i].name,
+                        (long long)rows[i].degree);
+    }
+    text_printf(&what, " does not %s %lld ranks", open > 0 ? "divide" : "make",
+                (long long)r->ranks);
+    if (given == 1 && r->dp > 0) {
+        text_puts(&would, "dp ");
+        resolve_put_divisors(&would, r->ranks, 0, SPLITS_MAX);
+    } else {
+        put_splits(&would, r, axes,
+                   r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
+    }
+    enum status status = resolve_bad_size(diag, what.data, &would);
+    text_release(&what);
+    return status;
+}
+
+/* ": 100001 tokens do not divide over 2, 4 or 8": why a sequence is over fewer ranks than there
+ * are. Empty where the user said so. */
+static void put_why_fewer(struct text *out, const struct request *r, struct axes axes,
+                          struct split s)
+{
+    int64_t tokens[SPLITS_MAX], heads[SPLITS_MAX];
+    int by_tokens = 0, by_heads = 0;
+    bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
+    for (int64_t n = s.cp * s.hp + 1; n <= r->ranks && !asked; n++) {
+        if (r->ranks % n != 0)
+            continue;
+        if (r->seq % n != 0 && (axes.cp || heads_fit(r->model, n)) && by_tokens < SPLITS_MAX)
+            tokens[by_tokens++] = n;
+        else if (by_heads < SPLITS_MAX)
+            heads[by_heads++] = n;
+    }
+    if (by_tokens > 0) {
+        text_printf(out, ": %lld tokens do not divide over ", (long long)r->seq);
+        resolve_put_numbers(out, tokens, by_tokens);
+    }
+    if (by_heads > 0 && axes.cp)
+        text_printf(out, "%s no slices and heads fit ", by_tokens > 0 ? ";" : ":");
+    else if (by_heads > 0)
+        text_printf(out, "%s %lld heads (%lld kv) do not divide over ", by_tokens > 0 ? ";" : ":",
+                    (long long)r->model->heads, (long long)r->model->kv_heads);
+    resolve_put_numbers(out, heads, by_heads);
+}
+
+static void note_dp(const struct request *r, struct axes axes, struct split s, int64_t dp,
+                    struct diag *note)
+{
+    struct text over = {0}, why = {0};
+    if (axes.cp)
+        text_printf(&over, "%lld context x ", (long long)s.cp);
+    text_printf(&over, "%lld head rank%s", (long long)s.hp,
+                s.hp == 1 && (!axes.cp || s.cp == 1) ? "" : "s");
+    put_why_fewer(&why, r, axes, s);
+    diag_note(note, nowhere, "%lld ranks hold one sequence over %s; dp is filled to %lld%s",
+              (long long)r->ranks, over.data, (long long)dp, why.size > 0 ? why.data : "");
+    text_release(&over);
+    text_release(&why);
+}
+
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag)
 {
@@ -278,30 +355,12 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
         return STATUS_BAD_INPUT;
     fill_degrees(r, axes, &dp, &s);
     if (s.hp <= 0 || s.cp <= 0 || dp <= 0 || s.hp > r->ranks || s.cp > r->ranks || dp > r->ranks ||
-        s.hp * s.cp * dp != r->ranks) {
-        char what[160], ring[32] = "";
-        struct text would = {0};
-        if (axes.cp)
-            snprintf(ring, sizeof ring, " x cp %lld", (long long)s.cp);
-        snprintf(what, sizeof what, "dp %lld%s x hp %lld does not make %lld ranks", (long long)dp,
-                 ring, (long long)s.hp, (long long)r->ranks);
-        put_splits(&would, r, axes,
-                   r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
-        return resolve_bad_size(diag, what, &would);
-    }
+        s.hp * s.cp * dp != r->ranks)
+        return bad_degrees(r, axes, diag);
     if (check_split(r, axes, s, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (r->dp <= 0 && dp > 1 && note) {
-        if (axes.cp)
-            diag_note(note, nowhere,
-                      "%lld ranks hold one sequence over %lld context x %lld head ranks; dp is "
-                      "filled to %lld",
-                      (long long)r->ranks, (long long)s.cp, (long long)s.hp, (long long)dp);
-        else
-            diag_note(note, nowhere,
-                      "%lld ranks hold one sequence over %lld head ranks; dp is filled to %lld",
-                      (long long)r->ranks, (long long)s.hp, (long long)dp);
-    }
+    if (r->dp <= 0 && dp > 1 && note)
+        note_dp(r, axes, s, dp, note);
     c->hp = (uint32_t)s.hp;
     c->cp = (uint32_t)s.cp;
     c->dp = (uint32_t)dp;

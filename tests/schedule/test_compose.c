@@ -498,34 +498,38 @@ static void wrong_requests_say_what_would_do(void)
         int weights, optimizer;
         const char *strategy, *profile, *message;
     } rows[] = {
-        {"unknown strategy",   0, 4, 0, 0, 0, 64, 0, 0, 0, -1,                   -1, "ulises", NULL,
+        {"unknown strategy",   0, 4, 0, 0,  0, 64, 0, 0, 0, -1,                   -1, "ulises", NULL,
          "error: unknown strategy 'ulises'; did you mean 'ulysses'?; `longhaul list strategies` "
          "has them all\n"                                                               },
-        {"unknown profile",    0, 4, 0, 0, 0, 64, 0, 0, 0, -1,                   -1, NULL,     "deepsped",
+        {"unknown profile",    0, 4, 0, 0,  0, 64, 0, 0, 0, -1,                   -1, NULL,     "deepsped",
          "error: unknown profile 'deepsped'; did you mean 'deepspeed'?; `longhaul list profiles` "
          "has them all\n"                                                               },
-        {"heads",              0, 8, 1, 8, 0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+        {"heads",              0, 8, 1, 8,  0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
          "error: 4 heads do not divide over hp 8; hp 1, 2 or 4 would do\n"              },
-        {"tokens",             0, 4, 1, 4, 0, 63, 0, 0, 0, -1,                   -1, NULL,     NULL,
+        {"tokens",             0, 4, 1, 4,  0, 63, 0, 0, 0, -1,                   -1, NULL,     NULL,
          "error: 63 tokens do not divide over 4 ranks; 60 or 64 tokens would do\n"      },
-        {"degrees",            0, 4, 3, 2, 0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+        {"degrees",            0, 4, 3, 2,  0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
          "error: dp 3 x hp 2 does not make 4 ranks; hp 1, 2 or 4 would do\n"            },
-        {"context",            0, 4, 0, 0, 2, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+        {"head degree",        0, 8, 0, 16, 0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+         "error: hp 16 does not divide 8 ranks; hp 1, 2 or 4 would do\n"                },
+        {"data degree",        0, 8, 3, 0,  0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+         "error: dp 3 does not divide 8 ranks; dp 1, 2, 4 or 8 would do\n"              },
+        {"context",            0, 4, 0, 0,  2, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
          "error: strategy 'ulysses' has no context-parallel axis: cp is 2; 1 would do\n"},
-        {"local",              0, 4, 0, 4, 0, 64, 0, 0, 0, -1,                   -1, "local",  NULL,
+        {"local",              0, 4, 0, 4,  0, 64, 0, 0, 0, -1,                   -1, "local",  NULL,
          "error: strategy 'local' keeps a sequence on one rank: hp is 4; 1 would do, or --strategy "
          "ulysses\n"                                                                    },
-        {"batch",              0, 4, 2, 2, 0, 64, 5, 2, 0, -1,                   -1, NULL,     NULL,
+        {"batch",              0, 4, 2, 2,  0, 64, 5, 2, 0, -1,                   -1, NULL,     NULL,
          "error: a batch of 5 sequences does not divide over dp 2 x micro-batch 2; 4 or 8 would "
          "do\n"                                                                         },
-        {"shard without hsdp", 0, 4, 0, 0, 0, 64, 0, 0, 2, CHOICE_WEIGHTS_ZERO3, -1, NULL,     NULL,
+        {"shard without hsdp", 0, 4, 0, 0,  0, 64, 0, 0, 2, CHOICE_WEIGHTS_ZERO3, -1, NULL,     NULL,
          "error: --shard is for --weights hsdp; weights are 'zero3'\n"                  },
-        {"shard",              0, 4, 0, 0, 0, 64, 0, 0, 3, CHOICE_WEIGHTS_HSDP,  -1, NULL,     NULL,
+        {"shard",              0, 4, 0, 0,  0, 64, 0, 0, 3, CHOICE_WEIGHTS_HSDP,  -1, NULL,     NULL,
          "error: weights cannot be sharded over runs of 3 of 4 ranks with hp 4; --shard 1, 2 or 4 "
          "would do\n"                                                                   },
-        {"no ranks",           0, 0, 0, 0, 0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+        {"no ranks",           0, 0, 0, 0,  0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
          "error: the number of ranks is 0; 1 to 1048576 would do\n"                     },
-        {"no tokens",          0, 4, 0, 0, 0, -5, 0, 0, 0, -1,                   -1, NULL,     NULL,
+        {"no tokens",          0, 4, 0, 0,  0, -5, 0, 0, 0, -1,                   -1, NULL,     NULL,
          "error: the sequence length is -5; 1 to 1099511627776 would do\n"              },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
