@@ -5,13 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS = 4, TWEAKS_MAX = 16 };
+enum { ROUNDS = 4, TWEAKS_MAX = 20 };
 
 /* What gains less is not worth an option. */
 #define WORTH 0.995
 
 /* The field of a choice that a tweak sets. */
-enum field { FIELD_ACTIVATIONS, FIELD_WEIGHTS, FIELD_OPTIMIZER, FIELD_LOSS, FIELD_FFN };
+enum field {
+    FIELD_ACTIVATIONS,
+    FIELD_WEIGHTS,
+    FIELD_OPTIMIZER,
+    FIELD_LOSS,
+    FIELD_FFN,
+    FIELD_ATTENTION, /* those without costs for the device are refused */
+};
 
 static const struct tweak {
     const char *option;
@@ -32,9 +39,12 @@ static const struct tweak {
     {"--loss-chunks 64",         FIELD_LOSS,        64                          },
     {"--ffn-chunks 8",           FIELD_FFN,         8                           },
     {"--ffn-chunks 64",          FIELD_FFN,         64                          },
+    {"--attention fa2",          FIELD_ATTENTION,   ATTENTION_FA2               },
+    {"--attention fa3",          FIELD_ATTENTION,   ATTENTION_FA3               },
+    {"--attention cudnn",        FIELD_ATTENTION,   ATTENTION_CUDNN             },
 };
 
-_Static_assert(ARRAY_LEN(tweaks) <= TWEAKS_MAX, "TWEAKS_MAX");
+_Static_assert(ARRAY_LEN(tweaks) + 1 <= TWEAKS_MAX, "TWEAKS_MAX");
 
 /* Whether the choices have it already; pieces: as many or more. */
 static bool has(const struct choices *c, const struct tweak *tweak)
@@ -50,6 +60,8 @@ static bool has(const struct choices *c, const struct tweak *tweak)
         return c->loss_chunks >= (uint32_t)tweak->value;
     case FIELD_FFN:
         return c->ffn_chunks >= (uint32_t)tweak->value;
+    case FIELD_ATTENTION:
+        return c->attention_impl == tweak->value;
     }
     return true;
 }
@@ -72,6 +84,9 @@ static void apply(struct request *r, const struct tweak *tweak)
         break;
     case FIELD_FFN:
         r->ffn_chunks = tweak->value;
+        break;
+    case FIELD_ATTENTION:
+        r->attention_impl = tweak->value;
         break;
     }
 }
@@ -189,7 +204,7 @@ static enum status find_fitting(struct alternative *best, const struct predictio
                                 const struct request *request, bool exact, struct diag *diag)
 {
     struct request tweaked = *request;
-    unsigned used = 0;
+    unsigned used = 1u << FIELD_ATTENTION; /* a matter of time */
     enum status status = STATUS_OK;
     best->verdict = base->verdict;
     for (int round = 0; round < ROUNDS && status == STATUS_OK && !best->verdict.fits; round++)
