@@ -34,6 +34,14 @@ double verdict_margin(const struct verdict *verdict, enum prediction_limit limit
     return (double)verdict->available[limit] - (double)verdict->needed[limit];
 }
 
+/* Of the memory there is: about what reserved memory is off by where it was measured. */
+#define CLOSE 0.03
+
+bool verdict_close(const struct verdict *v)
+{
+    return fabs(verdict_margin(v, v->limit)) < CLOSE * (double)v->available[v->limit];
+}
+
 /* How much of a memory is taken; above 1 it does not fit. */
 static double share(const struct verdict *verdict, enum prediction_limit limit)
 {
@@ -109,6 +117,7 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
     p->setup = setup;
     p->has_choices = true;
     enum status status = compose_resolve(&p->choices, request, note, diag);
+    p->profile = p->choices.profile;
     if (status == STATUS_OK)
         status =
             cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
@@ -120,6 +129,29 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
     return status;
 }
 
+/* Of a schedule from a file: its times only, and only when one was asked for. */
+static enum status find_profile(const struct profile **profile, const char *name, struct diag *diag)
+{
+    size_t count;
+    const struct profile *table = compose_profiles(&count);
+    const char *names[16];
+    if (name == NULL)
+        return STATUS_OK;
+    assert(count <= ARRAY_LEN(names));
+    for (size_t i = 0; i < count; i++) {
+        names[i] = table[i].name;
+        if (strcmp(name, table[i].name) == 0) {
+            *profile = &table[i];
+            return STATUS_OK;
+        }
+    }
+    const char *nearest = diag_nearest(name, names, count);
+    return diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
+                      "a file has no strategy, and so no profile '%s'%s%s%s", name,
+                      nearest != NULL ? "; did you mean '" : "; `longhaul list profiles` has names",
+                      nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+}
+
 enum status prediction_memory_of_file(struct prediction *p, const struct setup *setup,
                                       const char *path, struct diag *diag)
 {
@@ -127,7 +159,12 @@ enum status prediction_memory_of_file(struct prediction *p, const struct setup *
     p->choices.attention_impl = setup->request.attention_impl < 0
                                     ? (uint8_t)ATTENTION_FA2
                                     : (uint8_t)setup->request.attention_impl;
-    enum status status = ir_load(&p->ir, path, diag);
+    enum status status = find_profile(&p->profile, setup->request.profile, diag);
+    if (status == STATUS_OK)
+        status = ir_load(&p->ir, path, diag);
+    if (status == STATUS_OK && p->ir.op.count == 0)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "the schedule has no ops: there is nothing to predict");
     if (status == STATUS_OK)
         status = check_size(p, path, diag);
     for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {
@@ -166,25 +203,31 @@ static double host_bytes_per_s(const struct prediction *p)
     return cluster->host.memory_bytes_per_s * (double)cluster->host.sockets / (double)on_node;
 }
 
-/* Framework time per gather of sharded weights, on top of the launch: module hooks. */
-static void add_gathers(const struct prediction *p, struct costs *costs)
+/* Framework time per gather of sharded weights, on top of the launch: module hooks. Gathers of
+ * updated weights (ZeRO-1 and 2) belong to the optimizer and have none. */
+static void add_gathers(struct prediction *p, struct costs *costs)
 {
-    double seconds = p->has_choices ? p->choices.profile->host_per_gather_s : 0;
-    bool sharded = p->has_choices && (p->choices.weights == CHOICE_WEIGHTS_ZERO3 ||
-                                      p->choices.weights == CHOICE_WEIGHTS_HSDP);
-    if (!sharded || seconds <= 0 || p->setup->cost.ideal)
+    double seconds = p->profile != NULL ? p->profile->host_per_gather_s : 0;
+    if (seconds <= 0 || p->setup->cost.ideal)
         return;
-    for (uint32_t i = 0; i < p->ir.shape_count; i++)
-        if (p->ir.shape[i].kind == WORK_ALL_GATHER)
-            costs->issue_s[i] += seconds;
+    bool *added = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *added);
+    for (uint32_t op = 0; op < p->ir.op.count; op++) {
+        uint32_t shape = p->ir.op.shape[op];
+        if (p->ir.op.kind[op] != WORK_ALL_GATHER || p->ir.op.region[op] != REGION_WEIGHTS ||
+            p->ir.op.phase[op] == PHASE_OPTIMIZER || added[shape])
+            continue;
+        costs->issue_s[shape] += seconds;
+        added[shape] = p->gathers_cost_host = true;
+    }
+    free(added);
 }
 
-static void costs_make(struct costs *costs, const struct prediction *p)
+static void costs_make(struct costs *costs, struct prediction *p)
 {
     const struct device_cost *cost = &p->setup->cost;
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
-    double host_factor = p->has_choices ? p->choices.profile->host_factor : 1;
-    double slowdown = p->has_choices ? p->choices.profile->attention_slowdown : 1;
+    double host_factor = p->profile != NULL ? p->profile->host_factor : 1;
+    double slowdown = p->profile != NULL ? p->profile->attention_slowdown : 1;
     double host_rate = host_bytes_per_s(p), peak = p->setup->cluster.device.peak_flop_per_s;
     size_t count = (size_t)p->ir.shape_count + 1;
     costs->work_s = heap_zalloc(count, sizeof(double));

@@ -34,6 +34,7 @@ struct prediction {
     const struct setup *setup;
     bool has_choices; /* false: the schedule came from a file */
     struct choices choices;
+    const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
     struct ir ir;
     struct reserved reserved;
     struct verdict verdict;
@@ -42,6 +43,7 @@ struct prediction {
     struct sim_result sim;
     struct waterfall waterfall; /* of rank 0 */
     double tokens_per_s_gpu;
+    bool gathers_cost_host;   /* the profile's host_per_gather_s is in the times */
     struct text extrapolated; /* why, of the shape that takes longest; empty: nothing is */
     uint32_t extrapolated_shapes;
     double extrapolated_share; /* of the compute time of rank 0 */
@@ -71,6 +73,8 @@ bool prediction_recomputes(const struct prediction *prediction);
 
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" of a limit. */
 void verdict_print(struct text *out, const struct verdict *verdict, enum prediction_limit limit);
+/* Whether the limit is nearer than the model of memory can tell. */
+bool verdict_close(const struct verdict *verdict);
 /* available - needed; DBL_MAX where there is no end. */
 double verdict_margin(const struct verdict *verdict, enum prediction_limit limit);
 

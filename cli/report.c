@@ -11,6 +11,9 @@
 /* With lines this wide, 15 hold everything. */
 enum { WIDTH = 132 };
 
+/* Where the host takes more of a step than this, what a profile says of it decides. */
+#define HOST_DECIDES 0.3
+
 /* Categories under this share of the peak are left out of the text. */
 #define TINY 1e-3
 
@@ -110,7 +113,7 @@ static void print_verdict(struct text *out, const struct report *r)
         text_puts(out, " a node");
     else
         text_printf(out, " a GPU%s", v->by_reserved ? "" : ", by arena");
-    text_putc(out, '\n');
+    text_puts(out, verdict_close(v) ? "; too close to call\n" : "\n");
 }
 
 static void print_configuration(struct text *out, const struct report *r)
@@ -167,8 +170,12 @@ static void print_configuration(struct text *out, const struct report *r)
     if (p->has_choices) {
         bool published = r->profile != NULL && strcmp(r->profile, "published") == 0;
         text_printf(&piece, "profile %s%s", c->profile->name, published ? " (published)" : "");
-        put_piece(&line, &piece);
+    } else if (p->profile != NULL) {
+        text_printf(&piece, "times of profile %s", p->profile->name);
+    } else {
+        text_puts(&piece, "no profile");
     }
+    put_piece(&line, &piece);
     text_putc(out, '\n');
     text_release(&piece);
 }
@@ -273,34 +280,46 @@ static void print_waterfall(struct text *out, const struct report *r)
     text_release(&piece);
 }
 
+/* One line, however long: with the others, 15 hold everything. */
 static void print_simulation(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct sim_result *sim = &p->sim;
-    struct text piece = {0};
-    struct line line = begin_line(out, "simulated");
-    text_printf(&piece, "%u rank%s in %u class%s", sim->rank_count, sim->rank_count == 1 ? "" : "s",
-                sim->class_count, sim->class_count == 1 ? "" : "es");
-    put_piece(&line, &piece);
-    text_printf(&piece, "%llu of %llu ops", (unsigned long long)sim->counts.simulated,
+    text_printf(out, "%-11s%u rank%s in %u class%s, %llu of %llu ops", "simulated", sim->rank_count,
+                sim->rank_count == 1 ? "" : "s", sim->class_count,
+                sim->class_count == 1 ? "" : "es", (unsigned long long)sim->counts.simulated,
                 (unsigned long long)sim->counts.op_instances);
-    put_piece(&line, &piece);
     if (sim->load_count > 0 && sim->load[0].busy > 0) {
-        text_printf(&piece, "busiest link %s: ", sim->load[0].name);
-        units_put(&piece, UNIT_BYTES, sim->load[0].bytes);
-        text_printf(&piece, " are %.0f %% of ", 100 * sim->load[0].busy);
-        units_put(&piece, UNIT_BYTES_PER_S, sim->load[0].bytes_per_s);
-        put_piece(&line, &piece);
+        text_printf(out, ", busiest link %s carries ", sim->load[0].name);
+        units_put(out, UNIT_BYTES, sim->load[0].bytes);
+        text_printf(out, ", %.0f %% of its capacity of ", 100 * sim->load[0].busy);
+        units_put(out, UNIT_BYTES_PER_S, sim->load[0].bytes_per_s);
+        text_puts(out, " over the step");
     }
     text_putc(out, '\n');
+}
+
+/* What a reader should not take the figures for. */
+static void print_beware(struct text *out, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
+    struct text all = {0};
     if (p->extrapolated_shapes > 0) {
-        text_printf(out, "%-11s%.0f %% of compute time lies outside calibration", "beware",
+        text_printf(&all, "%.0f %% of compute time lies outside calibration",
                     100 * p->extrapolated_share);
         if (p->extrapolated.size > 0)
-            text_printf(out, ": %s", p->extrapolated.data);
-        text_putc(out, '\n');
+            text_printf(&all, ": %s", p->extrapolated.data);
     }
-    text_release(&piece);
+    if (host > HOST_DECIDES && p->gathers_cost_host) {
+        text_printf(&all,
+                    "%sthe host decides %.0f %% of the step: %g ms per gathered bundle, fitted to "
+                    "runs of >= 8K tokens a GPU: docs/accuracy.md",
+                    all.size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_gather_s);
+    }
+    if (all.size > 0)
+        text_printf(out, "%-11s%s\n", "beware", all.data);
+    text_release(&all);
 }
 
 static void print_training(struct text *out, const struct report *r)
@@ -359,6 +378,7 @@ void report_print(struct text *out, const struct report *report)
     print_memory(out, report);
     print_waterfall(out, report);
     print_simulation(out, report);
+    print_beware(out, report);
     print_training(out, report);
     print_next(out, report);
 }

@@ -242,7 +242,10 @@ static enum status set_fields(struct setup *setup, const char *fields, struct di
         if (equals == NULL)
             return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not FIELD=VALUE", field);
         *equals = '\0';
+        const char *name = setup->model.name;
+        setup->model.name = at.name; /* which messages begin with */
         enum status status = transformer_override(&setup->model, field, equals + 1, diag);
+        setup->model.name = name;
         if (status != STATUS_OK)
             return status;
         fields += size;
@@ -288,15 +291,19 @@ void setup_open_request(struct setup *setup)
 
 /* Options that describe a configuration have nothing to say about a schedule from a file. */
 static enum status refuse(const struct options *options, const struct option_set *set,
-                          const char *except, struct diag *diag)
+                          const char *const *except, size_t excepted, struct diag *diag)
 {
     for (size_t i = 0; i < set->count; i++) {
         const char *name = set->option[i].name;
-        if (options_given(options, name) && (except == NULL || strcmp(name, except) != 0)) {
+        bool taken = false;
+        for (size_t k = 0; k < excepted; k++)
+            taken |= strcmp(name, except[k]) == 0;
+        if (options_given(options, name) && !taken) {
             char shown[40] = "--";
             strncat(shown, name, sizeof shown - 3);
             return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
-                              "the schedule comes from a file: it has its own choices");
+                              "the schedule comes from the file '%s', which has its own choices",
+                              options->argument[0]);
         }
     }
     return STATUS_OK;
@@ -360,11 +367,12 @@ _Static_assert(CHOICE_WEIGHTS_ZERO3 == CHOICE_WEIGHTS_REPLICATED + 3, "--zero co
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag)
 {
+    static const char *const of_files[] = {"attention", "profile"}; /* what times depend on */
     enum status status;
     if (from_file) {
-        status = refuse(options, &setup_model_options, NULL, diag);
+        status = refuse(options, &setup_model_options, NULL, 0, diag);
         if (status == STATUS_OK)
-            status = refuse(options, &setup_choice_options, "attention", diag);
+            status = refuse(options, &setup_choice_options, of_files, ARRAY_LEN(of_files), diag);
     } else {
         status = need(options, "model", "a preset or file; `longhaul list models`", diag);
         if (status == STATUS_OK)
@@ -385,7 +393,12 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     if (status != STATUS_OK)
         return status;
     setup_open_request(setup);
-    return from_file ? STATUS_OK : read_choices(setup, options, diag);
+    if (!from_file)
+        return read_choices(setup, options, diag);
+    setup->request.attention_impl = options_choice(options, "attention");
+    if (options_given(options, "profile"))
+        setup->request.profile = options_text(options, "profile");
+    return STATUS_OK;
 }
 
 static enum status load_ranks(struct setup *setup, const struct options *options, struct diag *diag)
@@ -407,9 +420,9 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
 {
     enum status status = STATUS_OK;
     if (from_file) {
-        status = refuse(options, &setup_choice_options, NULL, diag);
+        status = refuse(options, &setup_choice_options, NULL, 0, diag);
         if (status == STATUS_OK)
-            status = refuse(options, &setup_cluster_options, NULL, diag);
+            status = refuse(options, &setup_cluster_options, NULL, 0, diag);
     } else {
         status = need(options, "model", "a preset or file; `longhaul list models`", diag);
         if (status == STATUS_OK)

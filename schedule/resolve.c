@@ -335,9 +335,11 @@ static void note_dp(const struct request *r, struct axes axes, struct split s, i
 {
     struct text over = {0}, why = {0};
     if (axes.cp)
-        text_printf(&over, "%lld context x ", (long long)s.cp);
-    text_printf(&over, "%lld head rank%s", (long long)s.hp,
-                s.hp == 1 && (!axes.cp || s.cp == 1) ? "" : "s");
+        text_printf(&over, "%lld context %s", (long long)s.cp, axes.hp ? "x " : "rank");
+    if (axes.hp || !axes.cp)
+        text_printf(&over, "%lld head rank", (long long)s.hp);
+    if ((axes.hp || !axes.cp ? s.hp : s.cp) != 1)
+        text_putc(&over, 's');
     put_why_fewer(&why, r, axes, s);
     diag_note(note, nowhere, "%lld ranks hold one sequence over %s; dp is filled to %lld%s",
               (long long)r->ranks, over.data, (long long)dp, why.size > 0 ? why.data : "");

@@ -39,6 +39,8 @@ printf 'not a schedule\n' > $T/bad.ir
 bad check $T/bad.ir
 printf 'longhaul schedule 1\nmesh dp=1\nop 0 frobnicate\n' > $T/bad2.ir
 bad predict $T/bad2.ir --cluster ideal
+longhaul schedule --model gpt2 --cluster ideal --gpus 1 --seq 1K | grep -E '^(longhaul|mesh|tokens) ' > $T/empty.ir
+bad predict $T/empty.ir --cluster ideal
 printf 'source,table\n1,2\n' > $T/bad.csv
 bad validate --data $T/bad.csv
 bad validate --source Nobody
