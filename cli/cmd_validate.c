@@ -80,6 +80,19 @@ static enum status filter(struct measurements *all, const struct options *option
     return STATUS_OK;
 }
 
+/* What could not be predicted is told, row by row; here, how many there were. */
+static enum status check_errors(const struct validation *v, struct diag *diag)
+{
+    size_t errors = 0;
+    for (size_t i = 0; i < v->rows->count; i++)
+        errors += v->row[i].result.outcome == OUTCOME_ERROR;
+    if (errors == 0)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = "validate"}, STATUS_BAD_INPUT,
+                      "%zu of %zu rows could not be predicted; their lines say why", errors,
+                      v->rows->count);
+}
+
 static enum status save(const struct validation *v, const char *path, struct diag *diag)
 {
     struct measurement_result *result = heap_zalloc(v->rows->count + 1, sizeof *result);
@@ -107,6 +120,8 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
             enum status saved = save(&validation, options_text(options, "o"), diag);
             status = status == STATUS_OK ? saved : status;
         }
+        if (status == STATUS_OK)
+            status = check_errors(&validation, diag);
     }
     text_release(&out);
     validation_release(&validation);

@@ -13,8 +13,8 @@ Ours,2,2d,gpt-2.7b,ideal,4,2048,dhp=4;dcp=1;checkpoint=selective++,tgs,45000,tok
 END
 longhaul validate --data $T/own.csv -o $T/out.csv | grep -v '^  *device memory'
 cat $T/out.csv
-# rows that were compared are rows of measurements again
-longhaul validate --data $T/out.csv -o $T/again.csv > $T/report
+# rows that were compared are rows of measurements again; one cannot be predicted, and says so
+longhaul validate --data $T/out.csv -o $T/again.csv > $T/report || echo "exit $?"
 cmp $T/out.csv $T/again.csv
 # the shipped rows: every one is accounted for
 longhaul validate -o $T/all.csv > $T/all
