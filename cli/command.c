@@ -56,7 +56,8 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "Exit code 1 when a check fails or the run goes wrong."
 #define LIST_ABOUT                                                                                 \
     "Prints what there is: strategies, profiles, models, clusters, devices, kinds, rules, "        \
-    "conventions. With a name, every number of that one and its source."
+    "conventions and constants of reserved memory. models, clusters and devices take a NAME: "     \
+    "every number of that one, and its source."
 #define HELP_ABOUT "Prints all commands, or one with its options and their defaults."
 
 static const struct command commands[] = {
