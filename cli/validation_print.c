@@ -49,7 +49,8 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     const struct measurement *row = &v->rows->row[i];
     const struct validated *r = &v->row[i];
     const struct measurement_result *result = &r->result;
-    text_printf(out, "  %-12s", column(v, i, MEASUREMENT_METRIC));
+    const char *metric = column(v, i, MEASUREMENT_METRIC);
+    text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
     if (result->outcome == OUTCOME_ERROR) {
         text_printf(out, "%s; error: %s\n", column(v, i, MEASUREMENT_VALUE), result->why);
         return;
