@@ -143,7 +143,8 @@ static void put_means(struct text *out, const struct validation *v)
                     column(v, i, MEASUREMENT_SOURCE), column(v, i, MEASUREMENT_TABLE),
                     column(v, i, MEASUREMENT_METRIC), 100 * sum / (double)count, 100 * worst,
                     count);
-        if (v->rows->row[i].metric != METRIC_PEAK_HBM) {
+        enum measurement_metric metric = v->rows->row[i].metric;
+        if (metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_STEP_MS) {
             all += sum;
             all_count += count;
         }

@@ -333,7 +333,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         status = read_stated(c, points, diag);
     if (status != STATUS_OK)
         return status;
-    const struct point **point = heap_alloc(points->count + 1, sizeof *point);
+    const struct point **point = heap_alloc(points->count + 1, sizeof(const struct point *));
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         struct calibrate_problem problem = {
             .c = c,

@@ -187,7 +187,7 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
 {
     enum status status = STATUS_OK;
     struct link_points chosen = {
-        .point = heap_alloc(points->count + 1, sizeof *chosen.point),
+        .point = heap_alloc(points->count + 1, sizeof(const struct point *)),
     };
     for (int class = 0; class < CALIBRATE_LINK_COUNT; class ++) {
         chosen.count = 0;
