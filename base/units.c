@@ -13,37 +13,22 @@ struct unit {
 
 /* Rows in the order messages list them. */
 static const struct unit byte_units[] = {
-    {"B",   1     },
-    {"KB",  1e3   },
-    {"MB",  1e6   },
-    {"GB",  1e9   },
-    {"TB",  1e12  },
-    {"KiB", 0x1p10},
-    {"MiB", 0x1p20},
-    {"GiB", 0x1p30},
-    {"TiB", 0x1p40},
+    {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
 };
 static const struct unit rate_units[] = {
-    {"B/s",   1      },
-    {"KB/s",  1e3    },
-    {"MB/s",  1e6    },
-    {"GB/s",  1e9    },
-    {"TB/s",  1e12   },
-    {"KiB/s", 0x1p10 },
-    {"MiB/s", 0x1p20 },
-    {"GiB/s", 0x1p30 },
-    {"TiB/s", 0x1p40 },
-    {"Gb/s",  1e9 / 8},
+    {"B/s", 1},        {"KB/s", 1e3},     {"MB/s", 1e6},     {"GB/s", 1e9},     {"TB/s", 1e12},
+    {"KiB/s", 0x1p10}, {"MiB/s", 0x1p20}, {"GiB/s", 0x1p30}, {"TiB/s", 0x1p40}, {"Gb/s", 1e9 / 8},
 };
 static const struct unit second_units[] = {
-    {"s",  1   },
+    {"s", 1},
     {"ms", 1e-3},
     {"us", 1e-6},
     {"ns", 1e-9},
 };
 static const struct unit flop_units[] = {
-    {"FLOP/s",  1   },
-    {"GFLOP/s", 1e9 },
+    {"FLOP/s", 1},
+    {"GFLOP/s", 1e9},
     {"TFLOP/s", 1e12},
     {"PFLOP/s", 1e15},
 };
@@ -52,11 +37,11 @@ static const struct {
     const struct unit *units;
     size_t count;
 } kinds[UNIT_KIND_COUNT] = {
-    [UNIT_BYTES] = {byte_units,   ARRAY_LEN(byte_units)  },
-    [UNIT_BYTES_PER_S] = {rate_units,   ARRAY_LEN(rate_units)  },
+    [UNIT_BYTES] = {byte_units, ARRAY_LEN(byte_units)},
+    [UNIT_BYTES_PER_S] = {rate_units, ARRAY_LEN(rate_units)},
     [UNIT_SECONDS] = {second_units, ARRAY_LEN(second_units)},
-    [UNIT_FLOP_PER_S] = {flop_units,   ARRAY_LEN(flop_units)  },
-    [UNIT_NONE] = {NULL,         0                      },
+    [UNIT_FLOP_PER_S] = {flop_units, ARRAY_LEN(flop_units)},
+    [UNIT_NONE] = {NULL, 0},
 };
 
 static enum status fail(const char *text, size_t size, enum unit_kind kind, const char *what,
@@ -214,32 +199,24 @@ static void put_scaled(struct text *out, const struct unit *units, size_t count,
 void units_put(struct text *out, enum unit_kind kind, double value)
 {
     static const struct unit bytes[] = {
-        {"B",  1   },
-        {"KB", 1e3 },
-        {"MB", 1e6 },
-        {"GB", 1e9 },
-        {"TB", 1e12},
+        {"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
     };
     static const struct unit rates[] = {
-        {"B/s",  1   },
-        {"KB/s", 1e3 },
-        {"MB/s", 1e6 },
-        {"GB/s", 1e9 },
-        {"TB/s", 1e12},
+        {"B/s", 1}, {"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12},
     };
     static const struct unit seconds[] = {
         {"ns", 1e-9},
         {"us", 1e-6},
         {"ms", 1e-3},
-        {"s",  1   },
+        {"s", 1},
     };
     static const struct {
         const struct unit *units;
         size_t count;
     } scales[UNIT_KIND_COUNT] = {
-        [UNIT_BYTES] = {bytes,      ARRAY_LEN(bytes)     },
-        [UNIT_BYTES_PER_S] = {rates,      ARRAY_LEN(rates)     },
-        [UNIT_SECONDS] = {seconds,    ARRAY_LEN(seconds)   },
+        [UNIT_BYTES] = {bytes, ARRAY_LEN(bytes)},
+        [UNIT_BYTES_PER_S] = {rates, ARRAY_LEN(rates)},
+        [UNIT_SECONDS] = {seconds, ARRAY_LEN(seconds)},
         [UNIT_FLOP_PER_S] = {flop_units, ARRAY_LEN(flop_units)},
     };
     assert(kind < UNIT_KIND_COUNT);
@@ -257,7 +234,7 @@ void units_put(struct text *out, enum unit_kind kind, double value)
 void units_put_gib(struct text *out, double bytes)
 {
     static const struct unit binary[] = {
-        {"B",   1     },
+        {"B", 1},
         {"KiB", 0x1p10},
         {"MiB", 0x1p20},
         {"GiB", 0x1p30},

@@ -12,12 +12,12 @@ static const struct {
     int64_t ranks, hp, seq, batch;
     int weights, activations;
 } rows[] = {
-    {"ulysses sp 32 x dp 2, 512K", "gpt-7b",    "ulysses", 64, 32, 524288, 0,   -1,                   -1},
-    {"ulysses, 256 micro-batches", "gpt-7b",    "ulysses", 8,  8,  65536,  256, -1,                   -1},
-    {"local, zero1",               "gpt-7b",    "local",   8,  1,  4096,   512, CHOICE_WEIGHTS_ZERO1,
-     CHOICE_ACTIVATIONS_FULL                                                                            },
-    {"ulysses, zero3, offload",    "llama3-8b", "ulysses", 8,  8,  524288, 0,   CHOICE_WEIGHTS_ZERO3,
-     CHOICE_ACTIVATIONS_OFFLOAD                                                                         },
+    {"ulysses sp 32 x dp 2, 512K", "gpt-7b", "ulysses", 64, 32, 524288, 0, -1, -1},
+    {"ulysses, 256 micro-batches", "gpt-7b", "ulysses", 8, 8, 65536, 256, -1, -1},
+    {"local, zero1", "gpt-7b", "local", 8, 1, 4096, 512, CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_FULL},
+    {"ulysses, zero3, offload", "llama3-8b", "ulysses", 8, 8, 524288, 0, CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_OFFLOAD},
 };
 
 enum { RUNS_MIN = 3, RUN_S = 2 };

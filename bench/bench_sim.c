@@ -60,15 +60,13 @@ static void builder_init(struct builder *b, uint32_t dp, uint32_t sp)
     b->h2d = ir_add_stream(ir, "h2d", STREAM_H2D);
     b->d2h = ir_add_stream(ir, "d2h", STREAM_D2H);
     ir_add_role(ir, "all", NULL, 0);
-    struct buffer_desc desc = {
-        .stem = "a",
-        .dtype = DTYPE_U8,
-        .category = CATEGORY_WORKSPACE,
-        .flags = BUFFER_PERSISTENT,
-        .layer = IR_NONE16,
-        .binding = IR_NONE16,
-        .dims = {.count = 1, .size = {(int64_t)1 << 40}}
-    };
+    struct buffer_desc desc = {.stem = "a",
+                               .dtype = DTYPE_U8,
+                               .category = CATEGORY_WORKSPACE,
+                               .flags = BUFFER_PERSISTENT,
+                               .layer = IR_NONE16,
+                               .binding = IR_NONE16,
+                               .dims = {.count = 1, .size = {(int64_t)1 << 40}}};
     b->device = ir_add_buffer(ir, &desc);
     desc.stem = "p";
     desc.memory = MEMORY_PINNED;
@@ -102,8 +100,7 @@ static uint32_t collective(struct builder *b, enum work_kind kind, uint16_t grou
 {
     struct work work = {
         .kind = (uint8_t)kind,
-        .collective = {.group = group, .bytes = bytes, .algorithm = ALGORITHM_RING}
-    };
+        .collective = {.group = group, .bytes = bytes, .algorithm = ALGORITHM_RING}};
     return add(b, work, stream, wait, IR_NONE);
 }
 
@@ -142,9 +139,8 @@ static void ring(struct builder *b, uint32_t layers, uint32_t sp)
         uint32_t shifted = IR_NONE;
         for (uint32_t j = 0; j < sp; j++) {
             uint32_t before = shifted;
-            struct work work = {
-                .kind = WORK_SHIFT, .p2p = {.group = b->sp, .by = 1, .bytes = 16 << 20}
-            };
+            struct work work = {.kind = WORK_SHIFT,
+                                .p2p = {.group = b->sp, .by = 1, .bytes = 16 << 20}};
             if (j + 1 < sp)
                 shifted = add(b, work, b->comm, b->ir.op.count - 1, IR_NONE);
             kernel(b, 700, before);
@@ -391,10 +387,7 @@ int main(void)
 {
     static const struct {
         uint32_t dp, sp;
-    } sizes[] = {
-        {1, 8 },
-        {2, 32}
-    };
+    } sizes[] = {{1, 8}, {2, 32}};
     int rc = 0;
     printf("%-8s %4s %9s %9s %8s %8s %7s %8s %9s\n", "schedule", "gpus", "instances", "flows",
            "M/s", "straight", "share", "classes", "folded ms");

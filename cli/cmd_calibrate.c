@@ -50,11 +50,11 @@ static const struct option rows[] = {
     {.name = "cluster",
      .kind = OPTION_TEXT,
      .value = "CLUSTER",
-     .help = "the preset whose links were measured"                                                                                                     },
+     .help = "the preset whose links were measured"},
     {.name = "cluster-out",
      .kind = OPTION_TEXT,
      .value = "FILE.json",
-     .help = "write that cluster with the measured links (and device)"                                                            },
+     .help = "write that cluster with the measured links (and device)"},
 };
 const struct option_set calibrate_options = {"points and what becomes of them", rows,
                                              ARRAY_LEN(rows)};

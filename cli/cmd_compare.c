@@ -32,7 +32,7 @@ static const struct option compare_rows[] = {
      .low = 0,
      .high = 1000000,
      .help = "ops to list that carry most of the error"},
-    {.name = "json",                                               .kind = OPTION_FLAG,                                   .help = "print JSON, in SI units"                                          },
+    {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
 };
 const struct option_set compare_options = {"comparison", compare_rows, ARRAY_LEN(compare_rows)};
 

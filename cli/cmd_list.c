@@ -200,15 +200,15 @@ static const struct list {
     enum status (*all)(struct text *out, struct arena *arena, struct diag *diag);
     enum status (*one)(struct text *out, const char *name, struct arena *arena, struct diag *diag);
 } lists[] = {
-    {"strategies",  "named combinations of the five choices",           list_strategies,  NULL        },
-    {"profiles",    "implementations, and what tells them apart",       list_profiles,    NULL        },
-    {"models",      "transformers; with a name, its fields",            list_models,      show_model  },
-    {"clusters",    "clusters; with a name, every number and source",   list_clusters,    show_cluster},
-    {"devices",     "costs of devices; with a name, every number",      list_devices,     show_device },
-    {"kinds",       "kinds of work and their parameters",               list_kinds,       NULL        },
-    {"rules",       "what `check` checks, and what each rule promises", list_rules,       NULL        },
-    {"conventions", "how sources count model flops",                    list_conventions, NULL        },
-    {"reserved",    "constants of a framework's memory, with sources",  list_reserved,    NULL        },
+    {"strategies", "named combinations of the five choices", list_strategies, NULL},
+    {"profiles", "implementations, and what tells them apart", list_profiles, NULL},
+    {"models", "transformers; with a name, its fields", list_models, show_model},
+    {"clusters", "clusters; with a name, every number and source", list_clusters, show_cluster},
+    {"devices", "costs of devices; with a name, every number", list_devices, show_device},
+    {"kinds", "kinds of work and their parameters", list_kinds, NULL},
+    {"rules", "what `check` checks, and what each rule promises", list_rules, NULL},
+    {"conventions", "how sources count model flops", list_conventions, NULL},
+    {"reserved", "constants of a framework's memory, with sources", list_reserved, NULL},
 };
 
 static enum status find_list(const struct list **list, const char *name, struct diag *diag)

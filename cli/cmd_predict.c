@@ -10,13 +10,13 @@
 #include <string.h>
 
 static const struct option rows[] = {
-    {.name = "exact",                                         .kind = OPTION_FLAG,      .help = "simulate every rank: no folding"},
+    {.name = "exact", .kind = OPTION_FLAG, .help = "simulate every rank: no folding"},
     {.name = "quick",
      .kind = OPTION_FLAG,
-     .help = "leave out the comparison with profile ideal and with other options"                                                },
+     .help = "leave out the comparison with profile ideal and with other options"},
     {.name = "verify",
      .kind = OPTION_FLAG,
-     .help = "verify the schedule before it is simulated; of a file this is always done"                                         },
+     .help = "verify the schedule before it is simulated; of a file this is always done"},
     {.name = "tokens",
      .kind = OPTION_TOTAL,
      .value = "N",
@@ -25,12 +25,12 @@ static const struct option rows[] = {
      .kind = OPTION_NUMBER,
      .value = "X",
      .help = "price of a GPU-hour, for the cost of --tokens"},
-    {.name = "json", .kind = OPTION_FLAG,                         .help = "print JSON"                                                    },
+    {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "DIR",
      .help = "write ops.csv, memory.csv, trace.json and prediction.json into a folder"},
-    {.name = "emit-ir",                                          .kind = OPTION_FLAG, .help = "with -o, also write schedule.ir"                                         },
+    {.name = "emit-ir", .kind = OPTION_FLAG, .help = "with -o, also write schedule.ir"},
 };
 const struct option_set predict_options = {"prediction", rows, ARRAY_LEN(rows)};
 

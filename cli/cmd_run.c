@@ -28,7 +28,7 @@ static const struct option rows[] = {
      .help = "what runs it: cpu, a thread per rank and stream"},
     {.name = "check",
      .kind = OPTION_FLAG,
-     .help = "compare one step with the unsharded model in double: loss, gradients, parameters"                                                  },
+     .help = "compare one step with the unsharded model in double: loss, gradients, parameters"},
     {.name = "poison",
      .kind = OPTION_FLAG,
      .help = "prove that every element is written before it is read; slow"},
@@ -49,7 +49,7 @@ static const struct option rows[] = {
     {.name = "data",
      .kind = OPTION_TEXT,
      .value = "FILE",
-     .help = "train on the bytes of a file, and print the loss of each step"                                                                           },
+     .help = "train on the bytes of a file, and print the loss of each step"},
     {.name = "lr",
      .kind = OPTION_NUMBER,
      .value = "X",
@@ -80,7 +80,7 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "DIR",
-     .help = "write ops.csv, memory.csv and trace.json of the median step into a folder"                         },
+     .help = "write ops.csv, memory.csv and trace.json of the median step into a folder"},
 };
 const struct option_set run_options = {"run", rows, ARRAY_LEN(rows)};
 
@@ -257,8 +257,8 @@ static enum status read_options(struct session *s, struct diag *diag)
     s->run = !s->check || s->train || options_given(o, "steps") || options_given(o, "o");
     s->exec = (struct exec_options){
         .backend = options_text(o, "backend"),
-        .model = {1e-5,        1e4   }, /* of a file without a model: any will do to measure */
-        .adamw = { .lr = options_number(o, "lr"),
+        .model = {1e-5, 1e4}, /* of a file without a model: any will do to measure */
+        .adamw = {.lr = options_number(o, "lr"),
                   .beta1 = 0.9,
                   .beta2 = 0.95,
                   .eps = 1e-8,

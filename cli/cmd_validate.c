@@ -13,13 +13,13 @@ static const struct option rows[] = {
      .value = "FILE.csv",
      .unset = "the published figures that ship with the program",
      .help = "measurements, one figure a row"},
-    {.name = "source",              .kind = OPTION_TEXT,  .value = "NAME", .help = "only rows of this source"},
-    {.name = "table",              .kind = OPTION_TEXT,   .value = "NAME",  .help = "only rows of this table"},
-    {.name = "system",              .kind = OPTION_TEXT,  .value = "NAME", .help = "only rows of this system"},
+    {.name = "source", .kind = OPTION_TEXT, .value = "NAME", .help = "only rows of this source"},
+    {.name = "table", .kind = OPTION_TEXT, .value = "NAME", .help = "only rows of this table"},
+    {.name = "system", .kind = OPTION_TEXT, .value = "NAME", .help = "only rows of this system"},
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .help = "write the rows with columns predicted, relative_error and status"                                                   },
+     .help = "write the rows with columns predicted, relative_error and status"},
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
 
@@ -28,7 +28,7 @@ static const struct {
     enum measurement_column column;
 } filters[] = {
     {"source", MEASUREMENT_SOURCE},
-    {"table",  MEASUREMENT_TABLE },
+    {"table", MEASUREMENT_TABLE},
     {"system", MEASUREMENT_SYSTEM},
 };
 

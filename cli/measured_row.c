@@ -44,34 +44,34 @@ struct named {
 };
 
 static const struct named checkpoints[] = {
-    {"none",        CHOICE_ACTIVATIONS_KEEP     },
-    {"full",        CHOICE_ACTIVATIONS_FULL     },
+    {"none", CHOICE_ACTIVATIONS_KEEP},
+    {"full", CHOICE_ACTIVATIONS_FULL},
     {"selective++", CHOICE_ACTIVATIONS_SELECTIVE},
-    {"offload",     CHOICE_ACTIVATIONS_OFFLOAD  },
+    {"offload", CHOICE_ACTIVATIONS_OFFLOAD},
 };
 static const struct named zeros[] = {
-    {"0",       CHOICE_WEIGHTS_REPLICATED},
-    {"1",       CHOICE_WEIGHTS_ZERO1     },
-    {"2",       CHOICE_WEIGHTS_ZERO2     },
-    {"3",       CHOICE_WEIGHTS_ZERO3     },
- /* two blocks gathered at a time is what prefetching one makes of ZeRO-3; over which ranks the
+    {"0", CHOICE_WEIGHTS_REPLICATED},
+    {"1", CHOICE_WEIGHTS_ZERO1},
+    {"2", CHOICE_WEIGHTS_ZERO2},
+    {"3", CHOICE_WEIGHTS_ZERO3},
+    /* two blocks gathered at a time is what prefetching one makes of ZeRO-3; over which ranks the
        weights are cut is not stated: all, dp x sp */
-    {"partial", CHOICE_WEIGHTS_ZERO3     },
+    {"partial", CHOICE_WEIGHTS_ZERO3},
 };
 static const struct named placements[] = {
-    {"HF", PLACEMENT_HEAD_FIRST   },
+    {"HF", PLACEMENT_HEAD_FIRST},
     {"CF", PLACEMENT_CONTEXT_FIRST},
 };
 static const struct named scopes[] = {
-    {"attention",     SCOPE_ATTENTION         },
-    {"attention:fwd", SCOPE_ATTENTION_FORWARD },
+    {"attention", SCOPE_ATTENTION},
+    {"attention:fwd", SCOPE_ATTENTION_FORWARD},
     {"attention:bwd", SCOPE_ATTENTION_BACKWARD},
 };
 /* systems and the strategies that they are */
 static const struct named systems[] = {
     {"ulysses", CHOICE_ATTENTION_ULYSSES},
-    {"ring",    CHOICE_ATTENTION_RING   },
-    {"2d",      CHOICE_ATTENTION_2D     },
+    {"ring", CHOICE_ATTENTION_RING},
+    {"2d", CHOICE_ATTENTION_2D},
 };
 
 /* The value of a row's option; otherwise when the row has none; -2 when it is not in the table. */

@@ -21,11 +21,7 @@ enum { WIDTH = 132 };
 
 struct report_time report_time_for(double whole_s)
 {
-    static const struct report_time units[] = {
-        {1,    3, "s" },
-        {1e-3, 3, "ms"},
-        {1e-6, 3, "us"}
-    };
+    static const struct report_time units[] = {{1, 3, "s"}, {1e-3, 3, "ms"}, {1e-6, 3, "us"}};
     size_t i = 0;
     while (i + 1 < ARRAY_LEN(units) && whole_s < units[i].unit_s)
         i++;

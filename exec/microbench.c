@@ -145,9 +145,7 @@ static op_id add_product(struct bench *b, int64_t size)
     struct view read[2], write = add_buffer(b, square, MEMORY_HBM, IR_NONE16);
     for (int i = 0; i < 2; i++)
         read[i] = add_buffer(b, square, MEMORY_HBM, b->inputs);
-    struct work work = {
-        .kind = WORK_MATMUL, .matmul = {size, size, size, MATMUL_NT, 0, 0}
-    };
+    struct work work = {.kind = WORK_MATMUL, .matmul = {size, size, size, MATMUL_NT, 0, 0}};
     return add_other(b, work, read, 2, &write, 1);
 }
 
@@ -360,7 +358,7 @@ static enum status run_rounds(struct bench *b, struct samples *samples, struct d
     const struct exec_options options = {
         .backend = o->backend,
         .model = {1e-5, 10000},
-        .adamw = { 1e-3, 0.9, 0.95, 1e-8, 0.1, 1},
+        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1},
         .steps = 1,
         .trace = true,
         .copies = o->copies,

@@ -41,35 +41,24 @@ static void add_products(struct set *set, bool quick)
         int64_t m, n, k, form;
         bool quick;
     } sizes[] = {
-        {128,  128,  128,  MATMUL_NT, false},
-        {256,  256,  256,  MATMUL_NT, true },
-        {512,  512,  512,  MATMUL_NT, true },
-        {1024, 1024, 1024, MATMUL_NT, true },
-        {256,  1024, 256,  MATMUL_NT, false},
-        {1024, 256,  1024, MATMUL_NN, true },
-        {64,   512,  512,  MATMUL_NT, true },
-        {16,   512,  512,  MATMUL_NT, false},
-        {2048, 512,  128,  MATMUL_NT, true },
-        {2048, 128,  512,  MATMUL_NN, true },
-        {4096, 256,  256,  MATMUL_NT, true },
-        {4096, 256,  256,  MATMUL_NN, false},
-        {256,  256,  4096, MATMUL_TN, true },
-        {512,  512,  2048, MATMUL_TN, true },
-        {128,  512,  2048, MATMUL_TN, false},
-        {512,  2048, 64,   MATMUL_NT, false},
-        {1024, 1024, 64,   MATMUL_NT, true },
-        {2048, 2048, 32,   MATMUL_NT, false},
-        {1024, 2048, 512,  MATMUL_NN, false},
-        {1,    2048, 2048, MATMUL_NT, true },
-        {2,    2048, 1024, MATMUL_NT, false},
+        {128, 128, 128, MATMUL_NT, false},   {256, 256, 256, MATMUL_NT, true},
+        {512, 512, 512, MATMUL_NT, true},    {1024, 1024, 1024, MATMUL_NT, true},
+        {256, 1024, 256, MATMUL_NT, false},  {1024, 256, 1024, MATMUL_NN, true},
+        {64, 512, 512, MATMUL_NT, true},     {16, 512, 512, MATMUL_NT, false},
+        {2048, 512, 128, MATMUL_NT, true},   {2048, 128, 512, MATMUL_NN, true},
+        {4096, 256, 256, MATMUL_NT, true},   {4096, 256, 256, MATMUL_NN, false},
+        {256, 256, 4096, MATMUL_TN, true},   {512, 512, 2048, MATMUL_TN, true},
+        {128, 512, 2048, MATMUL_TN, false},  {512, 2048, 64, MATMUL_NT, false},
+        {1024, 1024, 64, MATMUL_NT, true},   {2048, 2048, 32, MATMUL_NT, false},
+        {1024, 2048, 512, MATMUL_NN, false}, {1, 2048, 2048, MATMUL_NT, true},
+        {2, 2048, 1024, MATMUL_NT, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         if (!quick || sizes[i].quick)
-            add_plain(set, POINT_WORK,
-                      (struct work){
-                          .kind = WORK_MATMUL,
-                          .matmul = {sizes[i].m, sizes[i].n, sizes[i].k, sizes[i].form, 0, 0}
-            });
+            add_plain(
+                set, POINT_WORK,
+                (struct work){.kind = WORK_MATMUL,
+                              .matmul = {sizes[i].m, sizes[i].n, sizes[i].k, sizes[i].form, 0, 0}});
 }
 
 /* Squares with and without a mask, long and short sides, grouped heads: per head dim. */
@@ -80,12 +69,9 @@ static void add_attention(struct set *set, bool quick)
         int64_t q, kv, heads, kv_heads, mask;
         bool quick;
     } sizes[] = {
-        {1024, 1024, 2, 2, MASK_CAUSAL, true },
-        {512,  512,  4, 4, MASK_CAUSAL, false},
-        {256,  256,  8, 2, MASK_CAUSAL, true },
-        {512,  512,  4, 2, MASK_FULL,   true },
-        {256,  2048, 2, 1, MASK_FULL,   true },
-        {2048, 256,  2, 1, MASK_FULL,   false},
+        {1024, 1024, 2, 2, MASK_CAUSAL, true},  {512, 512, 4, 4, MASK_CAUSAL, false},
+        {256, 256, 8, 2, MASK_CAUSAL, true},    {512, 512, 4, 2, MASK_FULL, true},
+        {256, 2048, 2, 1, MASK_FULL, true},     {2048, 256, 2, 1, MASK_FULL, false},
         {2048, 2048, 1, 1, MASK_CAUSAL, false},
     };
     for (size_t d = 0; d < (quick ? 3 : ARRAY_LEN(dims)); d++)
@@ -93,11 +79,10 @@ static void add_attention(struct set *set, bool quick)
             for (int backward = 0; backward < 2; backward++)
                 if (!quick || sizes[i].quick)
                     add(set, POINT_WORK, ATTENTION_CPU,
-                        (struct work){
-                            .kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
-                            .attention = {sizes[i].q, sizes[i].kv, sizes[i].heads,
-                                          sizes[i].kv_heads, dims[d], sizes[i].mask, 0, 0}
-                    });
+                        (struct work){.kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
+                                      .attention = {sizes[i].q, sizes[i].kv, sizes[i].heads,
+                                                    sizes[i].kv_heads, dims[d], sizes[i].mask, 0,
+                                                    0}});
 }
 
 /* Every other kind of the compute stream, over `count` elements of its main operand. */
@@ -106,48 +91,44 @@ static void add_memory_bound(struct set *set, int64_t count, bool host)
     enum { COLS = 512, VOCAB = 2048, HEADS = 8, DIM = 64 };
     const int64_t rows = count / COLS, parts = 4, copies = 4;
     const struct work works[] = {
-        {.kind = WORK_RMSNORM,            .rows = {rows, COLS, 0}            },
-        {.kind = WORK_RMSNORM_BACKWARD,   .rows = {rows, COLS, 0}            },
-        {.kind = WORK_LAYERNORM,          .rows = {rows, COLS, 0}            },
-        {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, COLS, 0}            },
-        {.kind = WORK_ROPE,               .rope = {rows, HEADS, DIM, 0}      },
-        {.kind = WORK_ROPE_BACKWARD,      .rope = {rows, HEADS, DIM, 0}      },
-        {.kind = WORK_SWIGLU,             .rows = {rows, COLS, 0}            },
-        {.kind = WORK_SWIGLU_BACKWARD,    .rows = {rows, COLS, 0}            },
-        {.kind = WORK_GELU,               .rows = {rows, COLS, 0}            },
-        {.kind = WORK_GELU_BACKWARD,      .rows = {rows, COLS, 0}            },
-        {.kind = WORK_EMBEDDING,          .embedding = {rows, COLS, VOCAB, 0}},
+        {.kind = WORK_RMSNORM, .rows = {rows, COLS, 0}},
+        {.kind = WORK_RMSNORM_BACKWARD, .rows = {rows, COLS, 0}},
+        {.kind = WORK_LAYERNORM, .rows = {rows, COLS, 0}},
+        {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, COLS, 0}},
+        {.kind = WORK_ROPE, .rope = {rows, HEADS, DIM, 0}},
+        {.kind = WORK_ROPE_BACKWARD, .rope = {rows, HEADS, DIM, 0}},
+        {.kind = WORK_SWIGLU, .rows = {rows, COLS, 0}},
+        {.kind = WORK_SWIGLU_BACKWARD, .rows = {rows, COLS, 0}},
+        {.kind = WORK_GELU, .rows = {rows, COLS, 0}},
+        {.kind = WORK_GELU_BACKWARD, .rows = {rows, COLS, 0}},
+        {.kind = WORK_EMBEDDING, .embedding = {rows, COLS, VOCAB, 0}},
         {.kind = WORK_EMBEDDING_BACKWARD, .embedding = {rows, COLS, VOCAB, 0}, .reads = 3},
-        {.kind = WORK_CROSS_ENTROPY,                               .cross_entropy = {count / VOCAB, VOCAB, count, 0}                                        },
-        {.kind = WORK_CROSS_ENTROPY_BACKWARD,                               .cross_entropy = {count / VOCAB, VOCAB, count, 0}},
-        {.kind = WORK_CROSS_ENTROPY_PARTIAL,                               .cross_entropy = {count / VOCAB, VOCAB, 0, 0}                                         },
-        {.kind = WORK_ADD,                               .elements = {count}         },
-        {.kind = WORK_CAST,                               .elements = {count}                                        },
-        {.kind = WORK_FILL,                               .elements = {count}         },
-        {.kind = WORK_PACK,                               .pack = {rows, parts, {COLS / 4, 0, 0}}                                        },
-        {.kind = WORK_UNPACK,                               .pack = {rows, parts, {COLS / 4, 0, 0}}       },
-        {.kind = WORK_HEAD_EXPAND,                               .heads = {rows / copies, HEADS, DIM, copies}                                   },
-        {.kind = WORK_HEAD_REDUCE,                               .heads = {rows / copies, HEADS, DIM, copies}       },
-        {.kind = WORK_COLUMN_SUM,                               .rows = {rows, COLS, 0}                                    },
-        {.kind = WORK_ADAMW,                               .elements = {count}            },
+        {.kind = WORK_CROSS_ENTROPY, .cross_entropy = {count / VOCAB, VOCAB, count, 0}},
+        {.kind = WORK_CROSS_ENTROPY_BACKWARD, .cross_entropy = {count / VOCAB, VOCAB, count, 0}},
+        {.kind = WORK_CROSS_ENTROPY_PARTIAL, .cross_entropy = {count / VOCAB, VOCAB, 0, 0}},
+        {.kind = WORK_ADD, .elements = {count}},
+        {.kind = WORK_CAST, .elements = {count}},
+        {.kind = WORK_FILL, .elements = {count}},
+        {.kind = WORK_PACK, .pack = {rows, parts, {COLS / 4, 0, 0}}},
+        {.kind = WORK_UNPACK, .pack = {rows, parts, {COLS / 4, 0, 0}}},
+        {.kind = WORK_HEAD_EXPAND, .heads = {rows / copies, HEADS, DIM, copies}},
+        {.kind = WORK_HEAD_REDUCE, .heads = {rows / copies, HEADS, DIM, copies}},
+        {.kind = WORK_COLUMN_SUM, .rows = {rows, COLS, 0}},
+        {.kind = WORK_ADAMW, .elements = {count}},
     };
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
         if (!host || works[i].kind == WORK_ADAMW)
             add_plain(set, host ? POINT_HOST : POINT_WORK, works[i]);
     if (!host)
         add(set, POINT_WORK, ATTENTION_CPU,
-            (struct work){
-                .kind = WORK_MERGE, .merge = {rows, HEADS, DIM}
-        });
+            (struct work){.kind = WORK_MERGE, .merge = {rows, HEADS, DIM}});
 }
 
 static void add_copies(struct set *set, int64_t bytes)
 {
     for (int i = 0; i < 2; i++)
         add_plain(set, POINT_WORK,
-                  (struct work){
-                      .kind = i ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}
-        });
+                  (struct work){.kind = i ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}});
 }
 
 static void add_messages(struct set *set, int64_t bytes)
@@ -155,15 +136,10 @@ static void add_messages(struct set *set, int64_t bytes)
     static const enum work_kind kinds[] = {WORK_ALL_REDUCE, WORK_ALL_GATHER, WORK_REDUCE_SCATTER,
                                            WORK_ALL_TO_ALL, WORK_BROADCAST};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        struct work work = {
-            .kind = (uint8_t)kinds[i], .p = {set->ranks, bytes}
-        };
+        struct work work = {.kind = (uint8_t)kinds[i], .p = {set->ranks, bytes}};
         add_plain(set, POINT_WORK, work);
     }
-    add_plain(set, POINT_WORK,
-              (struct work){
-                  .kind = WORK_SHIFT, .p2p = {set->ranks, 1, bytes, 0}
-    });
+    add_plain(set, POINT_WORK, (struct work){.kind = WORK_SHIFT, .p2p = {set->ranks, 1, bytes, 0}});
 }
 
 static void add_issue(struct set *set)
@@ -172,13 +148,8 @@ static void add_issue(struct set *set)
     add_plain(set, POINT_ISSUE, (struct work){.kind = WORK_ADD, .elements = {1}});
     add_plain(set, POINT_ISSUE, (struct work){.kind = WORK_FILL, .elements = {1}});
     add_plain(set, POINT_ISSUE,
-              (struct work){
-                  .kind = WORK_ALL_REDUCE, .all_reduce = {1, 64, 0, 0, 0}
-    });
-    add_plain(set, POINT_ISSUE,
-              (struct work){
-                  .kind = WORK_H2D, .copy = {64, 0}
-    });
+              (struct work){.kind = WORK_ALL_REDUCE, .all_reduce = {1, 64, 0, 0, 0}});
+    add_plain(set, POINT_ISSUE, (struct work){.kind = WORK_H2D, .copy = {64, 0}});
     add_plain(set, POINT_ISSUE, (struct work){.kind = WORK_HOST_SYNC});
 }
 

@@ -150,8 +150,8 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
                              const struct calibrate_options *options, struct diag *diag)
 {
     static const struct fit_param params[] = {
-        {"latency",   1e-6, 0, 1,    SCALE_S, false},
-        {"bandwidth", 1e10, 1, 1e15, 0,       false},
+        {"latency", 1e-6, 0, 1, SCALE_S, false},
+        {"bandwidth", 1e10, 1, 1e15, 0, false},
     };
     struct loc at = {.name = points->point[0]->at.name};
     if (points->count < ARRAY_LEN(params) || !sizes_vary(points))

@@ -13,21 +13,21 @@ static const struct {
     double scale;
     const char *name;
 } prefixes[] = {
-    {UNIT_FLOP_PER_S,  1e15, 1e15, "PFLOP/s"},
-    {UNIT_FLOP_PER_S,  1e12, 1e12, "TFLOP/s"},
-    {UNIT_FLOP_PER_S,  1e8,  1e9,  "GFLOP/s"},
-    {UNIT_FLOP_PER_S,  0,    1,    "FLOP/s" },
-    {UNIT_BYTES_PER_S, 1e12, 1e12, "TB/s"   },
-    {UNIT_BYTES_PER_S, 1e8,  1e9,  "GB/s"   },
-    {UNIT_BYTES_PER_S, 0,    1,    "B/s"    },
-    {UNIT_BYTES,       1e9,  1e9,  "GB"     },
-    {UNIT_BYTES,       1e6,  1e6,  "MB"     },
-    {UNIT_BYTES,       1e3,  1e3,  "KB"     },
-    {UNIT_BYTES,       0,    1,    "B"      },
-    {UNIT_SECONDS,     1,    1,    "s"      },
-    {UNIT_SECONDS,     1e-3, 1e-3, "ms"     },
-    {UNIT_SECONDS,     1e-6, 1e-6, "us"     },
-    {UNIT_SECONDS,     0,    1e-9, "ns"     },
+    {UNIT_FLOP_PER_S, 1e15, 1e15, "PFLOP/s"},
+    {UNIT_FLOP_PER_S, 1e12, 1e12, "TFLOP/s"},
+    {UNIT_FLOP_PER_S, 1e8, 1e9, "GFLOP/s"},
+    {UNIT_FLOP_PER_S, 0, 1, "FLOP/s"},
+    {UNIT_BYTES_PER_S, 1e12, 1e12, "TB/s"},
+    {UNIT_BYTES_PER_S, 1e8, 1e9, "GB/s"},
+    {UNIT_BYTES_PER_S, 0, 1, "B/s"},
+    {UNIT_BYTES, 1e9, 1e9, "GB"},
+    {UNIT_BYTES, 1e6, 1e6, "MB"},
+    {UNIT_BYTES, 1e3, 1e3, "KB"},
+    {UNIT_BYTES, 0, 1, "B"},
+    {UNIT_SECONDS, 1, 1, "s"},
+    {UNIT_SECONDS, 1e-3, 1e-3, "ms"},
+    {UNIT_SECONDS, 1e-6, 1e-6, "us"},
+    {UNIT_SECONDS, 0, 1e-9, "ns"},
 };
 
 void calibrate_put_value(struct text *out, enum unit_kind unit, double value)

@@ -260,10 +260,10 @@ static enum status check_lengths(const struct cluster *cluster, struct diag *dia
         const char *path, *of;
         int64_t length;
     } tables[] = {
-        {"pcie.switch_of_gpu",    "gpus_per_node", cluster->gpus_per_node    },
+        {"pcie.switch_of_gpu", "gpus_per_node", cluster->gpus_per_node},
         {"pcie.socket_of_switch", "pcie.switches", cluster->pcie.switch_count},
-        {"nic.of_gpu",            "gpus_per_node", cluster->gpus_per_node    },
-        {"nic.switch_of_nic",     "nic.count",     cluster->nic.count        },
+        {"nic.of_gpu", "gpus_per_node", cluster->gpus_per_node},
+        {"nic.switch_of_nic", "nic.count", cluster->nic.count},
     };
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
         const struct cluster_field *field = cluster_field_find(tables[i].path);

@@ -11,12 +11,12 @@ static const struct {
     const char *device, *preset;
 } bases[] = {
     {"a100-40g", "dgx-a100-40g"},
-    {"a100-80g", "dgx-a100"    },
-    {"h100",     "dgx-h100"    },
-    {"h200",     "h200"        },
-    {"b200",     "b200"        },
-    {"gh200",    "gh200"       },
-    {"gb200",    "gb200"       },
+    {"a100-80g", "dgx-a100"},
+    {"h100", "dgx-h100"},
+    {"h200", "h200"},
+    {"b200", "b200"},
+    {"gh200", "gh200"},
+    {"gb200", "gb200"},
 };
 
 static const char form[] = "expected NODESxGPUSxDEVICE, such as 2x4xh100";

@@ -42,8 +42,8 @@ static double tiles_s(const struct device_cost *cost, const struct work *work)
     const struct {
         double m, n, rate;
     } tiles[] = {
-        {small, large, 1                           },
-        {large, small, 1                           },
+        {small, large, 1},
+        {large, small, 1},
         {small, small, cost->matmul_small_tile_rate},
     };
     double best = INFINITY;

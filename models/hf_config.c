@@ -300,10 +300,10 @@ static enum status read_gated(const struct reader *r)
     static const struct {
         const char *key, *field;
     } sizes[] = {
-        {"hidden_size",       "hidden"},
+        {"hidden_size", "hidden"},
         {"num_hidden_layers", "layers"},
-        {"intermediate_size", "ffn"   },
-        {"vocab_size",        "vocab" },
+        {"intermediate_size", "ffn"},
+        {"vocab_size", "vocab"},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(sizes) && status == STATUS_OK; i++)
@@ -341,11 +341,9 @@ static enum status read_gpt2(const struct reader *r)
     static const struct {
         const char *key, *field;
     } sizes[] = {
-        {"n_embd",      "hidden"       },
-        {"n_layer",     "layers"       },
-        {"n_head",      "heads"        },
-        {"n_positions", "max_positions"},
-        {"vocab_size",  "vocab"        },
+        {"n_embd", "hidden"},    {"n_layer", "layers"},
+        {"n_head", "heads"},     {"n_positions", "max_positions"},
+        {"vocab_size", "vocab"},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(sizes) && status == STATUS_OK; i++)

@@ -11,12 +11,9 @@ static const struct {
     enum work_kind kind;
     bool per_rank; /* the size is that of all ranks' parts together; a rank sends one */
 } tests[] = {
-    {"all_reduce_perf",     WORK_ALL_REDUCE,     false},
-    {"all_gather_perf",     WORK_ALL_GATHER,     true },
-    {"reduce_scatter_perf", WORK_REDUCE_SCATTER, false},
-    {"alltoall_perf",       WORK_ALL_TO_ALL,     false},
-    {"broadcast_perf",      WORK_BROADCAST,      false},
-    {"sendrecv_perf",       WORK_SHIFT,          false},
+    {"all_reduce_perf", WORK_ALL_REDUCE, false},         {"all_gather_perf", WORK_ALL_GATHER, true},
+    {"reduce_scatter_perf", WORK_REDUCE_SCATTER, false}, {"alltoall_perf", WORK_ALL_TO_ALL, false},
+    {"broadcast_perf", WORK_BROADCAST, false},           {"sendrecv_perf", WORK_SHIFT, false},
 };
 
 struct word {
@@ -141,11 +138,8 @@ static enum dtype dtype_of(struct word word)
         const char *name;
         enum dtype dtype;
     } names[] = {
-        {"float",    DTYPE_F32 },
-        {"half",     DTYPE_F16 },
-        {"bfloat16", DTYPE_BF16},
-        {"double",   DTYPE_F64 },
-        {"int32",    DTYPE_I32 },
+        {"float", DTYPE_F32},  {"half", DTYPE_F16},  {"bfloat16", DTYPE_BF16},
+        {"double", DTYPE_F64}, {"int32", DTYPE_I32},
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (is(word, names[i].name))

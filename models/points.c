@@ -226,8 +226,8 @@ static enum status read_times(const struct record *record, struct point *point, 
         double *value;
     } times[] = {
         {COLUMN_MEDIAN, &point->median_s},
-        {COLUMN_P10,    &point->p10_s   },
-        {COLUMN_P90,    &point->p90_s   },
+        {COLUMN_P10, &point->p10_s},
+        {COLUMN_P90, &point->p90_s},
     };
     for (size_t i = 0; i < ARRAY_LEN(times); i++)
         if (!parse_double(record->field[times[i].column], record->size[times[i].column],

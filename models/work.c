@@ -32,23 +32,19 @@ static const struct {
     const char *const *values;
     uint8_t count;
 } value_tables[] = {
-    {"form",      form_names,      MATMUL_FORM_COUNT},
-    {"epilogue",  epilogue_names,  EPILOGUE_COUNT   },
-    {"mask",      mask_names,      MASK_COUNT       },
-    {"reduce",    reduce_names,    REDUCE_COUNT     },
-    {"algorithm", algorithm_names, ALGORITHM_COUNT  },
+    {"form", form_names, MATMUL_FORM_COUNT},
+    {"epilogue", epilogue_names, EPILOGUE_COUNT},
+    {"mask", mask_names, MASK_COUNT},
+    {"reduce", reduce_names, REDUCE_COUNT},
+    {"algorithm", algorithm_names, ALGORITHM_COUNT},
 };
 
 static const struct {
     const char *name;
     size_t bytes;
 } dtypes[DTYPE_COUNT] = {
-    [DTYPE_BF16] = {"bf16", 2},
-      [DTYPE_F16] = {"f16",  2},
-      [DTYPE_F32] = {"f32",  4},
-    [DTYPE_F64] = {"f64",  8},
-      [DTYPE_I32] = {"i32",  4},
-      [DTYPE_U8] = {"u8",   1},
+    [DTYPE_BF16] = {"bf16", 2}, [DTYPE_F16] = {"f16", 2}, [DTYPE_F32] = {"f32", 4},
+    [DTYPE_F64] = {"f64", 8},   [DTYPE_I32] = {"i32", 4}, [DTYPE_U8] = {"u8", 1},
 };
 
 static bool same(const char *name, const char *word, size_t size)
@@ -128,10 +124,10 @@ static const struct {
     enum work_kind kind;
     uint8_t in, out;
 } dtype_operands[] = {
-    {WORK_MERGE,     2, 0}, /* accumulators are always f32, the block may be either */
+    {WORK_MERGE, 2, 0},     /* accumulators are always f32, the block may be either */
     {WORK_EMBEDDING, 1, 0}, /* tokens are always i32 */
-    {WORK_ADD,       1, 0}, /* a is of y's dtype, b may be narrower */
-    {WORK_ADAMW,     0, 3}, /* master, m, v are always f32, the copy for compute is not */
+    {WORK_ADD, 1, 0},       /* a is of y's dtype, b may be narrower */
+    {WORK_ADAMW, 0, 3},     /* master, m, v are always f32, the copy for compute is not */
 };
 
 static struct work_kind_info kinds[WORK_KIND_COUNT];

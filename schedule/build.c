@@ -30,9 +30,8 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
                                     .bundle = IR_NONE16,
                                     .shard = IR_NONE16,
                                     .gathered = gathered,
-                                    .partial = kind == BINDING_LOSS ? e->all_axes : 0}
-              ),
-        .dims = {.count = 1,  .size = {count}},
+                                    .partial = kind == BINDING_LOSS ? e->all_axes : 0}),
+        .dims = {.count = 1, .size = {count}},
     };
     return ir_add_buffer(e->ir, &desc);
 }
@@ -159,8 +158,8 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
         .rows = c->seq / c->hp / c->cp * c->micro_batch,
         .tags = {PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16},
         .guard = IR_NONE16,
-        .last_compute = {IR_NONE   },
-        .sync = {IR_NONE   },
+        .last_compute = {IR_NONE},
+        .sync = {IR_NONE},
         .grad_dtype = c->profile->grad_dtype == DTYPE_F32 ? DTYPE_F32 : c->dtype,
     };
     draft.layout = layout_of(c);

@@ -137,9 +137,7 @@ op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const str
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k)
 {
-    struct work work = {
-        .kind = WORK_MATMUL, .matmul = {m, n, k, form, EPILOGUE_NONE, 0}
-    };
+    struct work work = {.kind = WORK_MATMUL, .matmul = {m, n, k, form, EPILOGUE_NONE, 0}};
     struct view read[3] = {a, b, bias};
     if (bias.count > 0)
         work.matmul.epilogue = EPILOGUE_BIAS;
@@ -151,9 +149,8 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 {
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate);
-    struct work work = {
-        .kind = WORK_MATMUL, .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate}
-    };
+    struct work work = {.kind = WORK_MATMUL,
+                        .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate}};
     struct view read[3] = {dy, x, dw};
     emit_op(e, e->compute, &work, read, accumulate ? 3 : 2, &dw, 1);
 }
@@ -165,9 +162,7 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
         return;
     bool accumulate;
     struct view db = grad_view(e, part, bias, &accumulate);
-    struct work work = {
-        .kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}
-    };
+    struct work work = {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}};
     struct view read[2] = {dy, db};
     emit_op(e, e->compute, &work, read, accumulate ? 2 : 1, &db, 1);
 }
@@ -191,9 +186,7 @@ buffer_id emit_norm_stats(struct emit *e, int64_t rows)
 void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                   struct view rstd, int64_t rows, int64_t cols)
 {
-    struct work work = {
-        .kind = WORK_RMSNORM, .rows = {rows, cols, 0}
-    };
+    struct work work = {.kind = WORK_RMSNORM, .rows = {rows, cols, 0}};
     struct view read[2] = {x, weight_view(e, part, weight)};
     emit_op(e, e->compute, &work, read, 2, (struct view[]){y, rstd}, 2);
 }
@@ -204,9 +197,7 @@ void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, st
 {
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate);
-    struct work work = {
-        .kind = WORK_RMSNORM_BACKWARD, .rows = {rows, cols, accumulate}
-    };
+    struct work work = {.kind = WORK_RMSNORM_BACKWARD, .rows = {rows, cols, accumulate}};
     struct view read[5] = {dy, x, weight_view(e, part, weight), rstd, dw};
     emit_op(e, e->compute, &work, read, accumulate ? 5 : 4, (struct view[]){dx, dw}, 2);
 }
@@ -218,9 +209,7 @@ void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x,
         emit_rmsnorm(e, part, weight, x, y, stats, rows, cols);
         return;
     }
-    struct work work = {
-        .kind = WORK_LAYERNORM, .rows = {rows, cols, 0}
-    };
+    struct work work = {.kind = WORK_LAYERNORM, .rows = {rows, cols, 0}};
     struct view read[3] = {x, weight_view(e, part, weight), weight_view(e, part, weight + 1)};
     emit_op(e, e->compute, &work, read, 3, (struct view[]){y, stats}, 2);
 }
@@ -236,9 +225,7 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate);
     struct view db = grad_view(e, part, weight + 1, &accumulate);
-    struct work work = {
-        .kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, cols, accumulate}
-    };
+    struct work work = {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, cols, accumulate}};
     struct view read[6] = {dy, x, weight_view(e, part, weight), stats, dw, db};
     emit_op(e, e->compute, &work, read, accumulate ? 6 : 4, (struct view[]){dx, dw, db}, 3);
 }

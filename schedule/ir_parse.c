@@ -237,17 +237,11 @@ static const struct {
     const char *name;
     parse_function *parse;
 } statements[] = {
-    {"op",     parse_op    }, /* by far the most frequent one, then buffers */
-    {"buffer", parse_buffer},
-    {"mesh",   parse_mesh  },
-    {"tokens", parse_tokens},
-    {"arena",  parse_arena },
-    {"group",  parse_group },
-    {"role",   parse_role  },
-    {"stream", parse_stream},
-    {"tensor", parse_tensor},
-    {"bundle", parse_bundle},
-    {"ops",    parse_ops   },
+    {"op", parse_op}, /* by far the most frequent one, then buffers */
+    {"buffer", parse_buffer}, {"mesh", parse_mesh},     {"tokens", parse_tokens},
+    {"arena", parse_arena},   {"group", parse_group},   {"role", parse_role},
+    {"stream", parse_stream}, {"tensor", parse_tensor}, {"bundle", parse_bundle},
+    {"ops", parse_ops},
 };
 
 static enum status parse_statement(struct parser *p)

@@ -160,11 +160,7 @@ static enum status parse_guard(struct parser *p, struct op_line *line)
     static const struct {
         const char *sign;
         enum guard_test test;
-    } signs[] = {
-        {">=", GUARD_GE},
-        {"==", GUARD_EQ},
-        {"<",  GUARD_LT}
-    };
+    } signs[] = {{">=", GUARD_GE}, {"==", GUARD_EQ}, {"<", GUARD_LT}};
     struct word word;
     enum status status = parse_expect(p, &word, "a guard such as cp>=3");
     if (status != STATUS_OK)
@@ -293,12 +289,10 @@ static enum status parse_clause(struct parser *p, struct op_line *line, struct w
     const struct {
         const char *word;
         bool *seen;
-    } clauses[] = {
-        {"reads",  &line->reads },
-        {"writes", &line->writes},
-        {"waits",  &line->waits },
-        {"guard",  &line->guard }
-    };
+    } clauses[] = {{"reads", &line->reads},
+                   {"writes", &line->writes},
+                   {"waits", &line->waits},
+                   {"guard", &line->guard}};
     struct word key = word, value = word_cut(&key, '=');
     if (value.at)
         return parse_key(p, line, key, value);
@@ -347,12 +341,11 @@ static enum status check_line(struct parser *p, const struct op_line *line)
 
 enum status parse_op(struct parser *p)
 {
-    struct op_line line = {
-        .desc = {
-                 .guard = IR_NONE16,
-                 .tags = {
-                .layer = IR_NONE16, .chunk = IR_NONE16, .step = IR_NONE16, .micro = IR_NONE16}}
-    };
+    struct op_line line = {.desc = {.guard = IR_NONE16,
+                                    .tags = {.layer = IR_NONE16,
+                                             .chunk = IR_NONE16,
+                                             .step = IR_NONE16,
+                                             .micro = IR_NONE16}}};
     struct ir *ir = p->ir;
     struct word word;
     int64_t id;

@@ -35,9 +35,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         emit_matmul(e, MATMUL_NT, view_rows(x, piece.begin, piece.rows, h),
                     weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
                     view_all(e, wide), piece.rows, up, h);
-        struct work work = {
-            .kind = gated(e) ? WORK_SWIGLU : WORK_GELU, .rows = {piece.rows, f, 0}
-        };
+        struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU, .rows = {piece.rows, f, 0}};
         emit_op(e, e->compute, &work, (struct view[]){view_all(e, wide)}, 1,
                 (struct view[]){view_all(e, act)}, 1);
         emit_matmul(e, MATMUL_NT, view_all(e, act), weight_view(e, layer, WEIGHT_DOWN),
@@ -64,10 +62,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f,
                          piece.rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, dy_rows, piece.rows, h);
-        struct work work = {
-            .kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
-            .rows = {piece.rows, f, 0}
-        };
+        struct work work = {.kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
+                            .rows = {piece.rows, f, 0}};
         emit_op(e, e->compute, &work,
                 (struct view[]){view_all(e, d_act), view_all(e, saved->up[i])}, 2,
                 (struct view[]){view_all(e, d_up)}, 1);
@@ -163,9 +159,7 @@ static buffer_id embedding_forward(struct emit *e, uint32_t micro)
     int64_t rows = e->rows, h = model->hidden;
     set_region(e, REGION_EMBEDDING);
     buffer_id x = emit_activation(e, "x", rows, h);
-    struct work work = {
-        .kind = WORK_EMBEDDING, .embedding = {rows, h, model->vocab, 0}
-    };
+    struct work work = {.kind = WORK_EMBEDDING, .embedding = {rows, h, model->vocab, 0}};
     emit_op(e, e->compute, &work,
             (struct view[]){view_rows(e->tokens, micro * rows, rows, 1),
                             weight_view(e, part_embedding(e), WEIGHT_EMBEDDING)},
@@ -192,10 +186,8 @@ static void table_backward(struct emit *e, enum weight weight, struct view dx, s
 {
     bool accumulate;
     struct view dtable = grad_view(e, part_embedding(e), weight, &accumulate);
-    struct work work = {
-        .kind = WORK_EMBEDDING_BACKWARD,
-        .embedding = {rows, e->slot[weight].cols, e->slot[weight].rows, 0}
-    };
+    struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
+                        .embedding = {rows, e->slot[weight].cols, e->slot[weight].rows, 0}};
     emit_op(e, e->compute, &work, (struct view[]){dx, index, dtable}, accumulate ? 3 : 2, &dtable,
             1);
 }
@@ -221,12 +213,10 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
     struct view loss = view_all(e, e->loss);
     buffer_id lse = emit_buffer(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
-    struct work forward = {
-        .kind = WORK_CROSS_ENTROPY, .cross_entropy = {rows, vocab, counted, e->loss_touched}
-    };
-    struct work backward = {
-        .kind = WORK_CROSS_ENTROPY_BACKWARD, .cross_entropy = {rows, vocab, counted, 0}
-    };
+    struct work forward = {.kind = WORK_CROSS_ENTROPY,
+                           .cross_entropy = {rows, vocab, counted, e->loss_touched}};
+    struct work backward = {.kind = WORK_CROSS_ENTROPY_BACKWARD,
+                            .cross_entropy = {rows, vocab, counted, 0}};
     struct view read[3] = {view_all(e, logits), labels, loss};
     uint32_t reads = e->loss_touched ? 3 : 2;
     e->loss_touched = true;

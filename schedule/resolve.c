@@ -48,8 +48,8 @@ static const struct axes {
     bool cp, hp;
 } axes_of[CHOICE_ATTENTION_COUNT] = {
     [CHOICE_ATTENTION_ULYSSES] = {.hp = true},
-    [CHOICE_ATTENTION_RING] = {          .cp = true         },
-    [CHOICE_ATTENTION_2D] = { .cp = true,          .hp = true},
+    [CHOICE_ATTENTION_RING] = {.cp = true},
+    [CHOICE_ATTENTION_2D] = {.cp = true, .hp = true},
 };
 
 static bool heads_fit(const struct transformer *m, int64_t hp)
@@ -276,7 +276,7 @@ static enum status bad_degrees(const struct request *r, struct axes axes, struct
         int64_t degree;
         bool open;
     } rows[] = {
-        {"dp", r->dp, r->dp <= 0           },
+        {"dp", r->dp, r->dp <= 0},
         {"cp", r->cp, axes.cp && r->cp <= 0},
         {"hp", r->hp, axes.hp && r->hp <= 0},
     };
@@ -371,7 +371,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     /* what a degree of 1 leaves of it */
     static const uint8_t left[2][2] = {
         {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},
-        {CHOICE_ATTENTION_RING,  CHOICE_ATTENTION_2D     },
+        {CHOICE_ATTENTION_RING, CHOICE_ATTENTION_2D},
     };
     c->attention = left[c->cp > 1][c->hp > 1];
     if (resolve_window(c, r, diag) != STATUS_OK)

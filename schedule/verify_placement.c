@@ -78,15 +78,15 @@ static const struct {
     uint8_t dtype;     /* DTYPE_COUNT: free */
     uint64_t elements; /* 0: from its bundle or the layout */
 } bindings[BINDING_KIND_COUNT] = {
-    [BINDING_PARAM] = {true,  false, false, DTYPE_COUNT, 0},
-    [BINDING_GRAD] = {true,  false, true,  DTYPE_COUNT, 0},
-    [BINDING_MASTER] = {true,  false, false, DTYPE_F32,   0},
-    [BINDING_MOMENT1] = {true,  false, false, DTYPE_F32,   0},
-    [BINDING_MOMENT2] = {true,  false, false, DTYPE_F32,   0},
-    [BINDING_TOKENS] = {false, true,  false, DTYPE_I32,   0},
-    [BINDING_LABELS] = {false, true,  false, DTYPE_I32,   0},
-    [BINDING_POSITIONS] = {false, true,  false, DTYPE_I32,   0},
-    [BINDING_LOSS] = {false, false, true,  DTYPE_F32,   1},
+    [BINDING_PARAM] = {true, false, false, DTYPE_COUNT, 0},
+    [BINDING_GRAD] = {true, false, true, DTYPE_COUNT, 0},
+    [BINDING_MASTER] = {true, false, false, DTYPE_F32, 0},
+    [BINDING_MOMENT1] = {true, false, false, DTYPE_F32, 0},
+    [BINDING_MOMENT2] = {true, false, false, DTYPE_F32, 0},
+    [BINDING_TOKENS] = {false, true, false, DTYPE_I32, 0},
+    [BINDING_LABELS] = {false, true, false, DTYPE_I32, 0},
+    [BINDING_POSITIONS] = {false, true, false, DTYPE_I32, 0},
+    [BINDING_LOSS] = {false, false, true, DTYPE_F32, 1},
 };
 
 static const char *name_of_binding(struct verifier *v, const struct binding *b)

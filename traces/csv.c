@@ -255,10 +255,10 @@ static enum status read_number(const struct record *record, size_t c, const stru
         int64_t low, high;
         const char *expected;
     } ranges[] = {
-        [COLUMN_U32] = {0,  UINT32_MAX, "a whole number from 0 to 4294967295" },
-        [COLUMN_I32] = {-1, INT32_MAX,  "a whole number from -1 to 2147483647"},
-        [COLUMN_TIME] = {0,  0,          "a number of at most 1e100"           },
-        [COLUMN_AMOUNT] = {0,  0,          "a number from 0 to 1e100"            },
+        [COLUMN_U32] = {0, UINT32_MAX, "a whole number from 0 to 4294967295"},
+        [COLUMN_I32] = {-1, INT32_MAX, "a whole number from -1 to 2147483647"},
+        [COLUMN_TIME] = {0, 0, "a number of at most 1e100"},
+        [COLUMN_AMOUNT] = {0, 0, "a number from 0 to 1e100"},
     };
     enum column_type type = table->types[c];
     const char *field = record->field[c];

@@ -109,15 +109,15 @@ static void take_category(const struct json_pull *pull, struct draft *draft)
         const char *name;
         enum kineto_type type;
     } rows[] = {
-        {"cpu_op",          KINETO_OPERATOR  },
-        {"Operator",        KINETO_OPERATOR  }, /* names of 2021 */
+        {"cpu_op", KINETO_OPERATOR},
+        {"Operator", KINETO_OPERATOR}, /* names of 2021 */
         {"user_annotation", KINETO_ANNOTATION},
-        {"kernel",          KINETO_KERNEL    },
-        {"Kernel",          KINETO_KERNEL    },
-        {"gpu_memcpy",      KINETO_KERNEL    },
-        {"Memcpy",          KINETO_KERNEL    },
-        {"gpu_memset",      KINETO_KERNEL    },
-        {"Memset",          KINETO_KERNEL    },
+        {"kernel", KINETO_KERNEL},
+        {"Kernel", KINETO_KERNEL},
+        {"gpu_memcpy", KINETO_KERNEL},
+        {"Memcpy", KINETO_KERNEL},
+        {"gpu_memset", KINETO_KERNEL},
+        {"Memset", KINETO_KERNEL},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (json_pull_is(pull, rows[i].name)) {
@@ -132,14 +132,8 @@ static double bytes_of_type(const struct json_pull *pull)
         const char *name;
         double bytes;
     } rows[] = {
-        {"BFloat16", 2},
-        {"Half",     2},
-        {"Float",    4},
-        {"Double",   8},
-        {"Byte",     1},
-        {"Char",     1},
-        {"Int",      4},
-        {"Long",     8},
+        {"BFloat16", 2}, {"Half", 2}, {"Float", 4}, {"Double", 8},
+        {"Byte", 1},     {"Char", 1}, {"Int", 4},   {"Long", 8},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (json_pull_is(pull, rows[i].name))

@@ -10,9 +10,7 @@
 #define METRIC_ROW(symbol, name, quantity, score)                                                  \
     [METRIC_##symbol] = {name, QUANTITY_##quantity, SCORE_##score},
 const struct measurement_metric_info measurement_metrics[METRIC_COUNT] = {
-    [METRIC_UNKNOWN] = {"", QUANTITY_NONE, SCORE_RELATIVE},
-      MEASUREMENT_METRICS(METRIC_ROW)
-};
+    [METRIC_UNKNOWN] = {"", QUANTITY_NONE, SCORE_RELATIVE}, MEASUREMENT_METRICS(METRIC_ROW)};
 #undef METRIC_ROW
 
 /* The columns of the file; a comparison appends the last RESULT_COLUMNS. */
@@ -30,21 +28,21 @@ static const struct {
     enum measurement_quantity quantity;
     double scale;
 } units[] = {
-    {"",             QUANTITY_NONE,           1            },
-    {"fraction",     QUANTITY_FRACTION,       1            },
-    {"ratio",        QUANTITY_RATIO,          1            },
-    {"tokens",       QUANTITY_TOKENS,         1            },
-    {"tokens/s/gpu", QUANTITY_TOKENS_PER_GPU, 1            },
-    {"s",            QUANTITY_SECONDS,        1            },
-    {"ms",           QUANTITY_SECONDS,        1e-3         },
-    {"us",           QUANTITY_SECONDS,        1e-6         },
-    {"B",            QUANTITY_BYTES,          1            },
-    {"MB",           QUANTITY_BYTES,          1e6          },
-    {"GB",           QUANTITY_BYTES,          1e9          },
-    {"TB",           QUANTITY_BYTES,          1e12         },
-    {"MiB",          QUANTITY_BYTES,          1048576      },
-    {"GiB",          QUANTITY_BYTES,          1073741824   },
-    {"TiB",          QUANTITY_BYTES,          1099511627776},
+    {"", QUANTITY_NONE, 1},
+    {"fraction", QUANTITY_FRACTION, 1},
+    {"ratio", QUANTITY_RATIO, 1},
+    {"tokens", QUANTITY_TOKENS, 1},
+    {"tokens/s/gpu", QUANTITY_TOKENS_PER_GPU, 1},
+    {"s", QUANTITY_SECONDS, 1},
+    {"ms", QUANTITY_SECONDS, 1e-3},
+    {"us", QUANTITY_SECONDS, 1e-6},
+    {"B", QUANTITY_BYTES, 1},
+    {"MB", QUANTITY_BYTES, 1e6},
+    {"GB", QUANTITY_BYTES, 1e9},
+    {"TB", QUANTITY_BYTES, 1e12},
+    {"MiB", QUANTITY_BYTES, 1048576},
+    {"GiB", QUANTITY_BYTES, 1073741824},
+    {"TiB", QUANTITY_BYTES, 1099511627776},
 };
 
 /* Values that are words, by how the metric is scored. */

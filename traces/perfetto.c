@@ -141,26 +141,18 @@ static void put_args(struct writer *writer, size_t row)
     const struct {
         const char *key;
         int64_t value;
-    } ids[] = {
-        {"op",    ops->op[row]   },
-        {"layer", ops->layer[row]},
-        {"chunk", ops->chunk[row]},
-        {"step",  ops->step[row] }
-    };
+    } ids[] = {{"op", ops->op[row]},
+               {"layer", ops->layer[row]},
+               {"chunk", ops->chunk[row]},
+               {"step", ops->step[row]}};
     const struct {
         const char *key;
         uint16_t label;
-    } texts[] = {
-        {"phase",  ops->phase[row] },
-        {"region", ops->region[row]}
-    };
+    } texts[] = {{"phase", ops->phase[row]}, {"region", ops->region[row]}};
     const struct {
         const char *key;
         double value;
-    } amounts[] = {
-        {"bytes", ops->bytes[row]},
-        {"flops", ops->flops[row]}
-    };
+    } amounts[] = {{"bytes", ops->bytes[row]}, {"flops", ops->flops[row]}};
     struct text *out = writer->out;
     bool any = false;
     for (size_t i = 0; i < ARRAY_LEN(ids); i++)

@@ -58,9 +58,8 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
 {
     struct ir *ir = o->ir;
     struct emit *e = o->e;
-    struct work work = {
-        .kind = (uint8_t)kind, .copy = {(int64_t)ir_buffer_bytes(ir, from), o->blocking}
-    };
+    struct work work = {.kind = (uint8_t)kind,
+                        .copy = {(int64_t)ir_buffer_bytes(ir, from), o->blocking}};
     e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, ir->op.layer[like],
                                IR_NONE16,      IR_NONE16,      ir->op.micro[like]};
     op_id op =

@@ -33,9 +33,7 @@ static struct view copies(struct emit *e, struct view x, int count, const char *
                           enum category category, int64_t rows, int64_t cols, struct view to)
 {
     for (; count > 0; count--) {
-        struct work work = {
-            .kind = WORK_PACK, .pack = {rows, 1, {cols, 0, 0}}
-        };
+        struct work work = {.kind = WORK_PACK, .pack = {rows, 1, {cols, 0, 0}}};
         struct view y = to;
         if (count > 1 || to.count == 0)
             y = view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, cols));
@@ -56,9 +54,7 @@ static struct view settle(struct emit *e, struct view x, struct view to, int64_t
 static struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts,
                             int64_t width)
 {
-    struct work work = {
-        .kind = WORK_PACK, .pack = {rows, parts, {width, 0, 0}}
-    };
+    struct work work = {.kind = WORK_PACK, .pack = {rows, parts, {width, 0, 0}}};
     struct view y = view_all(
         e, emit_buffer(e, "send", CATEGORY_COMMUNICATION, e->choices->dtype, parts * rows, width));
     emit_op(e, e->compute, &work, &x, 1, &y, 1);
@@ -68,9 +64,7 @@ static struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t
 static void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts,
                        int64_t width)
 {
-    struct work work = {
-        .kind = WORK_UNPACK, .pack = {rows, parts, {width, 0, 0}}
-    };
+    struct work work = {.kind = WORK_UNPACK, .pack = {rows, parts, {width, 0, 0}}};
     emit_op(e, e->compute, &work, &x, 1, &y, 1);
 }
 
@@ -82,9 +76,8 @@ static struct view all_to_all(struct emit *e, struct view send, const char *stem
                               struct view to)
 {
     int64_t bytes = rows * width * (int64_t)dtype_bytes(e->choices->dtype);
-    struct work work = {
-        .kind = WORK_ALL_TO_ALL, .collective = {e->hp_group, bytes, ALGORITHM_AUTO, 0}
-    };
+    struct work work = {.kind = WORK_ALL_TO_ALL,
+                        .collective = {e->hp_group, bytes, ALGORITHM_AUTO, 0}};
     struct view recv = to;
     if (to.count == 0)
         recv = view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, width));
@@ -130,9 +123,7 @@ static struct view change_heads(struct emit *e, enum work_kind kind, struct view
 {
     int64_t factor = z->kv_sent / z->kv_heads;
     int64_t heads = kind == WORK_HEAD_EXPAND ? z->kv_sent : z->kv_heads;
-    struct work work = {
-        .kind = (uint8_t)kind, .heads = {z->n, z->kv_heads, z->dim, factor}
-    };
+    struct work work = {.kind = (uint8_t)kind, .heads = {z->n, z->kv_heads, z->dim, factor}};
     struct view y = to;
     if (to.count == 0)
         y = view_all(e, emit_buffer(e, kind == WORK_HEAD_EXPAND ? "expanded" : "reduced",
@@ -149,9 +140,8 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchan
     if (!z->apart) {
         if (z->rope_before) {
             struct view rotated = view_all(e, emit_activation(e, "rotated", z->n, z->width));
-            struct work work = {
-                .kind = WORK_ROPE, .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}
-            };
+            struct work work = {.kind = WORK_ROPE,
+                                .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}};
             emit_op(e, e->compute, &work, (struct view[]){qkv, positions}, 2, &rotated, 1);
             qkv = rotated;
         }
@@ -251,10 +241,8 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct exchange *
             joined = view_all(e, emit_activation(e, "d_rotated", z->n, z->width));
         join_qkv(e, recv, joined, z->n, z->ranks);
         if (z->rope_before) {
-            struct work work = {
-                .kind = WORK_ROPE_BACKWARD,
-                .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}
-            };
+            struct work work = {.kind = WORK_ROPE_BACKWARD,
+                                .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}};
             emit_op(e, e->compute, &work, (struct view[]){joined, positions}, 2, &dqkv, 1);
         }
         return;

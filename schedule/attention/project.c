@@ -50,9 +50,8 @@ struct view rotate(struct emit *e, struct view x, struct view positions, int64_t
     int64_t dim = e->choices->model->head_dim;
     struct view y =
         place(e, to, backward ? "d_rotated" : "rotated", CATEGORY_ACTIVATION, rows, heads * dim);
-    struct work work = {
-        .kind = backward ? WORK_ROPE_BACKWARD : WORK_ROPE, .rope = {rows, heads, dim, 0}
-    };
+    struct work work = {.kind = backward ? WORK_ROPE_BACKWARD : WORK_ROPE,
+                        .rope = {rows, heads, dim, 0}};
     emit_op(e, e->compute, &work, (struct view[]){x, positions}, 2, &y, 1);
     return y;
 }
@@ -60,13 +59,11 @@ struct view rotate(struct emit *e, struct view x, struct view positions, int64_t
 struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
                            int64_t kv_heads)
 {
-    return (struct work){
-        .kind = (uint8_t)kind,
-        .in = e->choices->dtype,
-        .out = e->choices->dtype,
-        .attention = {tokens, tokens, heads, kv_heads, e->choices->model->head_dim, MASK_CAUSAL, 0,
-                      0}
-    };
+    return (struct work){.kind = (uint8_t)kind,
+                         .in = e->choices->dtype,
+                         .out = e->choices->dtype,
+                         .attention = {tokens, tokens, heads, kv_heads, e->choices->model->head_dim,
+                                       MASK_CAUSAL, 0, 0}};
 }
 
 void attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
@@ -165,9 +162,7 @@ static struct work qkv_layout(const struct emit *e, enum work_kind kind, int64_t
 {
     const struct transformer *model = e->choices->model;
     int64_t q = transformer_q_width(model) / parts, kv = transformer_kv_width(model) / parts;
-    return (struct work){
-        .kind = (uint8_t)kind, .pack = {rows, parts, {q, kv, kv}}
-    };
+    return (struct work){.kind = (uint8_t)kind, .pack = {rows, parts, {q, kv, kv}}};
 }
 
 struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t parts, struct qkv to)

@@ -7,11 +7,11 @@ static const struct rule {
     uint8_t mask;
     int8_t offset;
 } rules[RING_LAYOUT_COUNT][2] = {
-  /* a rank has slices r and 2 cp - 1 - r: before it, the first of the two is visible to both of
+    /* a rank has slices r and 2 cp - 1 - r: before it, the first of the two is visible to both of
        ours; behind it, both to our second */
-    [RING_ZIGZAG] = {{0, 2, 1, MASK_FULL, 0},   {1, 1, 2, MASK_FULL, 0}   },
-    [RING_CONTIGUOUS] = {{0, 2, 2, MASK_FULL, 0},   {0, 0, 0, MASK_FULL, 0}   },
- /* token i cp + r is the i-th of rank r */
+    [RING_ZIGZAG] = {{0, 2, 1, MASK_FULL, 0}, {1, 1, 2, MASK_FULL, 0}},
+    [RING_CONTIGUOUS] = {{0, 2, 2, MASK_FULL, 0}, {0, 0, 0, MASK_FULL, 0}},
+    /* token i cp + r is the i-th of rank r */
     [RING_STRIPED] = {{0, 2, 2, MASK_CAUSAL, 0}, {0, 2, 2, MASK_CAUSAL, -1}},
 };
 
@@ -44,9 +44,8 @@ struct view ring_pass(struct emit *e, const struct ring *ring, uint8_t stream, s
                       const char *stem)
 {
     enum dtype dtype = dtype_of(e, x);
-    struct work work = {
-        .kind = WORK_SHIFT, .p2p = {ring->group, 1, (int64_t)(x.count * dtype_bytes(dtype)), 0}
-    };
+    struct work work = {.kind = WORK_SHIFT,
+                        .p2p = {ring->group, 1, (int64_t)(x.count * dtype_bytes(dtype)), 0}};
     struct view y = view_all(e, emit_buffer(e, stem, CATEGORY_KV, dtype, (int64_t)x.count, 0));
     emit_op_after(e, e->last_compute, stream, &work, &x, 1, &y, 1);
     return y;

@@ -31,9 +31,8 @@ static void tile_forward(struct emit *e, const struct ring_shape *z, const struc
 static void merge(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
                   struct view sum, struct view lse, struct view block, struct view block_lse)
 {
-    struct work work = {
-        .kind = WORK_MERGE, .merge = {tile->rows, z->heads, e->choices->model->head_dim}
-    };
+    struct work work = {.kind = WORK_MERGE,
+                        .merge = {tile->rows, z->heads, e->choices->model->head_dim}};
     struct view write[2] = {rows_of(sum, tile, z->q_width), rows_of(lse, tile, z->heads)};
     struct view read[4] = {write[0], write[1], rows_of(block, tile, z->q_width),
                            rows_of(block_lse, tile, z->heads)};

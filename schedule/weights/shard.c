@@ -239,9 +239,7 @@ static void reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct pro
 
 static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id to)
 {
-    struct work work = {
-        .kind = (uint8_t)kind, .copy = {(int64_t)ir_buffer_bytes(e->ir, from), 0}
-    };
+    struct work work = {.kind = (uint8_t)kind, .copy = {(int64_t)ir_buffer_bytes(e->ir, from), 0}};
     return emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work,
                    (struct view[]){ir_whole(e->ir, from)}, 1, (struct view[]){ir_whole(e->ir, to)},
                    1);

@@ -55,10 +55,10 @@ static void capacities_double_from_sixteen(void)
     static const struct {
         size_t capacity, needed, want;
     } rows[] = {
-        {0,            1,            16          },
-        {16,           16,           16          },
-        {16,           17,           32          },
-        {32,           100,          128         },
+        {0, 1, 16},
+        {16, 16, 16},
+        {16, 17, 32},
+        {32, 100, 128},
         {SIZE_MAX / 2, SIZE_MAX - 1, SIZE_MAX - 1},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -104,9 +104,9 @@ static void impossible_sizes_end_the_program_with_code_2(void)
 }
 
 static const struct check_case cases[] = {
-    {"memory is aligned, zeroed and apart",          memory_is_aligned_zeroed_and_apart          },
-    {"texts are terminated copies",                  texts_are_terminated_copies                 },
-    {"capacities double from sixteen",               capacities_double_from_sixteen              },
+    {"memory is aligned, zeroed and apart", memory_is_aligned_zeroed_and_apart},
+    {"texts are terminated copies", texts_are_terminated_copies},
+    {"capacities double from sixteen", capacities_double_from_sixteen},
     {"impossible sizes end the program with code 2", impossible_sizes_end_the_program_with_code_2},
 };
 CHECK_MAIN("arena", cases)

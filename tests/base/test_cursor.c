@@ -27,14 +27,14 @@ static void words_know_their_place(void)
     static const struct {
         const char *label, *data, *want;
     } rows[] = {
-        {"empty",        "",                "|"                   },
-        {"one word",     "a",               "1:1:a |"             },
-        {"line end",     "a\n",             "1:1:a |"             },
-        {"empty lines",  "\n\na",           "||3:1:a |"           },
-        {"blanks, tabs", "  ab\tc ",        "1:3:ab 1:6:c |"      },
-        {"comment",      "a # b\nc#d\n# e", "1:1:a |2:1:c ||"     },
-        {"windows",      "a b\r\nc\r\n",    "1:1:a 1:3:b |2:1:c |"},
-        {"punctuation",  "x=[1,2] y",       "1:1:x=[1,2] 1:9:y |" },
+        {"empty", "", "|"},
+        {"one word", "a", "1:1:a |"},
+        {"line end", "a\n", "1:1:a |"},
+        {"empty lines", "\n\na", "||3:1:a |"},
+        {"blanks, tabs", "  ab\tc ", "1:3:ab 1:6:c |"},
+        {"comment", "a # b\nc#d\n# e", "1:1:a |2:1:c ||"},
+        {"windows", "a b\r\nc\r\n", "1:1:a 1:3:b |2:1:c |"},
+        {"punctuation", "x=[1,2] y", "1:1:x=[1,2] 1:9:y |"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text out = {0};
@@ -55,22 +55,22 @@ static void integers_fill_their_word_and_fit(void)
         bool is_u64;
         uint64_t u64;
     } rows[] = {
-        {"0",                    true,  0,         true,  0                },
-        {"00012",                true,  12,        true,  12               },
-        {"-12",                  true,  -12,       false, 0                },
-        {"+12",                  true,  12,        false, 0                },
-        {"9223372036854775807",  true,  INT64_MAX, true,  INT64_MAX        },
-        {"9223372036854775808",  false, 0,         true,  UINT64_C(1) << 63},
-        {"-9223372036854775808", true,  INT64_MIN, false, 0                },
-        {"-9223372036854775809", false, 0,         false, 0                },
-        {"18446744073709551615", false, 0,         true,  UINT64_MAX       },
-        {"18446744073709551616", false, 0,         false, 0                },
-        {"",                     false, 0,         false, 0                },
-        {"-",                    false, 0,         false, 0                },
-        {"1 ",                   false, 0,         false, 0                },
-        {"1x",                   false, 0,         false, 0                },
-        {"0x10",                 false, 0,         false, 0                },
-        {"--1",                  false, 0,         false, 0                },
+        {"0", true, 0, true, 0},
+        {"00012", true, 12, true, 12},
+        {"-12", true, -12, false, 0},
+        {"+12", true, 12, false, 0},
+        {"9223372036854775807", true, INT64_MAX, true, INT64_MAX},
+        {"9223372036854775808", false, 0, true, UINT64_C(1) << 63},
+        {"-9223372036854775808", true, INT64_MIN, false, 0},
+        {"-9223372036854775809", false, 0, false, 0},
+        {"18446744073709551615", false, 0, true, UINT64_MAX},
+        {"18446744073709551616", false, 0, false, 0},
+        {"", false, 0, false, 0},
+        {"-", false, 0, false, 0},
+        {"1 ", false, 0, false, 0},
+        {"1x", false, 0, false, 0},
+        {"0x10", false, 0, false, 0},
+        {"--1", false, 0, false, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         int64_t i64 = 0;
@@ -90,24 +90,11 @@ static void doubles_are_plain_decimals(void)
         bool holds;
         double value;
     } rows[] = {
-        {"1.5",    true,  1.5  },
-        {"-2e3",   true,  -2000},
-        {"+.5",    true,  0.5  },
-        {"5.",     true,  5    },
-        {"1E-3",   true,  0.001},
-        {"1e-999", true,  0    },
-        {"1e999",  false, 0    },
-        {"",       false, 0    },
-        {".",      false, 0    },
-        {"e5",     false, 0    },
-        {"1e",     false, 0    },
-        {"1e+",    false, 0    },
-        {"0x10",   false, 0    },
-        {"inf",    false, 0    },
-        {"nan",    false, 0    },
-        {" 1",     false, 0    },
-        {"1 ",     false, 0    },
-        {"1.2.3",  false, 0    },
+        {"1.5", true, 1.5},    {"-2e3", true, -2000}, {"+.5", true, 0.5},  {"5.", true, 5},
+        {"1E-3", true, 0.001}, {"1e-999", true, 0},   {"1e999", false, 0}, {"", false, 0},
+        {".", false, 0},       {"e5", false, 0},      {"1e", false, 0},    {"1e+", false, 0},
+        {"0x10", false, 0},    {"inf", false, 0},     {"nan", false, 0},   {" 1", false, 0},
+        {"1 ", false, 0},      {"1.2.3", false, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         double value = 0;
@@ -123,8 +110,8 @@ static void doubles_are_plain_decimals(void)
 }
 
 static const struct check_case cases[] = {
-    {"words know their place",           words_know_their_place          },
+    {"words know their place", words_know_their_place},
     {"integers fill their word and fit", integers_fill_their_word_and_fit},
-    {"doubles are plain decimals",       doubles_are_plain_decimals      },
+    {"doubles are plain decimals", doubles_are_plain_decimals},
 };
 CHECK_MAIN("cursor", cases)

@@ -35,6 +35,6 @@ static void a_missing_file_names_the_folders_tried(void)
 
 static const struct check_case cases[] = {
     {"the environment comes before the source tree", the_environment_comes_before_the_source_tree},
-    {"a missing file names the folders tried",       a_missing_file_names_the_folders_tried      },
+    {"a missing file names the folders tried", a_missing_file_names_the_folders_tried},
 };
 CHECK_MAIN("data_path", cases)

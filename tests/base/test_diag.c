@@ -11,10 +11,10 @@ static void a_message_says_where_as_far_as_known(void)
         struct loc at;
         const char *want;
     } rows[] = {
-        {"column",  {"ring.ir", 14, 9}, "ring.ir:14:9: error: bad 'x'\n"},
-        {"line",    {"ring.ir", 14, 0}, "ring.ir:14: error: bad 'x'\n"  },
-        {"file",    {"ring.ir", 0, 0},  "ring.ir: error: bad 'x'\n"     },
-        {"nowhere", {NULL, 0, 0},       "error: bad 'x'\n"              },
+        {"column", {"ring.ir", 14, 9}, "ring.ir:14:9: error: bad 'x'\n"},
+        {"line", {"ring.ir", 14, 0}, "ring.ir:14: error: bad 'x'\n"},
+        {"file", {"ring.ir", 0, 0}, "ring.ir: error: bad 'x'\n"},
+        {"nowhere", {NULL, 0, 0}, "error: bad 'x'\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct diag diag = {0};
@@ -63,15 +63,15 @@ static void the_nearest_word_is_a_likely_misspelling(void)
     static const struct {
         const char *word, *want;
     } rows[] = {
-        {"atention",  "attention" },
-        {"attentoin", "attention" },
-        {"MATMUL",    "matmul"    },
-        {"mat_mul",   "matmul"    },
-        {"alltoall",  "all_to_all"},
-        {"d2g",       "d2h"       },
-        {"softmax",   NULL        },
-        {"",          NULL        },
-        {"x",         NULL        },
+        {"atention", "attention"},
+        {"attentoin", "attention"},
+        {"MATMUL", "matmul"},
+        {"mat_mul", "matmul"},
+        {"alltoall", "all_to_all"},
+        {"d2g", "d2h"},
+        {"softmax", NULL},
+        {"", NULL},
+        {"x", NULL},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         CHECK_TEXT(rows[i].word, diag_nearest(rows[i].word, words, ARRAY_LEN(words)), rows[i].want);
@@ -82,9 +82,9 @@ static void the_nearest_word_is_a_likely_misspelling(void)
 }
 
 static const struct check_case cases[] = {
-    {"a message says where as far as known",     a_message_says_where_as_far_as_known    },
-    {"messages are kept in order and counted",   messages_are_kept_in_order_and_counted  },
-    {"a message stays one clean line",           a_message_stays_one_clean_line          },
+    {"a message says where as far as known", a_message_says_where_as_far_as_known},
+    {"messages are kept in order and counted", messages_are_kept_in_order_and_counted},
+    {"a message stays one clean line", a_message_stays_one_clean_line},
     {"the nearest word is a likely misspelling", the_nearest_word_is_a_likely_misspelling},
 };
 CHECK_MAIN("diag", cases)

@@ -72,20 +72,20 @@ static void doubles_print_shortest(void)
         double value;
         const char *want;
     } rows[] = {
-        {0.0,             "0"                      },
-        {-0.0,            "-0"                     },
-        {0.1,             "0.1"                    },
-        {1.0 / 3,         "0.3333333333333333"     },
-        {0.1 + 0.2,       "0.30000000000000004"    },
-        {-2,              "-2"                     },
-        {524288,          "524288"                 },
-        {999999999999999, "999999999999999"        },
-        {1e15,            "1e+15"                  },
-        {1.5e-6,          "1.5e-06"                },
-        {DBL_MAX,         "1.7976931348623157e+308"},
-        {5e-324,          "4.94065645841247e-324"  },
-        {0x1p53,          "9007199254740992"       },
-        {INFINITY,        "inf"                    },
+        {0.0, "0"},
+        {-0.0, "-0"},
+        {0.1, "0.1"},
+        {1.0 / 3, "0.3333333333333333"},
+        {0.1 + 0.2, "0.30000000000000004"},
+        {-2, "-2"},
+        {524288, "524288"},
+        {999999999999999, "999999999999999"},
+        {1e15, "1e+15"},
+        {1.5e-6, "1.5e-06"},
+        {DBL_MAX, "1.7976931348623157e+308"},
+        {5e-324, "4.94065645841247e-324"},
+        {0x1p53, "9007199254740992"},
+        {INFINITY, "inf"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text text = {0};
@@ -219,7 +219,7 @@ static void what_cannot_be_read_is_said(void)
         const char *path, *message;
     } rows[] = {
         {"/no/such", "/no/such: error: cannot open: No such file or directory\n"},
-        {"/tmp",     "/tmp: error: cannot read: Is a directory\n"               },
+        {"/tmp", "/tmp: error: cannot read: Is a directory\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text text = {0};
@@ -247,14 +247,14 @@ static void a_sparse_giant_is_refused(void)
 
 static const struct check_case cases[] = {
     {"text grows by any kind of piece", text_grows_by_any_kind_of_piece},
-    {"integers print in full",          integers_print_in_full         },
-    {"doubles print shortest",          doubles_print_shortest         },
-    {"a saved file reads back",         a_saved_file_reads_back        },
-    {"a link stays a link",             a_link_stays_a_link            },
-    {"what cannot be written is said",  what_cannot_be_written_is_said },
+    {"integers print in full", integers_print_in_full},
+    {"doubles print shortest", doubles_print_shortest},
+    {"a saved file reads back", a_saved_file_reads_back},
+    {"a link stays a link", a_link_stays_a_link},
+    {"what cannot be written is said", what_cannot_be_written_is_said},
     {"a full disk leaves the old file", a_full_disk_leaves_the_old_file},
-    {"a read-only file stays",          a_read_only_file_stays         },
-    {"what cannot be read is said",     what_cannot_be_read_is_said    },
-    {"a sparse giant is refused",       a_sparse_giant_is_refused      },
+    {"a read-only file stays", a_read_only_file_stays},
+    {"what cannot be read is said", what_cannot_be_read_is_said},
+    {"a sparse giant is refused", a_sparse_giant_is_refused},
 };
 CHECK_MAIN("text", cases)

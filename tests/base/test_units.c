@@ -12,18 +12,18 @@ static void quantities_become_si(void)
         enum unit_kind kind;
         double want;
     } rows[] = {
-        {"900 GB/s",    UNIT_BYTES_PER_S, 900e9             },
-        {"50GiB/s",     UNIT_BYTES_PER_S, 50 * 1073741824.0 },
-        {"200 Gb/s",    UNIT_BYTES_PER_S, 25e9              },
-        {"141 GiB",     UNIT_BYTES,       141 * 1073741824.0},
-        {"80 GB",       UNIT_BYTES,       80e9              },
-        {"1e3 B",       UNIT_BYTES,       1000              },
-        {"1.5 us",      UNIT_SECONDS,     1.5e-6            },
-        {".5 ms",       UNIT_SECONDS,     0.5e-3            },
-        {"3 s",         UNIT_SECONDS,     3                 },
-        {"312 TFLOP/s", UNIT_FLOP_PER_S,  312e12            },
-        {"0.62",        UNIT_NONE,        0.62              },
-        {"0 B",         UNIT_BYTES,       0                 },
+        {"900 GB/s", UNIT_BYTES_PER_S, 900e9},
+        {"50GiB/s", UNIT_BYTES_PER_S, 50 * 1073741824.0},
+        {"200 Gb/s", UNIT_BYTES_PER_S, 25e9},
+        {"141 GiB", UNIT_BYTES, 141 * 1073741824.0},
+        {"80 GB", UNIT_BYTES, 80e9},
+        {"1e3 B", UNIT_BYTES, 1000},
+        {"1.5 us", UNIT_SECONDS, 1.5e-6},
+        {".5 ms", UNIT_SECONDS, 0.5e-3},
+        {"3 s", UNIT_SECONDS, 3},
+        {"312 TFLOP/s", UNIT_FLOP_PER_S, 312e12},
+        {"0.62", UNIT_NONE, 0.62},
+        {"0 B", UNIT_BYTES, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct diag diag = {0};
@@ -43,17 +43,17 @@ static void a_wrong_quantity_names_the_right_units(void)
         const char *text;
         const char *what;
     } rows[] = {
-        {"3",       "'3' has no unit"                       },
-        {"3 ",      "'3 ' has no unit"                      },
-        {"",        "'' does not start with a number"       },
-        {"ms",      "'ms' does not start with a number"     },
-        {"-3 s",    "'-3 s' is negative"                    },
-        {"3 GB",    "'3 GB' has a unit that does not fit"   },
-        {"3 S",     "'3 S' has a unit that does not fit"    },
-        {"3 s ",    "'3 s ' has a unit that does not fit"   },
+        {"3", "'3' has no unit"},
+        {"3 ", "'3 ' has no unit"},
+        {"", "'' does not start with a number"},
+        {"ms", "'ms' does not start with a number"},
+        {"-3 s", "'-3 s' is negative"},
+        {"3 GB", "'3 GB' has a unit that does not fit"},
+        {"3 S", "'3 S' has a unit that does not fit"},
+        {"3 s ", "'3 s ' has a unit that does not fit"},
         {"1e999 s", "'1e999 s' is no number or is too large"},
         {"1.2.3 s", "'1.2.3 s' is no number or is too large"},
-        {"nan s",   "'nan s' does not start with a number"  },
+        {"nan s", "'nan s' does not start with a number"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct diag diag = {0};
@@ -87,21 +87,21 @@ static void token_counts_are_whole_and_binary(void)
         int64_t want; /* 0: an error that says `what` */
         const char *what;
     } rows[] = {
-        {"131072",           131072,              NULL                            },
-        {"128K",             131072,              NULL                            },
-        {"1M",               1048576,             NULL                            },
-        {"1.5M",             1572864,             NULL                            },
-        {"2G",               INT64_C(2147483648), NULL                            },
-        {"1",                1,                   NULL                            },
-        {"0",                0,                   "'0' is less than one token"    },
-        {"-5",               0,                   "'-5' is less than one token"   },
-        {"1.3K",             0,                   "'1.3K' is not a whole number"  },
-        {"1e6",              0,                   "'1e6' is no number of tokens"  },
-        {"512k",             0,                   "'512k' is no number of tokens" },
-        {"512 K",            0,                   "'512 K' is no number of tokens"},
-        {"K",                0,                   "'K' is no number of tokens"    },
-        {"",                 0,                   "'' is no number of tokens"     },
-        {"9007199254740993", 0,                   "is 2^53 tokens or more"        },
+        {"131072", 131072, NULL},
+        {"128K", 131072, NULL},
+        {"1M", 1048576, NULL},
+        {"1.5M", 1572864, NULL},
+        {"2G", INT64_C(2147483648), NULL},
+        {"1", 1, NULL},
+        {"0", 0, "'0' is less than one token"},
+        {"-5", 0, "'-5' is less than one token"},
+        {"1.3K", 0, "'1.3K' is not a whole number"},
+        {"1e6", 0, "'1e6' is no number of tokens"},
+        {"512k", 0, "'512k' is no number of tokens"},
+        {"512 K", 0, "'512 K' is no number of tokens"},
+        {"K", 0, "'K' is no number of tokens"},
+        {"", 0, "'' is no number of tokens"},
+        {"9007199254740993", 0, "is 2^53 tokens or more"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct diag diag = {0};
@@ -122,22 +122,22 @@ static void quantities_print_with_three_digits(void)
         double value;
         const char *want;
     } rows[] = {
-        {UNIT_BYTES,       1.02e12,  "1.02 TB"     },
-        {UNIT_BYTES,       80e9,     "80.0 GB"     },
-        {UNIT_BYTES,       512,      "512 B"       },
-        {UNIT_BYTES,       0,        "0 B"         },
-        {UNIT_BYTES,       999.6e9,  "1.00 TB"     },
-        {UNIT_BYTES,       12345e12, "12345 TB"    },
-        {UNIT_BYTES,       -1.5e9,   "-1.50 GB"    },
-        {UNIT_SECONDS,     0.0123,   "12.3 ms"     },
-        {UNIT_SECONDS,     9.996,    "10.0 s"      },
-        {UNIT_SECONDS,     1234,     "1234 s"      },
-        {UNIT_SECONDS,     0.5e-9,   "0.5 ns"      },
-        {UNIT_BYTES_PER_S, 25e9,     "25.0 GB/s"   },
-        {UNIT_FLOP_PER_S,  312e12,   "312 TFLOP/s" },
-        {UNIT_FLOP_PER_S,  1.5e15,   "1.50 PFLOP/s"},
-        {UNIT_NONE,        0.4567,   "0.457"       },
-        {UNIT_NONE,        3,        "3"           },
+        {UNIT_BYTES, 1.02e12, "1.02 TB"},
+        {UNIT_BYTES, 80e9, "80.0 GB"},
+        {UNIT_BYTES, 512, "512 B"},
+        {UNIT_BYTES, 0, "0 B"},
+        {UNIT_BYTES, 999.6e9, "1.00 TB"},
+        {UNIT_BYTES, 12345e12, "12345 TB"},
+        {UNIT_BYTES, -1.5e9, "-1.50 GB"},
+        {UNIT_SECONDS, 0.0123, "12.3 ms"},
+        {UNIT_SECONDS, 9.996, "10.0 s"},
+        {UNIT_SECONDS, 1234, "1234 s"},
+        {UNIT_SECONDS, 0.5e-9, "0.5 ns"},
+        {UNIT_BYTES_PER_S, 25e9, "25.0 GB/s"},
+        {UNIT_FLOP_PER_S, 312e12, "312 TFLOP/s"},
+        {UNIT_FLOP_PER_S, 1.5e15, "1.50 PFLOP/s"},
+        {UNIT_NONE, 0.4567, "0.457"},
+        {UNIT_NONE, 3, "3"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text text = {0};
@@ -161,13 +161,8 @@ static void token_counts_print_short_when_whole(void)
         int64_t tokens;
         const char *want;
     } rows[] = {
-        {524288,     "512K" },
-        {1048576,    "1M"   },
-        {1572864,    "1536K"},
-        {1073741824, "1G"   },
-        {1000,       "1000" },
-        {1,          "1"    },
-        {0,          "0"    },
+        {524288, "512K"}, {1048576, "1M"}, {1572864, "1536K"}, {1073741824, "1G"},
+        {1000, "1000"},   {1, "1"},        {0, "0"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text text = {0};
@@ -178,10 +173,10 @@ static void token_counts_print_short_when_whole(void)
 }
 
 static const struct check_case cases[] = {
-    {"quantities become SI",                   quantities_become_si                  },
+    {"quantities become SI", quantities_become_si},
     {"a wrong quantity names the right units", a_wrong_quantity_names_the_right_units},
-    {"token counts are whole and binary",      token_counts_are_whole_and_binary     },
-    {"quantities print with three digits",     quantities_print_with_three_digits    },
-    {"token counts print short when whole",    token_counts_print_short_when_whole   },
+    {"token counts are whole and binary", token_counts_are_whole_and_binary},
+    {"quantities print with three digits", quantities_print_with_three_digits},
+    {"token counts print short when whole", token_counts_print_short_when_whole},
 };
 CHECK_MAIN("units", cases)

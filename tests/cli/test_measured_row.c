@@ -25,23 +25,23 @@ static struct measurements load(const char *system, const char *model, const cha
 static const struct {
     const char *system, *options, *why; /* why NULL: supported */
 } support[] = {
-    {"ulysses", "zero=3;checkpoint=offload;impl=deepspeed", NULL                  },
-    {"ulysses", "",                                         NULL                  },
-    {"2d",      "dhp=8;dcp=1;placement=HF",                 NULL                  },
-    {"2d",      "dhp=4;dcp=2;placement=CF;inner_ring=2",    NULL                  },
-    {"2d",      "dhp=4",                                    NULL                  },
-    {"ring",    "dcp=8",                                    NULL                  },
-    {"ring",    "dcp=8;rotate=all-gather",                  "option rotate"       },
-    {"2d",      "placement=XY",                             "placement=XY"        },
-    {"fpdt",    "chunk=65536",                              "system fpdt"         },
-    {"ulysses", "scope=attention",                          "metric mfu of a part"},
-    {"ulysses", "scope=layer",                              "scope layer"         },
-    {"ulysses", "chunk=65536",                              "option chunk"        },
-    {"ulysses", "tp=2",                                     "option tp above 1"   },
-    {"ulysses", "checkpoint=selective++;zero=partial",      NULL                  },
-    {"ulysses", "checkpoint=some",                          "checkpoint=some"     },
-    {"ulysses", "zero=4",                                   "zero=4"              },
-    {"ulysses", "impl=megatron-te",                         "impl=megatron-te"    },
+    {"ulysses", "zero=3;checkpoint=offload;impl=deepspeed", NULL},
+    {"ulysses", "", NULL},
+    {"2d", "dhp=8;dcp=1;placement=HF", NULL},
+    {"2d", "dhp=4;dcp=2;placement=CF;inner_ring=2", NULL},
+    {"2d", "dhp=4", NULL},
+    {"ring", "dcp=8", NULL},
+    {"ring", "dcp=8;rotate=all-gather", "option rotate"},
+    {"2d", "placement=XY", "placement=XY"},
+    {"fpdt", "chunk=65536", "system fpdt"},
+    {"ulysses", "scope=attention", "metric mfu of a part"},
+    {"ulysses", "scope=layer", "scope layer"},
+    {"ulysses", "chunk=65536", "option chunk"},
+    {"ulysses", "tp=2", "option tp above 1"},
+    {"ulysses", "checkpoint=selective++;zero=partial", NULL},
+    {"ulysses", "checkpoint=some", "checkpoint=some"},
+    {"ulysses", "zero=4", "zero=4"},
+    {"ulysses", "impl=megatron-te", "impl=megatron-te"},
 };
 
 static void what_is_not_known_is_told(void)
@@ -96,8 +96,8 @@ static void options_of_a_row_come_before_defaults(void)
 }
 
 static const struct check_case cases[] = {
-    {"what is not known is told",              what_is_not_known_is_told             },
+    {"what is not known is told", what_is_not_known_is_told},
     {"a row takes the defaults of its source", a_row_takes_the_defaults_of_its_source},
-    {"options of a row come before defaults",  options_of_a_row_come_before_defaults },
+    {"options of a row come before defaults", options_of_a_row_come_before_defaults},
 };
 CHECK_MAIN("measured_row", cases)

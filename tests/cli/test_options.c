@@ -7,16 +7,16 @@
 
 static const char *const colours[] = {"red", "green"};
 static const struct option first_rows[] = {
-    {.name = "name", .kind = OPTION_TEXT,  .value = "NAME", .fallback = "none",                   .help = "a name"  },
-    {.name = "size", .kind = OPTION_COUNT, .value = "N",    .low = 2,                             .high = 8,          .help = "a size"},
-    {.name = "seq",              .kind = OPTION_TOKENS,                      .value = "TOKENS",   .fallback = "1K", .help = "tokens"},
+    {.name = "name", .kind = OPTION_TEXT, .value = "NAME", .fallback = "none", .help = "a name"},
+    {.name = "size", .kind = OPTION_COUNT, .value = "N", .low = 2, .high = 8, .help = "a size"},
+    {.name = "seq", .kind = OPTION_TOKENS, .value = "TOKENS", .fallback = "1K", .help = "tokens"},
 };
 static const struct option second_rows[] = {
-    {.name = "total",    .kind = OPTION_TOTAL, .value = "N",                .help = "a total"},
-    {.name = "price",                  .kind = OPTION_NUMBER,                        .value = "X",             .help = "a price"},
-    {.name = "colour", .kind = OPTION_CHOICE,                     .names = colours,                     .name_count = 2, .help = "one"},
-    {.name = "o",  .kind = OPTION_TEXT,.value = "FILE",.help = "a file"},
-    {.name = "loud",        .kind = OPTION_FLAG,        .help = "a flag"                                 },
+    {.name = "total", .kind = OPTION_TOTAL, .value = "N", .help = "a total"},
+    {.name = "price", .kind = OPTION_NUMBER, .value = "X", .help = "a price"},
+    {.name = "colour", .kind = OPTION_CHOICE, .names = colours, .name_count = 2, .help = "one"},
+    {.name = "o", .kind = OPTION_TEXT, .value = "FILE", .help = "a file"},
+    {.name = "loud", .kind = OPTION_FLAG, .help = "a flag"},
 };
 static const struct option_set first = {"first", first_rows, ARRAY_LEN(first_rows)};
 static const struct option_set second = {"second", second_rows, ARRAY_LEN(second_rows)};
@@ -106,28 +106,28 @@ static const struct {
 } wrong[] = {
     {"unknown",
      {"--nmae", "x"},
-     "--nmae: error: there is no such option; did you mean '--name'?\n"                                                 },
+     "--nmae: error: there is no such option; did you mean '--name'?\n"},
     {"nothing like it",
      {"--zzzzzz"},
-     "--zzzzzz: error: there is no such option; --help lists them all\n"                                                },
+     "--zzzzzz: error: there is no such option; --help lists them all\n"},
     {"one dash for a long name",
      {"-name"},
-     "-name: error: there is no such option; did you mean '--name'?\n"                                                  },
+     "-name: error: there is no such option; did you mean '--name'?\n"},
     {"two dashes for a letter",
      {"--o", "x"},
-     "--o: error: there is no such option; did you mean '-o'?\n"                                                        },
-    {"twice",                    {"--name", "a", "--name=b"}, "--name: error: given twice\n"                            },
-    {"no value",                 {"--name"},                  "--name: error: its value is missing\n"                   },
-    {"empty",                    {"--name="},                 "--name: error: the value is empty\n"                     },
-    {"flag with a value",        {"--loud=yes"},              "--loud: error: takes no value, not 'yes'\n"              },
-    {"low",                      {"--size", "1"},             "--size: error: '1' is not a whole number from 2 to 8\n"  },
-    {"high",                     {"--size", "9"},             "--size: error: '9' is not a whole number from 2 to 8\n"  },
+     "--o: error: there is no such option; did you mean '-o'?\n"},
+    {"twice", {"--name", "a", "--name=b"}, "--name: error: given twice\n"},
+    {"no value", {"--name"}, "--name: error: its value is missing\n"},
+    {"empty", {"--name="}, "--name: error: the value is empty\n"},
+    {"flag with a value", {"--loud=yes"}, "--loud: error: takes no value, not 'yes'\n"},
+    {"low", {"--size", "1"}, "--size: error: '1' is not a whole number from 2 to 8\n"},
+    {"high", {"--size", "9"}, "--size: error: '9' is not a whole number from 2 to 8\n"},
     {"overflow",
      {"--size", "99999999999999999999"},
-     "--size: error: '99999999999999999999' is not a whole number from 2 to 8\n"                                        },
-    {"fraction",                 {"--size", "2.5"},           "--size: error: '2.5' is not a whole number from 2 to 8\n"},
-    {"choice",                   {"--colour", "blue"},        "--colour: error: 'blue' is not one of red, green\n"      },
-    {"price",                    {"--price", "inf"},          "--price: error: 'inf' is not a number above 0\n"         },
+     "--size: error: '99999999999999999999' is not a whole number from 2 to 8\n"},
+    {"fraction", {"--size", "2.5"}, "--size: error: '2.5' is not a whole number from 2 to 8\n"},
+    {"choice", {"--colour", "blue"}, "--colour: error: 'blue' is not one of red, green\n"},
+    {"price", {"--price", "inf"}, "--price: error: 'inf' is not a number above 0\n"},
 };
 
 static void wrong_options_are_told_apart(void)
@@ -175,12 +175,12 @@ static void two_names_of_one_thing_exclude_each_other(void)
 }
 
 static const struct check_case cases[] = {
-    {"values are read in both forms",             values_are_read_in_both_forms            },
+    {"values are read in both forms", values_are_read_in_both_forms},
     {"fallbacks stand in and count as not given", fallbacks_stand_in_and_count_as_not_given},
-    {"each kind has its values",                  each_kind_has_its_values                 },
-    {"two dashes end the options",                two_dashes_end_the_options               },
-    {"wrong options are told apart",              wrong_options_are_told_apart             },
-    {"help comes from the same rows",             help_comes_from_the_same_rows            },
+    {"each kind has its values", each_kind_has_its_values},
+    {"two dashes end the options", two_dashes_end_the_options},
+    {"wrong options are told apart", wrong_options_are_told_apart},
+    {"help comes from the same rows", help_comes_from_the_same_rows},
     {"two names of one thing exclude each other", two_names_of_one_thing_exclude_each_other},
 };
 CHECK_MAIN("options", cases)

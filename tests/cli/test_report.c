@@ -33,12 +33,8 @@ static const struct {
     double seconds;
     const char *text;
 } times[] = {
-    {1234.567,  "1234.6 s" },
-    {58.0254,   "58.025 s" },
-    {1.5,       "1.500 s"  },
-    {0.0123456, "12.346 ms"},
-    {1.2e-5,    "12.000 us"},
-    {0,         "0.000 us" },
+    {1234.567, "1234.6 s"},   {58.0254, "58.025 s"}, {1.5, "1.500 s"},
+    {0.0123456, "12.346 ms"}, {1.2e-5, "12.000 us"}, {0, "0.000 us"},
 };
 
 static void times_have_five_digits(void)
@@ -116,8 +112,8 @@ static void a_report_has_at_most_fifteen_lines(void)
 }
 
 static const struct check_case cases[] = {
-    {"rounded parts add up",               rounded_parts_add_up              },
-    {"times have five digits",             times_have_five_digits            },
+    {"rounded parts add up", rounded_parts_add_up},
+    {"times have five digits", times_have_five_digits},
     {"a report has at most fifteen lines", a_report_has_at_most_fifteen_lines},
 };
 CHECK_MAIN("report", cases)

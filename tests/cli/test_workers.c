@@ -64,7 +64,7 @@ static void a_child_that_ends_early_is_told(void)
 
 static const struct check_case cases[] = {
     {"results stand in the order of jobs", results_stand_in_the_order_of_jobs},
-    {"no job is no work",                  no_job_is_no_work                 },
-    {"a child that ends early is told",    a_child_that_ends_early_is_told   },
+    {"no job is no work", no_job_is_no_work},
+    {"a child that ends early is told", a_child_that_ends_early_is_told},
 };
 CHECK_MAIN("workers", cases)

@@ -47,15 +47,15 @@ static const char *const factor_names[FACTOR_COUNT] = {
 
 /* What levels stand for where there is no registry; 0: left open. */
 static const int64_t factor_values[FACTOR_COUNT][8] = {
-    [FACTOR_RANKS] = {1,  2,  3,    4, 5, 6, 7, 8},
-    [FACTOR_HP] = {0, 1,  2,     4, 8},
-    [FACTOR_CP] = {0,  1,    2,       4},
-    [FACTOR_SHARD] = {0, 1,  2,  4},
-    [FACTOR_SEQ] = {2,6,16}, /* times ranks */
-    [FACTOR_MICRO] = {1,  2  },
-    [FACTOR_ACCUMULATION] = {1,  2,    3    },
-    [FACTOR_LOSS] = {1,  2,    3       },
-    [FACTOR_FFN] = {1,  2,  3           },
+    [FACTOR_RANKS] = {1, 2, 3, 4, 5, 6, 7, 8},
+    [FACTOR_HP] = {0, 1, 2, 4, 8},
+    [FACTOR_CP] = {0, 1, 2, 4},
+    [FACTOR_SHARD] = {0, 1, 2, 4},
+    [FACTOR_SEQ] = {2, 6, 16}, /* times ranks */
+    [FACTOR_MICRO] = {1, 2},
+    [FACTOR_ACCUMULATION] = {1, 2, 3},
+    [FACTOR_LOSS] = {1, 2, 3},
+    [FACTOR_FFN] = {1, 2, 3},
 };
 
 enum { LEVELS_MAX = 32 };
@@ -73,28 +73,26 @@ static inline struct factors factors_all(void)
     size_t strategies, profiles;
     compose_strategies(&strategies);
     compose_profiles(&profiles);
-    return (struct factors){
-        {
-         [FACTOR_MODEL] = SHAPE_COUNT,
-         [FACTOR_STRATEGY] = (uint8_t)strategies,
-         [FACTOR_PROFILE] = (uint8_t)profiles,
-         [FACTOR_WEIGHTS] = CHOICE_WEIGHTS_COUNT,
-         [FACTOR_ACTIVATIONS] = CHOICE_ACTIVATIONS_COUNT,
-         [FACTOR_OPTIMIZER] = CHOICE_OPTIMIZER_COUNT,
-         [FACTOR_RANKS] = 8,
-         [FACTOR_HP] = 5,
-         [FACTOR_CP] = 4,
-         [FACTOR_SHARD] = 4,
-         [FACTOR_PLACEMENT] = PLACEMENT_COUNT,
-         [FACTOR_RING] = RING_LAYOUT_COUNT,
-         [FACTOR_WINDOW] = 4,
-         [FACTOR_SEQ] = 3,
-         [FACTOR_MICRO] = 2,
-         [FACTOR_ACCUMULATION] = 3,
-         [FACTOR_LOSS] = 3,
-         [FACTOR_FFN] = 3,
-         }
-    };
+    return (struct factors){{
+        [FACTOR_MODEL] = SHAPE_COUNT,
+        [FACTOR_STRATEGY] = (uint8_t)strategies,
+        [FACTOR_PROFILE] = (uint8_t)profiles,
+        [FACTOR_WEIGHTS] = CHOICE_WEIGHTS_COUNT,
+        [FACTOR_ACTIVATIONS] = CHOICE_ACTIVATIONS_COUNT,
+        [FACTOR_OPTIMIZER] = CHOICE_OPTIMIZER_COUNT,
+        [FACTOR_RANKS] = 8,
+        [FACTOR_HP] = 5,
+        [FACTOR_CP] = 4,
+        [FACTOR_SHARD] = 4,
+        [FACTOR_PLACEMENT] = PLACEMENT_COUNT,
+        [FACTOR_RING] = RING_LAYOUT_COUNT,
+        [FACTOR_WINDOW] = 4,
+        [FACTOR_SEQ] = 3,
+        [FACTOR_MICRO] = 2,
+        [FACTOR_ACCUMULATION] = 3,
+        [FACTOR_LOSS] = 3,
+        [FACTOR_FFN] = 3,
+    }};
 }
 
 static inline struct request product_request(const struct product *product)

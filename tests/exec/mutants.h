@@ -383,22 +383,22 @@ static const struct {
     mutation *make;
     bool meaning; /* half of them with waits, lifetimes and the arena made anew */
 } mutations[] = {
-    {"dropped wait",      drop_wait,         false},
-    {"earlier wait",      earlier_wait,      false},
-    {"early free",        early_free,        false},
-    {"moved offset",      moved_offset,      false},
-    {"skipped sync",      skipped_sync,      false},
-    {"skipped op",        skipped_op,        true },
-    {"skipped reduction", skipped_reduction, true },
-    {"repeated op",       repeated_op,       true },
-    {"wrong order",       wrong_order,       true },
-    {"shifted view",      shifted_view,      true },
-    {"wrong buffer",      wrong_buffer,      true },
-    {"wrong mask",        wrong_mask,        true },
-    {"wrong group",       wrong_group,       true },
-    {"wrong peer",        wrong_peer,        true },
-    {"wrong reduction",   wrong_reduction,   true },
-    {"wrong shape",       wrong_shape,       true },
+    {"dropped wait", drop_wait, false},
+    {"earlier wait", earlier_wait, false},
+    {"early free", early_free, false},
+    {"moved offset", moved_offset, false},
+    {"skipped sync", skipped_sync, false},
+    {"skipped op", skipped_op, true},
+    {"skipped reduction", skipped_reduction, true},
+    {"repeated op", repeated_op, true},
+    {"wrong order", wrong_order, true},
+    {"shifted view", shifted_view, true},
+    {"wrong buffer", wrong_buffer, true},
+    {"wrong mask", wrong_mask, true},
+    {"wrong group", wrong_group, true},
+    {"wrong peer", wrong_peer, true},
+    {"wrong reduction", wrong_reduction, true},
+    {"wrong shape", wrong_shape, true},
 };
 enum { MUTATIONS = ARRAY_LEN(mutations) };
 

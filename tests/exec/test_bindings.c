@@ -168,8 +168,8 @@ static void what_does_not_fit_is_refused(void)
 
 static const struct check_case cases[] = {
     {"tensors go out in parts and come back", tensors_go_out_in_parts_and_come_back},
-    {"tokens follow the layout",              tokens_follow_the_layout             },
-    {"chunks are gathered in sequence",       chunks_are_gathered_in_sequence      },
-    {"what does not fit is refused",          what_does_not_fit_is_refused         },
+    {"tokens follow the layout", tokens_follow_the_layout},
+    {"chunks are gathered in sequence", chunks_are_gathered_in_sequence},
+    {"what does not fit is refused", what_does_not_fit_is_refused},
 };
 CHECK_MAIN("bindings", cases)

@@ -46,9 +46,8 @@ static struct work shape(enum work_kind kind, int64_t q, int64_t kv, int64_t hea
                          int64_t kv_heads, int64_t dim, enum mask mask, int64_t offset,
                          int64_t window)
 {
-    return (struct work){
-        .kind = (uint8_t)kind, .attention = {q, kv, heads, kv_heads, dim, mask, offset, window}
-    };
+    return (struct work){.kind = (uint8_t)kind,
+                         .attention = {q, kv, heads, kv_heads, dim, mask, offset, window}};
 }
 
 static const struct row {
@@ -57,21 +56,21 @@ static const struct row {
     enum mask mask;
     int64_t offset, window;
 } rows[] = {
-    {"one query, one key",         1,   1,   1, 1, 1,  MASK_FULL,   0,    0 },
-    {"full",                       7,   9,   2, 2, 4,  MASK_FULL,   0,    0 },
-    {"causal",                     13,  13,  3, 1, 5,  MASK_CAUSAL, 0,    0 },
-    {"grouped queries",            6,   6,   6, 2, 3,  MASK_CAUSAL, 0,    0 },
-    {"later queries",              5,   12,  2, 1, 4,  MASK_CAUSAL, 7,    0 },
-    {"first rows see nothing",     9,   6,   2, 2, 3,  MASK_CAUSAL, -4,   0 },
-    {"nobody sees anything",       4,   4,   1, 1, 3,  MASK_CAUSAL, -4,   0 },
-    {"offset beyond all keys",     4,   4,   1, 1, 3,  MASK_CAUSAL, 99,   0 },
-    {"window",                     20,  20,  2, 2, 4,  MASK_WINDOW, 0,    5 },
-    {"window that ends",           12,  8,   2, 1, 4,  MASK_WINDOW, 2,    3 },
-    {"window before the keys",     5,   5,   1, 1, 2,  MASK_WINDOW, -9,   3 },
-    {"several tiles",              300, 300, 1, 1, 8,  MASK_CAUSAL, 0,    0 },
-    {"tiles and a window",         150, 600, 2, 1, 6,  MASK_WINDOW, 450,  70},
-    {"tiles, none for early rows", 290, 270, 1, 1, 4,  MASK_CAUSAL, -260, 0 },
-    {"a wide head",                40,  40,  1, 1, 80, MASK_CAUSAL, 0,    0 },
+    {"one query, one key", 1, 1, 1, 1, 1, MASK_FULL, 0, 0},
+    {"full", 7, 9, 2, 2, 4, MASK_FULL, 0, 0},
+    {"causal", 13, 13, 3, 1, 5, MASK_CAUSAL, 0, 0},
+    {"grouped queries", 6, 6, 6, 2, 3, MASK_CAUSAL, 0, 0},
+    {"later queries", 5, 12, 2, 1, 4, MASK_CAUSAL, 7, 0},
+    {"first rows see nothing", 9, 6, 2, 2, 3, MASK_CAUSAL, -4, 0},
+    {"nobody sees anything", 4, 4, 1, 1, 3, MASK_CAUSAL, -4, 0},
+    {"offset beyond all keys", 4, 4, 1, 1, 3, MASK_CAUSAL, 99, 0},
+    {"window", 20, 20, 2, 2, 4, MASK_WINDOW, 0, 5},
+    {"window that ends", 12, 8, 2, 1, 4, MASK_WINDOW, 2, 3},
+    {"window before the keys", 5, 5, 1, 1, 2, MASK_WINDOW, -9, 3},
+    {"several tiles", 300, 300, 1, 1, 8, MASK_CAUSAL, 0, 0},
+    {"tiles and a window", 150, 600, 2, 1, 6, MASK_WINDOW, 450, 70},
+    {"tiles, none for early rows", 290, 270, 1, 1, 4, MASK_CAUSAL, -260, 0},
+    {"a wide head", 40, 40, 1, 1, 80, MASK_CAUSAL, 0, 0},
 };
 
 static void forward_agrees_with_its_definition(void)
@@ -146,8 +145,8 @@ static void pieces_merge_into_the_whole(void)
     enum { Q = 10, KV = 12, HEADS = 2, DIM = 4, ALL = Q * HEADS * DIM };
     static const int64_t cuts[][4] = {
         {0, 12, 12, 12},
-        {0, 1,  5,  12},
-        {0, 4,  8,  12},
+        {0, 1, 5, 12},
+        {0, 4, 8, 12},
     };
     struct check_random random = check_random_make();
     for (size_t c = 0; c < ARRAY_LEN(cuts); c++) {
@@ -158,11 +157,8 @@ static void pieces_merge_into_the_whole(void)
         float *o = trial_write(&whole, ALL), *lse = trial_write(&whole, Q * HEADS);
         trial_run(&whole);
 
-        struct trial merge = trial_new(
-            (struct work){
-                .kind = WORK_MERGE, .merge = {Q, HEADS, DIM}
-        },
-            &random);
+        struct trial merge =
+            trial_new((struct work){.kind = WORK_MERGE, .merge = {Q, HEADS, DIM}}, &random);
         float *out = trial_read(&merge, ALL), *sum = trial_read(&merge, Q * HEADS);
         float *block = trial_read(&merge, ALL), *block_lse = trial_read(&merge, Q * HEADS);
         trial_in_place(&merge, 0);
@@ -252,8 +248,8 @@ static void pieces_share_the_gradient(void)
 
 static const struct check_case cases[] = {
     {"forward agrees with its definition", forward_agrees_with_its_definition},
-    {"backward agrees with differences",   backward_agrees_with_differences  },
-    {"pieces merge into the whole",        pieces_merge_into_the_whole       },
-    {"pieces share the gradient",          pieces_share_the_gradient         },
+    {"backward agrees with differences", backward_agrees_with_differences},
+    {"pieces merge into the whole", pieces_merge_into_the_whole},
+    {"pieces share the gradient", pieces_share_the_gradient},
 };
 CHECK_MAIN("cpu attention", cases)

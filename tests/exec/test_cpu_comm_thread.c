@@ -215,7 +215,7 @@ static const struct {
     const char *label, *call, *message;
 } odd_calls[] = {
     {"another kind", "op 1 broadcast comm group=g bytes=8 reads p0 writes q0\n",
-     "calls broadcast with 2 of f32" },
+     "calls broadcast with 2 of f32"},
     {"another size", "op 1 all_reduce comm group=g bytes=4 reads p0[0:1] writes q0[0:1]\n",
      "calls all_reduce with 1 of f32"},
 };
@@ -250,9 +250,9 @@ static void members_must_agree(void)
 }
 
 static const struct check_case cases[] = {
-    {"every kind gives what it says, 1 to 4 ranks", every_kind_gives_what_it_says },
-    {"the same over 5 to 8 ranks",                  the_same_over_many_ranks      },
-    {"instances of a group are apart",              instances_of_a_group_are_apart},
-    {"members must agree",                          members_must_agree            },
+    {"every kind gives what it says, 1 to 4 ranks", every_kind_gives_what_it_says},
+    {"the same over 5 to 8 ranks", the_same_over_many_ranks},
+    {"instances of a group are apart", instances_of_a_group_are_apart},
+    {"members must agree", members_must_agree},
 };
 CHECK_MAIN("cpu comm", cases)

@@ -47,7 +47,7 @@ static void narrow_operands_are_converted(void)
 }
 
 static const struct check_case cases[] = {
-    {"every kind has a kernel",       every_kind_has_a_kernel      },
+    {"every kind has a kernel", every_kind_has_a_kernel},
     {"narrow operands are converted", narrow_operands_are_converted},
 };
 CHECK_MAIN("cpu kernels", cases)

@@ -20,9 +20,7 @@ static void tables_are_looked_up_and_added_to(void)
 {
     enum { ROWS = 9, COLS = 3, VOCAB = 4, FIRST = 2 }; /* tokens 0 to 7: some lie elsewhere */
     struct check_random random = check_random_make();
-    struct work work = {
-        .kind = WORK_EMBEDDING, .embedding = {ROWS, COLS, VOCAB, FIRST}
-    };
+    struct work work = {.kind = WORK_EMBEDDING, .embedding = {ROWS, COLS, VOCAB, FIRST}};
     struct trial f = trial_new(work, &random);
     const int32_t *token = trial_index(&f, ROWS, 0, 7);
     const float *table = trial_read(&f, VOCAB * COLS);
@@ -76,9 +74,8 @@ static void plain_loss(const struct work *work, const double *const *in, double 
     }
 }
 
-static const struct work loss_work = {
-    .kind = WORK_CROSS_ENTROPY, .cross_entropy = {ROWS, VOCAB, COUNT, 1}
-};
+static const struct work loss_work = {.kind = WORK_CROSS_ENTROPY,
+                                      .cross_entropy = {ROWS, VOCAB, COUNT, 1}};
 
 /* Logits, labels (one ignored) and a loss of 2.5 so far. */
 static struct trial loss_trial(struct check_random *random)
@@ -152,10 +149,7 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
     const float *logits = whole.call.read[0].data;
 
     struct trial finish = trial_new(
-        (struct work){
-            .kind = WORK_CROSS_ENTROPY_FINISH, .p = {ROWS, CUT, COUNT, 0, 1}
-    },
-        &random);
+        (struct work){.kind = WORK_CROSS_ENTROPY_FINISH, .p = {ROWS, CUT, COUNT, 0, 1}}, &random);
     trial_read(&finish, ROWS * CUT);
     memcpy(trial_index(&finish, ROWS, 0, 1), labels, sizeof labels);
     float *stats = trial_read(&finish, 2 * 3 * ROWS);
@@ -163,10 +157,7 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
     for (int part = 0; part < 2; part++) {
         int64_t first = part ? CUT : 0, width = part ? VOCAB - CUT : CUT;
         struct trial t = trial_new(
-            (struct work){
-                .kind = WORK_CROSS_ENTROPY_PARTIAL, .p = {ROWS, width, first}
-        },
-            &random);
+            (struct work){.kind = WORK_CROSS_ENTROPY_PARTIAL, .p = {ROWS, width, first}}, &random);
         float *x = trial_read(&t, ROWS * width);
         for (int64_t i = 0; i < ROWS * width; i++)
             x[i] = logits[i / width * VOCAB + first + i % width];
@@ -188,10 +179,10 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
 }
 
 static const struct check_case cases[] = {
-    {"exponentials are right to rounding",         exponentials_are_right_to_rounding        },
-    {"tables are looked up and added to",          tables_are_looked_up_and_added_to         },
-    {"loss and gradient agree",                    loss_and_gradient_agree                   },
-    {"a label outside the vocabulary is a fault",  a_label_outside_the_vocabulary_is_a_fault },
+    {"exponentials are right to rounding", exponentials_are_right_to_rounding},
+    {"tables are looked up and added to", tables_are_looked_up_and_added_to},
+    {"loss and gradient agree", loss_and_gradient_agree},
+    {"a label outside the vocabulary is a fault", a_label_outside_the_vocabulary_is_a_fault},
     {"parts of the vocabulary make the same loss", parts_of_the_vocabulary_make_the_same_loss},
 };
 CHECK_MAIN("cpu loss", cases)

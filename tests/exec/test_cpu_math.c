@@ -28,9 +28,7 @@ static void products_agree_in_every_form(void)
                     k = check_random_i64(&random, 1, 40);
             bool bias = option & 1, accumulate = option & 2, in_place = option & 4;
             struct trial t = trial_new(
-                (struct work){
-                    .kind = WORK_MATMUL, .matmul = {m, n, k, form, bias, accumulate}
-            },
+                (struct work){.kind = WORK_MATMUL, .matmul = {m, n, k, form, bias, accumulate}},
                 &random);
             struct plain p = {.run = plain_matmul, .work = &t.work};
             plain_input(&p, trial_read(&t, m * k), m * k);
@@ -92,9 +90,7 @@ static void norm_agrees(const char *label, bool layer, int64_t rows, int64_t col
                         struct check_random *random)
 {
     enum work_kind kind = layer ? WORK_LAYERNORM : WORK_RMSNORM;
-    struct work work = {
-        .kind = (uint8_t)kind, .rows = {rows, cols, accumulate}
-    };
+    struct work work = {.kind = (uint8_t)kind, .rows = {rows, cols, accumulate}};
     int vectors = layer ? 2 : 1;
     int64_t stats = rows * vectors;
     struct trial f = trial_new(work, random), b = trial_new(work, random);
@@ -136,12 +132,7 @@ static void norm_agrees(const char *label, bool layer, int64_t rows, int64_t col
 static void norms_agree(void)
 {
     struct check_random random = check_random_make();
-    static const int64_t sizes[][2] = {
-        {1,  1 },
-        {3,  7 },
-        {17, 32},
-        {2,  96}
-    };
+    static const int64_t sizes[][2] = {{1, 1}, {3, 7}, {17, 32}, {2, 96}};
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         for (int option = 0; option < 4; option++)
             norm_agrees(option & 1 ? "layernorm" : "rmsnorm", option & 1, sizes[i][0], sizes[i][1],
@@ -152,11 +143,8 @@ static void columns_are_summed(void)
 {
     struct check_random random = check_random_make();
     for (int accumulate = 0; accumulate < 2; accumulate++) {
-        struct trial t = trial_new(
-            (struct work){
-                .kind = WORK_COLUMN_SUM, .rows = {9, 5, accumulate}
-        },
-            &random);
+        struct trial t =
+            trial_new((struct work){.kind = WORK_COLUMN_SUM, .rows = {9, 5, accumulate}}, &random);
         const float *x = trial_read(&t, 45), *old = accumulate ? trial_read(&t, 5) : NULL;
         float *y = trial_write(&t, 5);
         double want[5];
@@ -200,9 +188,7 @@ static void activations_agree(void)
             int64_t rows = check_random_i64(&random, 1, 9), cols = check_random_i64(&random, 1, 30);
             int64_t in = rows * cols * (gated ? 2 : 1), out = rows * cols;
             const char *label = gated ? "swiglu" : "gelu";
-            struct work work = {
-                .kind = gated ? WORK_SWIGLU : WORK_GELU, .rows = {rows, cols, 0}
-            };
+            struct work work = {.kind = gated ? WORK_SWIGLU : WORK_GELU, .rows = {rows, cols, 0}};
             struct trial f = trial_new(work, &random), b = trial_new(work, &random);
             b.work.kind = gated ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD;
             float *x = trial_read(&f, in), *y = trial_write(&f, out);
@@ -288,9 +274,7 @@ static void rotation_turns_pairs_and_back(void)
 {
     enum { ROWS = 6, HEADS = 3, DIM = 8, STRIDE = HEADS * DIM + 5 };
     struct check_random random = check_random_make();
-    struct work work = {
-        .kind = WORK_ROPE, .rope = {ROWS, HEADS, DIM, STRIDE}
-    };
+    struct work work = {.kind = WORK_ROPE, .rope = {ROWS, HEADS, DIM, STRIDE}};
     struct trial t = trial_new(work, &random), back = trial_new(work, &random);
     const float *x = trial_read(&t, ROWS * STRIDE);
     const int32_t *position = trial_index(&t, ROWS, 0, 100000);
@@ -326,19 +310,14 @@ static void packing_cuts_columns_and_unpacking_joins_them(void)
     static const struct {
         int64_t rows, parts, w[3];
     } sizes[] = {
-        {1, 1, {1, 0, 0}},
-        {4, 3, {5, 2, 2}},
-        {3, 2, {4, 0, 1}},
-        {5, 1, {6, 3, 3}},
-        {2, 4, {3, 0, 0}},
+        {1, 1, {1, 0, 0}}, {4, 3, {5, 2, 2}}, {3, 2, {4, 0, 1}},
+        {5, 1, {6, 3, 3}}, {2, 4, {3, 0, 0}},
     };
     struct check_random random = check_random_make();
     for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
         int64_t rows = sizes[s].rows, parts = sizes[s].parts;
-        struct work work = {
-            .kind = WORK_PACK,
-            .pack = {rows, parts, {sizes[s].w[0], sizes[s].w[1], sizes[s].w[2]}}
-        };
+        struct work work = {.kind = WORK_PACK,
+                            .pack = {rows, parts, {sizes[s].w[0], sizes[s].w[1], sizes[s].w[2]}}};
         int64_t cols = parts * (sizes[s].w[0] + sizes[s].w[1] + sizes[s].w[2]), column = 0;
         struct trial pack = trial_new(work, &random), unpack = trial_new(work, &random);
         unpack.work.kind = WORK_UNPACK;
@@ -372,9 +351,7 @@ static void heads_are_copied_and_copies_summed(void)
 {
     enum { ROWS = 3, HEADS = 2, DIM = 4, COPIES = 3, ONE = ROWS * HEADS * DIM };
     struct check_random random = check_random_make();
-    struct work work = {
-        .kind = WORK_HEAD_EXPAND, .heads = {ROWS, HEADS, DIM, COPIES}
-    };
+    struct work work = {.kind = WORK_HEAD_EXPAND, .heads = {ROWS, HEADS, DIM, COPIES}};
     struct trial expand = trial_new(work, &random), reduce = trial_new(work, &random);
     reduce.work.kind = WORK_HEAD_REDUCE;
     const float *x = trial_read(&expand, ONE);
@@ -396,15 +373,15 @@ static void heads_are_copied_and_copies_summed(void)
 }
 
 static const struct check_case cases[] = {
-    {"products agree in every form",                  products_agree_in_every_form           },
-    {"norms agree, and their gradients",              norms_agree                            },
-    {"columns are summed",                            columns_are_summed                     },
-    {"activations agree, and their gradients",        activations_agree                      },
-    {"elements add and clear",                        elements_add_and_clear                 },
-    {"AdamW takes the steps of its definition",       adamw_takes_the_steps_of_its_definition},
-    {"rotation turns pairs and back",                 rotation_turns_pairs_and_back          },
+    {"products agree in every form", products_agree_in_every_form},
+    {"norms agree, and their gradients", norms_agree},
+    {"columns are summed", columns_are_summed},
+    {"activations agree, and their gradients", activations_agree},
+    {"elements add and clear", elements_add_and_clear},
+    {"AdamW takes the steps of its definition", adamw_takes_the_steps_of_its_definition},
+    {"rotation turns pairs and back", rotation_turns_pairs_and_back},
     {"packing cuts columns and unpacking joins them",
-     packing_cuts_columns_and_unpacking_joins_them                                           },
-    {"heads are copied and copies summed",            heads_are_copied_and_copies_summed     },
+     packing_cuts_columns_and_unpacking_joins_them},
+    {"heads are copied and copies summed", heads_are_copied_and_copies_summed},
 };
 CHECK_MAIN("cpu math", cases)

@@ -78,7 +78,7 @@ static void sixteen_bits_stay_within_their_tolerance(void)
 
 static const struct check_case cases[] = {
     {"every pair of choices computes the reference", every_pair_of_choices_computes_the_reference},
-    {"64 ranks compute the reference",               sixty_four_ranks_compute_the_reference      },
-    {"16 bits stay within their tolerance",          sixteen_bits_stay_within_their_tolerance    },
+    {"64 ranks compute the reference", sixty_four_ranks_compute_the_reference},
+    {"16 bits stay within their tolerance", sixteen_bits_stay_within_their_tolerance},
 };
 CHECK_MAIN("gradients", cases)

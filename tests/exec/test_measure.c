@@ -151,8 +151,8 @@ static void waits_are_kept(void)
 
 static const struct check_case cases[] = {
     {"links are as slow as asked, and overlap", links_are_as_slow_as_asked_and_overlap},
-    {"without limits nothing sleeps",           without_limits_nothing_sleeps         },
-    {"traces hold the whole step",              traces_hold_the_whole_step            },
-    {"waits are kept",                          waits_are_kept                        },
+    {"without limits nothing sleeps", without_limits_nothing_sleeps},
+    {"traces hold the whole step", traces_hold_the_whole_step},
+    {"waits are kept", waits_are_kept},
 };
 CHECK_MAIN("measure", cases)

@@ -137,19 +137,24 @@ static void what_cannot_be_timed_is_refused(void)
         const char *backend;
     } rows[] = {
         {"a send",
-         "error: send is no work of one op; measure a shift\n",                 {POINT_WORK, POINT_NO_IMPL, {.kind = WORK_SEND, .p2p = {2, 1, 64, 0}}},
-         NULL    },
+         "error: send is no work of one op; measure a shift\n",
+         {POINT_WORK, POINT_NO_IMPL, {.kind = WORK_SEND, .p2p = {2, 1, 64, 0}}},
+         NULL},
         {"a crowd",
-         "error: shift of 65 ranks; 1 to 64 can be measured\n",                 {POINT_WORK, POINT_NO_IMPL, {.kind = WORK_SHIFT, .p2p = {65, 1, 64, 0}}},
-         NULL    },
+         "error: shift of 65 ranks; 1 to 64 can be measured\n",
+         {POINT_WORK, POINT_NO_IMPL, {.kind = WORK_SHIFT, .p2p = {65, 1, 64, 0}}},
+         NULL},
         {"an add of the host",
-         "error: add does not run on the host\n",                               {POINT_HOST, POINT_NO_IMPL, {.kind = WORK_ADD, .elements = {8}}},
-         NULL    },
+         "error: add does not run on the host\n",
+         {POINT_HOST, POINT_NO_IMPL, {.kind = WORK_ADD, .elements = {8}}},
+         NULL},
         {"parts that do not divide",
-         "error: all_to_all cannot be measured at these sizes\n",               {POINT_WORK, POINT_NO_IMPL, {.kind = WORK_ALL_TO_ALL, .collective = {3, 64, 0, 0}}},
-         NULL    },
+         "error: all_to_all cannot be measured at these sizes\n",
+         {POINT_WORK, POINT_NO_IMPL, {.kind = WORK_ALL_TO_ALL, .collective = {3, 64, 0, 0}}},
+         NULL},
         {"no such backend",
-         "error: there is no backend 'abacus' in this build; 'cpu' would do\n", {POINT_WORK, POINT_NO_IMPL, {.kind = WORK_ADD, .elements = {8}}},
+         "error: there is no backend 'abacus' in this build; 'cpu' would do\n",
+         {POINT_WORK, POINT_NO_IMPL, {.kind = WORK_ADD, .elements = {8}}},
          "abacus"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -165,10 +170,10 @@ static void what_cannot_be_timed_is_refused(void)
 }
 
 static const struct check_case cases[] = {
-    {"every kind can be timed",                               every_kind_can_be_timed        },
+    {"every kind can be timed", every_kind_can_be_timed},
     {"the set holds every kind and its points are read back",
-     the_set_holds_every_kind_and_its_points_are_read_back                                   },
-    {"emulated links take their time",                        emulated_links_take_their_time },
-    {"what cannot be timed is refused",                       what_cannot_be_timed_is_refused},
+     the_set_holds_every_kind_and_its_points_are_read_back},
+    {"emulated links take their time", emulated_links_take_their_time},
+    {"what cannot be timed is refused", what_cannot_be_timed_is_refused},
 };
 CHECK_MAIN("microbench", cases)

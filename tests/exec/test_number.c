@@ -10,25 +10,25 @@ static const struct {
     enum dtype dtype;
     double from, to;
 } roundings[] = {
-    {"bf16: exact",                   DTYPE_BF16, 1.5,           1.5          },
-    {"bf16: 8 bits of mantissa",      DTYPE_BF16, 1.00390625,    1            },
-    {"bf16: a tie goes to even",      DTYPE_BF16, 1.01171875,    1.015625     },
-    {"bf16: above a tie goes up",     DTYPE_BF16, 1.0039064,     1.0078125    },
-    {"bf16: large",                   DTYPE_BF16, 3e38,          3.0040553e38 },
-    {"bf16: rounds to infinity",      DTYPE_BF16, 3.4e38,        INFINITY     },
-    {"bf16: minus infinity",          DTYPE_BF16, -INFINITY,     -INFINITY    },
-    {"f16: exact",                    DTYPE_F16,  -0.333251953,  -0.333251953 },
-    {"f16: a tie goes to even",       DTYPE_F16,  2049,          2048         },
-    {"f16: a tie goes to even, up",   DTYPE_F16,  2051,          2052         },
-    {"f16: largest",                  DTYPE_F16,  65504,         65504        },
-    {"f16: beyond",                   DTYPE_F16,  65520,         INFINITY     },
-    {"f16: smallest",                 DTYPE_F16,  5.9604645e-8,  5.9604645e-8 },
-    {"f16: half of that goes to 0",   DTYPE_F16,  2.9802322e-8,  0            },
-    {"f16: subnormal",                DTYPE_F16,  -3.0517578e-5, -3.0517578e-5},
-    {"f16: subnormal becomes normal", DTYPE_F16,  6.1035156e-5,  6.1035156e-5 },
-    {"f32",                           DTYPE_F32,  0.1,           0.1f         },
-    {"f64",                           DTYPE_F64,  0.1,           0.1          },
-    {"i32",                           DTYPE_I32,  -7,            -7           },
+    {"bf16: exact", DTYPE_BF16, 1.5, 1.5},
+    {"bf16: 8 bits of mantissa", DTYPE_BF16, 1.00390625, 1},
+    {"bf16: a tie goes to even", DTYPE_BF16, 1.01171875, 1.015625},
+    {"bf16: above a tie goes up", DTYPE_BF16, 1.0039064, 1.0078125},
+    {"bf16: large", DTYPE_BF16, 3e38, 3.0040553e38},
+    {"bf16: rounds to infinity", DTYPE_BF16, 3.4e38, INFINITY},
+    {"bf16: minus infinity", DTYPE_BF16, -INFINITY, -INFINITY},
+    {"f16: exact", DTYPE_F16, -0.333251953, -0.333251953},
+    {"f16: a tie goes to even", DTYPE_F16, 2049, 2048},
+    {"f16: a tie goes to even, up", DTYPE_F16, 2051, 2052},
+    {"f16: largest", DTYPE_F16, 65504, 65504},
+    {"f16: beyond", DTYPE_F16, 65520, INFINITY},
+    {"f16: smallest", DTYPE_F16, 5.9604645e-8, 5.9604645e-8},
+    {"f16: half of that goes to 0", DTYPE_F16, 2.9802322e-8, 0},
+    {"f16: subnormal", DTYPE_F16, -3.0517578e-5, -3.0517578e-5},
+    {"f16: subnormal becomes normal", DTYPE_F16, 6.1035156e-5, 6.1035156e-5},
+    {"f32", DTYPE_F32, 0.1, 0.1f},
+    {"f64", DTYPE_F64, 0.1, 0.1},
+    {"i32", DTYPE_I32, -7, -7},
 };
 
 static void numbers_round_to_nearest_even(void)
@@ -65,6 +65,6 @@ static void all_halves_come_back(void)
 
 static const struct check_case cases[] = {
     {"numbers round to nearest even", numbers_round_to_nearest_even},
-    {"all halves come back",          all_halves_come_back         },
+    {"all halves come back", all_halves_come_back},
 };
 CHECK_MAIN("number", cases)

@@ -11,34 +11,37 @@
 static const struct {
     const char *label, *op, *message;
 } rows[] = {
-    {"a view of another size",                   "op 0 fill compute count=8 writes a0\n",
+    {"a view of another size", "op 0 fill compute count=8 writes a0\n",
      "hand.ir: error: op 0 (fill): write 0 is 12 elements of f32 in a0; its shape wants 8 of any "
-     "type\n"                                                                                                                                                                                              },
-    {"an index that is none",                    "op 0 rope compute rows=3 heads=1 dim=4 reads a0 b0[0:3] writes b0\n",
-     "hand.ir: error: op 0 (rope): read 1 is 3 elements of f32 in b0; its shape wants 3 of i32\n"                                                                                                          },
-    {"a number that is an index",                "op 0 add compute count=12 reads a0 i0 writes b0\n",
+     "type\n"},
+    {"an index that is none", "op 0 rope compute rows=3 heads=1 dim=4 reads a0 b0[0:3] writes b0\n",
+     "hand.ir: error: op 0 (rope): read 1 is 3 elements of f32 in b0; its shape wants 3 of i32\n"},
+    {"a number that is an index", "op 0 add compute count=12 reads a0 i0 writes b0\n",
      "hand.ir: error: op 0 (add): read 1 is 12 elements of i32 in i0; its shape wants 12 of a "
-     "floating-point type\n"                                                                                                                                                                               },
+     "floating-point type\n"},
     {"operands that the shape does not ask for",
-     "op 0 matmul compute m=3 n=4 k=4 reads a0 b0[0:4] b0[0:4] writes a0\n",                                            "hand.ir: error: op 0 (matmul) has 3 reads and 1 writes; its shape wants 2 and 1\n"},
-    {"an odd rotation",                          "op 0 rope compute rows=4 heads=1 dim=3 reads a0 i0[0:4] writes b0\n",
-     "hand.ir: error: op 0 (rope) has a shape that does not fit its kind\n"                                                                                                                                },
+     "op 0 matmul compute m=3 n=4 k=4 reads a0 b0[0:4] b0[0:4] writes a0\n",
+     "hand.ir: error: op 0 (matmul) has 3 reads and 1 writes; its shape wants 2 and 1\n"},
+    {"an odd rotation", "op 0 rope compute rows=4 heads=1 dim=3 reads a0 i0[0:4] writes b0\n",
+     "hand.ir: error: op 0 (rope) has a shape that does not fit its kind\n"},
     {"heads that do not divide",
      "op 0 attention compute q=1 kv=1 heads=3 kv_heads=2 dim=4 mask=full reads a0 b0[0:8] b0[0:8] "
-     "writes a0 b0[0:3]\n",                                                                                             "hand.ir: error: op 0 (attention) has a shape that does not fit its kind\n"        },
-    {"a copy that would convert",                "op 0 pack compute rows=3 parts=2 w0=2 reads a0 writes h0\n",
-     "hand.ir: error: op 0 (pack) moves f32 into bf16; a cast would convert it\n"                                                                                                                          },
+     "writes a0 b0[0:3]\n",
+     "hand.ir: error: op 0 (attention) has a shape that does not fit its kind\n"},
+    {"a copy that would convert", "op 0 pack compute rows=3 parts=2 w0=2 reads a0 writes h0\n",
+     "hand.ir: error: op 0 (pack) moves f32 into bf16; a cast would convert it\n"},
     {"pieces that do not divide",
-     "op 0 all_to_all comm group=g bytes=12 reads a0[0:3] writes b0[0:3]\n",                                            "hand.ir: error: op 0 (all_to_all) has a shape that does not fit its kind\n"       },
-    {"a gather into too little",                 "op 0 all_gather comm group=g bytes=48 reads a0 writes b0\n",
+     "op 0 all_to_all comm group=g bytes=12 reads a0[0:3] writes b0[0:3]\n",
+     "hand.ir: error: op 0 (all_to_all) has a shape that does not fit its kind\n"},
+    {"a gather into too little", "op 0 all_gather comm group=g bytes=48 reads a0 writes b0\n",
      "hand.ir: error: op 0 (all_gather): write 0 is 12 elements of f32 in b0; its shape wants 24 "
-     "of any type\n"                                                                                                                                                                                       },
-    {"a group without the rank",                 "op 0 all_reduce comm group=half bytes=48 reads a0 writes a0\n",
-     "hand.ir: error: op 0 is in group half, in which rank 1 is not\n"                                                                                                                                     },
-    {"a root that is not there",                 "op 0 broadcast comm group=g bytes=48 root=2 reads a0 writes b0\n",
-     "hand.ir: error: op 0: root 2 of group g, which has 2 members\n"                                                                                                                                      },
-    {"a send past the end",                      "op 0 send comm group=g by=+1 bytes=48 reads a0\n",
-     "hand.ir: error: op 0 (send) on rank 1 reaches past the end of group g\n"                                                                                                                             },
+     "of any type\n"},
+    {"a group without the rank", "op 0 all_reduce comm group=half bytes=48 reads a0 writes a0\n",
+     "hand.ir: error: op 0 is in group half, in which rank 1 is not\n"},
+    {"a root that is not there", "op 0 broadcast comm group=g bytes=48 root=2 reads a0 writes b0\n",
+     "hand.ir: error: op 0: root 2 of group g, which has 2 members\n"},
+    {"a send past the end", "op 0 send comm group=g by=+1 bytes=48 reads a0\n",
+     "hand.ir: error: op 0 (send) on rank 1 reaches past the end of group g\n"},
 };
 
 static void what_cannot_run_is_refused(void)
@@ -58,13 +61,13 @@ static void arenas_must_be_planned_and_hold_their_buffers(void)
     static const struct {
         const char *label, *buffer, *message;
     } arenas[] = {
-        {"no place",       "buffer a0 hbm f32 [4] activation persistent\n",
+        {"no place", "buffer a0 hbm f32 [4] activation persistent\n",
          "hand.ir: error: op 0 uses buffer a0, which has no place in an arena; plan the arenas "
-         "first\n"                                                                            },
+         "first\n"},
         {"behind the end", "buffer a0 hbm f32 [4] activation persistent at=64\n",
          "hand.ir: error: buffer a0, 16 bytes at byte 64, ends behind its arena of 64 bytes\n"},
-        {"not aligned",    "buffer a0 hbm f32 [4] activation persistent at=4\n",
-         "hand.ir: error: buffer a0 lies at byte 4 of its arena; a multiple of 16 would do\n" },
+        {"not aligned", "buffer a0 hbm f32 [4] activation persistent at=4\n",
+         "hand.ir: error: buffer a0 lies at byte 4 of its arena; a multiple of 16 would do\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(arenas); i++) {
         struct hand h;
@@ -101,9 +104,9 @@ static void messages_match_first_in_first_out(void)
 }
 
 static const struct check_case cases[] = {
-    {"what cannot run is refused",                    what_cannot_run_is_refused       },
+    {"what cannot run is refused", what_cannot_run_is_refused},
     {"arenas must be planned and hold their buffers",
-     arenas_must_be_planned_and_hold_their_buffers                                     },
-    {"messages match first in first out",             messages_match_first_in_first_out},
+     arenas_must_be_planned_and_hold_their_buffers},
+    {"messages match first in first out", messages_match_first_in_first_out},
 };
 CHECK_MAIN("plan", cases)

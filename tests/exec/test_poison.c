@@ -9,18 +9,22 @@ static const struct {
     {"nothing wrong",
      "buffer a0 hbm f32 [4] activation\nbuffer b0 hbm bf16 [4] activation\n"
      "op 0 fill compute count=4 writes a0\n"
-     "op 1 cast compute count=4 reads a0 writes b0\n",                           ""                                                                                           },
+     "op 1 cast compute count=4 reads a0 writes b0\n",
+     ""},
     {"read before it is written",
      "buffer a0 hbm f32 [4] activation\nbuffer b0 hbm f32 [4] activation\n"
-     "op 0 cast compute count=4 reads a0 writes b0\n",                           "reads element 0 of buffer a0, which nothing has written"                                    },
+     "op 0 cast compute count=4 reads a0 writes b0\n",
+     "reads element 0 of buffer a0, which nothing has written"},
     {"half of it written",
      "buffer a0 hbm f32 [8] activation\nbuffer b0 hbm f32 [8] activation\n"
      "op 0 fill compute count=5 writes a0[0:5]\n"
-     "op 1 cast compute count=8 reads a0 writes b0\n",                           "reads element 5 of buffer a0, which nothing has written"                                    },
+     "op 1 cast compute count=8 reads a0 writes b0\n",
+     "reads element 5 of buffer a0, which nothing has written"},
     {"half of it written, in 16 bits",
      "buffer a0 hbm bf16 [8] activation\nbuffer b0 hbm f32 [8] activation\n"
      "op 0 fill compute count=5 writes a0[0:5]\n"
-     "op 1 cast compute count=6 reads a0[2:] writes b0[0:6]\n",                  "reads element 5 of buffer a0, which nothing has written"                                    },
+     "op 1 cast compute count=6 reads a0[2:] writes b0[0:6]\n",
+     "reads element 5 of buffer a0, which nothing has written"},
     {"memory taken by another buffer",
      "arena hbm=64\n"
      "buffer a0 hbm f32 [8] activation persistent at=0\n"
@@ -28,18 +32,22 @@ static const struct {
      "buffer c0 hbm f32 [8] activation persistent at=32\n"
      "op 0 fill compute count=8 writes a0\n"
      "op 1 fill compute count=4 writes b0\n"
-     "op 2 cast compute count=8 reads a0 writes c0\n",                           "reads element 4 of buffer a0, over which buffer b0 has been written since"                  },
+     "op 2 cast compute count=8 reads a0 writes c0\n",
+     "reads element 4 of buffer a0, over which buffer b0 has been written since"},
     {"guarded out on one rank",
      "buffer a0 hbm f32 [4] activation\nbuffer b0 hbm f32 [4] activation\n"
      "op 0 fill compute count=4 guard g<1 writes a0\n"
-     "op 1 cast compute count=4 reads a0 writes b0\n",                           "rank 1: op 1 (cast, stream compute) reads element 0 of buffer a0, which nothing has written"},
+     "op 1 cast compute count=4 reads a0 writes b0\n",
+     "rank 1: op 1 (cast, stream compute) reads element 0 of buffer a0, which nothing has written"},
     {"a broadcast is read at its root alone",
      "buffer a0 hbm f32 [4] activation\nbuffer b0 hbm f32 [4] activation\n"
      "op 0 fill compute count=4 guard g==1 writes a0\n"
-     "op 1 broadcast comm group=g bytes=16 root=1 waits 0 reads a0 writes b0\n", ""                                                                                           },
+     "op 1 broadcast comm group=g bytes=16 root=1 waits 0 reads a0 writes b0\n",
+     ""},
     {"a sum of what was not written",
      "buffer a0 hbm f32 [4] activation\n"
-     "op 0 all_reduce comm group=g bytes=16 reads a0 writes a0\n",               "reads element 0 of buffer a0, which nothing has written"                                    },
+     "op 0 all_reduce comm group=g bytes=16 reads a0 writes a0\n",
+     "reads element 0 of buffer a0, which nothing has written"},
 };
 
 static void reads_before_writes_are_found(void)
@@ -72,7 +80,7 @@ static void without_poison_nothing_is_said(void)
 }
 
 static const struct check_case cases[] = {
-    {"reads before writes are found",  reads_before_writes_are_found },
+    {"reads before writes are found", reads_before_writes_are_found},
     {"without poison nothing is said", without_poison_nothing_is_said},
 };
 CHECK_MAIN("poison", cases)

@@ -8,11 +8,11 @@ static const struct row {
     int64_t ranks, seq, dp, batch;
     int weights, activations, optimizer;
 } rows[] = {
-    {"zero3",       &small_llama, NULL,    2, 8, 1, 2, CHOICE_WEIGHTS_ZERO3,      -1,                      -1                   },
-    {"keep",        &small_llama, NULL,    4, 8, 2, 2, CHOICE_WEIGHTS_REPLICATED, CHOICE_ACTIVATIONS_KEEP,
-     -1                                                                                                                         },
-    {"on the host", &small_gpt,   "ideal", 4, 8, 2, 4, CHOICE_WEIGHTS_ZERO2,
-     CHOICE_ACTIVATIONS_OFFLOAD,                                                                           CHOICE_OPTIMIZER_HOST},
+    {"zero3", &small_llama, NULL, 2, 8, 1, 2, CHOICE_WEIGHTS_ZERO3, -1, -1},
+    {"keep", &small_llama, NULL, 4, 8, 2, 2, CHOICE_WEIGHTS_REPLICATED, CHOICE_ACTIVATIONS_KEEP,
+     -1},
+    {"on the host", &small_gpt, "ideal", 4, 8, 2, 4, CHOICE_WEIGHTS_ZERO2,
+     CHOICE_ACTIVATIONS_OFFLOAD, CHOICE_OPTIMIZER_HOST},
 };
 
 static void steps_have_no_races(void)

@@ -63,7 +63,7 @@ static void hold_stats(const struct trace *trace)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct table tables[] = {
-        {trace_parse_ops,    trace_print_ops   },
+        {trace_parse_ops, trace_print_ops},
         {trace_parse_memory, trace_print_memory},
     };
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {

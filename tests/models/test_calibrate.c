@@ -65,29 +65,20 @@ static void add_products(struct fixture *f)
 {
     static const int64_t m[] = {256, 1024, 4096, 16384};
     static const int64_t nk[][2] = {
-        {4096, 4096},
-        {1024, 8192},
-        {6144, 512 },
-        {512,  128 },
-        {2048, 2048}
-    };
+        {4096, 4096}, {1024, 8192}, {6144, 512}, {512, 128}, {2048, 2048}};
     for (size_t i = 0; i < ARRAY_LEN(m); i++)
         for (size_t k = 0; k < ARRAY_LEN(nk); k++) {
-            struct work work = {
-                .kind = WORK_MATMUL,
-                .in = DTYPE_BF16,
-                .out = DTYPE_BF16,
-                .matmul = {m[i], nk[k][0], nk[k][1], 0, 0, 0}
-            };
+            struct work work = {.kind = WORK_MATMUL,
+                                .in = DTYPE_BF16,
+                                .out = DTYPE_BF16,
+                                .matmul = {m[i], nk[k][0], nk[k][1], 0, 0, 0}};
             add_true(f, POINT_NO_IMPL, work);
         }
     for (int64_t size = 512; size <= 8192; size *= 2) { /* memory is the limit */
-        struct work work = {
-            .kind = WORK_MATMUL,
-            .in = DTYPE_BF16,
-            .out = DTYPE_BF16,
-            .matmul = {16, 2 * size, 8 * size, 0, 0, 0}
-        };
+        struct work work = {.kind = WORK_MATMUL,
+                            .in = DTYPE_BF16,
+                            .out = DTYPE_BF16,
+                            .matmul = {16, 2 * size, 8 * size, 0, 0, 0}};
         add_true(f, POINT_NO_IMPL, work);
     }
 }
@@ -96,12 +87,12 @@ static void add_memory_bound(struct fixture *f)
 {
     for (int64_t rows = 64; rows <= 65536; rows *= 4) {
         const struct work works[] = {
-            {.kind = WORK_ADD,                .elements = {rows * 4096}         },
-            {.kind = WORK_FILL,               .elements = {rows * 4096}         },
-            {.kind = WORK_RMSNORM,            .rows = {rows, 4096, 0}           },
-            {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, 4096, 0}           },
-            {.kind = WORK_PACK,               .pack = {rows, 4, {1024, 0, 0}}   },
-            {.kind = WORK_EMBEDDING,          .embedding = {rows, 4096, 8192, 0}},
+            {.kind = WORK_ADD, .elements = {rows * 4096}},
+            {.kind = WORK_FILL, .elements = {rows * 4096}},
+            {.kind = WORK_RMSNORM, .rows = {rows, 4096, 0}},
+            {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, 4096, 0}},
+            {.kind = WORK_PACK, .pack = {rows, 4, {1024, 0, 0}}},
+            {.kind = WORK_EMBEDDING, .embedding = {rows, 4096, 8192, 0}},
             {.kind = WORK_EMBEDDING_BACKWARD, .embedding = {rows, 4096, 8192, 0}},
         };
         for (size_t i = 0; i < ARRAY_LEN(works); i++) {
@@ -120,8 +111,7 @@ static void add_attention(struct fixture *f)
                 for (int backward = 0; backward < 2; backward++) {
                     struct work work = {
                         .kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
-                        .attention = {q, q, 8, 2, dim, causal ? MASK_CAUSAL : MASK_FULL, 0, 0}
-                    };
+                        .attention = {q, q, 8, 2, dim, causal ? MASK_CAUSAL : MASK_FULL, 0, 0}};
                     add_true(f, ATTENTION_FA2, work);
                 }
 }
@@ -133,9 +123,7 @@ static void add_threads(struct fixture *f)
         WORK_ALL_REDUCE, WORK_H2D, WORK_HOST_SYNC};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         for (int k = 0; k < 3; k++) {
-            struct work work = {
-                .kind = (uint8_t)kinds[i], .p = {1, 64, 1, 1, 1, 0, 0, 0}
-            };
+            struct work work = {.kind = (uint8_t)kinds[i], .p = {1, 64, 1, 1, 1, 0, 0, 0}};
             add(f, POINT_ISSUE, POINT_NO_IMPL, work, cost_issue_s(&f->truth, &work));
         }
     for (int64_t count = 1 << 10; count <= 1 << 24; count *= 4) {
@@ -281,9 +269,7 @@ static void the_file_is_read_back(void)
         struct work work = {.kind = WORK_FILL, .elements = {1 << 22}};
         CHECK_CLOSE("predictions agree", cost_work_s(&again, ATTENTION_FA2, &work),
                     cost_work_s(&f.truth, ATTENTION_FA2, &work), 0.05);
-        work = (struct work){
-            .kind = WORK_MATMUL, .matmul = {64, 4096, 4096, 0, 0, 0}
-        };
+        work = (struct work){.kind = WORK_MATMUL, .matmul = {64, 4096, 4096, 0, 0, 0}};
         CHECK("inside is not extrapolated", !cost_extrapolated(&again, ATTENTION_FA2, &work, NULL));
         work.matmul.m = 8;
         CHECK("outside is", cost_extrapolated(&again, ATTENTION_FA2, &work, NULL));
@@ -296,18 +282,14 @@ static void the_file_is_read_back(void)
 
 static void one_product(struct fixture *f)
 {
-    struct work work = {
-        .kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}
-    };
+    struct work work = {.kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}};
     add_true(f, POINT_NO_IMPL, work);
 }
 
 static void one_depth(struct fixture *f)
 {
     for (int64_t m = 512; m <= 8192; m *= 2) {
-        struct work work = {
-            .kind = WORK_MATMUL, .matmul = {m, m / 2, 4096, 0, 0, 0}
-        };
+        struct work work = {.kind = WORK_MATMUL, .matmul = {m, m / 2, 4096, 0, 0, 0}};
         add_true(f, POINT_NO_IMPL, work);
     }
 }
@@ -315,9 +297,7 @@ static void one_depth(struct fixture *f)
 static void two_products(struct fixture *f)
 {
     for (int64_t m = 1024; m <= 2048; m *= 2) {
-        struct work work = {
-            .kind = WORK_MATMUL, .in = DTYPE_F32, .matmul = {m, m, m, 0, 0, 0}
-        };
+        struct work work = {.kind = WORK_MATMUL, .in = DTYPE_F32, .matmul = {m, m, m, 0, 0, 0}};
         work.in = m == 1024 ? DTYPE_F32 : DTYPE_BF16;
         add_true(f, POINT_NO_IMPL, work);
     }
@@ -334,26 +314,22 @@ static void one_size(struct fixture *f)
 static void no_pattern(struct fixture *f)
 {
     for (int64_t m = 512; m <= 8192; m *= 2) {
-        struct work work = {
-            .kind = WORK_MATMUL, .matmul = {m, 2 * m, m, 0, 0, 0}
-        };
+        struct work work = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, m, 0, 0, 0}};
         add(f, POINT_WORK, POINT_NO_IMPL, work, m % 3 == 1 ? 1e-3 : 1e-2);
     }
 }
 
 static void no_such_attention(struct fixture *f)
 {
-    struct work work = {
-        .kind = WORK_ATTENTION, .attention = {1024, 1024, 8, 8, 128, MASK_FULL, 0, 0}
-    };
+    struct work work = {.kind = WORK_ATTENTION,
+                        .attention = {1024, 1024, 8, 8, 128, MASK_FULL, 0, 0}};
     add(f, POINT_WORK, ATTENTION_FA3, work, 1e-3);
 }
 
 static void too_wide_heads(struct fixture *f)
 {
-    struct work work = {
-        .kind = WORK_ATTENTION, .attention = {1024, 1024, 8, 8, 1024, MASK_FULL, 0, 0}
-    };
+    struct work work = {.kind = WORK_ATTENTION,
+                        .attention = {1024, 1024, 8, 8, 1024, MASK_FULL, 0, 0}};
     add(f, POINT_WORK, ATTENTION_FA2, work, 1e-3);
 }
 
@@ -388,25 +364,25 @@ static const struct {
     enum status status;
     const char *message; /* its beginning */
 } refusals[] = {
-    {"one point",                    one_product,         STATUS_NO,
+    {"one point", one_product, STATUS_NO,
      "error: matmul: m is 4096 in every point; what grows with it cannot be told from what does "
-     "not: add products"                                                                                                        },
-    {"one depth",                    one_depth,           STATUS_NO,        "error: matmul: k is 4096 in every point"           },
-    {"fewer points than parameters", two_products,        STATUS_NO,
-     "error: matmul: 2 points for 4 parameters: add products"                                                                   },
-    {"one size",                     one_size,            STATUS_NO,        "error: memory: bytes is 6.29146e+06 in every point"},
-    {"no pattern",                   no_pattern,          STATUS_NO,        "error: matmul: the fit lies "                      },
-    {"no such attention",            no_such_attention,   STATUS_BAD_INPUT,
-     "error: device a100-80g has no cost of attention 'fa3'"                                                                    },
-    {"too wide heads",               too_wide_heads,      STATUS_BAD_INPUT,
-     "error: device a100-80g has no cost of attention 'fa2' with head dim 1024"                                                 },
-    {"no host bandwidth",            no_host_bandwidth,   STATUS_NO,
-     "error: cpu: points on host streams, and no bandwidth"                                                                     },
-    {"nothing of a device",          nothing_of_a_device, STATUS_NO,
-     "error: no point is of work that a device file describes"                                                                  },
-    {"two devices",                  two_devices,         STATUS_BAD_INPUT,
-     "b.csv:1: error: these points are of 'that', others of 'this'; a device file is of one"                                    },
-    {"a wrong statement",            a_wrong_statement,   STATUS_BAD_INPUT, "a.csv:3: error: "                                  },
+     "not: add products"},
+    {"one depth", one_depth, STATUS_NO, "error: matmul: k is 4096 in every point"},
+    {"fewer points than parameters", two_products, STATUS_NO,
+     "error: matmul: 2 points for 4 parameters: add products"},
+    {"one size", one_size, STATUS_NO, "error: memory: bytes is 6.29146e+06 in every point"},
+    {"no pattern", no_pattern, STATUS_NO, "error: matmul: the fit lies "},
+    {"no such attention", no_such_attention, STATUS_BAD_INPUT,
+     "error: device a100-80g has no cost of attention 'fa3'"},
+    {"too wide heads", too_wide_heads, STATUS_BAD_INPUT,
+     "error: device a100-80g has no cost of attention 'fa2' with head dim 1024"},
+    {"no host bandwidth", no_host_bandwidth, STATUS_NO,
+     "error: cpu: points on host streams, and no bandwidth"},
+    {"nothing of a device", nothing_of_a_device, STATUS_NO,
+     "error: no point is of work that a device file describes"},
+    {"two devices", two_devices, STATUS_BAD_INPUT,
+     "b.csv:1: error: these points are of 'that', others of 'this'; a device file is of one"},
+    {"a wrong statement", a_wrong_statement, STATUS_BAD_INPUT, "a.csv:3: error: "},
 };
 
 static void what_points_cannot_tell_is_refused(void)
@@ -434,9 +410,7 @@ static void a_number_that_two_effects_share_is_left_alone(void)
     fixture_init(&f, "a100-80g", 0);
     static const enum work_kind kinds[] = {WORK_MATMUL, WORK_ADD};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) { /* one op and one kernel each */
-        struct work work = {
-            .kind = (uint8_t)kinds[i], .p = {1, 1, 1, 0, 0, 0, 0, 0}
-        };
+        struct work work = {.kind = (uint8_t)kinds[i], .p = {1, 1, 1, 0, 0, 0, 0, 0}};
         add(&f, POINT_ISSUE, POINT_NO_IMPL, work, 20e-6);
     }
     struct calibrate_options options = {0};
@@ -461,15 +435,13 @@ static void latency_and_bandwidth_of_links_come_back(void)
             enum work_kind kind;
             double steps, bytes;
         } rows[] = {
-            {WORK_ALL_REDUCE,     14, 2 * 7 / n * b},
-            {WORK_ALL_GATHER,     7,  7 * b        },
-            {WORK_REDUCE_SCATTER, 7,  7 / n * b    },
+            {WORK_ALL_REDUCE, 14, 2 * 7 / n * b},
+            {WORK_ALL_GATHER, 7, 7 * b},
+            {WORK_REDUCE_SCATTER, 7, 7 / n * b},
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++)
             add(&f, POINT_WORK, POINT_NO_IMPL,
-                (struct work){
-                    .kind = (uint8_t)rows[i].kind, .p = {8, bytes}
-            },
+                (struct work){.kind = (uint8_t)rows[i].kind, .p = {8, bytes}},
                 rows[i].steps * latency_s + rows[i].bytes / bytes_per_s);
     }
     struct link_calibration links = {0};
@@ -502,9 +474,7 @@ static void links_of_one_size_are_refused(void)
     struct fixture f;
     fixture_init(&f, "a100-80g", 0);
     for (int i = 0; i < 3; i++) {
-        struct work work = {
-            .kind = WORK_H2D, .copy = {1 << 20, 0}
-        };
+        struct work work = {.kind = WORK_H2D, .copy = {1 << 20, 0}};
         add(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
     }
     struct link_calibration links = {0};
@@ -544,9 +514,9 @@ static void the_example_is_fitted_as_it_was(void)
         const char *family;
         double rms;
     } limits[] = {
-        {"memory",                 0.17},
-        {"matmul",                 0.16},
-        {"attention.cpu.forward",  0.09},
+        {"memory", 0.17},
+        {"matmul", 0.16},
+        {"attention.cpu.forward", 0.09},
         {"attention.cpu.backward", 0.13},
     };
     for (size_t i = 0; i < ARRAY_LEN(limits); i++)
@@ -557,13 +527,13 @@ static void the_example_is_fitted_as_it_was(void)
 }
 
 static const struct check_case cases[] = {
-    {"the numbers that made the points come back",    the_numbers_that_made_the_points_come_back},
-    {"the file is read back",                         the_file_is_read_back                     },
-    {"what points cannot tell is refused",            what_points_cannot_tell_is_refused        },
+    {"the numbers that made the points come back", the_numbers_that_made_the_points_come_back},
+    {"the file is read back", the_file_is_read_back},
+    {"what points cannot tell is refused", what_points_cannot_tell_is_refused},
     {"a number that two effects share is left alone",
-     a_number_that_two_effects_share_is_left_alone                                              },
-    {"latency and bandwidth of links come back",      latency_and_bandwidth_of_links_come_back  },
-    {"links of one size are refused",                 links_of_one_size_are_refused             },
-    {"the example is fitted as it was",               the_example_is_fitted_as_it_was           },
+     a_number_that_two_effects_share_is_left_alone},
+    {"latency and bandwidth of links come back", latency_and_bandwidth_of_links_come_back},
+    {"links of one size are refused", links_of_one_size_are_refused},
+    {"the example is fitted as it was", the_example_is_fitted_as_it_was},
 };
 CHECK_MAIN("calibrate", cases)

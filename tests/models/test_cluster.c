@@ -117,17 +117,17 @@ static void the_published_test_beds_are_as_published(void)
         enum fabric_kind kind;
         double memory_gib, fabric, nic;
     } rows[] = {
-        {"loongtrain-a100", "a100-80g", 8,  8, 4, FABRIC_SWITCH, 80,  300e9, 25e9},
-        {"sppo-a100",       "a100-80g", 16, 8, 4, FABRIC_SWITCH, 80,  300e9, 25e9},
-        {"fpdt-a100-80g",   "a100-80g", 8,  4, 1, FABRIC_MESH,   80,  100e9, 25e9},
-        {"fpdt-a100-40g",   "a100-40g", 1,  8, 1, FABRIC_SWITCH, 40,  300e9, 25e9},
-        {"torchtitan-h100", "h100-96g", 1,  8, 8, FABRIC_SWITCH, 96,  450e9, 50e9},
-        {"dgx-a100",        "a100-80g", 4,  8, 8, FABRIC_SWITCH, 80,  300e9, 25e9},
-        {"dgx-h100",        "h100",     4,  8, 8, FABRIC_SWITCH, 80,  450e9, 50e9},
-        {"h200",            "h200",     4,  8, 8, FABRIC_SWITCH, 141, 450e9, 50e9},
-        {"b200",            "b200",     4,  8, 8, FABRIC_SWITCH, 180, 900e9, 50e9},
-        {"gh200",           "gh200",    8,  1, 1, FABRIC_PCIE,   96,  0,     50e9},
-        {"gb200",           "gb200",    18, 4, 4, FABRIC_SWITCH, 186, 900e9, 50e9},
+        {"loongtrain-a100", "a100-80g", 8, 8, 4, FABRIC_SWITCH, 80, 300e9, 25e9},
+        {"sppo-a100", "a100-80g", 16, 8, 4, FABRIC_SWITCH, 80, 300e9, 25e9},
+        {"fpdt-a100-80g", "a100-80g", 8, 4, 1, FABRIC_MESH, 80, 100e9, 25e9},
+        {"fpdt-a100-40g", "a100-40g", 1, 8, 1, FABRIC_SWITCH, 40, 300e9, 25e9},
+        {"torchtitan-h100", "h100-96g", 1, 8, 8, FABRIC_SWITCH, 96, 450e9, 50e9},
+        {"dgx-a100", "a100-80g", 4, 8, 8, FABRIC_SWITCH, 80, 300e9, 25e9},
+        {"dgx-h100", "h100", 4, 8, 8, FABRIC_SWITCH, 80, 450e9, 50e9},
+        {"h200", "h200", 4, 8, 8, FABRIC_SWITCH, 141, 450e9, 50e9},
+        {"b200", "b200", 4, 8, 8, FABRIC_SWITCH, 180, 900e9, 50e9},
+        {"gh200", "gh200", 8, 1, 1, FABRIC_PCIE, 96, 0, 50e9},
+        {"gb200", "gb200", 18, 4, 4, FABRIC_SWITCH, 186, 900e9, 50e9},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f = {0};
@@ -203,16 +203,16 @@ static void resizing_takes_part_of_a_node_or_whole_nodes(void)
         const char *label, *cluster;
         int64_t nodes, gpus, want_nodes, want_gpus;
     } rows[] = {
-        {"nothing asked",           "loongtrain-a100", 0,   0,  8,   64  },
-        {"nodes",                   "loongtrain-a100", 3,   0,  3,   24  },
-        {"whole nodes of GPUs",     "loongtrain-a100", 0,   32, 4,   32  },
-        {"one node",                "loongtrain-a100", 0,   8,  1,   8   },
-        {"a part of a node",        "loongtrain-a100", 0,   3,  1,   3   },
-        {"both",                    "loongtrain-a100", 2,   16, 2,   16  },
-        {"both, a part",            "loongtrain-a100", 1,   5,  1,   5   },
-        {"more than the file says", "dgx-h100",        128, 0,  128, 1024},
-        {"ideal, nodes",            "ideal",           3,   0,  3,   24  },
-        {"ideal, GPUs",             "ideal",           0,   13, 1,   13  },
+        {"nothing asked", "loongtrain-a100", 0, 0, 8, 64},
+        {"nodes", "loongtrain-a100", 3, 0, 3, 24},
+        {"whole nodes of GPUs", "loongtrain-a100", 0, 32, 4, 32},
+        {"one node", "loongtrain-a100", 0, 8, 1, 8},
+        {"a part of a node", "loongtrain-a100", 0, 3, 1, 3},
+        {"both", "loongtrain-a100", 2, 16, 2, 16},
+        {"both, a part", "loongtrain-a100", 1, 5, 1, 5},
+        {"more than the file says", "dgx-h100", 128, 0, 128, 1024},
+        {"ideal, nodes", "ideal", 3, 0, 3, 24},
+        {"ideal, GPUs", "ideal", 0, 13, 1, 13},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f = {0};
@@ -237,17 +237,17 @@ static void resizing_says_what_would_fit(void)
         int64_t nodes, gpus;
         const char *message;
     } rows[] = {
-        {"uneven",          "loongtrain-a100", 0,         12,
-         "error: 12 GPUs do not fill nodes of 8; the nearest that do are 8 and 16\n"                               },
-        {"disagree",        "loongtrain-a100", 2,         12,
-         "error: 12 GPUs do not fill nodes of 8; the nearest that do are 8 and 16\n"                               },
-        {"disagree, whole", "loongtrain-a100", 3,         16,
-         "error: 16 GPUs are not 3 nodes of 8 GPUs (24)\n"                                                         },
-        {"negative nodes",  "loongtrain-a100", -1,        0,       "error: -1 nodes; it must be 1 to 65536\n"      },
-        {"negative GPUs",   "ideal",           0,         -5,      "error: -5 GPUs; it must be 1 to 1048576\n"     },
-        {"too many GPUs",   "ideal",           0,         1 << 21, "error: 2097152 GPUs; it must be 1 to 1048576\n"},
-        {"too many nodes",  "loongtrain-a100", INT64_MAX, 0,
-         "error: 9223372036854775807 nodes; it must be 1 to 65536\n"                                               },
+        {"uneven", "loongtrain-a100", 0, 12,
+         "error: 12 GPUs do not fill nodes of 8; the nearest that do are 8 and 16\n"},
+        {"disagree", "loongtrain-a100", 2, 12,
+         "error: 12 GPUs do not fill nodes of 8; the nearest that do are 8 and 16\n"},
+        {"disagree, whole", "loongtrain-a100", 3, 16,
+         "error: 16 GPUs are not 3 nodes of 8 GPUs (24)\n"},
+        {"negative nodes", "loongtrain-a100", -1, 0, "error: -1 nodes; it must be 1 to 65536\n"},
+        {"negative GPUs", "ideal", 0, -5, "error: -5 GPUs; it must be 1 to 1048576\n"},
+        {"too many GPUs", "ideal", 0, 1 << 21, "error: 2097152 GPUs; it must be 1 to 1048576\n"},
+        {"too many nodes", "loongtrain-a100", INT64_MAX, 0,
+         "error: 9223372036854775807 nodes; it must be 1 to 65536\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f = {0};
@@ -314,19 +314,19 @@ static void a_listing_gives_value_source_and_line(void)
 }
 
 static const struct check_case cases[] = {
-    {"the field table has no holes",                           the_field_table_has_no_holes                },
+    {"the field table has no holes", the_field_table_has_no_holes},
     {"every preset loads and gives a source for every number",
-     every_preset_loads_and_gives_a_source_for_every_number                                                },
-    {"every device has a cost file",                           every_device_has_a_cost_file                },
-    {"every field is documented",                              every_field_is_documented                   },
-    {"the published test beds are as published",               the_published_test_beds_are_as_published    },
-    {"LoongTrain shares each NIC between two GPUs",            loongtrain_shares_each_nic_between_two_gpus },
-    {"the ideal cluster has no limits",                        the_ideal_cluster_has_no_limits             },
-    {"ranks fill node after node",                             ranks_fill_node_after_node                  },
-    {"resizing takes part of a node or whole nodes",           resizing_takes_part_of_a_node_or_whole_nodes},
-    {"resizing says what would fit",                           resizing_says_what_would_fit                },
-    {"a cluster without NICs stays one domain",                a_cluster_without_nics_stays_one_domain     },
-    {"a file overrides what its base says",                    a_file_overrides_what_its_base_says         },
-    {"a listing gives value, source and line",                 a_listing_gives_value_source_and_line       },
+     every_preset_loads_and_gives_a_source_for_every_number},
+    {"every device has a cost file", every_device_has_a_cost_file},
+    {"every field is documented", every_field_is_documented},
+    {"the published test beds are as published", the_published_test_beds_are_as_published},
+    {"LoongTrain shares each NIC between two GPUs", loongtrain_shares_each_nic_between_two_gpus},
+    {"the ideal cluster has no limits", the_ideal_cluster_has_no_limits},
+    {"ranks fill node after node", ranks_fill_node_after_node},
+    {"resizing takes part of a node or whole nodes", resizing_takes_part_of_a_node_or_whole_nodes},
+    {"resizing says what would fit", resizing_says_what_would_fit},
+    {"a cluster without NICs stays one domain", a_cluster_without_nics_stays_one_domain},
+    {"a file overrides what its base says", a_file_overrides_what_its_base_says},
+    {"a listing gives value, source and line", a_listing_gives_value_source_and_line},
 };
 CHECK_MAIN("cluster", cases)

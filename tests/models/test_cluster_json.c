@@ -343,10 +343,10 @@ static void an_unknown_preset_gets_the_nearest_name(void)
 }
 
 static const struct check_case cases[] = {
-    {"a wrong file is refused with its line",   a_wrong_file_is_refused_with_its_line  },
-    {"a missing number is named",               a_missing_number_is_named              },
-    {"a cut file never passes",                 a_cut_file_never_passes                },
-    {"a file that is not there is named",       a_file_that_is_not_there_is_named      },
+    {"a wrong file is refused with its line", a_wrong_file_is_refused_with_its_line},
+    {"a missing number is named", a_missing_number_is_named},
+    {"a cut file never passes", a_cut_file_never_passes},
+    {"a file that is not there is named", a_file_that_is_not_there_is_named},
     {"an unknown preset gets the nearest name", an_unknown_preset_gets_the_nearest_name},
 };
 CHECK_MAIN("cluster_json", cases)

@@ -57,16 +57,16 @@ static void a_line_cuts_a_node_from_a_preset(void)
         const char *line, *device;
         int64_t nodes, gpus, nics, last_nic;
     } rows[] = {
-        {"2x4xh100",            "h100",     2,  4, 4, 3},
-        {"1x8xa100-40g",        "a100-40g", 1,  8, 8, 7},
-        {"16x8xa100-80g",       "a100-80g", 16, 8, 8, 7},
-        {"2x5xa100-80g:nics=2", "a100-80g", 2,  5, 2, 1},
-        {"4x8xh200:nics=4",     "h200",     4,  8, 4, 3},
-        {"3x1xb200",            "b200",     3,  1, 1, 0},
-        {"8x1xgh200",           "gh200",    8,  1, 1, 0},
-        {"36x4xgb200",          "gb200",    36, 4, 4, 3},
-        {"2x3xloongtrain-a100", "a100-80g", 2,  3, 2, 1},
-        {"2x3xideal",           "ideal",    2,  3, 1, 0},
+        {"2x4xh100", "h100", 2, 4, 4, 3},
+        {"1x8xa100-40g", "a100-40g", 1, 8, 8, 7},
+        {"16x8xa100-80g", "a100-80g", 16, 8, 8, 7},
+        {"2x5xa100-80g:nics=2", "a100-80g", 2, 5, 2, 1},
+        {"4x8xh200:nics=4", "h200", 4, 8, 4, 3},
+        {"3x1xb200", "b200", 3, 1, 1, 0},
+        {"8x1xgh200", "gh200", 8, 1, 1, 0},
+        {"36x4xgb200", "gb200", 36, 4, 4, 3},
+        {"2x3xloongtrain-a100", "a100-80g", 2, 3, 2, 1},
+        {"2x3xideal", "ideal", 2, 3, 1, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f = {0};
@@ -108,58 +108,58 @@ static void options_set_any_number(void)
 static const struct {
     const char *line, *message;
 } wrong[] = {
-    {"",                                ":1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"                   },
-    {"2",                               "2:1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"                  },
-    {"2x",                              "2x:1:3: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"                 },
-    {"2x4",                             "2x4:1:3: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"                },
-    {"2x4x",                            "2x4x:1:5: error: no device or cluster ''; the devices are a100-40g, a100-80g, h100, "
-             "h200, b200, gh200, gb200\n"                                                                   },
-    {"x4xh100",                         "x4xh100:1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"            },
-    {"2x4x h100",                       "2x4x h100:1:5: error: no device or cluster ' h100'; did you mean 'h100'?\n"    },
-    {"0x4xh100",                        "0x4xh100:1:1: error: 0 nodes; it must be 1 to 65536\n"                         },
-    {"2x0xh100",                        "2x0xh100:1:3: error: 0 GPUs in a node; it must be 1 to 1024\n"                 },
-    {"65537x4xh100",                    "65537x4xh100:1:1: error: 65537 nodes; it must be 1 to 65536\n"                 },
-    {"2x9xh100",                        "2x9xh100:1:3: error: a node of dgx-h100 cannot have 9 GPUs; it has 8 at most\n"},
+    {"", ":1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
+    {"2", "2:1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
+    {"2x", "2x:1:3: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
+    {"2x4", "2x4:1:3: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
+    {"2x4x", "2x4x:1:5: error: no device or cluster ''; the devices are a100-40g, a100-80g, h100, "
+             "h200, b200, gh200, gb200\n"},
+    {"x4xh100", "x4xh100:1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
+    {"2x4x h100", "2x4x h100:1:5: error: no device or cluster ' h100'; did you mean 'h100'?\n"},
+    {"0x4xh100", "0x4xh100:1:1: error: 0 nodes; it must be 1 to 65536\n"},
+    {"2x0xh100", "2x0xh100:1:3: error: 0 GPUs in a node; it must be 1 to 1024\n"},
+    {"65537x4xh100", "65537x4xh100:1:1: error: 65537 nodes; it must be 1 to 65536\n"},
+    {"2x9xh100", "2x9xh100:1:3: error: a node of dgx-h100 cannot have 9 GPUs; it has 8 at most\n"},
     {"99999999999999999999x1xh100",
-     "99999999999999999999x1xh100:1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"                           },
-    {"2x2xgh200",                       "2x2xgh200:1:3: error: a node of gh200 cannot have 2 GPUs; it has 1 at most\n"  },
-    {"2x4xh10",                         "2x4xh10:1:5: error: no device or cluster 'h10'; the devices are h100\n"        },
+     "99999999999999999999x1xh100:1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
+    {"2x2xgh200", "2x2xgh200:1:3: error: a node of gh200 cannot have 2 GPUs; it has 1 at most\n"},
+    {"2x4xh10", "2x4xh10:1:5: error: no device or cluster 'h10'; the devices are h100\n"},
     {"2x4xa100",
-     "2x4xa100:1:5: error: no device or cluster 'a100'; the devices are a100-40g, a100-80g\n"                           },
+     "2x4xa100:1:5: error: no device or cluster 'a100'; the devices are a100-40g, a100-80g\n"},
     {"2x4xa100-80",
-     "2x4xa100-80:1:5: error: no device or cluster 'a100-80'; the devices are a100-80g\n"                               },
-    {"2x4xqwertyuiop",                  "2x4xqwertyuiop:1:5: error: no device or cluster 'qwertyuiop'; the devices "
-                       "are a100-40g, a100-80g, h100, h200, b200, gh200, gb200\n"                 },
-    {"-2x4xh100",                       "-2x4xh100:1:1: error: -2 nodes; it must be 1 to 65536\n"                       },
-    {"2x4xh100:",                       "2x4xh100::1:10: error: no option ''; there are nics=N and every number of a "
-                  "cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"                    },
-    {"2x4xh100:nics",                   "2x4xh100:nics:1:14: error: expected nics=VALUE\n"                              },
+     "2x4xa100-80:1:5: error: no device or cluster 'a100-80'; the devices are a100-80g\n"},
+    {"2x4xqwertyuiop", "2x4xqwertyuiop:1:5: error: no device or cluster 'qwertyuiop'; the devices "
+                       "are a100-40g, a100-80g, h100, h200, b200, gh200, gb200\n"},
+    {"-2x4xh100", "-2x4xh100:1:1: error: -2 nodes; it must be 1 to 65536\n"},
+    {"2x4xh100:", "2x4xh100::1:10: error: no option ''; there are nics=N and every number of a "
+                  "cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"},
+    {"2x4xh100:nics", "2x4xh100:nics:1:14: error: expected nics=VALUE\n"},
     {"2x4xh100:nics=",
-     "2x4xh100:nics=:1:15: error: nics: ''; it must be 1 to 4, at most one for each GPU\n"                              },
+     "2x4xh100:nics=:1:15: error: nics: ''; it must be 1 to 4, at most one for each GPU\n"},
     {"2x4xh100:nics=0",
-     "2x4xh100:nics=0:1:15: error: nics: '0'; it must be 1 to 4, at most one for each GPU\n"                            },
+     "2x4xh100:nics=0:1:15: error: nics: '0'; it must be 1 to 4, at most one for each GPU\n"},
     {"2x4xh100:nics=5",
-     "2x4xh100:nics=5:1:15: error: nics: '5'; it must be 1 to 4, at most one for each GPU\n"                            },
-    {"2x4xh100:nic=4",                  "2x4xh100:nic=4:1:10: error: no option 'nic'; did you mean 'nics'?\n"           },
+     "2x4xh100:nics=5:1:15: error: nics: '5'; it must be 1 to 4, at most one for each GPU\n"},
+    {"2x4xh100:nic=4", "2x4xh100:nic=4:1:10: error: no option 'nic'; did you mean 'nics'?\n"},
     {"2x4xh100:nodes=4",
      "2x4xh100:nodes=4:1:10: error: no option 'nodes'; there are nics=N and every number of a "
-     "cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"                                                  },
+     "cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"},
     {"2x4xh100:nic.bandwidth=25",
      "2x4xh100:nic.bandwidth=25:1:24: error: '25' has no unit: expected a number and one of B/s, "
-     "KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s, Gb/s\n"                                                       },
+     "KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s, Gb/s\n"},
     {"2x4xh100:nic.bandwidth=200 Gb/s",
      "PRESETS/dgx-h100.json:#: error: nic.peer_bandwidth: 42.5 GB/s is more than nic.bandwidth, "
-     "25.0 GB/s (2x4xh100:nic.bandwidth=200 Gb/s:1)\n"                                                                  },
+     "25.0 GB/s (2x4xh100:nic.bandwidth=200 Gb/s:1)\n"},
     {"2x4xh100:pcie.switch_of_gpu=0",
      "2x4xh100:pcie.switch_of_gpu=0:1:10: error: no option 'pcie.switch_of_gpu'; there are nics=N "
-     "and every number of a cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"                            },
+     "and every number of a cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"},
     {"2x4xh100:host.memory=1 TB,",
      "2x4xh100:host.memory=1 TB,:1:27: error: no option ''; there are nics=N and every number of a "
-     "cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"                                                  },
-    {"2x4xh100:nic.efficiency=2",       "2x4xh100:nic.efficiency=2:1:25: error: nic.efficiency: 2; it "
-                                  "must be above 0 and at most 1\n"                    },
-    {"2x4xh100\n",                      "2x4xh100\\x0a: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"          },
-    {"2x4xh100:nics=2,nics=4",          "2x4xh100:nics=2,nics=4:1:17: error: nics is given twice\n"                     },
+     "cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"},
+    {"2x4xh100:nic.efficiency=2", "2x4xh100:nic.efficiency=2:1:25: error: nic.efficiency: 2; it "
+                                  "must be above 0 and at most 1\n"},
+    {"2x4xh100\n", "2x4xh100\\x0a: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
+    {"2x4xh100:nics=2,nics=4", "2x4xh100:nics=2,nics=4:1:17: error: nics is given twice\n"},
 };
 
 static void a_wrong_line_is_refused(void)
@@ -184,8 +184,8 @@ static void a_line_with_a_nul_is_refused(void)
 
 static const struct check_case cases[] = {
     {"a line cuts a node from a preset", a_line_cuts_a_node_from_a_preset},
-    {"options set any number",           options_set_any_number          },
-    {"a wrong line is refused",          a_wrong_line_is_refused         },
-    {"a line with a NUL is refused",     a_line_with_a_nul_is_refused    },
+    {"options set any number", options_set_any_number},
+    {"a wrong line is refused", a_wrong_line_is_refused},
+    {"a line with a NUL is refused", a_line_with_a_nul_is_refused},
 };
 CHECK_MAIN("cluster_line", cases)

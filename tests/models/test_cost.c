@@ -97,12 +97,10 @@ static bool fixture_load(struct fixture *f, const char *name)
 
 static struct work product(int64_t m, int64_t n, int64_t k)
 {
-    return (struct work){
-        .kind = WORK_MATMUL,
-        .in = DTYPE_BF16,
-        .out = DTYPE_BF16,
-        .matmul = {.m = m, .n = n, .k = k}
-    };
+    return (struct work){.kind = WORK_MATMUL,
+                         .in = DTYPE_BF16,
+                         .out = DTYPE_BF16,
+                         .matmul = {.m = m, .n = n, .k = k}};
 }
 
 static struct work attention(enum work_kind kind, int64_t q, int64_t kv, int64_t heads,
@@ -113,15 +111,13 @@ static struct work attention(enum work_kind kind, int64_t q, int64_t kv, int64_t
         .in = DTYPE_BF16,
         .out = DTYPE_BF16,
         .attention = {
-                      .q = q, .kv = kv, .heads = heads, .kv_heads = kv_heads, .dim = dim, .mask = mask}
-    };
+            .q = q, .kv = kv, .heads = heads, .kv_heads = kv_heads, .dim = dim, .mask = mask}};
 }
 
 static struct work flat(enum work_kind kind, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     return (struct work){
-        .kind = (uint8_t)kind, .in = DTYPE_BF16, .out = DTYPE_BF16, .p = {a, b, c, d}
-    };
+        .kind = (uint8_t)kind, .in = DTYPE_BF16, .out = DTYPE_BF16, .p = {a, b, c, d}};
 }
 
 static double seconds(const struct device_cost *cost, struct work work)
@@ -224,14 +220,14 @@ static const struct {
     int64_t p[4];
     double seconds;
 } memory_cases[] = {
-  /* bytes at 1 GB/s over the share of the kind */
-    {"add: 6 bytes of 10^6",             WORK_ADD,        {1000000, 0, 0, 0}, 6e-3       },
-    {"swiglu: 6 bytes of 100 x 100",     WORK_SWIGLU,     {100, 100, 0, 0},   60e-6      },
-    {"pack: 4 bytes of 100 x 100, 1/4",  WORK_PACK,       {100, 1, 100, 0},   160e-6     },
-    {"embedding: 10 rows of 100, 1/5",   WORK_EMBEDDING,  {10, 100, 1000, 0}, 4040e-9 * 5},
-    {"merge: 20 rows, 26 x 100 + 3 f32", WORK_MERGE,      {10, 2, 100, 0},    52240e-9   },
-    {"gelu: 4 bytes of 100 x 100",       WORK_GELU,       {100, 100, 0, 0},   40e-6      },
-    {"column_sum: 20200 bytes, 1/2",     WORK_COLUMN_SUM, {100, 100, 0, 0},   40.4e-6    },
+    /* bytes at 1 GB/s over the share of the kind */
+    {"add: 6 bytes of 10^6", WORK_ADD, {1000000, 0, 0, 0}, 6e-3},
+    {"swiglu: 6 bytes of 100 x 100", WORK_SWIGLU, {100, 100, 0, 0}, 60e-6},
+    {"pack: 4 bytes of 100 x 100, 1/4", WORK_PACK, {100, 1, 100, 0}, 160e-6},
+    {"embedding: 10 rows of 100, 1/5", WORK_EMBEDDING, {10, 100, 1000, 0}, 4040e-9 * 5},
+    {"merge: 20 rows, 26 x 100 + 3 f32", WORK_MERGE, {10, 2, 100, 0}, 52240e-9},
+    {"gelu: 4 bytes of 100 x 100", WORK_GELU, {100, 100, 0, 0}, 40e-6},
+    {"column_sum: 20200 bytes, 1/2", WORK_COLUMN_SUM, {100, 100, 0, 0}, 40.4e-6},
 };
 
 static void memory_bound_work_takes_its_bytes(void)
@@ -437,10 +433,10 @@ static const struct {
     int64_t tokens;
     double forward_s, both_s;
 } loongtrain[] = {
-    {131072,  12.6e-3,  52.1e-3 - 2.64e-3 },
-    {262144,  48.6e-3,  166.2e-3 - 3.24e-3},
-    {524288,  168.6e-3, 644.1e-3 - 4.43e-3},
-    {1048576, 651e-3,   2494e-3 - 7.31e-3 },
+    {131072, 12.6e-3, 52.1e-3 - 2.64e-3},
+    {262144, 48.6e-3, 166.2e-3 - 3.24e-3},
+    {524288, 168.6e-3, 644.1e-3 - 4.43e-3},
+    {1048576, 651e-3, 2494e-3 - 7.31e-3},
 };
 
 static void loongtrain_operators_are_reproduced(void)
@@ -472,12 +468,12 @@ static const struct {
     int64_t tokens, hp, cp;
     double both_s;
 } other_rings[] = {
-    {"128K hp 4 cp 16", 131072,  4,  16, 55.4e-3 - 2.15e-3 },
-    {"128K hp 16 cp 4", 131072,  16, 4,  55.8e-3 - 7.23e-3 },
-    {"128K hp 32 cp 2", 131072,  32, 2,  60.8e-3 - 13.4e-3 },
-    {"1M hp 4 cp 16",   1048576, 4,  16, 2559e-3 - 6.76e-3 },
-    {"1M hp 16 cp 4",   1048576, 16, 4,  2530e-3 - 42.44e-3},
-    {"1M hp 32 cp 2",   1048576, 32, 2,  2579e-3 - 81.76e-3},
+    {"128K hp 4 cp 16", 131072, 4, 16, 55.4e-3 - 2.15e-3},
+    {"128K hp 16 cp 4", 131072, 16, 4, 55.8e-3 - 7.23e-3},
+    {"128K hp 32 cp 2", 131072, 32, 2, 60.8e-3 - 13.4e-3},
+    {"1M hp 4 cp 16", 1048576, 4, 16, 2559e-3 - 6.76e-3},
+    {"1M hp 16 cp 4", 1048576, 16, 4, 2530e-3 - 42.44e-3},
+    {"1M hp 32 cp 2", 1048576, 32, 2, 2579e-3 - 81.76e-3},
 };
 
 static void other_rings_follow(void)
@@ -501,10 +497,8 @@ static const struct {
     int64_t tokens;
     double full[2], causal[2];
 } cudnn[] = {
-    {2048,  {633, 504}, {484, 370}},
-    {4096,  {671, 560}, {591, 474}},
-    {8192,  {691, 594}, {644, 541}},
-    {16384, {702, 612}, {673, 579}},
+    {2048, {633, 504}, {484, 370}},  {4096, {671, 560}, {591, 474}},
+    {8192, {691, 594}, {644, 541}},  {16384, {702, 612}, {673, 579}},
     {32768, {693, 572}, {688, 581}},
 };
 
@@ -614,31 +608,32 @@ static void attention_must_be_known_to_the_device(void)
 static const struct {
     const char *label, *text, *message;
 } wrong[] = {
-    {"no schema",         "{\"name\": \"toy\"}",                                                    "longhaul_device_cost"      },
-    {"another schema",    "{\"longhaul_device_cost\": 2}",                                          "longhaul_device_cost"      },
-    {"unknown family",    HEAD "\"matmull\": {}}",                                                  "matmul"                    },
-    {"unknown number",    HEAD "\"matmul\": {\"tiles\": 1}}",                                       "tile"                      },
-    {"a bare number",     HEAD "\"matmul\": {\"tile\": 1}}",                                        "every number says where"   },
-    {"no source",         HEAD "\"matmul\": {\"tile\": {\"value\": 1}}}",                           "source"                    },
-    {"no unit",           HEAD "\"matmul\": {\"ramp_s\": " N("1") "}}",                             "a bare number has no unit" },
-    {"the wrong unit",    HEAD "\"matmul\": {\"ramp_s\": " N("\"1 GB\"") "}}",                      "1 GB"                      },
-    {"out of range",      HEAD "\"matmul\": {\"ramp_s\": " N("\"1 s\"") "}}",                       "outside 0..0.001"          },
-    {"unknown attention", HEAD "\"attention\": {\"fa4\": {}}}",                                     "fa4"                       },
-    {"not a head dim",    HEAD "\"attention\": {\"fa2\": {\"forward\": {\"rates\": {\"x\": 1}}}}}",
-     "'x' is no head dim"                                                                                                       },
-    {"unknown base",      HEAD "\"base\": \"a100\"}",                                               "a100"                      },
-    {"incomplete",        HEAD "\"note\": \"x\"}",                                                  "has no device.sm_count"    },
-    {"two calibrations",  HEAD "\"cpu\": {\"calibrated\": {}, \"estimated\": {}}}",
-     "give one of them"                                                                                                         },
+    {"no schema", "{\"name\": \"toy\"}", "longhaul_device_cost"},
+    {"another schema", "{\"longhaul_device_cost\": 2}", "longhaul_device_cost"},
+    {"unknown family", HEAD "\"matmull\": {}}", "matmul"},
+    {"unknown number", HEAD "\"matmul\": {\"tiles\": 1}}", "tile"},
+    {"a bare number", HEAD "\"matmul\": {\"tile\": 1}}", "every number says where"},
+    {"no source", HEAD "\"matmul\": {\"tile\": {\"value\": 1}}}", "source"},
+    {"no unit", HEAD "\"matmul\": {\"ramp_s\": " N("1") "}}", "a bare number has no unit"},
+    {"the wrong unit", HEAD "\"matmul\": {\"ramp_s\": " N("\"1 GB\"") "}}", "1 GB"},
+    {"out of range", HEAD "\"matmul\": {\"ramp_s\": " N("\"1 s\"") "}}", "outside 0..0.001"},
+    {"unknown attention", HEAD "\"attention\": {\"fa4\": {}}}", "fa4"},
+    {"not a head dim", HEAD "\"attention\": {\"fa2\": {\"forward\": {\"rates\": {\"x\": 1}}}}}",
+     "'x' is no head dim"},
+    {"unknown base", HEAD "\"base\": \"a100\"}", "a100"},
+    {"incomplete", HEAD "\"note\": \"x\"}", "has no device.sm_count"},
+    {"two calibrations", HEAD "\"cpu\": {\"calibrated\": {}, \"estimated\": {}}}",
+     "give one of them"},
     {"a range of one",
      HEAD
-     "\"cpu\": {\"calibrated\": {\"residual\": 0, \"source\": \"x\", \"sizes\": {\"k\": [1]}}}}",   "expected [lowest, highest]"},
+     "\"cpu\": {\"calibrated\": {\"residual\": 0, \"source\": \"x\", \"sizes\": {\"k\": [1]}}}}",
+     "expected [lowest, highest]"},
     {"no backward",
      HEAD "\"base\": \"cpu-generic\", \"attention\": {\"fa2\": {\"merge_bytes\": " N(
          "26") ", \"forward\": " PASS "}}}",
-     "attention.fa2 has no backward"                                                                                            },
-    {"truncated",         HEAD,                                                                     "toy.json"                  },
-    {"not an object",     "[]",                                                                     "object"                    },
+     "attention.fa2 has no backward"},
+    {"truncated", HEAD, "toy.json"},
+    {"not an object", "[]", "object"},
 };
 
 static void a_wrong_file_gets_one_message(void)
@@ -661,24 +656,24 @@ static void a_wrong_file_gets_one_message(void)
 }
 
 static const struct check_case cases[] = {
-    {"2 Gflop at 1 Gflop/s take 2 s",               two_gflop_take_two_seconds                 },
-    {"products go in waves of tiles",               products_go_in_waves_of_tiles              },
-    {"a thin product waits for memory",             a_thin_product_waits_for_memory            },
-    {"full tiles of attention go in waves",         full_tiles_of_attention_go_in_waves        },
+    {"2 Gflop at 1 Gflop/s take 2 s", two_gflop_take_two_seconds},
+    {"products go in waves of tiles", products_go_in_waves_of_tiles},
+    {"a thin product waits for memory", a_thin_product_waits_for_memory},
+    {"full tiles of attention go in waves", full_tiles_of_attention_go_in_waves},
     {"causal tiles lose half of the longest block", causal_tiles_lose_half_of_the_longest_block},
-    {"memory-bound work takes its bytes",           memory_bound_work_takes_its_bytes          },
-    {"the host takes its time",                     the_host_takes_its_time                    },
-    {"every kind has its functions",                every_kind_has_its_functions               },
-    {"time grows with every size",                  time_grows_with_every_size                 },
-    {"nothing beats the peak",                      no_product_or_attention_beats_the_peak     },
-    {"every number has a source",                   every_number_has_a_source                  },
-    {"LoongTrain's operators are reproduced",       loongtrain_operators_are_reproduced        },
-    {"other rings follow",                          other_rings_follow                         },
-    {"cuDNN's rates are reproduced",                cudnn_rates_are_reproduced                 },
-    {"head dim 80 pays for 96",                     head_dim_80_pays_for_96                    },
-    {"a prediction says when it is extrapolated",   a_prediction_says_when_it_is_extrapolated  },
-    {"attention must be known to the device",       attention_must_be_known_to_the_device      },
-    {"a wrong file gets one message",               a_wrong_file_gets_one_message              },
+    {"memory-bound work takes its bytes", memory_bound_work_takes_its_bytes},
+    {"the host takes its time", the_host_takes_its_time},
+    {"every kind has its functions", every_kind_has_its_functions},
+    {"time grows with every size", time_grows_with_every_size},
+    {"nothing beats the peak", no_product_or_attention_beats_the_peak},
+    {"every number has a source", every_number_has_a_source},
+    {"LoongTrain's operators are reproduced", loongtrain_operators_are_reproduced},
+    {"other rings follow", other_rings_follow},
+    {"cuDNN's rates are reproduced", cudnn_rates_are_reproduced},
+    {"head dim 80 pays for 96", head_dim_80_pays_for_96},
+    {"a prediction says when it is extrapolated", a_prediction_says_when_it_is_extrapolated},
+    {"attention must be known to the device", attention_must_be_known_to_the_device},
+    {"a wrong file gets one message", a_wrong_file_gets_one_message},
 };
 
 CHECK_MAIN("cost", cases)

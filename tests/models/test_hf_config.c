@@ -25,21 +25,21 @@ static const struct {
     const char *file, *ignore;
     int64_t parameters;
 } published[] = {
-    {"llama-2-7b.json",      NULL,             INT64_C(6738415616) },
-    {"llama-2-70b.json",     NULL,             INT64_C(68976648192)},
-    {"llama-3-8b.json",      NULL,             INT64_C(8030261248) },
-    {"llama-3.1-8b.json",    "rope_scaling",   INT64_C(8030261248) },
-    {"llama-3.2-1b.json",    "rope_scaling",   INT64_C(1235814400) },
-    {"qwen2-7b.json",        NULL,             INT64_C(7615616512) },
-    {"qwen2-0.5b.json",      NULL,             INT64_C(494032768)  },
-    {"qwen3-8b.json",        NULL,             INT64_C(8190735360) },
-    {"qwen3-4b-2507.json",   NULL,             INT64_C(4022468096) },
-    {"qwen3-0.6b.json",      NULL,             INT64_C(596049920)  },
-    {"mistral-7b-v0.1.json", "sliding_window", INT64_C(7241732096) },
-    {"mistral-7b-v0.3.json", NULL,             INT64_C(7248023552) },
-    {"mistral-nemo.json",    NULL,             INT64_C(12247782400)},
-    {"gpt2.json",            NULL,             INT64_C(124439808)  },
-    {"llama-mqa.json",       NULL,             INT64_C(5698228224) },
+    {"llama-2-7b.json", NULL, INT64_C(6738415616)},
+    {"llama-2-70b.json", NULL, INT64_C(68976648192)},
+    {"llama-3-8b.json", NULL, INT64_C(8030261248)},
+    {"llama-3.1-8b.json", "rope_scaling", INT64_C(8030261248)},
+    {"llama-3.2-1b.json", "rope_scaling", INT64_C(1235814400)},
+    {"qwen2-7b.json", NULL, INT64_C(7615616512)},
+    {"qwen2-0.5b.json", NULL, INT64_C(494032768)},
+    {"qwen3-8b.json", NULL, INT64_C(8190735360)},
+    {"qwen3-4b-2507.json", NULL, INT64_C(4022468096)},
+    {"qwen3-0.6b.json", NULL, INT64_C(596049920)},
+    {"mistral-7b-v0.1.json", "sliding_window", INT64_C(7241732096)},
+    {"mistral-7b-v0.3.json", NULL, INT64_C(7248023552)},
+    {"mistral-nemo.json", NULL, INT64_C(12247782400)},
+    {"gpt2.json", NULL, INT64_C(124439808)},
+    {"llama-mqa.json", NULL, INT64_C(5698228224)},
 };
 
 static void public_models_have_the_published_parameters(void)
@@ -108,34 +108,40 @@ static void families_differ_in_what_they_leave_out(void)
 static const struct {
     const char *label, *text, *ignore;
 } right[] = {
-    {"MHA by default",         "{" LLAMA "}",                                                                  NULL                },
+    {"MHA by default", "{" LLAMA "}", NULL},
     {"null: as many as heads",
      "{" MISTRAL ", \"num_key_value_heads\": null, "
-     "\"sliding_window\": null}",                                                                              NULL                },
-    {"swish is silu",          "{" LLAMA ", \"hidden_act\": \"swish\"}",                                       NULL                },
-    {"default angles",         "{" LLAMA ", \"rope_scaling\": {\"type\": \"default\"}}",                       NULL                },
+     "\"sliding_window\": null}",
+     NULL},
+    {"swish is silu", "{" LLAMA ", \"hidden_act\": \"swish\"}", NULL},
+    {"default angles", "{" LLAMA ", \"rope_scaling\": {\"type\": \"default\"}}", NULL},
     {"angles of version 5",
      "{" LLAMA ", \"rope_parameters\": {\"rope_type\": \"default\", "
-     "\"rope_theta\": 5e5}}",                                                                                  NULL                },
+     "\"rope_theta\": 5e5}}",
+     NULL},
     {"scaled, ignored",
      "{" LLAMA ", \"rope_parameters\": {\"rope_type\": \"yarn\", "
-     "\"rope_theta\": 5e5, \"factor\": 4}}",                                                                   "rope_parameters"   },
+     "\"rope_theta\": 5e5, \"factor\": 4}}",
+     "rope_parameters"},
     {"ignored among others",
      "{" LLAMA ", \"a\": 1, \"rope_scaling\": {\"type\": \"linear\", "
-     "\"factor\": 2}}",                                                                                        " a , rope_scaling,"},
-    {"ignored though absent",  "{" LLAMA "}",                                                                  "rope_scaling"      },
-    {"full layers",            "{\"model_type\": \"qwen2\", " QWEN ", \"layer_types\": [\"full_attention\"]}",
-     NULL                                                                                                                          },
+     "\"factor\": 2}}",
+     " a , rope_scaling,"},
+    {"ignored though absent", "{" LLAMA "}", "rope_scaling"},
+    {"full layers", "{\"model_type\": \"qwen2\", " QWEN ", \"layer_types\": [\"full_attention\"]}",
+     NULL},
     {"window off",
      "{\"model_type\": \"qwen2\", " QWEN ", \"use_sliding_window\": false, "
-     "\"sliding_window\": 4}",                                                                                 NULL                },
+     "\"sliding_window\": 4}",
+     NULL},
     {"window ignored",
      "{\"model_type\": \"qwen2\", " QWEN ", \"use_sliding_window\": true, "
-     "\"sliding_window\": 4}",                                                                                 "use_sliding_window"},
-    {"experts null",           "{" LLAMA ", \"num_local_experts\": null}",                                     NULL                },
-    {"tanh form",              "{" GPT2 ", \"activation_function\": \"gelu_pytorch_tanh\"}",                   NULL                },
-    {"quantised, ignored",     "{" LLAMA ", \"quantization_config\": {\"bits\": 4}}",
-     "quantization_config"                                                                                                         },
+     "\"sliding_window\": 4}",
+     "use_sliding_window"},
+    {"experts null", "{" LLAMA ", \"num_local_experts\": null}", NULL},
+    {"tanh form", "{" GPT2 ", \"activation_function\": \"gelu_pytorch_tanh\"}", NULL},
+    {"quantised, ignored", "{" LLAMA ", \"quantization_config\": {\"bits\": 4}}",
+     "quantization_config"},
 };
 
 static void small_configs_are_read(void)
@@ -173,67 +179,68 @@ static void version_5_gives_the_base_of_the_angles(void)
 static const struct {
     const char *label, *text, *ignore, *message;
 } wrong[] = {
-    {"family",                    "{\"model_type\": \"gemma2\"}",                                         NULL,
+    {"family", "{\"model_type\": \"gemma2\"}", NULL,
      "c.json:1: error: model_type: family 'gemma2' is not modelled: llama, mistral, qwen2, qwen3 "
-     "and gpt2 are\n"                                                                      },
-    {"misspelt family",           "{\"model_type\": \"lama\"}",                                           NULL,
+     "and gpt2 are\n"},
+    {"misspelt family", "{\"model_type\": \"lama\"}", NULL,
      "c.json:1: error: model_type: family 'lama' is not modelled: llama, mistral, qwen2, qwen3 "
-     "and gpt2 are; did you mean 'llama'?\n"                                               },
-    {"experts by family",         "{\"model_type\": \"qwen2_moe\"}",                                      NULL,
+     "and gpt2 are; did you mean 'llama'?\n"},
+    {"experts by family", "{\"model_type\": \"qwen2_moe\"}", NULL,
      "c.json:1: error: model_type: 'qwen2_moe' is a mixture of experts, which is not modelled: "
-     "only dense models are\n"                                                             },
-    {"experts by key",            "{" LLAMA ",\n\"num_local_experts\": 8}",                               NULL,
+     "only dense models are\n"},
+    {"experts by key", "{" LLAMA ",\n\"num_local_experts\": 8}", NULL,
      "c.json:2: error: num_local_experts: a mixture of experts is not modelled: only dense models "
-     "are\n"                                                                               },
-    {"experts cannot be ignored", "{" LLAMA ", \"num_experts\": 8}",                                      "num_experts",
-     "c.json:1: error: 'num_experts' cannot be ignored: the work depends on it\n"          },
-    {"misspelt key",              "{" LLAMA ", \"head_dims\": 2}",                                        NULL,
+     "are\n"},
+    {"experts cannot be ignored", "{" LLAMA ", \"num_experts\": 8}", "num_experts",
+     "c.json:1: error: 'num_experts' cannot be ignored: the work depends on it\n"},
+    {"misspelt key", "{" LLAMA ", \"head_dims\": 2}", NULL,
      "c.json:1: error: head_dims: unknown key of a 'llama' model: did you mean 'head_dim'? "
-     "(--ignore head_dims leaves it unread)\n"                                             },
-    {"unknown key",               "{" LLAMA ", \"frobnicate\": 2}",                                       NULL,
+     "(--ignore head_dims leaves it unread)\n"},
+    {"unknown key", "{" LLAMA ", \"frobnicate\": 2}", NULL,
      "c.json:1: error: frobnicate: unknown key of a 'llama' model; if it does not change the work "
-     "of a training step, --ignore frobnicate leaves it unread\n"                          },
-    {"a key of another family",   "{" GPT2 ", \"hidden_act\": \"silu\"}",                                 NULL,
+     "of a training step, --ignore frobnicate leaves it unread\n"},
+    {"a key of another family", "{" GPT2 ", \"hidden_act\": \"silu\"}", NULL,
      "c.json:1: error: hidden_act: unknown key of a 'gpt2' model; if it does not change the work "
-     "of a training step, --ignore hidden_act leaves it unread\n"                          },
-    {"ignored what is needed",    "{" LLAMA "}",                                                          "vocab_size",
-     "c.json:1: error: 'vocab_size' cannot be ignored: the work depends on it\n"           },
-    {"ignored what is not there", "{" LLAMA "}",                                                          "frobnicate",
-     "c.json:1: error: no key 'frobnicate' to ignore\n"                                    },
-    {"window",                    "{" MISTRAL ", \"num_key_value_heads\": 2, \"sliding_window\": 4}",     NULL,
+     "of a training step, --ignore hidden_act leaves it unread\n"},
+    {"ignored what is needed", "{" LLAMA "}", "vocab_size",
+     "c.json:1: error: 'vocab_size' cannot be ignored: the work depends on it\n"},
+    {"ignored what is not there", "{" LLAMA "}", "frobnicate",
+     "c.json:1: error: no key 'frobnicate' to ignore\n"},
+    {"window", "{" MISTRAL ", \"num_key_value_heads\": 2, \"sliding_window\": 4}", NULL,
      "c.json:1: error: sliding_window: sliding windows are not modelled: set it to null (or "
-     "--ignore sliding_window) to model full attention\n"                                  },
-    {"window by default",         "{" MISTRAL ", \"num_key_value_heads\": 2}",                            NULL,
+     "--ignore sliding_window) to model full attention\n"},
+    {"window by default", "{" MISTRAL ", \"num_key_value_heads\": 2}", NULL,
      "c.json:1: error: sliding_window is absent, which for 'mistral' means a window of 4096, and "
-     "windows are not modelled: add \"sliding_window\": null to model full attention\n"    },
-    {"window on",                 "{\"model_type\": \"qwen2\", " QWEN ", \"use_sliding_window\": true}",  NULL,
+     "windows are not modelled: add \"sliding_window\": null to model full attention\n"},
+    {"window on", "{\"model_type\": \"qwen2\", " QWEN ", \"use_sliding_window\": true}", NULL,
      "c.json:1: error: use_sliding_window: sliding windows are not modelled: set it to false (or "
-     "--ignore use_sliding_window) to model full attention\n"                              },
+     "--ignore use_sliding_window) to model full attention\n"},
     {"window of a layer",
-     "{\"model_type\": \"qwen2\", " QWEN ", \"layer_types\": [\"sliding_attention\"]}",                   NULL,
+     "{\"model_type\": \"qwen2\", " QWEN ", \"layer_types\": [\"sliding_attention\"]}", NULL,
      "c.json:1: error: layer_types[0]: layers of 'sliding_attention' are not modelled: --ignore "
-     "layer_types models full attention in all of them\n"                                  },
-    {"scaled angles",             "{" LLAMA ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}}", NULL,
+     "layer_types models full attention in all of them\n"},
+    {"scaled angles", "{" LLAMA ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}}", NULL,
      "c.json:1: error: rope_scaling: RoPE scaling of type 'linear' is not executed; it changes no "
-     "work, so --ignore rope_scaling models the step without it\n"                         },
-    {"activation",                "{" LLAMA ", \"hidden_act\": \"gelu\"}",                                NULL,
+     "work, so --ignore rope_scaling models the step without it\n"},
+    {"activation", "{" LLAMA ", \"hidden_act\": \"gelu\"}", NULL,
      "c.json:1: error: hidden_act: activation 'gelu' is not modelled in a gated FFN: only silu "
-     "is\n"                                                                                },
-    {"activation of gpt2",        "{" GPT2 ", \"activation_function\": \"relu\"}",                        NULL,
+     "is\n"},
+    {"activation of gpt2", "{" GPT2 ", \"activation_function\": \"relu\"}", NULL,
      "c.json:1: error: activation_function: activation 'relu' is not modelled: gelu_new and "
-     "gelu_pytorch_tanh are\n"                                                             },
-    {"attention by layer",        "{" GPT2 ", \"scale_attn_by_inverse_layer_idx\": true}",                NULL,
+     "gelu_pytorch_tanh are\n"},
+    {"attention by layer", "{" GPT2 ", \"scale_attn_by_inverse_layer_idx\": true}", NULL,
      "c.json:1: error: scale_attn_by_inverse_layer_idx: attention scaled by layer, which is not "
-     "modelled: only false is\n"                                                           },
-    {"quantised",                 "{" LLAMA ", \"quantization_config\": {\"bits\": 4}}",                  NULL,
+     "modelled: only false is\n"},
+    {"quantised", "{" LLAMA ", \"quantization_config\": {\"bits\": 4}}", NULL,
      "c.json:1: error: quantization_config: not modelled: remove it, or --ignore "
-     "quantization_config models the step without it\n"                                    },
+     "quantization_config models the step without it\n"},
     {"heads that do not divide",
      "{\"model_type\": \"llama\", \"hidden_size\": 10, \"intermediate_size\": 16, "
-     "\"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"vocab_size\": 9}",                          NULL,
+     "\"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"vocab_size\": 9}",
+     NULL,
      "c.json:1: error: hidden_size: 10 does not divide by 4 heads, and there is no head_dim: 12 "
-     "would do\n"                                                                          },
-    {"groups that do not divide", "{" LLAMA ", \"num_key_value_heads\": 3}",                              NULL,
+     "would do\n"},
+    {"groups that do not divide", "{" LLAMA ", \"num_key_value_heads\": 3}", NULL,
      "c.json: error: kv_heads 3 does not divide heads 4: the nearest that do are 2 and 4\n"},
 };
 
@@ -256,24 +263,24 @@ static void what_is_not_modelled_is_named(void)
 static const struct {
     const char *label, *text;
 } hostile[] = {
-    {"empty",                   ""                                                                         },
-    {"not an object",           "[]"                                                                       },
-    {"cut",                     "{\"model_type\": \"llama\", \"hidden_si"                                  },
-    {"no family",               "{\"hidden_size\": 8}"                                                     },
-    {"family of another type",  "{\"model_type\": 8}"                                                      },
-    {"zero",                    "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": 0}"                   },
-    {"negative",                "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": -2}"                  },
-    {"overflow",                "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": 99999999999999999999}"},
-    {"fraction",                "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": 2.5}"                 },
-    {"text for a number",       "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": \"2\"}"               },
-    {"odd head",                "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": 3}"                   },
-    {"no head_dim",             "{\"model_type\": \"qwen3\", " QWEN "}"                                    },
-    {"no groups",               "{" MISTRAL ", \"sliding_window\": null}"                                  },
-    {"twice",                   "{" LLAMA ", \"vocab_size\": 10}"                                          },
-    {"scaling of another type", "{" LLAMA ", \"rope_scaling\": 2}"                                         },
-    {"scaling without a type",  "{" LLAMA ", \"rope_scaling\": {\"factor\": 2}}"                           },
-    {"layers of another type",  "{" LLAMA ", \"layer_types\": [1]}"                                        },
-    {"tied of another type",    "{" LLAMA ", \"tie_word_embeddings\": 1}"                                  },
+    {"empty", ""},
+    {"not an object", "[]"},
+    {"cut", "{\"model_type\": \"llama\", \"hidden_si"},
+    {"no family", "{\"hidden_size\": 8}"},
+    {"family of another type", "{\"model_type\": 8}"},
+    {"zero", "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": 0}"},
+    {"negative", "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": -2}"},
+    {"overflow", "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": 99999999999999999999}"},
+    {"fraction", "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": 2.5}"},
+    {"text for a number", "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": \"2\"}"},
+    {"odd head", "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": 3}"},
+    {"no head_dim", "{\"model_type\": \"qwen3\", " QWEN "}"},
+    {"no groups", "{" MISTRAL ", \"sliding_window\": null}"},
+    {"twice", "{" LLAMA ", \"vocab_size\": 10}"},
+    {"scaling of another type", "{" LLAMA ", \"rope_scaling\": 2}"},
+    {"scaling without a type", "{" LLAMA ", \"rope_scaling\": {\"factor\": 2}}"},
+    {"layers of another type", "{" LLAMA ", \"layer_types\": [1]}"},
+    {"tied of another type", "{" LLAMA ", \"tie_word_embeddings\": 1}"},
 };
 
 static void hostile_files_get_one_message(void)
@@ -299,13 +306,13 @@ static void real_files_are_rejected_by_name(void)
     } files[] = {
         {"mistral-7b-v0.1.json",
          "mistral-7b-v0.1.json:18: error: sliding_window: sliding windows are not modelled: set it "
-         "to null (or --ignore sliding_window) to model full attention\n"                     },
+         "to null (or --ignore sliding_window) to model full attention\n"},
         {"llama-3.1-8b.json",
          "llama-3.1-8b.json:21: error: rope_scaling: RoPE scaling of type 'llama3' is not "
          "executed; it changes no work, so --ignore rope_scaling models the step without it\n"},
         {"mixtral-8x7b.json",
          "mixtral-8x7b.json:13: error: model_type: 'mixtral' is a mixture of experts, which is "
-         "not modelled: only dense models are\n"                                              },
+         "not modelled: only dense models are\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         struct arena arena = {0};
@@ -320,12 +327,12 @@ static void real_files_are_rejected_by_name(void)
 
 static const struct check_case cases[] = {
     {"public models have the published parameters", public_models_have_the_published_parameters},
-    {"families differ in what they leave out",      families_differ_in_what_they_leave_out     },
-    {"small configs are read",                      small_configs_are_read                     },
-    {"version 5 gives the base of the angles",      version_5_gives_the_base_of_the_angles     },
-    {"what is not modelled is named",               what_is_not_modelled_is_named              },
-    {"hostile files get one message",               hostile_files_get_one_message              },
-    {"real files are rejected by name",             real_files_are_rejected_by_name            },
+    {"families differ in what they leave out", families_differ_in_what_they_leave_out},
+    {"small configs are read", small_configs_are_read},
+    {"version 5 gives the base of the angles", version_5_gives_the_base_of_the_angles},
+    {"what is not modelled is named", what_is_not_modelled_is_named},
+    {"hostile files get one message", hostile_files_get_one_message},
+    {"real files are rejected by name", real_files_are_rejected_by_name},
 };
 
 CHECK_MAIN("hf_config", cases)

@@ -19,11 +19,11 @@ static const struct {
     int64_t seq_len;
     double tokens_per_s, peak, printed, tolerance;
 } cells[] = {
-    {"LoongTrain 128K",  "internlm-7b-mha", MFU_LOONGTRAIN, 131072,  629.9, 312e12, 0.305,  0.0005 },
-    {"LoongTrain 1M",    "internlm-7b-mha", MFU_LOONGTRAIN, 1048576, 194.0, 312e12, 0.543,  0.0005 },
-    {"the same, GQA",    "internlm-7b-gqa", MFU_LOONGTRAIN, 1048576, 194.0, 312e12, 0.543,  0.0005 },
-    {"torchtitan, best", "llama3-8b",       MFU_TORCHTITAN, 262144,  781,   989e12, 0.3612, 0.00005},
-    {"torchtitan",       "llama3-8b",       MFU_TORCHTITAN, 262144,  706,   989e12, 0.3265, 0.00005},
+    {"LoongTrain 128K", "internlm-7b-mha", MFU_LOONGTRAIN, 131072, 629.9, 312e12, 0.305, 0.0005},
+    {"LoongTrain 1M", "internlm-7b-mha", MFU_LOONGTRAIN, 1048576, 194.0, 312e12, 0.543, 0.0005},
+    {"the same, GQA", "internlm-7b-gqa", MFU_LOONGTRAIN, 1048576, 194.0, 312e12, 0.543, 0.0005},
+    {"torchtitan, best", "llama3-8b", MFU_TORCHTITAN, 262144, 781, 989e12, 0.3612, 0.00005},
+    {"torchtitan", "llama3-8b", MFU_TORCHTITAN, 262144, 706, 989e12, 0.3265, 0.00005},
 };
 
 static void published_cells_come_out(void)
@@ -66,18 +66,18 @@ static const struct {
     bool recomputes;
     double flops; /* of one sequence */
 } hand_worked[] = {
-  /* 6 (2 x 120 + 40) x 8 tokens; attention 3 x 2 layers x 4 x 32 pairs x 4 columns */
-    {"longhaul",             MFU_LONGHAUL,   true,  6 * 280 * 8 + 3 * 2 * 4 * 32 * 4        },
-    {"megatron",             MFU_MEGATRON,   true,  6 * 280 * 8 + 3 * 2 * 4 * 64 * 4        },
- /* 8 x 16 + 144 a layer, whatever the groups are */
-    {"loongtrain",           MFU_LOONGTRAIN, true,  3 * (2 * (128 + 144) + 80) * 8 + 3072   },
- /* norms count: 6 (240 + 2 x 8 + 4 + 40) */
-    {"torchtitan",           MFU_TORCHTITAN, true,  6 * 300 * 8 + 12 * 2 * 4 * 64           },
- /* g = 2: 2 // 2 = 1 matrix for K and V, so 2 x 3 x 16 + 144 */
-    {"deepspeed",            MFU_DEEPSPEED,  false, 3 * (2 * (96 + 144) + 80) * 8 + 6144    },
-    {"deepspeed, recompute", MFU_DEEPSPEED,  true,  4 * (2 * (96 + 144) + 80) * 8 + 4 * 2048},
-    {"fpdt",                 MFU_FPDT,       false, 3 * (2 * (96 + 144) + 80) * 8 + 3072    },
-    {"fpdt, recompute",      MFU_FPDT,       true,  4 * (2 * (96 + 144) + 80) * 8 + 4 * 1024},
+    /* 6 (2 x 120 + 40) x 8 tokens; attention 3 x 2 layers x 4 x 32 pairs x 4 columns */
+    {"longhaul", MFU_LONGHAUL, true, 6 * 280 * 8 + 3 * 2 * 4 * 32 * 4},
+    {"megatron", MFU_MEGATRON, true, 6 * 280 * 8 + 3 * 2 * 4 * 64 * 4},
+    /* 8 x 16 + 144 a layer, whatever the groups are */
+    {"loongtrain", MFU_LOONGTRAIN, true, 3 * (2 * (128 + 144) + 80) * 8 + 3072},
+    /* norms count: 6 (240 + 2 x 8 + 4 + 40) */
+    {"torchtitan", MFU_TORCHTITAN, true, 6 * 300 * 8 + 12 * 2 * 4 * 64},
+    /* g = 2: 2 // 2 = 1 matrix for K and V, so 2 x 3 x 16 + 144 */
+    {"deepspeed", MFU_DEEPSPEED, false, 3 * (2 * (96 + 144) + 80) * 8 + 6144},
+    {"deepspeed, recompute", MFU_DEEPSPEED, true, 4 * (2 * (96 + 144) + 80) * 8 + 4 * 2048},
+    {"fpdt", MFU_FPDT, false, 3 * (2 * (96 + 144) + 80) * 8 + 3072},
+    {"fpdt, recompute", MFU_FPDT, true, 4 * (2 * (96 + 144) + 80) * 8 + 4 * 1024},
 };
 
 static void conventions_are_hand_worked(void)
@@ -126,12 +126,12 @@ static void the_peak_is_the_devices(void)
 }
 
 static const struct check_case cases[] = {
-    {"published cells come out",               published_cells_come_out              },
-    {"loongtrain is its formula",              loongtrain_is_its_formula             },
-    {"conventions are hand-worked",            conventions_are_hand_worked           },
+    {"published cells come out", published_cells_come_out},
+    {"loongtrain is its formula", loongtrain_is_its_formula},
+    {"conventions are hand-worked", conventions_are_hand_worked},
     {"four groups count no keys in deepspeed", four_groups_count_no_keys_in_deepspeed},
-    {"every convention has a whole row",       every_convention_has_a_whole_row      },
-    {"the peak is the device's",               the_peak_is_the_devices               },
+    {"every convention has a whole row", every_convention_has_a_whole_row},
+    {"the peak is the device's", the_peak_is_the_devices},
 };
 
 CHECK_MAIN("mfu", cases)

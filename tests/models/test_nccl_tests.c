@@ -27,10 +27,10 @@ static void the_recorded_forms_are_read(void)
         enum work_kind kind;
         double seconds;
     } files[] = {
-        {"data/calibration/all_reduce_8.txt",   NULL,              8, 8, 134217728,    1, WORK_ALL_REDUCE, 1281.5e-6},
+        {"data/calibration/all_reduce_8.txt", NULL, 8, 8, 134217728, 1, WORK_ALL_REDUCE, 1281.5e-6},
         {"data/calibration/all_gather_2x4.txt", "all_gather_perf", 5, 8, 16777216 / 8, 2,
-         WORK_ALL_GATHER,                                                                                  711.4e-6 },
-        {"data/calibration/alltoall_8.txt",     NULL,              4, 8, 67108864,     1, WORK_ALL_TO_ALL, 489.8e-6 },
+         WORK_ALL_GATHER, 711.4e-6},
+        {"data/calibration/alltoall_8.txt", NULL, 4, 8, 67108864, 1, WORK_ALL_TO_ALL, 489.8e-6},
     };
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         struct points points = {0};
@@ -72,26 +72,27 @@ static void the_table_follows_its_latency_and_bandwidth(void)
 static const struct {
     const char *label, *text, *message;
 } wrong[] = {
-    {"no name of the test",   TWO_RANKS COLUMNS ROW("262144"),
+    {"no name of the test", TWO_RANKS COLUMNS ROW("262144"),
      "n.txt:4: error: the output does not say which test printed it; write its name before the "
      "file: "
-     "all_reduce_perf:FILE\n"                                                                                                                                         },
-    {"another collective",    STARTING("gather_perf") TWO_RANKS COLUMNS,
-     "n.txt:1: error: no schedule has the collective of 'gather_perf'\n"                                                                                              },
-    {"no columns",            STARTING("all_reduce_perf") TWO_RANKS ROW("262144"),
-     "n.txt:4: error: a row before the line that names the columns\n"                                                                                                 },
-    {"no ranks",              STARTING("all_reduce_perf") COLUMNS ROW("262144"),
-     "n.txt:3: error: 0 ranks are listed above; a message needs two\n"                                                                                                },
-    {"a short row",           STARTING("all_reduce_perf") TWO_RANKS COLUMNS "  1024 256 float sum\n",
-     "n.txt:5: error: 4 values; the line above names 13 columns\n"                                                                                                    },
+     "all_reduce_perf:FILE\n"},
+    {"another collective", STARTING("gather_perf") TWO_RANKS COLUMNS,
+     "n.txt:1: error: no schedule has the collective of 'gather_perf'\n"},
+    {"no columns", STARTING("all_reduce_perf") TWO_RANKS ROW("262144"),
+     "n.txt:4: error: a row before the line that names the columns\n"},
+    {"no ranks", STARTING("all_reduce_perf") COLUMNS ROW("262144"),
+     "n.txt:3: error: 0 ranks are listed above; a message needs two\n"},
+    {"a short row", STARTING("all_reduce_perf") TWO_RANKS COLUMNS "  1024 256 float sum\n",
+     "n.txt:5: error: 4 values; the line above names 13 columns\n"},
     {"a time in words",
      STARTING("all_reduce_perf") TWO_RANKS COLUMNS
-     "1024 256 float sum -1 soon 0.0 0.0 0 1.0 0.0 0.0 0\n",                                          "n.txt:5: error: 'soon' is no time in us\n"                     },
+     "1024 256 float sum -1 soon 0.0 0.0 0 1.0 0.0 0.0 0\n",
+     "n.txt:5: error: 'soon' is no time in us\n"},
     {"a rank without a host", STARTING("all_reduce_perf") "#  Rank  0 Group  0\n",
-     "n.txt:2: error: a line of a rank that does not say on which host it ran\n"                                                                                      },
+     "n.txt:2: error: a line of a rank that does not say on which host it ran\n"},
     {"a table without times", "# size count type\n",
-     "n.txt:1: error: a table of nccl-tests has the columns size, type and time\n"                                                                                    },
-    {"nothing",               "",                                                                     "n.txt: error: holds no row of nccl-tests of at least 0 bytes\n"},
+     "n.txt:1: error: a table of nccl-tests has the columns size, type and time\n"},
+    {"nothing", "", "n.txt: error: holds no row of nccl-tests of at least 0 bytes\n"},
 };
 
 static void the_reader_says_where_the_text_is_wrong(void)
@@ -109,8 +110,8 @@ static void the_reader_says_where_the_text_is_wrong(void)
 }
 
 static const struct check_case cases[] = {
-    {"the recorded forms are read",                 the_recorded_forms_are_read                },
+    {"the recorded forms are read", the_recorded_forms_are_read},
     {"the table follows its latency and bandwidth", the_table_follows_its_latency_and_bandwidth},
-    {"the reader says where the text is wrong",     the_reader_says_where_the_text_is_wrong    },
+    {"the reader says where the text is wrong", the_reader_says_where_the_text_is_wrong},
 };
 CHECK_MAIN("nccl_tests", cases)

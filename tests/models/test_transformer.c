@@ -88,10 +88,7 @@ static void ends_list_their_tensors(void)
 
 static void a_short_array_is_not_overrun(void)
 {
-    struct tensor_spec tensors[2] = {
-        {"kept", 1, 1},
-        {"kept", 1, 1}
-    };
+    struct tensor_spec tensors[2] = {{"kept", 1, 1}, {"kept", 1, 1}};
     CHECK_INT("count", (int64_t)transformer_layer_tensors(&gpt, tensors, 1), 14);
     CHECK_TEXT("second", tensors[1].name, "kept");
 }
@@ -131,24 +128,24 @@ static const struct {
 } wrong_overrides[] = {
     {"no such field", "vocabulary", "5",
      "m: error: a model has no field 'vocabulary': layers, hidden, heads, kv_heads, head_dim, ffn "
-     "and vocab are its sizes\n"                                                                                            },
-    {"misspelt",      "head",       "5",                    "m: error: a model has no field 'head': did you mean 'heads'?\n"},
-    {"no number",     "vocab",      "50257x",
-     "m: error: vocab cannot be '50257x': it is a whole number from 1 to 67108864\n"                                        },
-    {"empty",         "vocab",      "",
-     "m: error: vocab cannot be '': it is a whole number from 1 to 67108864\n"                                              },
-    {"zero",          "layers",     "0",
-     "m: error: layers cannot be '0': it is a whole number from 1 to 16384\n"                                               },
-    {"negative",      "ffn",        "-1",
-     "m: error: ffn cannot be '-1': it is a whole number from 1 to 16777216\n"                                              },
-    {"overflow",      "hidden",     "99999999999999999999",
-     "m: error: hidden cannot be '99999999999999999999': it is a whole number from 1 to 1048576\n"                          },
-    {"choice",        "norm",       "batch",
-     "m: error: norm cannot be 'batch': it is one of rmsnorm, layernorm\n"                                                  },
-    {"switch",        "tied_head",  "yes",                  "m: error: tied_head cannot be 'yes': it is true or false\n"    },
-    {"real",          "norm_eps",   "2",                    "m: error: norm_eps cannot be '2': it is a number from 0 to 1\n"},
-    {"not a number",  "rope_theta", "nan",
-     "m: error: rope_theta cannot be 'nan': it is a number from 0 to 1e+15\n"                                               },
+     "and vocab are its sizes\n"},
+    {"misspelt", "head", "5", "m: error: a model has no field 'head': did you mean 'heads'?\n"},
+    {"no number", "vocab", "50257x",
+     "m: error: vocab cannot be '50257x': it is a whole number from 1 to 67108864\n"},
+    {"empty", "vocab", "",
+     "m: error: vocab cannot be '': it is a whole number from 1 to 67108864\n"},
+    {"zero", "layers", "0",
+     "m: error: layers cannot be '0': it is a whole number from 1 to 16384\n"},
+    {"negative", "ffn", "-1",
+     "m: error: ffn cannot be '-1': it is a whole number from 1 to 16777216\n"},
+    {"overflow", "hidden", "99999999999999999999",
+     "m: error: hidden cannot be '99999999999999999999': it is a whole number from 1 to 1048576\n"},
+    {"choice", "norm", "batch",
+     "m: error: norm cannot be 'batch': it is one of rmsnorm, layernorm\n"},
+    {"switch", "tied_head", "yes", "m: error: tied_head cannot be 'yes': it is true or false\n"},
+    {"real", "norm_eps", "2", "m: error: norm_eps cannot be '2': it is a number from 0 to 1\n"},
+    {"not a number", "rope_theta", "nan",
+     "m: error: rope_theta cannot be 'nan': it is a number from 0 to 1e+15\n"},
 };
 
 static void overrides_say_what_would_do(void)
@@ -188,15 +185,15 @@ static void overrides_set_fields(void)
 static const struct {
     const char *label, *field, *value, *message;
 } unfit[] = {
-    {"groups",   "kv_heads",   "5",
-     "m: error: kv_heads 5 does not divide heads 32: the nearest that do are 4 and 8\n"          },
-    {"too many", "kv_heads",   "33",
-     "m: error: kv_heads 33 does not divide heads 32: the most it can be is 32\n"                },
-    {"odd head", "head_dim",   "127",
-     "m: error: head_dim 127 is odd, but RoPE turns pairs of columns: 128 would do\n"            },
-    {"no base",  "rope_theta", "0",
-     "m: error: rope_theta is 0: RoPE needs a base above 0, 10000 for instance\n"                },
-    {"no table", "positions",  "learned",
+    {"groups", "kv_heads", "5",
+     "m: error: kv_heads 5 does not divide heads 32: the nearest that do are 4 and 8\n"},
+    {"too many", "kv_heads", "33",
+     "m: error: kv_heads 33 does not divide heads 32: the most it can be is 32\n"},
+    {"odd head", "head_dim", "127",
+     "m: error: head_dim 127 is odd, but RoPE turns pairs of columns: 128 would do\n"},
+    {"no base", "rope_theta", "0",
+     "m: error: rope_theta is 0: RoPE needs a base above 0, 10000 for instance\n"},
+    {"no table", "positions", "learned",
      "m: error: max_positions is 0: learned positions need the number of their rows, 1 or more\n"},
 };
 
@@ -274,19 +271,19 @@ static const struct {
     const char *name;
     int64_t parameters;
 } published[] = {
-    {"llama2-7b",       INT64_C(6738415616)                                                            },
-    {"llama2-70b",      INT64_C(68976648192)                                                           },
-    {"llama3-8b",       INT64_C(8030261248)                                                            },
-    {"llama3-70b",      INT64_C(70553706496)                                                           },
-    {"llama-70b",       INT64_C(70553706496)                                                           },
-    {"qwen2-7b",        INT64_C(7615616512)                                                            },
-    {"mistral-7b",      INT64_C(7248023552)                                                            },
-    {"gpt2",            INT64_C(124439808)                                                             },
+    {"llama2-7b", INT64_C(6738415616)},
+    {"llama2-70b", INT64_C(68976648192)},
+    {"llama3-8b", INT64_C(8030261248)},
+    {"llama3-70b", INT64_C(70553706496)},
+    {"llama-70b", INT64_C(70553706496)},
+    {"qwen2-7b", INT64_C(7615616512)},
+    {"mistral-7b", INT64_C(7248023552)},
+    {"gpt2", INT64_C(124439808)},
     {"internlm-7b-mha", 32 * (INT64_C(4) * 4096 * 4096 + 3 * 4096 * 14336 + 2 * 4096) +
-                            2 * INT64_C(50257) * 4096 + 4096                    },
- /* 12 h^2 + 9 h biases + 4 h norms a layer; the embedding; the last norm */
-    {"gpt-6.7b",        32 * (INT64_C(12) * 4096 * 4096 + 13 * 4096) + INT64_C(50257) * 4096 + 2 * 4096},
-    {"gpt-30b",         64 * (INT64_C(12) * 6144 * 6144 + 13 * 6144) + INT64_C(50257) * 6144 + 2 * 6144},
+                            2 * INT64_C(50257) * 4096 + 4096},
+    /* 12 h^2 + 9 h biases + 4 h norms a layer; the embedding; the last norm */
+    {"gpt-6.7b", 32 * (INT64_C(12) * 4096 * 4096 + 13 * 4096) + INT64_C(50257) * 4096 + 2 * 4096},
+    {"gpt-30b", 64 * (INT64_C(12) * 6144 * 6144 + 13 * 6144) + INT64_C(50257) * 6144 + 2 * 6144},
 };
 
 static void presets_have_the_published_parameters(void)
@@ -306,12 +303,12 @@ static void a_preset_equals_the_config_it_is_from(void)
     static const struct {
         const char *preset, *config;
     } pairs[] = {
-        {"llama2-7b",  "data/configs/llama-2-7b.json"     },
-        {"llama2-70b", "data/configs/llama-2-70b.json"    },
-        {"llama3-8b",  "data/configs/llama-3-8b.json"     },
-        {"qwen2-7b",   "data/configs/qwen2-7b.json"       },
+        {"llama2-7b", "data/configs/llama-2-7b.json"},
+        {"llama2-70b", "data/configs/llama-2-70b.json"},
+        {"llama3-8b", "data/configs/llama-3-8b.json"},
+        {"qwen2-7b", "data/configs/qwen2-7b.json"},
         {"mistral-7b", "data/configs/mistral-7b-v0.3.json"},
-        {"gpt2",       "data/configs/gpt2.json"           },
+        {"gpt2", "data/configs/gpt2.json"},
     };
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
         struct arena arena = {0};
@@ -344,34 +341,34 @@ static void a_preset_equals_the_config_it_is_from(void)
 static const struct {
     const char *label, *text, *message; /* NULL: it is right */
 } files[] = {
-    {"whole",             "{" SIZES "\"vocab\": 9, \"positions\": \"none\", \"sources\": {\"*\": \"me\"}}",
-     NULL                                                                                                                                               },
+    {"whole", "{" SIZES "\"vocab\": 9, \"positions\": \"none\", \"sources\": {\"*\": \"me\"}}",
+     NULL},
     {"a source for each",
      "{" SIZES "\"vocab\": 9, \"positions\": \"none\", \"sources\": {\"vocab\": \"me\"}}",
      "t.json:1: error: sources: no source for layers: give \"layers\", or \"*\" for all the "
-     "rest\n"                                                                                                                                           },
-    {"no vocabulary",     "{" SIZES "\"positions\": \"none\", \"sources\": {\"*\": \"me\"}}",
-     "t.json:1: error: vocab: "                                                                                                                         },
+     "rest\n"},
+    {"no vocabulary", "{" SIZES "\"positions\": \"none\", \"sources\": {\"*\": \"me\"}}",
+     "t.json:1: error: vocab: "},
     {"unknown word",
      "{" SIZES "\"vocab\": 9, \"positions\": \"alibi\", \"sources\": {\"*\": \"me\"}}",
-     "t.json:1: error: positions: unknown value 'alibi': it is one of rope, learned, none\n"                                                            },
-    {"no base",           "{" SIZES "\"vocab\": 9, \"positions\": \"rope\", \"sources\": {\"*\": \"me\"}}",
-     "t.json:1: error: rope_theta: "                                                                                                                    },
-    {"no sources",        "{" SIZES "\"vocab\": 9, \"positions\": \"none\"}",
-     "t.json:1: error: sources: "                                                                                                                       },
-    {"unknown key",       "{" SIZES "\"vocabulary\": 9}",                                                      "t.json:1: error: vocabulary: "          },
-    {"another version",   "{\"longhaul_transformer\": 2}",                                                     "t.json:1: error: longhaul_transformer: "},
-    {"no rows",           "{" SIZES "\"vocab\": 9, \"positions\": \"learned\", \"sources\": {\"*\": \"me\"}}",
+     "t.json:1: error: positions: unknown value 'alibi': it is one of rope, learned, none\n"},
+    {"no base", "{" SIZES "\"vocab\": 9, \"positions\": \"rope\", \"sources\": {\"*\": \"me\"}}",
+     "t.json:1: error: rope_theta: "},
+    {"no sources", "{" SIZES "\"vocab\": 9, \"positions\": \"none\"}",
+     "t.json:1: error: sources: "},
+    {"unknown key", "{" SIZES "\"vocabulary\": 9}", "t.json:1: error: vocabulary: "},
+    {"another version", "{\"longhaul_transformer\": 2}", "t.json:1: error: longhaul_transformer: "},
+    {"no rows", "{" SIZES "\"vocab\": 9, \"positions\": \"learned\", \"sources\": {\"*\": \"me\"}}",
      "t.json: error: max_positions is 0: learned positions need the number of their rows, 1 or "
-     "more\n"                                                                                                                                           },
-    {"neither",           "{\"layers\": 2}",
+     "more\n"},
+    {"neither", "{\"layers\": 2}",
      "t.json:1: error: neither \"model_type\" (a Hugging Face config.json) nor "
-     "\"longhaul_transformer\": 1 (our own schema) is there\n"                                                                                          },
-    {"a list",            "[1]",
+     "\"longhaul_transformer\": 1 (our own schema) is there\n"},
+    {"a list", "[1]",
      "t.json:1: error: expected an object: a Hugging Face config.json, or a model with "
-     "\"longhaul_transformer\": 1\n"                                                                                                                    },
-    {"truncated",         "{\"longhaul_transformer\": 1, \"na",                                                "t.json:1:"                              },
-    {"empty",             "",                                                                                  "t.json:1"                               },
+     "\"longhaul_transformer\": 1\n"},
+    {"truncated", "{\"longhaul_transformer\": 1, \"na", "t.json:1:"},
+    {"empty", "", "t.json:1"},
 };
 
 static void files_are_read_or_refused_with_their_place(void)
@@ -419,20 +416,20 @@ static void an_unknown_model_gets_the_nearest_name(void)
 }
 
 static const struct check_case cases[] = {
-    {"a layer lists its tensors in order",         a_layer_lists_its_tensors_in_order        },
-    {"the ends list their tensors",                ends_list_their_tensors                   },
-    {"a short array is not overrun",               a_short_array_is_not_overrun              },
-    {"parameters are exact",                       parameters_are_exact                      },
-    {"flops follow from shapes",                   flops_follow_from_shapes                  },
-    {"overrides say what would do",                overrides_say_what_would_do               },
-    {"overrides set fields",                       overrides_set_fields                      },
-    {"checks name the values that fit",            checks_name_the_values_that_fit           },
-    {"sizes out of range are refused",             sizes_out_of_range_are_refused            },
-    {"every preset loads and carries its name",    every_preset_loads_and_carries_its_name   },
-    {"presets have the published parameters",      presets_have_the_published_parameters     },
-    {"a preset equals the config it is from",      a_preset_equals_the_config_it_is_from     },
+    {"a layer lists its tensors in order", a_layer_lists_its_tensors_in_order},
+    {"the ends list their tensors", ends_list_their_tensors},
+    {"a short array is not overrun", a_short_array_is_not_overrun},
+    {"parameters are exact", parameters_are_exact},
+    {"flops follow from shapes", flops_follow_from_shapes},
+    {"overrides say what would do", overrides_say_what_would_do},
+    {"overrides set fields", overrides_set_fields},
+    {"checks name the values that fit", checks_name_the_values_that_fit},
+    {"sizes out of range are refused", sizes_out_of_range_are_refused},
+    {"every preset loads and carries its name", every_preset_loads_and_carries_its_name},
+    {"presets have the published parameters", presets_have_the_published_parameters},
+    {"a preset equals the config it is from", a_preset_equals_the_config_it_is_from},
     {"files are read or refused with their place", files_are_read_or_refused_with_their_place},
-    {"an unknown model gets the nearest name",     an_unknown_model_gets_the_nearest_name    },
+    {"an unknown model gets the nearest name", an_unknown_model_gets_the_nearest_name},
 };
 
 CHECK_MAIN("transformer", cases)

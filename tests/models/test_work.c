@@ -125,19 +125,19 @@ static const struct {
     int64_t q, kv, mask, offset, window;
     double pairs;
 } pairs[] = {
-    {"square causal",            4,                4,                MASK_CAUSAL, 0,         0,         10            },
-    {"bottom-right",             2,                4,                MASK_CAUSAL, 2,         0,         7             },
-    {"more queries than keys",   4,                2,                MASK_CAUSAL, 0,         0,         7             },
-    {"rows that see nothing",    4,                4,                MASK_CAUSAL, -2,        0,         3             },
-    {"no row sees anything",     4,                4,                MASK_CAUSAL, -4,        0,         0             },
-    {"far above",                4,                4,                MASK_CAUSAL, INT64_MAX, 0,         16            },
-    {"far below",                4,                4,                MASK_CAUSAL, INT64_MIN, 0,         0             },
-    {"window of one",            4,                4,                MASK_WINDOW, 0,         1,         4             },
-    {"window of two",            4,                4,                MASK_WINDOW, 0,         2,         7             },
-    {"window without end",       4,                4,                MASK_WINDOW, 0,         INT64_MAX, 10            },
-    {"window behind all",        4,                4,                MASK_WINDOW, 100,       50,        0             },
-    {"everything at the limits", 4,                4,                MASK_WINDOW, INT64_MIN, INT64_MAX, 0             },
-    {"1M tokens",                INT64_C(1) << 20, INT64_C(1) << 20, MASK_CAUSAL, 0,         0,         549756338176.0},
+    {"square causal", 4, 4, MASK_CAUSAL, 0, 0, 10},
+    {"bottom-right", 2, 4, MASK_CAUSAL, 2, 0, 7},
+    {"more queries than keys", 4, 2, MASK_CAUSAL, 0, 0, 7},
+    {"rows that see nothing", 4, 4, MASK_CAUSAL, -2, 0, 3},
+    {"no row sees anything", 4, 4, MASK_CAUSAL, -4, 0, 0},
+    {"far above", 4, 4, MASK_CAUSAL, INT64_MAX, 0, 16},
+    {"far below", 4, 4, MASK_CAUSAL, INT64_MIN, 0, 0},
+    {"window of one", 4, 4, MASK_WINDOW, 0, 1, 4},
+    {"window of two", 4, 4, MASK_WINDOW, 0, 2, 7},
+    {"window without end", 4, 4, MASK_WINDOW, 0, INT64_MAX, 10},
+    {"window behind all", 4, 4, MASK_WINDOW, 100, 50, 0},
+    {"everything at the limits", 4, 4, MASK_WINDOW, INT64_MIN, INT64_MAX, 0},
+    {"1M tokens", INT64_C(1) << 20, INT64_C(1) << 20, MASK_CAUSAL, 0, 0, 549756338176.0},
 };
 
 static void pairs_of_known_masks(void)
@@ -164,52 +164,54 @@ static const struct {
     struct work work;
     double flops, bytes;
 } known[] = {
-    {"matmul",                  {WORK_MATMUL, BF, BF, 0, 0, {{2, 3, 4}}},                   48,   52  },
-    {"matmul with bias",        {WORK_MATMUL, BF, BF, 3, 1, {{2, 3, 4, 0, EPILOGUE_BIAS}}}, 48,   58  },
-    {"matmul into f32",         {WORK_MATMUL, BF, F4, 3, 1, {{2, 3, 4, MATMUL_TN, 0, 1}}},  48,   88  },
-    {"attention, full",         {WORK_ATTENTION, BF, BF, 0, 0, {{4, 8, 2, 1, 16}}},         4096, 1056},
+    {"matmul", {WORK_MATMUL, BF, BF, 0, 0, {{2, 3, 4}}}, 48, 52},
+    {"matmul with bias", {WORK_MATMUL, BF, BF, 3, 1, {{2, 3, 4, 0, EPILOGUE_BIAS}}}, 48, 58},
+    {"matmul into f32", {WORK_MATMUL, BF, F4, 3, 1, {{2, 3, 4, MATMUL_TN, 0, 1}}}, 48, 88},
+    {"attention, full", {WORK_ATTENTION, BF, BF, 0, 0, {{4, 8, 2, 1, 16}}}, 4096, 1056},
     {"attention, bottom-right",
      {WORK_ATTENTION, BF, BF, 0, 0, {{4, 8, 2, 1, 16, MASK_CAUSAL, 4}}},
-     3328,                                                                                        1056},
+     3328,
+     1056},
     {"attention_backward",
      {WORK_ATTENTION_BACKWARD, BF, BF, 0, 0, {{4, 8, 2, 1, 16}}},
-     10240,                                                                                       2080},
-    {"merge of bf16",           {WORK_MERGE, BF, F4, 0, 0, {{2, 3, 4}}},                    0,    312 },
-    {"merge of f32",            {WORK_MERGE, F4, F4, 0, 0, {{2, 3, 4}}},                    0,    360 },
-    {"rmsnorm",                 {WORK_RMSNORM, BF, BF, 0, 0, {{2, 8}}},                     0,    88  },
-    {"rmsnorm_backward",        {WORK_RMSNORM_BACKWARD, BF, BF, 0, 0, {{2, 8}}},            0,    136 },
-    {"and accumulates",         {WORK_RMSNORM_BACKWARD, BF, BF, 5, 2, {{2, 8, 1}}},         0,    152 },
-    {"layernorm",               {WORK_LAYERNORM, BF, BF, 0, 0, {{2, 8}}},                   0,    112 },
-    {"layernorm_backward",      {WORK_LAYERNORM_BACKWARD, BF, BF, 0, 0, {{2, 8}}},          0,    160 },
-    {"and accumulates",         {WORK_LAYERNORM_BACKWARD, BF, BF, 6, 3, {{2, 8, 1}}},       0,    192 },
-    {"rope",                    {WORK_ROPE, BF, BF, 0, 0, {{2, 1, 4}}},                     0,    40  },
-    {"rope in wider rows",      {WORK_ROPE_BACKWARD, BF, BF, 0, 0, {{2, 1, 4, 6}}},         0,    56  },
-    {"swiglu",                  {WORK_SWIGLU, BF, BF, 0, 0, {{2, 8}}},                      0,    96  },
-    {"swiglu_backward",         {WORK_SWIGLU_BACKWARD, BF, BF, 0, 0, {{2, 8}}},             0,    160 },
-    {"gelu",                    {WORK_GELU, BF, BF, 0, 0, {{2, 8}}},                        0,    64  },
-    {"gelu_backward",           {WORK_GELU_BACKWARD, BF, BF, 0, 0, {{2, 8}}},               0,    96  },
-    {"embedding",               {WORK_EMBEDDING, BF, BF, 0, 0, {{2, 8, 10}}},               0,    72  },
-    {"embedding_backward",      {WORK_EMBEDDING_BACKWARD, BF, F4, 0, 0, {{2, 8, 10}}},      0,    488 },
-    {"and accumulates",         {WORK_EMBEDDING_BACKWARD, BF, F4, 3, 1, {{2, 8, 10}}},      0,    168 },
-    {"cross_entropy",           {WORK_CROSS_ENTROPY, BF, F4, 0, 0, {{2, 10, 2}}},           0,    60  },
-    {"and accumulates",         {WORK_CROSS_ENTROPY, BF, F4, 3, 2, {{2, 10, 2, 1}}},        0,    64  },
-    {"and keeps the softmax",   {WORK_CROSS_ENTROPY, BF, F4, 2, 3, {{2, 10, 2}}},           0,    140 },
-    {"cross_entropy_backward",  {WORK_CROSS_ENTROPY_BACKWARD, BF, BF, 0, 0, {{2, 10, 2}}},  0,    88  },
-    {"cross_entropy_partial",   {WORK_CROSS_ENTROPY_PARTIAL, BF, F4, 0, 0, {{2, 10}}},      0,    72  },
-    {"cross_entropy_finish",    {WORK_CROSS_ENTROPY_FINISH, BF, F4, 0, 0, {{2, 10, 2}}},    0,    44  },
-    {"add bf16 to f32",         {WORK_ADD, BF, F4, 0, 0, {{8}}},                            0,    80  },
-    {"cast",                    {WORK_CAST, F4, BF, 0, 0, {{8}}},                           0,    48  },
-    {"fill",                    {WORK_FILL, BF, BF, 0, 0, {{8}}},                           0,    16  },
-    {"pack",                    {WORK_PACK, BF, BF, 0, 0, {{2, 2, 3, 1, 1}}},               0,    80  },
-    {"unpack",                  {WORK_UNPACK, BF, BF, 0, 0, {{2, 2, 3}}},                   0,    48  },
-    {"head_expand",             {WORK_HEAD_EXPAND, BF, BF, 0, 0, {{2, 1, 4, 3}}},           0,    64  },
-    {"head_reduce",             {WORK_HEAD_REDUCE, BF, BF, 0, 0, {{2, 1, 4, 3}}},           0,    64  },
-    {"column_sum",              {WORK_COLUMN_SUM, BF, F4, 0, 0, {{2, 8}}},                  0,    64  },
-    {"and accumulates",         {WORK_COLUMN_SUM, BF, F4, 2, 1, {{2, 8, 1}}},               0,    96  },
-    {"adamw",                   {WORK_ADAMW, BF, F4, 4, 3, {{8}}},                          0,    208 },
-    {"and casts",               {WORK_ADAMW, BF, BF, 4, 4, {{8}}},                          0,    224 },
-    {"all_gather",              {WORK_ALL_GATHER, BF, BF, 0, 0, {{1, 64}}},                 0,    0   },
-    {"d2h",                     {WORK_D2H, BF, BF, 0, 0, {{64}}},                           0,    0   },
+     10240,
+     2080},
+    {"merge of bf16", {WORK_MERGE, BF, F4, 0, 0, {{2, 3, 4}}}, 0, 312},
+    {"merge of f32", {WORK_MERGE, F4, F4, 0, 0, {{2, 3, 4}}}, 0, 360},
+    {"rmsnorm", {WORK_RMSNORM, BF, BF, 0, 0, {{2, 8}}}, 0, 88},
+    {"rmsnorm_backward", {WORK_RMSNORM_BACKWARD, BF, BF, 0, 0, {{2, 8}}}, 0, 136},
+    {"and accumulates", {WORK_RMSNORM_BACKWARD, BF, BF, 5, 2, {{2, 8, 1}}}, 0, 152},
+    {"layernorm", {WORK_LAYERNORM, BF, BF, 0, 0, {{2, 8}}}, 0, 112},
+    {"layernorm_backward", {WORK_LAYERNORM_BACKWARD, BF, BF, 0, 0, {{2, 8}}}, 0, 160},
+    {"and accumulates", {WORK_LAYERNORM_BACKWARD, BF, BF, 6, 3, {{2, 8, 1}}}, 0, 192},
+    {"rope", {WORK_ROPE, BF, BF, 0, 0, {{2, 1, 4}}}, 0, 40},
+    {"rope in wider rows", {WORK_ROPE_BACKWARD, BF, BF, 0, 0, {{2, 1, 4, 6}}}, 0, 56},
+    {"swiglu", {WORK_SWIGLU, BF, BF, 0, 0, {{2, 8}}}, 0, 96},
+    {"swiglu_backward", {WORK_SWIGLU_BACKWARD, BF, BF, 0, 0, {{2, 8}}}, 0, 160},
+    {"gelu", {WORK_GELU, BF, BF, 0, 0, {{2, 8}}}, 0, 64},
+    {"gelu_backward", {WORK_GELU_BACKWARD, BF, BF, 0, 0, {{2, 8}}}, 0, 96},
+    {"embedding", {WORK_EMBEDDING, BF, BF, 0, 0, {{2, 8, 10}}}, 0, 72},
+    {"embedding_backward", {WORK_EMBEDDING_BACKWARD, BF, F4, 0, 0, {{2, 8, 10}}}, 0, 488},
+    {"and accumulates", {WORK_EMBEDDING_BACKWARD, BF, F4, 3, 1, {{2, 8, 10}}}, 0, 168},
+    {"cross_entropy", {WORK_CROSS_ENTROPY, BF, F4, 0, 0, {{2, 10, 2}}}, 0, 60},
+    {"and accumulates", {WORK_CROSS_ENTROPY, BF, F4, 3, 2, {{2, 10, 2, 1}}}, 0, 64},
+    {"and keeps the softmax", {WORK_CROSS_ENTROPY, BF, F4, 2, 3, {{2, 10, 2}}}, 0, 140},
+    {"cross_entropy_backward", {WORK_CROSS_ENTROPY_BACKWARD, BF, BF, 0, 0, {{2, 10, 2}}}, 0, 88},
+    {"cross_entropy_partial", {WORK_CROSS_ENTROPY_PARTIAL, BF, F4, 0, 0, {{2, 10}}}, 0, 72},
+    {"cross_entropy_finish", {WORK_CROSS_ENTROPY_FINISH, BF, F4, 0, 0, {{2, 10, 2}}}, 0, 44},
+    {"add bf16 to f32", {WORK_ADD, BF, F4, 0, 0, {{8}}}, 0, 80},
+    {"cast", {WORK_CAST, F4, BF, 0, 0, {{8}}}, 0, 48},
+    {"fill", {WORK_FILL, BF, BF, 0, 0, {{8}}}, 0, 16},
+    {"pack", {WORK_PACK, BF, BF, 0, 0, {{2, 2, 3, 1, 1}}}, 0, 80},
+    {"unpack", {WORK_UNPACK, BF, BF, 0, 0, {{2, 2, 3}}}, 0, 48},
+    {"head_expand", {WORK_HEAD_EXPAND, BF, BF, 0, 0, {{2, 1, 4, 3}}}, 0, 64},
+    {"head_reduce", {WORK_HEAD_REDUCE, BF, BF, 0, 0, {{2, 1, 4, 3}}}, 0, 64},
+    {"column_sum", {WORK_COLUMN_SUM, BF, F4, 0, 0, {{2, 8}}}, 0, 64},
+    {"and accumulates", {WORK_COLUMN_SUM, BF, F4, 2, 1, {{2, 8, 1}}}, 0, 96},
+    {"adamw", {WORK_ADAMW, BF, F4, 4, 3, {{8}}}, 0, 208},
+    {"and casts", {WORK_ADAMW, BF, BF, 4, 4, {{8}}}, 0, 224},
+    {"all_gather", {WORK_ALL_GATHER, BF, BF, 0, 0, {{1, 64}}}, 0, 0},
+    {"d2h", {WORK_D2H, BF, BF, 0, 0, {{64}}}, 0, 0},
 };
 
 static void flops_and_bytes_by_hand(void)
@@ -231,15 +233,11 @@ static void every_kind_has_bytes(void)
 
 static void payloads_and_groups(void)
 {
-    const struct work shift = {
-        .kind = WORK_SHIFT, .p2p = {.group = 3, .by = -1, .bytes = 64}
-    };
+    const struct work shift = {.kind = WORK_SHIFT, .p2p = {.group = 3, .by = -1, .bytes = 64}};
     const struct work copy = {.kind = WORK_H2D, .copy = {.bytes = 32}};
     const struct work matmul = {.kind = WORK_MATMUL, .matmul = {.m = 9}};
     const struct work barrier = {.kind = WORK_BARRIER, .barrier = {.group = 2}};
-    const struct work reduce = {
-        .kind = WORK_ALL_REDUCE, .all_reduce = {.group = 1, .bytes = 8}
-    };
+    const struct work reduce = {.kind = WORK_ALL_REDUCE, .all_reduce = {.group = 1, .bytes = 8}};
     CHECK_INT("shift", work_payload_bytes(&shift), 64);
     CHECK_INT("copy", work_payload_bytes(&copy), 32);
     CHECK_INT("all_reduce", work_payload_bytes(&reduce), 8);
@@ -252,9 +250,8 @@ static void payloads_and_groups(void)
 /* cuDNN 9.19's own plans, as it reports them: 32 MiB per 1K tokens with 32 and 8 heads, and delta. */
 static void hidden_memory_of_attention(void)
 {
-    struct work work = {
-        .kind = WORK_ATTENTION_BACKWARD, .attention = {1024, 1024, 32, 8, 128, MASK_CAUSAL, 0, 0}
-    };
+    struct work work = {.kind = WORK_ATTENTION_BACKWARD,
+                        .attention = {1024, 1024, 32, 8, 128, MASK_CAUSAL, 0, 0}};
     const int64_t mib = 1 << 20, delta = 4 * 1024 * 32;
     CHECK_INT("cudnn, sm 90", work_workspace_bytes(ATTENTION_CUDNN, 90, &work), 32 * mib + delta);
     CHECK_INT("cudnn, sm 80", work_workspace_bytes(ATTENTION_CUDNN, 80, &work), 48 * mib + delta);
@@ -270,15 +267,15 @@ static void hidden_memory_of_attention(void)
 }
 
 static const struct check_case cases[] = {
-    {"every kind has a row",               every_kind_has_a_row              },
-    {"parameters are as written",          parameters_are_as_written         },
-    {"names come back",                    names_come_back                   },
+    {"every kind has a row", every_kind_has_a_row},
+    {"parameters are as written", parameters_are_as_written},
+    {"names come back", names_come_back},
     {"kinds run on their class of stream", kinds_run_on_their_class_of_stream},
-    {"pairs are exact",                    pairs_are_exact                   },
-    {"pairs of known masks",               pairs_of_known_masks              },
-    {"flops and bytes by hand",            flops_and_bytes_by_hand           },
-    {"every kind has bytes",               every_kind_has_bytes              },
-    {"payloads and groups",                payloads_and_groups               },
-    {"hidden memory of attention",         hidden_memory_of_attention        },
+    {"pairs are exact", pairs_are_exact},
+    {"pairs of known masks", pairs_of_known_masks},
+    {"flops and bytes by hand", flops_and_bytes_by_hand},
+    {"every kind has bytes", every_kind_has_bytes},
+    {"payloads and groups", payloads_and_groups},
+    {"hidden memory of attention", hidden_memory_of_attention},
 };
 CHECK_MAIN("work", cases)

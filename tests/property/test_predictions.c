@@ -284,14 +284,14 @@ static void the_same_input_gives_the_same_bytes(void)
 }
 
 static const struct check_case cases[] = {
-    {"folded equals unfolded",                                          folded_equals_unfolded             },
+    {"folded equals unfolded", folded_equals_unfolded},
     {"no step is shorter than its busiest stream or its critical path",
-     no_step_is_shorter_than_it_can_be                                                                     },
-    {"every order is kept",                                             every_order_is_kept                },
-    {"peaks never exceed the arena",                                    peaks_never_exceed_the_arena       },
-    {"memory returns to its start",                                     memory_returns_to_its_start        },
-    {"what is sent is received",                                        what_is_sent_is_received           },
-    {"causes add up to the step",                                       causes_add_up_to_the_step          },
-    {"the same input gives the same bytes",                             the_same_input_gives_the_same_bytes},
+     no_step_is_shorter_than_it_can_be},
+    {"every order is kept", every_order_is_kept},
+    {"peaks never exceed the arena", peaks_never_exceed_the_arena},
+    {"memory returns to its start", memory_returns_to_its_start},
+    {"what is sent is received", what_is_sent_is_received},
+    {"causes add up to the step", causes_add_up_to_the_step},
+    {"the same input gives the same bytes", the_same_input_gives_the_same_bytes},
 };
 CHECK_MAIN("predictions", cases)

@@ -7,15 +7,15 @@
 static const struct {
     uint64_t bytes, rounded, segment;
 } sizes[] = {
-    {0,            512,        2 * MIB   },
-    {1,            512,        2 * MIB   },
-    {513,          1024,       2 * MIB   },
-    {MIB,          MIB,        2 * MIB   },
-    {MIB + 1,      MIB + 512,  20 * MIB  },
-    {10 * MIB - 1, 10 * MIB,   10 * MIB  },
-    {10 * MIB,     10 * MIB,   10 * MIB  },
-    {11 * MIB,     11 * MIB,   12 * MIB  },
-    {1025 * MIB,   1025 * MIB, 1026 * MIB},
+    {0, 512, 2 * MIB},
+    {1, 512, 2 * MIB},
+    {513, 1024, 2 * MIB},
+    {MIB, MIB, 2 * MIB},
+    {MIB + 1, MIB + 512, 20 * MIB},
+    {10 * MIB - 1, 10 * MIB, 10 * MIB},
+    {10 * MIB, 10 * MIB, 10 * MIB},
+    {11 * MIB, 11 * MIB, 12 * MIB},
+    {1025 * MIB, 1025 * MIB, 1026 * MIB},
 };
 
 static void sizes_are_rounded_as_pytorch_does(void)
@@ -135,13 +135,13 @@ static void sums_hold_for_any_order(void)
 }
 
 static const struct check_case cases[] = {
-    {"sizes are rounded as PyTorch does",               sizes_are_rounded_as_pytorch_does},
-    {"a freed block serves again",                      a_freed_block_serves_again       },
-    {"holes are held and not used",                     holes_are_held_and_not_used      },
-    {"freed neighbours merge",                          freed_neighbours_merge           },
-    {"small rests are not split off",                   small_rests_are_not_split_off    },
+    {"sizes are rounded as PyTorch does", sizes_are_rounded_as_pytorch_does},
+    {"a freed block serves again", a_freed_block_serves_again},
+    {"holes are held and not used", holes_are_held_and_not_used},
+    {"freed neighbours merge", freed_neighbours_merge},
+    {"small rests are not split off", small_rests_are_not_split_off},
     {"cached segments go back before a device is full",
-     cached_segments_go_back_before_a_device_is_full                                     },
-    {"sums hold for any order",                         sums_hold_for_any_order          },
+     cached_segments_go_back_before_a_device_is_full},
+    {"sums hold for any order", sums_hold_for_any_order},
 };
 CHECK_MAIN("caching_allocator", cases)

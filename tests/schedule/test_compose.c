@@ -185,11 +185,11 @@ static void weights_move_as_the_table_says(void)
         int64_t shard, gathers, reductions, all_reductions;
     } rows[] = {
         {"internevo", CHOICE_WEIGHTS_REPLICATED, 0, 0, 0, 3}, /* embedding, both layers, head */
-        {"internevo", CHOICE_WEIGHTS_ZERO1,      0, 3, 3, 0},
-        {"internevo", CHOICE_WEIGHTS_ZERO2,      0, 3, 3, 0},
-        {"internevo", CHOICE_WEIGHTS_ZERO3,      0, 6, 4, 0}, /* embedding, 0, 1, head, 1, 0 */
-        {"internevo", CHOICE_WEIGHTS_HSDP,       2, 6, 4, 4},
-        {"deepspeed", CHOICE_WEIGHTS_ZERO3,      0, 4, 4, 0}, /* so small a model stays gathered */
+        {"internevo", CHOICE_WEIGHTS_ZERO1, 0, 3, 3, 0},
+        {"internevo", CHOICE_WEIGHTS_ZERO2, 0, 3, 3, 0},
+        {"internevo", CHOICE_WEIGHTS_ZERO3, 0, 6, 4, 0}, /* embedding, 0, 1, head, 1, 0 */
+        {"internevo", CHOICE_WEIGHTS_HSDP, 2, 6, 4, 4},
+        {"deepspeed", CHOICE_WEIGHTS_ZERO3, 0, 4, 4, 0}, /* so small a model stays gathered */
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(0, 4);
@@ -329,10 +329,10 @@ static void rings_pass_what_the_paper_counts(void)
         const char *label;
         int64_t window, inner, outer;
     } rows[] = {
-        {"plain ring",   1, 0,         7 + 7 + 8},
+        {"plain ring", 1, 0, 7 + 7 + 8},
         {"windows of 2", 2, 4 + 4 + 8, 3 + 3 + 4},
         {"windows of 4", 4, 6 + 6 + 8, 1 + 1 + 2},
-        {"one window",   8, 7 + 7 + 8, 0        },
+        {"one window", 8, 7 + 7 + 8, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(0, 8);
@@ -364,11 +364,9 @@ static void what_the_core_made_is_not_made_again(void)
         const char *strategy, *profile;
         int64_t cp, hp, exchanges; /* q, k, v and the output */
     } rows[] = {
-        {"ring",    "internevo", 4, 1, 0},
-        {"2d",      "internevo", 2, 2, 4},
-        {"2d",      "ideal",     2, 2, 4},
-        {"ulysses", "deepspeed", 1, 4, 4},
-        {"local",   "deepspeed", 1, 1, 0},
+        {"ring", "internevo", 4, 1, 0},  {"2d", "internevo", 2, 2, 4},
+        {"2d", "ideal", 2, 2, 4},        {"ulysses", "deepspeed", 1, 4, 4},
+        {"local", "deepspeed", 1, 1, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(0, 4);
@@ -430,17 +428,17 @@ static void wrong_rings_say_what_would_do(void)
         int64_t ranks, dp, cp, hp, window, seq;
         const char *message;
     } rows[] = {
-        {"split",   "2d",   0, 8, 1, 3, 2, 0, 64,
+        {"split", "2d", 0, 8, 1, 3, 2, 0, 64,
          "error: dp 1 x cp 3 x hp 2 does not make 8 ranks; cp x hp 2 x 4, 4 x 2 or 8 x 1 would "
-         "do\n"                                                                                 },
-        {"heads",   "2d",   0, 8, 0, 1, 8, 0, 64,
-         "error: 4 heads do not divide over hp 8; cp x hp 2 x 4, 4 x 2 or 8 x 1 would do\n"     },
-        {"slices",  "ring", 0, 4, 1, 4, 0, 0, 60,
+         "do\n"},
+        {"heads", "2d", 0, 8, 0, 1, 8, 0, 64,
+         "error: 4 heads do not divide over hp 8; cp x hp 2 x 4, 4 x 2 or 8 x 1 would do\n"},
+        {"slices", "ring", 0, 4, 1, 4, 0, 0, 60,
          "error: 60 tokens do not divide into 2 zigzag slices for each of 4 ranks; 56 or 64 tokens "
-         "would do\n"                                                                           },
-        {"ring",    "ring", 0, 4, 0, 2, 2, 0, 64,
+         "would do\n"},
+        {"ring", "ring", 0, 4, 0, 2, 2, 0, 64,
          "error: strategy 'ring' keeps all heads on every rank: hp is 2; 1 would do, or --strategy "
-         "2d\n"                                                                                 },
+         "2d\n"},
         {"windows", "ring", 0, 8, 0, 8, 0, 3, 64,
          "error: windows of 3 do not divide a ring of 8 ranks; --window 1, 2, 4 or 8 would do\n"},
     };
@@ -498,39 +496,39 @@ static void wrong_requests_say_what_would_do(void)
         int weights, optimizer;
         const char *strategy, *profile, *message;
     } rows[] = {
-        {"unknown strategy",   0, 4, 0, 0,  0, 64, 0, 0, 0, -1,                   -1, "ulises", NULL,
+        {"unknown strategy", 0, 4, 0, 0, 0, 64, 0, 0, 0, -1, -1, "ulises", NULL,
          "error: unknown strategy 'ulises'; did you mean 'ulysses'?; `longhaul list strategies` "
-         "has them all\n"                                                               },
-        {"unknown profile",    0, 4, 0, 0,  0, 64, 0, 0, 0, -1,                   -1, NULL,     "deepsped",
+         "has them all\n"},
+        {"unknown profile", 0, 4, 0, 0, 0, 64, 0, 0, 0, -1, -1, NULL, "deepsped",
          "error: unknown profile 'deepsped'; did you mean 'deepspeed'?; `longhaul list profiles` "
-         "has them all\n"                                                               },
-        {"heads",              0, 8, 1, 8,  0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
-         "error: 4 heads do not divide over hp 8; hp 1, 2 or 4 would do\n"              },
-        {"tokens",             0, 4, 1, 4,  0, 63, 0, 0, 0, -1,                   -1, NULL,     NULL,
-         "error: 63 tokens do not divide over 4 ranks; 60 or 64 tokens would do\n"      },
-        {"degrees",            0, 4, 3, 2,  0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
-         "error: dp 3 x hp 2 does not make 4 ranks; hp 1, 2 or 4 would do\n"            },
-        {"head degree",        0, 8, 0, 16, 0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
-         "error: hp 16 does not divide 8 ranks; hp 1, 2 or 4 would do\n"                },
-        {"data degree",        0, 8, 3, 0,  0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
-         "error: dp 3 does not divide 8 ranks; dp 1, 2, 4 or 8 would do\n"              },
-        {"context",            0, 4, 0, 0,  2, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
+         "has them all\n"},
+        {"heads", 0, 8, 1, 8, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
+         "error: 4 heads do not divide over hp 8; hp 1, 2 or 4 would do\n"},
+        {"tokens", 0, 4, 1, 4, 0, 63, 0, 0, 0, -1, -1, NULL, NULL,
+         "error: 63 tokens do not divide over 4 ranks; 60 or 64 tokens would do\n"},
+        {"degrees", 0, 4, 3, 2, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
+         "error: dp 3 x hp 2 does not make 4 ranks; hp 1, 2 or 4 would do\n"},
+        {"head degree", 0, 8, 0, 16, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
+         "error: hp 16 does not divide 8 ranks; hp 1, 2 or 4 would do\n"},
+        {"data degree", 0, 8, 3, 0, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
+         "error: dp 3 does not divide 8 ranks; dp 1, 2, 4 or 8 would do\n"},
+        {"context", 0, 4, 0, 0, 2, 64, 0, 0, 0, -1, -1, NULL, NULL,
          "error: strategy 'ulysses' has no context-parallel axis: cp is 2; 1 would do\n"},
-        {"local",              0, 4, 0, 4,  0, 64, 0, 0, 0, -1,                   -1, "local",  NULL,
+        {"local", 0, 4, 0, 4, 0, 64, 0, 0, 0, -1, -1, "local", NULL,
          "error: strategy 'local' keeps a sequence on one rank: hp is 4; 1 would do, or --strategy "
-         "ulysses\n"                                                                    },
-        {"batch",              0, 4, 2, 2,  0, 64, 5, 2, 0, -1,                   -1, NULL,     NULL,
+         "ulysses\n"},
+        {"batch", 0, 4, 2, 2, 0, 64, 5, 2, 0, -1, -1, NULL, NULL,
          "error: a batch of 5 sequences does not divide over dp 2 x micro-batch 2; 4 or 8 would "
-         "do\n"                                                                         },
-        {"shard without hsdp", 0, 4, 0, 0,  0, 64, 0, 0, 2, CHOICE_WEIGHTS_ZERO3, -1, NULL,     NULL,
-         "error: --shard is for --weights hsdp; weights are 'zero3'\n"                  },
-        {"shard",              0, 4, 0, 0,  0, 64, 0, 0, 3, CHOICE_WEIGHTS_HSDP,  -1, NULL,     NULL,
+         "do\n"},
+        {"shard without hsdp", 0, 4, 0, 0, 0, 64, 0, 0, 2, CHOICE_WEIGHTS_ZERO3, -1, NULL, NULL,
+         "error: --shard is for --weights hsdp; weights are 'zero3'\n"},
+        {"shard", 0, 4, 0, 0, 0, 64, 0, 0, 3, CHOICE_WEIGHTS_HSDP, -1, NULL, NULL,
          "error: weights cannot be sharded over runs of 3 of 4 ranks with hp 4; --shard 1, 2 or 4 "
-         "would do\n"                                                                   },
-        {"no ranks",           0, 0, 0, 0,  0, 64, 0, 0, 0, -1,                   -1, NULL,     NULL,
-         "error: the number of ranks is 0; 1 to 1048576 would do\n"                     },
-        {"no tokens",          0, 4, 0, 0,  0, -5, 0, 0, 0, -1,                   -1, NULL,     NULL,
-         "error: the sequence length is -5; 1 to 1099511627776 would do\n"              },
+         "would do\n"},
+        {"no ranks", 0, 0, 0, 0, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
+         "error: the number of ranks is 0; 1 to 1048576 would do\n"},
+        {"no tokens", 0, 4, 0, 0, 0, -5, 0, 0, 0, -1, -1, NULL, NULL,
+         "error: the sequence length is -5; 1 to 1099511627776 would do\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = base;
@@ -556,21 +554,21 @@ static void wrong_requests_say_what_would_do(void)
 }
 
 static const struct check_case cases[] = {
-    {"random products verify",                               random_products_verify                 },
-    {"forward flops are the model's, whatever the strategy", forward_flops_are_the_models           },
-    {"recomputation repeats the layers",                     recomputation_repeats_the_layers       },
+    {"random products verify", random_products_verify},
+    {"forward flops are the model's, whatever the strategy", forward_flops_are_the_models},
+    {"recomputation repeats the layers", recomputation_repeats_the_layers},
     {"what the backward does not read is not repeated",
-     what_the_backward_does_not_read_is_not_repeated                                                },
-    {"weights move as the table says",                       weights_move_as_the_table_says         },
-    {"all-to-alls move what Ulysses says",                   all_to_alls_move_what_ulysses_says     },
-    {"fewer kept activations take less memory",              fewer_activations_take_less_memory     },
-    {"print, parse, print is the identity",                  print_parse_print_is_the_identity      },
-    {"a small schedule is as recorded",                      a_small_schedule_is_as_recorded        },
-    {"a small ring is as recorded",                          a_small_ring_is_as_recorded            },
-    {"rings pass what the paper counts",                     rings_pass_what_the_paper_counts       },
-    {"what the core made is not made again",                 what_the_core_made_is_not_made_again   },
-    {"an operator alone is a part of the step",              an_operator_alone_is_a_part_of_the_step},
-    {"wrong rings say what would do",                        wrong_rings_say_what_would_do          },
-    {"wrong requests say what would do",                     wrong_requests_say_what_would_do       },
+     what_the_backward_does_not_read_is_not_repeated},
+    {"weights move as the table says", weights_move_as_the_table_says},
+    {"all-to-alls move what Ulysses says", all_to_alls_move_what_ulysses_says},
+    {"fewer kept activations take less memory", fewer_activations_take_less_memory},
+    {"print, parse, print is the identity", print_parse_print_is_the_identity},
+    {"a small schedule is as recorded", a_small_schedule_is_as_recorded},
+    {"a small ring is as recorded", a_small_ring_is_as_recorded},
+    {"rings pass what the paper counts", rings_pass_what_the_paper_counts},
+    {"what the core made is not made again", what_the_core_made_is_not_made_again},
+    {"an operator alone is a part of the step", an_operator_alone_is_a_part_of_the_step},
+    {"wrong rings say what would do", wrong_rings_say_what_would_do},
+    {"wrong requests say what would do", wrong_requests_say_what_would_do},
 };
 CHECK_MAIN("compose", cases)

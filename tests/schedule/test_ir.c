@@ -12,15 +12,13 @@ static const struct op_tags no_tags = {PHASE_FORWARD, REGION_NONE, IR_NONE16,
 static buffer_id add_buffer(struct ir *ir, const char *stem, enum dtype dtype, int64_t rows,
                             int64_t cols)
 {
-    const struct buffer_desc desc = {
-        .stem = stem,
-        .number = IR_NONE,
-        .dtype = (uint8_t)dtype,
-        .category = CATEGORY_ACTIVATION,
-        .layer = IR_NONE16,
-        .binding = IR_NONE16,
-        .dims = {.count = 2, .size = {rows, cols}}
-    };
+    const struct buffer_desc desc = {.stem = stem,
+                                     .number = IR_NONE,
+                                     .dtype = (uint8_t)dtype,
+                                     .category = CATEGORY_ACTIVATION,
+                                     .layer = IR_NONE16,
+                                     .binding = IR_NONE16,
+                                     .dims = {.count = 2, .size = {rows, cols}}};
     return ir_add_buffer(ir, &desc);
 }
 
@@ -51,9 +49,7 @@ static void an_empty_ir_is_all_zero(void)
 
 static void equal_rows_are_one_row(void)
 {
-    struct ir ir = {
-        .mesh = {2, {{"cp", 4}, {"hp", 2}}}
-    };
+    struct ir ir = {.mesh = {2, {{"cp", 4}, {"hp", 2}}}};
     static const uint32_t odd[] = {1, 3};
     uint32_t set[] = {1, 3};
     const struct axis_set cp = {0, 0, NULL}, some = {0, 2, odd}, same = {0, 2, set};
@@ -73,9 +69,7 @@ static void equal_rows_are_one_row(void)
     CHECK_INT("stream", ir_add_stream(&ir, "comm.hp", STREAM_COMM), 0);
     CHECK_INT("stream again", ir_add_stream(&ir, "comm.hp", STREAM_COMM), 0);
 
-    const struct tensor tensor = {
-        "layers.0.wo.weight", 8, 4, {1, 0}
-    };
+    const struct tensor tensor = {"layers.0.wo.weight", 8, 4, {1, 0}};
     CHECK_INT("tensor", ir_add_tensor(&ir, tensor), 0);
     CHECK_INT("tensor again", ir_add_tensor(&ir, tensor), 0);
     const struct bundle bundle = {"layer0", 0, 1, 32};
@@ -108,13 +102,11 @@ static void buffers_are_numbered_by_stem(void)
     buffer_id kv2 = add_buffer(&ir, "kv", DTYPE_BF16, 2, 3);
     CHECK_INT("added after the look-up", ir_find_buffer(&ir, "kv2", 3).i, kv2.i);
 
-    const struct buffer_desc seven = {
-        .stem = "kv",
-        .number = 7,
-        .layer = IR_NONE16,
-        .binding = IR_NONE16,
-        .dims = {.count = 1, .size = {1}}
-    };
+    const struct buffer_desc seven = {.stem = "kv",
+                                      .number = 7,
+                                      .layer = IR_NONE16,
+                                      .binding = IR_NONE16,
+                                      .dims = {.count = 1, .size = {1}}};
     ir_add_buffer(&ir, &seven);
     ir_buffer_name(&ir, add_buffer(&ir, "kv", DTYPE_BF16, 2, 3), name, sizeof name);
     CHECK_TEXT("one more than the highest", name, "kv8");
@@ -125,17 +117,17 @@ static const struct {
     const char *name, *stem;
     uint32_t number;
 } names[] = {
-    {"kv0",          "kv",         0         },
-    {"kv12",         "kv",         12        },
-    {"kv",           "kv",         IR_NONE   },
-    {"kv01",         "kv0",        1         },
-    {"kv00",         "kv0",        0         },
-    {"kv0010",       "kv00",       10        },
-    {"kv100",        "kv",         100       },
-    {"x4294967294",  "x",          4294967294},
-    {"x4294967295",  "x4",         294967295 },
-    {"x99999999999", "x99",        999999999 },
-    {"layers.3.w",   "layers.3.w", IR_NONE   },
+    {"kv0", "kv", 0},
+    {"kv12", "kv", 12},
+    {"kv", "kv", IR_NONE},
+    {"kv01", "kv0", 1},
+    {"kv00", "kv0", 0},
+    {"kv0010", "kv00", 10},
+    {"kv100", "kv", 100},
+    {"x4294967294", "x", 4294967294},
+    {"x4294967295", "x4", 294967295},
+    {"x99999999999", "x99", 999999999},
+    {"layers.3.w", "layers.3.w", IR_NONE},
 };
 
 static void leading_zeros_belong_to_the_stem(void)
@@ -144,8 +136,7 @@ static void leading_zeros_belong_to_the_stem(void)
         struct ir ir = {0};
         char text[32];
         const struct buffer_desc desc = {
-            .layer = IR_NONE16, .binding = IR_NONE16, .dims = {.count = 1, .size = {1}}
-        };
+            .layer = IR_NONE16, .binding = IR_NONE16, .dims = {.count = 1, .size = {1}}};
         buffer_id id = ir_add_named_buffer(&ir, names[i].name, strlen(names[i].name), &desc);
         CHECK_TEXT(names[i].name, ir.word[ir.buffer.stem[id.i]], names[i].stem);
         CHECK_INT(names[i].name, ir.buffer.number[id.i], names[i].number);
@@ -204,9 +195,7 @@ static void views_are_whole_buffers_or_ranges(void)
 
 static void ops_go_to_the_last_role(void)
 {
-    struct ir ir = {
-        .mesh = {1, {{"pp", 2}}}
-    };
+    struct ir ir = {.mesh = {1, {{"pp", 2}}}};
     static const uint32_t stage[] = {0, 1};
     const struct axis_set first = {0, 1, &stage[0]}, second = {0, 1, &stage[1]};
     const struct work fill = {.kind = WORK_FILL, .elements = {4}};
@@ -238,9 +227,7 @@ static void free_sets_are_lists_of_ops(void)
 
 static void some_ops_hold_the_host(void)
 {
-    struct ir ir = {
-        .mesh = {1, {{"dp", 2}}}
-    };
+    struct ir ir = {.mesh = {1, {{"dp", 2}}}};
     const struct axis_set dp = {0, 0, NULL};
     buffer_id x = add_buffer(&ir, "x", DTYPE_F32, 2, 2);
     const struct view view = ir_whole(&ir, x);
@@ -258,9 +245,7 @@ static void some_ops_hold_the_host(void)
     CHECK("fill", !ir_blocks_host(&ir, ir_add_op(&ir, &desc).i));
     desc.read_count = 1;
     desc.stream = copy;
-    desc.work = (struct work){
-        .kind = WORK_D2H, .copy = {16, 0}
-    };
+    desc.work = (struct work){.kind = WORK_D2H, .copy = {16, 0}};
     CHECK("copy", !ir_blocks_host(&ir, ir_add_op(&ir, &desc).i));
     desc.work.copy.blocking = 1;
     CHECK("blocking copy", ir_blocks_host(&ir, ir_add_op(&ir, &desc).i));
@@ -280,18 +265,16 @@ static void an_op_takes_less_than_a_hundred_bytes(void)
             next = ir_whole(&ir, add_buffer(&ir, i % 4 == 1 ? "a" : "b", DTYPE_BF16, 64, 64));
         const struct view read[] = {last, next};
         const op_id wait = {i};
-        const struct op_desc desc = {
-            .work = {.kind = WORK_ADD, .elements = {1 + i % 50}},
-            .stream = compute,
-            .read_count = 2,
-            .write_count = 1,
-            .guard = IR_NONE16,
-            .wait_count = 1,
-            .tags = no_tags,
-            .read = read,
-            .write = &next,
-            .wait = &wait
-        };
+        const struct op_desc desc = {.work = {.kind = WORK_ADD, .elements = {1 + i % 50}},
+                                     .stream = compute,
+                                     .read_count = 2,
+                                     .write_count = 1,
+                                     .guard = IR_NONE16,
+                                     .wait_count = 1,
+                                     .tags = no_tags,
+                                     .read = read,
+                                     .write = &next,
+                                     .wait = &wait};
         ir_add_op(&ir, &desc);
         ir_set_free(&ir, next.buffer, &wait, 1);
         last = next;
@@ -347,40 +330,28 @@ static void names_come_back(void)
 static void shapes_that_are_too_large_are_refused(void)
 {
     uint64_t elements = 0;
-    CHECK("four sizes", dims_elements(
-                            &(struct dims){
-                                4, {2, 3, 4, 5}
-    },
-                            &elements));
+    CHECK("four sizes", dims_elements(&(struct dims){4, {2, 3, 4, 5}}, &elements));
     CHECK_INT("product", (int64_t)elements, 120);
     CHECK("the most", dims_elements(&(struct dims){1, {IR_ELEMENTS_MAX}}, &elements));
     CHECK("one more", !dims_elements(&(struct dims){1, {IR_ELEMENTS_MAX + 1}}, &elements));
-    CHECK("overflow", !dims_elements(
-                          &(struct dims){
-                              2, {INT64_MAX, INT64_MAX}
-    },
-                          &elements));
-    CHECK("empty", !dims_elements(
-                       &(struct dims){
-                           2, {4, 0}
-    },
-                       &elements));
+    CHECK("overflow", !dims_elements(&(struct dims){2, {INT64_MAX, INT64_MAX}}, &elements));
+    CHECK("empty", !dims_elements(&(struct dims){2, {4, 0}}, &elements));
     CHECK("none", !dims_elements(&(struct dims){0}, &elements));
 }
 
 static const struct check_case cases[] = {
-    {"an empty ir is all-zero",               an_empty_ir_is_all_zero              },
-    {"equal rows are one row",                equal_rows_are_one_row               },
-    {"buffers are numbered by stem",          buffers_are_numbered_by_stem         },
-    {"leading zeros belong to the stem",      leading_zeros_belong_to_the_stem     },
+    {"an empty ir is all-zero", an_empty_ir_is_all_zero},
+    {"equal rows are one row", equal_rows_are_one_row},
+    {"buffers are numbered by stem", buffers_are_numbered_by_stem},
+    {"leading zeros belong to the stem", leading_zeros_belong_to_the_stem},
     {"shapes are interned without leftovers", shapes_are_interned_without_leftovers},
-    {"views are whole buffers or ranges",     views_are_whole_buffers_or_ranges    },
-    {"ops go to the last role",               ops_go_to_the_last_role              },
-    {"free sets are lists of ops",            free_sets_are_lists_of_ops           },
-    {"some ops hold the host",                some_ops_hold_the_host               },
+    {"views are whole buffers or ranges", views_are_whole_buffers_or_ranges},
+    {"ops go to the last role", ops_go_to_the_last_role},
+    {"free sets are lists of ops", free_sets_are_lists_of_ops},
+    {"some ops hold the host", some_ops_hold_the_host},
     {"an op takes less than a hundred bytes", an_op_takes_less_than_a_hundred_bytes},
-    {"texts that can name something",         texts_that_can_name_something        },
-    {"names come back",                       names_come_back                      },
+    {"texts that can name something", texts_that_can_name_something},
+    {"names come back", names_come_back},
     {"shapes that are too large are refused", shapes_that_are_too_large_are_refused},
 };
 CHECK_MAIN("ir", cases)

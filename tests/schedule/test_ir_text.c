@@ -85,59 +85,68 @@ static void the_example_means_what_it_says(void)
 static const struct {
     const char *label, *text, *canonical; /* without the first line */
 } same[] = {
-    {"nothing",                                      "",                                                                                  ""                                                         },
-    {"comments and blank lines",                     "# a\n\n  \t # b\nmesh dp=2 # c\n",                                                  "mesh dp=2\n"                                              },
-    {"lines of Windows",                             "mesh dp=2\r\nstream s comm\r\n",                                                    "mesh dp=2\nstream s comm\n"                               },
-    {"no line end at the end",                       "mesh dp=2",                                                                         "mesh dp=2\n"                                              },
+    {"nothing", "", ""},
+    {"comments and blank lines", "# a\n\n  \t # b\nmesh dp=2 # c\n", "mesh dp=2\n"},
+    {"lines of Windows", "mesh dp=2\r\nstream s comm\r\n", "mesh dp=2\nstream s comm\n"},
+    {"no line end at the end", "mesh dp=2", "mesh dp=2\n"},
     {"defaults that are given",
      "mesh cp=2\ngroup cp axes=cp\nstream c compute\nbuffer x0 hbm f32 [8] kv\n"
      "op 0 matmul c m=2 n=2 k=2 form=nt epilogue=none accumulate=0 reads x0[0:4] x0[4:8] writes "
-     "x0[0:8] phase=forward region=none\n",                                                                                               "mesh cp=2\ngroup cp axes=cp\nstream c compute\nbuffer x0 hbm f32 [8] kv\n"
-     "op 0 matmul c m=2 n=2 k=2 reads x0[0:4] x0[4:8] writes x0\n"                                                                                        },
+     "x0[0:8] phase=forward region=none\n",
+     "mesh cp=2\ngroup cp axes=cp\nstream c compute\nbuffer x0 hbm f32 [8] kv\n"
+     "op 0 matmul c m=2 n=2 k=2 reads x0[0:4] x0[4:8] writes x0\n"},
     {"clauses in any order",
      "stream c compute\nbuffer x0 hbm f32 [8] kv\nop 0 fill c step=1 writes x0 waits 0 count=8 "
-     "phase=backward\n",                                                                                                                  "stream c compute\nbuffer x0 hbm f32 [8] kv\nop 0 fill c count=8 waits 0 writes x0 "
-     "phase=backward step=1\n"                                                                                                                                               },
+     "phase=backward\n",
+     "stream c compute\nbuffer x0 hbm f32 [8] kv\nop 0 fill c count=8 waits 0 writes x0 "
+     "phase=backward step=1\n"},
     {"open ranges",
      "stream c compute\nbuffer x0 hbm f32 [8] kv\nop 0 cast c count=4 reads x0[:4] writes x0[4:]\n"
-     "op 1 cast c count=8 reads x0[:] writes x0\n",                                                                                       "stream c compute\nbuffer x0 hbm f32 [8] kv\nop 0 cast c count=4 reads x0[0:4] writes "
-     "x0[4:8]\nop 1 cast c count=8 reads x0 writes x0\n"                                                                                          },
+     "op 1 cast c count=8 reads x0[:] writes x0\n",
+     "stream c compute\nbuffer x0 hbm f32 [8] kv\nop 0 cast c count=4 reads x0[0:4] writes "
+     "x0[4:8]\nop 1 cast c count=8 reads x0 writes x0\n"},
     {"signs",
      "mesh cp=4\ngroup cp axes=cp\nstream s comm\nbuffer x hbm u8 [8] kv\n"
      "op 0 shift s group=cp by=+1 bytes=8 reads x writes x\n"
-     "op 1 shift s group=cp by=-1 bytes=8 reads x writes x\n",                                                                            "mesh cp=4\ngroup cp axes=cp\nstream s comm\nbuffer x hbm u8 [8] kv\n"
+     "op 1 shift s group=cp by=-1 bytes=8 reads x writes x\n",
+     "mesh cp=4\ngroup cp axes=cp\nstream s comm\nbuffer x hbm u8 [8] kv\n"
      "op 0 shift s group=cp by=1 bytes=8 reads x writes x\n"
-     "op 1 shift s group=cp by=-1 bytes=8 reads x writes x\n"                                                                          },
-    {"tokens",                                       "tokens dtype=f32 seq=96 chunks=3 hp=4 layout=rank_ordinal micro_batch=2 batch=4\n",
-     "tokens layout=rank_ordinal cp=1 hp=4 chunks=3 seq=96 batch=4 micro_batch=2 dtype=f32\n"                                                                                                        },
-    {"only a dtype",                                 "tokens dtype=f16\n",                                                                "tokens dtype=f16\n"                                       },
-    {"arenas",                                       "arena pinned=1024 hbm=4096\n",                                                      "arena hbm=4096 pinned=1024\n"                             },
+     "op 1 shift s group=cp by=-1 bytes=8 reads x writes x\n"},
+    {"tokens", "tokens dtype=f32 seq=96 chunks=3 hp=4 layout=rank_ordinal micro_batch=2 batch=4\n",
+     "tokens layout=rank_ordinal cp=1 hp=4 chunks=3 seq=96 batch=4 micro_batch=2 dtype=f32\n"},
+    {"only a dtype", "tokens dtype=f16\n", "tokens dtype=f16\n"},
+    {"arenas", "arena pinned=1024 hbm=4096\n", "arena hbm=4096 pinned=1024\n"},
     {"weights",
      "mesh dp=2 tp=2\ngroup dp axes=dp\ntensor a [4,6] cut_rows=tp\ntensor b [4,1] cut_cols=tp,dp\n"
      "bundle l first=a count=2 elements=16\n"
      "buffer w0 hbm bf16 [8] parameter bind=param bundle=l shard=dp at=512\n"
      "buffer g0 hbm bf16 [16] gradient layer=0 bind=grad bundle=l partial=dp persistent\n"
-     "buffer p hbm i32 [4] input bind=positions gathered=dp\n",                                                                           "mesh dp=2 tp=2\ngroup dp axes=dp\ntensor a [4,6] cut_rows=tp\ntensor b [4,1] cut_cols=dp,tp\n"
+     "buffer p hbm i32 [4] input bind=positions gathered=dp\n",
+     "mesh dp=2 tp=2\ngroup dp axes=dp\ntensor a [4,6] cut_rows=tp\ntensor b [4,1] cut_cols=dp,tp\n"
      "bundle l first=a count=2 elements=16\n"
      "buffer w0 hbm bf16 [8] parameter bind=param bundle=l shard=dp at=512\n"
      "buffer g0 hbm bf16 [16] gradient layer=0 bind=grad bundle=l partial=dp\n"
-     "buffer p hbm i32 [4] input bind=positions gathered=dp\n"                                                                        },
+     "buffer p hbm i32 [4] input bind=positions gathered=dp\n"},
     {"a free set names ops to come",
      "stream c compute\nbuffer x0 hbm f32 [8] kv free=1\nop 0 fill c count=8 writes x0\n"
-     "op 1 fill c count=8 writes x0\n",                                                                                                   "stream c compute\nbuffer x0 hbm f32 [8] kv free=1\nop 0 fill c count=8 writes x0\n"
-     "op 1 fill c count=8 writes x0\n"                                                                                                                        },
+     "op 1 fill c count=8 writes x0\n",
+     "stream c compute\nbuffer x0 hbm f32 [8] kv free=1\nop 0 fill c count=8 writes x0\n"
+     "op 1 fill c count=8 writes x0\n"},
     {"waits on what never comes are the verifier's",
-     "stream c compute\nop 0 host_sync c waits 0,7,4294967294\n",                                                                         "stream c compute\nop 0 host_sync c waits 0,7,4294967294\n"},
-    {"the only role may be named",                   "role all\nstream c compute\nops all\nop 0 host_sync c\n",
-     "stream c compute\nop 0 host_sync c\n"                                                                                                                                                          },
+     "stream c compute\nop 0 host_sync c waits 0,7,4294967294\n",
+     "stream c compute\nop 0 host_sync c waits 0,7,4294967294\n"},
+    {"the only role may be named", "role all\nstream c compute\nops all\nop 0 host_sync c\n",
+     "stream c compute\nop 0 host_sync c\n"},
     {"roles without ops",
      "mesh pp=4\nrole a axes=pp:0\nrole b axes=pp:1+2\nrole c axes=pp:3\nstream c compute\n"
-     "buffer x hbm f32 [1] kv role=b\nops b\nop 0 fill c count=1 writes x\n",                                                             "mesh pp=4\nrole a axes=pp:0\nrole b axes=pp:1+2\nrole c axes=pp:3\nstream c compute\n"
-     "buffer x hbm f32 [1] kv role=b\nops b\nop 0 fill c count=1 writes x\n"                                            },
+     "buffer x hbm f32 [1] kv role=b\nops b\nop 0 fill c count=1 writes x\n",
+     "mesh pp=4\nrole a axes=pp:0\nrole b axes=pp:1+2\nrole c axes=pp:3\nstream c compute\n"
+     "buffer x hbm f32 [1] kv role=b\nops b\nop 0 fill c count=1 writes x\n"},
     {"adamw on the host",
      "stream h host\nbuffer g pinned f32 [8] gradient\nbuffer m pinned f32 [8] optimizer\n"
-     "op 0 adamw h count=8 reads g m m m writes m m m\n",                                                                                 "stream h host\nbuffer g pinned f32 [8] gradient\nbuffer m pinned f32 [8] optimizer\n"
-     "op 0 adamw h count=8 reads g m m m writes m m m\n"                                                                                    },
+     "op 0 adamw h count=8 reads g m m m writes m m m\n",
+     "stream h host\nbuffer g pinned f32 [8] gradient\nbuffer m pinned f32 [8] optimizer\n"
+     "op 0 adamw h count=8 reads g m m m writes m m m\n"},
 };
 
 static void equal_schedules_print_the_same(void)
@@ -251,22 +260,15 @@ static void add_random_op(struct ir *ir, struct check_random *random)
 static void make_random_schedule(struct ir *ir, struct check_random *random)
 {
     static const uint32_t some[] = {1, 2};
-    static const struct axis_set axes[] = {
-        {1, 0, NULL},
-        {0, 2, some}
-    };
-    ir->mesh = (struct mesh){
-        2, {{"cp", 4}, {"hp", 2}}
-    };
+    static const struct axis_set axes[] = {{1, 0, NULL}, {0, 2, some}};
+    ir->mesh = (struct mesh){2, {{"cp", 4}, {"hp", 2}}};
     ir->layout = (struct token_layout){LAYOUT_ZIGZAG, 4, 2, 1, 128};
     ir->dtype = DTYPE_F32;
     ir_add_group(ir, "hp", axes, 1);
     ir_add_group(ir, "some", axes, 2);
     for (int i = 0; i < STREAM_SYNC; i++)
         ir_add_stream(ir, stream_class_name((enum stream_class)i), (enum stream_class)i);
-    ir_add_tensor(ir, (struct tensor){
-                          "w", 3, 4, {1, 2}
-    });
+    ir_add_tensor(ir, (struct tensor){"w", 3, 4, {1, 2}});
     ir_add_bundle(ir, (struct bundle){"layer", 0, 1, 12});
     for (int i = 0; i < 30; i++)
         add_random_buffer(ir, random);
@@ -380,140 +382,141 @@ static void files_are_saved_and_loaded(void)
 static const struct {
     const char *label, *text, *message;
 } wrong[] = {
-    {"empty",                          "",
-     "t.ir:1:1: error: not a schedule: its first line must be 'longhaul schedule 1'\n"                                                                                            },
-    {"something else",                 "\n{\"layers\": 32}\n",
-     "t.ir:2:1: error: not a schedule: its first line must be 'longhaul schedule 1'\n"                                                                                            },
-    {"no version",                     "longhaul schedule",
-     "t.ir:1:18: error: expected the version of the schedule format at the end of the line\n"                                                                                     },
-    {"other version",                  "longhaul schedule 2\n",
-     "t.ir:1:19: error: version 2 of the schedule format: this program reads version 1\n"                                                                                         },
-    {"statement",                      HEAD "bufer x1 hbm\n",
-     "t.ir:7:1: error: unknown statement 'bufer'; did you mean 'buffer'?\n"                                                                                                       },
-    {"two meshes",                     HEAD "mesh dp=2\n",                                                    "t.ir:7:1: error: a second mesh: there is only one\n"               },
-    {"mesh too late",                  "longhaul schedule 1\ngroup all\nmesh dp=2\n",
-     "t.ir:3:1: error: the mesh must come before groups, roles, tensors and ops\n"                                                                                                },
-    {"axis twice",                     "longhaul schedule 1\nmesh dp=2 dp=2\n",
-     "t.ir:2:11: error: the axis 'dp' is given twice\n"                                                                                                                           },
-    {"axis of nothing",                "longhaul schedule 1\nmesh dp=0\n",
-     "t.ir:2:9: error: dp: expected a whole number in 1..1048576, not '0'\n"                                                                                                      },
-    {"too many ranks",                 "longhaul schedule 1\nmesh dp=1024 tp=2048\n",
-     "t.ir:2:17: error: a mesh has at most 1048576 ranks\n"                                                                                                                       },
-    {"unknown axis",                   HEAD "group g axes=cp,hq\n",
-     "t.ir:7:17: error: unknown axis of the mesh 'hq': expected cp or hp\n"                                                                                                       },
-    {"coordinates that descend",       HEAD "group g axes=cp:2+1\n",
-     "t.ir:7:19: error: coordinates of an axis must ascend\n"                                                                                                                     },
-    {"coordinate outside",             HEAD "group g axes=cp:4\n",
-     "t.ir:7:17: error: cp: expected a whole number in 0..3, not '4'\n"                                                                                                           },
-    {"group twice",                    HEAD "group cp axes=hp\n",                                             "t.ir:7:7: error: a second group named 'cp'\n"                      },
-    {"long name",                      HEAD "group a23456789012345678901234\n",
-     "t.ir:7:7: error: the name 'a23456789012345678901234' of a group is longer than 23 letters\n"                                                                                },
-    {"name",                           HEAD "stream 0 compute\n",
+    {"empty", "",
+     "t.ir:1:1: error: not a schedule: its first line must be 'longhaul schedule 1'\n"},
+    {"something else", "\n{\"layers\": 32}\n",
+     "t.ir:2:1: error: not a schedule: its first line must be 'longhaul schedule 1'\n"},
+    {"no version", "longhaul schedule",
+     "t.ir:1:18: error: expected the version of the schedule format at the end of the line\n"},
+    {"other version", "longhaul schedule 2\n",
+     "t.ir:1:19: error: version 2 of the schedule format: this program reads version 1\n"},
+    {"statement", HEAD "bufer x1 hbm\n",
+     "t.ir:7:1: error: unknown statement 'bufer'; did you mean 'buffer'?\n"},
+    {"two meshes", HEAD "mesh dp=2\n", "t.ir:7:1: error: a second mesh: there is only one\n"},
+    {"mesh too late", "longhaul schedule 1\ngroup all\nmesh dp=2\n",
+     "t.ir:3:1: error: the mesh must come before groups, roles, tensors and ops\n"},
+    {"axis twice", "longhaul schedule 1\nmesh dp=2 dp=2\n",
+     "t.ir:2:11: error: the axis 'dp' is given twice\n"},
+    {"axis of nothing", "longhaul schedule 1\nmesh dp=0\n",
+     "t.ir:2:9: error: dp: expected a whole number in 1..1048576, not '0'\n"},
+    {"too many ranks", "longhaul schedule 1\nmesh dp=1024 tp=2048\n",
+     "t.ir:2:17: error: a mesh has at most 1048576 ranks\n"},
+    {"unknown axis", HEAD "group g axes=cp,hq\n",
+     "t.ir:7:17: error: unknown axis of the mesh 'hq': expected cp or hp\n"},
+    {"coordinates that descend", HEAD "group g axes=cp:2+1\n",
+     "t.ir:7:19: error: coordinates of an axis must ascend\n"},
+    {"coordinate outside", HEAD "group g axes=cp:4\n",
+     "t.ir:7:17: error: cp: expected a whole number in 0..3, not '4'\n"},
+    {"group twice", HEAD "group cp axes=hp\n", "t.ir:7:7: error: a second group named 'cp'\n"},
+    {"long name", HEAD "group a23456789012345678901234\n",
+     "t.ir:7:7: error: the name 'a23456789012345678901234' of a group is longer than 23 letters\n"},
+    {"name", HEAD "stream 0 compute\n",
      "t.ir:7:8: error: '0' cannot name a stream: names are a letter or '_', then letters, digits "
-     "and any of _ . - / :\n"                                                                                                                                                     },
-    {"class",                          HEAD "stream s sync\n",
+     "and any of _ . - / :\n"},
+    {"class", HEAD "stream s sync\n",
      "t.ir:7:10: error: unknown class of stream 'sync': expected compute, comm, h2d, d2h or "
-     "host\n"                                                                                                                                                                     },
-    {"layout",                         HEAD "tokens layout=zigzag_2d cp=4 hp=2 seq=100 dtype=bf16\n",
+     "host\n"},
+    {"layout", HEAD "tokens layout=zigzag_2d cp=4 hp=2 seq=100 dtype=bf16\n",
      "t.ir:7:15: error: a sequence of 100 tokens does not divide over layout zigzag_2d, which "
-     "needs a multiple of 16: 96 or 112 would do\n"                                                                                                                               },
-    {"layout without length",          HEAD "tokens layout=zigzag dtype=bf16\n",
-     "t.ir:7:15: error: a layout needs seq=TOKENS\n"                                                                                                                              },
-    {"dtype left out",                 HEAD "tokens batch=4\n",                                               "t.ir:7:15: error: a tokens line needs dtype=\n"                    },
-    {"buffer twice",                   HEAD "buffer x0 hbm f32 [8] kv\n",
-     "t.ir:7:8: error: a second buffer named 'x0'\n"                                                                                                                              },
-    {"a word of ops",                  HEAD "buffer reads hbm f32 [8] kv\n",
-     "t.ir:7:8: error: 'reads' cannot name a buffer: ops have that word\n"                                                                                                        },
-    {"memory",                         HEAD "buffer x1 hbn f32 [8] kv\n",
-     "t.ir:7:11: error: unknown memory 'hbn'; did you mean 'hbm'?\n"                                                                                                              },
-    {"no shape",                       HEAD "buffer x1 hbm f32 kv\n",
-     "t.ir:7:19: error: expected a shape such as [4096,128], not 'kv'\n"                                                                                                          },
-    {"overflow",                       HEAD "buffer x1 hbm f32 [4294967296,4294967296] kv\n",
+     "needs a multiple of 16: 96 or 112 would do\n"},
+    {"layout without length", HEAD "tokens layout=zigzag dtype=bf16\n",
+     "t.ir:7:15: error: a layout needs seq=TOKENS\n"},
+    {"dtype left out", HEAD "tokens batch=4\n", "t.ir:7:15: error: a tokens line needs dtype=\n"},
+    {"buffer twice", HEAD "buffer x0 hbm f32 [8] kv\n",
+     "t.ir:7:8: error: a second buffer named 'x0'\n"},
+    {"a word of ops", HEAD "buffer reads hbm f32 [8] kv\n",
+     "t.ir:7:8: error: 'reads' cannot name a buffer: ops have that word\n"},
+    {"memory", HEAD "buffer x1 hbn f32 [8] kv\n",
+     "t.ir:7:11: error: unknown memory 'hbn'; did you mean 'hbm'?\n"},
+    {"no shape", HEAD "buffer x1 hbm f32 kv\n",
+     "t.ir:7:19: error: expected a shape such as [4096,128], not 'kv'\n"},
+    {"overflow", HEAD "buffer x1 hbm f32 [4294967296,4294967296] kv\n",
      "t.ir:7:19: error: the shape [4294967296,4294967296] has more than 1152921504606846975 "
-     "elements\n"                                                                                                                                                                 },
-    {"a size that is none",            HEAD "buffer x1 hbm f32 [8,] kv\n",
+     "elements\n"},
+    {"a size that is none", HEAD "buffer x1 hbm f32 [8,] kv\n",
      "t.ir:7:22: error: a size of a shape: expected a whole number of at least 1 that fits 63 "
-     "bits, not ''\n"                                                                                                                                                             },
-    {"attribute",                      HEAD "buffer x1 hbm f32 [8] kv layr=3\n",
-     "t.ir:7:26: error: unknown attribute of a buffer 'layr'; did you mean 'layer'?\n"                                                                                            },
-    {"attribute twice",                HEAD "buffer x1 hbm f32 [8] kv layer=3 layer=3\n",
-     "t.ir:7:34: error: 'layer' is given twice\n"                                                                                                                                 },
-    {"attribute without value",        HEAD "buffer x1 hbm f32 [8] kv layer\n",
-     "t.ir:7:26: error: 'layer' needs '=VALUE'\n"                                                                                                                                 },
-    {"flag with value",                HEAD "buffer x1 hbm f32 [8] kv persistent=1\n",
-     "t.ir:7:26: error: 'persistent' takes no value\n"                                                                                                                            },
-    {"shard of nothing",               HEAD "buffer x1 hbm f32 [8] kv shard=cp\n",
-     "t.ir:7:32: error: shard is of a binding: give bind=KIND too\n"                                                                                                              },
-    {"parameters of nothing",          HEAD "buffer x1 hbm f32 [8] kv bind=param\n",
-     "t.ir:7:31: error: a buffer bound to param needs bundle=\n"                                                                                                                  },
-    {"unknown bundle",                 HEAD "buffer x1 hbm f32 [8] kv bind=param bundle=b\n",
-     "t.ir:7:44: error: there is no bundle 'b' above this line\n"                                                                                                                 },
+     "bits, not ''\n"},
+    {"attribute", HEAD "buffer x1 hbm f32 [8] kv layr=3\n",
+     "t.ir:7:26: error: unknown attribute of a buffer 'layr'; did you mean 'layer'?\n"},
+    {"attribute twice", HEAD "buffer x1 hbm f32 [8] kv layer=3 layer=3\n",
+     "t.ir:7:34: error: 'layer' is given twice\n"},
+    {"attribute without value", HEAD "buffer x1 hbm f32 [8] kv layer\n",
+     "t.ir:7:26: error: 'layer' needs '=VALUE'\n"},
+    {"flag with value", HEAD "buffer x1 hbm f32 [8] kv persistent=1\n",
+     "t.ir:7:26: error: 'persistent' takes no value\n"},
+    {"shard of nothing", HEAD "buffer x1 hbm f32 [8] kv shard=cp\n",
+     "t.ir:7:32: error: shard is of a binding: give bind=KIND too\n"},
+    {"parameters of nothing", HEAD "buffer x1 hbm f32 [8] kv bind=param\n",
+     "t.ir:7:31: error: a buffer bound to param needs bundle=\n"},
+    {"unknown bundle", HEAD "buffer x1 hbm f32 [8] kv bind=param bundle=b\n",
+     "t.ir:7:44: error: there is no bundle 'b' above this line\n"},
     {"bundle longer than the tensors", HEAD "tensor t [2,2]\nbundle b first=t count=2 elements=8\n",
-     "t.ir:8:24: error: count: expected a whole number in 1..1, not '2'\n"                                                                                                        },
+     "t.ir:8:24: error: count: expected a whole number in 1..1, not '2'\n"},
     {"free after what never comes",
      HEAD "buffer x1 hbm f32 [8] kv free=0,3\nop 0 host_sync compute\n",
-     "t.ir:7:31: error: free: there is no op 3; the schedule has 1 ops\n"                                                                                                         },
-    {"op number",                      HEAD "op 1 host_sync compute\n",
-     "t.ir:7:4: error: op 1: ops are numbered from 0 without gaps; the next one is 0\n"                                                                                           },
-    {"kind",                           HEAD "op 0 atention compute\n",
-     "t.ir:7:6: error: unknown kind of work 'atention'; did you mean 'attention'?\n"                                                                                              },
-    {"stream",                         HEAD "op 0 host_sync comput\n",
-     "t.ir:7:16: error: unknown stream 'comput'; did you mean 'compute'?\n"                                                                                                       },
-    {"class of stream",                HEAD "op 0 matmul comm.cp\n",
-     "t.ir:7:13: error: matmul runs on streams of class compute, and 'comm.cp' is of class comm\n"                                                                                },
-    {"parameter",                      HEAD "op 0 fill compute cout=8 writes x0\n",
-     "t.ir:7:19: error: unknown parameter of fill 'cout'; did you mean 'count'?\n"                                                                                                },
-    {"parameter twice",                HEAD "op 0 fill compute count=8 count=9 writes x0\n",
-     "t.ir:7:27: error: 'count' is given twice\n"                                                                                                                                 },
-    {"parameter left out",             HEAD "op 0 fill compute writes x0\n",
-     "t.ir:7:28: error: op 0: fill needs count=\n"                                                                                                                                },
-    {"size of nothing",                HEAD "op 0 fill compute count=0 writes x0\n",
-     "t.ir:7:25: error: count: expected a whole number of at least 1 that fits 63 bits, not '0'\n"                                                                                },
-    {"parameter too large",            HEAD "op 0 fill compute count=9223372036854775808 writes x0\n",
+     "t.ir:7:31: error: free: there is no op 3; the schedule has 1 ops\n"},
+    {"op number", HEAD "op 1 host_sync compute\n",
+     "t.ir:7:4: error: op 1: ops are numbered from 0 without gaps; the next one is 0\n"},
+    {"kind", HEAD "op 0 atention compute\n",
+     "t.ir:7:6: error: unknown kind of work 'atention'; did you mean 'attention'?\n"},
+    {"stream", HEAD "op 0 host_sync comput\n",
+     "t.ir:7:16: error: unknown stream 'comput'; did you mean 'compute'?\n"},
+    {"class of stream", HEAD "op 0 matmul comm.cp\n",
+     "t.ir:7:13: error: matmul runs on streams of class compute, and 'comm.cp' is of class comm\n"},
+    {"parameter", HEAD "op 0 fill compute cout=8 writes x0\n",
+     "t.ir:7:19: error: unknown parameter of fill 'cout'; did you mean 'count'?\n"},
+    {"parameter twice", HEAD "op 0 fill compute count=8 count=9 writes x0\n",
+     "t.ir:7:27: error: 'count' is given twice\n"},
+    {"parameter left out", HEAD "op 0 fill compute writes x0\n",
+     "t.ir:7:28: error: op 0: fill needs count=\n"},
+    {"size of nothing", HEAD "op 0 fill compute count=0 writes x0\n",
+     "t.ir:7:25: error: count: expected a whole number of at least 1 that fits 63 bits, not '0'\n"},
+    {"parameter too large", HEAD "op 0 fill compute count=9223372036854775808 writes x0\n",
      "t.ir:7:25: error: count: expected a whole number of at least 1 that fits 63 bits, not "
-     "'9223372036854775808'\n"                                                                                                                                                    },
-    {"value",                          HEAD "op 0 attention compute mask=causl\n",
-     "t.ir:7:29: error: unknown mask 'causl'; did you mean 'causal'?\n"                                                                                                           },
-    {"group",                          HEAD "op 0 shift comm.cp group=pp by=1 bytes=16 reads x0 writes x0\n",
-     "t.ir:7:26: error: unknown group 'pp': expected cp\n"                                                                                                                        },
-    {"too few operands",               HEAD "op 0 add compute count=8 reads x0 writes x0\n",
-     "t.ir:7:44: error: op 0: add reads at least 2 operands, not 1\n"                                                                                                             },
-    {"too many operands",              HEAD "op 0 cast compute count=8 reads x0 x0 writes x0\n",
-     "t.ir:7:36: error: cast reads at most 1 operands\n"                                                                                                                          },
-    {"no operands",                    HEAD "op 0 cast compute count=8 reads writes x0\n",
-     "t.ir:7:33: error: expected a buffer that the op reads\n"                                                                                                                    },
-    {"buffer",                         HEAD "op 0 fill compute count=8 writes x1\n",
-     "t.ir:7:34: error: unknown buffer 'x1': expected x0\n"                                                                                                                       },
-    {"range outside",                  HEAD "op 0 fill compute count=8 writes x0[0:9]\n",
-     "t.ir:7:39: error: end of a range: expected a whole number in 1..8, not '9'\n"                                                                                               },
-    {"range of nothing",               HEAD "op 0 fill compute count=8 writes x0[3:3]\n",
-     "t.ir:7:39: error: end of a range: expected a whole number in 4..8, not '3'\n"                                                                                               },
-    {"no range",                       HEAD "op 0 fill compute count=8 writes x0[3]\n",
-     "t.ir:7:36: error: expected a range such as [0:4096]\n"                                                                                                                      },
-    {"guard",                          HEAD "op 0 fill compute count=8 guard cp>3 writes x0\n",
-     "t.ir:7:35: error: a guard is GROUP<N, GROUP>=N or GROUP==N\n"                                                                                                               },
-    {"guard's group",                  HEAD "op 0 fill compute count=8 guard hp<3 writes x0\n",
-     "t.ir:7:33: error: unknown group 'hp': expected cp\n"                                                                                                                        },
-    {"waits",                          HEAD "op 0 host_sync compute waits 1,\n",
-     "t.ir:7:32: error: waits: expected a whole number in 0..4294967294, not ''\n"                                                                                                },
-    {"clause",                         HEAD "op 0 host_sync compute wait 1\n",
-     "t.ir:7:24: error: unknown clause of an op 'wait'; did you mean 'waits'?\n"                                                                                                  },
-    {"clause twice",                   HEAD "op 0 cast compute count=8 reads x0 reads x0\n",
-     "t.ir:7:36: error: 'reads' is given twice\n"                                                                                                                                 },
-    {"label",                          HEAD "op 0 host_sync compute layer=65535\n",
-     "t.ir:7:30: error: layer: expected a whole number in 0..65534, not '65535'\n"                                                                                                },
-    {"role too late",                  HEAD "role a\n",                                                       "t.ir:7:1: error: roles must come before buffers and ops\n"         },
-    {"ops without role",               "longhaul schedule 1\nrole a\nstream c compute\nop 0 host_sync c\n",
-     "t.ir:4:4: error: where there are roles, an 'ops ROLE' line must come first\n"                                                                                               },
-    {"roles in disorder",              "longhaul schedule 1\nrole a\nrole b\nops b\nops a\n",
-     "t.ir:5:5: error: the ops of role 'a' must come once, in the order of the role lines\n"                                                                                      },
-    {"buffer of no role",              "longhaul schedule 1\nrole a\nrole b\nbuffer x hbm f32 [1] kv\n",
-     "t.ir:4:8: error: where there are several roles, a buffer needs role=\n"                                                                                                     },
+     "'9223372036854775808'\n"},
+    {"value", HEAD "op 0 attention compute mask=causl\n",
+     "t.ir:7:29: error: unknown mask 'causl'; did you mean 'causal'?\n"},
+    {"group", HEAD "op 0 shift comm.cp group=pp by=1 bytes=16 reads x0 writes x0\n",
+     "t.ir:7:26: error: unknown group 'pp': expected cp\n"},
+    {"too few operands", HEAD "op 0 add compute count=8 reads x0 writes x0\n",
+     "t.ir:7:44: error: op 0: add reads at least 2 operands, not 1\n"},
+    {"too many operands", HEAD "op 0 cast compute count=8 reads x0 x0 writes x0\n",
+     "t.ir:7:36: error: cast reads at most 1 operands\n"},
+    {"no operands", HEAD "op 0 cast compute count=8 reads writes x0\n",
+     "t.ir:7:33: error: expected a buffer that the op reads\n"},
+    {"buffer", HEAD "op 0 fill compute count=8 writes x1\n",
+     "t.ir:7:34: error: unknown buffer 'x1': expected x0\n"},
+    {"range outside", HEAD "op 0 fill compute count=8 writes x0[0:9]\n",
+     "t.ir:7:39: error: end of a range: expected a whole number in 1..8, not '9'\n"},
+    {"range of nothing", HEAD "op 0 fill compute count=8 writes x0[3:3]\n",
+     "t.ir:7:39: error: end of a range: expected a whole number in 4..8, not '3'\n"},
+    {"no range", HEAD "op 0 fill compute count=8 writes x0[3]\n",
+     "t.ir:7:36: error: expected a range such as [0:4096]\n"},
+    {"guard", HEAD "op 0 fill compute count=8 guard cp>3 writes x0\n",
+     "t.ir:7:35: error: a guard is GROUP<N, GROUP>=N or GROUP==N\n"},
+    {"guard's group", HEAD "op 0 fill compute count=8 guard hp<3 writes x0\n",
+     "t.ir:7:33: error: unknown group 'hp': expected cp\n"},
+    {"waits", HEAD "op 0 host_sync compute waits 1,\n",
+     "t.ir:7:32: error: waits: expected a whole number in 0..4294967294, not ''\n"},
+    {"clause", HEAD "op 0 host_sync compute wait 1\n",
+     "t.ir:7:24: error: unknown clause of an op 'wait'; did you mean 'waits'?\n"},
+    {"clause twice", HEAD "op 0 cast compute count=8 reads x0 reads x0\n",
+     "t.ir:7:36: error: 'reads' is given twice\n"},
+    {"label", HEAD "op 0 host_sync compute layer=65535\n",
+     "t.ir:7:30: error: layer: expected a whole number in 0..65534, not '65535'\n"},
+    {"role too late", HEAD "role a\n", "t.ir:7:1: error: roles must come before buffers and ops\n"},
+    {"ops without role", "longhaul schedule 1\nrole a\nstream c compute\nop 0 host_sync c\n",
+     "t.ir:4:4: error: where there are roles, an 'ops ROLE' line must come first\n"},
+    {"roles in disorder", "longhaul schedule 1\nrole a\nrole b\nops b\nops a\n",
+     "t.ir:5:5: error: the ops of role 'a' must come once, in the order of the role lines\n"},
+    {"buffer of no role", "longhaul schedule 1\nrole a\nrole b\nbuffer x hbm f32 [1] kv\n",
+     "t.ir:4:8: error: where there are several roles, a buffer needs role=\n"},
     {"buffer of another role",
      "longhaul schedule 1\nrole a\nrole b\nstream c compute\nbuffer x hbm f32 [1] kv role=b\n"
-     "ops a\nop 0 fill c count=1 writes x\n",                                                                 "t.ir:7:28: error: buffer 'x' is of role 'b', this op of role 'a'\n"},
-    {"escapes",                        HEAD "op 0 \x1b[31m compute\n",
-     "t.ir:7:6: error: unknown kind of work '\\x1b[31m'\n"                                                                                                                        },
+     "ops a\nop 0 fill c count=1 writes x\n",
+     "t.ir:7:28: error: buffer 'x' is of role 'b', this op of role 'a'\n"},
+    {"escapes", HEAD "op 0 \x1b[31m compute\n",
+     "t.ir:7:6: error: unknown kind of work '\\x1b[31m'\n"},
 };
 
 static void the_first_fault_is_told_with_its_place(void)
@@ -542,12 +545,12 @@ static void a_nul_is_told_with_its_place(void)
 }
 
 static const struct check_case cases[] = {
-    {"the example prints canonically",         the_example_prints_canonically        },
-    {"a NUL is told with its place",           a_nul_is_told_with_its_place          },
-    {"the example means what it says",         the_example_means_what_it_says        },
-    {"equal schedules print the same",         equal_schedules_print_the_same        },
-    {"what is printed reads back the same",    what_is_printed_reads_back_the_same   },
-    {"files are saved and loaded",             files_are_saved_and_loaded            },
+    {"the example prints canonically", the_example_prints_canonically},
+    {"a NUL is told with its place", a_nul_is_told_with_its_place},
+    {"the example means what it says", the_example_means_what_it_says},
+    {"equal schedules print the same", equal_schedules_print_the_same},
+    {"what is printed reads back the same", what_is_printed_reads_back_the_same},
+    {"files are saved and loaded", files_are_saved_and_loaded},
     {"the first fault is told with its place", the_first_fault_is_told_with_its_place},
 };
 CHECK_MAIN("ir_text", cases)

@@ -7,18 +7,12 @@
 #include <string.h>
 
 static const struct token_layout layouts[] = {
-    {LAYOUT_CONTIGUOUS,   1, 1, 1, 7  },
-    {LAYOUT_CONTIGUOUS,   4, 2, 1, 64 },
-    {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96 },
-    {LAYOUT_RANK_ORDINAL, 2, 4, 3, 96 },
-    {LAYOUT_STRIPED,      4, 1, 1, 64 },
-    {LAYOUT_STRIPED,      3, 2, 1, 60 },
-    {LAYOUT_ZIGZAG,       4, 1, 1, 64 },
-    {LAYOUT_ZIGZAG,       4, 3, 1, 120},
-    {LAYOUT_ZIGZAG_2D,    4, 1, 1, 64 },
-    {LAYOUT_ZIGZAG_2D,    4, 2, 1, 64 },
-    {LAYOUT_ZIGZAG_2D,    3, 4, 1, 96 },
-    {LAYOUT_ZIGZAG_2D,    1, 8, 1, 64 },
+    {LAYOUT_CONTIGUOUS, 1, 1, 1, 7},    {LAYOUT_CONTIGUOUS, 4, 2, 1, 64},
+    {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96}, {LAYOUT_RANK_ORDINAL, 2, 4, 3, 96},
+    {LAYOUT_STRIPED, 4, 1, 1, 64},      {LAYOUT_STRIPED, 3, 2, 1, 60},
+    {LAYOUT_ZIGZAG, 4, 1, 1, 64},       {LAYOUT_ZIGZAG, 4, 3, 1, 120},
+    {LAYOUT_ZIGZAG_2D, 4, 1, 1, 64},    {LAYOUT_ZIGZAG_2D, 4, 2, 1, 64},
+    {LAYOUT_ZIGZAG_2D, 3, 4, 1, 96},    {LAYOUT_ZIGZAG_2D, 1, 8, 1, 64},
 };
 
 static const char *label(const struct token_layout *layout)
@@ -125,29 +119,29 @@ static const struct {
     {"does not divide",
      {LAYOUT_CONTIGUOUS, 4, 2, 1, 100},
      "f:3: error: a sequence of 100 tokens does not divide over layout contiguous, which needs a "
-     "multiple of 8: 96 or 104 would do\n"                                              },
+     "multiple of 8: 96 or 104 would do\n"},
     {"shorter than that",
      {LAYOUT_ZIGZAG, 4, 1, 1, 5},
      "f:3: error: a sequence of 5 tokens does not divide over layout zigzag, which needs a "
      "multiple "
-     "of 8: 8 would do\n"                                                               },
+     "of 8: 8 would do\n"},
     {"odd head ranks",
      {LAYOUT_ZIGZAG_2D, 4, 3, 1, 96},
      "f:3: error: layout zigzag_2d needs an even number of head ranks (or one), not 3: 2 or 4 "
      "would "
-     "do\n"                                                                             },
+     "do\n"},
     {"chunks",
      {LAYOUT_STRIPED, 4, 1, 2, 96},
-     "f:3: error: layout striped has no chunks: only rank_ordinal does\n"               },
+     "f:3: error: layout striped has no chunks: only rank_ordinal does\n"},
     {"nobody",
      {LAYOUT_STRIPED, 0, 1, 1, 96},
      "f:3: error: a token layout needs at least one context rank, head rank and chunk\n"},
     {"nothing",
      {LAYOUT_STRIPED, 1, 1, 1, 0},
-     "f:3: error: a sequence of 0 tokens: at least 1 is needed\n"                       },
+     "f:3: error: a sequence of 0 tokens: at least 1 is needed\n"},
     {"too much",
      {LAYOUT_RANK_ORDINAL, 1u << 16, 1u << 15, 2, INT64_MAX},
-     "f:3: error: a token layout of more than 4294967295 pieces\n"                      },
+     "f:3: error: a token layout of more than 4294967295 pieces\n"},
 };
 
 static void messages_name_lengths_that_would_do(void)
@@ -171,15 +165,15 @@ static void names_come_back(void)
 }
 
 static const struct check_case cases[] = {
-    {"every layout is a permutation",                   every_layout_is_a_permutation             },
+    {"every layout is a permutation", every_layout_is_a_permutation},
     {"the head group gathers what a context rank owns",
-     the_head_group_gathers_what_a_context_rank_owns                                              },
-    {"gathered tokens ascend",                          gathered_tokens_ascend                    },
+     the_head_group_gathers_what_a_context_rank_owns},
+    {"gathered tokens ascend", gathered_tokens_ascend},
     {"rank-ordinal chunks are the sequence in order",
-     rank_ordinal_chunks_are_the_sequence_in_order                                                },
-    {"zigzag gives the slice pair",                     zigzag_gives_the_slice_pair               },
-    {"the two-dimensional zigzag is LoongTrain's",      the_two_dimensional_zigzag_is_loongtrain_s},
-    {"messages name lengths that would do",             messages_name_lengths_that_would_do       },
-    {"names come back",                                 names_come_back                           },
+     rank_ordinal_chunks_are_the_sequence_in_order},
+    {"zigzag gives the slice pair", zigzag_gives_the_slice_pair},
+    {"the two-dimensional zigzag is LoongTrain's", the_two_dimensional_zigzag_is_loongtrain_s},
+    {"messages name lengths that would do", messages_name_lengths_that_would_do},
+    {"names come back", names_come_back},
 };
 CHECK_MAIN("layout", cases)

@@ -146,14 +146,12 @@ static void a_chain_packs_without_loss(void)
     struct ir ir = {0};
     ir_add_role(&ir, "all", NULL, 0);
     uint8_t compute = ir_add_stream(&ir, "compute", STREAM_COMPUTE);
-    struct buffer_desc desc = {
-        .stem = "x",
-        .number = IR_NONE,
-        .dtype = DTYPE_F32,
-        .layer = IR_NONE16,
-        .binding = IR_NONE16,
-        .dims = {.count = 1, .size = {1024}}
-    };
+    struct buffer_desc desc = {.stem = "x",
+                               .number = IR_NONE,
+                               .dtype = DTYPE_F32,
+                               .layer = IR_NONE16,
+                               .binding = IR_NONE16,
+                               .dims = {.count = 1, .size = {1024}}};
     buffer_id last = ir_add_buffer(&ir, &desc);
     for (int i = 0; i < 100; i++) {
         desc.dims.size[0] = i % 2 ? 1024 : 256;
@@ -182,15 +180,13 @@ static void a_chain_packs_without_loss(void)
 static void a_schedule_without_ops_is_planned(void)
 {
     struct ir ir = {0};
-    struct buffer_desc desc = {
-        .stem = "x",
-        .number = IR_NONE,
-        .dtype = DTYPE_F32,
-        .flags = BUFFER_PERSISTENT,
-        .layer = IR_NONE16,
-        .binding = IR_NONE16,
-        .dims = {.count = 1, .size = {1000}}
-    };
+    struct buffer_desc desc = {.stem = "x",
+                               .number = IR_NONE,
+                               .dtype = DTYPE_F32,
+                               .flags = BUFFER_PERSISTENT,
+                               .layer = IR_NONE16,
+                               .binding = IR_NONE16,
+                               .dims = {.count = 1, .size = {1000}}};
     ir_add_buffer(&ir, &desc);
     lifetimes_free_sets(&ir);
     lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, NULL);
@@ -199,8 +195,8 @@ static void a_schedule_without_ops_is_planned(void)
 }
 
 static const struct check_case cases[] = {
-    {"live buffers never overlap",        live_buffers_never_overlap       },
-    {"a chain packs without loss",        a_chain_packs_without_loss       },
+    {"live buffers never overlap", live_buffers_never_overlap},
+    {"a chain packs without loss", a_chain_packs_without_loss},
     {"a schedule without ops is planned", a_schedule_without_ops_is_planned},
 };
 CHECK_MAIN("lifetimes", cases)

@@ -6,12 +6,8 @@
 #include <string.h>
 
 /* Head-first: ranks of one head group are neighbours. */
-static const struct mesh head_first = {
-    2, {{"cp", 4}, {"hp", 2}}
-};
-static const struct mesh pipeline = {
-    3, {{"pp", 4}, {"dp", 3}, {"tp", 2}}
-};
+static const struct mesh head_first = {2, {{"cp", 4}, {"hp", 2}}};
+static const struct mesh pipeline = {3, {{"pp", 4}, {"dp", 3}, {"tp", 2}}};
 static const uint32_t ends[] = {0, 3};
 
 static void the_last_axis_is_the_fastest(void)
@@ -44,27 +40,30 @@ static const struct {
     uint32_t members[8]; /* of instance `instance`, in index order */
     uint32_t instance;
 } groups[] = {
-    {"one axis",             &head_first, {"hp", 1, {{1, 0, NULL}}},   2, 4, {2, 3},       1},
-    {"the slow axis",        &head_first, {"cp", 1, {{0, 0, NULL}}},   4, 2, {1, 3, 5, 7}, 1},
+    {"one axis", &head_first, {"hp", 1, {{1, 0, NULL}}}, 2, 4, {2, 3}, 1},
+    {"the slow axis", &head_first, {"cp", 1, {{0, 0, NULL}}}, 4, 2, {1, 3, 5, 7}, 1},
     {"both",
      &head_first,
      {"all", 2, {{0, 0, NULL}, {1, 0, NULL}}},
-     8,                                                                   1,
+     8,
+     1,
      {0, 1, 2, 3, 4, 5, 6, 7},
-     0                                                                                      },
+     0},
     {"both, the other way",
      &head_first,
      {"cf", 2, {{1, 0, NULL}, {0, 0, NULL}}},
-     8,                                                                   1,
+     8,
+     1,
      {0, 2, 4, 6, 1, 3, 5, 7},
-     0                                                                                      },
-    {"no axes",              &head_first, {"self", 0, {{0, 0, NULL}}}, 1, 8, {6},          6},
+     0},
+    {"no axes", &head_first, {"self", 0, {{0, 0, NULL}}}, 1, 8, {6}, 6},
     {"first and last stage",
      &pipeline,
      {"ends", 2, {{0, 2, ends}, {2, 0, NULL}}},
-     4,                                                                   3,
+     4,
+     3,
      {2, 3, 20, 21},
-     1                                                                                      },
+     1},
 };
 
 static void members_stand_in_index_order(void)
@@ -102,10 +101,7 @@ static void roles_are_the_ranks_in_every_set(void)
     static const uint32_t first[] = {0}, odd[] = {1};
     const struct role all = {.name = "all"};
     const struct role stage = {"stage0", 1, {{0, 1, first}}, 0, 0};
-    const struct role both = {
-        "both", 2, {{0, 1, first}, {2, 1, odd}},
-          0, 0
-    };
+    const struct role both = {"both", 2, {{0, 1, first}, {2, 1, odd}}, 0, 0};
     uint32_t count[3] = {0};
     for (uint32_t rank = 0; rank < mesh_ranks(&pipeline); rank++) {
         count[0] += role_has(&pipeline, &all, rank);
@@ -125,11 +121,8 @@ static void guards_test_the_index_in_the_group(void)
         uint32_t value;
         const char *passes; /* by rank of head_first, group cp */
     } guards[] = {
-        {GUARD_LT, 1, "11000000"},
-        {GUARD_GE, 1, "00111111"},
-        {GUARD_EQ, 2, "00001100"},
-        {GUARD_GE, 0, "11111111"},
-        {GUARD_LT, 9, "11111111"},
+        {GUARD_LT, 1, "11000000"}, {GUARD_GE, 1, "00111111"}, {GUARD_EQ, 2, "00001100"},
+        {GUARD_GE, 0, "11111111"}, {GUARD_LT, 9, "11111111"},
     };
     const struct group group = {"cp", 1, {{0, 0, NULL}}};
     for (size_t i = 0; i < ARRAY_LEN(guards); i++) {
@@ -146,11 +139,11 @@ static void guards_test_the_index_in_the_group(void)
 }
 
 static const struct check_case cases[] = {
-    {"the last axis is the fastest",          the_last_axis_is_the_fastest         },
-    {"ranks and coordinates are inverse",     ranks_and_coordinates_are_inverse    },
-    {"members stand in index order",          members_stand_in_index_order         },
+    {"the last axis is the fastest", the_last_axis_is_the_fastest},
+    {"ranks and coordinates are inverse", ranks_and_coordinates_are_inverse},
+    {"members stand in index order", members_stand_in_index_order},
     {"locating is the inverse of membership", locating_is_the_inverse_of_membership},
-    {"roles are the ranks in every set",      roles_are_the_ranks_in_every_set     },
-    {"guards test the index in the group",    guards_test_the_index_in_the_group   },
+    {"roles are the ranks in every set", roles_are_the_ranks_in_every_set},
+    {"guards test the index in the group", guards_test_the_index_in_the_group},
 };
 CHECK_MAIN("mesh", cases)

@@ -120,7 +120,7 @@ static void products_waste_little(void)
 
 static const struct check_case cases[] = {
     {"tenants that conflict have bytes of their own",
-     tenants_that_conflict_have_bytes_of_their_own                         },
-    {"products waste little",                         products_waste_little},
+     tenants_that_conflict_have_bytes_of_their_own},
+    {"products waste little", products_waste_little},
 };
 CHECK_MAIN("pack", cases)

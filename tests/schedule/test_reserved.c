@@ -112,10 +112,10 @@ static void every_constant_has_a_source(void)
 }
 
 static const struct check_case cases[] = {
-    {"parts add up",                       parts_add_up                      },
+    {"parts add up", parts_add_up},
     {"tensors are no more than the arena", tensors_are_no_more_than_the_arena},
-    {"one rank talks to nobody",           one_rank_talks_to_nobody          },
+    {"one rank talks to nobody", one_rank_talks_to_nobody},
     {"a device that is too small is told", a_device_that_is_too_small_is_told},
-    {"every constant has a source",        every_constant_has_a_source       },
+    {"every constant has a source", every_constant_has_a_source},
 };
 CHECK_MAIN("reserved", cases)

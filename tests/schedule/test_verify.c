@@ -122,13 +122,11 @@ static void many_faults_are_counted(void)
     struct ir ir = {0};
     struct diag diag = {0};
     struct verify_report report;
-    struct buffer_desc desc = {
-        .stem = "x",
-        .number = IR_NONE,
-        .layer = IR_NONE16,
-        .binding = IR_NONE16,
-        .dims = {.count = 1, .size = {1}}
-    };
+    struct buffer_desc desc = {.stem = "x",
+                               .number = IR_NONE,
+                               .layer = IR_NONE16,
+                               .binding = IR_NONE16,
+                               .dims = {.count = 1, .size = {1}}};
     ir_add_role(&ir, "all", NULL, 0);
     for (int i = 0; i < 25; i++)
         ir_add_buffer(&ir, &desc);
@@ -149,24 +147,20 @@ static void misplaced_ops_are_reported(void)
     static const uint32_t ends[2] = {0, 1};
     ir_add_role(&ir, "first", &(struct axis_set){.count = 1, .set = &ends[0]}, 1);
     uint8_t h2d = ir_add_stream(&ir, "h2d", STREAM_H2D);
-    struct buffer_desc desc = {
-        .stem = "x",
-        .number = IR_NONE,
-        .dtype = DTYPE_F32,
-        .layer = IR_NONE16,
-        .binding = IR_NONE16,
-        .flags = BUFFER_PERSISTENT,
-        .dims = {.count = 1, .size = {4}}
-    };
+    struct buffer_desc desc = {.stem = "x",
+                               .number = IR_NONE,
+                               .dtype = DTYPE_F32,
+                               .layer = IR_NONE16,
+                               .binding = IR_NONE16,
+                               .flags = BUFFER_PERSISTENT,
+                               .dims = {.count = 1, .size = {4}}};
     struct view x = ir_whole(&ir, ir_add_buffer(&ir, &desc));
     ir_add_role(&ir, "last", &(struct axis_set){.count = 1, .set = &ends[1]}, 1);
-    struct op_desc op = {
-        .work = {.kind = WORK_FILL, .elements = {4}},
-        .stream = h2d,
-        .write_count = 1,
-        .guard = IR_NONE16,
-        .write = &x
-    };
+    struct op_desc op = {.work = {.kind = WORK_FILL, .elements = {4}},
+                         .stream = h2d,
+                         .write_count = 1,
+                         .guard = IR_NONE16,
+                         .write = &x};
     ir_add_op(&ir, &op);
     CHECK_INT("status", verify(&ir, NULL, "t.ir", NULL, &diag), STATUS_NO);
     CHECK_TEXT(
@@ -342,15 +336,13 @@ static void random_talk(struct ir *ir, struct check_random *random)
         ir_add_role(ir, name, &(struct axis_set){.count = 1, .set = &places[rank]}, 1);
         uint8_t stream[2] = {ir_add_stream(ir, "a", STREAM_COMM),
                              ir_add_stream(ir, "b", STREAM_COMM)};
-        struct buffer_desc desc = {
-            .stem = "x",
-            .number = IR_NONE,
-            .dtype = DTYPE_F32,
-            .role = (uint16_t)rank,
-            .layer = IR_NONE16,
-            .binding = IR_NONE16,
-            .dims = {.count = 1, .size = {1}}
-        };
+        struct buffer_desc desc = {.stem = "x",
+                                   .number = IR_NONE,
+                                   .dtype = DTYPE_F32,
+                                   .role = (uint16_t)rank,
+                                   .layer = IR_NONE16,
+                                   .binding = IR_NONE16,
+                                   .dims = {.count = 1, .size = {1}}};
         struct view x = ir_whole(ir, ir_add_buffer(ir, &desc));
         int order[12];
         for (int i = 0; i < talks; i++)
@@ -531,14 +523,14 @@ static void plans_agree_with_brute_force(void)
 }
 
 static const struct check_case cases[] = {
-    {"wrong schedules fail their rule and no other",     wrong_schedules_fail_their_rule_and_no_other},
-    {"a right schedule passes and needs its waits",      a_right_schedule_passes_and_needs_its_waits },
-    {"many faults are counted",                          many_faults_are_counted                     },
-    {"misplaced ops are reported",                       misplaced_ops_are_reported                  },
-    {"ranks that look the same are checked once",        ranks_that_look_the_same_are_checked_once   },
+    {"wrong schedules fail their rule and no other", wrong_schedules_fail_their_rule_and_no_other},
+    {"a right schedule passes and needs its waits", a_right_schedule_passes_and_needs_its_waits},
+    {"many faults are counted", many_faults_are_counted},
+    {"misplaced ops are reported", misplaced_ops_are_reported},
+    {"ranks that look the same are checked once", ranks_that_look_the_same_are_checked_once},
     {"races and unwritten reads agree with brute force",
-     races_and_unwritten_reads_agree_with_brute_force                                                },
-    {"deadlocks agree with brute force",                 deadlocks_agree_with_brute_force            },
-    {"plans agree with brute force",                     plans_agree_with_brute_force                },
+     races_and_unwritten_reads_agree_with_brute_force},
+    {"deadlocks agree with brute force", deadlocks_agree_with_brute_force},
+    {"plans agree with brute force", plans_agree_with_brute_force},
 };
 CHECK_MAIN("verify", cases)

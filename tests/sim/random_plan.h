@@ -154,11 +154,7 @@ static inline void random_schedule(struct check_random *random, uint32_t max_ran
         text_printf(out, "stream comm%u comm\n", a);
     for (uint32_t r = 0; r < p.roles; r++) {
         static const char *const buffers[][2] = {
-            {"a",    "hbm"     },
-            {"b",    "hbm"     },
-            {"pin",  "pinned"  },
-            {"page", "pageable"}
-        };
+            {"a", "hbm"}, {"b", "hbm"}, {"pin", "pinned"}, {"page", "pageable"}};
         for (size_t b = 0; b < ARRAY_LEN(buffers); b++) {
             text_printf(out, "buffer %s%u %s u8 [1000000000000] workspace", buffers[b][0], r,
                         buffers[b][1]);

@@ -25,17 +25,17 @@ static const struct {
     uint32_t members, stride;
     double latency_s;
 } latencies[] = {
-    {"ring in a node",              WORK_ALL_GATHER,     ALGORITHM_RING,   4, 1, 3  },
-    {"ring over two",               WORK_ALL_GATHER,     ALGORITHM_RING,   8, 1, 106},
-    {"one rank a node",             WORK_REDUCE_SCATTER, ALGORITHM_AUTO,   2, 4, 100},
-    {"direct",                      WORK_ALL_GATHER,     ALGORITHM_DIRECT, 8, 1, 100},
-    {"all-to-all in a node",        WORK_ALL_TO_ALL,     ALGORITHM_AUTO,   4, 1, 1  },
-    {"all-to-all over two",         WORK_ALL_TO_ALL,     ALGORITHM_AUTO,   8, 1, 100},
-    {"all-reduce as a ring",        WORK_ALL_REDUCE,     ALGORITHM_RING,   8, 1, 212},
-    {"all-reduce as a tree",        WORK_ALL_REDUCE,     ALGORITHM_TREE,   8, 1, 206},
-    {"all-reduce, small: the tree", WORK_ALL_REDUCE,     ALGORITHM_AUTO,   8, 1, 206},
-    {"a group of one",              WORK_ALL_REDUCE,     ALGORITHM_RING,   1, 1, 0  },
-    {"broadcast",                   WORK_BROADCAST,      ALGORITHM_AUTO,   4, 1, 3  },
+    {"ring in a node", WORK_ALL_GATHER, ALGORITHM_RING, 4, 1, 3},
+    {"ring over two", WORK_ALL_GATHER, ALGORITHM_RING, 8, 1, 106},
+    {"one rank a node", WORK_REDUCE_SCATTER, ALGORITHM_AUTO, 2, 4, 100},
+    {"direct", WORK_ALL_GATHER, ALGORITHM_DIRECT, 8, 1, 100},
+    {"all-to-all in a node", WORK_ALL_TO_ALL, ALGORITHM_AUTO, 4, 1, 1},
+    {"all-to-all over two", WORK_ALL_TO_ALL, ALGORITHM_AUTO, 8, 1, 100},
+    {"all-reduce as a ring", WORK_ALL_REDUCE, ALGORITHM_RING, 8, 1, 212},
+    {"all-reduce as a tree", WORK_ALL_REDUCE, ALGORITHM_TREE, 8, 1, 206},
+    {"all-reduce, small: the tree", WORK_ALL_REDUCE, ALGORITHM_AUTO, 8, 1, 206},
+    {"a group of one", WORK_ALL_REDUCE, ALGORITHM_RING, 1, 1, 0},
+    {"broadcast", WORK_BROADCAST, ALGORITHM_AUTO, 4, 1, 3},
 };
 
 static void latency_is_steps(void)
@@ -78,11 +78,11 @@ static const struct {
     enum work_kind kind;
     double fabric, nic; /* out; in is the same */
 } volumes[] = {
-    {"all-to-all: 3 and 4 pieces a rank",   WORK_ALL_TO_ALL,     24,  32 },
-    {"all-gather: 7 parts, 2 rings a node", WORK_ALL_GATHER,     448, 112},
-    {"reduce-scatter: 7 of 8",              WORK_REDUCE_SCATTER, 56,  14 },
-    {"all-reduce: twice that",              WORK_ALL_REDUCE,     112, 28 },
-    {"broadcast: all of it",                WORK_BROADCAST,      64,  16 },
+    {"all-to-all: 3 and 4 pieces a rank", WORK_ALL_TO_ALL, 24, 32},
+    {"all-gather: 7 parts, 2 rings a node", WORK_ALL_GATHER, 448, 112},
+    {"reduce-scatter: 7 of 8", WORK_REDUCE_SCATTER, 56, 14},
+    {"all-reduce: twice that", WORK_ALL_REDUCE, 112, 28},
+    {"broadcast: all of it", WORK_BROADCAST, 64, 16},
 };
 
 static void what_crosses_the_ports(void)
@@ -153,9 +153,9 @@ static void links_have_names(void)
 }
 
 static const struct check_case cases[] = {
-    {"latency is steps",       latency_is_steps      },
+    {"latency is steps", latency_is_steps},
     {"what crosses the ports", what_crosses_the_ports},
-    {"long rings are cut",     long_rings_are_cut    },
-    {"links have names",       links_have_names      },
+    {"long rings are cut", long_rings_are_cut},
+    {"links have names", links_have_names},
 };
 CHECK_MAIN("sim/collective", cases)

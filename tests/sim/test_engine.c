@@ -19,17 +19,17 @@ static const struct {
         double start_s, bytes, end_s;
     } flow[MOST_FLOWS];
 } table[] = {
-    {"alone",                           {100e9},       {{1, 0, 1e9, 0.01}}                      },
-    {"one byte is not lost",            {1},           {{1, 0, 0.2, 1}}                         },
-    {"latency is the caller's",         {100e9},       {{1, 5e-6, 1e9, 0.010005}}               },
-    {"two share",                       {100e9},       {{1, 0, 1e9, 0.02}, {1, 0, 1e9, 0.02}}   },
-    {"the shorter frees its share",     {100e9},       {{1, 0, 1e9, 0.02}, {1, 0, 2e9, 0.03}}   },
-    {"a cap leaves the rest to others", {50e9, 10e9},  {{3, 0, 1e9, 0.1}, {1, 0, 1e9, 0.025}}   },
+    {"alone", {100e9}, {{1, 0, 1e9, 0.01}}},
+    {"one byte is not lost", {1}, {{1, 0, 0.2, 1}}},
+    {"latency is the caller's", {100e9}, {{1, 5e-6, 1e9, 0.010005}}},
+    {"two share", {100e9}, {{1, 0, 1e9, 0.02}, {1, 0, 1e9, 0.02}}},
+    {"the shorter frees its share", {100e9}, {{1, 0, 1e9, 0.02}, {1, 0, 2e9, 0.03}}},
+    {"a cap leaves the rest to others", {50e9, 10e9}, {{3, 0, 1e9, 0.1}, {1, 0, 1e9, 0.025}}},
     {"max-min over a line of links",
      {10e9, 10e9, 10e9},
-     {{7, 0, 1e9, 0.2}, {1, 0, 1e9, 0.2}, {2, 0, 1e9, 0.2}, {4, 0, 1e9, 0.2}}                   },
-    {"late comers share what is left",  {100e9},       {{1, 0, 2e9, 0.03}, {1, 0.01, 1e9, 0.03}}},
-    {"one path, several flows",         {100e9, 50e9}, {{3, 0, 1e9, 0.04}, {3, 0, 1e9, 0.04}}   },
+     {{7, 0, 1e9, 0.2}, {1, 0, 1e9, 0.2}, {2, 0, 1e9, 0.2}, {4, 0, 1e9, 0.2}}},
+    {"late comers share what is left", {100e9}, {{1, 0, 2e9, 0.03}, {1, 0.01, 1e9, 0.03}}},
+    {"one path, several flows", {100e9, 50e9}, {{3, 0, 1e9, 0.04}, {3, 0, 1e9, 0.04}}},
 };
 
 struct run {
@@ -108,7 +108,7 @@ static void a_fault_of_the_library_is_words(void)
 }
 
 static const struct check_case cases[] = {
-    {"flows take what max-min says",    flows_take_what_max_min_says   },
+    {"flows take what max-min says", flows_take_what_max_min_says},
     {"a fault of the library is words", a_fault_of_the_library_is_words},
 };
 CHECK_MAIN("sim/engine", cases)

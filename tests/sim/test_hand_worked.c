@@ -70,58 +70,58 @@ static const struct {
     bool host_bytes;
     double step_s;
 } cases_of_time[] = {
-    {"all_to_all_in_node",               1, NULL,                    0, false, 0.06           },
-    {"all_to_all_in_node",               1, ideal,                   0, false, 0              },
- /* a pair's link carries 2 GB at 100 GB/s */
-    {"all_to_all_in_node",               1, mesh_fabric,             0, false, 0.02           },
- /* 6 GB over the lanes at 25 GB/s would be 0.24 s; 4 GB a GPU leave its switch: 8 GB at 30 GB/s
+    {"all_to_all_in_node", 1, NULL, 0, false, 0.06},
+    {"all_to_all_in_node", 1, ideal, 0, false, 0},
+    /* a pair's link carries 2 GB at 100 GB/s */
+    {"all_to_all_in_node", 1, mesh_fabric, 0, false, 0.02},
+    /* 6 GB over the lanes at 25 GB/s would be 0.24 s; 4 GB a GPU leave its switch: 8 GB at 30 GB/s
      * 0.267 s; and all of that between the sockets: 8 GB at 15 GB/s */
-    {"all_to_all_in_node",               1, pcie_fabric,             0, false, 8.0 / 15       },
-    {"all_to_all_in_node",               1, efficiencies,            0, false, 0.24           },
- /* three peers at 10 GB/s each */
-    {"all_to_all_in_node",               1, narrow_peers,            0, false, 0.2            },
-    {"all_to_all_across",                2, NULL,                    0, false, 0.8            },
-    {"all_to_all_across",                2, efficiencies,            0, false, 1.6            },
- /* 16 GB through the memory of each socket: 8 out, 8 in */
-    {"all_to_all_across",                2, through_host_memory,     0, false, 1              },
- /* all 7 pieces through the port */
-    {"all_to_all_across",                2, one_domain_of_two_nodes, 0, false, 0.07           },
-    {"nic_of_two_gpus",                  2, NULL,                    0, false, 0.2            },
-    {"pcie_uplink_of_two_gpus",          1, NULL,                    0, false, 0.2            },
-    {"pcie_uplink_each",                 1, NULL,                    0, false, 0.1            },
-    {"ring_all_gather",                  2, NULL,                    0, false, 0.35           },
-    {"ring_all_gather",                  2, ideal,                   0, false, 0              },
-    {"ring_all_gather",                  2, one_domain_of_two_nodes, 0, false, 0.07           },
-    {"ring_one_gpu_a_node",              2, NULL,                    0, false, 0.2            },
-    {"ring_all_reduce",                  1, NULL,                    0, false, 0.06           },
- /* every pair's link carries a third */
-    {"ring_all_reduce",                  1, mesh_fabric,             0, false, 0.02           },
- /* lanes of 25 GB/s; each uplink and the sockets carry one hop each way, at 15 GB/s */
-    {"ring_all_reduce",                  1, pcie_fabric,             0, false, 0.4            },
-    {"ring_all_reduce",                  1, efficiencies,            0, false, 0.12           },
-    {"ring_reduce_scatter",              1, NULL,                    0, false, 0.03           },
-    {"broadcast",                        2, NULL,                    0, false, 0.1            },
-    {"copy_overlaps",                    1, NULL,                    0, false, 1.5            },
-    {"host_sync_holds",                  1, NULL,                    0, false, 1.5            },
-    {"launch_bound",                     1, NULL,                    1, false, 4.1            },
-    {"launch_after_sync",                1, NULL,                    1, false, 3.6            },
-    {"pageable_copy_blocks",             1, NULL,                    0, false, 1.5            },
-    {"pageable_copy_in",                 1, NULL,                    0, false, 0.5            },
-    {"pinned_copy_does_not_block",       1, NULL,                    0, false, 1              },
-    {"barrier",                          1, NULL,                    0, false, 1.5            },
-    {"slowest_member",                   1, NULL,                    0, false, 1.56           },
-    {"guarded_out_keeps_place",          1, NULL,                    0, false, 20.0 / 15 + 1  },
-    {"shift_round_a_node",               1, NULL,                    0, false, 0.1            },
-    {"shift_ends_with_its_own_messages", 1, NULL,                    0, false, 1.2            },
-    {"send_and_receive",                 1, NULL,                    0, false, 2.1            },
-    {"sends_in_order",                   1, NULL,                    0, false, 0.3            },
-    {"latencies",                        2, latencies,               0, false, 130            },
-    {"ports_shared_by_kinds",            1, NULL,                    0, false, 0.06           },
-    {"two_compute_streams",              1, NULL,                    0, false, 2.5            },
-    {"host_memory_of_a_socket",          1, NULL,                    0, false, 0.3            },
-    {"leaf_switches",                    4, one_gpu_a_node,          0, false, 0.4            },
-    {"host_optimizer",                   1, NULL,                    0, false, 1              },
-    {"host_optimizer_shares_memory",     1, NULL,                    0, true,  0.5 + 20.0 / 30},
+    {"all_to_all_in_node", 1, pcie_fabric, 0, false, 8.0 / 15},
+    {"all_to_all_in_node", 1, efficiencies, 0, false, 0.24},
+    /* three peers at 10 GB/s each */
+    {"all_to_all_in_node", 1, narrow_peers, 0, false, 0.2},
+    {"all_to_all_across", 2, NULL, 0, false, 0.8},
+    {"all_to_all_across", 2, efficiencies, 0, false, 1.6},
+    /* 16 GB through the memory of each socket: 8 out, 8 in */
+    {"all_to_all_across", 2, through_host_memory, 0, false, 1},
+    /* all 7 pieces through the port */
+    {"all_to_all_across", 2, one_domain_of_two_nodes, 0, false, 0.07},
+    {"nic_of_two_gpus", 2, NULL, 0, false, 0.2},
+    {"pcie_uplink_of_two_gpus", 1, NULL, 0, false, 0.2},
+    {"pcie_uplink_each", 1, NULL, 0, false, 0.1},
+    {"ring_all_gather", 2, NULL, 0, false, 0.35},
+    {"ring_all_gather", 2, ideal, 0, false, 0},
+    {"ring_all_gather", 2, one_domain_of_two_nodes, 0, false, 0.07},
+    {"ring_one_gpu_a_node", 2, NULL, 0, false, 0.2},
+    {"ring_all_reduce", 1, NULL, 0, false, 0.06},
+    /* every pair's link carries a third */
+    {"ring_all_reduce", 1, mesh_fabric, 0, false, 0.02},
+    /* lanes of 25 GB/s; each uplink and the sockets carry one hop each way, at 15 GB/s */
+    {"ring_all_reduce", 1, pcie_fabric, 0, false, 0.4},
+    {"ring_all_reduce", 1, efficiencies, 0, false, 0.12},
+    {"ring_reduce_scatter", 1, NULL, 0, false, 0.03},
+    {"broadcast", 2, NULL, 0, false, 0.1},
+    {"copy_overlaps", 1, NULL, 0, false, 1.5},
+    {"host_sync_holds", 1, NULL, 0, false, 1.5},
+    {"launch_bound", 1, NULL, 1, false, 4.1},
+    {"launch_after_sync", 1, NULL, 1, false, 3.6},
+    {"pageable_copy_blocks", 1, NULL, 0, false, 1.5},
+    {"pageable_copy_in", 1, NULL, 0, false, 0.5},
+    {"pinned_copy_does_not_block", 1, NULL, 0, false, 1},
+    {"barrier", 1, NULL, 0, false, 1.5},
+    {"slowest_member", 1, NULL, 0, false, 1.56},
+    {"guarded_out_keeps_place", 1, NULL, 0, false, 20.0 / 15 + 1},
+    {"shift_round_a_node", 1, NULL, 0, false, 0.1},
+    {"shift_ends_with_its_own_messages", 1, NULL, 0, false, 1.2},
+    {"send_and_receive", 1, NULL, 0, false, 2.1},
+    {"sends_in_order", 1, NULL, 0, false, 0.3},
+    {"latencies", 2, latencies, 0, false, 130},
+    {"ports_shared_by_kinds", 1, NULL, 0, false, 0.06},
+    {"two_compute_streams", 1, NULL, 0, false, 2.5},
+    {"host_memory_of_a_socket", 1, NULL, 0, false, 0.3},
+    {"leaf_switches", 4, one_gpu_a_node, 0, false, 0.4},
+    {"host_optimizer", 1, NULL, 0, false, 1},
+    {"host_optimizer_shares_memory", 1, NULL, 0, true, 0.5 + 20.0 / 30},
 };
 
 static void steps_take_what_a_person_works_out(void)

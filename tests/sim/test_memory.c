@@ -77,13 +77,9 @@ static void trace_has_one_row_per_change(void)
         const char *memory, *category;
         double bytes;
     } want[] = {
-        {0, "hbm",    "parameter",  100},
-        {0, "hbm",    "kv",         1e9},
-        {1, "hbm",    "activation", 3e9},
-        {1, "pinned", "activation", 1e9},
-        {2, "hbm",    "kv",         0  },
-        {2, "hbm",    "workspace",  500},
-        {3, "hbm",    "activation", 0  },
+        {0, "hbm", "parameter", 100},     {0, "hbm", "kv", 1e9}, {1, "hbm", "activation", 3e9},
+        {1, "pinned", "activation", 1e9}, {2, "hbm", "kv", 0},   {2, "hbm", "workspace", 500},
+        {3, "hbm", "activation", 0},
     };
     struct ir ir = {0};
     struct sim_result result = {0};
@@ -109,8 +105,8 @@ static void trace_has_one_row_per_change(void)
 }
 
 static const struct check_case cases[] = {
-    {"peak is where most is live",      peak_is_where_most_is_live     },
+    {"peak is where most is live", peak_is_where_most_is_live},
     {"host memory adds up over a node", host_memory_adds_up_over_a_node},
-    {"trace has one row per change",    trace_has_one_row_per_change   },
+    {"trace has one row per change", trace_has_one_row_per_change},
 };
 CHECK_MAIN("sim/memory", cases)

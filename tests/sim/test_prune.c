@@ -10,14 +10,14 @@ static const struct {
     unsigned flow[MOST_FLOWS];
     unsigned stay;
 } table[] = {
-    {"ports of one flow: the narrowest",    {4, 3, 2, 5}, {15},      4},
-    {"equal ports of one flow: the first",  {1, 1, 1, 1}, {15},      1},
-    {"a cap wider than the port goes",      {2, 9, 1, 1}, {3, 1},    1},
-    {"a cap narrower than the port stays",  {2, 1, 1, 1}, {3, 1},    3},
-    {"a shared link as wide as its users'", {2, 2, 2, 1}, {3, 5},    1},
-    {"a shared link wider than its users'", {3, 2, 2, 1}, {3, 5},    7},
+    {"ports of one flow: the narrowest", {4, 3, 2, 5}, {15}, 4},
+    {"equal ports of one flow: the first", {1, 1, 1, 1}, {15}, 1},
+    {"a cap wider than the port goes", {2, 9, 1, 1}, {3, 1}, 1},
+    {"a cap narrower than the port stays", {2, 1, 1, 1}, {3, 1}, 3},
+    {"a shared link as wide as its users'", {2, 2, 2, 1}, {3, 5}, 1},
+    {"a shared link wider than its users'", {3, 2, 2, 1}, {3, 5}, 7},
     {"a wide link that others share stays", {9, 2, 2, 9}, {3, 5, 9}, 7},
-    {"each its own",                        {1, 2, 3, 4}, {1, 2, 4}, 7},
+    {"each its own", {1, 2, 3, 4}, {1, 2, 4}, 7},
 };
 
 static void only_links_that_can_limit_stay(void)

@@ -194,10 +194,10 @@ static void many_run_at_once(void)
 }
 
 static const struct check_case cases[] = {
-    {"what cannot end says why",         what_cannot_end_says_why        },
+    {"what cannot end says why", what_cannot_end_says_why},
     {"a child that dies is one message", a_child_that_dies_is_one_message},
-    {"same input, same bytes",           same_input_same_bytes           },
-    {"loads name the busiest link",      loads_name_the_busiest_link     },
-    {"many run at once",                 many_run_at_once                },
+    {"same input, same bytes", same_input_same_bytes},
+    {"loads name the busiest link", loads_name_the_busiest_link},
+    {"many run at once", many_run_at_once},
 };
 CHECK_MAIN("sim/sim", cases)

@@ -135,6 +135,6 @@ static void every_cause_has_a_name(void)
 
 static const struct check_case cases[] = {
     {"every instant has its cause", every_instant_has_its_cause},
-    {"every cause has a name",      every_cause_has_a_name     },
+    {"every cause has a name", every_cause_has_a_name},
 };
 CHECK_MAIN("sim/waterfall", cases)

@@ -186,12 +186,12 @@ static void the_verdict_is_about_the_step_and_memory(void)
         double predicted_peak;
         enum compare_verdict verdict;
     } rows[] = {
-        {"all equal",          "8",   "1000", 100, VERDICT_WITHIN},
-        {"step within",        "8.7", "1000", 100, VERDICT_WITHIN},
-        {"step beyond",        "8.9", "1000", 100, VERDICT_BEYOND},
-        {"peak within",        "8",   "1000", 91,  VERDICT_WITHIN},
-        {"peak beyond",        "8",   "1000", 89,  VERDICT_BEYOND},
-        {"arena a byte short", "8",   "999",  100, VERDICT_BEYOND},
+        {"all equal", "8", "1000", 100, VERDICT_WITHIN},
+        {"step within", "8.7", "1000", 100, VERDICT_WITHIN},
+        {"step beyond", "8.9", "1000", 100, VERDICT_BEYOND},
+        {"peak within", "8", "1000", 91, VERDICT_WITHIN},
+        {"peak beyond", "8", "1000", 89, VERDICT_BEYOND},
+        {"arena a byte short", "8", "999", 100, VERDICT_BEYOND},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f;
@@ -243,8 +243,8 @@ static void recordings_align_with_the_schedule_of_their_model(void)
         const char *predicted, *measured;
         size_t steps, predicted_matmuls, measured_matmuls, attentions, layers;
     } rows[] = {
-        {"data/kineto/llama.predicted.csv",     "data/kineto/llama.json",     1, 27, 45, 4, 2},
-        {"data/kineto/gpt.predicted.csv",       "data/kineto/gpt.json",       1, 27, 27, 4, 2},
+        {"data/kineto/llama.predicted.csv", "data/kineto/llama.json", 1, 27, 45, 4, 2},
+        {"data/kineto/gpt.predicted.csv", "data/kineto/gpt.json", 1, 27, 27, 4, 2},
         {"data/kineto/gpt-steps.predicted.csv", "data/kineto/gpt-steps.json", 3, 15, 15, 2, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -272,10 +272,10 @@ static void another_model_gets_no_verdict(void)
     static const struct {
         const char *label, *predicted, *measured;
     } rows[] = {
-        {"one layer of two",  "data/kineto/gpt-steps.predicted.csv", "data/kineto/gpt.json"      },
-        {"two layers of one", "data/kineto/gpt.predicted.csv",       "data/kineto/gpt-steps.json"},
-        {"another family",    "data/kineto/gpt.predicted.csv",       "data/kineto/llama.json"    },
-        {"the other way",     "data/kineto/llama.predicted.csv",     "data/kineto/gpt.json"      },
+        {"one layer of two", "data/kineto/gpt-steps.predicted.csv", "data/kineto/gpt.json"},
+        {"two layers of one", "data/kineto/gpt.predicted.csv", "data/kineto/gpt-steps.json"},
+        {"another family", "data/kineto/gpt.predicted.csv", "data/kineto/llama.json"},
+        {"the other way", "data/kineto/llama.predicted.csv", "data/kineto/gpt.json"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f;
@@ -363,9 +363,9 @@ static void a_pair_matches_the_backward_products_of_its_parts(void)
         size_t blocks;
         int a_count, b_count; /* of the first */
     } rows[] = {
-        {"a pair of equal products", {6e9, 6e9},   1, 2, 6},
-        {"two that are not equal",   {5e9, 7e9},   1, 1, 4}, /* 7 = 4 + 1 + 1 + 1 */
-        {"a pair of another sum",    {20e9, 20e9}, 0, 0, 0},
+        {"a pair of equal products", {6e9, 6e9}, 1, 2, 6},
+        {"two that are not equal", {5e9, 7e9}, 1, 1, 4}, /* 7 = 4 + 1 + 1 + 1 */
+        {"a pair of another sum", {20e9, 20e9}, 0, 0, 0},
     };
     static const double b[] = {4e9, 4e9, 1e9, 1e9, 1e9, 1e9};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -420,19 +420,19 @@ static void long_sequences_align_in_a_band(void)
 }
 
 static const struct check_case cases[] = {
-    {"errors add up by kind, stream, phase and rank",     errors_add_up_by_kind_stream_phase_and_rank},
-    {"rows without a partner are counted",                rows_without_a_partner_are_counted         },
-    {"several steps give their median",                   several_steps_give_their_median            },
+    {"errors add up by kind, stream, phase and rank", errors_add_up_by_kind_stream_phase_and_rank},
+    {"rows without a partner are counted", rows_without_a_partner_are_counted},
+    {"several steps give their median", several_steps_give_their_median},
     {"a rank that stands for all is held against each",
-     a_rank_that_stands_for_all_is_held_against_each                                                 },
-    {"the verdict is about the step and memory",          the_verdict_is_about_the_step_and_memory   },
+     a_rank_that_stands_for_all_is_held_against_each},
+    {"the verdict is about the step and memory", the_verdict_is_about_the_step_and_memory},
     {"recordings align with the schedule of their model",
-     recordings_align_with_the_schedule_of_their_model                                               },
-    {"another model gets no verdict",                     another_model_gets_no_verdict              },
-    {"products in parts find the whole",                  products_in_parts_find_the_whole           },
+     recordings_align_with_the_schedule_of_their_model},
+    {"another model gets no verdict", another_model_gets_no_verdict},
+    {"products in parts find the whole", products_in_parts_find_the_whole},
     {"a pair matches the backward products of its parts",
-     a_pair_matches_the_backward_products_of_its_parts                                               },
-    {"long sequences align in a band",                    long_sequences_align_in_a_band             },
+     a_pair_matches_the_backward_products_of_its_parts},
+    {"long sequences align in a band", long_sequences_align_in_a_band},
 };
 
 CHECK_MAIN("compare", cases)

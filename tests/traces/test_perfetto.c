@@ -179,11 +179,9 @@ static void memory_is_counted_by_category_and_as_a_whole(void)
             size_t n;
             double us, bytes;
         } want[] = {
-            {"hbm parameter",  0, 0,   100},
-            {"hbm activation", 0, 0,   7  },
-            {"hbm activation", 1, 2e6, 5  },
-            {"hbm (all)",      0, 0,   107},
-            {"hbm (all)",      1, 2e6, 105},
+            {"hbm parameter", 0, 0, 100},  {"hbm activation", 0, 0, 7},
+            {"hbm activation", 1, 2e6, 5}, {"hbm (all)", 0, 0, 107},
+            {"hbm (all)", 1, 2e6, 105},
         };
         for (size_t i = 0; i < ARRAY_LEN(want); i++) {
             struct json_object *event = find(&f, "C", 0, want[i].name, want[i].n);
@@ -227,14 +225,14 @@ static void any_text_is_escaped(void)
     static const struct {
         const char *text, *read;
     } texts[] = {
-        {"a\"b\\c\n\t\x01\x7f",       "a\"b\\c\n\t\x01\x7f"                             },
-        {"\xc3\xa9 \xf0\x9f\x98\x80", "\xc3\xa9 \xf0\x9f\x98\x80"                       },
-        {"\xff",                      "\xef\xbf\xbd"                                    },
-        {"\xc3",                      "\xef\xbf\xbd"                                    },
-        {"\xe2\x82",                  "\xef\xbf\xbd\xef\xbf\xbd"                        },
-        {"\xc0\x80",                  "\xef\xbf\xbd\xef\xbf\xbd"                        },
-        {"\xed\xa0\x80",              "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"            },
-        {"\xf4\x90\x80\x80",          "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"a\"b\\c\n\t\x01\x7f", "a\"b\\c\n\t\x01\x7f"},
+        {"\xc3\xa9 \xf0\x9f\x98\x80", "\xc3\xa9 \xf0\x9f\x98\x80"},
+        {"\xff", "\xef\xbf\xbd"},
+        {"\xc3", "\xef\xbf\xbd"},
+        {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\xc0\x80", "\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct fixture f = {0};
@@ -269,13 +267,13 @@ static void an_empty_trace_is_valid_and_a_time_too_large_is_not(void)
 }
 
 static const struct check_case cases[] = {
-    {"an op is a complete event in microseconds",           an_op_is_a_complete_event_in_microseconds   },
-    {"tracks are named once and stand in order",            tracks_are_named_once_and_stand_in_order    },
-    {"memory is counted by category and as a whole",        memory_is_counted_by_category_and_as_a_whole},
+    {"an op is a complete event in microseconds", an_op_is_a_complete_event_in_microseconds},
+    {"tracks are named once and stand in order", tracks_are_named_once_and_stand_in_order},
+    {"memory is counted by category and as a whole", memory_is_counted_by_category_and_as_a_whole},
     {"ops without a gap do not overlap after rounding",
-     ops_without_a_gap_do_not_overlap_after_rounding                                                    },
-    {"any text is escaped",                                 any_text_is_escaped                         },
+     ops_without_a_gap_do_not_overlap_after_rounding},
+    {"any text is escaped", any_text_is_escaped},
     {"an empty trace is valid and a time too large is not",
-     an_empty_trace_is_valid_and_a_time_too_large_is_not                                                },
+     an_empty_trace_is_valid_and_a_time_too_large_is_not},
 };
 CHECK_MAIN("perfetto", cases)

@@ -143,16 +143,10 @@ static void roles_follow_from_names(void)
         const char *name;
         enum stream_role role;
     } names[] = {
-        {"compute",   ROLE_COMPUTE},
-        {"compute2",  ROLE_COMPUTE},
-        {"comm",      ROLE_COMM   },
-        {"comm.hp",   ROLE_COMM   },
-        {"communist", ROLE_OTHER  },
-        {"h2d",       ROLE_H2D    },
-        {"d2h.1",     ROLE_D2H    },
-        {"host",      ROLE_HOST   },
-        {"comp",      ROLE_OTHER  },
-        {"",          ROLE_OTHER  },
+        {"compute", ROLE_COMPUTE}, {"compute2", ROLE_COMPUTE}, {"comm", ROLE_COMM},
+        {"comm.hp", ROLE_COMM},    {"communist", ROLE_OTHER},  {"h2d", ROLE_H2D},
+        {"d2h.1", ROLE_D2H},       {"host", ROLE_HOST},        {"comp", ROLE_OTHER},
+        {"", ROLE_OTHER},
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         CHECK_INT(names[i].name, stream_role(names[i].name), names[i].role);
@@ -188,9 +182,9 @@ static void the_peak_is_of_the_sum_not_the_sum_of_peaks(void)
             const char *name;
             double peak, time, at_peak, last;
         } want[] = {
-            {"parameter",  10, 0, 10, 10},
-            {"activation", 20, 1, 2,  0 },
-            {"kv",         30, 3, 30, 30},
+            {"parameter", 10, 0, 10, 10},
+            {"activation", 20, 1, 2, 0},
+            {"kv", 30, 3, 30, 30},
         };
         CHECK_CLOSE("peak", hbm->peak_bytes, 42, 0);
         CHECK_CLOSE("time", hbm->peak_time_s, 3, 0);
@@ -231,11 +225,11 @@ static void an_empty_trace_has_empty_stats(void)
 
 static const struct check_case cases[] = {
     {"exposed communication is that without compute",
-     exposed_communication_is_that_without_compute                                               },
-    {"the order of rows does not matter",             the_order_of_rows_does_not_matter          },
-    {"ops that overlap on a stream count once",       ops_that_overlap_on_a_stream_count_once    },
-    {"roles follow from names",                       roles_follow_from_names                    },
-    {"the peak is of the sum, not the sum of peaks",  the_peak_is_of_the_sum_not_the_sum_of_peaks},
-    {"an empty trace has empty stats",                an_empty_trace_has_empty_stats             },
+     exposed_communication_is_that_without_compute},
+    {"the order of rows does not matter", the_order_of_rows_does_not_matter},
+    {"ops that overlap on a stream count once", ops_that_overlap_on_a_stream_count_once},
+    {"roles follow from names", roles_follow_from_names},
+    {"the peak is of the sum, not the sum of peaks", the_peak_is_of_the_sum_not_the_sum_of_peaks},
+    {"an empty trace has empty stats", an_empty_trace_has_empty_stats},
 };
 CHECK_MAIN("stats", cases)

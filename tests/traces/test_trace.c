@@ -69,9 +69,9 @@ static void rows_are_zero_and_stay_when_the_table_grows(void)
 }
 
 static const struct check_case cases[] = {
-    {"a label keeps its id",                        a_label_keeps_its_id                       },
-    {"labels fill up to the limit and no further",  labels_fill_up_to_the_limit_and_no_further },
-    {"the header keeps order and the last value",   the_header_keeps_order_and_the_last_value  },
+    {"a label keeps its id", a_label_keeps_its_id},
+    {"labels fill up to the limit and no further", labels_fill_up_to_the_limit_and_no_further},
+    {"the header keeps order and the last value", the_header_keeps_order_and_the_last_value},
     {"rows are zero and stay when the table grows", rows_are_zero_and_stay_when_the_table_grows},
 };
 CHECK_MAIN("trace", cases)
