@@ -10,8 +10,8 @@
  *
  *     max |got - reference| <= tolerance max(max |reference|, floor x largest of all tensors)
  *
- * and replicas of it hold the same bits. In f32 tolerance is 1e-4 and floor 1e-3 (design.md,
- * section 6). In bf16 and f16 every op rounds what it writes; their tolerances are wider, and so is
+ * and replicas of it hold the same bits. In f32 tolerance is 1e-4 and floor 1e-3.
+ * In bf16 and f16 every op rounds what it writes; their tolerances are wider, and so is
  * the floor, since a gradient that is 0 in exact numbers (a bias of keys without RoPE) keeps the
  * rounding of what cancels. docs/running.md has what was measured. */
 #ifndef EXEC_AGREEMENT_H

@@ -1,7 +1,7 @@
 /* The ring backward: keys and values go round again, and their gradients behind them. Each rank
  * adds its part to a gradient that passes by; the last hop brings it home. dq is summed in fp32.
  * dk and dv are one tensor, as k and v are. In InternEvo they are fp32 within the first window and
- * in the compute dtype from the first outer hop on (systems.md 6.2), so on a plain ring always. */
+ * in the compute dtype from the first outer hop on (InternEvo's code), so on a plain ring always. */
 #include "schedule/attention/ring.h"
 
 struct sums {
