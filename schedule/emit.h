@@ -234,7 +234,7 @@ void weights_begin_micro_batch(struct emit *e, uint32_t micro);
 /* Lays the ranks on a mesh and makes the groups (schedule/ranks.c). */
 void emit_mesh(struct emit *e);
 
-/* --- layers and the whole step (schedule/layers.c) --- */
+/* --- layers and the whole step (schedule/step.c, schedule/operator.c) --- */
 void emit_step(struct emit *e);
 /* One layer's attention operator alone. Ops in region none make what it starts from. */
 void emit_operator(struct emit *e);

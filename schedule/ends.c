@@ -1,0 +1,134 @@
+/* Before and after the layers: embedding, head and loss, forward and backward. */
+#include "schedule/layers.h"
+
+buffer_id embedding_forward(struct emit *e, uint32_t micro)
+{
+    const struct transformer *model = e->choices->model;
+    int64_t rows = e->rows, h = model->hidden;
+    set_region(e, REGION_EMBEDDING);
+    buffer_id x = emit_activation(e, "x", rows, h);
+    struct work work = {.kind = WORK_EMBEDDING, .embedding = {rows, h, model->vocab, 0}};
+    emit_op(e, e->compute, &work,
+            (struct view[]){view_rows(e->tokens, micro * rows, rows, 1),
+                            weight_view(e, part_embedding(e), WEIGHT_EMBEDDING)},
+            2, (struct view[]){view_all(e, x)}, 1);
+    if (!has_weight(e, WEIGHT_POSITIONS))
+        return x;
+    buffer_id sum = emit_activation(e, "x", rows, h);
+    buffer_id place = emit_activation(e, "place", rows, h);
+    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
+        work.embedding.rows = e->n;
+        work.embedding.vocab = e->slot[WEIGHT_POSITIONS].rows;
+        emit_op(e, e->compute, &work,
+                (struct view[]){view_all(e, e->positions),
+                                weight_view(e, part_embedding(e), WEIGHT_POSITIONS)},
+                2, (struct view[]){view_rows(place, i * e->n, e->n, h)}, 1);
+    }
+    emit_add(e, view_all(e, x), view_all(e, place), view_all(e, sum));
+    return sum;
+}
+
+/* One table's gradient from rows of dx; index holds the table row of each. */
+static void table_backward(struct emit *e, enum weight weight, struct view dx, struct view index,
+                           int64_t rows)
+{
+    bool accumulate;
+    struct view dtable = grad_view(e, part_embedding(e), weight, &accumulate);
+    struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
+                        .embedding = {rows, e->slot[weight].cols, e->slot[weight].rows, 0}};
+    emit_op(e, e->compute, &work, (struct view[]){dx, index, dtable}, accumulate ? 3 : 2, &dtable,
+            1);
+}
+
+void embedding_backward(struct emit *e, uint32_t micro, buffer_id dx)
+{
+    int64_t rows = e->rows, h = e->choices->model->hidden;
+    set_region(e, REGION_EMBEDDING);
+    table_backward(e, WEIGHT_EMBEDDING, view_all(e, dx),
+                   view_rows(e->tokens, micro * rows, rows, 1), rows);
+    for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
+        table_backward(e, WEIGHT_POSITIONS, view_rows(dx, i * e->n, e->n, h),
+                       view_all(e, e->positions), e->n);
+}
+
+/* Cross-entropy of one piece of rows, and its gradient with respect to the logits, in the compute
+ * dtype. loss_f32: as Megatron-DeepSpeed's sequence-parallel cross entropy, which materialises fp32
+ * logits, softmax and its logarithm beside the logits, 14 bytes per element, and reuses the softmax
+ * for the gradient. Otherwise the kernel recomputes the softmax and writes over the logits. */
+static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
+{
+    const struct choices *c = e->choices;
+    int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
+    struct view loss = view_all(e, e->loss);
+    buffer_id lse = emit_buffer(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
+    struct work forward = {.kind = WORK_CROSS_ENTROPY,
+                           .cross_entropy = {rows, vocab, counted, e->loss_touched}};
+    struct work backward = {.kind = WORK_CROSS_ENTROPY_BACKWARD,
+                            .cross_entropy = {rows, vocab, counted, 0}};
+    struct view read[3] = {view_all(e, logits), labels, loss};
+    uint32_t reads = e->loss_touched ? 3 : 2;
+    e->loss_touched = true;
+
+    if (!c->profile->loss_f32) {
+        emit_op(e, e->compute, &forward, read, reads, (struct view[]){loss, view_all(e, lse)}, 2);
+        e->tags.phase = PHASE_BACKWARD;
+        emit_op(e, e->compute, &backward, read, 2, (struct view[]){view_all(e, logits)}, 1);
+        return logits;
+    }
+    buffer_id wide = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
+    buffer_id softmax = emit_buffer(e, "softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
+    buffer_id logarithm = emit_buffer(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, rows * vocab, 4);
+    buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
+    struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
+    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, logits)}, 1,
+            (struct view[]){view_all(e, wide)}, 1);
+    read[0] = view_all(e, wide);
+    op_id done = emit_op(
+        e, e->compute, &forward, read, reads,
+        (struct view[]){loss, view_all(e, lse), view_all(e, softmax), view_all(e, logarithm)}, 4);
+    emit_hold(e, logits, done);
+    e->tags.phase = PHASE_BACKWARD;
+    read[0] = view_all(e, softmax);
+    emit_op(e, e->compute, &backward, read, 2, (struct view[]){view_all(e, softmax)}, 1);
+    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, softmax)}, 1,
+            (struct view[]){view_all(e, gradient)}, 1);
+    return gradient;
+}
+
+buffer_id head(struct emit *e, uint32_t micro, buffer_id x)
+{
+    const struct transformer *model = e->choices->model;
+    int64_t rows = e->rows, h = model->hidden, vocab = model->vocab;
+    uint32_t part = part_head(e);
+    buffer_id normed = emit_activation(e, "norm", rows, h);
+    buffer_id d_normed = emit_activation(e, "d_norm", rows, h);
+    buffer_id stats = emit_norm_stats(e, rows);
+    buffer_id dx = emit_activation(e, "dx", rows, h);
+
+    set_region(e, REGION_NORM);
+    emit_norm(e, part, WEIGHT_FINAL_NORM, view_all(e, x), view_all(e, normed), view_all(e, stats),
+              rows, h);
+    set_region(e, REGION_LOSS);
+    for (uint32_t i = 0; i < e->choices->loss_chunks; i++) {
+        struct piece piece = emit_piece(rows, e->choices->loss_chunks, i);
+        struct view x_rows = view_rows(normed, piece.begin, piece.rows, h);
+        e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        e->tags.phase = PHASE_FORWARD;
+        buffer_id logits =
+            emit_buffer(e, "logits", CATEGORY_LOGITS, e->choices->dtype, piece.rows, vocab);
+        emit_matmul(e, MATMUL_NT, x_rows, weight_view(e, part, WEIGHT_HEAD), view_none(),
+                    view_all(e, logits), piece.rows, vocab, h);
+        buffer_id d_logits = loss_of(
+            e, logits, view_rows(e->labels, micro * rows + piece.begin, piece.rows, 1), piece.rows);
+        emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD),
+                    view_none(), view_rows(d_normed, piece.begin, piece.rows, h), piece.rows, h,
+                    vocab);
+        emit_weight_grad(e, part, WEIGHT_HEAD, view_all(e, d_logits), x_rows, vocab, h, piece.rows);
+    }
+    e->tags.chunk = IR_NONE16;
+    e->tags.phase = PHASE_BACKWARD;
+    set_region(e, REGION_NORM);
+    emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), view_all(e, x),
+                       view_all(e, stats), view_all(e, dx), rows, h);
+    return dx;
+}
