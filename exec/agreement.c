@@ -75,10 +75,12 @@ static void compare_part(struct agreement *a, const struct training *t, enum agr
         row->error[part] = (double)NAN;
         if (got == NULL)
             continue;
-        const struct reference_tensor *tensor = reference_find(r, row->tensor);
-        const double *want = wanted(tensor, part);
-        double unit = fmax(largest(want, tensor->count), a->rule.floor * overall);
-        double off = furthest(got[i], want, tensor->count);
+        const struct tensor *tensor = &t->ir->tensor[i];
+        const double *want =
+            wanted(training_tensor(t, row->tensor), part) + tensor->first * tensor->cols;
+        size_t count = (size_t)(tensor->rows * tensor->cols);
+        double unit = fmax(largest(want, count), a->rule.floor * overall);
+        double off = furthest(got[i], want, count);
         row->error[part] = off > 0 ? off / unit : 0;
         if (a->worst[part] == IR_NONE || row->error[part] > a->row[a->worst[part]].error[part])
             a->worst[part] = i;

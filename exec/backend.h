@@ -31,6 +31,7 @@ struct operand {
 struct call {
     const struct work *work;
     uint32_t rank, op;
+    int64_t part; /* the rank's index in work_part()'s group; 0 where there is none */
     bool softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
     struct exec_model model;
     struct exec_adamw adamw; /* step: of the step at hand */

@@ -74,6 +74,7 @@ static bool is_first(const struct ir *ir, uint32_t rank, uint32_t role, uint32_t
 struct slice {
     int64_t row, col; /* where it begins */
     int64_t rows, cols;
+    int64_t room; /* rows that a part has memory for: the last parts may have fewer */
 };
 
 static struct slice slice_of(const struct ir *ir, const struct tensor *tensor,
@@ -82,9 +83,12 @@ static struct slice slice_of(const struct ir *ir, const struct tensor *tensor,
     uint32_t parts[2], index[2];
     for (int d = 0; d < 2; d++)
         index[d] = index_along(ir, place, tensor->slice_axes[d], &parts[d]);
-    struct slice slice = {.rows = tensor->rows / parts[0], .cols = tensor->cols / parts[1]};
-    slice.row = slice.rows * index[0];
+    struct slice slice = {.room = (tensor->rows + parts[0] - 1) / parts[0],
+                          .cols = tensor->cols / parts[1]};
+    slice.row = slice.room * index[0];
     slice.col = slice.cols * index[1];
+    int64_t left = tensor->rows - slice.row;
+    slice.rows = left < 0 ? 0 : left < slice.room ? left : slice.room;
     return slice;
 }
 
@@ -132,7 +136,7 @@ static void for_stretches(const struct exec_buffer *buffer, stretch_function *us
             use(context, &stretch);
             e += count;
         }
-        at += size;
+        at += (uint64_t)(slice.room * slice.cols);
     }
 }
 
@@ -141,7 +145,7 @@ struct transfer {
     const struct exec_buffer *buffer;
     const double *const *from;
     double *const *to;
-    bool adds, compares;
+    uint32_t partial; /* axes over which the binding is */
 };
 
 static void fill_stretch(void *context, const struct stretch *s)
@@ -152,16 +156,24 @@ static void fill_stretch(void *context, const struct stretch *s)
                    t->from[s->tensor][s->in_tensor + i]);
 }
 
+/* Of the ranks that hold the same elements of a tensor the first one's count, and others must be equal;
+ * ranks along axes over which it is partial add up. */
 static void read_stretch(void *context, const struct stretch *s)
 {
     struct transfer *t = context;
+    const struct ir *ir = t->b->ir;
+    const struct tensor *tensor = &ir->tensor[s->tensor];
+    uint32_t cut = tensor->slice_axes[0] | tensor->slice_axes[1];
+    uint32_t partial = t->partial & ~cut;
+    bool first = is_first(ir, t->buffer->rank, ir->buffer.role[t->buffer->buffer],
+                          ~(partial | cut | group_axes(ir, t->buffer->binding->shard)));
     double *to = t->to[s->tensor] + s->in_tensor;
     for (uint64_t i = 0; i < s->count; i++) {
         double value = number_get(t->buffer->data, t->buffer->dtype, s->in_buffer + i);
-        if (t->compares)
+        if (partial != 0)
+            to[i] += first ? value : 0;
+        else if (!first)
             t->b->replicas_differ += to[i] != value && (to[i] == to[i] || value == value);
-        else if (t->adds)
-            to[i] += value;
         else
             to[i] = value;
     }
@@ -204,12 +216,21 @@ static uint32_t context_of(const struct ir *ir, uint32_t rank)
     return index_along(ir, &place, axes_named(ir, "cp"), &size);
 }
 
+/* The axes along which the head ranks of the layout lie: tensor ranks too where they cut sequences. */
+static uint32_t head_axes(const struct ir *ir)
+{
+    const struct place origin = {{0}};
+    uint32_t heads = axes_named(ir, "hp"), both = heads | axes_named(ir, "tp"), size;
+    index_along(ir, &origin, both, &size);
+    return size == ir->layout.hp ? both : heads;
+}
+
 /* Where element p of a rank's own part of a sequence lies in the sequence. */
 static int64_t own_position(const struct ir *ir, uint32_t rank, int64_t p)
 {
     struct place place = place_of(ir, rank);
-    uint32_t size, c = context_of(ir, rank),
-                   h = index_along(ir, &place, axes_named(ir, "hp"), &size);
+    uint32_t size, c = context_of(ir, rank);
+    uint32_t h = index_along(ir, &place, head_axes(ir), &size);
     return layout_global(&ir->layout, c, h, p);
 }
 
@@ -235,7 +256,7 @@ static int64_t position_of(const struct exec_buffer *buffer, int64_t p)
     uint32_t instance, index;
     if (group == IR_NONE16)
         return own_position(ir, buffer->rank, p);
-    if (group_axes(ir, group) == axes_named(ir, "hp"))
+    if (group_axes(ir, group) == head_axes(ir))
         return layout_gathered(&ir->layout, context_of(ir, buffer->rank), p);
     if (!group_locate(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
         return 0;
@@ -345,32 +366,15 @@ static bool is_result(const struct ir *ir, const struct binding *binding)
     return true;
 }
 
-/* Axes over which a bundle's tensors are cut: the ranks along them hold different parts. */
-static uint32_t cut_axes(const struct ir *ir, const struct binding *binding)
-{
-    uint32_t axes = group_axes(ir, binding->shard);
-    const struct bundle *bundle = &ir->bundle[binding->bundle];
-    for (uint32_t t = 0; t < bundle->tensor_count; t++) {
-        const struct tensor *tensor = &ir->tensor[bundle->tensor_begin + t];
-        axes |= tensor->slice_axes[0] | tensor->slice_axes[1];
-    }
-    return axes;
-}
-
 static void read_tensors(struct bindings *b, const struct exec_buffer *buffer)
 {
     const struct ir *ir = b->ir;
     const struct binding *binding = buffer->binding;
-    uint32_t partial = partial_axes(ir, binding), role = ir->buffer.role[buffer->buffer];
-    struct transfer transfer = {.b = b, .buffer = buffer, .to = b->got[binding->kind]};
-    if (transfer.to == NULL || !is_result(ir, binding))
-        return;
-    /* Replicas along axes that neither cut nor sum. A tensor that is whole where others of its
-     * bundle are cut is written more than once, with the same values. */
-    bool first = is_first(ir, buffer->rank, role, ~(partial | cut_axes(ir, binding)));
-    transfer.adds = partial != 0;
-    transfer.compares = !first;
-    if (first || partial == 0)
+    struct transfer transfer = {.b = b,
+                                .buffer = buffer,
+                                .to = b->got[binding->kind],
+                                .partial = partial_axes(ir, binding)};
+    if (transfer.to != NULL && is_result(ir, binding))
         for_stretches(buffer, read_stretch, &transfer);
 }
 
@@ -402,7 +406,7 @@ enum status bindings_check(const struct bindings *b, const char *name, struct di
             uint32_t parts;
             int64_t size = d == 0 ? ir->tensor[t].rows : ir->tensor[t].cols;
             index_along(ir, &origin, ir->tensor[t].slice_axes[d], &parts);
-            if (size % parts != 0)
+            if (d == 1 && size % parts != 0)
                 return diag_error(diag, at, STATUS_BAD_INPUT,
                                   "dimension %d of tensor %s, %" PRId64 ", is cut over %" PRIu32
                                   " ranks, which do not divide it",

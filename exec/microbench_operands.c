@@ -37,8 +37,9 @@ static const struct {
     [WORK_CROSS_ENTROPY] = {"rows*vocab rows:i 1:f=0?accumulate", "1:f rows:f"},
     [WORK_CROSS_ENTROPY_BACKWARD] = {"rows*vocab=0 rows:i", "rows*vocab"},
     [WORK_CROSS_ENTROPY_PARTIAL] = {"rows*vocab rows:i", "rows*3:f"},
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {"rows*vocab=0 rows:i rows:f", "rows*vocab"},
     [WORK_CROSS_ENTROPY_FINISH] = {"rows*vocab rows:i rows*3:f 1:f=0?accumulate", "1:f rows:f"},
-    [WORK_ADD] = {"count count", "count"},
+    [WORK_ADD] = {"count count cols?cols", "count"},
     [WORK_CAST] = {"count", "count:f"},
     [WORK_FILL] = {"", "count"},
     [WORK_PACK] = {"rows*parts*w", "rows*parts*w0 rows*parts*w1?w1 rows*parts*w2?w2"},
@@ -149,6 +150,7 @@ int64_t bench_index_limit(const struct work *work)
     case WORK_CROSS_ENTROPY_BACKWARD:
     case WORK_CROSS_ENTROPY_PARTIAL:
     case WORK_CROSS_ENTROPY_FINISH:
+    case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
         return work->cross_entropy.vocab;
     default:
         return INT32_MAX;

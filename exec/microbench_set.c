@@ -106,6 +106,8 @@ static void add_memory_bound(struct set *set, int64_t count, bool host)
         {.kind = WORK_CROSS_ENTROPY, .cross_entropy = {count / VOCAB, VOCAB, count, 0}},
         {.kind = WORK_CROSS_ENTROPY_BACKWARD, .cross_entropy = {count / VOCAB, VOCAB, count, 0}},
         {.kind = WORK_CROSS_ENTROPY_PARTIAL, .cross_entropy = {count / VOCAB, VOCAB, 0, 0}},
+        {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
+         .loss_backward = {count / VOCAB, VOCAB, count}},
         {.kind = WORK_ADD, .elements = {count}},
         {.kind = WORK_CAST, .elements = {count}},
         {.kind = WORK_FILL, .elements = {count}},

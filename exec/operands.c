@@ -126,6 +126,10 @@ static void want_loss(struct wants *w, const struct work *work, uint32_t reads, 
     case WORK_CROSS_ENTROPY_PARTIAL:
         want_floats(w, 0, 1, product(w, rows, 3, 1));
         break;
+    case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
+        want_floats(w, 1, 0, (uint64_t)rows);
+        want_floats(w, 0, 1, logits);
+        break;
     default: /* FINISH: statistics of any number of parts */
         want_read(w, ANY_COUNT, WANT_FLOAT);
         want_floats(w, work->p[4] ? 1 : 0, 1, 1);
@@ -234,10 +238,13 @@ static void wants_of(struct wants *w, const struct work *work, uint64_t first, u
     case WORK_CROSS_ENTROPY_BACKWARD:
     case WORK_CROSS_ENTROPY_PARTIAL:
     case WORK_CROSS_ENTROPY_FINISH:
+    case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
         want_loss(w, work, reads, writes, write_dtype);
         break;
     case WORK_ADD:
         want_floats(w, 2, 1, product(w, rows, 1, 1));
+        want_floats(w, cols > 0 ? 1 : 0, 0, product(w, cols > 0 ? cols : 1, 1, 1));
+        w->overflow |= cols > 0 && rows % cols != 0;
         break;
     case WORK_CAST:
         want_floats(w, 1, 1, product(w, rows, 1, 1));

@@ -161,7 +161,11 @@ static enum status plan_role(struct plan *plan, const struct role *role, const c
             else if (work->kind == WORK_BARRIER)
                 plan->call[op] = barriers[group]++;
         }
-        status = check_views(ir, op, name, diag);
+        int64_t part = work_part(work);
+        if (part >= 0)
+            status = check_members(plan, role, op, (uint32_t)part, name, diag);
+        if (status == STATUS_OK)
+            status = check_views(ir, op, name, diag);
         if (status == STATUS_OK)
             status = check_waits(ir, role, op, name, diag);
         if (status == STATUS_OK)

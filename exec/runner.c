@@ -84,6 +84,8 @@ void run_call(struct run *run, uint32_t rank, uint32_t op, struct call *call)
     call->rank = rank;
     call->op = op;
     call->softmax = run->plan.softmax[op];
+    int64_t part = work_part(call->work);
+    call->part = part < 0 ? 0 : plan_index(&run->plan, rank, (uint32_t)part);
     call->model = run->options->model;
     call->adamw = run->options->adamw;
     call->adamw.step = (call->adamw.step > 0 ? call->adamw.step : 1) + run->step;

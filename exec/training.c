@@ -48,6 +48,34 @@ static void start(struct training *t)
 
 /* ---- the schedule's tensors in the model ---- */
 
+/* Bytes of the name of the model's tensor in that of a block of its rows ("w13.weight:gate"). */
+static size_t base_size(const char *name)
+{
+    return strcspn(name, ":");
+}
+
+struct reference_tensor *training_tensor(const struct training *t, const char *name)
+{
+    char base[128];
+    size_t size = base_size(name);
+    if (size >= sizeof base)
+        return NULL;
+    memcpy(base, name, size);
+    base[size] = '\0';
+    return reference_find(t->reference, base);
+}
+
+/* Rows of the model's tensor that the schedule has, in one tensor or in blocks. */
+static int64_t rows_of(const struct ir *ir, const char *name)
+{
+    size_t size = strlen(name);
+    int64_t rows = 0;
+    for (uint32_t i = 0; i < ir->tensor_count; i++)
+        if (base_size(ir->tensor[i].name) == size && memcmp(ir->tensor[i].name, name, size) == 0)
+            rows += ir->tensor[i].rows;
+    return rows;
+}
+
 static enum status find_tensors(struct training *t, struct diag *diag)
 {
     const struct ir *ir = t->ir;
@@ -56,22 +84,25 @@ static enum status find_tensors(struct training *t, struct diag *diag)
         t->from[k] = heap_zalloc(ir->tensor_count + 1, sizeof *t->from[k]);
     for (uint32_t i = 0; i < ir->tensor_count; i++) {
         const struct tensor *want = &ir->tensor[i];
-        struct reference_tensor *tensor = reference_find(t->reference, want->name);
+        struct reference_tensor *tensor = training_tensor(t, want->name);
         if (tensor == NULL)
             return diag_error(diag, at, STATUS_BAD_INPUT, "the model has no tensor '%s'",
                               want->name);
-        if (tensor->rows != want->rows || tensor->cols != want->cols)
+        bool block = want->name[base_size(want->name)] != '\0';
+        bool fits = block ? want->rows <= tensor->rows - want->first
+                          : want->rows == tensor->rows && want->first == 0;
+        if (!fits || tensor->cols != want->cols)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "tensor '%s' is %" PRId64 " x %" PRId64 " here and %" PRId64
                               " x %" PRId64 " in the model",
                               want->name, want->rows, want->cols, tensor->rows, tensor->cols);
-        t->from[0][i] = tensor->param;
-        t->from[1][i] = tensor->m;
-        t->from[2][i] = tensor->v;
+        t->from[0][i] = tensor->param + want->first * want->cols;
+        t->from[1][i] = tensor->m + want->first * want->cols;
+        t->from[2][i] = tensor->v + want->first * want->cols;
     }
     for (size_t n = 0; n < t->reference->count; n++) {
         const char *name = t->reference->tensors[n].name;
-        if (ir_find_tensor(ir, name, strlen(name)) == IR_NONE)
+        if (rows_of(ir, name) < t->reference->tensors[n].rows)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "the schedule lacks the model's tensor '%s'", name);
     }
@@ -234,9 +265,18 @@ int64_t training_vocab(const struct ir *ir)
         const struct work *work = ir_work(ir, op);
         if (work->kind != WORK_EMBEDDING || !reads_tokens(ir, op))
             continue;
-        /* parts of a table that is cut over ranks begin at `first` */
-        int64_t end = work->embedding.first + work->embedding.vocab;
+        /* parts of a table that is cut over ranks begin at `first`, or at their index times their rows */
+        int64_t part = work_part(work);
+        int64_t end = work->embedding.first +
+                      work->embedding.vocab *
+                          (part < 0 ? 1 : (int64_t)group_size(&ir->mesh, &ir->group[part]));
         vocab = end > vocab ? end : vocab;
+    }
+    for (uint32_t op = 0; op < ir->op.count; op++) { /* which the last part may not fill */
+        const struct work *work = ir_work(ir, op);
+        if (work->kind == WORK_CROSS_ENTROPY_PARTIAL && work->loss_partial.total > 0 &&
+            work->loss_partial.total < vocab)
+            vocab = work->loss_partial.total;
     }
     return vocab;
 }

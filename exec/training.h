@@ -50,6 +50,9 @@ enum status training_init(struct training *training, const struct ir *ir, const 
                           struct diag *diag);
 void training_release(struct training *training);
 
+/* The reference's tensor of which a tensor of the schedule is a block of rows, or all; NULL: none. */
+struct reference_tensor *training_tensor(const struct training *training, const char *name);
+
 /* Runs options.warmup + options.steps steps (exec/exec.h), which read as many batches of
  * training.tokens. */
 enum status training_run(struct training *training, const struct exec_options *options,

@@ -48,6 +48,7 @@ static const struct kind_cost kinds[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_CROSS_ENTROPY_PARTIAL] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_CROSS_ENTROPY_FINISH] = {cost_memory_s, ISSUE_OP, 1, 2},
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_ADD] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_CAST] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_FILL] = {cost_memory_s, ISSUE_OP, 1, 1},

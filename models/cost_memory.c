@@ -24,6 +24,7 @@ static const size_t fractions[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_BACKWARD] = FRACTION(reduce),
     [WORK_CROSS_ENTROPY_PARTIAL] = FRACTION(reduce),
     [WORK_CROSS_ENTROPY_FINISH] = FRACTION(reduce),
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = FRACTION(reduce),
     [WORK_ADD] = FRACTION(stream),
     [WORK_CAST] = FRACTION(stream),
     [WORK_FILL] = FRACTION(stream),

@@ -219,6 +219,21 @@ int64_t work_group(const struct work *work)
     return info->param_count > 0 && info->param[0].is_group ? work->p[0] : -1;
 }
 
+int64_t work_part(const struct work *work)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_EMBEDDING:
+    case WORK_EMBEDDING_BACKWARD:
+        return work->embedding.part - 1;
+    case WORK_CROSS_ENTROPY_PARTIAL:
+        return work->loss_partial.part - 1;
+    case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
+        return work->loss_backward.part - 1;
+    default:
+        return -1;
+    }
+}
+
 int64_t work_payload_bytes(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
@@ -388,6 +403,8 @@ static double cross_entropy_bytes(const struct work *work, struct bytes_of e)
         return logits * (e.in + e.out) + rows * I32;
     case WORK_CROSS_ENTROPY_PARTIAL:
         return logits * e.in + rows * (I32 + 3 * F32);
+    case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
+        return logits * (e.in + e.out) + rows * (I32 + F32);
     default: /* FINISH: the statistics hold all that is needed of the logits */
         return rows * (I32 + 3 * F32 + F32) + (work->p[4] ? 2 : 1) * F32;
     }
@@ -398,7 +415,7 @@ static double element_bytes(const struct work *work, struct bytes_of e)
     double count = (double)work->elements.count;
     switch ((enum work_kind)work->kind) {
     case WORK_ADD:
-        return count * (e.in + 2 * e.out);
+        return count * (e.in + 2 * e.out) + (double)work->elements.cols * e.in;
     case WORK_CAST:
         return count * (e.in + e.out);
     case WORK_FILL:
@@ -456,6 +473,7 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_BACKWARD] = cross_entropy_bytes,
     [WORK_CROSS_ENTROPY_PARTIAL] = cross_entropy_bytes,
     [WORK_CROSS_ENTROPY_FINISH] = cross_entropy_bytes,
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = cross_entropy_bytes,
     [WORK_ADD] = element_bytes,
     [WORK_CAST] = element_bytes,
     [WORK_FILL] = element_bytes,

@@ -79,14 +79,20 @@ struct work {
             int64_t rows, heads, dim, stride;
         } rope;
         struct {
-            int64_t rows, cols, vocab, first;
+            int64_t rows, cols, vocab, first, part;
         } embedding;
         struct {
             int64_t rows, vocab, count, accumulate;
         } cross_entropy;
         struct {
-            int64_t count;
-        } elements; /* add, cast, fill, adamw */
+            int64_t rows, vocab, first, total, part;
+        } loss_partial;
+        struct {
+            int64_t rows, vocab, count, first, total, part;
+        } loss_backward; /* cross_entropy_partial_backward */
+        struct {
+            int64_t count, cols;
+        } elements; /* add, cast, fill, adamw; cols: of add */
         struct {
             int64_t rows, parts, w[3];
         } pack; /* and unpack */
@@ -117,9 +123,9 @@ struct work {
 /* One parameter of a kind as the text form sees it. */
 struct work_param {
     char name[16];
-    bool optional;             /* 0 when absent, and not printed when 0 */
-    bool is_signed;            /* may be negative */
-    bool is_group;             /* the value is a group id, printed by its name */
+    bool optional;  /* 0 when absent, and not printed when 0 */
+    bool is_signed; /* may be negative */
+    bool is_group;  /* the value is a group id, printed by its name; id + 1 when optional */
     const char *const *values; /* names of an enum's values, or NULL for an integer */
     uint8_t value_count;
 };
@@ -151,6 +157,9 @@ size_t dtype_bytes(enum dtype dtype);
 
 /* The group a communication op works in, or -1 for other kinds. */
 int64_t work_group(const struct work *work);
+/* The group over which the vocabulary is cut whose part the work is about (parameter `part`), or -1:
+ * the first row of a rank's part is `first` + vocab times its index there. */
+int64_t work_part(const struct work *work);
 /* Payload of a communication or copy op in bytes (per-rank send buffer, own part included); else 0. */
 int64_t work_payload_bytes(const struct work *work);
 

@@ -86,11 +86,14 @@ struct stream {
     uint8_t stream_class;     /* enum stream_class */
 };
 
-/* One tensor of the model, global shape; slice_axes[k]: mesh axes over which dimension k is cut. */
+/* One tensor of the model, global shape, or a block of its rows where blocks are cut apart (q, k and
+ * v of wqkv); slice_axes[k]: mesh axes over which dimension k is cut. Columns cut into equal parts;
+ * rows into parts of ceil(rows / parts), the last of which have fewer and room for as many. */
 struct tensor {
-    const char *name; /* "layers.3.wqkv.weight" */
+    const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
     int64_t rows, cols;
     uint32_t slice_axes[2]; /* bit masks of mesh axes; 0: whole */
+    int64_t first;          /* of the block's rows in the model's tensor */
 };
 
 /* Tensors laid end to end, each rank holding its own slices of them; padded at the end. */
@@ -124,7 +127,9 @@ struct binding {
     /* TOKENS, LABELS, POSITIONS: the group whose members' tokens lie here in gathered order (one
      * sequence after the other); IR_NONE16: the rank's own. */
     uint16_t gathered;
-    uint32_t partial; /* bit mask of mesh axes over which the content is a partial sum */
+    /* Bit mask of mesh axes over which the content is a partial sum; a tensor that an axis cuts is
+     * none over that axis. */
+    uint32_t partial;
 };
 
 /* A growing column set: `count` rows in use, room for `capacity`. */

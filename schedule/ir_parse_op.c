@@ -76,7 +76,7 @@ static enum status parse_param(struct parser *p, struct op_line *line, uint32_t 
     if (param->is_group) {
         uint16_t group;
         enum status status = parse_group_name(p, value, &group);
-        *target = status == STATUS_OK ? group : 0;
+        *target = status == STATUS_OK ? group + param->optional : 0;
         return status;
     }
     if (!param->values)

@@ -45,8 +45,8 @@ static enum status unknown(struct parser *p, struct word word, const char *what,
 
 enum status parse_tensor(struct parser *p)
 {
-    enum { ROWS, COLS, COUNT };
-    static const char *const keys[COUNT] = {"cut_rows", "cut_cols"};
+    enum { ROWS, COLS, FROM, COUNT };
+    static const char *const keys[COUNT] = {"cut_rows", "cut_cols", "from"};
     struct word name = parse_word(p), shape, value[COUNT];
     struct dims dims = {0};
     enum status status = parse_name(p, "tensor", false, &name);
@@ -62,9 +62,11 @@ enum status parse_tensor(struct parser *p)
         return parse_error(p, name.at, "a second tensor named '%s'", copy(p, name));
     status = parse_attributes(p, "tensor", keys, COUNT, 0, value);
     struct tensor tensor = {.name = copy(p, name), .rows = dims.size[0], .cols = dims.size[1]};
-    for (int i = 0; i < COUNT && status == STATUS_OK; i++)
+    for (int i = ROWS; i <= COLS && status == STATUS_OK; i++)
         if (value[i].at)
             status = parse_axis_mask(p, value[i], &tensor.slice_axes[i]);
+    if (status == STATUS_OK && value[FROM].at)
+        status = parse_number(p, value[FROM], "from", 0, IR_ELEMENTS_MAX, &tensor.first);
     if (status == STATUS_OK)
         ir_add_tensor(p->ir, tensor);
     return status;

@@ -145,6 +145,8 @@ static void put_weights(struct text *out, const struct ir *ir)
         text_putc(out, ']');
         put_mask(out, " cut_rows=", &ir->mesh, tensor->slice_axes[0]);
         put_mask(out, " cut_cols=", &ir->mesh, tensor->slice_axes[1]);
+        if (tensor->first > 0)
+            put(out, " from=", (uint64_t)tensor->first);
         text_putc(out, '\n');
     }
     for (uint32_t i = 0; i < ir->bundle_count; i++) {
@@ -219,7 +221,7 @@ static void put_params(struct text *out, const struct ir *ir, const struct work 
         text_puts(out, param->name);
         text_putc(out, '=');
         if (param->is_group)
-            text_puts(out, ir->group[work->p[i]].name);
+            text_puts(out, ir->group[work->p[i] - param->optional].name);
         else if (param->values)
             text_puts(out, param->values[work->p[i]]);
         else

@@ -192,12 +192,12 @@ static uint64_t slice_elements(struct verifier *v, const struct tensor *t)
             }
             parts *= ir->mesh.axis[axis].size;
         }
-        if (size % parts != 0) {
-            verify_fail(v, "the %" PRId64 " %s of tensor %s do not cut into %" PRId64, size,
-                        d == 0 ? "rows" : "columns", t->name, parts);
+        if (d == 1 && size % parts != 0) {
+            verify_fail(v, "the %" PRId64 " columns of tensor %s do not cut into %" PRId64, size,
+                        t->name, parts);
             return 0;
         }
-        elements *= (uint64_t)(size / parts);
+        elements *= (uint64_t)((size + parts - 1) / parts);
     }
     return elements;
 }

@@ -53,6 +53,7 @@ static backend_kernel *const kernels[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_BACKWARD] = compute,
     [WORK_CROSS_ENTROPY_PARTIAL] = compute,
     [WORK_CROSS_ENTROPY_FINISH] = compute,
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = compute,
     [WORK_ADD] = compute,
     [WORK_CAST] = compute,
     [WORK_FILL] = compute,

@@ -23,6 +23,7 @@ const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_BACKWARD] = {cpu_cross_entropy_backward, NULL, false},
     [WORK_CROSS_ENTROPY_PARTIAL] = {cpu_cross_entropy_partial, NULL, false},
     [WORK_CROSS_ENTROPY_FINISH] = {cpu_cross_entropy_finish, NULL, false},
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {cpu_cross_entropy_partial_backward, NULL, false},
     [WORK_ADD] = {cpu_add, NULL, false},
     [WORK_CAST] = {cpu_cast, NULL, false},
     [WORK_FILL] = {cpu_fill, NULL, true},

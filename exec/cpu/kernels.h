@@ -59,7 +59,7 @@ size_t cpu_rope_scratch(const struct work *work);
 
 /* exec/cpu/loss.c */
 cpu_math cpu_embedding, cpu_embedding_backward, cpu_cross_entropy, cpu_cross_entropy_backward,
-    cpu_cross_entropy_partial, cpu_cross_entropy_finish;
+    cpu_cross_entropy_partial, cpu_cross_entropy_finish, cpu_cross_entropy_partial_backward;
 
 /* exec/cpu/pack.c */
 cpu_math cpu_pack, cpu_unpack, cpu_head_expand, cpu_head_reduce;

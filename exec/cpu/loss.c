@@ -14,9 +14,10 @@ const char *cpu_embedding(const struct call *call, float *scratch)
     const int64_t cols = work->embedding.cols;
     const int32_t *token = call->read[0].data;
     const float *table = call->read[1].data; /* (vocab, cols): rows first .. first + vocab */
+    const int64_t first = work->embedding.first + call->part * work->embedding.vocab;
     for (int64_t i = 0; i < work->embedding.rows; i++) {
         float *y = (float *)call->write[0].data + i * cols;
-        int64_t row = token[i] - work->embedding.first;
+        int64_t row = token[i] - first;
         if (row >= 0 && row < work->embedding.vocab)
             memcpy(y, table + row * cols, (size_t)cols * sizeof *y);
         else
@@ -31,6 +32,7 @@ const char *cpu_embedding_backward(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t cols = work->embedding.cols;
     const int32_t *token = call->read[1].data;
+    const int64_t first = work->embedding.first + call->part * work->embedding.vocab;
     float *table = call->write[0].data;
     size_t bytes = (size_t)(work->embedding.vocab * cols) * sizeof *table;
     if (call->reads < 3)
@@ -39,7 +41,7 @@ const char *cpu_embedding_backward(const struct call *call, float *scratch)
         memcpy(table, call->read[2].data, bytes);
     for (int64_t i = 0; i < work->embedding.rows; i++) {
         const float *dy = (const float *)call->read[0].data + i * cols;
-        int64_t row = token[i] - work->embedding.first;
+        int64_t row = token[i] - first;
         for (int64_t j = 0; row >= 0 && row < work->embedding.vocab && j < cols; j++)
             table[row * cols + j] += dy[j];
     }
@@ -123,21 +125,32 @@ const char *cpu_cross_entropy_backward(const struct call *call, float *scratch)
     return NULL;
 }
 
+/* Columns of a rank's part that stand for rows of the vocabulary: where it does not divide evenly,
+ * the last parts have fewer. */
+static int64_t columns_of(int64_t vocab, int64_t first, int64_t total)
+{
+    int64_t left = total > 0 ? total - first : vocab;
+    return left < 0 ? 0 : left < vocab ? left : vocab;
+}
+
 /* Statistics of this part of the vocabulary, (rows, 3): the largest logit, the sum of exponentials
  * relative to it, and the label's logit, 0 when the label is in another part. */
 const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
 {
     (void)scratch;
-    const int64_t rows = call->work->p[0], vocab = call->work->p[1], first = call->work->p[2];
+    const struct work *work = call->work;
+    const int64_t rows = work->loss_partial.rows, vocab = work->loss_partial.vocab;
+    const int64_t first = work->loss_partial.first + call->part * vocab;
+    const int64_t columns = columns_of(vocab, first, work->loss_partial.total);
     const int32_t *label = call->read[1].data;
     float *stats = call->write[0].data;
     for (int64_t i = 0; i < rows; i++) {
         const float *x = (const float *)call->read[0].data + i * vocab;
-        float top = lanes_max(x, vocab);
+        float top = columns > 0 ? lanes_max(x, columns) : -INFINITY;
         int64_t mine = label[i] - first;
         stats[3 * i] = top;
-        stats[3 * i + 1] = (float)sum_exp(x, vocab, top);
-        stats[3 * i + 2] = mine >= 0 && mine < vocab ? x[mine] : 0;
+        stats[3 * i + 1] = columns > 0 ? (float)sum_exp(x, columns, top) : 0;
+        stats[3 * i + 2] = label[i] != IGNORED && mine >= 0 && mine < columns ? x[mine] : 0;
     }
     return NULL;
 }
@@ -161,7 +174,8 @@ const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
             top = fmax(top, stats[3 * (p * rows + i)]);
         for (int64_t p = 0; p < parts; p++) {
             const float *part = stats + 3 * (p * rows + i);
-            total += part[1] * exp(part[0] - top);
+            total +=
+                part[1] > 0 ? part[1] * exp(part[0] - top) : 0; /* a part may have no columns */
             target += part[2];
         }
         lse[i] = (float)(top + log(total));
@@ -170,5 +184,29 @@ const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
     }
     double before = call->work->p[4] ? *(const float *)call->read[3].data : 0;
     *loss = (float)(before + sum / (double)call->work->p[2]);
+    return NULL;
+}
+
+/* From the logarithm of the sum over all parts, every part has its own gradient. */
+const char *cpu_cross_entropy_partial_backward(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t rows = work->loss_backward.rows, vocab = work->loss_backward.vocab;
+    const int64_t first = work->loss_backward.first + call->part * vocab;
+    const int64_t columns = columns_of(vocab, first, work->loss_backward.total);
+    const int32_t *label = call->read[1].data;
+    const float *lse = call->read[2].data;
+    const float scale = (float)(1 / (double)work->loss_backward.count);
+    for (int64_t i = 0; i < rows; i++) {
+        const float *x = (const float *)call->read[0].data + i * vocab;
+        float *dx = (float *)call->write[0].data + i * vocab; /* may be x */
+        int64_t mine = label[i] - first, some = label[i] == IGNORED ? 0 : columns;
+        for (int64_t j = 0; j < some; j++)
+            dx[j] = fast_exp(x[j] - lse[i]) * scale;
+        memset(dx + some, 0, (size_t)(vocab - some) * sizeof *dx);
+        if (mine >= 0 && mine < some)
+            dx[mine] -= scale;
+    }
     return NULL;
 }

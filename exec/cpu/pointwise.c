@@ -76,10 +76,16 @@ const char *cpu_gelu_backward(const struct call *call, float *scratch)
 const char *cpu_add(const struct call *call, float *scratch)
 {
     (void)scratch;
+    const int64_t count = call->work->elements.count, cols = call->work->elements.cols;
     const float *a = call->read[0].data, *b = call->read[1].data;
     float *y = call->write[0].data;
-    for (int64_t i = 0; i < call->work->elements.count; i++)
+    for (int64_t i = 0; i < count; i++)
         y[i] = a[i] + b[i];
+    for (int64_t i = 0; cols > 0 && i < count; i += cols) { /* a bias on every row */
+        const float *bias = call->read[2].data;
+        for (int64_t j = 0; j < cols; j++)
+            y[i + j] += bias[j];
+    }
     return NULL;
 }
 

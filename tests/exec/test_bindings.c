@@ -154,13 +154,13 @@ static void what_does_not_fit_is_refused(void)
     struct hand h;
     if (hand_load(&h, "longhaul schedule 1\nmesh tp=2\n"
                       "tokens layout=contiguous cp=1 hp=1 seq=4 batch=1 micro_batch=1 dtype=f32\n"
-                      "stream compute compute\ntensor w [3,4] cut_rows=tp\n"
+                      "stream compute compute\ntensor w [4,3] cut_cols=tp\n"
                       "bundle all first=w count=1 elements=6\n"
                       "buffer a hbm f32 [6] parameter bind=param bundle=all\n")) {
         struct bindings b = {.ir = &h.ir};
         CHECK_INT("check", bindings_check(&b, "hand.ir", &h.diag), STATUS_BAD_INPUT);
         CHECK_TEXT("message", h.diag.text,
-                   "hand.ir: error: dimension 0 of tensor w, 3, is cut over 2 ranks, which do not "
+                   "hand.ir: error: dimension 1 of tensor w, 3, is cut over 2 ranks, which do not "
                    "divide it\n");
     }
     hand_release(&h);

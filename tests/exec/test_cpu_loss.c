@@ -147,6 +147,12 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
     trial_in_place(&whole, 2);
     float *lse = trial_write(&whole, ROWS);
     const float *logits = whole.call.read[0].data;
+    struct trial back = trial_new(loss_work, &random);
+    back.work.kind = WORK_CROSS_ENTROPY_BACKWARD;
+    memcpy(trial_read(&back, ROWS * VOCAB), logits, sizeof(float) * ROWS * VOCAB);
+    memcpy(trial_index(&back, ROWS, 0, 1), labels, sizeof labels);
+    const float *d_logits = trial_write(&back, ROWS * VOCAB);
+    CHECK("whole gradient", trial_run(&back) == NULL);
 
     struct trial finish = trial_new(
         (struct work){.kind = WORK_CROSS_ENTROPY_FINISH, .p = {ROWS, CUT, COUNT, 0, 1}}, &random);
@@ -174,6 +180,28 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
     double *want = widen(lse, ROWS);
     near_all("lse", finish_lse, want, ROWS, 1e-6);
     free(want);
+    for (int part = 0; part < 3; part++) { /* of ceil(VOCAB / 3): the last has a column less */
+        enum { WIDE = 4 };
+        struct trial t =
+            trial_new((struct work){.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
+                                    .loss_backward = {ROWS, WIDE, COUNT, .total = VOCAB}},
+                      &random);
+        double d_part[ROWS * WIDE] = {0};
+        float *x = trial_read(&t, ROWS * WIDE);
+        for (int i = 0; i < ROWS * WIDE; i++) {
+            int64_t column = (int64_t)part * WIDE + i % WIDE, at = i / WIDE * VOCAB + column;
+            x[i] = column < VOCAB ? logits[at] : NAN;
+            d_part[i] = column < VOCAB ? d_logits[at] : 0;
+        }
+        memcpy(trial_index(&t, ROWS, 0, 1), labels, sizeof labels);
+        memcpy(trial_read(&t, ROWS), finish_lse, sizeof(float) * ROWS);
+        const float *dx = trial_write(&t, ROWS * WIDE);
+        t.call.part = part;
+        CHECK("gradient of a part", trial_run(&t) == NULL);
+        near_all("gradient of a part", dx, d_part, ROWS * WIDE, 1e-6);
+        trial_release(&t);
+    }
+    trial_release(&back);
     trial_release(&whole);
     trial_release(&finish);
 }

@@ -17,7 +17,11 @@ static struct work smallest(enum work_kind kind)
     for (size_t i = 0; i < info->param_count; i++) {
         const struct work_param *param = &info->param[i];
         bool bytes = strcmp(param->name, "bytes") == 0, dim = strcmp(param->name, "dim") == 0;
-        work.p[i] = param->is_group ? 2 : bytes ? 64 : dim ? 4 : param->optional ? 0 : 2;
+        work.p[i] = param->is_group   ? (param->optional ? 0 : 2)
+                    : bytes           ? 64
+                    : dim             ? 4
+                    : param->optional ? 0
+                                      : 2;
         if (param->values)
             work.p[i] = 0;
     }

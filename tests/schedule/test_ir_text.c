@@ -212,7 +212,7 @@ static int64_t random_param(const struct ir *ir, struct check_random *random,
                             const struct work_param *param)
 {
     if (param->is_group)
-        return pick(random, ir->group_count);
+        return pick(random, ir->group_count + param->optional);
     if (param->values)
         return pick(random, param->value_count);
     if (param->optional && pick(random, 2))
@@ -268,7 +268,7 @@ static void make_random_schedule(struct ir *ir, struct check_random *random)
     ir_add_group(ir, "some", axes, 2);
     for (int i = 0; i < STREAM_SYNC; i++)
         ir_add_stream(ir, stream_class_name((enum stream_class)i), (enum stream_class)i);
-    ir_add_tensor(ir, (struct tensor){"w", 3, 4, {1, 2}});
+    ir_add_tensor(ir, (struct tensor){"w", 3, 4, {1, 2}, 5});
     ir_add_bundle(ir, (struct bundle){"layer", 0, 1, 12});
     for (int i = 0; i < 30; i++)
         add_random_buffer(ir, random);
