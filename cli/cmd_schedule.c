@@ -88,6 +88,8 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     enum status status = STATUS_OK, verdict = STATUS_OK;
     if (!from_file || options_given(options, "cluster"))
         status = setup_load(&setup, options, from_file, diag);
+    else
+        status = setup_of_file(options, diag);
     if (status == STATUS_OK)
         status = from_file ? ir_load(&ir, name, diag) : build(&ir, &setup, diag);
     if (status == STATUS_OK) {

@@ -356,6 +356,14 @@ static enum status read_choices(struct setup *setup, const struct options *optio
 
 _Static_assert(CHOICE_WEIGHTS_ZERO3 == CHOICE_WEIGHTS_REPLICATED + 3, "--zero counts on it");
 
+enum status setup_of_file(const struct options *options, struct diag *diag)
+{
+    enum status status = refuse(options, &setup_model_options, NULL, 0, diag);
+    if (status == STATUS_OK)
+        status = refuse(options, &setup_choice_options, NULL, 0, diag);
+    return status == STATUS_OK ? refuse(options, &setup_cluster_options, NULL, 0, diag) : status;
+}
+
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag)
 {

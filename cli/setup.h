@@ -33,6 +33,10 @@ void setup_release(struct setup *setup);
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag);
 
+/* Refuses what describes a configuration or a machine: a file that is looked at alone has its own,
+ * and asks for none. */
+enum status setup_of_file(const struct options *options, struct diag *diag);
+
 /* The same for a run on this machine. Without --cluster there are as many ranks as --gpus says, or
  * one, on one node. A file may come with the --model that it was made for. */
 enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,

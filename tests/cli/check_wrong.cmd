@@ -6,3 +6,6 @@ longhaul check $T/wrong.ir --quiet 2> $T/faults || echo "wrong: $?"
 grep -c ': error: ' $T/faults > $T/count && test $(cat $T/count) -gt 0 && echo "faults are told"
 longhaul predict $T/wrong.ir --cluster ideal --gpus 4 --quick > $T/nothing 2> $T/faults || echo "predict: $?"
 wc -c < $T/nothing
+# a file has its own choices, and is looked at without a machine
+longhaul check $T/right.ir --strategy ring 2>&1 | sed "s|$T|T|"
+longhaul check $T/right.ir --nodes 2 2>&1 | sed "s|$T|T|"
