@@ -108,6 +108,26 @@ static const struct option choice_rows[] = {
      .high = CLUSTER_MAX_GPUS,
      .unset = "GPUs / dp / hp",
      .help = "ranks that share a sequence by context, around a ring"},
+    {.name = "pp",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = CLUSTER_MAX_GPUS,
+     .unset = "1",
+     .help = "stages of a pipeline: groups of ranks that have different layers"},
+    {.name = "pipeline",
+     .kind = OPTION_CHOICE,
+     .names = pipeline_names,
+     .name_count = CHOICE_PIPELINE_COUNT,
+     .unset = "1f1b, or interleaved with virtual stages",
+     .help = "the order in which stages take micro-batches"},
+    {.name = "virtual-stages",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = 255,
+     .unset = "the pipeline's",
+     .help = "chunks of layers on each stage of a pipeline"},
     {.name = "window",
      .kind = OPTION_COUNT,
      .value = "N",
@@ -333,6 +353,10 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     r->dp = options_count(options, "dp");
     r->hp = options_count(options, options_given(options, "ulysses") ? "ulysses" : "hp");
     r->cp = options_count(options, "cp");
+    r->pp = options_count(options, "pp");
+    if (options_given(options, "pipeline"))
+        r->pipeline = options_choice(options, "pipeline");
+    r->virtual_stages = options_count(options, "virtual-stages");
     r->window = options_count(options, "window");
     if (options_given(options, "windows"))
         r->windows = options_choice(options, "windows");

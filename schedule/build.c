@@ -1,5 +1,6 @@
 /* compose_build(): streams and inputs, emission, passes. */
 #include "schedule/attention/attention.h"
+#include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
 #include "schedule/weights/weights.h"
 
@@ -24,6 +25,7 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
         .dtype = (uint8_t)dtype,
         .category = CATEGORY_INPUT,
         .flags = BUFFER_PERSISTENT,
+        .role = e->role,
         .layer = IR_NONE16,
         .binding = ir_add_binding(
             e->ir, (struct binding){.kind = (uint8_t)kind,
@@ -36,18 +38,25 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
     return ir_add_buffer(e->ir, &desc);
 }
 
+/* Tokens are read by the first stage, labels by the last, positions where layers rotate by them or
+ * the embedding looks them up. */
 static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
-    int64_t local = e->rows * (int64_t)c->accumulation;
-    e->tokens = input(e, "tokens", BINDING_TOKENS, IR_NONE16, DTYPE_I32, local);
-    e->labels = input(e, "labels", BINDING_LABELS, IR_NONE16, DTYPE_I32, local);
-    e->positions = input(e, "positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32, e->n);
+    int64_t n = c->seq / c->hp / c->cp, local = n * c->micro_batch * (int64_t)c->accumulation;
+    bool first = e->stage == pipeline_stage(c, 0);
+    bool last = e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
+    if (first)
+        e->tokens = input(e, "tokens", BINDING_TOKENS, IR_NONE16, DTYPE_I32, local);
+    if (last)
+        e->labels = input(e, "labels", BINDING_LABELS, IR_NONE16, DTYPE_I32, local);
+    e->positions = input(e, "positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32, n);
     e->positions_gathered = e->positions;
     if (e->hp_group != IR_NONE16)
         e->positions_gathered =
-            input(e, "all_positions", BINDING_POSITIONS, e->hp_group, DTYPE_I32, e->n * c->hp);
-    e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
+            input(e, "all_positions", BINDING_POSITIONS, e->hp_group, DTYPE_I32, n * c->hp);
+    if (last)
+        e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
 
 /* A ring that goes round more than one rank has a communicator for keys and values, and one for
@@ -81,6 +90,8 @@ static struct token_layout layout_of(const struct choices *c)
     uint8_t kind = c->cp > 1 ? kinds[c->ring_layout] : LAYOUT_CONTIGUOUS;
     if (kind == LAYOUT_ZIGZAG_2D && c->hp == 1)
         kind = LAYOUT_ZIGZAG;
+    if (c->subsequences > 1)
+        return (struct token_layout){LAYOUT_RANK_ORDINAL, 1, c->hp, c->subsequences, c->seq};
     return (struct token_layout){kind, c->cp, c->hp, 1, c->seq};
 }
 
@@ -93,7 +104,7 @@ static enum status check_size(const struct choices *c, struct diag *diag)
                        (double)c->micro_batch +
                    OPS_PER_CHUNK_MAX * (double)c->ffn_chunks;
     double ops = ((double)c->model->layers * layer + OPS_PER_CHUNK_MAX * (double)c->loss_chunks) *
-                 c->accumulation;
+                 pipeline_units(c) / c->pp;
     if (ops < 2e8 && c->model->layers < 65000)
         return STATUS_OK;
     return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
@@ -119,35 +130,63 @@ static struct transformer operator_model(const struct transformer *model)
     return bare;
 }
 
+/* One role: what a stage's ranks do, or all ranks. */
 static void emit_and_rewrite(struct emit *e, struct ir *out)
 {
     const struct choices *c = e->choices;
     struct program program;
-    bool step = c->scope == SCOPE_STEP;
-    if (step)
+    bool whole = c->scope == SCOPE_STEP, layers = whole || c->scope >= SCOPE_LAYERS;
+    e->tags =
+        (struct op_tags){PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16};
+    if (layers)
         weights_setup(e);
     make_inputs(e);
-    if (step)
+    if (layers)
         emit_step(e);
     else
         emit_operator(e);
     program_init(&program, e->ir);
-    if (step && c->activations != CHOICE_ACTIVATIONS_KEEP)
+    if (layers && c->activations != CHOICE_ACTIVATIONS_KEEP)
         pass_recompute(e, &program);
-    if (step && c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
+    if (layers && c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         pass_offload(e, &program);
-    if (step)
+    if (whole)
         pass_weights(e, &program);
-    finish(e, &program, out);
+    finish_role(e, &program, out);
     program_release(&program);
+}
+
+/* Nothing of one role is known to the next. */
+static void begin_role(struct emit *e, uint32_t stage)
+{
+    e->last_compute.i = e->sync.i = IR_NONE;
+    e->loss_touched = false;
+    e->kept.count = e->hold_count = e->hold_back_count = 0;
+    emit_role(e, stage);
+}
+
+/* What the scope leaves of the model and of how its weights are held. */
+static struct choices in_scope(const struct choices *choices, struct transformer *bare)
+{
+    struct choices c = *choices;
+    if (c.scope >= SCOPE_LAYERS)
+        c.weights = CHOICE_WEIGHTS_REPLICATED;
+    if (c.scope == SCOPE_STEP || c.scope >= SCOPE_LAYERS)
+        return c;
+    *bare = operator_model(c.model);
+    c.model = bare;
+    c.dp *= c.pp; /* every stage has layers, and so the operator */
+    c.global_batch *= c.pp;
+    c.pp = c.virtual_stages = c.subsequences = 1;
+    c.pipeline = CHOICE_PIPELINE_NONE;
+    return c;
 }
 
 enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
 {
-    struct choices alone = *choices;
-    struct transformer bare = operator_model(choices->model);
-    alone.model = &bare;
-    const struct choices *c = choices->scope == SCOPE_STEP ? choices : &alone;
+    struct transformer bare;
+    struct choices scoped = in_scope(choices, &bare);
+    const struct choices *c = &scoped;
     if (check_size(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     struct ir draft = {0};
@@ -156,10 +195,7 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
         .choices = c,
         .n = c->seq / c->hp / c->cp,
         .rows = c->seq / c->hp / c->cp * c->micro_batch,
-        .tags = {PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16},
         .guard = IR_NONE16,
-        .last_compute = {IR_NONE},
-        .sync = {IR_NONE},
         .grad_dtype = c->profile->grad_dtype == DTYPE_F32 ? DTYPE_F32 : c->dtype,
     };
     draft.layout = layout_of(c);
@@ -168,7 +204,11 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
     draft.dtype = c->dtype;
     emit_mesh(&e);
     make_streams(&e);
-    emit_and_rewrite(&e, out);
+    for (uint32_t stage = 0; stage < c->pp; stage++) {
+        begin_role(&e, stage);
+        emit_and_rewrite(&e, out);
+    }
+    finish(&e, out);
     free(e.kept.buffer);
     free(e.hold);
     free(e.hold_back);

@@ -1,3 +1,4 @@
+#include "schedule/pipeline/pipeline.h"
 #include "schedule/resolve.h"
 
 #include "base/text.h"
@@ -90,6 +91,8 @@ static bool is_run(const struct choices *c, int64_t shard)
 {
     struct mesh_part part[MESH_PARTS_MAX];
     for (uint32_t i = mesh_parts(c, part); i-- > 0;) {
+        if (part[i].along == ALONG_PP)
+            continue;
         if (shard <= part[i].size)
             return part[i].size % shard == 0;
         if (shard % part[i].size != 0)
@@ -108,19 +111,19 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
             return diag_error(diag, nowhere, STATUS_BAD_INPUT,
                               "--shard is for --weights hsdp; weights are '%s'",
                               weights_names[c->weights]);
-        c->shard = c->ranks;
+        c->shard = (uint32_t)r->ranks;
         return STATUS_OK;
     }
-    int64_t shard = r->shard > 0                           ? r->shard
-                    : r->gpus_per_node < (int64_t)c->ranks ? r->gpus_per_node
-                                                           : c->ranks;
+    int64_t shard = r->shard > 0                  ? r->shard
+                    : r->gpus_per_node < r->ranks ? r->gpus_per_node
+                                                  : r->ranks;
     if (shard < 1 || !is_run(c, shard)) {
         snprintf(what, sizeof what,
-                 "weights cannot be sharded over runs of %lld of %u ranks with hp %u",
-                 (long long)shard, c->ranks, c->hp);
+                 "weights cannot be sharded over runs of %lld of %lld ranks with hp %u",
+                 (long long)shard, (long long)r->ranks, c->hp);
         int64_t fits[16];
         int count = 0;
-        for (int64_t d = 1; d <= c->ranks && count < (int)ARRAY_LEN(fits); d++)
+        for (int64_t d = 1; d <= r->ranks && count < (int)ARRAY_LEN(fits); d++)
             if (is_run(c, d))
                 fits[count++] = d;
         text_puts(&would, "--shard ");
@@ -149,6 +152,25 @@ static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows,
 static uint8_t choose(int asked, uint8_t otherwise)
 {
     return asked >= 0 ? (uint8_t)asked : otherwise;
+}
+
+/* Stages of a pipeline; what remains is about the ranks of one. */
+static enum status resolve_stages(struct choices *c, struct request *stage, struct diag *diag)
+{
+    int64_t pp = stage->pp > 0 ? stage->pp : 1;
+    if (stage->ranks % pp != 0) {
+        char what[160];
+        struct text would = {0};
+        snprintf(what, sizeof what, "%lld ranks do not divide over pp %lld",
+                 (long long)stage->ranks, (long long)pp);
+        text_puts(&would, "pp ");
+        resolve_put_divisors(&would, stage->ranks, 0, 16);
+        return resolve_bad_size(diag, what, &would);
+    }
+    c->pp = (uint32_t)pp;
+    c->virtual_stages = c->subsequences = 1;
+    stage->ranks /= pp;
+    return STATUS_OK;
 }
 
 /* ---- the table of products ---- */
@@ -220,10 +242,13 @@ enum status compose_resolve(struct choices *c, const struct request *r, struct d
         return STATUS_BAD_INPUT;
     c->ranks = (uint32_t)r->ranks;
     c->seq = r->seq;
-    if (resolve_degrees(c, r, strategy, note, diag) != STATUS_OK ||
-        resolve_batch(c, r, diag) != STATUS_OK || resolve_shard(c, r, diag) != STATUS_OK)
+    struct request stage = *r;
+    if (resolve_stages(c, &stage, diag) != STATUS_OK ||
+        resolve_degrees(c, &stage, strategy, note, diag) != STATUS_OK ||
+        resolve_batch(c, r, diag) != STATUS_OK || pipeline_resolve(c, r, diag) != STATUS_OK ||
+        resolve_shard(c, &stage, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    int64_t rows = c->seq / c->hp / c->cp * c->micro_batch;
+    int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
     if (resolve_chunks(&c->loss_chunks, r->loss_chunks, rows, "--loss-chunks", diag) != STATUS_OK ||
         resolve_chunks(&c->ffn_chunks, r->ffn_chunks, rows, "--ffn-chunks", diag) != STATUS_OK)
         return STATUS_BAD_INPUT;

@@ -46,7 +46,15 @@ enum weights_choice {
     CHOICE_WEIGHTS_COUNT
 };
 
-enum pipeline_choice { CHOICE_PIPELINE_NONE, CHOICE_PIPELINE_COUNT };
+enum pipeline_choice {
+    CHOICE_PIPELINE_NONE,
+    CHOICE_PIPELINE_GPIPE,
+    CHOICE_PIPELINE_1F1B,
+    CHOICE_PIPELINE_INTERLEAVED, /* 1F1B over several chunks of layers a stage */
+    CHOICE_PIPELINE_ZB_1P,       /* 1F1B with gradients of weights split off: ZB-H1 */
+    CHOICE_PIPELINE_ZB_V,        /* the same, down the stages and back up */
+    CHOICE_PIPELINE_COUNT
+};
 
 enum activations_choice {
     CHOICE_ACTIVATIONS_KEEP,      /* everything the backward reads stays */
@@ -72,6 +80,8 @@ enum scope {
     SCOPE_ATTENTION,
     SCOPE_ATTENTION_FORWARD,
     SCOPE_ATTENTION_BACKWARD, /* with the forward it needs, which is no part of it */
+    SCOPE_LAYERS,             /* the step without embedding, head, loss, reductions and optimizer */
+    SCOPE_LAYERS_FORWARD,
     SCOPE_COUNT
 };
 
@@ -116,13 +126,17 @@ struct choices {
     int sm;        /* compute capability of the device times ten, for kernel workspaces */
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
 
-    uint32_t ranks; /* all ranks: dp * cp * hp */
-    uint32_t dp, cp, hp;
-    uint8_t placement;    /* enum placement */
-    uint8_t ring_layout;  /* enum ring_layout */
-    uint32_t interleaved; /* the context ranks of a node, when windows are interleaved; else 0 */
-    uint32_t window;      /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
-    uint32_t shard; /* ranks that share one copy of the weights (HSDP); 0: all of dp x cp x hp */
+    uint32_t ranks; /* all ranks: dp * pp * cp * hp */
+    uint32_t dp, pp, cp, hp;
+    uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */
+    uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
+    const int64_t *lengths;  /* their tokens; NULL: equal pieces. Memory of the caller. */
+    uint8_t placement;       /* enum placement */
+    uint8_t ring_layout;     /* enum ring_layout */
+    uint32_t interleaved;    /* the context ranks of a node, when windows are interleaved; else 0 */
+    uint32_t window;         /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
+    uint32_t shard; /* ranks of a stage that share one copy of its weights; all of dp x cp x hp,
+                       or fewer (HSDP) */
     int64_t seq;    /* tokens of one sequence */
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
@@ -137,6 +151,8 @@ struct request {
     int weights, activations, optimizer, attention_impl, dtype; /* -1: the strategy's default */
     int64_t ranks;
     int64_t dp, cp, hp, shard;
+    int64_t pp, virtual_stages, subsequences;
+    int pipeline;               /* enum pipeline_choice; 0: left open */
     int placement, ring_layout; /* enum placement, enum ring_layout */
     int64_t window;
     int windows; /* enum windows */

@@ -12,6 +12,7 @@ buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category,
         .memory = MEMORY_HBM,
         .dtype = (uint8_t)dtype,
         .category = (uint8_t)category,
+        .role = e->role,
         .layer = e->tags.layer,
         .binding = IR_NONE16,
         .dims = {.count = (uint8_t)(d2 > 0   ? 3
@@ -64,21 +65,31 @@ bool has_weight(const struct emit *e, enum weight weight)
     return e->slot[weight].rows > 0;
 }
 
-/* A tied head multiplies by the embedding's table. */
+uint32_t part_positions(const struct emit *e)
+{
+    return (uint32_t)e->choices->model->layers + 2;
+}
+
+uint32_t part_count(const struct emit *e)
+{
+    return (uint32_t)e->choices->model->layers + 3;
+}
+
+/* A tied head multiplies by the embedding's table; learned positions are a part of their own. */
 static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
 {
     if (*weight == WEIGHT_HEAD && e->choices->model->tied_head) {
         *weight = WEIGHT_EMBEDDING;
         return part_embedding(e);
     }
-    return part;
+    return *weight == WEIGHT_POSITIONS ? part_positions(e) : part;
 }
 
 static struct view slot_view(const struct emit *e, uint32_t part, enum weight weight,
                              buffer_id buffer)
 {
     const struct weight_slot *slot = &e->slot[weight];
-    assert(slot->rows > 0);
+    assert(slot->rows > 0 && e->part[part].bundle != IR_NONE);
     return (struct view){buffer, e->part[part].base + slot->offset,
                          (uint64_t)(slot->rows * slot->cols)};
 }
@@ -144,9 +155,47 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
     emit_op(e, e->compute, &work, read, bias.count > 0 ? 3 : 2, &y, 1);
 }
 
+static void defer(struct emit *e, struct deferred what)
+{
+    struct deferrals *to = e->defers;
+    struct deferred *row = e->spare;
+    if (row != NULL)
+        e->spare = row->next;
+    else
+        row = arena_alloc(&e->arena, sizeof *row);
+    *row = what;
+    row->tags = e->tags;
+    if (to->end == NULL)
+        to->end = &to->first;
+    *to->end = row;
+    to->end = &row->next;
+}
+
+void emit_deferred(struct emit *e, struct deferrals *deferrals)
+{
+    struct op_tags tags = e->tags;
+    for (struct deferred *row = deferrals->first, *next; row != NULL; row = next) {
+        next = row->next;
+        e->tags = row->tags;
+        if (row->m > 0)
+            emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
+        else
+            emit_bias_grad(e, row->part, row->weight, row->dy, row->k, row->n);
+        row->next = e->spare;
+        e->spare = row;
+    }
+    *deferrals = (struct deferrals){0};
+    e->tags = tags;
+}
+
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k)
 {
+    if (e->defers != NULL) {
+        defer(e, (struct deferred){
+                     .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
+        return;
+    }
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate);
     struct work work = {.kind = WORK_MATMUL,
@@ -160,6 +209,10 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
 {
     if (!has_weight(e, bias))
         return;
+    if (e->defers != NULL) {
+        defer(e, (struct deferred){.part = part, .weight = bias, .dy = dy, .n = cols, .k = rows});
+        return;
+    }
     bool accumulate;
     struct view db = grad_view(e, part, bias, &accumulate);
     struct work work = {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}};
@@ -228,6 +281,17 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
     struct work work = {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, cols, accumulate}};
     struct view read[6] = {dy, x, weight_view(e, part, weight), stats, dw, db};
     emit_op(e, e->compute, &work, read, accumulate ? 6 : 4, (struct view[]){dx, dw, db}, 3);
+}
+
+struct view emit_positions(const struct emit *e)
+{
+    return view_rows(e->positions, e->first_token, e->n, 1);
+}
+
+struct view emit_positions_gathered(const struct emit *e)
+{
+    int64_t hp = e->hp_group == IR_NONE16 ? 1 : e->choices->hp;
+    return view_rows(e->positions_gathered, e->first_token * hp, e->n * hp, 1);
 }
 
 struct piece emit_piece(int64_t rows, int64_t pieces, int64_t i)

@@ -40,9 +40,10 @@ enum weight {
     WEIGHT_COUNT
 };
 
-/* Parts of the model that own tensors: layers 0..L-1, then the embedding, then the head. */
+/* Parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned
+ * positions. A stage has those of its layers and, at the ends, the others. */
 struct part {
-    uint32_t bundle;
+    uint32_t bundle;       /* IR_NONE: not on this stage */
     uint64_t base;         /* first element of the part in its bundle */
     uint32_t tensor_begin; /* row of ir.tensor of its first tensor */
 };
@@ -54,6 +55,8 @@ struct weight_slot { /* where a kind of weight lies in its part; present when ro
 };
 
 struct bundle_state {
+    uint16_t row;          /* of ir.bundle */
+    bool at_both_ends;     /* the first and the last stage have it: a tied embedding */
     uint64_t elements;     /* padding included */
     uint64_t used;         /* without padding */
     buffer_id param;       /* what forward and backward ops read */
@@ -104,10 +107,26 @@ struct ring {
     uint8_t kv, dkv; /* streams: a communicator for each direction of the pass */
 };
 
+/* The gradient of a weight or of a bias (m = 0), to be computed later. */
+struct deferred {
+    struct deferred *next;
+    uint32_t part;
+    enum weight weight;
+    struct view dy, x;
+    int64_t m, n, k;
+    struct op_tags tags;
+};
+struct deferrals {
+    struct deferred *first, **end; /* end: NULL while there are none */
+};
+
 struct emit {
     struct ir *ir;
     const struct choices *choices;
     struct arena arena;
+
+    uint16_t role;  /* that is being emitted: stage `stage` of the pipeline, or all */
+    uint32_t stage; /* 0 without a pipeline */
 
     uint8_t compute, comm, gather, reduce, h2d, d2h,
         host;                 /* streams; comm: the head group's all-to-alls */
@@ -115,21 +134,29 @@ struct emit {
     struct ring inner, outer; /* of the context ranks, inner.size * outer.size of them */
     uint16_t shard_group;     /* ranks that share one copy of the weights; IR_NONE16: one rank */
     uint16_t replica_group;   /* ranks that hold equal shards; IR_NONE16: one rank */
+    uint16_t pp_group;        /* ranks of the same place on all stages; IR_NONE16: one stage */
+    uint16_t ends_group;      /* those of the first and of the last stage */
     uint32_t shard_size, replica_size;
     uint32_t all_axes; /* bit mask of the mesh axes over which weight gradients are partial */
 
-    int64_t n;    /* local tokens of one sequence */
-    int64_t rows; /* micro_batch * n */
+    int64_t n;           /* local tokens of the unit: of one sequence, or of a subsequence */
+    int64_t rows;        /* micro_batch * n */
+    int64_t first_token; /* the unit's, among the rank's tokens of a sequence */
+    int64_t first_row;   /* the same among all of a step */
+    uint32_t subsequence;
 
     struct weight_slot slot[WEIGHT_COUNT];
-    struct part *part; /* layers + 2 */
+    struct part *part; /* part_count() of them */
     struct bundle_state *bundle;
     uint32_t bundle_count;
     uint8_t grad_dtype;     /* enum dtype of weight gradients */
-    buffer_id *grad_buffer; /* whole gradients: bundle i % bundle_count */
+    buffer_id *grad_buffer; /* whole gradients: bundle i % bundle_count; IR_NONE: not used yet */
     uint32_t grad_buffer_count;
     uint32_t buffers_before_weights; /* rows of the buffer table when pass_weights() begins */
-    uint32_t *touched; /* bit per weight and part: its gradient holds something already */
+    uint32_t *touched;        /* bit per weight and part: its gradient holds something already */
+    uint32_t *touched_of;     /* the same for all micro-batches, where each has its own gradients */
+    struct deferrals *defers; /* not NULL: gradients of weights are put off, to here */
+    struct deferred *spare;
 
     buffer_id tokens, labels, positions, positions_gathered, loss;
     bool loss_touched;
@@ -138,7 +165,7 @@ struct emit {
     uint16_t guard;            /* the same; IR_NONE16: none */
     op_id last_compute;        /* emitted on the compute stream; IR_NONE: none yet */
     op_id sync;                /* the next compute op waits for it; IR_NONE: none */
-    struct layer_saved *saved; /* one per layer, of the current micro-batch */
+    struct layer_saved *saved; /* one per layer, of the current unit */
 
     struct kept kept;
     struct hold *hold;
@@ -180,6 +207,8 @@ struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t col
 /* --- weights --- */
 uint32_t part_embedding(const struct emit *e);
 uint32_t part_head(const struct emit *e);
+uint32_t part_positions(const struct emit *e);
+uint32_t part_count(const struct emit *e);
 bool has_weight(const struct emit *e, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
 /* The weight's gradient; *accumulate tells whether it holds something already, and from now on it does. */
@@ -203,6 +232,8 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 /* db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
+/* Computes what was put off. */
+void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols);
@@ -228,13 +259,20 @@ void emit_hold_back(struct emit *e, op_id op, op_id until);
 /* The core of attention made this buffer. */
 void emit_kept(struct emit *e, buffer_id buffer);
 
-/* Gives the micro-batch its gradient buffers (schedule/weights/bundles.c). */
-void weights_begin_micro_batch(struct emit *e, uint32_t micro);
+/* Positions of the unit's tokens: the rank's own, and its head group's. */
+struct view emit_positions(const struct emit *e);
+struct view emit_positions_gathered(const struct emit *e);
+
+/* From now on backward ops add to this micro-batch's gradients (schedule/weights/bundles.c). */
+void weights_of_micro_batch(struct emit *e, uint32_t micro);
 
 /* Lays the ranks on a mesh and makes the groups (schedule/ranks.c). */
 void emit_mesh(struct emit *e);
+/* From now on ops and buffers are of a stage's ranks; stages come in order. */
+void emit_role(struct emit *e, uint32_t stage);
 
 /* --- layers and the whole step (schedule/step.c, schedule/operator.c) --- */
+/* What the stage does in a step. */
 void emit_step(struct emit *e);
 /* One layer's attention operator alone. Ops in region none make what it starts from. */
 void emit_operator(struct emit *e);

@@ -1,7 +1,7 @@
 /* Before and after the layers: embedding, head and loss, forward and backward. */
 #include "schedule/layers.h"
 
-buffer_id embedding_forward(struct emit *e, uint32_t micro)
+buffer_id embedding_forward(struct emit *e)
 {
     const struct transformer *model = e->choices->model;
     int64_t rows = e->rows, h = model->hidden;
@@ -9,7 +9,7 @@ buffer_id embedding_forward(struct emit *e, uint32_t micro)
     buffer_id x = emit_activation(e, "x", rows, h);
     struct work work = {.kind = WORK_EMBEDDING, .embedding = {rows, h, model->vocab, 0}};
     emit_op(e, e->compute, &work,
-            (struct view[]){view_rows(e->tokens, micro * rows, rows, 1),
+            (struct view[]){view_rows(e->tokens, e->first_row, rows, 1),
                             weight_view(e, part_embedding(e), WEIGHT_EMBEDDING)},
             2, (struct view[]){view_all(e, x)}, 1);
     if (!has_weight(e, WEIGHT_POSITIONS))
@@ -19,10 +19,10 @@ buffer_id embedding_forward(struct emit *e, uint32_t micro)
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         work.embedding.rows = e->n;
         work.embedding.vocab = e->slot[WEIGHT_POSITIONS].rows;
-        emit_op(e, e->compute, &work,
-                (struct view[]){view_all(e, e->positions),
-                                weight_view(e, part_embedding(e), WEIGHT_POSITIONS)},
-                2, (struct view[]){view_rows(place, i * e->n, e->n, h)}, 1);
+        emit_op(
+            e, e->compute, &work,
+            (struct view[]){emit_positions(e), weight_view(e, part_embedding(e), WEIGHT_POSITIONS)},
+            2, (struct view[]){view_rows(place, i * e->n, e->n, h)}, 1);
     }
     emit_add(e, view_all(e, x), view_all(e, place), view_all(e, sum));
     return sum;
@@ -40,15 +40,15 @@ static void table_backward(struct emit *e, enum weight weight, struct view dx, s
             1);
 }
 
-void embedding_backward(struct emit *e, uint32_t micro, buffer_id dx)
+void embedding_backward(struct emit *e, buffer_id dx)
 {
     int64_t rows = e->rows, h = e->choices->model->hidden;
     set_region(e, REGION_EMBEDDING);
     table_backward(e, WEIGHT_EMBEDDING, view_all(e, dx),
-                   view_rows(e->tokens, micro * rows, rows, 1), rows);
+                   view_rows(e->tokens, e->first_row, rows, 1), rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
-        table_backward(e, WEIGHT_POSITIONS, view_rows(dx, i * e->n, e->n, h),
-                       view_all(e, e->positions), e->n);
+        table_backward(e, WEIGHT_POSITIONS, view_rows(dx, i * e->n, e->n, h), emit_positions(e),
+                       e->n);
 }
 
 /* Cross-entropy of one piece of rows, and its gradient with respect to the logits, in the compute
@@ -95,7 +95,7 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     return gradient;
 }
 
-buffer_id head(struct emit *e, uint32_t micro, buffer_id x)
+buffer_id head(struct emit *e, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     int64_t rows = e->rows, h = model->hidden, vocab = model->vocab;
@@ -119,7 +119,7 @@ buffer_id head(struct emit *e, uint32_t micro, buffer_id x)
         emit_matmul(e, MATMUL_NT, x_rows, weight_view(e, part, WEIGHT_HEAD), view_none(),
                     view_all(e, logits), piece.rows, vocab, h);
         buffer_id d_logits = loss_of(
-            e, logits, view_rows(e->labels, micro * rows + piece.begin, piece.rows, 1), piece.rows);
+            e, logits, view_rows(e->labels, e->first_row + piece.begin, piece.rows, 1), piece.rows);
         emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD),
                     view_none(), view_rows(d_normed, piece.begin, piece.rows, h), piece.rows, h,
                     vocab);

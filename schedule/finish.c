@@ -2,7 +2,8 @@
  *
  * Tables of the emitted ir that the order of rows does not touch (shapes, sizes, names, groups,
  * bindings) are handed over as they are, so their ids stay good; ops, operands and buffers are
- * written anew, each column front to back. */
+ * written anew, each column front to back. Roles are drafted and finished one after the other, so
+ * that no more than one draft is in memory. */
 #include "schedule/id_map.h"
 #include "schedule/lifetimes.h"
 #include "schedule/order.h"
@@ -29,36 +30,40 @@ struct finish {
     uint32_t recent_range[RECENT_RANGES]; /* new rows by hash; IR_NONE: none */
 };
 
-/* Leaves *in the ops, operands, waits and buffers, and *out everything else. */
-static void hand_over(struct ir *in, struct ir *out)
+/* Everything but what finish() writes anew: those tables stay where they are. */
+static void swap_tables(struct ir *a, struct ir *b)
 {
-    *out = *in;
-    *in = (struct ir){
-        .buffer = out->buffer,
-        .op = out->op,
-        .range = out->range,
-        .range_count = out->range_count,
-        .operand = out->operand,
-        .operand_count = out->operand_count,
-        .wait = out->wait,
-        .wait_count = out->wait_count,
-    };
-    out->buffer = (struct buffer_table){0};
-    out->op = (struct op_table){0};
-    out->range = NULL;
-    out->operand = NULL;
-    out->wait = NULL;
-    out->range_count = out->range_capacity = 0;
-    out->operand_count = out->operand_capacity = 0;
-    out->wait_count = out->wait_capacity = 0;
+    struct ir was_a = *a, was_b = *b;
+    *a = was_b;
+    *b = was_a;
+    struct ir *side[2] = {a, b};
+    const struct ir *own[2] = {&was_a, &was_b};
+    for (int i = 0; i < 2; i++) {
+        side[i]->buffer = own[i]->buffer;
+        side[i]->op = own[i]->op;
+        side[i]->range = own[i]->range;
+        side[i]->range_count = own[i]->range_count;
+        side[i]->range_capacity = own[i]->range_capacity;
+        side[i]->operand = own[i]->operand;
+        side[i]->operand_count = own[i]->operand_count;
+        side[i]->operand_capacity = own[i]->operand_capacity;
+        side[i]->wait = own[i]->wait;
+        side[i]->wait_count = own[i]->wait_count;
+        side[i]->wait_capacity = own[i]->wait_capacity;
+        side[i]->free_op = own[i]->free_op;
+        side[i]->free_op_count = own[i]->free_op_count;
+        side[i]->free_op_capacity = own[i]->free_op_capacity;
+        memcpy(side[i]->arena_bytes, own[i]->arena_bytes, sizeof own[i]->arena_bytes);
+    }
 }
 
-#define COLUMN(table, name) (table)->name = heap_alloc((table)->capacity, sizeof *(table)->name)
+#define COLUMN(table, name)                                                                        \
+    (table)->name = heap_realloc((table)->name, (table)->capacity, sizeof *(table)->name)
 
 static void reserve(const struct ir *in, struct ir *out, uint32_t ops)
 {
     struct buffer_table *b = &out->buffer;
-    b->capacity = in->buffer.count;
+    b->capacity = b->count + in->buffer.count;
     COLUMN(b, memory);
     COLUMN(b, dtype);
     COLUMN(b, category);
@@ -73,7 +78,7 @@ static void reserve(const struct ir *in, struct ir *out, uint32_t ops)
     COLUMN(b, free_count);
     COLUMN(b, offset);
     struct op_table *o = &out->op;
-    o->capacity = ops;
+    o->capacity = o->count + ops;
     COLUMN(o, kind);
     COLUMN(o, stream);
     COLUMN(o, phase);
@@ -89,8 +94,8 @@ static void reserve(const struct ir *in, struct ir *out, uint32_t ops)
     COLUMN(o, shape);
     COLUMN(o, operand_begin);
     COLUMN(o, wait_begin);
-    out->operand_capacity = in->operand_count;
-    out->operand = heap_alloc(in->operand_count, sizeof *out->operand);
+    out->operand_capacity = out->operand_count + in->operand_count;
+    out->operand = heap_realloc(out->operand, out->operand_capacity, sizeof *out->operand);
 }
 
 static uint32_t carry_buffer(struct finish *f, uint32_t i)
@@ -231,6 +236,26 @@ static void add_holds(struct finish *f)
     }
 }
 
+/* Buffers of the roles before have numbers already. */
+static uint32_t *next_numbers(const struct ir *out, uint32_t words)
+{
+    uint32_t *next = heap_zalloc(words, sizeof *next);
+    for (uint32_t b = 0; b < out->buffer.count; b++)
+        next[out->buffer.stem[b]]++;
+    return next;
+}
+
+/* The draft forgets its rows and keeps their memory, for the role that comes next. */
+static void clear_rows(struct ir *draft)
+{
+    draft->op.count = 0;
+    draft->buffer.count = 0;
+    draft->range_count = 0;
+    draft->operand_count = 0;
+    draft->wait_count = 0;
+    draft->free_op_count = 0;
+}
+
 static uint32_t *rows_of_none(uint32_t count)
 {
     uint32_t *rows = heap_alloc(count, sizeof *rows);
@@ -238,16 +263,17 @@ static uint32_t *rows_of_none(uint32_t count)
     return rows;
 }
 
-void finish(const struct emit *e, const struct program *program, struct ir *out)
+void finish_role(const struct emit *e, const struct program *program, struct ir *out)
 {
     struct ir *in = e->ir;
+    uint32_t first = out->op.count;
     struct finish f = {
         .e = e,
         .in = in,
         .out = out,
         .buffer = rows_of_none(in->buffer.count),
         .op = heap_alloc(in->op.count, sizeof *f.op),
-        .next_number = heap_zalloc(in->word_count, sizeof *f.next_number),
+        .next_number = next_numbers(out, in->word_count),
     };
     memset(f.recent_range, 0xff, sizeof f.recent_range);
     if (e->hold_back_count > 0)
@@ -255,26 +281,35 @@ void finish(const struct emit *e, const struct program *program, struct ir *out)
     for (uint32_t i = 0; i < e->hold_back_count; i++)
         f.held_until[e->hold_back[i].op.i] = e->hold_back[i].until.i;
 
-    hand_over(in, out);
+    swap_tables(in, out);
     reserve(in, out, program->count);
-    order_begin(&f.order, out->stream_count, 0);
+    order_begin(&f.order, out->stream_count, first);
     order_reserve(&f.order, program->count);
-    f.waits = waits_new(&f.order, in->buffer.count);
+    f.waits = waits_new(&f.order, out->buffer.count + in->buffer.count);
     for (uint32_t b = 0; b < in->buffer.count; b++) /* states first, in the order of their making */
         if (lifetimes_persistent(in, b))
             carry_buffer(&f, b);
     for (uint32_t i = 0; i < program->count; i++)
         carry_op(&f, program->op[i]);
     waits_free(f.waits);
-    for (uint32_t role = 0; role < out->role_count; role++) /* one, unless there is no op */
-        out->role[role].op_count = program->count;
-    lifetimes_free_sets_ordered(out, &f.order);
+    if (out->role_count > 0) { /* none when there is no op */
+        out->role[e->role].op_begin = first;
+        out->role[e->role].op_count = program->count;
+    }
+    lifetimes_free_sets_ordered(out, e->role, &f.order);
     add_holds(&f);
-    lifetimes_plan_ordered(out, &f.order, LIFETIMES_ALIGNMENT, NULL);
+    lifetimes_plan_ordered(out, e->role, &f.order, LIFETIMES_ALIGNMENT, NULL);
     order_release(&f.order);
-    ir_shrink(out);
+    swap_tables(in, out);
+    clear_rows(in);
     free(f.buffer);
     free(f.op);
     free(f.held_until);
     free(f.next_number);
+}
+
+void finish(const struct emit *e, struct ir *out)
+{
+    swap_tables(e->ir, out);
+    ir_shrink(out);
 }

@@ -102,11 +102,12 @@ static struct candidates candidates_of(const struct ir *ir)
     return c;
 }
 
-static void store_sets(struct ir *ir, struct candidates *c)
+/* Of one role, or of all (IR_NONE). */
+static void store_sets(struct ir *ir, uint32_t role, struct candidates *c)
 {
-    ir->free_op_count = 0;
     for (uint32_t buffer = 0; buffer < ir->buffer.count; buffer++)
-        store_set(ir, c, buffer);
+        if (role == IR_NONE || ir->buffer.role[buffer] == role)
+            store_set(ir, c, buffer);
     free(c->head);
     free(c->member);
 }
@@ -120,13 +121,13 @@ void lifetimes_free_sets(struct ir *ir)
         touch_role(&c, ir, &order);
     }
     order_release(&order);
-    store_sets(ir, &c);
+    ir->free_op_count = 0;
+    store_sets(ir, IR_NONE, &c);
 }
 
-void lifetimes_free_sets_ordered(struct ir *ir, const struct order *order)
+void lifetimes_free_sets_ordered(struct ir *ir, uint32_t role, const struct order *order)
 {
-    assert(ir->role_count <= 1);
     struct candidates c = candidates_of(ir);
     touch_role(&c, ir, order);
-    store_sets(ir, &c);
+    store_sets(ir, role, &c);
 }

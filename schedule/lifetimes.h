@@ -25,8 +25,8 @@ bool lifetimes_persistent(const struct ir *ir, uint32_t buffer);
  * set. Members are in list order. */
 void lifetimes_free_sets(struct ir *ir);
 
-/* The same for a schedule of one role whose order is known already. */
-void lifetimes_free_sets_ordered(struct ir *ir, const struct order *order);
+/* The same for one role whose order is known already; those of other roles stay. */
+void lifetimes_free_sets_ordered(struct ir *ir, uint32_t role, const struct order *order);
 
 /* Of each memory, in bytes, for the role with the largest arena. */
 struct lifetimes_figures {
@@ -44,8 +44,8 @@ struct lifetimes_figures {
  * NULL. */
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
 
-/* The same for a schedule of one role whose order is known already. */
-void lifetimes_plan_ordered(struct ir *ir, const struct order *order, uint64_t alignment,
-                            struct lifetimes_figures *figures);
+/* The same for one role whose order is known already; offsets of other roles stay. */
+void lifetimes_plan_ordered(struct ir *ir, uint32_t role, const struct order *order,
+                            uint64_t alignment, struct lifetimes_figures *figures);
 
 #endif

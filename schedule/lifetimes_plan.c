@@ -102,11 +102,14 @@ static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
     most->held[memory] = base + t->held;
 }
 
-/* Persistent buffers; base[role * MEMORY_COUNT + memory] is where they end. */
-static void place_persistent(struct plan *p, uint64_t *base)
+/* Persistent buffers of one role, or of all (IR_NONE); base[role * MEMORY_COUNT + memory] is where
+ * they end. */
+static void place_persistent(struct plan *p, uint32_t role, uint64_t *base)
 {
     struct ir *ir = p->ir;
     for (uint32_t buffer = 0; buffer < ir->buffer.count; buffer++) {
+        if (role != IR_NONE && ir->buffer.role[buffer] != role)
+            continue;
         ir->buffer.offset[buffer] = UINT64_MAX;
         if (!lifetimes_persistent(ir, buffer))
             continue;
@@ -117,8 +120,16 @@ static void place_persistent(struct plan *p, uint64_t *base)
     }
 }
 
-/* `known`: the order of the only role; NULL: made here, role by role. */
-static void plan(struct ir *ir, const struct order *known, uint64_t alignment,
+static void plan_role(struct plan *p, uint32_t role, const uint64_t *base,
+                      struct lifetimes_figures *most)
+{
+    births_of_role(&p->births, p->ir, p->order);
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        plan_arena(p, (uint8_t)m, base[role * MEMORY_COUNT + m], most);
+}
+
+/* `only` with its order, or (IR_NONE) all roles, whose orders are made here. */
+static void plan(struct ir *ir, uint32_t only, const struct order *known, uint64_t alignment,
                  struct lifetimes_figures *figures)
 {
     assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
@@ -127,17 +138,20 @@ static void plan(struct ir *ir, const struct order *known, uint64_t alignment,
     struct plan p = {.ir = ir, .alignment = alignment, .order = known ? known : &made};
     /* A schedule without ops may have buffers and no role yet: they are of role 0. */
     uint64_t *base = heap_zalloc(((size_t)ir->role_count + 1) * MEMORY_COUNT, sizeof *base);
-    place_persistent(&p, base);
-    for (int m = 0; m < MEMORY_COUNT; m++)
-        most.arena[m] = most.live[m] = most.held[m] = base[m];
-    for (uint32_t role = 0; role < ir->role_count; role++) {
-        if (!known)
-            order_role(&made, ir, role);
-        births_of_role(&p.births, ir, p.order);
+    place_persistent(&p, only, base);
+    for (uint32_t role = 0; role <= ir->role_count; role++)
         for (int m = 0; m < MEMORY_COUNT; m++)
-            plan_arena(&p, (uint8_t)m, base[role * MEMORY_COUNT + m], &most);
+            if (base[role * MEMORY_COUNT + m] > most.arena[m])
+                most.arena[m] = most.live[m] = most.held[m] = base[role * MEMORY_COUNT + m];
+    for (uint32_t role = 0; only == IR_NONE && role < ir->role_count; role++) {
+        order_role(&made, ir, role);
+        plan_role(&p, role, base, &most);
     }
-    memcpy(ir->arena_bytes, most.arena, sizeof most.arena);
+    if (only != IR_NONE && ir->role_count > 0)
+        plan_role(&p, only, base, &most);
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        if (only == IR_NONE || most.arena[m] > ir->arena_bytes[m])
+            ir->arena_bytes[m] = most.arena[m];
     if (figures)
         *figures = most;
     order_release(&made);
@@ -149,12 +163,11 @@ static void plan(struct ir *ir, const struct order *known, uint64_t alignment,
 
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures)
 {
-    plan(ir, NULL, alignment, figures);
+    plan(ir, IR_NONE, NULL, alignment, figures);
 }
 
-void lifetimes_plan_ordered(struct ir *ir, const struct order *order, uint64_t alignment,
-                            struct lifetimes_figures *figures)
+void lifetimes_plan_ordered(struct ir *ir, uint32_t role, const struct order *order,
+                            uint64_t alignment, struct lifetimes_figures *figures)
 {
-    assert(ir->role_count <= 1);
-    plan(ir, order, alignment, figures);
+    plan(ir, role, order, alignment, figures);
 }

@@ -14,7 +14,7 @@ void emit_operator(struct emit *e)
     const struct transformer *model = e->choices->model;
     const struct attention_emitter *emitter = &attention_emitters[e->choices->attention];
     int64_t q = transformer_q_width(model), width = q + 2 * transformer_kv_width(model);
-    saved_init(e);
+    e->saved = saved_new(e);
     e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, 0, IR_NONE16, IR_NONE16, IR_NONE16};
     buffer_id qkv = filled(e, "qkv", e->rows, width), d_out = {IR_NONE};
     if (e->choices->scope == SCOPE_ATTENTION)

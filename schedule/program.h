@@ -45,8 +45,11 @@ void pass_weights(struct emit *e, struct program *program);
 /* Lays out bundles of tensors, and makes the buffers that live through the step. */
 void weights_setup(struct emit *e);
 
-/* Writes the program into *out (empty; e->ir is of no further use): ops in list order, buffers that are touched, waits for
- * every data dependency between streams that nothing else implies, free sets, arena offsets. */
-void finish(const struct emit *e, const struct program *program, struct ir *out);
+/* Adds role e->role with its program to *out: ops in list order, buffers that are touched, waits for
+ * every data dependency between streams that nothing else implies, free sets, arena offsets. The
+ * draft e->ir then has no ops and buffers, and all its other tables, for the next role. */
+void finish_role(const struct emit *e, const struct program *program, struct ir *out);
+/* When all roles are there: gives *out those other tables; e->ir is of no further use. */
+void finish(const struct emit *e, struct ir *out);
 
 #endif

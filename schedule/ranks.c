@@ -1,10 +1,12 @@
 /* Ranks on a mesh, and the groups in which they communicate.
  *
- * Sequences lie along dp, the slowest axis. Head-first placement makes the ranks of a head group
+ * Sequences lie along dp, the slowest axis, and stages of a pipeline along the next, so that
+ * neighbouring stages are as near to each other as the ranks of a stage allow. Head-first placement makes the ranks of a head group
  * neighbours, context-first those of a ring; that is all there is to placement. A Double-Ring cuts
  * the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts at most one
  * axis in two. Names of axes count up to the first '_' for what lies along them (exec/bindings.h). */
 #include "schedule/emit.h"
+#include "schedule/pipeline/pipeline.h"
 #include "schedule/resolve.h"
 
 #include <assert.h>
@@ -32,6 +34,8 @@ uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MA
 {
     uint32_t count = 0;
     part[count++] = (struct mesh_part){"dp", c->dp, ALONG_DP, 0};
+    if (c->pp > 1)
+        part[count++] = (struct mesh_part){"pp", c->pp, ALONG_PP, 0};
     if (c->placement == PLACEMENT_CONTEXT_FIRST)
         part[count++] = (struct mesh_part){"hp", c->hp, ALONG_HP, 0};
     struct mesh_part ring[4];
@@ -82,6 +86,31 @@ static uint32_t along(const struct axes *axes, enum along what)
     return mask;
 }
 
+/* The group of the first and the last stage, where both have a tied embedding. */
+static void add_stages(struct emit *e)
+{
+    const struct choices *c = e->choices;
+    uint32_t *ends = arena_array(&e->arena, 2, sizeof *ends);
+    ends[1] = c->pp - 1;
+    struct axis_set set = {.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp"), 2, ends};
+    e->ends_group = IR_NONE16;
+    if (pipeline_ends_tied(c))
+        e->ends_group = ir_add_group(e->ir, "ends", &set, 1);
+}
+
+void emit_role(struct emit *e, uint32_t stage)
+{
+    char name[MESH_NAME_MAX];
+    struct axis_set set = {.count = 1, .set = &stage};
+    e->stage = stage;
+    e->role = 0;
+    if (e->choices->pp == 1)
+        return; /* the role of all ranks */
+    set.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp");
+    snprintf(name, sizeof name, "stage%u", stage);
+    e->role = ir_add_role(e->ir, name, &set, 1);
+}
+
 void emit_mesh(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -89,11 +118,15 @@ void emit_mesh(struct emit *e)
     struct mesh_part part[MESH_PARTS_MAX];
     struct axes axes = {.count = 0}, plain;
     uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
-    uint32_t parts = mesh_parts(c, part), below = c->ranks, sharded = 0;
+    uint32_t parts = mesh_parts(c, part), below = c->ranks / c->pp, sharded = 0;
     bool two = c->window > 1 && c->window < c->cp;
 
     for (uint32_t i = 0; i < parts; i++) {
         uint32_t size = part[i].size;
+        if (part[i].along == ALONG_PP) { /* each stage has weights of its own */
+            add_axis(ir, &axes, &part[i], "", size);
+            continue;
+        }
         below /= size;
         if (shard > below && shard < below * size) {
             add_axis(ir, &axes, &part[i], "_out", size * below / shard);
@@ -105,7 +138,8 @@ void emit_mesh(struct emit *e)
         }
     }
     assert(below == 1);
-    e->all_axes = (1u << axes.count) - 1;
+    e->all_axes = ((1u << axes.count) - 1) & ~along(&axes, ALONG_PP);
+    e->pp_group = add_group(ir, "pp", &axes, along(&axes, ALONG_PP));
     e->hp_group = add_group(ir, "hp", &axes, along(&axes, ALONG_HP));
     uint32_t outer = along(&axes, ALONG_OUTER), inner = along(&axes, ALONG_INNER);
     if (c->interleaved > 0) /* says in which order ranks hold tokens */
@@ -120,5 +154,6 @@ void emit_mesh(struct emit *e)
     e->shard_group = add_group(ir, "shard", &plain, sharded);
     e->replica_group = add_group(ir, "replica", &plain, e->all_axes & ~sharded);
     e->shard_size = shard;
-    e->replica_size = c->ranks / shard;
+    e->replica_size = c->ranks / c->pp / shard;
+    add_stages(e);
 }

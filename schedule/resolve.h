@@ -20,14 +20,14 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 
 /* A factor of the ranks, an axis of the mesh or, where a shard cuts it, two. */
-enum along { ALONG_DP, ALONG_OUTER, ALONG_INNER, ALONG_HP, ALONG_COUNT };
+enum along { ALONG_DP, ALONG_PP, ALONG_OUTER, ALONG_INNER, ALONG_HP, ALONG_COUNT };
 struct mesh_part {
     const char *name;
     uint32_t size;
     uint8_t along; /* enum along: what lies along it */
     uint8_t order; /* among the parts of the ring, slowest first */
 };
-enum { MESH_PARTS_MAX = 6 };
+enum { MESH_PARTS_MAX = 7 };
 /* The parts in the order of ranks, slowest first; returns how many (schedule/ranks.c). */
 uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
 

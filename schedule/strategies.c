@@ -5,14 +5,15 @@
 const char *const attention_names[CHOICE_ATTENTION_COUNT] = {"local", "ulysses", "ring", "2d"};
 const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3",
                                                          "hsdp"};
-const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {"none"};
+const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {"none",        "gpipe", "1f1b",
+                                                           "interleaved", "zb-1p", "zb-v"};
 const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "selective", "full",
                                                                  "offload"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
-const char *const scope_names[SCOPE_COUNT] = {"step", "attention", "attention:fwd",
-                                              "attention:bwd"};
+const char *const scope_names[SCOPE_COUNT] = {"step",          "attention", "attention:fwd",
+                                              "attention:bwd", "layers",    "layers:fwd"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */

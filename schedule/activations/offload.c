@@ -7,12 +7,13 @@
  * recomputed; and since such a copy is made on the current stream, it starts after the work
  * issued there before it. Otherwise: pinned memory, copies on their own streams, the next layer's input
  * fetched while this one's backward runs. */
+#include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct fetch {   /* of one (micro-batch, layer) */
+struct fetch {   /* of one (unit, layer) */
     op_id store; /* the copy to the host; IR_NONE: none yet */
     buffer_id host, back;
     buffer_id input;
@@ -96,6 +97,13 @@ static op_id load(struct offload *o, uint32_t segment, uint32_t like, struct pro
     return op;
 }
 
+/* The layer before is of the same chunk, and its input is still on the host. */
+static bool is_ahead(const struct offload *o, uint32_t segment)
+{
+    return segment % o->layers > 0 && o->fetch[segment - 1].store.i != IR_NONE &&
+           o->fetch[segment - 1].back.i == IR_NONE;
+}
+
 static void redirect(struct offload *o, uint32_t op, const struct fetch *fetch)
 {
     for (uint32_t k = 0; k < o->ir->op.reads[op]; k++)
@@ -107,7 +115,7 @@ void pass_offload(struct emit *e, struct program *program)
 {
     struct ir *ir = e->ir;
     uint32_t layers = (uint32_t)e->choices->model->layers,
-             segments = layers * e->choices->accumulation;
+             segments = layers * pipeline_units(e->choices);
     struct offload o = {
         .e = e,
         .ir = ir,
@@ -144,7 +152,7 @@ void pass_offload(struct emit *e, struct program *program)
             if (fetch->back.i == IR_NONE)
                 load(&o, segment, op, &out);
             /* one layer ahead; not before the layer behind this one has given its copy back */
-            if (!o.blocking && segment % layers > 0) {
+            if (!o.blocking && is_ahead(&o, segment)) {
                 op_id ahead = load(&o, segment - 1, op, &out);
                 if (last.i != IR_NONE)
                     emit_hold_back(e, ahead, last);

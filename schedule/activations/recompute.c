@@ -4,24 +4,27 @@
  *
  * Selective Checkpoint++ (LoongTrain, section 4.2): what the core of attention made stays, and ops
  * that lead to nothing else (its tiles, the ring and its merges) are not repeated. */
+#include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct segment { /* a layer's forward in one micro-batch: positions in the list */
+struct segment { /* a layer's forward of one unit: positions in the list */
     uint32_t begin, end;
+    uint32_t last; /* of its backward's ops */
 };
 
 struct recompute {
     struct emit *e;
     struct ir *ir;
     uint32_t layers;
-    struct segment *segment; /* micro * layers + layer */
+    struct segment *segment; /* unit * layers + layer */
     uint32_t *buffer;        /* the repeated forward's buffer for the first one's; IR_NONE */
     uint32_t *op;            /* the same for ops, to carry their waits over */
     uint8_t *kept;           /* per buffer: it stays from the first forward */
+    uint8_t *repeated;       /* per segment: its forward has been repeated */
     uint32_t
         *needed; /* per buffer: 1 + the last segment whose backward, or a needed op, reads it */
 };
@@ -40,6 +43,8 @@ static void find_segments(struct recompute *r, const struct program *program)
 {
     for (uint32_t i = 0; i < program->count; i++) {
         uint32_t op = program->op[i];
+        if (in_layer(r->ir, op, PHASE_BACKWARD))
+            r->segment[segment_of(r, op)].last = i;
         if (!in_layer(r->ir, op, PHASE_FORWARD))
             continue;
         struct segment *segment = &r->segment[segment_of(r, op)];
@@ -123,22 +128,35 @@ static void repeat_op(struct recompute *r, uint32_t op, struct program *out)
     program_push(out, copy);
 }
 
-/* Backward ops of one layer are consecutive; [begin, end) of the list. */
-static void rewrite_backward(struct recompute *r, const struct program *in, uint32_t begin,
-                             uint32_t end, struct program *out)
+/* Before the first backward op of a layer; `begin` is its place in the list. Gradients of weights
+ * may come later than the rest, and read of the same repetition. */
+static void repeat_forward(struct recompute *r, const struct program *in, uint32_t begin,
+                           struct program *out)
 {
     struct ir *ir = r->ir;
     uint32_t which = segment_of(r, in->op[begin]);
     struct segment segment = r->segment[which];
     uint8_t *keep = heap_zalloc(segment.end - segment.begin, 1);
-    for (uint32_t i = begin; i < end; i++)
-        for (uint32_t k = 0; k < ir->op.reads[in->op[i]]; k++)
+    for (uint32_t i = begin; i <= segment.last; i++) {
+        bool own = in_layer(ir, in->op[i], PHASE_BACKWARD) && segment_of(r, in->op[i]) == which;
+        for (uint32_t k = 0; own && k < ir->op.reads[in->op[i]]; k++)
             r->needed[program_operand(ir, in->op[i], k)] = which + 1;
+    }
     find_needed(r, in, which, keep);
     for (uint32_t i = segment.begin; i < segment.end; i++)
         if (keep[i - segment.begin])
             repeat_op(r, in->op[i], out);
     free(keep);
+    r->repeated[which] = 1;
+}
+
+/* Backward ops of one layer are consecutive; [begin, end) of the list. */
+static void rewrite_backward(struct recompute *r, const struct program *in, uint32_t begin,
+                             uint32_t end, struct program *out)
+{
+    struct ir *ir = r->ir;
+    if (!r->repeated[segment_of(r, in->op[begin])])
+        repeat_forward(r, in, begin, out);
     for (uint32_t i = begin; i < end; i++) {
         uint32_t op = in->op[i];
         for (uint32_t k = 0; k < ir->op.reads[op]; k++) {
@@ -154,7 +172,7 @@ void pass_recompute(struct emit *e, struct program *program)
 {
     struct ir *ir = e->ir;
     uint32_t layers = (uint32_t)e->choices->model->layers,
-             segments = layers * e->choices->accumulation;
+             segments = layers * pipeline_units(e->choices);
     struct recompute r = {
         .e = e,
         .ir = ir,
@@ -163,6 +181,7 @@ void pass_recompute(struct emit *e, struct program *program)
         .buffer = heap_alloc(ir->buffer.count, sizeof *r.buffer),
         .op = heap_alloc(ir->op.count, sizeof *r.op),
         .needed = heap_zalloc(ir->buffer.count, sizeof *r.needed),
+        .repeated = heap_zalloc(segments, 1),
     };
     for (uint32_t i = 0;
          e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE && i < e->kept.count; i++) {
@@ -195,6 +214,7 @@ void pass_recompute(struct emit *e, struct program *program)
     free(r.op);
     free(r.needed);
     free(r.kept);
+    free(r.repeated);
     program_release(program);
     *program = out;
 }

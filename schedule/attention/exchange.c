@@ -136,7 +136,7 @@ static struct view change_heads(struct emit *e, enum work_kind kind, struct view
 static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchange *z,
                              struct view qkv, struct qkv to, struct attention_saved *saved)
 {
-    struct view none = view_none(), positions = view_all(e, e->positions);
+    struct view none = view_none(), positions = emit_positions(e);
     if (!z->apart) {
         if (z->rope_before) {
             struct view rotated = view_all(e, emit_activation(e, "rotated", z->n, z->width));
@@ -188,7 +188,7 @@ struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z,
         parts = pack_parts(e, layer, z, qkv, early, saved);
     }
     if (z->rope_after) {
-        struct view positions = view_all(e, e->positions_gathered);
+        struct view positions = emit_positions_gathered(e);
         parts.q = rotate(e, parts.q, positions, z->s, z->heads / z->ranks, false, none);
         parts.k = rotate(e, parts.k, positions, z->s, z->kv_sent / z->ranks, false, to.k);
     }
@@ -234,7 +234,7 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct exchange *
                          const struct qkv *recv, struct view dqkv,
                          const struct attention_saved *saved)
 {
-    struct view none = view_none(), positions = view_all(e, e->positions);
+    struct view none = view_none(), positions = emit_positions(e);
     if (!z->apart) {
         struct view joined = dqkv;
         if (z->rope_before)
@@ -268,7 +268,7 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange 
     bool sync = e->choices->profile->sync_backward;
     int64_t q = z->q_width / z->ranks, kv = z->kv_width / z->ranks;
     if (z->rope_after) {
-        struct view none = view_none(), positions = view_all(e, e->positions_gathered);
+        struct view none = view_none(), positions = emit_positions_gathered(e);
         grads.q = rotate(e, grads.q, positions, z->s, z->heads / z->ranks, true, none);
         grads.k = rotate(e, grads.k, positions, z->s, z->kv_sent / z->ranks, true, none);
     }

@@ -11,7 +11,7 @@ void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 {
     const struct transformer *model = e->choices->model;
     int64_t q = transformer_q_width(model), n = e->n, width = q + 2 * transformer_kv_width(model);
-    struct view positions = view_all(e, e->positions);
+    struct view positions = emit_positions(e);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         struct attention_saved *saved = &e->saved[layer].attention[i];
         struct qkv parts = split_qkv(e, view_rows(qkv, i * n, n, width), n, 1,
@@ -33,7 +33,7 @@ void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
 {
     const struct transformer *model = e->choices->model;
     int64_t q = transformer_q_width(model), n = e->n, width = q + 2 * transformer_kv_width(model);
-    struct view positions = view_all(e, e->positions);
+    struct view positions = emit_positions(e);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         const struct attention_saved *saved = &e->saved[layer].attention[i];
         struct qkv grads = attention_core_backward(e, saved, view_rows(d_out, i * n, n, q), n,

@@ -3,6 +3,7 @@
  * The embedding is a bundle, each layer (or, where weights stay whole, a run of layers of at least
  * the profile's bucket size) is one, the head is one. A bundle is padded so that every rank's part
  * is a multiple of 8 elements (16 bytes in bf16). docs/strategies.md, "Weights". */
+#include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/weights.h"
 
 #include <assert.h>
@@ -65,16 +66,18 @@ bool weights_sharded_params(const struct choices *c)
 
 /* Adds a part's tensors to the ir and lays them out from *used on. */
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
-                     const struct tensor_spec *spec, size_t count, uint32_t bundle, uint64_t *used)
+                     const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
     char name[96];
-    e->part[part] =
-        (struct part){.bundle = bundle, .base = *used, .tensor_begin = e->ir->tensor_count};
+    e->part[part] = (struct part){
+        .bundle = e->bundle_count, .base = *used, .tensor_begin = e->ir->tensor_count};
     uint64_t offset = 0;
     for (size_t i = 0; i < count; i++) {
         snprintf(name, sizeof name, "%s%s", prefix, spec[i].name);
-        ir_add_tensor(e->ir,
-                      (struct tensor){.name = name, .rows = spec[i].rows, .cols = spec[i].cols});
+        uint32_t row = ir_add_tensor(
+            e->ir, (struct tensor){.name = name, .rows = spec[i].rows, .cols = spec[i].cols});
+        if (i == 0)
+            e->part[part].tensor_begin = row;
         e->slot[weight_of(spec[i].name)] = (struct weight_slot){
             .offset = offset, .rows = spec[i].rows, .cols = spec[i].cols, .index = (uint8_t)i};
         offset += (uint64_t)(spec[i].rows * spec[i].cols);
@@ -82,16 +85,18 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     *used += offset;
 }
 
-static void close_bundle(struct emit *e, uint32_t bundle, const char *name, uint32_t tensor_begin,
+/* The tensors from row `begin` on, `count` of them. */
+static void close_bundle(struct emit *e, const char *name, uint32_t begin, uint32_t count,
                          uint64_t used)
 {
     uint64_t unit = e->shard_size > 1 ? (uint64_t)e->shard_size * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
-    e->bundle[bundle] = (struct bundle_state){.elements = elements, .used = used};
-    ir_add_bundle(e->ir, (struct bundle){.name = name,
-                                         .tensor_begin = tensor_begin,
-                                         .tensor_count = e->ir->tensor_count - tensor_begin,
-                                         .elements = elements});
+    uint16_t row = ir_add_bundle(e->ir, (struct bundle){.name = name,
+                                                        .tensor_begin = begin,
+                                                        .tensor_count = count,
+                                                        .elements = elements});
+    e->bundle[e->bundle_count++] =
+        (struct bundle_state){.row = row, .elements = elements, .used = used};
 }
 
 /* Layers per bundle. */
@@ -104,44 +109,77 @@ static int64_t layers_together(const struct choices *c)
     return together < c->model->layers ? together : c->model->layers;
 }
 
-static void lay_out(struct emit *e)
+/* A tied embedding that two stages hold is a bundle of its own, the same on both. */
+static void lay_out_embedding(struct emit *e)
+{
+    struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
+    uint64_t used = 0;
+    uint32_t begin = e->ir->tensor_count;
+    size_t count = transformer_embedding_tensors(e->choices->model, spec, ARRAY_LEN(spec));
+    add_part(e, part_embedding(e), "", spec, 1, &used);
+    if (pipeline_ends_tied(e->choices)) {
+        close_bundle(e, "embedding", e->part[part_embedding(e)].tensor_begin, 1, used);
+        e->bundle[e->bundle_count - 1].at_both_ends = true;
+        used = 0;
+        begin = e->ir->tensor_count;
+        if (e->stage != pipeline_stage(e->choices, 0) || count == 1)
+            return;
+    }
+    if (count > 1)
+        add_part(e, part_positions(e), "", spec + 1, count - 1, &used);
+    close_bundle(e, pipeline_ends_tied(e->choices) ? "positions" : "embedding", begin,
+                 e->ir->tensor_count - begin, used);
+}
+
+static void lay_out_layers(struct emit *e, struct layer_range layers)
 {
     const struct transformer *model = e->choices->model;
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
-    int64_t together = layers_together(e->choices);
-    uint32_t bundle = 0;
+    uint32_t together = (uint32_t)layers_together(e->choices);
+    size_t count = transformer_layer_tensors(model, spec, ARRAY_LEN(spec));
     char name[64];
+    for (uint32_t first = layers.first; first < layers.end; first += together) {
+        uint32_t end = first + together < layers.end ? first + together : layers.end;
+        uint32_t begin = e->ir->tensor_count;
+        uint64_t used = 0;
+        for (uint32_t l = first; l < end; l++) {
+            snprintf(name, sizeof name, "layers.%u.", l);
+            add_part(e, l, name, spec, count, &used);
+        }
+        snprintf(name, sizeof name, "layers.%u", first);
+        close_bundle(e, name, begin, e->ir->tensor_count - begin, used);
+    }
+}
 
-    e->part = arena_array(&e->arena, (size_t)model->layers + 2, sizeof *e->part);
-    e->touched = arena_array(&e->arena, (size_t)model->layers + 2, sizeof *e->touched);
-    e->bundle_count = 2 + (uint32_t)((model->layers + together - 1) / together);
-    e->bundle = arena_array(&e->arena, e->bundle_count, sizeof *e->bundle);
-
+static void lay_out_head(struct emit *e)
+{
+    struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
     uint32_t begin = e->ir->tensor_count;
-    size_t count = transformer_embedding_tensors(model, spec, ARRAY_LEN(spec));
-    add_part(e, part_embedding(e), "", spec, count, bundle, &used);
-    close_bundle(e, bundle++, "embedding", begin, used);
+    size_t count = transformer_head_tensors(e->choices->model, spec, ARRAY_LEN(spec));
+    add_part(e, part_head(e), "", spec, count, &used);
+    close_bundle(e, "head", begin, e->ir->tensor_count - begin, used);
+}
 
-    count = transformer_layer_tensors(model, spec, ARRAY_LEN(spec));
-    for (int64_t first = 0; first < model->layers; first += together) {
-        int64_t end = first + together < model->layers ? first + together : model->layers;
-        used = 0;
-        begin = e->ir->tensor_count;
-        for (int64_t l = first; l < end; l++) {
-            snprintf(name, sizeof name, "layers.%lld.", (long long)l);
-            add_part(e, (uint32_t)l, name, spec, count, bundle, &used);
-        }
-        snprintf(name, sizeof name, "layers.%lld", (long long)first);
-        close_bundle(e, bundle++, name, begin, used);
-    }
-
-    used = 0;
-    begin = e->ir->tensor_count;
-    count = transformer_head_tensors(model, spec, ARRAY_LEN(spec));
-    add_part(e, part_head(e), "", spec, count, bundle, &used);
-    close_bundle(e, bundle++, "head", begin, used);
-    assert(bundle == e->bundle_count);
+/* The parts that the stage has, in the order of its chunks. */
+static void lay_out(struct emit *e)
+{
+    const struct choices *c = e->choices;
+    uint32_t chunks = pipeline_chunks(c), parts = part_count(e);
+    bool first = e->stage == pipeline_stage(c, 0), last = e->stage == pipeline_stage(c, chunks - 1);
+    e->part = arena_array(&e->arena, parts, sizeof *e->part);
+    e->bundle = arena_array(&e->arena, parts, sizeof *e->bundle);
+    e->bundle_count = 0;
+    for (uint32_t p = 0; p < parts; p++)
+        e->part[p].bundle = IR_NONE;
+    if (first)
+        lay_out_embedding(e);
+    for (uint32_t v = 0; v < c->virtual_stages; v++)
+        lay_out_layers(e, pipeline_layers(c, pipeline_chunk(c, e->stage, v)));
+    if (last)
+        lay_out_head(e);
+    if (last && !first && c->model->tied_head)
+        lay_out_embedding(e);
 }
 
 /* A persistent buffer bound to a bundle: whole, or this rank's part of it. */
@@ -157,10 +195,11 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
         .dtype = (uint8_t)dtype,
         .category = (uint8_t)category,
         .flags = BUFFER_PERSISTENT,
+        .role = e->role,
         .layer = IR_NONE16,
         .binding =
             ir_add_binding(e->ir, (struct binding){.kind = (uint8_t)kind,
-                                                   .bundle = (uint16_t)bundle,
+                                                   .bundle = e->bundle[bundle].row,
                                                    .shard = shard ? e->shard_group : IR_NONE16,
                                                    .gathered = IR_NONE16,
                                                    .partial = partial}),
@@ -178,7 +217,9 @@ static void make_states(struct emit *e, uint32_t b)
     bool shard_optimizer = c->weights != CHOICE_WEIGHTS_REPLICATED;
     enum memory host = c->optimizer == CHOICE_OPTIMIZER_HOST ? MEMORY_PINNED : MEMORY_HBM;
 
-    *bundle = (struct bundle_state){.elements = bundle->elements,
+    *bundle = (struct bundle_state){.row = bundle->row,
+                                    .at_both_ends = bundle->at_both_ends,
+                                    .elements = bundle->elements,
                                     .used = bundle->used,
                                     .param = {IR_NONE},
                                     .grad = {IR_NONE},
@@ -206,6 +247,12 @@ static void make_states(struct emit *e, uint32_t b)
                                    host, shard_optimizer, 0);
 }
 
+/* Where gradients are reduced in every micro-batch, each has whole ones of its own. */
+static bool each_has_its_own(const struct emit *e)
+{
+    return weights_reduce_each_micro_batch(e->choices) && e->shard_size > 1;
+}
+
 void weights_setup(struct emit *e)
 {
     lay_out(e);
@@ -216,22 +263,25 @@ void weights_setup(struct emit *e)
             e->bundle[b].param = emit_buffer(e, "gathered", CATEGORY_PARAMETER, e->choices->dtype,
                                              (int64_t)e->bundle[b].elements, 0);
     }
+    uint32_t times = each_has_its_own(e) ? e->choices->accumulation : 1;
+    e->touched_of = arena_array(&e->arena, (size_t)part_count(e) * times, sizeof *e->touched_of);
+    e->touched = e->touched_of;
+    e->grad_buffer_count = e->bundle_count * times;
+    e->grad_buffer = arena_array(&e->arena, e->grad_buffer_count, sizeof *e->grad_buffer);
+    for (uint32_t i = 0; i < e->grad_buffer_count; i++)
+        e->grad_buffer[i] = each_has_its_own(e) ? (buffer_id){IR_NONE} : e->bundle[i].grad;
 }
 
-void weights_begin_micro_batch(struct emit *e, uint32_t micro)
+void weights_of_micro_batch(struct emit *e, uint32_t micro)
 {
-    bool each = weights_reduce_each_micro_batch(e->choices) && e->shard_size > 1;
-    if (micro == 0)
-        e->grad_buffer =
-            arena_array(&e->arena, (size_t)e->bundle_count * (each ? e->choices->accumulation : 1),
-                        sizeof *e->grad_buffer);
-    if (!each) {
-        for (uint32_t b = 0; micro == 0 && b < e->bundle_count; b++)
-            e->grad_buffer[e->grad_buffer_count++] = e->bundle[b].grad;
+    if (!each_has_its_own(e))
         return;
+    e->touched = e->touched_of + (size_t)micro * part_count(e);
+    buffer_id *grad = e->grad_buffer + (size_t)micro * e->bundle_count;
+    for (uint32_t b = 0; b < e->bundle_count; b++) {
+        if (grad[b].i == IR_NONE)
+            grad[b] = emit_buffer(e, "partial", CATEGORY_GRADIENT, e->grad_dtype,
+                                  (int64_t)e->bundle[b].elements, 0);
+        e->bundle[b].grad = grad[b];
     }
-    memset(e->touched, 0, ((size_t)e->choices->model->layers + 2) * sizeof *e->touched);
-    for (uint32_t b = 0; b < e->bundle_count; b++)
-        e->grad_buffer[e->grad_buffer_count++] = e->bundle[b].grad = emit_buffer(
-            e, "partial", CATEGORY_GRADIENT, e->grad_dtype, (int64_t)e->bundle[b].elements, 0);
 }

@@ -20,7 +20,7 @@ struct run { /* consecutive uses of one bundle's parameters: positions in the li
 
 struct gradient { /* of one bundle, in one micro-batch or (persistent) in all */
     uint32_t bundle, first, last;
-    uint16_t micro; /* of its last write */
+    bool is_last; /* of its bundle's gradients to be reduced */
 };
 
 struct shard {
@@ -34,8 +34,9 @@ struct shard {
     uint32_t *of_param; /* buffer -> bundle, or IR_NONE */
     uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
     uint32_t *bundle_of_grad;
-    op_id *reduced; /* per gradient: its reduction */
-    op_id final;    /* the last op so far that made a gradient final */
+    op_id *reduced;              /* per gradient: its reduction */
+    uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
+    op_id final;                 /* the last op so far that made a gradient final */
 };
 
 static void note_read(struct shard *s, uint32_t bundle, uint32_t i)
@@ -51,8 +52,7 @@ static void note_read(struct shard *s, uint32_t bundle, uint32_t i)
     s->run[s->run_count++] = (struct run){bundle, i, i + 1, IR_NONE, {IR_NONE}};
 }
 
-static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32_t i,
-                       uint16_t micro)
+static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32_t i)
 {
     uint32_t row = s->of_grad[buffer];
     if (row == IR_NONE) {
@@ -62,10 +62,10 @@ static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32
             s->gradient = heap_realloc(s->gradient, s->gradient_capacity, sizeof *s->gradient);
         }
         row = s->of_grad[buffer] = s->gradient_count++;
-        s->gradient[row] = (struct gradient){bundle, i, i, micro};
+        s->gradient[row] = (struct gradient){bundle, i, i, false};
+        s->left[bundle]++;
     }
     s->gradient[row].last = i;
-    s->gradient[row].micro = micro;
 }
 
 static void survey(struct shard *s, const struct program *program)
@@ -82,7 +82,7 @@ static void survey(struct shard *s, const struct program *program)
         for (uint32_t k = reads; k < operands; k++) {
             uint32_t buffer = program_operand(ir, op, k);
             if (s->bundle_of_grad[buffer] != IR_NONE)
-                note_write(s, buffer, s->bundle_of_grad[buffer], i, ir->op.micro[op]);
+                note_write(s, buffer, s->bundle_of_grad[buffer], i);
         }
     }
 }
@@ -194,11 +194,11 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
     struct gradient *gradient = &s->gradient[row];
     struct bundle_state *bundle = &e->bundle[gradient->bundle];
     buffer_id grad = whole_grad(s, op, row), part = grad;
-    bool last_micro = gradient->micro + 1u == e->choices->accumulation;
+    bool adds = s->reduced_of[gradient->bundle]++ > 0;
+    gradient->is_last = --s->left[gradient->bundle] == 0;
     set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
     s->reduced[row].i = IR_NONE;
     if (e->shard_size > 1) {
-        bool adds = weights_reduce_each_micro_batch(e->choices) && gradient->micro > 0;
         part = bundle->grad_shard;
         buffer_id target = adds ? shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
                                                e->grad_dtype, MEMORY_HBM)
@@ -215,9 +215,26 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
                                  (struct view[]){ir_whole(s->ir, part)}, 1));
         }
     }
-    if (e->replica_size > 1 && last_micro) {
+    if (e->replica_size > 1 && gradient->is_last) {
         s->reduced[row] = collective(e, e->reduce, WORK_ALL_REDUCE, e->replica_group, part, part);
         program_push(out, s->reduced[row]);
+    }
+}
+
+/* What the first and the last stage have of a tied embedding is one gradient. Only when all else is
+ * reduced, since the two are done with theirs at very different times. */
+static void reduce_ends(struct shard *s, struct program *out)
+{
+    struct emit *e = s->e;
+    for (uint32_t b = 0; b < e->bundle_count; b++) {
+        struct bundle_state *bundle = &e->bundle[b];
+        if (!bundle->at_both_ends)
+            continue;
+        buffer_id grad = bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad;
+        e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
+                                   IR_NONE16,      IR_NONE16,      IR_NONE16};
+        s->final = collective(e, e->reduce, WORK_ALL_REDUCE, e->ends_group, grad, grad);
+        program_push(out, s->final);
     }
 }
 
@@ -313,7 +330,10 @@ void pass_weights(struct emit *e, struct program *program)
     for (uint32_t b = 0; s.gathers && b < e->bundle_count; b++)
         s.of_param[e->bundle[b].param.i] = b;
     for (uint32_t i = 0; i < e->grad_buffer_count; i++)
-        s.bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
+        if (e->grad_buffer[i].i != IR_NONE)
+            s.bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
+    s.left = heap_zalloc(e->bundle_count, sizeof *s.left);
+    s.reduced_of = heap_zalloc(e->bundle_count, sizeof *s.reduced_of);
     survey(&s, program);
     if (e->choices->profile->reuse_elements > 0)
         find_kept(&s);
@@ -339,10 +359,11 @@ void pass_weights(struct emit *e, struct program *program)
         program_push(&out, (op_id){op});
         reduce_finished(&s, i, op, &out);
     }
+    reduce_ends(&s, &out);
     /* in the order in which gradients become final; a bundle's last gradient is the one kept */
     uint32_t reduced = out.count;
     for (uint32_t row = 0; row < s.gradient_count; row++)
-        if (s.gradient[row].micro + 1u == e->choices->accumulation)
+        if (s.gradient[row].is_last)
             update(&s, s.gradient[row].bundle, &out);
     /* the first of them is the first of its stream, so that all the others follow */
     if (e->choices->profile->optimizer_after_backward && out.count > reduced)
@@ -352,6 +373,8 @@ void pass_weights(struct emit *e, struct program *program)
     free(s.of_param);
     free(s.of_grad);
     free(s.bundle_of_grad);
+    free(s.left);
+    free(s.reduced_of);
     free(s.reduced);
     program_release(program);
     *program = out;

@@ -28,6 +28,8 @@ enum factor {
     FACTOR_RANKS, /* 1 to 8 */
     FACTOR_HP,
     FACTOR_CP,
+    FACTOR_PIPELINE,
+    FACTOR_PP,
     FACTOR_SHARD, /* from here on: what turns in the nightly product */
     FACTOR_PLACEMENT,
     FACTOR_RING,
@@ -41,15 +43,16 @@ enum factor {
 };
 
 static const char *const factor_names[FACTOR_COUNT] = {
-    "model",  "strategy", "profile", "weights",      "activations", "optimizer",
-    "ranks",  "hp",       "cp",      "shard",        "placement",   "ring layout",
-    "window", "seq",      "micro",   "accumulation", "loss chunks", "ffn chunks"};
+    "model",  "strategy", "profile",  "weights",      "activations", "optimizer", "ranks",
+    "hp",     "cp",       "pipeline", "pp",           "shard",       "placement", "ring layout",
+    "window", "seq",      "micro",    "accumulation", "loss chunks", "ffn chunks"};
 
 /* What levels stand for where there is no registry; 0: left open. */
 static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_RANKS] = {1, 2, 3, 4, 5, 6, 7, 8},
     [FACTOR_HP] = {0, 1, 2, 4, 8},
     [FACTOR_CP] = {0, 1, 2, 4},
+    [FACTOR_PP] = {0, 2, 4},
     [FACTOR_SHARD] = {0, 1, 2, 4},
     [FACTOR_SEQ] = {2, 6, 16}, /* times ranks */
     [FACTOR_MICRO] = {1, 2},
@@ -83,6 +86,8 @@ static inline struct factors factors_all(void)
         [FACTOR_RANKS] = 8,
         [FACTOR_HP] = 5,
         [FACTOR_CP] = 4,
+        [FACTOR_PIPELINE] = CHOICE_PIPELINE_COUNT,
+        [FACTOR_PP] = 3,
         [FACTOR_SHARD] = 4,
         [FACTOR_PLACEMENT] = PLACEMENT_COUNT,
         [FACTOR_RING] = RING_LAYOUT_COUNT,
@@ -114,6 +119,8 @@ static inline struct request product_request(const struct product *product)
         .ranks = value[FACTOR_RANKS],
         .hp = value[FACTOR_HP],
         .cp = value[FACTOR_CP],
+        .pipeline = l[FACTOR_PIPELINE],
+        .pp = value[FACTOR_PP],
         .shard = value[FACTOR_SHARD],
         .placement = l[FACTOR_PLACEMENT],
         .ring_layout = l[FACTOR_RING],
@@ -134,7 +141,9 @@ static inline bool product_legal(const struct product *product, struct choices *
 {
     struct request request = product_request(product);
     diag_clear(why);
-    if (compose_resolve(choices, &request, NULL, why) != STATUS_OK)
+    struct request one = request; /* micro-batch, for the degree of data parallelism */
+    one.pipeline = CHOICE_PIPELINE_NONE;
+    if (compose_resolve(choices, &one, NULL, why) != STATUS_OK)
         return false;
     request.global_batch = choices->dp * choices->micro_batch *
                            factor_values[FACTOR_ACCUMULATION][product->level[FACTOR_ACCUMULATION]];
@@ -145,12 +154,13 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
 {
     size_t count;
     snprintf(text, size,
-             "%s %s %s %s %s %s dp %u cp %u hp %u window %u shard %u seq %" PRId64 " micro %" PRId64
-             " x %u loss %u ffn %u %s",
+             "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u window %u shard %u seq %" PRId64
+             " / %u micro %" PRId64 " x %u loss %u ffn %u %s",
              c->model->name, compose_strategies(&count)[c->strategy].name, c->profile->name,
              weights_names[c->weights], activations_names[c->activations],
-             optimizer_names[c->optimizer], c->dp, c->cp, c->hp, c->window, c->shard, c->seq,
-             c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks, dtype_name(c->dtype));
+             optimizer_names[c->optimizer], pipeline_names[c->pipeline], c->pp, c->virtual_stages,
+             c->dp, c->cp, c->hp, c->window, c->shard, c->seq, c->subsequences, c->micro_batch,
+             c->accumulation, c->loss_chunks, c->ffn_chunks, dtype_name(c->dtype));
     return text;
 }
 
@@ -178,8 +188,8 @@ static inline struct product draw_product(const struct factors *factors,
     struct product product;
     for (int f = 0; f < FACTOR_COUNT; f++) {
         product.level[f] = (uint8_t)check_random_i64(random, 0, factors->levels[f] - 1);
-        bool leave_open =
-            f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_SHARD || f == FACTOR_WINDOW;
+        bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_SHARD ||
+                          f == FACTOR_WINDOW || f == FACTOR_PIPELINE || f == FACTOR_PP;
         if (leave_open && check_random_i64(random, 0, 1) == 0)
             product.level[f] = 0;
     }

@@ -1,0 +1,176 @@
+/* The order of actions of each pipeline. P stages, stage p; V chunks per stage; M micro-batches of k
+ * subsequences, N = M k units. */
+#include "schedule/pipeline/orders.h"
+
+#include "base/arena.h"
+
+#include <stdlib.h>
+
+void actions_release(struct actions *actions)
+{
+    free(actions->action);
+    *actions = (struct actions){0};
+}
+
+static void add(struct actions *a, enum action_kind kind, uint32_t chunk, uint32_t unit)
+{
+    if (a->count == a->capacity) {
+        a->capacity = (uint32_t)heap_next_capacity(a->capacity, (size_t)a->count + 1);
+        a->action = heap_realloc(a->action, a->capacity, sizeof *a->action);
+    }
+    a->action[a->count++] = (struct action){(uint8_t)kind, (uint8_t)chunk, (uint16_t)unit};
+}
+
+static uint32_t at_most(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The unit whose backward is the j-th: micro-batches in order, subsequences of each from the last
+ * to the first, since gradients of early keys and values need all later queries. */
+static uint32_t backward_unit(const struct choices *c, uint32_t j)
+{
+    uint32_t k = c->subsequences;
+    return j / k * k + (k - 1 - j % k);
+}
+
+void order_none(struct actions *a, const struct choices *c, uint32_t stage)
+{
+    (void)stage;
+    uint32_t k = c->subsequences;
+    for (uint32_t first = 0; first < pipeline_units(c); first += k) {
+        for (uint32_t s = 0; s < k; s++)
+            add(a, ACTION_FORWARD, 0, first + s);
+        for (uint32_t s = k; s-- > 0;)
+            add(a, ACTION_BACKWARD, 0, first + s);
+    }
+}
+
+/* GPipe (Huang et al., arXiv 1811.06965, figure 2c) over micro-batches; TeraPipe (Li et al., arXiv
+ * 2102.07988) over subsequences. */
+void order_all_forward(struct actions *a, const struct choices *c, uint32_t stage)
+{
+    (void)stage;
+    uint32_t units = pipeline_units(c);
+    for (uint32_t u = 0; u < units; u++)
+        add(a, ACTION_FORWARD, 0, u);
+    for (uint32_t u = units; u-- > 0;)
+        add(a, ACTION_BACKWARD, 0, u);
+}
+
+/* 1F1B (PipeDream-Flush, Narayanan et al., arXiv 2104.04473, figure 4 top) and, with k > 1, Seq1F1B
+ * (Sun et al., arXiv 2406.03488, section 3.2): P - p + k - 2 units of warm-up. */
+void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stage)
+{
+    uint32_t units = pipeline_units(c);
+    uint32_t warm = at_most(c->pp - stage + c->subsequences - 2, units);
+    for (uint32_t u = 0; u < warm; u++)
+        add(a, ACTION_FORWARD, 0, u);
+    for (uint32_t u = warm; u < units; u++) {
+        add(a, ACTION_FORWARD, 0, u);
+        add(a, ACTION_BACKWARD, 0, backward_unit(c, u - warm));
+    }
+    for (uint32_t j = units - warm; j < units; j++)
+        add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
+}
+
+/* Interleaved 1F1B (Narayanan et al., section 2.2): P micro-batches through the first chunk, the same
+ * through the second, and so on. M is a multiple of P. */
+static void add_interleaved(struct actions *a, const struct choices *c, enum action_kind kind,
+                            uint32_t i)
+{
+    uint32_t p = c->pp, v = c->virtual_stages;
+    uint32_t chunk = i % (p * v) / p;
+    add(a, kind, kind == ACTION_FORWARD ? chunk : v - 1 - chunk, i / (p * v) * p + i % p);
+}
+
+void order_interleaved(struct actions *a, const struct choices *c, uint32_t stage)
+{
+    uint32_t all = c->accumulation * c->virtual_stages;
+    uint32_t warm = (c->pp - stage - 1) * 2 + (c->virtual_stages - 1) * c->pp;
+    warm = c->accumulation == c->pp ? all : at_most(warm, all);
+    for (uint32_t i = 0; i < warm; i++)
+        add_interleaved(a, c, ACTION_FORWARD, i);
+    for (uint32_t i = warm; i < all; i++) {
+        add_interleaved(a, c, ACTION_FORWARD, i);
+        add_interleaved(a, c, ACTION_BACKWARD, i - warm);
+    }
+    for (uint32_t i = all - warm; i < all; i++)
+        add_interleaved(a, c, ACTION_BACKWARD, i);
+}
+
+/* ZB-H1 (Qi et al., arXiv 2401.10241, section 2.2 and figure 3): 1F1B whose gradients of weights come p
+ * micro-batches late, so that stages hold as much as 1F1B's first one does, and fill the drain. */
+void order_zb_h1(struct actions *a, const struct choices *c, uint32_t stage)
+{
+    uint32_t units = pipeline_units(c), warm = at_most(c->pp - 1 - stage, units), weights = 0;
+    for (uint32_t u = 0; u < warm; u++)
+        add(a, ACTION_FORWARD, 0, u);
+    for (uint32_t j = 0; j < units; j++) {
+        if (warm + j < units)
+            add(a, ACTION_FORWARD, 0, warm + j);
+        add(a, ACTION_BACKWARD, 0, j);
+        if (j >= stage)
+            add(a, ACTION_WEIGHTS, 0, weights++);
+    }
+    while (weights < units)
+        add(a, ACTION_WEIGHTS, 0, weights++);
+}
+
+/* ZB-V (Qi et al., section 6 and appendix; two chunks a stage, down the stages and back up). The
+ * pattern is written for 2 P - 1 micro-batches or more; with fewer, those that are not there are
+ * left out of it. */
+struct zb_v {
+    struct actions *actions;
+    uint32_t units, done[ACTION_KIND_COUNT][2];
+};
+
+static void zb_v_next(struct zb_v *z, enum action_kind kind, uint32_t chunk)
+{
+    uint32_t unit = z->done[kind][chunk]++;
+    if (unit < z->units)
+        add(z->actions, kind, chunk, unit);
+}
+
+static void zb_v_backward(struct zb_v *z, uint32_t chunk)
+{
+    zb_v_next(z, ACTION_BACKWARD, chunk);
+    zb_v_next(z, ACTION_WEIGHTS, chunk);
+}
+
+void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
+{
+    struct zb_v z = {.actions = a, .units = pipeline_units(c)};
+    uint32_t below = c->pp - stage, pattern = 2 * c->pp - 1;
+    const uint32_t *forward = z.done[ACTION_FORWARD], *backward = z.done[ACTION_BACKWARD];
+    const uint32_t *weights = z.done[ACTION_WEIGHTS];
+    if (pattern < z.units)
+        pattern = z.units;
+    for (uint32_t i = 0; i < 2 * below - 1; i++) /* down, until the first one is back up here */
+        zb_v_next(&z, ACTION_FORWARD, 0);
+    for (uint32_t i = 0; i < stage; i++) {
+        zb_v_next(&z, ACTION_FORWARD, 1);
+        zb_v_next(&z, ACTION_FORWARD, 0);
+    }
+    for (uint32_t i = 0; i < below; i++) {
+        zb_v_next(&z, ACTION_FORWARD, 1);
+        zb_v_backward(&z, 1);
+    }
+    while (forward[1] < forward[0] || forward[0] < pattern) {
+        if (forward[0] < pattern)
+            zb_v_next(&z, ACTION_FORWARD, 0);
+        zb_v_backward(&z, 0);
+        zb_v_next(&z, ACTION_FORWARD, 1);
+        zb_v_backward(&z, 1);
+    }
+    for (uint32_t i = 0; i < stage; i++) { /* what is urgent first */
+        zb_v_next(&z, ACTION_BACKWARD, 0);
+        zb_v_next(&z, ACTION_BACKWARD, 1);
+    }
+    for (uint32_t i = 0; i < below; i++)
+        zb_v_backward(&z, 0);
+    while (weights[1] < backward[1])
+        zb_v_next(&z, ACTION_WEIGHTS, 1);
+    while (weights[0] < backward[0])
+        zb_v_next(&z, ACTION_WEIGHTS, 0);
+}

@@ -1,0 +1,12 @@
+/* schedule/pipeline/orders.h: the orders of actions behind the rows of pipeline.c. */
+#ifndef SCHEDULE_PIPELINE_ORDERS_H
+#define SCHEDULE_PIPELINE_ORDERS_H
+
+#include "schedule/pipeline/pipeline.h"
+
+typedef void order_function(struct actions *actions, const struct choices *choices, uint32_t stage);
+
+order_function order_none, order_all_forward, order_one_f_one_b, order_interleaved, order_zb_h1,
+    order_zb_v;
+
+#endif

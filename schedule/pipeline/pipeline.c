@@ -1,0 +1,146 @@
+#include "schedule/pipeline/pipeline.h"
+
+#include "schedule/pipeline/orders.h"
+#include "schedule/resolve.h"
+
+#include <stdio.h>
+
+static const struct loc nowhere = {0};
+
+/* clang-format off */
+static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
+    [CHOICE_PIPELINE_NONE] =
+        {.name = "none", .summary = "all layers on every rank",
+         .order = order_none, .subsequences = true, .chunks = 1},
+    [CHOICE_PIPELINE_GPIPE] =
+        {.name = "gpipe", .summary = "all forwards, then all backwards",
+         .order = order_all_forward, .chunks = 1},
+    [CHOICE_PIPELINE_1F1B] =
+        {.name = "1f1b", .summary = "one forward, one backward in turn (PipeDream-Flush)",
+         .order = order_one_f_one_b, .chunks = 1},
+    [CHOICE_PIPELINE_INTERLEAVED] =
+        {.name = "interleaved", .summary = "1f1b over several chunks of layers a stage (Megatron-LM)",
+         .order = order_interleaved},
+    [CHOICE_PIPELINE_ZB_1P] =
+        {.name = "zb-1p", .summary = "1f1b with gradients of weights put off into the drain (ZB-H1)",
+         .order = order_zb_h1, .splits = true, .chunks = 1},
+    [CHOICE_PIPELINE_ZB_V] =
+        {.name = "zb-v", .summary = "the same with two chunks, down the stages and back up (ZB-V)",
+         .order = order_zb_v, .splits = true, .chunks = 2, .folded = true},
+};
+/* clang-format on */
+
+const struct pipeline *pipeline_row(enum pipeline_choice choice)
+{
+    return &pipelines[choice];
+}
+
+const struct pipeline *pipeline_of(const struct choices *c)
+{
+    return &pipelines[c->pipeline];
+}
+
+uint32_t pipeline_units(const struct choices *c)
+{
+    return c->accumulation * c->subsequences;
+}
+
+uint32_t pipeline_chunks(const struct choices *c)
+{
+    return c->pp * c->virtual_stages;
+}
+
+uint32_t pipeline_chunk(const struct choices *c, uint32_t stage, uint32_t v)
+{
+    return pipeline_of(c)->folded && v == 1 ? 2 * c->pp - 1 - stage : v * c->pp + stage;
+}
+
+uint32_t pipeline_stage(const struct choices *c, uint32_t chunk)
+{
+    return pipeline_of(c)->folded && chunk >= c->pp ? 2 * c->pp - 1 - chunk : chunk % c->pp;
+}
+
+bool pipeline_ends_tied(const struct choices *c)
+{
+    return c->model->tied_head && pipeline_stage(c, 0) != pipeline_stage(c, pipeline_chunks(c) - 1);
+}
+
+struct layer_range pipeline_layers(const struct choices *c, uint32_t chunk)
+{
+    uint64_t layers = (uint64_t)c->model->layers, chunks = pipeline_chunks(c);
+    return (struct layer_range){(uint32_t)(layers * chunk / chunks),
+                                (uint32_t)(layers * (chunk + 1) / chunks)};
+}
+
+int64_t pipeline_prefix(const struct choices *c, uint32_t s)
+{
+    int64_t tokens = 0;
+    if (c->lengths == NULL)
+        return c->seq / c->subsequences * s;
+    for (uint32_t i = 0; i < s; i++)
+        tokens += c->lengths[i];
+    return tokens;
+}
+
+/* ---- from a request ---- */
+
+static enum status check_layers(const struct choices *c, struct diag *diag)
+{
+    uint32_t chunks = pipeline_chunks(c);
+    if ((int64_t)chunks <= c->model->layers)
+        return STATUS_OK;
+    char what[160];
+    struct text would = {0};
+    snprintf(what, sizeof what, "%lld layers do not fill %u chunks (pp %u x %u virtual stages)",
+             (long long)c->model->layers, chunks, c->pp, c->virtual_stages);
+    text_printf(&would, "at most %lld", (long long)c->model->layers);
+    return resolve_bad_size(diag, what, &would);
+}
+
+static enum status resolve_name(struct choices *c, const struct request *r, struct diag *diag)
+{
+    bool chunks = r->virtual_stages > 1;
+    c->pipeline = (uint8_t)r->pipeline;
+    if (c->pp == 1 && c->pipeline == CHOICE_PIPELINE_NONE)
+        return STATUS_OK;
+    if (c->pp == 1)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "--pipeline %s has one stage; --pp 2 or more would do",
+                          pipelines[c->pipeline].name);
+    if (c->pipeline == CHOICE_PIPELINE_NONE)
+        c->pipeline = chunks ? CHOICE_PIPELINE_INTERLEAVED : CHOICE_PIPELINE_1F1B;
+    return STATUS_OK;
+}
+
+static enum status resolve_virtual_stages(struct choices *c, const struct request *r,
+                                          struct diag *diag)
+{
+    const struct pipeline *row = pipeline_of(c);
+    int64_t asked = r->virtual_stages > 0 ? r->virtual_stages : row->chunks > 0 ? row->chunks : 2;
+    if (asked > 255 || (row->chunks > 0 && asked != row->chunks))
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "--virtual-stages is %lld with --pipeline %s; %s would do",
+                          (long long)asked, row->name,
+                          row->chunks == 1   ? "1, or --pipeline interleaved,"
+                          : row->chunks == 2 ? "2"
+                                             : "1 to 255");
+    c->virtual_stages = (uint32_t)asked;
+    if (row->chunks == 0 && c->accumulation % c->pp != 0) {
+        char what[160];
+        struct text would = {0};
+        int64_t unit = (int64_t)c->dp * c->micro_batch * c->pp;
+        snprintf(what, sizeof what,
+                 "--pipeline interleaved takes %u micro-batches at a time, and a step has %u",
+                 c->pp, c->accumulation);
+        text_printf(&would, "--batch %lld",
+                    (long long)((c->global_batch + unit - 1) / unit * unit));
+        return resolve_bad_size(diag, what, &would);
+    }
+    return check_layers(c, diag);
+}
+
+enum status pipeline_resolve(struct choices *c, const struct request *r, struct diag *diag)
+{
+    enum status status = resolve_name(c, r, diag);
+    return status == STATUS_OK ? resolve_virtual_stages(c, r, diag) : status;
+}

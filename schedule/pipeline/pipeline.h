@@ -1,0 +1,72 @@
+/* schedule/pipeline/pipeline.h: which stage does what in which order.
+ *
+ * The layers are cut into chunks, each of them placed on a stage (a coordinate of axis pp); with V
+ * virtual stages a stage has V chunks. A step's work is units: unit m k + s is subsequence s of k of
+ * micro-batch m. A stage's program is a list of actions, each one unit through one chunk: forward,
+ * backward, or, where a pipeline splits the backward, the gradients of inputs and later those of
+ * weights. A pipeline is the order of these actions; all else (messages, what is kept, what is
+ * freed) follows from it (schedule/step.c).
+ *
+ * Orders respect what the chunks need of each other on any timing: actions that send and those
+ * that receive the same message stand in the same order on both sides, and no cycle of stages waits
+ * for itself. Tests check that, and the verifier every schedule made of them. */
+#ifndef SCHEDULE_PIPELINE_PIPELINE_H
+#define SCHEDULE_PIPELINE_PIPELINE_H
+
+#include "schedule/compose.h"
+
+enum action_kind {
+    ACTION_FORWARD,
+    ACTION_BACKWARD, /* gradients of inputs and, unless the pipeline splits them off, of weights */
+    ACTION_WEIGHTS,  /* the gradients of weights that were split off */
+    ACTION_KIND_COUNT
+};
+
+struct action {
+    uint8_t kind;  /* enum action_kind */
+    uint8_t chunk; /* of the stage: 0 .. V - 1 */
+    uint16_t unit;
+};
+
+struct actions {
+    struct action *action; /* heap */
+    uint32_t count, capacity;
+};
+void actions_release(struct actions *actions);
+
+struct pipeline {
+    const char *name, *summary;
+    void (*order)(struct actions *actions, const struct choices *choices, uint32_t stage);
+    bool subsequences; /* cuts micro-batches into them */
+    bool splits;       /* gradients of weights are actions of their own */
+    uint8_t chunks;    /* virtual stages per stage: 1; 2; 0: as many as asked for */
+    bool folded;       /* chunk c lies on stage c, then back: 2 P - 1 - c */
+};
+const struct pipeline *pipeline_of(const struct choices *choices);
+const struct pipeline *pipeline_row(enum pipeline_choice choice);
+
+uint32_t pipeline_units(const struct choices *choices);
+uint32_t pipeline_chunks(const struct choices *choices); /* of all stages */
+/* The chunk that is the v-th of a stage, and the stage of a chunk. */
+uint32_t pipeline_chunk(const struct choices *choices, uint32_t stage, uint32_t v);
+uint32_t pipeline_stage(const struct choices *choices, uint32_t chunk);
+
+/* The first and the last stage both hold a tied embedding. */
+bool pipeline_ends_tied(const struct choices *choices);
+
+/* Layers of a chunk: first .. end. */
+struct layer_range {
+    uint32_t first, end;
+};
+struct layer_range pipeline_layers(const struct choices *choices, uint32_t chunk);
+
+/* Tokens of a sequence before its subsequence s; s = subsequences: all. */
+int64_t pipeline_prefix(const struct choices *choices, uint32_t s);
+
+/* Fills pp, pipeline, virtual stages and subsequences from the request, and checks them. ranks and
+ * the batch of *choices are set. */
+struct request;
+enum status pipeline_resolve(struct choices *choices, const struct request *request,
+                             struct diag *diag);
+
+#endif

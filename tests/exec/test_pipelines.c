@@ -1,0 +1,126 @@
+/* Every pipeline computes exact gradients: over stages, units, models (tied embeddings, grouped
+ * queries), weights and recomputation. */
+#include "schedule/pipeline/pipeline.h"
+#include "tests/exec/matrix.h"
+
+static const struct transformer deep[] = {
+    {.name = "gqa",
+     .layers = 8,
+     .hidden = 16,
+     .heads = 4,
+     .kv_heads = 2,
+     .head_dim = 4,
+     .ffn = 12,
+     .vocab = 19,
+     .activation = ACTIVATION_SWIGLU,
+     .norm = NORM_RMSNORM,
+     .positions = POSITIONS_ROPE,
+     .rope_theta = 1e4,
+     .norm_eps = 1e-5},
+    {.name = "tied gpt",
+     .layers = 9,
+     .hidden = 16,
+     .heads = 4,
+     .kv_heads = 4,
+     .head_dim = 4,
+     .ffn = 20,
+     .vocab = 23,
+     .activation = ACTIVATION_GELU,
+     .norm = NORM_LAYERNORM,
+     .positions = POSITIONS_LEARNED,
+     .max_positions = 64,
+     .norm_eps = 1e-5,
+     .bias_qkv = true,
+     .bias_o = true,
+     .bias_ffn = true,
+     .tied_head = true},
+};
+
+struct row {
+    int pipeline, weights, activations;
+    int64_t pp, dp, hp, units, subsequences;
+    int model;
+    const char *profile;
+};
+
+static struct request request_of(const struct row *row)
+{
+    return (struct request){
+        .model = &deep[row->model],
+        .strategy = row->hp > 1 ? "ulysses" : "local",
+        .profile = row->profile,
+        .weights = row->weights,
+        .activations = row->activations,
+        .optimizer = -1,
+        .attention_impl = ATTENTION_CPU,
+        .dtype = DTYPE_F32,
+        .ranks = row->pp * row->dp * row->hp,
+        .dp = row->dp,
+        .hp = row->hp,
+        .pp = row->pp,
+        .pipeline = row->pipeline,
+        .subsequences = row->subsequences,
+        .seq = 16 * row->hp,
+        .global_batch = row->dp * row->units,
+        .gpus_per_node = 2,
+        .sm = 80,
+    };
+}
+
+static void check(const struct row *row)
+{
+    struct request request = request_of(row);
+    struct choices choices;
+    struct diag diag = {0};
+    CHECK_INT(pipeline_names[row->pipeline], compose_resolve(&choices, &request, NULL, &diag),
+              STATUS_OK);
+    if (diag.text != NULL)
+        fputs(diag.text, stderr);
+    else
+        check_choices(&choices, true);
+    diag_release(&diag);
+}
+
+static void every_pipeline_computes_the_reference(void)
+{
+    for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++) {
+        bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
+        for (int model = 0; model < 2; model++)
+            for (int64_t pp = 2; pp <= 4; pp += 2)
+                check(&(struct row){.pipeline = p,
+                                    .weights = CHOICE_WEIGHTS_REPLICATED,
+                                    .activations =
+                                        pp == 2 ? CHOICE_ACTIVATIONS_KEEP : CHOICE_ACTIVATIONS_FULL,
+                                    .pp = pp,
+                                    .dp = 1,
+                                    .hp = 1,
+                                    .units = pieces ? 2 : 4,
+                                    .subsequences = pieces ? 2 : 1,
+                                    .model = model,
+                                    .profile = pp == 2 ? "ideal" : "deepspeed"});
+    }
+}
+
+static void stages_share_their_weights_as_one_rank_would(void)
+{
+    for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_COUNT; p++) {
+        bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
+        for (int weights = 0; weights < CHOICE_WEIGHTS_COUNT; weights++)
+            check(&(struct row){.pipeline = p,
+                                .weights = weights,
+                                .activations = (p + weights) % CHOICE_ACTIVATIONS_COUNT,
+                                .pp = 2,
+                                .dp = 2,
+                                .hp = 1 + p % 2,
+                                .units = 2,
+                                .subsequences = pieces ? 4 : 1,
+                                .model = (p + weights) % 2,
+                                .profile = weights % 2 == 0 ? "ideal" : "deepspeed"});
+    }
+}
+
+static const struct check_case cases[] = {
+    {"every pipeline computes the reference", every_pipeline_computes_the_reference},
+    {"stages share their weights as one rank would", stages_share_their_weights_as_one_rank_would},
+};
+CHECK_MAIN("pipelines", cases)
