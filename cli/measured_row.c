@@ -20,8 +20,8 @@ static const struct source_defaults defaults[] = {
 /* clang-format on */
 
 /* Options that a supported row may have; the others, and other values, are not known yet. */
-static const char *const known[] = {"dhp",     "dcp", "placement", "checkpoint", "zero", "impl",
-                                    "ulysses", "tp",  "pp",        "inner_ring", "scope"};
+static const char *const known[] = {"dhp",     "dcp", "placement", "checkpoint", "zero",  "impl",
+                                    "ulysses", "tp",  "pp",        "inner_ring", "scope", "rotate"};
 
 const struct source_defaults *measured_defaults(const char *source)
 {
@@ -61,6 +61,10 @@ static const struct named zeros[] = {
 static const struct named placements[] = {
     {"HF", PLACEMENT_HEAD_FIRST},
     {"CF", PLACEMENT_CONTEXT_FIRST},
+};
+static const struct named rotations[] = {
+    {"all-to-all", ROTATE_ALL_TO_ALL},
+    {"all-gather", ROTATE_ALL_GATHER},
 };
 static const struct named scopes[] = {
     {"attention", SCOPE_ATTENTION},
@@ -157,6 +161,8 @@ bool measured_supported(const struct measurement *row, struct text *why)
         return no(why, "zero=%s", measurement_option(row, "zero"));
     if (named_option(row, "placement", placements, ARRAY_LEN(placements), 0) == -2)
         return no(why, "placement=%s", measurement_option(row, "placement"));
+    if (named_option(row, "rotate", rotations, ARRAY_LEN(rotations), 0) == -2)
+        return no(why, "rotate=%s", measurement_option(row, "rotate"));
     const char *impl = measurement_option(row, "impl");
     if (impl != NULL && !profile_known(impl))
         return no(why, "impl=%s", impl);
@@ -190,6 +196,7 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
         r->cp = degree(row, "dcp", 0);
     }
     r->placement = named_option(row, "placement", placements, ARRAY_LEN(placements), 0);
+    r->rotate = named_option(row, "rotate", rotations, ARRAY_LEN(rotations), ROTATE_PROFILE);
     r->window = degree(row, "inner_ring", 1);
     r->scope = named_option(row, "scope", scopes, ARRAY_LEN(scopes), SCOPE_STEP);
     r->seq = row->seq_len;

@@ -141,6 +141,13 @@ static const struct option choice_rows[] = {
      .name_count = WINDOWS_COUNT,
      .unset = "profile",
      .help = "neighbours are a window, or the even ranks of a node and then its odd ones"},
+    {.name = "rotate",
+     .kind = OPTION_CHOICE,
+     .names = rotation_names,
+     .name_count = ROTATION_COUNT,
+     .unset = "profile",
+     .help = "how keys and values come round a ring: messages, all-to-alls with one peer, or one "
+             "all-gather"},
     {.name = "placement",
      .kind = OPTION_CHOICE,
      .names = placement_names,
@@ -360,6 +367,8 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     r->window = options_count(options, "window");
     if (options_given(options, "windows"))
         r->windows = options_choice(options, "windows");
+    if (options_given(options, "rotate"))
+        r->rotate = options_choice(options, "rotate");
     if (options_given(options, "placement"))
         r->placement = options_choice(options, "placement");
     if (options_given(options, "layout"))

@@ -100,8 +100,8 @@ struct work {
             int64_t rows, heads, dim, copies;
         } heads; /* head_expand, head_reduce */
         struct {
-            int64_t group, bytes, algorithm, channels;
-        } collective; /* all_to_all, all_gather, reduce_scatter */
+            int64_t group, bytes, algorithm, channels, relative;
+        } collective; /* all_to_all, all_gather, reduce_scatter; relative: not of all_to_all */
         struct {
             int64_t group, bytes, op, algorithm, channels;
         } all_reduce;
@@ -109,8 +109,8 @@ struct work {
             int64_t group, bytes, root, algorithm, channels;
         } broadcast;
         struct {
-            int64_t group, by, bytes, channel;
-        } p2p; /* shift (channel = channels), send, recv */
+            int64_t group, by, bytes, channel, together;
+        } p2p; /* shift (channel = channels), send, recv; together: of shift */
         struct {
             int64_t bytes, blocking;
         } copy; /* h2d, d2h */

@@ -191,6 +191,11 @@ static bool learned_positions_too_long(const struct choices *c)
     return c->model->positions == POSITIONS_LEARNED && c->seq > c->model->max_positions;
 }
 
+static bool windows_without_a_ring(const struct choices *c)
+{
+    return c->window > 1 && c->rotation != ROTATE_P2P;
+}
+
 /* Every product of the registries is legal except these. */
 /* clang-format off */
 static const struct rule rules[] = {
@@ -200,6 +205,9 @@ static const struct rule rules[] = {
     {learned_positions_too_long,
      "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
      "max_positions with --set"},
+    {windows_without_a_ring,
+     "windows are rings of messages within a ring of messages, which the rotation is not; choose --window 1, or "
+     "--rotate p2p"},
 };
 /* clang-format on */
 

@@ -37,6 +37,15 @@ enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS
 /* Which tokens a rank of a ring holds. */
 enum ring_layout { RING_ZIGZAG, RING_CONTIGUOUS, RING_STRIPED, RING_LAYOUT_COUNT };
 
+/* How the keys and values of all ranks of a ring come to each of them. */
+enum rotation {
+    ROTATE_PROFILE,
+    ROTATE_P2P,        /* a message to the next rank in every step */
+    ROTATE_ALL_TO_ALL, /* the same as an all-to-all with one peer: a step starts with the last rank */
+    ROTATE_ALL_GATHER, /* all at once, behind the first tile */
+    ROTATION_COUNT
+};
+
 enum weights_choice {
     CHOICE_WEIGHTS_REPLICATED, /* gradients all-reduced */
     CHOICE_WEIGHTS_ZERO1,      /* optimizer states sharded */
@@ -97,6 +106,11 @@ struct profile {
     bool rope_after;   /* rotate after the all-to-all, on all positions */
     bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
     bool sync_backward;
+    uint8_t rotation;    /* enum rotation */
+    bool ring_packs;     /* what goes round is copied into a message of its own first */
+    bool gathers_first;  /* the first tile too waits for gathered keys and values */
+    bool gathered_shift; /* gradients of gathered keys and values go round; else they are
+                            reduce-scattered */
     bool ring_sync; /* the host waits for the compute stream before it issues a tile of a ring */
     bool ring_grad_f32;       /* gradients of keys and values go round in fp32 throughout */
     bool interleaves_windows; /* context-first, where a node holds two windows or more */
@@ -133,6 +147,7 @@ struct choices {
     const int64_t *lengths;  /* their tokens; NULL: equal pieces. Memory of the caller. */
     uint8_t placement;       /* enum placement */
     uint8_t ring_layout;     /* enum ring_layout */
+    uint8_t rotation;        /* enum rotation, not ROTATE_PROFILE */
     uint32_t interleaved;    /* the context ranks of a node, when windows are interleaved; else 0 */
     uint32_t window;         /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
     uint32_t shard; /* ranks of a stage that share one copy of its weights; all of dp x cp x hp,
@@ -156,6 +171,7 @@ struct request {
     int placement, ring_layout; /* enum placement, enum ring_layout */
     int64_t window;
     int windows; /* enum windows */
+    int rotate;  /* enum rotation */
     int scope;   /* enum scope */
     int64_t seq, global_batch, micro_batch;
     int64_t loss_chunks, ffn_chunks;
@@ -175,7 +191,8 @@ const struct profile *compose_profiles(size_t *count);
 /* clang-format off */
 extern const char *const weights_names[], *const activations_names[], *const optimizer_names[],
     *const attention_names[], *const pipeline_names[], *const placement_names[],
-    *const ring_layout_names[], *const windows_names[], *const scope_names[];
+    *const ring_layout_names[], *const windows_names[], *const rotation_names[],
+    *const scope_names[];
 /* clang-format on */
 
 /* Fills every open field, checks sizes and the table of legal products. Messages say which

@@ -12,6 +12,7 @@ const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "select
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
+const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather"};
 const char *const scope_names[SCOPE_COUNT] = {"step",          "attention", "attention:fwd",
                                               "attention:bwd", "layers",    "layers:fwd"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
@@ -38,6 +39,7 @@ static const struct profile profiles[] = {
      .kv_replication = KV_TO_HEADS,     /* the plain Ulysses path has no grouped queries */
      .copies_before = 2, .copies_after = 2,
      .rope_after = true, .sync_forward = true, .sync_backward = true,
+     .rotation = ROTATE_P2P,
      .ring_grad_f32 = true,             /* it has no ring: as ring-flash-attention */
      .recompute_whole = true,
      .loss_f32 = true,                  /* sequence-parallel cross entropy: 14 bytes per logit */
@@ -55,6 +57,7 @@ static const struct profile profiles[] = {
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_RANKS,
      .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_P2P,
      .interleaves_windows = true,
      .ring_sync = true,                 /* torch.cuda.synchronize() brackets the local attention */
      .recompute_whole = true,
@@ -64,10 +67,26 @@ static const struct profile profiles[] = {
      .optimizer_after_backward = true,  /* the same */
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
+    {.name = "torchtitan", .summary = "torchtitan with PyTorch's context parallelism, January 2025",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
+     .kv_replication = KV_TO_HEADS,     /* its Llama calls repeat_kv before the attention call */
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_ALL_GATHER,     /* rotate_method of _context_parallel */
+     .ring_packs = true,                /* torch.cat of keys and values, and of their gradients */
+     .gathered_shift = true,            /* gradients always go round by all_to_all */
+     .ring_grad_f32 = true,             /* convert_to_f32 */
+     .recompute_whole = true,
+     .loss_f32 = true,                  /* logits.float() before the loss */
+     .grad_dtype = DTYPE_BF16,
+     .prefetch = 1,
+     .optimizer_after_backward = true,  /* clip_grad_norm_ */
+     .attention_slowdown = 1.0,
+     .host_factor = 1.0},
     {.name = "ideal", .summary = "no copy, wait or byte that the method itself does not need",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,
      .copies_before = 1, .copies_after = 0,
+     .rotation = ROTATE_P2P,
      .ring_grad_f32 = true,             /* exact as the other sums */
      .grad_dtype = DTYPE_BF16,
      .prefetch = 1,

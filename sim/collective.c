@@ -323,6 +323,7 @@ struct form {
     struct flow_table *flows;
     const struct work *work;
     const struct members *members;
+    const uint32_t *member; /* in the order of their index */
     uint32_t key;
     double bytes; /* send buffer of one rank */
 };
@@ -382,6 +383,21 @@ static double broadcast(const struct form *f)
                                                           : ring_latency_s(f->platform, f->members);
 }
 
+/* Messages round a ring that start when all members are there. */
+static double shift_together(const struct form *f)
+{
+    const struct members *m = f->members;
+    double latency_s = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        int64_t to = (i + f->work->p2p.by) % m->count;
+        struct transfer message =
+            message_make(f->platform, f->flows, f->member[i],
+                         f->member[to < 0 ? to + m->count : to], f->bytes, f->key, i);
+        latency_s = message.latency_s > latency_s ? message.latency_s : latency_s;
+    }
+    return latency_s;
+}
+
 static double barrier(const struct form *f)
 {
     (void)f;
@@ -392,6 +408,7 @@ static double (*const forms[WORK_KIND_COUNT])(const struct form *) = {
     [WORK_ALL_TO_ALL] = all_to_all,         [WORK_ALL_GATHER] = all_gather,
     [WORK_REDUCE_SCATTER] = reduce_scatter, [WORK_ALL_REDUCE] = all_reduce,
     [WORK_BROADCAST] = broadcast,           [WORK_BARRIER] = barrier,
+    [WORK_SHIFT] = shift_together,
 };
 
 struct transfer collective_make(struct platform *platform, struct flow_table *flows,
@@ -404,7 +421,8 @@ struct transfer collective_make(struct platform *platform, struct flow_table *fl
         return transfer;
     struct members members;
     members_init(&members, platform, member, count);
-    struct form form = {platform, flows, work, &members, key, (double)work_payload_bytes(work)};
+    struct form form = {
+        platform, flows, work, &members, member, key, (double)work_payload_bytes(work)};
     transfer.latency_s = forms[work->kind](&form);
     members_release(&members);
     transfer.flow_count = flows->count - transfer.flow_begin;
@@ -414,7 +432,7 @@ struct transfer collective_make(struct platform *platform, struct flow_table *fl
 /* ---- one sender, one receiver ---- */
 
 struct transfer message_make(struct platform *platform, struct flow_table *flows, uint32_t from,
-                             uint32_t to, double bytes, uint32_t key)
+                             uint32_t to, double bytes, uint32_t key, uint32_t number)
 {
     struct transfer transfer = {.flow_begin = flows->count};
     const struct cluster *c = platform->cluster;
@@ -424,7 +442,7 @@ struct transfer message_make(struct platform *platform, struct flow_table *flows
     transfer.latency_s = platform_latency_s(platform, between);
     if (between) {
         flow_open(flows, bytes);
-        route_link(platform, flows, LINK_CAP, key, 0, c->nic.peer_bytes_per_s);
+        route_link(platform, flows, LINK_CAP, key, number, c->nic.peer_bytes_per_s);
         route_nic_out(platform, flows, from);
         if (platform_crosses_leaves(platform, from, to)) {
             route_leaf_up(platform, flows, from);
@@ -433,7 +451,7 @@ struct transfer message_make(struct platform *platform, struct flow_table *flows
         route_nic_in(platform, flows, to);
     } else {
         flow_open(flows, bytes / c->fabric.efficiency);
-        route_link(platform, flows, LINK_CAP, key, 0,
+        route_link(platform, flows, LINK_CAP, key, number,
                    c->fabric.peer_bytes_per_s / c->fabric.efficiency);
         route_fabric(platform, flows, from, to);
     }

@@ -23,10 +23,10 @@ struct transfer collective_make(struct platform *platform, struct flow_table *fl
                                 const struct work *work, const uint32_t *member, uint32_t count,
                                 uint32_t key);
 
-/* One message of a shift or of a send and its receive. Messages of one key share what one
- * pair's channel reaches. A message to oneself takes no time. */
+/* One message of a shift or of a send and its receive. Messages of one key and number share what
+ * one pair's channel reaches. A message to oneself takes no time. */
 struct transfer message_make(struct platform *platform, struct flow_table *flows, uint32_t from,
-                             uint32_t to, double bytes, uint32_t key);
+                             uint32_t to, double bytes, uint32_t key, uint32_t number);
 
 /* A copy between a rank's device and its host's memory. */
 struct transfer copy_make(struct platform *platform, struct flow_table *flows, uint32_t rank,

@@ -126,6 +126,8 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct l
     case WORK_HOST_SYNC:
         return OP_NOTHING;
     case WORK_SHIFT:
+        if (work->p2p.together)
+            return OP_EVENT; /* LINE_COLLECTIVE */
         key->kind = LINE_SHIFT;
         key->by = shift_distance(plan, work);
         return OP_EVENT;

@@ -327,7 +327,7 @@ static struct transfer make_transfer(struct plan *plan, uint32_t channel, uint32
         break;
     case LINE_SHIFT:
     case LINE_P2P:
-        transfer = message_make(&plan->platform, &plan->flows, rank[0], rank[1], bytes, channel);
+        transfer = message_make(&plan->platform, &plan->flows, rank[0], rank[1], bytes, channel, 0);
         if (rank[0] != rank[1])
             transfer.latency_s += launch_s;
         break;

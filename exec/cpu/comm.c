@@ -211,7 +211,17 @@ static void move(void *to, const void *from, uint64_t count, enum dtype dtype)
         memmove(to, from, count * dtype_bytes(dtype));
 }
 
-/* to = sum or maximum over members of their send elements begin .. begin + count. */
+/* Where this member's slice of `count` begins in the send buffer of member k: at `begin` in all of
+ * them, but relative slice j is for the member j places before its sender. */
+static uint64_t slice_begin(const struct member *m, uint32_t k, uint64_t begin, uint64_t count)
+{
+    const struct work *work = m->call->work;
+    uint32_t size = m->circle->size;
+    bool relative = work->kind == WORK_REDUCE_SCATTER && work->collective.relative != 0;
+    return relative ? (k + size - m->index) % size * count : begin;
+}
+
+/* to = sum or maximum over members of their slices of `count` send elements. */
 static void reduce(const struct member *m, void *to, uint64_t begin, uint64_t count,
                    enum reduce_op reduction)
 {
@@ -220,9 +230,11 @@ static void reduce(const struct member *m, void *to, uint64_t begin, uint64_t co
     float sum[BLOCK], term[BLOCK];
     for (uint64_t done = 0; done < count; done += BLOCK) {
         size_t n = count - done < BLOCK ? (size_t)(count - done) : BLOCK;
-        number_to_f32(sum, element(m->part[0].send, begin + done), dtype, n);
+        uint64_t from = slice_begin(m, 0, begin, count) + done;
+        number_to_f32(sum, element(m->part[0].send, from), dtype, n);
         for (uint32_t k = 1; k < m->circle->size; k++) {
-            number_to_f32(term, element(m->part[k].send, begin + done), dtype, n);
+            from = slice_begin(m, k, begin, count) + done;
+            number_to_f32(term, element(m->part[k].send, from), dtype, n);
             if (reduction == REDUCE_MAX)
                 for (size_t i = 0; i < n; i++)
                     sum[i] = term[i] > sum[i] ? term[i] : sum[i];
@@ -268,8 +280,10 @@ static void fetch(const struct member *m)
                  recv.dtype);
         break;
     case WORK_ALL_GATHER:
-        for (uint32_t k = 0; k < size; k++)
-            move(element(recv, k * each), m->part[k].send.data, each, recv.dtype);
+        for (uint32_t k = 0; k < size; k++) {
+            from = work->collective.relative ? (m->index + (uint32_t)size - k) % (uint32_t)size : k;
+            move(element(recv, k * each), m->part[from].send.data, each, recv.dtype);
+        }
         break;
     case WORK_REDUCE_SCATTER:
         reduce(m, recv.data, m->index * recv.count, recv.count, REDUCE_SUM);

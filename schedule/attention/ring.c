@@ -40,30 +40,68 @@ static enum dtype dtype_of(const struct emit *e, struct view x)
     return (enum dtype)e->ir->buffer.dtype[x.buffer.i];
 }
 
-struct view ring_pass(struct emit *e, const struct ring *ring, uint8_t stream, struct view x,
-                      const char *stem)
+/* x in a message of its own, where the implementation copies it there. */
+static struct view packed(struct emit *e, struct view x)
 {
-    enum dtype dtype = dtype_of(e, x);
-    struct work work = {.kind = WORK_SHIFT,
-                        .p2p = {ring->group, 1, (int64_t)(x.count * dtype_bytes(dtype)), 0}};
-    struct view y = view_all(e, emit_buffer(e, stem, CATEGORY_KV, dtype, (int64_t)x.count, 0));
-    emit_op_after(e, e->last_compute, stream, &work, &x, 1, &y, 1);
+    if (!e->choices->profile->ring_packs)
+        return x;
+    struct work work = {.kind = WORK_PACK, .pack = {(int64_t)x.count, 1, {1, 0, 0}}};
+    struct view y = view_all(
+        e, emit_buffer(e, "message", CATEGORY_COMMUNICATION, dtype_of(e, x), (int64_t)x.count, 0));
+    emit_op(e, e->compute, &work, &x, 1, &y, 1);
     return y;
 }
 
-struct view ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct view kv,
-                      struct view *first)
+static int64_t bytes_of(const struct emit *e, struct view x)
 {
-    struct view next = kv;
+    return (int64_t)(x.count * dtype_bytes(dtype_of(e, x)));
+}
+
+struct view ring_pass(struct emit *e, const struct ring *ring, uint8_t stream, struct view x,
+                      const char *stem)
+{
+    struct view message = packed(e, x);
+    bool together = e->choices->rotation != ROTATE_P2P;
+    struct work work = {.kind = WORK_SHIFT, .p2p = {ring->group, 1, bytes_of(e, x), 0, together}};
+    struct view y =
+        view_all(e, emit_buffer(e, stem, CATEGORY_KV, dtype_of(e, x), (int64_t)x.count, 0));
+    emit_op_after(e, e->last_compute, stream, &work, &message, 1, &y, 1);
+    return y;
+}
+
+/* The blocks of all ranks, that of the rank k places before this one at place k. */
+static struct view gather(struct emit *e, struct view kv)
+{
+    struct view message = packed(e, kv);
+    struct work work = {.kind = WORK_ALL_GATHER,
+                        .collective = {e->outer.group, bytes_of(e, kv), ALGORITHM_AUTO, 0, 1}};
+    struct view all = view_all(e, emit_buffer(e, "kv_all", CATEGORY_KV, dtype_of(e, kv),
+                                              e->outer.size, (int64_t)kv.count));
+    op_id op = emit_op_after(e, e->last_compute, e->outer.kv, &work, &message, 1, &all, 1);
+    if (e->choices->profile->gathers_first)
+        e->sync = op;
+    return all;
+}
+
+void ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct ring_blocks *b)
+{
     struct work sync = {.kind = WORK_HOST_SYNC};
     e->tags.step = (uint16_t)(outer * e->inner.size + inner);
-    if (inner == 0 && outer + 1 < e->outer.size)
-        *first = ring_pass(e, &e->outer, e->outer.kv, kv, "kv");
-    if (inner + 1 < e->inner.size)
-        next = ring_pass(e, &e->inner, e->inner.kv, kv, "kv");
+    b->kv = inner == 0 ? b->first : b->next;
+    if (e->choices->rotation == ROTATE_ALL_GATHER) {
+        int64_t next = outer + 1, count = (int64_t)b->kv.count;
+        if (outer == 0)
+            b->gathered = gather(e, b->kv);
+        if (next < e->outer.size)
+            b->first = view_part(b->gathered, next * count, count);
+    } else {
+        if (inner == 0 && outer + 1 < e->outer.size)
+            b->first = ring_pass(e, &e->outer, e->outer.kv, b->kv, "kv");
+        if (inner + 1 < e->inner.size)
+            b->next = ring_pass(e, &e->inner, e->inner.kv, b->kv, "kv");
+    }
     if (e->choices->profile->ring_sync)
         emit_op(e, e->compute, &sync, NULL, 0, NULL, 0);
-    return next;
 }
 
 struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem)

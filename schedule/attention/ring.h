@@ -38,10 +38,16 @@ uint32_t ring_tiles(struct emit *e, int64_t rows, uint32_t outer, uint32_t inner
 struct view ring_pass(struct emit *e, const struct ring *ring, uint8_t stream, struct view x,
                       const char *stem);
 
-/* Begins a step with the block in hand: passes it on, and waits as the implementation does. Returns
- * the block of the next step of this window; *first becomes the one the next window starts with. */
-struct view ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct view kv,
-                      struct view *first);
+/* Keys and values as they come by. */
+struct ring_blocks {
+    struct view kv;       /* in hand; v lies behind k */
+    struct view next;     /* of the next step of this window */
+    struct view first;    /* what the next window starts with; before the first step: its own */
+    struct view gathered; /* --rotate all-gather: those of all ranks, nearest first */
+};
+
+/* Begins a step: takes its block in hand, passes it on, and waits as the implementation does. */
+void ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct ring_blocks *blocks);
 
 /* x in another dtype, in a new buffer; x itself when it has that dtype. */
 struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem);

@@ -1,12 +1,15 @@
 /* The ring backward: keys and values go round again, and their gradients behind them. Each rank
  * adds its part to a gradient that passes by; the last hop brings it home. dq is summed in fp32.
  * dk and dv are one tensor, as k and v are. In InternEvo they are fp32 within the first window and
- * in the compute dtype from the first outer hop on (InternEvo's code), so on a plain ring always. */
+ * in the compute dtype from the first outer hop on (InternEvo's code), so on a plain ring always.
+ * Gathered keys and values are gathered again; their gradients go round all the same (PyTorch), or
+ * each rank's part of all blocks is reduce-scattered (TransformerEngine's all-gather, Llama 3). */
 #include "schedule/attention/ring.h"
 
 struct sums {
     struct view dq;  /* fp32 */
     struct view dkv; /* of the block in hand, as its ranks so far have summed it */
+    struct view all; /* reduce-scattered: of all blocks, nearest first, this rank's part */
 };
 
 static struct view new_tensor(struct emit *e, const char *stem, enum category category,
@@ -44,6 +47,15 @@ static struct qkv tile_backward(struct emit *e, const struct ring_shape *z,
     return grads;
 }
 
+/* dq of a step, in place among all rows, into the sum; the first is the sum. */
+static void add_dq(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
+                   struct view dq, struct sums *sums, bool first)
+{
+    int64_t begin = tile->begin * z->q_width, count = tile->rows * z->q_width;
+    if (!first)
+        add_to(e, view_part(sums->dq, begin, count), view_part(dq, begin, count));
+}
+
 static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t outer,
                           uint32_t inner, const struct attention_saved *saved, struct view kv,
                           struct view d_o, struct sums *sums)
@@ -51,19 +63,18 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
     struct ring_tile tile[2];
     uint32_t tiles = ring_tiles(e, z->rows, outer, inner, tile);
     int64_t v_begin = z->rows * z->kv_width;
+    bool first = outer + inner == 0, reduced = sums->all.count > 0;
     struct view dq = new_tensor(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
-    struct view dkv = new_tensor(e, "dkv_block", CATEGORY_KV, 2 * z->rows, z->kv_width);
+    struct view dkv = reduced ? view_part(sums->all, outer * 2 * v_begin, 2 * v_begin)
+                              : new_tensor(e, "dkv_block", CATEGORY_KV, 2 * z->rows, z->kv_width);
     struct qkv grads[2];
-    bool first = outer + inner == 0;
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
         grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, dq, dkv);
-        if (!first)
-            add_to(e, view_part(sums->dq, tile[i].begin * z->q_width, (int64_t)grads[i].q.count),
-                   grads[i].q);
+        add_dq(e, z, &tile[i], dq, sums, first);
     }
     /* behind all tiles: an op that a guard leaves out still waits for the block's dkv */
-    for (uint32_t i = 0; i < tiles && !first; i++) {
+    for (uint32_t i = 0; i < tiles && !first && !reduced; i++) {
         e->guard = tile[i].guard;
         add_to(e, view_part(sums->dkv, 0, (int64_t)grads[i].k.count), grads[i].k);
         add_to(e, view_part(sums->dkv, v_begin, (int64_t)grads[i].v.count), grads[i].v);
@@ -73,31 +84,59 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
         return;
     bool wide = e->choices->profile->ring_grad_f32 || e->inner.size > 1;
     sums->dq = ring_cast(e, dq, DTYPE_F32, "dq_sum");
-    sums->dkv = ring_cast(e, dkv, wide ? DTYPE_F32 : (enum dtype)e->choices->dtype, "dkv_sum");
+    if (!reduced)
+        sums->dkv = ring_cast(e, dkv, wide ? DTYPE_F32 : (enum dtype)e->choices->dtype, "dkv_sum");
+}
+
+/* The gradients of gathered keys and values: this rank's part of each block's, zero where its
+ * queries see nothing. */
+static struct view all_gradients(struct emit *e, const struct ring_shape *z)
+{
+    struct view all =
+        new_tensor(e, "dkv_all", CATEGORY_KV, e->outer.size * 2 * z->rows, z->kv_width);
+    struct work fill = {.kind = WORK_FILL, .elements = {(int64_t)all.count}};
+    emit_op(e, e->compute, &fill, NULL, 0, &all, 1);
+    return all;
+}
+
+static struct view reduce_gradients(struct emit *e, const struct ring_shape *z, struct view all)
+{
+    int64_t bytes = (int64_t)(all.count * dtype_bytes(e->choices->dtype));
+    struct work work = {.kind = WORK_REDUCE_SCATTER,
+                        .collective = {e->outer.group, bytes, ALGORITHM_AUTO, 0, 1}};
+    struct view own = new_tensor(e, "dkv", CATEGORY_KV, 2 * z->rows, z->kv_width);
+    emit_op(e, e->outer.dkv, &work, &all, 1, &own, 1);
+    return own;
 }
 
 struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
                          const struct attention_saved *saved, struct view d_o)
 {
-    enum dtype dtype = (enum dtype)e->choices->dtype;
-    struct sums sums = {view_none(), view_none()};
-    struct view first = saved->k;
-    first.count *= 2; /* v lies behind k */
+    const struct choices *c = e->choices;
+    enum dtype dtype = (enum dtype)c->dtype;
+    struct sums sums = {view_none(), view_none(), view_none()};
+    struct ring_blocks blocks = {.first = saved->k};
+    blocks.first.count *= 2; /* v lies behind k */
+    bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->gathered_shift;
+    if (reduced)
+        sums.all = all_gradients(e, z);
 
     for (uint32_t outer = 0; outer < e->outer.size; outer++) {
-        struct view kv = first;
         for (uint32_t inner = 0; inner < e->inner.size; inner++) {
-            struct view next = ring_step(e, outer, inner, kv, &first);
-            step_backward(e, z, outer, inner, saved, kv, d_o, &sums);
+            ring_step(e, outer, inner, &blocks);
+            step_backward(e, z, outer, inner, saved, blocks.kv, d_o, &sums);
             if (e->inner.size > 1)
                 sums.dkv = ring_pass(e, &e->inner, e->inner.dkv, sums.dkv, "dkv");
-            kv = next;
         }
-        if (!e->choices->profile->ring_grad_f32)
+        if (reduced)
+            continue;
+        if (!c->profile->ring_grad_f32)
             sums.dkv = ring_cast(e, sums.dkv, dtype, "dkv_sum");
         if (e->outer.size > 1)
             sums.dkv = ring_pass(e, &e->outer, e->outer.dkv, sums.dkv, "dkv");
     }
+    if (reduced)
+        sums.dkv = reduce_gradients(e, z, sums.all);
     e->tags.step = IR_NONE16;
     struct view dq = ring_cast(e, sums.dq, dtype, "dq");
     struct view dkv = ring_cast(e, sums.dkv, dtype, "dkv");

@@ -60,28 +60,27 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
                   struct view o)
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
-    struct view sum = o, first = saved->k;
-    first.count *= 2; /* v lies behind k */
+    struct view sum = o;
+    struct ring_blocks blocks = {.first = saved->k};
+    blocks.first.count *= 2; /* v lies behind k */
     saved->o = o;
     saved->lse = new_rows(e, "lse", DTYPE_F32, z->rows, z->heads).buffer;
     emit_kept(e, o.buffer);
     emit_kept(e, saved->lse);
 
     for (uint32_t outer = 0; outer < e->outer.size; outer++) {
-        struct view kv = first;
         for (uint32_t inner = 0; inner < e->inner.size; inner++) {
-            struct view next = ring_step(e, outer, inner, kv, &first);
+            ring_step(e, outer, inner, &blocks);
             if (outer + inner > 0) {
-                step_forward(e, z, outer, inner, saved, kv, sum);
+                step_forward(e, z, outer, inner, saved, blocks.kv, sum);
             } else {
                 struct ring_tile tile[2];
                 ring_tiles(e, z->rows, 0, 0, tile);
                 struct view block =
                     f32 ? o : new_rows(e, "o_block", e->choices->dtype, z->rows, z->q_width);
-                tile_forward(e, z, tile, saved->q, kv, block, view_all(e, saved->lse));
+                tile_forward(e, z, tile, saved->q, blocks.kv, block, view_all(e, saved->lse));
                 sum = ring_cast(e, block, DTYPE_F32, "o_sum");
             }
-            kv = next;
         }
     }
     if (!f32) {

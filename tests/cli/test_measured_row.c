@@ -31,7 +31,7 @@ static const struct {
     {"2d", "dhp=4;dcp=2;placement=CF;inner_ring=2", NULL},
     {"2d", "dhp=4", NULL},
     {"ring", "dcp=8", NULL},
-    {"ring", "dcp=8;rotate=all-gather", "option rotate"},
+    {"ring", "dcp=8;rotate=by-hand", "rotate=by-hand"},
     {"2d", "placement=XY", "placement=XY"},
     {"fpdt", "chunk=65536", "system fpdt"},
     {"ulysses", "scope=attention", "metric mfu of a part"},

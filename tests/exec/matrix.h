@@ -34,6 +34,7 @@ enum factor {
     FACTOR_PLACEMENT,
     FACTOR_RING,
     FACTOR_WINDOW,
+    FACTOR_ROTATION,
     FACTOR_SEQ,
     FACTOR_MICRO,
     FACTOR_ACCUMULATION,
@@ -43,9 +44,9 @@ enum factor {
 };
 
 static const char *const factor_names[FACTOR_COUNT] = {
-    "model",  "strategy", "profile",  "weights",      "activations", "optimizer", "ranks",
-    "hp",     "cp",       "pipeline", "pp",           "shard",       "placement", "ring layout",
-    "window", "seq",      "micro",    "accumulation", "loss chunks", "ffn chunks"};
+    "model",  "strategy", "profile",  "weights", "activations",  "optimizer",   "ranks",
+    "hp",     "cp",       "pipeline", "pp",      "shard",        "placement",   "ring layout",
+    "window", "rotation", "seq",      "micro",   "accumulation", "loss chunks", "ffn chunks"};
 
 /* What levels stand for where there is no registry; 0: left open. */
 static const int64_t factor_values[FACTOR_COUNT][8] = {
@@ -54,6 +55,7 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_CP] = {0, 1, 2, 4},
     [FACTOR_PP] = {0, 2, 4},
     [FACTOR_SHARD] = {0, 1, 2, 4},
+    [FACTOR_WINDOW] = {0, 1, 2, 4},
     [FACTOR_SEQ] = {2, 6, 16}, /* times ranks */
     [FACTOR_MICRO] = {1, 2},
     [FACTOR_ACCUMULATION] = {1, 2, 3},
@@ -92,6 +94,7 @@ static inline struct factors factors_all(void)
         [FACTOR_PLACEMENT] = PLACEMENT_COUNT,
         [FACTOR_RING] = RING_LAYOUT_COUNT,
         [FACTOR_WINDOW] = 4,
+        [FACTOR_ROTATION] = ROTATION_COUNT,
         [FACTOR_SEQ] = 3,
         [FACTOR_MICRO] = 2,
         [FACTOR_ACCUMULATION] = 3,
@@ -125,6 +128,7 @@ static inline struct request product_request(const struct product *product)
         .placement = l[FACTOR_PLACEMENT],
         .ring_layout = l[FACTOR_RING],
         .window = value[FACTOR_WINDOW],
+        .rotate = l[FACTOR_ROTATION],
         .seq = value[FACTOR_SEQ] * value[FACTOR_RANKS],
         .micro_batch = value[FACTOR_MICRO],
         .loss_chunks = value[FACTOR_LOSS],
@@ -154,13 +158,14 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
 {
     size_t count;
     snprintf(text, size,
-             "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u window %u shard %u seq %" PRId64
+             "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u window %u %s shard %u seq %" PRId64
              " / %u micro %" PRId64 " x %u loss %u ffn %u %s",
              c->model->name, compose_strategies(&count)[c->strategy].name, c->profile->name,
              weights_names[c->weights], activations_names[c->activations],
              optimizer_names[c->optimizer], pipeline_names[c->pipeline], c->pp, c->virtual_stages,
-             c->dp, c->cp, c->hp, c->window, c->shard, c->seq, c->subsequences, c->micro_batch,
-             c->accumulation, c->loss_chunks, c->ffn_chunks, dtype_name(c->dtype));
+             c->dp, c->cp, c->hp, c->window, rotation_names[c->rotation], c->shard, c->seq,
+             c->subsequences, c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks,
+             dtype_name(c->dtype));
     return text;
 }
 

@@ -42,10 +42,16 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         dp *= 2;
     while (2 * window <= cp && check_random_i64(random, 0, 1) > 0)
         window *= 2;
+    size_t whose = (size_t)check_random_i64(random, 0, (int64_t)profiles - 1);
+    /* from draws of its own, so that the others stay what they were */
+    struct check_random own = {random->state ^ 0x9e3779b97f4a7c15u};
+    int rotate = (int)check_random_i64(&own, 0, ROTATION_COUNT - 1);
+    if ((rotate != ROTATE_PROFILE ? rotate : profile[whose].rotation) != ROTATE_P2P)
+        window = 1;
     struct request request = {
         .model = model,
         .strategy = strategy[row].name,
-        .profile = profile[check_random_i64(random, 0, (int64_t)profiles - 1)].name,
+        .profile = profile[whose].name,
         .weights = (int)check_random_i64(random, 0, CHOICE_WEIGHTS_COUNT - 1),
         .activations = (int)check_random_i64(random, 0, CHOICE_ACTIVATIONS_COUNT - 1),
         .optimizer = (int)check_random_i64(random, 0, CHOICE_OPTIMIZER_COUNT - 1),
@@ -56,6 +62,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         .cp = cp,
         .hp = hp,
         .window = window,
+        .rotate = rotate,
         .placement = (int)check_random_i64(random, 0, PLACEMENT_COUNT - 1),
         .ring_layout = (int)check_random_i64(random, 0, RING_LAYOUT_COUNT - 1),
         .windows = (int)check_random_i64(random, 0, WINDOWS_CONTIGUOUS),
@@ -80,13 +87,14 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
 const char *shapes_label(const struct request *r, char *text, size_t size)
 {
     snprintf(text, size,
-             "%s %s %s %s %s %s ranks %lld dp %lld cp %lld hp %lld window %lld %s %s shard %lld "
+             "%s %s %s %s %s %s ranks %lld dp %lld cp %lld hp %lld window %lld %s %s %s shard %lld "
              "seq %lld batch %lld micro %lld loss %lld ffn %lld",
              r->model->name, r->strategy, r->profile, weights_names[r->weights],
              activations_names[r->activations], optimizer_names[r->optimizer], (long long)r->ranks,
              (long long)r->dp, (long long)r->cp, (long long)r->hp, (long long)r->window,
-             placement_names[r->placement], ring_layout_names[r->ring_layout], (long long)r->shard,
-             (long long)r->seq, (long long)r->global_batch, (long long)r->micro_batch,
-             (long long)r->loss_chunks, (long long)r->ffn_chunks);
+             rotation_names[r->rotate], placement_names[r->placement],
+             ring_layout_names[r->ring_layout], (long long)r->shard, (long long)r->seq,
+             (long long)r->global_batch, (long long)r->micro_batch, (long long)r->loss_chunks,
+             (long long)r->ffn_chunks);
     return text;
 }
