@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "cli/manual.h"
 #include "cli/setup.h"
+#include "cli/sweep_point.h"
 
 #include <gsl/gsl_version.h>
 #include <json-c/json_c_version.h>
@@ -30,6 +31,12 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
 #define SCHEDULE_ABOUT                                                                             \
     "Prints the schedule of a configuration in the text form of docs/ir.md. predict and check "    \
     "read it back."
+#define SWEEP_ABOUT                                                                                \
+    "Predicts every combination of the values that options take, on all cores, and writes one "    \
+    "row "                                                                                         \
+    "of CSV per point in the order of the grid; points that do not fit or contradict themselves "  \
+    "are rows with their reason. An interrupted sweep goes on with the same command "              \
+    "(docs/sweeping.md). Exit code 1 when no point fits."
 #define CHECK_ABOUT                                                                                \
     "Verifies a schedule file, or the schedule of a configuration, against every rule, and "       \
     "reports each fault with a counterexample. Exit code 1 when one is found."
@@ -70,6 +77,15 @@ static const struct command commands[] = {
      PREDICT_ABOUT,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &predict_options,
       &general_options}},
+    {"sweep",
+     "",
+     0,
+     0,
+     cmd_sweep,
+     "a grid of options, one row a point",
+     SWEEP_ABOUT,
+     {&setup_model_options, &setup_cluster_options, &setup_choice_options, &sweep_options,
+      &sweep_point_options, &general_options}},
     {"schedule",
      "",
      0,

@@ -107,6 +107,11 @@ static enum status parse_value(const struct option *option, const char *text,
         return STATUS_OK;
     case OPTION_CHOICE:
         return parse_choice(option, text, &value->count, at, diag);
+    case OPTION_LIST:
+        value->list =
+            heap_realloc((void *)value->list, (size_t)value->count + 1, sizeof *value->list);
+        value->list[value->count++] = text;
+        return STATUS_OK;
     case OPTION_KIND_COUNT:
         break;
     }
@@ -150,7 +155,7 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
     struct option_value *value = &options->value[row];
     struct shown shown = show(option->name);
     struct loc at = {.name = shown.text};
-    if (value->given)
+    if (value->given && option->kind != OPTION_LIST)
         return diag_error(diag, at, STATUS_BAD_INPUT, "given twice");
     value->given = true;
     if (option->kind == OPTION_FLAG) {
@@ -205,6 +210,9 @@ enum status options_parse(struct options *options, const struct option_set *cons
 
 void options_release(struct options *options)
 {
+    size_t count = options->sets == NULL ? 0 : count_all(options->sets);
+    for (size_t i = 0; i < count; i++)
+        free((void *)options->value[i].list);
     free(options->value);
     free((void *)options->argument);
     *options = (struct options){0};
@@ -245,6 +253,19 @@ int options_choice(const struct options *options, const char *name)
 {
     const struct option_value *value = value_of(options, name, 1u << OPTION_CHOICE);
     return value->text == NULL ? -1 : (int)value->count;
+}
+
+const char *const *options_list(const struct options *options, const char *name, size_t *count)
+{
+    const struct option_value *value = value_of(options, name, 1u << OPTION_LIST);
+    *count = (size_t)value->count;
+    return value->list;
+}
+
+const struct option *options_find(const struct option_set *const *sets, const char *name)
+{
+    size_t row;
+    return find(sets, name, strlen(name), &row);
 }
 
 enum status options_exclude(const struct options *options, const char *one, const char *other,

@@ -1,7 +1,7 @@
 /* cli/options.h: the options of a command, as tables: parsing, defaults and help from the same rows.
  *
  * An option is --name VALUE or --name=VALUE; a name of one letter is -n VALUE; a flag has no
- * value. Each may be given once. What is not an option is an argument; everything behind "--" is
+ * value. Each may be given once, but for lists. What is not an option is an argument; everything behind "--" is
  * one. Values are checked while parsing, so that a command only sees ones that can be meant;
  * what fits together is the command's business.
  *
@@ -24,6 +24,7 @@ enum option_kind {
     OPTION_TOTAL,  /* tokens of a whole training: "1B" and "15T" are 10^9 and 15 10^12 */
     OPTION_NUMBER, /* a positive number */
     OPTION_CHOICE, /* one of names[0..name_count) */
+    OPTION_LIST,   /* texts: may be given many times */
     OPTION_KIND_COUNT
 };
 
@@ -49,10 +50,11 @@ struct option_set {
 enum { OPTION_SETS_MAX = 6 };
 
 struct option_value {
-    bool given;       /* by the user, not by the fallback */
-    const char *text; /* NULL: neither given nor a fallback */
-    int64_t count;    /* COUNT, TOKENS; CHOICE: index in names */
-    double number;    /* NUMBER, TOTAL */
+    bool given;        /* by the user, not by the fallback */
+    const char *text;  /* NULL: neither given nor a fallback */
+    int64_t count;     /* COUNT, TOKENS; CHOICE: index in names */
+    double number;     /* NUMBER, TOTAL */
+    const char **list; /* LIST: count texts */
 };
 
 /* All-zero is empty. Texts are those of argv and of the tables. */
@@ -75,6 +77,12 @@ const char *options_text(const struct options *options, const char *name); /* NU
 int64_t options_count(const struct options *options, const char *name);    /* 0: none */
 double options_number(const struct options *options, const char *name);    /* 0: none */
 int options_choice(const struct options *options, const char *name);       /* -1: none */
+
+/* The texts of a list, in the order they were given. */
+const char *const *options_list(const struct options *options, const char *name, size_t *count);
+
+/* The row of an option; NULL: no set has it. */
+const struct option *options_find(const struct option_set *const *sets, const char *name);
 
 /* Reports an error when more than one of two options is given. */
 enum status options_exclude(const struct options *options, const char *one, const char *other,

@@ -397,6 +397,12 @@ enum status setup_of_file(const struct options *options, struct diag *diag)
     return status == STATUS_OK ? refuse(options, &setup_cluster_options, NULL, 0, diag) : status;
 }
 
+enum status setup_choose(struct setup *setup, const struct options *options, struct diag *diag)
+{
+    setup_open_request(setup);
+    return read_choices(setup, options, diag);
+}
+
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag)
 {

@@ -37,8 +37,11 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
  * and asks for none. */
 enum status setup_of_file(const struct options *options, struct diag *diag);
 
-/* The same for a run on this machine. Without --cluster there are as many ranks as --gpus says, or
- * one, on one node. A file may come with the --model that it was made for. */
+/* Reads the choices of other options about the model and the cluster that are loaded. */
+enum status setup_choose(struct setup *setup, const struct options *options, struct diag *diag);
+
+/* The same as setup_load() for a run on this machine. Without --cluster there are as many ranks as
+ * --gpus says, or one, on one node. A file may come with the --model that it was made for. */
 enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
                            struct diag *diag);
 

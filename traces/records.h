@@ -4,7 +4,7 @@
  * may be quoted, a quoted field may hold separators, quotes (doubled) and line ends, rows end in
  * LF or CRLF, and the last one need not. Blank lines and a leading byte order mark are skipped;
  * blanks around an unquoted field are dropped. Anything else is an error with its place: NUL
- * bytes, stray or missing quotes, rows of more than 1 MiB or 64 fields. */
+ * bytes, stray or missing quotes, rows of more than 1 MiB or 256 fields. */
 #ifndef TRACES_RECORDS_H
 #define TRACES_RECORDS_H
 
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RECORD_FIELD_LIMIT = 64, RECORD_BYTE_LIMIT = 1 << 20 };
+enum { RECORD_FIELD_LIMIT = 256, RECORD_BYTE_LIMIT = 1 << 20 };
 
 /* One row. Fields end in NUL and hold no other; they are good until the callback returns. */
 struct record {

@@ -16,6 +16,7 @@ static const struct option second_rows[] = {
     {.name = "price", .kind = OPTION_NUMBER, .value = "X", .help = "a price"},
     {.name = "colour", .kind = OPTION_CHOICE, .names = colours, .name_count = 2, .help = "one"},
     {.name = "o", .kind = OPTION_TEXT, .value = "FILE", .help = "a file"},
+    {.name = "vary", .kind = OPTION_LIST, .value = "X", .help = "many"},
     {.name = "loud", .kind = OPTION_FLAG, .help = "a flag"},
 };
 static const struct option_set first = {"first", first_rows, ARRAY_LEN(first_rows)};
@@ -53,6 +54,21 @@ static void values_are_read_in_both_forms(void)
     CHECK("loud", options_given(&options, "loud"));
     CHECK_INT("arguments", (int64_t)options.argument_count, 1);
     CHECK_TEXT("argument", options.argument[0], "arg");
+    options_release(&options);
+    diag_release(&diag);
+}
+
+static void lists_keep_their_order(void)
+{
+    static const char *const words[] = {"--vary", "b=1", "--vary=a", NULL};
+    struct options options = {0};
+    struct diag diag = {0};
+    size_t count;
+    CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
+    const char *const *list = options_list(&options, "vary", &count);
+    CHECK_INT("count", (int64_t)count, 2);
+    CHECK_TEXT("first", list[0], "b=1");
+    CHECK_TEXT("second", list[1], "a");
     options_release(&options);
     diag_release(&diag);
 }
@@ -156,6 +172,7 @@ static void help_comes_from_the_same_rows(void)
                "  --price X               a price\n"
                "  --colour red|green      one\n"
                "  -o FILE                 a file\n"
+               "  --vary X                many\n"
                "  --loud                  a flag\n");
     text_release(&out);
 }
@@ -178,6 +195,7 @@ static const struct check_case cases[] = {
     {"values are read in both forms", values_are_read_in_both_forms},
     {"fallbacks stand in and count as not given", fallbacks_stand_in_and_count_as_not_given},
     {"each kind has its values", each_kind_has_its_values},
+    {"lists keep their order", lists_keep_their_order},
     {"two dashes end the options", two_dashes_end_the_options},
     {"wrong options are told apart", wrong_options_are_told_apart},
     {"help comes from the same rows", help_comes_from_the_same_rows},

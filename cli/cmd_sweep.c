@@ -1,0 +1,127 @@
+/* longhaul sweep: a grid of options, one row of CSV per point. */
+#include "cli/command.h"
+
+#include "cli/setup.h"
+#include "cli/sweep.h"
+#include "cli/sweep_point.h"
+#include "cli/sweep_summary.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct option rows[] = {
+    {.name = "vary",
+     .kind = OPTION_LIST,
+     .value = "KEY=VALUES",
+     .help = "an option and its values: zero=1,2,3 or seq=64K..1M:x2 or hp=1..8:+1; may be given "
+             "many times, and the first changes slowest"},
+    {.name = "o",
+     .kind = OPTION_TEXT,
+     .value = "FILE.csv",
+     .unset = "standard output, and nothing is kept of a sweep that ends early",
+     .help = "write the rows there; the same command goes on where an earlier one ended"},
+    {.name = "jobs",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = 1024,
+     .unset = "one per core",
+     .help = "processes that predict"},
+    {.name = "part",
+     .kind = OPTION_TEXT,
+     .value = "K/N",
+     .help = "only every N-th point, from the K-th on; without --part, the parts are joined"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print the summary of -o as JSON"},
+};
+const struct option_set sweep_options = {"sweep", rows, ARRAY_LEN(rows)};
+
+static const struct option_set *const point_sets[] = {&setup_model_options, &setup_cluster_options,
+                                                      &setup_choice_options, &sweep_point_options,
+                                                      NULL};
+
+/* "2/8" */
+static enum status read_part(struct sweep_options *sweep, const char *text, struct diag *diag)
+{
+    int64_t part, parts;
+    const char *slash = text == NULL ? NULL : strchr(text, '/');
+    if (text == NULL)
+        return STATUS_OK;
+    if (slash == NULL || !parse_i64(text, (size_t)(slash - text), &part) ||
+        !parse_i64(slash + 1, strlen(slash + 1), &parts) || part < 1 || parts < part ||
+        parts > SWEEP_POINTS_MAX)
+        return diag_error(diag, (struct loc){.name = "--part"}, STATUS_BAD_INPUT,
+                          "'%s' is not K/N with K from 1 to N, such as 2/8", text);
+    sweep->part = (size_t)part;
+    sweep->parts = (size_t)parts;
+    return STATUS_OK;
+}
+
+static enum status check_options_fit(const struct options *options, struct diag *diag)
+{
+    static const char *const of_files[] = {"part", "json"};
+    for (size_t i = 0; i < ARRAY_LEN(of_files); i++)
+        if (options_given(options, of_files[i]) && !options_given(options, "o"))
+            return diag_error(diag, (struct loc){.name = i == 0 ? "--part" : "--json"},
+                              STATUS_BAD_INPUT, "needs -o, the file to write the rows to");
+    return STATUS_OK;
+}
+
+/* The rows are all known, or were in the file already. */
+static enum status finish(struct sweep_journal *journal, const struct sweep_options *sweep,
+                          const struct options *options, bool complete, struct diag *diag)
+{
+    struct text out = {0};
+    const char *path = options_text(options, "o");
+    bool json = options_given(options, "json");
+    enum status status = STATUS_OK;
+    if (sweep->parts > 0 && !complete) {
+        text_printf(&out,
+                    "part %zu of %zu is done: %zu rows in %s; when all parts are, the command "
+                    "without --part joins them\n",
+                    sweep->part, sweep->parts, journal->known, journal->part.data);
+        status = command_print(&out, diag);
+    } else {
+        if (!complete)
+            status = sweep_journal_finish(journal, diag);
+        if (status == STATUS_OK && path != NULL)
+            status = sweep_summarise(path, journal->resumed, complete, json, diag);
+    }
+    text_release(&out);
+    return status;
+}
+
+enum status cmd_sweep(const struct options *options, struct diag *diag)
+{
+    struct sweep_grid grid = {0};
+    struct sweep_journal journal = {0};
+    struct sweep_options sweep = {
+        .jobs = (size_t)options_count(options, "jobs"),
+    };
+    size_t count;
+    const char *const *vary = options_list(options, "vary", &count);
+    bool complete = false;
+    enum status status = check_options_fit(options, diag);
+    if (status == STATUS_OK)
+        status = read_part(&sweep, options_text(options, "part"), diag);
+    if (status == STATUS_OK)
+        status = sweep_grid_make(&grid, point_sets, options, vary, count, diag);
+    if (status == STATUS_OK)
+        status = sweep_check_setup(&grid, diag);
+    if (status == STATUS_OK)
+        status = sweep_journal_open(&journal, &grid, options_text(options, "o"), sweep.part,
+                                    sweep.parts, &complete, diag);
+    if (status == STATUS_OK && !complete)
+        status = sweep_run(&grid, &sweep, &journal, diag);
+    if (status == STATUS_OK)
+        status = finish(&journal, &sweep, options, complete, diag);
+    sweep_journal_release(&journal);
+    sweep_grid_release(&grid);
+    if (sweep_interrupted() != 0 && diag->text != NULL) {
+        /* the shell that started us is to see what ended us */
+        fputs(diag->text, stderr);
+        signal(sweep_interrupted(), SIG_DFL);
+        raise(sweep_interrupted());
+    }
+    return status;
+}

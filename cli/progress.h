@@ -1,0 +1,20 @@
+/* cli/progress.h: a line on the terminal that says how far a long command is. Where standard error
+ * is no terminal, nothing is printed. */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct progress {
+    bool shown; /* standard error is a terminal */
+    size_t total, first;
+    double began_s, printed_s;
+};
+
+/* done: what an earlier run has done already, which says nothing about the speed. */
+void progress_begin(struct progress *progress, size_t total, size_t done);
+void progress_update(struct progress *progress, size_t done, const char *note);
+void progress_end(struct progress *progress); /* takes the line away */
+
+#endif

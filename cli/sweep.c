@@ -1,0 +1,181 @@
+#include "cli/sweep.h"
+
+#include "cli/pool.h"
+#include "cli/progress.h"
+#include "cli/sweep_point.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static volatile sig_atomic_t caught;
+
+static void catch (int number)
+{
+    caught = number;
+}
+
+int sweep_interrupted(void)
+{
+    return caught;
+}
+
+/* Without SA_RESTART, so that the wait for workers ends. */
+static void catch_signals(struct sigaction *before)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    struct sigaction action = {.sa_handler = catch};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        sigaction(numbers[i], &action, &before[i]);
+}
+
+static void restore_signals(const struct sigaction *before)
+{
+    sigaction(SIGINT, &before[0], NULL);
+    sigaction(SIGTERM, &before[1], NULL);
+}
+
+/* What a worker answers: how the point came out, then the row. */
+static void do_point(void *context, uint64_t job, struct text *answer)
+{
+    text_putc(answer, '-');
+    enum sweep_status outcome = sweep_predict(context, (size_t)job, answer);
+    answer->data[0] = (char)('0' + outcome);
+}
+
+/* Points still to do, in grid order, and behind them those whose process died. */
+struct queue {
+    size_t *point;
+    size_t count, next;
+    bool *died; /* of every point of the grid: once already */
+};
+
+static void queue_make(struct queue *queue, const struct sweep_journal *journal,
+                       const struct sweep_options *options)
+{
+    size_t points = journal->grid->points;
+    queue->point = heap_alloc(2 * points + 1, sizeof *queue->point);
+    queue->died = heap_zalloc(points, sizeof *queue->died);
+    queue->count = queue->next = 0;
+    for (size_t i = 0; i < points; i++)
+        if (journal->row[i].text == NULL &&
+            (options->parts == 0 || i % options->parts == options->part - 1))
+            queue->point[queue->count++] = i;
+}
+
+struct run {
+    const struct sweep_grid *grid;
+    struct sweep_journal *journal;
+    struct pool pool;
+    struct queue queue;
+    struct progress progress;
+    size_t done, outcome[SWEEP_STATUS_COUNT];
+};
+
+static void show(struct run *run)
+{
+    char note[96] = "";
+    size_t other = run->done;
+    for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
+        other -= run->outcome[i];
+    size_t unfit = run->done - other - run->outcome[SWEEP_FITS];
+    if (unfit > 0)
+        snprintf(note, sizeof note, "%zu infeasible", unfit);
+    progress_update(&run->progress, run->done, note);
+}
+
+/* A point that died has company no more: another's hunger for memory may have been the cause. */
+static bool may_give(const struct run *run)
+{
+    const struct queue *queue = &run->queue;
+    if (queue->next == queue->count || run->pool.busy == run->pool.count)
+        return false;
+    if (queue->died[queue->point[queue->next]])
+        return run->pool.busy == 0;
+    return true;
+}
+
+static enum status take_death(struct run *run, size_t point, const char *why, struct diag *diag)
+{
+    if (!run->queue.died[point]) {
+        run->queue.died[point] = true;
+        run->queue.point[run->queue.count++] = point;
+        return STATUS_OK;
+    }
+    struct text row = {0};
+    sweep_put_failed(&row, run->grid, point, why);
+    run->done++;
+    run->outcome[SWEEP_FAILED]++;
+    enum status status = sweep_journal_add(run->journal, point, &row, true, diag);
+    text_release(&row);
+    return status;
+}
+
+static enum status take(struct run *run, const struct pool_event *event, struct diag *diag)
+{
+    size_t point = (size_t)event->job;
+    if (event->kind == POOL_NOTHING)
+        return STATUS_OK;
+    if (event->kind == POOL_DEATH)
+        return take_death(run, point, event->answer->data, diag);
+    int outcome = event->answer->data[0] - '0';
+    struct text row = {.data = event->answer->data + 1, .size = event->answer->size - 1};
+    run->done++;
+    run->outcome[outcome]++;
+    return sweep_journal_add(run->journal, point, &row, outcome == SWEEP_FAILED, diag);
+}
+
+static enum status run_here(struct run *run, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && caught == 0 &&
+           (run->queue.next < run->queue.count || run->pool.busy > 0)) {
+        struct pool_event event;
+        while (status == STATUS_OK && may_give(run))
+            status = pool_give(&run->pool, run->queue.point[run->queue.next++], diag);
+        if (status == STATUS_OK)
+            status = pool_wait(&run->pool, 1000, &event, diag);
+        if (status == STATUS_OK && caught == 0)
+            status = take(run, &event, diag);
+        show(run);
+    }
+    return status;
+}
+
+enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options *options,
+                      struct sweep_journal *journal, struct diag *diag)
+{
+    struct sweep_predictor predictor = {.grid = grid};
+    struct run run = {.grid = grid, .journal = journal, .done = journal->known};
+    struct sigaction before[2];
+    queue_make(&run.queue, journal, options);
+    size_t jobs = options->jobs > 0 ? options->jobs : pool_cores();
+    if (jobs > run.queue.count)
+        jobs = run.queue.count;
+    catch_signals(before);
+    enum status status = pool_start(&run.pool, jobs, do_point, &predictor, diag);
+    progress_begin(&run.progress, journal->known + run.queue.count, journal->known);
+    if (status == STATUS_OK)
+        status = run_here(&run, diag);
+    progress_end(&run.progress);
+    pool_release(&run.pool);
+    restore_signals(before);
+    if (status == STATUS_OK && caught != 0) {
+        if (journal->path != NULL)
+            status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
+                                "ended by %s: %zu of %zu rows are kept in %s, and the same command "
+                                "goes on",
+                                caught == SIGINT ? "an interrupt" : "a request to end",
+                                journal->known, grid->points, journal->part.data);
+        else
+            status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
+                                "ended by %s; with -o, rows would have been kept",
+                                caught == SIGINT ? "an interrupt" : "a request to end");
+    }
+    free(run.queue.point);
+    free(run.queue.died);
+    sweep_predictor_release(&predictor);
+    return status;
+}

@@ -1,0 +1,108 @@
+#include "cli/table.h"
+
+#include "base/text.h"
+#include "traces/records.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum status take_row(void *context, const struct record *record, struct diag *diag)
+{
+    struct table *table = context;
+    if (table->name != NULL && record->count != table->columns)
+        return diag_error(diag, record->at, STATUS_BAD_INPUT, "%zu fields where the head has %zu",
+                          record->count, table->columns);
+    const char **row = arena_array(&table->arena, record->count, sizeof *row);
+    for (size_t i = 0; i < record->count; i++)
+        row[i] = arena_text(&table->arena, record->field[i], record->size[i]);
+    if (table->name == NULL) {
+        table->name = row;
+        table->columns = record->count;
+        return STATUS_OK;
+    }
+    if (table->rows == table->capacity) {
+        table->capacity = heap_next_capacity(table->capacity, table->rows + 1);
+        table->row = heap_realloc((void *)table->row, table->capacity, sizeof *table->row);
+    }
+    table->row[table->rows++] = row;
+    return STATUS_OK;
+}
+
+static enum status take_comment(void *context, struct loc at, const char *text, size_t size,
+                                struct diag *diag)
+{
+    struct table *table = context;
+    (void)at;
+    (void)diag;
+    table->head = heap_realloc((void *)table->head, table->heads + 1, sizeof *table->head);
+    size_t blank = size > 0 && text[0] == ' ';
+    table->head[table->heads++] = arena_text(&table->arena, text + blank, size - blank);
+    return STATUS_OK;
+}
+
+enum status table_load(struct table *table, const char *path, struct diag *diag)
+{
+    struct text text = {0};
+    const struct record_handler handler = {
+        .context = table, .row = take_row, .comment = take_comment};
+    table->path = path;
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = records_parse(path, text.data == NULL ? "" : text.data, text.size, &handler, diag);
+    if (status == STATUS_OK && table->name == NULL)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "has no line of column names");
+    text_release(&text);
+    return status;
+}
+
+void table_release(struct table *table)
+{
+    free((void *)table->row);
+    free((void *)table->head);
+    arena_release(&table->arena);
+    *table = (struct table){0};
+}
+
+size_t table_find(const struct table *table, const char *name)
+{
+    for (size_t i = 0; i < table->columns; i++)
+        if (strcmp(table->name[i], name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+enum status table_get(const struct table *table, const char *name, size_t *column,
+                      struct diag *diag)
+{
+    *column = table_find(table, name);
+    if (*column != SIZE_MAX)
+        return STATUS_OK;
+    const char *nearest = diag_nearest(name, table->name, table->columns);
+    if (nearest != NULL)
+        return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+                          "has no column '%s'; did you mean '%s'?", name, nearest);
+    struct text all = {0};
+    for (size_t i = 0; i < table->columns; i++)
+        text_printf(&all, "%s%s", i == 0 ? "" : ", ", table->name[i]);
+    enum status status = diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+                                    "has no column '%s'; there are %s", name, all.data);
+    text_release(&all);
+    return status;
+}
+
+bool table_number(const struct table *table, size_t row, size_t column, double *value)
+{
+    const char *text = table->row[row][column];
+    return parse_double(text, strlen(text), value);
+}
+
+const char *table_head(const struct table *table, const char *key)
+{
+    size_t size = strlen(key);
+    for (size_t i = 0; i < table->heads; i++)
+        if (strncmp(table->head[i], key, size) == 0 && table->head[i][size] == '=')
+            return table->head[i] + size + 1;
+    return NULL;
+}

@@ -1,0 +1,39 @@
+# rows in the order of the grid, with the reason where there is no prediction
+what="--model internlm-7b-mha --cluster loongtrain-a100 --gpus 8"
+sweep="longhaul sweep $what --vary seq=64K..512K:x2 --vary hp=4,3,8"
+figures() { sed 's/step [0-9.]* m*s, [0-9.]* tok/step N s, N tok/; s/\("[a-z_]*"\): [0-9.]*[.][0-9]*/\1: N/'; }
+$sweep -o $T/a.csv | figures
+head -n 2 $T/a.csv
+grep -v '^#' $T/a.csv | cut -d , -f 1-4 | sed 's/; did you.*//'
+# the same bytes on standard output, and from one process or many
+$sweep | cmp - $T/a.csv
+$sweep --jobs 1 | cmp - $T/a.csv
+$sweep --jobs 5 | cmp - $T/a.csv
+# what a row says is what predict says
+step=$(longhaul predict $what --seq 128K --hp 4 --quick --json 2> $T/note | sed -n 's/^  "step_s": \(.*\),/\1/p')
+grep -q "^128K,4,fits,,$step," $T/a.csv && echo "as predict says"
+# once more: nothing to do
+cp $T/a.csv $T/kept.csv
+$sweep -o $T/a.csv | figures
+$sweep -o $T/a.csv --json | figures
+cmp $T/a.csv $T/kept.csv
+ls $T
+# parts, done apart and joined
+$sweep -o $T/b.csv --part 2/3
+$sweep -o $T/b.csv --part 1/3
+$sweep -o $T/b.csv | figures
+grep -v '^#' $T/b.csv > $T/b.rows
+grep -v '^#' $T/a.csv | cmp - $T/b.rows
+# ranges and lists
+axis() { longhaul sweep --model internlm-7b-mha --cluster ideal --gpus 4 "$@" | grep -v '^#' | cut -d , -f 1 | tr '\n' ' '; echo; }
+axis --seq 1K --vary micro-batch=1..7:+3
+axis --seq 1K --vary loss-chunks=1..4
+axis --vary seq=1K..5K:x2
+axis --vary seq=1K..4K:+1K
+axis --vary seq=1500,2K
+axis --vary seq=1000..4000:x1.5
+axis --seq 1K --vary 'set=layers=2;layers=4,vocab=1000'
+# no point fits: the answer is no
+longhaul sweep --model llama3-8b --cluster dgx-a100 --gpus 1 --vary seq=1M,2M -o $T/c.csv || echo "exit $?"
+longhaul sweep --model llama3-8b --cluster dgx-a100 --gpus 1 --vary seq=1M --unfit-too |
+    awk -F , '!/^#/ { print $2, $3, ($4 > 0) ? "timed" : "" }'

@@ -1,0 +1,43 @@
+bad() { longhaul sweep --model gpt2 --cluster ideal --gpus 4 "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
+bad --seq 1K
+bad --seq 1K --vary seq=1K,2K
+bad --seq 1K --vary hp
+bad --seq 1K --vary =3
+bad --seq 1K --vary hp=
+bad --seq 1K --vary hq=1,2
+bad --seq 1K --vary hp=1,,2
+bad --seq 1K --vary hp=1,2,1
+bad --seq 1K --vary hp=1,two
+bad --seq 1K --vary hp=1,2 --vary hp=4
+bad --vary seq=1K..4K
+bad --vary seq=4K..1K:x2
+bad --vary seq=1K..4K:x1
+bad --vary seq=1001..4K:x1.5
+bad --vary seq=1K..4K:-1K
+bad --vary seq=1K..4K:
+bad --vary seq=1..2M:+1 --vary hp=1,2 --vary dp=1,2 --vary cp=1,2
+bad --seq 1K --vary zero=1..9
+bad --seq 1K --vary exact=1,2
+bad --seq 1K --vary jobs=1,2
+bad --vary dp=1,2
+bad --seq 1K --vary dp=1,2 --part 1/2
+bad --seq 1K --vary dp=1,2 --part 3/2 -o $T/a.csv
+bad --seq 1K --vary dp=1,2 --part 2 -o $T/a.csv
+bad --seq 1K --vary dp=1,2 --json
+bad --seq 1K --vary dp=1,2 --set layers=0
+bad --seq 1K --vary dp=1,2 -o $T
+bad --seq 1K --vary dp=1,2 -o /dev/null
+bad --seq 1K --vary dp=1,2 -o $T/none/a.csv
+bad --seq 1K --vary dp=1,2 -o /proc/a.csv
+printf 'a,b\n1,2\n' > $T/table.csv
+bad --seq 1K --vary dp=1,2 -o $T/table.csv
+printf 'a,b\n1,2\n' > $T/b.csv.part
+bad --seq 1K --vary dp=1,2 -o $T/b.csv
+longhaul sweep --model gpt2 --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 -o $T/c.csv
+bad --seq 2K --vary dp=1,2 -o $T/c.csv
+# a file that the sweep read has changed
+cp $S/models/presets/transformers/gpt2.json $T/m.json
+longhaul sweep --model $T/m.json --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 -o $T/d.csv
+echo >> $T/m.json
+longhaul sweep --model $T/m.json --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 -o $T/d.csv || echo "exit $?"
+bad --seq 1K --vary cp=2,4 -o $T/e.csv
