@@ -137,6 +137,8 @@ static void print_configuration(struct text *out, const struct report *r)
             text_printf(&piece, " cp=%u", c->cp);
         if (c->window > 1)
             text_printf(&piece, " in windows of %u", c->window);
+        if (c->tp > 1)
+            text_printf(&piece, " tp=%u", c->tp);
         text_printf(&piece, " hp=%u dp=%u", c->hp, c->dp);
         if (c->cp > 1 && c->hp > 1)
             text_printf(&piece, ", %s", placement_names[c->placement]);

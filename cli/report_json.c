@@ -30,6 +30,7 @@ static void put_choices(struct json_out *w, const struct prediction *p)
     json_put_text(w, "profile", c->profile->name);
     json_put_count(w, "cp", c->cp);
     json_put_count(w, "hp", c->hp);
+    json_put_count(w, "tp", c->tp);
     json_put_count(w, "window", c->window);
     json_put_text(w, "placement", placement_names[c->placement]);
     json_put_count(w, "dp", c->dp);

@@ -92,7 +92,7 @@ static const struct option choice_rows[] = {
      .value = "N",
      .low = 1,
      .high = CLUSTER_MAX_GPUS,
-     .unset = "GPUs / cp / hp",
+     .unset = "GPUs / cp / hp / tp",
      .help = "groups of ranks that hold different sequences"},
     {.name = "hp",
      .kind = OPTION_COUNT,
@@ -106,8 +106,16 @@ static const struct option choice_rows[] = {
      .value = "N",
      .low = 1,
      .high = CLUSTER_MAX_GPUS,
-     .unset = "GPUs / dp / hp",
+     .unset = "GPUs / dp / hp / tp",
      .help = "ranks that share a sequence by context, around a ring"},
+    {.name = "tp",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = CLUSTER_MAX_GPUS,
+     .unset = "1; megatron-sp: as many as fit",
+     .help = "ranks that share heads, feed-forward width and vocabulary (tensor and sequence "
+             "parallel)"},
     {.name = "pp",
      .kind = OPTION_COUNT,
      .value = "N",
@@ -364,6 +372,7 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     if (options_given(options, "pipeline"))
         r->pipeline = options_choice(options, "pipeline");
     r->virtual_stages = options_count(options, "virtual-stages");
+    r->tp = options_count(options, "tp");
     r->window = options_count(options, "window");
     if (options_given(options, "windows"))
         r->windows = options_choice(options, "windows");

@@ -1,6 +1,7 @@
 /* One transformer layer as every strategy emits it: norms, projections and the feed-forward part,
  * forward and backward. What lies between norm1 and wo is the attention choice's business. */
 #include "schedule/layers.h"
+#include "schedule/weights/tensor_parallel.h"
 
 #include <stddef.h>
 
@@ -17,25 +18,40 @@ static bool gated(const struct emit *e)
     return e->choices->model->activation == ACTIVATION_SWIGLU;
 }
 
+/* The bias of a product whose result is scattered is added afterwards, once, with the residual. */
+static struct view product_bias(const struct emit *e, uint32_t part, enum weight weight)
+{
+    return e->tensor.size > 1 ? view_none() : optional_weight(e, part, weight);
+}
+
+static struct view residual_bias(const struct emit *e, uint32_t part, enum weight weight)
+{
+    return e->tensor.size > 1 ? optional_weight(e, part, weight) : view_none();
+}
+
 static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->saved[layer];
     int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece(e->rows, e->choices->ffn_chunks, i);
-        buffer_id wide = saved->up[i] = emit_activation(e, "up", piece.rows, up);
-        buffer_id act = saved->act[i] = emit_activation(e, "act", piece.rows, f);
+        struct piece piece = emit_piece(e->own_rows, e->choices->ffn_chunks, i);
+        int64_t rows = piece.rows * (int64_t)e->tensor.size;
+        buffer_id wide = saved->up[i] = emit_activation(e, "up", rows, up);
+        buffer_id act = saved->act[i] = emit_activation(e, "act", rows, f);
+        struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        emit_matmul(e, MATMUL_NT, view_rows(x, piece.begin, piece.rows, h),
-                    weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
-                    view_all(e, wide), piece.rows, up, h);
-        struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU, .rows = {piece.rows, f, 0}};
+        struct view x_rows = tensor_gather(e, view_rows(x, piece.begin, piece.rows, h), h,
+                                           TENSOR_ANY, "norm_all", true);
+        emit_matmul(e, MATMUL_NT, x_rows, weight_view(e, layer, WEIGHT_UP),
+                    optional_weight(e, layer, WEIGHT_UP_BIAS), view_all(e, wide), rows, up, h);
+        struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU, .rows = {rows, f, 0}};
         emit_op(e, e->compute, &work, (struct view[]){view_all(e, wide)}, 1,
                 (struct view[]){view_all(e, act)}, 1);
+        struct view product = tensor_product(e, y_rows, h, "ffn_all");
         emit_matmul(e, MATMUL_NT, view_all(e, act), weight_view(e, layer, WEIGHT_DOWN),
-                    optional_weight(e, layer, WEIGHT_DOWN_BIAS),
-                    view_rows(y, piece.begin, piece.rows, h), piece.rows, h, f);
+                    product_bias(e, layer, WEIGHT_DOWN_BIAS), product, rows, h, f);
+        tensor_scatter(e, product, y_rows, TENSOR_ANY);
     }
     e->tags.chunk = IR_NONE16;
 }
@@ -46,26 +62,33 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
     struct layer_saved *saved = &e->saved[layer];
     int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece(e->rows, e->choices->ffn_chunks, i);
-        struct view dy_rows = view_rows(dy, piece.begin, piece.rows, h);
-        struct view x_rows = view_rows(saved->norm2, piece.begin, piece.rows, h);
-        buffer_id d_act = emit_activation(e, "d_act", piece.rows, f);
-        buffer_id d_up = emit_activation(e, "d_up", piece.rows, up);
+        struct piece piece = emit_piece(e->own_rows, e->choices->ffn_chunks, i);
+        int64_t rows = piece.rows * (int64_t)e->tensor.size;
+        struct view own = view_rows(dy, piece.begin, piece.rows, h);
+        struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
+        buffer_id d_act = emit_activation(e, "d_act", rows, f);
+        buffer_id d_up = emit_activation(e, "d_up", rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        struct view dy_rows = tensor_gather(e, own, h, TENSOR_ANY, "dy_all", false);
         emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), view_none(),
-                    view_all(e, d_act), piece.rows, f, h);
-        emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f,
-                         piece.rows);
-        emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, dy_rows, piece.rows, h);
+                    view_all(e, d_act), rows, f, h);
+        emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f, rows);
+        emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
         struct work work = {.kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
-                            .rows = {piece.rows, f, 0}};
+                            .rows = {rows, f, 0}};
         emit_op(e, e->compute, &work,
                 (struct view[]){view_all(e, d_act), view_all(e, saved->up[i])}, 2,
                 (struct view[]){view_all(e, d_up)}, 1);
+        /* behind the first product what the second one reads arrives, behind the second one the
+           result of the first leaves */
+        struct view x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h),
+                                           h, TENSOR_ANY, "norm_all", true);
+        struct view product = tensor_product(e, dx_rows, h, "dx_all");
         emit_matmul(e, MATMUL_NN, view_all(e, d_up), weight_view(e, layer, WEIGHT_UP), view_none(),
-                    view_rows(dx, piece.begin, piece.rows, h), piece.rows, h, up);
-        emit_weight_grad(e, layer, WEIGHT_UP, view_all(e, d_up), x_rows, up, h, piece.rows);
-        emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_all(e, d_up), piece.rows, up);
+                    product, rows, h, up);
+        tensor_scatter(e, product, dx_rows, TENSOR_ANY);
+        emit_weight_grad(e, layer, WEIGHT_UP, view_all(e, d_up), x_rows, up, h, rows);
+        emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_all(e, d_up), rows, up);
     }
     e->tags.chunk = IR_NONE16;
 }
@@ -76,7 +99,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->saved[layer];
-    int64_t rows = e->rows, h = model->hidden, q = transformer_q_width(model);
+    int64_t rows = e->own_rows, h = model->hidden, q = transformer_q_width(model);
 
     saved->x = x;
     set_region(e, REGION_NORM);
@@ -85,15 +108,22 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     emit_norm(e, layer, WEIGHT_NORM1, view_all(e, x), view_all(e, saved->norm1),
               view_all(e, saved->norm1_stats), rows, h);
 
-    saved->attention_out = emit_activation(e, "attention", rows, q);
-    attention_emitters[e->choices->attention].forward(e, layer, saved->norm1, saved->attention_out);
+    saved->attention_out = emit_activation(e, "attention", e->rows, q);
+    set_region(e, REGION_LINEAR);
+    struct view normed =
+        tensor_gather(e, view_all(e, saved->norm1), h, TENSOR_SEQUENCES, "norm_all", true);
+    attention_emitters[e->choices->attention].forward(e, layer, normed.buffer,
+                                                      saved->attention_out);
 
     set_region(e, REGION_LINEAR);
-    buffer_id projected = emit_activation(e, "projected", rows, h);
+    struct view projected = view_all(e, emit_activation(e, "projected", rows, h));
+    struct view product = tensor_product(e, projected, h, "projected_all");
     emit_matmul(e, MATMUL_NT, view_all(e, saved->attention_out), weight_view(e, layer, WEIGHT_O),
-                optional_weight(e, layer, WEIGHT_O_BIAS), view_all(e, projected), rows, h, q);
+                product_bias(e, layer, WEIGHT_O_BIAS), product, e->rows, h, q);
+    tensor_scatter(e, product, projected, TENSOR_SEQUENCES);
     saved->x2 = emit_activation(e, "x", rows, h);
-    emit_add(e, view_all(e, x), view_all(e, projected), view_all(e, saved->x2));
+    emit_add_bias(e, view_all(e, x), projected, residual_bias(e, layer, WEIGHT_O_BIAS),
+                  view_all(e, saved->x2));
 
     set_region(e, REGION_NORM);
     saved->norm2 = emit_activation(e, "norm", rows, h);
@@ -105,7 +135,8 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     buffer_id ffn = emit_activation(e, "ffn", rows, h);
     mlp_forward(e, layer, saved->norm2, ffn);
     buffer_id out = emit_activation(e, "x", rows, h);
-    emit_add(e, view_all(e, saved->x2), view_all(e, ffn), view_all(e, out));
+    emit_add_bias(e, view_all(e, saved->x2), view_all(e, ffn),
+                  residual_bias(e, layer, WEIGHT_DOWN_BIAS), view_all(e, out));
     return out;
 }
 
@@ -113,7 +144,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->saved[layer];
-    int64_t rows = e->rows, h = model->hidden, q = transformer_q_width(model);
+    int64_t rows = e->own_rows, h = model->hidden, q = transformer_q_width(model);
 
     set_region(e, REGION_LINEAR);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
@@ -126,11 +157,11 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     emit_add(e, view_all(e, d_x2_norm), view_all(e, dy), view_all(e, dx2));
 
     set_region(e, REGION_LINEAR);
-    buffer_id d_attention = emit_activation(e, "d_attention", rows, q);
-    emit_matmul(e, MATMUL_NN, view_all(e, dx2), weight_view(e, layer, WEIGHT_O), view_none(),
-                view_all(e, d_attention), rows, q, h);
-    emit_weight_grad(e, layer, WEIGHT_O, view_all(e, dx2), view_all(e, saved->attention_out), h, q,
-                     rows);
+    buffer_id d_attention = emit_activation(e, "d_attention", e->rows, q);
+    struct view dx2_all = tensor_gather(e, view_all(e, dx2), h, TENSOR_SEQUENCES, "dy_all", false);
+    emit_matmul(e, MATMUL_NN, dx2_all, weight_view(e, layer, WEIGHT_O), view_none(),
+                view_all(e, d_attention), e->rows, q, h);
+    emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_all(e, saved->attention_out), h, q, e->rows);
     emit_bias_grad(e, layer, WEIGHT_O_BIAS, view_all(e, dx2), rows, h);
 
     buffer_id d_norm1 = emit_activation(e, "d_norm", rows, h);

@@ -2,6 +2,7 @@
 #include "schedule/attention/attention.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
+#include "schedule/weights/tensor_parallel.h"
 #include "schedule/weights/weights.h"
 
 #include <stdlib.h>
@@ -46,15 +47,19 @@ static void make_inputs(struct emit *e)
     int64_t n = c->seq / c->hp / c->cp, local = n * c->micro_batch * (int64_t)c->accumulation;
     bool first = e->stage == pipeline_stage(c, 0);
     bool last = e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
+    uint16_t tensor = e->tensor.group;
     if (first)
-        e->tokens = input(e, "tokens", BINDING_TOKENS, IR_NONE16, DTYPE_I32, local);
+        e->tokens = input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);
     if (last)
-        e->labels = input(e, "labels", BINDING_LABELS, IR_NONE16, DTYPE_I32, local);
-    e->positions = input(e, "positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32, n);
-    e->positions_gathered = e->positions;
+        e->labels = input(e, "labels", BINDING_LABELS, tensor, DTYPE_I32, local);
+    e->positions = input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, n);
+    e->positions_gathered = e->positions_own = e->positions;
     if (e->hp_group != IR_NONE16)
         e->positions_gathered =
-            input(e, "all_positions", BINDING_POSITIONS, e->hp_group, DTYPE_I32, n * c->hp);
+            input(e, "all_positions", BINDING_POSITIONS, e->position_group, DTYPE_I32, n * c->hp);
+    if (e->tensor.size > 1)
+        e->positions_own =
+            input(e, "own_positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32, n / c->tp);
     if (last)
         e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
@@ -91,8 +96,9 @@ static struct token_layout layout_of(const struct choices *c)
     if (kind == LAYOUT_ZIGZAG_2D && c->hp == 1)
         kind = LAYOUT_ZIGZAG;
     if (c->subsequences > 1)
-        return (struct token_layout){LAYOUT_RANK_ORDINAL, 1, c->hp, c->subsequences, c->seq};
-    return (struct token_layout){kind, c->cp, c->hp, 1, c->seq};
+        return (struct token_layout){LAYOUT_RANK_ORDINAL, 1, c->hp * c->tp, c->subsequences,
+                                     c->seq};
+    return (struct token_layout){kind, c->cp, c->hp * c->tp, 1, c->seq};
 }
 
 /* An upper bound of the ops that emission and passes make, per layer and micro-batch. */
@@ -141,6 +147,7 @@ static void emit_and_rewrite(struct emit *e, struct ir *out)
     if (layers)
         weights_setup(e);
     make_inputs(e);
+    tensor_setup(e);
     if (layers)
         emit_step(e);
     else
@@ -184,8 +191,13 @@ static struct choices in_scope(const struct choices *choices, struct transformer
 
 enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
 {
-    struct transformer bare;
+    struct transformer bare, share;
     struct choices scoped = in_scope(choices, &bare);
+    const struct transformer *whole = scoped.model;
+    if (choices->tp > 1) {
+        share = tensor_share(whole, choices->tp);
+        scoped.model = &share;
+    }
     const struct choices *c = &scoped;
     if (check_size(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
@@ -193,8 +205,11 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
     struct emit e = {
         .ir = &draft,
         .choices = c,
+        .whole = whole,
         .n = c->seq / c->hp / c->cp,
         .rows = c->seq / c->hp / c->cp * c->micro_batch,
+        .own_n = c->seq / c->hp / c->cp / c->tp,
+        .own_rows = c->seq / c->hp / c->cp / c->tp * c->micro_batch,
         .guard = IR_NONE16,
         .grad_dtype = c->profile->grad_dtype == DTYPE_F32 ? DTYPE_F32 : c->dtype,
     };

@@ -1,5 +1,6 @@
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/resolve.h"
+#include "schedule/weights/tensor_parallel.h"
 
 #include "base/text.h"
 
@@ -186,6 +187,19 @@ static bool host_optimizer_unsharded(const struct choices *c)
            c->ranks > 1;
 }
 
+static bool too_many_axes(const struct choices *c)
+{
+    struct mesh_part part[MESH_PARTS_MAX];
+    int64_t copies = tensor_kv_copies(c->model, c->tp);
+    uint32_t tensor = (c->tp > copies) + (copies > 1);
+    return mesh_parts(c, part) + (c->weights == CHOICE_WEIGHTS_HSDP) + tensor > MESH_AXES_MAX;
+}
+
+static bool subsequences_of_head_and_tensor_ranks(const struct choices *c)
+{
+    return c->subsequences > 1 && c->tp > 1 && c->hp > 1;
+}
+
 static bool learned_positions_too_long(const struct choices *c)
 {
     return c->model->positions == POSITIONS_LEARNED && c->seq > c->model->max_positions;
@@ -202,6 +216,12 @@ static const struct rule rules[] = {
     {host_optimizer_unsharded,
      "the optimizer on the host with replicated weights would update every parameter on every rank's share of one "
      "processor; choose --weights zero1, zero2, zero3 or hsdp"},
+    {too_many_axes,
+     "a pipeline, interleaved windows, weights sharded within part of the ranks, and tensor ranks that hold copies of "
+     "key and value heads take more axes than a mesh has; choose --windows contiguous"},
+    {subsequences_of_head_and_tensor_ranks,
+     "head ranks that take a sequence in pieces hold them in an order of their own, which tensor ranks do not gather; "
+     "choose --hp 1 or --tp 1"},
     {learned_positions_too_long,
      "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
      "max_positions with --set"},
@@ -250,15 +270,18 @@ enum status compose_resolve(struct choices *c, const struct request *r, struct d
         return STATUS_BAD_INPUT;
     c->ranks = (uint32_t)r->ranks;
     c->seq = r->seq;
-    struct request stage = *r;
+    struct transformer share;
+    struct request stage = *r, inside;
     if (resolve_stages(c, &stage, diag) != STATUS_OK ||
-        resolve_degrees(c, &stage, strategy, note, diag) != STATUS_OK ||
+        resolve_tensor(c, &stage, strategy, &inside, &share, diag) != STATUS_OK ||
+        resolve_degrees(c, &inside, strategy, note, diag) != STATUS_OK ||
         resolve_batch(c, r, diag) != STATUS_OK || pipeline_resolve(c, r, diag) != STATUS_OK ||
-        resolve_shard(c, &stage, diag) != STATUS_OK)
+        resolve_shard(c, &inside, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
     if (resolve_chunks(&c->loss_chunks, r->loss_chunks, rows, "--loss-chunks", diag) != STATUS_OK ||
-        resolve_chunks(&c->ffn_chunks, r->ffn_chunks, rows, "--ffn-chunks", diag) != STATUS_OK)
+        resolve_chunks(&c->ffn_chunks, r->ffn_chunks, rows / c->tp, "--ffn-chunks", diag) !=
+            STATUS_OK)
         return STATUS_BAD_INPUT;
     return check_rules(c, diag);
 }

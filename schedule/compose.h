@@ -114,6 +114,8 @@ struct profile {
     bool ring_sync; /* the host waits for the compute stream before it issues a tile of a ring */
     bool ring_grad_f32;       /* gradients of keys and values go round in fp32 throughout */
     bool interleaves_windows; /* context-first, where a node holds two windows or more */
+    bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
+    bool tensor_buffer;       /* what they gather goes to one buffer that is kept throughout */
     bool recompute_whole;     /* recompute the whole layer, also what no backward op reads */
     bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
     uint8_t grad_dtype;       /* enum dtype of accumulated weight gradients */
@@ -140,8 +142,9 @@ struct choices {
     int sm;        /* compute capability of the device times ten, for kernel workspaces */
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
 
-    uint32_t ranks; /* all ranks: dp * pp * cp * hp */
+    uint32_t ranks; /* all ranks: dp * pp * cp * hp * tp */
     uint32_t dp, pp, cp, hp;
+    uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
     uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */
     uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
     const int64_t *lengths;  /* their tokens; NULL: equal pieces. Memory of the caller. */
@@ -165,7 +168,7 @@ struct request {
     const char *impl; /* what `published` stands for; NULL: the strategy's own default */
     int weights, activations, optimizer, attention_impl, dtype; /* -1: the strategy's default */
     int64_t ranks;
-    int64_t dp, cp, hp, shard;
+    int64_t dp, cp, hp, tp, shard;
     int64_t pp, virtual_stages, subsequences;
     int pipeline;               /* enum pipeline_choice; 0: left open */
     int placement, ring_layout; /* enum placement, enum ring_layout */
@@ -184,6 +187,7 @@ struct strategy {
     const char *name, *summary;
     uint8_t attention, weights, pipeline, activations;
     const char *profile; /* what `published` stands for */
+    bool tensor;         /* tp, when open, is as many ranks as there are and fit */
 };
 const struct strategy *compose_strategies(size_t *count);
 const struct profile *compose_profiles(size_t *count);

@@ -222,8 +222,13 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
 
 void emit_add(struct emit *e, struct view a, struct view b, struct view y)
 {
-    struct work work = {.kind = WORK_ADD, .elements = {(int64_t)y.count}};
-    emit_op(e, e->compute, &work, (struct view[]){a, b}, 2, &y, 1);
+    emit_add_bias(e, a, b, view_none(), y);
+}
+
+void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y)
+{
+    struct work work = {.kind = WORK_ADD, .elements = {(int64_t)y.count, (int64_t)bias.count}};
+    emit_op(e, e->compute, &work, (struct view[]){a, b, bias}, bias.count > 0 ? 3 : 2, &y, 1);
 }
 
 static bool layernorm(const struct emit *e)
@@ -292,6 +297,12 @@ struct view emit_positions_gathered(const struct emit *e)
 {
     int64_t hp = e->hp_group == IR_NONE16 ? 1 : e->choices->hp;
     return view_rows(e->positions_gathered, e->first_token * hp, e->n * hp, 1);
+}
+
+struct view emit_positions_own(const struct emit *e)
+{
+    int64_t tp = (int64_t)e->tensor.size;
+    return view_rows(e->positions_own, e->first_token / tp, e->own_n, 1);
 }
 
 struct piece emit_piece(int64_t rows, int64_t pieces, int64_t i)

@@ -46,12 +46,14 @@ struct part {
     uint32_t bundle;       /* IR_NONE: not on this stage */
     uint64_t base;         /* first element of the part in its bundle */
     uint32_t tensor_begin; /* row of ir.tensor of its first tensor */
+    /* behind the tensors that tensor ranks cut, those that they hold whole: their gradients are of
+       each rank's own tokens, or heads */
+    uint64_t whole_begin, whole_count;
 };
 
 struct weight_slot { /* where a kind of weight lies in its part; present when rows > 0 */
     uint64_t offset;
     int64_t rows, cols;
-    uint8_t index; /* among the part's tensors */
 };
 
 struct bundle_state {
@@ -120,9 +122,21 @@ struct deferrals {
     struct deferred *first, **end; /* end: NULL while there are none */
 };
 
+/* Ranks that share the layers by heads, feed-forward width and vocabulary. */
+struct tensor_ranks {
+    uint16_t group; /* IR_NONE16: of one rank */
+    uint32_t size;
+    uint32_t axes;       /* bit mask of mesh axes */
+    uint16_t copy_group; /* of those that hold the same key and value heads; IR_NONE16: none do */
+    uint32_t copy_axes;
+    uint8_t comm;   /* stream */
+    buffer_id held; /* what an implementation gathers into; IR_NONE: none */
+};
+
 struct emit {
     struct ir *ir;
-    const struct choices *choices;
+    const struct choices *choices;   /* the model is what one tensor rank sees */
+    const struct transformer *whole; /* all of it */
     struct arena arena;
 
     uint16_t role;  /* that is being emitted: stage `stage` of the pipeline, or all */
@@ -137,12 +151,18 @@ struct emit {
     uint16_t pp_group;        /* ranks of the same place on all stages; IR_NONE16: one stage */
     uint16_t ends_group;      /* those of the first and of the last stage */
     uint32_t shard_size, replica_size;
-    uint32_t all_axes; /* bit mask of the mesh axes over which weight gradients are partial */
+    uint32_t all_axes; /* bit mask of the mesh axes over which weight gradients are partial, but for
+                          the tensor ranks' */
+    struct tensor_ranks tensor;
+    uint16_t
+        position_group; /* whose positions attention takes after its exchange; IR_NONE16: own */
 
-    int64_t n;           /* local tokens of the unit: of one sequence, or of a subsequence */
-    int64_t rows;        /* micro_batch * n */
-    int64_t first_token; /* the unit's, among the rank's tokens of a sequence */
-    int64_t first_row;   /* the same among all of a step */
+    int64_t n;    /* local tokens of the unit, of all tensor ranks: of one sequence, or of a
+                                subsequence */
+    int64_t rows; /* micro_batch * n */
+    int64_t own_n, own_rows; /* the same over the tensor ranks: outside the pairs of products */
+    int64_t first_token;     /* the unit's, among the rank's tokens of a sequence */
+    int64_t first_row;       /* the same among all of a step */
     uint32_t subsequence;
 
     struct weight_slot slot[WEIGHT_COUNT];
@@ -158,7 +178,7 @@ struct emit {
     struct deferrals *defers; /* not NULL: gradients of weights are put off, to here */
     struct deferred *spare;
 
-    buffer_id tokens, labels, positions, positions_gathered, loss;
+    buffer_id tokens, labels, positions, positions_gathered, positions_own, loss;
     bool loss_touched;
 
     struct op_tags tags;       /* given to every op emitted */
@@ -235,6 +255,8 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
 /* Computes what was put off. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
+/* y = a + b + bias on every row; an empty bias: without. */
+void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols);
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -262,6 +284,8 @@ void emit_kept(struct emit *e, buffer_id buffer);
 /* Positions of the unit's tokens: the rank's own, and its head group's. */
 struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
+/* Outside the pairs of products of tensor ranks. */
+struct view emit_positions_own(const struct emit *e);
 
 /* From now on backward ops add to this micro-batch's gradients (schedule/weights/bundles.c). */
 void weights_of_micro_batch(struct emit *e, uint32_t micro);

@@ -1,41 +1,53 @@
 /* Before and after the layers: embedding, head and loss, forward and backward. */
 #include "schedule/layers.h"
+#include "schedule/weights/tensor_parallel.h"
+
+/* The group over which the table is cut, as a parameter of work. */
+static int64_t part_of(const struct emit *e)
+{
+    return e->tensor.size > 1 ? e->tensor.group + 1 : 0;
+}
 
 buffer_id embedding_forward(struct emit *e)
 {
     const struct transformer *model = e->choices->model;
     int64_t rows = e->rows, h = model->hidden;
     set_region(e, REGION_EMBEDDING);
-    buffer_id x = emit_activation(e, "x", rows, h);
-    struct work work = {.kind = WORK_EMBEDDING, .embedding = {rows, h, model->vocab, 0}};
+    buffer_id x = emit_activation(e, "x", e->own_rows, h);
+    struct view found = tensor_product(e, view_all(e, x), h, "found_all");
+    struct work work = {.kind = WORK_EMBEDDING,
+                        .embedding = {rows, h, model->vocab, .part = part_of(e)}};
     emit_op(e, e->compute, &work,
             (struct view[]){view_rows(e->tokens, e->first_row, rows, 1),
                             weight_view(e, part_embedding(e), WEIGHT_EMBEDDING)},
-            2, (struct view[]){view_all(e, x)}, 1);
+            2, &found, 1);
+    tensor_scatter(e, found, view_all(e, x), TENSOR_SEQUENCES);
     if (!has_weight(e, WEIGHT_POSITIONS))
         return x;
-    buffer_id sum = emit_activation(e, "x", rows, h);
-    buffer_id place = emit_activation(e, "place", rows, h);
+    buffer_id sum = emit_activation(e, "x", e->own_rows, h);
+    buffer_id place = emit_activation(e, "place", e->own_rows, h);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
-        work.embedding.rows = e->n;
+        work.embedding.rows = e->own_n;
         work.embedding.vocab = e->slot[WEIGHT_POSITIONS].rows;
-        emit_op(
-            e, e->compute, &work,
-            (struct view[]){emit_positions(e), weight_view(e, part_embedding(e), WEIGHT_POSITIONS)},
-            2, (struct view[]){view_rows(place, i * e->n, e->n, h)}, 1);
+        work.embedding.part = 0;
+        emit_op(e, e->compute, &work,
+                (struct view[]){emit_positions_own(e),
+                                weight_view(e, part_embedding(e), WEIGHT_POSITIONS)},
+                2, (struct view[]){view_rows(place, i * e->own_n, e->own_n, h)}, 1);
     }
     emit_add(e, view_all(e, x), view_all(e, place), view_all(e, sum));
     return sum;
 }
 
 /* One table's gradient from rows of dx; index holds the table row of each. */
-static void table_backward(struct emit *e, enum weight weight, struct view dx, struct view index,
-                           int64_t rows)
+static void table_backward(struct emit *e, enum weight weight, int64_t part, struct view dx,
+                           struct view index, int64_t rows)
 {
     bool accumulate;
     struct view dtable = grad_view(e, part_embedding(e), weight, &accumulate);
-    struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
-                        .embedding = {rows, e->slot[weight].cols, e->slot[weight].rows, 0}};
+    struct work work = {
+        .kind = WORK_EMBEDDING_BACKWARD,
+        .embedding = {rows, e->slot[weight].cols, e->slot[weight].rows, .part = part}};
     emit_op(e, e->compute, &work, (struct view[]){dx, index, dtable}, accumulate ? 3 : 2, &dtable,
             1);
 }
@@ -44,11 +56,12 @@ void embedding_backward(struct emit *e, buffer_id dx)
 {
     int64_t rows = e->rows, h = e->choices->model->hidden;
     set_region(e, REGION_EMBEDDING);
-    table_backward(e, WEIGHT_EMBEDDING, view_all(e, dx),
+    struct view dx_all = tensor_gather(e, view_all(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
+    table_backward(e, WEIGHT_EMBEDDING, part_of(e), dx_all,
                    view_rows(e->tokens, e->first_row, rows, 1), rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
-        table_backward(e, WEIGHT_POSITIONS, view_rows(dx, i * e->n, e->n, h), emit_positions(e),
-                       e->n);
+        table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * e->own_n, e->own_n, h),
+                       emit_positions_own(e), e->own_n);
 }
 
 /* Cross-entropy of one piece of rows, and its gradient with respect to the logits, in the compute
@@ -95,40 +108,98 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     return gradient;
 }
 
+/* The same where tensor ranks have a part of the vocabulary each (Megatron's vocabulary-parallel
+ * cross entropy): statistics of each part are gathered, and every rank has the whole loss and the
+ * gradient of its own logits. loss_f32: fp32 logits and a second copy of them, in which the gradient
+ * is made, are beside the logits: 10 bytes per element. */
+static buffer_id loss_of_part(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
+{
+    const struct choices *c = e->choices;
+    int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
+    int64_t total = e->whole->vocab, part = part_of(e);
+    struct view loss = view_all(e, e->loss);
+    buffer_id lse = emit_buffer(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
+    buffer_id own = emit_buffer(e, "statistics", CATEGORY_LOGITS, DTYPE_F32, rows, 3);
+    buffer_id all = emit_buffer(e, "statistics_all", CATEGORY_LOGITS, DTYPE_F32,
+                                rows * (int64_t)e->tensor.size, 3);
+    buffer_id from = logits, to = logits;
+    struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
+    if (c->profile->loss_f32) {
+        from = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
+        to = emit_buffer(e, "softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
+        emit_op(e, e->compute, &cast, (struct view[]){view_all(e, logits)}, 1,
+                (struct view[]){view_all(e, from)}, 1);
+    }
+    struct work partial = {.kind = WORK_CROSS_ENTROPY_PARTIAL,
+                           .loss_partial = {rows, vocab, 0, total, part}};
+    emit_op(e, e->compute, &partial, (struct view[]){view_all(e, from), labels}, 2,
+            (struct view[]){view_all(e, own)}, 1);
+    struct work gather = {
+        .kind = WORK_ALL_GATHER,
+        .collective = {e->tensor.group, (int64_t)ir_buffer_bytes(e->ir, own), ALGORITHM_AUTO, 0}};
+    emit_op(e, e->tensor.comm, &gather, (struct view[]){view_all(e, own)}, 1,
+            (struct view[]){view_all(e, all)}, 1);
+    struct work finish = {.kind = WORK_CROSS_ENTROPY_FINISH,
+                          .p = {rows, vocab, counted, 0, e->loss_touched}};
+    emit_op(e, e->compute, &finish,
+            (struct view[]){view_all(e, from), labels, view_all(e, all), loss},
+            e->loss_touched ? 4 : 3, (struct view[]){loss, view_all(e, lse)}, 2);
+    e->loss_touched = true;
+    e->tags.phase = PHASE_BACKWARD;
+    struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
+                            .loss_backward = {rows, vocab, counted, 0, total, part}};
+    op_id done = emit_op(e, e->compute, &backward,
+                         (struct view[]){view_all(e, from), labels, view_all(e, lse)}, 3,
+                         (struct view[]){view_all(e, to)}, 1);
+    if (to.i == logits.i)
+        return logits;
+    emit_hold(e, logits, done);
+    buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
+    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, to)}, 1,
+            (struct view[]){view_all(e, gradient)}, 1);
+    return gradient;
+}
+
 buffer_id head(struct emit *e, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     int64_t rows = e->rows, h = model->hidden, vocab = model->vocab;
     uint32_t part = part_head(e);
-    buffer_id normed = emit_activation(e, "norm", rows, h);
-    buffer_id d_normed = emit_activation(e, "d_norm", rows, h);
-    buffer_id stats = emit_norm_stats(e, rows);
-    buffer_id dx = emit_activation(e, "dx", rows, h);
+    buffer_id normed = emit_activation(e, "norm", e->own_rows, h);
+    buffer_id d_normed = emit_activation(e, "d_norm", e->own_rows, h);
+    buffer_id stats = emit_norm_stats(e, e->own_rows);
+    buffer_id dx = emit_activation(e, "dx", e->own_rows, h);
 
     set_region(e, REGION_NORM);
     emit_norm(e, part, WEIGHT_FINAL_NORM, view_all(e, x), view_all(e, normed), view_all(e, stats),
-              rows, h);
+              e->own_rows, h);
     set_region(e, REGION_LOSS);
+    struct view x_all =
+        tensor_gather(e, view_all(e, normed), h, TENSOR_SEQUENCES, "norm_all", true);
+    struct view product = tensor_product(e, view_all(e, d_normed), h, "dx_all");
     for (uint32_t i = 0; i < e->choices->loss_chunks; i++) {
         struct piece piece = emit_piece(rows, e->choices->loss_chunks, i);
-        struct view x_rows = view_rows(normed, piece.begin, piece.rows, h);
+        struct view x_rows = view_rows(x_all.buffer, piece.begin, piece.rows, h);
+        struct view labels = view_rows(e->labels, e->first_row + piece.begin, piece.rows, 1);
         e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
         e->tags.phase = PHASE_FORWARD;
         buffer_id logits =
             emit_buffer(e, "logits", CATEGORY_LOGITS, e->choices->dtype, piece.rows, vocab);
         emit_matmul(e, MATMUL_NT, x_rows, weight_view(e, part, WEIGHT_HEAD), view_none(),
                     view_all(e, logits), piece.rows, vocab, h);
-        buffer_id d_logits = loss_of(
-            e, logits, view_rows(e->labels, e->first_row + piece.begin, piece.rows, 1), piece.rows);
+        buffer_id d_logits = e->tensor.size > 1 ? loss_of_part(e, logits, labels, piece.rows)
+                                                : loss_of(e, logits, labels, piece.rows);
         emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD),
-                    view_none(), view_rows(d_normed, piece.begin, piece.rows, h), piece.rows, h,
-                    vocab);
+                    view_none(), view_rows(product.buffer, piece.begin, piece.rows, h), piece.rows,
+                    h, vocab);
+        if (i + 1 == e->choices->loss_chunks)
+            tensor_scatter(e, product, view_all(e, d_normed), TENSOR_SEQUENCES);
         emit_weight_grad(e, part, WEIGHT_HEAD, view_all(e, d_logits), x_rows, vocab, h, piece.rows);
     }
     e->tags.chunk = IR_NONE16;
     e->tags.phase = PHASE_BACKWARD;
     set_region(e, REGION_NORM);
     emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), view_all(e, x),
-                       view_all(e, stats), view_all(e, dx), rows, h);
+                       view_all(e, stats), view_all(e, dx), e->own_rows, h);
     return dx;
 }

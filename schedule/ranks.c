@@ -4,10 +4,12 @@
  * neighbouring stages are as near to each other as the ranks of a stage allow. Head-first placement makes the ranks of a head group
  * neighbours, context-first those of a ring; that is all there is to placement. A Double-Ring cuts
  * the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts at most one
- * axis in two. Names of axes count up to the first '_' for what lies along them (exec/bindings.h). */
+ * axis in two. Tensor ranks are neighbours, and no axis of a shard: they hold different weights. Where
+ * there are more of them than key and value heads, those with the same heads are. Names of axes count up to the first '_' for what lies along them (exec/bindings.h). */
 #include "schedule/emit.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/resolve.h"
+#include "schedule/weights/tensor_parallel.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -118,7 +120,8 @@ void emit_mesh(struct emit *e)
     struct mesh_part part[MESH_PARTS_MAX];
     struct axes axes = {.count = 0}, plain;
     uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
-    uint32_t parts = mesh_parts(c, part), below = c->ranks / c->pp, sharded = 0;
+    uint32_t parts = mesh_parts(c, part), below = c->ranks / c->pp / c->tp, sharded = 0;
+    uint32_t copies = (uint32_t)tensor_kv_copies(e->whole, c->tp);
     bool two = c->window > 1 && c->window < c->cp;
 
     for (uint32_t i = 0; i < parts; i++) {
@@ -138,9 +141,15 @@ void emit_mesh(struct emit *e)
         }
     }
     assert(below == 1);
-    e->all_axes = ((1u << axes.count) - 1) & ~along(&axes, ALONG_PP);
+    if (c->tp > copies)
+        add_axis(ir, &axes, &(struct mesh_part){"tp", 0, ALONG_TP, 0}, "", c->tp / copies);
+    if (copies > 1)
+        add_axis(ir, &axes, &(struct mesh_part){"tp_copy", 0, ALONG_TP_COPY, 0}, "", copies);
+    uint32_t hp = along(&axes, ALONG_HP), copy = along(&axes, ALONG_TP_COPY);
+    uint32_t tp = along(&axes, ALONG_TP) | copy;
+    e->all_axes = ((1u << axes.count) - 1) & ~along(&axes, ALONG_PP) & ~tp;
     e->pp_group = add_group(ir, "pp", &axes, along(&axes, ALONG_PP));
-    e->hp_group = add_group(ir, "hp", &axes, along(&axes, ALONG_HP));
+    e->hp_group = add_group(ir, "hp", &axes, hp);
     uint32_t outer = along(&axes, ALONG_OUTER), inner = along(&axes, ALONG_INNER);
     if (c->interleaved > 0) /* says in which order ranks hold tokens */
         add_group(ir, "cp", &axes, outer | inner);
@@ -148,12 +157,20 @@ void emit_mesh(struct emit *e)
     e->inner = (struct ring){.size = c->window};
     e->outer.group = add_group(ir, two ? "cp_out" : "cp", &axes, outer);
     e->inner.group = add_group(ir, two ? "cp_in" : "cp", &axes, inner);
+    e->tensor = (struct tensor_ranks){.size = c->tp, .axes = tp, .copy_axes = copy};
+    e->tensor.group = add_group(ir, "tp", &axes, tp);
+    e->tensor.copy_group = add_group(ir, "tp_copy", &axes, copy == tp ? 0 : copy);
+    if (copy == tp)
+        e->tensor.copy_group = e->tensor.group;
     plain = axes;
     for (uint32_t i = 0; i < plain.count; i++)
         plain.order[i] = 0;
     e->shard_group = add_group(ir, "shard", &plain, sharded);
     e->replica_group = add_group(ir, "replica", &plain, e->all_axes & ~sharded);
+    e->position_group = c->hp == 1   ? e->tensor.group
+                        : c->tp == 1 ? e->hp_group
+                                     : add_group(ir, "hp_tp", &plain, hp | tp);
     e->shard_size = shard;
-    e->replica_size = c->ranks / c->pp / shard;
+    e->replica_size = c->ranks / c->pp / c->tp / shard;
     add_stages(e);
 }

@@ -1,5 +1,7 @@
 #include "schedule/resolve.h"
 
+#include "schedule/weights/tensor_parallel.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -60,7 +62,7 @@ static bool heads_fit(const struct transformer *m, int64_t hp)
 /* Tokens must be a multiple of this. */
 static int64_t token_unit(const struct request *r, int64_t cp, int64_t hp)
 {
-    return cp > 1 && r->ring_layout == RING_ZIGZAG ? 2 * cp * hp : cp * hp;
+    return (cp > 1 && r->ring_layout == RING_ZIGZAG ? 2 * cp * hp : cp * hp) * r->tp;
 }
 
 /* A zigzag pair of slices is cut over the head ranks, half of them in each slice. */
@@ -209,13 +211,13 @@ static enum status check_split(const struct request *r, struct axes axes, struct
     }
     if (r->seq % unit == 0)
         return STATUS_OK;
-    if (unit == ranks)
+    if (unit == ranks * r->tp)
         snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
-                 (long long)ranks);
+                 (long long)unit);
     else
         snprintf(what, sizeof what,
                  "%lld tokens do not divide into 2 zigzag slices for each of %lld ranks",
-                 (long long)r->seq, (long long)ranks);
+                 (long long)r->seq, (long long)(ranks * r->tp));
     int64_t below = r->seq / unit * unit;
     if (below == 0)
         text_printf(&would, "%lld tokens", (long long)unit);
@@ -279,6 +281,7 @@ static enum status bad_degrees(const struct request *r, struct axes axes, struct
         {"dp", r->dp, r->dp <= 0},
         {"cp", r->cp, axes.cp && r->cp <= 0},
         {"hp", r->hp, axes.hp && r->hp <= 0},
+        {"tp", r->tp > 1 ? r->tp : 0, false},
     };
     struct text what = {0}, would = {0};
     int given = 0, open = 0;
@@ -289,7 +292,7 @@ static enum status bad_degrees(const struct request *r, struct axes axes, struct
                         (long long)rows[i].degree);
     }
     text_printf(&what, " does not %s %lld ranks", open > 0 ? "divide" : "make",
-                (long long)r->ranks);
+                (long long)(r->ranks * r->tp));
     if (given == 1 && r->dp > 0) {
         text_puts(&would, "dp ");
         resolve_put_divisors(&would, r->ranks, 0, SPLITS_MAX);
@@ -313,7 +316,8 @@ static void put_why_fewer(struct text *out, const struct request *r, struct axes
     for (int64_t n = s.cp * s.hp + 1; n <= r->ranks && !asked; n++) {
         if (r->ranks % n != 0)
             continue;
-        if (r->seq % n != 0 && (axes.cp || heads_fit(r->model, n)) && by_tokens < SPLITS_MAX)
+        if (r->seq % (n * r->tp) != 0 && (axes.cp || heads_fit(r->model, n)) &&
+            by_tokens < SPLITS_MAX)
             tokens[by_tokens++] = n;
         else if (by_heads < SPLITS_MAX)
             heads[by_heads++] = n;
@@ -334,6 +338,8 @@ static void note_dp(const struct request *r, struct axes axes, struct split s, i
                     struct diag *note)
 {
     struct text over = {0}, why = {0};
+    if (r->tp > 1)
+        text_printf(&over, "%lld tensor x ", (long long)r->tp);
     if (axes.cp)
         text_printf(&over, "%lld context %s", (long long)s.cp, axes.hp ? "x " : "rank");
     if (axes.hp || !axes.cp)
@@ -342,9 +348,71 @@ static void note_dp(const struct request *r, struct axes axes, struct split s, i
         text_putc(&over, 's');
     put_why_fewer(&why, r, axes, s);
     diag_note(note, nowhere, "%lld ranks hold one sequence over %s; dp is filled to %lld%s",
-              (long long)r->ranks, over.data, (long long)dp, why.size > 0 ? why.data : "");
+              (long long)(r->ranks * r->tp), over.data, (long long)dp,
+              why.size > 0 ? why.data : "");
     text_release(&over);
     text_release(&why);
+}
+
+/* ---- tensor ranks ---- */
+
+static bool tensor_fits(const struct request *r, int64_t tp)
+{
+    return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
+}
+
+/* The largest tp that fits into what the given degrees leave. */
+static int64_t most_tensor_ranks(const struct request *r)
+{
+    int64_t given = (r->dp > 0 ? r->dp : 1) * (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);
+    for (int64_t tp = r->ranks / given; tp > 1; tp--)
+        if (r->ranks % (tp * given) == 0 && tensor_fits(r, tp))
+            return tp;
+    return 1;
+}
+
+static enum status bad_tensor(const struct request *r, int64_t tp, struct diag *diag)
+{
+    const struct transformer *m = r->model;
+    char what[200];
+    struct text would = {0};
+    int64_t fits[SPLITS_MAX];
+    int count = 0;
+    if (r->ranks % tp != 0)
+        snprintf(what, sizeof what, "tp %lld does not divide %lld ranks", (long long)tp,
+                 (long long)r->ranks);
+    else if (r->seq % tp != 0)
+        snprintf(what, sizeof what, "%lld tokens do not divide over tp %lld", (long long)r->seq,
+                 (long long)tp);
+    else
+        snprintf(what, sizeof what,
+                 "%lld heads (%lld kv) and a feed-forward width of %lld do not divide over tp %lld",
+                 (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)tp);
+    for (int64_t d = 1; d <= r->ranks && count < SPLITS_MAX; d++)
+        if (tensor_fits(r, d))
+            fits[count++] = d;
+    text_puts(&would, "tp ");
+    resolve_put_numbers(&would, fits, count);
+    return resolve_bad_size(diag, what, &would);
+}
+
+enum status resolve_tensor(struct choices *c, const struct request *r,
+                           const struct strategy *strategy, struct request *inside,
+                           struct transformer *share, struct diag *diag)
+{
+    int64_t tp = r->tp > 0 ? r->tp : strategy->tensor ? most_tensor_ranks(r) : 1;
+    *inside = *r;
+    inside->tp = tp;
+    c->tp = (uint32_t)tp;
+    if (tp == 1)
+        return STATUS_OK;
+    if (!tensor_fits(r, tp))
+        return bad_tensor(r, tp, diag);
+    *share = tensor_share(r->model, tp);
+    inside->model = share;
+    inside->ranks = r->ranks / tp;
+    inside->gpus_per_node = r->gpus_per_node > tp ? r->gpus_per_node / tp : 1;
+    return STATUS_OK;
 }
 
 enum status resolve_degrees(struct choices *c, const struct request *r,

@@ -14,13 +14,28 @@ void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most);
 /* "WHAT; WOULD would do"; releases would. */
 enum status resolve_bad_size(struct diag *diag, const char *what, struct text *would);
 
+/* The degree of tensor parallelism, filled and checked; *inside becomes the request of what each tensor
+ * rank sees: a transformer of its share (*share) on the ranks that are left. */
+enum status resolve_tensor(struct choices *c, const struct request *r,
+                           const struct strategy *strategy, struct request *inside,
+                           struct transformer *share, struct diag *diag);
+
 /* Degrees, placement, layout and window of the sequence, filled and checked; the attention choice
  * becomes what is left of it where a degree is 1. ranks and seq of *c are set. */
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 
 /* A factor of the ranks, an axis of the mesh or, where a shard cuts it, two. */
-enum along { ALONG_DP, ALONG_PP, ALONG_OUTER, ALONG_INNER, ALONG_HP, ALONG_COUNT };
+enum along {
+    ALONG_DP,
+    ALONG_PP,
+    ALONG_OUTER,
+    ALONG_INNER,
+    ALONG_HP,
+    ALONG_TP,
+    ALONG_TP_COPY, /* of ranks that hold the same key and value heads */
+    ALONG_COUNT
+};
 struct mesh_part {
     const char *name;
     uint32_t size;

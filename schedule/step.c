@@ -97,6 +97,8 @@ static void set_unit(struct stage *s, uint32_t unit, enum phase phase)
     e->subsequence = part;
     e->n = end - begin;
     e->rows = e->n * c->micro_batch;
+    e->own_n = e->n / c->tp;
+    e->own_rows = e->own_n * c->micro_batch;
     e->first_token = begin;
     e->first_row = (int64_t)(unit / k) * n * c->micro_batch + begin;
     e->tags = (struct op_tags){(uint8_t)phase, REGION_NONE, IR_NONE16,
@@ -117,7 +119,8 @@ static void receive(struct stage *s, const struct action *action)
     if (pipeline_stage(s->c, from) == e->stage)
         return;
     set_unit(s, action->unit, pass == FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
-    buffer_id x = emit_activation(e, pass == FORWARD ? "x" : "dx", e->rows, s->c->model->hidden);
+    buffer_id x =
+        emit_activation(e, pass == FORWARD ? "x" : "dx", e->own_rows, s->c->model->hidden);
     op_id op = message(s, WORK_RECV, pass, from, chunk, x);
     if (e->last_compute.i != IR_NONE)
         emit_hold_back(e, op, e->last_compute);
@@ -153,8 +156,8 @@ static struct layer_saved *saved_of(struct stage *s, uint32_t unit)
 static buffer_id stand_in(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
-    buffer_id x = emit_activation(e, stem, e->rows, e->choices->model->hidden);
-    struct work work = {.kind = WORK_FILL, .elements = {e->rows * e->choices->model->hidden}};
+    buffer_id x = emit_activation(e, stem, e->own_rows, e->choices->model->hidden);
+    struct work work = {.kind = WORK_FILL, .elements = {e->own_rows * e->choices->model->hidden}};
     emit_op(e, e->compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
     return x;
 }

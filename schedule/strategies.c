@@ -28,6 +28,9 @@ static const struct strategy strategies[] = {
     {.name = "2d", .summary = "Ulysses inside groups of ranks, a ring or a double ring between them (LoongTrain)",
      .attention = CHOICE_ATTENTION_2D, .weights = CHOICE_WEIGHTS_ZERO3,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "internevo"},
+    {.name = "megatron-sp", .summary = "heads, feed-forward width and vocabulary over ranks, tokens between (Megatron)",
+     .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .tensor = true,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "megatron"},
     {.name = "local", .summary = "whole sequences on every rank: data parallelism alone",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO3,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
@@ -41,6 +44,7 @@ static const struct profile profiles[] = {
      .rope_after = true, .sync_forward = true, .sync_backward = true,
      .rotation = ROTATE_P2P,
      .ring_grad_f32 = true,             /* it has no ring: as ring-flash-attention */
+     .tensor_after = true, .tensor_buffer = true, /* as Megatron, of which it is a copy */
      .recompute_whole = true,
      .loss_f32 = true,                  /* sequence-parallel cross entropy: 14 bytes per logit */
      .grad_dtype = DTYPE_BF16,
@@ -53,12 +57,28 @@ static const struct profile profiles[] = {
      .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron; docs/accuracy.md */
      .host_factor = 1.0,
      .host_per_gather_s = 42e-3},       /* ZeRO-3's module hooks and allocator; docs/accuracy.md */
+    {.name = "megatron", .summary = "Megatron-LM core 0.7 with TransformerEngine 1.6",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
+     .kv_replication = KV_TO_RANKS,
+     .copies_before = 1, .copies_after = 1,
+     .ring_grad_f32 = true,
+     .tensor_after = true,              /* CUDA_DEVICE_MAX_CONNECTIONS=1: launched in the order of the code */
+     .tensor_buffer = true,             /* get_global_memory_buffer(): "mpu" */
+     .recompute_whole = true,           /* tensor_parallel.checkpoint() runs the layer again */
+     .loss_f32 = true,                  /* vocab_parallel_cross_entropy(logits.float()) */
+     .grad_dtype = DTYPE_F32,           /* accumulate_allreduce_grads_in_fp32 */
+     .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */
+     .prefetch = 1,
+     .optimizer_after_backward = true,  /* the norm of all gradients first */
+     .attention_slowdown = 1.0,
+     .host_factor = 1.0},
     {.name = "internevo", .summary = "InternEvo (LoongTrain): 2D attention and its corners",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_RANKS,
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_P2P,
      .interleaves_windows = true,
+     .tensor_after = true,
      .ring_sync = true,                 /* torch.cuda.synchronize() brackets the local attention */
      .recompute_whole = true,
      .grad_dtype = DTYPE_BF16,

@@ -97,7 +97,7 @@ static void repeat_op(struct recompute *r, uint32_t op, struct program *out)
     assert(reads + writes <= ARRAY_LEN(view));
     for (uint32_t k = reads; k < reads + writes; k++) {
         uint32_t buffer = program_operand(ir, op, k);
-        if (r->buffer[buffer] == IR_NONE)
+        if (r->buffer[buffer] == IR_NONE && !(ir->buffer.flags[buffer] & BUFFER_PERSISTENT))
             r->buffer[buffer] = program_clone_buffer(ir, (buffer_id){buffer}).i;
     }
     for (uint32_t k = 0; k < reads + writes; k++) {

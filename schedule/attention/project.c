@@ -1,6 +1,7 @@
 #include "schedule/attention/project.h"
 
 #include "schedule/attention/attention.h"
+#include "schedule/weights/tensor_parallel.h"
 
 buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x)
 {
@@ -21,10 +22,13 @@ void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer
     const struct transformer *model = e->choices->model;
     int64_t width = transformer_q_width(model) + 2 * transformer_kv_width(model);
     e->tags.region = REGION_LINEAR;
+    int64_t h = model->hidden;
+    struct view whole = tensor_gather(e, view_all(e, x), h, TENSOR_SEQUENCES, "norm_all", true);
+    struct view product = tensor_product(e, view_all(e, dx), h, "dx_all");
     emit_matmul(e, MATMUL_NN, view_all(e, dqkv), weight_view(e, layer, WEIGHT_QKV), view_none(),
-                view_all(e, dx), e->rows, model->hidden, width);
-    emit_weight_grad(e, layer, WEIGHT_QKV, view_all(e, dqkv), view_all(e, x), width, model->hidden,
-                     e->rows);
+                product, e->rows, h, width);
+    tensor_scatter(e, product, view_all(e, dx), TENSOR_SEQUENCES);
+    emit_weight_grad(e, layer, WEIGHT_QKV, view_all(e, dqkv), whole, width, h, e->rows);
     emit_bias_grad(e, layer, WEIGHT_QKV_BIAS, view_all(e, dqkv), e->rows, width);
 }
 

@@ -4,6 +4,7 @@
  * the profile's bucket size) is one, the head is one. A bundle is padded so that every rank's part
  * is a multiple of 8 elements (16 bytes in bf16). docs/strategies.md, "Weights". */
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/weights/tensor_parallel.h"
 #include "schedule/weights/weights.h"
 
 #include <assert.h>
@@ -64,23 +65,63 @@ bool weights_sharded_params(const struct choices *c)
     return sharded_params(c);
 }
 
-/* Adds a part's tensors to the ir and lays them out from *used on. */
+/* One tensor, or the blocks of it that tensor ranks cut apart: what a rank has of it lies at *offset.
+ * Returns the first row. */
+static uint32_t add_tensor(struct emit *e, const char *prefix, const struct tensor_spec *spec,
+                           const struct tensor_cut *cut, uint64_t *offset)
+{
+    uint32_t copied = e->tensor.axes & ~e->tensor.copy_axes;
+    int64_t rows = 0, cols = cut->cols ? spec->cols / (int64_t)e->tensor.size : spec->cols;
+    int64_t first = 0;
+    uint32_t begin = IR_NONE;
+    char name[112];
+    for (int i = 0; i < cut->blocks; i++) {
+        const struct tensor_block *block = &cut->block[i];
+        int64_t parts = (int64_t)e->tensor.size;
+        if (block->copied)
+            parts /= tensor_kv_copies(e->whole, parts);
+        snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name, block->name ? ":" : "",
+                 block->name ? block->name : "");
+        uint32_t row = ir_add_tensor(
+            e->ir,
+            (struct tensor){.name = name,
+                            .rows = block->rows,
+                            .cols = spec->cols,
+                            .slice_axes = {cut->rows ? block->copied ? copied : e->tensor.axes : 0,
+                                           cut->cols ? e->tensor.axes : 0},
+                            .first = first});
+        begin = i == 0 ? row : begin;
+        first += block->rows;
+        rows += cut->rows ? (block->rows + parts - 1) / parts : block->rows;
+    }
+    e->slot[weight_of(spec->name)] =
+        (struct weight_slot){.offset = *offset, .rows = rows, .cols = cols};
+    *offset += (uint64_t)(rows * cols);
+    return begin;
+}
+
+/* Adds a part's tensors to the ir and lays them out from *used on: first those that tensor ranks
+ * cut, where there are any. */
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
                      const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
-    char name[96];
-    e->part[part] = (struct part){
-        .bundle = e->bundle_count, .base = *used, .tensor_begin = e->ir->tensor_count};
+    e->part[part] =
+        (struct part){.bundle = e->bundle_count, .base = *used, .tensor_begin = IR_NONE};
     uint64_t offset = 0;
-    for (size_t i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "%s%s", prefix, spec[i].name);
-        uint32_t row = ir_add_tensor(
-            e->ir, (struct tensor){.name = name, .rows = spec[i].rows, .cols = spec[i].cols});
-        if (i == 0)
-            e->part[part].tensor_begin = row;
-        e->slot[weight_of(spec[i].name)] = (struct weight_slot){
-            .offset = offset, .rows = spec[i].rows, .cols = spec[i].cols, .index = (uint8_t)i};
-        offset += (uint64_t)(spec[i].rows * spec[i].cols);
+    for (int whole = 0; whole < 2; whole++) {
+        uint64_t begin = offset;
+        for (size_t i = 0; i < count; i++) {
+            struct tensor_cut cut = tensor_cut_of(e->whole, spec[i].name, spec[i].rows);
+            if (e->tensor.size == 1)
+                cut = (struct tensor_cut){.block = {{NULL, spec[i].rows, false}}, .blocks = 1};
+            if ((cut.rows || cut.cols) == (bool)whole)
+                continue;
+            uint32_t row = add_tensor(e, prefix, &spec[i], &cut, &offset);
+            if (e->part[part].tensor_begin == IR_NONE)
+                e->part[part].tensor_begin = row;
+        }
+        e->part[part].whole_begin = begin;
+        e->part[part].whole_count = offset - begin;
     }
     *used += offset;
 }
@@ -115,7 +156,7 @@ static void lay_out_embedding(struct emit *e)
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
     uint32_t begin = e->ir->tensor_count;
-    size_t count = transformer_embedding_tensors(e->choices->model, spec, ARRAY_LEN(spec));
+    size_t count = transformer_embedding_tensors(e->whole, spec, ARRAY_LEN(spec));
     add_part(e, part_embedding(e), "", spec, 1, &used);
     if (pipeline_ends_tied(e->choices)) {
         close_bundle(e, "embedding", e->part[part_embedding(e)].tensor_begin, 1, used);
@@ -133,7 +174,7 @@ static void lay_out_embedding(struct emit *e)
 
 static void lay_out_layers(struct emit *e, struct layer_range layers)
 {
-    const struct transformer *model = e->choices->model;
+    const struct transformer *model = e->whole;
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint32_t together = (uint32_t)layers_together(e->choices);
     size_t count = transformer_layer_tensors(model, spec, ARRAY_LEN(spec));
@@ -156,7 +197,7 @@ static void lay_out_head(struct emit *e)
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
     uint32_t begin = e->ir->tensor_count;
-    size_t count = transformer_head_tensors(e->choices->model, spec, ARRAY_LEN(spec));
+    size_t count = transformer_head_tensors(e->whole, spec, ARRAY_LEN(spec));
     add_part(e, part_head(e), "", spec, count, &used);
     close_bundle(e, "head", begin, e->ir->tensor_count - begin, used);
 }

@@ -187,6 +187,46 @@ static void fill_padding(struct shard *s, uint32_t row, uint32_t op, struct prog
     program_push(out, emit_op(s->e, s->e->compute, &work, NULL, 0, &padding, 1));
 }
 
+/* The sum over the tensor ranks of `count` elements of a gradient from `begin` on. */
+static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group, buffer_id grad,
+                                  uint64_t begin, uint64_t count, struct program *out)
+{
+    struct emit *e = s->e;
+    struct view part = {grad, begin, count};
+    struct work work = {.kind = WORK_ALL_REDUCE};
+    if (count == 0 || group == IR_NONE16)
+        return;
+    work.all_reduce.group = group;
+    work.all_reduce.bytes = (int64_t)(count * dtype_bytes(e->grad_dtype));
+    s->reduced[row] = emit_op(e, e->reduce, &work, &part, 1, &part, 1);
+    program_push(out, s->reduced[row]);
+}
+
+/* What tensor ranks hold whole has gradients of each rank's own tokens (norms, biases behind a
+ * scatter), of its own heads (norms of heads), or of the queries of its own key and value heads where
+ * these are copied. */
+static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct program *out)
+{
+    const struct emit *e = s->e;
+    static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};
+    uint32_t layers = (uint32_t)e->whole->layers, parts = part_count(e);
+    for (uint32_t p = 0; p < parts; p++) {
+        const struct part *part = &e->part[p];
+        if (part->bundle != s->gradient[row].bundle)
+            continue;
+        for (size_t i = 0; p < layers && i < ARRAY_LEN(projections); i++) {
+            const struct weight_slot *slot = &e->slot[projections[i]];
+            int64_t q = transformer_q_width(e->choices->model);
+            if (slot->rows > 0)
+                sum_over_tensor_ranks(s, row, e->tensor.copy_group, grad,
+                                      part->base + slot->offset + (uint64_t)(q * slot->cols),
+                                      (uint64_t)((slot->rows - q) * slot->cols), out);
+        }
+        sum_over_tensor_ranks(s, row, e->tensor.group, grad, part->base + part->whole_begin,
+                              part->whole_count, out);
+    }
+}
+
 /* Reduces a gradient whose last part has been added. */
 static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *out)
 {
@@ -198,6 +238,7 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
     gradient->is_last = --s->left[gradient->bundle] == 0;
     set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
     s->reduced[row].i = IR_NONE;
+    reduce_tensor(s, row, grad, out);
     if (e->shard_size > 1) {
         part = bundle->grad_shard;
         buffer_id target = adds ? shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,

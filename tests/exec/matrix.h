@@ -31,6 +31,7 @@ enum factor {
     FACTOR_PIPELINE,
     FACTOR_PP,
     FACTOR_SHARD, /* from here on: what turns in the nightly product */
+    FACTOR_TP,
     FACTOR_PLACEMENT,
     FACTOR_RING,
     FACTOR_WINDOW,
@@ -44,9 +45,10 @@ enum factor {
 };
 
 static const char *const factor_names[FACTOR_COUNT] = {
-    "model",  "strategy", "profile",  "weights", "activations",  "optimizer",   "ranks",
-    "hp",     "cp",       "pipeline", "pp",      "shard",        "placement",   "ring layout",
-    "window", "rotation", "seq",      "micro",   "accumulation", "loss chunks", "ffn chunks"};
+    "model", "strategy",     "profile",     "weights",   "activations", "optimizer",
+    "ranks", "hp",           "cp",          "pipeline",  "pp",          "shard",
+    "tp",    "placement",    "ring layout", "window",    "rotation",    "seq",
+    "micro", "accumulation", "loss chunks", "ffn chunks"};
 
 /* What levels stand for where there is no registry; 0: left open. */
 static const int64_t factor_values[FACTOR_COUNT][8] = {
@@ -54,6 +56,7 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_HP] = {0, 1, 2, 4, 8},
     [FACTOR_CP] = {0, 1, 2, 4},
     [FACTOR_PP] = {0, 2, 4},
+    [FACTOR_TP] = {0, 1, 2, 4, 8},
     [FACTOR_SHARD] = {0, 1, 2, 4},
     [FACTOR_WINDOW] = {0, 1, 2, 4},
     [FACTOR_SEQ] = {2, 6, 16}, /* times ranks */
@@ -90,6 +93,7 @@ static inline struct factors factors_all(void)
         [FACTOR_CP] = 4,
         [FACTOR_PIPELINE] = CHOICE_PIPELINE_COUNT,
         [FACTOR_PP] = 3,
+        [FACTOR_TP] = 5,
         [FACTOR_SHARD] = 4,
         [FACTOR_PLACEMENT] = PLACEMENT_COUNT,
         [FACTOR_RING] = RING_LAYOUT_COUNT,
@@ -124,6 +128,7 @@ static inline struct request product_request(const struct product *product)
         .cp = value[FACTOR_CP],
         .pipeline = l[FACTOR_PIPELINE],
         .pp = value[FACTOR_PP],
+        .tp = value[FACTOR_TP],
         .shard = value[FACTOR_SHARD],
         .placement = l[FACTOR_PLACEMENT],
         .ring_layout = l[FACTOR_RING],
@@ -158,12 +163,12 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
 {
     size_t count;
     snprintf(text, size,
-             "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u window %u %s shard %u seq %" PRId64
-             " / %u micro %" PRId64 " x %u loss %u ffn %u %s",
+             "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u tp %u window %u %s shard %u seq "
+             "%" PRId64 " / %u micro %" PRId64 " x %u loss %u ffn %u %s",
              c->model->name, compose_strategies(&count)[c->strategy].name, c->profile->name,
              weights_names[c->weights], activations_names[c->activations],
              optimizer_names[c->optimizer], pipeline_names[c->pipeline], c->pp, c->virtual_stages,
-             c->dp, c->cp, c->hp, c->window, rotation_names[c->rotation], c->shard, c->seq,
+             c->dp, c->cp, c->hp, c->tp, c->window, rotation_names[c->rotation], c->shard, c->seq,
              c->subsequences, c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks,
              dtype_name(c->dtype));
     return text;
@@ -193,7 +198,7 @@ static inline struct product draw_product(const struct factors *factors,
     struct product product;
     for (int f = 0; f < FACTOR_COUNT; f++) {
         product.level[f] = (uint8_t)check_random_i64(random, 0, factors->levels[f] - 1);
-        bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_SHARD ||
+        bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_TP || f == FACTOR_SHARD ||
                           f == FACTOR_WINDOW || f == FACTOR_PIPELINE || f == FACTOR_PP;
         if (leave_open && check_random_i64(random, 0, 1) == 0)
             product.level[f] = 0;

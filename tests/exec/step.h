@@ -104,6 +104,15 @@ static inline void step_release(struct step *step)
 static const struct exec_adamw step_adamw = {
     .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-2, .weight_decay = 0.1, .step = 1};
 
+/* The model's tensor of which a tensor of the schedule is a block of rows ("wqkv.weight:k"), or all. */
+static inline struct reference_tensor *step_tensor(const struct reference *reference,
+                                                   const struct tensor *part)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(part->name, ":"), part->name);
+    return reference_find(reference, name);
+}
+
 /* The schedule, and everything that fills it. False, with a failed check, when there is none. */
 static inline bool step_build(struct step *step, const char *label, const struct request *request)
 {
@@ -126,10 +135,11 @@ static inline bool step_build(struct step *step, const char *label, const struct
     reference_init_weights(step->reference, 7);
     step->param = heap_zalloc(ir->tensor_count, sizeof *step->param);
     for (uint32_t t = 0; t < ir->tensor_count; t++) {
-        struct reference_tensor *tensor = reference_find(step->reference, ir->tensor[t].name);
-        if (!CHECK(ir->tensor[t].name, tensor != NULL))
+        const struct tensor *part = &ir->tensor[t];
+        struct reference_tensor *tensor = step_tensor(step->reference, part);
+        if (!CHECK(part->name, tensor != NULL))
             return false;
-        step->param[t] = tensor->param;
+        step->param[t] = tensor->param + part->first * part->cols;
     }
     for (int kind = BINDING_PARAM; kind <= BINDING_MOMENT2; kind++) {
         step->got[kind] = heap_zalloc(ir->tensor_count, sizeof *step->got[kind]);
@@ -170,18 +180,20 @@ static inline void step_compare(struct step *step, const char *label, const char
             overall = fmax(overall, fabs(want[k]));
     }
     for (uint32_t t = 0; t < step->ir.tensor_count; t++) {
-        const struct reference_tensor *tensor = reference_find(r, step->ir.tensor[t].name);
-        const double *want = kind == BINDING_GRAD ? tensor->grad : tensor->param;
+        const struct tensor *part = &step->ir.tensor[t];
+        const struct reference_tensor *tensor = step_tensor(r, part);
+        const double *want =
+            (kind == BINDING_GRAD ? tensor->grad : tensor->param) + part->first * part->cols;
         double worst = 0, largest = 1e-3 * overall;
-        for (size_t k = 0; k < tensor->count; k++) {
+        for (size_t k = 0; k < (size_t)(part->rows * part->cols); k++) {
             double difference = fabs(step->got[kind][t][k] - want[k]);
             worst = difference > worst || isnan(difference) ? difference : worst;
             largest = fmax(largest, fabs(want[k]));
         }
         if (!(worst <= tolerance * largest)) { /* one message says enough */
             char text[400];
-            snprintf(text, sizeof text, "%s: %s of %s is off by %g of %g", label, what,
-                     tensor->name, worst, largest);
+            snprintf(text, sizeof text, "%s: %s of %s is off by %g of %g", label, what, part->name,
+                     worst, largest);
             CHECK(text, worst <= tolerance * largest);
             return;
         }

@@ -30,7 +30,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     const struct transformer *model = &shapes[check_random_i64(random, 0, SHAPE_COUNT - 1)];
     size_t row = (size_t)check_random_i64(random, 0, (int64_t)strategies - 1);
     uint8_t attention = strategy[row].attention;
-    int64_t hp = 1, cp = 1, dp = 1, window = 1;
+    int64_t hp = 1, cp = 1, dp = 1, tp = 1, window = 1;
     if (attention == CHOICE_ATTENTION_RING || attention == CHOICE_ATTENTION_2D)
         while (2 * cp <= max_ranks && check_random_i64(random, 0, 2) > 0)
             cp *= 2;
@@ -38,7 +38,11 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         while (2 * cp * hp <= max_ranks && model->heads % (2 * hp) == 0 &&
                check_random_i64(random, 0, 2) > 0)
             hp *= 2;
-    while (2 * dp * cp * hp <= max_ranks && check_random_i64(random, 0, 1) > 0)
+    while (2 * tp * cp * hp <= max_ranks && model->heads % (2 * tp * hp) == 0 &&
+           (model->kv_heads % (2 * tp) == 0 || (2 * tp) % model->kv_heads == 0) &&
+           check_random_i64(random, 0, 2) == 0)
+        tp *= 2;
+    while (2 * dp * cp * hp * tp <= max_ranks && check_random_i64(random, 0, 1) > 0)
         dp *= 2;
     while (2 * window <= cp && check_random_i64(random, 0, 1) > 0)
         window *= 2;
@@ -57,16 +61,17 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         .optimizer = (int)check_random_i64(random, 0, CHOICE_OPTIMIZER_COUNT - 1),
         .attention_impl = f32 ? ATTENTION_CPU : -1,
         .dtype = f32 ? DTYPE_F32 : -1,
-        .ranks = dp * cp * hp,
+        .ranks = dp * cp * hp * tp,
         .dp = dp,
         .cp = cp,
         .hp = hp,
+        .tp = tp,
         .window = window,
         .rotate = rotate,
         .placement = (int)check_random_i64(random, 0, PLACEMENT_COUNT - 1),
         .ring_layout = (int)check_random_i64(random, 0, RING_LAYOUT_COUNT - 1),
         .windows = (int)check_random_i64(random, 0, WINDOWS_CONTIGUOUS),
-        .seq = 8 * hp * cp * check_random_i64(random, 1, 4),
+        .seq = 8 * hp * cp * tp * check_random_i64(random, 1, 4),
         .micro_batch = check_random_i64(random, 1, 2),
         .loss_chunks = check_random_i64(random, 1, 3),
         .ffn_chunks = check_random_i64(random, 1, 3),
@@ -76,7 +81,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     request.global_batch = dp * request.micro_batch * check_random_i64(random, 1, 3);
     if (request.weights == CHOICE_WEIGHTS_HSDP) {
         request.shard = 1;
-        while (2 * request.shard <= request.ranks && check_random_i64(random, 0, 1) > 0)
+        while (2 * request.shard <= request.ranks / tp && check_random_i64(random, 0, 1) > 0)
             request.shard *= 2;
     }
     if (request.weights == CHOICE_WEIGHTS_REPLICATED && request.ranks > 1)
@@ -87,12 +92,13 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
 const char *shapes_label(const struct request *r, char *text, size_t size)
 {
     snprintf(text, size,
-             "%s %s %s %s %s %s ranks %lld dp %lld cp %lld hp %lld window %lld %s %s %s shard %lld "
+             "%s %s %s %s %s %s ranks %lld dp %lld cp %lld hp %lld tp %lld window %lld %s %s %s "
+             "shard %lld "
              "seq %lld batch %lld micro %lld loss %lld ffn %lld",
              r->model->name, r->strategy, r->profile, weights_names[r->weights],
              activations_names[r->activations], optimizer_names[r->optimizer], (long long)r->ranks,
-             (long long)r->dp, (long long)r->cp, (long long)r->hp, (long long)r->window,
-             rotation_names[r->rotate], placement_names[r->placement],
+             (long long)r->dp, (long long)r->cp, (long long)r->hp, (long long)r->tp,
+             (long long)r->window, rotation_names[r->rotate], placement_names[r->placement],
              ring_layout_names[r->ring_layout], (long long)r->shard, (long long)r->seq,
              (long long)r->global_batch, (long long)r->micro_batch, (long long)r->loss_chunks,
              (long long)r->ffn_chunks);

@@ -1,0 +1,55 @@
+/* schedule/weights/tensor_parallel.h: Megatron tensor and sequence parallelism (Shoeybi et al., arXiv
+ * 1909.08053; Korthikanti et al., arXiv 2205.05198).
+ *
+ * tp ranks cut heads, the feed-forward width and the vocabulary, and outside the matmul pairs the
+ * tokens of each sequence. A gather makes the tokens whole before wqkv and w13, a scatter sums and
+ * cuts them after wo and w2; backward the other way round, and the saved local input of wqkv and w13
+ * is gathered once more for their weight gradients. What lies between, attention included, sees a
+ * transformer of 1/tp the width on all tokens of the tensor ranks.
+ *
+ * Rows: e->rows of whole tokens inside the pairs, e->own_rows = e->rows / tp outside. With tp = 1
+ * nothing is sent and views come back as they are. */
+#ifndef SCHEDULE_WEIGHTS_TENSOR_PARALLEL_H
+#define SCHEDULE_WEIGHTS_TENSOR_PARALLEL_H
+
+#include "schedule/emit.h"
+
+/* Whether tp ranks can share the layers of a model: heads and ffn divide, key and value heads do or
+ * are copied. */
+bool tensor_share_fits(const struct transformer *model, int64_t tp);
+/* The transformer that each of them sees: the vocabulary's part is rounded up. */
+struct transformer tensor_share(const struct transformer *model, int64_t tp);
+/* Ranks that hold the same key and value heads. */
+int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
+
+/* How a tensor of the whole model, by its name in a part ("wqkv.weight"), is cut: blocks of rows, each
+ * cut over all tensor ranks, or over those that do not hold copies; or columns. */
+struct tensor_block {
+    const char *name; /* NULL: the tensor has no blocks */
+    int64_t rows;
+    bool copied; /* cut over tp / copies ranks */
+};
+struct tensor_cut {
+    bool rows, cols; /* neither: whole on every rank */
+    struct tensor_block block[3];
+    int blocks;
+};
+struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows);
+
+/* The streams and buffers of the tensor group, after emit_mesh(). */
+void tensor_setup(struct emit *e);
+
+/* Whose tokens a gather makes whole: for later ops the order of rows matters in attention, where each
+ * sequence is gathered by itself, and not in products. */
+enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
+
+/* x[tp * rows, cols] of all tensor ranks' x[rows, cols]; held: into the buffer that the
+ * implementation keeps for that throughout. */
+struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
+                          const char *stem, bool held);
+/* The sum of all tensor ranks' x[rows, cols], cut to this rank's rows, into y. */
+void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);
+/* Where a product whose result is scattered writes: y itself, or a new buffer tp times as long. */
+struct view tensor_product(struct emit *e, struct view y, int64_t cols, const char *stem);
+
+#endif
