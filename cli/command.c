@@ -61,6 +61,12 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "Executes training steps of a configuration, or of a schedule file, on this machine and says " \
     "what a step took. --check holds it to the unsharded model by the rule of docs/running.md. "   \
     "Exit code 1 when a check fails or the run goes wrong."
+#define PLOT_ABOUT                                                                                 \
+    "Draws what other commands wrote, with gnuplot: timeline, memory and waterfall of a folder "   \
+    "of "                                                                                          \
+    "predict -o (timeline and memory also of run -o); sweep, heatmap and mfu of the rows of "      \
+    "sweep; "                                                                                      \
+    "error of the rows of validate -o. docs/plotting.md shows them."
 #define LIST_ABOUT                                                                                 \
     "Prints what there is: strategies, profiles, models, clusters, devices, kinds, rules, "        \
     "conventions and constants of reserved memory. models, clusters and devices take a NAME: "     \
@@ -145,6 +151,14 @@ static const struct command commands[] = {
      RUN_ABOUT,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &run_options,
       &general_options}},
+    {"plot",
+     "FIGURE FILE",
+     2,
+     2,
+     cmd_plot,
+     "a figure of what other commands wrote",
+     PLOT_ABOUT,
+     {&plot_options, &general_options}},
     {"list",
      "[WHAT [NAME]]",
      0,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { COLUMNS_SHOWN = 16 };
+
 static enum status take_row(void *context, const struct record *record, struct diag *diag)
 {
     struct table *table = context;
@@ -84,6 +86,10 @@ enum status table_get(const struct table *table, const char *name, size_t *colum
         return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
                           "has no column '%s'; did you mean '%s'?", name, nearest);
     struct text all = {0};
+    if (table->columns > COLUMNS_SHOWN)
+        return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+                          "has no column '%s' among its %zu, which begin with '%s'", name,
+                          table->columns, table->name[0]);
     for (size_t i = 0; i < table->columns; i++)
         text_printf(&all, "%s%s", i == 0 ? "" : ", ", table->name[i]);
     enum status status = diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,

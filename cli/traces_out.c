@@ -41,6 +41,11 @@ static void fill_header(struct trace *trace, const struct prediction *p)
         text_printf(&value, "%" PRIu64, p->ir.arena_bytes[m]);
         trace_set(trace, key, value.data);
     }
+    if (p->verdict.available[LIMIT_DEVICE] != UINT64_MAX) {
+        value.size = 0;
+        text_printf(&value, "%" PRIu64, p->verdict.available[LIMIT_DEVICE]);
+        trace_set(trace, "available_bytes.hbm", value.data);
+    }
     text_release(&value);
 }
 

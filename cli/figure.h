@@ -1,0 +1,67 @@
+/* cli/figure.h: figures: data as CSV and the script of plots/ that draws it.
+ *
+ * A figure is made from a file of ours: the CSV that its script reads, and the variables the script
+ * says it needs. figure_draw() runs gnuplot on it, which never sees a name or a path that a user
+ * gave but as quoted text. */
+#ifndef CLI_FIGURE_H
+#define CLI_FIGURE_H
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "cli/table.h"
+#include "sim/waterfall.h"
+#include "traces/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* All-zero is empty. */
+struct figure {
+    const char *script; /* "sweep": plots/sweep.gp */
+    int wide, high;     /* of the SVG, in points; a PNG has twice as many pixels */
+    struct text data;   /* CSV */
+    struct text set;    /* gnuplot: the script's variables */
+};
+void figure_release(struct figure *figure);
+
+enum figure_format { FIGURE_SVG, FIGURE_PNG };
+
+/* Appends the picture. Without gnuplot, an error says how to get it. */
+enum status figure_draw(const struct figure *figure, enum figure_format format, bool dark,
+                        struct text *picture, struct diag *diag);
+
+/* Writes data.csv and figure.gp, which `gnuplot figure.gp` draws, into a folder that exists. */
+enum status figure_save(const struct figure *figure, enum figure_format format, bool dark,
+                        const char *folder, struct diag *diag);
+
+/* Sets a variable to a text or a number. */
+void figure_set_text(struct figure *figure, const char *name, const char *text);
+void figure_set_number(struct figure *figure, const char *name, double value);
+
+/* What the reader wants of a figure; all-zero leaves it open. */
+struct figure_wish {
+    const char *title;
+    const char *x, *y;   /* columns, or a metric */
+    double from_s, to_s; /* of a time axis; 0, 0: all of it */
+    long rank;           /* of a trace */
+    const char *memory;  /* "hbm" */
+};
+
+/* The figures. Each fills an all-zero *figure; release it in either case. */
+enum status figure_timeline(struct figure *figure, const struct trace *trace,
+                            const struct figure_wish *wish, struct diag *diag);
+enum status figure_memory(struct figure *figure, const struct trace *trace,
+                          const struct figure_wish *wish, struct diag *diag);
+enum status figure_waterfall(struct figure *figure, const char *name,
+                             const struct waterfall *waterfall, const struct figure_wish *wish,
+                             struct diag *diag);
+enum status figure_sweep(struct figure *figure, const struct table *sweep,
+                         const struct figure_wish *wish, struct diag *diag);
+enum status figure_heatmap(struct figure *figure, const struct table *sweep,
+                           const struct figure_wish *wish, struct diag *diag);
+enum status figure_mfu(struct figure *figure, const struct table *sweep,
+                       const struct figure_wish *wish, struct diag *diag);
+enum status figure_error(struct figure *figure, const struct table *validated,
+                         const struct figure_wish *wish, struct diag *diag);
+
+#endif

@@ -1,0 +1,124 @@
+/* The figure of a validation: predictions beside measurements of one metric. */
+#include "cli/figure.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SERIES_MAX = 8, METRICS_MAX = 32 };
+
+struct columns {
+    size_t source, table, metric, value, unit, predicted;
+};
+
+static enum status find_columns(struct columns *c, const struct table *table, struct diag *diag)
+{
+    const struct {
+        const char *name;
+        size_t *column;
+    } wanted[] = {
+        {"source", &c->source}, {"table", &c->table}, {"metric", &c->metric},
+        {"value", &c->value},   {"unit", &c->unit},   {"predicted", &c->predicted},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < ARRAY_LEN(wanted) && status == STATUS_OK; i++)
+        status = table_get(table, wanted[i].name, wanted[i].column, diag);
+    return status;
+}
+
+/* Whether a row has both numbers, above 0. */
+static bool has_both(const struct table *table, const struct columns *c, size_t row,
+                     double *measured, double *predicted)
+{
+    return table_number(table, row, c->value, measured) &&
+           table_number(table, row, c->predicted, predicted) && *measured > 0 && *predicted > 0;
+}
+
+/* The metric of most rows, of those that have both numbers. */
+static const char *find_metric(const struct table *table, const struct columns *c)
+{
+    const char *metric[METRICS_MAX];
+    size_t rows[METRICS_MAX], count = 0, most = 0;
+    double measured, predicted;
+    for (size_t i = 0; i < table->rows; i++) {
+        size_t k = 0;
+        if (!has_both(table, c, i, &measured, &predicted))
+            continue;
+        while (k < count && strcmp(metric[k], table->row[i][c->metric]) != 0)
+            k++;
+        if (k == METRICS_MAX)
+            continue;
+        if (k == count) {
+            metric[count] = table->row[i][c->metric];
+            rows[count++] = 0;
+        }
+        if (++rows[k] > rows[most])
+            most = k;
+    }
+    return count > 0 ? metric[most] : NULL;
+}
+
+enum status figure_error(struct figure *figure, const struct table *table,
+                         const struct figure_wish *wish, struct diag *diag)
+{
+    struct columns c;
+    enum status status = find_columns(&c, table, diag);
+    if (status != STATUS_OK)
+        return status;
+    const char *metric = wish->y != NULL ? wish->y : find_metric(table, &c), *unit = "";
+    struct text names[SERIES_MAX] = {{0}}, name = {0}, label = {0};
+    size_t count = 0, rows = 0;
+    double low = INFINITY, high = 0, measured, predicted, sum = 0;
+    for (size_t i = 0; i < table->rows && metric != NULL; i++) {
+        if (strcmp(table->row[i][c.metric], metric) != 0 ||
+            !has_both(table, &c, i, &measured, &predicted))
+            continue;
+        size_t k = 0;
+        name.size = 0;
+        text_printf(&name, "%s %s", table->row[i][c.source], table->row[i][c.table]);
+        while (k < count && strcmp(names[k].data, name.data) != 0)
+            k++;
+        if (k == SERIES_MAX) /* what is left shares the last colour */
+            k = SERIES_MAX - 1;
+        if (k == count)
+            text_puts(&names[count++], name.data);
+        else if (k == SERIES_MAX - 1 && strcmp(names[k].data, name.data) != 0) {
+            names[k].size = 0;
+            text_puts(&names[k], "others");
+        }
+        unit = table->row[i][c.unit];
+        text_printf(&figure->data, "%zu,%.9g,%.9g\n", k + 1, measured, predicted);
+        low = fmin(low, fmin(measured, predicted));
+        high = fmax(high, fmax(measured, predicted));
+        sum += fabs(predicted / measured - 1);
+        rows++;
+    }
+    if (rows == 0) {
+        status = diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+                            "no row has both a measured and a predicted number%s%s",
+                            metric != NULL ? " of metric " : "", metric != NULL ? metric : "");
+    } else {
+        text_printf(&label, "%s: %zu rows, mean error %.1f %%", metric, rows,
+                    100 * sum / (double)rows);
+        figure_set_text(figure, "title", wish->title != NULL ? wish->title : label.data);
+        label.size = 0;
+        text_printf(&label, "%s (%s)", metric, unit[0] != '\0' ? unit : "no unit");
+        figure_set_text(figure, "metric", label.data);
+    }
+    figure->script = "error";
+    figure->wide = 820;
+    figure->high = 560;
+    figure_set_number(figure, "series", (double)count);
+    figure_set_number(figure, "low", low / 1.25);
+    figure_set_number(figure, "high_value", high * 1.25);
+    for (size_t k = 0; k < count; k++) {
+        char variable[32];
+        snprintf(variable, sizeof variable, "name%zu", k + 1);
+        figure_set_text(figure, variable, names[k].data);
+        text_release(&names[k]);
+    }
+    text_release(&name);
+    text_release(&label);
+    return status;
+}

@@ -1,0 +1,21 @@
+# Predictions beside measurements of one metric: on the diagonal they agree.
+# data: series (1..), measured, predicted
+# series: how many; names in name1, ...; metric with its unit; low, high_value: of both axes
+load folder."/common.gp"
+set logscale xy
+set xrange [low:high_value]
+set yrange [low:high_value]
+set size ratio -1
+set for [d=-6:12] xtics add (sprintf("%g", 2 * 10.**d) 2 * 10.**d, sprintf("%g", 5 * 10.**d) 5 * 10.**d)
+set for [d=-6:12] ytics add (sprintf("%g", 2 * 10.**d) 2 * 10.**d, sprintf("%g", 5 * 10.**d) 5 * 10.**d)
+set xlabel "measured ".metric textcolor rgb ink
+set ylabel "predicted ".metric textcolor rgb ink
+set key outside right top vertical reverse Left samplen 1
+name(i) = value(sprintf("name%d", i))
+set samples 3
+set style fill transparent solid 0.7 noborder
+plot [low:high_value] '+' using 1:($1 / 1.1):($1 * 1.1) with filledcurves linecolor rgb faint \
+        title "within 10 %", \
+    x with lines linecolor rgb grey linewidth 1 title "equal", \
+    for [i=1:series] data using ($1 == i ? $2 : NaN):3 with points linecolor rgb colour[1 + (i - 1) % 8] \
+        pointtype mark[1 + (i - 1) % 8] pointsize 1.3 title name(i)

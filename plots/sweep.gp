@@ -1,0 +1,23 @@
+# One figure of a sweep over one of its axes, a line for each combination of the others.
+# data: series (1..), x, y, fits (1 or 0: drawn as a cross at the foot)
+# series: how many; names in name1, name2, ...; x_label, y_label; x_log: base or 0; ticks set by the caller
+load folder."/common.gp"
+if (x_log > 0) set logscale x x_log
+set xlabel x_label textcolor rgb ink
+set ylabel y_label textcolor rgb ink
+set yrange [0:*]
+set offsets graph 0.04, graph 0.04, graph 0.06, 0
+set key outside right top vertical reverse Left samplen 2
+name(i) = value(sprintf("name%d", i))
+c(i) = colour[1 + (i - 1) % 8]
+m(i) = mark[1 + (i - 1) % 8]
+wide_to_thin(i) = series == 1 ? 2 : 5.0 - 3.7 * (i - 1) / series # equal lines are seen inside each other
+dash(i) = 1 + (i - 1) / 8
+plot for [i=1:series] data using ($1 == i && $4 == 1 ? $2 : NaN):3 with lines \
+        linecolor rgb c(i) linewidth wide_to_thin(i) dashtype dash(i) notitle, \
+    for [i=1:series] data using ($1 == i && $4 == 1 ? $2 : NaN):3 with points \
+        linecolor rgb c(i) pointtype m(i) pointsize 0.9 notitle, \
+    for [i=1:series] keyentry with linespoints linecolor rgb c(i) linewidth wide_to_thin(i) dashtype dash(i) \
+        pointtype m(i) pointsize 0.9 title name(i), \
+    data using ($4 == 0 ? $2 : NaN):(0) with points linecolor rgb grey pointtype 2 pointsize 1.4 \
+        linewidth 2 title unfit > 0 ? "does not fit" : ""
