@@ -198,7 +198,9 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
     r->placement = named_option(row, "placement", placements, ARRAY_LEN(placements), 0);
     r->rotate = named_option(row, "rotate", rotations, ARRAY_LEN(rotations), ROTATE_PROFILE);
     r->window = degree(row, "inner_ring", 1);
-    r->scope = named_option(row, "scope", scopes, ARRAY_LEN(scopes), SCOPE_STEP);
+    r->scope = row->metric == METRIC_SEQALLTOALL_MS
+                   ? SCOPE_EXCHANGE
+                   : named_option(row, "scope", scopes, ARRAY_LEN(scopes), SCOPE_STEP);
     r->seq = row->seq_len;
     r->activations =
         named_option(row, "checkpoint", checkpoints, ARRAY_LEN(checkpoints), d->activations);

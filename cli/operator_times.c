@@ -16,6 +16,26 @@ static bool is_exchange(enum work_kind kind)
            kind == WORK_HEAD_EXPAND || kind == WORK_HEAD_REDUCE;
 }
 
+/* Of a scope in which every call of the exchange lies between two synchronisations: what passes
+ * from one's end to the next one's, where there is an exchange between them. */
+static double exchange_alone(const struct prediction *p)
+{
+    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
+    const double *end = sim_end_s(&p->sim, 0);
+    double since = 0, sum = 0;
+    bool exchanges = false;
+    for (uint32_t k = 0; k < class->op_count; k++) {
+        uint32_t op = class->op_begin + k;
+        exchanges |= is_exchange((enum work_kind)p->ir.op.kind[op]);
+        if (p->ir.op.kind[op] != WORK_HOST_SYNC)
+            continue;
+        sum += exchanges ? end[k] - since : 0;
+        since = end[k];
+        exchanges = false;
+    }
+    return sum;
+}
+
 static double elapsed(const struct prediction *p)
 {
     double begin = 0, end = 0;
@@ -81,7 +101,8 @@ struct operator_times operator_times_of(const struct prediction *p)
     }
     for (size_t i = 0; i < IR_STREAMS_MAX; i++)
         times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
-    times.exchange_s = covered(exchange, exchanges);
+    times.exchange_s =
+        p->choices.scope == SCOPE_EXCHANGE ? exchange_alone(p) : covered(exchange, exchanges);
     free(exchange);
     return times;
 }

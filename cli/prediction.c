@@ -222,6 +222,25 @@ static void add_gathers(struct prediction *p, struct costs *costs)
     free(added);
 }
 
+/* Exchanges and shifts that take lists of tensors. Of an all-to-all, each tensor is copied out, has
+ * another allocated for its answer, and there is one for each rank of the group. */
+static void add_lists(const struct prediction *p, struct costs *costs)
+{
+    const struct device_cost *cost = &p->setup->cost;
+    double call_s = p->profile != NULL ? p->profile->host_per_list_s : 0;
+    if (call_s <= 0 || cost->ideal)
+        return;
+    double each_s = (2 * cost->host_op_s + cost->host_kernel_s) * p->profile->host_factor;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        uint32_t tensors = 0;
+        if (work->kind == WORK_ALL_TO_ALL)
+            tensors = group_size(&p->ir.mesh, &p->ir.group[work->collective.group]);
+        if (work->kind == WORK_ALL_TO_ALL || work->kind == WORK_SHIFT)
+            costs->issue_s[i] += call_s + tensors * each_s;
+    }
+}
+
 static void costs_make(struct costs *costs, struct prediction *p)
 {
     const struct device_cost *cost = &p->setup->cost;
@@ -250,6 +269,7 @@ static void costs_make(struct costs *costs, struct prediction *p)
         }
     }
     add_gathers(p, costs);
+    add_lists(p, costs);
     costs->sim = (struct sim_costs){
         .work_s = costs->work_s,
         .host_work_s = costs->host_work_s,

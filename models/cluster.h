@@ -38,6 +38,8 @@ struct device {
                                workspace */
     double usable_bytes; /* derived: memory - driver - context; do not take the context off again */
     double memory_bytes_per_s;
+    double message_sms, collective_sms; /* multiprocessors that a running send/receive pair, and a
+                                           running collective, keep from other kernels */
     int64_t sm_count;
 };
 
@@ -59,7 +61,10 @@ struct fabric {
                                            reaches */
     double peer_bytes_per_s;            /* what one send/receive pair reaches, over few channels */
     double all_to_all_peer_bytes_per_s; /* what one pair of an all-to-all reaches */
-    double latency_s;                   /* per message or per step of a collective */
+    double all_to_all_channels_bytes_per_s; /* what the channels of an all-to-all move, a GPU's own
+                                               part included; 0: no limit of their own */
+    double latency_s;                       /* per message or per step of a collective */
+    double peer_latency_s; /* added per send/receive pair, beside latency_s: its start */
 };
 
 struct pcie {
@@ -79,6 +84,7 @@ struct nic {
     double peer_bytes_per_s;  /* what one send/receive pair reaches */
     double latency_s;         /* wire and switches, one way */
     double message_latency_s; /* added per message or per step of a collective by the library */
+    double peer_latency_s;    /* added per send/receive pair, beside both: its start */
     bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
 };
 

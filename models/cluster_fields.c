@@ -37,6 +37,8 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("device", "context",          BYTES,       ALWAYS, device.context_bytes,      FROM_ZERO),
     SUB("device", "memory_bandwidth", BYTES_PER_S, ALWAYS, device.memory_bytes_per_s, POSITIVE),
     SUB("device", "sms",              COUNT,       ALWAYS, device.sm_count,           COUNTED(1, 100000)),
+    SUB("device", "message_sms",      NUMBER,      NEVER,  device.message_sms,        FROM_ZERO),
+    SUB("device", "collective_sms",   NUMBER,      NEVER,  device.collective_sms,     FROM_ZERO),
 
     SUB("fabric", "kind",                      FABRIC,      ALWAYS, fabric.kind,                        FROM_ZERO),
     SUB("fabric", "bandwidth",                 BYTES_PER_S, LINKS,  fabric.bytes_per_s,                 POSITIVE),
@@ -44,7 +46,9 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("fabric", "all_to_all_efficiency",     NUMBER,      ALWAYS, fabric.all_to_all_efficiency,       SHARE),
     SUB("fabric", "peer_bandwidth",            BYTES_PER_S, ALWAYS, fabric.peer_bytes_per_s,            POSITIVE),
     SUB("fabric", "all_to_all_peer_bandwidth", BYTES_PER_S, ALWAYS, fabric.all_to_all_peer_bytes_per_s, POSITIVE),
+    SUB("fabric", "all_to_all_channels",       BYTES_PER_S, NEVER,  fabric.all_to_all_channels_bytes_per_s, FROM_ZERO),
     SUB("fabric", "latency",                   SECONDS,     ALWAYS, fabric.latency_s,                   FROM_ZERO),
+    SUB("fabric", "peer_latency",              SECONDS,     NEVER,  fabric.peer_latency_s,              FROM_ZERO),
 
     SUB("pcie", "bandwidth",        BYTES_PER_S, ALWAYS, pcie.nominal_bytes_per_s, POSITIVE),
     SUB("pcie", "h2d",              BYTES_PER_S, ALWAYS, pcie.h2d_bytes_per_s,     POSITIVE),
@@ -61,6 +65,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("nic", "peer_bandwidth",  BYTES_PER_S, NICS,   nic.peer_bytes_per_s,  POSITIVE),
     SUB("nic", "latency",         SECONDS,     NICS,   nic.latency_s,         FROM_ZERO),
     SUB("nic", "message_latency", SECONDS,     NICS,   nic.message_latency_s, FROM_ZERO),
+    SUB("nic", "peer_latency",    SECONDS,     NEVER,  nic.peer_latency_s,    FROM_ZERO),
     SUB("nic", "gpudirect",       BOOL,        NICS,   nic.gpudirect,         FROM_ZERO),
     SUB("nic", "of_gpu",          TABLE,       NICS,   nic_of_gpu,            FROM_ZERO),
     SUB("nic", "switch_of_nic",   TABLE,       NICS,   switch_of_nic,         FROM_ZERO),

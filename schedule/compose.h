@@ -89,7 +89,8 @@ enum scope {
     SCOPE_ATTENTION,
     SCOPE_ATTENTION_FORWARD,
     SCOPE_ATTENTION_BACKWARD, /* with the forward it needs, which is no part of it */
-    SCOPE_LAYERS,             /* the step without embedding, head, loss, reductions and optimizer */
+    SCOPE_EXCHANGE, /* the operator's exchanges of tokens for heads, each call by itself */
+    SCOPE_LAYERS,   /* the step without embedding, head, loss, reductions and optimizer */
     SCOPE_LAYERS_FORWARD,
     SCOPE_COUNT
 };
@@ -111,8 +112,10 @@ struct profile {
     bool gathers_first;  /* the first tile too waits for gathered keys and values */
     bool gathered_shift; /* gradients of gathered keys and values go round; else they are
                             reduce-scattered */
-    bool ring_sync; /* the host waits for the compute stream before it issues a tile of a ring */
-    bool ring_grad_f32;       /* gradients of keys and values go round in fp32 throughout */
+    bool core_sync; /* forward: the host waits for the device before and after attention's core */
+    double host_per_list_s; /* framework time of an exchange or a shift that takes lists of tensors,
+                               which an all-to-all then does, one for each rank; 0: none does */
+    bool ring_grad_f32;     /* gradients of keys and values go round in fp32 throughout */
     bool interleaves_windows; /* context-first, where a node holds two windows or more */
     bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
     bool tensor_buffer;       /* what they gather goes to one buffer that is kept throughout */

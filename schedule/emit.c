@@ -145,6 +145,12 @@ op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const str
     return emit_op_after(e, (op_id){IR_NONE}, stream, work, read, reads, write, writes);
 }
 
+void emit_host_sync(struct emit *e)
+{
+    struct work work = {.kind = WORK_HOST_SYNC};
+    emit_op(e, e->compute, &work, NULL, 0, NULL, 0);
+}
+
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k)
 {

@@ -206,6 +206,9 @@ struct attention_emitter {
 };
 extern const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT];
 
+/* The host waits until the compute stream has done all that was emitted. */
+void emit_host_sync(struct emit *e);
+
 /* --- buffers and views --- */
 buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                       int64_t d0, int64_t d1); /* d1 = 0: one dimension */

@@ -13,8 +13,9 @@ const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-fir
 const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
 const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather"};
-const char *const scope_names[SCOPE_COUNT] = {"step",          "attention", "attention:fwd",
-                                              "attention:bwd", "layers",    "layers:fwd"};
+const char *const scope_names[SCOPE_COUNT] = {
+    "step",   "attention", "attention:fwd", "attention:bwd", "attention:exchange",
+    "layers", "layers:fwd"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */
@@ -79,7 +80,8 @@ static const struct profile profiles[] = {
      .rotation = ROTATE_P2P,
      .interleaves_windows = true,
      .tensor_after = true,
-     .ring_sync = true,                 /* torch.cuda.synchronize() brackets the local attention */
+     .core_sync = true,                 /* torch.cuda.synchronize() before and after the local attention */
+     .host_per_list_s = 85e-6,          /* all_to_all over lists, batch_isend_irecv; docs/accuracy.md */
      .recompute_whole = true,
      .grad_dtype = DTYPE_BF16,
      .bucket_elements = 268435456,      /* reduce_bucket_size of 512 MiB of bf16 */

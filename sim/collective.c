@@ -254,6 +254,15 @@ static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
                             : rank * CAP_STRIDE + (uint32_t)what;
 }
 
+/* What limits a member's flow to `peers` peers of its domain, on a port of so much overhead: what one
+ * pair reaches, and the channels, which copy the member's own piece as well. */
+static double exchange_cap(const struct fabric *fabric, uint32_t peers, double overhead)
+{
+    double pairs = peers * fabric->all_to_all_peer_bytes_per_s;
+    double channels = fabric->all_to_all_channels_bytes_per_s * peers / (peers + 1.0);
+    return (channels > 0 && channels < pairs ? channels : pairs) * overhead;
+}
+
 /* One flow per pair on a mesh, else one per member and nearness over the member's own ports. */
 static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
                                    const struct members *m, uint32_t d, uint32_t i, double piece,
@@ -284,7 +293,7 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
         flow_open(flows, peers[near] * piece * overhead);
         route_exchange(p, flows, rank[i], peer[near]);
         route_link(p, flows, LINK_CAP, key, cap_index(rank[i], 0, CAP_NEAR + near),
-                   peers[near] * fabric->all_to_all_peer_bytes_per_s * overhead);
+                   exchange_cap(fabric, peers[near], overhead));
         flow_close(flows);
     }
 }
@@ -328,6 +337,16 @@ struct form {
     double bytes; /* send buffer of one rank */
 };
 
+/* Channels take one peer after another: what they do inside the domains is not hidden behind the
+ * messages between them. */
+static double in_turn_s(const struct form *f)
+{
+    double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
+    if (f->members->domain_count == 1 || !(channels > 0))
+        return 0;
+    return f->bytes * f->members->largest / f->members->count / channels;
+}
+
 static double all_to_all(const struct form *f)
 {
     const struct members *m = f->members;
@@ -338,7 +357,7 @@ static double all_to_all(const struct form *f)
             add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
             add_exchange_between_domains(f->platform, f->flows, m, d, me, piece, f->key);
         }
-    return direct_latency_s(f->platform, m);
+    return direct_latency_s(f->platform, m) + in_turn_s(f);
 }
 
 /* What is gathered leaves and enters every port once, but for the port's own part. */
@@ -439,7 +458,8 @@ struct transfer message_make(struct platform *platform, struct flow_table *flows
     if (from == to)
         return transfer;
     bool between = domain_of(platform, from) != domain_of(platform, to);
-    transfer.latency_s = platform_latency_s(platform, between);
+    transfer.latency_s = platform_latency_s(platform, between) +
+                         (between ? c->nic.peer_latency_s : c->fabric.peer_latency_s);
     if (between) {
         flow_open(flows, bytes);
         route_link(platform, flows, LINK_CAP, key, number, c->nic.peer_bytes_per_s);

@@ -17,4 +17,7 @@ void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id
 void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void two_d_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 
+/* The exchanges of either alone, each call between two synchronisations of the host. */
+void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out, buffer_id dqkv);
+
 #endif

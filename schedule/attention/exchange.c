@@ -278,3 +278,9 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange 
     recv.v = gather_heads(e, z, grads.v, kv, sync);
     unpack_parts(e, layer, z, &recv, dqkv, saved);
 }
+
+void core_sync(struct emit *e)
+{
+    if (e->choices->profile->core_sync)
+        emit_host_sync(e);
+}

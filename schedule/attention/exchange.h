@@ -36,4 +36,7 @@ struct view exchange_out_backward(struct emit *e, const struct exchange *z, stru
 void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange *z,
                           struct qkv grads, struct view dqkv, const struct attention_saved *saved);
 
+/* Before and after the core in the forward: profile.core_sync. */
+void core_sync(struct emit *e);
+
 #endif

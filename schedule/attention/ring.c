@@ -85,7 +85,6 @@ static struct view gather(struct emit *e, struct view kv)
 
 void ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct ring_blocks *b)
 {
-    struct work sync = {.kind = WORK_HOST_SYNC};
     e->tags.step = (uint16_t)(outer * e->inner.size + inner);
     b->kv = inner == 0 ? b->first : b->next;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
@@ -100,8 +99,6 @@ void ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct ring_block
         if (inner + 1 < e->inner.size)
             b->next = ring_pass(e, &e->inner, e->inner.kv, b->kv, "kv");
     }
-    if (e->choices->profile->ring_sync)
-        emit_op(e, e->compute, &sync, NULL, 0, NULL, 0);
 }
 
 struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem)

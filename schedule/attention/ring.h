@@ -46,7 +46,7 @@ struct ring_blocks {
     struct view gathered; /* --rotate all-gather: those of all ranks, nearest first */
 };
 
-/* Begins a step: takes its block in hand, passes it on, and waits as the implementation does. */
+/* Begins a step: takes its block in hand, passes it on. */
 void ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct ring_blocks *blocks);
 
 /* x in another dtype, in a new buffer; x itself when it has that dtype. */

@@ -32,7 +32,9 @@ void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
         saved->q = in.q;
         saved->k = in.k;
         saved->v = in.v;
+        core_sync(e);
         ring_forward(e, &shape, saved, o);
+        core_sync(e);
         if (z.ranks > 1)
             exchange_out(e, &z, o, rows);
     }

@@ -14,7 +14,9 @@ void ulysses_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id ou
         saved->q = in.q;
         saved->k = in.k;
         saved->v = in.v;
+        core_sync(e);
         attention_core(e, saved, o, z.s, z.heads / z.ranks, z.kv_sent / z.ranks);
+        core_sync(e);
         exchange_out(e, &z, o, view_rows(out, i * z.n, z.n, z.q_width));
     }
 }

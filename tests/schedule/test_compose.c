@@ -365,10 +365,11 @@ static void what_the_core_made_is_not_made_again(void)
     static const struct {
         const char *strategy, *profile;
         int64_t cp, hp, exchanges; /* q, k, v and the output */
+        int64_t syncs;             /* behind the core: what follows it is made again */
     } rows[] = {
-        {"ring", "internevo", 4, 1, 0},  {"2d", "internevo", 2, 2, 4},
-        {"2d", "ideal", 2, 2, 4},        {"ulysses", "deepspeed", 1, 4, 4},
-        {"local", "deepspeed", 1, 1, 0},
+        {"ring", "internevo", 4, 1, 0, 1},  {"2d", "internevo", 2, 2, 4, 1},
+        {"2d", "ideal", 2, 2, 4, 0},        {"ulysses", "deepspeed", 1, 4, 4, 0},
+        {"local", "deepspeed", 1, 1, 0, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(0, 4);
@@ -384,7 +385,8 @@ static void what_the_core_made_is_not_made_again(void)
         CHECK_INT(rows[i].strategy, count(&ir, WORK_ATTENTION, PHASE_RECOMPUTE), 0);
         CHECK_INT(rows[i].strategy, count(&ir, WORK_SHIFT, PHASE_RECOMPUTE), 0);
         CHECK_INT(rows[i].strategy, count(&ir, WORK_MERGE, PHASE_RECOMPUTE), 0);
-        CHECK_INT(rows[i].strategy, count(&ir, WORK_HOST_SYNC, PHASE_RECOMPUTE), 0);
+        CHECK_INT(rows[i].strategy, count(&ir, WORK_HOST_SYNC, PHASE_RECOMPUTE),
+                  layers * rows[i].syncs);
         CHECK_INT(rows[i].strategy, count(&ir, WORK_ROPE, PHASE_RECOMPUTE),
                   count(&ir, WORK_ROPE, PHASE_FORWARD));
         CHECK_INT(rows[i].strategy, count(&ir, WORK_ALL_TO_ALL, PHASE_RECOMPUTE),
@@ -418,6 +420,43 @@ static void an_operator_alone_is_a_part_of_the_step(void)
         CHECK_INT(strategies[i], count(&part, WORK_MATMUL, PHASE_COUNT), 0);
         diag_release(&diag);
         ir_release(&step);
+        ir_release(&part);
+    }
+}
+
+/* The exchanges alone: those of the operator, each call between two waits of the host. */
+static void exchanges_alone_are_those_of_the_operator(void)
+{
+    static const struct {
+        const char *strategy, *profile;
+        int64_t cp, hp;
+    } rows[] = {{"2d", "internevo", 2, 2}, {"ulysses", "deepspeed", 1, 4}, {"ring", "ideal", 4, 1}};
+    static const uint8_t kinds[] = {WORK_ALL_TO_ALL, WORK_PACK, WORK_UNPACK, WORK_HEAD_EXPAND,
+                                    WORK_HEAD_REDUCE};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(1, 4);
+        struct ir whole, part;
+        struct choices c;
+        struct diag diag = {0};
+        request.strategy = rows[i].strategy;
+        request.profile = rows[i].profile;
+        request.cp = rows[i].cp;
+        request.hp = rows[i].hp;
+        request.scope = SCOPE_ATTENTION;
+        build(&whole, &c, &request, rows[i].strategy);
+        request.scope = SCOPE_EXCHANGE;
+        build(&part, &c, &request, rows[i].strategy);
+        verify(&part, NULL, "exchange", NULL, &diag);
+        CHECK_TEXT(rows[i].strategy, diag.text ? diag.text : "", "");
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
+            CHECK_INT(rows[i].strategy, count(&part, kinds[k], PHASE_COUNT),
+                      count(&whole, kinds[k], PHASE_COUNT));
+        CHECK_INT(rows[i].strategy, count(&part, WORK_ATTENTION, PHASE_COUNT), 0);
+        CHECK_INT(rows[i].strategy, count(&part, WORK_SHIFT, PHASE_COUNT), 0);
+        CHECK_INT(rows[i].strategy, count(&part, WORK_HOST_SYNC, PHASE_COUNT),
+                  rows[i].hp > 1 ? 5 : 3);
+        diag_release(&diag);
+        ir_release(&whole);
         ir_release(&part);
     }
 }
@@ -570,6 +609,7 @@ static const struct check_case cases[] = {
     {"rings pass what the paper counts", rings_pass_what_the_paper_counts},
     {"what the core made is not made again", what_the_core_made_is_not_made_again},
     {"an operator alone is a part of the step", an_operator_alone_is_a_part_of_the_step},
+    {"exchanges alone are those of the operator", exchanges_alone_are_those_of_the_operator},
     {"wrong rings say what would do", wrong_rings_say_what_would_do},
     {"wrong requests say what would do", wrong_requests_say_what_would_do},
 };

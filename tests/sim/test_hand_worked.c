@@ -62,6 +62,16 @@ static void narrow_peers(struct cluster *c)
     c->fabric.all_to_all_peer_bytes_per_s = 10e9;
 }
 
+static void few_channels(struct cluster *c)
+{
+    c->fabric.all_to_all_channels_bytes_per_s = 20e9;
+}
+
+static void slow_to_start(struct cluster *c)
+{
+    c->fabric.peer_latency_s = 3;
+}
+
 static const struct {
     const char *file;
     int64_t nodes;
@@ -80,7 +90,11 @@ static const struct {
     {"all_to_all_in_node", 1, efficiencies, 0, false, 0.24},
     /* three peers at 10 GB/s each */
     {"all_to_all_in_node", 1, narrow_peers, 0, false, 0.2},
+    /* 4 pieces of 2 GB, a rank's own among them */
+    {"all_to_all_in_node", 1, few_channels, 0, false, 0.4},
     {"all_to_all_across", 2, NULL, 0, false, 0.8},
+    /* 4 pieces of 1 GB in the node come first */
+    {"all_to_all_across", 2, few_channels, 0, false, 0.2 + 0.8},
     {"all_to_all_across", 2, efficiencies, 0, false, 1.6},
     /* 16 GB through the memory of each socket: 8 out, 8 in */
     {"all_to_all_across", 2, through_host_memory, 0, false, 1},
@@ -112,6 +126,7 @@ static const struct {
     {"slowest_member", 1, NULL, 0, false, 1.56},
     {"guarded_out_keeps_place", 1, NULL, 0, false, 20.0 / 15 + 1},
     {"shift_round_a_node", 1, NULL, 0, false, 0.1},
+    {"shift_round_a_node", 1, slow_to_start, 0, false, 3.1},
     {"shift_ends_with_its_own_messages", 1, NULL, 0, false, 1.2},
     {"send_and_receive", 1, NULL, 0, false, 2.1},
     {"sends_in_order", 1, NULL, 0, false, 0.3},

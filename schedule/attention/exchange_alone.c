@@ -1,0 +1,44 @@
+/* The exchanges of the attention operator and nothing else, as their authors time them: each call
+ * between two synchronisations, what the core would leave put there by fills. */
+#include "schedule/attention/attention.h"
+#include "schedule/attention/exchange.h"
+#include "schedule/layers.h"
+
+static void synchronize(struct emit *e)
+{
+    set_region(e, REGION_NONE);
+    emit_host_sync(e);
+    set_region(e, REGION_ATTENTION);
+}
+
+/* A tensor that an op which is not here would have written. */
+static struct view given(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+{
+    struct view x = view_all(e, emit_activation(e, stem, rows, cols));
+    struct work work = {.kind = WORK_FILL, .elements = {rows * cols}};
+    set_region(e, REGION_NONE);
+    emit_op(e, e->compute, &work, NULL, 0, &x, 1);
+    return x;
+}
+
+void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out, buffer_id dqkv)
+{
+    struct exchange z = exchange_of(e);
+    struct attention_saved *saved = &e->saved[0].attention[0];
+    int64_t q = z.q_width / z.ranks, kv = z.kv_width / z.ranks;
+    synchronize(e);
+    exchange_in(e, 0, &z, view_rows(qkv, 0, z.n, z.width), view_none(), saved);
+    if (z.ranks > 1) {
+        struct view o = given(e, "o", z.s, q);
+        synchronize(e);
+        exchange_out(e, &z, o, view_rows(out, 0, z.n, z.q_width));
+        synchronize(e);
+        e->tags.phase = PHASE_BACKWARD;
+        exchange_out_backward(e, &z, view_rows(d_out, 0, z.n, z.q_width));
+    }
+    e->tags.phase = PHASE_BACKWARD;
+    struct qkv grads = {given(e, "dq", z.s, q), given(e, "dk", z.s, kv), given(e, "dv", z.s, kv)};
+    synchronize(e);
+    exchange_in_backward(e, 0, &z, grads, view_rows(dqkv, 0, z.n, z.width), saved);
+    synchronize(e);
+}
