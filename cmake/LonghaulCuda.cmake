@@ -1,8 +1,12 @@
-# CUDA is found, not assumed. Only exec/ uses it, so that without exec/ nothing is looked for
-# unless LONGHAUL_CUDA=ON asks for it.
+# CUDA is found, not assumed. Needed to build: nvcc and the headers of the toolkit; used where their
+# headers are found: cuDNN and NCCL. The libraries themselves are opened by the program when the
+# backend is (exec/cuda/library.c), so that one program runs with and without them; only the static
+# runtime is linked, which loads the driver in the same way.
 set(LONGHAUL_HAVE_CUDA OFF)
-if(LONGHAUL_CUDA STREQUAL "ON" OR
-   (LONGHAUL_CUDA STREQUAL "AUTO" AND EXISTS ${PROJECT_SOURCE_DIR}/exec))
+if(NOT LONGHAUL_CUDA MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "LONGHAUL_CUDA is '${LONGHAUL_CUDA}': expected AUTO, ON or OFF")
+endif()
+if(NOT LONGHAUL_CUDA STREQUAL "OFF")
     include(CheckLanguage)
     # A100 and H100 code, and PTX for what comes after; set first, because enable_language() would
     # otherwise pick its own.
@@ -11,14 +15,50 @@ if(LONGHAUL_CUDA STREQUAL "ON" OR
     endif()
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
+        set(CMAKE_CUDA_STANDARD 17)
+        set(CMAKE_CUDA_STANDARD_REQUIRED ON)
         enable_language(CUDA)
         find_package(CUDAToolkit REQUIRED)
         set(LONGHAUL_HAVE_CUDA ON)
-        message(STATUS "CUDA ${CUDAToolkit_VERSION}")
     elseif(LONGHAUL_CUDA STREQUAL "ON")
         message(FATAL_ERROR "LONGHAUL_CUDA=ON, and no CUDA compiler was found: put nvcc into PATH "
             "or set CUDACXX")
     endif()
-elseif(NOT LONGHAUL_CUDA MATCHES "^(AUTO|ON|OFF)$")
-    message(FATAL_ERROR "LONGHAUL_CUDA is '${LONGHAUL_CUDA}': expected AUTO, ON or OFF")
 endif()
+if(LONGHAUL_HAVE_CUDA)
+    find_package(Cudnn 9.6)
+    find_package(Nccl 2.18)
+    message(STATUS "CUDA ${CUDAToolkit_VERSION}, cuDNN ${Cudnn_VERSION}, NCCL ${Nccl_VERSION}")
+endif()
+
+# The backend below exec/cuda/, or what says that it was not built.
+function(longhaul_cuda)
+    set(folder ${PROJECT_SOURCE_DIR}/exec/cuda)
+    if(NOT LONGHAUL_HAVE_CUDA)
+        target_sources(exec PRIVATE ${folder}/absent.c)
+        return()
+    endif()
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.c)
+    list(REMOVE_ITEM sources ${folder}/absent.c)
+    file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cu)
+
+    add_library(exec_cuda_kernels STATIC ${kernels})
+    target_include_directories(exec_cuda_kernels PRIVATE ${PROJECT_SOURCE_DIR})
+    target_compile_options(exec_cuda_kernels PRIVATE
+        $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics>)
+
+    add_library(exec_cuda STATIC ${sources})
+    target_include_directories(exec_cuda SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+    target_compile_definitions(exec_cuda PRIVATE
+        CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}"
+        $<$<BOOL:${Cudnn_FOUND}>:HAVE_CUDNN=1 CUDNN_LIBRARY="${Cudnn_LIBRARY}">
+        $<$<BOOL:${Nccl_FOUND}>:HAVE_NCCL=1 NCCL_LIBRARY="${Nccl_LIBRARY}">)
+    foreach(package Cudnn Nccl)
+        if(${package}_FOUND)
+            target_include_directories(exec_cuda SYSTEM PUBLIC ${${package}_INCLUDE_DIR})
+        endif()
+    endforeach()
+    target_link_libraries(exec_cuda PUBLIC exec exec_cuda_kernels CUDA::cudart_static
+        ${CMAKE_DL_LIBS})
+    target_link_libraries(exec PUBLIC exec_cuda)
+endfunction()

@@ -4,6 +4,7 @@ function(longhaul_layer name)
     set(folder ${PROJECT_SOURCE_DIR}/${name})
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*.cpp)
     list(REMOVE_ITEM sources ${folder}/main.c)
+    list(FILTER sources EXCLUDE REGEX "^${folder}/cuda/") # LonghaulCuda.cmake's
     if(NOT sources)
         add_library(${name} INTERFACE)
         target_link_libraries(${name} INTERFACE ${ARGN} m)

@@ -4,8 +4,10 @@
 
 #include <string.h>
 
+extern const struct backend cuda_backend; /* exec/cuda/, or what says that it was not built */
+
 /* The first is the default. */
-static const struct backend *const backends[] = {&cpu_backend};
+static const struct backend *const backends[] = {&cpu_backend, &cuda_backend};
 
 const struct backend *const *backend_all(size_t *count)
 {

@@ -71,6 +71,9 @@ struct backend {
 
     /* Before each step: all streams are empty. */
     void (*begin_step)(struct run *run);
+    /* After each step, outside of its time: writes the times of ops that are read from the device
+     * (with a trace). NULL: enqueue() has. */
+    void (*end_step)(struct run *run);
     /* Issues an op to its stream: it starts behind the op before it there and after the ops it
      * waits for. A guarded-out op keeps its place and does nothing. Writes its times in the end. */
     bool (*enqueue)(struct run *run, uint32_t rank, uint32_t op);

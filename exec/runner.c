@@ -282,5 +282,9 @@ double runner_step(struct runner *runner)
     double seconds = run_now() - run->epoch_s;
     bool failed = run->status != STATUS_OK;
     pthread_mutex_unlock(&run->lock);
+    if (!failed && run->backend->end_step != NULL) {
+        run->backend->end_step(run);
+        failed = run_stopped(run);
+    }
     return failed ? -1 : seconds;
 }

@@ -307,6 +307,8 @@ static inline void rows_check(const struct rows *rows, const struct factors *fac
 
 /* ---- one row ---- */
 
+static const char *matrix_backend; /* NULL: the processor */
+
 /* The schedule of the choices verifies, and computes the reference's loss, gradients, parameters
  * and moments, with every element written before it is read. */
 static inline bool check_choices(const struct choices *choices, bool poison)
@@ -315,7 +317,8 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     struct ir ir = {0};
     struct diag diag = {0};
     struct agreement agreement = {0};
-    const struct exec_options options = {.poison = poison, .stall_s = 60};
+    const struct exec_options options = {
+        .backend = matrix_backend, .poison = poison, .stall_s = 60};
     choices_label(choices, label, sizeof label);
     enum status status = compose_build(&ir, choices, &diag);
     if (status == STATUS_OK)

@@ -1,0 +1,23 @@
+/* The CUDA backend of a build without CUDA: it says so. */
+#include "exec/backend.h"
+#include "exec/run.h"
+
+static enum status absent_open(struct run *run, struct diag *diag)
+{
+    (void)run;
+    return diag_error(diag, (struct loc){.name = "cuda"}, STATUS_BAD_INPUT,
+                      "this program was built without CUDA; configured where nvcc is in PATH "
+                      "(LONGHAUL_CUDA=ON) it would have it");
+}
+
+static void absent_close(struct run *run)
+{
+    (void)run;
+}
+
+const struct backend cuda_backend = {
+    .name = "cuda",
+    .summary = "NVIDIA GPUs; not in this build",
+    .open = absent_open,
+    .close = absent_close,
+};

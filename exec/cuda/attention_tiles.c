@@ -1,0 +1,286 @@
+/* Attention as products: S = Q K^T of a block of rows, its softmax, O = P V; backwards S again and
+ * dP = dO V^T, from which P and dS, then dV += P^T dO, dK += dS^T Q in fp32 and dQ = dS K. Heads go
+ * one after the other, so that the scores of one block of rows are all that is kept. */
+#include "exec/cuda/attention.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SCORES_BYTES = 128 << 20, ROWS_UNIT = 64 };
+
+enum { SCORES, OUT, D_P, D_V, D_K, D_Q, PRODUCTS };
+
+struct attention_tiles {
+    const struct products *products;
+    struct work work;
+    uint8_t dtype; /* of all operands but the lse */
+    int64_t rows;  /* of a block */
+    /* plans for whole blocks, and for the last one */
+    const struct product *plan[2][PRODUCTS];
+    size_t s_at, p_at, dp_at, ds_at, delta_at, dk_at, dv_at, workspace_at, scratch;
+};
+
+static size_t put(size_t *end, size_t bytes)
+{
+    size_t at = *end;
+    *end =
+        (at + bytes + CUDA_SCRATCH_ALIGNMENT - 1) / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
+    return at;
+}
+
+static bool is_backward(const struct attention_tiles *t)
+{
+    return t->work.kind == WORK_ATTENTION_BACKWARD;
+}
+
+static void lay_out(struct attention_tiles *t)
+{
+    const size_t element = dtype_bytes((enum dtype)t->dtype);
+    const size_t kv = (size_t)t->work.attention.kv, dim = (size_t)t->work.attention.dim;
+    size_t per_row = kv * (sizeof(float) + element) * (is_backward(t) ? 2 : 1);
+    int64_t rows = (int64_t)(SCORES_BYTES / per_row);
+    if (rows > ROWS_UNIT)
+        rows -= rows % ROWS_UNIT;
+    t->rows = rows < 1 ? 1 : rows > t->work.attention.q ? t->work.attention.q : rows;
+    size_t scores = (size_t)t->rows * kv;
+    t->workspace_at = put(&t->scratch, PRODUCT_WORKSPACE);
+    t->s_at = put(&t->scratch, scores * sizeof(float));
+    t->p_at = put(&t->scratch, scores * element);
+    if (!is_backward(t))
+        return;
+    t->dp_at = put(&t->scratch, scores * sizeof(float));
+    t->ds_at = put(&t->scratch, scores * element);
+    t->delta_at = put(&t->scratch, (size_t)t->rows * sizeof(float));
+    t->dk_at = put(&t->scratch, kv * dim * sizeof(float));
+    t->dv_at = put(&t->scratch, kv * dim * sizeof(float));
+}
+
+static uint8_t least(uint8_t a, uint8_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How all rows of all heads of an operand are aligned: heads begin `dim` elements apart. */
+static uint8_t alignment_of(const struct operand *operand, int64_t dim)
+{
+    uint64_t head = (uint64_t)dim * dtype_bytes((enum dtype)operand->dtype);
+    return least(product_alignment(operand->data), product_alignment((void *)(uintptr_t)head));
+}
+
+/* The products of a block of `rows`. */
+static bool plan_block(struct attention_tiles *t, struct products *products,
+                       const struct call *call, const struct product **plan, int64_t rows,
+                       struct diag *diag)
+{
+    const struct work *w = &t->work;
+    const int64_t kv = w->attention.kv, dim = w->attention.dim;
+    const int64_t step = w->attention.heads * dim, kv_step = w->attention.kv_heads * dim;
+    const uint8_t q = alignment_of(&call->read[0], dim), k = alignment_of(&call->read[1], dim),
+                  v = alignment_of(&call->read[2], dim), out = alignment_of(&call->write[0], dim);
+    const uint8_t d_o = is_backward(t) ? alignment_of(&call->read[5], dim) : 0;
+    const uint8_t T = t->dtype, out_type = call->write[0].dtype, F = DTYPE_F32;
+    const uint8_t s = product_alignment((void *)(uintptr_t)((uint64_t)kv * 4)),
+                  p = product_alignment((void *)(uintptr_t)((uint64_t)kv * dtype_bytes(T))),
+                  a = product_alignment((void *)(uintptr_t)((uint64_t)dim * 4));
+    const struct product_shape shapes[PRODUCTS] = {
+        [SCORES] = {rows, kv, dim, step, kv_step, kv, MATMUL_NT, T, F, 0, 0, q, k, s},
+        [OUT] = {rows, dim, kv, kv, kv_step, step, MATMUL_NN, T, out_type, 0, 0, p, v, out},
+        [D_P] = {rows, kv, dim, step, kv_step, kv, MATMUL_NT, T, F, 0, 0, d_o, v, s},
+        [D_V] = {kv, dim, rows, kv, step, dim, MATMUL_TN, T, F, 1, 0, p, d_o, a},
+        [D_K] = {kv, dim, rows, kv, step, dim, MATMUL_TN, T, F, 1, 0, p, q, a},
+        [D_Q] = {rows, dim, kv, kv, kv_step, step, MATMUL_NN, T, out_type, 0, 0, p, k, out},
+    };
+    for (int i = 0; i < PRODUCTS; i++) {
+        if (is_backward(t) ? i == OUT : i > OUT)
+            continue;
+        plan[i] = products_plan(products, &shapes[i], diag);
+        if (plan[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
+struct attention_tiles *attention_tiles_new(struct products *products, const struct call *call,
+                                            struct diag *diag)
+{
+    struct attention_tiles *t = heap_zalloc(1, sizeof *t);
+    t->products = products;
+    t->work = *call->work;
+    t->dtype = call->read[0].dtype;
+    for (uint32_t k = 0; k < call->reads; k++)
+        if (k != 4 && call->read[k].dtype != t->dtype) {
+            diag_error(diag, (struct loc){.name = work_kind_info(t->work.kind)->name},
+                       STATUS_BAD_INPUT, "reads %s and %s; operands of one type would do",
+                       dtype_name((enum dtype)t->dtype),
+                       dtype_name((enum dtype)call->read[k].dtype));
+            free(t);
+            return NULL;
+        }
+    lay_out(t);
+    int64_t rest = t->work.attention.q % t->rows;
+    if (!plan_block(t, products, call, t->plan[0], t->rows, diag) ||
+        (rest > 0 && !plan_block(t, products, call, t->plan[1], rest, diag))) {
+        free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void attention_tiles_free(struct attention_tiles *tiles)
+{
+    free(tiles);
+}
+
+size_t attention_tiles_scratch(const struct attention_tiles *tiles)
+{
+    return tiles->scratch;
+}
+
+/* ---- running ---- */
+
+/* A run of one op; error: the first that came. */
+struct tiling {
+    const struct attention_tiles *t;
+    const struct call *call;
+    const struct cuda_place *place;
+    struct cuda_mask mask;
+    float scale;
+    int product_error, error;
+};
+
+static char *scratch(const struct tiling *r, size_t at)
+{
+    return (char *)r->place->scratch + at;
+}
+
+/* Row `row` of head `head` of an operand whose rows hold `heads`. */
+static char *at(const struct operand *operand, int64_t row, int64_t heads, int64_t head,
+                int64_t dim)
+{
+    return (char *)operand->data +
+           (size_t)((row * heads + head) * dim) * dtype_bytes((enum dtype)operand->dtype);
+}
+
+static void multiply(struct tiling *r, const struct product *product, const void *a, const void *b,
+                     void *y)
+{
+    if (r->error == 0 && r->product_error == 0)
+        r->product_error = product_run(r->t->products, product, 1, a, b, NULL, y, y,
+                                       scratch(r, r->t->workspace_at), r->place->stream);
+}
+
+static void enqueued(struct tiling *r, int error)
+{
+    if (r->error == 0)
+        r->error = error;
+}
+
+static bool going(const struct tiling *r)
+{
+    return r->error == 0 && r->product_error == 0;
+}
+
+static void forward_block(struct tiling *r, int64_t head, int64_t first, int64_t rows,
+                          const struct product *const *plan)
+{
+    const struct attention_tiles *t = r->t;
+    const struct call *c = r->call;
+    const int64_t heads = t->work.attention.heads, kv_heads = t->work.attention.kv_heads;
+    const int64_t dim = t->work.attention.dim, kv_head = head / (heads / kv_heads);
+    float *s = (float *)(void *)scratch(r, t->s_at);
+    struct cuda_array p = {scratch(r, t->p_at), t->dtype};
+    multiply(r, plan[SCORES], at(&c->read[0], first, heads, head, dim),
+             at(&c->read[1], 0, kv_heads, kv_head, dim), s);
+    if (going(r))
+        enqueued(r, cuda_softmax(p, (float *)c->write[1].data + head, heads, s, first, rows,
+                                 t->work.attention.kv, r->mask, r->scale, r->place->stream));
+    multiply(r, plan[OUT], p.data, at(&c->read[2], 0, kv_heads, kv_head, dim),
+             at(&c->write[0], first, heads, head, dim));
+}
+
+static void backward_block(struct tiling *r, int64_t head, int64_t first, int64_t rows,
+                           const struct product *const *plan)
+{
+    const struct attention_tiles *t = r->t;
+    const struct call *c = r->call;
+    const int64_t heads = t->work.attention.heads, kv_heads = t->work.attention.kv_heads;
+    const int64_t dim = t->work.attention.dim, kv_head = head / (heads / kv_heads);
+    const void *q = at(&c->read[0], first, heads, head, dim);
+    const void *k = at(&c->read[1], 0, kv_heads, kv_head, dim);
+    const void *v = at(&c->read[2], 0, kv_heads, kv_head, dim);
+    struct cuda_array o = {at(&c->read[3], first, heads, head, dim), t->dtype};
+    struct cuda_array d_o = {at(&c->read[5], first, heads, head, dim), t->dtype};
+    struct cuda_array p = {scratch(r, t->p_at), t->dtype}, ds = {scratch(r, t->ds_at), t->dtype};
+    float *s = (float *)(void *)scratch(r, t->s_at), *dp = (float *)(void *)scratch(r, t->dp_at);
+    float *delta = (float *)(void *)scratch(r, t->delta_at);
+    multiply(r, plan[SCORES], q, k, s);
+    multiply(r, plan[D_P], d_o.data, v, dp);
+    if (going(r))
+        enqueued(r, cuda_row_dot(delta, o, d_o, rows, dim, heads * dim, r->place->stream));
+    if (going(r))
+        enqueued(r, cuda_softmax_backward(p, ds, s, dp, (const float *)c->read[4].data + head,
+                                          heads, delta, first, rows, t->work.attention.kv, r->mask,
+                                          r->scale, r->place->stream));
+    multiply(r, plan[D_V], p.data, d_o.data, scratch(r, t->dv_at));
+    multiply(r, plan[D_K], ds.data, q, scratch(r, t->dk_at));
+    multiply(r, plan[D_Q], ds.data, k, at(&c->write[0], first, heads, head, dim));
+}
+
+static void all_blocks(struct tiling *r, int64_t head)
+{
+    const struct attention_tiles *t = r->t;
+    const int64_t q = t->work.attention.q;
+    for (int64_t first = 0; first < q && going(r); first += t->rows) {
+        int64_t rows = q - first < t->rows ? q - first : t->rows;
+        const struct product *const *plan = t->plan[rows < t->rows];
+        if (is_backward(t))
+            backward_block(r, head, first, rows, plan);
+        else
+            forward_block(r, head, first, rows, plan);
+    }
+}
+
+/* dK and dV of one key head add up over its query heads in fp32. */
+static void backward_group(struct tiling *r, int64_t kv_head)
+{
+    const struct attention_tiles *t = r->t;
+    const struct call *c = r->call;
+    const int64_t heads = t->work.attention.heads, kv_heads = t->work.attention.kv_heads;
+    const int64_t dim = t->work.attention.dim, kv = t->work.attention.kv, each = heads / kv_heads;
+    const size_t sums[] = {t->dk_at, t->dv_at};
+    for (int i = 0; i < 2; i++)
+        enqueued(r, (int)cudaMemsetAsync(scratch(r, sums[i]), 0, (size_t)(kv * dim) * sizeof(float),
+                                         r->place->stream));
+    for (int64_t head = kv_head * each; head < (kv_head + 1) * each; head++)
+        all_blocks(r, head);
+    for (uint32_t i = 0; i < 2 && going(r); i++) {
+        struct cuda_array from = {scratch(r, sums[i]), DTYPE_F32};
+        struct cuda_array to = {at(&c->write[1 + i], 0, kv_heads, kv_head, dim),
+                                c->write[1 + i].dtype};
+        enqueued(r, cuda_copy_rows(to, kv_heads * dim, from, dim, kv, dim, r->place->stream));
+    }
+}
+
+const char *attention_tiles_run(const struct attention_tiles *tiles, const struct call *call,
+                                const struct cuda_place *place)
+{
+    const struct work *w = &tiles->work;
+    struct tiling r = {
+        .t = tiles,
+        .call = call,
+        .place = place,
+        .mask = {w->attention.mask == MASK_FULL ? INT64_MAX : w->attention.offset,
+                 w->attention.mask == MASK_WINDOW ? w->attention.window : 0},
+        .scale = 1 / sqrtf((float)w->attention.dim),
+    };
+    if (is_backward(tiles))
+        for (int64_t i = 0; i < w->attention.kv_heads && going(&r); i++)
+            backward_group(&r, i);
+    else
+        for (int64_t i = 0; i < w->attention.heads && going(&r); i++)
+            all_blocks(&r, i);
+    if (r.product_error != 0)
+        return product_error(tiles->products, r.product_error);
+    return r.error != 0 ? cudaGetErrorString((cudaError_t)r.error) : NULL;
+}

@@ -1,0 +1,388 @@
+#include "exec/cuda/cuda.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+bool cuda_failed(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error)
+{
+    run_failed(rank->run, rank->rank, op, "%s: %s", call, cudaGetErrorString(error));
+    return false;
+}
+
+enum status cuda_refused(struct diag *diag, const char *call, cudaError_t error)
+{
+    return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM, "%s",
+                      cudaGetErrorString(error));
+}
+
+static void select_device(const struct cuda_rank *rank)
+{
+    cudaSetDevice(rank->device); /* open() has found it good */
+}
+
+/* ---- opening and closing ---- */
+
+static enum status find_devices(struct cuda *cuda, struct diag *diag)
+{
+    int devices = 0;
+    cudaError_t error = cudaGetDeviceCount(&devices);
+    if (error != cudaSuccess || devices == 0)
+        return diag_error(diag, (struct loc){.name = "cuda"}, STATUS_SYSTEM,
+                          "no GPU can be used: cudaGetDeviceCount: %s",
+                          error != cudaSuccess ? cudaGetErrorString(error) : "there is none");
+    cuda->shared = cuda->ranks > 1;
+    for (uint32_t r = 0; r < cuda->ranks; r++)
+        cuda->rank[r].device = 0;
+    return STATUS_OK;
+}
+
+static void init_ranks(struct cuda *cuda)
+{
+    struct run *run = cuda->run;
+    cuda->rank = heap_zalloc(cuda->ranks, sizeof *cuda->rank);
+    for (uint32_t r = 0; r < cuda->ranks; r++) {
+        struct cuda_rank *rank = &cuda->rank[r];
+        rank->run = run;
+        rank->rank = r;
+        pthread_mutex_init(&rank->own_lock, NULL);
+        rank->lock = &rank->own_lock;
+        rank->stream = heap_zalloc(run->ir->stream_count, sizeof *rank->stream);
+        for (uint32_t s = 0; s < run->ir->stream_count; s++) {
+            rank->stream[s].rank = rank;
+            rank->stream[s].stream = (uint8_t)s;
+        }
+    }
+}
+
+static void open_barriers(struct cuda *cuda)
+{
+    const struct plan *plan = &cuda->run->plan;
+    const struct ir *ir = cuda->run->ir;
+    cuda->barrier_begin = heap_zalloc((size_t)ir->group_count + 1, sizeof *cuda->barrier_begin);
+    for (uint32_t g = 0; g < ir->group_count; g++) {
+        cuda->barrier_begin[g] = cuda->barriers;
+        cuda->barriers += plan->instances[g] * plan->barriers[g];
+    }
+    cuda->barrier = heap_zalloc((size_t)cuda->barriers + 1, sizeof *cuda->barrier);
+}
+
+/* The scratch of a stream is what its most demanding op wants. */
+static void size_scratch(struct cuda *cuda, struct cuda_rank *rank)
+{
+    for (uint32_t s = 0; s < cuda->run->ir->stream_count; s++) {
+        struct cuda_stream *stream = &rank->stream[s];
+        for (uint32_t i = 0; i < stream->op_count; i++) {
+            size_t wanted = cuda->prepared[stream->op[i]].scratch;
+            if (wanted > stream->scratch_bytes)
+                stream->scratch_bytes = wanted;
+        }
+        stream->scratch_bytes = (stream->scratch_bytes + CUDA_SCRATCH_ALIGNMENT - 1) /
+                                CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
+    }
+}
+
+static enum status open_rank(struct cuda *cuda, struct cuda_rank *rank, struct diag *diag)
+{
+    cudaError_t error = cudaSetDevice(rank->device);
+    if (error != cudaSuccess)
+        return cuda_refused(diag, "cudaSetDevice", error);
+    if (cuda->shared)
+        rank->lock = &cuda->rank[0].own_lock;
+    enum status status = cuda_open_streams(rank, diag);
+    size_scratch(cuda, rank);
+    return status == STATUS_OK ? cuda_open_memory(rank, diag) : status;
+}
+
+static enum status cuda_open(struct run *run, struct diag *diag)
+{
+    struct cuda *cuda = heap_zalloc(1, sizeof *cuda);
+    run->state = cuda;
+    cuda->run = run;
+    cuda->ranks = run->plan.ranks;
+    init_ranks(cuda);
+    open_barriers(cuda);
+    enum status status = find_devices(cuda, diag);
+    if (status != STATUS_OK)
+        return status;
+    cuda->cublaslt = cublaslt_open(diag);
+    if (cuda->cublaslt == NULL)
+        return STATUS_SYSTEM;
+    cuda->products = products_new(cuda->cublaslt, diag);
+    if (cuda->products == NULL)
+        return STATUS_SYSTEM;
+    cuda->attention = (struct attention_context){cuda->products, ATTENTION_WAY_AUTO};
+    status = cuda_prepare(cuda, diag);
+    if (status == STATUS_OK && cuda->shared)
+        status = loopback_open(cuda, diag);
+    for (uint32_t r = 0; r < cuda->ranks && status == STATUS_OK; r++)
+        status = open_rank(cuda, &cuda->rank[r], diag);
+    cudaError_t error = status == STATUS_OK ? cudaDeviceSynchronize() : cudaSuccess;
+    return error == cudaSuccess ? status : cuda_refused(diag, "cudaDeviceSynchronize", error);
+}
+
+static void cuda_close(struct run *run)
+{
+    struct cuda *cuda = cuda_of(run);
+    if (cuda == NULL)
+        return;
+    for (uint32_t r = 0; r < cuda->ranks; r++) {
+        select_device(&cuda->rank[r]);
+        cuda_close_streams(&cuda->rank[r]);
+    }
+    for (uint32_t r = 0; r < cuda->ranks; r++) {
+        struct cuda_rank *rank = &cuda->rank[r];
+        select_device(rank);
+        cuda_close_memory(rank);
+        free(rank->stream);
+        pthread_mutex_destroy(&rank->own_lock);
+    }
+    loopback_close(cuda);
+    cuda_unprepare(cuda);
+    products_free(cuda->products);
+    free(cuda->barrier_begin);
+    free((void *)cuda->barrier);
+    free(cuda->rank);
+    free(cuda);
+    run->state = NULL;
+}
+
+/* ---- memory ---- */
+
+/* Before there is any, while ops are planned: an address that is aligned as memory will be. */
+static void *cuda_memory(struct run *run, uint32_t rank, enum memory memory)
+{
+    void *base = cuda_of(run)->rank[rank].memory[memory];
+    return base != NULL ? base : (void *)(uintptr_t)CUDA_SCRATCH_ALIGNMENT;
+}
+
+static void cuda_put(struct run *run, uint32_t r, enum memory memory, uint64_t offset,
+                     const void *from, uint64_t bytes)
+{
+    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    char *to = (char *)rank->memory[memory] + offset;
+    select_device(rank);
+    cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
+    if (error != cudaSuccess)
+        cuda_failed(rank, IR_NONE, "cudaMemcpy", error);
+}
+
+static void cuda_get(struct run *run, uint32_t r, enum memory memory, uint64_t offset, void *to,
+                     uint64_t bytes)
+{
+    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    const char *from = (const char *)rank->memory[memory] + offset;
+    select_device(rank);
+    cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
+    if (error != cudaSuccess)
+        cuda_failed(rank, IR_NONE, "cudaMemcpy", error);
+}
+
+/* ---- a step ---- */
+
+/* The base event ties the device's clock to the host's: nothing else runs, so that it has ended a
+ * few microseconds before the host sees it. */
+static void mark_beginning(struct cuda_rank *rank)
+{
+    cudaStream_t stream = NULL;
+    for (uint32_t s = 0; s < rank->run->ir->stream_count && stream == NULL; s++)
+        stream = rank->stream[s].handle;
+    cudaError_t error = cudaEventRecord(rank->base, stream);
+    if (error == cudaSuccess)
+        error = cudaEventSynchronize(rank->base);
+    rank->base_s = run_now();
+    if (error != cudaSuccess)
+        cuda_failed(rank, IR_NONE, "cudaEventSynchronize", error);
+}
+
+static void cuda_begin_step(struct run *run)
+{
+    struct cuda *cuda = cuda_of(run);
+    if (cuda->shared)
+        loopback_begin_step(cuda);
+    for (uint32_t i = 0; i < cuda->barriers; i++)
+        atomic_store(&cuda->barrier[i], 0);
+    for (uint32_t r = 0; r < cuda->ranks; r++) {
+        struct cuda_rank *rank = &cuda->rank[r];
+        select_device(rank);
+        *rank->fault = 0;
+        for (uint32_t k = 0; k < plan_ops(&run->plan, r); k++)
+            atomic_store(&rank->at_barrier[k], false);
+        for (uint32_t s = 0; s < run->ir->stream_count; s++) {
+            struct cuda_stream *stream = &rank->stream[s];
+            stream->issued = stream->launched = stream->ended = 0;
+            stream->held = false;
+        }
+        mark_beginning(rank);
+    }
+}
+
+static bool cuda_enqueue(struct run *run, uint32_t r, uint32_t op)
+{
+    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    select_device(rank);
+    pthread_mutex_lock(rank->lock);
+    rank->stream[run->ir->op.stream[op]].issued++;
+    pthread_mutex_unlock(rank->lock);
+    cuda_launch(rank);
+    return !run_stopped(run);
+}
+
+/* Looks until a stream's ops below `place` have ended. The device is never waited for in a call
+ * that could not be left: a run that stands still must end. */
+static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
+{
+    static const struct timespec nap = {0, 20000};
+    for (;;) {
+        cuda_look(rank);
+        if (run_stopped(rank->run))
+            return false;
+        pthread_mutex_lock(rank->lock);
+        bool ended = rank->stream[stream].ended >= place;
+        pthread_mutex_unlock(rank->lock);
+        if (ended)
+            return true;
+        nanosleep(&nap, NULL);
+    }
+}
+
+static bool cuda_wait_stream(struct run *run, uint32_t r, uint8_t stream)
+{
+    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    pthread_mutex_lock(rank->lock);
+    uint32_t issued = rank->stream[stream].issued;
+    pthread_mutex_unlock(rank->lock);
+    return wait_for(rank, stream, issued);
+}
+
+static bool cuda_wait_op(struct run *run, uint32_t r, uint32_t op)
+{
+    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    return wait_for(rank, run->ir->op.stream[op], rank->place[cuda_local(rank, op)] + 1);
+}
+
+static bool cuda_barrier(struct run *run, uint32_t r, uint32_t op)
+{
+    static const struct timespec nap = {0, 20000};
+    struct cuda *cuda = cuda_of(run);
+    const struct plan *plan = &run->plan;
+    uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
+    atomic_uint *come =
+        &cuda->barrier[cuda->barrier_begin[group] +
+                       plan_instance(plan, r, group) * plan->barriers[group] + plan->call[op]];
+    atomic_store(&cuda->rank[r].at_barrier[cuda_local(&cuda->rank[r], op)], true);
+    atomic_fetch_add(come, 1);
+    while (atomic_load(come) < plan->size[group] && !run_stopped(run)) {
+        cuda_look(&cuda->rank[r]);
+        nanosleep(&nap, NULL);
+    }
+    return !run_stopped(run);
+}
+
+static bool cuda_finish(struct run *run, uint32_t rank)
+{
+    for (uint32_t s = 0; s < run->ir->stream_count; s++)
+        if (!cuda_wait_stream(run, rank, (uint8_t)s))
+            return false;
+    return true;
+}
+
+static void cuda_pass(struct run *run, uint32_t rank, uint32_t op)
+{
+    (void)run; /* a later op is issued later: there is nothing to tell it */
+    (void)rank;
+    (void)op;
+}
+
+static void read_times(struct cuda_rank *rank)
+{
+    struct run *run = rank->run;
+    uint32_t first = plan_first(&run->plan, rank->rank);
+    double base_s = rank->base_s - run->epoch_s;
+    for (uint32_t k = 0; k < plan_ops(&run->plan, rank->rank); k++) {
+        const struct cuda_events *events = &rank->events[k];
+        float begin_ms = 0, end_ms = 0;
+        if (events->begin == NULL || events->end == NULL)
+            continue;
+        cudaError_t error = cudaEventElapsedTime(&begin_ms, rank->base, events->begin);
+        if (error == cudaSuccess)
+            error = cudaEventElapsedTime(&end_ms, rank->base, events->end);
+        if (error != cudaSuccess) {
+            cuda_failed(rank, first + k, "cudaEventElapsedTime", error);
+            return;
+        }
+        *run_time(run, rank->rank, first + k) =
+            (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
+    }
+}
+
+static void cuda_end_step(struct run *run)
+{
+    struct cuda *cuda = cuda_of(run);
+    for (uint32_t r = 0; r < cuda->ranks && run->options->trace; r++)
+        read_times(&cuda->rank[r]);
+}
+
+/* ---- for the watcher ---- */
+
+static void cuda_stop(struct run *run)
+{
+    (void)run; /* whoever waits looks whether the run has been stopped */
+}
+
+static enum op_state cuda_state(struct run *run, uint32_t r, uint32_t op)
+{
+    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    if (work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_SYNC) {
+        uint32_t host = atomic_load(&run->host[r]);
+        return host > op ? OP_DONE : OP_NOT_ISSUED;
+    }
+    const struct cuda_stream *stream = &rank->stream[run->ir->op.stream[op]];
+    uint32_t place = rank->place[cuda_local(rank, op)];
+    bool remote = !cuda_of(run)->shared &&
+                  work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_COMM;
+    enum op_state state = OP_QUEUED;
+    pthread_mutex_lock(rank->lock);
+    if (place < stream->ended)
+        state = OP_DONE;
+    else if (place >= stream->issued)
+        state = OP_NOT_ISSUED;
+    else if (place < stream->launched)
+        state = place > stream->ended ? OP_QUEUED : remote ? OP_MEETING : OP_RUNNING;
+    else if (place == stream->launched && stream->held)
+        state = OP_MEETING;
+    pthread_mutex_unlock(rank->lock);
+    return state;
+}
+
+static bool cuda_arrived(struct run *run, uint32_t r, uint32_t op)
+{
+    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    if (run->ir->op.kind[op] == WORK_BARRIER)
+        return atomic_load(&rank->at_barrier[cuda_local(rank, op)]);
+    enum op_state state = cuda_state(run, r, op);
+    return state == OP_MEETING || state == OP_RUNNING || state == OP_DONE;
+}
+
+const struct backend cuda_backend = {
+    .name = "cuda",
+    .summary = "NVIDIA GPUs: CUDA streams, cuBLASLt, cuDNN; ranks that share one, or NCCL",
+    .kernel = cuda_kernels,
+    .open = cuda_open,
+    .close = cuda_close,
+    .memory = cuda_memory,
+    .put = cuda_put,
+    .get = cuda_get,
+    .begin_step = cuda_begin_step,
+    .end_step = cuda_end_step,
+    .enqueue = cuda_enqueue,
+    .wait_stream = cuda_wait_stream,
+    .wait_op = cuda_wait_op,
+    .barrier = cuda_barrier,
+    .finish = cuda_finish,
+    .pass = cuda_pass,
+    .stop = cuda_stop,
+    .state = cuda_state,
+    .arrived = cuda_arrived,
+};

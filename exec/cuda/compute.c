@@ -1,0 +1,298 @@
+#include "exec/cuda/compute.h"
+
+#include <math.h>
+
+_Static_assert((int)CUDA_BF16 == (int)DTYPE_BF16 && (int)CUDA_F16 == (int)DTYPE_F16 &&
+                   (int)CUDA_F32 == (int)DTYPE_F32,
+               "kernels count types as models/work.h does");
+
+static const struct cuda_array NOTHING = {0};
+
+static struct cuda_array in(const struct call *call, uint32_t k)
+{
+    return cuda_array_of(call->read[k]);
+}
+
+static struct cuda_array out(const struct call *call, uint32_t k)
+{
+    return cuda_array_of(call->write[k]);
+}
+
+/* The k-th read, or nothing when there are not so many. */
+static struct cuda_array in_or_nothing(const struct call *call, uint32_t k)
+{
+    return k < call->reads ? in(call, k) : NOTHING;
+}
+
+/* ---- norms ---- */
+
+static int rmsnorm(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_rmsnorm(out(call, 0), call->write[1].data, in(call, 0), in(call, 1), w->rows.rows,
+                        w->rows.cols, call->model.norm_eps, place->stream);
+}
+
+static int rmsnorm_backward(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_rmsnorm_backward(out(call, 0), out(call, 1), in(call, 0), in(call, 1), in(call, 2),
+                                 call->read[3].data, in_or_nothing(call, 4), w->rows.rows,
+                                 w->rows.cols, place->scratch, place->stream);
+}
+
+static int layernorm(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_layernorm(out(call, 0), call->write[1].data, in(call, 0), in(call, 1), in(call, 2),
+                          w->rows.rows, w->rows.cols, call->model.norm_eps, place->stream);
+}
+
+static int layernorm_backward(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_layernorm_backward(out(call, 0), out(call, 1), out(call, 2), in(call, 0),
+                                   in(call, 1), in(call, 2), call->read[3].data,
+                                   in_or_nothing(call, 4), in_or_nothing(call, 5), w->rows.rows,
+                                   w->rows.cols, place->scratch, place->stream);
+}
+
+static int column_sum(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_column_sum(out(call, 0), in(call, 0), in_or_nothing(call, 1), w->rows.rows,
+                           w->rows.cols, place->scratch, place->stream);
+}
+
+static size_t one_column_scratch(const struct work *work)
+{
+    return cuda_column_scratch(work->rows.rows, work->rows.cols, 1);
+}
+
+static size_t two_column_scratch(const struct work *work)
+{
+    return cuda_column_scratch(work->rows.rows, work->rows.cols, 2);
+}
+
+/* ---- element by element ---- */
+
+static int turn(const struct call *call, const struct cuda_place *place, int direction)
+{
+    const struct work *w = call->work;
+    int64_t stride = w->rope.stride ? w->rope.stride : w->rope.heads * w->rope.dim;
+    return cuda_rope(out(call, 0), in(call, 0), call->read[1].data, w->rope.rows, w->rope.heads,
+                     w->rope.dim, stride, call->model.rope_theta, direction, place->stream);
+}
+
+static int rope(const struct call *call, const struct cuda_place *place)
+{
+    return turn(call, place, 1);
+}
+
+static int rope_backward(const struct call *call, const struct cuda_place *place)
+{
+    return turn(call, place, -1);
+}
+
+static int swiglu(const struct call *call, const struct cuda_place *place)
+{
+    return cuda_swiglu(out(call, 0), in(call, 0), call->work->rows.rows, call->work->rows.cols,
+                       place->stream);
+}
+
+static int swiglu_backward(const struct call *call, const struct cuda_place *place)
+{
+    return cuda_swiglu_backward(out(call, 0), in(call, 0), in(call, 1), call->work->rows.rows,
+                                call->work->rows.cols, place->stream);
+}
+
+static int gelu(const struct call *call, const struct cuda_place *place)
+{
+    return cuda_gelu(out(call, 0), in(call, 0), call->work->rows.rows * call->work->rows.cols,
+                     place->stream);
+}
+
+static int gelu_backward(const struct call *call, const struct cuda_place *place)
+{
+    return cuda_gelu_backward(out(call, 0), in(call, 0), in(call, 1),
+                              call->work->rows.rows * call->work->rows.cols, place->stream);
+}
+
+static int add(const struct call *call, const struct cuda_place *place)
+{
+    return cuda_add(out(call, 0), in(call, 0), in(call, 1), call->work->elements.count,
+                    place->stream);
+}
+
+static int cast(const struct call *call, const struct cuda_place *place)
+{
+    return cuda_cast(out(call, 0), in(call, 0), call->work->elements.count, place->stream);
+}
+
+/* The constants of exec/cpu/pointwise.c, in its order of operations. */
+static int adamw(const struct call *call, const struct cuda_place *place)
+{
+    const struct exec_adamw *a = &call->adamw;
+    const struct cuda_adamw constants = {
+        .beta1 = (float)a->beta1,
+        .beta2 = (float)a->beta2,
+        .keep1 = (float)(1 - a->beta1),
+        .keep2 = (float)(1 - a->beta2),
+        .eps = (float)a->eps,
+        .decay = (float)(1 - a->lr * a->weight_decay),
+        .rate = (float)(a->lr / (1 - pow(a->beta1, (double)a->step))),
+        .root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step))),
+    };
+    return cuda_adamw(call->writes > 3 ? out(call, 3) : NOTHING, call->write[0].data,
+                      call->write[1].data, call->write[2].data, in(call, 0), call->read[1].data,
+                      call->read[2].data, call->read[3].data, call->work->elements.count, constants,
+                      place->stream);
+}
+
+/* ---- embedding and loss ---- */
+
+static int embedding(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_embedding(out(call, 0), call->read[0].data, in(call, 1), w->embedding.rows,
+                          w->embedding.cols, w->embedding.vocab, w->embedding.first, place->stream);
+}
+
+static size_t embedding_backward_scratch(const struct work *work)
+{
+    return cuda_embedding_backward_scratch(work->embedding.rows, work->embedding.vocab);
+}
+
+static int embedding_backward(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_embedding_backward(
+        out(call, 0), in(call, 0), call->read[1].data, in_or_nothing(call, 2), w->embedding.rows,
+        w->embedding.cols, w->embedding.vocab, w->embedding.first, place->scratch, place->stream);
+}
+
+static size_t loss_scratch(const struct work *work)
+{
+    return cuda_cross_entropy_scratch(work->cross_entropy.rows);
+}
+
+static int cross_entropy(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    bool softmax = call->writes > 2 && call->write[2].dtype != DTYPE_U8;
+    return cuda_cross_entropy(
+        call->write[0].data, call->write[1].data, softmax ? out(call, 2) : NOTHING, in(call, 0),
+        call->read[1].data, w->cross_entropy.accumulate ? call->read[2].data : NULL,
+        w->cross_entropy.rows, w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault,
+        place->mark, place->scratch, place->stream);
+}
+
+static int cross_entropy_backward(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_cross_entropy_backward(out(call, 0), in(call, 0), call->read[1].data, call->softmax,
+                                       w->cross_entropy.rows, w->cross_entropy.vocab,
+                                       (double)w->cross_entropy.count, place->fault, place->mark,
+                                       place->stream);
+}
+
+static int cross_entropy_partial(const struct call *call, const struct cuda_place *place)
+{
+    const int64_t *p = call->work->p; /* rows, vocab, first */
+    return cuda_cross_entropy_partial(call->write[0].data, in(call, 0), call->read[1].data, p[0],
+                                      p[1], p[2], place->stream);
+}
+
+static int cross_entropy_finish(const struct call *call, const struct cuda_place *place)
+{
+    const int64_t *p = call->work->p; /* rows, vocab, count, first, accumulate */
+    int64_t parts = (int64_t)call->read[2].count / (3 * p[0]);
+    return cuda_cross_entropy_finish(call->write[0].data, call->write[1].data, call->read[2].data,
+                                     call->read[1].data, p[4] ? call->read[3].data : NULL, p[0],
+                                     parts, (double)p[2], place->scratch, place->stream);
+}
+
+/* ---- layout ---- */
+
+static struct cuda_pack pack_of(const struct work *work, const struct operand *whole,
+                                const struct operand *block, uint32_t blocks)
+{
+    struct cuda_pack pack = {
+        .whole = whole->data,
+        .rows = work->pack.rows,
+        .parts = work->pack.parts,
+        .w = {work->pack.w[0], work->pack.w[1], work->pack.w[2]},
+        .element = (int)dtype_bytes(whole->dtype),
+    };
+    for (uint32_t i = 0; i < blocks && i < 3; i++)
+        pack.block[i] = block[i].data;
+    return pack;
+}
+
+static int pack(const struct call *call, const struct cuda_place *place)
+{
+    struct cuda_pack p = pack_of(call->work, &call->read[0], call->write, call->writes);
+    return cuda_pack(&p, place->stream);
+}
+
+static int unpack(const struct call *call, const struct cuda_place *place)
+{
+    struct cuda_pack p = pack_of(call->work, &call->write[0], call->read, call->reads);
+    return cuda_unpack(&p, place->stream);
+}
+
+static int head_expand(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_head_expand(out(call, 0), in(call, 0), w->heads.rows * w->heads.heads, w->heads.dim,
+                            w->heads.copies, place->stream);
+}
+
+static int head_reduce(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_head_reduce(out(call, 0), in(call, 0), w->heads.rows * w->heads.heads, w->heads.dim,
+                            w->heads.copies, place->stream);
+}
+
+static int merge(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_merge(call->write[0].data, call->write[1].data, in(call, 2), call->read[3].data,
+                      w->merge.rows * w->merge.heads, w->merge.dim, place->stream);
+}
+
+const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
+    [WORK_MERGE] = {merge, NULL},
+    [WORK_RMSNORM] = {rmsnorm, NULL},
+    [WORK_RMSNORM_BACKWARD] = {rmsnorm_backward, one_column_scratch},
+    [WORK_LAYERNORM] = {layernorm, NULL},
+    [WORK_LAYERNORM_BACKWARD] = {layernorm_backward, two_column_scratch},
+    [WORK_ROPE] = {rope, NULL},
+    [WORK_ROPE_BACKWARD] = {rope_backward, NULL},
+    [WORK_SWIGLU] = {swiglu, NULL},
+    [WORK_SWIGLU_BACKWARD] = {swiglu_backward, NULL},
+    [WORK_GELU] = {gelu, NULL},
+    [WORK_GELU_BACKWARD] = {gelu_backward, NULL},
+    [WORK_EMBEDDING] = {embedding, NULL},
+    [WORK_EMBEDDING_BACKWARD] = {embedding_backward, embedding_backward_scratch},
+    [WORK_CROSS_ENTROPY] = {cross_entropy, loss_scratch},
+    [WORK_CROSS_ENTROPY_BACKWARD] = {cross_entropy_backward, NULL},
+    [WORK_CROSS_ENTROPY_PARTIAL] = {cross_entropy_partial, NULL},
+    [WORK_CROSS_ENTROPY_FINISH] = {cross_entropy_finish, loss_scratch},
+    [WORK_ADD] = {add, NULL},
+    [WORK_CAST] = {cast, NULL},
+    [WORK_PACK] = {pack, NULL},
+    [WORK_UNPACK] = {unpack, NULL},
+    [WORK_HEAD_EXPAND] = {head_expand, NULL},
+    [WORK_HEAD_REDUCE] = {head_reduce, NULL},
+    [WORK_COLUMN_SUM] = {column_sum, one_column_scratch},
+    [WORK_ADAMW] = {adamw, NULL},
+};
+
+const char *cuda_fault_text(enum work_kind kind)
+{
+    return kind == WORK_CROSS_ENTROPY || kind == WORK_CROSS_ENTROPY_BACKWARD
+               ? "meets a label that is neither -1 nor in the vocabulary"
+               : "meets wrong data";
+}

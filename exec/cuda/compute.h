@@ -1,0 +1,37 @@
+/* exec/cuda/compute.h: from an op to the kernels of exec/cuda/kernels.h.
+ *
+ * A row per kind of work that needs no library of NVIDIA's: products and attention are in
+ * matmul.h and attention.h, communication and copies in comm.h and backend.c. Needs no CUDA
+ * header. */
+#ifndef EXEC_CUDA_COMPUTE_H
+#define EXEC_CUDA_COMPUTE_H
+
+#include "exec/backend.h"
+#include "exec/cuda/kernels.h"
+
+struct cuda_place {
+    cudaStream_t stream;
+    void *scratch;  /* as many bytes as the row asks for, aligned to CUDA_SCRATCH_ALIGNMENT */
+    int32_t *fault; /* of the rank: a kernel that meets wrong data puts the op's mark here */
+    int32_t mark;   /* op + 1 */
+};
+
+/* Enqueues a call; returns a cudaError_t. */
+typedef int cuda_compute(const struct call *call, const struct cuda_place *place);
+
+struct cuda_compute_row {
+    cuda_compute *run;
+    size_t (*scratch)(const struct work *work); /* NULL: none */
+};
+
+extern const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT];
+
+/* What a fault of that kind means, for a message. */
+const char *cuda_fault_text(enum work_kind kind);
+
+static inline struct cuda_array cuda_array_of(struct operand operand)
+{
+    return (struct cuda_array){operand.data, operand.dtype};
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* exec/cuda/cuda.h: the CUDA backend: ranks are GPUs, or share one. Private to exec/cuda/, but for
+ * cuda_backend.
+ *
+ * The host thread of a rank walks its list and puts each op into the queue of its stream. The head
+ * of a queue is launched on the CUDA stream once everything that it waits for has been launched,
+ * so that a stream only ever waits for events that have been recorded. Where ranks share a GPU, a
+ * collective is launched for all members together, by the thread of whoever comes last
+ * (loopback.c); between GPUs each launches its own part (nccl.c). Nobody blocks but where the
+ * schedule says so.
+ *
+ * Nothing is allocated during a step: device memory is one block per rank, the planned arena and
+ * behind it a scratch of every stream; events, plans and calls are made by open(). */
+#ifndef EXEC_CUDA_CUDA_H
+#define EXEC_CUDA_CUDA_H
+
+#include "exec/backend.h"
+#include "exec/cuda/attention.h"
+#include "exec/cuda/compute.h"
+#include "exec/cuda/library.h"
+#include "exec/cuda/matmul.h"
+#include "exec/run.h"
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+extern const struct backend cuda_backend;
+
+struct cuda_rank;
+
+/* One stream of one rank. Guarded by the rank's lock. */
+struct cuda_stream {
+    struct cuda_rank *rank;
+    uint8_t stream; /* row of ir.stream */
+    cudaStream_t handle;
+    uint32_t *op; /* (op_count) the stream's ops in list order */
+    uint32_t op_count;
+    uint32_t issued;   /* by the host, of the step at hand */
+    uint32_t launched; /* on the CUDA stream */
+    uint32_t ended;    /* as far as somebody has looked */
+    bool held;         /* the head's waits are launched and it has come; others have not */
+    void *scratch;
+    size_t scratch_bytes;
+    float *host_scratch; /* of a host stream */
+};
+
+/* An op that the processor does, in the order of its stream. */
+struct cuda_host_work {
+    struct call call;
+    float *scratch;
+};
+
+/* The events of an op on one rank; NULL: not recorded. */
+struct cuda_events {
+    cudaEvent_t begin; /* when it may start: with a trace, and of communication between ranks of
+                          one GPU, whose peers wait for it */
+    cudaEvent_t moved; /* of that: its own copies have ended */
+    cudaEvent_t end;
+};
+
+struct cuda_rank {
+    struct run *run;
+    uint32_t rank;
+    int device;
+    pthread_mutex_t *lock;            /* own_lock, or one for all that share a GPU */
+    struct cuda_stream *stream;       /* (stream_count); those without ops have no handle */
+    uint32_t *place;                  /* (ops of the role) in the list of its stream */
+    struct cuda_events *events;       /* (ops of the role) */
+    atomic_bool *at_barrier;          /* (ops of the role) the host has come to it */
+    struct cuda_host_work *host_work; /* (ops of the role); NULL: the schedule has no host stream */
+    void *memory[MEMORY_COUNT];
+    size_t bytes[MEMORY_COUNT]; /* allocated */
+    int32_t *fault;             /* host memory that kernels write: op + 1 */
+    cudaEvent_t base;           /* the beginning of the step */
+    double base_s;              /* on the host's clock */
+    bool at_work;               /* counted in run->busy */
+    pthread_mutex_t own_lock;
+};
+
+/* What was planned for an op; shared by the ranks of its role. */
+struct cuda_prepared {
+    const struct product *product;
+    struct attention *attention;
+    size_t scratch;
+};
+
+struct loopback;
+struct nccl_links;
+
+struct cuda {
+    struct run *run;
+    uint32_t ranks;
+    struct cuda_rank *rank;
+    struct cuda_prepared *prepared; /* (ops) */
+    const struct cublaslt *cublaslt;
+    struct products *products;
+    struct attention_context attention;
+    bool shared;               /* all ranks are on one GPU */
+    struct nccl_links *links;  /* NULL: shared, or one rank */
+    struct loopback *loopback; /* NULL: not shared */
+    bool others_moved;       /* under the shared lock: a meeting has launched ops of other ranks */
+    uint32_t *barrier_begin; /* (groups) */
+    atomic_uint *barrier;    /* (barriers of all group instances) members that have come */
+    uint32_t barriers;
+};
+
+static inline struct cuda *cuda_of(const struct run *run)
+{
+    return run->state;
+}
+
+static inline uint32_t cuda_local(const struct cuda_rank *rank, uint32_t op)
+{
+    return op - plan_first(&rank->run->plan, rank->rank);
+}
+static inline struct cuda_events *cuda_events(const struct cuda_rank *rank, uint32_t op)
+{
+    return &rank->events[cuda_local(rank, op)];
+}
+
+/* Ends the run: "rank 0: op 3 (...): cudaMemcpyAsync: out of memory". Returns false. */
+bool cuda_failed(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error);
+/* The same before anything runs. */
+enum status cuda_refused(struct diag *diag, const char *call, cudaError_t error);
+
+/* ---- launch.c: from queues to CUDA streams ---- */
+
+/* Lists, streams and events of a rank; all that can be waited for or timed gets an event. */
+enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag);
+void cuda_close_streams(struct cuda_rank *rank);
+/* Launches whatever can be, of this rank and, where they share a GPU, of those that its ops let go
+ * on. Takes the rank's lock. */
+void cuda_launch(struct cuda_rank *rank);
+/* Looks how far the streams have come, for who waits and for the watcher. Takes the rank's lock. */
+void cuda_look(struct cuda_rank *rank);
+/* Below: with the rank's lock held; false: the run has failed. */
+bool cuda_end(struct cuda_stream *stream, uint32_t op);
+bool cuda_record(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
+bool cuda_hold(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
+
+/* ---- memory.c ---- */
+
+enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
+void cuda_close_memory(struct cuda_rank *rank);
+/* NUMA node of the processor that a device hangs on; -1: unknown. */
+int cuda_numa_node(int device);
+
+/* ---- prepare.c: everything that is planned before the first step ---- */
+
+enum status cuda_prepare(struct cuda *cuda, struct diag *diag);
+void cuda_unprepare(struct cuda *cuda);
+extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */
+
+/* ---- loopback.c: communication of ranks that share a GPU ---- */
+
+enum status loopback_open(struct cuda *cuda, struct diag *diag);
+void loopback_begin_step(struct cuda *cuda);
+/* The op at the head of its queue has come; launches it for all when it was the last. False: not
+ * yet, or the run has failed. */
+bool loopback_arrive(struct cuda_stream *stream, uint32_t op);
+void loopback_close(struct cuda *cuda);
+
+#endif

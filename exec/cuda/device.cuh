@@ -1,0 +1,251 @@
+/* exec/cuda/device.cuh: what all kernels are made of: arrays of any element type, eight elements at
+ * a time; sums over warps and blocks; launches.
+ *
+ * CUDA_EMULATED names a header that stands in for CUDA's when the same kernels are compiled for the
+ * processor (tests/exec/emulator/). */
+#ifndef EXEC_CUDA_DEVICE_CUH
+#define EXEC_CUDA_DEVICE_CUH
+
+#include "exec/cuda/kernels.h"
+
+#ifdef CUDA_EMULATED
+#include CUDA_EMULATED
+#else
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+/* Threads of these blocks meet each other, or do not. */
+#define LAUNCH(kernel, grid, block, shared, stream, ...)                                           \
+    (kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__), (int)cudaPeekAtLastError())
+#define LAUNCH_APART(kernel, grid, block, stream, ...)                                             \
+    LAUNCH(kernel, grid, block, 0, stream, __VA_ARGS__)
+#define DYNAMIC_SHARED(name) extern __shared__ float name[]
+
+static __device__ __forceinline__ float from_bf16(uint16_t bits)
+{
+    return __uint_as_float((uint32_t)bits << 16);
+}
+static __device__ __forceinline__ uint16_t to_bf16(float x)
+{
+    return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+}
+static __device__ __forceinline__ float from_f16(uint16_t bits)
+{
+    return __half2float(__ushort_as_half(bits));
+}
+static __device__ __forceinline__ uint16_t to_f16(float x)
+{
+    return __half_as_ushort(__float2half_rn(x));
+}
+#endif
+
+#include <math.h>
+
+enum { WARP = 32, EIGHT = 8, BLOCK_MAX = 1024 };
+
+/* ---- arrays ---- */
+
+/* An array as kernels see it. wide: each group of eight that starts a multiple of eight behind
+ * `data` is aligned to 16 bytes. */
+struct array {
+    char *data;
+    int dtype;
+    bool wide;
+};
+
+/* Eight elements as they are stored: 16-bit ones in lo, fp32 ones in both. */
+struct stored8 {
+    uint4 lo, hi;
+};
+struct eight {
+    float x[EIGHT];
+};
+
+static inline struct array array_of(struct cuda_array a)
+{
+    struct array array = {(char *)a.data, a.dtype, ((uintptr_t)a.data & 15) == 0};
+    return array;
+}
+static inline struct array floats_of(const float *x)
+{
+    struct array array = {(char *)(uintptr_t)x, CUDA_F32, ((uintptr_t)x & 15) == 0};
+    return array;
+}
+/* Rows that are `cols` apart begin at multiples of eight, or they are read one by one. */
+static inline struct array rows_of(struct cuda_array a, int64_t cols)
+{
+    struct array array = array_of(a);
+    array.wide = array.wide && cols % EIGHT == 0;
+    return array;
+}
+
+/* Fetching is apart from unpacking, so that the loads of all operands are under way before the
+ * first is used. n < 8: the rest is 0. */
+static __device__ __forceinline__ struct stored8 fetch(const struct array &a, int64_t i, int n)
+{
+    struct stored8 s = {{0, 0, 0, 0}, {0, 0, 0, 0}};
+    if (a.dtype == CUDA_F32) {
+        const float *p = (const float *)a.data + i;
+        if (a.wide && n == EIGHT) {
+            s.lo = ((const uint4 *)p)[0];
+            s.hi = ((const uint4 *)p)[1];
+        } else {
+            uint32_t *word = (uint32_t *)&s;
+#pragma unroll
+            for (int k = 0; k < EIGHT; k++)
+                word[k] = k < n ? ((const uint32_t *)p)[k] : 0;
+        }
+    } else {
+        const uint16_t *p = (const uint16_t *)a.data + i;
+        if (a.wide && n == EIGHT) {
+            s.lo = *(const uint4 *)p;
+        } else {
+            uint32_t *word = (uint32_t *)&s;
+#pragma unroll
+            for (int k = 0; k < EIGHT; k += 2)
+                word[k / 2] = (k < n ? p[k] : 0u) | (k + 1 < n ? (uint32_t)p[k + 1] << 16 : 0u);
+        }
+    }
+    return s;
+}
+
+static __device__ __forceinline__ struct eight unpack(const struct stored8 &s, int dtype)
+{
+    struct eight e;
+    const uint32_t *word = (const uint32_t *)&s;
+#pragma unroll
+    for (int k = 0; k < EIGHT; k++) {
+        uint16_t bits = (uint16_t)(word[k / 2] >> (k % 2 * 16));
+        e.x[k] = dtype == CUDA_F32    ? __uint_as_float(word[k])
+                 : dtype == CUDA_BF16 ? from_bf16(bits)
+                                      : from_f16(bits);
+    }
+    return e;
+}
+
+static __device__ __forceinline__ struct eight load8(const struct array &a, int64_t i, int n)
+{
+    return unpack(fetch(a, i, n), a.dtype);
+}
+
+static __device__ __forceinline__ void store8(const struct array &a, int64_t i, int n,
+                                              const struct eight &e)
+{
+    if (a.dtype == CUDA_F32) {
+        float *p = (float *)a.data + i;
+        if (a.wide && n == EIGHT) {
+            ((float4 *)p)[0] = make_float4(e.x[0], e.x[1], e.x[2], e.x[3]);
+            ((float4 *)p)[1] = make_float4(e.x[4], e.x[5], e.x[6], e.x[7]);
+        } else {
+#pragma unroll
+            for (int k = 0; k < EIGHT; k++)
+                if (k < n)
+                    p[k] = e.x[k];
+        }
+        return;
+    }
+    uint16_t *p = (uint16_t *)a.data + i;
+    uint32_t word[4];
+#pragma unroll
+    for (int k = 0; k < EIGHT; k += 2) {
+        uint32_t low = a.dtype == CUDA_BF16 ? to_bf16(e.x[k]) : to_f16(e.x[k]);
+        uint32_t high = a.dtype == CUDA_BF16 ? to_bf16(e.x[k + 1]) : to_f16(e.x[k + 1]);
+        word[k / 2] = low | high << 16;
+    }
+    if (a.wide && n == EIGHT) {
+        *(uint4 *)p = make_uint4(word[0], word[1], word[2], word[3]);
+    } else {
+#pragma unroll
+        for (int k = 0; k < EIGHT; k++)
+            if (k < n)
+                p[k] = (uint16_t)(word[k / 2] >> (k % 2 * 16));
+    }
+}
+
+static __device__ __forceinline__ float load1(const struct array &a, int64_t i)
+{
+    if (a.dtype == CUDA_F32)
+        return ((const float *)a.data)[i];
+    uint16_t bits = ((const uint16_t *)a.data)[i];
+    return a.dtype == CUDA_BF16 ? from_bf16(bits) : from_f16(bits);
+}
+
+static __device__ __forceinline__ int up_to_eight(int64_t left)
+{
+    return left < EIGHT ? (int)left : EIGHT;
+}
+
+/* ---- threads together ---- */
+
+static __device__ __forceinline__ float warp_sum(float x)
+{
+#pragma unroll
+    for (int o = WARP / 2; o > 0; o /= 2)
+        x += __shfl_xor_sync(~0u, x, o);
+    return x;
+}
+
+static __device__ __forceinline__ float warp_max(float x)
+{
+#pragma unroll
+    for (int o = WARP / 2; o > 0; o /= 2)
+        x = fmaxf(x, __shfl_xor_sync(~0u, x, o));
+    return x;
+}
+
+/* All threads of the block get it. Blocks are whole warps. */
+template <bool MAX> static __device__ __forceinline__ float block_reduce(float x)
+{
+    __shared__ float part[WARP];
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
+    x = MAX ? warp_max(x) : warp_sum(x);
+    if (warps == 1)
+        return x;
+    __syncthreads(); /* all have read what the last call left */
+    if (lane == 0)
+        part[warp] = x;
+    __syncthreads();
+    x = lane < warps ? part[lane] : MAX ? -INFINITY : 0.f;
+    return MAX ? warp_max(x) : warp_sum(x);
+}
+static __device__ __forceinline__ float block_sum(float x)
+{
+    return block_reduce<false>(x);
+}
+static __device__ __forceinline__ float block_max(float x)
+{
+    return block_reduce<true>(x);
+}
+
+/* ---- sizes of launches ---- */
+
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Blocks for `items` that threads take in turn: enough to fill any device several times. */
+static inline unsigned blocks_for(int64_t items, int threads)
+{
+    const int64_t most = 4096;
+    int64_t blocks = ceil_div(items, threads);
+    return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
+}
+
+/* Threads of a block that share a row, eight columns each at a time. */
+static inline unsigned threads_for(int64_t cols, int most)
+{
+    int64_t threads = ceil_div(ceil_div(cols, EIGHT), WARP) * WARP;
+    return (unsigned)(threads > most ? most : threads);
+}
+
+#define FOR_EACH(i, count)                                                                         \
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);                  \
+         i += (int64_t)gridDim.x * blockDim.x)
+
+/* Each thread's columns of a row, eight at a time: c, and n of them. */
+#define FOR_COLUMNS(c, n, cols)                                                                    \
+    for (int64_t c = (int64_t)threadIdx.x * EIGHT, n = up_to_eight((cols)-c); c < (cols);          \
+         c += (int64_t)blockDim.x * EIGHT, n = up_to_eight((cols)-c))
+
+#endif

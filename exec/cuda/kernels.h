@@ -1,0 +1,167 @@
+/* exec/cuda/kernels.h: the kernels that no library has, behind C launchers.
+ *
+ * Every launcher enqueues on a stream and returns a cudaError_t (0: enqueued). Arrays carry their
+ * element type, so one kernel serves fp32, bf16 and fp16; all arithmetic is fp32, sums over many
+ * terms go over fixed trees, and no sum depends on the order in which threads run. Rows are 16-byte
+ * loads where addresses and sizes allow and single elements where not. `scratch` is device memory
+ * of as many bytes as the function beside says, aligned to 256.
+ *
+ * Needs no CUDA header: the tests compile the same kernels for the processor. */
+#ifndef EXEC_CUDA_KERNELS_H
+#define EXEC_CUDA_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st *cudaStream_t;
+
+/* Values of enum dtype (models/work.h), which C++ cannot read. */
+enum cuda_type { CUDA_BF16, CUDA_F16, CUDA_F32 };
+
+struct cuda_array {
+    void *data;
+    uint8_t dtype; /* enum cuda_type */
+};
+
+enum { CUDA_SCRATCH_ALIGNMENT = 256 };
+
+/* ---- element by element: kernels_pointwise.cu ---- */
+
+int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int64_t count,
+             cudaStream_t stream);
+int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream);
+int cuda_swiglu(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t cols,
+                cudaStream_t stream);
+int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
+                         int64_t rows, int64_t cols, cudaStream_t stream);
+int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream);
+int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
+                       int64_t count, cudaStream_t stream);
+
+/* Constants of one step; param.data may be NULL. */
+struct cuda_adamw {
+    float beta1, beta2, keep1, keep2, eps, decay, rate, root;
+};
+int cuda_adamw(struct cuda_array param, float *master_new, float *m_new, float *v_new,
+               struct cuda_array grad, const float *master, const float *m, const float *v,
+               int64_t count, struct cuda_adamw constants, cudaStream_t stream);
+
+/* direction 1 or -1; stride: elements of a row, those behind heads dim are copied. */
+int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position, int64_t rows,
+              int64_t heads, int64_t dim, int64_t stride, double theta, int direction,
+              cudaStream_t stream);
+
+/* to = sum or maximum, in order, of `members` arrays of one type. */
+enum { CUDA_REDUCE_MEMBERS = 64 };
+int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool maximum,
+                int64_t count, cudaStream_t stream);
+
+/* ---- what moves elements: kernels_layout.cu ---- */
+
+/* Between whole (rows, parts w0 + parts w1 + parts w2) and one (parts, rows, w) per w that is not
+ * 0; element: bytes. */
+struct cuda_pack {
+    void *whole, *block[3];
+    int64_t rows, parts, w[3];
+    int element;
+};
+int cuda_pack(const struct cuda_pack *pack, cudaStream_t stream);
+int cuda_unpack(const struct cuda_pack *pack, cudaStream_t stream);
+int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, int64_t dim,
+                     int64_t copies, cudaStream_t stream);
+int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, int64_t dim,
+                     int64_t copies, cudaStream_t stream);
+int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array table, int64_t rows,
+                   int64_t cols, int64_t vocab, int64_t first, cudaStream_t stream);
+/* before.data NULL: the table starts at 0. */
+size_t cuda_embedding_backward_scratch(int64_t rows, int64_t vocab);
+int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const int32_t *token,
+                            struct cuda_array before, int64_t rows, int64_t cols, int64_t vocab,
+                            int64_t first, void *scratch, cudaStream_t stream);
+
+/* ---- norms and sums over rows: kernels_norms.cu ---- */
+
+/* before.data NULL: sums start at 0 (of two, both). */
+int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct cuda_array weight,
+                 int64_t rows, int64_t cols, double eps, cudaStream_t stream);
+int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
+                   struct cuda_array bias, int64_t rows, int64_t cols, double eps,
+                   cudaStream_t stream);
+size_t cuda_column_scratch(int64_t rows, int64_t cols, int sums);
+int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struct cuda_array dy,
+                          struct cuda_array x, struct cuda_array weight, const float *rstd,
+                          struct cuda_array before, int64_t rows, int64_t cols, void *scratch,
+                          cudaStream_t stream);
+int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
+                            struct cuda_array dbias, struct cuda_array dy, struct cuda_array x,
+                            struct cuda_array weight, const float *stats,
+                            struct cuda_array weight_before, struct cuda_array bias_before,
+                            int64_t rows, int64_t cols, void *scratch, cudaStream_t stream);
+int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array before,
+                    int64_t rows, int64_t cols, void *scratch, cudaStream_t stream);
+
+/* ---- loss: kernels_loss.cu ---- */
+
+/* A label that is neither -1 nor in the vocabulary puts `mark` into *fault. before NULL: 0. */
+size_t cuda_cross_entropy_scratch(int64_t rows);
+int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struct cuda_array logits,
+                       const int32_t *label, const float *before, int64_t rows, int64_t vocab,
+                       double count, int32_t *fault, int32_t mark, void *scratch,
+                       cudaStream_t stream);
+int cuda_cross_entropy_backward(struct cuda_array dx, struct cuda_array x, const int32_t *label,
+                                bool softmax, int64_t rows, int64_t vocab, double count,
+                                int32_t *fault, int32_t mark, cudaStream_t stream);
+int cuda_cross_entropy_partial(float *stats, struct cuda_array x, const int32_t *label,
+                               int64_t rows, int64_t vocab, int64_t first, cudaStream_t stream);
+int cuda_cross_entropy_finish(float *loss, float *lse, const float *stats, const int32_t *label,
+                              const float *before, int64_t rows, int64_t parts, double count,
+                              void *scratch, cudaStream_t stream);
+
+/* ---- around attention: kernels_attention.cu ---- */
+
+/* Merges a block's result into the running one; lse arrays (rows), block rows of dim. */
+int cuda_merge(float *out, float *lse, struct cuda_array block, const float *block_lse,
+               int64_t rows, int64_t dim, cudaStream_t stream);
+
+/* Keys that row i of a tile sees: those from low(i) to below high(i). */
+struct cuda_mask {
+    int64_t offset; /* key j only if j <= i + offset; INT64_MAX: all */
+    int64_t window; /* and only if j > i + offset - window; 0: all */
+};
+/* p = softmax(scale s) over the keys a row sees, lse[row * lse_step]; a row that sees none gets 0
+ * and -inf. s (rows, keys) fp32; p the same shape, its rows p_step elements apart. */
+int cuda_softmax(struct cuda_array p, float *lse, int64_t lse_step, const float *s, int64_t first,
+                 int64_t rows, int64_t keys, struct cuda_mask mask, float scale,
+                 cudaStream_t stream);
+/* p = exp(scale s - lse), ds = p (dp - delta) scale. */
+int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float *s,
+                          const float *dp, const float *lse, int64_t lse_step, const float *delta,
+                          int64_t first, int64_t rows, int64_t keys, struct cuda_mask mask,
+                          float scale, cudaStream_t stream);
+/* delta[i] = sum over dim of o d_o; rows are `step` elements apart. */
+int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64_t rows,
+                 int64_t dim, int64_t step, cudaStream_t stream);
+/* y[c * rows + r] = x[r * cols + c] */
+int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStream_t stream);
+/* count / dim rows of dim elements, to_step and from_step elements apart */
+int cuda_copy_rows(struct cuda_array to, int64_t to_step, struct cuda_array from, int64_t from_step,
+                   int64_t rows, int64_t dim, cudaStream_t stream);
+/* x[i] = value */
+int cuda_set(float *x, float value, int64_t count, cudaStream_t stream);
+
+/* ---- for measurements: kernels_measure.cu ---- */
+
+int cuda_empty(cudaStream_t stream);
+/* `blocks` blocks that copy memory for a time, as the channels of a collective do. */
+int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
+               cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

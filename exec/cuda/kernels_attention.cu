@@ -1,0 +1,222 @@
+/* What stands around the matrix products of attention: softmax of a tile and its gradient, the
+ * merge of tiles, and small copies. */
+#include "exec/cuda/device.cuh"
+
+enum { THREADS = 256 };
+
+/* ---- merge ---- */
+
+static __device__ __forceinline__ float log_sigmoid(float x)
+{
+    return fminf(x, 0.f) - log1pf(__expf(-fabsf(x)));
+}
+
+static __global__ void merge_kernel(struct array out, const float *lse, struct array block,
+                                    const float *block_lse, int64_t rows, int64_t dim)
+{
+    int64_t per_row = (dim + EIGHT - 1) / EIGHT;
+    FOR_EACH(k, rows * per_row)
+    {
+        int64_t row = k / per_row, c = k % per_row * EIGHT;
+        int n = up_to_eight(dim - c);
+        float own = lse[row], other = block_lse[row];
+        if (other == -INFINITY) /* no key of this block was seen */
+            continue;
+        struct stored8 so = fetch(out, row * dim + c, n), sb = fetch(block, row * dim + c, n);
+        struct eight o = unpack(so, CUDA_F32), b = unpack(sb, block.dtype);
+        float share = own == -INFINITY ? 1 : 1 / (1 + __expf(own - other));
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            o.x[j] = own == -INFINITY ? b.x[j] : o.x[j] - share * (o.x[j] - b.x[j]);
+        store8(out, row * dim + c, n, o);
+    }
+}
+
+/* Apart, since all threads of a row read what this one writes. */
+static __global__ void merge_lse_kernel(float *lse, const float *block_lse, int64_t rows)
+{
+    FOR_EACH(i, rows)
+    {
+        float own = lse[i], other = block_lse[i];
+        if (other != -INFINITY)
+            lse[i] = own == -INFINITY ? other : own - log_sigmoid(own - other);
+    }
+}
+
+int cuda_merge(float *out, float *lse, struct cuda_array block, const float *block_lse,
+               int64_t rows, int64_t dim, cudaStream_t stream)
+{
+    struct array to = floats_of(out);
+    to.wide = to.wide && dim % EIGHT == 0;
+    int error = LAUNCH_APART(merge_kernel, blocks_for(rows * ceil_div(dim, EIGHT), THREADS),
+                             THREADS, stream, to, lse, rows_of(block, dim), block_lse, rows, dim);
+    return error ? error
+                 : LAUNCH_APART(merge_lse_kernel, blocks_for(rows, THREADS), THREADS, stream, lse,
+                                block_lse, rows);
+}
+
+/* ---- softmax of a tile: a warp takes a row ---- */
+
+struct seen {
+    int64_t low, high; /* keys */
+};
+
+static __device__ __forceinline__ struct seen seen_by(const struct cuda_mask &mask, int64_t row,
+                                                      int64_t keys)
+{
+    struct seen seen = {0, keys};
+    if (mask.offset != INT64_MAX) {
+        seen.high = row + mask.offset + 1;
+        seen.low = mask.window > 0 ? seen.high - mask.window : 0;
+        seen.high = seen.high < 0 ? 0 : seen.high > keys ? keys : seen.high;
+        seen.low = seen.low < 0 ? 0 : seen.low > seen.high ? seen.high : seen.low;
+    }
+    return seen;
+}
+
+static __device__ __forceinline__ void store1(const struct array &a, int64_t i, float x)
+{
+    if (a.dtype == CUDA_F32)
+        ((float *)a.data)[i] = x;
+    else
+        ((uint16_t *)a.data)[i] = a.dtype == CUDA_BF16 ? to_bf16(x) : to_f16(x);
+}
+
+static __global__ void softmax_kernel(struct array p, float *lse, int64_t lse_step, const float *s,
+                                      int64_t first, int64_t rows, int64_t keys,
+                                      struct cuda_mask mask, float scale)
+{
+    int64_t row = (int64_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
+    int lane = threadIdx.x % WARP;
+    if (row >= rows) /* a whole warp */
+        return;
+    struct seen seen = seen_by(mask, first + row, keys);
+    float top = -INFINITY, total = 0;
+    for (int64_t j = seen.low + lane; j < seen.high; j += WARP) {
+        float x = s[row * keys + j] * scale, higher = fmaxf(top, x);
+        total = (top == -INFINITY ? 0 : total * __expf(top - higher)) + __expf(x - higher);
+        top = higher;
+    }
+    float all_top = warp_max(top);
+    total = warp_sum(top == -INFINITY ? 0 : total * __expf(top - all_top));
+    float share = total > 0 ? 1 / total : 0;
+    for (int64_t j = lane; j < keys; j += WARP) {
+        bool shown = j >= seen.low && j < seen.high;
+        store1(p, row * keys + j,
+               shown ? __expf(s[row * keys + j] * scale - all_top) * share : 0.f);
+    }
+    if (lane == 0)
+        lse[(first + row) * lse_step] = total > 0 ? all_top + logf(total) : -INFINITY;
+}
+
+int cuda_softmax(struct cuda_array p, float *lse, int64_t lse_step, const float *s, int64_t first,
+                 int64_t rows, int64_t keys, struct cuda_mask mask, float scale,
+                 cudaStream_t stream)
+{
+    return LAUNCH(softmax_kernel, (unsigned)ceil_div(rows, THREADS / WARP), THREADS, 0, stream,
+                  array_of(p), lse, lse_step, s, first, rows, keys, mask, scale);
+}
+
+static __global__ void softmax_backward_kernel(struct array p, struct array ds, const float *s,
+                                               const float *dp, const float *lse, int64_t lse_step,
+                                               const float *delta, int64_t first, int64_t rows,
+                                               int64_t keys, struct cuda_mask mask, float scale)
+{
+    int64_t row = (int64_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
+    if (row >= rows)
+        return;
+    struct seen seen = seen_by(mask, first + row, keys);
+    float l = lse[(first + row) * lse_step], d = delta[row];
+    for (int64_t j = threadIdx.x % WARP; j < keys; j += WARP) {
+        int64_t i = row * keys + j;
+        bool shown = j >= seen.low && j < seen.high && l != -INFINITY;
+        float share = shown ? __expf(s[i] * scale - l) : 0.f;
+        store1(p, i, share);
+        store1(ds, i, shown ? share * (dp[i] - d) * scale : 0.f);
+    }
+}
+
+int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float *s,
+                          const float *dp, const float *lse, int64_t lse_step, const float *delta,
+                          int64_t first, int64_t rows, int64_t keys, struct cuda_mask mask,
+                          float scale, cudaStream_t stream)
+{
+    return LAUNCH_APART(softmax_backward_kernel, (unsigned)ceil_div(rows, THREADS / WARP), THREADS,
+                        stream, array_of(p), array_of(ds), s, dp, lse, lse_step, delta, first, rows,
+                        keys, mask, scale);
+}
+
+static __global__ void row_dot_kernel(float *delta, struct array o, struct array d_o, int64_t rows,
+                                      int64_t dim, int64_t step)
+{
+    int64_t row = (int64_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
+    int lane = threadIdx.x % WARP;
+    if (row >= rows)
+        return;
+    float sum = 0;
+    for (int64_t c = lane; c < dim; c += WARP)
+        sum += load1(o, row * step + c) * load1(d_o, row * step + c);
+    sum = warp_sum(sum);
+    if (lane == 0)
+        delta[row] = sum;
+}
+
+int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64_t rows,
+                 int64_t dim, int64_t step, cudaStream_t stream)
+{
+    return LAUNCH(row_dot_kernel, (unsigned)ceil_div(rows, THREADS / WARP), THREADS, 0, stream,
+                  delta, array_of(o), array_of(d_o), rows, dim, step);
+}
+
+/* ---- small copies ---- */
+
+static __global__ void transpose_kernel(float *y, const float *x, int64_t rows, int64_t cols)
+{
+    __shared__ float tile[WARP][WARP + 1];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    int64_t r0 = (int64_t)blockIdx.x * WARP, c0 = (int64_t)blockIdx.y * WARP;
+    for (int i = warp; i < WARP; i += warps)
+        if (r0 + i < rows && c0 + lane < cols)
+            tile[i][lane] = x[(r0 + i) * cols + c0 + lane];
+    __syncthreads();
+    for (int i = warp; i < WARP; i += warps)
+        if (c0 + i < cols && r0 + lane < rows)
+            y[(c0 + i) * rows + r0 + lane] = tile[lane][i];
+}
+
+int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStream_t stream)
+{
+    dim3 grid((unsigned)ceil_div(rows, WARP), (unsigned)ceil_div(cols, WARP));
+    return LAUNCH(transpose_kernel, grid, THREADS, 0, stream, y, x, rows, cols);
+}
+
+static __global__ void copy_rows_kernel(struct array to, int64_t to_step, struct array from,
+                                        int64_t from_step, int64_t rows, int64_t dim)
+{
+    int64_t per_row = (dim + EIGHT - 1) / EIGHT;
+    FOR_EACH(k, rows * per_row)
+    {
+        int64_t row = k / per_row, c = k % per_row * EIGHT;
+        int n = up_to_eight(dim - c);
+        store8(to, row * to_step + c, n, load8(from, row * from_step + c, n));
+    }
+}
+
+int cuda_copy_rows(struct cuda_array to, int64_t to_step, struct cuda_array from, int64_t from_step,
+                   int64_t rows, int64_t dim, cudaStream_t stream)
+{
+    return LAUNCH_APART(copy_rows_kernel, blocks_for(rows * ceil_div(dim, EIGHT), THREADS), THREADS,
+                        stream, rows_of(to, to_step), to_step, rows_of(from, from_step), from_step,
+                        rows, dim);
+}
+
+static __global__ void set_kernel(float *x, float value, int64_t count)
+{
+    FOR_EACH(i, count)
+    x[i] = value;
+}
+
+int cuda_set(float *x, float value, int64_t count, cudaStream_t stream)
+{
+    return LAUNCH_APART(set_kernel, blocks_for(count, THREADS), THREADS, stream, x, value, count);
+}

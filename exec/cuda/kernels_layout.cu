@@ -1,0 +1,284 @@
+/* Kernels that move elements about, and the gradient of table look-ups. */
+#include "exec/cuda/device.cuh"
+
+enum { THREADS = 256 };
+
+/* ---- pack and unpack ---- */
+
+/* Sizes in units of the widest word that divides every width. INDEX counts them: 32-bit divisions
+ * are several times as fast. */
+template <class INDEX> struct pack_units {
+    char *whole, *block[3];
+    INDEX rows, parts, w[3], cols;
+};
+
+template <class INDEX, class UNIT, bool PACK>
+static __global__ void pack_kernel(struct pack_units<INDEX> p)
+{
+    FOR_EACH(at, (int64_t)(p.rows * p.cols))
+    {
+        INDEX i = (INDEX)at, row = i / p.cols, c = i % p.cols, w = p.w[0];
+        char *block = p.block[0];
+        if (c >= p.parts * p.w[0] + p.parts * p.w[1]) {
+            c -= p.parts * p.w[0] + p.parts * p.w[1];
+            w = p.w[2];
+            block = p.block[2];
+        } else if (c >= p.parts * p.w[0]) {
+            c -= p.parts * p.w[0];
+            w = p.w[1];
+            block = p.block[1];
+        }
+        INDEX part = c / w;
+        UNIT *in_block = (UNIT *)block + (part * p.rows + row) * w + (c - part * w);
+        UNIT *in_whole = (UNIT *)p.whole + i;
+        *(PACK ? in_block : in_whole) = *(PACK ? in_whole : in_block);
+    }
+}
+
+template <class INDEX, class UNIT, bool PACK>
+static int pack_indexed(const struct cuda_pack *pack, cudaStream_t stream)
+{
+    struct pack_units<INDEX> p = {
+    };
+    p.whole = (char *)pack->whole;
+    p.rows = (INDEX)pack->rows;
+    p.parts = (INDEX)pack->parts;
+    int blocks = 0;
+    for (int i = 0; i < 3; i++)
+        if (pack->w[i] > 0) {
+            p.block[blocks] = (char *)pack->block[blocks];
+            p.w[blocks] = (INDEX)(pack->w[i] * pack->element / (int64_t)sizeof(UNIT));
+            p.cols += p.parts * p.w[blocks++];
+        }
+    return LAUNCH_APART((pack_kernel<INDEX, UNIT, PACK>),
+                        blocks_for((int64_t)(p.rows * p.cols), THREADS), THREADS, stream, p);
+}
+
+template <class UNIT, bool PACK>
+static int pack_as(const struct cuda_pack *pack, cudaStream_t stream)
+{
+    int64_t units = pack->rows * pack->parts * (pack->w[0] + pack->w[1] + pack->w[2]) *
+                    pack->element / (int64_t)sizeof(UNIT);
+    return units < INT32_MAX ? pack_indexed<uint32_t, UNIT, PACK>(pack, stream)
+                             : pack_indexed<uint64_t, UNIT, PACK>(pack, stream);
+}
+
+template <bool PACK> static int pack_any(const struct cuda_pack *pack, cudaStream_t stream)
+{
+    uint64_t bits = (uintptr_t)pack->whole;
+    int blocks = 0;
+    for (int i = 0; i < 3; i++)
+        if (pack->w[i] > 0)
+            bits |= (uint64_t)(pack->w[i] * pack->element) | (uintptr_t)pack->block[blocks++];
+    if (bits % sizeof(uint4) == 0)
+        return pack_as<uint4, PACK>(pack, stream);
+    if (bits % sizeof(uint32_t) == 0)
+        return pack_as<uint32_t, PACK>(pack, stream);
+    if (bits % sizeof(uint16_t) == 0)
+        return pack_as<uint16_t, PACK>(pack, stream);
+    return pack_as<uint8_t, PACK>(pack, stream);
+}
+
+int cuda_pack(const struct cuda_pack *pack, cudaStream_t stream)
+{
+    return pack_any<true>(pack, stream);
+}
+
+int cuda_unpack(const struct cuda_pack *pack, cudaStream_t stream)
+{
+    return pack_any<false>(pack, stream);
+}
+
+/* ---- copies of heads ---- */
+
+/* x (groups, dim) and copies (groups, copies, dim) */
+static __global__ void head_expand_kernel(struct array y, struct array x, int64_t groups,
+                                          int64_t dim, int64_t copies)
+{
+    int64_t per_head = (dim + EIGHT - 1) / EIGHT;
+    FOR_EACH(k, groups * per_head)
+    {
+        int64_t group = k / per_head, c = k % per_head * EIGHT;
+        int n = up_to_eight(dim - c);
+        struct eight e = load8(x, group * dim + c, n);
+        for (int64_t i = 0; i < copies; i++)
+            store8(y, (group * copies + i) * dim + c, n, e);
+    }
+}
+
+int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, int64_t dim,
+                     int64_t copies, cudaStream_t stream)
+{
+    return LAUNCH_APART(head_expand_kernel, blocks_for(groups * ceil_div(dim, EIGHT), THREADS),
+                        THREADS, stream, rows_of(y, dim), rows_of(x, dim), groups, dim, copies);
+}
+
+static __global__ void head_reduce_kernel(struct array y, struct array x, int64_t groups,
+                                          int64_t dim, int64_t copies)
+{
+    int64_t per_head = (dim + EIGHT - 1) / EIGHT;
+    FOR_EACH(k, groups * per_head)
+    {
+        int64_t group = k / per_head, c = k % per_head * EIGHT;
+        int n = up_to_eight(dim - c);
+        struct eight sum = load8(x, group * copies * dim + c, n);
+        for (int64_t i = 1; i < copies; i++) {
+            struct eight e = load8(x, (group * copies + i) * dim + c, n);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                sum.x[j] += e.x[j];
+        }
+        store8(y, group * dim + c, n, sum);
+    }
+}
+
+int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, int64_t dim,
+                     int64_t copies, cudaStream_t stream)
+{
+    return LAUNCH_APART(head_reduce_kernel, blocks_for(groups * ceil_div(dim, EIGHT), THREADS),
+                        THREADS, stream, rows_of(y, dim), rows_of(x, dim), groups, dim, copies);
+}
+
+/* ---- embedding ---- */
+
+static __global__ void embedding_kernel(struct array y, const int32_t *token, struct array table,
+                                        int64_t rows, int64_t cols, int64_t vocab, int64_t first)
+{
+    int64_t per_row = (cols + EIGHT - 1) / EIGHT;
+    FOR_EACH(k, rows * per_row)
+    {
+        int64_t row = k / per_row, c = k % per_row * EIGHT, entry = token[row] - first;
+        int n = up_to_eight(cols - c);
+        struct eight e = {};
+        if (entry >= 0 && entry < vocab)
+            e = load8(table, entry * cols + c, n);
+        store8(y, row * cols + c, n, e);
+    }
+}
+
+int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array table, int64_t rows,
+                   int64_t cols, int64_t vocab, int64_t first, cudaStream_t stream)
+{
+    return LAUNCH_APART(embedding_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS),
+                        THREADS, stream, rows_of(y, cols), token, rows_of(table, cols), rows, cols,
+                        vocab, first);
+}
+
+/* The gradient: positions are sorted by token (counted, placed, put in ascending order), and each
+ * row of the table adds up its own in that order: the same bits in every run, however often a
+ * token occurs. */
+
+static __global__ void count_tokens_kernel(int32_t *count, const int32_t *token, int64_t rows,
+                                           int64_t vocab, int64_t first)
+{
+    FOR_EACH(i, rows)
+    {
+        int64_t entry = token[i] - first;
+        if (entry >= 0 && entry < vocab)
+            atomicAdd(&count[entry], 1);
+    }
+}
+
+/* One block: begin[i] = sum of count before i, begin[vocab] = all; count becomes a copy of begin. */
+static __global__ void begin_kernel(int32_t *begin, int32_t *count, int64_t vocab)
+{
+    __shared__ int32_t sum[BLOCK_MAX];
+    int64_t each = (vocab + blockDim.x - 1) / blockDim.x;
+    int64_t from = threadIdx.x * each, to = from + each < vocab ? from + each : vocab;
+    int32_t own = 0;
+    for (int64_t i = from; i < to; i++)
+        own += count[i];
+    sum[threadIdx.x] = own;
+    __syncthreads();
+    int32_t before = 0;
+    for (unsigned i = 0; i < threadIdx.x; i++)
+        before += sum[i];
+    for (int64_t i = from; i < to; i++) {
+        int32_t here = count[i];
+        begin[i] = count[i] = before;
+        before += here;
+    }
+    if (threadIdx.x == blockDim.x - 1)
+        begin[vocab] = before;
+}
+
+static __global__ void place_kernel(int32_t *list, int32_t *next, const int32_t *token,
+                                    int64_t rows, int64_t vocab, int64_t first)
+{
+    FOR_EACH(i, rows)
+    {
+        int64_t entry = token[i] - first;
+        if (entry >= 0 && entry < vocab)
+            list[atomicAdd(&next[entry], 1)] = (int32_t)i;
+    }
+}
+
+/* A block per entry: each position's rank among those of its token. */
+static __global__ void order_kernel(int32_t *sorted, const int32_t *list, const int32_t *begin,
+                                    int64_t vocab)
+{
+    for (int64_t entry = blockIdx.x; entry < vocab; entry += gridDim.x) {
+        int32_t from = begin[entry], to = begin[entry + 1];
+        for (int32_t i = from + (int32_t)threadIdx.x; i < to; i += (int32_t)blockDim.x) {
+            int32_t rank = from;
+            for (int32_t j = from; j < to; j++)
+                rank += list[j] < list[i];
+            sorted[rank] = list[i];
+        }
+    }
+}
+
+static __global__ void add_rows_kernel(struct array table, struct array dy, struct array before,
+                                       const int32_t *sorted, const int32_t *begin, int64_t vocab,
+                                       int64_t cols)
+{
+    for (int64_t entry = blockIdx.x; entry < vocab; entry += gridDim.x) {
+        int32_t from = begin[entry], to = begin[entry + 1];
+        if (from == to && before.data == table.data)
+            continue;
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct eight sum = {};
+            if (before.data)
+                sum = load8(before, entry * cols + c, (int)n);
+            for (int32_t i = from; i < to; i++) {
+                struct eight e = load8(dy, sorted[i] * cols + c, (int)n);
+#pragma unroll
+                for (int j = 0; j < EIGHT; j++)
+                    sum.x[j] += e.x[j];
+            }
+            store8(table, entry * cols + c, (int)n, sum);
+        }
+    }
+}
+
+size_t cuda_embedding_backward_scratch(int64_t rows, int64_t vocab)
+{
+    return (size_t)(2 * vocab + 1 + 2 * rows) * sizeof(int32_t);
+}
+
+int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const int32_t *token,
+                            struct cuda_array before, int64_t rows, int64_t cols, int64_t vocab,
+                            int64_t first, void *scratch, cudaStream_t stream)
+{
+    int32_t *count = (int32_t *)scratch, *begin = count + vocab, *list = begin + vocab + 1,
+            *sorted = list + rows;
+    int error = (int)cudaMemsetAsync(count, 0, (size_t)vocab * sizeof *count, stream);
+    if (error == 0)
+        error = LAUNCH_APART(count_tokens_kernel, blocks_for(rows, THREADS), THREADS, stream, count,
+                             token, rows, vocab, first);
+    if (error == 0)
+        error =
+            LAUNCH(begin_kernel, 1, threads_for(vocab, BLOCK_MAX), 0, stream, begin, count, vocab);
+    if (error == 0)
+        error = LAUNCH_APART(place_kernel, blocks_for(rows, THREADS), THREADS, stream, list, count,
+                             token, rows, vocab, first);
+    if (error == 0)
+        error = LAUNCH_APART(order_kernel, blocks_for(vocab, 1), WARP, stream, sorted, list, begin,
+                             vocab);
+    if (error == 0)
+        error = LAUNCH_APART(add_rows_kernel, blocks_for(vocab, 1), threads_for(cols, THREADS),
+                             stream, rows_of(table, cols), rows_of(dy, cols), rows_of(before, cols),
+                             sorted, begin, vocab, cols);
+    return error;
+}

@@ -1,0 +1,209 @@
+/* The loss: a block takes a row of logits. Exponentials are summed against a running maximum, so
+ * that logits are read once; gradients read them once more. */
+#include "exec/cuda/device.cuh"
+
+enum { ROW_THREADS = 1024, SUM_THREADS = 1024, IGNORED = -1 };
+
+struct row_stats {
+    float top, total; /* the largest logit, the sum of exponentials relative to it */
+};
+
+/* All threads of the block get it. */
+static __device__ __forceinline__ struct row_stats row_stats_of(const struct array &x, int64_t at,
+                                                                int64_t vocab)
+{
+    float top = -INFINITY, total = 0;
+    FOR_COLUMNS(c, n, vocab)
+    {
+        struct eight e = load8(x, at + c, (int)n);
+        float higher = top;
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            higher = j < n ? fmaxf(higher, e.x[j]) : higher;
+        if (higher > top) {
+            total *= __expf(top - higher);
+            top = higher;
+        }
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            total += j < n && top > -INFINITY ? __expf(e.x[j] - top) : 0;
+    }
+    struct row_stats all;
+    all.top = block_max(top);
+    all.total = block_sum(top > -INFINITY ? total * __expf(top - all.top) : 0);
+    return all;
+}
+
+static __device__ __forceinline__ bool label_is_wrong(int32_t label, int64_t vocab)
+{
+    return label < IGNORED || label >= vocab;
+}
+
+static __global__ void cross_entropy_kernel(float *term, float *lse, struct array softmax,
+                                            struct array x, const int32_t *label, int64_t rows,
+                                            int64_t vocab, int32_t *fault, int32_t mark)
+{
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        struct row_stats s = row_stats_of(x, row * vocab, vocab);
+        float l = s.top + logf(s.total);
+        if (threadIdx.x == 0) {
+            bool wrong = label_is_wrong(label[row], vocab);
+            if (wrong)
+                *fault = mark;
+            lse[row] = l;
+            term[row] = wrong || label[row] == IGNORED ? 0 : l - load1(x, row * vocab + label[row]);
+        }
+        if (softmax.data) {
+            float scale = 1 / s.total;
+            FOR_COLUMNS(c, n, vocab)
+            {
+                struct eight e = load8(x, row * vocab + c, (int)n);
+#pragma unroll
+                for (int j = 0; j < EIGHT; j++)
+                    e.x[j] = __expf(e.x[j] - s.top) * scale;
+                store8(softmax, row * vocab + c, (int)n, e);
+            }
+        }
+    }
+}
+
+/* One block, so that the order is fixed; fp64, since a loss has few digits to lose. */
+static __global__ void add_terms_kernel(float *loss, const float *before, const float *term,
+                                        int64_t rows, double count)
+{
+    __shared__ double sum[SUM_THREADS];
+    double own = 0;
+    for (int64_t i = threadIdx.x; i < rows; i += blockDim.x)
+        own += term[i];
+    sum[threadIdx.x] = own;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        double all = 0;
+        for (unsigned i = 0; i < blockDim.x; i++)
+            all += sum[i];
+        *loss = (float)((before ? *before : 0.f) + all / count);
+    }
+}
+
+static int add_terms(float *loss, const float *before, const float *term, int64_t rows,
+                     double count, cudaStream_t stream)
+{
+    return LAUNCH(add_terms_kernel, 1, threads_for(rows * EIGHT, SUM_THREADS), 0, stream, loss,
+                  before, term, rows, count);
+}
+
+size_t cuda_cross_entropy_scratch(int64_t rows)
+{
+    return (size_t)rows * sizeof(float);
+}
+
+int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struct cuda_array logits,
+                       const int32_t *label, const float *before, int64_t rows, int64_t vocab,
+                       double count, int32_t *fault, int32_t mark, void *scratch,
+                       cudaStream_t stream)
+{
+    float *term = (float *)scratch;
+    int error = LAUNCH(cross_entropy_kernel, blocks_for(rows, 1), threads_for(vocab, ROW_THREADS),
+                       0, stream, term, lse, rows_of(softmax, vocab), rows_of(logits, vocab), label,
+                       rows, vocab, fault, mark);
+    return error ? error : add_terms(loss, before, term, rows, count, stream);
+}
+
+static __global__ void cross_entropy_backward_kernel(struct array dx, struct array x,
+                                                     const int32_t *label, bool softmax,
+                                                     int64_t rows, int64_t vocab, float scale,
+                                                     int32_t *fault, int32_t mark)
+{
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        struct row_stats s = {0, 1};
+        float each = scale;
+        int32_t target = label[row];
+        if (label_is_wrong(target, vocab)) {
+            if (threadIdx.x == 0)
+                *fault = mark;
+            target = IGNORED;
+        }
+        if (!softmax && target != IGNORED) { /* the same for all threads */
+            s = row_stats_of(x, row * vocab, vocab);
+            each = scale / s.total;
+        }
+        FOR_COLUMNS(c, n, vocab)
+        {
+            struct eight e = {};
+            if (target != IGNORED) {
+                e = load8(x, row * vocab + c, (int)n);
+#pragma unroll
+                for (int j = 0; j < EIGHT; j++) {
+                    e.x[j] = softmax ? e.x[j] * scale : __expf(e.x[j] - s.top) * each;
+                    e.x[j] -= c + j == target ? scale : 0;
+                }
+            }
+            store8(dx, row * vocab + c, (int)n, e);
+        }
+    }
+}
+
+int cuda_cross_entropy_backward(struct cuda_array dx, struct cuda_array x, const int32_t *label,
+                                bool softmax, int64_t rows, int64_t vocab, double count,
+                                int32_t *fault, int32_t mark, cudaStream_t stream)
+{
+    return LAUNCH(cross_entropy_backward_kernel, blocks_for(rows, 1),
+                  threads_for(vocab, ROW_THREADS), 0, stream, rows_of(dx, vocab), rows_of(x, vocab),
+                  label, softmax, rows, vocab, (float)(1 / count), fault, mark);
+}
+
+/* ---- a vocabulary cut over ranks ---- */
+
+static __global__ void cross_entropy_partial_kernel(float *stats, struct array x,
+                                                    const int32_t *label, int64_t rows,
+                                                    int64_t vocab, int64_t first)
+{
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        struct row_stats s = row_stats_of(x, row * vocab, vocab);
+        if (threadIdx.x == 0) {
+            int64_t own = label[row] - first;
+            stats[3 * row] = s.top;
+            stats[3 * row + 1] = s.total;
+            stats[3 * row + 2] = own >= 0 && own < vocab ? load1(x, row * vocab + own) : 0;
+        }
+    }
+}
+
+int cuda_cross_entropy_partial(float *stats, struct cuda_array x, const int32_t *label,
+                               int64_t rows, int64_t vocab, int64_t first, cudaStream_t stream)
+{
+    return LAUNCH(cross_entropy_partial_kernel, blocks_for(rows, 1),
+                  threads_for(vocab, ROW_THREADS), 0, stream, stats, rows_of(x, vocab), label, rows,
+                  vocab, first);
+}
+
+/* stats (parts, rows, 3), merged in the order of the parts */
+static __global__ void cross_entropy_finish_kernel(float *term, float *lse, const float *stats,
+                                                   const int32_t *label, int64_t rows,
+                                                   int64_t parts)
+{
+    FOR_EACH(i, rows)
+    {
+        float top = -INFINITY, total = 0, target = 0;
+        for (int64_t p = 0; p < parts; p++)
+            top = fmaxf(top, stats[3 * (p * rows + i)]);
+        for (int64_t p = 0; p < parts; p++) {
+            const float *part = stats + 3 * (p * rows + i);
+            total += part[1] * __expf(part[0] - top);
+            target += part[2];
+        }
+        float l = top + logf(total);
+        lse[i] = l;
+        term[i] = label[i] == IGNORED ? 0 : l - target;
+    }
+}
+
+int cuda_cross_entropy_finish(float *loss, float *lse, const float *stats, const int32_t *label,
+                              const float *before, int64_t rows, int64_t parts, double count,
+                              void *scratch, cudaStream_t stream)
+{
+    float *term = (float *)scratch;
+    int error = LAUNCH_APART(cross_entropy_finish_kernel, blocks_for(rows, 256), 256, stream, term,
+                             lse, stats, label, rows, parts);
+    return error ? error : add_terms(loss, before, term, rows, count, stream);
+}

@@ -1,0 +1,47 @@
+/* Kernels that exist to be timed. */
+#include "exec/cuda/device.cuh"
+
+static __global__ void empty_kernel(int nothing)
+{
+    (void)nothing;
+}
+
+int cuda_empty(cudaStream_t stream)
+{
+    return LAUNCH_APART(empty_kernel, 1, WARP, stream, 0);
+}
+
+#ifdef CUDA_EMULATED
+int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
+               cudaStream_t stream)
+{
+    (void)blocks;
+    (void)nanoseconds;
+    return (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+#else
+static __device__ __forceinline__ uint64_t now(void)
+{
+    uint64_t t;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+    return t;
+}
+
+static __global__ void __launch_bounds__(512)
+    thief_kernel(uint4 *to, const uint4 *from, size_t count, uint64_t nanoseconds)
+{
+    uint64_t begin = now();
+    size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    do {
+        for (int k = 0; k < 64; k++, at += (size_t)gridDim.x * blockDim.x)
+            to[at % count] = from[at % count];
+    } while (now() - begin < nanoseconds);
+}
+
+int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
+               cudaStream_t stream)
+{
+    return LAUNCH_APART(thief_kernel, (unsigned)blocks, 512, stream, (uint4 *)to,
+                        (const uint4 *)from, bytes / sizeof(uint4), nanoseconds);
+}
+#endif

@@ -1,0 +1,317 @@
+/* Norms, their gradients, and sums over rows.
+ *
+ * A block takes a row at a time. Gradients of weights are sums over rows: each block adds up its
+ * rows in shared memory (every thread its own columns), writes one partial row, and a second
+ * kernel adds the partial rows in order. */
+#include "exec/cuda/device.cuh"
+
+enum { ROW_THREADS = 512, PARTS_MAX = 264, SHARED_FLOATS = 12 * 1024 /* 48 KiB */ };
+
+/* ---- forward ---- */
+
+static __global__ void rmsnorm_kernel(struct array y, float *rstd, struct array x,
+                                      struct array weight, int64_t rows, int64_t cols, float eps)
+{
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        float sum = 0;
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct eight e = load8(x, row * cols + c, (int)n);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                sum += e.x[j] * e.x[j];
+        }
+        float r = 1 / sqrtf(block_sum(sum) / (float)cols + eps);
+        if (threadIdx.x == 0)
+            rstd[row] = r;
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct stored8 sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
+            struct eight e = unpack(sx, x.dtype), w = unpack(sw, weight.dtype);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                e.x[j] = e.x[j] * r * w.x[j];
+            store8(y, row * cols + c, (int)n, e);
+        }
+    }
+}
+
+int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct cuda_array weight,
+                 int64_t rows, int64_t cols, double eps, cudaStream_t stream)
+{
+    return LAUNCH(rmsnorm_kernel, (unsigned)(rows < 65536 ? rows : 65536),
+                  threads_for(cols, ROW_THREADS), 0, stream, rows_of(y, cols), rstd,
+                  rows_of(x, cols), rows_of(weight, cols), rows, cols, (float)eps);
+}
+
+static __global__ void layernorm_kernel(struct array y, float *stats, struct array x,
+                                        struct array weight, struct array bias, int64_t rows,
+                                        int64_t cols, float eps)
+{
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        float sum = 0, square = 0;
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct eight e = load8(x, row * cols + c, (int)n);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                sum += e.x[j];
+        }
+        float mean = block_sum(sum) / (float)cols;
+        FOR_COLUMNS(c, n, cols)
+        { /* about the mean: no cancellation */
+            struct eight e = load8(x, row * cols + c, (int)n);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                square += j < n ? (e.x[j] - mean) * (e.x[j] - mean) : 0;
+        }
+        float r = 1 / sqrtf(block_sum(square) / (float)cols + eps);
+        if (threadIdx.x == 0) {
+            stats[2 * row] = mean;
+            stats[2 * row + 1] = r;
+        }
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct stored8 sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n),
+                           sb = fetch(bias, c, (int)n);
+            struct eight e = unpack(sx, x.dtype), w = unpack(sw, weight.dtype),
+                         b = unpack(sb, bias.dtype);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                e.x[j] = (e.x[j] - mean) * r * w.x[j] + b.x[j];
+            store8(y, row * cols + c, (int)n, e);
+        }
+    }
+}
+
+int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
+                   struct cuda_array bias, int64_t rows, int64_t cols, double eps,
+                   cudaStream_t stream)
+{
+    return LAUNCH(layernorm_kernel, (unsigned)(rows < 65536 ? rows : 65536),
+                  threads_for(cols, ROW_THREADS), 0, stream, rows_of(y, cols), stats,
+                  rows_of(x, cols), rows_of(weight, cols), rows_of(bias, cols), rows, cols,
+                  (float)eps);
+}
+
+/* ---- partial sums over rows ---- */
+
+static int64_t parts_of(int64_t rows)
+{
+    return rows < PARTS_MAX ? rows : (int64_t)PARTS_MAX;
+}
+
+size_t cuda_column_scratch(int64_t rows, int64_t cols, int sums)
+{
+    return (size_t)(parts_of(rows) * cols * sums) * sizeof(float);
+}
+
+/* y[c] = before[c] + sum of the parts' [c]; parts are `step` floats apart. */
+static __global__ void add_parts_kernel(struct array y, struct array before, const float *part,
+                                        int64_t parts, int64_t step, int64_t cols)
+{
+    FOR_EACH(c, cols)
+    {
+        float sum = 0;
+        for (int64_t p = 0; p < parts; p++)
+            sum += part[p * step + c];
+        struct eight e = {};
+        e.x[0] = sum + (before.data ? load1(before, c) : 0.f);
+        store8(y, c, 1, e);
+    }
+}
+
+static int add_parts(struct cuda_array y, struct cuda_array before, const float *part,
+                     int64_t parts, int64_t step, int64_t cols, cudaStream_t stream)
+{
+    return LAUNCH_APART(add_parts_kernel, blocks_for(cols, 128), 128, stream, array_of(y),
+                        array_of(before), part, parts, step, cols);
+}
+
+/* Sums live in shared memory, or, of very long rows, in the partial row itself. */
+static size_t shared_for(int64_t floats)
+{
+    return floats <= SHARED_FLOATS ? (size_t)floats * sizeof(float) : 0;
+}
+
+static __device__ __forceinline__ void clear_columns(float *sum, int64_t cols)
+{
+    FOR_COLUMNS(c, n, cols)
+    for (int j = 0; j < n; j++)
+        sum[c + j] = 0;
+}
+
+/* Each thread wrote the columns that it copies. */
+static __device__ __forceinline__ void copy_columns(float *to, const float *from, int64_t cols)
+{
+    FOR_COLUMNS(c, n, cols)
+    for (int j = 0; j < n; j++)
+        to[c + j] = from[c + j];
+}
+
+/* ---- gradients of norms ---- */
+
+static __global__ void rmsnorm_backward_kernel(struct array dx, float *part, struct array dy,
+                                               struct array x, struct array weight,
+                                               const float *rstd, int64_t rows, int64_t cols,
+                                               bool in_shared)
+{
+    DYNAMIC_SHARED(shared);
+    float *own = part + blockIdx.x * cols, *sum = in_shared ? shared : own;
+    clear_columns(sum, cols);
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        float r = rstd[row], dot = 0;
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct stored8 sd = fetch(dy, row * cols + c, (int)n),
+                           sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
+            struct eight d = unpack(sd, dy.dtype), e = unpack(sx, x.dtype),
+                         w = unpack(sw, weight.dtype);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                dot += d.x[j] * w.x[j] * e.x[j] * r;
+        }
+        dot = block_sum(dot) / (float)cols;
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct stored8 sd = fetch(dy, row * cols + c, (int)n),
+                           sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
+            struct eight d = unpack(sd, dy.dtype), e = unpack(sx, x.dtype),
+                         w = unpack(sw, weight.dtype);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++) {
+                float xhat = e.x[j] * r;
+                if (j < n)
+                    sum[c + j] += d.x[j] * xhat;
+                e.x[j] = r * (d.x[j] * w.x[j] - xhat * dot);
+            }
+            store8(dx, row * cols + c, (int)n, e);
+        }
+    }
+    if (in_shared)
+        copy_columns(own, sum, cols);
+}
+
+int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struct cuda_array dy,
+                          struct cuda_array x, struct cuda_array weight, const float *rstd,
+                          struct cuda_array before, int64_t rows, int64_t cols, void *scratch,
+                          cudaStream_t stream)
+{
+    float *part = (float *)scratch;
+    int64_t parts = parts_of(rows);
+    size_t shared = shared_for(cols);
+    int error = LAUNCH(rmsnorm_backward_kernel, (unsigned)parts, threads_for(cols, ROW_THREADS),
+                       shared, stream, rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
+                       rows_of(weight, cols), rstd, rows, cols, shared > 0);
+    return error ? error : add_parts(dweight, before, part, parts, cols, cols, stream);
+}
+
+static __global__ void layernorm_backward_kernel(struct array dx, float *part, struct array dy,
+                                                 struct array x, struct array weight,
+                                                 const float *stats, int64_t rows, int64_t cols,
+                                                 bool in_shared)
+{
+    DYNAMIC_SHARED(shared);
+    float *own = part + blockIdx.x * 2 * cols, *sum = in_shared ? shared : own;
+    float *bias_sum = sum + cols;
+    clear_columns(sum, cols);
+    clear_columns(bias_sum, cols);
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        float mean = stats[2 * row], r = stats[2 * row + 1], g_sum = 0, dot = 0;
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct stored8 sd = fetch(dy, row * cols + c, (int)n),
+                           sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
+            struct eight d = unpack(sd, dy.dtype), e = unpack(sx, x.dtype),
+                         w = unpack(sw, weight.dtype);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++) {
+                float g = d.x[j] * w.x[j]; /* 0 behind the row's end */
+                g_sum += g;
+                dot += g * (e.x[j] - mean) * r;
+            }
+        }
+        float g_mean = block_sum(g_sum) / (float)cols, d_mean = block_sum(dot) / (float)cols;
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct stored8 sd = fetch(dy, row * cols + c, (int)n),
+                           sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
+            struct eight d = unpack(sd, dy.dtype), e = unpack(sx, x.dtype),
+                         w = unpack(sw, weight.dtype);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++) {
+                float xhat = (e.x[j] - mean) * r;
+                if (j < n) {
+                    sum[c + j] += d.x[j] * xhat;
+                    bias_sum[c + j] += d.x[j];
+                }
+                e.x[j] = r * (d.x[j] * w.x[j] - g_mean - xhat * d_mean);
+            }
+            store8(dx, row * cols + c, (int)n, e);
+        }
+    }
+    if (in_shared) {
+        copy_columns(own, sum, cols);
+        copy_columns(own + cols, bias_sum, cols);
+    }
+}
+
+int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
+                            struct cuda_array dbias, struct cuda_array dy, struct cuda_array x,
+                            struct cuda_array weight, const float *stats,
+                            struct cuda_array weight_before, struct cuda_array bias_before,
+                            int64_t rows, int64_t cols, void *scratch, cudaStream_t stream)
+{
+    float *part = (float *)scratch;
+    int64_t parts = parts_of(rows);
+    size_t shared = shared_for(2 * cols);
+    int error = LAUNCH(layernorm_backward_kernel, (unsigned)parts, threads_for(cols, ROW_THREADS),
+                       shared, stream, rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
+                       rows_of(weight, cols), stats, rows, cols, shared > 0);
+    if (error == 0)
+        error = add_parts(dweight, weight_before, part, parts, 2 * cols, cols, stream);
+    return error ? error
+                 : add_parts(dbias, bias_before, part + cols, parts, 2 * cols, cols, stream);
+}
+
+/* ---- column sums ---- */
+
+enum { TILE_ROWS = 8 };
+
+/* A block takes 32 x 8 columns of the rows part, part + parts, ...; its warps share the rows. */
+static __global__ void column_sum_kernel(float *part, struct array x, int64_t rows, int64_t cols)
+{
+    __shared__ float sum[TILE_ROWS][WARP * EIGHT];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int64_t c = ((int64_t)blockIdx.x * WARP + lane) * EIGHT;
+    int n = c < cols ? up_to_eight(cols - c) : 0;
+    struct eight own = {};
+    for (int64_t row = (int64_t)blockIdx.y * TILE_ROWS + warp; row < rows && n > 0;
+         row += (int64_t)gridDim.y * TILE_ROWS) {
+        struct eight e = load8(x, row * cols + c, n);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            own.x[j] += e.x[j];
+    }
+#pragma unroll
+    for (int j = 0; j < EIGHT; j++)
+        sum[warp][lane * EIGHT + j] = own.x[j];
+    __syncthreads();
+    for (int j = 0; warp == 0 && j < n; j++) {
+        float all = 0;
+        for (int w = 0; w < TILE_ROWS; w++)
+            all += sum[w][lane * EIGHT + j];
+        part[blockIdx.y * cols + c + j] = all;
+    }
+}
+
+int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array before,
+                    int64_t rows, int64_t cols, void *scratch, cudaStream_t stream)
+{
+    float *part = (float *)scratch;
+    int64_t parts = parts_of(ceil_div(rows, TILE_ROWS));
+    dim3 grid((unsigned)ceil_div(cols, WARP * EIGHT), (unsigned)parts);
+    int error = LAUNCH(column_sum_kernel, grid, TILE_ROWS * WARP, 0, stream, part, rows_of(x, cols),
+                       rows, cols);
+    return error ? error : add_parts(y, before, part, parts, cols, cols, stream);
+}

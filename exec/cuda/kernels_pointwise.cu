@@ -1,0 +1,298 @@
+/* Kernels that treat elements one by one, and RoPE. Each thread takes eight elements at a time. */
+#include "exec/cuda/device.cuh"
+
+enum { THREADS = 256 };
+
+/* ---- one array of count elements ---- */
+
+static __global__ void add_kernel(struct array y, struct array a, struct array b, int64_t count)
+{
+    FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
+    {
+        int64_t i = k * EIGHT;
+        int n = up_to_eight(count - i);
+        struct stored8 sa = fetch(a, i, n), sb = fetch(b, i, n);
+        struct eight ea = unpack(sa, a.dtype), eb = unpack(sb, b.dtype);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            ea.x[j] += eb.x[j];
+        store8(y, i, n, ea);
+    }
+}
+
+int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int64_t count,
+             cudaStream_t stream)
+{
+    return LAUNCH_APART(add_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
+                        array_of(y), array_of(a), array_of(b), count);
+}
+
+static __global__ void cast_kernel(struct array y, struct array x, int64_t count)
+{
+    FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
+    {
+        int n = up_to_eight(count - k * EIGHT);
+        store8(y, k * EIGHT, n, load8(x, k * EIGHT, n));
+    }
+}
+
+int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream)
+{
+    return LAUNCH_APART(cast_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
+                        array_of(y), array_of(x), count);
+}
+
+/* ---- activations ---- */
+
+static __device__ __forceinline__ float sigmoid(float x)
+{
+    return 1 / (1 + __expf(-x));
+}
+
+static __global__ void swiglu_kernel(struct array y, struct array x, int64_t rows, int64_t cols)
+{
+    int64_t per_row = (cols + EIGHT - 1) / EIGHT;
+    FOR_EACH(k, rows * per_row)
+    {
+        int64_t row = k / per_row, c = k % per_row * EIGHT;
+        int n = up_to_eight(cols - c);
+        struct stored8 sg = fetch(x, 2 * row * cols + c, n);
+        struct stored8 su = fetch(x, (2 * row + 1) * cols + c, n);
+        struct eight gate = unpack(sg, x.dtype), up = unpack(su, x.dtype);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            up.x[j] *= gate.x[j] * sigmoid(gate.x[j]);
+        store8(y, row * cols + c, n, up);
+    }
+}
+
+int cuda_swiglu(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t cols,
+                cudaStream_t stream)
+{
+    return LAUNCH_APART(swiglu_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
+                        stream, rows_of(y, cols), rows_of(x, cols), rows, cols);
+}
+
+static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, struct array x,
+                                              int64_t rows, int64_t cols)
+{
+    int64_t per_row = (cols + EIGHT - 1) / EIGHT;
+    FOR_EACH(k, rows * per_row)
+    {
+        int64_t row = k / per_row, c = k % per_row * EIGHT;
+        int n = up_to_eight(cols - c);
+        struct stored8 sg = fetch(x, 2 * row * cols + c, n);
+        struct stored8 su = fetch(x, (2 * row + 1) * cols + c, n);
+        struct stored8 sd = fetch(dy, row * cols + c, n);
+        struct eight gate = unpack(sg, x.dtype), up = unpack(su, x.dtype);
+        struct eight d = unpack(sd, dy.dtype);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++) { /* silu' = s (1 + x (1 - s)) */
+            float s = sigmoid(gate.x[j]), d_up = d.x[j] * gate.x[j] * s;
+            gate.x[j] = d.x[j] * up.x[j] * s * (1 + gate.x[j] * (1 - s));
+            up.x[j] = d_up;
+        }
+        store8(dx, 2 * row * cols + c, n, gate);
+        store8(dx, (2 * row + 1) * cols + c, n, up);
+    }
+}
+
+int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
+                         int64_t rows, int64_t cols, cudaStream_t stream)
+{
+    return LAUNCH_APART(swiglu_backward_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS),
+                        THREADS, stream, rows_of(dx, cols), rows_of(dy, cols), rows_of(x, cols),
+                        rows, cols);
+}
+
+#define GELU_SCALE 0.79788456f /* sqrt(2 / pi) */
+#define GELU_CUBE 0.044715f
+
+static __device__ __forceinline__ float gelu_tanh(float x)
+{
+    return tanhf(GELU_SCALE * (x + GELU_CUBE * x * x * x));
+}
+
+static __global__ void gelu_kernel(struct array y, struct array x, int64_t count)
+{
+    FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
+    {
+        int n = up_to_eight(count - k * EIGHT);
+        struct eight e = load8(x, k * EIGHT, n);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            e.x[j] *= 0.5f * (1 + gelu_tanh(e.x[j]));
+        store8(y, k * EIGHT, n, e);
+    }
+}
+
+int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream)
+{
+    return LAUNCH_APART(gelu_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
+                        array_of(y), array_of(x), count);
+}
+
+static __global__ void gelu_backward_kernel(struct array dx, struct array dy, struct array x,
+                                            int64_t count)
+{
+    FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
+    {
+        int n = up_to_eight(count - k * EIGHT);
+        struct stored8 sx = fetch(x, k * EIGHT, n), sd = fetch(dy, k * EIGHT, n);
+        struct eight e = unpack(sx, x.dtype), d = unpack(sd, dy.dtype);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++) {
+            float v = e.x[j], t = gelu_tanh(v);
+            float slope = GELU_SCALE * (1 + 3 * GELU_CUBE * v * v);
+            d.x[j] *= 0.5f * (1 + t + v * (1 - t * t) * slope);
+        }
+        store8(dx, k * EIGHT, n, d);
+    }
+}
+
+int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
+                       int64_t count, cudaStream_t stream)
+{
+    return LAUNCH_APART(gelu_backward_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS,
+                        stream, array_of(dx), array_of(dy), array_of(x), count);
+}
+
+/* ---- AdamW ---- */
+
+static __global__ void adamw_kernel(struct array param, struct array master_new, struct array m_new,
+                                    struct array v_new, struct array grad, struct array master,
+                                    struct array m, struct array v, int64_t count,
+                                    struct cuda_adamw a)
+{
+    FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
+    {
+        int64_t i = k * EIGHT;
+        int n = up_to_eight(count - i);
+        struct stored8 sg = fetch(grad, i, n), sp = fetch(master, i, n), sm = fetch(m, i, n),
+                       sv = fetch(v, i, n);
+        struct eight g = unpack(sg, grad.dtype), p = unpack(sp, CUDA_F32);
+        struct eight first = unpack(sm, CUDA_F32), second = unpack(sv, CUDA_F32);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++) {
+            first.x[j] = a.beta1 * first.x[j] + a.keep1 * g.x[j];
+            second.x[j] = a.beta2 * second.x[j] + a.keep2 * g.x[j] * g.x[j];
+            p.x[j] = p.x[j] * a.decay - a.rate * first.x[j] / (sqrtf(second.x[j]) * a.root + a.eps);
+        }
+        store8(master_new, i, n, p);
+        store8(m_new, i, n, first);
+        store8(v_new, i, n, second);
+        if (param.data)
+            store8(param, i, n, p);
+    }
+}
+
+int cuda_adamw(struct cuda_array param, float *master_new, float *m_new, float *v_new,
+               struct cuda_array grad, const float *master, const float *m, const float *v,
+               int64_t count, struct cuda_adamw constants, cudaStream_t stream)
+{
+    return LAUNCH_APART(adamw_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
+                        array_of(param), floats_of(master_new), floats_of(m_new), floats_of(v_new),
+                        array_of(grad), floats_of(master), floats_of(m), floats_of(v), count,
+                        constants);
+}
+
+/* ---- RoPE ---- */
+
+enum { PAIRS_MAX = 256 }; /* pairs of a head whose angles a block holds at once */
+
+/* A block takes a row: each angle is found once and turns that pair of every head. Angles are
+ * found in fp64, since positions reach millions and fp32 has seven digits. */
+static __global__ void rope_kernel(struct array y, struct array x, const int32_t *position,
+                                   int64_t rows, int heads, int dim, int64_t stride,
+                                   double log2_theta, float direction)
+{
+    __shared__ float cosine[PAIRS_MAX], sine[PAIRS_MAX];
+    const double turn = 6.283185307179586476925;
+    int half = dim / 2;
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        for (int begin = 0; begin < half; begin += PAIRS_MAX) {
+            int pairs = half - begin < PAIRS_MAX ? half - begin : PAIRS_MAX;
+            __syncthreads();
+            for (int j = threadIdx.x; j < pairs; j += blockDim.x) {
+                double angle = position[row] * exp2(-2.0 * (begin + j) / dim * log2_theta);
+                float rest = (float)(angle - turn * rint(angle / turn));
+                sincosf(rest, &sine[j], &cosine[j]);
+                sine[j] *= direction;
+            }
+            __syncthreads();
+            int per_head = (pairs + EIGHT - 1) / EIGHT;
+            for (int k = threadIdx.x; k < heads * per_head; k += blockDim.x) {
+                int j = k % per_head * EIGHT, n = up_to_eight(pairs - j);
+                int64_t at = row * stride + (int64_t)(k / per_head) * dim + begin + j;
+                struct stored8 sa = fetch(x, at, n), sb = fetch(x, at + half, n);
+                struct eight a = unpack(sa, x.dtype), b = unpack(sb, x.dtype), c, d;
+#pragma unroll
+                for (int i = 0; i < EIGHT; i++) {
+                    int pair = i < n ? j + i : 0;
+                    c.x[i] = a.x[i] * cosine[pair] - b.x[i] * sine[pair];
+                    d.x[i] = b.x[i] * cosine[pair] + a.x[i] * sine[pair];
+                }
+                store8(y, at, n, c);
+                store8(y, at + half, n, d);
+            }
+        }
+        if (y.data != x.data)
+            for (int64_t c = (int64_t)heads * dim + threadIdx.x * EIGHT; c < stride;
+                 c += blockDim.x * EIGHT) {
+                int n = up_to_eight(stride - c);
+                store8(y, row * stride + c, n, load8(x, row * stride + c, n));
+            }
+    }
+}
+
+int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position, int64_t rows,
+              int64_t heads, int64_t dim, int64_t stride, double theta, int direction,
+              cudaStream_t stream)
+{
+    struct array to = rows_of(y, stride), from = rows_of(x, stride);
+    to.wide = to.wide && dim / 2 % EIGHT == 0;
+    from.wide = from.wide && dim / 2 % EIGHT == 0;
+    return LAUNCH(rope_kernel, blocks_for(rows, 1), threads_for(heads * dim / 2, THREADS), 0,
+                  stream, to, from, position, rows, (int)heads, (int)dim, stride, log2(theta),
+                  (float)direction);
+}
+
+/* ---- sums of several arrays, for ranks that share a device ---- */
+
+struct members {
+    const void *from[CUDA_REDUCE_MEMBERS];
+};
+
+static __global__ void reduce_kernel(struct array to, struct members members, int count_members,
+                                     bool maximum, bool wide, int64_t count)
+{
+    FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
+    {
+        int64_t i = k * EIGHT;
+        int n = up_to_eight(count - i);
+        struct eight sum;
+        for (int member = 0; member < count_members; member++) {
+            struct array a = {(char *)members.from[member], to.dtype, wide};
+            struct eight e = load8(a, i, n);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                sum.x[j] = member == 0 ? e.x[j]
+                           : maximum   ? fmaxf(sum.x[j], e.x[j])
+                                       : sum.x[j] + e.x[j];
+        }
+        store8(to, i, n, sum);
+    }
+}
+
+int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool maximum,
+                int64_t count, cudaStream_t stream)
+{
+    struct members list = {};
+    bool wide = true;
+    for (int i = 0; i < members; i++) {
+        list.from[i] = from[i];
+        wide = wide && ((uintptr_t)from[i] & 15) == 0;
+    }
+    return LAUNCH_APART(reduce_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
+                        array_of(to), list, members, maximum, wide, count);
+}

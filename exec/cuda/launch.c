@@ -1,0 +1,335 @@
+#include "exec/cuda/cuda.h"
+
+#include "exec/cpu/kernels.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MARK_EVERY = 16 }; /* ops of a stream between events that nobody but the watcher needs */
+
+static bool is_sync(const struct ir *ir, uint32_t op)
+{
+    return work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_SYNC;
+}
+
+static bool is_communication(const struct ir *ir, uint32_t op)
+{
+    return work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_COMM;
+}
+
+/* ---- lists and events ---- */
+
+/* The lists of the rank's streams, and each op's place in its own. */
+static void list_ops(struct cuda_rank *rank)
+{
+    const struct ir *ir = rank->run->ir;
+    uint32_t first = plan_first(&rank->run->plan, rank->rank);
+    uint32_t count = plan_ops(&rank->run->plan, rank->rank);
+    rank->place = heap_zalloc((size_t)count + 1, sizeof *rank->place);
+    for (uint32_t k = 0; k < count; k++)
+        if (!is_sync(ir, first + k))
+            rank->place[k] = rank->stream[ir->op.stream[first + k]].op_count++;
+    for (uint32_t s = 0; s < ir->stream_count; s++)
+        rank->stream[s].op =
+            heap_alloc((size_t)rank->stream[s].op_count + 1, sizeof *rank->stream[s].op);
+    for (uint32_t k = 0; k < count; k++)
+        if (!is_sync(ir, first + k))
+            rank->stream[ir->op.stream[first + k]].op[rank->place[k]] = first + k;
+}
+
+/* Whose end must be seen: what other streams wait for, what the host waits for, the last op of a
+ * stream, communication, and some in between, so that a run that stands still is noticed. */
+static bool *ops_to_mark(const struct cuda_rank *rank)
+{
+    const struct run *run = rank->run;
+    const struct ir *ir = run->ir;
+    uint32_t first = plan_first(&run->plan, rank->rank), count = plan_ops(&run->plan, rank->rank);
+    bool *mark = heap_zalloc((size_t)count + 1, sizeof *mark);
+    uint32_t *last = heap_alloc(ir->stream_count, sizeof *last);
+    for (uint32_t s = 0; s < ir->stream_count; s++)
+        last[s] = IR_NONE;
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t op = first + k;
+        uint8_t s = ir->op.stream[op];
+        for (uint32_t i = 0; i < ir->op.wait_count[op]; i++)
+            mark[ir->wait[ir->op.wait_begin[op] + i].i - first] = true;
+        if (is_sync(ir, op)) {
+            if (last[s] != IR_NONE)
+                mark[last[s]] = true;
+            continue;
+        }
+        last[s] = k;
+        if (run->options->trace || is_communication(ir, op) || ir_blocks_host(ir, op) ||
+            rank->place[k] % MARK_EVERY == 0 || rank->place[k] + 1 == rank->stream[s].op_count)
+            mark[k] = true;
+    }
+    free(last);
+    return mark;
+}
+
+static enum status new_event(cudaEvent_t *event, bool timed, struct diag *diag)
+{
+    cudaError_t error =
+        cudaEventCreateWithFlags(event, timed ? cudaEventDefault : cudaEventDisableTiming);
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaEventCreateWithFlags", error);
+}
+
+static enum status open_events(struct cuda_rank *rank, struct diag *diag)
+{
+    const struct run *run = rank->run;
+    uint32_t first = plan_first(&run->plan, rank->rank), count = plan_ops(&run->plan, rank->rank);
+    bool trace = run->options->trace, shared = cuda_of(run)->shared;
+    bool *mark = ops_to_mark(rank);
+    rank->events = heap_zalloc((size_t)count + 1, sizeof *rank->events);
+    enum status status = new_event(&rank->base, true, diag);
+    for (uint32_t k = 0; k < count && status == STATUS_OK; k++) {
+        struct cuda_events *events = &rank->events[k];
+        bool meets = shared && is_communication(run->ir, first + k);
+        if (is_sync(run->ir, first + k))
+            continue;
+        if (mark[k])
+            status = new_event(&events->end, trace, diag);
+        if ((trace || meets) && status == STATUS_OK)
+            status = new_event(&events->begin, trace, diag);
+        if (meets && status == STATUS_OK)
+            status = new_event(&events->moved, false, diag);
+    }
+    free(mark);
+    return status;
+}
+
+static enum status open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
+{
+    size_t floats = 0;
+    for (uint32_t i = 0; i < stream->op_count; i++) {
+        size_t needed = cpu_scratch(rank->run->ir, stream->op[i]);
+        floats = needed > floats ? needed : floats;
+    }
+    stream->host_scratch = heap_zalloc(floats + 1, sizeof *stream->host_scratch);
+    if (rank->host_work == NULL)
+        rank->host_work = heap_zalloc((size_t)plan_ops(&rank->run->plan, rank->rank) + 1,
+                                      sizeof *rank->host_work);
+    return STATUS_OK;
+}
+
+enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
+{
+    const struct ir *ir = rank->run->ir;
+    enum status status = STATUS_OK;
+    rank->at_barrier =
+        heap_zalloc((size_t)plan_ops(&rank->run->plan, rank->rank) + 1, sizeof *rank->at_barrier);
+    list_ops(rank);
+    for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++) {
+        struct cuda_stream *stream = &rank->stream[s];
+        if (stream->op_count == 0)
+            continue;
+        cudaError_t error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
+        if (error != cudaSuccess)
+            return cuda_refused(diag, "cudaStreamCreateWithFlags", error);
+        if (ir->stream[s].stream_class == STREAM_HOST)
+            status = open_host_stream(rank, stream);
+    }
+    return status == STATUS_OK ? open_events(rank, diag) : status;
+}
+
+static void free_event(cudaEvent_t event)
+{
+    if (event != NULL)
+        cudaEventDestroy(event);
+}
+
+void cuda_close_streams(struct cuda_rank *rank)
+{
+    const struct run *run = rank->run;
+    uint32_t count = plan_ops(&run->plan, rank->rank);
+    for (uint32_t k = 0; rank->events != NULL && k < count; k++) {
+        free_event(rank->events[k].begin);
+        free_event(rank->events[k].moved);
+        free_event(rank->events[k].end);
+    }
+    free_event(rank->base);
+    for (uint32_t s = 0; s < run->ir->stream_count; s++) {
+        if (rank->stream[s].handle != NULL)
+            cudaStreamDestroy(rank->stream[s].handle);
+        free(rank->stream[s].op);
+        free(rank->stream[s].host_scratch);
+    }
+    free(rank->host_work);
+    free((void *)rank->at_barrier);
+    free(rank->events);
+    free(rank->place);
+}
+
+/* ---- launching ---- */
+
+bool cuda_record(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
+{
+    cudaError_t error = event == NULL ? cudaSuccess : cudaEventRecord(event, stream->handle);
+    return error == cudaSuccess || cuda_failed(stream->rank, op, "cudaEventRecord", error);
+}
+
+bool cuda_hold(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
+{
+    cudaError_t error = cudaStreamWaitEvent(stream->handle, event, 0);
+    return error == cudaSuccess || cuda_failed(stream->rank, op, "cudaStreamWaitEvent", error);
+}
+
+bool cuda_end(struct cuda_stream *stream, uint32_t op)
+{
+    return cuda_record(stream, op, cuda_events(stream->rank, op)->end);
+}
+
+/* Whether all that an op waits for has been launched. A wait for an op that comes later never is. */
+static bool waits_are_launched(const struct cuda_rank *rank, uint32_t op)
+{
+    const struct ir *ir = rank->run->ir;
+    for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
+        uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
+        if (is_sync(ir, wait)
+                ? wait > op
+                : rank->stream[ir->op.stream[wait]].launched <= rank->place[cuda_local(rank, wait)])
+            return false;
+    }
+    return true;
+}
+
+static bool hold_for_waits(struct cuda_stream *stream, uint32_t op)
+{
+    const struct cuda_rank *rank = stream->rank;
+    const struct ir *ir = rank->run->ir;
+    for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
+        uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
+        if (!is_sync(ir, wait) && ir->op.stream[wait] != stream->stream &&
+            !cuda_hold(stream, op, cuda_events(rank, wait)->end))
+            return false;
+    }
+    return true;
+}
+
+/* Launches the op at the head of a queue; false: it cannot be, or the run has failed. */
+static bool launch_head(struct cuda_stream *stream)
+{
+    struct cuda_rank *rank = stream->rank;
+    struct run *run = rank->run;
+    struct cuda *cuda = cuda_of(run);
+    if (stream->held || stream->launched == stream->issued || run_stopped(run))
+        return false;
+    uint32_t op = stream->op[stream->launched];
+    if (!waits_are_launched(rank, op) || !hold_for_waits(stream, op))
+        return false;
+    bool works = plan_works(&run->plan, rank->rank, op);
+    if (works && cuda->shared && is_communication(run->ir, op)) {
+        stream->held = true;
+        bool all = loopback_arrive(stream, op);
+        cuda->others_moved = cuda->others_moved || all;
+        return all;
+    }
+    if (!cuda_record(stream, op, cuda_events(rank, op)->begin))
+        return false;
+    if (works) {
+        struct call call;
+        run_call(run, rank->rank, op, &call);
+        if (!cuda_kernels[run->ir->op.kind[op]](stream, &call))
+            return false;
+    }
+    if (!cuda_end(stream, op))
+        return false;
+    stream->launched++;
+    return true;
+}
+
+static void launch_rank(struct cuda_rank *rank)
+{
+    for (bool going = true; going;) {
+        going = false;
+        for (uint32_t s = 0; s < rank->run->ir->stream_count; s++)
+            while (launch_head(&rank->stream[s]))
+                going = true;
+    }
+}
+
+void cuda_launch(struct cuda_rank *rank)
+{
+    struct cuda *cuda = cuda_of(rank->run);
+    pthread_mutex_lock(rank->lock);
+    launch_rank(rank);
+    while (cuda->shared && cuda->others_moved && !run_stopped(rank->run)) {
+        cuda->others_moved = false;
+        for (uint32_t r = 0; r < cuda->ranks; r++)
+            launch_rank(&cuda->rank[r]);
+    }
+    pthread_mutex_unlock(rank->lock);
+}
+
+/* ---- looking ---- */
+
+/* The first op with an event among those launched and not known to have ended; IR_NONE: none. */
+static uint32_t next_mark(const struct cuda_stream *stream)
+{
+    for (uint32_t i = stream->ended; i < stream->launched; i++)
+        if (cuda_events(stream->rank, stream->op[i])->end != NULL)
+            return i;
+    return IR_NONE;
+}
+
+static void look_at_stream(struct cuda_stream *stream)
+{
+    struct cuda_rank *rank = stream->rank;
+    for (uint32_t i = next_mark(stream); i != IR_NONE; i = next_mark(stream)) {
+        cudaError_t error = cudaEventQuery(cuda_events(rank, stream->op[i])->end);
+        if (error == cudaErrorNotReady)
+            return;
+        if (error != cudaSuccess) {
+            cuda_failed(rank, stream->op[i], "cudaEventQuery (this op, or one before it)", error);
+            return;
+        }
+        atomic_fetch_add(&rank->run->progress, i + 1 - stream->ended);
+        stream->ended = i + 1;
+    }
+}
+
+static bool waits_have_ended(const struct cuda_rank *rank, uint32_t op)
+{
+    const struct ir *ir = rank->run->ir;
+    for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
+        uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
+        if (!is_sync(ir, wait) &&
+            rank->stream[ir->op.stream[wait]].ended <= rank->place[cuda_local(rank, wait)])
+            return false;
+    }
+    return true;
+}
+
+/* Whether some op is at work: launched, with nothing to wait for, and no communication with other
+ * GPUs, which may wait for them. */
+static bool works(const struct cuda_rank *rank)
+{
+    const struct run *run = rank->run;
+    for (uint32_t s = 0; s < run->ir->stream_count; s++) {
+        const struct cuda_stream *stream = &rank->stream[s];
+        if (stream->ended == stream->launched)
+            continue;
+        uint32_t op = stream->op[stream->ended];
+        if ((cuda_of(run)->shared || !is_communication(run->ir, op)) && waits_have_ended(rank, op))
+            return true;
+    }
+    return false;
+}
+
+void cuda_look(struct cuda_rank *rank)
+{
+    struct run *run = rank->run;
+    pthread_mutex_lock(rank->lock);
+    for (uint32_t s = 0; s < run->ir->stream_count; s++)
+        look_at_stream(&rank->stream[s]);
+    bool at_work = works(rank);
+    if (at_work != rank->at_work)
+        atomic_fetch_add(&run->busy, at_work ? 1 : -1);
+    rank->at_work = at_work;
+    int32_t mark = *(volatile int32_t *)rank->fault;
+    pthread_mutex_unlock(rank->lock);
+    if (mark != 0)
+        run_failed(run, rank->rank, (uint32_t)mark - 1, "%s",
+                   cuda_fault_text((enum work_kind)run->ir->op.kind[mark - 1]));
+}

@@ -1,0 +1,104 @@
+/* exec/cuda/library.h: NVIDIA's libraries, opened when the backend is.
+ *
+ * The program does not depend on them, so it starts without them and in no time; what is missing
+ * becomes a message with the loader's words. A library is looked for by its name (LD_LIBRARY_PATH,
+ * the system's folders), then where it was when the program was built. Functions are called through
+ * a table of their own names: cublaslt->cublasLtMatmul(...). */
+#ifndef EXEC_CUDA_LIBRARY_H
+#define EXEC_CUDA_LIBRARY_H
+
+#include "base/diag.h"
+
+#include <cublasLt.h>
+#include <stdbool.h>
+#ifdef HAVE_CUDNN
+#include <cudnn.h>
+#endif
+#ifdef HAVE_NCCL
+#include <nccl.h>
+#endif
+
+#define CUBLASLT_FUNCTIONS(F)                                                                      \
+    F(cublasLtCreate)                                                                              \
+    F(cublasLtDestroy)                                                                             \
+    F(cublasLtGetVersion)                                                                          \
+    F(cublasLtGetStatusString)                                                                     \
+    F(cublasLtMatmul)                                                                              \
+    F(cublasLtMatmulAlgoGetHeuristic)                                                              \
+    F(cublasLtMatmulDescCreate)                                                                    \
+    F(cublasLtMatmulDescDestroy)                                                                   \
+    F(cublasLtMatmulDescSetAttribute)                                                              \
+    F(cublasLtMatmulPreferenceCreate)                                                              \
+    F(cublasLtMatmulPreferenceDestroy)                                                             \
+    F(cublasLtMatmulPreferenceSetAttribute)                                                        \
+    F(cublasLtMatrixLayoutCreate)                                                                  \
+    F(cublasLtMatrixLayoutDestroy)
+
+#define CUDNN_FUNCTIONS(F)                                                                         \
+    F(cudnnCreate)                                                                                 \
+    F(cudnnDestroy)                                                                                \
+    F(cudnnSetStream)                                                                              \
+    F(cudnnGetVersion)                                                                             \
+    F(cudnnGetErrorString)                                                                         \
+    F(cudnnGetLastErrorString)                                                                     \
+    F(cudnnBackendCreateDescriptor)                                                                \
+    F(cudnnBackendDestroyDescriptor)                                                               \
+    F(cudnnBackendSetAttribute)                                                                    \
+    F(cudnnBackendGetAttribute)                                                                    \
+    F(cudnnBackendFinalize)                                                                        \
+    F(cudnnBackendExecute)
+
+#define NCCL_FUNCTIONS(F)                                                                          \
+    F(ncclGetVersion)                                                                              \
+    F(ncclGetUniqueId)                                                                             \
+    F(ncclGetErrorString)                                                                          \
+    F(ncclGetLastError)                                                                            \
+    F(ncclCommInitRankConfig)                                                                      \
+    F(ncclCommDestroy)                                                                             \
+    F(ncclCommAbort)                                                                               \
+    F(ncclCommGetAsyncError)                                                                       \
+    F(ncclGroupStart)                                                                              \
+    F(ncclGroupEnd)                                                                                \
+    F(ncclAllGather)                                                                               \
+    F(ncclAllReduce)                                                                               \
+    F(ncclBroadcast)                                                                               \
+    F(ncclReduceScatter)                                                                           \
+    F(ncclSend)                                                                                    \
+    F(ncclRecv)
+
+#define LIBRARY_MEMBER(name) __typeof__(&(name)) name;
+
+struct cublaslt {
+    CUBLASLT_FUNCTIONS(LIBRARY_MEMBER)
+};
+#ifdef HAVE_CUDNN
+struct cudnn {
+    CUDNN_FUNCTIONS(LIBRARY_MEMBER)
+};
+#endif
+#ifdef HAVE_NCCL
+struct nccl {
+    NCCL_FUNCTIONS(LIBRARY_MEMBER)
+};
+#endif
+
+/* The tables, made at the first call and kept until the program ends; NULL and a message
+ * (STATUS_SYSTEM) when the library cannot be opened or lacks a function. Any thread may call. */
+const struct cublaslt *cublaslt_open(struct diag *diag);
+/* From now on cublaslt_open() gives this table: of tests that emulate a device. */
+void cublaslt_use(const struct cublaslt *table);
+#ifdef HAVE_CUDNN
+const struct cudnn *cudnn_open(struct diag *diag);
+#endif
+#ifdef HAVE_NCCL
+const struct nccl *nccl_open(struct diag *diag);
+#endif
+
+/* Opens any other library of which several names may be there, "libcupti.so.13", ...; NULL and the
+ * loader's words in *diag. folder: where it was when the program was built. */
+void *library_open(const char *const *names, size_t count, const char *folder, struct diag *diag);
+/* Its function, or NULL and a message. */
+void *library_find(void *library, const char *library_name, const char *function,
+                   struct diag *diag);
+
+#endif

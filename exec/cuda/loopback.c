@@ -1,0 +1,304 @@
+/* Communication of ranks that share a GPU: copies on the device, ordered by events.
+ *
+ * An op that has come to the head of its stream records its `begin` and waits here. The last one to
+ * come launches the whole for everybody: each member's stream waits for the `begin` of its peers,
+ * fetches from their buffers what is its own, and records `moved`; before it goes on it waits for
+ * the `moved` of its peers, so that no buffer is used again while somebody reads it. Only events
+ * that have been recorded are waited for. Sums go over members in their order: the same bits on
+ * every rank and in every run. */
+#include "exec/cuda/cuda.h"
+
+#include "base/arena.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An op of one member. */
+struct part {
+    struct cuda_stream *stream; /* NULL: has not come */
+    uint32_t op;
+    struct call call;
+};
+
+/* A collective of a group instance, or a message between two ranks. */
+struct meeting {
+    struct part *part; /* (size) */
+    uint32_t size, come;
+};
+
+/* All calls of one group instance are together: (groups, instances, calls). */
+struct loopback {
+    struct arena arena;
+    uint32_t *begin; /* (groups) the first meeting of the group */
+    struct meeting *meeting;
+    uint32_t meetings;
+    struct meeting *message; /* (plan.message_count) sender, receiver */
+    const void **from;       /* (most members) */
+};
+
+static struct meeting *meetings_new(struct loopback *l, uint32_t count, uint32_t size)
+{
+    struct meeting *meeting = arena_array(&l->arena, count, sizeof *meeting);
+    for (uint32_t i = 0; i < count; i++)
+        meeting[i] = (struct meeting){arena_array(&l->arena, size, sizeof(struct part)), size, 0};
+    return meeting;
+}
+
+enum status loopback_open(struct cuda *cuda, struct diag *diag)
+{
+    const struct ir *ir = cuda->run->ir;
+    const struct plan *plan = &cuda->run->plan;
+    struct loopback *l = heap_zalloc(1, sizeof *l);
+    cuda->loopback = l;
+    l->begin = arena_array(&l->arena, ir->group_count, sizeof *l->begin);
+    for (uint32_t g = 0; g < ir->group_count; g++) {
+        l->begin[g] = l->meetings;
+        l->meetings += plan->instances[g] * plan->calls[g];
+        if (plan->calls[g] > 0 && plan->size[g] > CUDA_REDUCE_MEMBERS)
+            return diag_error(diag, (struct loc){cuda->run->name, 0, 0}, STATUS_BAD_INPUT,
+                              "group %s has %" PRIu32 " members; at most %d ranks of a group can "
+                              "share one GPU",
+                              ir->group[g].name, plan->size[g], CUDA_REDUCE_MEMBERS);
+    }
+    l->meeting = arena_array(&l->arena, l->meetings, sizeof *l->meeting);
+    for (uint32_t g = 0; g < ir->group_count; g++) {
+        uint32_t count = plan->instances[g] * plan->calls[g];
+        struct meeting *made = meetings_new(l, count, plan->size[g]);
+        if (count > 0)
+            memcpy(&l->meeting[l->begin[g]], made, count * sizeof *made);
+    }
+    l->message = meetings_new(l, plan->message_count, 2);
+    l->from = (const void **)arena_array(&l->arena, CUDA_REDUCE_MEMBERS, sizeof *l->from);
+    return STATUS_OK;
+}
+
+void loopback_close(struct cuda *cuda)
+{
+    if (cuda->loopback == NULL)
+        return;
+    arena_release(&cuda->loopback->arena);
+    free(cuda->loopback);
+}
+
+static void clear(struct meeting *meeting, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        meeting[i].come = 0;
+        memset(meeting[i].part, 0, meeting[i].size * sizeof *meeting[i].part);
+    }
+}
+
+void loopback_begin_step(struct cuda *cuda)
+{
+    clear(cuda->loopback->meeting, cuda->loopback->meetings);
+    clear(cuda->loopback->message, cuda->run->plan.message_count);
+}
+
+/* ---- one meeting ---- */
+
+static cudaEvent_t begin_of(const struct part *part)
+{
+    return cuda_events(part->stream->rank, part->op)->begin;
+}
+
+static cudaEvent_t moved_of(const struct part *part)
+{
+    return cuda_events(part->stream->rank, part->op)->moved;
+}
+
+/* A member's stream waits for an event of every other. */
+static bool hold_for_others(const struct meeting *m, uint32_t own,
+                            cudaEvent_t (*event)(const struct part *part))
+{
+    for (uint32_t k = 0; k < m->size; k++)
+        if (k != own && !cuda_hold(m->part[own].stream, m->part[own].op, event(&m->part[k])))
+            return false;
+    return true;
+}
+
+static bool record_moved(const struct part *part)
+{
+    return cuda_record(part->stream, part->op, moved_of(part));
+}
+
+static void *element(struct operand operand, uint64_t i)
+{
+    return (char *)operand.data + i * dtype_bytes((enum dtype)operand.dtype);
+}
+
+/* Where nothing is to be moved, the two are often the same address. */
+static bool fetch(const struct part *part, void *to, const void *from, uint64_t count)
+{
+    const struct operand *any = part->call.writes > 0 ? &part->call.write[0] : &part->call.read[0];
+    if (to == from || count == 0)
+        return true;
+    cudaError_t error = cudaMemcpyAsync(to, from, count * dtype_bytes((enum dtype)any->dtype),
+                                        cudaMemcpyDeviceToDevice, part->stream->handle);
+    return error == cudaSuccess ||
+           cuda_failed(part->stream->rank, part->op, "cudaMemcpyAsync", error);
+}
+
+/* to = sum or maximum over members of their elements begin .. begin + count. */
+static bool reduce(struct loopback *l, const struct meeting *m, const struct part *part, void *to,
+                   uint64_t begin, uint64_t count, enum reduce_op reduction)
+{
+    if (count == 0)
+        return true;
+    for (uint32_t k = 0; k < m->size; k++)
+        l->from[k] = element(m->part[k].call.read[0], begin);
+    struct cuda_array array = {to, part->call.write[0].dtype};
+    cudaError_t error =
+        (cudaError_t)cuda_reduce(array, l->from, (int)m->size, reduction == REDUCE_MAX,
+                                 (int64_t)count, part->stream->handle);
+    return error == cudaSuccess ||
+           cuda_failed(part->stream->rank, part->op, "launching a reduction", error);
+}
+
+static bool gather(struct loopback *l, const struct meeting *m, uint32_t own)
+{
+    const struct part *part = &m->part[own];
+    const struct work *work = part->call.work;
+    struct operand to = part->call.write[0];
+    uint64_t each = to.count / m->size;
+    uint32_t from = own;
+    bool going = true;
+    switch ((enum work_kind)work->kind) {
+    case WORK_ALL_TO_ALL:
+        for (uint32_t k = 0; k < m->size && going; k++)
+            going = fetch(part, element(to, k * each), element(m->part[k].call.read[0], own * each),
+                          each);
+        return going;
+    case WORK_ALL_GATHER:
+        for (uint32_t k = 0; k < m->size && going; k++)
+            going = fetch(part, element(to, k * each), m->part[k].call.read[0].data, each);
+        return going;
+    case WORK_REDUCE_SCATTER:
+        return reduce(l, m, part, to.data, own * to.count, to.count, REDUCE_SUM);
+    case WORK_BROADCAST:
+        from = (uint32_t)work->broadcast.root;
+        return fetch(part, to.data, m->part[from].call.read[0].data, to.count);
+    default: { /* WORK_SHIFT */
+        int64_t by = work->p2p.by % (int64_t)m->size;
+        from = (uint32_t)(((int64_t)own - by + (int64_t)m->size) % (int64_t)m->size);
+        return fetch(part, to.data, m->part[from].call.read[0].data, to.count);
+    }
+    }
+}
+
+/* Each member reduces its slice into its own result; then all fetch the other slices. In place
+ * this is safe: nobody but its owner touches a slice before all have read theirs. */
+static bool all_reduce(struct loopback *l, const struct meeting *m)
+{
+    uint64_t count = m->part[0].call.write[0].count, each = (count + m->size - 1) / m->size;
+    enum reduce_op reduction = (enum reduce_op)m->part[0].call.work->all_reduce.op;
+    bool going = true;
+    for (uint32_t i = 0; i < m->size && going; i++) {
+        const struct part *part = &m->part[i];
+        uint64_t begin = i * each < count ? i * each : count;
+        uint64_t end = begin + each < count ? begin + each : count;
+        going = hold_for_others(m, i, begin_of) &&
+                reduce(l, m, part, element(part->call.write[0], begin), begin, end - begin,
+                       reduction) &&
+                record_moved(part);
+    }
+    for (uint32_t i = 0; i < m->size && going; i++) {
+        const struct part *part = &m->part[i];
+        going = hold_for_others(m, i, moved_of);
+        for (uint32_t k = 0; k < m->size && going; k++) {
+            uint64_t begin = k * each < count ? k * each : count;
+            uint64_t end = begin + each < count ? begin + each : count;
+            going = k == i || fetch(part, element(part->call.write[0], begin),
+                                    element(m->part[k].call.write[0], begin), end - begin);
+        }
+    }
+    /* the events that others have been told to wait for are taken: they are recorded anew */
+    for (uint32_t i = 0; i < m->size && going; i++)
+        going = record_moved(&m->part[i]);
+    return going;
+}
+
+static bool collective(struct loopback *l, const struct meeting *m)
+{
+    bool going = true;
+    if (m->part[0].call.work->kind == WORK_ALL_REDUCE) {
+        going = all_reduce(l, m);
+    } else {
+        for (uint32_t i = 0; i < m->size && going; i++)
+            going = hold_for_others(m, i, begin_of) && gather(l, m, i) && record_moved(&m->part[i]);
+    }
+    for (uint32_t i = 0; i < m->size && going; i++)
+        going = hold_for_others(m, i, moved_of) && cuda_end(m->part[i].stream, m->part[i].op);
+    return going;
+}
+
+static bool message(const struct meeting *m)
+{
+    const struct part *sender = &m->part[0], *receiver = &m->part[1];
+    const struct operand *from = &sender->call.read[0], *to = &receiver->call.write[0];
+    if (from->count != to->count || from->dtype != to->dtype) {
+        run_failed(sender->stream->rank->run, sender->stream->rank->rank, sender->op,
+                   "meets another size: %" PRIu64 " elements of %s are sent, %" PRIu64
+                   " of %s received",
+                   from->count, dtype_name((enum dtype)from->dtype), to->count,
+                   dtype_name((enum dtype)to->dtype));
+        return false;
+    }
+    return cuda_hold(receiver->stream, receiver->op, begin_of(sender)) &&
+           fetch(receiver, to->data, from->data, to->count) && record_moved(receiver) &&
+           cuda_hold(sender->stream, sender->op, moved_of(receiver)) &&
+           cuda_end(receiver->stream, receiver->op) && cuda_end(sender->stream, sender->op);
+}
+
+/* All members must call the same kind with as many elements of the same type. */
+static bool agree(const struct meeting *m)
+{
+    for (uint32_t k = 1; k < m->size; k++) {
+        const struct part *one = &m->part[0], *other = &m->part[k];
+        const struct operand *a = one->call.reads > 0 ? &one->call.read[0] : &one->call.write[0];
+        const struct operand *b =
+            other->call.reads > 0 ? &other->call.read[0] : &other->call.write[0];
+        if (one->call.work->kind == other->call.work->kind && a->count == b->count &&
+            a->dtype == b->dtype)
+            continue;
+        run_failed(one->stream->rank->run, one->stream->rank->rank, one->op,
+                   "has %" PRIu64 " elements of %s where member %" PRIu32 " of its group calls %s "
+                   "with %" PRIu64 " of %s",
+                   a->count, dtype_name((enum dtype)a->dtype), k,
+                   work_kind_info((enum work_kind)other->call.work->kind)->name, b->count,
+                   dtype_name((enum dtype)b->dtype));
+        return false;
+    }
+    return true;
+}
+
+bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
+{
+    struct run *run = stream->rank->run;
+    const struct plan *plan = &run->plan;
+    struct loopback *l = cuda_of(run)->loopback;
+    uint32_t rank = stream->rank->rank, index;
+    enum work_kind kind = (enum work_kind)run->ir->op.kind[op];
+    struct meeting *m;
+    if (kind == WORK_SEND || kind == WORK_RECV) {
+        m = &l->message[plan_message(plan, rank, op)];
+        index = kind == WORK_RECV;
+    } else {
+        uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));
+        m = &l->meeting[l->begin[group] + plan_instance(plan, rank, group) * plan->calls[group] +
+                        plan->call[op]];
+        index = plan_index(plan, rank, group);
+    }
+    struct part *part = &m->part[index];
+    part->stream = stream;
+    part->op = op;
+    run_call(run, rank, op, &part->call);
+    if (!cuda_record(stream, op, begin_of(part)) || ++m->come < m->size)
+        return false;
+    bool going = kind == WORK_SEND || kind == WORK_RECV ? message(m) : agree(m) && collective(l, m);
+    for (uint32_t k = 0; k < m->size && going; k++) {
+        m->part[k].stream->held = false;
+        m->part[k].stream->launched++;
+    }
+    return going;
+}

@@ -1,0 +1,211 @@
+#include "exec/cuda/matmul.h"
+
+#include "base/arena.h"
+#include "models/work.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct product {
+    struct product_shape shape;
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t a, b, y; /* as cuBLASLt sees them: a is our b */
+    cublasLtMatmulAlgo_t algorithm;
+    float beta;
+    struct product *next;
+};
+
+struct products {
+    const struct cublaslt *lt;
+    cublasLtHandle_t handle;
+    struct product *first;
+};
+
+static const cudaDataType_t types[DTYPE_COUNT] = {
+    [DTYPE_BF16] = CUDA_R_16BF,
+    [DTYPE_F16] = CUDA_R_16F,
+    [DTYPE_F32] = CUDA_R_32F,
+};
+
+const char *product_error(const struct products *products, int status)
+{
+    return products->lt->cublasLtGetStatusString((cublasStatus_t)status);
+}
+
+struct products *products_new(const struct cublaslt *cublaslt, struct diag *diag)
+{
+    struct products *products = heap_zalloc(1, sizeof *products);
+    products->lt = cublaslt;
+    cublasStatus_t status = cublaslt->cublasLtCreate(&products->handle);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return products;
+    diag_error(diag, (struct loc){.name = "cublasLtCreate"}, STATUS_SYSTEM, "%s",
+               product_error(products, (int)status));
+    free(products);
+    return NULL;
+}
+
+static void product_free(const struct products *products, struct product *product)
+{
+    if (product->desc != NULL)
+        products->lt->cublasLtMatmulDescDestroy(product->desc);
+    if (product->a != NULL)
+        products->lt->cublasLtMatrixLayoutDestroy(product->a);
+    if (product->b != NULL)
+        products->lt->cublasLtMatrixLayoutDestroy(product->b);
+    if (product->y != NULL)
+        products->lt->cublasLtMatrixLayoutDestroy(product->y);
+    free(product);
+}
+
+void products_free(struct products *products)
+{
+    if (products == NULL)
+        return;
+    while (products->first != NULL) {
+        struct product *next = products->first->next;
+        product_free(products, products->first);
+        products->first = next;
+    }
+    products->lt->cublasLtDestroy(products->handle);
+    free(products);
+}
+
+uint8_t product_alignment(const void *address)
+{
+    uint8_t bits = 0;
+    while (bits < 8 && ((uintptr_t)address >> bits & 1) == 0)
+        bits++;
+    return bits;
+}
+
+static cublasStatus_t make_layouts(const struct cublaslt *lt, struct product *p)
+{
+    const struct product_shape *s = &p->shape;
+    bool a_turned = s->form == MATMUL_TN, b_turned = s->form == MATMUL_NT;
+    cudaDataType_t in = types[s->a_type];
+    uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
+    cublasStatus_t status =
+        lt->cublasLtMatrixLayoutCreate(&p->a, in, b_turned ? k : n, b_turned ? n : k, s->b_step);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = lt->cublasLtMatrixLayoutCreate(&p->b, in, a_turned ? m : k, a_turned ? k : m,
+                                                s->a_step);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = lt->cublasLtMatrixLayoutCreate(&p->y, types[s->y_type], n, m, s->y_step);
+    return status;
+}
+
+static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
+{
+    const struct product_shape *s = &p->shape;
+    const cublasOperation_t op_a = s->form == MATMUL_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t op_b = s->form == MATMUL_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasLtEpilogue_t epilogue =
+        s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    const void *somewhere = (const void *)(uintptr_t)256; /* heuristics look at its alignment */
+    const struct {
+        cublasLtMatmulDescAttributes_t name;
+        const void *value;
+        size_t size;
+        bool wanted;
+    } attributes[] = {
+        {CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a, true},
+        {CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b, true},
+        {CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, true},
+        {CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &types[s->y_type], sizeof types[0], s->bias},
+        {CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&somewhere, sizeof somewhere, s->bias},
+    };
+    cublasStatus_t status = lt->cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    for (size_t i = 0; i < ARRAY_LEN(attributes) && status == CUBLAS_STATUS_SUCCESS; i++)
+        if (attributes[i].wanted)
+            status = lt->cublasLtMatmulDescSetAttribute(p->desc, attributes[i].name,
+                                                        attributes[i].value, attributes[i].size);
+    return status;
+}
+
+static cublasStatus_t choose(const struct products *products, struct product *p)
+{
+    const struct cublaslt *lt = products->lt;
+    const struct product_shape *s = &p->shape;
+    const uint64_t workspace = PRODUCT_WORKSPACE;
+    const uint32_t a_bytes = 1u << s->b_align, b_bytes = 1u << s->a_align,
+                   y_bytes = 1u << s->y_align;
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t name;
+        const void *value;
+        size_t size;
+    } wishes[] = {
+        {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &a_bytes, sizeof a_bytes},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &b_bytes, sizeof b_bytes},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &y_bytes, sizeof y_bytes},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &y_bytes, sizeof y_bytes},
+    };
+    cublasLtMatmulHeuristicResult_t best;
+    cublasLtMatmulPreference_t preference = NULL;
+    int found = 0;
+    cublasStatus_t status = lt->cublasLtMatmulPreferenceCreate(&preference);
+    for (size_t i = 0; i < ARRAY_LEN(wishes) && status == CUBLAS_STATUS_SUCCESS; i++)
+        status = lt->cublasLtMatmulPreferenceSetAttribute(preference, wishes[i].name,
+                                                          wishes[i].value, wishes[i].size);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = lt->cublasLtMatmulAlgoGetHeuristic(products->handle, p->desc, p->a, p->b, p->y,
+                                                    p->y, preference, 1, &best, &found);
+    if (status == CUBLAS_STATUS_SUCCESS && found == 0)
+        status = CUBLAS_STATUS_NOT_SUPPORTED;
+    if (status == CUBLAS_STATUS_SUCCESS)
+        p->algorithm = best.algo;
+    if (preference != NULL)
+        lt->cublasLtMatmulPreferenceDestroy(preference);
+    return status;
+}
+
+const struct product *products_plan(struct products *products, const struct product_shape *shape,
+                                    struct diag *diag)
+{
+    static const char *const forms[] = {"nt", "nn", "tn"};
+    for (struct product *p = products->first; p != NULL; p = p->next)
+        if (memcmp(&p->shape, shape, sizeof *shape) == 0)
+            return p;
+    struct product *p = heap_zalloc(1, sizeof *p);
+    p->shape = *shape;
+    p->beta = shape->accumulate ? 1 : 0;
+    cublasStatus_t status = make_layouts(products->lt, p);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = make_desc(products->lt, p);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = choose(products, p);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        diag_error(
+            diag, (struct loc){.name = "cublasLtMatmulAlgoGetHeuristic"}, STATUS_SYSTEM,
+            "%s: a product of %" PRId64 " x %" PRId64 " x %" PRId64 " (%s) of %s into %s%s%s",
+            product_error(products, (int)status), shape->m, shape->n, shape->k, forms[shape->form],
+            dtype_name((enum dtype)shape->a_type), dtype_name((enum dtype)shape->y_type),
+            shape->bias ? ", with bias" : "", shape->accumulate ? ", added up" : "");
+        product_free(products, p);
+        return NULL;
+    }
+    p->next = products->first;
+    products->first = p;
+    return p;
+}
+
+int product_run(const struct products *products, const struct product *product, float alpha,
+                const void *a, const void *b, const void *bias, const void *c, void *y,
+                void *workspace, cudaStream_t stream)
+{
+    const struct cublaslt *lt = products->lt;
+    /* The bias is part of the description: a copy of it, as streams and threads share the plan. */
+    cublasLtMatmulDescOpaque_t own = *product->desc;
+    if (product->shape.bias) {
+        cublasStatus_t status = lt->cublasLtMatmulDescSetAttribute(
+            &own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&bias, sizeof bias);
+        if (status != CUBLAS_STATUS_SUCCESS)
+            return (int)status;
+    }
+    return (int)lt->cublasLtMatmul(products->handle, &own, &alpha, b, product->a, a, product->b,
+                                   &product->beta, c, product->y, y, product->y,
+                                   &product->algorithm, workspace, PRODUCT_WORKSPACE, stream);
+}

@@ -1,0 +1,51 @@
+/* exec/cuda/matmul.h: matrix products by cuBLASLt, planned before the step.
+ *
+ * Row-major y (m, n) is column-major (n, m), so cuBLASLt gets our b as its A and our a as its B
+ * and no orders are turned (its bias and epilogues are defined for columns, which are our rows).
+ * Products accumulate in fp32; fp32 operands are multiplied in fp32, not in TF32. A plan belongs to
+ * sizes, forms, types and alignments: ops that agree in these share it. */
+#ifndef EXEC_CUDA_MATMUL_H
+#define EXEC_CUDA_MATMUL_H
+
+#include "base/diag.h"
+#include "exec/cuda/library.h"
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PRODUCT_WORKSPACE = 32 << 20 }; /* what NVIDIA asks for on Hopper; per stream */
+
+/* y = alpha op(a) op(b) [+ bias] [+ y]; row steps in elements. */
+struct product_shape {
+    int64_t m, n, k;
+    int64_t a_step, b_step, y_step;
+    uint8_t form;                      /* enum matmul_form */
+    uint8_t a_type, y_type;            /* enum dtype; b has a's */
+    uint8_t accumulate, bias;          /* flags; bias is of y's type */
+    uint8_t a_align, b_align, y_align; /* log2 of bytes, at most 8 */
+};
+
+struct product; /* a plan */
+struct products;
+
+struct products *products_new(const struct cublaslt *cublaslt, struct diag *diag);
+void products_free(struct products *products);
+
+/* The plan of a shape; NULL and a message when the library has no algorithm for it. Not for several
+ * threads at once. */
+const struct product *products_plan(struct products *products, const struct product_shape *shape,
+                                    struct diag *diag);
+
+/* Enqueues; c is what is added with accumulate (y, as a rule). Several threads may, also with one
+ * plan. Returns a cublasStatus_t. */
+int product_run(const struct products *products, const struct product *product, float alpha,
+                const void *a, const void *b, const void *bias, const void *c, void *y,
+                void *workspace, cudaStream_t stream);
+
+/* log2 of what an address is aligned to, at most 8. */
+uint8_t product_alignment(const void *address);
+const char *product_error(const struct products *products, int status);
+
+#endif

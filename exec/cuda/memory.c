@@ -1,0 +1,174 @@
+/* Device memory in one block; pinned memory near the GPU. */
+#include "exec/cuda/cuda.h"
+
+#include "base/units.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, MPOL_BIND_ = 2, MADV_HUGEPAGE_ = 14, MAP_ANONYMOUS_ = 0x20 };
+
+/* What the standard headers hide without extensions. */
+long syscall(long number, ...);
+
+static size_t pages(uint64_t bytes)
+{
+    return bytes == 0 ? PAGE : (size_t)((bytes + PAGE - 1) / PAGE * PAGE);
+}
+
+/* "rank 2's arena (planned: 71.3 GiB) and scratch (0.4 GiB): 71.7 GiB asked for, 68.2 GiB free of
+ * 79.1 GiB; the largest buffers live at once ..." */
+static enum status no_device_memory(const struct cuda_rank *rank, size_t scratch, cudaError_t error,
+                                    struct diag *diag)
+{
+    const struct ir *ir = rank->run->ir;
+    size_t free_bytes = 0, all_bytes = 0;
+    uint32_t largest = IR_NONE;
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        if (ir->buffer.memory[b] == MEMORY_HBM && ir->buffer.offset[b] != UINT64_MAX &&
+            (largest == IR_NONE ||
+             ir_buffer_bytes(ir, (buffer_id){b}) > ir_buffer_bytes(ir, (buffer_id){largest})))
+            largest = b;
+    struct text text = {0};
+    units_put_gib(&text, (double)ir->arena_bytes[MEMORY_HBM]);
+    text_puts(&text, " of planned arena and ");
+    units_put_gib(&text, (double)scratch);
+    text_puts(&text, " of scratch");
+    if (cudaMemGetInfo(&free_bytes, &all_bytes) == cudaSuccess) {
+        text_puts(&text, "; the device has ");
+        units_put_gib(&text, (double)free_bytes);
+        text_puts(&text, " free of ");
+        units_put_gib(&text, (double)all_bytes);
+    }
+    if (largest != IR_NONE) {
+        char name[64];
+        ir_buffer_name(ir, (buffer_id){largest}, name, sizeof name);
+        text_printf(&text, "; the largest buffer is %s with ", name);
+        units_put_gib(&text, (double)ir_buffer_bytes(ir, (buffer_id){largest}));
+    }
+    enum status status = diag_error(diag, (struct loc){.name = "cudaMalloc"}, STATUS_SYSTEM,
+                                    "%s: rank %" PRIu32 " wants %s", cudaGetErrorString(error),
+                                    rank->rank, text.data);
+    text_release(&text);
+    return status;
+}
+
+static enum status open_device(struct cuda_rank *rank, struct diag *diag)
+{
+    const struct run *run = rank->run;
+    size_t arena = pages(run->ir->arena_bytes[MEMORY_HBM]), scratch = 0;
+    for (uint32_t s = 0; s < run->ir->stream_count; s++)
+        scratch += rank->stream[s].scratch_bytes;
+    cudaError_t error = cudaMalloc(&rank->memory[MEMORY_HBM], arena + scratch);
+    if (error != cudaSuccess) {
+        rank->memory[MEMORY_HBM] = NULL;
+        return no_device_memory(rank, scratch, error, diag);
+    }
+    rank->bytes[MEMORY_HBM] = arena + scratch;
+    char *next = (char *)rank->memory[MEMORY_HBM] + arena;
+    for (uint32_t s = 0; s < run->ir->stream_count; s++) {
+        rank->stream[s].scratch = next;
+        next += rank->stream[s].scratch_bytes;
+    }
+    error = cudaMemset(rank->memory[MEMORY_HBM], 0, arena);
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaMemset", error);
+}
+
+int cuda_numa_node(int device)
+{
+    char bus[32] = "", path[96];
+    int node = -1;
+    if (cudaDeviceGetPCIBusId(bus, sizeof bus, device) != cudaSuccess)
+        return -1;
+    for (char *c = bus; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", bus);
+    FILE *file = fopen(path, "r");
+    if (file != NULL) {
+        char line[32];
+        if (fgets(line, sizeof line, file) != NULL)
+            node = (int)strtol(line, NULL, 10);
+        fclose(file);
+    }
+    return node;
+}
+
+/* Pages are bound to the GPU's node before they are touched. In a virtual machine the node is
+ * unknown, and the system chooses. */
+static void *near_memory(size_t bytes, int node)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS_, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+#ifdef SYS_mbind
+    if (node >= 0 && node < 64) {
+        unsigned long mask = 1ul << node;
+        (void)syscall(SYS_mbind, p, bytes, MPOL_BIND_, &mask, 65ul, 0u);
+    }
+#else
+    (void)node;
+#endif
+    memset(p, 0, bytes);
+    return p;
+}
+
+static enum status open_host(struct cuda_rank *rank, enum memory memory, struct diag *diag)
+{
+    size_t bytes = pages(rank->run->ir->arena_bytes[memory]);
+    rank->memory[memory] = near_memory(bytes, cuda_numa_node(rank->device));
+    if (rank->memory[memory] == NULL)
+        return diag_error(diag, (struct loc){.name = "mmap"}, STATUS_SYSTEM,
+                          "%s: rank %" PRIu32 " wants %zu bytes of %s memory", strerror(errno),
+                          rank->rank, bytes, memory_name(memory));
+    rank->bytes[memory] = bytes;
+    if (memory != MEMORY_PINNED)
+        return STATUS_OK;
+    cudaError_t error = cudaHostRegister(rank->memory[memory], bytes, cudaHostRegisterPortable);
+    if (error == cudaSuccess)
+        return STATUS_OK;
+    munmap(rank->memory[memory], bytes);
+    rank->memory[memory] = NULL;
+    return diag_error(diag, (struct loc){.name = "cudaHostRegister"}, STATUS_SYSTEM,
+                      "%s: rank %" PRIu32 " wants %zu bytes of pinned memory",
+                      cudaGetErrorString(error), rank->rank, bytes);
+}
+
+enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag)
+{
+    enum status status = open_device(rank, diag);
+    for (int m = 0; m < MEMORY_COUNT && status == STATUS_OK; m++)
+        if (m != MEMORY_HBM)
+            status = open_host(rank, (enum memory)m, diag);
+    if (status != STATUS_OK)
+        return status;
+    cudaError_t error = cudaHostAlloc((void **)&rank->fault, sizeof *rank->fault,
+                                      cudaHostAllocMapped | cudaHostAllocPortable);
+    if (error != cudaSuccess)
+        return cuda_refused(diag, "cudaHostAlloc", error);
+    *rank->fault = 0;
+    return STATUS_OK;
+}
+
+void cuda_close_memory(struct cuda_rank *rank)
+{
+    for (int m = 0; m < MEMORY_COUNT; m++) {
+        if (rank->memory[m] == NULL)
+            continue;
+        if (m == MEMORY_HBM)
+            cudaFree(rank->memory[m]);
+        else {
+            if (m == MEMORY_PINNED)
+                cudaHostUnregister(rank->memory[m]);
+            munmap(rank->memory[m], rank->bytes[m]);
+        }
+    }
+    if (rank->fault != NULL)
+        cudaFreeHost(rank->fault);
+}

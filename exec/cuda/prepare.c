@@ -1,0 +1,276 @@
+/* What an op needs beside its operands, worked out before the first step: plans and scratch; and
+ * the functions that put each kind on a stream. */
+#include "exec/cuda/cuda.h"
+
+#include "exec/cpu/kernels.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- planning ---- */
+
+/* The first rank of a role stands for all: they differ in addresses alone, and every block of
+ * memory is aligned the same. */
+static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
+{
+    for (uint32_t r = 0; r < cuda->ranks; r++)
+        if (plan_role_of(&cuda->run->plan, r) == role)
+            return r;
+    return IR_NONE;
+}
+
+static uint8_t flag(int64_t parameter)
+{
+    return parameter != 0;
+}
+
+static struct product_shape shape_of(const struct call *call)
+{
+    const struct work *w = call->work;
+    int64_t m = w->matmul.m, n = w->matmul.n, k = w->matmul.k;
+    struct product_shape shape = {
+        .m = m,
+        .n = n,
+        .k = k,
+        .a_step = w->matmul.form == MATMUL_TN ? m : k,
+        .b_step = w->matmul.form == MATMUL_NT ? k : n,
+        .y_step = n,
+        .form = (uint8_t)w->matmul.form,
+        .a_type = call->read[0].dtype,
+        .y_type = call->write[0].dtype,
+        .accumulate = flag(w->matmul.accumulate),
+        .bias = w->matmul.epilogue == EPILOGUE_BIAS,
+        .a_align = product_alignment(call->read[0].data),
+        .b_align = product_alignment(call->read[1].data),
+        .y_align = product_alignment(call->write[0].data),
+    };
+    return shape;
+}
+
+static enum status types_differ(const struct run *run, const struct call *call, struct diag *diag,
+                                const char *what)
+{
+    return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+                      "op %" PRIu32 " (%s): %s; the cuda backend wants one type there", call->op,
+                      work_kind_info((enum work_kind)call->work->kind)->name, what);
+}
+
+static enum status prepare_product(struct cuda *cuda, const struct call *call,
+                                   struct cuda_prepared *prepared, struct diag *diag)
+{
+    struct product_shape shape = shape_of(call);
+    if (call->read[1].dtype != shape.a_type)
+        return types_differ(cuda->run, call, diag, "its factors have different types");
+    if (shape.bias && call->read[2].dtype != shape.y_type)
+        return types_differ(cuda->run, call, diag, "its bias has another type than its result");
+    prepared->product = products_plan(cuda->products, &shape, diag);
+    prepared->scratch = PRODUCT_WORKSPACE;
+    return prepared->product != NULL ? STATUS_OK : STATUS_SYSTEM;
+}
+
+static bool on_host(const struct ir *ir, uint32_t op)
+{
+    return ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST;
+}
+
+/* fp64 is for the reference alone: kernels have no such type. */
+static enum status check_types(const struct run *run, const struct call *call, struct diag *diag)
+{
+    for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
+        const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
+        if (o->dtype == DTYPE_F64)
+            return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+                              "op %" PRIu32 " (%s) has an operand in f64, which the cuda backend "
+                              "does not compute in; bf16, f16 and f32 would do",
+                              call->op, work_kind_info((enum work_kind)call->work->kind)->name);
+    }
+    return STATUS_OK;
+}
+
+static enum status prepare_op(struct cuda *cuda, uint32_t rank, uint32_t op, struct diag *diag)
+{
+    struct cuda_prepared *prepared = &cuda->prepared[op];
+    struct call call;
+    run_call(cuda->run, rank, op, &call);
+    enum status status = check_types(cuda->run, &call, diag);
+    if (status != STATUS_OK || on_host(cuda->run->ir, op))
+        return status;
+    const struct cuda_compute_row *row = &cuda_compute_rows[call.work->kind];
+    switch ((enum work_kind)call.work->kind) {
+    case WORK_MATMUL:
+        return prepare_product(cuda, &call, prepared, diag);
+    case WORK_ATTENTION:
+    case WORK_ATTENTION_BACKWARD:
+        prepared->attention = attention_new(&cuda->attention, &call, diag);
+        if (prepared->attention == NULL)
+            return STATUS_SYSTEM;
+        prepared->scratch = attention_scratch(prepared->attention);
+        return STATUS_OK;
+    default:
+        prepared->scratch = row->scratch != NULL ? row->scratch(call.work) : 0;
+        return STATUS_OK;
+    }
+}
+
+enum status cuda_prepare(struct cuda *cuda, struct diag *diag)
+{
+    const struct ir *ir = cuda->run->ir;
+    enum status status = STATUS_OK;
+    cuda->prepared = heap_zalloc((size_t)ir->op.count + 1, sizeof *cuda->prepared);
+    for (uint32_t role = 0; role < ir->role_count && status == STATUS_OK; role++) {
+        uint32_t rank = rank_of_role(cuda, role);
+        for (uint32_t k = 0; rank != IR_NONE && k < ir->role[role].op_count; k++) {
+            status = prepare_op(cuda, rank, ir->role[role].op_begin + k, diag);
+            if (status != STATUS_OK)
+                break;
+        }
+    }
+    return status;
+}
+
+void cuda_unprepare(struct cuda *cuda)
+{
+    for (uint32_t op = 0; cuda->prepared != NULL && op < cuda->run->ir->op.count; op++)
+        attention_free(cuda->prepared[op].attention);
+    free(cuda->prepared);
+}
+
+/* ---- putting work on a stream ---- */
+
+static bool refused(const struct cuda_stream *stream, uint32_t op, const char *words)
+{
+    run_failed(stream->rank->run, stream->rank->rank, op, "%s", words);
+    return false;
+}
+
+static struct cuda_place place_of(const struct cuda_stream *stream, uint32_t op)
+{
+    return (struct cuda_place){stream->handle, stream->scratch, stream->rank->fault,
+                               (int32_t)op + 1};
+}
+
+static bool product(void *context, struct call *call)
+{
+    struct cuda_stream *stream = context;
+    const struct cuda *cuda = cuda_of(stream->rank->run);
+    bool bias = call->work->matmul.epilogue == EPILOGUE_BIAS;
+    const void *c =
+        call->work->matmul.accumulate ? call->read[bias ? 3 : 2].data : call->write[0].data;
+    int status = product_run(
+        cuda->products, cuda->prepared[call->op].product, 1, call->read[0].data, call->read[1].data,
+        bias ? call->read[2].data : NULL, c, call->write[0].data, stream->scratch, stream->handle);
+    if (status == 0)
+        return true;
+    char words[160];
+    snprintf(words, sizeof words, "cublasLtMatmul: %s", product_error(cuda->products, status));
+    return refused(stream, call->op, words);
+}
+
+static bool attention(void *context, struct call *call)
+{
+    struct cuda_stream *stream = context;
+    const struct cuda *cuda = cuda_of(stream->rank->run);
+    struct cuda_place place = place_of(stream, call->op);
+    const char *words = attention_run(cuda->prepared[call->op].attention, call, &place);
+    return words == NULL || refused(stream, call->op, words);
+}
+
+/* AdamW and whatever else a host stream may hold: the processor's kernels, in the stream's order. */
+static void CUDART_CB on_processor(void *argument)
+{
+    const struct cuda_host_work *work = argument;
+    (void)cpu_compute_call(&work->call, work->scratch);
+}
+
+static bool compute(void *context, struct call *call)
+{
+    struct cuda_stream *stream = context;
+    struct cuda_rank *rank = stream->rank;
+    cudaError_t error;
+    if (on_host(rank->run->ir, call->op)) {
+        struct cuda_host_work *work = &rank->host_work[cuda_local(rank, call->op)];
+        *work = (struct cuda_host_work){*call, stream->host_scratch};
+        error = cudaLaunchHostFunc(stream->handle, on_processor, work);
+        return error == cudaSuccess || cuda_failed(rank, call->op, "cudaLaunchHostFunc", error);
+    }
+    struct cuda_place place = place_of(stream, call->op);
+    error = (cudaError_t)cuda_compute_rows[call->work->kind].run(call, &place);
+    return error == cudaSuccess || cuda_failed(rank, call->op, "launching its kernels", error);
+}
+
+static bool fill(void *context, struct call *call)
+{
+    struct cuda_stream *stream = context;
+    const struct operand *y = &call->write[0];
+    cudaError_t error =
+        cudaMemsetAsync(y->data, 0, y->count * dtype_bytes((enum dtype)y->dtype), stream->handle);
+    return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemsetAsync", error);
+}
+
+static bool copy(void *context, struct call *call)
+{
+    struct cuda_stream *stream = context;
+    const struct operand *y = &call->write[0];
+    cudaError_t error = cudaMemcpyAsync(
+        y->data, call->read[0].data, y->count * dtype_bytes((enum dtype)y->dtype),
+        call->work->kind == WORK_H2D ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
+        stream->handle);
+    return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemcpyAsync", error);
+}
+
+/* Communication: launched with its peers, or by NCCL; here alone when the group has one member. */
+static bool own_part(void *context, struct call *call)
+{
+    struct cuda_stream *stream = context;
+    if (call->reads == 0 || call->writes == 0 || call->read[0].data == call->write[0].data)
+        return true;
+    cudaError_t error =
+        cudaMemcpyAsync(call->write[0].data, call->read[0].data,
+                        call->write[0].count * dtype_bytes((enum dtype)call->write[0].dtype),
+                        cudaMemcpyDeviceToDevice, stream->handle);
+    return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemcpyAsync", error);
+}
+
+backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
+    [WORK_MATMUL] = product,
+    [WORK_ATTENTION] = attention,
+    [WORK_ATTENTION_BACKWARD] = attention,
+    [WORK_MERGE] = compute,
+    [WORK_RMSNORM] = compute,
+    [WORK_RMSNORM_BACKWARD] = compute,
+    [WORK_LAYERNORM] = compute,
+    [WORK_LAYERNORM_BACKWARD] = compute,
+    [WORK_ROPE] = compute,
+    [WORK_ROPE_BACKWARD] = compute,
+    [WORK_SWIGLU] = compute,
+    [WORK_SWIGLU_BACKWARD] = compute,
+    [WORK_GELU] = compute,
+    [WORK_GELU_BACKWARD] = compute,
+    [WORK_EMBEDDING] = compute,
+    [WORK_EMBEDDING_BACKWARD] = compute,
+    [WORK_CROSS_ENTROPY] = compute,
+    [WORK_CROSS_ENTROPY_BACKWARD] = compute,
+    [WORK_CROSS_ENTROPY_PARTIAL] = compute,
+    [WORK_CROSS_ENTROPY_FINISH] = compute,
+    [WORK_ADD] = compute,
+    [WORK_CAST] = compute,
+    [WORK_FILL] = fill,
+    [WORK_PACK] = compute,
+    [WORK_UNPACK] = compute,
+    [WORK_HEAD_EXPAND] = compute,
+    [WORK_HEAD_REDUCE] = compute,
+    [WORK_COLUMN_SUM] = compute,
+    [WORK_ADAMW] = compute,
+    [WORK_ALL_TO_ALL] = own_part,
+    [WORK_ALL_GATHER] = own_part,
+    [WORK_REDUCE_SCATTER] = own_part,
+    [WORK_ALL_REDUCE] = own_part,
+    [WORK_BROADCAST] = own_part,
+    [WORK_SHIFT] = own_part,
+    [WORK_SEND] = own_part,
+    [WORK_RECV] = own_part,
+    [WORK_H2D] = copy,
+    [WORK_D2H] = copy,
+};

@@ -1,0 +1,190 @@
+#include "tests/exec/emulator/device.hpp"
+
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <ucontext.h>
+#include <vector>
+
+thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace emulator
+{
+namespace
+{
+
+enum { STACK_BYTES = 128 * 1024, WARP = 32 };
+
+enum class Waits { Nothing, Warp, Block, Over };
+
+/* A fiber starts on its stack by makecontext(), and goes on, also with the next block's thread, by
+ * _longjmp(), which makes no system call. */
+struct Fiber {
+    ucontext_t start;
+    jmp_buf here;
+    bool started = false;
+    Waits waits = Waits::Nothing;
+    float value[2] = {0, 0}; /* two, since a warp may be an exchange ahead of its slowest lane */
+    unsigned exchanges = 0;
+    std::unique_ptr<char[]> stack;
+};
+
+/* The fibers of a thread of the program, kept from block to block. */
+struct Fibers {
+    std::deque<Fiber> fiber; /* whose elements do not move */
+    jmp_buf scheduler;
+    const std::function<void()> *body = nullptr;
+    unsigned current = 0;
+    std::vector<float> shared;
+};
+
+thread_local Fibers fibers;
+thread_local bool alone = true; /* no fiber runs */
+
+void enter()
+{
+    for (;;) {
+        (*fibers.body)();
+        Fiber &fiber = fibers.fiber[fibers.current];
+        fiber.waits = Waits::Over;
+        if (_setjmp(fiber.here) == 0)
+            _longjmp(fibers.scheduler, 1);
+    }
+}
+
+void pause(Waits waits)
+{
+    Fiber &fiber = fibers.fiber[fibers.current];
+    unsigned number = fibers.current;
+    fiber.waits = waits;
+    if (_setjmp(fiber.here) == 0)
+        _longjmp(fibers.scheduler, 1);
+    threadIdx = dim3(number);
+}
+
+/* Lets a fiber run until it pauses or is over. */
+void go_on(unsigned number)
+{
+    Fiber &fiber = fibers.fiber[number];
+    fibers.current = number;
+    threadIdx = dim3(number);
+    if (_setjmp(fibers.scheduler) != 0)
+        return;
+    if (fiber.started)
+        _longjmp(fiber.here, 1);
+    fiber.started = true;
+    setcontext(&fiber.start);
+}
+
+/* Whether all of [begin, end) that are not over wait for the same; then lets them go on. */
+bool release(unsigned begin, unsigned end, Waits waits)
+{
+    unsigned waiting = 0;
+    for (unsigned i = begin; i < end; i++) {
+        if (fibers.fiber[i].waits == Waits::Over)
+            continue;
+        if (fibers.fiber[i].waits != waits)
+            return false;
+        waiting++;
+    }
+    for (unsigned i = begin; i < end; i++)
+        if (fibers.fiber[i].waits == waits)
+            fibers.fiber[i].waits = Waits::Nothing;
+    return waiting > 0;
+}
+
+void run_block(unsigned threads)
+{
+    if (threads % WARP != 0) {
+        fprintf(stderr, "emulator: a block of %u threads, which are no whole warps\n", threads);
+        abort();
+    }
+    if (fibers.fiber.size() < threads)
+        fibers.fiber.resize(threads);
+    for (unsigned i = 0; i < threads; i++) {
+        Fiber &fiber = fibers.fiber[i];
+        fiber.waits = Waits::Nothing;
+        fiber.exchanges = 0;
+        if (fiber.stack)
+            continue;
+        fiber.stack.reset(new char[STACK_BYTES]);
+        getcontext(&fiber.start);
+        fiber.start.uc_stack.ss_sp = fiber.stack.get();
+        fiber.start.uc_stack.ss_size = STACK_BYTES;
+        fiber.start.uc_link = nullptr;
+        makecontext(&fiber.start, enter, 0);
+    }
+    for (unsigned over = 0; over < threads;) {
+        bool went_on = false;
+        for (unsigned i = 0; i < threads; i++)
+            if (fibers.fiber[i].waits == Waits::Nothing) {
+                go_on(i);
+                over += fibers.fiber[i].waits == Waits::Over;
+                went_on = true;
+            }
+        for (unsigned w = 0; w < threads; w += WARP)
+            went_on |= release(w, w + WARP, Waits::Warp);
+        went_on |= release(0, threads, Waits::Block);
+        if (!went_on && over < threads) {
+            fprintf(stderr, "emulator: the threads of a block wait for different things\n");
+            abort();
+        }
+    }
+}
+
+} // namespace
+
+void run_blocks(dim3 grid, dim3 block, size_t shared, bool apart, const std::function<void()> &body)
+{
+    gridDim = grid;
+    blockDim = block;
+    fibers.body = &body;
+    if (fibers.shared.size() * sizeof(float) < shared)
+        fibers.shared.resize(shared / sizeof(float) + 1);
+    for (unsigned y = 0; y < grid.y; y++)
+        for (unsigned x = 0; x < grid.x; x++) {
+            blockIdx = dim3(x, y);
+            if (!apart) {
+                alone = false;
+                run_block(block.x);
+                alone = true;
+            }
+            for (unsigned i = 0; apart && i < block.x; i++) {
+                threadIdx = dim3(i);
+                body();
+            }
+        }
+}
+
+void *dynamic_shared()
+{
+    return fibers.shared.data();
+}
+
+static void must_not_be_alone()
+{
+    if (alone) {
+        fprintf(stderr, "emulator: threads of a kernel launched apart want to meet\n");
+        abort();
+    }
+}
+
+void meet_block()
+{
+    must_not_be_alone();
+    pause(Waits::Block);
+}
+
+float exchange(float value, unsigned from)
+{
+    must_not_be_alone();
+    Fiber &own = fibers.fiber[fibers.current];
+    unsigned slot = own.exchanges++ % 2;
+    own.value[slot] = value;
+    pause(Waits::Warp);
+    return fibers.fiber[fibers.current / WARP * WARP + from].value[slot];
+}
+
+} // namespace emulator

@@ -1,0 +1,20 @@
+/* tests/exec/emulator/numbers.h: 16-bit types for the emulated device, by exec/number.h, which C++
+ * cannot read. */
+#ifndef TESTS_EXEC_EMULATOR_NUMBERS_H
+#define TESTS_EXEC_EMULATOR_NUMBERS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+float from_bf16(uint16_t bits);
+uint16_t to_bf16(float x);
+float from_f16(uint16_t bits);
+uint16_t to_f16(float x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,240 @@
+/* The part of cuBLASLt that the backend calls, by the processor's BLAS. */
+#include "tests/exec/emulator/emulator.h"
+#include "tests/exec/emulator/numbers.h"
+#include "tests/exec/emulator/stream.hpp"
+
+#include <cblas.h>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <cublasLt.h>
+#include <vector>
+
+namespace
+{
+
+/* What lies in a description and a layout. */
+struct Desc {
+    int64_t turn_a, turn_b, bias, bias_type;
+    const void *bias_data;
+};
+struct Layout {
+    int64_t type, rows, cols, step;
+};
+static_assert(sizeof(Desc) <= sizeof(cublasLtMatmulDescOpaque_t), "it fits");
+static_assert(sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t), "it fits");
+
+size_t element_bytes(int64_t type)
+{
+    return type == CUDA_R_32F ? 4 : 2;
+}
+
+float get(const void *data, int64_t type, size_t i)
+{
+    if (type == CUDA_R_32F)
+        return static_cast<const float *>(data)[i];
+    uint16_t bits = static_cast<const uint16_t *>(data)[i];
+    return type == CUDA_R_16BF ? from_bf16(bits) : from_f16(bits);
+}
+
+void put(void *data, int64_t type, size_t i, float x)
+{
+    if (type == CUDA_R_32F)
+        static_cast<float *>(data)[i] = x;
+    else
+        static_cast<uint16_t *>(data)[i] = type == CUDA_R_16BF ? to_bf16(x) : to_f16(x);
+}
+
+/* Columns of a matrix, end to end. */
+std::vector<float> columns(const void *data, const Layout &l)
+{
+    std::vector<float> all(static_cast<size_t>(l.rows * l.cols));
+    for (int64_t c = 0; c < l.cols; c++)
+        for (int64_t r = 0; r < l.rows; r++)
+            all[static_cast<size_t>(c * l.rows + r)] =
+                get(data, l.type, static_cast<size_t>(c * l.step + r));
+    return all;
+}
+
+void multiply(Desc d, float alpha, const void *a, Layout la, const void *b, Layout lb, float beta,
+              const void *c, Layout lc, void *y)
+{
+    std::vector<float> fa = columns(a, la), fb = columns(b, lb);
+    std::vector<float> fy =
+        beta != 0 ? columns(c, lc) : std::vector<float>(static_cast<size_t>(lc.rows * lc.cols));
+    int64_t k = d.turn_a ? la.rows : la.cols;
+    cblas_sgemm(CblasColMajor, d.turn_a ? CblasTrans : CblasNoTrans,
+                d.turn_b ? CblasTrans : CblasNoTrans, (int)lc.rows, (int)lc.cols, (int)k, alpha,
+                fa.data(), (int)la.rows, fb.data(), (int)lb.rows, beta, fy.data(), (int)lc.rows);
+    for (int64_t col = 0; col < lc.cols; col++)
+        for (int64_t r = 0; r < lc.rows; r++) {
+            float x = fy[static_cast<size_t>(col * lc.rows + r)];
+            if (d.bias)
+                x += get(d.bias_data, d.bias_type, static_cast<size_t>(r));
+            put(y, lc.type, static_cast<size_t>(col * lc.step + r), x);
+        }
+}
+
+cublasStatus_t create(cublasLtHandle_t *handle)
+{
+    openblas_set_num_threads(1);
+    *handle = nullptr;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t destroy(cublasLtHandle_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+size_t version()
+{
+    return 0;
+}
+
+const char *status_string(cublasStatus_t)
+{
+    return "a status of the emulated library";
+}
+
+cublasStatus_t desc_create(cublasLtMatmulDesc_t *desc, cublasComputeType_t, cudaDataType_t)
+{
+    *desc = static_cast<cublasLtMatmulDesc_t>(calloc(1, sizeof **desc));
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t desc_destroy(cublasLtMatmulDesc_t desc)
+{
+    free(desc);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t name,
+                        const void *value, size_t size)
+{
+    Desc d;
+    memcpy(&d, desc, sizeof d);
+    int32_t word = 0;
+    memcpy(&word, value, size < sizeof word ? size : sizeof word);
+    switch (name) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        d.turn_a = word == CUBLAS_OP_T;
+        break;
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        d.turn_b = word == CUBLAS_OP_T;
+        break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        d.bias = word == CUBLASLT_EPILOGUE_BIAS;
+        break;
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+        d.bias_type = word;
+        break;
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        memcpy(&d.bias_data, value, sizeof d.bias_data);
+        break;
+    default:
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    memcpy(desc, &d, sizeof d);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t preference_create(cublasLtMatmulPreference_t *preference)
+{
+    *preference = static_cast<cublasLtMatmulPreference_t>(calloc(1, sizeof **preference));
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t preference_destroy(cublasLtMatmulPreference_t preference)
+{
+    free(preference);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t preference_set(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
+                              const void *, size_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+Layout layout_of(cublasLtMatrixLayout_t layout)
+{
+    Layout l;
+    memcpy(&l, layout, sizeof l);
+    return l;
+}
+
+cublasStatus_t layout_create(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
+                             uint64_t cols, int64_t step)
+{
+    Layout l = {type, static_cast<int64_t>(rows), static_cast<int64_t>(cols), step};
+    *layout = static_cast<cublasLtMatrixLayout_t>(calloc(1, sizeof **layout));
+    memcpy(*layout, &l, sizeof l);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout)
+{
+    free(layout);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* The combinations of types that the library documents, and sizes that agree. */
+cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                         cublasLtMatrixLayout_t y, cublasLtMatmulPreference_t, int,
+                         cublasLtMatmulHeuristicResult_t result[], int *found)
+{
+    Desc d;
+    memcpy(&d, desc, sizeof d);
+    Layout la = layout_of(a), lb = layout_of(b), lc = layout_of(c), ly = layout_of(y);
+    memset(result, 0, sizeof *result);
+    *found = 0;
+    if (la.type != lb.type || lc.type != ly.type || (ly.type != la.type && ly.type != CUDA_R_32F) ||
+        la.step < la.rows || lb.step < lb.rows)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    int64_t m = d.turn_a ? la.cols : la.rows, k = d.turn_a ? la.rows : la.cols;
+    int64_t n = d.turn_b ? lb.rows : lb.cols, k2 = d.turn_b ? lb.cols : lb.rows;
+    if (m != ly.rows || n != ly.cols || k != k2)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    *found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
+                      cublasLtMatrixLayout_t layout_a, const void *b,
+                      cublasLtMatrixLayout_t layout_b, const void *beta, const void *c,
+                      cublasLtMatrixLayout_t layout_c, void *y, cublasLtMatrixLayout_t,
+                      const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t stream)
+{
+    Desc d;
+    memcpy(&d, desc, sizeof d);
+    Layout la = layout_of(layout_a), lb = layout_of(layout_b), lc = layout_of(layout_c);
+    float scale, keep;
+    memcpy(&scale, alpha, sizeof scale);
+    memcpy(&keep, beta, sizeof keep);
+    emulator::submit(stream, [=] { multiply(d, scale, a, la, b, lb, keep, c, lc, y); });
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+} // namespace
+
+void emulator_use(void)
+{
+    static struct cublaslt table;
+    table.cublasLtCreate = create;
+    table.cublasLtDestroy = destroy;
+    table.cublasLtGetVersion = version;
+    table.cublasLtGetStatusString = status_string;
+    table.cublasLtMatmul = matmul;
+    table.cublasLtMatmulAlgoGetHeuristic = heuristic;
+    table.cublasLtMatmulDescCreate = desc_create;
+    table.cublasLtMatmulDescDestroy = desc_destroy;
+    table.cublasLtMatmulDescSetAttribute = desc_set;
+    table.cublasLtMatmulPreferenceCreate = preference_create;
+    table.cublasLtMatmulPreferenceDestroy = preference_destroy;
+    table.cublasLtMatmulPreferenceSetAttribute = preference_set;
+    table.cublasLtMatrixLayoutCreate = layout_create;
+    table.cublasLtMatrixLayoutDestroy = layout_destroy;
+    cublaslt_use(&table);
+}

@@ -1,0 +1,179 @@
+#include "tests/exec/emulator/stream.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+struct CUstream_st {
+    std::mutex lock;
+    std::condition_variable changed;
+    std::deque<std::function<void()>> queue;
+    bool at_work = false, quit = false;
+    std::thread thread;
+};
+
+/* Shared with the records that are still queued, which may outlive it. */
+struct Records {
+    std::mutex lock;
+    std::condition_variable changed;
+    uint64_t issued = 0, reached = 0;
+    double time_s = 0;
+};
+
+struct CUevent_st {
+    std::shared_ptr<Records> records = std::make_shared<Records>();
+};
+
+namespace emulator
+{
+namespace
+{
+
+double now_s()
+{
+    using namespace std::chrono;
+    return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+void work(CUstream_st *stream)
+{
+    std::unique_lock<std::mutex> lock(stream->lock);
+    for (;;) {
+        stream->changed.wait(lock, [&] { return stream->quit || !stream->queue.empty(); });
+        if (stream->queue.empty())
+            return;
+        std::function<void()> next = std::move(stream->queue.front());
+        stream->queue.pop_front();
+        stream->at_work = true;
+        lock.unlock();
+        next();
+        next = nullptr;
+        lock.lock();
+        stream->at_work = false;
+        stream->changed.notify_all();
+    }
+}
+
+void wait_for(Records &records, uint64_t number)
+{
+    std::unique_lock<std::mutex> lock(records.lock);
+    records.changed.wait(lock, [&] { return records.reached >= number; });
+}
+
+uint64_t last_issued(Records &records)
+{
+    std::lock_guard<std::mutex> lock(records.lock);
+    return records.issued;
+}
+
+} // namespace
+
+int submit(cudaStream_t stream, std::function<void()> work)
+{
+    if (stream == nullptr) {
+        work();
+        return 0;
+    }
+    std::lock_guard<std::mutex> lock(stream->lock);
+    stream->queue.push_back(std::move(work));
+    stream->changed.notify_all();
+    return 0;
+}
+
+cudaStream_t stream_new()
+{
+    CUstream_st *stream = new CUstream_st;
+    stream->thread = std::thread(work, stream);
+    return stream;
+}
+
+void stream_free(cudaStream_t stream)
+{
+    {
+        std::lock_guard<std::mutex> lock(stream->lock);
+        stream->quit = true;
+        stream->changed.notify_all();
+    }
+    stream->thread.join();
+    delete stream;
+}
+
+bool stream_done(cudaStream_t stream)
+{
+    std::lock_guard<std::mutex> lock(stream->lock);
+    return stream->queue.empty() && !stream->at_work;
+}
+
+void stream_wait(cudaStream_t stream)
+{
+    std::unique_lock<std::mutex> lock(stream->lock);
+    stream->changed.wait(lock, [&] { return stream->queue.empty() && !stream->at_work; });
+}
+
+cudaEvent_t event_new()
+{
+    return new CUevent_st;
+}
+
+void event_free(cudaEvent_t event)
+{
+    delete event;
+}
+
+void event_record(cudaEvent_t event, cudaStream_t stream)
+{
+    std::shared_ptr<Records> records = event->records;
+    uint64_t number;
+    {
+        std::lock_guard<std::mutex> lock(records->lock);
+        number = ++records->issued;
+    }
+    submit(stream, [records, number] {
+        std::lock_guard<std::mutex> lock(records->lock);
+        records->reached = number;
+        records->time_s = now_s();
+        records->changed.notify_all();
+    });
+}
+
+void event_hold(cudaStream_t stream, cudaEvent_t event)
+{
+    std::shared_ptr<Records> records = event->records;
+    uint64_t number = last_issued(*records);
+    submit(stream, [records, number] { wait_for(*records, number); });
+}
+
+bool event_done(cudaEvent_t event)
+{
+    std::lock_guard<std::mutex> lock(event->records->lock);
+    return event->records->reached >= event->records->issued;
+}
+
+void event_wait(cudaEvent_t event)
+{
+    wait_for(*event->records, last_issued(*event->records));
+}
+
+double event_time_s(cudaEvent_t event)
+{
+    std::lock_guard<std::mutex> lock(event->records->lock);
+    return event->records->time_s;
+}
+
+} // namespace emulator
+
+extern "C" int cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    return emulator::submit(stream, [=] { memset(to, value, bytes); });
+}
+
+extern "C" int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind,
+                               cudaStream_t stream)
+{
+    (void)kind;
+    return emulator::submit(stream, [=] { memmove(to, from, bytes); });
+}

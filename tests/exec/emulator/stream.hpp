@@ -1,0 +1,37 @@
+/* tests/exec/emulator/stream.hpp: streams and events of the emulated device.
+ *
+ * A stream is a thread that does what is put on it, in order. An event is a number that counts its
+ * records; a stream that waits for it waits for the record that was the last when the wait was
+ * issued, as cudaStreamWaitEvent() does. */
+#ifndef TESTS_EXEC_EMULATOR_STREAM_HPP
+#define TESTS_EXEC_EMULATOR_STREAM_HPP
+
+#include <cstddef>
+#include <functional>
+
+typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
+
+namespace emulator
+{
+
+/* Puts work behind what is on a stream already; a null stream does it at once. Returns 0, as a
+ * launch that was taken. */
+int submit(cudaStream_t stream, std::function<void()> work);
+
+cudaStream_t stream_new();
+void stream_free(cudaStream_t stream); /* when it has done all */
+bool stream_done(cudaStream_t stream);
+void stream_wait(cudaStream_t stream);
+
+cudaEvent_t event_new();
+void event_free(cudaEvent_t event);
+void event_record(cudaEvent_t event, cudaStream_t stream);
+void event_hold(cudaStream_t stream, cudaEvent_t event); /* the stream waits for it */
+bool event_done(cudaEvent_t event);
+void event_wait(cudaEvent_t event);
+double event_time_s(cudaEvent_t event); /* of the last record that has been reached */
+
+} // namespace emulator
+
+#endif

@@ -1,0 +1,328 @@
+/* Every kernel of the CUDA backend, compiled for the processor, beside the CPU backend's, over
+ * random shapes and types. */
+#include "exec/cuda/compute.h"
+
+#include "exec/cpu/kernels.h"
+#include "exec/microbench_operands.h"
+#include "exec/number.h"
+#include "tests/check.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHAPES = 14, GUARD = 64 };
+
+static struct check_random rng;
+
+static int64_t draw(int64_t low, int64_t high)
+{
+    return check_random_i64(&rng, low, high);
+}
+
+static float draw_float(void)
+{
+    return (float)draw(-2000000, 2000000) * 1e-6f;
+}
+
+/* Sizes by the name of the parameter: small, odd, multiples of eight, beyond a block's threads. */
+static int64_t draw_parameter(const char *name)
+{
+    static const struct {
+        const char *name;
+        int64_t low, high;
+    } ranges[] = {
+        {"rows", 1, 50},  {"heads", 1, 5},      {"vocab", 1, 700},  {"parts", 1, 4},
+        {"w0", 1, 40},    {"w1", 0, 24},        {"w2", 0, 24},      {"copies", 1, 4},
+        {"first", 0, 60}, {"accumulate", 0, 1}, {"count", 1, 9000},
+    };
+    if (strcmp(name, "cols") == 0)
+        return draw(0, 3) == 0 ? draw(1, 5000) : draw(0, 1) ? 8 * draw(1, 80) : draw(1, 400);
+    if (strcmp(name, "dim") == 0)
+        return draw(0, 1) ? 16 * draw(1, 10) : 2 * draw(1, 40);
+    for (size_t i = 0; i < ARRAY_LEN(ranges); i++)
+        if (strcmp(ranges[i].name, name) == 0)
+            return draw(ranges[i].low, ranges[i].high);
+    return 0;
+}
+
+static struct work draw_work(enum work_kind kind)
+{
+    const struct work_kind_info *info = work_kind_info(kind);
+    struct work work = {.kind = (uint8_t)kind};
+    for (uint32_t i = 0; i < info->param_count; i++)
+        work.p[i] = draw_parameter(info->param[i].name);
+    if (kind == WORK_PACK || kind == WORK_UNPACK)
+        if (work.pack.w[1] == 0)
+            work.pack.w[2] = 0;
+    if (kind == WORK_EMBEDDING_BACKWARD)
+        work.reads = (uint8_t)draw(2, 3);
+    if (kind == WORK_ROPE || kind == WORK_ROPE_BACKWARD)
+        work.rope.stride =
+            draw(0, 1) ? 0 : work.rope.heads * work.rope.dim + (draw(0, 1) ? 8 : 3) * draw(0, 5);
+    return work;
+}
+
+/* What operands beyond sizes and types need. */
+static void adapt(const struct work *work, struct bench_operands *o)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_ROPE:
+    case WORK_ROPE_BACKWARD:
+        if (work->rope.stride > 0)
+            o->read[0].count = o->write[0].count = (uint64_t)(work->rope.rows * work->rope.stride);
+        break;
+    case WORK_CROSS_ENTROPY_FINISH:
+        o->read[2].count *= (uint64_t)draw(1, 4);
+        break;
+    case WORK_CROSS_ENTROPY:
+        if (draw(0, 1))
+            o->write[o->writes++] = (struct bench_operand){o->read[0].count, DTYPE_F32, -1};
+        break;
+    default:
+        break;
+    }
+}
+
+static float draw_value(const struct work *work, uint32_t read)
+{
+    float x = draw_float();
+    enum work_kind kind = (enum work_kind)work->kind;
+    if ((kind == WORK_ADAMW && read == 3) || (kind == WORK_CROSS_ENTROPY_FINISH && read == 2))
+        return fabsf(x) + 0.01f; /* a variance, a sum of exponentials */
+    if (kind == WORK_MERGE && read % 2 == 1 && draw(0, 4) == 0)
+        return -INFINITY; /* a row that saw no key */
+    if (kind == WORK_CROSS_ENTROPY || kind == WORK_CROSS_ENTROPY_BACKWARD)
+        return 8 * x;
+    return x;
+}
+
+static int32_t draw_index(const struct work *work)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_ROPE:
+    case WORK_ROPE_BACKWARD:
+        return (int32_t)draw(0, 1 << 22);
+    case WORK_EMBEDDING:
+    case WORK_EMBEDDING_BACKWARD:
+        return (int32_t)draw(0, work->embedding.vocab + 2 * work->embedding.first);
+    case WORK_CROSS_ENTROPY_PARTIAL:
+        return (int32_t)draw(-1, 2 * work->p[1]);
+    default:
+        return (int32_t)draw(-1, work->cross_entropy.vocab - 1);
+    }
+}
+
+struct buffer {
+    char *base;
+    struct operand operand;
+};
+
+/* Sometimes one element off any alignment; always with a guard behind. */
+static struct buffer new_buffer(struct bench_operand o)
+{
+    size_t element = dtype_bytes((enum dtype)o.dtype), shift = draw(0, 3) == 0 ? element : 0;
+    struct buffer b = {.base = NULL};
+    size_t bytes = shift + (size_t)o.count * element + GUARD;
+    void *base = NULL;
+    CU_ASSERT_EQUAL_FATAL(posix_memalign(&base, 64, bytes), 0);
+    b.base = base;
+    memset(b.base, 0x5a, bytes);
+    b.operand = (struct operand){b.base + shift, o.count, o.dtype};
+    return b;
+}
+
+static struct buffer copy_of(const struct buffer *b)
+{
+    size_t shift = (size_t)((char *)b->operand.data - b->base);
+    size_t bytes =
+        shift + (size_t)b->operand.count * dtype_bytes((enum dtype)b->operand.dtype) + GUARD;
+    struct buffer copy = *b;
+    void *base = NULL;
+    CU_ASSERT_EQUAL_FATAL(posix_memalign(&base, 64, bytes), 0);
+    copy.base = base;
+    memcpy(copy.base, b->base, bytes);
+    copy.operand.data = copy.base + shift;
+    return copy;
+}
+
+static bool guard_holds(const struct buffer *b)
+{
+    const char *end = (char *)b->operand.data +
+                      (size_t)b->operand.count * dtype_bytes((enum dtype)b->operand.dtype);
+    for (int i = 0; i < GUARD; i++)
+        if (end[i] != 0x5a)
+            return false;
+    return true;
+}
+
+/* fp32 on both sides in other orders of addition; what is stored in 16 bits may round either way. */
+static double tolerance(enum dtype dtype)
+{
+    return dtype == DTYPE_BF16 ? 1.0 / 120 : dtype == DTYPE_F16 ? 1.0 / 1000 : 3e-5;
+}
+
+static double difference(const struct buffer *got, const struct buffer *want)
+{
+    double worst = 0, scale = 1e-6;
+    for (uint64_t i = 0; i < want->operand.count; i++) {
+        double w = number_get(want->operand.data, (enum dtype)want->operand.dtype, i);
+        if (isfinite(w))
+            scale = fmax(scale, fabs(w));
+    }
+    for (uint64_t i = 0; i < want->operand.count; i++) {
+        double w = number_get(want->operand.data, (enum dtype)want->operand.dtype, i);
+        double g = number_get(got->operand.data, (enum dtype)got->operand.dtype, i);
+        double d = w == g ? 0 : fabs(g - w) / scale;
+        worst = isnan(d) ? INFINITY : fmax(worst, d);
+    }
+    return worst;
+}
+
+struct side {
+    struct buffer read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
+    struct call call;
+};
+
+static void fill(const struct work *work, uint32_t read, const struct operand *o)
+{
+    for (uint64_t i = 0; i < o->count; i++) {
+        if (o->dtype == DTYPE_I32)
+            ((int32_t *)o->data)[i] = draw_index(work);
+        else
+            number_set(o->data, (enum dtype)o->dtype, i, draw_value(work, read));
+    }
+}
+
+static void make_call(struct side *side, const struct work *work, const struct bench_operands *o)
+{
+    side->call = (struct call){
+        .work = work,
+        .model = {1e-5, 10000},
+        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 7},
+        .reads = (uint8_t)o->reads,
+        .writes = (uint8_t)o->writes,
+    };
+    for (uint32_t k = 0; k < o->writes; k++)
+        side->call.write[k] = side->write[k].operand;
+    for (uint32_t k = 0; k < o->reads; k++)
+        side->call.read[k] =
+            o->read[k].same >= 0 ? side->write[o->read[k].same].operand : side->read[k].operand;
+}
+
+static void *aligned(size_t bytes)
+{
+    void *p = NULL;
+    CU_ASSERT_EQUAL_FATAL(posix_memalign(&p, CUDA_SCRATCH_ALIGNMENT, bytes + 64), 0);
+    return p;
+}
+
+static size_t cpu_scratch_of(const struct call *call)
+{
+    const struct cpu_math_row *row = &cpu_math_rows[call->work->kind];
+    size_t floats = (row->scratch ? row->scratch(call->work) : 0) + 16;
+    for (uint32_t k = 0; k < call->reads; k++)
+        floats += (size_t)call->read[k].count + 16;
+    for (uint32_t k = 0; k < call->writes; k++)
+        floats += (size_t)call->write[k].count + 16;
+    return floats * sizeof(float);
+}
+
+static void compare(enum work_kind kind, enum dtype dtype)
+{
+    struct work work = draw_work(kind);
+    struct bench_operands o;
+    char label[160], *end = label + snprintf(label, sizeof label, "%s %s",
+                                             work_kind_info(kind)->name, dtype_name(dtype));
+    for (uint32_t i = 0; i < work_kind_info(kind)->param_count && end < label + 120; i++)
+        end += snprintf(end, 24, " %s=%" PRId64, work_kind_info(kind)->param[i].name, work.p[i]);
+    if (!CHECK(label, bench_operands(&work, dtype, &o)))
+        return;
+    adapt(&work, &o);
+
+    struct side cpu = {0}, cuda = {0};
+    for (uint32_t k = 0; k < o.writes; k++)
+        cpu.write[k] = new_buffer(o.write[k]);
+    for (uint32_t k = 0; k < o.reads; k++) {
+        if (o.read[k].same < 0)
+            cpu.read[k] = new_buffer(o.read[k]);
+        fill(&work, k,
+             o.read[k].same < 0 ? &cpu.read[k].operand : &cpu.write[o.read[k].same].operand);
+    }
+    for (uint32_t k = 0; k < o.writes; k++)
+        cuda.write[k] = copy_of(&cpu.write[k]);
+    for (uint32_t k = 0; k < o.reads; k++)
+        if (o.read[k].same < 0)
+            cuda.read[k] = copy_of(&cpu.read[k]);
+    make_call(&cpu, &work, &o);
+    make_call(&cuda, &work, &o);
+    cpu.call.softmax = cuda.call.softmax = kind == WORK_CROSS_ENTROPY_BACKWARD && draw(0, 2) == 0;
+
+    const struct cuda_compute_row *row = &cuda_compute_rows[kind];
+    int32_t fault = 0;
+    float *cpu_memory = aligned(cpu_scratch_of(&cpu.call));
+    struct cuda_place place = {
+        .scratch = aligned(row->scratch ? row->scratch(&work) : 0), .fault = &fault, .mark = 1};
+    CHECK(label, cpu_compute_call(&cpu.call, cpu_memory) == NULL);
+    CHECK_INT(label, row->run(&cuda.call, &place), 0);
+    CHECK_INT(label, fault, 0);
+    for (uint32_t k = 0; k < o.writes; k++) {
+        double d = difference(&cuda.write[k], &cpu.write[k]);
+        if (!CHECK(label, d <= tolerance((enum dtype)o.write[k].dtype)))
+            printf("  write %" PRIu32 " differs by %g of its largest\n", k, d);
+        CHECK(label, guard_holds(&cuda.write[k]));
+        free(cpu.write[k].base);
+        free(cuda.write[k].base);
+    }
+    for (uint32_t k = 0; k < o.reads; k++) {
+        free(cpu.read[k].base);
+        free(cuda.read[k].base);
+    }
+    free(cpu_memory);
+    free(place.scratch);
+}
+
+static void kernels_compute_what_the_processor_does(void)
+{
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
+    rng = check_random_make();
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+        for (int i = 0; i < SHAPES && cuda_compute_rows[kind].run != NULL; i++)
+            compare((enum work_kind)kind, dtypes[i % 3]);
+}
+
+/* A kind that the processor computes has kernels here, or a library's. */
+static void every_kind_has_a_row(void)
+{
+    static const enum work_kind elsewhere[] = {WORK_MATMUL, WORK_ATTENTION, WORK_ATTENTION_BACKWARD,
+                                               WORK_FILL};
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        bool library = false;
+        for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++)
+            library = library || (int)elsewhere[i] == kind;
+        CHECK(work_kind_info((enum work_kind)kind)->name,
+              (cpu_math_rows[kind].run != NULL) ==
+                  (library || cuda_compute_rows[kind].run != NULL));
+    }
+}
+
+static void a_wrong_label_is_told(void)
+{
+    int32_t label[3] = {0, 4, 1}, fault = 0;
+    float logits[3][4] = {{0}}, loss = 0, lse[3], term[64];
+    struct cuda_array x = {logits, CUDA_F32};
+    CHECK_INT("loss",
+              cuda_cross_entropy(&loss, lse, (struct cuda_array){0}, x, label, NULL, 3, 4, 3,
+                                 &fault, 8, term, NULL),
+              0);
+    CHECK_INT("the op's mark", fault, 8);
+}
+
+static const struct check_case cases[] = {
+    {"every kind has a row", every_kind_has_a_row},
+    {"kernels compute what the processor does", kernels_compute_what_the_processor_does},
+    {"a wrong label is told", a_wrong_label_is_told},
+};
+CHECK_MAIN("cuda kernels", cases)
