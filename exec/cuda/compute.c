@@ -120,8 +120,10 @@ static int gelu_backward(const struct call *call, const struct cuda_place *place
 
 static int add(const struct call *call, const struct cuda_place *place)
 {
-    return cuda_add(out(call, 0), in(call, 0), in(call, 1), call->work->elements.count,
-                    place->stream);
+    int64_t count = call->work->elements.count, cols = call->work->elements.cols;
+    return cols > 0 ? cuda_add_bias(out(call, 0), in(call, 0), in(call, 1), in(call, 2),
+                                    count / cols, cols, place->stream)
+                    : cuda_add(out(call, 0), in(call, 0), in(call, 1), count, place->stream);
 }
 
 static int cast(const struct call *call, const struct cuda_place *place)
@@ -151,11 +153,17 @@ static int adamw(const struct call *call, const struct cuda_place *place)
 
 /* ---- embedding and loss ---- */
 
+/* The first row of a rank's part of the table. */
+static int64_t first_row(const struct call *call)
+{
+    return call->work->embedding.first + call->part * call->work->embedding.vocab;
+}
+
 static int embedding(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
     return cuda_embedding(out(call, 0), call->read[0].data, in(call, 1), w->embedding.rows,
-                          w->embedding.cols, w->embedding.vocab, w->embedding.first, place->stream);
+                          w->embedding.cols, w->embedding.vocab, first_row(call), place->stream);
 }
 
 static size_t embedding_backward_scratch(const struct work *work)
@@ -168,7 +176,7 @@ static int embedding_backward(const struct call *call, const struct cuda_place *
     const struct work *w = call->work;
     return cuda_embedding_backward(
         out(call, 0), in(call, 0), call->read[1].data, in_or_nothing(call, 2), w->embedding.rows,
-        w->embedding.cols, w->embedding.vocab, w->embedding.first, place->scratch, place->stream);
+        w->embedding.cols, w->embedding.vocab, first_row(call), place->scratch, place->stream);
 }
 
 static size_t loss_scratch(const struct work *work)
@@ -196,11 +204,31 @@ static int cross_entropy_backward(const struct call *call, const struct cuda_pla
                                        place->stream);
 }
 
+/* Columns of a rank's part that stand for rows of the vocabulary: where it does not divide evenly,
+ * the last parts have fewer. */
+static int64_t columns_of(int64_t vocab, int64_t first, int64_t total)
+{
+    int64_t left = total > 0 ? total - first : vocab;
+    return left < 0 ? 0 : left < vocab ? left : vocab;
+}
+
 static int cross_entropy_partial(const struct call *call, const struct cuda_place *place)
 {
-    const int64_t *p = call->work->p; /* rows, vocab, first */
-    return cuda_cross_entropy_partial(call->write[0].data, in(call, 0), call->read[1].data, p[0],
-                                      p[1], p[2], place->stream);
+    const struct work *w = call->work;
+    int64_t vocab = w->loss_partial.vocab, first = w->loss_partial.first + call->part * vocab;
+    return cuda_cross_entropy_partial(
+        call->write[0].data, in(call, 0), call->read[1].data, w->loss_partial.rows, vocab,
+        columns_of(vocab, first, w->loss_partial.total), first, place->stream);
+}
+
+static int cross_entropy_partial_backward(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    int64_t vocab = w->loss_backward.vocab, first = w->loss_backward.first + call->part * vocab;
+    return cuda_cross_entropy_partial_backward(
+        out(call, 0), in(call, 0), call->read[1].data, call->read[2].data, w->loss_backward.rows,
+        vocab, columns_of(vocab, first, w->loss_backward.total), first,
+        (double)w->loss_backward.count, place->stream);
 }
 
 static int cross_entropy_finish(const struct call *call, const struct cuda_place *place)
@@ -279,6 +307,7 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY] = {cross_entropy, loss_scratch},
     [WORK_CROSS_ENTROPY_BACKWARD] = {cross_entropy_backward, NULL},
     [WORK_CROSS_ENTROPY_PARTIAL] = {cross_entropy_partial, NULL},
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {cross_entropy_partial_backward, NULL},
     [WORK_CROSS_ENTROPY_FINISH] = {cross_entropy_finish, loss_scratch},
     [WORK_ADD] = {add, NULL},
     [WORK_CAST] = {cast, NULL},

@@ -34,6 +34,9 @@ enum { CUDA_SCRATCH_ALIGNMENT = 256 };
 
 int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int64_t count,
              cudaStream_t stream);
+/* The same, and bias (cols) on every row. */
+int cuda_add_bias(struct cuda_array y, struct cuda_array a, struct cuda_array b,
+                  struct cuda_array bias, int64_t rows, int64_t cols, cudaStream_t stream);
 int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream);
 int cuda_swiglu(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t cols,
                 cudaStream_t stream);
@@ -116,8 +119,14 @@ int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struc
 int cuda_cross_entropy_backward(struct cuda_array dx, struct cuda_array x, const int32_t *label,
                                 bool softmax, int64_t rows, int64_t vocab, double count,
                                 int32_t *fault, int32_t mark, cudaStream_t stream);
+/* Of logits (rows, vocab) whose first `columns` stand for rows first .. of the vocabulary. */
 int cuda_cross_entropy_partial(float *stats, struct cuda_array x, const int32_t *label,
-                               int64_t rows, int64_t vocab, int64_t first, cudaStream_t stream);
+                               int64_t rows, int64_t vocab, int64_t columns, int64_t first,
+                               cudaStream_t stream);
+int cuda_cross_entropy_partial_backward(struct cuda_array dx, struct cuda_array x,
+                                        const int32_t *label, const float *lse, int64_t rows,
+                                        int64_t vocab, int64_t columns, int64_t first, double count,
+                                        cudaStream_t stream);
 int cuda_cross_entropy_finish(float *loss, float *lse, const float *stats, const int32_t *label,
                               const float *before, int64_t rows, int64_t parts, double count,
                               void *scratch, cudaStream_t stream);

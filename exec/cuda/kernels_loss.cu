@@ -156,25 +156,59 @@ int cuda_cross_entropy_backward(struct cuda_array dx, struct cuda_array x, const
 
 static __global__ void cross_entropy_partial_kernel(float *stats, struct array x,
                                                     const int32_t *label, int64_t rows,
-                                                    int64_t vocab, int64_t first)
+                                                    int64_t vocab, int64_t columns, int64_t first)
 {
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        struct row_stats s = row_stats_of(x, row * vocab, vocab);
+        struct row_stats s = row_stats_of(x, row * vocab, columns);
         if (threadIdx.x == 0) {
             int64_t own = label[row] - first;
+            bool here = label[row] != IGNORED && own >= 0 && own < columns;
             stats[3 * row] = s.top;
             stats[3 * row + 1] = s.total;
-            stats[3 * row + 2] = own >= 0 && own < vocab ? load1(x, row * vocab + own) : 0;
+            stats[3 * row + 2] = here ? load1(x, row * vocab + own) : 0;
         }
     }
 }
 
 int cuda_cross_entropy_partial(float *stats, struct cuda_array x, const int32_t *label,
-                               int64_t rows, int64_t vocab, int64_t first, cudaStream_t stream)
+                               int64_t rows, int64_t vocab, int64_t columns, int64_t first,
+                               cudaStream_t stream)
 {
     return LAUNCH(cross_entropy_partial_kernel, blocks_for(rows, 1),
                   threads_for(vocab, ROW_THREADS), 0, stream, stats, rows_of(x, vocab), label, rows,
-                  vocab, first);
+                  vocab, columns, first);
+}
+
+static __global__ void cross_entropy_partial_backward_kernel(struct array dx, struct array x,
+                                                             const int32_t *label, const float *lse,
+                                                             int64_t rows, int64_t vocab,
+                                                             int64_t columns, int64_t first,
+                                                             float scale)
+{
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        int64_t own = label[row] - first, some = label[row] == IGNORED ? 0 : columns;
+        float l = lse[row];
+        FOR_COLUMNS(c, n, vocab)
+        {
+            struct eight e = load8(x, row * vocab + c, (int)n);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                e.x[j] =
+                    c + j >= some ? 0 : (__expf(e.x[j] - l) - (c + j == own ? 1.f : 0.f)) * scale;
+            store8(dx, row * vocab + c, (int)n, e);
+        }
+    }
+}
+
+int cuda_cross_entropy_partial_backward(struct cuda_array dx, struct cuda_array x,
+                                        const int32_t *label, const float *lse, int64_t rows,
+                                        int64_t vocab, int64_t columns, int64_t first, double count,
+                                        cudaStream_t stream)
+{
+    return LAUNCH_APART(cross_entropy_partial_backward_kernel, blocks_for(rows, 1),
+                        threads_for(vocab, ROW_THREADS), stream, rows_of(dx, vocab),
+                        rows_of(x, vocab), label, lse, rows, vocab, columns, first,
+                        (float)(1 / count));
 }
 
 /* stats (parts, rows, 3), merged in the order of the parts */
@@ -189,7 +223,7 @@ static __global__ void cross_entropy_finish_kernel(float *term, float *lse, cons
             top = fmaxf(top, stats[3 * (p * rows + i)]);
         for (int64_t p = 0; p < parts; p++) {
             const float *part = stats + 3 * (p * rows + i);
-            total += part[1] * __expf(part[0] - top);
+            total += part[1] > 0 ? part[1] * __expf(part[0] - top) : 0; /* it may have no columns */
             target += part[2];
         }
         float l = top + logf(total);

@@ -27,6 +27,32 @@ int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int6
                         array_of(y), array_of(a), array_of(b), count);
 }
 
+static __global__ void add_bias_kernel(struct array y, struct array a, struct array b,
+                                       struct array bias, int64_t rows, int64_t cols)
+{
+    int64_t per_row = (cols + EIGHT - 1) / EIGHT;
+    FOR_EACH(k, rows * per_row)
+    {
+        int64_t c = k % per_row * EIGHT, i = k / per_row * cols + c;
+        int n = up_to_eight(cols - c);
+        struct stored8 sa = fetch(a, i, n), sb = fetch(b, i, n), sc = fetch(bias, c, n);
+        struct eight ea = unpack(sa, a.dtype), eb = unpack(sb, b.dtype),
+                     ec = unpack(sc, bias.dtype);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            ea.x[j] = ea.x[j] + eb.x[j] + ec.x[j];
+        store8(y, i, n, ea);
+    }
+}
+
+int cuda_add_bias(struct cuda_array y, struct cuda_array a, struct cuda_array b,
+                  struct cuda_array bias, int64_t rows, int64_t cols, cudaStream_t stream)
+{
+    return LAUNCH_APART(add_bias_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
+                        stream, rows_of(y, cols), rows_of(a, cols), rows_of(b, cols),
+                        rows_of(bias, cols), rows, cols);
+}
+
 static __global__ void cast_kernel(struct array y, struct array x, int64_t count)
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)

@@ -139,14 +139,25 @@ static bool fetch(const struct part *part, void *to, const void *from, uint64_t 
            cuda_failed(part->stream->rank, part->op, "cudaMemcpyAsync", error);
 }
 
-/* to = sum or maximum over members of their elements begin .. begin + count. */
+/* Where this member's slice of `count` begins in the send buffer of member k: at `begin` in all of
+ * them, but relative slice j is for the member j places before its sender. */
+static uint64_t slice_begin(const struct meeting *m, const struct part *part, uint32_t k,
+                            uint64_t begin, uint64_t count)
+{
+    const struct work *work = part->call.work;
+    uint32_t own = (uint32_t)(part - m->part);
+    bool relative = work->kind == WORK_REDUCE_SCATTER && work->collective.relative != 0;
+    return relative ? (k + m->size - own) % m->size * count : begin;
+}
+
+/* to = sum or maximum over members of their slices of `count` elements. */
 static bool reduce(struct loopback *l, const struct meeting *m, const struct part *part, void *to,
                    uint64_t begin, uint64_t count, enum reduce_op reduction)
 {
     if (count == 0)
         return true;
     for (uint32_t k = 0; k < m->size; k++)
-        l->from[k] = element(m->part[k].call.read[0], begin);
+        l->from[k] = element(m->part[k].call.read[0], slice_begin(m, part, k, begin, count));
     struct cuda_array array = {to, part->call.write[0].dtype};
     cudaError_t error =
         (cudaError_t)cuda_reduce(array, l->from, (int)m->size, reduction == REDUCE_MAX,
@@ -170,8 +181,10 @@ static bool gather(struct loopback *l, const struct meeting *m, uint32_t own)
                           each);
         return going;
     case WORK_ALL_GATHER:
-        for (uint32_t k = 0; k < m->size && going; k++)
-            going = fetch(part, element(to, k * each), m->part[k].call.read[0].data, each);
+        for (uint32_t k = 0; k < m->size && going; k++) {
+            from = work->collective.relative ? (own + m->size - k) % m->size : k;
+            going = fetch(part, element(to, k * each), m->part[from].call.read[0].data, each);
+        }
         return going;
     case WORK_REDUCE_SCATTER:
         return reduce(l, m, part, to.data, own * to.count, to.count, REDUCE_SUM);

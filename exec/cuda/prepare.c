@@ -253,6 +253,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY] = compute,
     [WORK_CROSS_ENTROPY_BACKWARD] = compute,
     [WORK_CROSS_ENTROPY_PARTIAL] = compute,
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = compute,
     [WORK_CROSS_ENTROPY_FINISH] = compute,
     [WORK_ADD] = compute,
     [WORK_CAST] = compute,

@@ -57,6 +57,18 @@ static struct work draw_work(enum work_kind kind)
     if (kind == WORK_PACK || kind == WORK_UNPACK)
         if (work.pack.w[1] == 0)
             work.pack.w[2] = 0;
+    if (kind == WORK_ADD && draw(0, 1)) {
+        work.elements.cols = draw(1, 60) * (draw(0, 1) ? 8 : 1);
+        work.elements.count = work.elements.cols * draw(1, 30);
+        work.reads = 3;
+    } else if (kind == WORK_ADD) {
+        work.elements.cols = 0;
+        work.reads = 2;
+    }
+    if (kind == WORK_CROSS_ENTROPY_PARTIAL)
+        work.loss_partial.total = draw(0, 1) ? 0 : draw(1, 2 * work.loss_partial.vocab);
+    if (kind == WORK_CROSS_ENTROPY_PARTIAL_BACKWARD)
+        work.loss_backward.total = draw(0, 1) ? 0 : draw(1, 2 * work.loss_backward.vocab);
     if (kind == WORK_EMBEDDING_BACKWARD)
         work.reads = (uint8_t)draw(2, 3);
     if (kind == WORK_ROPE || kind == WORK_ROPE_BACKWARD)
@@ -109,6 +121,7 @@ static int32_t draw_index(const struct work *work)
     case WORK_EMBEDDING_BACKWARD:
         return (int32_t)draw(0, work->embedding.vocab + 2 * work->embedding.first);
     case WORK_CROSS_ENTROPY_PARTIAL:
+    case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
         return (int32_t)draw(-1, 2 * work->p[1]);
     default:
         return (int32_t)draw(-1, work->cross_entropy.vocab - 1);
@@ -258,6 +271,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
             cuda.read[k] = copy_of(&cpu.read[k]);
     make_call(&cpu, &work, &o);
     make_call(&cuda, &work, &o);
+    cpu.call.part = cuda.call.part = draw(0, 2);
     cpu.call.softmax = cuda.call.softmax = kind == WORK_CROSS_ENTROPY_BACKWARD && draw(0, 2) == 0;
 
     const struct cuda_compute_row *row = &cuda_compute_rows[kind];
