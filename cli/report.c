@@ -278,6 +278,24 @@ static void print_waterfall(struct text *out, const struct report *r)
     text_release(&piece);
 }
 
+/* ", 6 of 30 layers": what was simulated of those that repeat each other. */
+static void put_fold(struct text *out, const char *what, const struct sim_depth_fold *fold)
+{
+    if (fold->period == 0)
+        return;
+    text_printf(out, ", %u of %u %s", fold->simulated, fold->all, what);
+    if (fold->period > 1)
+        text_printf(out, " (a period is %u)", fold->period);
+}
+
+static void put_depth(struct text *out, const struct sim_depth *depth)
+{
+    put_fold(out, "micro-batches", &depth->micro_batches);
+    put_fold(out, "layers", &depth->layers);
+    if (depth->outcome == SIM_DEPTH_UNSTEADY)
+        text_puts(out, ", all layers (their times do not repeat)");
+}
+
 /* One line, however long: with the others, 15 hold everything. */
 static void print_simulation(struct text *out, const struct report *r)
 {
@@ -287,6 +305,7 @@ static void print_simulation(struct text *out, const struct report *r)
                 sim->rank_count == 1 ? "" : "s", sim->class_count,
                 sim->class_count == 1 ? "" : "es", (unsigned long long)sim->counts.simulated,
                 (unsigned long long)sim->counts.op_instances);
+    put_depth(out, &sim->depth);
     if (sim->load_count > 0 && sim->load[0].busy > 0) {
         text_printf(out, ", busiest link %s carries ", sim->load[0].name);
         units_put(out, UNIT_BYTES, sim->load[0].bytes);

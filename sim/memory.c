@@ -101,7 +101,7 @@ static void merge(const struct change *a, const struct change *a_end, const stru
 
 /* Stable merge sort of the runs that are there: ops of one stream start and end in list order, so
  * the changes come as few long runs. */
-static void sort_changes(struct changes *c)
+static void merge_runs(struct changes *c)
 {
     struct change *from = c->row, *to = heap_alloc(c->count + 1, sizeof *to);
     size_t *run = heap_alloc(c->count + 2, sizeof *run), runs = 0;
@@ -129,6 +129,26 @@ static void sort_changes(struct changes *c)
     free(run);
 }
 
+/* Dates that rounding alone tells apart are one date, else it would be luck whether memory is given
+ * back before it is taken. */
+static double same_date_s(const struct sim_result *result)
+{
+    return 1e-11 + 1e-11 * result->step_s;
+}
+
+/* In the order of time. */
+static void sort_changes(struct changes *c, double same_s)
+{
+    double date_s = 0;
+    merge_runs(c);
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->row[i].time_s > date_s + same_s)
+            date_s = c->row[i].time_s;
+        c->row[i].time_s = date_s;
+    }
+    merge_runs(c);
+}
+
 /* The last end of a buffer's free set; infinite when it has none. */
 static double free_date_s(const struct ir *ir, const struct sim_class *class, const double *end_s,
                           uint32_t buffer, uint32_t *op)
@@ -149,6 +169,7 @@ static void add_class_changes(struct changes *c, const struct ir *ir,
                               const struct sim_result *result, const struct lifetimes *lifetimes,
                               const struct sim_class *class)
 {
+    double same_s = same_date_s(result);
     c->count = 0;
     for (uint32_t i = 0; i < lifetimes->count; i++) {
         const struct lifetime *l = &lifetimes->row[i];
@@ -166,7 +187,7 @@ static void add_class_changes(struct changes *c, const struct ir *ir,
             continue;
         uint32_t op = 0;
         double date_s = free_date_s(ir, class, result->end_s, l->buffer, &op);
-        if (date_s <= c->row[i].time_s) /* gone at the date it came */
+        if (date_s <= c->row[i].time_s + same_s) /* gone at the date it came */
             c->row[i].bytes = 0;
         else
             add_change(c, (struct change){.time_s = date_s,
@@ -175,7 +196,7 @@ static void add_class_changes(struct changes *c, const struct ir *ir,
                                           .bytes = -(int64_t)l->bytes,
                                           .memory = l->memory});
     }
-    sort_changes(c);
+    sort_changes(c, same_s);
 }
 
 /* ---- peaks ---- */
@@ -282,7 +303,7 @@ static void add_up_node(const struct cluster *cluster, struct sim_result *result
             change.bytes *= times[c];
             add_change(&sum, change);
         }
-    sort_changes(&sum);
+    sort_changes(&sum, same_date_s(result));
     int64_t live[MEMORY_COUNT] = {0};
     for (size_t i = 0; i < sum.count; i++) {
         uint8_t m = sum.row[i].memory;

@@ -78,7 +78,8 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
     uint32_t k = s->channel_of_transfer[s->event[e].transfer];
     const struct channel_state *channel = &s->channel[k];
     uint32_t place = (uint32_t)(e - channel->event_begin);
-    s->times->transfers_done[s->event[e].transfer]++;
+    s->times->transfers_done[s->event[e].transfer] +=
+        s->times->stands_for ? s->times->stands_for[s->side[channel->side_begin].ops[place]] : 1;
     for (uint32_t i = 0; i < channel->side_count; i++) {
         const struct side *side = &s->side[channel->side_begin + i];
         const struct runner *r = &s->runner[side->runner];

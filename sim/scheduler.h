@@ -18,7 +18,8 @@ struct schedule_times {
     double *start_s, *end_s;  /* rows of the classes one behind the other, all 0 before */
     uint64_t *transfers_done; /* [transfer_count] events of each, by a class's lowest channel */
     double step_s;
-    uint64_t flows, timers; /* started in the engine */
+    uint64_t flows, timers;     /* started in the engine */
+    const uint32_t *stands_for; /* [ops] an event of one counts that often; NULL: once */
 };
 
 /* Rows of class c in the arrays: from begin[c] to begin[c + 1]; into begin[class_count + 1]. */

@@ -1,6 +1,7 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, which POSIX has only since 2024 */
 
 #include "sim/sim.h"
+#include "sim/depth.h"
 #include "sim/fold.h"
 #include "sim/memory.h"
 #include "sim/plan.h"
@@ -60,13 +61,23 @@ static enum status mapping_init(struct mapping *m, size_t rows, uint32_t transfe
     return STATUS_OK;
 }
 
+static void mapping_release(struct mapping *m)
+{
+    if (m->shared)
+        munmap(m->shared, m->size);
+    *m = (struct mapping){0};
+}
+
 /* ---- the child ---- */
 
-static void run_child(const struct plan *plan, const struct fold *fold, const struct mapping *m)
+static void run_child(const struct plan *plan, const struct fold *fold, const uint32_t *stands_for,
+                      const struct mapping *m)
 {
     struct text why = {0};
-    struct schedule_times times = {
-        .start_s = m->start_s, .end_s = m->end_s, .transfers_done = m->transfers_done};
+    struct schedule_times times = {.start_s = m->start_s,
+                                   .end_s = m->end_s,
+                                   .transfers_done = m->transfers_done,
+                                   .stands_for = stands_for};
     double began_s = now_s();
     struct shared *shared = m->shared;
     shared->status = schedule_run(plan, fold, &times, &why);
@@ -104,7 +115,8 @@ static enum status wait_child(pid_t child, const struct shared *shared, const ch
 }
 
 static enum status run_forked(const struct plan *plan, const struct fold *fold,
-                              const struct mapping *m, const char *name, struct diag *diag)
+                              const uint32_t *stands_for, const struct mapping *m, const char *name,
+                              struct diag *diag)
 {
     fflush(stdout); /* SimGrid flushes it in the child, with whatever the parent left there */
     pid_t child = fork();
@@ -112,18 +124,78 @@ static enum status run_forked(const struct plan *plan, const struct fold *fold,
         return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
                           "cannot start a simulation: fork: %s", strerror(errno));
     if (child == 0) {
-        run_child(plan, fold, m);
+        run_child(plan, fold, stands_for, m);
         _exit(0); /* no exit handlers: they are the parent's */
     }
     return wait_child(child, m->shared, name, diag);
 }
 
+/* ---- one simulation ---- */
+
+/* A list of ops bound to the cluster, folded, and its times. */
+struct run {
+    struct plan plan;
+    struct pruned pruned;
+    struct fold fold;
+    struct mapping mapping;
+};
+
+static void run_release(struct run *run)
+{
+    mapping_release(&run->mapping);
+    fold_release(&run->fold);
+    prune_release(&run->pruned);
+    sim_plan_release(&run->plan);
+}
+
+/* What is asked for, and how long each part of the answer took. */
+struct question {
+    const struct cluster *cluster;
+    const struct sim_costs *costs;
+    const struct sim_options *options;
+    const char *name;
+    struct sim_counts *counts;
+};
+
+static size_t row_count(const struct plan *plan, const struct fold *fold)
+{
+    size_t *rows = heap_alloc(fold->class_count + 1u, sizeof *rows);
+    schedule_rows(plan, fold, rows);
+    size_t count = rows[fold->class_count];
+    free(rows);
+    return count;
+}
+
+/* stands_for: as in struct schedule_times. Release *run in either case. */
+static enum status run_make(struct run *run, const struct ir *ir, const uint32_t *stands_for,
+                            const struct question *q, struct diag *diag)
+{
+    double began_s = now_s();
+    *run = (struct run){0};
+    enum status status = plan_make(&run->plan, ir, q->cluster, q->costs, q->name, diag);
+    if (status != STATUS_OK)
+        return status;
+    prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
+    fold_make(&run->fold, &run->plan, &run->pruned, q->options->exact);
+    status = mapping_init(&run->mapping, row_count(&run->plan, &run->fold),
+                          run->plan.transfer_count, q->name, diag);
+    q->counts->fold_s += now_s() - began_s;
+    if (status == STATUS_OK)
+        status = run_forked(&run->plan, &run->fold, stands_for, &run->mapping, q->name, diag);
+    if (status != STATUS_OK)
+        return status;
+    q->counts->flows += run->mapping.shared->flows;
+    q->counts->timers += run->mapping.shared->timers;
+    q->counts->run_wall_s += run->mapping.shared->wall_s;
+    return STATUS_OK;
+}
+
 /* ---- the result ---- */
 
-static void fill_classes(struct sim_result *result, const struct plan *plan,
-                         const struct fold *fold, const size_t *rows)
+static void fill_classes(struct sim_result *result, const struct ir *ir, const struct run *run)
 {
-    const struct ir *ir = plan->ir;
+    const struct plan *plan = &run->plan;
+    const struct fold *fold = &run->fold;
     int64_t per_node = plan->cluster->gpus_per_node;
     result->rank_count = plan->rank_count;
     result->class_count = fold->class_count;
@@ -136,15 +208,16 @@ static void fill_classes(struct sim_result *result, const struct plan *plan,
     result->peak = arena_array(&result->arena, fold->class_count, sizeof *result->peak);
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t rank = fold->rank_of_class[c], role = plan->role_of_rank[rank];
-        result->classes[c] = (struct sim_class){
-            .rank = rank, .ranks = fold->class_ranks[c], .role = role, .row = rows[c]};
-        if (role != IR_NONE) {
-            result->classes[c].op_begin = ir->role[role].op_begin;
-            result->classes[c].op_count = ir->role[role].op_count;
-        }
-        result->counts.simulated += result->classes[c].op_count;
-        result->counts.op_instances +=
-            (uint64_t)result->classes[c].op_count * result->classes[c].ranks;
+        struct sim_class *class = &result->classes[c];
+        *class = (struct sim_class){
+            .rank = rank, .ranks = fold->class_ranks[c], .role = role, .row = result->row_count};
+        if (role == IR_NONE)
+            continue;
+        class->op_begin = ir->role[role].op_begin;
+        class->op_count = ir->role[role].op_count;
+        result->row_count += class->op_count;
+        result->counts.simulated += plan->ir->role[role].op_count;
+        result->counts.op_instances += (uint64_t) class->op_count * class->ranks;
     }
 }
 
@@ -158,9 +231,10 @@ static int compare_loads(const void *left, const void *right)
 
 /* Every channel of a class has done what the one that was simulated did. Caps of single flows
  * are no part of the machine and are left out. */
-static void fill_loads(struct sim_result *result, const struct plan *plan, const struct fold *fold,
-                       const uint64_t *transfers_done)
+static void fill_loads(struct sim_result *result, const struct run *run)
 {
+    const struct plan *plan = &run->plan;
+    const struct fold *fold = &run->fold;
     const struct platform *platform = &plan->platform;
     const struct flow_table *flows = &plan->flows;
     double *bytes = heap_zalloc(platform->link_count + 1u, sizeof *bytes);
@@ -170,7 +244,7 @@ static void fill_loads(struct sim_result *result, const struct plan *plan, const
             &plan->channel[fold->channel_of_class[fold->class_of_channel[k]]];
         for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
             const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
-            double times = (double)transfers_done[lowest->transfer_begin + v];
+            double times = (double)run->mapping.transfers_done[lowest->transfer_begin + v];
             for (uint32_t f = t->flow_begin; f < t->flow_begin + t->flow_count; f++)
                 for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
                     bytes[flows->link[i]] += times * flows->bytes[f];
@@ -194,49 +268,161 @@ static void fill_loads(struct sim_result *result, const struct plan *plan, const
     free(bytes);
 }
 
+/* Hands the times over to the result. */
+static void take_mapping(struct sim_result *result, struct mapping *mapping)
+{
+    result->mapping = mapping->shared;
+    result->mapping_size = mapping->size;
+    result->start_s = mapping->start_s;
+    result->end_s = mapping->end_s;
+    *mapping = (struct mapping){0};
+}
+
+static enum status run_whole(struct sim_result *result, const struct ir *ir,
+                             const struct question *q, struct diag *diag)
+{
+    struct run run;
+    enum status status = run_make(&run, ir, NULL, q, diag);
+    if (status == STATUS_OK) {
+        fill_classes(result, ir, &run);
+        result->step_s = run.mapping.shared->step_s;
+        fill_loads(result, &run);
+        take_mapping(result, &run.mapping);
+    }
+    run_release(&run);
+    return status;
+}
+
+/* ---- depth folding ---- */
+
+enum { TRIES_MAX = 3 };
+
+/* Cuts from the outside inwards: of the whole list, then of what is left. */
+struct cuts {
+    struct depth_cut cut[DEPTH_LEVELS];
+    int count;
+};
+
+static void cuts_release(struct cuts *cuts)
+{
+    for (int i = 0; i < cuts->count; i++)
+        depth_cut_release(&cuts->cut[i]);
+    cuts->count = 0;
+}
+
+static void cuts_make(struct cuts *cuts, const struct ir *ir, const struct depth_patience *patience)
+{
+    cuts->count = 0;
+    for (int level = 0; level < DEPTH_LEVELS; level++) {
+        const struct ir *whole = cuts->count > 0 ? &cuts->cut[cuts->count - 1].ir : ir;
+        if (depth_cut(&cuts->cut[cuts->count], whole, (enum depth_level)level, patience))
+            cuts->count++;
+    }
+}
+
+/* For how many ops of the whole list each of the shortest stands. */
+static uint32_t *count_images(const struct cuts *cuts)
+{
+    uint32_t *times = heap_zalloc(cuts->cut[cuts->count - 1].ir.op.count, sizeof *times);
+    for (uint32_t op = 0; op < cuts->cut[0].whole->op.count; op++) {
+        uint32_t image = op;
+        for (int i = 0; i < cuts->count; i++)
+            image = cuts->cut[i].image[image];
+        times[image]++;
+    }
+    return times;
+}
+
+/* From the times of the shortest list to those of the whole one, cut by cut. */
+static bool expand(struct sim_result *result, const struct cuts *cuts, struct run *run,
+                   struct depth_patience *patience, struct diag *diag)
+{
+    struct mapping times = {.start_s = run->mapping.start_s, .end_s = run->mapping.end_s};
+    uint8_t *class = run->plan.op_class;
+    bool holds = true;
+    for (int i = cuts->count; holds && i-- > 0;) {
+        uint32_t ops = cuts->cut[i].whole->op.count;
+        struct mapping longer = {0};
+        uint8_t *longer_class = arena_array(&result->arena, ops, sizeof *longer_class);
+        holds = mapping_init(&longer, (size_t)run->fold.class_count * ops, 0, "schedule", diag) ==
+                STATUS_OK;
+        if (holds)
+            holds = depth_expand(&cuts->cut[i], &run->plan, &run->fold,
+                                 &(struct depth_times){times.start_s, times.end_s, class},
+                                 &(struct depth_times){longer.start_s, longer.end_s, longer_class},
+                                 patience);
+        mapping_release(&times);
+        times = longer;
+        class = longer_class;
+    }
+    if (holds)
+        take_mapping(result, &times);
+    mapping_release(&times);
+    return holds;
+}
+
+static void note_depth(struct sim_depth *depth, const struct depth_cut *cut)
+{
+    for (uint32_t i = 0; i < cut->run_count; i++) {
+        const struct depth_run *run = &cut->run[i];
+        bool layers = cut->level == DEPTH_LAYER;
+        struct sim_depth_fold *fold = layers ? &depth->layers : &depth->micro_batches;
+        if (run->periods * run->blocks > fold->all)
+            *fold = (struct sim_depth_fold){run->blocks, run->kept * run->blocks,
+                                            run->periods * run->blocks};
+    }
+}
+
+/* The result from a shorter list, when it follows from it. *cut_any: there was something to cut. */
+static bool run_short(struct sim_result *result, const struct ir *ir, const struct question *q,
+                      struct depth_patience *patience, bool *cut_any)
+{
+    struct cuts cuts;
+    struct run run;
+    struct diag unread = {0};
+    cuts_make(&cuts, ir, patience);
+    *cut_any = cuts.count > 0;
+    if (cuts.count == 0)
+        return false;
+    uint32_t *stands_for = count_images(&cuts);
+    bool holds = run_make(&run, &cuts.cut[cuts.count - 1].ir, stands_for, q, &unread) == STATUS_OK;
+    result->depth.outcome = SIM_DEPTH_UNSTEADY;
+    if (holds)
+        holds = expand(result, &cuts, &run, patience, &unread);
+    if (holds) {
+        fill_classes(result, ir, &run);
+        for (size_t i = 0; i < result->row_count; i++)
+            if (result->end_s[i] > result->step_s)
+                result->step_s = result->end_s[i];
+        fill_loads(result, &run);
+        result->depth.outcome = SIM_DEPTH_FOLDED;
+        for (int i = 0; i < cuts.count; i++)
+            note_depth(&result->depth, &cuts.cut[i]);
+    }
+    run_release(&run);
+    free(stands_for);
+    cuts_release(&cuts);
+    diag_release(&unread);
+    return holds;
+}
+
 enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
     double began_s = now_s();
-    struct plan plan;
-    struct pruned pruned = {0};
-    struct fold fold = {0};
-    struct mapping mapping = {0};
-    size_t *rows = NULL;
-    enum status status = plan_make(&plan, ir, cluster, costs, name, diag);
-    if (status != STATUS_OK)
-        goto out;
-    prune_make(&pruned, &plan.platform, &plan.flows);
-    fold_make(&fold, &plan, &pruned, options->exact);
-    rows = heap_alloc(fold.class_count + 1u, sizeof *rows);
-    schedule_rows(&plan, &fold, rows);
-    status = mapping_init(&mapping, rows[fold.class_count], plan.transfer_count, name, diag);
-    if (status != STATUS_OK)
-        goto out;
-    result->mapping = mapping.shared;
-    result->mapping_size = mapping.size;
-    result->start_s = mapping.start_s;
-    result->end_s = mapping.end_s;
-    result->row_count = rows[fold.class_count];
-    fill_classes(result, &plan, &fold, rows);
-    result->counts.fold_s = now_s() - began_s;
-    status = run_forked(&plan, &fold, &mapping, name, diag);
-    if (status != STATUS_OK)
-        goto out;
-    result->step_s = mapping.shared->step_s;
-    result->counts.flows = mapping.shared->flows;
-    result->counts.timers = mapping.shared->timers;
-    result->counts.run_wall_s = mapping.shared->wall_s;
-    fill_loads(result, &plan, &fold, mapping.transfers_done);
-    if (!options->no_memory)
+    struct question q = {cluster, costs, options, name, &result->counts};
+    enum status status = STATUS_OK;
+    struct depth_patience patience = {0};
+    bool done = false, cut_any = !options->exact;
+    result->depth.outcome = options->exact ? SIM_DEPTH_OFF : SIM_DEPTH_NO_PERIOD;
+    for (int i = 0; i < TRIES_MAX && !done && cut_any; i++)
+        done = run_short(result, ir, &q, &patience, &cut_any);
+    if (!done)
+        status = run_whole(result, ir, &q, diag);
+    if (status == STATUS_OK && !options->no_memory)
         memory_peaks(ir, cluster, result);
     result->counts.wall_s = now_s() - began_s;
-out:
-    free(rows);
-    fold_release(&fold);
-    prune_release(&pruned);
-    sim_plan_release(&plan);
     return status;
 }
 

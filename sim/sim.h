@@ -33,7 +33,7 @@ struct sim_costs {
 };
 
 struct sim_options {
-    bool exact;     /* simulate every rank: no folding */
+    bool exact;     /* simulate every rank and every op: no folding */
     bool no_memory; /* leave out the memory timelines: peaks stay zero */
 };
 
@@ -86,8 +86,25 @@ struct sim_counts {
     double run_wall_s; /* of which: the event loop */
 };
 
+/* Whether layers and micro-batches that repeat the times of others were left out (sim/depth.h). */
+enum sim_depth_outcome {
+    SIM_DEPTH_OFF,       /* not asked for */
+    SIM_DEPTH_NO_PERIOD, /* nothing in the list repeats often enough, or there are several roles */
+    SIM_DEPTH_UNSTEADY,  /* the list repeats itself, its times do not */
+    SIM_DEPTH_FOLDED
+};
+
+struct sim_depth {
+    enum sim_depth_outcome outcome;
+    struct sim_depth_fold {
+        uint32_t period;         /* layers (micro-batches) that repeat together; 0: none do */
+        uint32_t simulated, all; /* of the longest run of them */
+    } layers, micro_batches;
+};
+
 struct sim_result {
     double step_s;
+    struct sim_depth depth;
     uint32_t rank_count, class_count, node_count;
     uint32_t *class_of_rank; /* [rank_count] */
     struct sim_class *classes;

@@ -269,10 +269,11 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
     find_before(&m);
     uint32_t kernels;
     struct kernel *kernel = list_kernels(&m, &kernels);
-    double done_s = 0; /* [0, done_s] is explained */
+    double done_s = 0;                          /* [0, done_s] is explained */
+    double rounding_s = 1e-14 * result->step_s; /* no gap between two kernels: the later one's */
     for (uint32_t k = 0; k < kernels; k++) {
         uint32_t row = kernel[k].row;
-        if (m.start_s[row] > done_s) {
+        if (m.start_s[row] > done_s + rounding_s) {
             explain_gap(&m, row, done_s);
             done_s = m.start_s[row];
         }

@@ -22,6 +22,7 @@ struct world {
     struct diag diag;
     struct cluster cluster;
     struct device_cost device;
+    struct transformer model; /* of deep worlds */
     struct choices choices;
     struct ir ir;
     struct sim_costs costs;
@@ -39,12 +40,19 @@ static void world_release(struct world *w)
     *w = (struct world){0};
 }
 
-/* A random schedule of at most 8 ranks on a random cluster of 8, with the costs of an A100. */
-static bool world_make(struct world *w, struct check_random *random)
+/* A random schedule of at most 8 ranks on a random cluster of 8, with the costs of an A100; of
+ * `layers` layers, or (0) as many as the model has. */
+static bool world_make_deep(struct world *w, struct check_random *random, int64_t layers)
 {
     *w = (struct world){0};
     const char *cluster = clusters[check_random_i64(random, 0, ARRAY_LEN(clusters) - 1)];
     struct request request = shapes_request(random, 8, false);
+    if (layers > 0) {
+        w->model = *request.model;
+        w->model.layers = layers;
+        request.model = &w->model;
+        request.global_batch *= check_random_i64(random, 0, 3) == 0 ? 8 : 1;
+    }
     request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo"; /* FA2 */
     char label[256];
     snprintf(w->label, sizeof w->label, "%s: %s", cluster,
@@ -65,6 +73,11 @@ static bool world_make(struct world *w, struct check_random *random)
     }
     w->costs = (struct sim_costs){.work_s = w->work_s, .issue_s = w->issue_s};
     return true;
+}
+
+static bool world_make(struct world *w, struct check_random *random)
+{
+    return world_make_deep(w, random, 0);
 }
 
 static bool simulate(struct world *w, bool exact, struct sim_result *result)
@@ -100,6 +113,59 @@ static void folded_equals_unfolded(void)
         }
         world_release(&w);
     }
+}
+
+static double sum_loads(const struct sim_result *result)
+{
+    double sum = 0;
+    for (size_t i = 0; i < result->load_count; i++)
+        sum += result->load[i].bytes;
+    return sum;
+}
+
+/* Kernels from far shorter than their issue to far longer. */
+static void stretch_work(struct world *w, struct check_random *random)
+{
+    double factor = pow(10, (double)check_random_i64(random, -1, 3));
+    for (uint32_t i = 0; i < w->ir.shape_count; i++)
+        w->work_s[i] *= factor;
+}
+
+static void layers_left_out_change_nothing(void)
+{
+    struct check_random random = check_random_make();
+    uint32_t folded_worlds = 0;
+    for (int i = 0; i < 40; i++) {
+        struct world w;
+        struct sim_result folded, plain;
+        int64_t layers = check_random_i64(&random, 10, 40);
+        if (world_make_deep(&w, &random, layers)) {
+            stretch_work(&w, &random);
+            if (simulate(&w, false, &folded) && simulate(&w, true, &plain)) {
+                struct waterfall a, b;
+                double worst = 0;
+                CHECK_CLOSE(w.label, folded.step_s, plain.step_s, 1e-9);
+                for (uint32_t rank = 0; rank < plain.rank_count; rank++)
+                    for (uint32_t op = 0; op < w.ir.op.count; op++)
+                        worst = fmax(worst, fabs(sim_start_s(&folded, rank)[op] -
+                                                 sim_start_s(&plain, rank)[op]));
+                CHECK(w.label, worst <= 1e-9 * plain.step_s);
+                for (int m = 0; m < MEMORY_COUNT; m++)
+                    CHECK_INT(w.label, (int64_t)folded.peak[0][m].bytes,
+                              (int64_t)plain.peak[0][m].bytes);
+                CHECK_CLOSE(w.label, sum_loads(&folded), sum_loads(&plain), 1e-12);
+                waterfall_make(&a, &w.ir, &folded, 312e12, 0);
+                waterfall_make(&b, &w.ir, &plain, 312e12, 0);
+                for (int k = 0; k < CAUSE_COUNT; k++)
+                    CHECK(w.label, fabs(a.cause_s[k] - b.cause_s[k]) <= 1e-9 * plain.step_s);
+                folded_worlds += folded.depth.outcome == SIM_DEPTH_FOLDED;
+            }
+            sim_result_release(&folded);
+            sim_result_release(&plain);
+        }
+        world_release(&w);
+    }
+    CHECK("a half of them folds", folded_worlds >= 20);
 }
 
 /* The longest chain of durations through streams, waits and host order: no machine is faster. */
@@ -285,6 +351,7 @@ static void the_same_input_gives_the_same_bytes(void)
 
 static const struct check_case cases[] = {
     {"folded equals unfolded", folded_equals_unfolded},
+    {"layers left out change nothing", layers_left_out_change_nothing},
     {"no step is shorter than its busiest stream or its critical path",
      no_step_is_shorter_than_it_can_be},
     {"every order is kept", every_order_is_kept},

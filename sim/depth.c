@@ -1,0 +1,294 @@
+#include "sim/depth.h"
+
+#include "base/arena.h"
+#include "schedule/id_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCKS_MAX = 8 }; /* of a period */
+
+void depth_cut_release(struct depth_cut *cut)
+{
+    free(cut->ir.op.stream);
+    free(cut->ir.op.kind);
+    free(cut->ir.op.reads);
+    free(cut->ir.op.writes);
+    free(cut->ir.op.layer);
+    free(cut->ir.op.micro);
+    free(cut->ir.op.phase);
+    free(cut->ir.op.guard);
+    free(cut->ir.op.shape);
+    free(cut->ir.op.operand_begin);
+    free(cut->ir.op.wait_begin);
+    free(cut->ir.op.wait_count);
+    free(cut->ir.wait);
+    free(cut->ir.role);
+    free(cut->run);
+    free(cut->image);
+    *cut = (struct depth_cut){0};
+}
+
+/* ---- blocks: a layer's forward or backward in a micro-batch, or a micro-batch ---- */
+
+struct block {
+    uint32_t begin, ops;
+    uint64_t hash;
+};
+
+struct blocks {
+    struct block *row;
+    uint32_t count;
+};
+
+static uint32_t after_highest(const uint16_t *label, uint32_t ops)
+{
+    uint32_t count = 1;
+    for (uint32_t i = 0; i < ops; i++)
+        if (label[i] != IR_NONE16 && label[i] >= count)
+            count = label[i] + 1u;
+    return count;
+}
+
+/* Copies from and to pageable memory take other links than those of pinned memory. */
+static uint64_t memories(const struct ir *ir, uint32_t op)
+{
+    uint8_t kind = ir->op.kind[op];
+    if (kind != WORK_H2D && kind != WORK_D2H)
+        return 0;
+    return 1u + ir->buffer.memory[ir_read(ir, op, 0).buffer.i] * 4u +
+           ir->buffer.memory[ir_write(ir, op, 0).buffer.i];
+}
+
+static uint64_t hash_op(const struct ir *ir, uint64_t hash, uint32_t op)
+{
+    uint64_t word = (uint64_t)ir->op.shape[op] << 32 | (uint64_t)ir->op.guard[op] << 16 |
+                    (uint64_t)ir->op.stream[op] << 8 | memories(ir, op);
+    return hash_word(hash, word);
+}
+
+/* What runs is the same: shape, stream, guard, memories. */
+static bool same_ops(const struct ir *ir, uint32_t a, uint32_t b, uint32_t ops)
+{
+    const struct op_table *t = &ir->op;
+    if (memcmp(t->shape + a, t->shape + b, ops * sizeof *t->shape) != 0 ||
+        memcmp(t->stream + a, t->stream + b, ops * sizeof *t->stream) != 0 ||
+        memcmp(t->guard + a, t->guard + b, ops * sizeof *t->guard) != 0)
+        return false;
+    for (uint32_t i = 0; i < ops; i++)
+        if (memories(ir, a + i) != memories(ir, b + i))
+            return false;
+    return true;
+}
+
+/* A block begins with the first op of a layer and direction (of a micro-batch), and goes on until
+ * the next does: gathers of the layer ahead, which stand between, are part of it. */
+static struct blocks find_blocks(const struct ir *ir, enum depth_level level)
+{
+    const struct op_table *t = &ir->op;
+    uint32_t layers = level == DEPTH_LAYER ? after_highest(t->layer, t->count) : 1;
+    uint32_t micros = after_highest(t->micro, t->count);
+    bool *seen = heap_zalloc((size_t)2 * layers * micros, sizeof *seen);
+    struct blocks b = {.row = heap_alloc((size_t)2 * layers * micros + 1, sizeof *b.row)};
+    b.row[b.count++] = (struct block){0};
+    for (uint32_t op = 0; op < t->count; op++) {
+        bool labelled =
+            level == DEPTH_LAYER ? t->layer[op] != IR_NONE16 : t->micro[op] != IR_NONE16;
+        uint32_t micro = t->micro[op] != IR_NONE16 ? t->micro[op] : 0;
+        uint32_t key = micro;
+        if (level == DEPTH_LAYER && labelled)
+            key = (micro * layers + t->layer[op]) * 2 + (t->phase[op] != PHASE_FORWARD);
+        if (labelled && !seen[key]) {
+            seen[key] = true;
+            b.row[b.count++] = (struct block){.begin = op};
+        }
+        struct block *row = &b.row[b.count - 1];
+        row->hash = hash_op(ir, row->hash, op);
+        row->ops++;
+    }
+    free(seen);
+    return b;
+}
+
+/* ---- runs ---- */
+
+static bool same_block(const struct ir *ir, const struct block *a, const struct block *b)
+{
+    return a->hash == b->hash && a->ops == b->ops && same_ops(ir, a->begin, b->begin, a->ops);
+}
+
+/* Periods to keep by the number of tries that failed. Transients of symmetric ranks are over after
+ * two or three; those of rings, whose ranks drift against each other, may take many. 0: all. */
+static uint32_t kept_after(uint32_t tries, uint32_t periods)
+{
+    static const uint32_t kept[] = {6, 18};
+    if (tries >= ARRAY_LEN(kept) || periods < kept[tries] + kept[tries] / 4 + 2)
+        return 0;
+    return kept[tries];
+}
+
+static uint32_t tries_of(const struct depth_patience *patience, uint64_t run)
+{
+    for (uint32_t i = 0; i < patience->count; i++)
+        if (patience->row[i].run == run)
+            return patience->row[i].tries;
+    return 0;
+}
+
+/* The run that begins with block `at`, of the shortest period that comes often enough. */
+static struct depth_run find_run(const struct ir *ir, const struct blocks *b, uint32_t at)
+{
+    for (uint32_t length = 1; length <= BLOCKS_MAX; length++) {
+        uint32_t equal = 0;
+        while (at + equal + length < b->count &&
+               same_block(ir, &b->row[at + equal], &b->row[at + equal + length]))
+            equal++;
+        struct depth_run run = {
+            .begin = b->row[at].begin, .periods = equal / length + 1, .blocks = length};
+        if (kept_after(0, run.periods) == 0)
+            continue;
+        for (uint32_t i = 0; i < length; i++) {
+            run.ops += b->row[at + i].ops;
+            run.hash = hash_word(run.hash, b->row[at + i].hash);
+        }
+        return run;
+    }
+    return (struct depth_run){0};
+}
+
+static void find_runs(struct depth_cut *cut, const struct blocks *b,
+                      const struct depth_patience *patience)
+{
+    uint32_t capacity = 0, left_out = 0;
+    for (uint32_t at = 0; at < b->count;) {
+        struct depth_run run = find_run(cut->whole, b, at);
+        at += run.blocks > 0 ? run.periods * run.blocks : 1;
+        run.kept = run.blocks > 0 ? kept_after(tries_of(patience, run.hash), run.periods) : 0;
+        if (run.kept == 0)
+            continue;
+        /* Two thirds: what comes before a period weighs more than what comes after it. */
+        run.first_kept = run.kept - (run.kept + 2) / 3;
+        run.cut_begin = run.begin - left_out;
+        left_out += (run.periods - run.kept) * run.ops;
+        if (cut->run_count == capacity) {
+            capacity = (uint32_t)heap_next_capacity(capacity, cut->run_count + 1);
+            cut->run = heap_realloc(cut->run, capacity, sizeof *cut->run);
+        }
+        cut->run[cut->run_count++] = run;
+    }
+}
+
+/* ---- the short list ---- */
+
+static bool is_kept(const struct depth_run *run, uint32_t period)
+{
+    return period < run->first_kept || period >= run->periods - run->kept + run->first_kept;
+}
+
+/* Fills the image of every op, and from[] of the short list; returns its length. */
+static uint32_t map_ops(struct depth_cut *cut, uint32_t *from)
+{
+    uint32_t ops = cut->whole->op.count, row = 0, op = 0;
+    for (uint32_t r = 0; r <= cut->run_count; r++) {
+        const struct depth_run *run = r < cut->run_count ? &cut->run[r] : NULL;
+        for (; op < (run ? run->begin : ops); op++) {
+            from[row] = op;
+            cut->image[op] = row++;
+        }
+        if (!run)
+            break;
+        for (uint32_t p = 0; p < run->periods; p++)
+            for (uint32_t i = 0; i < run->ops; i++, op++) {
+                if (is_kept(run, p)) {
+                    from[row] = op;
+                    cut->image[op] = row++;
+                } else {
+                    cut->image[op] = run->cut_begin + (run->first_kept - 1) * run->ops + i;
+                }
+            }
+    }
+    return row;
+}
+
+static const struct depth_run *run_of(const struct depth_cut *cut, uint32_t op)
+{
+    for (uint32_t r = 0; r < cut->run_count; r++)
+        if (op >= cut->run[r].begin &&
+            op - cut->run[r].begin < cut->run[r].ops * cut->run[r].periods)
+            return &cut->run[r];
+    return NULL;
+}
+
+/* The op of the short list to wait for, where the long one waits for `op`: of a period left out,
+ * the one that lies as far back from the last. */
+static uint32_t wait_in_short(const struct depth_cut *cut, uint32_t op)
+{
+    const struct depth_run *run = run_of(cut, op);
+    if (!run)
+        return cut->image[op];
+    uint32_t period = (op - run->begin) / run->ops, out = run->periods - run->kept;
+    if (is_kept(run, period))
+        return cut->image[op];
+    uint32_t back = period > out ? period - out : 0;
+    return run->cut_begin + back * run->ops + (op - run->begin) % run->ops;
+}
+
+#define TAKE(column)                                                                               \
+    do {                                                                                           \
+        out->op.column = heap_alloc(ops, sizeof *out->op.column);                                  \
+        for (uint32_t i = 0; i < ops; i++)                                                         \
+            out->op.column[i] = in->op.column[from[i]];                                            \
+    } while (0)
+
+static void write_short(struct depth_cut *cut, const uint32_t *from, uint32_t ops)
+{
+    const struct ir *in = cut->whole;
+    struct ir *out = &cut->ir;
+    uint32_t waits = 0;
+    *out = *in;
+    out->op = (struct op_table){.count = ops, .capacity = ops};
+    TAKE(kind);
+    TAKE(stream);
+    TAKE(phase);
+    TAKE(reads);
+    TAKE(writes);
+    TAKE(layer);
+    TAKE(micro);
+    TAKE(guard);
+    TAKE(wait_count);
+    TAKE(shape);
+    TAKE(operand_begin);
+    for (uint32_t i = 0; i < ops; i++)
+        waits += out->op.wait_count[i];
+    out->wait = heap_alloc(waits + 1, sizeof *out->wait);
+    out->wait_count = 0;
+    out->op.wait_begin = heap_alloc(ops, sizeof *out->op.wait_begin);
+    for (uint32_t i = 0; i < ops; i++) {
+        out->op.wait_begin[i] = out->wait_count;
+        for (uint32_t w = 0; w < out->op.wait_count[i]; w++)
+            out->wait[out->wait_count++].i =
+                wait_in_short(cut, in->wait[in->op.wait_begin[from[i]] + w].i);
+    }
+    out->role = heap_alloc(1, sizeof *out->role);
+    out->role[0] = in->role[0];
+    out->role[0].op_count = ops;
+}
+
+bool depth_cut(struct depth_cut *cut, const struct ir *whole, enum depth_level level,
+               const struct depth_patience *patience)
+{
+    *cut = (struct depth_cut){.whole = whole, .level = level};
+    if (whole->role_count != 1 || whole->op.count == 0 || whole->role[0].op_begin != 0)
+        return false;
+    struct blocks blocks = find_blocks(whole, level);
+    find_runs(cut, &blocks, patience);
+    free(blocks.row);
+    if (cut->run_count == 0)
+        return false;
+    cut->image = heap_alloc(whole->op.count, sizeof *cut->image);
+    uint32_t *from = heap_alloc(whole->op.count, sizeof *from);
+    uint32_t ops = map_ops(cut, from);
+    write_short(cut, from, ops);
+    free(from);
+    return true;
+}

@@ -1,0 +1,136 @@
+#include "tests/sim/machine.h"
+
+#include "base/text.h"
+
+/* Lists of one rank or four: micro-batches of layers, each a kernel of so many milliseconds, then a
+ * copy out that may overlap the next ones. */
+struct list {
+    const char *label;
+    int micros, layers;
+    int kernel_ms[2]; /* of even and of odd layers */
+    int first_ms;     /* before the layers */
+    double copy_s;
+    bool waits;  /* for the copy of the layer before the last */
+    bool gather; /* of all ranks, a layer ahead; with waits, after the kernel of the layer before */
+    enum sim_depth_outcome outcome;
+    struct sim_depth_fold layers_fold, micro_fold;
+};
+
+static const char head[] = "longhaul schedule 1\n"
+                           "mesh g=4\n"
+                           "group g axes=g\n"
+                           "stream compute compute\n"
+                           "stream comm comm\n"
+                           "stream d2h d2h\n"
+                           "buffer a0 hbm u8 [100000000000] workspace persistent\n"
+                           "buffer b0 hbm u8 [100000000000] workspace persistent\n"
+                           "buffer c0 hbm u8 [100000000000] workspace persistent\n"
+                           "buffer p0 pinned u8 [100000000000] workspace persistent\n\n";
+
+static void put_list(struct text *out, const struct list *l)
+{
+    int op = 0, copy[2] = {-1, -1}, gathered = -1, kernel = -1;
+    text_puts(out, head);
+    if (l->first_ms > 0)
+        text_printf(out, "op %d fill compute count=%d000000 writes a0\n", op++, l->first_ms);
+    for (int m = 0; m < l->micros; m++)
+        for (int i = 0; i < l->layers; i++) {
+            int next = op;
+            if (l->gather) {
+                text_printf(out, "op %d all_gather comm group=g bytes=1000000000 ", op++);
+                if (l->waits && kernel >= 0)
+                    text_printf(out, "waits %d ", kernel);
+                text_printf(out, "reads a0 writes b0 layer=%d micro=%d\n", i, m);
+            }
+            kernel = op;
+            text_printf(out, "op %d fill compute count=%d000000", op++, l->kernel_ms[i % 2]);
+            if (gathered >= 0 || (l->waits && copy[0] >= 0))
+                text_puts(out, " waits ");
+            if (l->waits && copy[0] >= 0)
+                text_printf(out, "%d%s", copy[0], gathered >= 0 ? "," : "");
+            if (gathered >= 0)
+                text_printf(out, "%d", gathered);
+            text_printf(out, " writes c0 layer=%d micro=%d\n", i, m);
+            text_printf(out,
+                        "op %d d2h d2h bytes=%.0f waits %d reads c0 writes p0 layer=%d micro=%d\n",
+                        op, l->copy_s * 20e9, op - 1, i, m);
+            copy[0] = copy[1];
+            copy[1] = op++;
+            gathered = l->gather ? next : -1;
+        }
+    text_printf(out, "op %d fill compute count=1000000 waits %d writes a0\n", op, op - 1);
+}
+
+/* clang-format off */
+static const struct list lists[] = {
+    {"equal layers", 1, 20, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_FOLDED, {1, 6, 19}, {0}},
+    {"layers in pairs", 1, 24, {100, 200}, 7, 0.05, false, false, SIM_DEPTH_FOLDED, {2, 12, 22}, {0}},
+    {"gathers one layer ahead", 1, 20, {100, 100}, 0, 0.05, true, true, SIM_DEPTH_FOLDED, {1, 6, 19}, {0}},
+    {"copies that set the pace", 1, 20, {100, 100}, 0, 0.15, true, false, SIM_DEPTH_FOLDED, {1, 6, 19}, {0}},
+    /* the gathers of all layers run as soon as they are issued */
+    {"gathers far ahead", 1, 20, {100, 100}, 0, 0.05, false, true, SIM_DEPTH_UNSTEADY, {0}, {0}},
+    /* each copy ends 50 ms later behind its kernel than the one before */
+    {"copies that fall behind", 1, 20, {100, 100}, 0, 0.15, false, false, SIM_DEPTH_UNSTEADY, {0}, {0}},
+    /* the layers of the micro-batches that are left are all alike */
+    {"micro-batches", 12, 3, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_FOLDED, {1, 6, 20}, {1, 6, 11}},
+    {"few layers", 1, 8, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_NO_PERIOD, {0}, {0}},
+};
+/* clang-format on */
+
+static void compare(const char *label, const struct ir *ir, const struct sim_result *folded,
+                    const struct sim_result *exact)
+{
+    double worst = 0;
+    CHECK_CLOSE(label, folded->step_s, exact->step_s, 1e-12);
+    CHECK_INT(label, (int64_t)folded->load_count, (int64_t)exact->load_count);
+    for (size_t i = 0; i < folded->load_count; i++)
+        CHECK_CLOSE(label, folded->load[i].bytes, exact->load[i].bytes, 1e-12);
+    for (uint32_t rank = 0; rank < exact->rank_count; rank++)
+        for (uint32_t op = 0; op < ir->op.count; op++) {
+            worst = fmax(worst, fabs(sim_start_s(folded, rank)[op] - sim_start_s(exact, rank)[op]));
+            worst = fmax(worst, fabs(sim_end_s(folded, rank)[op] - sim_end_s(exact, rank)[op]));
+        }
+    CHECK(label, worst <= 1e-10);
+}
+
+static void check_fold(const char *label, const struct sim_depth_fold *got,
+                       const struct sim_depth_fold *want)
+{
+    CHECK_INT(label, got->period, want->period);
+    CHECK_INT(label, got->simulated, want->simulated);
+    CHECK_INT(label, got->all, want->all);
+}
+
+static void what_repeats_is_simulated_a_few_times(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        const struct list *l = &lists[i];
+        struct text text = {0};
+        struct ir ir = {0};
+        struct sim_result folded = {0}, exact = {0};
+        struct cluster cluster = machine_make(1);
+        put_list(&text, l);
+        if (machine_parse(&ir, l->label, text.data)) {
+            struct machine_costs costs = machine_costs_make(&ir, 1e-5);
+            if (machine_run(l->label, &ir, &cluster, &costs.costs, (struct sim_options){0},
+                            &folded) &&
+                machine_run(l->label, &ir, &cluster, &costs.costs,
+                            (struct sim_options){.exact = true}, &exact))
+                compare(l->label, &ir, &folded, &exact);
+            CHECK_INT(l->label, folded.depth.outcome, l->outcome);
+            check_fold(l->label, &folded.depth.layers, &l->layers_fold);
+            check_fold(l->label, &folded.depth.micro_batches, &l->micro_fold);
+            CHECK_INT(l->label, exact.depth.outcome, SIM_DEPTH_OFF);
+            machine_costs_release(&costs);
+        }
+        sim_result_release(&folded);
+        sim_result_release(&exact);
+        ir_release(&ir);
+        text_release(&text);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"what repeats is simulated a few times", what_repeats_is_simulated_a_few_times},
+};
+CHECK_MAIN("depth", cases)
