@@ -45,6 +45,17 @@ static enum status check_options_fit(const struct options *options, struct diag 
     return STATUS_OK;
 }
 
+/* Options that only a whole model has an answer to. */
+static enum status check_part(const struct options *options, const struct prediction *p,
+                              struct diag *diag)
+{
+    if (p->choices.scope == SCOPE_STEP || !options_given(options, "tokens"))
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = "--tokens"}, STATUS_BAD_INPUT,
+                      "is for the step of the whole model, not of --scope %s",
+                      scope_names[p->choices.scope]);
+}
+
 static enum status verify_it(const struct prediction *p, const char *name, struct diag *diag)
 {
     return verify(&p->ir, NULL, name, NULL, diag);
@@ -65,7 +76,7 @@ static enum status print_report(const struct report *report, const struct option
     if (status == STATUS_OK)
         status = command_print(&out, diag);
     text_release(&out);
-    if (status == STATUS_OK && !report->prediction->verdict.fits)
+    if (status == STATUS_OK && report->part == NULL && !report->prediction->verdict.fits)
         return STATUS_NO;
     return status;
 }
@@ -77,6 +88,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     struct setup setup = {0};
     struct prediction prediction = {0};
     struct alternative best = {0};
+    struct operator_times part = {0};
     struct diag note = {0};
     struct report report = {
         .prediction = &prediction,
@@ -90,11 +102,19 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = file != NULL ? prediction_memory_of_file(&prediction, &setup, file, diag)
                               : prediction_memory(&prediction, &setup, &setup.request, &note, diag);
+    bool whole = prediction.choices.scope == SCOPE_STEP;
+    if (status == STATUS_OK)
+        status = check_part(options, &prediction, diag);
     if (status == STATUS_OK && (file != NULL || options_given(options, "verify")))
         status = verify_it(&prediction, file != NULL ? file : "schedule", diag);
     if (status == STATUS_OK)
         status = prediction_time(&prediction, exact, diag);
-    if (status == STATUS_OK && file == NULL && !options_given(options, "quick")) {
+    if (status == STATUS_OK && !whole) {
+        part = operator_times_of(&prediction);
+        report.part = &part;
+        status = operator_times_alone(&part, &prediction, exact, diag);
+    }
+    if (status == STATUS_OK && whole && file == NULL && !options_given(options, "quick")) {
         status = alternatives_find(&best, &prediction, &setup.request, exact, diag);
         report.best = &best;
     }

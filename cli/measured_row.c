@@ -67,6 +67,7 @@ static const struct named rotations[] = {
     {"all-gather", ROTATE_ALL_GATHER},
 };
 static const struct named scopes[] = {
+    {"layer", SCOPE_LAYER},
     {"attention", SCOPE_ATTENTION},
     {"attention:fwd", SCOPE_ATTENTION_FORWARD},
     {"attention:bwd", SCOPE_ATTENTION_BACKWARD},
@@ -117,6 +118,7 @@ static bool metric_supported(const struct measurement *row, int scope, struct te
     case METRIC_ATTENTION_MS:
     case METRIC_SEQALLTOALL_MS:
     case METRIC_COMM_OVER_COMPUTE:
+    case METRIC_ROTATION_US:
         return scope != SCOPE_STEP ||
                no(why, "metric %s of a whole step", row->text[MEASUREMENT_METRIC]);
     case METRIC_TGS:
@@ -129,6 +131,15 @@ static bool metric_supported(const struct measurement *row, int scope, struct te
     default:
         return no(why, "metric %s", row->text[MEASUREMENT_METRIC]);
     }
+}
+
+/* The part of the model that a row is about; one step of a ring is a part of the operator. */
+static int scope_of(const struct measurement *row)
+{
+    if (row->metric == METRIC_SEQALLTOALL_MS)
+        return SCOPE_EXCHANGE;
+    return named_option(row, "scope", scopes, ARRAY_LEN(scopes),
+                        row->metric == METRIC_ROTATION_US ? SCOPE_ATTENTION_FORWARD : SCOPE_STEP);
 }
 
 /* The attention of a row's system; -1: not known. */
@@ -144,7 +155,7 @@ bool measured_supported(const struct measurement *row, struct text *why)
 {
     if (system_of(row) < 0)
         return no(why, "system %s", row->text[MEASUREMENT_SYSTEM]);
-    int scope = named_option(row, "scope", scopes, ARRAY_LEN(scopes), SCOPE_STEP);
+    int scope = scope_of(row);
     if (scope == -2)
         return no(why, "scope %s", measurement_option(row, "scope"));
     const struct measurement_option *other =
@@ -198,9 +209,7 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
     r->placement = named_option(row, "placement", placements, ARRAY_LEN(placements), 0);
     r->rotate = named_option(row, "rotate", rotations, ARRAY_LEN(rotations), ROTATE_PROFILE);
     r->window = degree(row, "inner_ring", 1);
-    r->scope = row->metric == METRIC_SEQALLTOALL_MS
-                   ? SCOPE_EXCHANGE
-                   : named_option(row, "scope", scopes, ARRAY_LEN(scopes), SCOPE_STEP);
+    r->scope = scope_of(row);
     r->seq = row->seq_len;
     r->activations =
         named_option(row, "checkpoint", checkpoints, ARRAY_LEN(checkpoints), d->activations);
@@ -218,7 +227,7 @@ bool measured_same_run(const struct measurement *a, const struct measurement *b)
     for (size_t i = 0; i < ARRAY_LEN(columns); i++)
         if (strcmp(a->text[columns[i]], b->text[columns[i]]) != 0)
             return false;
-    return true;
+    return scope_of(a) == scope_of(b);
 }
 
 bool measured_lower_bound(const struct measurement *row)

@@ -2,11 +2,22 @@
 
 #include <stdlib.h>
 
+/* Of the part that was asked for: what it starts from is made in region none. */
 static bool is_operator(const struct prediction *p, uint32_t op)
 {
-    uint8_t scope = p->choices.scope;
-    return p->ir.op.region[op] == REGION_ATTENTION &&
+    uint8_t scope = p->choices.scope, region = p->ir.op.region[op];
+    if (scope == SCOPE_LAYER)
+        return region != REGION_NONE;
+    return region == REGION_ATTENTION &&
            (scope != SCOPE_ATTENTION_BACKWARD || p->ir.op.phase[op] == PHASE_BACKWARD);
+}
+
+/* Keys, values or their gradients on their way round. */
+static bool is_ring(const struct prediction *p, uint32_t op)
+{
+    enum work_kind kind = (enum work_kind)p->ir.op.kind[op];
+    return p->ir.op.region[op] == REGION_ATTENTION &&
+           (kind == WORK_SHIFT || kind == WORK_ALL_GATHER || kind == WORK_REDUCE_SCATTER);
 }
 
 /* The all-to-all and the layout passes around it. */
@@ -36,17 +47,21 @@ static double exchange_alone(const struct prediction *p)
     return sum;
 }
 
-static double elapsed(const struct prediction *p)
+/* From the end of what the operator starts from, or the first op of a layer, to the last op. */
+static double elapsed(const struct prediction *p, const struct sim_result *sim)
 {
-    double begin = 0, end = 0;
-    for (uint32_t c = 0; c < p->sim.class_count; c++) {
-        const struct sim_class *class = &p->sim.classes[c];
+    bool layer = p->choices.scope == SCOPE_LAYER;
+    double begin = layer ? sim->step_s : 0, end = 0;
+    for (uint32_t c = 0; c < sim->class_count; c++) {
+        const struct sim_class *class = &sim->classes[c];
         for (uint32_t k = 0; k < class->op_count; k++) {
             uint32_t op = class->op_begin + k;
-            double done = p->sim.end_s[class->row + k];
+            double from = sim->start_s[class->row + k], done = sim->end_s[class->row + k];
             if (is_operator(p, op))
                 end = done > end ? done : end;
-            else if (p->ir.op.region[op] == REGION_NONE)
+            if (layer && is_operator(p, op))
+                begin = from < begin ? from : begin;
+            else if (!layer && p->ir.op.region[op] == REGION_NONE)
                 begin = done > begin ? done : begin;
         }
     }
@@ -81,10 +96,10 @@ struct operator_times operator_times_of(const struct prediction *p)
 {
     const double *start = sim_start_s(&p->sim, 0), *end = sim_end_s(&p->sim, 0);
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
-    struct operator_times times = {.elapsed_s = elapsed(p)};
+    struct operator_times times = {.elapsed_s = elapsed(p, &p->sim)};
     struct interval *exchange = heap_alloc((size_t) class->op_count + 1, sizeof *exchange);
     double ring[IR_STREAMS_MAX] = {0};
-    size_t exchanges = 0;
+    size_t exchanges = 0, rotations = 0;
     for (uint32_t k = 0; k < class->op_count; k++) {
         uint32_t op = class->op_begin + k;
         enum work_kind kind = (enum work_kind)p->ir.op.kind[op];
@@ -92,9 +107,13 @@ struct operator_times operator_times_of(const struct prediction *p)
         double seconds = end[k] - start[k];
         if (!is_operator(p, op))
             continue;
+        if (is_ring(p, op) && p->ir.op.phase[op] == PHASE_FORWARD) {
+            times.rotation_s += seconds;
+            rotations++;
+        }
         if (is_exchange(kind))
             exchange[exchanges++] = (struct interval){start[k], end[k]};
-        else if (kind == WORK_SHIFT)
+        else if (is_ring(p, op))
             ring[stream] += seconds;
         else if (work_kind_info(kind)->stream == STREAM_COMPUTE)
             times.compute_s += seconds;
@@ -103,6 +122,19 @@ struct operator_times operator_times_of(const struct prediction *p)
         times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
     times.exchange_s =
         p->choices.scope == SCOPE_EXCHANGE ? exchange_alone(p) : covered(exchange, exchanges);
+    if (rotations > 0)
+        times.rotation_s /= (double)rotations;
     free(exchange);
     return times;
+}
+
+enum status operator_times_alone(struct operator_times *times, const struct prediction *p,
+                                 bool exact, struct diag *diag)
+{
+    struct sim_result sim = {0};
+    enum status status = prediction_without_kernels(&sim, p, exact, diag);
+    if (status == STATUS_OK)
+        times->communication_s = elapsed(p, &sim);
+    sim_result_release(&sim);
+    return status;
 }

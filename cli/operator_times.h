@@ -1,19 +1,27 @@
-/* cli/operator_times.h: what became of one layer's attention operator in a simulation. */
+/* cli/operator_times.h: what became of a part of the model, one layer or its attention operator, in a
+ * simulation. */
 #ifndef CLI_OPERATOR_TIMES_H
 #define CLI_OPERATOR_TIMES_H
 
 #include "cli/prediction.h"
 
-/* Seconds. All from the first op of the operator on any rank to its last. */
+/* Seconds. */
 struct operator_times {
-    double elapsed_s;
-    double exchange_s; /* rank 0: some all-to-all, or a pack or unpack around it, is running */
-    double
-        compute_s; /* rank 0: kernels alone, one after the other, without those of the exchange */
-    double ring_s; /* rank 0: messages of the busiest ring alone, one after the other */
+    double elapsed_s; /* from the first op of the part on any rank to its last */
+    /* of rank 0: */
+    double exchange_s; /* some all-to-all, or a pack or unpack around it, is running */
+    double compute_s;  /* kernels alone, one after the other, without those of the exchange */
+    double ring_s; /* keys, values and their gradients on the busiest stream alone, one after the
+                         other */
+    double rotation_s;      /* the mean of what keys and values take for one step of the forward */
+    double communication_s; /* elapsed when kernels take no time; operator_times_alone() */
 };
 
-/* Of a prediction that was simulated, of a schedule with scope attention. */
+/* Of a prediction that was simulated, of a part. */
 struct operator_times operator_times_of(const struct prediction *prediction);
+
+/* Simulates it once more without kernels, for communication_s. */
+enum status operator_times_alone(struct operator_times *times, const struct prediction *prediction,
+                                 bool exact, struct diag *diag);
 
 #endif

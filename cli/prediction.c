@@ -183,6 +183,7 @@ enum status prediction_memory_of_file(struct prediction *p, const struct setup *
 
 struct costs {
     double *work_s, *host_work_s, *host_bytes, *issue_s;
+    bool gathers; /* the profile's host_per_gather_s is among them */
     struct sim_costs sim;
 };
 
@@ -205,7 +206,7 @@ static double host_bytes_per_s(const struct prediction *p)
 
 /* Framework time per gather of sharded weights, on top of the launch: module hooks. Gathers of
  * updated weights (ZeRO-1 and 2) belong to the optimizer and have none. */
-static void add_gathers(struct prediction *p, struct costs *costs)
+static void add_gathers(const struct prediction *p, struct costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_gather_s : 0;
     if (seconds <= 0 || p->setup->cost.ideal)
@@ -217,7 +218,7 @@ static void add_gathers(struct prediction *p, struct costs *costs)
             p->ir.op.phase[op] == PHASE_OPTIMIZER || added[shape])
             continue;
         costs->issue_s[shape] += seconds;
-        added[shape] = p->gathers_cost_host = true;
+        added[shape] = costs->gathers = true;
     }
     free(added);
 }
@@ -241,7 +242,7 @@ static void add_lists(const struct prediction *p, struct costs *costs)
     }
 }
 
-static void costs_make(struct costs *costs, struct prediction *p)
+static void costs_make(struct costs *costs, const struct prediction *p)
 {
     const struct device_cost *cost = &p->setup->cost;
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
@@ -346,6 +347,7 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
         sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", &p->sim, diag);
     if (status == STATUS_OK) {
         p->simulated = true;
+        p->gathers_cost_host = costs.gathers;
         double peak = p->setup->cost.ideal ? p->setup->cluster.device.peak_flop_per_s
                                            : p->setup->cost.device_peak_flop_per_s;
         waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
@@ -355,6 +357,21 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
         if (!p->setup->cost.ideal)
             find_extrapolated(p, &costs);
     }
+    costs_release(&costs);
+    return status;
+}
+
+enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *p,
+                                       bool exact, struct diag *diag)
+{
+    struct costs costs = {0};
+    struct sim_options options = {.exact = exact};
+    costs_make(&costs, p);
+    for (uint32_t i = 0; i < p->ir.shape_count; i++)
+        if (work_kind_info((enum work_kind)p->ir.shape[i].kind)->stream == STREAM_COMPUTE)
+            costs.work_s[i] = 0;
+    enum status status =
+        sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", sim, diag);
     costs_release(&costs);
     return status;
 }

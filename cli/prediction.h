@@ -62,6 +62,10 @@ enum status prediction_memory_of_file(struct prediction *prediction, const struc
 /* Simulates what prediction_memory() built. */
 enum status prediction_time(struct prediction *prediction, bool exact, struct diag *diag);
 
+/* The same into *sim alone, as if kernels took no time: communication and the host. Release *sim. */
+enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
+                                       bool exact, struct diag *diag);
+
 /* Both, without notes. */
 enum status prediction_make(struct prediction *prediction, const struct setup *setup,
                             const struct request *request, bool exact, struct diag *diag);

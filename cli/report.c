@@ -139,6 +139,8 @@ static void print_configuration(struct text *out, const struct report *r)
             text_printf(&piece, " in windows of %u", c->window);
         if (c->tp > 1)
             text_printf(&piece, " tp=%u", c->tp);
+        if (c->cp > 1 && c->rotation != ROTATE_P2P)
+            text_printf(&piece, " by %s", rotation_names[c->rotation]);
         text_printf(&piece, " hp=%u dp=%u", c->hp, c->dp);
         if (c->cp > 1 && c->hp > 1)
             text_printf(&piece, ", %s", placement_names[c->placement]);
@@ -204,6 +206,35 @@ static void print_step(struct text *out, const struct report *r)
     }
     text_printf(&piece, "HFU %.1f %%", 100 * report_hfu(p));
     put_piece(&line, &piece);
+    text_putc(out, '\n');
+    text_release(&piece);
+}
+
+/* A part of the model: its kernels alone, its messages alone, and both at once. */
+static void print_part(struct text *out, const struct report *r)
+{
+    const struct operator_times *t = r->part;
+    struct text piece = {0};
+    struct line line = begin_line(out, "part");
+    text_printf(&piece, "%s ", scope_names[r->prediction->choices.scope]);
+    put_time(&piece, t->elapsed_s, t->elapsed_s);
+    put_piece(&line, &piece);
+    text_puts(&piece, "compute alone ");
+    put_time(&piece, t->compute_s, t->elapsed_s);
+    put_piece(&line, &piece);
+    text_puts(&piece, "communication alone ");
+    put_time(&piece, t->communication_s, t->elapsed_s);
+    put_piece(&line, &piece);
+    if (t->communication_s > 0) {
+        double hidden = (t->compute_s + t->communication_s - t->elapsed_s) / t->communication_s;
+        text_printf(&piece, "of which %.0f %% is hidden", 100 * fmin(fmax(hidden, 0), 1));
+        put_piece(&line, &piece);
+    }
+    if (t->exchange_s > 0) {
+        text_puts(&piece, "all-to-alls with their packing ");
+        put_time(&piece, t->exchange_s, t->elapsed_s);
+        put_piece(&line, &piece);
+    }
     text_putc(out, '\n');
     text_release(&piece);
 }
@@ -389,11 +420,16 @@ static void print_next(struct text *out, const struct report *r)
 void report_print(struct text *out, const struct report *report)
 {
     assert(report->prediction->simulated);
-    print_verdict(out, report);
+    if (report->part == NULL)
+        print_verdict(out, report);
     print_configuration(out, report);
-    print_step(out, report);
+    if (report->part != NULL)
+        print_part(out, report);
+    else
+        print_step(out, report);
     print_memory(out, report);
-    print_waterfall(out, report);
+    if (report->part == NULL)
+        print_waterfall(out, report);
     print_simulation(out, report);
     print_beware(out, report);
     print_training(out, report);

@@ -4,12 +4,14 @@
 
 #include "base/text.h"
 #include "cli/alternatives.h"
+#include "cli/operator_times.h"
 #include "cli/prediction.h"
 
 struct report {
     const struct prediction *prediction; /* simulated */
     const char *profile;                 /* as asked for: "published" */
     const struct alternative *best;      /* NULL: nothing else was tried */
+    const struct operator_times *part;   /* of a part of the model; NULL: a whole step */
     double total_tokens;                 /* of a whole training; 0: not asked for */
     double price;                        /* of a GPU-hour; 0: not given */
 };

@@ -26,12 +26,14 @@ static void put_choices(struct json_out *w, const struct prediction *p)
     const struct choices *c = &p->choices;
     size_t count;
     json_put_text(w, "model", c->model->name);
+    json_put_text(w, "scope", scope_names[c->scope]);
     json_put_text(w, "strategy", compose_strategies(&count)[c->strategy].name);
     json_put_text(w, "profile", c->profile->name);
     json_put_count(w, "cp", c->cp);
     json_put_count(w, "hp", c->hp);
     json_put_count(w, "tp", c->tp);
     json_put_count(w, "window", c->window);
+    json_put_text(w, "rotation", rotation_names[c->rotation]);
     json_put_text(w, "placement", placement_names[c->placement]);
     json_put_count(w, "dp", c->dp);
     json_put_text(w, "weights", weights_names[c->weights]);
@@ -61,6 +63,18 @@ static void put_times(struct json_out *w, const struct prediction *p)
     json_begin_object(w, "waterfall_s");
     for (int i = 0; i < CAUSE_COUNT; i++)
         json_put_number(w, cause_name((enum cause)i), p->waterfall.cause_s[i]);
+    json_end_object(w);
+}
+
+static void put_part(struct json_out *w, const struct operator_times *t)
+{
+    json_begin_object(w, "part");
+    json_put_number(w, "elapsed_s", t->elapsed_s);
+    json_put_number(w, "compute_alone_s", t->compute_s);
+    json_put_number(w, "communication_alone_s", t->communication_s);
+    json_put_number(w, "all_to_all_s", t->exchange_s);
+    json_put_number(w, "ring_s", t->ring_s);
+    json_put_number(w, "rotation_s", t->rotation_s);
     json_end_object(w);
 }
 
@@ -153,9 +167,11 @@ void report_print_json(struct text *out, const struct report *r)
     const struct prediction *p = r->prediction;
     struct json_out w = {.out = out};
     json_begin_object(&w, NULL);
-    json_begin_object(&w, "verdict");
-    put_verdict(&w, &p->verdict);
-    json_end_object(&w);
+    if (r->part == NULL) {
+        json_begin_object(&w, "verdict");
+        put_verdict(&w, &p->verdict);
+        json_end_object(&w);
+    }
     json_begin_object(&w, "configuration");
     json_put_text(&w, "cluster", p->setup->cluster.name);
     json_put_count(&w, "gpus", mesh_ranks(&p->ir.mesh));
@@ -166,7 +182,10 @@ void report_print_json(struct text *out, const struct report *r)
     if (p->has_choices)
         put_choices(&w, p);
     json_end_object(&w);
-    put_times(&w, p);
+    if (r->part != NULL)
+        put_part(&w, r->part);
+    else
+        put_times(&w, p);
     put_memory(&w, p);
     put_simulation(&w, p);
     if (r->total_tokens > 0) {

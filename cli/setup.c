@@ -232,6 +232,12 @@ static const struct option choice_rows[] = {
      .name_count = ARRAY_LEN(attention_choices),
      .unset = "the profile's",
      .help = "implementation of attention, of which costs and workspaces are taken"},
+    {.name = "scope",
+     .kind = OPTION_CHOICE,
+     .names = scope_names,
+     .name_count = SCOPE_COUNT,
+     .unset = "model",
+     .help = "the step of the whole model, of one layer, or one attention operator alone"},
     {.name = "dtype",
      .kind = OPTION_CHOICE,
      .names = dtype_choices,
@@ -378,6 +384,8 @@ static enum status read_choices(struct setup *setup, const struct options *optio
         r->windows = options_choice(options, "windows");
     if (options_given(options, "rotate"))
         r->rotate = options_choice(options, "rotate");
+    if (options_given(options, "scope"))
+        r->scope = options_choice(options, "scope");
     if (options_given(options, "placement"))
         r->placement = options_choice(options, "placement");
     if (options_given(options, "layout"))

@@ -130,6 +130,7 @@ static bool needs_time(const struct measurement *row)
         [METRIC_ATTENTION_MS] = true,
         [METRIC_SEQALLTOALL_MS] = true,
         [METRIC_COMM_OVER_COMPUTE] = true,
+        [METRIC_ROTATION_US] = true,
     };
     return timed[row->metric];
 }
@@ -280,6 +281,9 @@ static void judge(struct validation *v, size_t i)
         break;
     case METRIC_COMM_OVER_COMPUTE:
         judge_value(v, i, answer->operator.ring_s / answer->operator.compute_s);
+        break;
+    case METRIC_ROTATION_US:
+        judge_value(v, i, answer->operator.rotation_s);
         break;
     case METRIC_PEAK_HBM:
         judge_value(v, i, (double)answer->reserved.total);

@@ -126,11 +126,13 @@ int64_t compose_bucket_bytes(const struct choices *c)
     return held ? c->profile->bucket_elements * (int64_t)dtype_bytes(c->dtype) : 0;
 }
 
-/* The operator's own model: one layer, nothing between the projection and the exchange. */
-static struct transformer operator_model(const struct transformer *model)
+/* The model of a part: one layer; for the operator, nothing between the projection and the exchange. */
+static struct transformer part_model(const struct transformer *model, enum scope scope)
 {
     struct transformer bare = *model;
     bare.layers = 1;
+    if (scope == SCOPE_LAYER)
+        return bare;
     bare.positions = POSITIONS_NONE;
     bare.qk_norm = false;
     return bare;
@@ -141,7 +143,8 @@ static void emit_and_rewrite(struct emit *e, struct ir *out)
 {
     const struct choices *c = e->choices;
     struct program program;
-    bool whole = c->scope == SCOPE_STEP, layers = whole || c->scope >= SCOPE_LAYERS;
+    bool whole = c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER,
+         layers = whole || c->scope >= SCOPE_LAYERS;
     e->tags =
         (struct op_tags){PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16};
     if (layers)
@@ -180,8 +183,9 @@ static struct choices in_scope(const struct choices *choices, struct transformer
         c.weights = CHOICE_WEIGHTS_REPLICATED;
     if (c.scope == SCOPE_STEP || c.scope >= SCOPE_LAYERS)
         return c;
-    *bare = operator_model(c.model);
+    *bare = part_model(c.model, (enum scope)c.scope);
     c.model = bare;
+    c.accumulation = 1;
     c.dp *= c.pp; /* every stage has layers, and so the operator */
     c.global_batch *= c.pp;
     c.pp = c.virtual_stages = c.subsequences = 1;

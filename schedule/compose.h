@@ -82,10 +82,13 @@ enum kv_replication {
     KV_REPLICATION_COUNT
 };
 
-/* What is scheduled: the training step, or one layer's attention operator alone, from the projected
- * queries, keys and values to the output and back, without positions and head norms. */
+/* What is scheduled: the training step of the whole model; one layer, forward, recomputed and
+ * backward, with its weights' gathers and reductions and no optimizer; or its attention operator
+ * alone, from the projected queries, keys and values to the output and back, without positions and
+ * head norms. */
 enum scope {
     SCOPE_STEP,
+    SCOPE_LAYER,
     SCOPE_ATTENTION,
     SCOPE_ATTENTION_FORWARD,
     SCOPE_ATTENTION_BACKWARD, /* with the forward it needs, which is no part of it */

@@ -14,7 +14,7 @@ const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous"
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
 const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather"};
 const char *const scope_names[SCOPE_COUNT] = {
-    "step",   "attention", "attention:fwd", "attention:bwd", "attention:exchange",
+    "model",  "layer",     "attention", "attention:fwd", "attention:bwd", "attention:exchange",
     "layers", "layers:fwd"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 

@@ -403,11 +403,12 @@ void pass_weights(struct emit *e, struct program *program)
     reduce_ends(&s, &out);
     /* in the order in which gradients become final; a bundle's last gradient is the one kept */
     uint32_t reduced = out.count;
-    for (uint32_t row = 0; row < s.gradient_count; row++)
+    bool updates = e->choices->scope == SCOPE_STEP;
+    for (uint32_t row = 0; updates && row < s.gradient_count; row++)
         if (s.gradient[row].is_last)
             update(&s, s.gradient[row].bundle, &out);
     /* the first of them is the first of its stream, so that all the others follow */
-    if (e->choices->profile->optimizer_after_backward && out.count > reduced)
+    if (updates && e->choices->profile->optimizer_after_backward && out.count > reduced)
         emit_hold_back(e, (op_id){out.op[reduced]}, s.final);
     free(s.run);
     free(s.gradient);

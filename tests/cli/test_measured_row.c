@@ -35,7 +35,7 @@ static const struct {
     {"2d", "placement=XY", "placement=XY"},
     {"fpdt", "chunk=65536", "system fpdt"},
     {"ulysses", "scope=attention", "metric mfu of a part"},
-    {"ulysses", "scope=layer", "scope layer"},
+    {"ulysses", "scope=block", "scope block"},
     {"ulysses", "chunk=65536", "option chunk"},
     {"ulysses", "tp=2", "option tp above 1"},
     {"ulysses", "checkpoint=selective++;zero=partial", NULL},
