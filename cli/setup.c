@@ -226,6 +226,23 @@ static const struct option choice_rows[] = {
      .high = 65535,
      .unset = "1",
      .help = "the same for the feed-forward part"},
+    {.name = "chunk",
+     .kind = OPTION_TOKENS,
+     .value = "TOKENS",
+     .unset = "64K",
+     .help = "tokens of a chunk of the sequence, over all its ranks; with --strategy fpdt"},
+    {.name = "kv-offload",
+     .kind = OPTION_CHOICE,
+     .names = kv_offload_names,
+     .name_count = KV_OFFLOAD_COUNT,
+     .unset = "on",
+     .help = "whether what other chunks read of a chunk waits on the host"},
+    {.name = "chunk-order",
+     .kind = OPTION_CHOICE,
+     .names = chunk_order_names,
+     .name_count = ORDER_COUNT,
+     .unset = "kv-outer",
+     .help = "what the backward of chunks loops over outside: keys and values, or queries"},
     {.name = "attention",
      .kind = OPTION_CHOICE,
      .names = attention_choices,
@@ -399,6 +416,11 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     r->optimizer = options_choice(options, "optimizer");
     r->loss_chunks = options_count(options, "loss-chunks");
     r->ffn_chunks = options_count(options, "ffn-chunks");
+    r->chunk = options_count(options, "chunk");
+    if (options_given(options, "kv-offload"))
+        r->kv_offload = options_choice(options, "kv-offload");
+    if (options_given(options, "chunk-order"))
+        r->chunk_order = options_choice(options, "chunk-order");
     r->attention_impl = options_choice(options, "attention");
     r->dtype = options_choice(options, "dtype");
     return STATUS_OK;

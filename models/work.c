@@ -208,7 +208,10 @@ bool work_kind_find(const char *name, size_t size, enum work_kind *kind)
 bool work_runs_on(enum work_kind kind, enum stream_class stream)
 {
     enum stream_class own = rows_of_def[kind].stream;
-    return own == STREAM_SYNC || stream == own || (kind == WORK_ADAMW && stream == STREAM_HOST);
+    bool copies = own == STREAM_H2D || own == STREAM_D2H; /* one stream may do both directions */
+    bool on_host = kind == WORK_ADAMW || kind == WORK_FILL;
+    return own == STREAM_SYNC || stream == own || (on_host && stream == STREAM_HOST) ||
+           (copies && (stream == STREAM_H2D || stream == STREAM_D2H));
 }
 
 /* ---- communication ---- */

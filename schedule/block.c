@@ -157,6 +157,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     emit_add(e, view_all(e, d_x2_norm), view_all(e, dy), view_all(e, dx2));
 
     set_region(e, REGION_LINEAR);
+    e->before_wo = e->last_compute;
     buffer_id d_attention = emit_activation(e, "d_attention", e->rows, q);
     struct view dx2_all = tensor_gather(e, view_all(e, dx2), h, TENSOR_SEQUENCES, "dy_all", false);
     emit_matmul(e, MATMUL_NN, dx2_all, weight_view(e, layer, WEIGHT_O), view_none(),

@@ -13,6 +13,7 @@ const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
     [CHOICE_ATTENTION_ULYSSES] = {projected_forward, projected_backward, ulysses_forward, ulysses_backward},
     [CHOICE_ATTENTION_RING]    = {projected_forward, projected_backward, two_d_forward,   two_d_backward},
     [CHOICE_ATTENTION_2D]      = {projected_forward, projected_backward, two_d_forward,   two_d_backward},
+    [CHOICE_ATTENTION_FPDT]    = {fpdt_forward, fpdt_backward, fpdt_operator_forward, fpdt_operator_backward},
 };
 /* clang-format on */
 
@@ -83,6 +84,10 @@ static void make_streams(struct emit *e)
     e->h2d = ir_add_stream(e->ir, "h2d", STREAM_H2D);
     e->d2h = ir_add_stream(e->ir, "d2h", STREAM_D2H);
     e->host = ir_add_stream(e->ir, "host", STREAM_HOST);
+    if (fpdt_offloads(e->choices) && e->choices->profile->chunk_fifo) {
+        e->offload = ir_add_stream(e->ir, "offload", STREAM_H2D);
+        e->aside = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
+    }
     make_ring_streams(e, &e->outer, "comm.cp", "comm.dkv");
     make_ring_streams(e, &e->inner, "comm.cp_in", "comm.dkv_in");
 }
@@ -96,17 +101,32 @@ static struct token_layout layout_of(const struct choices *c)
     if (kind == LAYOUT_ZIGZAG_2D && c->hp == 1)
         kind = LAYOUT_ZIGZAG;
     if (c->subsequences > 1)
-        return (struct token_layout){LAYOUT_RANK_ORDINAL, 1, c->hp * c->tp, c->subsequences,
-                                     c->seq};
-    return (struct token_layout){kind, c->cp, c->hp * c->tp, 1, c->seq};
+        if (c->subsequences > 1)
+            return (struct token_layout){LAYOUT_RANK_ORDINAL, 1,      c->hp * c->tp,
+                                         c->subsequences,     c->seq, 0};
+    if (c->attention == CHOICE_ATTENTION_FPDT)
+        return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
+                                     .cp = 1,
+                                     .hp = c->hp,
+                                     .chunks = c->chunks,
+                                     .tokens = c->seq,
+                                     .chunk = c->seq % c->chunk == 0 ? 0 : c->chunk};
+    return (struct token_layout){kind, c->cp, c->hp * c->tp, 1, c->seq, 0};
 }
 
 /* An upper bound of the ops that emission and passes make, per layer and micro-batch. */
-enum { OPS_PER_LAYER_MAX = 160, OPS_PER_CHUNK_MAX = 20, OPS_PER_RING_STEP_MAX = 40 };
+enum {
+    OPS_PER_LAYER_MAX = 160,
+    OPS_PER_CHUNK_MAX = 20,
+    OPS_PER_RING_STEP_MAX = 40,
+    OPS_PER_TILE_MAX = 40
+};
 
 static enum status check_size(const struct choices *c, struct diag *diag)
 {
-    double layer = (OPS_PER_LAYER_MAX + (c->cp > 1 ? OPS_PER_RING_STEP_MAX * (double)c->cp : 0)) *
+    double tiles = (double)c->chunks * (double)c->chunks / 2 + (double)c->chunks;
+    double layer = (OPS_PER_LAYER_MAX * (double)c->chunks + OPS_PER_TILE_MAX * tiles +
+                    (c->cp > 1 ? OPS_PER_RING_STEP_MAX * (double)c->cp : 0)) *
                        (double)c->micro_batch +
                    OPS_PER_CHUNK_MAX * (double)c->ffn_chunks;
     double ops = ((double)c->model->layers * layer + OPS_PER_CHUNK_MAX * (double)c->loss_chunks) *
@@ -158,6 +178,8 @@ static void emit_and_rewrite(struct emit *e, struct ir *out)
     program_init(&program, e->ir);
     if (layers && c->activations != CHOICE_ACTIVATIONS_KEEP)
         pass_recompute(e, &program);
+    if (layers && fpdt_offloads(c) && !c->profile->recompute_whole)
+        pass_unread(e, &program);
     if (layers && c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         pass_offload(e, &program);
     if (whole)
@@ -169,7 +191,7 @@ static void emit_and_rewrite(struct emit *e, struct ir *out)
 /* Nothing of one role is known to the next. */
 static void begin_role(struct emit *e, uint32_t stage)
 {
-    e->last_compute.i = e->sync.i = IR_NONE;
+    e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
     e->loss_touched = false;
     e->kept.count = e->hold_count = e->hold_back_count = 0;
     emit_role(e, stage);

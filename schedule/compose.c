@@ -210,6 +210,16 @@ static bool windows_without_a_ring(const struct choices *c)
     return c->window > 1 && c->rotation != ROTATE_P2P;
 }
 
+static bool chunks_with_tensor(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_FPDT && c->tp > 1;
+}
+
+static bool sequence_cut_twice(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_FPDT && c->subsequences > 1;
+}
+
 /* Every product of the registries is legal except these. */
 /* clang-format off */
 static const struct rule rules[] = {
@@ -228,6 +238,10 @@ static const struct rule rules[] = {
     {windows_without_a_ring,
      "windows are rings of messages within a ring of messages, which the rotation is not; choose --window 1, or "
      "--rotate p2p"},
+    {chunks_with_tensor,
+     "chunks of a sequence (--strategy fpdt) are projected one by one with whole weights; choose --tp 1"},
+    {sequence_cut_twice,
+     "a sequence is cut either into chunks (--strategy fpdt) or into subsequences of a pipeline; leave out one of them"},
 };
 /* clang-format on */
 
@@ -279,9 +293,10 @@ enum status compose_resolve(struct choices *c, const struct request *r, struct d
         resolve_shard(c, &inside, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
-    if (resolve_chunks(&c->loss_chunks, r->loss_chunks, rows, "--loss-chunks", diag) != STATUS_OK ||
-        resolve_chunks(&c->ffn_chunks, r->ffn_chunks, rows / c->tp, "--ffn-chunks", diag) !=
-            STATUS_OK)
+    struct resolve_pieces pieces;
+    if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||
+        resolve_chunks(&c->loss_chunks, pieces.loss, rows, "--loss-chunks", diag) != STATUS_OK ||
+        resolve_chunks(&c->ffn_chunks, pieces.ffn, rows / c->tp, "--ffn-chunks", diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     return check_rules(c, diag);
 }

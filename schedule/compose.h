@@ -24,6 +24,7 @@ enum attention_choice {
     CHOICE_ATTENTION_ULYSSES, /* the head ranks of a sequence exchange tokens for heads */
     CHOICE_ATTENTION_RING,    /* the context ranks of a sequence pass keys and values round */
     CHOICE_ATTENTION_2D,      /* both: a ring between groups of head ranks */
+    CHOICE_ATTENTION_FPDT, /* Ulysses chunk by chunk, keys and values of the others on the host */
     CHOICE_ATTENTION_COUNT
 };
 
@@ -45,6 +46,13 @@ enum rotation {
     ROTATE_ALL_GATHER, /* all at once, behind the first tile */
     ROTATION_COUNT
 };
+
+/* What the backward of a chunked sequence loops over outside: chunks of keys and values, whose
+ * gradients then stay, or of queries. */
+enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
+
+/* Whether what other chunks will read of a chunk waits on the host. */
+enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
 enum weights_choice {
     CHOICE_WEIGHTS_REPLICATED, /* gradients all-reduced */
@@ -131,6 +139,14 @@ struct profile {
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
+    bool chunk_fifo; /* chunks of a sequence: copies of both directions share one stream, those that
+                         nothing waits for soon another; else one stream per direction */
+    bool chunk_sync; /* the host waits behind every tile, and at a barrier behind all-to-alls */
+    bool chunk_reload; /* all of a query chunk comes back before each of its tiles, and the gradient
+                          of the queries goes to the host behind each */
+    bool chunk_norm;   /* the normed input of a chunk goes to the host too */
+    bool chunk_cat; /* outputs of the chunks are gathered in a list, then copied into one tensor */
+    bool chunk_again; /* the backward of feed-forward pieces computes their first product again */
     bool optimizer_after_backward; /* AdamW waits for the last reduction */
     double attention_slowdown;     /* kernel time relative to the plain kernel (dropout) */
     double host_factor;            /* host issue time relative to plain eager launches */
@@ -165,6 +181,9 @@ struct choices {
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
     uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
+    int64_t chunk;   /* tokens of a chunk of the sequence, over all its ranks (fpdt); else 0 */
+    uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
+    uint8_t kv_offload, chunk_order; /* enum kv_offload, enum chunk_order */
 };
 
 /* What the user asked for: 0 or a negative number leaves a field open. */
@@ -184,6 +203,8 @@ struct request {
     int scope;   /* enum scope */
     int64_t seq, global_batch, micro_batch;
     int64_t loss_chunks, ffn_chunks;
+    int64_t chunk;
+    int kv_offload, chunk_order;
     int sm; /* of the cluster's device */
     int64_t gpus_per_node;
 };
@@ -202,7 +223,7 @@ const struct profile *compose_profiles(size_t *count);
 extern const char *const weights_names[], *const activations_names[], *const optimizer_names[],
     *const attention_names[], *const pipeline_names[], *const placement_names[],
     *const ring_layout_names[], *const windows_names[], *const rotation_names[],
-    *const scope_names[];
+    *const scope_names[], *const kv_offload_names[], *const chunk_order_names[];
 /* clang-format on */
 
 /* Fills every open field, checks sizes and the table of legal products. Messages say which

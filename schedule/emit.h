@@ -72,6 +72,7 @@ struct bundle_state {
 struct attention_saved {
     struct view q, k, v, o;
     buffer_id lse;
+    struct fpdt_chunk *chunk; /* of FPDT, as many as there are, each with its own of these */
     struct view q_raw, k_raw; /* before the per-head norms, when there are any */
     buffer_id q_rstd, k_rstd;
 };
@@ -142,10 +143,11 @@ struct emit {
     uint16_t role;  /* that is being emitted: stage `stage` of the pipeline, or all */
     uint32_t stage; /* 0 without a pipeline */
 
-    uint8_t compute, comm, gather, reduce, h2d, d2h,
-        host;                 /* streams; comm: the head group's all-to-alls */
+    uint8_t compute, comm, gather, reduce, h2d, d2h, host, offload,
+        aside;                /* streams; comm: the head group's all-to-alls */
     uint16_t hp_group;        /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */
     struct ring inner, outer; /* of the context ranks, inner.size * outer.size of them */
+    uint16_t all_group;       /* every rank; IR_NONE16: one */
     uint16_t shard_group;     /* ranks that share one copy of the weights; IR_NONE16: one rank */
     uint16_t replica_group;   /* ranks that hold equal shards; IR_NONE16: one rank */
     uint16_t pp_group;        /* ranks of the same place on all stages; IR_NONE16: one stage */
@@ -181,8 +183,9 @@ struct emit {
     buffer_id tokens, labels, positions, positions_gathered, positions_own, loss;
     bool loss_touched;
 
-    struct op_tags tags;       /* given to every op emitted */
-    uint16_t guard;            /* the same; IR_NONE16: none */
+    struct op_tags tags; /* given to every op emitted */
+    uint16_t guard;      /* the same; IR_NONE16: none */
+    op_id before_wo; /* the last compute op before the backward of attention's output projection */
     op_id last_compute;        /* emitted on the compute stream; IR_NONE: none yet */
     op_id sync;                /* the next compute op waits for it; IR_NONE: none */
     struct layer_saved *saved; /* one per layer, of the current unit */

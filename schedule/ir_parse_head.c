@@ -63,8 +63,8 @@ enum status parse_mesh(struct parser *p)
 
 enum status parse_tokens(struct parser *p)
 {
-    enum { LAYOUT, CP, HP, CHUNKS, SEQ, BATCH, MICRO_BATCH, DTYPE, COUNT };
-    static const char *const keys[COUNT] = {"layout", "cp",    "hp",          "chunks",
+    enum { LAYOUT, CP, HP, CHUNKS, CHUNK, SEQ, BATCH, MICRO_BATCH, DTYPE, COUNT };
+    static const char *const keys[COUNT] = {"layout", "cp",    "hp",          "chunks", "chunk",
                                             "seq",    "batch", "micro_batch", "dtype"};
     const char *start = p->cursor.line_start, *names[LAYOUT_KIND_COUNT];
     struct word value[COUNT];
@@ -106,6 +106,7 @@ enum status parse_tokens(struct parser *p)
                                           .cp = (uint32_t)number[CP],
                                           .hp = (uint32_t)number[HP],
                                           .chunks = (uint32_t)number[CHUNKS],
+                                          .chunk = number[CHUNK],
                                           .tokens = number[SEQ]};
     struct loc at = {p->cursor.name, p->cursor.line, (uint32_t)(value[LAYOUT].at - start) + 1};
     return layout_check(&p->ir->layout, at, p->diag);

@@ -69,6 +69,8 @@ static void put_tokens(struct text *out, const struct ir *ir)
         put(out, " cp=", layout->cp);
         put(out, " hp=", layout->hp);
         put(out, " chunks=", layout->chunks);
+        if (layout->chunk > 0)
+            put(out, " chunk=", (uint64_t)layout->chunk);
         put(out, " seq=", (uint64_t)layout->tokens);
     }
     if (ir->global_batch)

@@ -36,7 +36,7 @@ static uint64_t step_of(const struct token_layout *layout)
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_RANK_ORDINAL:
-        return ranks * layout->chunks;
+        return layout->chunk > 0 ? ranks : ranks * layout->chunks;
     case LAYOUT_ZIGZAG: /* two slices per context rank, and equal parts of the pair per head rank */
         return layout->hp % 2 ? 2 * ranks : ranks;
     case LAYOUT_ZIGZAG_2D:
@@ -46,6 +46,28 @@ static uint64_t step_of(const struct token_layout *layout)
     }
 }
 
+/* Tokens of a context rank in all its chunks but the last. */
+static int64_t chunk_of(const struct token_layout *layout)
+{
+    return layout->chunk > 0 ? layout->chunk : layout->tokens / layout->cp / layout->chunks;
+}
+
+/* A chunk of its own size cuts evenly over the head ranks, and gives as many chunks as there are. */
+static enum status check_chunk(const struct token_layout *layout, struct loc at, struct diag *diag)
+{
+    int64_t own = layout->tokens / layout->cp;
+    if (layout->chunk % layout->hp != 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "chunks of %" PRId64 " tokens do not divide over %" PRIu32 " head ranks",
+                          layout->chunk, layout->hp);
+    if ((own + layout->chunk - 1) / layout->chunk == layout->chunks)
+        return STATUS_OK;
+    return diag_error(
+        diag, at, STATUS_BAD_INPUT,
+        "%" PRId64 " tokens in chunks of %" PRId64 " make %" PRId64 " chunks, not %" PRIu32, own,
+        layout->chunk, (own + layout->chunk - 1) / layout->chunk, layout->chunks);
+}
+
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
     assert(layout->kind < LAYOUT_KIND_COUNT);
@@ -53,7 +75,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
     if (layout->cp < 1 || layout->hp < 1 || layout->chunks < 1)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "a token layout needs at least one context rank, head rank and chunk");
-    if (layout->chunks > 1 && layout->kind != LAYOUT_RANK_ORDINAL)
+    if ((layout->chunks > 1 || layout->chunk != 0) && layout->kind != LAYOUT_RANK_ORDINAL)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "layout %s has no chunks: only rank_ordinal does", name);
     if (layout->kind == LAYOUT_ZIGZAG_2D && layout->hp > 1 && layout->hp % 2)
@@ -72,7 +94,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
     int64_t step = (int64_t)step_of(layout);
     int64_t rest = layout->tokens % step;
     if (rest == 0)
-        return STATUS_OK;
+        return layout->chunk > 0 ? check_chunk(layout, at, diag) : STATUS_OK;
     int64_t below = layout->tokens - rest;
     if (below == 0 || below > INT64_MAX - step)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -93,8 +115,9 @@ int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p
     case LAYOUT_CONTIGUOUS:
         return c * own + p;
     case LAYOUT_RANK_ORDINAL: { /* of every chunk of all ranks, the c-th part */
-        int64_t part = own / layout->chunks;
-        return p / part * (part * cp) + c * part + p % part;
+        int64_t part = chunk_of(layout), begin = p / part * part;
+        int64_t here = own - begin < part ? own - begin : part;
+        return begin * cp + c * here + p % part;
     }
     case LAYOUT_STRIPED:
         return p * cp + c;
@@ -112,8 +135,8 @@ int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p
 
 int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p)
 {
-    int64_t piece = layout->tokens / layout->cp / layout->hp / layout->chunks;
-    assert(h < layout->hp && p >= 0 && p < piece * layout->chunks);
-    int64_t chunk = p / piece;
-    return layout_gathered(layout, c, (chunk * layout->hp + h) * piece + p % piece);
+    int64_t own = layout->tokens / layout->cp / layout->hp, piece = chunk_of(layout) / layout->hp;
+    int64_t begin = p / piece * piece, here = own - begin < piece ? own - begin : piece;
+    assert(h < layout->hp && p >= 0 && p < own);
+    return layout_gathered(layout, c, begin * layout->hp + h * here + p % piece);
 }

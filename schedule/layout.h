@@ -30,6 +30,8 @@ struct token_layout {
     uint32_t cp, hp; /* ranks of the context and of the head axes */
     uint32_t chunks; /* u of RANK_ORDINAL, else 1 */
     int64_t tokens;  /* of one sequence */
+    int64_t
+        chunk; /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
 };
 
 const char *layout_name(enum layout_kind kind);

@@ -37,6 +37,8 @@ buffer_id program_clone_buffer(struct ir *ir, buffer_id buffer);
 
 /* Layers forget what their forward kept, and compute it again before their backward. */
 void pass_recompute(struct emit *e, struct program *program);
+/* Copies between device and host whose result nobody reads are left out. */
+void pass_unread(struct emit *e, struct program *program);
 /* What recomputation starts from goes to the host in the forward and comes back before it is read. */
 void pass_offload(struct emit *e, struct program *program);
 /* Parameters are gathered before use, gradients reduced after their last part, the optimizer appended. */

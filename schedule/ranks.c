@@ -165,6 +165,9 @@ void emit_mesh(struct emit *e)
     plain = axes;
     for (uint32_t i = 0; i < plain.count; i++)
         plain.order[i] = 0;
+    e->all_group = IR_NONE16;
+    if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_sync)
+        e->all_group = add_group(ir, "all", &plain, e->all_axes);
     e->shard_group = add_group(ir, "shard", &plain, sharded);
     e->replica_group = add_group(ir, "replica", &plain, e->all_axes & ~sharded);
     e->position_group = c->hp == 1   ? e->tensor.group

@@ -52,6 +52,7 @@ static const struct axes {
     [CHOICE_ATTENTION_ULYSSES] = {.hp = true},
     [CHOICE_ATTENTION_RING] = {.cp = true},
     [CHOICE_ATTENTION_2D] = {.cp = true, .hp = true},
+    [CHOICE_ATTENTION_FPDT] = {.hp = true},
 };
 
 static bool heads_fit(const struct transformer *m, int64_t hp)
@@ -442,7 +443,8 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
         {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},
         {CHOICE_ATTENTION_RING, CHOICE_ATTENTION_2D},
     };
-    c->attention = left[c->cp > 1][c->hp > 1];
+    if (strategy->attention != CHOICE_ATTENTION_FPDT) /* whose chunks are there on one rank too */
+        c->attention = left[c->cp > 1][c->hp > 1];
     if (resolve_window(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     return resolve_interleaving(c, r, diag);

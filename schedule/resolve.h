@@ -25,6 +25,14 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 
+/* Chunks of the sequence, and whether and in which order they go to the host; what is left open of
+ * the pieces of the loss and of the feed-forward part follows from them in *pieces. */
+struct resolve_pieces {
+    int64_t loss, ffn;
+};
+enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
+                                    struct resolve_pieces *pieces, struct diag *diag);
+
 /* A factor of the ranks, an axis of the mesh or, where a shard cuts it, two. */
 enum along {
     ALONG_DP,

@@ -6,6 +6,7 @@
  * as it is there. Messages of one direction of travel of the same pass stand in one order on both
  * sides, so a stream each for sends and receives of it cannot block; a pipeline that is folded has
  * both passes in both directions, hence lanes. */
+#include "schedule/attention/fpdt.h"
 #include "schedule/layers.h"
 #include "schedule/pipeline/pipeline.h"
 
@@ -21,6 +22,9 @@ struct layer_saved *saved_new(struct emit *e)
     struct layer_saved *row = arena_array(&e->arena, layers, sizeof *row);
     for (size_t l = 0; l < layers; l++) {
         row[l].attention = arena_array(&e->arena, (size_t)c->micro_batch, sizeof *row->attention);
+        for (int64_t i = 0; i < c->micro_batch && c->attention == CHOICE_ATTENTION_FPDT; i++)
+            row[l].attention[i].chunk =
+                arena_array(&e->arena, c->chunks, sizeof *row->attention->chunk);
         row[l].up = arena_array(&e->arena, c->ffn_chunks, sizeof *row->up);
         row[l].act = arena_array(&e->arena, c->ffn_chunks, sizeof *row->act);
     }

@@ -2,7 +2,8 @@
  * source of every cell. */
 #include "schedule/compose.h"
 
-const char *const attention_names[CHOICE_ATTENTION_COUNT] = {"local", "ulysses", "ring", "2d"};
+const char *const attention_names[CHOICE_ATTENTION_COUNT] = {"local", "ulysses", "ring", "2d",
+                                                             "fpdt"};
 const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3",
                                                          "hsdp"};
 const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {"none",        "gpipe", "1f1b",
@@ -16,6 +17,8 @@ const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-al
 const char *const scope_names[SCOPE_COUNT] = {
     "model",  "layer",     "attention", "attention:fwd", "attention:bwd", "attention:exchange",
     "layers", "layers:fwd"};
+const char *const kv_offload_names[KV_OFFLOAD_COUNT] = {"on", "off"};
+const char *const chunk_order_names[ORDER_COUNT] = {"kv-outer", "query-outer"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */
@@ -29,6 +32,9 @@ static const struct strategy strategies[] = {
     {.name = "2d", .summary = "Ulysses inside groups of ranks, a ring or a double ring between them (LoongTrain)",
      .attention = CHOICE_ATTENTION_2D, .weights = CHOICE_WEIGHTS_ZERO3,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "internevo"},
+    {.name = "fpdt", .summary = "Ulysses chunk by chunk, the other chunks' keys and values on the host (FPDT, Ulysses-Offload)",
+     .attention = CHOICE_ATTENTION_FPDT, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_OFFLOAD, .profile = "deepspeed"},
     {.name = "megatron-sp", .summary = "heads, feed-forward width and vocabulary over ranks, tokens between (Megatron)",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .tensor = true,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "megatron"},
@@ -54,6 +60,9 @@ static const struct profile profiles[] = {
      .holds_bucket = true,              /* contiguous_gradients of stage 3 */
      .reuse_elements = 1000000000,      /* stage3_max_reuse_distance */
      .prefetch = 1,
+     .chunk_fifo = true,                /* fpdt_layer.py: streams `offload` and `general_offload` */
+     .chunk_sync = true, .chunk_reload = true, .chunk_norm = true, .chunk_cat = true,
+     .chunk_again = true,               /* FPDT_FFN and FPDT_LogitsLoss keep their inputs alone */
      .optimizer_after_backward = true,  /* step() begins with the norm of all gradients */
      .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron; docs/accuracy.md */
      .host_factor = 1.0,

@@ -16,6 +16,13 @@ void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id
 /* Rings, with a head group of one rank or more. */
 void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void two_d_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+/* Chunks of the sequence, projected one by one. */
+void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
+void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
+void fpdt_operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
+void fpdt_operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+/* Whether what other chunks read goes to the host: where there are others, and it is asked for. */
+bool fpdt_offloads(const struct choices *choices);
 
 /* The exchanges of either alone, each call between two synchronisations of the host. */
 void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out, buffer_id dqkv);

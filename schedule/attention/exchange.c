@@ -19,6 +19,8 @@ struct exchange exchange_of(const struct emit *e)
         .width = transformer_q_width(m) + 2 * transformer_kv_width(m),
         .rope_before = rotary && !c->profile->rope_after,
         .rope_after = rotary && c->profile->rope_after,
+        .positions = emit_positions(e),
+        .positions_all = emit_positions_gathered(e),
     };
     z.kv_width = z.kv_sent * z.dim;
     z.apart = m->qk_norm || z.kv_sent != z.kv_heads;
@@ -136,7 +138,7 @@ static struct view change_heads(struct emit *e, enum work_kind kind, struct view
 static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchange *z,
                              struct view qkv, struct qkv to, struct attention_saved *saved)
 {
-    struct view none = view_none(), positions = emit_positions(e);
+    struct view none = view_none(), positions = z->positions;
     if (!z->apart) {
         if (z->rope_before) {
             struct view rotated = view_all(e, emit_activation(e, "rotated", z->n, z->width));
@@ -188,7 +190,7 @@ struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z,
         parts = pack_parts(e, layer, z, qkv, early, saved);
     }
     if (z->rope_after) {
-        struct view positions = emit_positions_gathered(e);
+        struct view positions = z->positions_all;
         parts.q = rotate(e, parts.q, positions, z->s, z->heads / z->ranks, false, none);
         parts.k = rotate(e, parts.k, positions, z->s, z->kv_sent / z->ranks, false, to.k);
     }
@@ -234,7 +236,7 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct exchange *
                          const struct qkv *recv, struct view dqkv,
                          const struct attention_saved *saved)
 {
-    struct view none = view_none(), positions = emit_positions(e);
+    struct view none = view_none(), positions = z->positions;
     if (!z->apart) {
         struct view joined = dqkv;
         if (z->rope_before)
@@ -268,7 +270,7 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange 
     bool sync = e->choices->profile->sync_backward;
     int64_t q = z->q_width / z->ranks, kv = z->kv_width / z->ranks;
     if (z->rope_after) {
-        struct view none = view_none(), positions = emit_positions_gathered(e);
+        struct view none = view_none(), positions = z->positions_all;
         grads.q = rotate(e, grads.q, positions, z->s, z->heads / z->ranks, true, none);
         grads.k = rotate(e, grads.k, positions, z->s, z->kv_sent / z->ranks, true, none);
     }

@@ -18,7 +18,8 @@ struct exchange {
     int64_t q_width, kv_width;        /* columns of q, and of k as sent, on all ranks together */
     int64_t width;                    /* columns of the projection */
     bool rope_before, rope_after;
-    bool apart; /* q, k and v are taken apart before they are packed */
+    struct view positions, positions_all; /* of a rank's tokens, and of its head group's */
+    bool apart;                           /* q, k and v are taken apart before they are packed */
 };
 
 struct exchange exchange_of(const struct emit *e);

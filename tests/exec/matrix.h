@@ -41,14 +41,18 @@ enum factor {
     FACTOR_ACCUMULATION,
     FACTOR_LOSS,
     FACTOR_FFN,
+    FACTOR_CHUNK,
+    FACTOR_KV_OFFLOAD,
+    FACTOR_CHUNK_ORDER,
     FACTOR_COUNT
 };
 
 static const char *const factor_names[FACTOR_COUNT] = {
-    "model", "strategy",     "profile",     "weights",   "activations", "optimizer",
-    "ranks", "hp",           "cp",          "pipeline",  "pp",          "shard",
-    "tp",    "placement",    "ring layout", "window",    "rotation",    "seq",
-    "micro", "accumulation", "loss chunks", "ffn chunks"};
+    "model",       "strategy",   "profile", "weights",    "activations",
+    "optimizer",   "ranks",      "hp",      "cp",         "pipeline",
+    "pp",          "shard",      "tp",      "placement",  "ring layout",
+    "window",      "rotation",   "seq",     "micro",      "accumulation",
+    "loss chunks", "ffn chunks", "chunk",   "kv offload", "chunk order"};
 
 /* What levels stand for where there is no registry; 0: left open. */
 static const int64_t factor_values[FACTOR_COUNT][8] = {
@@ -64,6 +68,8 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_ACCUMULATION] = {1, 2, 3},
     [FACTOR_LOSS] = {1, 2, 3},
     [FACTOR_FFN] = {1, 2, 3},
+    [FACTOR_CHUNK] = {0, 1, 2, 3,
+                      4}, /* times ranks; 6 and 16 of them: even chunks and a shorter last */
 };
 
 enum { LEVELS_MAX = 32 };
@@ -104,6 +110,9 @@ static inline struct factors factors_all(void)
         [FACTOR_ACCUMULATION] = 3,
         [FACTOR_LOSS] = 3,
         [FACTOR_FFN] = 3,
+        [FACTOR_CHUNK] = 5,
+        [FACTOR_KV_OFFLOAD] = KV_OFFLOAD_COUNT,
+        [FACTOR_CHUNK_ORDER] = ORDER_COUNT,
     }};
 }
 
@@ -138,6 +147,9 @@ static inline struct request product_request(const struct product *product)
         .micro_batch = value[FACTOR_MICRO],
         .loss_chunks = value[FACTOR_LOSS],
         .ffn_chunks = value[FACTOR_FFN],
+        .chunk = value[FACTOR_CHUNK] * value[FACTOR_RANKS],
+        .kv_offload = l[FACTOR_KV_OFFLOAD],
+        .chunk_order = l[FACTOR_CHUNK_ORDER],
         .sm = 80,
         .gpus_per_node = 2,
     };
@@ -164,13 +176,15 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
     size_t count;
     snprintf(text, size,
              "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u tp %u window %u %s shard %u seq "
-             "%" PRId64 " / %u micro %" PRId64 " x %u loss %u ffn %u %s",
+             "%" PRId64 " / %u micro %" PRId64 " x %u loss %u ffn %u "
+             "chunk %" PRId64 " x %u offload %s %s %s",
              c->model->name, compose_strategies(&count)[c->strategy].name, c->profile->name,
              weights_names[c->weights], activations_names[c->activations],
              optimizer_names[c->optimizer], pipeline_names[c->pipeline], c->pp, c->virtual_stages,
              c->dp, c->cp, c->hp, c->tp, c->window, rotation_names[c->rotation], c->shard, c->seq,
              c->subsequences, c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks,
-             dtype_name(c->dtype));
+             c->chunk, c->chunks, kv_offload_names[c->kv_offload],
+             chunk_order_names[c->chunk_order], dtype_name(c->dtype));
     return text;
 }
 
@@ -199,7 +213,8 @@ static inline struct product draw_product(const struct factors *factors,
     for (int f = 0; f < FACTOR_COUNT; f++) {
         product.level[f] = (uint8_t)check_random_i64(random, 0, factors->levels[f] - 1);
         bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_TP || f == FACTOR_SHARD ||
-                          f == FACTOR_WINDOW || f == FACTOR_PIPELINE || f == FACTOR_PP;
+                          f == FACTOR_WINDOW || f == FACTOR_PIPELINE || f == FACTOR_PP ||
+                          f == FACTOR_CHUNK || f == FACTOR_KV_OFFLOAD || f == FACTOR_CHUNK_ORDER;
         if (leave_open && check_random_i64(random, 0, 1) == 0)
             product.level[f] = 0;
     }

@@ -76,7 +76,9 @@ static void kinds_run_on_their_class_of_stream(void)
     CHECK("other", !work_runs_on(WORK_MATMUL, STREAM_COMM));
     CHECK("adamw on the host", work_runs_on(WORK_ADAMW, STREAM_HOST));
     CHECK("adamw on the device", work_runs_on(WORK_ADAMW, STREAM_COMPUTE));
-    CHECK("a fill is not for the host", !work_runs_on(WORK_FILL, STREAM_HOST));
+    CHECK("a fill on the host", work_runs_on(WORK_FILL, STREAM_HOST));
+    CHECK("a cast is not for the host", !work_runs_on(WORK_CAST, STREAM_HOST));
+    CHECK("either copy stream", work_runs_on(WORK_H2D, STREAM_D2H));
     CHECK("host_sync names any stream", work_runs_on(WORK_HOST_SYNC, STREAM_D2H));
 }
 

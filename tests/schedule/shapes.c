@@ -34,7 +34,8 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     if (attention == CHOICE_ATTENTION_RING || attention == CHOICE_ATTENTION_2D)
         while (2 * cp <= max_ranks && check_random_i64(random, 0, 2) > 0)
             cp *= 2;
-    if (attention == CHOICE_ATTENTION_ULYSSES || attention == CHOICE_ATTENTION_2D)
+    bool chunks = attention == CHOICE_ATTENTION_FPDT;
+    if (attention == CHOICE_ATTENTION_ULYSSES || attention == CHOICE_ATTENTION_2D || chunks)
         while (2 * cp * hp <= max_ranks && model->heads % (2 * hp) == 0 &&
                check_random_i64(random, 0, 2) > 0)
             hp *= 2;
@@ -78,6 +79,11 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         .sm = 80,
         .gpus_per_node = 2,
     };
+    if (chunks) {
+        request.chunk = hp * check_random_i64(random, 1, request.seq / hp);
+        request.kv_offload = (int)check_random_i64(random, 0, KV_OFFLOAD_COUNT - 1);
+        request.chunk_order = (int)check_random_i64(random, 0, ORDER_COUNT - 1);
+    }
     request.global_batch = dp * request.micro_batch * check_random_i64(random, 1, 3);
     if (request.weights == CHOICE_WEIGHTS_HSDP) {
         request.shard = 1;
@@ -93,14 +99,15 @@ const char *shapes_label(const struct request *r, char *text, size_t size)
 {
     snprintf(text, size,
              "%s %s %s %s %s %s ranks %lld dp %lld cp %lld hp %lld tp %lld window %lld %s %s %s "
-             "shard %lld "
-             "seq %lld batch %lld micro %lld loss %lld ffn %lld",
+             "shard %lld seq %lld batch %lld micro %lld loss %lld ffn %lld "
+             "chunk %lld %s %s",
              r->model->name, r->strategy, r->profile, weights_names[r->weights],
              activations_names[r->activations], optimizer_names[r->optimizer], (long long)r->ranks,
              (long long)r->dp, (long long)r->cp, (long long)r->hp, (long long)r->tp,
              (long long)r->window, rotation_names[r->rotate], placement_names[r->placement],
              ring_layout_names[r->ring_layout], (long long)r->shard, (long long)r->seq,
              (long long)r->global_batch, (long long)r->micro_batch, (long long)r->loss_chunks,
-             (long long)r->ffn_chunks);
+             (long long)r->ffn_chunks, (long long)r->chunk, kv_offload_names[r->kv_offload],
+             chunk_order_names[r->chunk_order]);
     return text;
 }

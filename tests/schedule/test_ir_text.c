@@ -262,7 +262,7 @@ static void make_random_schedule(struct ir *ir, struct check_random *random)
     static const uint32_t some[] = {1, 2};
     static const struct axis_set axes[] = {{1, 0, NULL}, {0, 2, some}};
     ir->mesh = (struct mesh){2, {{"cp", 4}, {"hp", 2}}};
-    ir->layout = (struct token_layout){LAYOUT_ZIGZAG, 4, 2, 1, 128};
+    ir->layout = (struct token_layout){LAYOUT_ZIGZAG, 4, 2, 1, 128, 0};
     ir->dtype = DTYPE_F32;
     ir_add_group(ir, "hp", axes, 1);
     ir_add_group(ir, "some", axes, 2);

@@ -7,12 +7,13 @@
 #include <string.h>
 
 static const struct token_layout layouts[] = {
-    {LAYOUT_CONTIGUOUS, 1, 1, 1, 7},    {LAYOUT_CONTIGUOUS, 4, 2, 1, 64},
-    {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96}, {LAYOUT_RANK_ORDINAL, 2, 4, 3, 96},
-    {LAYOUT_STRIPED, 4, 1, 1, 64},      {LAYOUT_STRIPED, 3, 2, 1, 60},
-    {LAYOUT_ZIGZAG, 4, 1, 1, 64},       {LAYOUT_ZIGZAG, 4, 3, 1, 120},
-    {LAYOUT_ZIGZAG_2D, 4, 1, 1, 64},    {LAYOUT_ZIGZAG_2D, 4, 2, 1, 64},
-    {LAYOUT_ZIGZAG_2D, 3, 4, 1, 96},    {LAYOUT_ZIGZAG_2D, 1, 8, 1, 64},
+    {LAYOUT_CONTIGUOUS, 1, 1, 1, 7, 0},     {LAYOUT_CONTIGUOUS, 4, 2, 1, 64, 0},
+    {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0},  {LAYOUT_RANK_ORDINAL, 2, 4, 3, 96, 0},
+    {LAYOUT_STRIPED, 4, 1, 1, 64, 0},       {LAYOUT_STRIPED, 3, 2, 1, 60, 0},
+    {LAYOUT_ZIGZAG, 4, 1, 1, 64, 0},        {LAYOUT_ZIGZAG, 4, 3, 1, 120, 0},
+    {LAYOUT_ZIGZAG_2D, 4, 1, 1, 64, 0},     {LAYOUT_ZIGZAG_2D, 4, 2, 1, 64, 0},
+    {LAYOUT_ZIGZAG_2D, 3, 4, 1, 96, 0},     {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 32},
+    {LAYOUT_RANK_ORDINAL, 2, 2, 2, 40, 12}, {LAYOUT_ZIGZAG_2D, 1, 8, 1, 64, 0},
 };
 
 static const char *label(const struct token_layout *layout)
@@ -50,11 +51,13 @@ static void the_head_group_gathers_what_a_context_rank_owns(void)
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
         const struct token_layout *layout = &layouts[i];
         int64_t n = layout->tokens / layout->cp / layout->hp, piece = n / layout->chunks;
+        if (layout->chunk > 0)
+            piece = layout->chunk / layout->hp;
         for (uint32_t c = 0; c < layout->cp; c++) {
             int64_t p = 0;
             for (int64_t chunk = 0; chunk < layout->chunks; chunk++)
                 for (uint32_t h = 0; h < layout->hp; h++)
-                    for (int64_t k = 0; k < piece; k++, p++)
+                    for (int64_t k = 0; k < piece && chunk * piece + k < n; k++, p++)
                         CHECK_INT(label(layout), layout_global(layout, c, h, chunk * piece + k),
                                   layout_gathered(layout, c, p));
         }
@@ -76,16 +79,19 @@ static void gathered_tokens_ascend(void)
 
 static void rank_ordinal_chunks_are_the_sequence_in_order(void)
 {
-    const struct token_layout layout = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96};
+    const struct token_layout layout = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0};
     for (int64_t p = 0; p < layout.tokens; p++)
         CHECK_INT("gathered", layout_gathered(&layout, 0, p), p);
     /* Piece i P + r is rank r's i-th chunk: pieces of 8 tokens, P = 4. */
     CHECK_INT("rank 2, chunk 1", layout_global(&layout, 0, 2, 8), (1 * 4 + 2) * 8);
+    /* 80 tokens in chunks of 32: the last one has pieces of 4. */
+    const struct token_layout shorter = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 32};
+    CHECK_INT("rank 3, the last chunk", layout_global(&shorter, 0, 3, 17), 64 + 3 * 4 + 1);
 }
 
 static void zigzag_gives_the_slice_pair(void)
 {
-    const struct token_layout layout = {LAYOUT_ZIGZAG, 4, 1, 1, 64};
+    const struct token_layout layout = {LAYOUT_ZIGZAG, 4, 1, 1, 64, 0};
     for (uint32_t c = 0; c < 4; c++) {
         CHECK_INT("first slice", layout_global(&layout, c, 0, 0), 8 * c);
         CHECK_INT("second slice", layout_global(&layout, c, 0, 8), 8 * (7 - c));
@@ -98,7 +104,7 @@ static void the_two_dimensional_zigzag_is_loongtrain_s(void)
     for (uint32_t hp = 2; hp <= 8; hp += 2)
         for (uint32_t cp = 1; cp <= 5; cp++) {
             int64_t dsp = (int64_t)hp * cp, slice = 3;
-            const struct token_layout layout = {LAYOUT_ZIGZAG_2D, cp, hp, 1, 2 * dsp * slice};
+            const struct token_layout layout = {LAYOUT_ZIGZAG_2D, cp, hp, 1, 2 * dsp * slice, 0};
             for (int64_t c = 0; c < cp; c++)
                 for (int64_t h = 0; h < hp; h++) {
                     int64_t k =
@@ -117,30 +123,36 @@ static const struct {
     const char *message;
 } wrong[] = {
     {"does not divide",
-     {LAYOUT_CONTIGUOUS, 4, 2, 1, 100},
+     {LAYOUT_CONTIGUOUS, 4, 2, 1, 100, 0},
      "f:3: error: a sequence of 100 tokens does not divide over layout contiguous, which needs a "
      "multiple of 8: 96 or 104 would do\n"},
     {"shorter than that",
-     {LAYOUT_ZIGZAG, 4, 1, 1, 5},
+     {LAYOUT_ZIGZAG, 4, 1, 1, 5, 0},
      "f:3: error: a sequence of 5 tokens does not divide over layout zigzag, which needs a "
      "multiple "
      "of 8: 8 would do\n"},
     {"odd head ranks",
-     {LAYOUT_ZIGZAG_2D, 4, 3, 1, 96},
+     {LAYOUT_ZIGZAG_2D, 4, 3, 1, 96, 0},
      "f:3: error: layout zigzag_2d needs an even number of head ranks (or one), not 3: 2 or 4 "
      "would "
      "do\n"},
     {"chunks",
-     {LAYOUT_STRIPED, 4, 1, 2, 96},
+     {LAYOUT_STRIPED, 4, 1, 2, 96, 0},
      "f:3: error: layout striped has no chunks: only rank_ordinal does\n"},
+    {"chunks of a size that is cut unevenly",
+     {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 30},
+     "f:3: error: chunks of 30 tokens do not divide over 4 head ranks\n"},
+    {"another number of chunks",
+     {LAYOUT_RANK_ORDINAL, 1, 4, 4, 80, 32},
+     "f:3: error: 80 tokens in chunks of 32 make 3 chunks, not 4\n"},
     {"nobody",
-     {LAYOUT_STRIPED, 0, 1, 1, 96},
+     {LAYOUT_STRIPED, 0, 1, 1, 96, 0},
      "f:3: error: a token layout needs at least one context rank, head rank and chunk\n"},
     {"nothing",
-     {LAYOUT_STRIPED, 1, 1, 1, 0},
+     {LAYOUT_STRIPED, 1, 1, 1, 0, 0},
      "f:3: error: a sequence of 0 tokens: at least 1 is needed\n"},
     {"too much",
-     {LAYOUT_RANK_ORDINAL, 1u << 16, 1u << 15, 2, INT64_MAX},
+     {LAYOUT_RANK_ORDINAL, 1u << 16, 1u << 15, 2, INT64_MAX, 0},
      "f:3: error: a token layout of more than 4294967295 pieces\n"},
 };
 

@@ -1,0 +1,205 @@
+/* Chunks of a sequence, their tiles, and how they go to the host and come back. */
+#include "schedule/attention/fpdt.h"
+
+#include "schedule/attention/attention.h"
+
+bool fpdt_offloads(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_FPDT && c->chunks > 1 && c->kv_offload == KV_OFFLOAD_ON;
+}
+
+struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
+{
+    struct exchange z = exchange_of(e);
+    struct fpdt f = {
+        .e = e,
+        .layer = layer,
+        .sequence = sequence,
+        .u = (int64_t)e->choices->chunks,
+        .chunk = e->saved[layer].attention[sequence].chunk,
+        .offload = fpdt_offloads(e->choices),
+        .load = e->h2d,
+        .store = e->d2h,
+        .aside = e->d2h,
+        .q_width = z.q_width / z.ranks,
+        .kv_width = z.kv_width / z.ranks,
+        .heads = z.heads / z.ranks,
+        .kv_heads = z.kv_sent / z.ranks,
+    };
+    if (f.offload && e->choices->profile->chunk_fifo) {
+        f.load = f.store = e->offload;
+        f.aside = e->aside;
+    }
+    return f;
+}
+
+struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin)
+{
+    const struct choices *c = f->e->choices;
+    struct exchange z = exchange_of(f->e);
+    int64_t size = c->chunk / c->hp, first = i * size;
+    *begin = f->sequence * f->e->n + first;
+    z.n = f->e->n - first < size ? f->e->n - first : size;
+    z.s = z.n * z.ranks;
+    z.positions = view_part(z.positions, first, z.n);
+    z.positions_all = view_part(z.positions_all, first * z.ranks, z.s);
+    return z;
+}
+
+int64_t fpdt_tokens(const struct fpdt *f, int64_t i)
+{
+    int64_t begin;
+    return fpdt_exchange(f, i, &begin).s;
+}
+
+struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k)
+{
+    struct work work = attention_work(f->e, kind, fpdt_tokens(f, q), f->heads, f->kv_heads);
+    work.attention.kv = fpdt_tokens(f, k);
+    work.attention.mask = q == k ? MASK_CAUSAL : MASK_FULL;
+    return work;
+}
+
+/* ---- the projection ---- */
+
+struct view fpdt_project(const struct fpdt *f, struct view x, int64_t rows)
+{
+    struct emit *e = f->e;
+    int64_t width = exchange_of(e).width;
+    struct view bias = view_none(), qkv = view_all(e, emit_activation(e, "qkv", rows, width));
+    if (has_weight(e, WEIGHT_QKV_BIAS))
+        bias = weight_view(e, f->layer, WEIGHT_QKV_BIAS);
+    e->tags.region = REGION_LINEAR;
+    emit_matmul(e, MATMUL_NT, x, weight_view(e, f->layer, WEIGHT_QKV), bias, qkv, rows, width,
+                e->choices->model->hidden);
+    e->tags.region = REGION_ATTENTION;
+    return qkv;
+}
+
+void fpdt_project_backward(const struct fpdt *f, struct view dqkv, struct view x, struct view dx,
+                           int64_t rows)
+{
+    struct emit *e = f->e;
+    int64_t width = exchange_of(e).width, h = e->choices->model->hidden;
+    e->tags.region = REGION_LINEAR;
+    emit_matmul(e, MATMUL_NN, dqkv, weight_view(e, f->layer, WEIGHT_QKV), view_none(), dx, rows, h,
+                width);
+    emit_weight_grad(e, f->layer, WEIGHT_QKV, dqkv, x, width, h, rows);
+    emit_bias_grad(e, f->layer, WEIGHT_QKV_BIAS, dqkv, rows, width);
+    e->tags.region = REGION_ATTENTION;
+}
+
+/* ---- copies ---- */
+
+static struct view like(const struct fpdt *f, struct view x, const char *stem, enum memory memory)
+{
+    struct emit *e = f->e;
+    const struct buffer_table *b = &e->ir->buffer;
+    buffer_id y = emit_buffer(e, stem, (enum category)b->category[x.buffer.i],
+                              (enum dtype)b->dtype[x.buffer.i], (int64_t)x.count, 0);
+    e->ir->buffer.memory[y.i] = (uint8_t)memory;
+    return view_all(e, y);
+}
+
+static void copy(const struct fpdt *f, enum work_kind kind, uint8_t stream, op_id after,
+                 struct view from, struct view to)
+{
+    struct emit *e = f->e;
+    uint8_t region = e->tags.region;
+    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[from.buffer.i];
+    struct work work = {.kind = (uint8_t)kind,
+                        .copy = {(int64_t)(from.count * dtype_bytes(dtype)), 0}};
+    e->tags.region = REGION_OFFLOAD;
+    emit_op_after(e, after, stream, &work, &from, 1, &to, 1);
+    e->tags.region = region;
+}
+
+struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, const char *stem)
+{
+    struct view y = like(f, x, stem, MEMORY_PINNED);
+    copy(f, WORK_D2H, stream, (op_id){IR_NONE}, x, y);
+    return y;
+}
+
+void fpdt_store_to(const struct fpdt *f, uint8_t stream, struct view x, struct view host)
+{
+    copy(f, WORK_D2H, stream, (op_id){IR_NONE}, x, host);
+}
+
+struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
+                       const char *stem)
+{
+    struct view y = like(f, host, stem, MEMORY_HBM);
+    copy(f, WORK_H2D, stream, after, host, y);
+    return y;
+}
+
+struct view fpdt_host_zeros(const struct fpdt *f, int64_t rows, int64_t cols, const char *stem)
+{
+    struct emit *e = f->e;
+    struct view y = view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, DTYPE_F32, rows, cols));
+    struct work work = {.kind = WORK_FILL, .elements = {rows * cols}};
+    e->ir->buffer.memory[y.buffer.i] = MEMORY_PINNED;
+    e->tags.region = REGION_OFFLOAD;
+    emit_op(e, e->host, &work, NULL, 0, &y, 1);
+    e->tags.region = REGION_ATTENTION;
+    return y;
+}
+
+/* ---- sums ---- */
+
+struct view fpdt_zeros(const struct fpdt *f, const char *stem, enum dtype dtype,
+                       enum category category, int64_t count)
+{
+    struct emit *e = f->e;
+    struct view y = view_all(e, emit_buffer(e, stem, category, dtype, count, 0));
+    struct work work = {.kind = WORK_FILL, .elements = {count}};
+    emit_op(e, e->compute, &work, NULL, 0, &y, 1);
+    return y;
+}
+
+struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, const char *stem)
+{
+    struct emit *e = f->e;
+    if (e->ir->buffer.dtype[x.buffer.i] == dtype)
+        return x;
+    enum category category = (enum category)e->ir->buffer.category[x.buffer.i];
+    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)x.count}};
+    struct view y = view_all(e, emit_buffer(e, stem, category, dtype, (int64_t)x.count, 0));
+    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    return y;
+}
+
+struct view fpdt_sum(const struct fpdt *f, struct view sum, struct view part, const char *stem)
+{
+    if (sum.count == 0)
+        return fpdt_cast(f, part, DTYPE_F32, stem);
+    struct view head = view_part(sum, 0, (int64_t)part.count);
+    emit_add(f->e, head, part, head);
+    return sum;
+}
+
+/* ---- waits of the host ---- */
+
+void fpdt_sync_stream(const struct fpdt *f, uint8_t stream)
+{
+    struct work work = {.kind = WORK_HOST_SYNC};
+    if (f->offload && f->e->choices->profile->chunk_sync)
+        emit_op(f->e, stream, &work, NULL, 0, NULL, 0);
+}
+
+void fpdt_sync_tile(const struct fpdt *f)
+{
+    fpdt_sync_stream(f, f->e->compute);
+    fpdt_sync_stream(f, f->load);
+}
+
+void fpdt_sync_ranks(const struct fpdt *f)
+{
+    struct emit *e = f->e;
+    struct work work = {.kind = WORK_BARRIER, .barrier = {e->all_group}};
+    fpdt_sync_stream(f, e->comm);
+    fpdt_sync_stream(f, e->compute);
+    if (f->offload && e->choices->profile->chunk_sync && e->all_group != IR_NONE16)
+        emit_op(e, e->compute, &work, NULL, 0, NULL, 0);
+}

@@ -1,0 +1,245 @@
+/* FPDT backward. The gradients of a chunk's keys and values are summed on the device over the chunks
+ * of queries that see them, whose sets (queries, outputs, statistics, output gradients and what there
+ * is of their own gradients) come and go; a query chunk's own gradient is final behind its diagonal
+ * tile. With queries outside it is the other way round: see fpdt_by_query.c. */
+#include "schedule/attention/attention.h"
+#include "schedule/attention/fpdt_gradients.h"
+
+#include <stddef.h>
+
+struct gradients fpdt_gradients(const struct fpdt *f, buffer_id d_out)
+{
+    struct gradients g = {.f = f, .d_out = d_out};
+    g.queries = arena_array(&f->e->arena, (size_t)f->u, sizeof *g.queries);
+    return g;
+}
+
+struct view fpdt_d_o(const struct gradients *g, int64_t q)
+{
+    int64_t begin;
+    struct exchange z = fpdt_exchange(g->f, q, &begin);
+    return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, begin, z.n, z.q_width));
+}
+
+struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t k, op_id after)
+{
+    struct fpdt_chunk *chunk = &f->chunk[k];
+    struct fpdt_pair early = chunk->early_pair;
+    if (!f->offload)
+        return (struct fpdt_pair){chunk->part.k, chunk->part.v};
+    chunk->early_pair = (struct fpdt_pair){view_none(), view_none()};
+    if (early.k.count > 0)
+        return early;
+    return (struct fpdt_pair){fpdt_fetch(f, f->load, after, chunk->pair.k, "k"),
+                              fpdt_fetch(f, f->load, after, chunk->pair.v, "v")};
+}
+
+struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after)
+{
+    struct fpdt_chunk *chunk = &f->chunk[q];
+    struct fpdt_queries early = chunk->early_queries;
+    if (!f->offload)
+        return (struct fpdt_queries){chunk->part.q, chunk->part.o, view_all(f->e, chunk->part.lse)};
+    chunk->early_queries = (struct fpdt_queries){view_none(), view_none(), view_none()};
+    if (early.q.count > 0)
+        return early;
+    return (struct fpdt_queries){fpdt_fetch(f, f->load, after, chunk->queries.q, "q"),
+                                 fpdt_fetch(f, f->load, after, chunk->queries.o, "o"),
+                                 fpdt_fetch(f, f->load, after, chunk->queries.lse, "lse")};
+}
+
+struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const struct set *set,
+                              const struct fpdt_pair *pair)
+{
+    struct emit *e = f->e;
+    enum dtype dtype = (enum dtype)e->choices->dtype;
+    struct work work = fpdt_tile(f, WORK_ATTENTION_BACKWARD, q, k);
+    int64_t rows = work.attention.q * f->q_width, keys = work.attention.kv * f->kv_width;
+    struct qkv in = {set->queries.q, pair->k, pair->v}, grads;
+    if (e->choices->profile->chunk_reload) { /* torch.zeros */
+        grads.q = fpdt_zeros(f, "dq_block", dtype, CATEGORY_ACTIVATION, rows);
+        grads.k = fpdt_zeros(f, "dk_block", dtype, CATEGORY_KV, keys);
+        grads.v = fpdt_zeros(f, "dv_block", dtype, CATEGORY_KV, keys);
+    } else {
+        grads.q = view_all(e, emit_buffer(e, "dq_block", CATEGORY_ACTIVATION, dtype, rows, 0));
+        grads.k = view_all(e, emit_buffer(e, "dk_block", CATEGORY_KV, dtype, keys, 0));
+        grads.v = view_all(e, emit_buffer(e, "dv_block", CATEGORY_KV, dtype, keys, 0));
+    }
+    attention_tile_backward(e, work, &in, set->queries.o, set->queries.lse, set->d_o, &grads);
+    return grads;
+}
+
+void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
+                       struct fpdt_target to)
+{
+    struct emit *e = f->e;
+    enum dtype dtype = (enum dtype)e->choices->dtype;
+    int64_t begin, h = e->choices->model->hidden;
+    struct exchange z = fpdt_exchange(f, i, &begin);
+    e->tags.chunk = (uint16_t)i;
+    grads.q = fpdt_cast(f, grads.q, dtype, "dq");
+    grads.k = fpdt_cast(f, grads.k, dtype, "dk");
+    grads.v = fpdt_cast(f, grads.v, dtype, "dv");
+    struct view dqkv = to.dqkv.i != IR_NONE ? view_rows(to.dqkv, begin, z.n, z.width)
+                                            : view_all(e, emit_activation(e, "dqkv", z.n, z.width));
+    exchange_in_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].part);
+    fpdt_sync_stream(f, f->aside);
+    fpdt_sync_ranks(f);
+    if (to.dx.i != IR_NONE) {
+        if (norm.count == 0)
+            norm = view_rows(e->saved[f->layer].norm1, begin, z.n, h);
+        fpdt_project_backward(f, dqkv, norm, view_rows(to.dx, begin, z.n, h), z.n);
+    }
+}
+
+/* ---- keys outside ---- */
+
+/* The set of chunk q as the tiles by the keys of chunk k need it; `again`: another set of chunk q
+ * is in use until behind the tile that is about to be issued. */
+static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again)
+{
+    const struct fpdt *f = g->f;
+    struct query_state *state = &g->queries[q];
+    bool reload = f->e->choices->profile->chunk_reload, first = state->d_o.count == 0;
+    op_id after = k == 0 && q == 0 ? f->e->before_wo : f->e->last_compute;
+    struct set set = {.queries = fpdt_queries_of(f, q, after), .dq = view_none()};
+    if (first) {
+        set.d_o = state->d_o = fpdt_d_o(g, q);
+        if (f->offload && q > 0) {
+            fpdt_sync_ranks(f);
+            state->d_o_host = fpdt_store(f, f->store, set.d_o, "d_o_host");
+        }
+    } else {
+        set.d_o = f->offload ? fpdt_fetch(f, f->load, after, state->d_o_host, "d_o") : state->d_o;
+    }
+    if (!f->offload)
+        set.dq = state->dq;
+    else if (state->dq_host.count > 0 && !again && (reload || !first))
+        set.dq = fpdt_fetch(f, f->load, after, state->dq_host, "dq_sum");
+    return set;
+}
+
+/* Behind the tile of query chunk q: its gradient where the next tile, or the end, will look.
+ * `stays`: that is here. */
+static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set *set, bool stays)
+{
+    const struct fpdt *f = g->f;
+    struct query_state *state = &g->queries[q];
+    bool reload = f->e->choices->profile->chunk_reload;
+    state->dq = set->dq;
+    if (!f->offload || stays || (q == k && !reload))
+        return;
+    if (state->dq_host.count == 0)
+        state->dq_host = fpdt_store(f, f->store, set->dq, "dq_host");
+    else
+        fpdt_store_to(f, f->store, set->dq, state->dq_host);
+}
+
+/* What DeepSpeed sets to zero before the loops: the gradient of the first queries on the device, and
+ * on the host that of all. */
+static void zero_queries(struct gradients *g, struct set *set)
+{
+    const struct fpdt *f = g->f;
+    set->dq =
+        fpdt_zeros(f, "dq_sum", DTYPE_F32, CATEGORY_ACTIVATION, fpdt_tokens(f, 0) * f->q_width);
+    g->queries[0].dq_host = fpdt_store(f, f->store, set->dq, "dq_host");
+    for (int64_t q = 1; q < f->u; q++)
+        g->queries[q].dq_host = fpdt_host_zeros(f, fpdt_tokens(f, q), f->q_width, "dq_host");
+    fpdt_sync_stream(f, f->e->host);
+}
+
+static struct view fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target to)
+{
+    if (to.dx.i == IR_NONE || f->chunk[i].norm.count == 0)
+        return view_none();
+    return fpdt_fetch(f, f->aside, f->e->last_compute, f->chunk[i].norm, "norm");
+}
+
+/* The tiles of key chunk k; *set is that of query chunk k, and becomes that of k + 1. next: the pair
+ * of k + 1, where the implementation fetches it before it needs it. */
+static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *pair,
+                        struct set *set, struct fpdt_pair *next)
+{
+    const struct fpdt *f = g->f;
+    struct emit *e = f->e;
+    bool reload = e->choices->profile->chunk_reload && f->offload;
+    int64_t keys = fpdt_tokens(f, k) * f->kv_width;
+    struct qkv sums = {view_none(), view_none(), view_none()};
+    if (reload) {
+        sums.k = fpdt_zeros(f, "dk_sum", DTYPE_F32, CATEGORY_KV, keys);
+        sums.v = fpdt_zeros(f, "dv_sum", DTYPE_F32, CATEGORY_KV, keys);
+    }
+    for (int64_t q = k; q < f->u; q++) {
+        int64_t ahead = q + 1 < f->u ? q + 1 : k + 1;
+        bool more = ahead < f->u, again = ahead == q;
+        struct set then = {0};
+        e->tags.chunk = (uint16_t)q;
+        e->tags.step = (uint16_t)k;
+        if (more && (!again || reload))
+            then = next_set(g, ahead, k, again);
+        if (more && ahead == k + 1 && q + 1 == f->u && !reload)
+            *next = fpdt_pair_of(f, k + 1, e->last_compute);
+        struct qkv part = fpdt_tile_backward(f, q, k, set, pair);
+        fpdt_sync_tile(f);
+        set->dq = fpdt_sum(f, set->dq, part.q, "dq_sum");
+        sums.k = fpdt_sum(f, sums.k, part.k, "dk_sum");
+        sums.v = fpdt_sum(f, sums.v, part.v, "dv_sum");
+        put_back(g, q, k, set, more && again && !reload);
+        if (q == k)
+            sums.q = set->dq;
+        if (more && again && reload)
+            then.dq = fpdt_fetch(f, f->load, e->last_compute, g->queries[ahead].dq_host, "dq_sum");
+        if (more && (!again || reload))
+            *set = then;
+    }
+    e->tags.step = IR_NONE16;
+    return sums;
+}
+
+static void by_keys(struct gradients *g, struct fpdt_target to)
+{
+    const struct fpdt *f = g->f;
+    struct emit *e = f->e;
+    bool reload = e->choices->profile->chunk_reload && f->offload;
+    struct view norm = fetch_norm(f, 0, to);
+    struct fpdt_pair pair = fpdt_pair_of(f, 0, e->before_wo);
+    struct set set = next_set(g, 0, 0, false);
+    fpdt_sync_stream(f, f->aside);
+    fpdt_sync_tile(f);
+    if (reload)
+        zero_queries(g, &set);
+    for (int64_t k = 0; k < f->u; k++) {
+        struct fpdt_pair next = {view_none(), view_none()};
+        struct qkv sums = tiles(g, k, &pair, &set, &next);
+        fpdt_finish_chunk(f, k, sums, norm, to);
+        if (k + 1 == f->u)
+            break;
+        pair = reload ? fpdt_pair_of(f, k + 1, e->last_compute) : next;
+        norm = fetch_norm(f, k + 1, to);
+        fpdt_sync_tile(f);
+    }
+    e->tags.chunk = IR_NONE16;
+}
+
+static void backward(struct emit *e, uint32_t layer, buffer_id d_out, struct fpdt_target to)
+{
+    e->tags.region = REGION_ATTENTION;
+    for (int64_t s = 0; s < e->choices->micro_batch; s++) {
+        struct fpdt f = fpdt_of(e, layer, s);
+        struct gradients g = fpdt_gradients(&f, d_out);
+        if (e->choices->chunk_order == ORDER_QUERY_OUTER)
+            fpdt_by_query(&g, to);
+        else
+            by_keys(&g, to);
+    }
+}
+
+void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
+{
+    backward(e, layer, d_out, (struct fpdt_target){.dx = dx, .dqkv = {IR_NONE}});
+}
+
+void fpdt_operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
+{
+    backward(e, layer, d_out, (struct fpdt_target){.dx = {IR_NONE}, .dqkv = dqkv});
+}

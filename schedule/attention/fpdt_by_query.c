@@ -1,0 +1,124 @@
+/* FPDT's backward with queries outside: a chunk's queries come once, and what comes and goes is keys,
+ * values and the sums of their gradients, fp32, which are final behind the last queries. With few key
+ * and value heads that moves far less than queries with keys outside. A query chunk's own gradient is
+ * final first, and waits on the host for those of its keys. */
+#include "schedule/attention/fpdt_gradients.h"
+
+#include <stddef.h>
+
+struct key_state {
+    struct view dk, dv, dq;                /* on the device, without offload */
+    struct view dk_host, dv_host, dq_host; /* empty: not there yet */
+};
+
+struct keys {
+    struct fpdt_pair pair;
+    struct view dk, dv; /* sums of the gradients so far; empty: none */
+};
+
+static struct keys keys_of(const struct fpdt *f, const struct key_state *state, int64_t k,
+                           op_id after)
+{
+    struct keys keys = {.pair = fpdt_pair_of(f, k, after), .dk = state->dk, .dv = state->dv};
+    if (state->dk_host.count > 0) {
+        keys.dk = fpdt_fetch(f, f->load, after, state->dk_host, "dk_sum");
+        keys.dv = fpdt_fetch(f, f->load, after, state->dv_host, "dv_sum");
+    }
+    return keys;
+}
+
+static void store_sum(const struct fpdt *f, struct view sum, struct view *host, const char *stem)
+{
+    if (host->count > 0)
+        fpdt_store_to(f, f->store, sum, *host);
+    else
+        *host = fpdt_store(f, f->store, sum, stem);
+}
+
+/* Behind a tile: the sums where the next queries will look for them. */
+static void put_back(const struct fpdt *f, struct key_state *state, const struct keys *keys)
+{
+    if (f->offload) {
+        store_sum(f, keys->dk, &state->dk_host, "dk_host");
+        store_sum(f, keys->dv, &state->dv_host, "dv_host");
+    } else {
+        state->dk = keys->dk;
+        state->dv = keys->dv;
+    }
+}
+
+static struct view fetch_norm(const struct fpdt *f, int64_t k, struct fpdt_target to)
+{
+    const struct view *norm = &f->chunk[k].norm;
+    if (to.dx.i == IR_NONE || norm->count == 0)
+        return view_none();
+    return fpdt_fetch(f, f->aside, f->e->last_compute, *norm, "norm");
+}
+
+/* The last queries have passed: chunk k's gradients are all there. dq: its own, when it is the last. */
+static void finish(const struct fpdt *f, const struct key_state *state, const struct keys *keys,
+                   int64_t k, struct view dq, struct fpdt_target to)
+{
+    if (dq.count == 0)
+        dq = f->offload ? fpdt_fetch(f, f->load, f->e->last_compute, state->dq_host, "dq")
+                        : state->dq;
+    fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fetch_norm(f, k, to), to);
+}
+
+/* The tiles of query chunk q. *keys are those of chunk 0, and become so again for q + 1. */
+static void tiles(struct gradients *g, struct key_state *state, int64_t q, struct set *set,
+                  struct set *next, struct keys *keys, struct fpdt_target to)
+{
+    const struct fpdt *f = g->f;
+    struct emit *e = f->e;
+    bool last = q + 1 == f->u;
+    for (int64_t k = 0; k <= q; k++) {
+        struct keys then = {0};
+        e->tags.chunk = (uint16_t)q;
+        e->tags.step = (uint16_t)k;
+        op_id after = e->last_compute;
+        if (k < q)
+            then = keys_of(f, &state[k + 1], k + 1, after);
+        if (k == q && !last) {
+            next->queries = fpdt_queries_of(f, q + 1, after);
+            next->d_o = fpdt_d_o(g, q + 1);
+            if (q > 0) /* behind its own tile chunk 0 is put back first */
+                then = keys_of(f, &state[0], 0, after);
+        }
+        struct qkv part = fpdt_tile_backward(f, q, k, set, &keys->pair);
+        fpdt_sync_tile(f);
+        set->dq = fpdt_sum(f, set->dq, part.q, "dq_sum");
+        keys->dk = fpdt_sum(f, keys->dk, part.k, "dk_sum");
+        keys->dv = fpdt_sum(f, keys->dv, part.v, "dv_sum");
+        if (!last && q > 0)
+            put_back(f, &state[k], keys);
+        if (last)
+            finish(f, &state[k], keys, k, k == q ? set->dq : view_none(), to);
+        if (k < q || (q > 0 && !last))
+            *keys = then;
+    }
+    e->tags.step = IR_NONE16;
+    if (last)
+        return;
+    struct view dq = fpdt_cast(f, set->dq, (enum dtype)e->choices->dtype, "dq");
+    if (f->offload)
+        state[q].dq_host = fpdt_store(f, f->store, dq, "dq_host");
+    else
+        state[q].dq = dq;
+}
+
+void fpdt_by_query(struct gradients *g, struct fpdt_target to)
+{
+    const struct fpdt *f = g->f;
+    struct emit *e = f->e;
+    struct key_state *state = arena_array(&e->arena, (size_t)f->u, sizeof *state);
+    struct set set = {.queries = fpdt_queries_of(f, 0, e->before_wo)}, next = {0};
+    struct keys keys = {.pair = fpdt_pair_of(f, 0, e->before_wo)};
+    set.d_o = fpdt_d_o(g, 0);
+    fpdt_sync_tile(f);
+    for (int64_t q = 0; q < f->u; q++) {
+        tiles(g, state, q, &set, &next, &keys, to);
+        set = next;
+    }
+    e->tags.chunk = IR_NONE16;
+}

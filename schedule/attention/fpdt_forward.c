@@ -1,0 +1,181 @@
+/* FPDT forward. Every chunk: projection, all-to-alls, its tiles against all chunks so far with keys
+ * and values fetched one tile ahead, and the all-to-all of its output. */
+#include "schedule/attention/attention.h"
+#include "schedule/attention/fpdt.h"
+
+#include <stddef.h>
+
+static struct view new_rows(struct emit *e, const char *stem, enum dtype dtype, int64_t rows,
+                            int64_t cols)
+{
+    return view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, rows, cols));
+}
+
+static struct fpdt_pair fetch_pair(const struct fpdt *f, int64_t j)
+{
+    const struct fpdt_pair *host = &f->chunk[j].pair;
+    op_id after = f->e->last_compute;
+    return (struct fpdt_pair){fpdt_fetch(f, f->load, after, host->k, "k"),
+                              fpdt_fetch(f, f->load, after, host->v, "v")};
+}
+
+/* What the backward begins with comes during the forward's last tile. */
+static void fetch_for_backward(const struct fpdt *f)
+{
+    struct fpdt_chunk *first = &f->chunk[0];
+    op_id after = f->e->last_compute;
+    first->early_queries.q = fpdt_fetch(f, f->load, after, first->queries.q, "q");
+    first->early_pair = fetch_pair(f, 0);
+    first->early_queries.o = fpdt_fetch(f, f->load, after, first->queries.o, "o");
+    first->early_queries.lse = fpdt_fetch(f, f->load, after, first->queries.lse, "lse");
+}
+
+/* One tile of chunk i by the keys of chunk j, into the running sums; the first makes them. */
+static struct view tile(const struct fpdt *f, int64_t i, int64_t j, const struct qkv *in,
+                        struct view sum, struct view o)
+{
+    struct emit *e = f->e;
+    struct view lse = view_all(e, f->chunk[i].part.lse);
+    int64_t rows = fpdt_tokens(f, i);
+    struct work work = fpdt_tile(f, WORK_ATTENTION, i, j);
+    if (i == 0 || (j == 0 && e->choices->dtype == DTYPE_F32)) {
+        attention_tile(e, work, in, o, lse);
+        return o;
+    }
+    struct view block = new_rows(e, "o_block", e->choices->dtype, rows, f->q_width);
+    if (j == 0) {
+        attention_tile(e, work, in, block, lse);
+        return fpdt_cast(f, block, DTYPE_F32, "o_sum");
+    }
+    struct view block_lse = new_rows(e, "lse_block", DTYPE_F32, rows, f->heads);
+    struct work merge = {.kind = WORK_MERGE,
+                         .merge = {rows, f->heads, e->choices->model->head_dim}};
+    attention_tile(e, work, in, block, block_lse);
+    emit_op(e, e->compute, &merge, (struct view[]){sum, lse, block, block_lse}, 4,
+            (struct view[]){sum, lse}, 2);
+    return sum;
+}
+
+/* The tiles of chunk i. *ahead: the pair that was fetched for the first of them, and then for the
+ * first of the next chunk; empty: the one still there. */
+static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pair *ahead)
+{
+    struct emit *e = f->e;
+    const struct attention_saved *own = &f->chunk[i].part;
+    struct fpdt_pair pair = {f->chunk[0].part.k, f->chunk[0].part.v};
+    struct view sum = view_none();
+    bool early = e->choices->profile->chunk_reload;
+    if (ahead->k.count > 0)
+        pair = *ahead;
+    for (int64_t j = 0; j <= i; j++) {
+        struct fpdt_pair next = {own->k, own->v};
+        e->tags.step = (uint16_t)j;
+        *ahead = (struct fpdt_pair){view_none(), view_none()};
+        if (f->offload && j + 1 < i)
+            next = fetch_pair(f, j + 1);
+        else if (j + 1 < i)
+            next = (struct fpdt_pair){f->chunk[j + 1].part.k, f->chunk[j + 1].part.v};
+        else if (f->offload && j == i && i > 0 && i + 1 < f->u)
+            *ahead = fetch_pair(f, 0);
+        else if (f->offload && j == i && i + 1 == f->u && early)
+            fetch_for_backward(f);
+        struct qkv in = {own->q, pair.k, pair.v};
+        sum = tile(f, i, j, &in, sum, o);
+        fpdt_sync_tile(f);
+        pair = next;
+    }
+    e->tags.step = IR_NONE16;
+    if (sum.buffer.i != o.buffer.i) {
+        struct work cast = {.kind = WORK_CAST, .elements = {(int64_t)o.count}};
+        emit_op(e, e->compute, &cast, &sum, 1, &o, 1);
+    }
+}
+
+/* x: rows of the normed input; or, with no projection, of the projection itself. */
+static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool projects,
+                          struct view out, struct fpdt_pair *ahead)
+{
+    struct emit *e = f->e;
+    const struct profile *profile = e->choices->profile;
+    struct fpdt_chunk *chunk = &f->chunk[i];
+    int64_t begin;
+    struct exchange z = fpdt_exchange(f, i, &begin);
+    struct view qkv = view_rows(x, begin, z.n, z.width);
+    *chunk = (struct fpdt_chunk){0};
+    if (projects) {
+        struct view rows = view_rows(x, begin, z.n, e->choices->model->hidden);
+        qkv = fpdt_project(f, rows, z.n);
+        if (f->offload && profile->chunk_norm)
+            chunk->norm = fpdt_store(f, f->aside, rows, "norm_host");
+    }
+    e->tags.region = REGION_ATTENTION;
+    struct qkv in = exchange_in(e, f->layer, &z, qkv, view_none(), &chunk->part);
+    chunk->part.q = in.q;
+    chunk->part.k = in.k;
+    chunk->part.v = in.v;
+    chunk->part.lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z.s, f->heads);
+    fpdt_sync_ranks(f);
+    if (f->offload) {
+        chunk->queries.q = fpdt_store(f, f->store, in.q, "q_host");
+        chunk->pair.k = fpdt_store(f, f->store, in.k, "k_host");
+        chunk->pair.v = fpdt_store(f, f->store, in.v, "v_host");
+    }
+    struct view o = out;
+    if (z.ranks > 1)
+        o = new_rows(e, "o", e->choices->dtype, z.s, f->q_width);
+    chunk->part.o = o;
+    emit_kept(e, o.buffer);
+    emit_kept(e, chunk->part.lse);
+    tiles(f, i, o, ahead);
+    if (z.ranks > 1)
+        exchange_out(e, &z, o, out);
+    if (f->offload) {
+        chunk->queries.o = fpdt_store(f, f->aside, o, "o_host");
+        chunk->queries.lse = fpdt_store(f, f->aside, view_all(e, chunk->part.lse), "lse_host");
+    }
+}
+
+/* The list of the chunks' outputs becomes one tensor. */
+static void concatenate(const struct fpdt *f, const struct view *part, buffer_id out)
+{
+    struct emit *e = f->e;
+    for (int64_t i = 0; i < f->u; i++) {
+        int64_t begin;
+        struct exchange z = fpdt_exchange(f, i, &begin);
+        struct view rows = view_rows(out, begin, z.n, z.q_width);
+        struct work work = {.kind = WORK_PACK, .pack = {z.n, 1, {z.q_width, 0, 0}}};
+        emit_op(e, e->compute, &work, &part[i], 1, &rows, 1);
+    }
+}
+
+static void forward(struct emit *e, uint32_t layer, buffer_id x, bool projects, buffer_id out)
+{
+    bool cat = e->choices->profile->chunk_cat && e->choices->chunks > 1;
+    for (int64_t s = 0; s < e->choices->micro_batch; s++) {
+        struct fpdt f = fpdt_of(e, layer, s);
+        struct fpdt_pair ahead = {view_none(), view_none()};
+        struct view *part = arena_array(&e->arena, (size_t)f.u, sizeof *part);
+        for (int64_t i = 0; i < f.u; i++) {
+            int64_t begin;
+            struct exchange z = fpdt_exchange(&f, i, &begin);
+            e->tags.chunk = (uint16_t)i;
+            part[i] = view_rows(out, begin, z.n, z.q_width);
+            if (cat)
+                part[i] = new_rows(e, "o_rows", e->choices->dtype, z.n, z.q_width);
+            chunk_forward(&f, i, x, projects, part[i], &ahead);
+        }
+        e->tags.chunk = IR_NONE16;
+        if (cat)
+            concatenate(&f, part, out);
+    }
+}
+
+void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
+{
+    forward(e, layer, x, true, out);
+}
+
+void fpdt_operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
+{
+    forward(e, layer, qkv, false, out);
+}

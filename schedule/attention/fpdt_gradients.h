@@ -1,0 +1,39 @@
+/* schedule/attention/fpdt_gradients.h: what the two orders of FPDT's backward share. */
+#ifndef SCHEDULE_ATTENTION_FPDT_GRADIENTS_H
+#define SCHEDULE_ATTENTION_FPDT_GRADIENTS_H
+
+#include "schedule/attention/fpdt.h"
+
+/* What a tile's backward reads of a chunk of queries, and their gradient so far; on the device. */
+struct set {
+    struct fpdt_queries queries;
+    struct view d_o, dq;
+};
+
+struct query_state {
+    struct view d_o, dq; /* on the device; with offload, only as long as a tile reads them */
+    struct view d_o_host, dq_host; /* empty: not there yet */
+};
+
+struct gradients {
+    const struct fpdt *f;
+    buffer_id d_out;
+    struct query_state *queries; /* per chunk */
+};
+
+struct gradients fpdt_gradients(const struct fpdt *f, buffer_id d_out);
+
+/* The gradient of chunk q's output, scattered over the heads. */
+struct view fpdt_d_o(const struct gradients *g, int64_t q);
+/* On the device, fetched where they are not: no earlier than the end of `after`. */
+struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t k, op_id after);
+struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after);
+
+/* dq, dk, dv of one tile, in the compute dtype. */
+struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const struct set *set,
+                              const struct fpdt_pair *pair);
+
+/* All chunks' gradients with queries outside (schedule/attention/fpdt_by_query.c). */
+void fpdt_by_query(struct gradients *g, struct fpdt_target to);
+
+#endif

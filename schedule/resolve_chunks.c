@@ -1,0 +1,92 @@
+/* Chunks of a sequence (FPDT), and what follows from them. */
+#include "schedule/resolve.h"
+
+#include <stdio.h>
+
+static const struct loc nowhere = {0};
+
+/* FPDT's own default (section 5.1); a sequence that is shorter is one chunk. */
+enum { CHUNK_TOKENS = 65536 };
+
+/* Pieces of the loss per chunk in DeepSpeed's FPDT_LogitsLoss, and of the feed-forward part (FPDT,
+ * section 4.3). */
+enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
+
+static int64_t pieces_of_rows(const struct choices *c, int64_t pieces)
+{
+    int64_t rows = c->seq / c->hp * c->micro_batch;
+    return pieces < rows ? pieces : rows;
+}
+
+/* FPDT suggests 2 vocab / hidden pieces of the loss, so that logits take no more than what attention
+ * does (section 4.3). */
+static int64_t loss_pieces(const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    int64_t chunks = (int64_t)c->chunks * c->micro_batch;
+    if (c->profile->chunk_sync)
+        return pieces_of_rows(c, LOSS_PIECES * chunks);
+    int64_t suggested = (2 * m->vocab + m->hidden - 1) / m->hidden;
+    return pieces_of_rows(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
+}
+
+static enum status refuse_others(const struct request *r, struct diag *diag)
+{
+    const char *given = r->chunk > 0                       ? "--chunk"
+                        : r->kv_offload != KV_OFFLOAD_ON   ? "--kv-offload"
+                        : r->chunk_order != ORDER_KV_OUTER ? "--chunk-order"
+                                                           : NULL;
+    if (given == NULL)
+        return STATUS_OK;
+    return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                      "%s is about chunks of a sequence, which strategy fpdt alone has; "
+                      "--strategy fpdt would do",
+                      given);
+}
+
+static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag *diag)
+{
+    char what[160];
+    struct text would = {0};
+    int64_t unit = c->hp, below = chunk / unit * unit;
+    if (chunk > c->seq) {
+        snprintf(what, sizeof what, "a chunk of %lld tokens is larger than the sequence of %lld",
+                 (long long)chunk, (long long)c->seq);
+        text_printf(&would, "--chunk %lld or less", (long long)c->seq);
+    } else {
+        snprintf(what, sizeof what, "a chunk of %lld tokens does not divide over hp %lld",
+                 (long long)chunk, (long long)unit);
+        text_puts(&would, "--chunk ");
+        if (below > 0)
+            text_printf(&would, "%lld or ", (long long)below);
+        text_printf(&would, "%lld", (long long)(below + unit));
+    }
+    return resolve_bad_size(diag, what, &would);
+}
+
+enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
+                                    struct resolve_pieces *pieces, struct diag *diag)
+{
+    *pieces = (struct resolve_pieces){r->loss_chunks, r->ffn_chunks};
+    c->chunks = 1;
+    if (c->attention != CHOICE_ATTENTION_FPDT)
+        return refuse_others(r, diag);
+    int64_t usual = CHUNK_TOKENS / c->hp * c->hp;
+    int64_t chunk = r->chunk > 0 ? r->chunk : usual > 0 && usual < c->seq ? usual : c->seq;
+    if (chunk > c->seq || chunk % c->hp != 0)
+        return bad_chunk(c, chunk, diag);
+    int64_t chunks = (c->seq + chunk - 1) / chunk;
+    if (chunks >= 65535)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "%lld tokens in chunks of %lld make %lld chunks; 65534 would do",
+                          (long long)c->seq, (long long)chunk, (long long)chunks);
+    c->chunk = chunk;
+    c->chunks = (uint32_t)chunks;
+    c->kv_offload = (uint8_t)r->kv_offload;
+    c->chunk_order = (uint8_t)r->chunk_order;
+    if (pieces->ffn <= 0)
+        pieces->ffn = pieces_of_rows(c, FFN_PIECES * chunks * c->micro_batch);
+    if (pieces->loss <= 0)
+        pieces->loss = loss_pieces(c);
+    return STATUS_OK;
+}
