@@ -39,7 +39,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         while (2 * cp * hp <= max_ranks && model->heads % (2 * hp) == 0 &&
                check_random_i64(random, 0, 2) > 0)
             hp *= 2;
-    while (2 * tp * cp * hp <= max_ranks && model->heads % (2 * tp * hp) == 0 &&
+    while (!chunks && 2 * tp * cp * hp <= max_ranks && model->heads % (2 * tp * hp) == 0 &&
            (model->kv_heads % (2 * tp) == 0 || (2 * tp) % model->kv_heads == 0) &&
            check_random_i64(random, 0, 2) == 0)
         tp *= 2;

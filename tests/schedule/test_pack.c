@@ -114,8 +114,10 @@ static void products_waste_little(void)
         CHECK(label, compose_resolve(&choices, &request, NULL, &diag) == STATUS_OK &&
                          compose_build(&ir, &choices, &diag) == STATUS_OK);
         lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+        /* sums that live through chunks, of which the last has another size, leave gaps */
+        double more = choices.chunks > 1 ? 1.1 : 1;
         for (int m = 0; m < MEMORY_COUNT; m++)
-            CHECK(label, (double)figures.arena[m] <= most[m] * (double)figures.held[m]);
+            CHECK(label, (double)figures.arena[m] <= more * most[m] * (double)figures.held[m]);
         diag_release(&diag);
         ir_release(&ir);
     }
