@@ -90,8 +90,8 @@ static void tenants_that_conflict_have_bytes_of_their_own(void)
 /* The shapes of the tests as large as models are, so that alignment does not matter. */
 static void products_waste_little(void)
 {
-    /* on the host gradients in fp32 and parameters in 16 bits take turns */
-    static const double most[MEMORY_COUNT] = {1.1, 1.15, 1.05};
+    /* chunks of which the last has another size leave gaps; on the host gradients in fp32 and parameters in 16 bits take turns */
+    static const double most[MEMORY_COUNT] = {1.2, 1.2, 1.05};
     struct check_random random = check_random_make();
     for (int i = 0; i < 60; i++) {
         struct request request = shapes_request(&random, 8, false);
@@ -114,10 +114,8 @@ static void products_waste_little(void)
         CHECK(label, compose_resolve(&choices, &request, NULL, &diag) == STATUS_OK &&
                          compose_build(&ir, &choices, &diag) == STATUS_OK);
         lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
-        /* sums that live through chunks, of which the last has another size, leave gaps */
-        double more = choices.chunks > 1 ? 1.1 : 1;
         for (int m = 0; m < MEMORY_COUNT; m++)
-            CHECK(label, (double)figures.arena[m] <= more * most[m] * (double)figures.held[m]);
+            CHECK(label, (double)figures.arena[m] <= most[m] * (double)figures.held[m]);
         diag_release(&diag);
         ir_release(&ir);
     }
