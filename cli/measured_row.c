@@ -77,6 +77,7 @@ static const struct named systems[] = {
     {"ulysses", CHOICE_ATTENTION_ULYSSES},
     {"ring", CHOICE_ATTENTION_RING},
     {"2d", CHOICE_ATTENTION_2D},
+    {"megatron-sp", CHOICE_ATTENTION_LOCAL}, /* inside tensor ranks */
 };
 
 /* The value of a row's option; otherwise when the row has none; -2 when it is not in the table. */
@@ -164,7 +165,7 @@ bool measured_supported(const struct measurement *row, struct text *why)
         return no(why, "option %s", other->key);
     static const char *const ones[] = {"tp", "pp"};
     for (size_t i = 0; i < ARRAY_LEN(ones); i++)
-        if (degree(row, ones[i], 1) != 1)
+        if (degree(row, ones[i], 1) != 1 && !(i == 0 && system_of(row) == CHOICE_ATTENTION_LOCAL))
             return no(why, "option %s above 1", ones[i]);
     if (named_option(row, "checkpoint", checkpoints, ARRAY_LEN(checkpoints), 0) == -2)
         return no(why, "checkpoint=%s", measurement_option(row, "checkpoint"));
@@ -200,6 +201,8 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
     int system = system_of(row);
     if (system == CHOICE_ATTENTION_ULYSSES)
         r->hp = degree(row, "dhp", degree(row, "ulysses", row->gpus));
+    else if (system == CHOICE_ATTENTION_LOCAL)
+        r->tp = degree(row, "tp", row->gpus);
     else if (system == CHOICE_ATTENTION_RING)
         r->cp = degree(row, "dcp", row->gpus);
     else {

@@ -182,8 +182,8 @@ enum status prediction_memory_of_file(struct prediction *p, const struct setup *
 /* ---- time ---- */
 
 struct costs {
-    double *work_s, *host_work_s, *host_bytes, *issue_s;
-    bool gathers; /* the profile's host_per_gather_s is among them */
+    double *work_s, *host_work_s, *host_bytes, *issue_s, *return_s;
+    bool checkpoints; /* the profile's host_per_checkpoint_s is among them */
     struct sim_costs sim;
 };
 
@@ -193,6 +193,7 @@ static void costs_release(struct costs *costs)
     free(costs->host_work_s);
     free(costs->host_bytes);
     free(costs->issue_s);
+    free(costs->return_s);
 }
 
 /* A rank's part of the host's memory bandwidth when all ranks of its node work at once. */
@@ -204,21 +205,21 @@ static double host_bytes_per_s(const struct prediction *p)
     return cluster->host.memory_bytes_per_s * (double)cluster->host.sockets / (double)on_node;
 }
 
-/* Framework time per gather of sharded weights, on top of the launch: module hooks. Gathers of
- * updated weights (ZeRO-1 and 2) belong to the optimizer and have none. */
-static void add_gathers(const struct prediction *p, struct costs *costs)
+/* Framework time after each checkpoint's copy that the host has waited for, to host memory or back. */
+static void add_checkpoints(const struct prediction *p, struct costs *costs)
 {
-    double seconds = p->profile != NULL ? p->profile->host_per_gather_s : 0;
+    double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_s : 0;
     if (seconds <= 0 || p->setup->cost.ideal)
         return;
     bool *added = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *added);
     for (uint32_t op = 0; op < p->ir.op.count; op++) {
         uint32_t shape = p->ir.op.shape[op];
-        if (p->ir.op.kind[op] != WORK_ALL_GATHER || p->ir.op.region[op] != REGION_WEIGHTS ||
-            p->ir.op.phase[op] == PHASE_OPTIMIZER || added[shape])
+        bool copies = p->ir.op.kind[op] == WORK_D2H || p->ir.op.kind[op] == WORK_H2D;
+        if (!copies || p->ir.op.region[op] != REGION_OFFLOAD || !ir_blocks_host(&p->ir, op) ||
+            added[shape])
             continue;
-        costs->issue_s[shape] += seconds;
-        added[shape] = costs->gathers = true;
+        costs->return_s[shape] = seconds;
+        added[shape] = costs->checkpoints = true;
     }
     free(added);
 }
@@ -254,6 +255,7 @@ static void costs_make(struct costs *costs, const struct prediction *p)
     costs->host_work_s = heap_zalloc(count, sizeof(double));
     costs->host_bytes = heap_zalloc(count, sizeof(double));
     costs->issue_s = heap_zalloc(count, sizeof(double));
+    costs->return_s = heap_zalloc(count, sizeof(double));
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         if (cost->ideal) { /* of the cluster's peak, which may not be the cost file's */
@@ -269,12 +271,13 @@ static void costs_make(struct costs *costs, const struct prediction *p)
             costs->host_bytes[i] = cost_host_work_bytes(work);
         }
     }
-    add_gathers(p, costs);
+    add_checkpoints(p, costs);
     add_lists(p, costs);
     costs->sim = (struct sim_costs){
         .work_s = costs->work_s,
         .host_work_s = costs->host_work_s,
         .issue_s = costs->issue_s,
+        .return_s = costs->return_s,
         .host_bytes = costs->host_bytes,
         .collective_launch_s = cost->ideal ? 0 : cost->device_kernel_start_s,
     };
@@ -347,7 +350,7 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
         sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", &p->sim, diag);
     if (status == STATUS_OK) {
         p->simulated = true;
-        p->gathers_cost_host = costs.gathers;
+        p->checkpoints_cost_host = costs.checkpoints;
         double peak = p->setup->cost.ideal ? p->setup->cluster.device.peak_flop_per_s
                                            : p->setup->cost.device_peak_flop_per_s;
         waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);

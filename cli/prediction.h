@@ -43,8 +43,8 @@ struct prediction {
     struct sim_result sim;
     struct waterfall waterfall; /* of rank 0 */
     double tokens_per_s_gpu;
-    bool gathers_cost_host;   /* the profile's host_per_gather_s is in the times */
-    struct text extrapolated; /* why, of the shape that takes longest; empty: nothing is */
+    bool checkpoints_cost_host; /* the profile's host_per_checkpoint_s is in the times */
+    struct text extrapolated;   /* why, of the shape that takes longest; empty: nothing is */
     uint32_t extrapolated_shapes;
     double extrapolated_share; /* of the compute time of rank 0 */
 };

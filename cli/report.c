@@ -359,11 +359,11 @@ static void print_beware(struct text *out, const struct report *r)
         if (p->extrapolated.size > 0)
             text_printf(&all, ": %s", p->extrapolated.data);
     }
-    if (host > HOST_DECIDES && p->gathers_cost_host) {
+    if (host > HOST_DECIDES && p->checkpoints_cost_host) {
         text_printf(&all,
-                    "%sthe host decides %.0f %% of the step: %g ms per gathered bundle, fitted to "
-                    "runs of >= 8K tokens a GPU: docs/accuracy.md",
-                    all.size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_gather_s);
+                    "%sthe host decides %.0f %% of the step: %g ms per checkpoint on the host, "
+                    "fitted to runs of >= 8K tokens a GPU: docs/accuracy.md",
+                    all.size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_checkpoint_s);
     }
     if (all.size > 0)
         text_printf(out, "%-11s%s\n", "beware", all.data);

@@ -151,7 +151,8 @@ struct profile {
     double attention_slowdown;     /* kernel time relative to the plain kernel (dropout) */
     double host_factor;            /* host issue time relative to plain eager launches */
     double
-        host_per_gather_s; /* framework time on the host per gathered bundle (hooks, bookkeeping) */
+        host_per_checkpoint_s; /* framework time on the host after each blocking copy of a checkpoint,
+                                  to the host or back */
 };
 
 struct choices {

@@ -66,7 +66,7 @@ static const struct profile profiles[] = {
      .optimizer_after_backward = true,  /* step() begins with the norm of all gradients */
      .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron; docs/accuracy.md */
      .host_factor = 1.0,
-     .host_per_gather_s = 42e-3},       /* ZeRO-3's module hooks and allocator; docs/accuracy.md */
+     .host_per_checkpoint_s = 44e-3},   /* of a fresh pageable tensor, and with what surrounds it; docs/accuracy.md */
     {.name = "megatron", .summary = "Megatron-LM core 0.7 with TransformerEngine 1.6",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,

@@ -38,8 +38,10 @@ static void finish(struct scheduler *s, uint32_t runner, uint32_t op, double dat
             push(s, runner, program->after[i]);
     }
     if (r->held == op) {
+        const double *return_s = s->plan->costs->return_s;
+        uint32_t shape = s->plan->ir->op.shape[program->op_begin + op];
         r->held = IR_NONE;
-        r->host_s = date_s;
+        r->host_s = date_s + (return_s ? return_s[shape] : 0);
         issue(s, runner);
     }
 }

@@ -27,7 +27,10 @@ struct sim_costs {
     const double *host_work_s; /* [shape_count] for ops on streams of class HOST; NULL: work_s */
     const double *issue_s;     /* [shape_count] host time of issuing one; an op can start when the
                                   host has issued it and everything before it; NULL: no time */
-    const double *host_bytes;  /* [shape_count] what those move through host memory, which they then
+    const double
+        *return_s; /* [shape_count] host time between the end of an op that holds it and what
+                                  it issues next; NULL: none */
+    const double *host_bytes; /* [shape_count] what those move through host memory, which they then
                                  share with copies; NULL: nothing */
     double collective_launch_s; /* added before the bytes of every communication op move */
 };

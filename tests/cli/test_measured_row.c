@@ -38,6 +38,8 @@ static const struct {
     {"ulysses", "scope=block", "scope block"},
     {"ulysses", "chunk=65536", "option chunk"},
     {"ulysses", "tp=2", "option tp above 1"},
+    {"megatron-sp", "tp=8;impl=deepspeed", NULL},
+    {"megatron-sp", "tp=4;pp=2", "option pp above 1"},
     {"ulysses", "checkpoint=selective++;zero=partial", NULL},
     {"ulysses", "checkpoint=some", "checkpoint=some"},
     {"ulysses", "zero=4", "zero=4"},
