@@ -1,13 +1,8 @@
 #include "cli/command.h"
 #include "cli/compare_report.h"
-#include "traces/compare.h"
-#include "traces/csv.h"
-#include "traces/kineto.h"
+#include "cli/compared.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char *const by_names[] = {"kind", "stream", "phase", "rank"};
 
@@ -48,66 +43,6 @@ static enum status parse_tolerance(const char *text, double *tolerance, struct d
     return STATUS_OK;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-static bool is_there(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0;
-}
-
-struct source {
-    struct trace trace;
-    bool foreign;
-};
-
-/* A folder holds ops.csv and, as a rule, memory.csv. */
-static enum status load_folder(struct source *source, const char *folder, struct diag *diag)
-{
-    struct text path = {0};
-    text_printf(&path, "%s/ops.csv", folder);
-    enum status status = trace_load_ops(&source->trace, path.data, diag);
-    path.size = 0;
-    text_printf(&path, "%s/memory.csv", folder);
-    if (status == STATUS_OK && is_there(path.data))
-        status = trace_load_memory(&source->trace, path.data, diag);
-    text_release(&path);
-    return status;
-}
-
-static enum status load(struct source *source, const char *path, struct diag *diag)
-{
-    if (is_folder(path))
-        return load_folder(source, path, diag);
-    struct text text = {0};
-    enum status status = text_read(&text, path, diag);
-    if (status == STATUS_OK) {
-        source->foreign = kineto_recognise(text.data, text.size);
-        status = source->foreign
-                     ? kineto_parse(&source->trace, path, text.data, text.size, diag)
-                     : trace_parse_ops(&source->trace, path, text.data, text.size, diag);
-    }
-    text_release(&text);
-    return status;
-}
-
-static enum status load_both(struct source *predicted, struct source *measured,
-                             const struct options *options, struct diag *diag)
-{
-    enum status status = load(predicted, options->argument[0], diag);
-    if (status == STATUS_OK && predicted->foreign)
-        return diag_error(diag, (struct loc){.name = options->argument[0]}, STATUS_BAD_INPUT,
-                          "a recording of the PyTorch profiler is a measurement; the prediction, "
-                          "written by `longhaul predict -o DIR`, comes first");
-    if (status == STATUS_OK)
-        status = load(measured, options->argument[1], diag);
-    return status;
-}
-
 static enum status judge(const struct compare_report *report, struct diag *diag)
 {
     const struct comparison *c = report->comparison;
@@ -123,11 +58,10 @@ static enum status judge(const struct compare_report *report, struct diag *diag)
 
 enum status cmd_compare(const struct options *options, struct diag *diag)
 {
-    struct source predicted = {0}, measured = {0};
-    struct comparison comparison = {0};
+    struct compared compared = {0};
     struct text out = {0};
     struct compare_report report = {
-        .comparison = &comparison,
+        .comparison = &compared.comparison,
         .predicted = options->argument[0],
         .measured = options->argument[1],
         .by = options_choice(options, "by"),
@@ -137,18 +71,12 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     if (options_given(options, "tolerance"))
         status = parse_tolerance(options_text(options, "tolerance"), &report.tolerance, diag);
     if (status == STATUS_OK)
-        status = load_both(&predicted, &measured, options, diag);
+        status = compared_make(&compared, report.predicted, report.measured, diag);
     if (status != STATUS_OK)
         goto out;
-    report.predicted_by = trace_get(&predicted.trace, "made_by");
-    report.measured_by = trace_get(&measured.trace, "made_by");
-    status =
-        measured.foreign
-            ? compare_foreign(&comparison, &predicted.trace, &measured.trace, report.measured, diag)
-            : compare_own(&comparison, &predicted.trace, &measured.trace, report.measured, diag);
-    if (status != STATUS_OK)
-        goto out;
-    report.verdict = compare_judge(&comparison, report.tolerance);
+    report.predicted_by = trace_get(&compared.predicted, "made_by");
+    report.measured_by = trace_get(&compared.measured, "made_by");
+    report.verdict = compare_judge(&compared.comparison, report.tolerance);
     if (options_given(options, "json"))
         compare_report_print_json(&out, &report);
     else
@@ -158,8 +86,6 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         status = judge(&report, diag);
 out:
     text_release(&out);
-    comparison_release(&comparison);
-    trace_release(&predicted.trace);
-    trace_release(&measured.trace);
+    compared_release(&compared);
     return status;
 }

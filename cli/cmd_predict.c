@@ -95,7 +95,15 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         .profile = options_text(options, "profile"),
         .total_tokens = options_number(options, "tokens"),
         .price = options_number(options, "price"),
+        .model = options_text(options, "model"),
+        .cluster = options_text(options, "cluster"),
+        .costs = options_text(options, "costs"),
     };
+    static const char *const without[] = {"o", "json", "emit-ir", NULL};
+    struct text command = {0};
+    text_puts(&command, "longhaul predict");
+    options_put_command(&command, options, without);
+    report.command = command.data;
     enum status status = check_options_fit(options, diag);
     if (status == STATUS_OK)
         status = setup_load(&setup, options, file != NULL, diag);
@@ -123,6 +131,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK || status == STATUS_NO)
         command_note(&note);
     diag_release(&note);
+    text_release(&command);
     prediction_release(&prediction);
     setup_release(&setup);
     return status;

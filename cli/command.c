@@ -67,6 +67,11 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "predict -o (timeline and memory also of run -o); sweep, heatmap and mfu of the rows of "      \
     "sweep; "                                                                                      \
     "error of the rows of validate -o. docs/plotting.md shows them."
+#define REPORT_ABOUT                                                                               \
+    "Makes one HTML page that needs nothing else, of a folder of predict -o, rows of sweep or of " \
+    "validate -o, or a prediction and a measurement: the answer, figures, tables, assumptions "    \
+    "with "                                                                                        \
+    "their sources, and the command that made it."
 #define LIST_ABOUT                                                                                 \
     "Prints what there is: strategies, profiles, models, clusters, devices, kinds, rules, "        \
     "conventions and constants of reserved memory. models, clusters and devices take a NAME: "     \
@@ -159,6 +164,14 @@ static const struct command commands[] = {
      "a figure of what other commands wrote",
      PLOT_ABOUT,
      {&plot_options, &general_options}},
+    {"report",
+     "FILE [MEASURED]",
+     1,
+     2,
+     cmd_report,
+     "a page of what other commands wrote",
+     REPORT_ABOUT,
+     {&report_options, &general_options}},
     {"list",
      "[WHAT [NAME]]",
      0,

@@ -283,6 +283,12 @@ enum status figure_sweep(struct figure *figure, const struct table *sweep,
                : title.size > 0    ? title.data
                                    : "Sweep",
                x_label.data, y_label.data);
+    double limit = 0;
+    if (strcmp(sweep->name[y], "device_needed_bytes") == 0 && sweep->rows > 0 &&
+        table_find(sweep, "device_available_bytes") != SIZE_MAX)
+        table_number(sweep, 0, table_find(sweep, "device_available_bytes"), &limit);
+    figure_set_number(figure, "limit", limit * scale);
+    figure_set_text(figure, "limit_name", "what a GPU has");
     figure_set_number(figure, "x_log", axis->grows_by_factor ? 2 : 0);
     figure_set_number(figure, "unfit", (double)unfit);
     set_series(figure, &series);

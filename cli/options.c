@@ -278,6 +278,47 @@ enum status options_exclude(const struct options *options, const char *one, cons
                       "says the same as %s: give one of them", show(other).text);
 }
 
+void options_put_word(struct text *out, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789_-+=./:,@%^";
+    text_putc(out, ' ');
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        text_puts(out, word);
+        return;
+    }
+    text_putc(out, '\'');
+    for (; *word != '\0'; word++)
+        if (*word == '\'')
+            text_puts(out, "'\\''");
+        else
+            text_putc(out, *word == '\n' ? ' ' : *word);
+    text_putc(out, '\'');
+}
+
+void options_put_command(struct text *out, const struct options *options,
+                         const char *const *without)
+{
+    size_t row = 0;
+    for (size_t i = 0; i < options->argument_count; i++)
+        options_put_word(out, options->argument[i]);
+    for (size_t s = 0; options->sets[s] != NULL; s++)
+        for (size_t i = 0; i < options->sets[s]->count; i++, row++) {
+            const struct option *option = &options->sets[s]->option[i];
+            const struct option_value *value = &options->value[row];
+            bool left_out = !value->given;
+            for (size_t k = 0; without[k] != NULL; k++)
+                left_out |= strcmp(without[k], option->name) == 0;
+            size_t times = left_out ? 0 : option->kind == OPTION_LIST ? (size_t)value->count : 1;
+            for (size_t k = 0; k < times; k++) {
+                text_printf(out, " %s", show(option->name).text);
+                if (option->kind != OPTION_FLAG)
+                    options_put_word(out,
+                                     option->kind == OPTION_LIST ? value->list[k] : value->text);
+            }
+        }
+}
+
 void options_print_wrapped(struct text *out, const char *text, size_t indent, size_t column)
 {
     bool first = true; /* of its line */

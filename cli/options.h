@@ -88,6 +88,14 @@ const struct option *options_find(const struct option_set *const *sets, const ch
 enum status options_exclude(const struct options *options, const char *one, const char *other,
                             struct diag *diag);
 
+/* Appends a blank and a word as a shell reads it back, on one line. */
+void options_put_word(struct text *out, const char *word);
+
+/* Appends the options that were given, in the order of the tables, and the arguments; but for those
+ * named in without[], which ends in NULL. */
+void options_put_command(struct text *out, const struct options *options,
+                         const char *const *without);
+
 /* Appends the help of all sets: names, values, what they do, defaults; lines of at most 100
  * columns. */
 void options_print_help(struct text *out, const struct option_set *const *sets);

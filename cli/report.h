@@ -14,6 +14,8 @@ struct report {
     const struct operator_times *part;   /* of a part of the model; NULL: a whole step */
     double total_tokens;                 /* of a whole training; 0: not asked for */
     double price;                        /* of a GPU-hour; 0: not given */
+    const char *command;                 /* that made it; NULL: none */
+    const char *model, *cluster, *costs; /* what the options named; NULL: nothing */
 };
 
 void report_print(struct text *out, const struct report *report);

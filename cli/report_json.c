@@ -1,5 +1,6 @@
 /* The report as JSON: the same figures, in SI units and with all their digits. */
 #include "base/units.h"
+#include "cli/command.h"
 #include "cli/json_out.h"
 #include "cli/report.h"
 #include "models/mfu.h"
@@ -162,6 +163,25 @@ static void put_next(struct json_out *w, const struct report *r)
     json_end_object(w);
 }
 
+static void put_made_by(struct json_out *json, const struct report *r)
+{
+    struct text versions = {0};
+    json_begin_object(json, "made_by");
+    json_put_text(json, "command", r->command);
+    json_put_text(json, "version", "longhaul " LONGHAUL_VERSION);
+    command_print_version(&versions);
+    for (size_t i = 0; i + 1 < versions.size; i++) /* a line a library */
+        if (versions.data[i] == '\n')
+            versions.data[i] = ',';
+    versions.data[versions.size - 1] = '\0';
+    json_put_text(json, "versions", versions.data);
+    json_put_text(json, "model", r->model);
+    json_put_text(json, "cluster", r->cluster);
+    json_put_text(json, "costs", r->costs);
+    json_end_object(json);
+    text_release(&versions);
+}
+
 void report_print_json(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -201,6 +221,7 @@ void report_print_json(struct text *out, const struct report *r)
         json_end_object(&w);
     }
     put_next(&w, r);
+    put_made_by(&w, r);
     json_end_object(&w);
     text_putc(out, '\n');
 }

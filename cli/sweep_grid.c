@@ -238,35 +238,17 @@ enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, stru
 
 /* ---- what a grid is called ---- */
 
-/* As a shell would read it back. */
-static void put_word(struct text *out, const char *word)
-{
-    text_putc(out, ' ');
-    if (word[0] != '\0' && word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                             "0123456789_-+=./:,@%^")] == '\0') {
-        text_puts(out, word);
-        return;
-    }
-    text_putc(out, '\'');
-    for (; *word != '\0'; word++)
-        if (*word == '\'')
-            text_puts(out, "'\\''");
-        else
-            text_putc(out, *word == '\n' ? ' ' : *word);
-    text_putc(out, '\'');
-}
-
 void sweep_grid_print(struct text *out, const struct sweep_grid *grid)
 {
     struct text word = {0};
     text_puts(out, "longhaul sweep");
     for (size_t i = 0; i < grid->base_count; i++)
-        put_word(out, grid->base[i]);
+        options_put_word(out, grid->base[i]);
     for (size_t a = 0; a < grid->axis_count; a++) {
         word.size = 0;
         text_printf(&word, "%s=%s", grid->axis[a].key, grid->axis[a].given);
         text_puts(out, " --vary");
-        put_word(out, word.data);
+        options_put_word(out, word.data);
     }
     text_release(&word);
 }

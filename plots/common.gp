@@ -34,6 +34,7 @@ if (format eq "png") {
     set terminal svg size wide, high dynamic font "DejaVu Sans,12" linewidth 1 \
         background rgb paper noenhanced
 }
+size_of_marks = format eq "png" ? 1 : 0.6 # terminals differ
 set output output
 set datafile separator comma
 set encoding utf8

@@ -18,4 +18,4 @@ plot [low:high_value] '+' using 1:($1 / 1.1):($1 * 1.1) with filledcurves lineco
         title "within 10 %", \
     x with lines linecolor rgb grey linewidth 1 title "equal", \
     for [i=1:series] data using ($1 == i ? $2 : NaN):3 with points linecolor rgb colour[1 + (i - 1) % 8] \
-        pointtype mark[1 + (i - 1) % 8] pointsize 1.3 title name(i)
+        pointtype mark[1 + (i - 1) % 8] pointsize 1.3 * size_of_marks title name(i)

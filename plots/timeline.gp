@@ -7,12 +7,13 @@ set yrange [-0.6:words(lanes) - 0.4]
 unset grid
 set grid x linecolor rgb faint linewidth 0.5 linetype 1
 set border 1
-set for [i=1:words(lanes)] ytics add (word(lanes, i) i - 1) scale 0
+set ytics (word(lanes, 1) 0) scale 0
+set for [i=2:words(lanes)] ytics add (word(lanes, i) i - 1)
 set xlabel "time in the step (".unit.")" textcolor rgb ink
 set key outside bottom center horizontal reverse Left samplen 1 width 1 maxrows 2
 set bmargin 7
 set style fill solid 1 noborder
-finest = (to - from) / 1200. # what is narrower would not be seen
+finest = (to - from) / (format eq "png" ? 1200. : 500.) # what is narrower would not be seen
 last(a, b) = b - a < finest ? a + finest : b
 name(c) = system_blanks(word(classes, c))
 system_blanks(s) = strstrt(s, "_") ? s[1:strstrt(s, "_") - 1]." ".system_blanks(s[strstrt(s, "_") + 1:*]) : s

@@ -1,0 +1,62 @@
+/* longhaul report: one page of HTML about what another command wrote. */
+#include "cli/command.h"
+
+#include "cli/pages.h"
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+static const struct option rows[] = {
+    {.name = "o",
+     .kind = OPTION_TEXT,
+     .value = "FILE.html",
+     .unset = "standard output",
+     .help = "where the page goes"},
+    {.name = "title",
+     .kind = OPTION_TEXT,
+     .value = "TEXT",
+     .unset = "what is reported",
+     .help = "above the page"},
+};
+const struct option_set report_options = {"page", rows, ARRAY_LEN(rows)};
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Rows of CSV say by their columns what they are. */
+static enum status page_of_rows(struct page *page, const char *path, const char *title,
+                                struct diag *diag)
+{
+    struct table table = {0};
+    enum status status = table_load(&table, path, diag);
+    if (status == STATUS_OK && table_find(&table, "predicted") != SIZE_MAX)
+        status = page_of_validation(page, &table, title, diag);
+    else if (status == STATUS_OK && table_find(&table, "tokens_per_s_gpu") != SIZE_MAX)
+        status = page_of_sweep(page, &table, title, diag);
+    else if (status == STATUS_OK)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "is neither a folder of predict -o nor rows of sweep or validate -o");
+    table_release(&table);
+    return status;
+}
+
+enum status cmd_report(const struct options *options, struct diag *diag)
+{
+    struct page page = {0};
+    const char *first = options->argument[0], *title = options_text(options, "title");
+    enum status status;
+    if (options->argument_count == 2)
+        status = page_of_comparison(&page, first, options->argument[1], title, diag);
+    else if (is_folder(first))
+        status = page_of_prediction(&page, first, title, diag);
+    else
+        status = page_of_rows(&page, first, title, diag);
+    if (status == STATUS_OK)
+        status = text_save(options_given(options, "o") ? options_text(options, "o") : "-",
+                           page.html.data, page.html.size, diag);
+    text_release(&page.html);
+    return status;
+}

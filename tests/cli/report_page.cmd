@@ -1,0 +1,29 @@
+# one page each, that needs nothing else, and says the answer first
+longhaul predict --model internlm-7b-mha --cluster loongtrain-a100 --gpus 16 --seq 64K -o $T/p --quick > $T/note
+longhaul sweep --model internlm-7b-mha --cluster loongtrain-a100 --gpus 8 --vary seq=64K..512K:x2 --vary hp=2,3,8 -o $T/s.csv > $T/note
+longhaul validate --source LoongTrain --table 2 --system ulysses -o $T/v.csv > $T/note
+longhaul predict --model longhaul-3m --seq 256 --dtype f32 --attention cpu --profile ideal --weights zero1 \
+    --cluster cpu-node --gpus 1 --exact --quick -o $T/c > $T/note
+page() {
+    longhaul report "$@" -o $T/page.html
+    # no address is loaded; those of name spaces are none
+    grep -o 'https*:[^"'"'"' )]*' $T/page.html | sort -u | grep -v w3.org || true
+    grep -c -E '<script|src=|@import|url\(http' $T/page.html || true
+    sed -n 's/<h1>\(.*\)<.h1>/= \1/p; s/.*class="sub">\(.*\)<.p>/\1/p; s/<h2>\(.*\)<.h2>/  \1/p' $T/page.html
+    sed -n 's/<p class="verdict \([a-z]*\)">\(.*\)<.p>/\1: \2/p' $T/page.html | sed 's/[0-9][0-9.]*/N/g'
+    echo "figures $(grep -o '<figure>' $T/page.html | wc -l)"
+    for tag in p table tr div figure pre details svg td th; do # all that is opened is closed
+        test $(grep -o "<$tag[ >]" $T/page.html | wc -l) = $(grep -o "</$tag>" $T/page.html | wc -l) || echo "$tag is not closed"
+    done
+}
+page $T/p
+page $T/s.csv --title 'A <sweep> & more'
+page $T/v.csv
+page $T/c $T/c
+longhaul report $T/c $T/c | cmp - $T/page.html
+bad() { longhaul report "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
+bad $T/none
+bad $T/p/ops.csv
+bad $T/p/trace.json
+bad $T/none $T/c
+bad $T/p -o /proc/page.html
