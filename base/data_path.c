@@ -12,8 +12,7 @@
 #error "compile with LONGHAUL_INSTALL_DATA and LONGHAUL_SOURCE_DATA"
 #endif
 
-/* The folder of the running program, with its last '/'. False where the system does not tell. */
-static bool put_program_folder(struct text *out)
+bool program_folder(struct text *out)
 {
     char path[PATH_MAX];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path);
@@ -45,7 +44,7 @@ enum status data_path(struct text *out, const char *relative, struct diag *diag)
         found = try_folder(out, chosen, relative, &tried);
     } else {
         found = false;
-        if (put_program_folder(&installed)) {
+        if (program_folder(&installed)) {
             text_puts(&installed, LONGHAUL_INSTALL_DATA);
             found = try_folder(out, installed.data, relative, &tried);
         }

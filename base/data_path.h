@@ -10,9 +10,15 @@
 #include "base/diag.h"
 #include "base/text.h"
 
+#include <stdbool.h>
+
 /* Puts into *out the path of the shipped file or folder relative
  * ("models/presets", "traces/published/measurements.csv"). An error lists the
  * folders that were looked in. Where LONGHAUL_DATA is set, only it is. */
 enum status data_path(struct text *out, const char *relative, struct diag *diag);
+
+/* Appends the folder of the running program, with its last '/'. False where the system does not
+ * tell. */
+bool program_folder(struct text *out);
 
 #endif

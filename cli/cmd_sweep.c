@@ -4,6 +4,7 @@
 #include "cli/setup.h"
 #include "cli/sweep.h"
 #include "cli/sweep_point.h"
+#include "cli/sweep_remote.h"
 #include "cli/sweep_summary.h"
 
 #include <signal.h>
@@ -69,23 +70,23 @@ static enum status check_options_fit(const struct options *options, struct diag 
 
 /* The rows are all known, or were in the file already. */
 static enum status finish(struct sweep_journal *journal, const struct sweep_options *sweep,
-                          const struct options *options, bool complete, struct diag *diag)
+                          const struct options *options, struct diag *diag)
 {
     struct text out = {0};
     const char *path = options_text(options, "o");
     bool json = options_given(options, "json");
     enum status status = STATUS_OK;
-    if (sweep->parts > 0 && !complete) {
+    if (sweep->parts > 0 && !journal->complete) {
         text_printf(&out,
                     "part %zu of %zu is done: %zu rows in %s; when all parts are, the command "
                     "without --part joins them\n",
                     sweep->part, sweep->parts, journal->known, journal->part.data);
         status = command_print(&out, diag);
     } else {
-        if (!complete)
+        if (!journal->complete)
             status = sweep_journal_finish(journal, diag);
         if (status == STATUS_OK && path != NULL)
-            status = sweep_summarise(path, journal->resumed, complete, json, diag);
+            status = sweep_summarise(path, journal->resumed, journal->complete, json, diag);
     }
     text_release(&out);
     return status;
@@ -98,9 +99,9 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
     struct sweep_options sweep = {
         .jobs = (size_t)options_count(options, "jobs"),
     };
+    struct launcher launcher = {0};
     size_t count;
     const char *const *vary = options_list(options, "vary", &count);
-    bool complete = false;
     enum status status = check_options_fit(options, diag);
     if (status == STATUS_OK)
         status = read_part(&sweep, options_text(options, "part"), diag);
@@ -109,12 +110,22 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = sweep_check_setup(&grid, diag);
     if (status == STATUS_OK)
-        status = sweep_journal_open(&journal, &grid, options_text(options, "o"), sweep.part,
-                                    sweep.parts, &complete, diag);
-    if (status == STATUS_OK && !complete)
-        status = sweep_run(&grid, &sweep, &journal, diag);
+        status = launcher_find(&launcher, diag);
+    if (status == STATUS_OK && launcher.size > 1 && sweep.parts > 0)
+        status = diag_error(diag, (struct loc){.name = "--part"}, STATUS_BAD_INPUT,
+                            "a launcher spreads the points already");
+    if (status == STATUS_OK && launcher.rank > 0) {
+        status = sweep_serve(&grid, sweep.jobs, &launcher, diag);
+        goto out;
+    }
     if (status == STATUS_OK)
-        status = finish(&journal, &sweep, options, complete, diag);
+        status = sweep_journal_open(&journal, &grid, options_text(options, "o"), sweep.part,
+                                    sweep.parts, diag);
+    if (status == STATUS_OK && (!journal.complete || launcher.size > 1))
+        status = sweep_run(&grid, &sweep, &journal, &launcher, diag);
+    if (status == STATUS_OK)
+        status = finish(&journal, &sweep, options, diag);
+out:
     sweep_journal_release(&journal);
     sweep_grid_release(&grid);
     if (sweep_interrupted() != 0 && diag->text != NULL) {

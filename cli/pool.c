@@ -138,7 +138,7 @@ static int end(struct pool_worker *worker)
 enum status pool_start(struct pool *pool, size_t workers, pool_function *function, void *context,
                        struct diag *diag)
 {
-    *pool = (struct pool){.worker = heap_zalloc(workers, sizeof *pool->worker),
+    *pool = (struct pool){.worker = heap_zalloc(workers + 1, sizeof *pool->worker),
                           .count = workers,
                           .function = function,
                           .context = context};

@@ -3,6 +3,7 @@
 #include "cli/pool.h"
 #include "cli/progress.h"
 #include "cli/sweep_point.h"
+#include "cli/sweep_remote.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -60,7 +61,7 @@ static void queue_make(struct queue *queue, const struct sweep_journal *journal,
     queue->died = heap_zalloc(points, sizeof *queue->died);
     queue->count = queue->next = 0;
     for (size_t i = 0; i < points; i++)
-        if (journal->row[i].text == NULL &&
+        if (!journal->complete && journal->row[i].text == NULL &&
             (options->parts == 0 || i % options->parts == options->part - 1))
             queue->point[queue->count++] = i;
 }
@@ -70,6 +71,7 @@ struct run {
     struct sweep_journal *journal;
     struct pool pool;
     struct queue queue;
+    struct sweep_remote remote;
     struct progress progress;
     size_t done, outcome[SWEEP_STATUS_COUNT];
 };
@@ -127,16 +129,37 @@ static enum status take(struct run *run, const struct pool_event *event, struct 
     return sweep_journal_add(run->journal, point, &row, outcome == SWEEP_FAILED, diag);
 }
 
+/* Points go to other nodes while there are any that no process has died of; rows come back. */
+static enum status exchange(struct run *run, struct diag *diag)
+{
+    struct sweep_remote_row row = {0};
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && sweep_remote_take(&run->remote, &row)) {
+        run->done++;
+        run->outcome[row.outcome]++;
+        status =
+            sweep_journal_add(run->journal, row.point, &row.row, row.outcome == SWEEP_FAILED, diag);
+    }
+    while (run->queue.next < run->queue.count &&
+           !run->queue.died[run->queue.point[run->queue.next]] && sweep_remote_wants(&run->remote))
+        sweep_remote_give(&run->remote, run->queue.point[run->queue.next++]);
+    text_release(&row.row);
+    return status;
+}
+
 static enum status run_here(struct run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
+    int wait_ms = run->remote.launcher->size > 1 ? 2 : 1000;
     while (status == STATUS_OK && caught == 0 &&
-           (run->queue.next < run->queue.count || run->pool.busy > 0)) {
+           (run->queue.next < run->queue.count || run->pool.busy > 0 || run->remote.away > 0)) {
         struct pool_event event;
+        if (run->remote.launcher->size > 1)
+            status = exchange(run, diag);
         while (status == STATUS_OK && may_give(run))
             status = pool_give(&run->pool, run->queue.point[run->queue.next++], diag);
         if (status == STATUS_OK)
-            status = pool_wait(&run->pool, 1000, &event, diag);
+            status = pool_wait(&run->pool, wait_ms, &event, diag);
         if (status == STATUS_OK && caught == 0)
             status = take(run, &event, diag);
         show(run);
@@ -145,10 +168,11 @@ static enum status run_here(struct run *run, struct diag *diag)
 }
 
 enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options *options,
-                      struct sweep_journal *journal, struct diag *diag)
+                      struct sweep_journal *journal, struct launcher *launcher, struct diag *diag)
 {
     struct sweep_predictor predictor = {.grid = grid};
-    struct run run = {.grid = grid, .journal = journal, .done = journal->known};
+    struct run run = {
+        .grid = grid, .journal = journal, .done = journal->known, .remote.launcher = launcher};
     struct sigaction before[2];
     queue_make(&run.queue, journal, options);
     size_t jobs = options->jobs > 0 ? options->jobs : pool_cores();
@@ -156,10 +180,14 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
         jobs = run.queue.count;
     catch_signals(before);
     enum status status = pool_start(&run.pool, jobs, do_point, &predictor, diag);
+    if (status == STATUS_OK)
+        status = launcher_start(launcher, diag);
     progress_begin(&run.progress, journal->known + run.queue.count, journal->known);
     if (status == STATUS_OK)
         status = run_here(&run, diag);
     progress_end(&run.progress);
+    if (status == STATUS_OK && caught == 0)
+        sweep_remote_stop(&run.remote);
     pool_release(&run.pool);
     restore_signals(before);
     if (status == STATUS_OK && caught != 0) {
@@ -174,6 +202,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
                                 "ended by %s; with -o, rows would have been kept",
                                 caught == SIGINT ? "an interrupt" : "a request to end");
     }
+    sweep_remote_release(&run.remote);
     free(run.queue.point);
     free(run.queue.died);
     sweep_predictor_release(&predictor);

@@ -4,6 +4,7 @@
 #define CLI_SWEEP_H
 
 #include "base/diag.h"
+#include "cli/launcher.h"
 #include "cli/sweep_grid.h"
 #include "cli/sweep_journal.h"
 
@@ -17,9 +18,10 @@ struct sweep_options {
 
 /* Predicts the points that the journal has no row of. A point whose process dies is tried once
  * more, alone, and then has a row that says so. An interrupt ends it with STATUS_SYSTEM and
- * sweep_interrupted() set; the journal keeps what was done. */
+ * sweep_interrupted() set; the journal keeps what was done. Rank 0 of the launcher calls it, even
+ * when nothing is left to do: the others wait for its word. */
 enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options *options,
-                      struct sweep_journal *journal, struct diag *diag);
+                      struct sweep_journal *journal, struct launcher *launcher, struct diag *diag);
 
 /* The signal that ended the run; 0: none. */
 int sweep_interrupted(void);

@@ -317,12 +317,10 @@ static enum status look_at_finished(const struct sweep_grid *grid, const char *p
 }
 
 enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid *grid,
-                               const char *path, size_t part, size_t parts, bool *complete,
-                               struct diag *diag)
+                               const char *path, size_t part, size_t parts, struct diag *diag)
 {
     *j = (struct sweep_journal){.grid = grid, .path = path, .file = -1};
     j->row = arena_array(&j->arena, grid->points, sizeof *j->row);
-    *complete = false;
     if (path == NULL)
         return STATUS_OK;
     bool there;
@@ -333,7 +331,7 @@ enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid 
     if (parts > 0)
         text_printf(&j->part, "-%zu-of-%zu", part, parts);
     if (there && access(j->part.data, F_OK) != 0) { /* none of its rows has failed */
-        *complete = true;
+        j->complete = true;
         return STATUS_OK;
     }
     status = open_journal(j, diag);

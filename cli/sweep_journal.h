@@ -31,18 +31,17 @@ struct sweep_journal {
     struct sweep_row *row; /* grid->points */
     size_t known;          /* rows */
     size_t resumed;        /* of which found on disk */
+    bool complete;         /* path has them all: nothing was opened, and nothing is to do */
     int file;
     long long size;  /* of the journal: what lies behind is a line that was cut off */
     double synced_s; /* when it was last put on the disk, not only given to the system */
 };
 
 /* Opens or makes the journal of path, and reads every row that there is. Refuses files that are no
- * sweep or another's, and journals in use. *complete: path has all rows already, and nothing was
- * opened. part of parts: which points will be added; 0 of 0: all. path NULL: rows are kept in
+ * sweep or another's, and journals in use. part of parts: which points will be added; 0 of 0: all. path NULL: rows are kept in
  * memory only. */
 enum status sweep_journal_open(struct sweep_journal *journal, const struct sweep_grid *grid,
-                               const char *path, size_t part, size_t parts, bool *complete,
-                               struct diag *diag);
+                               const char *path, size_t part, size_t parts, struct diag *diag);
 
 /* Keeps a row: in memory, and as a line that the system has taken. On a full disk the journal ends
  * with the row before. */

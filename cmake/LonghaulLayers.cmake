@@ -5,6 +5,7 @@ function(longhaul_layer name)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*.cpp)
     list(REMOVE_ITEM sources ${folder}/main.c)
     list(FILTER sources EXCLUDE REGEX "^${folder}/cuda/") # LonghaulCuda.cmake's
+    list(FILTER sources EXCLUDE REGEX "/mpi/") # a module of its own
     if(NOT sources)
         add_library(${name} INTERFACE)
         target_link_libraries(${name} INTERFACE ${ARGN} m)
@@ -22,6 +23,21 @@ function(longhaul_program)
         target_link_libraries(longhaul PRIVATE cli)
         install(TARGETS longhaul RUNTIME)
     endif()
+endfunction()
+
+# What the program loads when a launcher started several of it; MPI is found, not assumed.
+function(longhaul_mpi)
+    find_package(MPI QUIET COMPONENTS C)
+    if(NOT MPI_C_FOUND)
+        message(STATUS "no MPI: sweeps spread over nodes by --part alone")
+        return()
+    endif()
+    message(STATUS "MPI ${MPI_C_VERSION}")
+    add_library(longhaul_mpi MODULE ${PROJECT_SOURCE_DIR}/cli/mpi/calls.c)
+    set_target_properties(longhaul_mpi PROPERTIES PREFIX "")
+    target_include_directories(longhaul_mpi PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(longhaul_mpi PRIVATE MPI::MPI_C)
+    install(TARGETS longhaul_mpi LIBRARY DESTINATION lib/longhaul)
 endfunction()
 
 # Each bench/bench_*.c is a program of its own, built by the target `bench` and run by ./dev bench.

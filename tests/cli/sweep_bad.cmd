@@ -41,3 +41,6 @@ longhaul sweep --model $T/m.json --cluster ideal --gpus 4 --seq 1K --vary dp=1,2
 echo >> $T/m.json
 longhaul sweep --model $T/m.json --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 -o $T/d.csv || echo "exit $?"
 bad --seq 1K --vary cp=2,4 -o $T/e.csv
+# started by mpirun, and without the module for it
+cp $(which longhaul) $T/longhaul
+OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=2 LONGHAUL_DATA=$S $T/longhaul sweep --model gpt2 --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 || echo "exit $?"

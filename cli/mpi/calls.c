@@ -1,0 +1,50 @@
+/* The module longhaul_mpi.so: what cli/launcher.h wants of MPI. */
+#include "cli/launcher.h"
+
+#include <mpi.h>
+
+static bool start(int *rank, int *size)
+{
+    int given;
+    /* one thread alone calls */
+    return MPI_Init_thread(NULL, NULL, MPI_THREAD_SINGLE, &given) == MPI_SUCCESS &&
+           MPI_Comm_rank(MPI_COMM_WORLD, rank) == MPI_SUCCESS &&
+           MPI_Comm_size(MPI_COMM_WORLD, size) == MPI_SUCCESS;
+}
+
+static bool send(int to, int tag, const void *data, size_t size)
+{
+    return MPI_Send(data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD) == MPI_SUCCESS;
+}
+
+static bool probe(int *from, int *tag, size_t *size)
+{
+    int there = 0, count = 0;
+    MPI_Status status;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &there, &status) != MPI_SUCCESS ||
+        !there || MPI_Get_count(&status, MPI_BYTE, &count) != MPI_SUCCESS)
+        return false;
+    *from = status.MPI_SOURCE;
+    *tag = status.MPI_TAG;
+    *size = (size_t)count;
+    return true;
+}
+
+static bool receive(int from, int tag, void *data, size_t size)
+{
+    return MPI_Recv(data, (int)size, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE) ==
+           MPI_SUCCESS;
+}
+
+static void finish(void)
+{
+    MPI_Finalize();
+}
+
+static void end(int code)
+{
+    MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+extern const struct launcher_calls longhaul_mpi;
+const struct launcher_calls longhaul_mpi = {start, send, probe, receive, finish, end};
