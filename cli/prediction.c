@@ -15,6 +15,7 @@ void prediction_release(struct prediction *p)
 {
     ir_release(&p->ir);
     sim_result_release(&p->sim);
+    stages_release(&p->stages);
     text_release(&p->extrapolated);
     *p = (struct prediction){0};
 }
@@ -354,6 +355,8 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
         double peak = p->setup->cost.ideal ? p->setup->cluster.device.peak_flop_per_s
                                            : p->setup->cost.device_peak_flop_per_s;
         waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
+        if (p->ir.role_count > 1)
+            stages_make(&p->stages, &p->ir, &p->sim, peak);
         if (p->sim.step_s > 0)
             p->tokens_per_s_gpu =
                 prediction_tokens(p) / p->sim.step_s / (double)mesh_ranks(&p->ir.mesh);

@@ -13,6 +13,7 @@
 #include "schedule/ir.h"
 #include "schedule/reserved.h"
 #include "sim/sim.h"
+#include "sim/stages.h"
 #include "sim/waterfall.h"
 
 #include <stdbool.h>
@@ -42,6 +43,7 @@ struct prediction {
     bool simulated;
     struct sim_result sim;
     struct waterfall waterfall; /* of rank 0 */
+    struct stages stages;       /* of a pipeline; none without */
     double tokens_per_s_gpu;
     bool checkpoints_cost_host; /* the profile's host_per_checkpoint_s is in the times */
     struct text extrapolated;   /* why, of the shape that takes longest; empty: nothing is */

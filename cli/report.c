@@ -145,6 +145,16 @@ static void print_configuration(struct text *out, const struct report *r)
         if (c->cp > 1 && c->hp > 1)
             text_printf(&piece, ", %s", placement_names[c->placement]);
         put_piece(&line, &piece);
+        if (c->pp > 1) {
+            text_printf(&piece, "pp=%u %s", c->pp, pipeline_names[c->pipeline]);
+            if (c->virtual_stages > 1)
+                text_printf(&piece, " x %u", c->virtual_stages);
+            put_piece(&line, &piece);
+        }
+        if (c->subsequences > 1) {
+            text_printf(&piece, "%u subsequences", c->subsequences);
+            put_piece(&line, &piece);
+        }
         text_printf(&piece, "weights %s", weights_names[c->weights]);
         if (c->weights == CHOICE_WEIGHTS_HSDP)
             text_printf(&piece, " over %u", c->shard);
@@ -327,6 +337,36 @@ static void put_depth(struct text *out, const struct sim_depth *depth)
         text_puts(out, ", all layers (their times do not repeat)");
 }
 
+/* "fill 3.1 %": of the step. */
+static void put_share(struct text *piece, struct line *line, const char *what, double seconds,
+                      double step_s)
+{
+    if (seconds < TINY * step_s)
+        return;
+    text_printf(piece, "%s %.1f %%", what, 100 * seconds / step_s);
+    put_piece(line, piece);
+}
+
+static void print_stages(struct text *out, const struct report *r)
+{
+    const struct stages *s = &r->prediction->stages;
+    double step = r->prediction->sim.step_s;
+    if (s->count < 2)
+        return;
+    struct text piece = {0};
+    struct line line = begin_line(out, "stages");
+    text_printf(&piece, "%u, idle %.1f %% of the step (%.1f %% of their work)", s->count,
+                100 * s->to_step, 100 * s->to_useful);
+    put_piece(&line, &piece);
+    put_share(&piece, &line, "fill", s->fill_s, step);
+    put_share(&piece, &line, "drain", s->drain_s, step);
+    put_share(&piece, &line, "imbalance", s->imbalance_s, step);
+    put_share(&piece, &line, "offload", s->offload_s, step);
+    put_share(&piece, &line, "other", s->other_s, step);
+    text_putc(out, '\n');
+    text_release(&piece);
+}
+
 /* One line, however long: with the others, 15 hold everything. */
 static void print_simulation(struct text *out, const struct report *r)
 {
@@ -428,8 +468,10 @@ void report_print(struct text *out, const struct report *report)
     else
         print_step(out, report);
     print_memory(out, report);
-    if (report->part == NULL)
+    if (report->part == NULL) {
         print_waterfall(out, report);
+        print_stages(out, report);
+    }
     print_simulation(out, report);
     print_beware(out, report);
     print_training(out, report);

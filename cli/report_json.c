@@ -37,6 +37,10 @@ static void put_choices(struct json_out *w, const struct prediction *p)
     json_put_text(w, "rotation", rotation_names[c->rotation]);
     json_put_text(w, "placement", placement_names[c->placement]);
     json_put_count(w, "dp", c->dp);
+    json_put_count(w, "pp", c->pp);
+    json_put_text(w, "pipeline", pipeline_names[c->pipeline]);
+    json_put_count(w, "virtual_stages", c->virtual_stages);
+    json_put_count(w, "subsequences", c->subsequences);
     json_put_text(w, "weights", weights_names[c->weights]);
     json_put_count(w, "shard", c->shard);
     json_put_text(w, "activations", activations_names[c->activations]);
@@ -46,6 +50,22 @@ static void put_choices(struct json_out *w, const struct prediction *p)
     json_put_count(w, "loss_chunks", c->loss_chunks);
     json_put_count(w, "ffn_chunks", c->ffn_chunks);
     json_put_text(w, "dtype", dtype_name((enum dtype)c->dtype));
+}
+
+/* The bubble by both definitions, and what each stage does with the step. */
+static void put_stages(struct json_out *w, const struct prediction *p)
+{
+    const struct stages *s = &p->stages;
+    json_begin_object(w, "stages");
+    json_put_number(w, "idle_of_step", s->to_step);
+    json_put_number(w, "idle_of_useful", s->to_useful);
+    for (uint32_t stage = 0; stage < s->count; stage++) {
+        json_begin_object(w, p->ir.role[stage].name);
+        for (int i = 0; i < CAUSE_COUNT; i++)
+            json_put_number(w, cause_name((enum cause)i), s->of[stage].cause_s[i]);
+        json_end_object(w);
+    }
+    json_end_object(w);
 }
 
 static void put_times(struct json_out *w, const struct prediction *p)
@@ -65,6 +85,8 @@ static void put_times(struct json_out *w, const struct prediction *p)
     for (int i = 0; i < CAUSE_COUNT; i++)
         json_put_number(w, cause_name((enum cause)i), p->waterfall.cause_s[i]);
     json_end_object(w);
+    if (p->stages.count > 1)
+        put_stages(w, p);
 }
 
 static void put_part(struct json_out *w, const struct operator_times *t)

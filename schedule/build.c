@@ -193,7 +193,7 @@ static void begin_role(struct emit *e, uint32_t stage)
 {
     e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
     e->loss_touched = false;
-    e->kept.count = e->hold_count = e->hold_back_count = 0;
+    e->kept.count = e->caches.count = e->hold_count = e->hold_back_count = 0;
     emit_role(e, stage);
 }
 
@@ -251,6 +251,7 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
     }
     finish(&e, out);
     free(e.kept.buffer);
+    free(e.caches.buffer);
     free(e.hold);
     free(e.hold_back);
     arena_release(&e.arena);

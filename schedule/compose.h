@@ -70,6 +70,8 @@ enum pipeline_choice {
     CHOICE_PIPELINE_INTERLEAVED, /* 1F1B over several chunks of layers a stage */
     CHOICE_PIPELINE_ZB_1P,       /* 1F1B with gradients of weights split off: ZB-H1 */
     CHOICE_PIPELINE_ZB_V,        /* the same, down the stages and back up */
+    CHOICE_PIPELINE_TERAPIPE,    /* GPipe over subsequences */
+    CHOICE_PIPELINE_SEQ1F1B,     /* 1F1B over subsequences */
     CHOICE_PIPELINE_COUNT
 };
 
@@ -127,6 +129,8 @@ struct profile {
     double host_per_list_s; /* framework time of an exchange or a shift that takes lists of tensors,
                                which an all-to-all then does, one for each rank; 0: none does */
     bool ring_grad_f32;     /* gradients of keys and values go round in fp32 throughout */
+    bool prefix_copied;     /* keys and values of earlier subsequences are copied for each one */
+    bool prefix_grad_f32;   /* their gradients are summed in fp32 */
     bool interleaves_windows; /* context-first, where a node holds two windows or more */
     bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
     bool tensor_buffer;       /* what they gather goes to one buffer that is kept throughout */

@@ -338,12 +338,21 @@ void emit_hold_back(struct emit *e, op_id op, op_id until)
     e->hold_back[e->hold_back_count++] = (struct hold_back){op, until};
 }
 
-void emit_kept(struct emit *e, buffer_id buffer)
+static void add_kept(struct kept *kept, buffer_id buffer)
 {
-    struct kept *kept = &e->kept;
     if (kept->count == kept->capacity) {
         kept->capacity = (uint32_t)heap_next_capacity(kept->capacity, (size_t)kept->count + 1);
         kept->buffer = heap_realloc(kept->buffer, kept->capacity, sizeof *kept->buffer);
     }
     kept->buffer[kept->count++] = buffer;
+}
+
+void emit_kept(struct emit *e, buffer_id buffer)
+{
+    add_kept(&e->kept, buffer);
+}
+
+void emit_cache(struct emit *e, buffer_id buffer)
+{
+    add_kept(&e->caches, buffer);
 }

@@ -77,6 +77,13 @@ struct attention_saved {
     buffer_id q_rstd, k_rstd;
 };
 
+/* What all subsequences of a micro-batch share in one layer: keys and values so far, each in a
+ * buffer of the whole sequence, and the gradients of those that are not complete. */
+struct prefix {
+    struct view k, v;
+    struct view dk, dv; /* of as many keys as the last backward had */
+};
+
 /* What a layer's forward keeps for its backward. */
 struct layer_saved {
     buffer_id x, norm1, norm1_stats;
@@ -189,6 +196,8 @@ struct emit {
     op_id last_compute;        /* emitted on the compute stream; IR_NONE: none yet */
     op_id sync;                /* the next compute op waits for it; IR_NONE: none */
     struct layer_saved *saved; /* one per layer, of the current unit */
+    struct prefix *prefix; /* one per layer, of the current micro-batch; NULL: no subsequences */
+    struct kept caches;    /* the buffers of k and v among them */
 
     struct kept kept;
     struct hold *hold;
@@ -286,6 +295,8 @@ void emit_hold(struct emit *e, buffer_id buffer, op_id until);
 void emit_hold_back(struct emit *e, op_id op, op_id until);
 /* The core of attention made this buffer. */
 void emit_kept(struct emit *e, buffer_id buffer);
+/* Several units write this buffer, and recomputation leaves it alone. */
+void emit_cache(struct emit *e, buffer_id buffer);
 
 /* Positions of the unit's tokens: the rank's own, and its head group's. */
 struct view emit_positions(const struct emit *e);

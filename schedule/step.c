@@ -46,7 +46,8 @@ struct stage {
     struct layer_saved **saved; /* per unit */
     struct layer_saved **spare; /* a stack: of units that are done */
     uint32_t spare_count;
-    uint32_t *left;                           /* per unit: actions until its saved rows are free */
+    struct prefix **prefix; /* per micro-batch, one per layer; NULL: no subsequences */
+    uint32_t *left;         /* per unit: actions until its saved rows are free */
     uint8_t send[PASSES][2], recv[PASSES][2]; /* streams, by pass and lane */
 };
 
@@ -91,6 +92,14 @@ static op_id message(struct stage *s, enum work_kind kind, int pass, uint32_t fr
                    !sends);
 }
 
+static struct prefix *prefix_of(struct stage *s, uint32_t micro)
+{
+    if (s->prefix[micro] == NULL)
+        s->prefix[micro] =
+            arena_array(&s->e->arena, (size_t)s->c->model->layers, sizeof(struct prefix));
+    return s->prefix[micro];
+}
+
 static void set_unit(struct stage *s, uint32_t unit, enum phase phase)
 {
     struct emit *e = s->e;
@@ -99,6 +108,7 @@ static void set_unit(struct stage *s, uint32_t unit, enum phase phase)
     int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_prefix(c, part) / ranks;
     int64_t n = c->seq / ranks, end = pipeline_prefix(c, part + 1) / ranks;
     e->subsequence = part;
+    e->prefix = s->prefix ? prefix_of(s, unit / k) : NULL;
     e->n = end - begin;
     e->rows = e->n * c->micro_batch;
     e->own_n = e->n / c->tp;
@@ -260,6 +270,8 @@ void emit_step(struct emit *e)
     s.passage = heap_zalloc(passages, sizeof *s.passage);
     s.saved = heap_zalloc(s.units, sizeof(struct layer_saved *));
     s.spare = heap_zalloc(s.units, sizeof(struct layer_saved *));
+    if (c->subsequences > 1)
+        s.prefix = heap_zalloc(c->accumulation, sizeof(struct prefix *));
     s.left = heap_zalloc(s.units, sizeof *s.left);
     for (size_t i = 0; i < passages; i++)
         s.passage[i].at[FORWARD].i = s.passage[i].at[BACKWARD].i = IR_NONE;
@@ -273,4 +285,5 @@ void emit_step(struct emit *e)
     free(s.saved);
     free(s.spare);
     free(s.left);
+    free(s.prefix);
 }

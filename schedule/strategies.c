@@ -6,8 +6,8 @@ const char *const attention_names[CHOICE_ATTENTION_COUNT] = {"local", "ulysses",
                                                              "fpdt"};
 const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3",
                                                          "hsdp"};
-const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {"none",        "gpipe", "1f1b",
-                                                           "interleaved", "zb-1p", "zb-v"};
+const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {
+    "none", "gpipe", "1f1b", "interleaved", "zb-1p", "zb-v", "terapipe", "seq1f1b"};
 const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "selective", "full",
                                                                  "offload"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
@@ -52,6 +52,7 @@ static const struct profile profiles[] = {
      .rotation = ROTATE_P2P,
      .ring_grad_f32 = true,             /* it has no ring: as ring-flash-attention */
      .tensor_after = true, .tensor_buffer = true, /* as Megatron, of which it is a copy */
+     .prefix_copied = true,             /* and no subsequences: as Seq1F1B, torch.cat */
      .recompute_whole = true,
      .loss_f32 = true,                  /* sequence-parallel cross entropy: 14 bytes per logit */
      .grad_dtype = DTYPE_BF16,
@@ -91,6 +92,7 @@ static const struct profile profiles[] = {
      .tensor_after = true,
      .core_sync = true,                 /* torch.cuda.synchronize() before and after the local attention */
      .host_per_list_s = 85e-6,          /* all_to_all over lists, batch_isend_irecv; docs/accuracy.md */
+     .prefix_copied = true,             /* it has no subsequences: as Seq1F1B, torch.cat */
      .recompute_whole = true,
      .grad_dtype = DTYPE_BF16,
      .bucket_elements = 268435456,      /* reduce_bucket_size of 512 MiB of bf16 */
@@ -119,6 +121,7 @@ static const struct profile profiles[] = {
      .copies_before = 1, .copies_after = 0,
      .rotation = ROTATE_P2P,
      .ring_grad_f32 = true,             /* exact as the other sums */
+     .prefix_grad_f32 = true,
      .grad_dtype = DTYPE_BF16,
      .prefetch = 1,
      .attention_slowdown = 1.0,

@@ -17,6 +17,8 @@ struct maker {
     uint32_t *before;              /* the op before each on its stream; of HOST_SYNC the awaited */
     uint32_t *holder;              /* the last op before each that held the host */
     double peak_flop_per_s;
+    double first_backward_s, last_forward_s; /* kernels' start and end; infinite: none */
+    bool in_pipeline;                        /* the rank sends or receives as a stage does */
     wide cause_s[CAUSE_COUNT];
 };
 
@@ -31,7 +33,9 @@ static const char *const names[CAUSE_COUNT] = {
     [CAUSE_RING] = "ring",
     [CAUSE_WEIGHTS] = "weight gather/reduce",
     [CAUSE_GATHER] = "other gather/reduce",
-    [CAUSE_PIPELINE] = "pipeline",
+    [CAUSE_FILL] = "pipeline fill",
+    [CAUSE_DRAIN] = "pipeline drain",
+    [CAUSE_PIPELINE] = "pipeline imbalance",
     [CAUSE_OFFLOAD] = "offload",
     [CAUSE_HOST] = "host",
     [CAUSE_OTHER] = "other ranks",
@@ -60,6 +64,12 @@ static bool is_sync(const struct ir *ir, uint32_t op)
 static bool is_compute(const struct ir *ir, uint32_t op)
 {
     return !is_sync(ir, op) && ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
+}
+
+static bool is_stage_message(const struct ir *ir, uint32_t op)
+{
+    return (ir->op.kind[op] == WORK_SEND || ir->op.kind[op] == WORK_RECV) &&
+           ir->op.region[op] != REGION_ATTENTION;
 }
 
 /* The cause of the time in which an op that is no kernel runs. */
@@ -149,8 +159,18 @@ static bool last_dependency(const struct maker *m, uint32_t row, uint32_t *last)
     return found;
 }
 
+/* Which part of a pipeline's idle time it is that a message takes, or the end of other stages. */
+static enum cause stage_cause(const struct maker *m, double from_s, double to_s)
+{
+    if (to_s <= m->first_backward_s)
+        return CAUSE_FILL;
+    return from_s >= m->last_forward_s ? CAUSE_DRAIN : CAUSE_PIPELINE;
+}
+
 static void add_idle(struct maker *m, enum cause cause, double from_s, double to_s, double floor_s)
 {
+    if (cause == CAUSE_PIPELINE)
+        cause = stage_cause(m, from_s, to_s);
     if (from_s < floor_s)
         from_s = floor_s;
     if (to_s > from_s)
@@ -194,7 +214,7 @@ static void explain_end(struct maker *m, double floor_s, double step_s)
         if (last == IR_NONE || m->end_s[row] >= m->end_s[last])
             last = row;
     double end_s = last == IR_NONE ? 0 : m->end_s[last];
-    add_idle(m, CAUSE_OTHER, end_s, step_s, floor_s);
+    add_idle(m, m->in_pipeline ? CAUSE_DRAIN : CAUSE_OTHER, end_s, step_s, floor_s);
     if (end_s <= floor_s)
         return;
     add_idle(m, cause_of(m->ir, m->op_begin + last), m->start_s[last], end_s, floor_s);
@@ -252,6 +272,23 @@ static struct kernel *list_kernels(const struct maker *m, uint32_t *count)
     return kernel;
 }
 
+static void find_turns(struct maker *m)
+{
+    m->first_backward_s = INFINITY;
+    m->last_forward_s = -INFINITY;
+    for (uint32_t row = 0; row < m->op_count; row++) {
+        uint32_t op = m->op_begin + row;
+        uint8_t phase = m->ir->op.phase[op];
+        m->in_pipeline = m->in_pipeline || is_stage_message(m->ir, op);
+        if (!is_compute(m->ir, op))
+            continue;
+        if (phase == PHASE_FORWARD && m->end_s[row] > m->last_forward_s)
+            m->last_forward_s = m->end_s[row];
+        if (phase == PHASE_BACKWARD && m->start_s[row] < m->first_backward_s)
+            m->first_backward_s = m->start_s[row];
+    }
+}
+
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, double peak_flop_per_s, uint32_t rank)
 {
@@ -267,6 +304,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
     m.before = heap_alloc(m.op_count + 1u, sizeof *m.before);
     m.holder = heap_alloc(m.op_count + 1u, sizeof *m.holder);
     find_before(&m);
+    find_turns(&m);
     uint32_t kernels;
     struct kernel *kernel = list_kernels(&m, &kernels);
     double done_s = 0;                          /* [0, done_s] is explained */

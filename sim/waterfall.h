@@ -25,7 +25,9 @@ enum cause {
     CAUSE_RING,         /* shifts; sends and receives inside attention */
     CAUSE_WEIGHTS,      /* gathers, reductions and broadcasts of parameters and gradients */
     CAUSE_GATHER,       /* all other gathers, reductions and broadcasts */
-    CAUSE_PIPELINE,     /* other sends and receives */
+    CAUSE_FILL,         /* other sends and receives: before the first backward kernel, */
+    CAUSE_DRAIN,        /* after the last forward kernel, also of stages that are done early, */
+    CAUSE_PIPELINE,     /* and in between: stages that are not equally loaded */
     CAUSE_OFFLOAD,      /* copies between device and host, other work on host streams */
     CAUSE_HOST,         /* issue, host_sync, barrier */
     CAUSE_OTHER,        /* this rank has ended, others have not */

@@ -24,6 +24,7 @@ struct recompute {
     uint32_t *buffer;        /* the repeated forward's buffer for the first one's; IR_NONE */
     uint32_t *op;            /* the same for ops, to carry their waits over */
     uint8_t *kept;           /* per buffer: it stays from the first forward */
+    uint8_t *cache;          /* per buffer: several units write it, and it stays */
     uint8_t *repeated;       /* per segment: its forward has been repeated */
     uint32_t
         *needed; /* per buffer: 1 + the last segment whose backward, or a needed op, reads it */
@@ -68,6 +69,16 @@ static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which
     return operands > reads ? core : behind;
 }
 
+/* An op that only writes what stays for the units to come. */
+static bool fills_cache(const struct recompute *r, uint32_t op)
+{
+    uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
+    bool only = operands > reads;
+    for (uint32_t k = reads; only && k < operands; k++)
+        only = r->cache[program_operand(r->ir, op, k)];
+    return only;
+}
+
 /* Marks what the backward of a layer reads and, going back through its forward, what that takes. */
 static void find_needed(struct recompute *r, const struct program *program, uint32_t which,
                         uint8_t *keep)
@@ -76,7 +87,7 @@ static void find_needed(struct recompute *r, const struct program *program, uint
     bool whole = r->e->choices->profile->recompute_whole, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = program->op[i];
-        if (r->kept != NULL && (core = leads_to_kept(r, op, which, core)))
+        if (fills_cache(r, op) || (r->kept != NULL && (core = leads_to_kept(r, op, which, core))))
             continue;
         uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
         bool needed = whole;
@@ -97,7 +108,8 @@ static void repeat_op(struct recompute *r, uint32_t op, struct program *out)
     assert(reads + writes <= ARRAY_LEN(view));
     for (uint32_t k = reads; k < reads + writes; k++) {
         uint32_t buffer = program_operand(ir, op, k);
-        if (r->buffer[buffer] == IR_NONE && !(ir->buffer.flags[buffer] & BUFFER_PERSISTENT))
+        bool shared = r->cache[buffer] || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
+        if (r->buffer[buffer] == IR_NONE && !shared) /* of a cache, the same values again */
             r->buffer[buffer] = program_clone_buffer(ir, (buffer_id){buffer}).i;
     }
     for (uint32_t k = 0; k < reads + writes; k++) {
@@ -182,7 +194,10 @@ void pass_recompute(struct emit *e, struct program *program)
         .op = heap_alloc(ir->op.count, sizeof *r.op),
         .needed = heap_zalloc(ir->buffer.count, sizeof *r.needed),
         .repeated = heap_zalloc(segments, 1),
+        .cache = heap_zalloc(ir->buffer.count, 1),
     };
+    for (uint32_t i = 0; i < e->caches.count; i++)
+        r.cache[e->caches.buffer[i].i] = 1;
     for (uint32_t i = 0;
          e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE && i < e->kept.count; i++) {
         if (r.kept == NULL)
@@ -215,6 +230,7 @@ void pass_recompute(struct emit *e, struct program *program)
     free(r.needed);
     free(r.kept);
     free(r.repeated);
+    free(r.cache);
     program_release(program);
     *program = out;
 }

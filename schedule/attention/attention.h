@@ -13,6 +13,9 @@ void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 void ulysses_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+/* The same two over subsequences: queries of one see the keys of those before it. */
+void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
+void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 /* Rings, with a head group of one rank or more. */
 void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void two_d_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);

@@ -172,14 +172,21 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchan
 struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
                        struct view kv, struct attention_saved *saved)
 {
+    struct qkv to = {view_none(), view_none(), view_none()};
+    int64_t count = z->s * (z->kv_width / z->ranks);
+    if (kv.count > 0) {
+        to.k = view_part(kv, 0, count);
+        to.v = view_part(kv, count, count);
+    }
+    return exchange_in_to(e, layer, z, qkv, to, saved);
+}
+
+struct qkv exchange_in_to(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
+                          struct qkv to, struct attention_saved *saved)
+{
     bool sync = e->choices->profile->sync_forward;
     int64_t q = z->q_width / z->ranks, width = z->kv_width / z->ranks;
     struct view none = view_none();
-    struct qkv to = {none, none, none};
-    if (kv.count > 0) {
-        to.k = view_part(kv, 0, z->s * width);
-        to.v = view_part(kv, z->s * width, z->s * width);
-    }
     struct qkv early = {none, z->rope_after ? none : to.k, to.v}, parts;
     if (z->ranks > 1) {
         struct qkv packed = pack_parts(e, layer, z, qkv, (struct qkv){none, none, none}, saved);

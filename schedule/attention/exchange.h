@@ -28,6 +28,9 @@ struct exchange exchange_of(const struct emit *e);
  * lie; view_none(): in buffers of their own. */
 struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
                        struct view kv, struct attention_saved *saved);
+/* The same with k and v each where `to` says. */
+struct qkv exchange_in_to(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
+                          struct qkv to, struct attention_saved *saved);
 /* out[n, q_width] from o[s, q_width / P]. */
 void exchange_out(struct emit *e, const struct exchange *z, struct view o, struct view out);
 

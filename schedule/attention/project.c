@@ -189,11 +189,22 @@ void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t 
     emit_op(e, e->compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
 }
 
+/* Of subsequences, what they see of those before them is the choice's core. */
+static struct attention_emitter operator_of(const struct emit *e)
+{
+    struct attention_emitter emitter = attention_emitters[e->choices->attention];
+    if (e->choices->subsequences > 1) {
+        emitter.operator_forward = prefix_forward;
+        emitter.operator_backward = prefix_backward;
+    }
+    return emitter;
+}
+
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 {
     buffer_id qkv = project_qkv(e, layer, x);
     e->tags.region = REGION_ATTENTION;
-    attention_emitters[e->choices->attention].operator_forward(e, layer, qkv, out);
+    operator_of(e).operator_forward(e, layer, qkv, out);
 }
 
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
@@ -202,6 +213,6 @@ void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_
     int64_t width = transformer_q_width(model) + 2 * transformer_kv_width(model);
     e->tags.region = REGION_ATTENTION;
     buffer_id dqkv = emit_activation(e, "dqkv", e->rows, width);
-    attention_emitters[e->choices->attention].operator_backward(e, layer, d_out, dqkv);
+    operator_of(e).operator_backward(e, layer, d_out, dqkv);
     project_qkv_backward(e, layer, dqkv, e->saved[layer].norm1, dx);
 }

@@ -27,6 +27,12 @@ static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
     [CHOICE_PIPELINE_ZB_V] =
         {.name = "zb-v", .summary = "the same with two chunks, down the stages and back up (ZB-V)",
          .order = order_zb_v, .splits = true, .chunks = 2, .folded = true},
+    [CHOICE_PIPELINE_TERAPIPE] =
+        {.name = "terapipe", .summary = "gpipe over subsequences",
+         .order = order_all_forward, .subsequences = true, .chunks = 1},
+    [CHOICE_PIPELINE_SEQ1F1B] =
+        {.name = "seq1f1b", .summary = "1f1b over subsequences",
+         .order = order_one_f_one_b, .subsequences = true, .chunks = 1},
 };
 /* clang-format on */
 
@@ -99,7 +105,7 @@ static enum status check_layers(const struct choices *c, struct diag *diag)
 
 static enum status resolve_name(struct choices *c, const struct request *r, struct diag *diag)
 {
-    bool chunks = r->virtual_stages > 1;
+    bool pieces = r->subsequences > 1, chunks = r->virtual_stages > 1;
     c->pipeline = (uint8_t)r->pipeline;
     if (c->pp == 1 && c->pipeline == CHOICE_PIPELINE_NONE)
         return STATUS_OK;
@@ -108,7 +114,9 @@ static enum status resolve_name(struct choices *c, const struct request *r, stru
                           "--pipeline %s has one stage; --pp 2 or more would do",
                           pipelines[c->pipeline].name);
     if (c->pipeline == CHOICE_PIPELINE_NONE)
-        c->pipeline = chunks ? CHOICE_PIPELINE_INTERLEAVED : CHOICE_PIPELINE_1F1B;
+        c->pipeline = pieces   ? CHOICE_PIPELINE_SEQ1F1B
+                      : chunks ? CHOICE_PIPELINE_INTERLEAVED
+                               : CHOICE_PIPELINE_1F1B;
     return STATUS_OK;
 }
 
@@ -139,8 +147,49 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
     return check_layers(c, diag);
 }
 
+static enum status resolve_subsequences(struct choices *c, const struct request *r,
+                                        struct diag *diag)
+{
+    int64_t pieces = r->subsequences > 0 ? r->subsequences : 1;
+    int64_t unit = (int64_t)c->cp * c->hp;
+    char what[160];
+    struct text would = {0};
+    c->subsequences = 1;
+    if (pieces == 1)
+        return STATUS_OK;
+    if (!pipeline_of(c)->subsequences)
+        return diag_error(
+            diag, nowhere, STATUS_BAD_INPUT,
+            "--pipeline %s takes whole sequences; --pipeline seq1f1b or terapipe would do",
+            pipeline_of(c)->name);
+    if (c->cp > 1)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "a ring of %u context ranks does not take subsequences; --cp 1 would do",
+                          c->cp);
+    if (c->micro_batch > 1)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "subsequences are of one sequence at a time; --micro-batch 1 would do");
+    if (pieces * c->accumulation > 65000)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "%lld subsequences of %u micro-batches are more than 65000 units; fewer "
+                          "would do",
+                          (long long)pieces, c->accumulation);
+    if (c->seq % (pieces * unit) != 0) {
+        int64_t above = (c->seq / (pieces * unit) + 1) * pieces * unit;
+        snprintf(what, sizeof what,
+                 "%lld tokens do not divide into %lld subsequences over %lld ranks",
+                 (long long)c->seq, (long long)pieces, (long long)unit);
+        text_printf(&would, "%lld tokens", (long long)above);
+        return resolve_bad_size(diag, what, &would);
+    }
+    c->subsequences = (uint32_t)pieces;
+    return STATUS_OK;
+}
+
 enum status pipeline_resolve(struct choices *c, const struct request *r, struct diag *diag)
 {
     enum status status = resolve_name(c, r, diag);
-    return status == STATUS_OK ? resolve_virtual_stages(c, r, diag) : status;
+    if (status == STATUS_OK)
+        status = resolve_virtual_stages(c, r, diag);
+    return status == STATUS_OK ? resolve_subsequences(c, r, diag) : status;
 }

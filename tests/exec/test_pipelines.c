@@ -119,8 +119,37 @@ static void stages_share_their_weights_as_one_rank_would(void)
     }
 }
 
+/* Subsequences without stages, and sums of their keys' gradients in fp32 beside 16-bit tiles. */
+static void subsequences_compute_the_reference(void)
+{
+    for (int64_t pieces = 2; pieces <= 8; pieces *= 2)
+        for (int wide = 0; wide < 2; wide++) {
+            struct row row = {.pipeline =
+                                  pieces == 8 ? CHOICE_PIPELINE_SEQ1F1B : CHOICE_PIPELINE_NONE,
+                              .weights = CHOICE_WEIGHTS_ZERO2,
+                              .activations = (int)(pieces / 2 + wide) % CHOICE_ACTIVATIONS_COUNT,
+                              .pp = pieces == 8 ? 2 : 1,
+                              .dp = 1,
+                              .hp = 2,
+                              .units = 2,
+                              .subsequences = pieces,
+                              .profile = "ideal"};
+            struct request request = request_of(&row);
+            struct choices choices;
+            struct diag diag = {0};
+            if (wide) {
+                request.dtype = DTYPE_BF16;
+                request.model = &shapes[1]; /* whose rounding is held to a tolerance */
+            }
+            CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+            check_choices(&choices, true);
+            diag_release(&diag);
+        }
+}
+
 static const struct check_case cases[] = {
     {"every pipeline computes the reference", every_pipeline_computes_the_reference},
+    {"subsequences compute the reference", subsequences_compute_the_reference},
     {"stages share their weights as one rank would", stages_share_their_weights_as_one_rank_would},
 };
 CHECK_MAIN("pipelines", cases)

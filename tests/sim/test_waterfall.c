@@ -91,7 +91,17 @@ static const struct {
      "op 1 send comm group=g by=-1 bytes=500000000 guard g>=1 waits 0 reads a0\n"
      "op 2 recv comm group=g by=+1 bytes=500000000 guard g<1 writes a0\n"
      "op 3 fill compute count=1000000 guard g<1 waits 2 writes a0\n", 0,
-     {{CAUSE_MEMORY_BOUND, 1e-3}, {CAUSE_PIPELINE, 15e-3}}},
+     {{CAUSE_MEMORY_BOUND, 1e-3}, {CAUSE_FILL, 15e-3}}},
+    {"messages while a pipeline turns, and at its end",
+     "op 0 fill compute count=1000000 guard g>=1 writes a0 phase=backward\n"
+     "op 1 send comm group=g by=-1 bytes=500000000 guard g>=1 waits 0 reads a0\n"
+     "op 2 send comm group=g by=-1 bytes=500000000 guard g>=1 waits 0 reads a0\n"
+     "op 3 fill compute count=1000000 guard g<1 writes a0 phase=backward\n"
+     "op 4 recv comm group=g by=+1 bytes=500000000 guard g<1 writes a0\n"
+     "op 5 fill compute count=1000000 guard g<1 waits 4 writes a0\n"
+     "op 6 recv comm group=g by=+1 bytes=500000000 guard g<1 writes a0\n"
+     "op 7 fill compute count=1000000 guard g<1 waits 6 writes a0 phase=backward\n", 0,
+     {{CAUSE_MEMORY_BOUND, 3e-3}, {CAUSE_PIPELINE, 10e-3}, {CAUSE_DRAIN, 9e-3}}},
 };
 /* clang-format on */
 

@@ -1,0 +1,48 @@
+#include "sim/stages.h"
+
+#include "base/arena.h"
+
+#include <stdlib.h>
+
+static double busy_of(const struct waterfall *w)
+{
+    double busy = 0;
+    for (int cause = 0; cause < CAUSE_ALL_TO_ALL; cause++) /* causes of kernels come first */
+        busy += w->cause_s[cause];
+    return busy;
+}
+
+void stages_make(struct stages *s, const struct ir *ir, const struct sim_result *result,
+                 double peak_flop_per_s)
+{
+    *s = (struct stages){.count = ir->role_count};
+    s->ranks = heap_zalloc(s->count + 1u, sizeof *s->ranks);
+    s->of = heap_zalloc(s->count + 1u, sizeof *s->of);
+    for (uint32_t rank = 0; rank < result->rank_count; rank++) {
+        uint32_t role = result->classes[result->class_of_rank[rank]].role;
+        if (role != IR_NONE && s->ranks[role]++ == 0)
+            waterfall_make(&s->of[role], ir, result, peak_flop_per_s, rank);
+    }
+    for (uint32_t role = 0; role < s->count; role++) {
+        const struct waterfall *w = &s->of[role];
+        double share = (double)s->ranks[role] / result->rank_count, busy = busy_of(w);
+        double known = busy + w->cause_s[CAUSE_FILL] + w->cause_s[CAUSE_DRAIN] +
+                       w->cause_s[CAUSE_PIPELINE] + w->cause_s[CAUSE_OFFLOAD];
+        s->busy_s += share * busy;
+        s->fill_s += share * w->cause_s[CAUSE_FILL];
+        s->drain_s += share * w->cause_s[CAUSE_DRAIN];
+        s->imbalance_s += share * w->cause_s[CAUSE_PIPELINE];
+        s->offload_s += share * w->cause_s[CAUSE_OFFLOAD];
+        s->other_s += share * (w->step_s - known);
+    }
+    double idle = result->step_s - s->busy_s;
+    s->to_useful = s->busy_s > 0 ? idle / s->busy_s : 0;
+    s->to_step = result->step_s > 0 ? idle / result->step_s : 0;
+}
+
+void stages_release(struct stages *s)
+{
+    free(s->ranks);
+    free(s->of);
+    *s = (struct stages){0};
+}

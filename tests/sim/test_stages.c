@@ -1,0 +1,228 @@
+/* Pipelines on the ideal cluster, where work takes its flops and messages nothing: their bubbles are
+ * the published formulae. */
+#include "sim/stages.h"
+
+#include "models/cluster.h"
+#include "models/cost.h"
+#include "schedule/compose.h"
+#include "schedule/verify.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct transformer deep = {.name = "deep",
+                                        .layers = 16,
+                                        .hidden = 256,
+                                        .heads = 4,
+                                        .kv_heads = 4,
+                                        .head_dim = 64,
+                                        .ffn = 512,
+                                        .vocab = 512,
+                                        .activation = ACTIVATION_SWIGLU,
+                                        .norm = NORM_RMSNORM,
+                                        .positions = POSITIONS_ROPE,
+                                        .rope_theta = 1e4,
+                                        .norm_eps = 1e-5};
+
+struct world {
+    struct arena arena;
+    struct diag diag;
+    struct cluster cluster;
+    struct device_cost device;
+    struct choices choices;
+    struct ir ir;
+    struct sim_result sim;
+    struct stages stages;
+    double *work_s;
+};
+
+static void world_release(struct world *w)
+{
+    stages_release(&w->stages);
+    sim_result_release(&w->sim);
+    ir_release(&w->ir);
+    free(w->work_s);
+    arena_release(&w->arena);
+    diag_release(&w->diag);
+}
+
+static struct request layers_request(int pipeline, int64_t pp, int64_t units)
+{
+    return (struct request){
+        .model = &deep,
+        .strategy = "local",
+        .profile = "ideal",
+        .weights = CHOICE_WEIGHTS_REPLICATED,
+        .activations = CHOICE_ACTIVATIONS_KEEP,
+        .optimizer = -1,
+        .attention_impl = -1,
+        .dtype = -1,
+        .scope = SCOPE_LAYERS,
+        .ranks = pp,
+        .pp = pp,
+        .pipeline = pipeline,
+        .seq = 256,
+        .global_batch = units,
+        .sm = 80,
+        .gpus_per_node = 8,
+    };
+}
+
+/* free_attention: linear layers alone, whose forward and two backward products take equally long. */
+static bool world_make(struct world *w, const char *label, const struct request *request,
+                       bool free_attention)
+{
+    *w = (struct world){0};
+    bool ok = cluster_load(&w->cluster, &w->arena, "ideal", &w->diag) == STATUS_OK &&
+              cluster_resize(&w->cluster, &w->arena, 0, request->ranks, &w->diag) == STATUS_OK &&
+              cost_load(&w->device, &w->arena, w->cluster.device.cost, &w->diag) == STATUS_OK &&
+              compose_resolve(&w->choices, request, NULL, &w->diag) == STATUS_OK &&
+              compose_build(&w->ir, &w->choices, &w->diag) == STATUS_OK &&
+              verify(&w->ir, NULL, label, NULL, &w->diag) == STATUS_OK;
+    if (ok) {
+        w->work_s = heap_zalloc(w->ir.shape_count, sizeof *w->work_s);
+        for (uint32_t i = 0; i < w->ir.shape_count; i++)
+            if (!free_attention || w->ir.shape[i].kind == WORK_MATMUL)
+                w->work_s[i] = cost_work_s(&w->device, w->choices.attention_impl, &w->ir.shape[i]);
+        struct sim_costs costs = {.work_s = w->work_s};
+        struct sim_options options = {0};
+        ok = sim_run(&w->ir, &w->cluster, &costs, &options, label, &w->sim, &w->diag) == STATUS_OK;
+    }
+    CHECK_TEXT(label, w->diag.text ? w->diag.text : "", "");
+    if (ok)
+        stages_make(&w->stages, &w->ir, &w->sim, w->cluster.device.peak_flop_per_s);
+    return ok;
+}
+
+/* One unit's seconds on one stage, without recomputation. */
+struct unit_times {
+    double forward, inputs, weights; /* the backward's products by what they make */
+};
+
+static struct unit_times unit_times(const struct world *w)
+{
+    struct unit_times t = {0};
+    const struct ir *ir = &w->ir;
+    double units = w->choices.accumulation * (double)w->choices.pp;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        const struct work *work = ir_work(ir, op);
+        if (work_kind_info(work->kind)->stream != STREAM_COMPUTE)
+            continue;
+        double seconds = w->work_s[ir->op.shape[op]] / units;
+        bool weight = work->kind == WORK_MATMUL && work->matmul.form == MATMUL_TN;
+        *(ir->op.phase[op] == PHASE_FORWARD ? &t.forward
+          : weight                          ? &t.weights
+                                            : &t.inputs) += seconds;
+    }
+    return t;
+}
+
+static void equal_units_leave_the_bubble_of_the_formulae(void)
+{
+    static const struct {
+        int pipeline;
+        int64_t pp, units, chunks;
+    } rows[] = {
+        {CHOICE_PIPELINE_GPIPE, 2, 4, 1},       {CHOICE_PIPELINE_GPIPE, 4, 16, 1},
+        {CHOICE_PIPELINE_1F1B, 2, 1, 1},        {CHOICE_PIPELINE_1F1B, 4, 2, 1},
+        {CHOICE_PIPELINE_1F1B, 4, 16, 1},       {CHOICE_PIPELINE_1F1B, 8, 8, 1},
+        {CHOICE_PIPELINE_INTERLEAVED, 2, 4, 2}, {CHOICE_PIPELINE_INTERLEAVED, 4, 8, 4},
+        {CHOICE_PIPELINE_INTERLEAVED, 4, 4, 2},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char label[96];
+        struct world w;
+        struct request request = layers_request(rows[i].pipeline, rows[i].pp, rows[i].units);
+        request.virtual_stages = rows[i].chunks;
+        double n = (double)(rows[i].units * rows[i].chunks), p = (double)rows[i].pp;
+        snprintf(label, sizeof label, "%s pp %g units %g", pipeline_names[rows[i].pipeline], p, n);
+        if (world_make(&w, label, &request, false)) {
+            /* GPipe's paper and Narayanan et al., section 2.2 */
+            CHECK_CLOSE(label, w.stages.to_useful, (p - 1) / n, 1e-9);
+            CHECK_CLOSE(label, w.stages.to_step, (p - 1) / (n + p - 1), 1e-9);
+            double parts = w.stages.fill_s + w.stages.drain_s + w.stages.imbalance_s;
+            CHECK_CLOSE(label, w.stages.busy_s + parts, w.sim.step_s, 1e-9);
+        }
+        world_release(&w);
+    }
+}
+
+/* Qi et al., arXiv 2401.10241, table 1: (P - 1)(t_F + t_B - t_W), whatever the three are. */
+static void weights_put_off_fill_the_drain(void)
+{
+    static const int64_t rows[][2] = {{2, 4}, {4, 4}, {4, 8}, {8, 16}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char label[96];
+        struct world w;
+        struct request request = layers_request(CHOICE_PIPELINE_ZB_1P, rows[i][0], rows[i][1]);
+        snprintf(label, sizeof label, "zb-1p pp %d units %d", (int)rows[i][0], (int)rows[i][1]);
+        if (world_make(&w, label, &request, false)) {
+            struct unit_times t = unit_times(&w);
+            double bubble = (double)(rows[i][0] - 1) * (t.forward + t.inputs - t.weights);
+            double work = (double)rows[i][1] * (t.forward + t.inputs + t.weights);
+            CHECK_CLOSE(label, w.sim.step_s, work + bubble, 1e-9);
+        }
+        world_release(&w);
+    }
+}
+
+/* ZB-V: with t_F = t_B = t_W and 2 P - 1 micro-batches a stage works without a pause from its start
+ * to its end; stage p starts, and ends, p chunks' forwards late. */
+static void zb_v_pauses_nowhere(void)
+{
+    static const int64_t rows[][2] = {{2, 4}, {4, 7}, {4, 8}, {8, 16}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char label[96];
+        struct world w;
+        struct request request = layers_request(CHOICE_PIPELINE_ZB_V, rows[i][0], rows[i][1]);
+        snprintf(label, sizeof label, "zb-v pp %d units %d", (int)rows[i][0], (int)rows[i][1]);
+        if (world_make(&w, label, &request, true)) {
+            struct unit_times t = unit_times(&w);
+            double late = (double)(rows[i][0] - 1) * t.forward / 2;
+            CHECK_CLOSE(label, t.inputs, t.forward, 1e-9);
+            CHECK_CLOSE(label, w.sim.step_s, (double)rows[i][1] * 3 * t.forward + late, 1e-9);
+            CHECK_CLOSE(label, w.stages.imbalance_s / w.sim.step_s + 1, 1, 1e-9);
+        }
+        world_release(&w);
+    }
+}
+
+/* LoongTrain, figure 4: batches of 4M tokens on dp 4, sp 64, pp 4 leave 8, 4, 2 and 1 micro-batches
+ * of 128K to 1M tokens, and a bubble of 3/8, 3/4, 3/2 and 3 of the useful time. */
+static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
+{
+    struct transformer layers = deep;
+    layers.layers = 4;
+    layers.heads = layers.kv_heads = 32;
+    layers.head_dim = 8;
+    for (int64_t micro = 8; micro >= 1; micro /= 2) {
+        char label[96];
+        struct world w;
+        struct request request = layers_request(CHOICE_PIPELINE_1F1B, 4, 4 * micro);
+        request.model = &layers;
+        request.strategy = "2d";
+        request.ranks = 1024;
+        request.dp = 4;
+        request.hp = 32;
+        request.cp = 2;
+        request.seq = ((int64_t)1 << 20) / micro;
+        snprintf(label, sizeof label, "%d micro-batches of %d tokens", (int)micro,
+                 (int)request.seq);
+        if (world_make(&w, label, &request, false)) {
+            CHECK_CLOSE(label, w.stages.to_useful, 3.0 / (double)micro, 1e-9);
+            CHECK_CLOSE(label, w.stages.to_step, 3.0 / (double)(micro + 3), 1e-9);
+        }
+        world_release(&w);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"equal units leave the bubble of the formulae", equal_units_leave_the_bubble_of_the_formulae},
+    {"weights put off fill the drain", weights_put_off_fill_the_drain},
+    {"zb-v pauses nowhere", zb_v_pauses_nowhere},
+    {"few micro-batches leave the bubble of LoongTrain",
+     few_micro_batches_leave_the_bubble_of_loongtrain},
+};
+CHECK_MAIN("stages", cases)
