@@ -87,7 +87,7 @@ static op_id message(struct stage *s, enum work_kind kind, int pass, uint32_t fr
     struct view view = view_all(e, x);
     struct work work = {.kind = (uint8_t)kind,
                         .p2p = {e->pp_group, (int64_t)peer - e->stage,
-                                (int64_t)ir_buffer_bytes(e->ir, x), pass + PASSES * lane}};
+                                (int64_t)ir_buffer_bytes(e->ir, x), pass + PASSES * lane, 0}};
     return emit_op(e, sends ? s->send[pass][lane] : s->recv[pass][lane], &work, &view, sends, &view,
                    !sends);
 }
@@ -171,7 +171,7 @@ static buffer_id stand_in(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
     buffer_id x = emit_activation(e, stem, e->own_rows, e->choices->model->hidden);
-    struct work work = {.kind = WORK_FILL, .elements = {e->own_rows * e->choices->model->hidden}};
+    struct work work = {.kind = WORK_FILL, .elements = {e->own_rows * e->choices->model->hidden, 0}};
     emit_op(e, e->compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
     return x;
 }

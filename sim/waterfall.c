@@ -169,10 +169,10 @@ static enum cause stage_cause(const struct maker *m, double from_s, double to_s)
 
 static void add_idle(struct maker *m, enum cause cause, double from_s, double to_s, double floor_s)
 {
-    if (cause == CAUSE_PIPELINE)
-        cause = stage_cause(m, from_s, to_s);
     if (from_s < floor_s)
         from_s = floor_s;
+    if (cause == CAUSE_PIPELINE)
+        cause = stage_cause(m, from_s, to_s);
     if (to_s > from_s)
         m->cause_s[cause] += (wide)to_s - (wide)from_s;
 }

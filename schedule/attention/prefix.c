@@ -88,7 +88,7 @@ static struct view summed(struct emit *e, struct view tile, struct view later)
     if (wide && later.count == 0) {
         struct view sum =
             view_all(e, emit_buffer(e, "dkv_sum", CATEGORY_KV, DTYPE_F32, (int64_t)tile.count, 0));
-        struct work work = {.kind = WORK_CAST, .elements = {(int64_t)tile.count}};
+        struct work work = {.kind = WORK_CAST, .elements = {(int64_t)tile.count, 0}};
         emit_op(e, e->compute, &work, &tile, 1, &sum, 1);
         return sum;
     }
@@ -107,7 +107,7 @@ static struct view complete(struct emit *e, struct view sum, int64_t own)
     if (e->ir->buffer.dtype[sum.buffer.i] == e->choices->dtype)
         return part;
     struct view y = view_all(e, emit_buffer(e, "dkv", CATEGORY_KV, e->choices->dtype, own, 0));
-    struct work work = {.kind = WORK_CAST, .elements = {own}};
+    struct work work = {.kind = WORK_CAST, .elements = {own, 0}};
     emit_op(e, e->compute, &work, &part, 1, &y, 1);
     return y;
 }
