@@ -30,15 +30,16 @@ static inline int by_begin(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Plainly, from addresses alone: do any two ops touch a byte, one writing, in no fixed order? */
-static inline bool any_order_is_open(const struct ir *ir)
+/* Plainly, from addresses alone: do any two ops of a role touch a byte, one writing, in no fixed
+ * order? */
+static inline bool order_is_open(const struct ir *ir, uint32_t role)
 {
     struct order order = {0};
     struct bytes *all = heap_alloc(ir->operand_count + 1, sizeof *all);
     size_t count = 0;
     bool open = false;
-    order_role(&order, ir, 0);
-    for (uint32_t op = 0; op < ir->op.count; op++)
+    order_role(&order, ir, role);
+    for (uint32_t op = order.begin; op < order.begin + order.count; op++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
             struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
             uint32_t b = view.buffer.i;
@@ -58,6 +59,14 @@ static inline bool any_order_is_open(const struct ir *ir)
         }
     order_release(&order);
     free(all);
+    return open;
+}
+
+static inline bool any_order_is_open(const struct ir *ir)
+{
+    bool open = false;
+    for (uint32_t role = 0; role < ir->role_count && !open; role++)
+        open = order_is_open(ir, role);
     return open;
 }
 
