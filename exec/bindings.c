@@ -225,6 +225,15 @@ static uint32_t head_axes(const struct ir *ir)
     return size == ir->layout.hp ? both : heads;
 }
 
+/* An axis of one rank makes no difference. */
+static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
+{
+    for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
+        if (ir->mesh.axis[a].size > 1 && (axes >> a & 1) != (others >> a & 1))
+            return false;
+    return true;
+}
+
 /* Where element p of a rank's own part of a sequence lies in the sequence. */
 static int64_t own_position(const struct ir *ir, uint32_t rank, int64_t p)
 {
@@ -256,7 +265,7 @@ static int64_t position_of(const struct exec_buffer *buffer, int64_t p)
     uint32_t instance, index;
     if (group == IR_NONE16)
         return own_position(ir, buffer->rank, p);
-    if (group_axes(ir, group) == head_axes(ir))
+    if (are_same_ranks(ir, group_axes(ir, group), head_axes(ir)))
         return layout_gathered(&ir->layout, context_of(ir, buffer->rank), p);
     if (!group_locate(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
         return 0;

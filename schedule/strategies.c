@@ -75,6 +75,7 @@ static const struct profile profiles[] = {
      .ring_grad_f32 = true,
      .tensor_after = true,              /* CUDA_DEVICE_MAX_CONNECTIONS=1: launched in the order of the code */
      .tensor_buffer = true,             /* get_global_memory_buffer(): "mpu" */
+     .prefix_copied = true,             /* Seq1F1B, a fork of it: torch.cat */
      .recompute_whole = true,           /* tensor_parallel.checkpoint() runs the layer again */
      .loss_f32 = true,                  /* vocab_parallel_cross_entropy(logits.float()) */
      .grad_dtype = DTYPE_F32,           /* accumulate_allreduce_grads_in_fp32 */

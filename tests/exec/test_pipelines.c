@@ -147,8 +147,38 @@ static void subsequences_compute_the_reference(void)
         }
 }
 
+/* Tensor ranks inside stages, whole sequences and subsequences. */
+static void stages_of_tensor_ranks_compute_the_reference(void)
+{
+    for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_COUNT; p++) {
+        bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
+        struct row row = {.pipeline = p,
+                          .weights = p % CHOICE_WEIGHTS_COUNT,
+                          .activations = p % CHOICE_ACTIVATIONS_COUNT,
+                          .pp = 2,
+                          .dp = 1 + p % 2,
+                          .hp = 1,
+                          .units = 2,
+                          .subsequences = pieces ? 4 : 1,
+                          .model = p % 2,
+                          .profile = "megatron"};
+        struct request request = request_of(&row);
+        struct choices choices;
+        struct diag diag = {0};
+        request.strategy = "megatron-sp";
+        request.tp = 2;
+        request.ranks *= 2;
+        CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+        if (diag.text != NULL)
+            fputs(diag.text, stderr);
+        check_choices(&choices, true);
+        diag_release(&diag);
+    }
+}
+
 static const struct check_case cases[] = {
     {"every pipeline computes the reference", every_pipeline_computes_the_reference},
+    {"stages of tensor ranks compute the reference", stages_of_tensor_ranks_compute_the_reference},
     {"subsequences compute the reference", subsequences_compute_the_reference},
     {"stages share their weights as one rank would", stages_share_their_weights_as_one_rank_would},
 };
