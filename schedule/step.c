@@ -171,7 +171,8 @@ static buffer_id stand_in(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
     buffer_id x = emit_activation(e, stem, e->own_rows, e->choices->model->hidden);
-    struct work work = {.kind = WORK_FILL, .elements = {e->own_rows * e->choices->model->hidden, 0}};
+    struct work work = {.kind = WORK_FILL,
+                        .elements = {e->own_rows * e->choices->model->hidden, 0}};
     emit_op(e, e->compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
     return x;
 }
