@@ -8,6 +8,13 @@
 
 #include <stdint.h>
 
+/* GCC's jump threading would carry the constant of a clamped exponential into what follows and
+ * compute that for every element, too: products near 1e-38, which are denormal, and ten times
+ * slower. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-thread-jumps")
+#endif
+
 static inline float fast_exp(float x)
 {
     const float round =
