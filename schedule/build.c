@@ -78,6 +78,7 @@ static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv,
 static void make_streams(struct emit *e)
 {
     e->compute = ir_add_stream(e->ir, "compute", STREAM_COMPUTE);
+    e->tiles = e->compute;
     e->comm = ir_add_stream(e->ir, "comm.hp", STREAM_COMM);
     e->gather = ir_add_stream(e->ir, "comm.gather", STREAM_COMM);
     e->reduce = ir_add_stream(e->ir, "comm.reduce", STREAM_COMM);
@@ -90,6 +91,8 @@ static void make_streams(struct emit *e)
     }
     make_ring_streams(e, &e->outer, "comm.cp", "comm.dkv");
     make_ring_streams(e, &e->inner, "comm.cp_in", "comm.dkv_in");
+    if (e->outer.size > 1 && e->choices->profile->ring_retains)
+        e->second = ir_add_stream(e->ir, "compute.second", STREAM_COMPUTE);
 }
 
 /* The order of tokens that makes the mask of 2D attention even, or not, over the ranks. */

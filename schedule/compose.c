@@ -207,7 +207,7 @@ static bool learned_positions_too_long(const struct choices *c)
 
 static bool windows_without_a_ring(const struct choices *c)
 {
-    return c->window > 1 && c->rotation != ROTATE_P2P;
+    return c->window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_retains);
 }
 
 static bool chunks_with_tensor(const struct choices *c)
@@ -236,8 +236,8 @@ static const struct rule rules[] = {
      "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
      "max_positions with --set"},
     {windows_without_a_ring,
-     "windows are rings of messages within a ring of messages, which the rotation is not; choose --window 1, or "
-     "--rotate p2p"},
+     "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
+     "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
     {chunks_with_tensor,
      "chunks of a sequence (--strategy fpdt) are projected one by one with whole weights; choose --tp 1"},
     {sequence_cut_twice,

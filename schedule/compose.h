@@ -121,6 +121,7 @@ struct profile {
     bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
     bool sync_backward;
     uint8_t rotation;    /* enum rotation */
+    bool ring_retains;   /* TransformerEngine's ring: attention/ring_retained.c */
     bool ring_packs;     /* what goes round is copied into a message of its own first */
     bool gathers_first;  /* the first tile too waits for gathered keys and values */
     bool gathered_shift; /* gradients of gathered keys and values go round; else they are

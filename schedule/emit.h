@@ -150,6 +150,7 @@ struct emit {
     uint16_t role;  /* that is being emitted: stage `stage` of the pipeline, or all */
     uint32_t stage; /* 0 without a pipeline */
 
+    uint8_t second, tiles; /* a second compute stream; the one of attention's tiles in emission */
     uint8_t compute, comm, gather, reduce, h2d, d2h, host, offload,
         aside;                /* streams; comm: the head group's all-to-alls */
     uint16_t hp_group;        /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */

@@ -116,6 +116,20 @@ static const struct profile profiles[] = {
      .optimizer_after_backward = true,  /* clip_grad_norm_ */
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
+    {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
+     .kv_replication = KV_TO_RANKS,
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_P2P,            /* cp_comm_type's default */
+     .ring_retains = true,              /* AttnFuncWithCPAndKVP2P */
+     .gathers_first = true,             /* cp_comm_type=all_gather: keys and values before any tile */
+     .recompute_whole = true,
+     .grad_dtype = DTYPE_F32,           /* main_grad */
+     .bucket_elements = 40000000,       /* bucket_size of its data parallelism */
+     .prefetch = 1,
+     .optimizer_after_backward = true,  /* clips by the norm of all gradients */
+     .attention_slowdown = 1.0,
+     .host_factor = 1.0},
     {.name = "ideal", .summary = "no copy, wait or byte that the method itself does not need",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,

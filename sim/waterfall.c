@@ -109,11 +109,10 @@ static double model_share(enum work_kind kind)
     return kind == WORK_ATTENTION_BACKWARD ? 4.0 / 5 : 1;
 }
 
-/* The part [from_s, to_s] of an op's time, split like the whole op. */
-static void add_busy(struct maker *m, uint32_t row, double from_s, double to_s)
+/* The time that a kernel had for itself: of every instant its part among those that ran. */
+static void add_busy(struct maker *m, uint32_t row, wide seconds)
 {
     uint32_t op = m->op_begin + row;
-    wide seconds = (wide)to_s - (wide)from_s;
     switch (m->ir->op.phase[op]) {
     case PHASE_RECOMPUTE:
         m->cause_s[CAUSE_RECOMPUTE] += seconds;
@@ -129,8 +128,7 @@ static void add_busy(struct maker *m, uint32_t row, double from_s, double to_s)
         m->cause_s[CAUSE_MEMORY_BOUND] += seconds;
         return;
     }
-    wide whole = (wide)m->end_s[row] - (wide)m->start_s[row];
-    wide at_peak = (wide)flops / m->peak_flop_per_s * (seconds / whole);
+    wide at_peak = (wide)flops / m->peak_flop_per_s;
     if (at_peak > seconds)
         at_peak = seconds;
     wide useful = at_peak * model_share((enum work_kind)m->ir->op.kind[op]);
@@ -289,6 +287,36 @@ static void find_turns(struct maker *m)
     }
 }
 
+/* Several compute streams share the processors equally, as the simulator lets them: kernels are taken
+ * in the order of their starts, and every interval between starts and ends is cut among those that
+ * run in it. */
+struct running {
+    uint32_t row[IR_STREAMS_MAX], count;
+    wide share_s[IR_STREAMS_MAX];
+};
+
+/* Runs them until `until_s`; returns when the last of them ended, or until_s. */
+static double run_until(struct maker *m, struct running *r, double from_s, double until_s)
+{
+    while (r->count > 0 && from_s < until_s) {
+        uint32_t first = 0;
+        for (uint32_t i = 1; i < r->count; i++)
+            if (m->end_s[r->row[i]] < m->end_s[r->row[first]])
+                first = i;
+        double end_s = m->end_s[r->row[first]], to_s = end_s < until_s ? end_s : until_s;
+        for (uint32_t i = 0; i < r->count; i++)
+            r->share_s[i] += ((wide)to_s - (wide)from_s) / r->count;
+        from_s = to_s;
+        if (end_s > to_s)
+            break;
+        add_busy(m, r->row[first], r->share_s[first]);
+        r->count--;
+        r->row[first] = r->row[r->count];
+        r->share_s[first] = r->share_s[r->count];
+    }
+    return from_s;
+}
+
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, double peak_flop_per_s, uint32_t rank)
 {
@@ -307,19 +335,21 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
     find_turns(&m);
     uint32_t kernels;
     struct kernel *kernel = list_kernels(&m, &kernels);
+    struct running running = {.count = 0};
     double done_s = 0;                          /* [0, done_s] is explained */
     double rounding_s = 1e-14 * result->step_s; /* no gap between two kernels: the later one's */
     for (uint32_t k = 0; k < kernels; k++) {
         uint32_t row = kernel[k].row;
+        done_s = run_until(&m, &running, done_s, m.start_s[row]);
         if (m.start_s[row] > done_s + rounding_s) {
             explain_gap(&m, row, done_s);
             done_s = m.start_s[row];
         }
-        if (m.end_s[row] > done_s) {
-            add_busy(&m, row, done_s, m.end_s[row]);
-            done_s = m.end_s[row];
-        }
+        assert(running.count < IR_STREAMS_MAX);
+        running.row[running.count] = row;
+        running.share_s[running.count++] = 0;
     }
+    done_s = run_until(&m, &running, done_s, INFINITY);
     explain_end(&m, done_s, result->step_s);
     *waterfall = (struct waterfall){.step_s = result->step_s};
     for (int c = 0; c < CAUSE_COUNT; c++)

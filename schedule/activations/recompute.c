@@ -180,6 +180,18 @@ static void rewrite_backward(struct recompute *r, const struct program *in, uint
     }
 }
 
+/* What an implementation holds in a forward, it holds in the repeated one. */
+static void repeat_holds(struct recompute *r)
+{
+    uint32_t count = r->e->hold_count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct hold hold = r->e->hold[i];
+        uint32_t buffer = r->buffer[hold.buffer.i], until = r->op[hold.until.i];
+        if (buffer != IR_NONE && until != IR_NONE)
+            emit_hold(r->e, (buffer_id){buffer}, (op_id){until});
+    }
+}
+
 void pass_recompute(struct emit *e, struct program *program)
 {
     struct ir *ir = e->ir;
@@ -224,6 +236,7 @@ void pass_recompute(struct emit *e, struct program *program)
         rewrite_backward(&r, program, i, end, &out);
         i = end;
     }
+    repeat_holds(&r);
     free(r.segment);
     free(r.buffer);
     free(r.op);

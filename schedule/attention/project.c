@@ -70,11 +70,11 @@ struct work attention_work(const struct emit *e, enum work_kind kind, int64_t to
                                        MASK_CAUSAL, 0, 0}};
 }
 
-void attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
-                    struct view lse)
+op_id attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
+                     struct view lse)
 {
-    emit_op(e, e->compute, &work, (struct view[]){in->q, in->k, in->v}, 3, (struct view[]){o, lse},
-            2);
+    return emit_op(e, e->tiles, &work, (struct view[]){in->q, in->k, in->v}, 3,
+                   (struct view[]){o, lse}, 2);
 }
 
 void attention_tile_backward(struct emit *e, struct work work, const struct qkv *in, struct view o,

@@ -30,8 +30,8 @@ struct view rotate(struct emit *e, struct view x, struct view positions, int64_t
 
 /* A tile of the core: o and lse of q, k, v; and dq, dk, dv, with the kernel's hidden workspace. The
  * work's sizes and mask say which tile; o and lse of `saved` are whole. */
-void attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
-                    struct view lse);
+op_id attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
+                     struct view lse);
 void attention_tile_backward(struct emit *e, struct work work, const struct qkv *in, struct view o,
                              struct view lse, struct view d_o, const struct qkv *grads);
 /* A causal square of `tokens`; kind ATTENTION or ATTENTION_BACKWARD. */

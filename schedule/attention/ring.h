@@ -52,11 +52,28 @@ void ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct ring_block
 /* x in another dtype, in a new buffer; x itself when it has that dtype. */
 struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem);
 
+/* One tile of q by the block kv into its rows of o and lse; the op. */
+op_id ring_tile_forward(struct emit *e, const struct ring_shape *shape,
+                        const struct ring_tile *tile, struct view q, struct view kv, struct view o,
+                        struct view lse);
+/* Its rows of a block's o and lse into the sums. */
+void ring_merge(struct emit *e, const struct ring_shape *shape, const struct ring_tile *tile,
+                struct view sum, struct view lse, struct view block, struct view block_lse);
+/* One tile's gradients: dq of its queries in place among all rows, dk and dv of its first keys. */
+struct qkv ring_tile_backward(struct emit *e, const struct ring_shape *shape,
+                              const struct ring_tile *tile, const struct attention_saved *saved,
+                              struct view kv, struct view d_o, struct view dq, struct view dkv);
+
 /* o[c, heads, dim] and saved->lse from saved->q, k, v; v lies behind k. Keeps o in saved. */
 void ring_forward(struct emit *e, const struct ring_shape *shape, struct attention_saved *saved,
                   struct view o);
 /* dq, dk, dv of this rank's own rows from d_o. */
 struct qkv ring_backward(struct emit *e, const struct ring_shape *shape,
                          const struct attention_saved *saved, struct view d_o);
+/* The same as TransformerEngine does it (schedule/attention/ring_retained.c). */
+void ring_retained_forward(struct emit *e, const struct ring_shape *shape,
+                           struct attention_saved *saved, struct view o);
+struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *shape,
+                                  const struct attention_saved *saved, struct view d_o);
 
 #endif

@@ -24,10 +24,9 @@ static void add_to(struct emit *e, struct view sum, struct view part)
     emit_add(e, sum, part, sum);
 }
 
-/* One tile's gradients: dq of its queries in place among all rows, dk and dv of its first keys. */
-static struct qkv tile_backward(struct emit *e, const struct ring_shape *z,
-                                const struct ring_tile *tile, const struct attention_saved *saved,
-                                struct view kv, struct view d_o, struct view dq, struct view dkv)
+struct qkv ring_tile_backward(struct emit *e, const struct ring_shape *z,
+                              const struct ring_tile *tile, const struct attention_saved *saved,
+                              struct view kv, struct view d_o, struct view dq, struct view dkv)
 {
     int64_t q_begin = tile->begin * z->q_width, q_count = tile->rows * z->q_width;
     int64_t v_begin = z->rows * z->kv_width, kv_count = tile->keys * z->kv_width;
@@ -70,7 +69,7 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
     struct qkv grads[2];
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
-        grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, dq, dkv);
+        grads[i] = ring_tile_backward(e, z, &tile[i], saved, kv, d_o, dq, dkv);
         add_dq(e, z, &tile[i], dq, sums, first);
     }
     /* behind all tiles: an op that a guard leaves out still waits for the block's dkv */

@@ -12,9 +12,8 @@ static struct view new_rows(struct emit *e, const char *stem, enum dtype dtype, 
     return view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, rows, cols));
 }
 
-/* One tile of q by the block kv into o and lse, both of all rows. */
-static void tile_forward(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
-                         struct view q, struct view kv, struct view o, struct view lse)
+op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
+                        struct view q, struct view kv, struct view o, struct view lse)
 {
     struct work work = attention_work(e, WORK_ATTENTION, tile->rows, z->heads, z->kv_heads);
     struct qkv in = {
@@ -25,11 +24,11 @@ static void tile_forward(struct emit *e, const struct ring_shape *z, const struc
     work.attention.kv = tile->keys;
     work.attention.mask = tile->mask;
     work.attention.offset = tile->offset;
-    attention_tile(e, work, &in, rows_of(o, tile, z->q_width), rows_of(lse, tile, z->heads));
+    return attention_tile(e, work, &in, rows_of(o, tile, z->q_width), rows_of(lse, tile, z->heads));
 }
 
-static void merge(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
-                  struct view sum, struct view lse, struct view block, struct view block_lse)
+void ring_merge(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
+                struct view sum, struct view lse, struct view block, struct view block_lse)
 {
     struct work work = {.kind = WORK_MERGE,
                         .merge = {tile->rows, z->heads, e->choices->model->head_dim}};
@@ -50,8 +49,8 @@ static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t ou
     struct view block_lse = new_rows(e, "lse_block", DTYPE_F32, z->rows, z->heads);
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
-        tile_forward(e, z, &tile[i], saved->q, kv, block, block_lse);
-        merge(e, z, &tile[i], sum, lse, block, block_lse);
+        ring_tile_forward(e, z, &tile[i], saved->q, kv, block, block_lse);
+        ring_merge(e, z, &tile[i], sum, lse, block, block_lse);
     }
     e->guard = IR_NONE16;
 }
@@ -78,7 +77,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
                 ring_tiles(e, z->rows, 0, 0, tile);
                 struct view block =
                     f32 ? o : new_rows(e, "o_block", e->choices->dtype, z->rows, z->q_width);
-                tile_forward(e, z, tile, saved->q, blocks.kv, block, view_all(e, saved->lse));
+                ring_tile_forward(e, z, tile, saved->q, blocks.kv, block, view_all(e, saved->lse));
                 sum = ring_cast(e, block, DTYPE_F32, "o_sum");
             }
         }

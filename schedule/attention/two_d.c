@@ -16,6 +16,11 @@ static struct ring_shape shape_of(const struct exchange *z)
     };
 }
 
+static bool retains(const struct emit *e)
+{
+    return e->choices->profile->ring_retains && e->choices->rotation == ROTATE_P2P;
+}
+
 void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 {
     struct exchange z = exchange_of(e);
@@ -33,7 +38,10 @@ void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
         saved->k = in.k;
         saved->v = in.v;
         core_sync(e);
-        ring_forward(e, &shape, saved, o);
+        if (retains(e))
+            ring_retained_forward(e, &shape, saved, o);
+        else
+            ring_forward(e, &shape, saved, o);
         core_sync(e);
         if (z.ranks > 1)
             exchange_out(e, &z, o, rows);
@@ -47,7 +55,8 @@ void two_d_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         const struct attention_saved *saved = &e->saved[layer].attention[i];
         struct view d_o = exchange_out_backward(e, &z, view_rows(d_out, i * z.n, z.n, z.q_width));
-        struct qkv grads = ring_backward(e, &shape, saved, d_o);
+        struct qkv grads = retains(e) ? ring_retained_backward(e, &shape, saved, d_o)
+                                      : ring_backward(e, &shape, saved, d_o);
         exchange_in_backward(e, layer, &z, grads, view_rows(dqkv, i * z.n, z.n, z.width), saved);
     }
 }

@@ -43,7 +43,7 @@ static const struct {
     {"ulysses", "checkpoint=selective++;zero=partial", NULL},
     {"ulysses", "checkpoint=some", "checkpoint=some"},
     {"ulysses", "zero=4", "zero=4"},
-    {"ulysses", "impl=megatron-te", "impl=megatron-te"},
+    {"ulysses", "impl=somebody", "impl=somebody"},
 };
 
 static void what_is_not_known_is_told(void)

@@ -51,7 +51,8 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     /* from draws of its own, so that the others stay what they were */
     struct check_random own = {random->state ^ 0x9e3779b97f4a7c15u};
     int rotate = (int)check_random_i64(&own, 0, ROTATION_COUNT - 1);
-    if ((rotate != ROTATE_PROFILE ? rotate : profile[whose].rotation) != ROTATE_P2P)
+    if ((rotate != ROTATE_PROFILE ? rotate : profile[whose].rotation) != ROTATE_P2P ||
+        profile[whose].ring_retains)
         window = 1;
     struct request request = {
         .model = model,

@@ -1,0 +1,183 @@
+/* The ring of TransformerEngine (point-to-point context parallelism, v1.6 to 2026). Forward: tiles
+ * alternate over two compute streams, so that one fills the multiprocessors that the other's last
+ * wave leaves idle; a message is posted on its tile's stream. Every block and every partial output
+ * stays until the forward returns, and outputs are merged at the end.
+ *
+ * Backward: the ring turns round and starts from the block that arrived last, so the own one need
+ * not be kept. A message carries a block and, behind it, the gradient of the block before, both in
+ * the compute dtype: cp - 1 hops of each, the last block is the own one. A step waits for its message
+ * after its tile. */
+#include "schedule/attention/ring.h"
+
+#include <stdlib.h>
+
+static struct view new_block(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+{
+    return view_all(e, emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, rows, cols));
+}
+
+static struct view new_sums(struct emit *e, const char *stem, const struct ring_shape *z)
+{
+    return view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->q_width));
+}
+
+static void shift(struct emit *e, int64_t by, struct view from, struct view to, op_id after)
+{
+    int64_t bytes = (int64_t)(from.count * dtype_bytes(e->choices->dtype));
+    struct work work = {.kind = WORK_SHIFT, .p2p = {e->outer.group, by, bytes, 0, 0}};
+    emit_op_after(e, after, e->outer.kv, &work, &from, 1, &to, 1);
+}
+
+static void fill(struct emit *e, struct view x)
+{
+    struct work work = {.kind = WORK_FILL, .elements = {(int64_t)x.count}};
+    emit_op(e, e->compute, &work, NULL, 0, &x, 1);
+}
+
+/* ---- forward ---- */
+
+/* What a step leaves behind. */
+struct partial {
+    struct view kv, o, lse;
+    struct ring_tile tile[2];
+    uint32_t tiles;
+};
+
+static op_id tiles_forward(struct emit *e, const struct ring_shape *z, struct view q,
+                           struct partial *partial)
+{
+    op_id last = {IR_NONE};
+    for (uint32_t i = 0; i < partial->tiles; i++) {
+        e->guard = partial->tile[i].guard;
+        last = ring_tile_forward(e, z, &partial->tile[i], q, partial->kv, partial->o, partial->lse);
+    }
+    e->guard = IR_NONE16;
+    return last;
+}
+
+static void merge_all(struct emit *e, const struct ring_shape *z, struct view sum, struct view lse,
+                      const struct partial *partial, uint32_t steps)
+{
+    for (uint32_t step = 1; step < steps; step++)
+        for (uint32_t i = 0; i < partial[step].tiles; i++) {
+            e->guard = partial[step].tile[i].guard;
+            e->tags.step = (uint16_t)step;
+            ring_merge(e, z, &partial[step].tile[i], sum, lse, partial[step].o, partial[step].lse);
+        }
+    e->guard = IR_NONE16;
+}
+
+void ring_retained_forward(struct emit *e, const struct ring_shape *z,
+                           struct attention_saved *saved, struct view o)
+{
+    bool f32 = e->choices->dtype == DTYPE_F32;
+    uint32_t steps = e->outer.size;
+    uint8_t streams[2] = {e->compute, e->second};
+    op_id last[2] = {e->last_compute, e->last_compute};
+    struct partial *partial = heap_zalloc(steps, sizeof *partial);
+    struct view kv = saved->k;
+    kv.count *= 2; /* v lies behind k */
+    saved->o = o;
+    saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
+    emit_kept(e, o.buffer);
+    emit_kept(e, saved->lse);
+
+    for (uint32_t step = 0; step < steps; step++) {
+        struct partial *here = &partial[step];
+        e->tags.step = (uint16_t)step;
+        here->kv = kv;
+        here->tiles = ring_tiles(e, z->rows, step, 0, here->tile);
+        if (step + 1 < steps) {
+            kv = new_block(e, "kv", 2 * z->rows, z->kv_width);
+            shift(e, 1, here->kv, kv, last[step % 2]);
+        }
+        bool whole = step == 0 && f32;
+        here->o = whole ? o : view_all(e, emit_activation(e, "o_block", z->rows, z->q_width));
+        here->lse = view_all(e, step == 0 ? saved->lse
+                                          : emit_buffer(e, "lse_block", CATEGORY_ACTIVATION,
+                                                        DTYPE_F32, z->rows, z->heads));
+        e->tiles = streams[step % 2];
+        op_id done = tiles_forward(e, z, saved->q, here);
+        e->tiles = e->compute;
+        if (done.i != IR_NONE)
+            last[step % 2] = done;
+    }
+    struct view sum = ring_cast(e, partial[0].o, DTYPE_F32, "o_sum");
+    merge_all(e, z, sum, partial[0].lse, partial, steps);
+    e->tags.step = IR_NONE16;
+    if (!f32) {
+        struct work work = {.kind = WORK_CAST, .elements = {(int64_t)o.count}};
+        emit_op(e, e->compute, &work, &sum, 1, &o, 1);
+    }
+    for (uint32_t step = 1; step < steps; step++)
+        emit_hold(e, partial[step].kv.buffer, e->last_compute);
+    saved->k = view_part(kv, 0, z->rows * z->kv_width);
+    saved->v = view_part(kv, z->rows * z->kv_width, z->rows * z->kv_width);
+    free(partial);
+}
+
+/* ---- backward ---- */
+
+struct backward {
+    const struct ring_shape *shape;
+    const struct attention_saved *saved;
+    struct view d_o, dq;
+    int64_t block; /* elements of keys and values */
+};
+
+/* The tiles of a step: dq into its sum; dk and dv into `into`, which is zero, or added to it. */
+static void step_backward(struct emit *e, const struct backward *b, uint32_t away, struct view kv,
+                          struct view into, bool adds)
+{
+    const struct ring_shape *z = b->shape;
+    struct ring_tile tile[2];
+    struct qkv grads[2];
+    uint32_t tiles = ring_tiles(e, z->rows, away, 0, tile);
+    int64_t v_begin = z->rows * z->kv_width;
+    struct view dq = view_all(e, emit_activation(e, "dq_block", z->rows, z->q_width));
+    struct view dkv = adds ? new_block(e, "dkv_block", 2 * z->rows, z->kv_width) : into;
+    for (uint32_t i = 0; i < tiles; i++) {
+        e->guard = tile[i].guard;
+        grads[i] = ring_tile_backward(e, z, &tile[i], b->saved, kv, b->d_o, dq, dkv);
+        struct view sum = view_part(b->dq, tile[i].begin * z->q_width, (int64_t)grads[i].q.count);
+        emit_add(e, sum, grads[i].q, sum);
+    }
+    for (uint32_t i = 0; adds && i < tiles; i++) {
+        struct view k = view_part(into, 0, (int64_t)grads[i].k.count);
+        struct view v = view_part(into, v_begin, (int64_t)grads[i].v.count);
+        e->guard = tile[i].guard;
+        emit_add(e, k, grads[i].k, k);
+        emit_add(e, v, grads[i].v, v);
+    }
+    e->guard = IR_NONE16;
+}
+
+struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
+                                  const struct attention_saved *saved, struct view d_o)
+{
+    uint32_t steps = e->outer.size;
+    struct backward b = {z, saved, d_o, new_sums(e, "dq_sum", z), 2 * z->rows * z->kv_width};
+    struct view kv = saved->k, message = view_none(), next;
+    kv.count *= 2;
+    fill(e, b.dq);
+    for (uint32_t step = 0; step < steps; step++) {
+        bool first = step == 0, last = step + 1 == steps;
+        e->tags.step = (uint16_t)step;
+        next = new_block(e, "message", last ? 2 * z->rows : 4 * z->rows, z->kv_width);
+        struct view gradient = last ? next : view_part(next, b.block, b.block);
+        if (first)
+            shift(e, -1, kv, view_part(next, 0, b.block), e->last_compute);
+        else
+            shift(e, -1, last ? view_part(message, b.block, b.block) : message, next,
+                  e->last_compute);
+        if (first)
+            fill(e, gradient);
+        step_backward(e, &b, steps - 1 - step, kv, gradient, !first);
+        kv = view_part(next, 0, b.block);
+        message = next;
+    }
+    e->tags.step = IR_NONE16;
+    struct view dq = ring_cast(e, b.dq, (enum dtype)e->choices->dtype, "dq");
+    return (struct qkv){dq, view_part(next, 0, b.block / 2),
+                        view_part(next, b.block / 2, b.block / 2)};
+}
