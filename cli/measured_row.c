@@ -6,15 +6,15 @@
 /* traces/published/README.md, "Defaults by source" and "Models". */
 /* clang-format off */
 static const struct source_defaults defaults[] = {
-    {"LoongTrain",    MFU_LOONGTRAIN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, -1,                         8, NULL,
+    {"LoongTrain",    MFU_LOONGTRAIN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, -1,                         8, false, NULL,
      "bf16, full checkpoints, one sequence a step, fa2; the loss in 8 pieces (the paper: chunked, or small "
      "enough not to matter)"},
-    {"FPDT",          MFU_FPDT,       DTYPE_F16,  CHOICE_ACTIVATIONS_KEEP, CHOICE_WEIGHTS_REPLICATED,  1, "vocab=50257",
+    {"FPDT",          MFU_FPDT,       DTYPE_F16,  CHOICE_ACTIVATIONS_KEEP, CHOICE_WEIGHTS_REPLICATED,  1, false, "vocab=50257",
      "fp16, no checkpoints and replicated weights where unsaid, one sequence a step, fa2, loss whole, optimizer "
      "on the GPU, vocabulary 50257 for llama"},
-    {"torchtitan-cp", MFU_TORCHTITAN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, CHOICE_WEIGHTS_ZERO3,       1, NULL,
-     "bf16, full checkpoints, weights sharded over all ranks, loss whole"},
-    {NULL,            MFU_LONGHAUL,   -1,         -1,                      -1,                         0, NULL,
+    {"torchtitan-cp", MFU_TORCHTITAN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, CHOICE_WEIGHTS_ZERO3,       1, true,  NULL,
+     "bf16, full checkpoints, weights sharded over all ranks, loss whole, torch.compile"},
+    {NULL,            MFU_LONGHAUL,   -1,         -1,                      -1,                         0, false, NULL,
      "what the strategy leaves open"},
 };
 /* clang-format on */
@@ -219,6 +219,7 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
     r->weights = named_option(row, "zero", zeros, ARRAY_LEN(zeros), d->weights);
     r->dtype = d->dtype;
     r->loss_chunks = d->loss_chunks;
+    r->compile = d->compile;
     return STATUS_OK;
 }
 

@@ -20,6 +20,7 @@ struct source_defaults {
     enum mfu_convention convention;
     int dtype, activations, weights; /* as in struct request */
     int64_t loss_chunks;
+    bool compile;
     const char *llama_fields; /* set for models named llama*; NULL: nothing */
     const char *assumed;      /* for people */
 };

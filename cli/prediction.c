@@ -244,10 +244,16 @@ static void add_lists(const struct prediction *p, struct costs *costs)
     }
 }
 
+/* A merge in one kernel: reads the fp32 sum and the 16-bit block, writes the sum. */
+#define FUSED_MERGE_BYTES 10
+
 static void costs_make(struct costs *costs, const struct prediction *p)
 {
-    const struct device_cost *cost = &p->setup->cost;
+    struct device_cost fused = p->setup->cost;
+    const struct device_cost *cost = &fused;
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
+    if (p->choices.compile && fused.merge_bytes[impl] > FUSED_MERGE_BYTES)
+        fused.merge_bytes[impl] = FUSED_MERGE_BYTES;
     double host_factor = p->profile != NULL ? p->profile->host_factor : 1;
     double slowdown = p->profile != NULL ? p->profile->attention_slowdown : 1;
     double host_rate = host_bytes_per_s(p), peak = p->setup->cluster.device.peak_flop_per_s;

@@ -163,6 +163,10 @@ static const struct option choice_rows[] = {
      .unset = "profile",
      .help = "how keys and values come round a ring: messages, all-to-alls with one peer, or one "
              "all-gather"},
+    {.name = "compile",
+     .kind = OPTION_FLAG,
+     .help = "torch.compile: merges of a ring are one kernel each, and its first tile waits for "
+             "gathered keys and values"},
     {.name = "placement",
      .kind = OPTION_CHOICE,
      .names = placement_names,
@@ -407,6 +411,7 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     r->window = options_count(options, "window");
     if (options_given(options, "windows"))
         r->windows = options_choice(options, "windows");
+    r->compile = options_given(options, "compile");
     if (options_given(options, "rotate"))
         r->rotate = options_choice(options, "rotate");
     if (options_given(options, "scope"))

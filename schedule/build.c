@@ -72,7 +72,8 @@ static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv,
     if (ring->size == 1)
         return;
     ring->kv = ir_add_stream(e->ir, kv, STREAM_COMM);
-    ring->dkv = ir_add_stream(e->ir, dkv, STREAM_COMM);
+    ring->dkv =
+        e->choices->profile->ring_one_stream ? ring->kv : ir_add_stream(e->ir, dkv, STREAM_COMM);
 }
 
 static void make_streams(struct emit *e)

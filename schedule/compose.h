@@ -120,9 +120,11 @@ struct profile {
     bool rope_after;   /* rotate after the all-to-all, on all positions */
     bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
     bool sync_backward;
-    uint8_t rotation;    /* enum rotation */
-    bool ring_retains;   /* TransformerEngine's ring: attention/ring_retained.c */
-    bool ring_packs;     /* what goes round is copied into a message of its own first */
+    uint8_t rotation;     /* enum rotation */
+    bool ring_retains;    /* TransformerEngine's ring: attention/ring_retained.c */
+    bool ring_one_stream; /* all of a ring's messages go through one communicator, in turn */
+    bool params_f32; /* sharded parameters are fp32, the optimizer's own, and cast to be gathered */
+    bool ring_packs; /* what goes round is copied into a message of its own first */
     bool gathers_first;  /* the first tile too waits for gathered keys and values */
     bool gathered_shift; /* gradients of gathered keys and values go round; else they are
                             reduce-scattered */
@@ -190,6 +192,8 @@ struct choices {
     int64_t chunk;   /* tokens of a chunk of the sequence, over all its ranks (fpdt); else 0 */
     uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
     uint8_t kv_offload, chunk_order; /* enum kv_offload, enum chunk_order */
+    /* torch.compile: a merge is one kernel, the first tile waits for gathered blocks */
+    bool compile;
 };
 
 /* What the user asked for: 0 or a negative number leaves a field open. */
@@ -206,7 +210,8 @@ struct request {
     int64_t window;
     int windows; /* enum windows */
     int rotate;  /* enum rotation */
-    int scope;   /* enum scope */
+    bool compile;
+    int scope; /* enum scope */
     int64_t seq, global_batch, micro_batch;
     int64_t loss_chunks, ffn_chunks;
     int64_t chunk;

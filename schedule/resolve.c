@@ -437,6 +437,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     c->dp = (uint32_t)dp;
     c->placement = (uint8_t)r->placement;
     c->ring_layout = (uint8_t)r->ring_layout;
+    c->compile = r->compile;
     c->rotation = (uint8_t)(r->rotate != ROTATE_PROFILE ? r->rotate : c->profile->rotation);
     /* what a degree of 1 leaves of it */
     static const uint8_t left[2][2] = {

@@ -106,12 +106,14 @@ static const struct profile profiles[] = {
      .kv_replication = KV_TO_HEADS,     /* its Llama calls repeat_kv before the attention call */
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_ALL_GATHER,     /* rotate_method of _context_parallel */
+     .ring_one_stream = true,           /* one process group, one NCCL stream */
      .ring_packs = true,                /* torch.cat of keys and values, and of their gradients */
      .gathered_shift = true,            /* gradients always go round by all_to_all */
      .ring_grad_f32 = true,             /* convert_to_f32 */
      .recompute_whole = true,
      .loss_f32 = true,                  /* logits.float() before the loss */
-     .grad_dtype = DTYPE_BF16,
+     .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
+     .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
      .prefetch = 1,
      .optimizer_after_backward = true,  /* clip_grad_norm_ */
      .attention_slowdown = 1.0,

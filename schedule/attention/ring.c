@@ -70,15 +70,14 @@ struct view ring_pass(struct emit *e, const struct ring *ring, uint8_t stream, s
 }
 
 /* The blocks of all ranks, that of the rank k places before this one at place k. */
-static struct view gather(struct emit *e, struct view kv)
+static struct view gather(struct emit *e, struct view kv, struct view message)
 {
-    struct view message = packed(e, kv);
     struct work work = {.kind = WORK_ALL_GATHER,
                         .collective = {e->outer.group, bytes_of(e, kv), ALGORITHM_AUTO, 0, 1}};
     struct view all = view_all(e, emit_buffer(e, "kv_all", CATEGORY_KV, dtype_of(e, kv),
                                               e->outer.size, (int64_t)kv.count));
     op_id op = emit_op_after(e, e->last_compute, e->outer.kv, &work, &message, 1, &all, 1);
-    if (e->choices->profile->gathers_first)
+    if (e->choices->profile->gathers_first || e->choices->compile)
         e->sync = op;
     return all;
 }
@@ -88,11 +87,14 @@ void ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct ring_block
     e->tags.step = (uint16_t)(outer * e->inner.size + inner);
     b->kv = inner == 0 ? b->first : b->next;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
+        /* packed in every step, as PyTorch does, though only the first is sent */
         int64_t next = outer + 1, count = (int64_t)b->kv.count;
-        if (outer == 0)
-            b->gathered = gather(e, b->kv);
-        if (next < e->outer.size)
+        if (next < e->outer.size) {
+            struct view message = packed(e, b->kv);
+            if (outer == 0)
+                b->gathered = gather(e, b->kv, message);
             b->first = view_part(b->gathered, next * count, count);
+        }
     } else {
         if (inner == 0 && outer + 1 < e->outer.size)
             b->first = ring_pass(e, &e->outer, e->outer.kv, b->kv, "kv");

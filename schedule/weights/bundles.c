@@ -256,7 +256,10 @@ static void make_states(struct emit *e, uint32_t b)
     struct bundle_state *bundle = &e->bundle[b];
     bool shard_params = sharded_params(c);
     bool shard_optimizer = c->weights != CHOICE_WEIGHTS_REPLICATED;
-    enum memory host = c->optimizer == CHOICE_OPTIMIZER_HOST ? MEMORY_PINNED : MEMORY_HBM;
+    bool host_optimizer = c->optimizer == CHOICE_OPTIMIZER_HOST;
+    enum memory host = host_optimizer ? MEMORY_PINNED : MEMORY_HBM;
+    /* then the parameters are what the optimizer updates */
+    bool one_copy = c->profile->params_f32 && shard_params && e->shard_size > 1 && !host_optimizer;
 
     *bundle = (struct bundle_state){.row = bundle->row,
                                     .at_both_ends = bundle->at_both_ends,
@@ -268,7 +271,7 @@ static void make_states(struct emit *e, uint32_t b)
                                     .grad_shard = {IR_NONE}};
     if (shard_params && e->shard_size > 1)
         bundle->param_shard = state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER,
-                                           c->dtype, MEMORY_HBM, true, 0);
+                                           one_copy ? DTYPE_F32 : c->dtype, MEMORY_HBM, true, 0);
     else
         bundle->param = state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype,
                                      MEMORY_HBM, false, 0);
@@ -280,8 +283,9 @@ static void make_states(struct emit *e, uint32_t b)
     if (shard_optimizer && e->shard_size > 1)
         bundle->grad_shard = state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
                                           e->grad_dtype, MEMORY_HBM, true, 0);
-    bundle->master = state_buffer(e, b, "master", BINDING_MASTER, CATEGORY_OPTIMIZER, DTYPE_F32,
-                                  host, shard_optimizer, 0);
+    bundle->master = one_copy ? bundle->param_shard
+                              : state_buffer(e, b, "master", BINDING_MASTER, CATEGORY_OPTIMIZER,
+                                             DTYPE_F32, host, shard_optimizer, 0);
     bundle->moment1 = state_buffer(e, b, "moment1_", BINDING_MOMENT1, CATEGORY_OPTIMIZER, DTYPE_F32,
                                    host, shard_optimizer, 0);
     bundle->moment2 = state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, DTYPE_F32,

@@ -129,6 +129,15 @@ static void find_kept(struct shard *s)
     free(then);
 }
 
+static buffer_id shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
+                              enum category category, enum dtype dtype, enum memory memory)
+{
+    buffer_id buffer = emit_buffer(e, stem, category, dtype,
+                                   (int64_t)(e->bundle[bundle].elements / e->shard_size), 0);
+    e->ir->buffer.memory[buffer.i] = (uint8_t)memory;
+    return buffer;
+}
+
 /* Gathers the parameters of a run, unless an earlier run's are kept; it may take the memory of the run `prefetch` + 1 before it. */
 static void gather(struct shard *s, uint32_t r, const struct program *in, struct program *out)
 {
@@ -139,10 +148,19 @@ static void gather(struct shard *s, uint32_t r, const struct program *in, struct
         return;
     }
     uint32_t first = in->op[run->begin], behind = e->choices->profile->prefetch + 1;
+    buffer_id part = e->bundle[run->bundle].param_shard;
     set_tags(s, s->ir, first, s->ir->op.phase[first], REGION_WEIGHTS);
     run->gathered = program_clone_buffer(s->ir, e->bundle[run->bundle].param);
-    op_id op = collective(e, e->gather, WORK_ALL_GATHER, e->shard_group,
-                          e->bundle[run->bundle].param_shard, run->gathered);
+    if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
+        buffer_id cast = shard_buffer(e, run->bundle, "cast", CATEGORY_COMMUNICATION,
+                                      e->choices->dtype, MEMORY_HBM);
+        struct work work = {.kind = WORK_CAST,
+                            .elements = {(int64_t)ir_buffer_elements(s->ir, part)}};
+        program_push(out, emit_op(e, e->compute, &work, (struct view[]){ir_whole(s->ir, part)}, 1,
+                                  (struct view[]){ir_whole(s->ir, cast)}, 1));
+        part = cast;
+    }
+    op_id op = collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, part, run->gathered);
     if (r >= behind)
         emit_hold_back(e, op, (op_id){in->op[s->run[r - behind].end - 1]});
     program_push(out, op);
@@ -153,15 +171,6 @@ static void start_run(struct shard *s, uint32_t r, const struct program *in, str
     uint32_t ahead = s->e->choices->profile->prefetch;
     for (uint32_t k = r == 0 ? 0 : r + ahead; k <= r + ahead && k < s->run_count; k++)
         gather(s, k, in, out);
-}
-
-static buffer_id shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
-                              enum category category, enum dtype dtype, enum memory memory)
-{
-    buffer_id buffer = emit_buffer(e, stem, category, dtype,
-                                   (int64_t)(e->bundle[bundle].elements / e->shard_size), 0);
-    e->ir->buffer.memory[buffer.i] = (uint8_t)memory;
-    return buffer;
 }
 
 static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
@@ -329,12 +338,13 @@ static void update(struct shard *s, uint32_t b, struct program *out)
         }
         program_push(out, copy(e, WORK_D2H, grad, read));
     }
+    bool copies = bundle->master.i != param.i; /* parameters beside the optimizer's own */
     struct view state[4] = {ir_whole(s->ir, bundle->master), ir_whole(s->ir, bundle->moment1),
                             ir_whole(s->ir, bundle->moment2), ir_whole(s->ir, written)};
     struct work work = {.kind = WORK_ADAMW, .elements = {(int64_t)state[0].count}};
     program_push(out, emit_op(e, host ? e->host : e->compute, &work,
                               (struct view[]){ir_whole(s->ir, read), state[0], state[1], state[2]},
-                              4, state, 4));
+                              4, state, copies ? 4 : 3));
     if (host)
         program_push(out, copy(e, WORK_H2D, written, param));
     if (gather_after) {
