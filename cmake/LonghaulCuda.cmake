@@ -49,13 +49,13 @@ function(longhaul_cuda)
 
     add_library(exec_cuda STATIC ${sources})
     target_include_directories(exec_cuda SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
-    target_compile_definitions(exec_cuda PRIVATE
-        CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}"
-        $<$<BOOL:${Cudnn_FOUND}>:HAVE_CUDNN=1 CUDNN_LIBRARY="${Cudnn_LIBRARY}">
-        $<$<BOOL:${Nccl_FOUND}>:HAVE_NCCL=1 NCCL_LIBRARY="${Nccl_LIBRARY}">)
+    target_compile_definitions(exec_cuda PRIVATE CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
     foreach(package Cudnn Nccl)
+        string(TOUPPER ${package} upper)
         if(${package}_FOUND)
             target_include_directories(exec_cuda SYSTEM PUBLIC ${${package}_INCLUDE_DIR})
+            target_compile_definitions(exec_cuda PUBLIC HAVE_${upper}=1
+                PRIVATE ${upper}_LIBRARY="${${package}_LIBRARY}")
         endif()
     endforeach()
     target_link_libraries(exec_cuda PUBLIC exec exec_cuda_kernels CUDA::cudart_static

@@ -42,6 +42,14 @@ struct exec_fault {
     uint32_t rank, op;
 };
 
+/* Who computes attention, on backends that have a choice. */
+enum exec_attention {
+    EXEC_ATTENTION_AUTO,  /* the library's fused kernels where they can */
+    EXEC_ATTENTION_FUSED, /* them or nothing */
+    EXEC_ATTENTION_TILES, /* matrix products around kernels of our own */
+    EXEC_ATTENTION_COUNT
+};
+
 struct exec_options {
     const char *backend; /* a row of exec/backend.c; NULL: "cpu" */
     struct exec_model model;
@@ -52,6 +60,7 @@ struct exec_options {
     bool trace;      /* fill result.trace with the median step */
     double stall_s;  /* the run fails when for so long nothing ends and nothing works; 0: 10 */
     double limit_s;  /* the run fails when one step takes longer; 0: no limit */
+    enum exec_attention attention;
     struct exec_link copies;   /* one per rank and direction: h2d, d2h */
     struct exec_link messages; /* one per rank, of what it sends */
     struct exec_fault fault;

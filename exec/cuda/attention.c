@@ -1,41 +1,421 @@
 #include "exec/cuda/attention.h"
 
-#include "base/arena.h"
+#include "exec/cuda/fused.h"
 
+#include <math.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-const char *const attention_way_names[ATTENTION_WAY_COUNT] = {"auto", "cudnn", "tiles"};
+enum { THREADS_MAX = 16, FUSED_ALIGNMENT = 16 };
 
-struct attention {
-    struct attention_tiles *tiles;
+#ifndef HAVE_CUDNN
+struct cudnn {
+    int absent;
+};
+struct fused_shape {
+    int64_t absent;
+};
+enum { FUSED_ALL, FUSED_FROM_START, FUSED_TO_END };
+#endif
+
+/* A fused plan, shared by all ops of its shape. */
+struct fused_plan {
+    struct fused_shape shape;
+    struct fused *fused; /* NULL: refused */
+    char words[512];     /* why */
+    struct fused_plan *next;
 };
 
-struct attention *attention_new(const struct attention_context *context, const struct call *call,
-                                struct diag *diag)
+struct attention {
+    struct attentions *all;
+    struct call call; /* as it was planned */
+    struct attention_part part;
+    struct fused_plan *plan;
+    struct attention_tiles *tiles;
+    struct attention *next;
+};
+
+struct attentions {
+    struct products *products;
+    enum exec_attention wish;
+    const struct cudnn *dnn; /* NULL: tiles */
+    char why[512];           /* tiles, though nobody wished for them */
+    struct attention *first;
+    struct fused_plan *plan;
+    uint32_t with_fused, with_tiles;
+};
+
+struct attentions *attentions_new(struct products *products, enum exec_attention wish,
+                                  struct diag *diag)
 {
-    struct attention *attention = heap_zalloc(1, sizeof *attention);
-    attention->tiles = attention_tiles_new(context->products, call, diag);
-    if (attention->tiles != NULL)
-        return attention;
-    attention_free(attention);
+    struct attentions *all = heap_zalloc(1, sizeof *all);
+    struct diag words = {0};
+    all->products = products;
+    all->wish = wish;
+    snprintf(all->why, sizeof all->why, "built without cuDNN");
+#ifdef HAVE_CUDNN
+    if (wish != EXEC_ATTENTION_TILES)
+        all->dnn = cudnn_open(&words);
+    if (all->dnn == NULL && words.text != NULL)
+        snprintf(all->why, sizeof all->why, "%.*s", (int)strcspn(words.text, "\n"), words.text);
+    if (all->dnn != NULL)
+        snprintf(all->why, sizeof all->why,
+                 "types, addresses or masks that cuDNN has no kernel for");
+#endif
+    diag_release(&words);
+    if (wish == EXEC_ATTENTION_FUSED && all->dnn == NULL) {
+        diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM, "%s", all->why);
+        free(all);
+        return NULL;
+    }
+    return all;
+}
+
+void attentions_free(struct attentions *all)
+{
+    if (all == NULL)
+        return;
+    while (all->first != NULL) {
+        struct attention *next = all->first->next;
+        attention_tiles_free(all->first->tiles);
+        free(all->first);
+        all->first = next;
+    }
+    while (all->plan != NULL) {
+        struct fused_plan *next = all->plan->next;
+#ifdef HAVE_CUDNN
+        fused_free(all->plan->fused);
+#endif
+        free(all->plan);
+        all->plan = next;
+    }
+    free(all);
+}
+
+bool attention_part_of(const struct work *work, struct attention_part *part)
+{
+    const int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
+    bool window = work->attention.mask == MASK_WINDOW && work->attention.window < q + offset;
+    *part = (struct attention_part){0, q, kv, FUSED_ALL};
+    if (window)
+        return false;
+    if (work->attention.mask == MASK_FULL || offset >= kv - 1)
+        return true;
+    if (offset <= 0) { /* the first queries see nothing; the next one sees one key */
+        part->first = -offset < q ? -offset : q;
+        part->q = q - part->first;
+        part->kv = kv < part->q ? kv : part->q;
+        part->mask = FUSED_FROM_START;
+        return true;
+    }
+    part->kv = q + offset;
+    part->mask = FUSED_TO_END;
+    return part->kv <= kv;
+}
+
+#ifdef HAVE_CUDNN
+static bool is_backward(const struct call *call)
+{
+    return call->work->kind == WORK_ATTENTION_BACKWARD;
+}
+
+/* Types and addresses that fused kernels take. */
+static bool fused_can(const struct call *call)
+{
+    const uint8_t dtype = call->read[0].dtype;
+    if (dtype != DTYPE_BF16 && dtype != DTYPE_F16)
+        return false;
+    for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
+        bool read = k < call->reads;
+        const struct operand *o = read ? &call->read[k] : &call->write[k - call->reads];
+        if (o->dtype == DTYPE_U8 || (read ? k == 4 : !is_backward(call) && k - call->reads == 1))
+            continue; /* a workspace; the statistics */
+        if (o->dtype != dtype || (uintptr_t)o->data % FUSED_ALIGNMENT != 0)
+            return false;
+    }
+    return call->work->attention.dim % 8 == 0;
+}
+
+static struct fused_plan *plan_of(struct attentions *all, const struct attention *a)
+{
+    const struct work *w = a->call.work;
+    const struct fused_shape shape = {
+        .q = a->part.q,
+        .kv = a->part.kv,
+        .heads = w->attention.heads,
+        .kv_heads = w->attention.kv_heads,
+        .dim = w->attention.dim,
+        .mask = a->part.mask,
+        .backward = is_backward(&a->call),
+        .f16 = a->call.read[0].dtype == DTYPE_F16,
+    };
+    for (struct fused_plan *p = all->plan; p != NULL; p = p->next)
+        if (memcmp(&p->shape, &shape, sizeof shape) == 0)
+            return p;
+    struct fused_plan *p = heap_zalloc(1, sizeof *p);
+    p->shape = shape;
+    p->next = all->plan;
+    all->plan = p;
+    return p;
+}
+#endif
+
+struct attention *attention_new(struct attentions *all, const struct call *call, struct diag *diag)
+{
+    struct attention *a = heap_zalloc(1, sizeof *a);
+    a->all = all;
+    a->call = *call;
+    a->next = all->first;
+    all->first = a;
+#ifdef HAVE_CUDNN
+    if (all->dnn != NULL && fused_can(call) && attention_part_of(call->work, &a->part)) {
+        if (a->part.q > 0)
+            a->plan = plan_of(all, a);
+        if (a->plan != NULL)
+            return a;
+    }
+#endif
+    if (all->wish != EXEC_ATTENTION_FUSED) {
+        a->tiles = attention_tiles_new(all->products, call, diag);
+        return a->tiles != NULL ? a : NULL;
+    }
+    diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_BAD_INPUT,
+               "has no kernel for the types, alignment or mask of op %u; tiles have", call->op);
     return NULL;
 }
 
-void attention_free(struct attention *attention)
+/* ---- building ---- */
+
+#ifdef HAVE_CUDNN
+struct builders {
+    struct attentions *all;
+    int device;
+    pthread_mutex_t lock;
+    struct fused_plan *next;
+};
+
+static void *build(void *argument)
 {
-    if (attention == NULL)
-        return;
-    attention_tiles_free(attention->tiles);
-    free(attention);
+    struct builders *b = argument;
+    const struct cudnn *dnn = b->all->dnn;
+    cudnnHandle_t handle = NULL;
+    cudaSetDevice(b->device);
+    cudnnStatus_t status = dnn->cudnnCreate(&handle);
+    for (;;) {
+        pthread_mutex_lock(&b->lock);
+        struct fused_plan *plan = b->next;
+        if (plan != NULL)
+            b->next = plan->next;
+        pthread_mutex_unlock(&b->lock);
+        if (plan == NULL)
+            break;
+        struct fused *fused = fused_new(dnn, &plan->shape);
+        if (status != CUDNN_STATUS_SUCCESS)
+            snprintf(plan->words, sizeof plan->words, "cudnnCreate: %s",
+                     dnn->cudnnGetErrorString(status));
+        else if (fused_build(fused, handle, NULL, plan->words, sizeof plan->words))
+            plan->fused = fused;
+        if (plan->fused == NULL)
+            fused_free(fused);
+    }
+    if (handle != NULL)
+        dnn->cudnnDestroy(handle);
+    return NULL;
 }
+
+static void build_all(struct attentions *all)
+{
+    struct builders b = {.all = all, .next = all->plan};
+    pthread_t thread[THREADS_MAX];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int wanted = 0, started = 0;
+    for (const struct fused_plan *p = all->plan; p != NULL; p = p->next)
+        wanted++;
+    wanted = wanted < processors ? wanted : (int)processors;
+    cudaGetDevice(&b.device);
+    pthread_mutex_init(&b.lock, NULL);
+    while (started < wanted - 1 && started < THREADS_MAX &&
+           pthread_create(&thread[started], NULL, build, &b) == 0)
+        started++;
+    build(&b); /* this thread, too */
+    while (started > 0)
+        pthread_join(thread[--started], NULL);
+    pthread_mutex_destroy(&b.lock);
+}
+#endif
+
+enum status attentions_build(struct attentions *all, struct diag *diag)
+{
+#ifdef HAVE_CUDNN
+    if (all->plan != NULL)
+        build_all(all);
+#endif
+    for (struct attention *a = all->first; a != NULL; a = a->next) {
+        if (a->plan != NULL && a->plan->fused == NULL) {
+            if (all->wish == EXEC_ATTENTION_FUSED)
+                return diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM,
+                                  "refuses the attention of op %u: %s", a->call.op, a->plan->words);
+            snprintf(all->why, sizeof all->why, "%s", a->plan->words);
+            a->plan = NULL;
+            a->tiles = attention_tiles_new(all->products, &a->call, diag);
+            if (a->tiles == NULL)
+                return STATUS_SYSTEM;
+        }
+        all->with_tiles += a->tiles != NULL;
+        all->with_fused += a->tiles == NULL;
+    }
+    return STATUS_OK;
+}
+
+void attentions_describe(const struct attentions *all, char *text, size_t size)
+{
+    const char *ways = all->with_fused == 0   ? all->with_tiles == 0 ? "none" : "tiles"
+                       : all->with_tiles == 0 ? "cudnn"
+                                              : "cudnn and tiles";
+    bool reason = all->with_tiles > 0 && all->wish == EXEC_ATTENTION_AUTO && all->why[0] != '\0';
+    snprintf(text, size, "%s%s%s%s", ways, reason ? " (" : "", reason ? all->why : "",
+             reason ? ")" : "");
+}
+
+/* ---- running ---- */
+
+#ifdef HAVE_CUDNN
+static size_t whole(size_t bytes)
+{
+    return (bytes + CUDA_SCRATCH_ALIGNMENT - 1) / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
+}
+
+/* Statistics, which the library has head by head and the schedule row by row, come first. */
+static size_t stats_bytes(const struct attention *a)
+{
+    return whole((size_t)(a->part.q * a->call.work->attention.heads) * sizeof(float));
+}
+
+static void *row_of(const struct operand *operand, int64_t row, int64_t heads, int64_t dim)
+{
+    return (char *)operand->data +
+           (size_t)(row * heads * dim) * dtype_bytes((enum dtype)operand->dtype);
+}
+
+/* Zeros in rows begin .. end of a tensor (rows, heads, dim). */
+static int clear_rows(const struct operand *operand, int64_t begin, int64_t end, int64_t heads,
+                      int64_t dim, cudaStream_t stream)
+{
+    size_t bytes = (size_t)((end - begin) * heads * dim) * dtype_bytes((enum dtype)operand->dtype);
+    return bytes == 0 ? 0
+                      : (int)cudaMemsetAsync(row_of(operand, begin, heads, dim), 0, bytes, stream);
+}
+
+static const char *words_of(int error)
+{
+    return error == 0 ? NULL : cudaGetErrorString((cudaError_t)error);
+}
+
+static const char *run_forward(const struct attention *a, const struct call *call,
+                               const struct cuda_place *place, void *handle)
+{
+    const struct attention_part *p = &a->part;
+    const int64_t heads = call->work->attention.heads, dim = call->work->attention.dim;
+    float *stats = place->scratch, *lse = call->write[1].data;
+    int error = clear_rows(&call->write[0], 0, p->first, heads, dim, place->stream);
+    if (error == 0 && p->first > 0)
+        error = cuda_set(lse, -INFINITY, p->first * heads, place->stream);
+    if (error != 0)
+        return words_of(error);
+    const char *words = fused_forward(
+        a->plan->fused, handle, row_of(&call->read[0], p->first, heads, dim), call->read[1].data,
+        call->read[2].data, row_of(&call->write[0], p->first, heads, dim), stats,
+        (char *)place->scratch + stats_bytes(a));
+    return words != NULL ? words
+                         : words_of(cuda_transpose(lse + p->first * heads, stats, heads, p->q,
+                                                   place->stream));
+}
+
+static const char *run_backward(const struct attention *a, const struct call *call,
+                                const struct cuda_place *place, void *handle)
+{
+    const struct attention_part *p = &a->part;
+    const struct work *w = call->work;
+    const int64_t heads = w->attention.heads, kv_heads = w->attention.kv_heads;
+    const int64_t dim = w->attention.dim, kv = w->attention.kv;
+    const float *lse = call->read[4].data;
+    float *stats = place->scratch;
+    int error = clear_rows(&call->write[0], 0, p->first, heads, dim, place->stream);
+    for (int i = 1; i < 3 && error == 0; i++)
+        error = clear_rows(&call->write[i], p->kv, kv, kv_heads, dim, place->stream);
+    if (error == 0)
+        error = cuda_transpose(stats, lse + p->first * heads, p->q, heads, place->stream);
+    if (error != 0)
+        return words_of(error);
+    return fused_backward(a->plan->fused, handle, row_of(&call->read[0], p->first, heads, dim),
+                          call->read[1].data, call->read[2].data,
+                          row_of(&call->read[3], p->first, heads, dim),
+                          row_of(&call->read[5], p->first, heads, dim), stats,
+                          row_of(&call->write[0], p->first, heads, dim), call->write[1].data,
+                          call->write[2].data, (char *)place->scratch + stats_bytes(a));
+}
+#endif
 
 size_t attention_scratch(const struct attention *attention)
 {
-    return attention_tiles_scratch(attention->tiles);
+    if (attention->tiles != NULL)
+        return attention_tiles_scratch(attention->tiles);
+#ifdef HAVE_CUDNN
+    return stats_bytes(attention) + fused_scratch(attention->plan->fused);
+#else
+    return 0;
+#endif
 }
 
 const char *attention_run(const struct attention *attention, const struct call *call,
-                          const struct cuda_place *place)
+                          const struct cuda_place *place, void *handle)
 {
-    return attention_tiles_run(attention->tiles, call, place);
+    if (attention->tiles != NULL)
+        return attention_tiles_run(attention->tiles, call, place);
+#ifdef HAVE_CUDNN
+    return is_backward(call) ? run_backward(attention, call, place, handle)
+                             : run_forward(attention, call, place, handle);
+#else
+    (void)handle;
+    return "built without cuDNN";
+#endif
+}
+
+enum status attentions_open_stream(const struct attentions *all, cudaStream_t stream, void **handle,
+                                   struct diag *diag)
+{
+    *handle = NULL;
+#ifdef HAVE_CUDNN
+    if (all->with_fused == 0)
+        return STATUS_OK;
+    cudnnHandle_t made = NULL;
+    cudnnStatus_t status = all->dnn->cudnnCreate(&made);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = all->dnn->cudnnSetStream(made, stream);
+    *handle = made;
+    if (status != CUDNN_STATUS_SUCCESS)
+        return diag_error(diag, (struct loc){.name = "cudnnCreate"}, STATUS_SYSTEM, "%s",
+                          all->dnn->cudnnGetErrorString(status));
+#else
+    (void)all;
+    (void)stream;
+    (void)diag;
+#endif
+    return STATUS_OK;
+}
+
+void attentions_close_stream(const struct attentions *all, void *handle)
+{
+#ifdef HAVE_CUDNN
+    if (handle != NULL)
+        all->dnn->cudnnDestroy(handle);
+#else
+    (void)all;
+    (void)handle;
+#endif
 }

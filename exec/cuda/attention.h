@@ -11,32 +11,45 @@
 #include "exec/cuda/compute.h"
 #include "exec/cuda/matmul.h"
 
-enum attention_way {
-    ATTENTION_WAY_AUTO, /* cuDNN where it can */
-    ATTENTION_WAY_CUDNN,
-    ATTENTION_WAY_TILES,
-    ATTENTION_WAY_COUNT
-};
-extern const char *const attention_way_names[ATTENTION_WAY_COUNT];
-
 struct attention; /* of one op: sizes, plans */
 
-/* What is common to all of a run. */
-struct attention_context {
-    struct products *products;
-    enum attention_way way;
-};
+/* All attention of a run. */
+struct attentions;
 
-/* The plan of a call (its addresses matter by their alignment alone). NULL and a message when no
- * way can do it. cuDNN's part is not built yet: attention_finish() does that, for many at once. */
-struct attention *attention_new(const struct attention_context *context, const struct call *call,
+/* kernels: the caller's wish. A wish for cuDNN that cannot be opened is refused; without a wish, why
+ * it cannot be is in attentions_note(). */
+struct attentions *attentions_new(struct products *products, enum exec_attention wish,
+                                  struct diag *diag);
+void attentions_free(struct attentions *attentions);
+
+/* A call that will be run (its addresses matter by their alignment alone); NULL and a message when
+ * nothing can do it. */
+struct attention *attention_new(struct attentions *attentions, const struct call *call,
                                 struct diag *diag);
-void attention_free(struct attention *attention);
+/* Builds what is still to be built, by as many threads as there are processors. */
+enum status attentions_build(struct attentions *attentions, struct diag *diag);
+/* "cudnn", "tiles", "cudnn and tiles"; and, if not by wish, why tiles. */
+void attentions_describe(const struct attentions *attentions, char *text, size_t size);
+
 size_t attention_scratch(const struct attention *attention);
 
-/* Enqueues; NULL, or the words of whoever refused. */
+/* What a stream with attention needs of its own; NULL: nothing. */
+enum status attentions_open_stream(const struct attentions *attentions, cudaStream_t stream,
+                                   void **handle, struct diag *diag);
+void attentions_close_stream(const struct attentions *attentions, void *handle);
+
+/* Enqueues; NULL, or the words of whoever refused. handle: the stream's. */
 const char *attention_run(const struct attention *attention, const struct call *call,
-                          const struct cuda_place *place);
+                          const struct cuda_place *place, void *handle);
+
+/* The part of a masked tile that a fused kernel can take: queries first .. first + q (those before
+ * see nothing) and keys 0 .. kv (none sees those behind). */
+struct attention_part {
+    int64_t first, q, kv; /* q 0: no query sees any key */
+    uint8_t mask;         /* enum fused_mask */
+};
+/* False: no fused mask is this one. */
+bool attention_part_of(const struct work *work, struct attention_part *part);
 
 /* ---- attention_tiles.c ---- */
 

@@ -112,7 +112,11 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     cuda->products = products_new(cuda->cublaslt, diag);
     if (cuda->products == NULL)
         return STATUS_SYSTEM;
-    cuda->attention = (struct attention_context){cuda->products, ATTENTION_WAY_AUTO};
+    cuda->attentions = attentions_new(cuda->products, run->options->attention, diag);
+    if (cuda->attentions == NULL)
+        return STATUS_SYSTEM;
+    for (uint32_t r = 0; r < cuda->ranks; r++)
+        cuda_list_ops(&cuda->rank[r]);
     status = cuda_prepare(cuda, diag);
     if (status == STATUS_OK && cuda->shared)
         status = loopback_open(cuda, diag);
@@ -140,6 +144,7 @@ static void cuda_close(struct run *run)
     }
     loopback_close(cuda);
     cuda_unprepare(cuda);
+    attentions_free(cuda->attentions);
     products_free(cuda->products);
     free(cuda->barrier_begin);
     free((void *)cuda->barrier);

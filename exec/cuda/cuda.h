@@ -42,6 +42,7 @@ struct cuda_stream {
     void *scratch;
     size_t scratch_bytes;
     float *host_scratch; /* of a host stream */
+    void *attention;     /* its handle of cuDNN, or NULL */
 };
 
 /* An op that the processor does, in the order of its stream. */
@@ -94,7 +95,7 @@ struct cuda {
     struct cuda_prepared *prepared; /* (ops) */
     const struct cublaslt *cublaslt;
     struct products *products;
-    struct attention_context attention;
+    struct attentions *attentions;
     bool shared;               /* all ranks are on one GPU */
     struct nccl_links *links;  /* NULL: shared, or one rank */
     struct loopback *loopback; /* NULL: not shared */
@@ -125,7 +126,8 @@ enum status cuda_refused(struct diag *diag, const char *call, cudaError_t error)
 
 /* ---- launch.c: from queues to CUDA streams ---- */
 
-/* Lists, streams and events of a rank; all that can be waited for or timed gets an event. */
+/* Lists of a rank's ops by stream; then its streams and events; all that can be waited for or timed gets an event. */
+void cuda_list_ops(struct cuda_rank *rank);
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_streams(struct cuda_rank *rank);
 /* Launches whatever can be, of this rank and, where they share a GPU, of those that its ops let go

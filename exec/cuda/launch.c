@@ -21,7 +21,7 @@ static bool is_communication(const struct ir *ir, uint32_t op)
 /* ---- lists and events ---- */
 
 /* The lists of the rank's streams, and each op's place in its own. */
-static void list_ops(struct cuda_rank *rank)
+void cuda_list_ops(struct cuda_rank *rank)
 {
     const struct ir *ir = rank->run->ir;
     uint32_t first = plan_first(&rank->run->plan, rank->rank);
@@ -113,13 +113,20 @@ static enum status open_host_stream(struct cuda_rank *rank, struct cuda_stream *
     return STATUS_OK;
 }
 
+static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream *stream)
+{
+    for (uint32_t i = 0; i < stream->op_count; i++)
+        if (cuda_of(rank->run)->prepared[stream->op[i]].attention != NULL)
+            return true;
+    return false;
+}
+
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
 {
     const struct ir *ir = rank->run->ir;
     enum status status = STATUS_OK;
     rank->at_barrier =
         heap_zalloc((size_t)plan_ops(&rank->run->plan, rank->rank) + 1, sizeof *rank->at_barrier);
-    list_ops(rank);
     for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++) {
         struct cuda_stream *stream = &rank->stream[s];
         if (stream->op_count == 0)
@@ -129,6 +136,9 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
             return cuda_refused(diag, "cudaStreamCreateWithFlags", error);
         if (ir->stream[s].stream_class == STREAM_HOST)
             status = open_host_stream(rank, stream);
+        else if (has_attention(rank, stream))
+            status = attentions_open_stream(cuda_of(rank->run)->attentions, stream->handle,
+                                            &stream->attention, diag);
     }
     return status == STATUS_OK ? open_events(rank, diag) : status;
 }
@@ -150,6 +160,7 @@ void cuda_close_streams(struct cuda_rank *rank)
     }
     free_event(rank->base);
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
+        attentions_close_stream(cuda_of(run)->attentions, rank->stream[s].attention);
         if (rank->stream[s].handle != NULL)
             cudaStreamDestroy(rank->stream[s].handle);
         free(rank->stream[s].op);

@@ -113,6 +113,10 @@ const struct cudnn *cudnn_open(struct diag *diag)
     static bool filled;
     const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                             functions, ARRAY_LEN(functions), &cudnn};
+    if (cublaslt_given != NULL) {
+        refused(diag, libraries[0], "the device is emulated");
+        return NULL;
+    }
     return fill_once(&t, &filled, diag) ? &cudnn : NULL;
 }
 #endif

@@ -103,11 +103,8 @@ static enum status prepare_op(struct cuda *cuda, uint32_t rank, uint32_t op, str
         return prepare_product(cuda, &call, prepared, diag);
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
-        prepared->attention = attention_new(&cuda->attention, &call, diag);
-        if (prepared->attention == NULL)
-            return STATUS_SYSTEM;
-        prepared->scratch = attention_scratch(prepared->attention);
-        return STATUS_OK;
+        prepared->attention = attention_new(cuda->attentions, &call, diag);
+        return prepared->attention != NULL ? STATUS_OK : STATUS_SYSTEM;
     default:
         prepared->scratch = row->scratch != NULL ? row->scratch(call.work) : 0;
         return STATUS_OK;
@@ -127,13 +124,16 @@ enum status cuda_prepare(struct cuda *cuda, struct diag *diag)
                 break;
         }
     }
+    if (status == STATUS_OK)
+        status = attentions_build(cuda->attentions, diag);
+    for (uint32_t op = 0; op < ir->op.count && status == STATUS_OK; op++)
+        if (cuda->prepared[op].attention != NULL)
+            cuda->prepared[op].scratch = attention_scratch(cuda->prepared[op].attention);
     return status;
 }
 
 void cuda_unprepare(struct cuda *cuda)
 {
-    for (uint32_t op = 0; cuda->prepared != NULL && op < cuda->run->ir->op.count; op++)
-        attention_free(cuda->prepared[op].attention);
     free(cuda->prepared);
 }
 
@@ -173,7 +173,8 @@ static bool attention(void *context, struct call *call)
     struct cuda_stream *stream = context;
     const struct cuda *cuda = cuda_of(stream->rank->run);
     struct cuda_place place = place_of(stream, call->op);
-    const char *words = attention_run(cuda->prepared[call->op].attention, call, &place);
+    const char *words =
+        attention_run(cuda->prepared[call->op].attention, call, &place, stream->attention);
     return words == NULL || refused(stream, call->op, words);
 }
 

@@ -21,6 +21,12 @@ cudaError_t cudaSetDevice(int)
     return cudaSuccess;
 }
 
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = 0;
+    return cudaSuccess;
+}
+
 cudaError_t cudaDeviceSynchronize(void)
 {
     return cudaSuccess;

@@ -1,0 +1,131 @@
+/* cuDNN takes our graphs of attention, for A100 and H200, without either: it is given a description
+ * of the device, and a stand-in for the driver (mock_driver/). That shows that it has a kernel for
+ * them; what the kernels compute is for a GPU to show (test_cuda_attention_gpu.c). */
+#include "exec/cuda/fused.h"
+#include "tests/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_CUDNN
+
+enum { SKIPPED = 77 };
+
+/* The form is the library's own and not documented; cuDNN 9.8 and later read it. */
+#define DEVICE(name, version, l2, shared, sms, clock, memory)                                      \
+    "{\"cudaDeviceId\":0,\"deviceName\":\"" name "\",\"deviceVer\":" version                       \
+    ",\"driverVer\":13000,\"isTccDriver\":0,\"l2CacheSize\":" l2                                   \
+    ",\"maxBlockSize\":[1024,1024,64],\"maxCtasPerSM\":32,"                                        \
+    "\"maxGridSize\":[2147483647,65535,65535],\"maxRegistersPerSM\":65536,"                        \
+    "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":" shared                   \
+    ",\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"memClockRateKHz\":1593000,"           \
+    "\"multiProcessorCount\":" sms ",\"pciDeviceId\":0,\"regsPerBlock\":65536,"                    \
+    "\"reservedSharedMemoryPerBlock\":1024,\"smClockRateKHz\":" clock                              \
+    ",\"supportCoopLaunch\":1,\"totalGlobalMem\":" memory ",\"warpSize\":32}"
+
+static const struct {
+    const char *name, *json;
+    int sm;
+} devices[] = {
+    {"sm_90", DEVICE("NVIDIA H200", "900", "62914560", "232448", "132", "1980000", "150000000000"),
+     90},
+    {"sm_80",
+     DEVICE("NVIDIA A100-SXM4-80GB", "800", "41943040", "166912", "108", "1410000", "85000000000"),
+     80},
+};
+
+static const struct {
+    const char *label;
+    struct fused_shape shape;
+    int backward_sm; /* the least that its backward is taken for */
+    bool everyday;   /* on both devices; the others on sm_90, or with CHECK_ALL: each takes 0.5 s */
+} rows[] = {
+    {"square causal", {1024, 1024, 8, 8, 128, FUSED_FROM_START, 0, 0, {0}}, 80, false},
+    {"full, dim 64, f16", {1024, 1024, 8, 8, 64, FUSED_ALL, 0, 1, {0}}, 80, false},
+    {"grouped causal", {4096, 4096, 32, 8, 128, FUSED_FROM_START, 0, 0, {0}}, 80, true},
+    {"grouped, more keys than queries", {4096, 16384, 32, 8, 128, FUSED_ALL, 0, 0, {0}}, 80, false},
+    {"causal to the end", {4096, 16384, 32, 8, 128, FUSED_TO_END, 0, 0, {0}}, 80, true},
+    {"more queries than keys", {16384, 4096, 32, 8, 128, FUSED_ALL, 0, 0, {0}}, 80, false},
+    {"odd sizes", {1000, 1500, 8, 2, 128, FUSED_ALL, 0, 0, {0}}, 80, false},
+    {"dim 192", {2048, 2048, 8, 8, 192, FUSED_ALL, 0, 0, {0}}, 90, false},
+};
+
+static const struct cudnn *dnn;
+static cudnnBackendDescriptor_t described[ARRAY_LEN(devices)];
+
+static bool describe(size_t device)
+{
+    const char *json = devices[device].json;
+    cudnnBackendDescriptor_t *d = &described[device];
+    return dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, d) ==
+               CUDNN_STATUS_SUCCESS &&
+           dnn->cudnnBackendSetAttribute(*d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                         CUDNN_TYPE_CHAR, (int64_t)strlen(json),
+                                         json) == CUDNN_STATUS_SUCCESS &&
+           dnn->cudnnBackendFinalize(*d) == CUDNN_STATUS_SUCCESS;
+}
+
+/* docs/execution.md: what a plan of the backward needs beside its operands. */
+static double scratch_wanted(const struct fused_shape *s, int sm)
+{
+    double queries = (double)s->heads * (double)s->q, keys = (double)s->kv * (double)s->dim;
+    double wanted = 4 * queries * (double)s->dim * (sm == 80 ? 2 : 1) + 4 * queries;
+    return wanted + (s->heads > s->kv_heads ? 4 * (double)s->heads * keys : 0);
+}
+
+static void check(size_t device, size_t row, bool backward)
+{
+    struct fused_shape shape = rows[row].shape;
+    char label[96], words[512] = "";
+    shape.backward = backward;
+    bool wanted = !backward || devices[device].sm >= rows[row].backward_sm;
+    snprintf(label, sizeof label, "%s, %s%s", devices[device].name, rows[row].label,
+             backward ? ", backward" : "");
+    struct fused *fused = fused_new(dnn, &shape);
+    bool taken = fused_build(fused, NULL, described[device], words, sizeof words);
+    if (!CHECK_INT(label, taken, wanted))
+        printf("  %s\n", words);
+    if (taken && backward) {
+        double scratch = (double)fused_scratch(fused);
+        CHECK_CLOSE(label, scratch, scratch_wanted(&shape, devices[device].sm), 1e-3);
+    }
+    fused_free(fused);
+}
+
+static void cudnn_takes_the_graphs(void)
+{
+    for (size_t d = 0; d < ARRAY_LEN(devices); d++)
+        for (size_t r = 0; r < ARRAY_LEN(rows); r++)
+            for (int backward = 0; backward < 2; backward++)
+                if (rows[r].everyday || getenv("CHECK_ALL") != NULL || (d == 0 && r < 5))
+                    check(d, r, backward);
+}
+
+static const struct check_case cases[] = {
+    {"cuDNN takes the graphs", cudnn_takes_the_graphs},
+};
+
+int main(int argc, char **argv)
+{
+    struct diag diag = {0};
+    dnn = cudnn_open(&diag);
+    if (dnn == NULL) {
+        printf("skipped: %s", diag.text);
+        return SKIPPED;
+    }
+    for (size_t d = 0; d < ARRAY_LEN(devices); d++)
+        if (!describe(d)) {
+            printf("skipped: cuDNN %zu takes no description of a device\n", dnn->cudnnGetVersion());
+            return SKIPPED;
+        }
+    diag_release(&diag);
+    return check_run("cudnn", cases, ARRAY_LEN(cases), argc, argv);
+}
+#else
+int main(void)
+{
+    puts("skipped: built without cuDNN");
+    return 77;
+}
+#endif
