@@ -53,6 +53,9 @@ enum op_state {
 
 struct backend {
     const char *name, *summary;
+    /* Kernels run on the host, which can address their memory: options.poison is exec/poison.h. If
+     * not, begin_step() fills what is not bound with NaNs. */
+    bool host_memory;
     /* One function per kind; NULL for SYNC kinds alone, which the functions below do. */
     backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
 

@@ -217,7 +217,7 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
         steps.time = heap_zalloc(steps.measured * steps.time_count, sizeof *steps.time);
     run.time = heap_zalloc(steps.time_count, sizeof *run.time);
     run.host = heap_zalloc(run.plan.ranks, sizeof *run.host);
-    if (options->poison)
+    if (options->poison && run.backend->host_memory)
         run.poison = poison_new(&run);
     status = run.backend->open(&run, diag);
     if (status == STATUS_OK) {

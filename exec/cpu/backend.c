@@ -466,6 +466,7 @@ static bool cpu_arrived(struct run *run, uint32_t rank, uint32_t op)
 const struct backend cpu_backend = {
     .name = "cpu",
     .summary = "threads of this machine: a rank is a host thread and one per stream; fp32 inside",
+    .host_memory = true,
     .kernel = kernels,
     .open = cpu_open,
     .close = cpu_close,

@@ -24,6 +24,17 @@ static void select_device(const struct cuda_rank *rank)
 
 /* ---- opening and closing ---- */
 
+static enum status check_options(const struct run *run, struct diag *diag)
+{
+    const struct exec_options *o = run->options;
+    if (o->copies.bytes_per_s > 0 || o->copies.latency_s > 0 || o->messages.bytes_per_s > 0 ||
+        o->messages.latency_s > 0)
+        return diag_error(
+            diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+            "links are emulated on the cpu backend alone; those of a GPU are its own");
+    return STATUS_OK;
+}
+
 static enum status find_devices(struct cuda *cuda, struct diag *diag)
 {
     int devices = 0;
@@ -103,7 +114,9 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     cuda->ranks = run->plan.ranks;
     init_ranks(cuda);
     open_barriers(cuda);
-    enum status status = find_devices(cuda, diag);
+    enum status status = check_options(run, diag);
+    if (status == STATUS_OK)
+        status = find_devices(cuda, diag);
     if (status != STATUS_OK)
         return status;
     cuda->cublaslt = cublaslt_open(diag);
@@ -219,6 +232,9 @@ static void cuda_begin_step(struct run *run)
             stream->issued = stream->launched = stream->ended = 0;
             stream->held = false;
         }
+        cudaError_t error = run->options->poison ? cuda_poison(rank) : cudaSuccess;
+        if (error != cudaSuccess)
+            cuda_failed(rank, IR_NONE, "cudaMemset", error);
         mark_beginning(rank);
     }
 }
@@ -364,6 +380,8 @@ static enum op_state cuda_state(struct run *run, uint32_t r, uint32_t op)
 static bool cuda_arrived(struct run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    if (!plan_works(&run->plan, r, op))
+        return false; /* it never comes */
     if (run->ir->op.kind[op] == WORK_BARRIER)
         return atomic_load(&rank->at_barrier[cuda_local(rank, op)]);
     enum op_state state = cuda_state(run, r, op);

@@ -144,6 +144,9 @@ bool cuda_hold(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
+/* Fills all planned memory that is not bound with NaNs, so that what is read before it has been
+ * written shows in the results. */
+cudaError_t cuda_poison(const struct cuda_rank *rank);
 /* NUMA node of the processor that a device hangs on; -1: unknown. */
 int cuda_numa_node(int device);
 

@@ -89,6 +89,7 @@ const struct cublaslt *cublaslt_open(struct diag *diag);
 void cublaslt_use(const struct cublaslt *table);
 #ifdef HAVE_CUDNN
 const struct cudnn *cudnn_open(struct diag *diag);
+void cudnn_use(const struct cudnn *table); /* as cublaslt_use() */
 #endif
 #ifdef HAVE_NCCL
 const struct nccl *nccl_open(struct diag *diag);

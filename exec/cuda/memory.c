@@ -172,3 +172,53 @@ void cuda_close_memory(struct cuda_rank *rank)
     if (rank->fault != NULL)
         cudaFreeHost(rank->fault);
 }
+
+/* ---- poison ---- */
+
+struct range {
+    uint64_t begin, end;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct range *x = a, *y = b;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Bound buffers of the rank in one memory, by where they begin; behind them the arena's end. */
+static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory, struct range *range)
+{
+    const struct ir *ir = rank->run->ir;
+    size_t count = 0;
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.memory[b] == memory &&
+            ir->buffer.role[b] == rank->run->plan.role[rank->rank] &&
+            ir->buffer.offset[b] != UINT64_MAX)
+            range[count++] = (struct range){
+                ir->buffer.offset[b], ir->buffer.offset[b] + ir_buffer_bytes(ir, (buffer_id){b})};
+    range[count++] = (struct range){ir->arena_bytes[memory], ir->arena_bytes[memory]};
+    qsort(range, count, sizeof *range, by_begin);
+    return count;
+}
+
+cudaError_t cuda_poison(const struct cuda_rank *rank)
+{
+    enum { NOT_A_NUMBER = 0xff }; /* in every byte: a NaN in all types, and no index */
+    struct range *range = heap_alloc((size_t)rank->run->ir->buffer.count + 1, sizeof *range);
+    cudaError_t error = cudaSuccess;
+    for (int m = 0; m < MEMORY_COUNT; m++) {
+        size_t count = bound_ranges(rank, (enum memory)m, range);
+        uint64_t from = 0;
+        for (size_t i = 0; i < count && error == cudaSuccess; i++) {
+            char *at = (char *)rank->memory[m] + from;
+            if (range[i].begin > from && m == MEMORY_HBM)
+                error = cudaMemset(at, NOT_A_NUMBER, range[i].begin - from);
+            else if (range[i].begin > from)
+                memset(at, NOT_A_NUMBER, range[i].begin - from);
+            if (range[i].end > from)
+                from = range[i].end;
+        }
+    }
+    free(range);
+    return error;
+}

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *hand_backend; /* NULL: the processor */
+
 struct hand {
     struct ir ir;
     struct exec_options options;
@@ -21,7 +23,8 @@ struct hand {
 /* Buffers that the text gives no place get one. */
 static inline bool hand_load(struct hand *h, const char *text)
 {
-    *h = (struct hand){.options = {.model = {1e-5, 10000}, .stall_s = 0.4}};
+    *h =
+        (struct hand){.options = {.backend = hand_backend, .model = {1e-5, 10000}, .stall_s = 0.4}};
     if (!CHECK_INT(text, ir_parse(&h->ir, "hand.ir", text, strlen(text), &h->diag), STATUS_OK)) {
         fputs(h->diag.text, stderr);
         return false;

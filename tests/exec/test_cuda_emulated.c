@@ -2,6 +2,8 @@
  * real ones compiled for the processor, products are the processor's. What is shown here is
  * everything but NVIDIA's own code: which kernel an op becomes, what waits for what, communication
  * of ranks that share a GPU, scratch, times and messages. */
+#include "exec/cuda/attention.h"
+#include "exec/cuda/fused.h"
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/hand.h"
 #include "tests/exec/matrix.h"
@@ -16,7 +18,7 @@ static void schedules_compute_the_reference(void)
     for (size_t r = 0; r < rows->count; r += EVERY)
         rows->row[kept++] = rows->row[r];
     rows->count = kept;
-    check_rows(rows, false);
+    check_rows(rows, true);
     rows_free(rows);
 }
 
@@ -40,12 +42,107 @@ static void sixteen_bits_stay_within_their_tolerance(void)
             struct choices choices;
             struct diag diag = {0};
             if (CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK))
-                check_choices(&choices, false);
+                check_choices(&choices, true);
             diag_release(&diag);
         }
 }
 
+static bool sees(const struct work *w, int64_t i, int64_t j)
+{
+    int64_t end = i + w->attention.offset;
+    return w->attention.mask == MASK_FULL ||
+           (j <= end && (w->attention.mask == MASK_CAUSAL || j > end - w->attention.window));
+}
+
+static bool part_sees(const struct attention_part *p, int64_t i, int64_t j)
+{
+    int64_t row = i - p->first;
+    bool inside = row >= 0 && row < p->q && j < p->kv;
+    return inside &&
+           (p->mask == FUSED_ALL || j <= row + (p->mask == FUSED_TO_END ? p->kv - p->q : 0));
+}
+
+/* Of a tile that a fused kernel takes, the part it computes and what is cleared beside it make up
+ * the mask. */
+static void parts_of_masks_see_what_the_masks_show(void)
+{
+    uint32_t taken = 0, wrong = 0;
+    for (int64_t q = 1; q < 7; q++)
+        for (int64_t kv = 1; kv < 9; kv++)
+            for (int64_t offset = -8; offset < 10; offset++)
+                for (int64_t window = 0; window < 10; window += 3) {
+                    struct work w = {.kind = WORK_ATTENTION,
+                                     .attention = {q, kv, 1, 1, 8,
+                                                   window > 0 ? MASK_WINDOW : MASK_CAUSAL, offset,
+                                                   window}};
+                    struct attention_part part;
+                    if (!attention_part_of(&w, &part))
+                        continue;
+                    taken++;
+                    for (int64_t i = 0; i < q; i++)
+                        for (int64_t j = 0; j < kv; j++)
+                            wrong += sees(&w, i, j) != part_sees(&part, i, j);
+                }
+    CHECK_INT("(query, key) pairs seen otherwise", wrong, 0);
+    CHECK("most masks have such a part", taken > 1000);
+}
+
+/* ---- what a user sees when it goes wrong ---- */
+
+static const char ONE_OP[] = "longhaul schedule 1\nmesh g=1\nstream compute compute\n"
+                             "stream h2d h2d\n"
+                             "buffer a0 hbm %s [1000] activation persistent\n"
+                             "buffer c0 pinned %s [1000] activation persistent\n"
+                             "op 0 h2d h2d bytes=%d reads c0 writes a0\n";
+
+static void what_cannot_be_is_said(void)
+{
+    static const struct {
+        const char *label, *type, *message;
+        int bytes, devices;
+        size_t memory;
+        double copies;
+    } rows[] = {
+        {"no GPU", "f32",
+         "cuda: error: no GPU can be used: cudaGetDeviceCount: no CUDA-capable device is "
+         "detected\n",
+         4000, 0, 1 << 30, 0},
+        {"fp64", "f64",
+         "hand.ir: error: op 0 (h2d) has an operand in f64, which the cuda backend does not "
+         "compute "
+         "in; bf16, f16 and f32 would do\n",
+         8000, 1, 1 << 30, 0},
+        {"emulated links", "f32",
+         "hand.ir: error: links are emulated on the cpu backend alone; those of a GPU are its "
+         "own\n",
+         4000, 1, 1 << 30, 1e9},
+        {"too little memory", "f32",
+         "cudaMalloc: error: out of memory: rank 0 wants 4.00 KiB of planned arena and 0 B of "
+         "scratch; the device has 100 B free of 100 B; the largest buffer is a0 with 3.91 KiB\n",
+         4000, 1, 100, 0},
+    };
+    const size_t memory = emulator_memory;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[1024];
+        struct hand h;
+        snprintf(text, sizeof text, ONE_OP, rows[i].type, rows[i].type, rows[i].bytes);
+        emulator_devices = rows[i].devices;
+        emulator_memory = rows[i].memory;
+        if (hand_load(&h, text)) {
+            h.options.copies.bytes_per_s = rows[i].copies;
+            enum status got = hand_run(&h);
+            CHECK(rows[i].label, got == STATUS_SYSTEM || got == STATUS_BAD_INPUT);
+            CHECK_TEXT(rows[i].label, h.diag.text ? h.diag.text : "", rows[i].message);
+        }
+        hand_release(&h);
+    }
+    emulator_devices = 1;
+    emulator_memory = memory;
+}
+
 static const struct check_case cases[] = {
+    {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
+    {"what cannot be is said", what_cannot_be_is_said},
     {"schedules compute the reference", schedules_compute_the_reference},
     {"16 bits stay within their tolerance", sixteen_bits_stay_within_their_tolerance},
 };
@@ -53,6 +150,6 @@ static const struct check_case cases[] = {
 int main(int argc, char **argv)
 {
     emulator_use();
-    matrix_backend = "cuda";
+    matrix_backend = hand_backend = "cuda";
     return check_run("cuda emulated", cases, ARRAY_LEN(cases), argc, argv);
 }

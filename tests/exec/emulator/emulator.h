@@ -2,7 +2,14 @@
 #ifndef TESTS_EXEC_EMULATOR_EMULATOR_H
 #define TESTS_EXEC_EMULATOR_EMULATOR_H
 
-#include <cublasLt.h> /* before what follows, since it has templates for C++ */
+/* before what follows, since they have templates for C++ */
+#include <cublasLt.h>
+#ifdef HAVE_CUDNN
+#include <cudnn.h>
+#endif
+#ifdef HAVE_NCCL
+#include <nccl.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -10,8 +17,9 @@ extern "C" {
 
 #include "exec/cuda/library.h"
 
-/* The backend's products are the emulator's from now on. */
+/* The backend's products and fused attention are the emulator's from now on. */
 void emulator_use(void);
+void emulator_use_fused(void); /* emulator_use() calls it */
 
 extern int emulator_devices;   /* how many GPUs there seem to be */
 extern size_t emulator_memory; /* of each, in bytes, for one allocation */

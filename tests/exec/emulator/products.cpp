@@ -237,4 +237,7 @@ void emulator_use(void)
     table.cublasLtMatrixLayoutCreate = layout_create;
     table.cublasLtMatrixLayoutDestroy = layout_destroy;
     cublaslt_use(&table);
+#ifdef HAVE_CUDNN
+    emulator_use_fused();
+#endif
 }

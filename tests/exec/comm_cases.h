@@ -1,0 +1,262 @@
+/* tests/exec/comm_cases.h: communication between ranks, on the backend that hand_backend names. Included by test files only. */
+#ifndef TESTS_EXEC_COMM_CASES_H
+#define TESTS_EXEC_COMM_CASES_H
+
+#include "tests/exec/hand.h"
+
+#include "base/text.h"
+#include "exec/number.h"
+
+#include <inttypes.h>
+
+enum { EACH = 3, ODD = 10 };
+
+/* Whole numbers, so that sums are exact in any dtype and order. */
+static double value(uint32_t rank, uint64_t i)
+{
+    return (double)((rank * 5 + i * 3) % 13) - 6;
+}
+
+static uint32_t ranks;
+
+static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    (void)user;
+    (void)diag;
+    for (uint64_t i = 0; i < buffer->elements; i++)
+        number_set(buffer->data, buffer->dtype, i, value(buffer->rank, i));
+    return STATUS_OK;
+}
+
+static double sum_of(uint64_t i)
+{
+    double sum = 0;
+    for (uint32_t r = 0; r < ranks; r++)
+        sum += value(r, i);
+    return sum;
+}
+
+static double most_of(uint64_t i)
+{
+    double most = value(0, i);
+    for (uint32_t r = 1; r < ranks; r++)
+        most = value(r, i) > most ? value(r, i) : most;
+    return most;
+}
+
+/* What element i of a result is on a rank. */
+static double expected(const char *name, uint32_t rank, uint64_t i)
+{
+    if (strcmp(name, "exchanged") == 0)
+        return value((uint32_t)(i / EACH), rank * EACH + i % EACH);
+    if (strcmp(name, "gathered") == 0)
+        return value((uint32_t)(i / EACH), i % EACH);
+    if (strcmp(name, "scattered") == 0)
+        return sum_of(rank * EACH + i);
+    if (strcmp(name, "summed") == 0)
+        return sum_of(i);
+    if (strcmp(name, "most") == 0)
+        return most_of(i);
+    if (strcmp(name, "cast") == 0)
+        return value(ranks - 1, i);
+    if (strcmp(name, "next") == 0)
+        return value((rank + ranks - 1) % ranks, i);
+    if (strcmp(name, "back") == 0)
+        return value((rank + 2) % ranks, i);
+    if (strcmp(name, "sent") == 0) /* rank 0 receives nothing and keeps what it had */
+        return rank == 0 ? value(0, i) : value(rank - 1, i);
+    return value(rank, i); /* an input */
+}
+
+static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    char name[32];
+    uint32_t *looked = user;
+    (void)diag;
+    ir_buffer_name(buffer->ir, (buffer_id){buffer->buffer}, name, sizeof name);
+    for (uint64_t i = 0; i < buffer->elements; i++) {
+        double got = number_get(buffer->data, buffer->dtype, i);
+        if (got != expected(name, buffer->rank, i)) {
+            char text[96];
+            snprintf(text, sizeof text, "%s[%" PRIu64 "] on rank %" PRIu32 " of %" PRIu32, name, i,
+                     buffer->rank, ranks);
+            CHECK_CLOSE(text, got, expected(name, buffer->rank, i), 0);
+            break;
+        }
+    }
+    ++*looked;
+    return STATUS_OK;
+}
+
+static void buffer(struct text *text, const char *name, const char *dtype, int64_t count)
+{
+    text_printf(text, "tensor t.%s [1,%" PRId64 "]\n", name, count);
+    text_printf(text, "bundle b.%s first=t.%s count=1 elements=%" PRId64 "\n", name, name, count);
+    text_printf(text, "buffer %s hbm %s [%" PRId64 "] communication bind=param bundle=b.%s\n", name,
+                dtype, count, name);
+}
+
+static void write_schedule(struct text *text, const char *dtype, int64_t size)
+{
+    int64_t p = ranks, all = EACH * p;
+    text_printf(text,
+                "longhaul schedule 1\nmesh g=%" PRId64
+                "\ntokens layout=contiguous cp=1 hp=1 seq=1 batch=1 micro_batch=1 dtype=%s\n"
+                "group g axes=g\nstream compute compute\nstream comm comm\nstream other comm\n",
+                p, dtype);
+    buffer(text, "in", dtype, all);
+    buffer(text, "odd", dtype, ODD);
+    buffer(text, "exchanged", dtype, all);
+    buffer(text, "gathered", dtype, all);
+    buffer(text, "scattered", dtype, EACH);
+    buffer(text, "summed", dtype, ODD);
+    buffer(text, "most", dtype, ODD);
+    buffer(text, "cast", dtype, ODD);
+    buffer(text, "next", dtype, ODD);
+    buffer(text, "back", dtype, ODD);
+    buffer(text, "sent", dtype, ODD);
+    text_printf(text, "op 0 all_to_all comm group=g bytes=%" PRId64 " reads in writes exchanged\n",
+                all * size);
+    text_printf(text,
+                "op 1 all_gather other group=g bytes=%" PRId64 " reads in[0:%d] writes gathered\n",
+                EACH * size, EACH);
+    text_printf(text,
+                "op 2 reduce_scatter comm group=g bytes=%" PRId64 " reads in writes scattered\n",
+                all * size);
+    text_printf(text, "op 3 all_reduce comm group=g bytes=%" PRId64 " reads odd writes summed\n",
+                ODD * size);
+    text_printf(text,
+                "op 4 all_reduce other group=g bytes=%" PRId64 " op=max reads most writes most\n",
+                ODD * size);
+    text_printf(text,
+                "op 5 broadcast comm group=g bytes=%" PRId64 " root=%" PRId64
+                " reads odd writes cast\n",
+                ODD * size, p - 1);
+    text_printf(text, "op 6 shift comm group=g by=+1 bytes=%" PRId64 " reads odd writes next\n",
+                ODD * size);
+    text_printf(text, "op 7 shift comm group=g by=-2 bytes=%" PRId64 " reads odd writes back\n",
+                ODD * size);
+    text_printf(text,
+                "op 8 send other group=g by=+1 bytes=%" PRId64 " guard g<%" PRId64 " reads odd\n",
+                ODD * size, p - 1);
+    text_printf(text, "op 9 recv other group=g by=-1 bytes=%" PRId64 " guard g>=1 writes sent\n",
+                ODD * size);
+    text_printf(text, "op 10 barrier compute group=g\n");
+}
+
+static void all_kinds(uint32_t count, const char *dtype, int64_t size)
+{
+    struct text text = {0};
+    struct hand h;
+    uint32_t looked = 0;
+    ranks = count;
+    write_schedule(&text, dtype, size);
+    if (hand_load(&h, text.data)) {
+        h.options.steps = 2;
+        h.options.poison = true;
+        h.io = (struct exec_io){&looked, fill, look, 0, UINT32_MAX};
+        hand_expect(dtype, &h, STATUS_OK, "");
+        CHECK_INT("buffers looked at", looked, (int64_t)count * 11);
+    }
+    hand_release(&h);
+    text_release(&text);
+}
+
+static void every_kind_gives_what_it_says(void)
+{
+    for (uint32_t count = 1; count <= 4; count++) {
+        all_kinds(count, "f32", 4);
+        all_kinds(count, "bf16", 2);
+    }
+}
+
+static void the_same_over_many_ranks(void)
+{
+    for (uint32_t count = 5; count <= 8; count++)
+        all_kinds(count, "f32", 4);
+}
+
+/* ---- instances ---- */
+
+static const char two_axes[] =
+    "longhaul schedule 1\n"
+    "mesh a=2 b=3\n"
+    "tokens layout=contiguous cp=1 hp=1 seq=1 batch=1 micro_batch=1 dtype=f32\n"
+    "group a axes=a\ngroup b axes=b\nstream comm comm\n"
+    "tensor t [1,2]\nbundle all first=t count=1 elements=2\n"
+    "buffer x hbm f32 [2] communication bind=param bundle=all\n"
+    "buffer y hbm f32 [2] communication bind=param bundle=all\n"
+    "op 0 all_reduce comm group=a bytes=8 reads x writes y\n"
+    "op 1 all_reduce comm group=b bytes=8 reads y writes y\n";
+
+static enum status look_at_total(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    char name[32];
+    (void)user;
+    (void)diag;
+    ir_buffer_name(buffer->ir, (buffer_id){buffer->buffer}, name, sizeof name);
+    if (strcmp(name, "y") == 0)
+        for (uint64_t i = 0; i < 2; i++)
+            CHECK_CLOSE("sum over both axes", number_get(buffer->data, buffer->dtype, i), sum_of(i),
+                        0);
+    return STATUS_OK;
+}
+
+static void instances_of_a_group_are_apart(void)
+{
+    struct hand h;
+    ranks = 6;
+    if (hand_load(&h, two_axes)) {
+        h.io = (struct exec_io){NULL, fill, look_at_total, 0, UINT32_MAX};
+        hand_expect("two axes", &h, STATUS_OK, "");
+    }
+    hand_release(&h);
+}
+
+/* Rank 1 calls another kind, or brings more. */
+static const struct {
+    const char *label, *call, *message;
+} odd_calls[] = {
+    {"another kind", "op 1 broadcast comm group=g bytes=8 reads p0 writes q0\n",
+     "calls broadcast with 2 of f32"},
+    {"another size", "op 1 all_reduce comm group=g bytes=4 reads p0[0:1] writes q0[0:1]\n",
+     "calls all_reduce with 1 of f32"},
+};
+
+static void members_must_agree(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(odd_calls); i++) {
+        struct text text = {0};
+        struct hand h;
+        text_puts(&text, "longhaul schedule 1\nmesh g=2\ngroup g axes=g\n"
+                         "role first axes=g:0\nrole second axes=g:1\nstream comm comm\n");
+        for (int r = 0; r < 2; r++)
+            text_printf(&text,
+                        "buffer %c0 hbm f32 [2] communication role=%s persistent\n"
+                        "buffer %c0 hbm f32 [2] communication role=%s persistent\n",
+                        r ? 'p' : 'x', r ? "second" : "first", r ? 'q' : 'y',
+                        r ? "second" : "first");
+        text_printf(&text,
+                    "ops first\nop 0 all_reduce comm group=g bytes=8 reads x0 writes y0\n"
+                    "ops second\n%s",
+                    odd_calls[i].call);
+        if (hand_load(&h, text.data)) {
+            CHECK_INT(odd_calls[i].label, hand_run(&h), STATUS_NO);
+            /* either rank may be the first to see it */
+            CHECK(odd_calls[i].label,
+                  h.diag.text != NULL && (strstr(h.diag.text, odd_calls[i].message) != NULL ||
+                                          strstr(h.diag.text, "calls all_reduce with 2 of f32")));
+        }
+        hand_release(&h);
+        text_release(&text);
+    }
+}
+
+static const struct check_case comm_cases[] = {
+    {"every kind gives what it says, 1 to 4 ranks", every_kind_gives_what_it_says},
+    {"the same over 5 to 8 ranks", the_same_over_many_ranks},
+    {"instances of a group are apart", instances_of_a_group_are_apart},
+    {"members must agree", members_must_agree},
+};
+
+#endif

@@ -1,0 +1,196 @@
+/* cuDNN's fused attention, computed plainly in double: what fused.h promises, so that all around it
+ * can be tested. A handle is the stream it was given. */
+#include "tests/exec/emulator/emulator.h"
+#ifdef HAVE_CUDNN
+#include <cudnn.h>
+
+extern "C" {
+#include "exec/cuda/fused.h"
+}
+#include "tests/exec/emulator/numbers.h"
+#include "tests/exec/emulator/stream.hpp"
+
+#include <cmath>
+#include <vector>
+
+struct fused {
+    fused_shape shape;
+};
+
+struct cudnnContext {
+    cudaStream_t stream;
+};
+
+namespace
+{
+
+typedef const uint16_t *Halves;
+
+struct Tile {
+    fused_shape s;
+
+    double get(Halves data, int64_t row, int64_t heads, int64_t head, int64_t d) const
+    {
+        uint16_t bits = data[(row * heads + head) * s.dim + d];
+        return s.f16 ? from_f16(bits) : from_bf16(bits);
+    }
+    void put(void *data, int64_t row, int64_t heads, int64_t head, int64_t d, double x) const
+    {
+        static_cast<uint16_t *>(data)[(row * heads + head) * s.dim + d] =
+            s.f16 ? to_f16((float)x) : to_bf16((float)x);
+    }
+    int64_t keys_of(int64_t row) const
+    {
+        int64_t end = s.mask == FUSED_ALL          ? s.kv
+                      : s.mask == FUSED_FROM_START ? row + 1
+                                                   : row + 1 + s.kv - s.q;
+        return end < s.kv ? end : s.kv;
+    }
+    int64_t kv_head(int64_t head) const
+    {
+        return head / (s.heads / s.kv_heads);
+    }
+    double dot(Halves a, int64_t i, Halves b, int64_t j, int64_t heads_b, int64_t head,
+               int64_t head_b) const
+    {
+        double sum = 0;
+        for (int64_t d = 0; d < s.dim; d++)
+            sum += get(a, i, s.heads, head, d) * get(b, j, heads_b, head_b, d);
+        return sum;
+    }
+};
+
+void forward(Tile t, Halves q, Halves k, Halves v, void *o, float *stats)
+{
+    const fused_shape &s = t.s;
+    for (int64_t h = 0; h < s.heads; h++)
+        for (int64_t i = 0; i < s.q; i++) {
+            int64_t keys = t.keys_of(i), g = t.kv_head(h);
+            std::vector<double> p(static_cast<size_t>(s.kv));
+            double sum = 0;
+            for (int64_t j = 0; j < keys; j++)
+                sum += p[(size_t)j] =
+                    exp(t.dot(q, i, k, j, s.kv_heads, h, g) / sqrt((double)s.dim));
+            stats[h * s.q + i] = (float)log(sum);
+            for (int64_t d = 0; d < s.dim; d++) {
+                double x = 0;
+                for (int64_t j = 0; j < keys; j++)
+                    x += p[(size_t)j] / sum * t.get(v, j, s.kv_heads, g, d);
+                t.put(o, i, s.heads, h, d, x);
+            }
+        }
+}
+
+struct Gradients {
+    void *dq, *dk, *dv;
+};
+
+void backward(Tile t, Halves q, Halves k, Halves v, Halves o, Halves d_o, const float *stats,
+              Gradients to)
+{
+    const fused_shape &s = t.s;
+    const double scale = 1 / sqrt((double)s.dim);
+    size_t keys_all = static_cast<size_t>(s.kv * s.kv_heads * s.dim);
+    std::vector<double> dk(keys_all), dv(keys_all), dq(static_cast<size_t>(s.dim));
+    for (int64_t h = 0; h < s.heads; h++)
+        for (int64_t i = 0; i < s.q; i++) {
+            int64_t g = t.kv_head(h);
+            double delta = t.dot(o, i, d_o, i, s.heads, h, h);
+            dq.assign(dq.size(), 0);
+            for (int64_t j = 0; j < t.keys_of(i); j++) {
+                double p = exp(t.dot(q, i, k, j, s.kv_heads, h, g) * scale - stats[h * s.q + i]);
+                double ds = p * (t.dot(d_o, i, v, j, s.kv_heads, h, g) - delta) * scale;
+                for (int64_t d = 0; d < s.dim; d++) {
+                    size_t at = static_cast<size_t>((j * s.kv_heads + g) * s.dim + d);
+                    dv[at] += p * t.get(d_o, i, s.heads, h, d);
+                    dk[at] += ds * t.get(q, i, s.heads, h, d);
+                    dq[(size_t)d] += ds * t.get(k, j, s.kv_heads, g, d);
+                }
+            }
+            for (int64_t d = 0; d < s.dim; d++)
+                t.put(to.dq, i, s.heads, h, d, dq[(size_t)d]);
+        }
+    for (int64_t j = 0; j < s.kv; j++)
+        for (int64_t g = 0; g < s.kv_heads; g++)
+            for (int64_t d = 0; d < s.dim; d++) {
+                size_t at = static_cast<size_t>((j * s.kv_heads + g) * s.dim + d);
+                t.put(to.dk, j, s.kv_heads, g, d, dk[at]);
+                t.put(to.dv, j, s.kv_heads, g, d, dv[at]);
+            }
+}
+
+cudnnStatus_t create(cudnnHandle_t *handle)
+{
+    *handle = new cudnnContext{nullptr};
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t destroy(cudnnHandle_t handle)
+{
+    delete handle;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream)
+{
+    handle->stream = stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+} // namespace
+
+extern "C" {
+
+struct fused *fused_new(const struct cudnn *, const struct fused_shape *shape)
+{
+    return new fused{*shape};
+}
+
+void fused_free(struct fused *fused)
+{
+    delete fused;
+}
+
+bool fused_build(struct fused *, cudnnHandle_t, cudnnBackendDescriptor_t, char *, size_t)
+{
+    return true;
+}
+
+size_t fused_scratch(const struct fused *)
+{
+    return 0;
+}
+
+const char *fused_forward(const struct fused *fused, cudnnHandle_t handle, const void *q,
+                          const void *k, const void *v, void *o, float *stats, void *)
+{
+    Tile t = {fused->shape};
+    emulator::submit(handle->stream, [=] {
+        forward(t, static_cast<Halves>(q), static_cast<Halves>(k), static_cast<Halves>(v), o,
+                stats);
+    });
+    return nullptr;
+}
+
+const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, const void *q,
+                           const void *k, const void *v, const void *o, const void *d_o,
+                           const float *stats, void *dq, void *dk, void *dv, void *)
+{
+    Tile t = {fused->shape};
+    emulator::submit(handle->stream, [=] {
+        backward(t, static_cast<Halves>(q), static_cast<Halves>(k), static_cast<Halves>(v),
+                 static_cast<Halves>(o), static_cast<Halves>(d_o), stats, {dq, dk, dv});
+    });
+    return nullptr;
+}
+
+void emulator_use_fused(void)
+{
+    static struct cudnn table;
+    table.cudnnCreate = create;
+    table.cudnnDestroy = destroy;
+    table.cudnnSetStream = set_stream;
+    cudnn_use(&table);
+}
+}
+#endif
