@@ -29,6 +29,7 @@ static const struct tweak {
     {"--checkpoint selective++", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_SELECTIVE},
     {"--checkpoint full", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_FULL},
     {"--checkpoint offload", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_OFFLOAD},
+    {"--checkpoint selective++offload", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD},
     {"--zero 1", FIELD_WEIGHTS, CHOICE_WEIGHTS_ZERO1},
     {"--zero 2", FIELD_WEIGHTS, CHOICE_WEIGHTS_ZERO2},
     {"--zero 3", FIELD_WEIGHTS, CHOICE_WEIGHTS_ZERO3},

@@ -48,6 +48,7 @@ static const struct named checkpoints[] = {
     {"full", CHOICE_ACTIVATIONS_FULL},
     {"selective++", CHOICE_ACTIVATIONS_SELECTIVE},
     {"offload", CHOICE_ACTIVATIONS_OFFLOAD},
+    {"selective++offload", CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD},
 };
 static const struct named zeros[] = {
     {"0", CHOICE_WEIGHTS_REPLICATED},

@@ -186,6 +186,8 @@ static void emit_and_rewrite(struct emit *e, struct ir *out)
         pass_unread(e, &program);
     if (layers && c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         pass_offload(e, &program);
+    if (layers && c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD)
+        pass_offload_kept(e, &program);
     if (whole)
         pass_weights(e, &program);
     finish_role(e, &program, out);

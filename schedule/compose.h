@@ -76,10 +76,11 @@ enum pipeline_choice {
 };
 
 enum activations_choice {
-    CHOICE_ACTIVATIONS_KEEP,      /* everything the backward reads stays */
-    CHOICE_ACTIVATIONS_SELECTIVE, /* layer inputs and what attention's core made stay */
-    CHOICE_ACTIVATIONS_FULL,      /* layer inputs stay, the rest is recomputed */
-    CHOICE_ACTIVATIONS_OFFLOAD,   /* layer inputs go to the host, the rest is recomputed */
+    CHOICE_ACTIVATIONS_KEEP,              /* everything the backward reads stays */
+    CHOICE_ACTIVATIONS_SELECTIVE,         /* layer inputs and what attention's core made stay */
+    CHOICE_ACTIVATIONS_FULL,              /* layer inputs stay, the rest is recomputed */
+    CHOICE_ACTIVATIONS_OFFLOAD,           /* layer inputs go to the host, the rest is recomputed */
+    CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, /* as selective; what the core made goes to the host */
     CHOICE_ACTIVATIONS_COUNT
 };
 

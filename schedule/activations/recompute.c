@@ -210,8 +210,9 @@ void pass_recompute(struct emit *e, struct program *program)
     };
     for (uint32_t i = 0; i < e->caches.count; i++)
         r.cache[e->caches.buffer[i].i] = 1;
-    for (uint32_t i = 0;
-         e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE && i < e->kept.count; i++) {
+    bool selective = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
+                     e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
+    for (uint32_t i = 0; selective && i < e->kept.count; i++) {
         if (r.kept == NULL)
             r.kept = heap_zalloc(ir->buffer.count, sizeof *r.kept);
         r.kept[e->kept.buffer[i].i] = 1;

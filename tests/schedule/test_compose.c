@@ -238,9 +238,13 @@ static void all_to_alls_move_what_ulysses_says(void)
 
 static void fewer_activations_take_less_memory(void)
 {
+    static const int order[CHOICE_ACTIVATIONS_COUNT] = {
+        CHOICE_ACTIVATIONS_KEEP, CHOICE_ACTIVATIONS_SELECTIVE, CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD,
+        CHOICE_ACTIVATIONS_FULL, CHOICE_ACTIVATIONS_OFFLOAD};
     struct choices c;
     uint64_t before = UINT64_MAX;
-    for (int a = 0; a < CHOICE_ACTIVATIONS_COUNT; a++) {
+    for (int i = 0; i < CHOICE_ACTIVATIONS_COUNT; i++) {
+        int a = order[i];
         struct transformer deep = shapes[0];
         deep.layers = 16;
         struct request request = small(0, 2);
