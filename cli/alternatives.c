@@ -3,6 +3,7 @@
 #include "cli/workers.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS = 4, TWEAKS_MAX = 20 };
@@ -229,5 +230,97 @@ enum status alternatives_find(struct alternative *best, const struct prediction 
     enum status status = find_faster(best, base, &trials, diag);
     if (status == STATUS_OK && !base->verdict.fits)
         status = find_fitting(best, base, request, exact, diag);
+    return status;
+}
+
+/* ---- remedies ---- */
+
+struct remedy_trial {
+    bool fits;
+    uint64_t inside_bytes;
+    double step_s;
+};
+
+struct remedy_trials {
+    const struct setup *setup;
+    const struct request *request;
+    uint64_t most_bytes;
+    struct remedy_pair {
+        const struct tweak *first, *second; /* second NULL: one alone */
+    } pair[REMEDIES_MAX];
+};
+
+uint64_t alternatives_inside(const struct prediction *p)
+{
+    return p->reserved.bytes[RESERVED_TENSORS] + p->reserved.bytes[RESERVED_WORKSPACES] +
+           p->reserved.bytes[RESERVED_BUCKETS];
+}
+
+static void try_remedy(void *context, size_t job, void *result)
+{
+    const struct remedy_trials *trials = context;
+    const struct remedy_pair *pair = &trials->pair[job];
+    struct remedy_trial *trial = result;
+    struct request request = *trials->request;
+    struct prediction p = {0};
+    apply(&request, pair->first);
+    if (pair->second != NULL)
+        apply(&request, pair->second);
+    if (prediction_memory(&p, trials->setup, &request, NULL, NULL) == STATUS_OK) {
+        trial->inside_bytes = alternatives_inside(&p);
+        trial->fits = trial->inside_bytes <= trials->most_bytes &&
+                      p.verdict.needed[LIMIT_HOST] <= p.verdict.available[LIMIT_HOST];
+        if (trial->fits && prediction_time(&p, false, NULL) == STATUS_OK)
+            trial->step_s = p.sim.step_s;
+        trial->fits = trial->fits && p.simulated;
+    }
+    prediction_release(&p);
+}
+
+static int compare_remedies(const void *left, const void *right)
+{
+    const struct remedy *a = left, *b = right;
+    if (a->step_s != b->step_s)
+        return a->step_s < b->step_s ? -1 : 1;
+    return strcmp(a->options, b->options);
+}
+
+enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
+                              const struct prediction *base, const struct request *request,
+                              uint64_t most_bytes, struct diag *diag)
+{
+    struct remedy_trials trials = {
+        .setup = base->setup, .request = request, .most_bytes = most_bytes};
+    struct remedy_trial trial[REMEDIES_MAX];
+    const struct tweak *open[TWEAKS_MAX];
+    size_t opens = 0, jobs = 0;
+    for (size_t i = 0; i < ARRAY_LEN(tweaks); i++)
+        if (!has(&base->choices, &tweaks[i]) && tweaks[i].field != FIELD_ATTENTION)
+            open[opens++] = &tweaks[i];
+    for (size_t i = 0; i < opens; i++)
+        trials.pair[jobs++] = (struct remedy_pair){.first = open[i]};
+    for (size_t i = 0; i < opens; i++)
+        for (size_t k = i + 1; k < opens && jobs < REMEDIES_MAX; k++)
+            if (open[i]->field != open[k]->field)
+                trials.pair[jobs++] = (struct remedy_pair){open[i], open[k]};
+    enum status status = workers_run(jobs, sizeof trial[0], try_remedy, &trials, trial, diag);
+    *tried = jobs;
+    *count = 0;
+    for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
+        const struct remedy_pair *pair = &trials.pair[i];
+        bool better = trial[i].fits;
+        for (size_t k = 0; k < opens && pair->second != NULL; k++)
+            if ((pair->first == open[k] || pair->second == open[k]) && trial[k].fits &&
+                trial[k].step_s * WORTH <= trial[i].step_s)
+                better = false;
+        if (!better)
+            continue;
+        struct remedy *r = &remedy[(*count)++];
+        *r = (struct remedy){.inside_bytes = trial[i].inside_bytes, .step_s = trial[i].step_s};
+        snprintf(r->options, sizeof r->options, "%s%s%s", pair->first->option,
+                 pair->second != NULL ? " " : "", pair->second != NULL ? pair->second->option : "");
+    }
+    if (*count > 0)
+        qsort(remedy, *count, sizeof *remedy, compare_remedies);
     return status;
 }

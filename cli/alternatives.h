@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct alternative {
     char options[160];      /* "--zero 3 --checkpoint offload"; "": none is better */
@@ -23,5 +24,24 @@ struct alternative {
 /* base was made from request, and simulated. */
 enum status alternatives_find(struct alternative *best, const struct prediction *base,
                               const struct request *request, bool exact, struct diag *diag);
+
+/* Options that would make what failed fit: one, or two together. */
+struct remedy {
+    char options[96];
+    uint64_t inside_bytes; /* what the framework's allocator would hold, its cache given back */
+    double step_s;
+};
+
+enum { REMEDIES_MAX = 160 };
+
+/* What the allocator of a prediction holds without its cache: tensors, workspaces, buckets. */
+uint64_t alternatives_inside(const struct prediction *prediction);
+
+/* Finds all remedies by the same short table, fastest first: those with inside bytes of at most
+ * `most_bytes`, of which the host's memory fits too. Of two options together only what is faster than
+ * each of them that helps alone. remedy[] has room for REMEDIES_MAX. */
+enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
+                              const struct prediction *base, const struct request *request,
+                              uint64_t most_bytes, struct diag *diag);
 
 #endif

@@ -31,6 +31,12 @@ static const struct option rows[] = {
      .value = "DIR",
      .help = "write ops.csv, memory.csv, trace.json and prediction.json into a folder"},
     {.name = "emit-ir", .kind = OPTION_FLAG, .help = "with -o, also write schedule.ir"},
+    {.name = "emit-snapshot",
+     .kind = OPTION_FLAG,
+     .help = "with -o, also write snapshot.pickle of rank 0, for pytorch.org/memory_viz"},
+    {.name = "emit-chakra",
+     .kind = OPTION_FLAG,
+     .help = "with -o, also write chakra.RANK.et, execution traces of every rank"},
 };
 const struct option_set predict_options = {"prediction", rows, ARRAY_LEN(rows)};
 
@@ -39,9 +45,13 @@ static enum status check_options_fit(const struct options *options, struct diag 
     if (options_given(options, "price") && !options_given(options, "tokens"))
         return diag_error(diag, (struct loc){.name = "--price"}, STATUS_BAD_INPUT,
                           "needs --tokens, the length of the training");
-    if (options_given(options, "emit-ir") && !options_given(options, "o"))
-        return diag_error(diag, (struct loc){.name = "--emit-ir"}, STATUS_BAD_INPUT,
-                          "needs -o, the folder to write into");
+    static const char *const emits[][2] = {{"emit-ir", "--emit-ir"},
+                                           {"emit-snapshot", "--emit-snapshot"},
+                                           {"emit-chakra", "--emit-chakra"}};
+    for (size_t i = 0; i < ARRAY_LEN(emits); i++)
+        if (options_given(options, emits[i][0]) && !options_given(options, "o"))
+            return diag_error(diag, (struct loc){.name = emits[i][1]}, STATUS_BAD_INPUT,
+                              "needs -o, the folder to write into");
     return STATUS_OK;
 }
 
@@ -67,7 +77,12 @@ static enum status print_report(const struct report *report, const struct option
     struct text out = {0};
     enum status status = STATUS_OK;
     if (options_given(options, "o"))
-        status = traces_write(report, options_text(options, "o"), options_given(options, "emit-ir"),
+        status = traces_write(report, options_text(options, "o"),
+                              (struct traces_emit){
+                                  .ir = options_given(options, "emit-ir"),
+                                  .snapshot = options_given(options, "emit-snapshot"),
+                                  .chakra = options_given(options, "emit-chakra"),
+                              },
                               diag);
     if (options_given(options, "json"))
         report_print_json(&out, report);
@@ -99,7 +114,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         .cluster = options_text(options, "cluster"),
         .costs = options_text(options, "costs"),
     };
-    static const char *const without[] = {"o", "json", "emit-ir", NULL};
+    static const char *const without[] = {"o",           "json", "emit-ir", "emit-snapshot",
+                                          "emit-chakra", NULL};
     struct text command = {0};
     text_puts(&command, "longhaul predict");
     options_put_command(&command, options, without);

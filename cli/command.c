@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include "base/arena.h"
+#include "cli/completion.h"
 #include "cli/manual.h"
 #include "cli/setup.h"
 #include "cli/sweep_point.h"
@@ -18,8 +19,14 @@
 static const struct option general_rows[] = {
     {.name = "help", .kind = OPTION_FLAG, .help = "print this help and end"},
 };
+static const char *const shell_choices[] = {"bash", "zsh"};
 static const struct option help_rows[] = {
     {.name = "man", .kind = OPTION_FLAG, .help = "print the manual page"},
+    {.name = "completion",
+     .kind = OPTION_CHOICE,
+     .names = shell_choices,
+     .name_count = ARRAY_LEN(shell_choices),
+     .help = "print completion for a shell"},
 };
 static const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help_rows)};
 static const struct option_set general_options = {"general", general_rows, ARRAY_LEN(general_rows)};
@@ -72,6 +79,10 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "validate -o, or a prediction and a measurement: the answer, figures, tables, assumptions "    \
     "with "                                                                                        \
     "their sources, and the command that made it."
+#define WHY_ABOUT                                                                                  \
+    "Says what filled the memory of a PyTorch process, from a snapshot of its allocator "          \
+    "(torch.cuda.memory._dump_snapshot). With the configuration that ran, ranks the options that " \
+    "would have fitted by the time that they cost (docs/why.md). Exit code 1 when none is known."
 #define LIST_ABOUT                                                                                 \
     "Prints what there is: strategies, profiles, models, clusters, devices, kinds, rules, "        \
     "conventions and constants of reserved memory. models, clusters and devices take a NAME: "     \
@@ -172,6 +183,15 @@ static const struct command commands[] = {
      "a page of what other commands wrote",
      REPORT_ABOUT,
      {&report_options, &general_options}},
+    {"why",
+     "SNAPSHOT",
+     1,
+     1,
+     cmd_why,
+     "what filled memory, and what would have fitted",
+     WHY_ABOUT,
+     {&setup_model_options, &setup_cluster_options, &setup_choice_options, &why_options,
+      &general_options}},
     {"list",
      "[WHAT [NAME]]",
      0,
@@ -292,6 +312,11 @@ enum status cmd_help(const struct options *options, struct diag *diag)
     enum status status = STATUS_OK;
     if (options_given(options, "man")) {
         manual_print(&out);
+    } else if (options_given(options, "completion")) {
+        if (options_choice(options, "completion") == 0)
+            completion_print_bash(&out);
+        else
+            completion_print_zsh(&out);
     } else if (options->argument_count == 0) {
         command_print_overview(&out);
     } else {

@@ -58,11 +58,12 @@ enum status cmd_calibrate(const struct options *options, struct diag *diag);
 enum status cmd_sweep(const struct options *options, struct diag *diag);
 enum status cmd_plot(const struct options *options, struct diag *diag);
 enum status cmd_report(const struct options *options, struct diag *diag);
+enum status cmd_why(const struct options *options, struct diag *diag);
 enum status cmd_help(const struct options *options, struct diag *diag);
 
 extern const struct option_set bench_options, calibrate_options;
 extern const struct option_set predict_options, schedule_options, check_options, validate_options;
 extern const struct option_set compare_options, run_options, sweep_options, plot_options,
-    report_options;
+    report_options, why_options;
 
 #endif

@@ -68,7 +68,7 @@ kinds[] = {
     {"all_to_all", CLASS_EXCHANGE},
     {"shift", CLASS_EXCHANGE},
     {"send", CLASS_EXCHANGE},
-    {"receive", CLASS_EXCHANGE},
+    {"recv", CLASS_EXCHANGE},
     {"all_gather", CLASS_EXCHANGE},
     {"all_reduce", CLASS_EXCHANGE},
     {"reduce_scatter", CLASS_EXCHANGE},

@@ -1,5 +1,7 @@
 #include "cli/traces_out.h"
 
+#include "cli/chakra_out.h"
+#include "cli/snapshot_out.h"
 #include "schedule/ir_text.h"
 #include "traces/csv.h"
 #include "traces/perfetto.h"
@@ -56,7 +58,7 @@ static const char *path_in(struct text *path, const char *folder, const char *na
     return path->data;
 }
 
-enum status traces_write(const struct report *report, const char *folder, bool emit_ir,
+enum status traces_write(const struct report *report, const char *folder, struct traces_emit emit,
                          struct diag *diag)
 {
     const struct prediction *p = report->prediction;
@@ -77,8 +79,15 @@ enum status traces_write(const struct report *report, const char *folder, bool e
         status = perfetto_save(&trace, path_in(&path, folder, "trace.json"), diag);
     if (status == STATUS_OK)
         status = text_save(path_in(&path, folder, "prediction.json"), json.data, json.size, diag);
-    if (status == STATUS_OK && emit_ir)
+    if (status == STATUS_OK && emit.ir)
         status = ir_save(&p->ir, path_in(&path, folder, "schedule.ir"), diag);
+    if (status == STATUS_OK && emit.snapshot) {
+        json.size = 0;
+        snapshot_print(&json, p, 0);
+        status = text_save(path_in(&path, folder, "snapshot.pickle"), json.data, json.size, diag);
+    }
+    if (status == STATUS_OK && emit.chakra)
+        status = chakra_save(p, folder, diag);
     text_release(&json);
     text_release(&path);
     trace_release(&trace);

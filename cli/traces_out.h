@@ -7,10 +7,16 @@
 
 #include <stdbool.h>
 
-/* Writes ops.csv, memory.csv, trace.json and prediction.json, and with emit_ir schedule.ir, into a
- * folder, which is made when it is not there. The traces hold one rank of each class that was
- * simulated. */
-enum status traces_write(const struct report *report, const char *folder, bool emit_ir,
+/* What is written on demand. */
+struct traces_emit {
+    bool ir;       /* schedule.ir */
+    bool snapshot; /* snapshot.pickle of rank 0 */
+    bool chakra;   /* chakra.RANK.et of every rank */
+};
+
+/* Writes ops.csv, memory.csv, trace.json and prediction.json, and what is asked for, into a folder,
+ * which is made when it is not there. The traces hold one rank of each class that was simulated. */
+enum status traces_write(const struct report *report, const char *folder, struct traces_emit emit,
                          struct diag *diag);
 
 #endif

@@ -16,12 +16,25 @@ function(longhaul_layer name)
     target_link_libraries(${name} PUBLIC ${ARGN} m)
 endfunction()
 
+include(GNUInstallDirs)
+
 # The program: cli/main.c over the library cli.
 function(longhaul_program)
     if(EXISTS ${PROJECT_SOURCE_DIR}/cli/main.c)
         add_executable(longhaul ${PROJECT_SOURCE_DIR}/cli/main.c)
         target_link_libraries(longhaul PRIVATE cli)
         install(TARGETS longhaul RUNTIME)
+        if(NOT CMAKE_CROSSCOMPILING AND NOT LONGHAUL_SANITIZE)
+            set(folder ${PROJECT_BINARY_DIR}/completion)
+            add_custom_command(TARGET longhaul POST_BUILD COMMENT ""
+                COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
+                COMMAND longhaul help --completion bash > ${folder}/longhaul
+                COMMAND longhaul help --completion zsh > ${folder}/_longhaul)
+            install(FILES ${folder}/longhaul
+                DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+            install(FILES ${folder}/_longhaul
+                DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+        endif()
     endif()
 endfunction()
 

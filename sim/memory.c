@@ -383,3 +383,28 @@ void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t
     free(changes.row);
     free(lifetimes.row);
 }
+
+size_t memory_events(const struct ir *ir, const struct sim_result *result, uint32_t rank,
+                     struct memory_event **events)
+{
+    const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
+    struct lifetimes lifetimes = {0};
+    struct changes changes = {0};
+    size_t count = 0;
+    *events = NULL;
+    if (class->role == IR_NONE)
+        return 0;
+    lifetimes_init(&lifetimes, ir, class->role);
+    add_class_changes(&changes, ir, result, &lifetimes, class);
+    *events = heap_alloc(changes.count + 1, sizeof **events);
+    for (size_t i = 0; i < changes.count; i++)
+        if (changes.row[i].bytes != 0)
+            (*events)[count++] = (struct memory_event){
+                .time_s = changes.row[i].time_s,
+                .buffer = lifetimes.row[changes.row[i].row].buffer,
+                .bytes = changes.row[i].bytes,
+            };
+    free(changes.row);
+    free(lifetimes.row);
+    return count;
+}

@@ -16,4 +16,15 @@ void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim
 void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                   struct trace *trace);
 
+/* One buffer that comes (bytes > 0) or goes, of any memory. */
+struct memory_event {
+    double time_s;
+    uint32_t buffer; /* buffer_id */
+    int64_t bytes;
+};
+
+/* The events of one rank in the order of time; the caller frees the array. */
+size_t memory_events(const struct ir *ir, const struct sim_result *result, uint32_t rank,
+                     struct memory_event **events);
+
 #endif

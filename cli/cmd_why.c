@@ -1,0 +1,206 @@
+/* longhaul why: what filled a PyTorch process' memory, and the options that would have fitted. */
+#include "cli/command.h"
+
+#include "base/units.h"
+#include "cli/alternatives.h"
+#include "cli/json_out.h"
+#include "cli/report.h"
+#include "cli/setup.h"
+#include "traces/torch_snapshot.h"
+
+#include <stdlib.h>
+
+static const struct option rows[] = {
+    {.name = "top",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .fallback = "8",
+     .low = 1,
+     .high = 100000,
+     .help = "places of allocation, and options, to list"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
+};
+const struct option_set why_options = {"snapshot", rows, ARRAY_LEN(rows)};
+
+/* What is known when a configuration was given. */
+struct answer {
+    bool known;
+    uint64_t predicted_bytes; /* inside the allocator, its cache given back */
+    uint64_t seen_bytes;      /* in use and asked for */
+    uint64_t most_bytes;      /* what the allocator could have had */
+    uint64_t unseen_bytes;    /* seen and not predicted: added to every option */
+    double step_s;
+    struct remedy remedy[REMEDIES_MAX];
+    size_t count, tried;
+};
+
+static enum status load(struct torch_snapshot *snapshot, const char *path, struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = torch_snapshot_parse(snapshot, path, text.data == NULL ? "" : text.data, text.size,
+                                      diag);
+    text_release(&text);
+    return status;
+}
+
+/* Predicts the configuration, and holds what the process held against it. */
+static enum status find_answer(struct answer *a, const struct torch_snapshot *s,
+                               const struct options *options, struct diag *diag)
+{
+    struct setup setup = {0};
+    struct prediction base = {0};
+    enum status status = setup_load(&setup, options, false, diag);
+    if (status == STATUS_OK)
+        status = prediction_make(&base, &setup, &setup.request, false, diag);
+    if (status == STATUS_OK) {
+        a->known = true;
+        a->predicted_bytes = alternatives_inside(&base);
+        a->seen_bytes = s->active + s->failed_bytes;
+        a->most_bytes = s->reserved + s->device_free;
+        a->unseen_bytes =
+            a->seen_bytes > a->predicted_bytes ? a->seen_bytes - a->predicted_bytes : 0;
+        a->step_s = base.sim.step_s;
+        uint64_t most = a->most_bytes > a->unseen_bytes ? a->most_bytes - a->unseen_bytes : 0;
+        status =
+            alternatives_rank(a->remedy, &a->count, &a->tried, &base, &setup.request, most, diag);
+    }
+    prediction_release(&base);
+    setup_release(&setup);
+    return status;
+}
+
+static void put_gib(struct text *out, const char *before, uint64_t bytes, const char *after)
+{
+    text_puts(out, before);
+    units_put_gib(out, (double)bytes);
+    text_puts(out, after);
+}
+
+static void print_snapshot(struct text *out, const struct torch_snapshot *s, size_t top)
+{
+    if (s->out_of_memory) {
+        put_gib(out, "out of memory: ", s->failed_bytes, " were asked for, ");
+        put_gib(out, "", s->device_free, " were free on the device, and ");
+        put_gib(out, "", s->reserved - s->active, " in the process' own cache");
+        put_gib(out, " (largest piece ", s->largest_free, ")\n");
+    } else {
+        text_puts(out, "no allocation failed while the snapshot's history was recorded\n");
+    }
+    put_gib(out, "held       ", s->reserved, " in ");
+    text_printf(out, "%zu segments of device %lld: ", s->segments, (long long)s->device);
+    put_gib(out, "", s->active, " in use by ");
+    text_printf(out, "%zu blocks (", s->blocks);
+    put_gib(out, "", s->active - s->requested, " of it rounding), ");
+    put_gib(out, "", s->reserved - s->active, " cached\n\n");
+    text_printf(out, "%-60s %10s %7s %7s\n", "allocated at", "GiB", "share", "blocks");
+    for (size_t i = 0; i < s->sites && i < top; i++)
+        text_printf(out, "%-60.60s %10.2f %5.1f %% %7zu\n", s->site[i].name,
+                    (double)s->site[i].bytes / 1073741824.0,
+                    100 * (double)s->site[i].bytes / (double)(s->active > 0 ? s->active : 1),
+                    s->site[i].blocks);
+}
+
+static void print_answer(struct text *out, const struct answer *a, size_t top)
+{
+    struct report_time time = report_time_for(a->step_s);
+    put_gib(out, "\nneeded     ", a->seen_bytes, " of ");
+    put_gib(out, "", a->most_bytes, " that the allocator could have; predicted ");
+    put_gib(out, "", a->predicted_bytes, "");
+    if (a->unseen_bytes > 0)
+        put_gib(out, ", and ", a->unseen_bytes,
+                " that the schedule does not know of are added to "
+                "every option");
+    text_printf(out, "\nstep       %.*f %s as it was configured, had there been memory\n\n",
+                time.decimals, a->step_s / time.unit_s, time.name);
+    if (a->count == 0) {
+        text_printf(out, "none of %zu options, alone or two together, would have fitted\n",
+                    a->tried);
+        return;
+    }
+    text_printf(out, "%-50s %12s %10s %10s\n", "would have fitted", "step", "time lost", "GiB");
+    for (size_t i = 0; i < a->count && i < top; i++) {
+        const struct remedy *r = &a->remedy[i];
+        text_printf(out, "%-50s %9.*f %-2s %+8.1f %% %10.2f\n", r->options, time.decimals,
+                    r->step_s / time.unit_s, time.name, 100 * (r->step_s / a->step_s - 1),
+                    (double)(r->inside_bytes + a->unseen_bytes) / 1073741824.0);
+    }
+}
+
+static void print_json(struct text *out, const struct torch_snapshot *s, const struct answer *a,
+                       size_t top)
+{
+    struct json_out json = {.out = out};
+    json_begin_object(&json, NULL);
+    json_put_bool(&json, "out_of_memory", s->out_of_memory);
+    json_put_count(&json, "device", (uint64_t)s->device);
+    json_put_count(&json, "failed_bytes", s->failed_bytes);
+    json_put_count(&json, "device_free_bytes", s->device_free);
+    json_put_count(&json, "reserved_bytes", s->reserved);
+    json_put_count(&json, "active_bytes", s->active);
+    json_put_count(&json, "requested_bytes", s->requested);
+    json_put_count(&json, "largest_free_bytes", s->largest_free);
+    json_put_count(&json, "segments", s->segments);
+    json_begin_array(&json, "allocated_at");
+    for (size_t i = 0; i < s->sites && i < top; i++) {
+        json_begin_object(&json, NULL);
+        json_put_text(&json, "where", s->site[i].name);
+        json_put_count(&json, "bytes", s->site[i].bytes);
+        json_put_count(&json, "blocks", s->site[i].blocks);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+    if (a->known) {
+        json_put_count(&json, "predicted_bytes", a->predicted_bytes);
+        json_put_count(&json, "not_predicted_bytes", a->unseen_bytes);
+        json_put_count(&json, "most_bytes", a->most_bytes);
+        json_put_number(&json, "step_s", a->step_s);
+        json_put_count(&json, "tried", a->tried);
+        json_begin_array(&json, "would_have_fitted");
+        for (size_t i = 0; i < a->count && i < top; i++) {
+            json_begin_object(&json, NULL);
+            json_put_text(&json, "options", a->remedy[i].options);
+            json_put_number(&json, "step_s", a->remedy[i].step_s);
+            json_put_number(&json, "time_lost", a->remedy[i].step_s / a->step_s - 1);
+            json_put_count(&json, "bytes", a->remedy[i].inside_bytes + a->unseen_bytes);
+            json_end_object(&json);
+        }
+        json_end_array(&json);
+    }
+    json_end_object(&json);
+    text_putc(out, '\n');
+}
+
+enum status cmd_why(const struct options *options, struct diag *diag)
+{
+    struct torch_snapshot snapshot = {0};
+    struct answer *answer = heap_zalloc(1, sizeof *answer);
+    struct text out = {0};
+    size_t top = (size_t)options_count(options, "top");
+    bool configured = options_given(options, "model") || options_given(options, "cluster") ||
+                      options_given(options, "seq");
+    enum status status = load(&snapshot, options->argument[0], diag);
+    if (status == STATUS_OK && configured)
+        status = find_answer(answer, &snapshot, options, diag);
+    if (status == STATUS_OK) {
+        if (options_given(options, "json")) {
+            print_json(&out, &snapshot, answer, top);
+        } else {
+            print_snapshot(&out, &snapshot, top);
+            if (answer->known)
+                print_answer(&out, answer, top);
+            else
+                text_puts(&out,
+                          "\nwith --model, --cluster, --seq and the options of the run, those "
+                          "that would have fitted are ranked\n");
+        }
+        status = command_print(&out, diag);
+    }
+    if (status == STATUS_OK && answer->known && answer->count == 0)
+        status = STATUS_NO;
+    text_release(&out);
+    free(answer);
+    torch_snapshot_release(&snapshot);
+    return status;
+}

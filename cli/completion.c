@@ -1,0 +1,194 @@
+#include "cli/completion.h"
+
+#include "base/arena.h"
+#include "cli/command.h"
+#include "models/cluster.h"
+#include "models/cost.h"
+#include "models/transformer.h"
+#include "schedule/compose.h"
+
+#include <string.h>
+
+static const char *dashes(const struct option *option)
+{
+    return option->name[1] == '\0' ? "-" : "--";
+}
+
+/* ---- what values an option takes ---- */
+
+static void put_strategies(struct text *out)
+{
+    size_t count;
+    const struct strategy *table = compose_strategies(&count);
+    for (size_t i = 0; i < count; i++)
+        text_printf(out, "%s%s", i == 0 ? "" : " ", table[i].name);
+}
+
+static void put_profiles(struct text *out)
+{
+    size_t count;
+    const struct profile *table = compose_profiles(&count);
+    text_puts(out, "published");
+    for (size_t i = 0; i < count; i++)
+        text_printf(out, " %s", table[i].name);
+}
+
+static void put_presets(struct text *out, enum status (*presets)(const char *const **, size_t *,
+                                                                 struct arena *, struct diag *))
+{
+    struct arena arena = {0};
+    const char *const *names;
+    size_t count;
+    if (presets(&names, &count, &arena, NULL) == STATUS_OK)
+        for (size_t i = 0; i < count; i++)
+            text_printf(out, "%s%s", i == 0 ? "" : " ", names[i]);
+    arena_release(&arena);
+}
+
+static void put_models(struct text *out)
+{
+    put_presets(out, transformer_presets);
+}
+
+static void put_clusters(struct text *out)
+{
+    put_presets(out, cluster_presets);
+}
+
+static void put_costs(struct text *out)
+{
+    put_presets(out, cost_presets);
+}
+
+/* Appends the names that a value may have, as of this installation; nothing: a file or a number. */
+static void put_values(struct text *out, const struct option *option)
+{
+    static const struct {
+        const char *name;
+        void (*put)(struct text *out);
+    } known[] = {
+        {"strategy", put_strategies}, {"profile", put_profiles}, {"model", put_models},
+        {"cluster", put_clusters},    {"costs", put_costs},
+    };
+    for (size_t i = 0; option->kind == OPTION_CHOICE && i < option->name_count; i++)
+        text_printf(out, "%s%s", i == 0 ? "" : " ", option->names[i]);
+    for (size_t i = 0; option->kind == OPTION_TEXT && i < ARRAY_LEN(known); i++)
+        if (strcmp(option->name, known[i].name) == 0)
+            known[i].put(out);
+}
+
+/* ---- bash ---- */
+
+void completion_print_bash(struct text *out)
+{
+    size_t count;
+    const struct command *commands = command_table(&count);
+    text_puts(out, "# bash completion for longhaul, made by `longhaul help --completion bash`\n"
+                   "_longhaul()\n{\n"
+                   "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+                   "    local command=${COMP_WORDS[1]} options= values=\n"
+                   "    COMPREPLY=()\n"
+                   "    if ((COMP_CWORD == 1)); then\n"
+                   "        COMPREPLY=($(compgen -W \"");
+    for (size_t i = 0; i < count; i++)
+        text_printf(out, "%s%s", i == 0 ? "" : " ", commands[i].name);
+    text_puts(out, "\" -- \"$word\"))\n        return\n    fi\n    case $command in\n");
+    for (size_t i = 0; i < count; i++) {
+        text_printf(out, "    %s)\n        options=\"", commands[i].name);
+        for (size_t s = 0; commands[i].sets[s] != NULL; s++)
+            for (size_t k = 0; k < commands[i].sets[s]->count; k++) {
+                const struct option *option = &commands[i].sets[s]->option[k];
+                text_printf(out, "%s%s ", dashes(option), option->name);
+            }
+        text_puts(out, "\"\n        case $before in\n");
+        for (size_t s = 0; commands[i].sets[s] != NULL; s++)
+            for (size_t k = 0; k < commands[i].sets[s]->count; k++) {
+                const struct option *option = &commands[i].sets[s]->option[k];
+                struct text values = {0};
+                put_values(&values, option);
+                if (values.size > 0)
+                    text_printf(out, "        %s%s) values=\"%s\" ;;\n", dashes(option),
+                                option->name, values.data);
+                text_release(&values);
+            }
+        text_puts(out, "        esac\n        ;;\n");
+    }
+    text_puts(out, "    esac\n"
+                   "    if [[ -n $values ]]; then\n"
+                   "        COMPREPLY=($(compgen -W \"$values\" -- \"$word\"))\n"
+                   "    elif [[ $word == -* ]]; then\n"
+                   "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+                   "    fi\n"
+                   "}\n"
+                   "complete -o default -F _longhaul longhaul\n");
+}
+
+/* ---- zsh ---- */
+
+/* Text between the quotes and brackets of an _arguments specification. */
+static void put_zsh(struct text *out, const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text == '\'')
+            text_puts(out, "'\\''");
+        else if (strchr("[]:\\", *text) != NULL)
+            text_printf(out, "\\%c", *text);
+        else
+            text_putc(out, *text);
+}
+
+static void put_zsh_option(struct text *out, const struct option *option)
+{
+    struct text values = {0};
+    put_values(&values, option);
+    text_printf(out, " \\\n            '%s%s%s%s[", option->kind == OPTION_LIST ? "*" : "",
+                dashes(option), option->name,
+                option->kind == OPTION_FLAG ? ""
+                : option->name[1] == '\0'   ? "+"
+                                            : "=");
+    put_zsh(out, option->help);
+    text_putc(out, ']');
+    if (option->kind != OPTION_FLAG) {
+        text_putc(out, ':');
+        put_zsh(out, option->value != NULL ? option->value : option->name);
+        if (values.size > 0)
+            text_printf(out, ":(%s)", values.data);
+        else
+            text_puts(out, option->kind == OPTION_TEXT ? ":_files" : ":");
+    }
+    text_putc(out, '\'');
+    text_release(&values);
+}
+
+void completion_print_zsh(struct text *out)
+{
+    size_t count;
+    const struct command *commands = command_table(&count);
+    text_puts(out, "#compdef longhaul\n"
+                   "# made by `longhaul help --completion zsh`\n"
+                   "_longhaul()\n{\n"
+                   "    local -a commands\n"
+                   "    commands=(\n");
+    for (size_t i = 0; i < count; i++) {
+        text_printf(out, "        '%s:", commands[i].name);
+        put_zsh(out, commands[i].summary);
+        text_puts(out, "'\n");
+    }
+    text_puts(out, "    )\n"
+                   "    if ((CURRENT == 2)); then\n"
+                   "        _describe command commands\n"
+                   "        return\n"
+                   "    fi\n"
+                   "    local command=$words[2]\n"
+                   "    shift words\n"
+                   "    ((CURRENT--))\n"
+                   "    case $command in\n");
+    for (size_t i = 0; i < count; i++) {
+        text_printf(out, "    %s)\n        _arguments", commands[i].name);
+        for (size_t s = 0; commands[i].sets[s] != NULL; s++)
+            for (size_t k = 0; k < commands[i].sets[s]->count; k++)
+                put_zsh_option(out, &commands[i].sets[s]->option[k]);
+        text_puts(out, " \\\n            '*:file:_files'\n        ;;\n");
+    }
+    text_puts(out, "    esac\n}\n_longhaul \"$@\"\n");
+}

@@ -1,0 +1,16 @@
+# bash itself completes from what we print; zsh at least reads it, where there is one
+longhaul help --completion bash > $T/bash
+longhaul help --completion zsh > $T/zsh
+cat > $T/try <<'EOF'
+. $T/bash
+try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _longhaul; echo "$* -> ${COMPREPLY[*]}"; }
+try longhaul sw
+try longhaul predict --str
+try longhaul predict --strategy uly
+try longhaul run --checkpoint o
+try longhaul list --mo
+try longhaul sweep --cluster loong
+EOF
+bash $T/try
+if command -v zsh > $T/note; then zsh -n $T/zsh; fi
+head -n 1 $T/zsh

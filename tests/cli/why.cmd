@@ -1,0 +1,31 @@
+# what filled memory; with a configuration, what would have fitted
+figures() { sed -E 's/[0-9]+\.[0-9]+ (s|ms) +[-+][0-9.]+ % +[0-9.]+/TIMES/; s/^(needed|step) .*/\1 .../'; }
+snapshot=$S/tests/data/snapshots/oom.pickle
+longhaul why $snapshot
+run="--model llama3-8b --cluster dgx-a100 --gpus 8 --seq 256K --zero 1"
+longhaul why $snapshot $run --top 3 | tail -n 7 | figures
+longhaul why $snapshot $run --top 2 --json | grep -v '[0-9][.][0-9]' | grep -v predicted | sed -n '1,14p'
+longhaul why $snapshot --model llama3-8b --cluster dgx-a100 --gpus 1 --seq 4M > $T/out || echo "exit $?"
+sed -n '$ s/of [0-9]* options/of N options/p' $T/out
+# our own predictions as snapshots
+longhaul predict --model internlm-7b-mha --cluster loongtrain-a100 --gpus 8 --seq 64K --quick -o $T/p --emit-snapshot --emit-chakra > $T/note
+longhaul predict --model internlm-7b-mha --cluster loongtrain-a100 --gpus 8 --seq 64K --quick -o $T/q --emit-snapshot --emit-chakra > $T/note
+ls $T/p
+for file in snapshot.pickle chakra.0.et chakra.7.et; do cmp $T/p/$file $T/q/$file; done
+arena=$(sed -n 's/# arena_bytes.hbm=//p' $T/p/memory.csv)
+longhaul why $T/p/snapshot.pickle --json | grep -q "\"reserved_bytes\": $arena," && echo "the segment is the arena"
+peak=$(sed -n 's/.*"peak_bytes": \(.*\),/\1/p' $T/p/prediction.json)
+longhaul why $T/p/snapshot.pickle --json | grep -q "\"active_bytes\": $peak," && echo "its blocks are the peak"
+head -c 33 $T/p/chakra.0.et | tail -c 26 | tr -c 'a-z0-9. _' '?'; echo
+bad() { longhaul "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
+bad why $T/none
+bad why $T/p/ops.csv
+head -c 1000 $snapshot > $T/cut
+bad why $T/cut
+bad why $S/tests/fuzz/corpus/pickle/class
+printf '\200\002]q\000.' > $T/empty
+bad why $T/empty
+printf '\200\002}q\000.' > $T/dict
+bad why $T/dict
+bad why $snapshot --model llama3-8b
+bad predict --emit-chakra

@@ -1,0 +1,19 @@
+/* Whatever the bytes, a pickle is plain data in an arena, or one message. */
+#include "tests/fuzz/fuzz.h"
+#include "traces/pickle.h"
+
+#include <assert.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct arena arena = {0};
+    struct diag diag = {0};
+    struct pickle_value *root = NULL;
+    if (pickle_parse(&root, &arena, "fuzz", (const char *)data, size, &diag) == STATUS_OK)
+        assert(root != NULL && diag.errors == 0);
+    else
+        assert(diag.errors == 1);
+    diag_release(&diag);
+    arena_release(&arena);
+    return 0;
+}

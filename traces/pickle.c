@@ -1,0 +1,508 @@
+#include "traces/pickle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The opcodes of Lib/pickle.py that plain data needs. */
+enum opcode {
+    OP_MARK = '(',
+    OP_STOP = '.',
+    OP_POP = '0',
+    OP_POP_MARK = '1',
+    OP_BININT = 'J',
+    OP_BININT1 = 'K',
+    OP_BININT2 = 'M',
+    OP_NONE = 'N',
+    OP_BINFLOAT = 'G',
+    OP_BINSTRING = 'T',
+    OP_SHORT_BINSTRING = 'U',
+    OP_BINUNICODE = 'X',
+    OP_BINBYTES = 'B',
+    OP_SHORT_BINBYTES = 'C',
+    OP_EMPTY_LIST = ']',
+    OP_APPEND = 'a',
+    OP_APPENDS = 'e',
+    OP_LIST = 'l',
+    OP_EMPTY_TUPLE = ')',
+    OP_TUPLE = 't',
+    OP_EMPTY_DICT = '}',
+    OP_DICT = 'd',
+    OP_SETITEM = 's',
+    OP_SETITEMS = 'u',
+    OP_BINPUT = 'q',
+    OP_LONG_BINPUT = 'r',
+    OP_BINGET = 'h',
+    OP_LONG_BINGET = 'j',
+    OP_PROTO = 0x80,
+    OP_TUPLE1 = 0x85,
+    OP_TUPLE2,
+    OP_TUPLE3,
+    OP_NEWTRUE,
+    OP_NEWFALSE,
+    OP_LONG1,
+    OP_LONG4,
+    OP_SHORT_BINUNICODE,
+    OP_BINUNICODE8,
+    OP_BINBYTES8,
+    OP_MEMOIZE = 0x94,
+    OP_FRAME = 0x95,
+};
+
+struct reader {
+    struct arena *arena;
+    const char *name;
+    const unsigned char *start, *at, *end;
+    struct pickle_value **stack; /* NULL: a mark */
+    size_t depth, capacity;
+    struct pickle_value **memo;
+    size_t memos, memo_capacity;
+    struct diag *diag;
+};
+
+static enum status fault(const struct reader *r, const char *what)
+{
+    return diag_error(r->diag, (struct loc){.name = r->name}, STATUS_BAD_INPUT,
+                      "byte %zu of the pickle: %s", (size_t)(r->at - r->start), what);
+}
+
+static enum status cut_off(const struct reader *r)
+{
+    return fault(r, "the data ends in the middle of a value");
+}
+
+/* `size` little-endian bytes, at most 8. */
+static bool take_number(struct reader *r, size_t size, uint64_t *value)
+{
+    if ((size_t)(r->end - r->at) < size)
+        return false;
+    *value = 0;
+    for (size_t i = 0; i < size; i++)
+        *value |= (uint64_t)r->at[i] << (8 * i);
+    r->at += size;
+    return true;
+}
+
+static void push(struct reader *r, struct pickle_value *value)
+{
+    if (r->depth == r->capacity) {
+        r->capacity = heap_next_capacity(r->capacity, r->depth + 1);
+        r->stack = heap_realloc((void *)r->stack, r->capacity, sizeof(struct pickle_value *));
+    }
+    r->stack[r->depth++] = value;
+}
+
+static struct pickle_value *push_new(struct reader *r, enum pickle_kind kind)
+{
+    struct pickle_value *value = arena_alloc(r->arena, sizeof *value);
+    value->kind = kind;
+    push(r, value);
+    return value;
+}
+
+static void push_int(struct reader *r, int64_t number)
+{
+    push_new(r, PICKLE_INT)->number = number;
+}
+
+static enum status push_text(struct reader *r, size_t size_bytes)
+{
+    uint64_t size;
+    if (!take_number(r, size_bytes, &size) || size > (uint64_t)(r->end - r->at))
+        return cut_off(r);
+    struct pickle_value *value = push_new(r, PICKLE_TEXT);
+    value->text = arena_text(r->arena, (const char *)r->at, (size_t)size);
+    value->count = (size_t)size;
+    r->at += size;
+    return STATUS_OK;
+}
+
+static enum status push_float(struct reader *r)
+{
+    uint64_t bits = 0;
+    if (r->end - r->at < 8)
+        return cut_off(r);
+    for (int i = 0; i < 8; i++)
+        bits = bits << 8 | r->at[i];
+    r->at += 8;
+    memcpy(&push_new(r, PICKLE_FLOAT)->real, &bits, sizeof bits);
+    return STATUS_OK;
+}
+
+/* A whole number of any length, least byte first, two's complement. */
+static enum status push_long(struct reader *r, size_t size_bytes)
+{
+    uint64_t size, value = 0;
+    if (!take_number(r, size_bytes, &size) || size > (uint64_t)(r->end - r->at))
+        return cut_off(r);
+    const unsigned char *at = r->at;
+    r->at += size;
+    if (size == 0) {
+        push_int(r, 0);
+        return STATUS_OK;
+    }
+    bool negative = (at[size - 1] & 0x80) != 0;
+    bool large = size > 8 && !(size == 9 && at[8] == 0 && (at[7] & 0x80) == 0);
+    for (size_t i = 0; i < 8; i++)
+        value |= (uint64_t)(i < size ? at[i] : negative ? 0xff : 0) << (8 * i);
+    if (large)
+        push_int(r, negative ? INT64_MIN : INT64_MAX);
+    else
+        push_int(r, (int64_t)value);
+    return STATUS_OK;
+}
+
+/* ---- collections ---- */
+
+static void add(struct reader *r, struct pickle_value *to, struct pickle_value *key,
+                struct pickle_value *value)
+{
+    struct pickle_item *item = arena_alloc(r->arena, sizeof *item);
+    *item = (struct pickle_item){.key = key, .value = value};
+    if (to->last == NULL)
+        to->first = item;
+    else
+        to->last->next = item;
+    to->last = item;
+    to->count++;
+}
+
+/* Moves what stands on the stack from `from` on into a collection; those are all values. */
+static void move(struct reader *r, struct pickle_value *to, size_t from)
+{
+    bool dict = to->kind == PICKLE_DICT;
+    for (size_t i = from; i < r->depth; i += dict ? 2 : 1)
+        add(r, to, dict ? r->stack[i] : NULL, dict ? r->stack[i + 1] : r->stack[i]);
+}
+
+/* Where the values behind the last mark begin; false when there is none. */
+static bool find_mark(const struct reader *r, size_t *from)
+{
+    for (*from = r->depth; *from > 0; --*from)
+        if (r->stack[*from - 1] == NULL)
+            return true;
+    return false;
+}
+
+/* Adds values, from a mark on or the last one or two, to the collection below them. */
+static enum status append(struct reader *r, enum pickle_kind kind, bool marked)
+{
+    size_t from, below, each = kind == PICKLE_DICT ? 2 : 1;
+    if (marked && !find_mark(r, &from))
+        return fault(r, "items without a mark");
+    if (!marked && r->depth < each)
+        return fault(r, "an item of nothing");
+    from = marked ? from : r->depth - each;
+    below = from - (marked ? 1 : 0);
+    if (below == 0 || r->stack[below - 1] == NULL || r->stack[below - 1]->kind != kind ||
+        (r->depth - from) % each != 0)
+        return fault(r, "items of what is no list or dictionary");
+    for (size_t i = from; i < r->depth; i++)
+        if (r->stack[i] == NULL)
+            return fault(r, "a mark among items");
+    move(r, r->stack[below - 1], from);
+    r->depth = below;
+    return STATUS_OK;
+}
+
+/* A new collection of the values behind the mark. */
+static enum status collect(struct reader *r, enum pickle_kind kind)
+{
+    size_t from;
+    if (!find_mark(r, &from) || (kind == PICKLE_DICT && (r->depth - from) % 2 != 0))
+        return fault(r, "a collection without a mark");
+    struct pickle_value *value = arena_alloc(r->arena, sizeof *value);
+    value->kind = kind;
+    move(r, value, from);
+    r->depth = from - 1;
+    push(r, value);
+    return STATUS_OK;
+}
+
+static enum status collect_last(struct reader *r, size_t count)
+{
+    if (r->depth < count)
+        return fault(r, "a tuple of more than there is");
+    for (size_t i = r->depth - count; i < r->depth; i++)
+        if (r->stack[i] == NULL)
+            return fault(r, "a mark in a tuple");
+    struct pickle_value *value = arena_alloc(r->arena, sizeof *value);
+    value->kind = PICKLE_LIST;
+    move(r, value, r->depth - count);
+    r->depth -= count;
+    push(r, value);
+    return STATUS_OK;
+}
+
+/* ---- values that are met again ---- */
+
+static enum status remember(struct reader *r, uint64_t slot)
+{
+    if (r->depth == 0 || r->stack[r->depth - 1] == NULL)
+        return fault(r, "nothing to remember");
+    if (slot > (uint64_t)(r->end - r->start)) /* each takes a byte at least */
+        return fault(r, "a number of a value that is too large");
+    if (slot >= r->memo_capacity) {
+        size_t capacity = heap_next_capacity(r->memo_capacity, (size_t)slot + 1);
+        r->memo = heap_realloc((void *)r->memo, capacity, sizeof(struct pickle_value *));
+        memset((void *)(r->memo + r->memo_capacity), 0,
+               (capacity - r->memo_capacity) * sizeof(struct pickle_value *));
+        r->memo_capacity = capacity;
+    }
+    r->memo[slot] = r->stack[r->depth - 1];
+    return STATUS_OK;
+}
+
+static enum status recall(struct reader *r, uint64_t slot)
+{
+    if (slot >= r->memo_capacity || r->memo[slot] == NULL)
+        return fault(r, "a value that was not met before");
+    push(r, r->memo[slot]);
+    return STATUS_OK;
+}
+
+static enum status with_number(struct reader *r, size_t size,
+                               enum status (*act)(struct reader *, uint64_t))
+{
+    uint64_t number;
+    return take_number(r, size, &number) ? act(r, number) : cut_off(r);
+}
+
+static enum status push_number(struct reader *r, uint64_t number)
+{
+    push_int(r, (int64_t)number);
+    return STATUS_OK;
+}
+
+static enum status push_signed(struct reader *r, uint64_t number)
+{
+    push_int(r, (int32_t)(uint32_t)number);
+    return STATUS_OK;
+}
+
+static enum status ignore(struct reader *r, uint64_t number)
+{
+    (void)r;
+    (void)number;
+    return STATUS_OK;
+}
+
+static enum status push_plain(struct reader *r, enum pickle_kind kind, int64_t number)
+{
+    push_new(r, kind)->number = number;
+    return STATUS_OK;
+}
+
+static enum status step(struct reader *r, int opcode)
+{
+    switch (opcode) {
+    case OP_PROTO:
+        return with_number(r, 1, ignore);
+    case OP_FRAME:
+        return with_number(r, 8, ignore);
+    case OP_MARK:
+        push(r, NULL);
+        return STATUS_OK;
+    case OP_NONE:
+        return push_plain(r, PICKLE_NONE, 0);
+    case OP_NEWTRUE:
+    case OP_NEWFALSE:
+        return push_plain(r, PICKLE_BOOL, opcode == OP_NEWTRUE);
+    case OP_BININT:
+        return with_number(r, 4, push_signed);
+    case OP_BININT1:
+        return with_number(r, 1, push_number);
+    case OP_BININT2:
+        return with_number(r, 2, push_number);
+    case OP_LONG1:
+        return push_long(r, 1);
+    case OP_LONG4:
+        return push_long(r, 4);
+    case OP_BINFLOAT:
+        return push_float(r);
+    case OP_SHORT_BINSTRING:
+    case OP_SHORT_BINBYTES:
+    case OP_SHORT_BINUNICODE:
+        return push_text(r, 1);
+    case OP_BINSTRING:
+    case OP_BINBYTES:
+    case OP_BINUNICODE:
+        return push_text(r, 4);
+    case OP_BINBYTES8:
+    case OP_BINUNICODE8:
+        return push_text(r, 8);
+    case OP_EMPTY_LIST:
+    case OP_EMPTY_TUPLE:
+        return push_plain(r, PICKLE_LIST, 0);
+    case OP_EMPTY_DICT:
+        return push_plain(r, PICKLE_DICT, 0);
+    case OP_APPEND:
+    case OP_APPENDS:
+        return append(r, PICKLE_LIST, opcode == OP_APPENDS);
+    case OP_SETITEM:
+    case OP_SETITEMS:
+        return append(r, PICKLE_DICT, opcode == OP_SETITEMS);
+    case OP_LIST:
+    case OP_TUPLE:
+        return collect(r, PICKLE_LIST);
+    case OP_DICT:
+        return collect(r, PICKLE_DICT);
+    case OP_TUPLE1:
+    case OP_TUPLE2:
+    case OP_TUPLE3:
+        return collect_last(r, (size_t)(opcode - OP_TUPLE1) + 1);
+    case OP_BINPUT:
+        return with_number(r, 1, remember);
+    case OP_LONG_BINPUT:
+        return with_number(r, 4, remember);
+    case OP_MEMOIZE:
+        return remember(r, r->memos++);
+    case OP_BINGET:
+        return with_number(r, 1, recall);
+    case OP_LONG_BINGET:
+        return with_number(r, 4, recall);
+    case OP_POP:
+        if (r->depth == 0)
+            return fault(r, "nothing to drop");
+        r->depth--;
+        return STATUS_OK;
+    case OP_POP_MARK: {
+        size_t from;
+        if (!find_mark(r, &from))
+            return fault(r, "nothing to drop");
+        r->depth = from - 1;
+        return STATUS_OK;
+    }
+    default:
+        r->at--;
+        return diag_error(
+            r->diag, (struct loc){.name = r->name}, STATUS_BAD_INPUT,
+            "byte %zu of the pickle: opcode 0x%02x is not read: only plain data is, no "
+            "classes and no calls",
+            (size_t)(r->at - r->start), (unsigned)opcode);
+    }
+}
+
+bool pickle_recognise(const char *data, size_t size)
+{
+    return size > 2 && (unsigned char)data[0] == OP_PROTO && data[1] >= 2 && data[1] <= 5;
+}
+
+enum status pickle_parse(struct pickle_value **root, struct arena *arena, const char *name,
+                         const char *data, size_t size, struct diag *diag)
+{
+    struct reader r = {.arena = arena,
+                       .name = name,
+                       .start = (const unsigned char *)data,
+                       .at = (const unsigned char *)data,
+                       .end = (const unsigned char *)data + size,
+                       .diag = diag};
+    enum status status = STATUS_OK;
+    bool stopped = false;
+    if (!pickle_recognise(data, size))
+        status = fault(&r, "it does not begin like a pickle of protocol 2 to 5");
+    while (status == STATUS_OK && !stopped) {
+        if (r.at == r.end) {
+            status = cut_off(&r);
+            break;
+        }
+        int opcode = *r.at++;
+        stopped = opcode == OP_STOP;
+        if (!stopped)
+            status = step(&r, opcode);
+    }
+    if (status == STATUS_OK && (r.depth != 1 || r.stack[0] == NULL))
+        status = fault(&r, "it does not end with one value");
+    if (status == STATUS_OK)
+        *root = r.stack[0];
+    free((void *)r.stack);
+    free((void *)r.memo);
+    return status;
+}
+
+const struct pickle_value *pickle_find(const struct pickle_value *dict, const char *key)
+{
+    if (dict == NULL || dict->kind != PICKLE_DICT)
+        return NULL;
+    for (const struct pickle_item *item = dict->first; item != NULL; item = item->next)
+        if (item->key->kind == PICKLE_TEXT && strcmp(item->key->text, key) == 0)
+            return item->value;
+    return NULL;
+}
+
+int64_t pickle_int(const struct pickle_value *value, int64_t otherwise)
+{
+    return value != NULL && (value->kind == PICKLE_INT || value->kind == PICKLE_BOOL)
+               ? value->number
+               : otherwise;
+}
+
+const char *pickle_text(const struct pickle_value *value, const char *otherwise)
+{
+    return value != NULL && value->kind == PICKLE_TEXT ? value->text : otherwise;
+}
+
+/* ---- writing ---- */
+
+static void put_number(struct text *out, uint64_t value, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        text_putc(out, (char)(value >> (8 * i) & 0xff));
+}
+
+void pickle_begin(struct text *out)
+{
+    text_putc(out, (char)OP_PROTO);
+    text_putc(out, 2);
+}
+
+void pickle_end(struct text *out)
+{
+    text_putc(out, OP_STOP);
+}
+
+void pickle_put_int(struct text *out, int64_t value)
+{
+    if (value >= INT32_MIN && value <= INT32_MAX) {
+        text_putc(out, OP_BININT);
+        put_number(out, (uint64_t)value, 4);
+    } else {
+        text_putc(out, (char)OP_LONG1);
+        text_putc(out, 8);
+        put_number(out, (uint64_t)value, 8);
+    }
+}
+
+void pickle_put_bool(struct text *out, bool value)
+{
+    text_putc(out, (char)(value ? OP_NEWTRUE : OP_NEWFALSE));
+}
+
+void pickle_put_text(struct text *out, const char *text)
+{
+    size_t size = strlen(text);
+    text_putc(out, OP_BINUNICODE);
+    put_number(out, size, 4);
+    text_append(out, text, size);
+}
+
+void pickle_begin_list(struct text *out)
+{
+    text_putc(out, OP_EMPTY_LIST);
+    text_putc(out, OP_MARK);
+}
+
+void pickle_end_list(struct text *out)
+{
+    text_putc(out, OP_APPENDS);
+}
+
+void pickle_begin_dict(struct text *out)
+{
+    text_putc(out, OP_EMPTY_DICT);
+    text_putc(out, OP_MARK);
+}
+
+void pickle_end_dict(struct text *out)
+{
+    text_putc(out, OP_SETITEMS);
+}

@@ -1,0 +1,68 @@
+/* traces/pickle.h: Python pickles of plain data, read and written.
+ *
+ * Read are protocols 2 to 5 of None, booleans, whole numbers of 64 bits, floats, texts, bytes, lists,
+ * tuples and dictionaries, shared values too. A pickle that names a class or calls anything is
+ * refused: nothing of it is ever run. Written is protocol 2, which every Python 3 reads.
+ *
+ * Values live in the arena given to pickle_parse(); texts point into it and end in NUL. */
+#ifndef TRACES_PICKLE_H
+#define TRACES_PICKLE_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum pickle_kind {
+    PICKLE_NONE,
+    PICKLE_BOOL,
+    PICKLE_INT, /* also one of more than 64 bits, at the end of the range */
+    PICKLE_FLOAT,
+    PICKLE_TEXT, /* also bytes */
+    PICKLE_LIST, /* also a tuple */
+    PICKLE_DICT,
+};
+
+struct pickle_value {
+    enum pickle_kind kind;
+    int64_t number;   /* BOOL, INT */
+    double real;      /* FLOAT */
+    const char *text; /* TEXT */
+    size_t count;     /* bytes of TEXT, items of LIST and DICT */
+    struct pickle_item *first, *last;
+};
+
+struct pickle_item {
+    struct pickle_value *key; /* DICT */
+    struct pickle_value *value;
+    struct pickle_item *next;
+};
+
+/* Whether data begins like a pickle of protocol 2 or later. */
+bool pickle_recognise(const char *data, size_t size);
+
+/* name stands for the data in messages. */
+enum status pickle_parse(struct pickle_value **root, struct arena *arena, const char *name,
+                         const char *data, size_t size, struct diag *diag);
+
+/* The value of a text key; NULL: none, or dict is no dictionary (or NULL). */
+const struct pickle_value *pickle_find(const struct pickle_value *dict, const char *key);
+int64_t pickle_int(const struct pickle_value *value, int64_t otherwise);
+const char *pickle_text(const struct pickle_value *value, const char *otherwise);
+
+/* Writing: pickle_begin(), one value, pickle_end(). Lists and dictionaries are begun, filled with
+ * their values (keys before values), and ended. */
+void pickle_begin(struct text *out);
+void pickle_end(struct text *out);
+void pickle_put_int(struct text *out, int64_t value);
+void pickle_put_bool(struct text *out, bool value);
+void pickle_put_text(struct text *out, const char *text);
+void pickle_begin_list(struct text *out);
+void pickle_end_list(struct text *out);
+void pickle_begin_dict(struct text *out);
+void pickle_end_dict(struct text *out);
+
+#endif
