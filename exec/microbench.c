@@ -209,7 +209,7 @@ static void build(struct bench *b)
     ir->mesh = (struct mesh){.axis_count = 1, .axis = {{"rank", b->members}}};
     ir->dtype = b->options->dtype;
     ir->global_batch = ir->micro_batch = 1;
-    ir->layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, 1, 1, 1, 0};
+    ir->layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, 1, 1, 1, 0, NULL};
     ir_add_group(ir, "all", &(struct axis_set){.axis = 0}, 1);
     uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "random", .rows = 1, .cols = 1});
     uint16_t bundle = ir_add_bundle(ir, (struct bundle){"random", tensor, 1, 1});

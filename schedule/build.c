@@ -6,6 +6,7 @@
 #include "schedule/weights/weights.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* clang-format off */
 const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
@@ -105,9 +106,12 @@ static struct token_layout layout_of(const struct choices *c)
     if (kind == LAYOUT_ZIGZAG_2D && c->hp == 1)
         kind = LAYOUT_ZIGZAG;
     if (c->subsequences > 1)
-        if (c->subsequences > 1)
-            return (struct token_layout){LAYOUT_RANK_ORDINAL, 1,      c->hp * c->tp,
-                                         c->subsequences,     c->seq, 0};
+        return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
+                                     .cp = 1,
+                                     .hp = c->hp * c->tp,
+                                     .chunks = c->subsequences,
+                                     .tokens = c->seq,
+                                     .length = c->lengths};
     if (c->attention == CHOICE_ATTENTION_FPDT)
         return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
                                      .cp = 1,
@@ -115,7 +119,7 @@ static struct token_layout layout_of(const struct choices *c)
                                      .chunks = c->chunks,
                                      .tokens = c->seq,
                                      .chunk = c->seq % c->chunk == 0 ? 0 : c->chunk};
-    return (struct token_layout){kind, c->cp, c->hp * c->tp, 1, c->seq, 0};
+    return (struct token_layout){kind, c->cp, c->hp * c->tp, 1, c->seq, 0, NULL};
 }
 
 /* An upper bound of the ops that emission and passes make, per layer and micro-batch. */
@@ -246,6 +250,11 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
         .grad_dtype = c->profile->grad_dtype == DTYPE_F32 ? DTYPE_F32 : c->dtype,
     };
     draft.layout = layout_of(c);
+    if (c->lengths != NULL) {
+        int64_t *length = arena_array(&draft.arena, c->subsequences, sizeof *length);
+        memcpy(length, c->lengths, c->subsequences * sizeof *length);
+        draft.layout.length = length;
+    }
     draft.global_batch = c->global_batch;
     draft.micro_batch = c->micro_batch;
     draft.dtype = c->dtype;

@@ -206,6 +206,7 @@ struct request {
     int64_t ranks;
     int64_t dp, cp, hp, tp, shard;
     int64_t pp, virtual_stages, subsequences;
+    const int64_t *lengths;     /* tokens of each subsequence; NULL: equal ones. Borrowed. */
     int pipeline;               /* enum pipeline_choice; 0: left open */
     int placement, ring_layout; /* enum placement, enum ring_layout */
     int64_t window;

@@ -61,11 +61,34 @@ enum status parse_mesh(struct parser *p)
     return status;
 }
 
+/* One length for each of the layout's chunks. */
+static enum status parse_lengths(struct parser *p, struct word list)
+{
+    struct token_layout *layout = &p->ir->layout;
+    uint32_t count = 0, commas = 0;
+    for (size_t i = 0; i < list.size; i++)
+        commas += list.at[i] == ',';
+    if (commas + 1 != layout->chunks)
+        return parse_error(p, list.at, "%" PRIu32 " lengths of %" PRIu32 " chunks", commas + 1,
+                           layout->chunks);
+    int64_t *length = arena_array(&p->ir->arena, layout->chunks, sizeof *length);
+    for (struct word rest = list; rest.at;) {
+        struct word item = rest;
+        rest = word_cut(&item, ',');
+        enum status status =
+            parse_number(p, item, "a length of a chunk", 1, INT64_MAX, &length[count++]);
+        if (status != STATUS_OK)
+            return status;
+    }
+    layout->length = length;
+    return STATUS_OK;
+}
+
 enum status parse_tokens(struct parser *p)
 {
-    enum { LAYOUT, CP, HP, CHUNKS, CHUNK, SEQ, BATCH, MICRO_BATCH, DTYPE, COUNT };
-    static const char *const keys[COUNT] = {"layout", "cp",    "hp",          "chunks", "chunk",
-                                            "seq",    "batch", "micro_batch", "dtype"};
+    enum { LAYOUT, CP, HP, CHUNKS, CHUNK, SEQ, BATCH, MICRO_BATCH, LENGTHS, DTYPE, COUNT };
+    static const char *const keys[COUNT] = {"layout", "cp",    "hp",          "chunks",  "chunk",
+                                            "seq",    "batch", "micro_batch", "lengths", "dtype"};
     const char *start = p->cursor.line_start, *names[LAYOUT_KIND_COUNT];
     struct word value[COUNT];
     if (p->has_tokens)
@@ -108,6 +131,10 @@ enum status parse_tokens(struct parser *p)
                                           .chunks = (uint32_t)number[CHUNKS],
                                           .chunk = number[CHUNK],
                                           .tokens = number[SEQ]};
+    if (value[LENGTHS].at)
+        status = parse_lengths(p, value[LENGTHS]);
+    if (status != STATUS_OK)
+        return status;
     struct loc at = {p->cursor.name, p->cursor.line, (uint32_t)(value[LAYOUT].at - start) + 1};
     return layout_check(&p->ir->layout, at, p->diag);
 }

@@ -71,6 +71,8 @@ static void put_tokens(struct text *out, const struct ir *ir)
         put(out, " chunks=", layout->chunks);
         if (layout->chunk > 0)
             put(out, " chunk=", (uint64_t)layout->chunk);
+        for (uint32_t i = 0; layout->length != NULL && i < layout->chunks; i++)
+            put(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->length[i]);
         put(out, " seq=", (uint64_t)layout->tokens);
     }
     if (ir->global_batch)

@@ -36,7 +36,7 @@ static uint64_t step_of(const struct token_layout *layout)
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_RANK_ORDINAL:
-        return layout->chunk > 0 ? ranks : ranks * layout->chunks;
+        return layout->chunk > 0 || layout->length != NULL ? ranks : ranks * layout->chunks;
     case LAYOUT_ZIGZAG: /* two slices per context rank, and equal parts of the pair per head rank */
         return layout->hp % 2 ? 2 * ranks : ranks;
     case LAYOUT_ZIGZAG_2D:
@@ -68,6 +68,43 @@ static enum status check_chunk(const struct token_layout *layout, struct loc at,
         layout->chunk, (own + layout->chunk - 1) / layout->chunk, layout->chunks);
 }
 
+/* Chunks of given lengths: each cuts evenly over the ranks, and they make the sequence. */
+static enum status check_lengths(const struct token_layout *layout, struct loc at,
+                                 struct diag *diag)
+{
+    int64_t ranks = (int64_t)layout->cp * layout->hp, sum = 0;
+    for (uint32_t i = 0; i < layout->chunks; i++) {
+        if (layout->length[i] < 1 || layout->length[i] % ranks != 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "a chunk of %" PRId64 " tokens does not divide over %" PRId64
+                              " ranks",
+                              layout->length[i], ranks);
+        if (layout->length[i] > layout->tokens - sum)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "the chunks have more tokens than the sequence, %" PRId64,
+                              layout->tokens);
+        sum += layout->length[i];
+    }
+    if (sum == layout->tokens)
+        return STATUS_OK;
+    return diag_error(diag, at, STATUS_BAD_INPUT,
+                      "the chunks have %" PRId64 " tokens, the sequence %" PRId64, sum,
+                      layout->tokens);
+}
+
+/* The chunk with position p of those of `ranks` ranks' equal parts: its tokens, and those before. */
+static int64_t find_length(const struct token_layout *layout, int64_t ranks, int64_t p,
+                           int64_t *before)
+{
+    *before = 0;
+    for (uint32_t i = 0; i + 1 < layout->chunks; i++) {
+        if (p * ranks < *before + layout->length[i])
+            return layout->length[i];
+        *before += layout->length[i];
+    }
+    return layout->length[layout->chunks - 1];
+}
+
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
     assert(layout->kind < LAYOUT_KIND_COUNT);
@@ -75,7 +112,8 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
     if (layout->cp < 1 || layout->hp < 1 || layout->chunks < 1)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "a token layout needs at least one context rank, head rank and chunk");
-    if ((layout->chunks > 1 || layout->chunk != 0) && layout->kind != LAYOUT_RANK_ORDINAL)
+    bool chunked = layout->chunks > 1 || layout->chunk != 0 || layout->length != NULL;
+    if (chunked && layout->kind != LAYOUT_RANK_ORDINAL)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "layout %s has no chunks: only rank_ordinal does", name);
     if (layout->kind == LAYOUT_ZIGZAG_2D && layout->hp > 1 && layout->hp % 2)
@@ -91,6 +129,8 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
     if (layout->tokens < 1)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "a sequence of %" PRId64 " tokens: at least 1 is needed", layout->tokens);
+    if (layout->length != NULL)
+        return check_lengths(layout, at, diag);
     int64_t step = (int64_t)step_of(layout);
     int64_t rest = layout->tokens % step;
     if (rest == 0)
@@ -115,6 +155,10 @@ int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p
     case LAYOUT_CONTIGUOUS:
         return c * own + p;
     case LAYOUT_RANK_ORDINAL: { /* of every chunk of all ranks, the c-th part */
+        if (layout->length != NULL) {
+            int64_t before, length = find_length(layout, cp, p, &before);
+            return before + c * (length / cp) + p - before / cp;
+        }
         int64_t part = chunk_of(layout), begin = p / part * part;
         int64_t here = own - begin < part ? own - begin : part;
         return begin * cp + c * here + p % part;
@@ -135,6 +179,12 @@ int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p
 
 int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p)
 {
+    if (layout->length != NULL) {
+        int64_t cp = layout->cp, ranks = cp * layout->hp, before;
+        int64_t length = find_length(layout, ranks, p, &before);
+        assert(h < layout->hp && p >= 0 && p < layout->tokens / ranks);
+        return layout_gathered(layout, c, before / cp + h * (length / ranks) + p - before / ranks);
+    }
     int64_t own = layout->tokens / layout->cp / layout->hp, piece = chunk_of(layout) / layout->hp;
     int64_t begin = p / piece * piece, here = own - begin < piece ? own - begin : piece;
     assert(h < layout->hp && p >= 0 && p < own);

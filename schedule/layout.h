@@ -32,6 +32,8 @@ struct token_layout {
     int64_t tokens;  /* of one sequence */
     int64_t
         chunk; /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
+    const int64_t *length; /* tokens of each chunk, over all ranks, where they differ; NULL. Memory
+                              of the owner: an ir's arena */
 };
 
 const char *layout_name(enum layout_kind kind);

@@ -12,8 +12,10 @@ buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x)
         bias = weight_view(e, layer, WEIGHT_QKV_BIAS);
     e->tags.region = REGION_LINEAR;
     buffer_id qkv = emit_activation(e, "qkv", e->rows, width);
-    emit_matmul(e, MATMUL_NT, view_all(e, x), weight_view(e, layer, WEIGHT_QKV), bias,
-                view_all(e, qkv), e->rows, width, model->hidden);
+    /* x may be what all units are gathered into, longer than this one */
+    emit_matmul(e, MATMUL_NT, view_rows(x, 0, e->rows, model->hidden),
+                weight_view(e, layer, WEIGHT_QKV), bias, view_all(e, qkv), e->rows, width,
+                model->hidden);
     return qkv;
 }
 

@@ -147,6 +147,26 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
     return check_layers(c, diag);
 }
 
+/* Every length cuts evenly over the ranks of a stage, and together they are the sequence. */
+static enum status resolve_lengths(struct choices *c, const int64_t *lengths, int64_t ranks,
+                                   struct diag *diag)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < c->subsequences; i++) {
+        if (lengths[i] < 1 || lengths[i] % ranks != 0)
+            return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                              "subsequence %u has %lld tokens; a multiple of %lld would do", i,
+                              (long long)lengths[i], (long long)ranks);
+        sum += lengths[i];
+    }
+    if (sum != c->seq)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "%u subsequences have %lld tokens; the sequence has %lld",
+                          c->subsequences, (long long)sum, (long long)c->seq);
+    c->lengths = lengths;
+    return STATUS_OK;
+}
+
 static enum status resolve_subsequences(struct choices *c, const struct request *r,
                                         struct diag *diag)
 {
@@ -174,6 +194,10 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
                           "%lld subsequences of %u micro-batches are more than 65000 units; fewer "
                           "would do",
                           (long long)pieces, c->accumulation);
+    if (r->lengths != NULL) {
+        c->subsequences = (uint32_t)pieces;
+        return resolve_lengths(c, r->lengths, unit * c->tp, diag);
+    }
     if (c->seq % (pieces * unit) != 0) {
         int64_t above = (c->seq / (pieces * unit) + 1) * pieces * unit;
         snprintf(what, sizeof what,

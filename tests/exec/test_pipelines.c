@@ -176,8 +176,41 @@ static void stages_of_tensor_ranks_compute_the_reference(void)
     }
 }
 
+/* Subsequences of several lengths, over head ranks and over tensor ranks. */
+static void lengths_may_differ(void)
+{
+    static const int64_t lengths[] = {10, 2, 14, 6};
+    for (int tensor = 0; tensor < 2; tensor++) {
+        struct row row = {.pipeline = CHOICE_PIPELINE_SEQ1F1B,
+                          .weights = CHOICE_WEIGHTS_ZERO1,
+                          .activations = CHOICE_ACTIVATIONS_FULL,
+                          .pp = 2,
+                          .dp = 1,
+                          .hp = 2,
+                          .units = 2,
+                          .subsequences = 4,
+                          .model = tensor,
+                          .profile = tensor ? "megatron" : "deepspeed"};
+        struct request request = request_of(&row);
+        struct choices choices;
+        struct diag diag = {0};
+        request.lengths = lengths;
+        if (tensor) {
+            request.strategy = "megatron-sp";
+            request.hp = 1;
+            request.tp = 2;
+        }
+        CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+        if (diag.text != NULL)
+            fputs(diag.text, stderr);
+        check_choices(&choices, true);
+        diag_release(&diag);
+    }
+}
+
 static const struct check_case cases[] = {
     {"every pipeline computes the reference", every_pipeline_computes_the_reference},
+    {"lengths may differ", lengths_may_differ},
     {"stages of tensor ranks compute the reference", stages_of_tensor_ranks_compute_the_reference},
     {"subsequences compute the reference", subsequences_compute_the_reference},
     {"stages share their weights as one rank would", stages_share_their_weights_as_one_rank_would},

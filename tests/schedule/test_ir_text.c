@@ -114,6 +114,9 @@ static const struct {
      "op 1 shift s group=cp by=-1 bytes=8 reads x writes x\n"},
     {"tokens", "tokens dtype=f32 seq=96 chunks=3 hp=4 layout=rank_ordinal micro_batch=2 batch=4\n",
      "tokens layout=rank_ordinal cp=1 hp=4 chunks=3 seq=96 batch=4 micro_batch=2 dtype=f32\n"},
+    {"chunks of several lengths",
+     "tokens dtype=bf16 seq=28 lengths=8,4,16 hp=2 layout=rank_ordinal chunks=3\n",
+     "tokens layout=rank_ordinal cp=1 hp=2 chunks=3 lengths=8,4,16 seq=28 dtype=bf16\n"},
     {"only a dtype", "tokens dtype=f16\n", "tokens dtype=f16\n"},
     {"arenas", "arena pinned=1024 hbm=4096\n", "arena hbm=4096 pinned=1024\n"},
     {"weights",
@@ -262,7 +265,7 @@ static void make_random_schedule(struct ir *ir, struct check_random *random)
     static const uint32_t some[] = {1, 2};
     static const struct axis_set axes[] = {{1, 0, NULL}, {0, 2, some}};
     ir->mesh = (struct mesh){2, {{"cp", 4}, {"hp", 2}}};
-    ir->layout = (struct token_layout){LAYOUT_ZIGZAG, 4, 2, 1, 128, 0};
+    ir->layout = (struct token_layout){LAYOUT_ZIGZAG, 4, 2, 1, 128, 0, NULL};
     ir->dtype = DTYPE_F32;
     ir_add_group(ir, "hp", axes, 1);
     ir_add_group(ir, "some", axes, 2);

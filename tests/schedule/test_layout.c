@@ -7,13 +7,13 @@
 #include <string.h>
 
 static const struct token_layout layouts[] = {
-    {LAYOUT_CONTIGUOUS, 1, 1, 1, 7, 0},     {LAYOUT_CONTIGUOUS, 4, 2, 1, 64, 0},
-    {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0},  {LAYOUT_RANK_ORDINAL, 2, 4, 3, 96, 0},
-    {LAYOUT_STRIPED, 4, 1, 1, 64, 0},       {LAYOUT_STRIPED, 3, 2, 1, 60, 0},
-    {LAYOUT_ZIGZAG, 4, 1, 1, 64, 0},        {LAYOUT_ZIGZAG, 4, 3, 1, 120, 0},
-    {LAYOUT_ZIGZAG_2D, 4, 1, 1, 64, 0},     {LAYOUT_ZIGZAG_2D, 4, 2, 1, 64, 0},
-    {LAYOUT_ZIGZAG_2D, 3, 4, 1, 96, 0},     {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 32},
-    {LAYOUT_RANK_ORDINAL, 2, 2, 2, 40, 12}, {LAYOUT_ZIGZAG_2D, 1, 8, 1, 64, 0},
+    {LAYOUT_CONTIGUOUS, 1, 1, 1, 7, 0, NULL},     {LAYOUT_CONTIGUOUS, 4, 2, 1, 64, 0, NULL},
+    {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0, NULL},  {LAYOUT_RANK_ORDINAL, 2, 4, 3, 96, 0, NULL},
+    {LAYOUT_STRIPED, 4, 1, 1, 64, 0, NULL},       {LAYOUT_STRIPED, 3, 2, 1, 60, 0, NULL},
+    {LAYOUT_ZIGZAG, 4, 1, 1, 64, 0, NULL},        {LAYOUT_ZIGZAG, 4, 3, 1, 120, 0, NULL},
+    {LAYOUT_ZIGZAG_2D, 4, 1, 1, 64, 0, NULL},     {LAYOUT_ZIGZAG_2D, 4, 2, 1, 64, 0, NULL},
+    {LAYOUT_ZIGZAG_2D, 3, 4, 1, 96, 0, NULL},     {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 32, NULL},
+    {LAYOUT_RANK_ORDINAL, 2, 2, 2, 40, 12, NULL}, {LAYOUT_ZIGZAG_2D, 1, 8, 1, 64, 0, NULL},
 };
 
 static const char *label(const struct token_layout *layout)
@@ -79,19 +79,19 @@ static void gathered_tokens_ascend(void)
 
 static void rank_ordinal_chunks_are_the_sequence_in_order(void)
 {
-    const struct token_layout layout = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0};
+    const struct token_layout layout = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0, NULL};
     for (int64_t p = 0; p < layout.tokens; p++)
         CHECK_INT("gathered", layout_gathered(&layout, 0, p), p);
     /* Piece i P + r is rank r's i-th chunk: pieces of 8 tokens, P = 4. */
     CHECK_INT("rank 2, chunk 1", layout_global(&layout, 0, 2, 8), (1 * 4 + 2) * 8);
     /* 80 tokens in chunks of 32: the last one has pieces of 4. */
-    const struct token_layout shorter = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 32};
+    const struct token_layout shorter = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 32, NULL};
     CHECK_INT("rank 3, the last chunk", layout_global(&shorter, 0, 3, 17), 64 + 3 * 4 + 1);
 }
 
 static void zigzag_gives_the_slice_pair(void)
 {
-    const struct token_layout layout = {LAYOUT_ZIGZAG, 4, 1, 1, 64, 0};
+    const struct token_layout layout = {LAYOUT_ZIGZAG, 4, 1, 1, 64, 0, NULL};
     for (uint32_t c = 0; c < 4; c++) {
         CHECK_INT("first slice", layout_global(&layout, c, 0, 0), 8 * c);
         CHECK_INT("second slice", layout_global(&layout, c, 0, 8), 8 * (7 - c));
@@ -104,7 +104,8 @@ static void the_two_dimensional_zigzag_is_loongtrain_s(void)
     for (uint32_t hp = 2; hp <= 8; hp += 2)
         for (uint32_t cp = 1; cp <= 5; cp++) {
             int64_t dsp = (int64_t)hp * cp, slice = 3;
-            const struct token_layout layout = {LAYOUT_ZIGZAG_2D, cp, hp, 1, 2 * dsp * slice, 0};
+            const struct token_layout layout = {LAYOUT_ZIGZAG_2D, cp, hp,  1,
+                                                2 * dsp * slice,  0,  NULL};
             for (int64_t c = 0; c < cp; c++)
                 for (int64_t h = 0; h < hp; h++) {
                     int64_t k =
@@ -123,36 +124,36 @@ static const struct {
     const char *message;
 } wrong[] = {
     {"does not divide",
-     {LAYOUT_CONTIGUOUS, 4, 2, 1, 100, 0},
+     {LAYOUT_CONTIGUOUS, 4, 2, 1, 100, 0, NULL},
      "f:3: error: a sequence of 100 tokens does not divide over layout contiguous, which needs a "
      "multiple of 8: 96 or 104 would do\n"},
     {"shorter than that",
-     {LAYOUT_ZIGZAG, 4, 1, 1, 5, 0},
+     {LAYOUT_ZIGZAG, 4, 1, 1, 5, 0, NULL},
      "f:3: error: a sequence of 5 tokens does not divide over layout zigzag, which needs a "
      "multiple "
      "of 8: 8 would do\n"},
     {"odd head ranks",
-     {LAYOUT_ZIGZAG_2D, 4, 3, 1, 96, 0},
+     {LAYOUT_ZIGZAG_2D, 4, 3, 1, 96, 0, NULL},
      "f:3: error: layout zigzag_2d needs an even number of head ranks (or one), not 3: 2 or 4 "
      "would "
      "do\n"},
     {"chunks",
-     {LAYOUT_STRIPED, 4, 1, 2, 96, 0},
+     {LAYOUT_STRIPED, 4, 1, 2, 96, 0, NULL},
      "f:3: error: layout striped has no chunks: only rank_ordinal does\n"},
     {"chunks of a size that is cut unevenly",
-     {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 30},
+     {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 30, NULL},
      "f:3: error: chunks of 30 tokens do not divide over 4 head ranks\n"},
     {"another number of chunks",
-     {LAYOUT_RANK_ORDINAL, 1, 4, 4, 80, 32},
+     {LAYOUT_RANK_ORDINAL, 1, 4, 4, 80, 32, NULL},
      "f:3: error: 80 tokens in chunks of 32 make 3 chunks, not 4\n"},
     {"nobody",
-     {LAYOUT_STRIPED, 0, 1, 1, 96, 0},
+     {LAYOUT_STRIPED, 0, 1, 1, 96, 0, NULL},
      "f:3: error: a token layout needs at least one context rank, head rank and chunk\n"},
     {"nothing",
-     {LAYOUT_STRIPED, 1, 1, 1, 0, 0},
+     {LAYOUT_STRIPED, 1, 1, 1, 0, 0, NULL},
      "f:3: error: a sequence of 0 tokens: at least 1 is needed\n"},
     {"too much",
-     {LAYOUT_RANK_ORDINAL, 1u << 16, 1u << 15, 2, INT64_MAX, 0},
+     {LAYOUT_RANK_ORDINAL, 1u << 16, 1u << 15, 2, INT64_MAX, 0, NULL},
      "f:3: error: a token layout of more than 4294967295 pieces\n"},
 };
 
@@ -176,6 +177,28 @@ static void names_come_back(void)
     }
 }
 
+/* Chunks of 12, 4 and 8 tokens over 2 head ranks: rank 1 has 6..11, 14..15, 20..23. */
+static void chunks_of_given_lengths_cut_over_the_ranks(void)
+{
+    static const int64_t length[] = {12, 4, 8}, rank_1[] = {6, 7, 8, 9, 10, 11, 14, 15, 20, 23};
+    static const int64_t at[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 11};
+    const struct token_layout layout = {LAYOUT_RANK_ORDINAL, 1, 2, 3, 24, 0, length};
+    const struct token_layout longer = {LAYOUT_RANK_ORDINAL, 1, 2, 3, 26, 0, length};
+    const struct token_layout odd = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 24, 0, (int64_t[]){12, 6, 6}};
+    struct diag diag = {0};
+    CHECK("fits", layout_check(&layout, (struct loc){0}, &diag) == STATUS_OK);
+    for (size_t i = 0; i < ARRAY_LEN(at); i++)
+        CHECK_INT("rank 1", layout_global(&layout, 0, 1, at[i]), rank_1[i]);
+    for (int64_t p = 0; p < layout.tokens; p++)
+        CHECK_INT("gathered", layout_gathered(&layout, 0, p), p);
+    CHECK("too few", layout_check(&longer, (struct loc){0}, &diag) != STATUS_OK);
+    CHECK_TEXT("too few", diag.text, "error: the chunks have 24 tokens, the sequence 26\n");
+    diag_clear(&diag);
+    CHECK("odd", layout_check(&odd, (struct loc){0}, &diag) != STATUS_OK);
+    CHECK_TEXT("odd", diag.text, "error: a chunk of 6 tokens does not divide over 4 ranks\n");
+    diag_release(&diag);
+}
+
 static const struct check_case cases[] = {
     {"every layout is a permutation", every_layout_is_a_permutation},
     {"the head group gathers what a context rank owns",
@@ -185,6 +208,7 @@ static const struct check_case cases[] = {
      rank_ordinal_chunks_are_the_sequence_in_order},
     {"zigzag gives the slice pair", zigzag_gives_the_slice_pair},
     {"the two-dimensional zigzag is LoongTrain's", the_two_dimensional_zigzag_is_loongtrain_s},
+    {"chunks of given lengths cut over the ranks", chunks_of_given_lengths_cut_over_the_ranks},
     {"messages name lengths that would do", messages_name_lengths_that_would_do},
     {"names come back", names_come_back},
 };
