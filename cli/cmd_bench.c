@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/units.h"
+#include "exec/backend.h"
 #include "exec/microbench.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "NAME",
      .fallback = "cpu",
-     .help = "what to measure"},
+     .help = "what to measure: cpu, or cuda"},
     {.name = "kinds",
      .kind = OPTION_TEXT,
      .value = "KIND,...",
@@ -25,7 +26,7 @@ static const struct option rows[] = {
     {.name = "dtype",
      .kind = OPTION_TEXT,
      .value = "DTYPE",
-     .fallback = "f32",
+     .unset = "f32, on cuda bf16",
      .help = "of operands that may have any floating-point type"},
     {.name = "quick",
      .kind = OPTION_FLAG,
@@ -108,6 +109,13 @@ static enum status read_quantity(const struct options *options, const char *name
     return status;
 }
 
+static const char *dtype_of(const struct options *options)
+{
+    const char *given = options_text(options, "dtype");
+    const struct backend *backend = backend_find(options_text(options, "backend"));
+    return given ? given : backend->host_memory ? "f32" : "bf16";
+}
+
 static enum status read_options(const struct options *options, struct microbench_options *bench,
                                 bool *kinds, struct points *points, struct diag *diag)
 {
@@ -121,7 +129,7 @@ static enum status read_options(const struct options *options, struct microbench
         {"message-bandwidth", UNIT_BYTES_PER_S, &bench->messages.bytes_per_s},
         {"message-latency", UNIT_SECONDS, &bench->messages.latency_s},
     };
-    const char *list = options_text(options, "kinds"), *dtype_text = options_text(options, "dtype");
+    const char *list = options_text(options, "kinds"), *dtype_text = dtype_of(options);
     enum dtype dtype;
     if (!dtype_find(dtype_text, strlen(dtype_text), &dtype) || dtype == DTYPE_I32 ||
         dtype == DTYPE_U8)
@@ -205,9 +213,11 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
         status = read_options(options, &bench, kinds, &points, diag);
     if (status != STATUS_OK)
         goto out;
-    describe(&points, quick, options_text(options, "dtype"));
-    size_t count = microbench_set(&cases, &arena, quick, (uint32_t)options_count(options, "ranks"),
-                                  options_given(options, "kinds") ? kinds : NULL);
+    describe(&points, quick, dtype_of(options));
+    bool gpu = !backend_find(bench.backend)->host_memory;
+    size_t count = (gpu ? microbench_set_gpu : microbench_set)(
+        &cases, &arena, quick, (uint32_t)options_count(options, "ranks"),
+        options_given(options, "kinds") ? kinds : NULL);
     if (count == 0) {
         status = diag_error(diag, (struct loc){.name = "--kinds"}, STATUS_BAD_INPUT,
                             "nothing to measure: none of these kinds is timed by itself");

@@ -25,7 +25,12 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "NAME",
      .fallback = "cpu",
-     .help = "what runs it: cpu, a thread per rank and stream"},
+     .help = "what runs it: cpu, a thread per rank and stream; cuda, GPUs"},
+    {.name = "attention-by",
+     .kind = OPTION_TEXT,
+     .value = "WHO",
+     .fallback = "auto",
+     .help = "on cuda: fused (cuDNN), tiles (products and own kernels), auto (fused where it can)"},
     {.name = "check",
      .kind = OPTION_FLAG,
      .help = "compare one step with the unsharded model in double: loss, gradients, parameters"},
@@ -106,10 +111,11 @@ static enum status build(struct session *s, struct diag *diag)
     struct choices choices;
     struct request *r = &s->setup.request;
     size_t count;
+    bool host = backend_find(s->exec.backend)->host_memory;
     if (r->dtype < 0)
-        r->dtype = DTYPE_F32;
+        r->dtype = host ? DTYPE_F32 : DTYPE_BF16;
     if (r->attention_impl < 0)
-        r->attention_impl = ATTENTION_CPU;
+        r->attention_impl = host ? ATTENTION_CPU : ATTENTION_CUDNN;
     enum status status = compose_resolve(&choices, r, &s->note, diag);
     if (status == STATUS_OK)
         status = compose_build(&s->ir, &choices, diag);
@@ -159,9 +165,10 @@ static enum status check_memory(const struct session *s, const struct training_o
                                 struct diag *diag)
 {
     double ranks = mesh_ranks(&s->ir.mesh), arenas = 0, there = memory_there();
+    bool host = backend_find(s->exec.backend)->host_memory; /* or has memory of its own for hbm */
     for (int m = 0; m < MEMORY_COUNT; m++)
-        arenas += ranks * (double)s->ir.arena_bytes[m];
-    double need = arenas * (s->exec.poison ? 3 : 1); /* the shadow is twice the arena */
+        arenas += (m == MEMORY_HBM && !host ? 0 : 1) * ranks * (double)s->ir.arena_bytes[m];
+    double need = arenas * (s->exec.poison && host ? 3 : 1); /* the shadow is twice the arena */
     if (s->model != NULL)
         need += training_bytes(s->model, how);
     if (ranks > PLAN_RANKS_MAX)
@@ -249,6 +256,19 @@ static enum status check_backend(const char *name, struct diag *diag)
     return status;
 }
 
+static enum status read_attention(enum exec_attention *attention, const char *who,
+                                  struct diag *diag)
+{
+    static const char *const names[EXEC_ATTENTION_COUNT] = {"auto", "fused", "tiles"};
+    for (int i = 0; i < EXEC_ATTENTION_COUNT; i++)
+        if (strcmp(names[i], who) == 0) {
+            *attention = (enum exec_attention)i;
+            return STATUS_OK;
+        }
+    return diag_error(diag, (struct loc){.name = "--attention-by"}, STATUS_BAD_INPUT,
+                      "'%s' is none of auto, fused and tiles", who);
+}
+
 static enum status read_options(struct session *s, struct diag *diag)
 {
     const struct options *o = s->options;
@@ -271,6 +291,8 @@ static enum status read_options(struct session *s, struct diag *diag)
     };
     s->steps = s->run ? s->exec.warmup + s->exec.steps : 0;
     enum status status = check_backend(s->exec.backend, diag);
+    if (status == STATUS_OK)
+        status = read_attention(&s->exec.attention, options_text(o, "attention-by"), diag);
     if (status == STATUS_OK)
         status = read_link(&s->exec.copies, o, "copy-rate", "--copy-rate", diag);
     if (status == STATUS_OK)

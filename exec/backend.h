@@ -51,6 +51,9 @@ enum op_state {
     OP_DONE
 };
 
+/* Takes a key and a value of a header. */
+typedef void backend_say(void *user, const char *key, const char *value);
+
 struct backend {
     const char *name, *summary;
     /* Kernels run on the host, which can address their memory: options.poison is exec/poison.h. If
@@ -58,6 +61,11 @@ struct backend {
     bool host_memory;
     /* One function per kind; NULL for SYNC kinds alone, which the functions below do. */
     backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
+
+    /* What the device is, before and apart from any run; NULL: exec/microbench_describe.c knows. */
+    enum status (*describe)(backend_say *say, void *user, struct diag *diag);
+    /* Of an open run: libraries, clocks, how ranks talk. NULL: nothing to say. */
+    void (*describe_run)(struct run *run, backend_say *say, void *user);
 
     /* Memory pools (run->ir->arena_bytes each), streams and communication of all ranks; the state
      * goes into run->state. close() takes it all back, also after a failed open(). */

@@ -126,7 +126,12 @@ static uint32_t median_of(const double *step_s, uint32_t count)
     return 0;
 }
 
-static void describe(const struct run *run, const struct steps *steps, double median_s,
+static void say_to_trace(void *user, const char *key, const char *value)
+{
+    trace_set(user, key, value);
+}
+
+static void describe(struct run *run, const struct steps *steps, double median_s,
                      struct trace *trace)
 {
     char text[64];
@@ -142,7 +147,20 @@ static void describe(const struct run *run, const struct steps *steps, double me
     trace_set(trace, "measured_steps", text);
     snprintf(text, sizeof text, "%.9g", median_s);
     trace_set(trace, "median_step_s", text);
-    if (run->poison != NULL)
+    struct diag nobody = {0}; /* it was open a moment ago */
+    if (run->backend->describe != NULL)
+        (void)run->backend->describe(say_to_trace, trace, &nobody);
+    if (run->backend->describe_run != NULL)
+        run->backend->describe_run(run, say_to_trace, trace);
+    diag_release(&nobody);
+    double low_s = steps->step_s[0], high_s = low_s;
+    for (uint32_t i = 0; i < steps->measured; i++) {
+        low_s = steps->step_s[i] < low_s ? steps->step_s[i] : low_s;
+        high_s = steps->step_s[i] > high_s ? steps->step_s[i] : high_s;
+    }
+    snprintf(text, sizeof text, "%.9g to %.9g", low_s, high_s);
+    trace_set(trace, "step_s_range", text);
+    if (run->options->poison)
         trace_set(trace, "poison", "yes: times are those of a check, not of a run");
     for (int m = 0; m < MEMORY_COUNT; m++) {
         char key[32];
@@ -152,20 +170,20 @@ static void describe(const struct run *run, const struct steps *steps, double me
     }
 }
 
-static void fill_result(const struct run *run, struct steps *steps, struct exec_result *result)
+static void fill_result(struct run *run, struct steps *steps, struct exec_result *result)
 {
     result->ranks = run->plan.ranks;
     result->steps = steps->measured;
     result->step_s = steps->step_s;
-    steps->step_s = NULL;
     result->median_step = median_of(result->step_s, steps->measured);
     result->median_s = result->step_s[result->median_step];
     memcpy(result->arena_bytes, run->ir->arena_bytes, sizeof result->arena_bytes);
-    if (steps->time == NULL)
-        return;
-    describe(run, steps, result->median_s, &result->trace);
-    measure_trace(run, steps->time + result->median_step * steps->time_count, &result->trace,
-                  result->peak_bytes);
+    if (steps->time != NULL) {
+        describe(run, steps, result->median_s, &result->trace);
+        measure_trace(run, steps->time + result->median_step * steps->time_count, &result->trace,
+                      result->peak_bytes);
+    }
+    steps->step_s = NULL; /* the result's */
 }
 
 /* ---- the one call ---- */

@@ -1,5 +1,6 @@
 #include "exec/microbench.h"
 
+#include "exec/backend.h"
 #include "exec/microbench_operands.h"
 #include "schedule/lifetimes.h"
 
@@ -12,20 +13,24 @@ enum {
     MEMBERS_MAX = 64,
     REPEATS_MIN = 5,
     REPEATS_MAX = 400,
-    QUEUE = 400,    /* ops that wait behind one that holds the stream */
-    SYNCS = 20,     /* pairs of an op and a wait for it */
-    HOLD = 768,     /* the product that holds it has these sizes: some 10 ms of a core */
-    PATTERN = 4096, /* random numbers, over and over */
+    QUEUE = 400,      /* ops that wait behind one that holds the stream */
+    SYNCS = 20,       /* pairs of an op and a wait for it */
+    HOLD = 768,       /* the product that holds it has these sizes: some 10 ms of a core, */
+    HOLD_GPU = 12288, /* or of a GPU */
+    PATTERN = 4096,   /* random numbers, over and over */
 };
 
 static const double SECONDS = 0.06;
-static const uint64_t ROTATE_BYTES = 64u << 20;
+static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = 256u << 20;
 static const double STABLE = 0.02;
 
 /* A guess of an op's time, to choose how often it runs: of one core, not fast. Kinds with an
  * exponential per element take several times as long per byte. */
-static double guess_s(const struct work *work)
+static double guess_s(const struct work *work, bool gpu)
 {
+    if (gpu)
+        return work_flops(work) / 300e12 +
+               (work_memory_bytes(work) + 30 * (double)work_payload_bytes(work)) / 1.5e12 + 5e-6;
     static const enum work_kind slow[] = {
         WORK_SWIGLU,        WORK_SWIGLU_BACKWARD,       WORK_GELU,
         WORK_GELU_BACKWARD, WORK_CROSS_ENTROPY,         WORK_CROSS_ENTROPY_BACKWARD,
@@ -47,6 +52,7 @@ struct bench {
     uint16_t inputs, indices; /* bindings: filled with random numbers */
     uint32_t members;
     uint32_t sets;
+    bool gpu;
     struct view (*read)[CALL_OPERANDS_MAX], (*write)[CALL_OPERANDS_MAX]; /* (sets) */
     struct work work; /* with the group's id in place of its members */
     op_id first;      /* the first op that is timed */
@@ -158,7 +164,7 @@ static void add_barrier(struct bench *b)
 static void emit_repeats(struct bench *b)
 {
     double seconds = b->options->seconds > 0 ? b->options->seconds : SECONDS;
-    double fit = seconds / guess_s(&b->work);
+    double fit = seconds / guess_s(&b->work, b->gpu);
     uint32_t repeats = fit < REPEATS_MIN   ? REPEATS_MIN
                        : fit > REPEATS_MAX ? REPEATS_MAX
                                            : (uint32_t)fit;
@@ -180,7 +186,7 @@ static void emit_repeats(struct bench *b)
 static void emit_queue(struct bench *b)
 {
     add_set(b, 0);
-    op_id hold = add_product(b, HOLD);
+    op_id hold = add_product(b, b->gpu ? HOLD_GPU : HOLD);
     add_barrier(b);
     for (uint32_t i = 0; i < QUEUE; i++) {
         op_id op = add_work(b, 0, &hold);
@@ -195,7 +201,7 @@ static void emit_syncs(struct bench *b)
 {
     struct work sync = {.kind = WORK_HOST_SYNC};
     for (uint32_t i = 0; i < SYNCS; i++) {
-        op_id op = add_product(b, HOLD / 8);
+        op_id op = add_product(b, (b->gpu ? HOLD_GPU : HOLD) / 8);
         if (i == 0)
             b->first = op;
         add_other(b, sync, NULL, 0, NULL, 0);
@@ -423,7 +429,9 @@ static uint32_t sets_needed(const struct bench *b)
             bytes += b->operands.read[k].count * dtype_bytes(b->operands.read[k].dtype);
     for (uint32_t k = 0; k < b->operands.writes; k++)
         bytes += b->operands.write[k].count * dtype_bytes(b->operands.write[k].dtype);
-    uint64_t rotate = b->options->rotate_bytes > 0 ? b->options->rotate_bytes : ROTATE_BYTES;
+    uint64_t rotate = b->options->rotate_bytes > 0 ? b->options->rotate_bytes
+                      : b->gpu                     ? ROTATE_BYTES_GPU
+                                                   : ROTATE_BYTES;
     uint64_t sets = bytes > 0 ? rotate / bytes + 1 : 1;
     return sets < SETS_MAX ? (uint32_t)sets : SETS_MAX;
 }
@@ -446,6 +454,8 @@ enum status microbench_run(const struct microbench_case *wanted,
         b.members = (uint32_t)wanted->work.p[0];
         b.work.p[0] = 0;
     }
+    const struct backend *backend = backend_find(options->backend ? options->backend : "cpu");
+    b.gpu = backend != NULL && !backend->host_memory;
     b.sets = sets_needed(&b);
     b.read = heap_zalloc(b.sets, sizeof *b.read);
     b.write = heap_zalloc(b.sets, sizeof *b.write);

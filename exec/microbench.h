@@ -18,7 +18,7 @@ struct microbench_options {
     const char *backend;   /* NULL: "cpu" */
     double seconds;        /* wanted of work per round, operand set-up aside; 0: 0.06 */
     uint32_t rounds;       /* at most, until the median is stable; 0: 2 */
-    uint64_t rotate_bytes; /* sets of operands add up to this at least; 0: 64 MiB */
+    uint64_t rotate_bytes; /* sets of operands add up to this at least; 0: 64 MiB, on a GPU 256 */
     uint8_t dtype;         /* enum dtype of floating-point operands that may be either */
     struct exec_link copies, messages; /* emulated, as in exec_options */
 };
@@ -48,5 +48,8 @@ enum status microbench_describe(const char *backend, struct points *points, stru
  * only those with kinds[kind] set; NULL: all. Returns the number of cases, which live in arena. */
 size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
                       uint32_t ranks, const bool *kinds);
+/* The same for a GPU. */
+size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
+                          uint32_t ranks, const bool *kinds);
 
 #endif

@@ -43,21 +43,21 @@ static void describe_cpu(struct points *points)
     set(points, "device.sm_count", "1");
 }
 
+static void say_to_points(void *user, const char *key, const char *value)
+{
+    set(user, key, value);
+}
+
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag)
 {
-    static const struct {
-        const char *backend;
-        void (*describe)(struct points *points);
-    } backends[] = {
-        {"cpu", describe_cpu},
-    };
     const char *name = backend ? backend : "cpu";
-    if (backend_find(name) == NULL)
+    const struct backend *row = backend_find(name);
+    if (row == NULL)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "there is no backend '%s' in this build", name);
     set(points, "backend", name);
-    for (size_t i = 0; i < ARRAY_LEN(backends); i++)
-        if (strcmp(backends[i].backend, name) == 0)
-            backends[i].describe(points);
+    if (row->describe != NULL)
+        return row->describe(say_to_points, points, diag);
+    describe_cpu(points);
     return STATUS_OK;
 }

@@ -1,41 +1,11 @@
 /* What bench measures when it is not told: each kind of work over sizes that tell the numbers of
  * the cost model apart (docs/measuring.md). */
-#include "exec/microbench.h"
-
-#include "base/arena.h"
+#include "exec/microbench_list.h"
 
 #include <string.h>
 
-struct set {
-    struct arena *arena;
-    struct microbench_case *row;
-    size_t count, capacity;
-    const bool *kinds;
-    uint32_t ranks;
-};
-
-static void add(struct set *set, enum point_role role, enum attention_impl impl, struct work work)
-{
-    if (set->kinds && !set->kinds[work.kind])
-        return;
-    if (set->count == set->capacity) {
-        size_t capacity = heap_next_capacity(set->capacity, set->count + 1);
-        struct microbench_case *row = arena_array(set->arena, capacity, sizeof *row);
-        if (set->count > 0)
-            memcpy(row, set->row, set->count * sizeof *row);
-        set->row = row;
-        set->capacity = capacity;
-    }
-    set->row[set->count++] = (struct microbench_case){(uint8_t)role, (uint8_t)impl, work};
-}
-
-static void add_plain(struct set *set, enum point_role role, struct work work)
-{
-    add(set, role, (enum attention_impl)POINT_NO_IMPL, work);
-}
-
 /* Large and small sides, deep and shallow, each form, and one that memory limits. */
-static void add_products(struct set *set, bool quick)
+static void add_products(struct microbench_list *set, bool quick)
 {
     static const struct {
         int64_t m, n, k, form;
@@ -55,14 +25,14 @@ static void add_products(struct set *set, bool quick)
     };
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         if (!quick || sizes[i].quick)
-            add_plain(
+            microbench_add(
                 set, POINT_WORK,
                 (struct work){.kind = WORK_MATMUL,
                               .matmul = {sizes[i].m, sizes[i].n, sizes[i].k, sizes[i].form, 0, 0}});
 }
 
 /* Squares with and without a mask, long and short sides, grouped heads: per head dim. */
-static void add_attention(struct set *set, bool quick)
+static void add_attention(struct microbench_list *set, bool quick)
 {
     static const int64_t dims[] = {64, 32, 128, 16};
     static const struct {
@@ -78,7 +48,8 @@ static void add_attention(struct set *set, bool quick)
         for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
             for (int backward = 0; backward < 2; backward++)
                 if (!quick || sizes[i].quick)
-                    add(set, POINT_WORK, ATTENTION_CPU,
+                    microbench_add_by(
+                        set, POINT_WORK, ATTENTION_CPU,
                         (struct work){.kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
                                       .attention = {sizes[i].q, sizes[i].kv, sizes[i].heads,
                                                     sizes[i].kv_heads, dims[d], sizes[i].mask, 0,
@@ -86,10 +57,11 @@ static void add_attention(struct set *set, bool quick)
 }
 
 /* Every other kind of the compute stream, over `count` elements of its main operand. */
-static void add_memory_bound(struct set *set, int64_t count, bool host)
+void microbench_add_memory_bound(struct microbench_list *set, int64_t count, bool host,
+                                 const struct microbench_widths *widths, enum attention_impl impl)
 {
-    enum { COLS = 512, VOCAB = 2048, HEADS = 8, DIM = 64 };
-    const int64_t rows = count / COLS, parts = 4, copies = 4;
+    const int64_t COLS = widths->cols, VOCAB = widths->vocab, HEADS = widths->heads;
+    const int64_t DIM = widths->dim, rows = count / COLS, parts = 4, copies = 4;
     const struct work works[] = {
         {.kind = WORK_RMSNORM, .rows = {rows, COLS, 0}},
         {.kind = WORK_RMSNORM_BACKWARD, .rows = {rows, COLS, 0}},
@@ -120,59 +92,61 @@ static void add_memory_bound(struct set *set, int64_t count, bool host)
     };
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
         if (!host || works[i].kind == WORK_ADAMW)
-            add_plain(set, host ? POINT_HOST : POINT_WORK, works[i]);
+            microbench_add(set, host ? POINT_HOST : POINT_WORK, works[i]);
     if (!host)
-        add(set, POINT_WORK, ATTENTION_CPU,
-            (struct work){.kind = WORK_MERGE, .merge = {rows, HEADS, DIM}});
+        microbench_add_by(set, POINT_WORK, impl,
+                          (struct work){.kind = WORK_MERGE, .merge = {rows, HEADS, DIM}});
 }
 
-static void add_copies(struct set *set, int64_t bytes)
+void microbench_add_copies(struct microbench_list *set, int64_t bytes)
 {
     for (int i = 0; i < 2; i++)
-        add_plain(set, POINT_WORK,
-                  (struct work){.kind = i ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}});
+        microbench_add(set, POINT_WORK,
+                       (struct work){.kind = i ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}});
 }
 
-static void add_messages(struct set *set, int64_t bytes)
+void microbench_add_messages(struct microbench_list *set, int64_t bytes)
 {
     static const enum work_kind kinds[] = {WORK_ALL_REDUCE, WORK_ALL_GATHER, WORK_REDUCE_SCATTER,
                                            WORK_ALL_TO_ALL, WORK_BROADCAST};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         struct work work = {.kind = (uint8_t)kinds[i], .p = {set->ranks, bytes}};
-        add_plain(set, POINT_WORK, work);
+        microbench_add(set, POINT_WORK, work);
     }
-    add_plain(set, POINT_WORK, (struct work){.kind = WORK_SHIFT, .p2p = {set->ranks, 1, bytes, 0}});
+    microbench_add(set, POINT_WORK,
+                   (struct work){.kind = WORK_SHIFT, .p2p = {set->ranks, 1, bytes, 0}});
 }
 
-static void add_issue(struct set *set)
+void microbench_add_issue(struct microbench_list *set)
 {
-    add_plain(set, POINT_START, (struct work){.kind = WORK_FILL, .elements = {1}});
-    add_plain(set, POINT_ISSUE, (struct work){.kind = WORK_ADD, .elements = {1}});
-    add_plain(set, POINT_ISSUE, (struct work){.kind = WORK_FILL, .elements = {1}});
-    add_plain(set, POINT_ISSUE,
-              (struct work){.kind = WORK_ALL_REDUCE, .all_reduce = {1, 64, 0, 0, 0}});
-    add_plain(set, POINT_ISSUE, (struct work){.kind = WORK_H2D, .copy = {64, 0}});
-    add_plain(set, POINT_ISSUE, (struct work){.kind = WORK_HOST_SYNC});
+    microbench_add(set, POINT_START, (struct work){.kind = WORK_FILL, .elements = {1}});
+    microbench_add(set, POINT_ISSUE, (struct work){.kind = WORK_ADD, .elements = {1}});
+    microbench_add(set, POINT_ISSUE, (struct work){.kind = WORK_FILL, .elements = {1}});
+    microbench_add(set, POINT_ISSUE,
+                   (struct work){.kind = WORK_ALL_REDUCE, .all_reduce = {1, 64, 0, 0, 0}});
+    microbench_add(set, POINT_ISSUE, (struct work){.kind = WORK_H2D, .copy = {64, 0}});
+    microbench_add(set, POINT_ISSUE, (struct work){.kind = WORK_HOST_SYNC});
 }
 
 size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
                       uint32_t ranks, const bool *kinds)
 {
+    static const struct microbench_widths widths = {512, 2048, 8, 64};
     static const int64_t counts[] = {1 << 14, 1 << 20, 1 << 17, 1 << 21};
     static const int64_t bytes[] = {64 << 10, 4 << 20, 1 << 20, 256 << 10, 16 << 20};
-    struct set set = {.arena = arena, .kinds = kinds, .ranks = ranks};
+    struct microbench_list set = {.arena = arena, .kinds = kinds, .ranks = ranks};
     size_t sizes = quick ? 2 : ARRAY_LEN(counts), messages = quick ? 3 : ARRAY_LEN(bytes);
-    add_issue(&set);
+    microbench_add_issue(&set);
     add_products(&set, quick);
     add_attention(&set, quick);
     for (size_t i = 0; i < sizes; i++)
-        add_memory_bound(&set, counts[i], false);
+        microbench_add_memory_bound(&set, counts[i], false, &widths, ATTENTION_CPU);
     for (size_t i = 0; i < sizes; i++)
-        add_memory_bound(&set, counts[i], true);
+        microbench_add_memory_bound(&set, counts[i], true, &widths, ATTENTION_CPU);
     for (size_t i = 0; i < messages; i++)
-        add_copies(&set, bytes[i]);
+        microbench_add_copies(&set, bytes[i]);
     for (size_t i = 0; i < messages && ranks > 1; i++)
-        add_messages(&set, bytes[i]);
+        microbench_add_messages(&set, bytes[i]);
     *cases = set.row;
     return set.count;
 }

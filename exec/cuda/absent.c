@@ -2,6 +2,15 @@
 #include "exec/backend.h"
 #include "exec/run.h"
 
+static enum status absent_open(struct run *run, struct diag *diag);
+
+static enum status absent_describe(backend_say *say, void *user, struct diag *diag)
+{
+    (void)say;
+    (void)user;
+    return absent_open(NULL, diag);
+}
+
 static enum status absent_open(struct run *run, struct diag *diag)
 {
     (void)run;
@@ -18,6 +27,7 @@ static void absent_close(struct run *run)
 const struct backend cuda_backend = {
     .name = "cuda",
     .summary = "NVIDIA GPUs; not in this build",
+    .describe = absent_describe,
     .open = absent_open,
     .close = absent_close,
 };

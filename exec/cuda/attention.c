@@ -302,6 +302,13 @@ static void *row_of(const struct operand *operand, int64_t row, int64_t heads, i
            (size_t)(row * heads * dim) * dtype_bytes((enum dtype)operand->dtype);
 }
 
+/* Whether the schedule planned the library's workspace as an operand of the op. */
+static bool has_workspace(const struct call *call, const struct fused *fused)
+{
+    return call->writes > 3 && call->write[3].count >= fused_scratch(fused) &&
+           (uintptr_t)call->write[3].data % CUDA_SCRATCH_ALIGNMENT == 0;
+}
+
 /* Zeros in rows begin .. end of a tensor (rows, heads, dim). */
 static int clear_rows(const struct operand *operand, int64_t begin, int64_t end, int64_t heads,
                       int64_t dim, cudaStream_t stream)
@@ -352,12 +359,13 @@ static const char *run_backward(const struct attention *a, const struct call *ca
         error = cuda_transpose(stats, lse + p->first * heads, p->q, heads, place->stream);
     if (error != 0)
         return words_of(error);
-    return fused_backward(a->plan->fused, handle, row_of(&call->read[0], p->first, heads, dim),
-                          call->read[1].data, call->read[2].data,
-                          row_of(&call->read[3], p->first, heads, dim),
-                          row_of(&call->read[5], p->first, heads, dim), stats,
-                          row_of(&call->write[0], p->first, heads, dim), call->write[1].data,
-                          call->write[2].data, (char *)place->scratch + stats_bytes(a));
+    return fused_backward(
+        a->plan->fused, handle, row_of(&call->read[0], p->first, heads, dim), call->read[1].data,
+        call->read[2].data, row_of(&call->read[3], p->first, heads, dim),
+        row_of(&call->read[5], p->first, heads, dim), stats,
+        row_of(&call->write[0], p->first, heads, dim), call->write[1].data, call->write[2].data,
+        has_workspace(call, a->plan->fused) ? call->write[3].data
+                                            : (char *)place->scratch + stats_bytes(a));
 }
 #endif
 
@@ -366,7 +374,9 @@ size_t attention_scratch(const struct attention *attention)
     if (attention->tiles != NULL)
         return attention_tiles_scratch(attention->tiles);
 #ifdef HAVE_CUDNN
-    return stats_bytes(attention) + fused_scratch(attention->plan->fused);
+    const struct fused *fused = attention->plan->fused;
+    return stats_bytes(attention) +
+           (has_workspace(&attention->call, fused) ? 0 : fused_scratch(fused));
 #else
     return 0;
 #endif

@@ -343,6 +343,8 @@ static void cuda_end_step(struct run *run)
     struct cuda *cuda = cuda_of(run);
     for (uint32_t r = 0; r < cuda->ranks && run->options->trace; r++)
         read_times(&cuda->rank[r]);
+    if (run->options->trace)
+        cuda->clock_mhz = cuda_clock_mhz(cuda->rank[0].device);
 }
 
 /* ---- for the watcher ---- */
@@ -392,6 +394,8 @@ const struct backend cuda_backend = {
     .name = "cuda",
     .summary = "NVIDIA GPUs: CUDA streams, cuBLASLt, cuDNN; ranks that share one, or NCCL",
     .kernel = cuda_kernels,
+    .describe = cuda_describe,
+    .describe_run = cuda_describe_run,
     .open = cuda_open,
     .close = cuda_close,
     .memory = cuda_memory,

@@ -103,6 +103,7 @@ struct cuda {
     uint32_t *barrier_begin; /* (groups) */
     atomic_uint *barrier;    /* (barriers of all group instances) members that have come */
     uint32_t barriers;
+    unsigned clock_mhz; /* of the SMs of rank 0's device behind the last step; 0: unknown */
 };
 
 static inline struct cuda *cuda_of(const struct run *run)
@@ -149,6 +150,12 @@ void cuda_close_memory(struct cuda_rank *rank);
 cudaError_t cuda_poison(const struct cuda_rank *rank);
 /* NUMA node of the processor that a device hangs on; -1: unknown. */
 int cuda_numa_node(int device);
+
+/* ---- describe.c ---- */
+
+enum status cuda_describe(backend_say *say, void *user, struct diag *diag);
+void cuda_describe_run(struct run *run, backend_say *say, void *user);
+unsigned cuda_clock_mhz(int device);
 
 /* ---- prepare.c: everything that is planned before the first step ---- */
 

@@ -1,0 +1,85 @@
+/* What bench measures on a GPU: products of the widths of 7B to 70B models over token counts that
+ * fill a device and that do not, tiles of attention as rings, chunks and whole sequences have
+ * them, and copies from what fits a packet to what lasts. */
+#include "exec/microbench_list.h"
+
+static void add_products(struct microbench_list *list, bool quick)
+{
+    static const struct {
+        int64_t n, k;
+        bool quick;
+    } weights[] = {
+        {4096, 4096, true},   {6144, 4096, false}, {28672, 4096, true},
+        {4096, 14336, false}, {8192, 8192, false}, {32000, 4096, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(weights); i++)
+        for (int64_t m = 128, step = 0; m <= 16384; m *= 2, step++) {
+            const int64_t n = weights[i].n, k = weights[i].k;
+            if (quick && (!weights[i].quick || step % 3 != 0))
+                continue;
+            microbench_add(
+                list, POINT_WORK,
+                (struct work){.kind = WORK_MATMUL, .matmul = {m, n, k, MATMUL_NT, 0, 0}});
+            if (step % 2 == 1)
+                continue;
+            microbench_add(
+                list, POINT_WORK,
+                (struct work){.kind = WORK_MATMUL, .matmul = {m, k, n, MATMUL_NN, 0, 0}});
+            microbench_add(
+                list, POINT_WORK,
+                (struct work){.kind = WORK_MATMUL, .matmul = {n, k, m, MATMUL_TN, 0, 1}});
+        }
+}
+
+static void add_attention(struct microbench_list *list, bool quick)
+{
+    static const struct {
+        int64_t q, kv, heads, kv_heads, dim, mask;
+        bool quick;
+    } sizes[] = {
+        {1024, 1024, 32, 8, 128, MASK_CAUSAL, true},
+        {2048, 2048, 32, 8, 128, MASK_CAUSAL, false},
+        {4096, 4096, 32, 8, 128, MASK_CAUSAL, true},
+        {8192, 8192, 32, 8, 128, MASK_CAUSAL, false},
+        {16384, 16384, 32, 8, 128, MASK_CAUSAL, true},
+        {32768, 32768, 8, 1, 128, MASK_CAUSAL, false},
+        {1024, 1024, 32, 8, 128, MASK_FULL, true},
+        {2048, 2048, 32, 8, 128, MASK_FULL, false},
+        {4096, 4096, 32, 8, 128, MASK_FULL, true},
+        {8192, 8192, 32, 8, 128, MASK_FULL, false},
+        {2048, 16384, 32, 8, 128, MASK_FULL, true},
+        {16384, 2048, 32, 8, 128, MASK_FULL, false},
+        {4096, 4096, 8, 1, 128, MASK_FULL, false},
+        {4096, 4096, 8, 8, 128, MASK_FULL, false},
+        {4096, 4096, 32, 32, 64, MASK_CAUSAL, true},
+        {8192, 8192, 16, 16, 64, MASK_FULL, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        for (int backward = 0; backward < 2; backward++)
+            if (!quick || sizes[i].quick)
+                microbench_add_by(
+                    list, POINT_WORK, ATTENTION_CUDNN,
+                    (struct work){.kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
+                                  .attention = {sizes[i].q, sizes[i].kv, sizes[i].heads,
+                                                sizes[i].kv_heads, sizes[i].dim, sizes[i].mask, 0,
+                                                0}});
+}
+
+size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
+                          uint32_t ranks, const bool *kinds)
+{
+    static const struct microbench_widths widths = {4096, 32768, 32, 128};
+    static const int64_t counts[] = {1 << 20, 1 << 26, 1 << 23};
+    struct microbench_list list = {.arena = arena, .kinds = kinds, .ranks = ranks};
+    microbench_add_issue(&list);
+    add_products(&list, quick);
+    add_attention(&list, quick);
+    for (size_t i = 0; i < (quick ? 2 : ARRAY_LEN(counts)); i++)
+        microbench_add_memory_bound(&list, counts[i], false, &widths, ATTENTION_CUDNN);
+    for (int64_t bytes = 4 << 10; bytes <= 1 << 30; bytes *= quick ? 64 : 4)
+        microbench_add_copies(&list, bytes);
+    for (int64_t bytes = 4 << 10; bytes <= 256 << 20 && ranks > 1; bytes *= quick ? 64 : 4)
+        microbench_add_messages(&list, bytes);
+    *cases = list.row;
+    return list.count;
+}
