@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 4, TWEAKS_MAX = 20 };
+enum { ROUNDS = 4, TWEAKS_MAX = ALTERNATIVES_MAX };
 
 /* What gains less is not worth an option. */
 #define WORTH 0.995
@@ -91,6 +91,21 @@ static void apply(struct request *r, const struct tweak *tweak)
         r->attention_impl = tweak->value;
         break;
     }
+}
+
+size_t alternatives_count(void)
+{
+    return ARRAY_LEN(tweaks);
+}
+
+const char *alternatives_option(size_t i)
+{
+    return tweaks[i].option;
+}
+
+void alternatives_apply(struct request *request, size_t i)
+{
+    apply(request, &tweaks[i]);
 }
 
 struct trial {

@@ -44,4 +44,10 @@ enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *trie
                               const struct prediction *base, const struct request *request,
                               uint64_t most_bytes, struct diag *diag);
 
+/* The options that are tried, by number: as text, and put into a request. */
+enum { ALTERNATIVES_MAX = 20 };
+size_t alternatives_count(void);
+const char *alternatives_option(size_t i);
+void alternatives_apply(struct request *request, size_t i);
+
 #endif

@@ -44,6 +44,10 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "of CSV per point in the order of the grid; points that do not fit or contradict themselves "  \
     "are rows with their reason. An interrupted sweep goes on with the same command "              \
     "(docs/sweeping.md). Exit code 1 when no point fits."
+#define PLAN_ABOUT                                                                                 \
+    "Searches for the best configuration on a cluster: the fastest at a length, the fewest GPUs "  \
+    "that hold it, or the longest sequence; options that are given stay. --longest looks at one "  \
+    "configuration alone (docs/planning.md). Exit code 1 when nothing fits."
 #define CHECK_ABOUT                                                                                \
     "Verifies a schedule file, or the schedule of a configuration, against every rule, and "       \
     "reports each fault with a counterexample. Exit code 1 when one is found."
@@ -108,6 +112,15 @@ static const struct command commands[] = {
      SWEEP_ABOUT,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &sweep_options,
       &sweep_point_options, &general_options}},
+    {"plan",
+     "",
+     0,
+     0,
+     cmd_plan,
+     "the longest sequence, or the best options",
+     PLAN_ABOUT,
+     {&setup_model_options, &setup_cluster_options, &setup_choice_options, &plan_options,
+      &general_options}},
     {"schedule",
      "",
      0,

@@ -46,6 +46,7 @@ void command_print_help(struct text *out, const struct command *command);
 void command_print_version(struct text *out);
 
 /* The functions of the rows. */
+enum status cmd_plan(const struct options *options, struct diag *diag);
 enum status cmd_predict(const struct options *options, struct diag *diag);
 enum status cmd_schedule(const struct options *options, struct diag *diag);
 enum status cmd_check(const struct options *options, struct diag *diag);
@@ -61,6 +62,7 @@ enum status cmd_report(const struct options *options, struct diag *diag);
 enum status cmd_why(const struct options *options, struct diag *diag);
 enum status cmd_help(const struct options *options, struct diag *diag);
 
+extern const struct option_set plan_options;
 extern const struct option_set bench_options, calibrate_options;
 extern const struct option_set predict_options, schedule_options, check_options, validate_options;
 extern const struct option_set compare_options, run_options, sweep_options, plot_options,

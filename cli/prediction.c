@@ -388,6 +388,41 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     return status;
 }
 
+/* The lowest rank of a role. */
+static uint32_t first_rank(const struct ir *ir, uint32_t role)
+{
+    uint32_t rank = 0;
+    while (!role_has(&ir->mesh, &ir->role[role], rank))
+        rank++;
+    return rank;
+}
+
+double prediction_bound_s(const struct prediction *p)
+{
+    struct costs costs = {0};
+    const struct ir *ir = &p->ir;
+    double most_s = 0;
+    costs_make(&costs, p);
+    for (uint32_t r = 0; r < ir->role_count; r++) {
+        double kernels_s = 0, issue_s = 0;
+        uint32_t rank = first_rank(ir, r);
+        for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
+             op++) {
+            uint32_t shape = ir->op.shape[op];
+            uint16_t guard = ir->op.guard[op];
+            if (guard != IR_NONE16 && !guard_passes(&ir->mesh, ir->group, &ir->guard[guard], rank))
+                continue;
+            issue_s += costs.issue_s[shape];
+            if (ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE &&
+                work_kind_info((enum work_kind)ir->op.kind[op])->stream != STREAM_SYNC)
+                kernels_s += costs.work_s[shape];
+        }
+        most_s = fmax(most_s, fmax(kernels_s, issue_s));
+    }
+    costs_release(&costs);
+    return most_s;
+}
+
 enum status prediction_make(struct prediction *p, const struct setup *setup,
                             const struct request *request, bool exact, struct diag *diag)
 {

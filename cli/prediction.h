@@ -68,6 +68,10 @@ enum status prediction_time(struct prediction *prediction, bool exact, struct di
 enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
                                        bool exact, struct diag *diag);
 
+/* What prediction_memory() built cannot take less: the kernels of a rank's processors one after the
+ * other, or the host's issue of all ops, whichever is more, of the first rank of each role. */
+double prediction_bound_s(const struct prediction *prediction);
+
 /* Both, without notes. */
 enum status prediction_make(struct prediction *prediction, const struct setup *setup,
                             const struct request *request, bool exact, struct diag *diag);

@@ -112,7 +112,7 @@ static void print_verdict(struct text *out, const struct report *r)
     text_puts(out, verdict_close(v) ? "; too close to call\n" : "\n");
 }
 
-static void print_configuration(struct text *out, const struct report *r)
+void report_print_choices(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct choices *c = &p->choices;
@@ -462,7 +462,7 @@ void report_print(struct text *out, const struct report *report)
     assert(report->prediction->simulated);
     if (report->part == NULL)
         print_verdict(out, report);
-    print_configuration(out, report);
+    report_print_choices(out, report);
     if (report->part != NULL)
         print_part(out, report);
     else

@@ -19,6 +19,8 @@ struct report {
 };
 
 void report_print(struct text *out, const struct report *report);
+/* The line "what": model, sequences, cluster and every choice. */
+void report_print_choices(struct text *out, const struct report *report);
 void report_print_json(struct text *out, const struct report *report);
 
 /* Seconds in a unit that fits, as many decimals as make five digits of `whole`. */

@@ -1,5 +1,6 @@
 #include "cli/validation.h"
 
+#include "cli/longest.h"
 #include "cli/workers.h"
 
 #include <math.h>
@@ -20,44 +21,23 @@ void validation_release(struct validation *v)
 
 /* ---- one run ---- */
 
-static bool fits_at(const struct setup *setup, int64_t seq, struct run_answer *answer,
-                    struct verdict *verdict, struct diag *diag)
-{
-    struct prediction p = {0};
-    struct request request = setup->request;
-    request.seq = seq;
-    enum status status = prediction_memory(&p, setup, &request, NULL, diag);
-    *verdict = p.verdict;
-    if (status == STATUS_OK && p.verdict.fits)
-        answer->reserved = p.reserved;
-    bool fits = status == STATUS_OK && p.verdict.fits;
-    prediction_release(&p);
-    return fits;
-}
-
+/* Papers double lengths: the ladder has the printed one, those below down to SHORTEST and those
+ * above. */
 static void search(const struct setup *setup, struct run_answer *answer, struct diag *diag)
 {
     int64_t seq = setup->request.seq;
-    struct verdict verdict;
-    if (fits_at(setup, seq, answer, &verdict, diag)) {
-        do {
-            answer->longest = seq;
-            answer->verdict = verdict;
-            seq *= 2;
-        } while (seq <= LONGEST && fits_at(setup, seq, answer, &verdict, diag));
-        answer->beyond = verdict;
+    struct ladder ladder = {.first = seq, .doubles = true};
+    struct longest longest;
+    while (ladder.first / 2 >= SHORTEST)
+        ladder.first /= 2;
+    while (ladder_length(&ladder, ladder.rungs) <= LONGEST || ladder.rungs == 0)
+        ladder.rungs++;
+    if (longest_find(&longest, setup, &setup->request, &ladder, seq, diag) != STATUS_OK)
         return;
-    }
-    answer->beyond = answer->verdict = verdict;
-    while (diag->errors == 0 && seq / 2 >= SHORTEST) {
-        seq /= 2;
-        if (fits_at(setup, seq, answer, &verdict, diag)) {
-            answer->longest = seq;
-            answer->verdict = verdict;
-            return;
-        }
-        answer->beyond = verdict;
-    }
+    answer->longest = longest.tokens;
+    answer->verdict = longest.tokens > 0 ? longest.at : longest.beyond;
+    answer->beyond = longest.beyond;
+    answer->reserved = longest.reserved;
 }
 
 static void predict(const struct setup *setup, const struct measurement *row, bool timed,

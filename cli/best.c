@@ -1,0 +1,326 @@
+#include "cli/best.h"
+
+#include "cli/longest.h"
+#include "cli/workers.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUND = 16 };
+
+void best_release(struct best *best)
+{
+    space_release(&best->space);
+    free(best->row);
+    *best = (struct best){0};
+}
+
+/* ---- what makes a candidate fit ---- */
+
+/* Tried in this order; what the user gave stays. */
+static const struct repair {
+    int64_t loss_chunks, ffn_chunks;
+    bool host_optimizer;
+} repairs[] = {{0, 0, false}, {8, 0, false}, {64, 8, false}, {64, 8, true}};
+
+static bool repair(struct request *request, const struct request *given,
+                   const struct repair *repair)
+{
+    if (repair->loss_chunks > 0 && given->loss_chunks > 0 && given->ffn_chunks > 0 &&
+        !repair->host_optimizer)
+        return false;
+    if (repair->host_optimizer && given->optimizer >= 0)
+        return false;
+    if (given->loss_chunks <= 0)
+        request->loss_chunks = repair->loss_chunks;
+    if (given->ffn_chunks <= 0)
+        request->ffn_chunks = repair->ffn_chunks;
+    if (repair->host_optimizer)
+        request->optimizer = CHOICE_OPTIMIZER_HOST;
+    return true;
+}
+
+static double missing(const struct verdict *verdict)
+{
+    double sum = 0;
+    for (int limit = 0; limit < LIMIT_COUNT; limit++)
+        sum += fmax(0, -verdict_margin(verdict, (enum prediction_limit)limit));
+    return sum;
+}
+
+/* ---- one candidate, in a child ---- */
+
+struct round {
+    enum goal goal;
+    struct setup *setup;
+    const struct request *given;
+    const struct candidate *candidate; /* of the round's first job */
+    const struct outcome *incumbent;   /* NULL: none yet */
+};
+
+/* The cluster of a smaller question; the child's own. */
+static bool resize(struct round *round, int64_t gpus)
+{
+    struct setup *setup = round->setup;
+    return setup->cluster.gpus == gpus ||
+           cluster_resize(&setup->cluster, &setup->arena, 0, gpus, NULL) == STATUS_OK;
+}
+
+static void take_times(struct outcome *o, const struct prediction *p)
+{
+    o->kind = OUTCOME_TIMED;
+    o->most = p->tokens_per_s_gpu;
+    o->step_s = p->sim.step_s;
+    memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
+}
+
+static void time_it(struct round *round, struct outcome *o)
+{
+    for (size_t i = 0; i < ARRAY_LEN(repairs); i++) {
+        struct request request = o->request;
+        struct prediction p = {0};
+        if (!repair(&request, round->given, &repairs[i]))
+            continue;
+        if (prediction_memory(&p, round->setup, &request, NULL, NULL) != STATUS_OK) {
+            prediction_release(&p);
+            continue;
+        }
+        double lacks = missing(&p.verdict);
+        if (o->kind == OUTCOME_REFUSED || lacks < o->missing_bytes) {
+            o->kind = OUTCOME_UNFIT;
+            o->verdict = p.verdict;
+            o->missing_bytes = lacks;
+        }
+        if (p.verdict.fits) {
+            double tokens = prediction_tokens(&p) / (double)request.ranks;
+            o->request = request;
+            o->kind = OUTCOME_SLOWER;
+            o->most = tokens / prediction_bound_s(&p);
+            if ((round->incumbent == NULL || o->most > round->incumbent->most) &&
+                prediction_time(&p, false, NULL) == STATUS_OK)
+                take_times(o, &p);
+            prediction_release(&p);
+            return;
+        }
+        prediction_release(&p);
+    }
+}
+
+/* Whether a length fits. */
+static bool reaches(const struct round *round, const struct request *request, int64_t tokens)
+{
+    struct prediction p = {0};
+    struct request asked = *request;
+    asked.seq = tokens;
+    bool fits =
+        prediction_memory(&p, round->setup, &asked, NULL, NULL) == STATUS_OK && p.verdict.fits;
+    prediction_release(&p);
+    return fits;
+}
+
+static void lengthen_it(struct round *round, struct outcome *o)
+{
+    int64_t beaten = round->incumbent != NULL ? round->incumbent->tokens : 0;
+    for (size_t i = 0; i < ARRAY_LEN(repairs); i++) {
+        struct request request = o->request;
+        struct ladder ladder;
+        struct longest longest;
+        if (!repair(&request, round->given, &repairs[i]) ||
+            ladder_of(&ladder, &request, NULL) != STATUS_OK)
+            continue;
+        int64_t hurdle = beaten > o->tokens ? beaten : o->tokens;
+        int64_t next = (hurdle / ladder.first + 1) * ladder.first;
+        if (o->kind == OUTCOME_REFUSED)
+            o->kind = OUTCOME_UNFIT;
+        if (hurdle > 0 && !reaches(round, &request, next)) {
+            if (beaten > 0 && o->kind == OUTCOME_UNFIT)
+                o->kind = OUTCOME_SLOWER; /* it may fit, but is no longer than another */
+            continue;
+        }
+        if (longest_find(&longest, round->setup, &request, &ladder, next, NULL) != STATUS_OK)
+            continue;
+        if (longest.tokens == 0 && o->kind == OUTCOME_UNFIT) {
+            o->missing_bytes = missing(&longest.beyond);
+            o->verdict = longest.beyond;
+        }
+        if (longest.tokens <= o->tokens)
+            continue;
+        request.seq = longest.tokens;
+        o->kind = OUTCOME_SLOWER;
+        o->tokens = longest.tokens;
+        o->verdict = longest.at;
+        o->request = request;
+    }
+    struct prediction p = {0};
+    if (o->tokens > beaten &&
+        prediction_make(&p, round->setup, &o->request, false, NULL) == STATUS_OK)
+        take_times(o, &p);
+    prediction_release(&p);
+}
+
+static void try_candidate(void *context, size_t job, void *result)
+{
+    struct round *round = context;
+    const struct candidate *c = &round->candidate[job];
+    struct outcome *o = result;
+    o->request = c->request;
+    o->strategy = c->strategy;
+    o->kind = OUTCOME_REFUSED;
+    o->tokens = round->goal == GOAL_LONGEST ? 0 : c->request.seq;
+    if (!resize(round, c->request.ranks))
+        return;
+    if (round->goal == GOAL_LONGEST)
+        lengthen_it(round, o);
+    else
+        time_it(round, o);
+}
+
+/* ---- the search ---- */
+
+static double most_of(const struct candidate *c)
+{
+    return c->tokens / c->bound_s / (double)c->request.ranks;
+}
+
+static int faster_first(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    double x = most_of(a), y = most_of(b);
+    if (x != y)
+        return x > y ? -1 : 1;
+    return a->least_bytes != b->least_bytes ? (a->least_bytes < b->least_bytes ? -1 : 1) : 0;
+}
+
+/* Fewest bytes that do not grow with the length, and those that do not keep inputs, first. */
+static int roomier_first(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    if (a->least_bytes != b->least_bytes)
+        return a->least_bytes < b->least_bytes ? -1 : 1;
+    return a->fixed_bytes != b->fixed_bytes ? (a->fixed_bytes < b->fixed_bytes ? -1 : 1) : 0;
+}
+
+bool best_is_better(enum goal goal, const struct outcome *a, const struct outcome *b)
+{
+    if ((a->kind == OUTCOME_TIMED) != (b->kind == OUTCOME_TIMED))
+        return a->kind == OUTCOME_TIMED;
+    if (a->kind != OUTCOME_TIMED)
+        return false;
+    if (goal == GOAL_LONGEST && a->tokens != b->tokens)
+        return a->tokens > b->tokens;
+    return a->most > b->most;
+}
+
+/* Stable: of equals, the one that was tried first. */
+static void rank_rows(struct best *best)
+{
+    for (size_t i = 1; i < best->count; i++)
+        for (size_t k = i; k > 0 && best_is_better(best->goal, &best->row[k], &best->row[k - 1]);
+             k--) {
+            struct outcome swap = best->row[k];
+            best->row[k] = best->row[k - 1];
+            best->row[k - 1] = swap;
+        }
+}
+
+static void skip(struct outcome *o, const struct candidate *c, enum outcome_kind kind)
+{
+    *o = (struct outcome){.kind = kind,
+                          .request = c->request,
+                          .strategy = c->strategy,
+                          .most = most_of(c),
+                          .tokens = c->request.seq};
+}
+
+/* Fills a row for every candidate, in their order. */
+static enum status search(struct best *best, struct setup *setup, struct diag *diag)
+{
+    struct space *space = &best->space;
+    double available = setup->cluster.device.memory_bytes - setup->cluster.device.driver_bytes;
+    struct request given = setup->request;
+    struct outcome incumbent = {0};
+    struct round round = {best->goal, setup, &given, NULL, NULL};
+    size_t next = 0;
+    best->count = space->count;
+    best->row = heap_realloc(best->row, space->count + 1, sizeof *best->row);
+    qsort(space->row, space->count, sizeof *space->row,
+          best->goal == GOAL_LONGEST ? roomier_first : faster_first);
+    while (next < space->count) {
+        struct candidate batch[ROUND];
+        struct outcome out[ROUND];
+        size_t place[ROUND], jobs = 0;
+        for (; next < space->count && jobs < ROUND; next++) {
+            const struct candidate *c = &space->row[next];
+            /* the optimizer's part may go to the host */
+            double least = c->least_bytes;
+            if (best->goal == GOAL_LONGEST)
+                least = c->fixed_bytes;
+            if (given.optimizer < 0)
+                least -= c->host_bytes;
+            if (least > available) {
+                skip(&best->row[next], c, OUTCOME_NO_ROOM);
+                best->row[next].missing_bytes = least - available;
+            } else if (best->goal != GOAL_LONGEST && round.incumbent != NULL &&
+                       most_of(c) <= incumbent.most) {
+                skip(&best->row[next], c, OUTCOME_SLOWER);
+            } else {
+                place[jobs] = next;
+                batch[jobs++] = *c;
+            }
+        }
+        round.candidate = batch;
+        enum status status = workers_run(jobs, sizeof out[0], try_candidate, &round, out, diag);
+        if (status != STATUS_OK)
+            return status;
+        for (size_t i = 0; i < jobs; i++) {
+            best->row[place[i]] = out[i];
+            if (out[i].kind == OUTCOME_TIMED &&
+                (round.incumbent == NULL || best_is_better(best->goal, &out[i], &incumbent))) {
+                incumbent = out[i];
+                round.incumbent = &incumbent;
+            }
+        }
+    }
+    for (size_t i = 0; i < best->count; i++)
+        best->kinds[best->row[i].kind]++;
+    rank_rows(best);
+    return incumbent.kind == OUTCOME_TIMED ? STATUS_OK : STATUS_NO;
+}
+
+/* The next larger number of GPUs to ask about: parts of a node, then nodes, each twice as many. */
+static int64_t more_gpus(const struct cluster *cluster, int64_t gpus)
+{
+    int64_t next = 2 * gpus;
+    if (gpus < cluster->gpus_per_node && next > cluster->gpus_per_node)
+        next = cluster->gpus_per_node;
+    return next > cluster->gpus && gpus < cluster->gpus ? cluster->gpus : next;
+}
+
+enum status best_find(struct best *best, enum goal goal, struct setup *setup,
+                      struct space_open open, struct diag *diag)
+{
+    best->goal = goal;
+    best->gpus = (size_t)setup->cluster.gpus;
+    if (goal == GOAL_LONGEST) /* bounds are of a length that all degrees divide */
+        setup->request.seq = 2048 * setup->cluster.gpus;
+    if (goal != GOAL_GPUS) {
+        enum status status = space_add(&best->space, setup, setup->cluster.gpus, open, diag);
+        return status == STATUS_OK ? search(best, setup, diag) : status;
+    }
+    for (int64_t gpus = 1; gpus <= setup->cluster.gpus; gpus = more_gpus(&setup->cluster, gpus)) {
+        struct diag unread = {0};
+        best_release(best);
+        best->goal = goal;
+        best->gpus = (size_t)gpus;
+        enum status status = space_add(&best->space, setup, gpus, open,
+                                       gpus == setup->cluster.gpus ? diag : &unread);
+        diag_release(&unread);
+        if (status == STATUS_OK)
+            status = search(best, setup, diag);
+        if (status == STATUS_OK || status == STATUS_SYSTEM || gpus == setup->cluster.gpus)
+            return status;
+    }
+    return STATUS_NO;
+}

@@ -1,0 +1,157 @@
+/* longhaul plan: the longest sequence of a configuration, or the best configuration. */
+#include "cli/command.h"
+
+#include "cli/best.h"
+#include "cli/plan_longest.h"
+#include "cli/plan_report.h"
+#include "cli/settings.h"
+#include "cli/setup.h"
+
+static const char *const goal_names[GOAL_COUNT] = {"speed", "gpus", "longest"};
+
+static const struct option rows[] = {
+    {.name = "goal",
+     .kind = OPTION_CHOICE,
+     .names = goal_names,
+     .name_count = GOAL_COUNT,
+     .unset = "speed",
+     .help =
+         "most tokens/s/GPU at --seq, the fewest GPUs that hold --seq, or the longest sequence"},
+    {.name = "top",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = 1000,
+     .fallback = "5",
+     .help = "configurations to show"},
+    {.name = "longest",
+     .kind = OPTION_FLAG,
+     .help = "the longest sequence of this configuration that fits, and what the next one lacks"},
+    {.name = "emit",
+     .kind = OPTION_CHOICE,
+     .names = framework_names,
+     .name_count = FRAMEWORK_COUNT,
+     .help = "print the configuration that was found as settings of a framework, and nothing else"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
+};
+const struct option_set plan_options = {"plan", rows, ARRAY_LEN(rows)};
+
+static enum status load(struct setup *setup, const struct options *options, struct diag *diag)
+{
+    static const struct {
+        const char *name, *what;
+    } needed[] = {
+        {"model", "a preset or file; `longhaul list models`"},
+        {"cluster", "a preset, file or line; `longhaul list clusters`"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++)
+        if (!options_given(options, needed[i].name))
+            return diag_error(diag, (struct loc){.name = i == 0 ? "--model" : "--cluster"},
+                              STATUS_BAD_INPUT, "is missing: %s", needed[i].what);
+    enum status status =
+        setup_load_model(setup, options_text(options, "model"), options_text(options, "ignore"),
+                         options_text(options, "set"), diag);
+    if (status == STATUS_OK)
+        status = setup_load_cluster(setup, options_text(options, "cluster"),
+                                    options_count(options, "nodes"), options_count(options, "gpus"),
+                                    diag);
+    if (status == STATUS_OK && options_given(options, "costs"))
+        status = cost_load(&setup->cost, &setup->arena, options_text(options, "costs"), diag);
+    return status == STATUS_OK ? setup_choose(setup, options, diag) : status;
+}
+
+/* The settings of a request; its gaps are comments in them. */
+static enum status put_settings(struct text *out, const struct options *options,
+                                const struct request *request, struct diag *diag)
+{
+    struct choices choices;
+    enum status status = compose_resolve(&choices, request, NULL, diag);
+    if (status == STATUS_OK)
+        settings_print(out, (enum framework)options_choice(options, "emit"), &choices);
+    return status;
+}
+
+static enum status print(struct text *out, enum status status, struct diag *diag)
+{
+    if (status != STATUS_OK && status != STATUS_NO)
+        return status;
+    enum status printed = command_print(out, diag);
+    return printed == STATUS_OK ? status : printed;
+}
+
+static enum status plan_longest(const struct setup *setup, const struct options *options,
+                                struct diag *diag)
+{
+    struct longest_report report = {0};
+    struct text out = {0};
+    enum status status = longest_report_make(&report, setup, diag);
+    struct request request = report.request;
+    request.seq = report.longest.tokens;
+    if (status == STATUS_OK && options_given(options, "emit"))
+        status = put_settings(&out, options, &request, diag);
+    else if (options_given(options, "json"))
+        longest_report_print_json(&out, &report);
+    else
+        longest_report_print(&out, &report);
+    status = print(&out, status, diag);
+    text_release(&out);
+    longest_report_release(&report);
+    return status;
+}
+
+static enum status plan_best(struct setup *setup, const struct options *options, struct diag *diag)
+{
+    struct best best = {0};
+    struct text out = {0};
+    struct space_open open = {.strategy = !options_given(options, "strategy"),
+                              .placement = !options_given(options, "placement")};
+    enum goal goal =
+        options_given(options, "goal") ? (enum goal)options_choice(options, "goal") : GOAL_SPEED;
+    struct plan_report report = {
+        .best = &best, .setup = setup, .shown = (size_t)options_count(options, "top")};
+    enum status status = best_find(&best, goal, setup, open, diag);
+    if (status == STATUS_OK && options_given(options, "emit")) {
+        status = put_settings(&out, options, &best.row[0].request, diag);
+    } else {
+        if (status == STATUS_OK)
+            status = plan_report_make(&report, diag);
+        if (options_given(options, "json"))
+            plan_report_print_json(&out, &report);
+        else
+            plan_report_print(&out, &report);
+    }
+    status = print(&out, status, diag);
+    text_release(&out);
+    best_release(&best);
+    return status;
+}
+
+/* A length is what is asked for, or asked about. */
+static enum status check_length(const struct options *options, struct diag *diag)
+{
+    bool longest =
+        options_given(options, "longest") ||
+        (options_given(options, "goal") && options_choice(options, "goal") == GOAL_LONGEST);
+    if (longest && options_given(options, "seq"))
+        return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
+                          "the longest sequence is what is looked for; leave it out");
+    if (!longest && !options_given(options, "seq"))
+        return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
+                          "is missing: tokens of one sequence, such as 128K; or --goal longest");
+    enum status status = options_exclude(options, "longest", "goal", diag);
+    return status == STATUS_OK ? options_exclude(options, "emit", "json", diag) : status;
+}
+
+enum status cmd_plan(const struct options *options, struct diag *diag)
+{
+    struct setup setup = {0};
+    enum status status = check_length(options, diag);
+    if (status == STATUS_OK)
+        status = load(&setup, options, diag);
+    if (status == STATUS_OK && options_given(options, "longest"))
+        status = plan_longest(&setup, options, diag);
+    else if (status == STATUS_OK)
+        status = plan_best(&setup, options, diag);
+    setup_release(&setup);
+    return status;
+}

@@ -1,0 +1,151 @@
+#include "cli/longest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define STEP_TOKENS 1024
+#define MOST_TOKENS ((int64_t)1 << 32)
+
+int64_t ladder_length(const struct ladder *ladder, uint32_t rung)
+{
+    return ladder->doubles ? ladder->first << rung : ladder->first * ((int64_t)rung + 1);
+}
+
+/* ---- which lengths there are ---- */
+
+/* A table of learned positions bounds the length, and says nothing of what divides it. */
+static bool divides(const struct request *request, int64_t seq)
+{
+    struct transformer model = *request->model;
+    struct request asked = *request;
+    struct choices choices;
+    model.max_positions = INT64_MAX;
+    asked.model = &model;
+    asked.seq = seq;
+    return compose_resolve(&choices, &asked, NULL, NULL) == STATUS_OK;
+}
+
+static void pin_degrees(struct request *request, const struct choices *c)
+{
+    request->dp = c->dp;
+    request->cp = c->cp;
+    request->hp = c->hp;
+    request->tp = c->tp;
+    request->pp = c->pp;
+}
+
+enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag)
+{
+    enum { STEPS_MAX = 4096 };
+    static const int64_t prime = 10007; /* a length that is a multiple of it by no chance */
+    struct choices choices;
+    struct transformer model = *request->model;
+    struct request asked = *request;
+    model.max_positions = INT64_MAX;
+    asked.model = &model;
+    asked.seq = 2 * STEP_TOKENS * request->ranks;
+    enum status status = compose_resolve(&choices, &asked, NULL, diag);
+    if (status != STATUS_OK)
+        return status;
+    pin_degrees(request, &choices);
+    int64_t steps = 1;
+    while (steps < STEPS_MAX && !divides(request, steps * STEP_TOKENS * prime))
+        steps++;
+    int64_t step = steps < STEPS_MAX ? steps * STEP_TOKENS : asked.seq;
+    *ladder = (struct ladder){.first = step, .rungs = (uint32_t)(MOST_TOKENS / step)};
+    return STATUS_OK;
+}
+
+/* ---- the search ---- */
+
+struct search {
+    const struct setup *setup;
+    const struct request *request;
+    const struct ladder *ladder;
+    struct longest *longest;
+};
+
+/* The first message without its line end and "error: ". */
+static void put_refusal(struct longest *longest, const struct diag *diag)
+{
+    const char *text = diag->text != NULL ? diag->text : "cannot be built";
+    const char *what = strstr(text, "error: ");
+    text = what != NULL ? what + strlen("error: ") : text;
+    snprintf(longest->refused, sizeof longest->refused, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+/* Whether a length fits; what it needs goes to the side of the boundary it is on. */
+static bool fits(struct search *s, uint32_t rung, struct diag *diag)
+{
+    struct longest *l = s->longest;
+    struct prediction p = {0};
+    struct request request = *s->request;
+    struct diag own = {0};
+    request.seq = ladder_length(s->ladder, rung);
+    enum status status = prediction_memory(&p, s->setup, &request, NULL, &own);
+    bool fits = status == STATUS_OK && p.verdict.fits;
+    l->asked++;
+    if (fits) {
+        l->tokens = request.seq;
+        l->at = p.verdict;
+        l->reserved = p.reserved;
+    } else {
+        l->next = request.seq;
+        l->beyond = p.verdict;
+        l->refused[0] = '\0';
+        if (status != STATUS_OK)
+            put_refusal(l, &own);
+        if (status != STATUS_OK && rung == 0 && diag != NULL)
+            diag_error(diag, (struct loc){0}, status, "%s", l->refused);
+    }
+    prediction_release(&p);
+    diag_release(&own);
+    return fits;
+}
+
+static uint32_t rung_of(const struct ladder *ladder, int64_t length)
+{
+    uint32_t rung = 0;
+    if (!ladder->doubles && length >= ladder->first)
+        rung = (uint32_t)(length / ladder->first - 1);
+    while (ladder->doubles && rung + 1 < ladder->rungs && ladder_length(ladder, rung) < length)
+        rung++;
+    return rung < ladder->rungs ? rung : ladder->rungs - 1;
+}
+
+enum status longest_find(struct longest *longest, const struct setup *setup,
+                         const struct request *request, const struct ladder *ladder, int64_t guess,
+                         struct diag *diag)
+{
+    struct search s = {setup, request, ladder, longest};
+    uint32_t at = rung_of(ladder, guess), low, high, stride = 1; /* low fits, high does not */
+    *longest = (struct longest){0};
+    if (fits(&s, at, diag)) {
+        for (low = at, high = ladder->rungs; low + stride < high; stride *= 2)
+            if (fits(&s, low + stride, diag))
+                low += stride;
+            else
+                high = low + stride;
+    } else {
+        high = at;
+        do {
+            if (high == 0)
+                return longest->refused[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
+            low = high > stride ? high - stride : 0;
+            stride *= 2;
+            if (fits(&s, low, diag))
+                break;
+            high = low;
+        } while (true);
+    }
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fits(&s, middle, diag))
+            low = middle;
+        else
+            high = middle;
+    }
+    if (high == ladder->rungs)
+        longest->next = 0;
+    return STATUS_OK;
+}

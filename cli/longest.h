@@ -1,0 +1,45 @@
+/* cli/longest.h: the longest sequence of a configuration that fits, and why the next one does not.
+ *
+ * Memory is known from the schedule alone, so each length costs a schedule and no simulation. More
+ * tokens need more memory, so a bisection finds the last length that fits; what is reported was
+ * built and judged on both sides of the boundary. */
+#ifndef CLI_LONGEST_H
+#define CLI_LONGEST_H
+
+#include "base/diag.h"
+#include "cli/prediction.h"
+#include "cli/setup.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Lengths that are asked about, shortest first: first x 2^k, or first x (k + 1). */
+struct ladder {
+    int64_t first;
+    uint32_t rungs;
+    bool doubles;
+};
+
+int64_t ladder_length(const struct ladder *ladder, uint32_t rung);
+
+/* The lengths that the choices of a request can be cut into, in steps of 1K tokens or the next
+ * multiple of it, up to 4G tokens. Degrees that are open are filled for a length that all divide, and
+ * stay. An error is one of the choices. */
+enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag);
+
+struct longest {
+    int64_t tokens;            /* 0: not even the shortest length fits */
+    int64_t next;              /* the length behind it; 0: the ladder ends before memory does */
+    struct verdict at, beyond; /* of both; `at` is empty when tokens is 0 */
+    struct reserved reserved;  /* of tokens */
+    uint32_t asked;            /* lengths that were built */
+    char refused[160];         /* why `next` cannot be built; empty: it can, and does not fit */
+};
+
+/* Fails where the shortest length cannot be asked about. guess: a length to begin with; 0: the
+ * shortest. */
+enum status longest_find(struct longest *longest, const struct setup *setup,
+                         const struct request *request, const struct ladder *ladder, int64_t guess,
+                         struct diag *diag);
+
+#endif

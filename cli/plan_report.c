@@ -1,0 +1,376 @@
+#include "cli/plan_report.h"
+
+#include "base/units.h"
+#include "cli/json_out.h"
+#include "cli/report.h"
+#include "cli/workers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- sensitivities ---- */
+
+static void faster_pcie(struct setup *s)
+{
+    s->cluster.pcie.nominal_bytes_per_s *= 2;
+    s->cluster.pcie.h2d_bytes_per_s *= 2;
+    s->cluster.pcie.d2h_bytes_per_s *= 2;
+    s->cluster.pcie.uplink_bytes_per_s *= 2;
+}
+
+static void faster_nics(struct setup *s)
+{
+    s->cluster.nic.bytes_per_s *= 2;
+    s->cluster.nic.peer_bytes_per_s *= 2;
+}
+
+static void faster_fabric(struct setup *s)
+{
+    s->cluster.fabric.bytes_per_s *= 2;
+    s->cluster.fabric.peer_bytes_per_s *= 2;
+    s->cluster.fabric.all_to_all_peer_bytes_per_s *= 2;
+    s->cluster.fabric.all_to_all_channels_bytes_per_s *= 2;
+}
+
+static void faster_hbm(struct setup *s)
+{
+    s->cost.device_memory_bytes_per_s *= 2;
+}
+
+static void scale_clocks(struct setup *s, double factor)
+{
+    struct device_cost *cost = &s->cost;
+    cost->device_peak_flop_per_s *= factor;
+    cost->matmul_flop_per_s *= factor;
+    cost->matmul_f32_flop_per_s *= factor;
+    for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
+        for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++)
+            for (size_t d = 0; d < cost->attention[i][pass].dims; d++)
+                cost->attention[i][pass].flop_per_s[d] *= factor;
+}
+
+static void less_power(struct setup *s)
+{
+    scale_clocks(s, 0.9);
+}
+
+static void faster_host(struct setup *s)
+{
+    s->cost.host_op_s /= 2;
+    s->cost.host_kernel_s /= 2;
+    s->cost.host_collective_s /= 2;
+    s->cost.host_copy_s /= 2;
+    s->cost.host_sync_s /= 2;
+}
+
+static const struct {
+    const char *what, *key;
+    void (*change)(struct setup *setup);
+} machines[SENSITIVITIES] = {
+    {"PCIe of the next generation (2x)", "pcie_2x", faster_pcie},
+    {"NICs twice as fast", "nic_2x", faster_nics},
+    {"GPU fabric twice as fast", "fabric_2x", faster_fabric},
+    {"HBM twice as fast", "hbm_2x", faster_hbm},
+    {"clocks 10 % lower (power)", "clocks_0.9x", less_power},
+    {"host issue twice as fast", "issue_2x", faster_host},
+};
+
+struct trial {
+    struct setup *setup;
+    const struct request *request;
+};
+
+static void try_machine(void *context, size_t job, void *result)
+{
+    struct trial *trial = context;
+    struct sensitivity *out = result;
+    struct prediction p = {0};
+    if (trial->setup->cluster.gpus != trial->request->ranks &&
+        cluster_resize(&trial->setup->cluster, &trial->setup->arena, 0, trial->request->ranks,
+                       NULL) != STATUS_OK)
+        return;
+    machines[job].change(trial->setup); /* this process' own */
+    if (prediction_make(&p, trial->setup, trial->request, false, NULL) == STATUS_OK)
+        out->step_s = p.sim.step_s;
+    prediction_release(&p);
+}
+
+enum status plan_report_make(struct plan_report *r, struct diag *diag)
+{
+    if (r->best->count == 0 || r->best->row[0].kind != OUTCOME_TIMED)
+        return STATUS_OK;
+    struct trial trial = {r->setup, &r->best->row[0].request};
+    return workers_run(SENSITIVITIES, sizeof r->sensitivity[0], try_machine, &trial, r->sensitivity,
+                       diag);
+}
+
+/* ---- options ---- */
+
+static void put_count(struct text *out, const char *name, int64_t value, int64_t usual)
+{
+    if (value > usual)
+        text_printf(out, " --%s %lld", name, (long long)value);
+}
+
+void plan_put_options(struct text *out, const struct request *r)
+{
+    text_printf(out, "--strategy %s", r->strategy);
+    put_count(out, "tp", r->tp, 1);
+    put_count(out, "pp", r->pp, 1);
+    put_count(out, "cp", r->cp, 1);
+    put_count(out, "hp", r->hp, 1);
+    put_count(out, "dp", r->dp, 0);
+    put_count(out, "window", r->window, 1);
+    if (r->placement != PLACEMENT_HEAD_FIRST)
+        text_printf(out, " --placement %s", placement_names[r->placement]);
+    if (r->weights >= 0)
+        text_printf(out, " --weights %s", weights_names[r->weights]);
+    if (r->activations >= 0)
+        text_printf(out, " --activations %s", activations_names[r->activations]);
+    if (r->optimizer == CHOICE_OPTIMIZER_HOST)
+        text_puts(out, " --optimizer host");
+    put_count(out, "loss-chunks", r->loss_chunks, 1);
+    put_count(out, "ffn-chunks", r->ffn_chunks, 1);
+}
+
+/* ---- families ---- */
+
+struct family {
+    const struct outcome *best, *nearest; /* that was simulated; of those that do not fit */
+    size_t members, slower;
+    double most; /* tokens/s/GPU that no member exceeds */
+};
+
+static struct family family_of(const struct best *best, uint8_t strategy)
+{
+    struct family f = {0};
+    for (size_t i = 0; i < best->count; i++) {
+        const struct outcome *o = &best->row[i];
+        if (o->strategy != strategy)
+            continue;
+        f.members++;
+        if (o->kind == OUTCOME_TIMED && f.best == NULL)
+            f.best = o;
+        if (o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER)
+            f.most = fmax(f.most, o->most);
+        f.slower += o->kind == OUTCOME_SLOWER;
+        if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
+            (f.nearest == NULL || o->missing_bytes < f.nearest->missing_bytes))
+            f.nearest = o;
+    }
+    return f;
+}
+
+/* The cause that takes most longer than in the winner's step, per token. */
+static enum cause slower_cause(const struct outcome *o, const struct outcome *winner, double *by_s)
+{
+    enum cause most = CAUSE_OTHER;
+    *by_s = 0;
+    for (int c = 0; c < CAUSE_COUNT; c++)
+        if (o->cause_s[c] - winner->cause_s[c] > *by_s) {
+            *by_s = o->cause_s[c] - winner->cause_s[c];
+            most = (enum cause)c;
+        }
+    return most;
+}
+
+/* ---- text ---- */
+
+static void put_seconds(struct text *out, double seconds)
+{
+    struct report_time time = report_time_for(seconds);
+    text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
+}
+
+static void put_row(struct text *out, const struct plan_report *r, size_t i)
+{
+    const struct outcome *o = &r->best->row[i];
+    char rank[24];
+    snprintf(rank, sizeof rank, "%zu", i + 1);
+    text_printf(out, "%-11s", rank);
+    if (r->best->goal == GOAL_LONGEST) {
+        units_put_tokens(out, o->tokens);
+        text_puts(out, " tokens, ");
+    }
+    text_printf(out, "%.1f tokens/s/GPU, step ", o->most);
+    put_seconds(out, o->step_s);
+    text_puts(out, ", ");
+    units_put_gib(out, (double)o->verdict.needed[LIMIT_DEVICE]);
+    text_puts(out, ": ");
+    plan_put_options(out, &o->request);
+    text_putc(out, '\n');
+}
+
+static void put_family(struct text *out, const struct plan_report *r, uint8_t strategy)
+{
+    size_t count;
+    const struct outcome *winner = &r->best->row[0];
+    struct family f = family_of(r->best, strategy);
+    if (f.members == 0 || (winner->kind == OUTCOME_TIMED && winner->strategy == strategy))
+        return;
+    text_printf(out, "%-11s%s: ", "lost", compose_strategies(&count)[strategy].name);
+    if (f.best != NULL && r->best->goal == GOAL_LONGEST) {
+        units_put_tokens(out, f.best->tokens);
+        text_puts(out, " tokens at most: ");
+        plan_put_options(out, &f.best->request);
+    } else if (f.best != NULL) {
+        double by_s;
+        enum cause cause = slower_cause(f.best, winner, &by_s);
+        text_printf(out, "%.1f tokens/s/GPU at most (%+.1f %%", f.best->most,
+                    100 * (f.best->most / winner->most - 1));
+        if (by_s > 0) {
+            text_printf(out, "; %s takes ", cause_name(cause));
+            put_seconds(out, by_s);
+            text_puts(out, " longer");
+        }
+        text_puts(out, "): ");
+        plan_put_options(out, &f.best->request);
+    } else if (f.slower > 0 && r->best->goal == GOAL_LONGEST) {
+        text_puts(out, "no member reaches the winner's length");
+    } else if (f.slower > 0) {
+        text_printf(out, "no member exceeds %.1f tokens/s/GPU", f.most);
+    } else if (f.nearest != NULL) {
+        text_puts(out, "does not fit: ");
+        units_put_gib(out, f.nearest->missing_bytes);
+        text_puts(out, " too much with ");
+        plan_put_options(out, &f.nearest->request);
+    } else {
+        text_puts(out, "cannot be built here");
+    }
+    text_putc(out, '\n');
+}
+
+static void put_sensitivities(struct text *out, const struct plan_report *r)
+{
+    const struct outcome *winner = &r->best->row[0];
+    text_printf(out, "%-11s", "if");
+    bool first = true;
+    for (int i = 0; i < SENSITIVITIES; i++) {
+        if (!(r->sensitivity[i].step_s > 0))
+            continue;
+        text_printf(out, "%s%s: %+.1f %%", first ? "" : ", ", machines[i].what,
+                    100 * (winner->step_s / r->sensitivity[i].step_s - 1));
+        first = false;
+    }
+    text_puts(out, " tokens/s\n");
+}
+
+static void put_question(struct text *out, const struct plan_report *r)
+{
+    static const char *const goals[GOAL_COUNT] = {"most tokens/s/GPU", "fewest GPUs",
+                                                  "longest sequence"};
+    const struct best *best = r->best;
+    text_printf(out, "%-11s%s: %s", "goal", goals[best->goal], r->setup->model.name);
+    if (best->goal != GOAL_LONGEST) {
+        text_puts(out, ", ");
+        units_put_tokens(out, r->setup->request.seq);
+        text_puts(out, " tokens");
+        if (r->setup->request.global_batch > 0)
+            text_printf(out, " x %lld", (long long)r->setup->request.global_batch);
+    }
+    text_printf(out, ", %zu GPUs of %s\n", best->gpus, r->setup->cluster.name);
+    text_printf(out,
+                "%-11s%zu configurations: %zu have no room for states and layer inputs, %zu do not "
+                "fit, %zu cannot be better, %zu simulated, %zu cannot be built\n",
+                "searched", best->count, best->kinds[OUTCOME_NO_ROOM], best->kinds[OUTCOME_UNFIT],
+                best->kinds[OUTCOME_SLOWER], best->kinds[OUTCOME_TIMED],
+                best->kinds[OUTCOME_REFUSED]);
+}
+
+void plan_report_print(struct text *out, const struct plan_report *r)
+{
+    const struct best *best = r->best;
+    bool found = best->count > 0 && best->row[0].kind == OUTCOME_TIMED;
+    size_t strategies;
+    compose_strategies(&strategies);
+    put_question(out, r);
+    if (!found)
+        text_printf(out, "%-11snothing\n", "fits");
+    for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
+        put_row(out, r, i);
+    for (size_t s = 0; s < strategies; s++)
+        put_family(out, r, (uint8_t)s);
+    if (!found)
+        return;
+    struct family f = family_of(best, best->row[0].strategy);
+    if (best->goal != GOAL_LONGEST) {
+        double most = 0;
+        for (size_t i = 0; i < best->count; i++)
+            if (best->row[i].kind == OUTCOME_SLOWER)
+                most = fmax(most, best->row[i].most);
+        if (most > 0)
+            text_printf(
+                out,
+                "%-11sno configuration that was not simulated exceeds %.1f tokens/s/GPU; the "
+                "winner's family has %zu\n",
+                "proof", most, f.members);
+    }
+    put_sensitivities(out, r);
+}
+
+/* ---- JSON ---- */
+
+static void json_outcome(struct json_out *w, const char *key, const struct outcome *o)
+{
+    static const char *const kinds[OUTCOME_KIND_COUNT] = {"no room", "refused", "does not fit",
+                                                          "cannot be better", "simulated"};
+    struct text options = {0};
+    size_t count;
+    plan_put_options(&options, &o->request);
+    json_begin_object(w, key);
+    json_put_text(w, "outcome", kinds[o->kind]);
+    json_put_text(w, "strategy", compose_strategies(&count)[o->strategy].name);
+    json_put_text(w, "options", options.data);
+    json_put_count(w, "tokens", (uint64_t)o->tokens);
+    if (o->kind == OUTCOME_TIMED) {
+        json_put_number(w, "tokens_per_s_gpu", o->most);
+        json_put_number(w, "step_s", o->step_s);
+        json_put_count(w, "device_needed_bytes", o->verdict.needed[LIMIT_DEVICE]);
+        json_put_count(w, "host_needed_bytes", o->verdict.needed[LIMIT_HOST]);
+    } else if (o->kind == OUTCOME_SLOWER) {
+        json_put_number(w, "most_tokens_per_s_gpu", o->most);
+    } else {
+        json_put_number(w, "missing_bytes", o->missing_bytes);
+    }
+    json_end_object(w);
+    text_release(&options);
+}
+
+void plan_report_print_json(struct text *out, const struct plan_report *r)
+{
+    static const char *const goals[GOAL_COUNT] = {"speed", "gpus", "longest"};
+    const struct best *best = r->best;
+    struct json_out w = {.out = out};
+    size_t strategies;
+    const struct strategy *table = compose_strategies(&strategies);
+    json_begin_object(&w, NULL);
+    json_put_text(&w, "goal", goals[best->goal]);
+    json_put_count(&w, "gpus", best->gpus);
+    json_put_count(&w, "configurations", best->count);
+    json_put_count(&w, "simulated", best->kinds[OUTCOME_TIMED]);
+    json_begin_array(&w, "ranking");
+    for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
+        json_outcome(&w, NULL, &best->row[i]);
+    json_end_array(&w);
+    json_begin_object(&w, "families");
+    for (size_t s = 0; s < strategies; s++) {
+        struct family f = family_of(best, (uint8_t)s);
+        const struct outcome *o = f.best != NULL ? f.best : f.nearest;
+        if (f.members == 0)
+            continue;
+        json_begin_object(&w, table[s].name);
+        json_put_count(&w, "configurations", f.members);
+        json_put_number(&w, "most_tokens_per_s_gpu", f.most);
+        if (o != NULL)
+            json_outcome(&w, "best", o);
+        json_end_object(&w);
+    }
+    json_end_object(&w);
+    json_begin_object(&w, "sensitivities_step_s");
+    for (int i = 0; i < SENSITIVITIES; i++)
+        json_put_number(&w, machines[i].key, r->sensitivity[i].step_s);
+    json_end_object(&w);
+    json_end_object(&w);
+    text_putc(out, '\n');
+}

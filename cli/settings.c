@@ -1,0 +1,248 @@
+#include "cli/settings.h"
+
+#include <stdbool.h>
+
+const char *const framework_names[FRAMEWORK_COUNT] = {"torchtitan", "megatron", "deepspeed"};
+
+static bool has_ring(const struct choices *c)
+{
+    return c->cp > 1;
+}
+
+static bool has_heads(const struct choices *c)
+{
+    return c->hp > 1;
+}
+
+static bool has_both(const struct choices *c)
+{
+    return c->cp > 1 && c->hp > 1;
+}
+
+static bool has_windows(const struct choices *c)
+{
+    return c->cp > 1 && c->window > 1;
+}
+
+static bool has_tensor(const struct choices *c)
+{
+    return c->tp > 1;
+}
+
+static bool has_pipeline(const struct choices *c)
+{
+    return c->pp > 1;
+}
+
+static bool has_zero_bubble(const struct choices *c)
+{
+    return c->pipeline == CHOICE_PIPELINE_ZB_1P || c->pipeline == CHOICE_PIPELINE_ZB_V;
+}
+
+static bool has_hsdp(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_HSDP;
+}
+
+static bool has_replicated_states(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_REPLICATED || c->weights == CHOICE_WEIGHTS_ZERO1;
+}
+
+static bool has_zero2(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_ZERO2;
+}
+
+static bool has_sharded_weights(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
+}
+
+static bool has_selective(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_SELECTIVE;
+}
+
+static bool has_offload(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_OFFLOAD;
+}
+
+static bool has_host_optimizer(const struct choices *c)
+{
+    return c->optimizer == CHOICE_OPTIMIZER_HOST;
+}
+
+static bool has_loss_chunks(const struct choices *c)
+{
+    return c->loss_chunks > 1;
+}
+
+static bool has_ffn_chunks(const struct choices *c)
+{
+    return c->ffn_chunks > 1;
+}
+
+static bool has_context_first(const struct choices *c)
+{
+    return has_both(c) && c->placement == PLACEMENT_CONTEXT_FIRST;
+}
+
+/* What a framework has no setting for, or only one that means something else. */
+static const struct gap {
+    enum framework framework;
+    bool (*is_chosen)(const struct choices *c);
+    const char *what;
+} gaps[] = {
+    {FRAMEWORK_TORCHTITAN, has_heads, "head ranks (Ulysses): context parallelism is a ring"},
+    {FRAMEWORK_TORCHTITAN, has_windows, "windows of a double ring"},
+    {FRAMEWORK_TORCHTITAN, has_replicated_states,
+     "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
+    {FRAMEWORK_TORCHTITAN, has_zero2,
+     "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
+    {FRAMEWORK_TORCHTITAN, has_selective,
+     "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" "
+     "keeps products too"},
+    {FRAMEWORK_TORCHTITAN, has_offload, "layer inputs on the host"},
+    {FRAMEWORK_TORCHTITAN, has_loss_chunks, "the loss in pieces"},
+    {FRAMEWORK_TORCHTITAN, has_ffn_chunks, "the feed-forward part in pieces"},
+    {FRAMEWORK_MEGATRON, has_windows, "windows of a double ring"},
+    {FRAMEWORK_MEGATRON, has_context_first, "context-first placement: head ranks are neighbours"},
+    {FRAMEWORK_MEGATRON, has_zero2, "gradients sharded and parameters kept outside Megatron-FSDP"},
+    {FRAMEWORK_MEGATRON, has_hsdp, "sharding within part of the ranks: all data ranks shard"},
+    {FRAMEWORK_MEGATRON, has_zero_bubble, "zero-bubble pipelines; 1F1B is set"},
+    {FRAMEWORK_MEGATRON, has_selective,
+     "selective checkpoints that keep attention's output: selective recomputation of core_attn "
+     "does "
+     "the opposite; full is set"},
+    {FRAMEWORK_MEGATRON, has_offload, "layer inputs on the host"},
+    {FRAMEWORK_MEGATRON, has_loss_chunks, "the loss in pieces"},
+    {FRAMEWORK_MEGATRON, has_ffn_chunks, "the feed-forward part in pieces"},
+    {FRAMEWORK_DEEPSPEED, has_ring,
+     "rings: sequences are cut by heads alone (Ulysses), and set so"},
+    {FRAMEWORK_DEEPSPEED, has_selective, "checkpoints that keep attention's output"},
+    {FRAMEWORK_DEEPSPEED, has_zero_bubble, "zero-bubble pipelines; 1F1B is set"},
+    {FRAMEWORK_DEEPSPEED, has_ffn_chunks, "the feed-forward part in pieces"},
+    {FRAMEWORK_DEEPSPEED, has_loss_chunks, "the loss in pieces"},
+};
+
+static void put_gaps(struct text *out, enum framework framework, const struct choices *c)
+{
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_LEN(gaps); i++) {
+        if (gaps[i].framework != framework || !gaps[i].is_chosen(c))
+            continue;
+        text_printf(out, "%s#   %s\n",
+                    any ? "" : "# not expressed, so that the prediction is of something else:\n",
+                    gaps[i].what);
+        any = true;
+    }
+}
+
+/* ---- torchtitan: torchtitan/config/job_config.py ---- */
+
+static void put_torchtitan(struct text *out, const struct choices *c)
+{
+    static const char *const modes[CHOICE_ACTIVATIONS_COUNT] = {"none", "selective", "full",
+                                                                "full"};
+    static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
+        "1F1B", "GPipe", "1F1B", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble"};
+    uint32_t shard = c->ranks / c->tp / c->pp / c->cp / c->hp, replicate = 1;
+    if (has_hsdp(c) && c->shard >= c->cp) {
+        replicate = c->ranks / c->tp / c->pp / c->shard;
+        shard = c->shard / c->cp;
+    }
+    text_puts(out, "[training]\n");
+    text_printf(out, "seq_len = %lld\n", (long long)c->seq);
+    text_printf(out, "local_batch_size = %lld\n", (long long)c->micro_batch);
+    text_printf(out, "global_batch_size = %lld\n", (long long)c->global_batch);
+    text_printf(out, "enable_cpu_offload = %s\n", has_host_optimizer(c) ? "true" : "false");
+    text_printf(out, "mixed_precision_param = \"%s\"\n",
+                c->dtype == DTYPE_F32 ? "float32" : "bfloat16");
+    text_puts(out, "\n[parallelism]\n");
+    text_printf(out, "data_parallel_replicate_degree = %u\n", replicate);
+    text_printf(out, "data_parallel_shard_degree = %u\n", shard);
+    text_printf(out, "context_parallel_degree = %u\n", c->cp * c->hp);
+    text_printf(out, "tensor_parallel_degree = %u\n", c->tp);
+    text_printf(out, "pipeline_parallel_degree = %u\n", c->pp);
+    if (has_pipeline(c))
+        text_printf(out, "pipeline_parallel_schedule = \"%s\"\n", schedules[c->pipeline]);
+    if (has_zero2(c))
+        text_puts(out, "fsdp_reshard_after_forward = \"never\"\n");
+    text_printf(out, "\n[activation_checkpoint]\nmode = \"%s\"\n", modes[c->activations]);
+    if (has_selective(c))
+        text_puts(out, "selective_ac_option = \"op\"\n");
+}
+
+/* ---- Megatron-LM: megatron/training/arguments.py ---- */
+
+static void put_megatron(struct text *out, const struct choices *c)
+{
+    text_printf(out, "--seq-length %lld\n", (long long)c->seq);
+    text_printf(out, "--micro-batch-size %lld\n", (long long)c->micro_batch);
+    text_printf(out, "--global-batch-size %lld\n", (long long)c->global_batch);
+    text_printf(out, "--tensor-model-parallel-size %u\n", c->tp);
+    if (has_tensor(c))
+        text_puts(out, "--sequence-parallel\n");
+    text_printf(out, "--pipeline-model-parallel-size %u\n", c->pp);
+    if (c->virtual_stages > 1)
+        text_printf(out, "--num-virtual-stages-per-pipeline-rank %u\n", c->virtual_stages);
+    text_printf(out, "--context-parallel-size %u\n", c->cp * c->hp);
+    if (has_both(c))
+        text_printf(out, "--cp-comm-type a2a+p2p\n--hierarchical-context-parallel-sizes %u %u\n",
+                    c->hp, c->cp);
+    else if (has_heads(c))
+        text_puts(out, "--cp-comm-type a2a\n");
+    else if (has_ring(c))
+        text_puts(out, "--cp-comm-type p2p\n");
+    if (has_sharded_weights(c))
+        text_puts(out, "--use-megatron-fsdp\n--data-parallel-sharding-strategy "
+                       "optim_grads_params\n--use-distributed-optimizer\n");
+    else if (c->weights != CHOICE_WEIGHTS_REPLICATED)
+        text_puts(out, "--use-distributed-optimizer\n");
+    if (c->activations != CHOICE_ACTIVATIONS_KEEP)
+        text_puts(out, "--recompute-granularity full\n--recompute-method uniform\n"
+                       "--recompute-num-layers 1\n");
+    if (has_host_optimizer(c))
+        text_puts(out, "--optimizer-cpu-offload\n");
+    if (c->dtype != DTYPE_F32)
+        text_puts(out, c->dtype == DTYPE_F16 ? "--fp16\n" : "--bf16\n");
+}
+
+/* ---- DeepSpeed: deepspeed/runtime/config.py, Megatron-DeepSpeed/megatron/arguments.py ---- */
+
+static void put_deepspeed(struct text *out, const struct choices *c)
+{
+    static const int stages[CHOICE_WEIGHTS_COUNT] = {0, 1, 2, 3, 3};
+    text_puts(out, "# ds_config.json\n{\n");
+    text_printf(out, "  \"train_batch_size\": %lld,\n", (long long)c->global_batch);
+    text_printf(out, "  \"train_micro_batch_size_per_gpu\": %lld,\n", (long long)c->micro_batch);
+    text_printf(out, "  \"gradient_accumulation_steps\": %u,\n", c->accumulation);
+    if (c->dtype != DTYPE_F32)
+        text_printf(out, "  \"%s\": {\"enabled\": true},\n",
+                    c->dtype == DTYPE_F16 ? "fp16" : "bf16");
+    text_printf(out, "  \"zero_optimization\": {\n    \"stage\": %d", stages[c->weights]);
+    if (has_hsdp(c))
+        text_printf(out, ",\n    \"mics_shard_size\": %u", c->shard);
+    if (has_host_optimizer(c))
+        text_puts(out, ",\n    \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}");
+    text_puts(out, "\n  },\n  \"activation_checkpointing\": {");
+    text_printf(out, "\"cpu_checkpointing\": %s}\n}\n", has_offload(c) ? "true" : "false");
+    text_puts(out, "# arguments\n");
+    text_printf(out, "--seq-length %lld\n", (long long)c->seq);
+    text_printf(out, "--ds-sequence-parallel-size %u\n", c->cp * c->hp);
+    text_printf(out, "--tensor-model-parallel-size %u\n", c->tp);
+    text_printf(out, "--pipeline-model-parallel-size %u\n", c->pp);
+    if (c->activations != CHOICE_ACTIVATIONS_KEEP)
+        text_puts(out, "--deepspeed-activation-checkpointing --checkpoint-activations\n");
+}
+
+void settings_print(struct text *out, enum framework framework, const struct choices *c)
+{
+    static void (*const put[FRAMEWORK_COUNT])(struct text *, const struct choices *) = {
+        put_torchtitan, put_megatron, put_deepspeed};
+    text_printf(out, "# %u GPUs; written by longhaul plan\n", c->ranks);
+    put_gaps(out, framework, c);
+    put[framework](out, c);
+}

@@ -1,0 +1,16 @@
+# The longest sequence with its certificate; the lengths lie one step apart, on both sides of the limit.
+longhaul plan --longest --model llama3-8b --set layers=4 --cluster dgx-h100 --gpus 8 --profile ideal --json > $T/longest.json
+awk -F '[:,]+' '/"longest_tokens"/ && !t { t = $2 } /"next_tokens"/ { n = $2 } /"step_tokens"/ { s = $2 }
+    END { printf "steps between: %d\n", (n - t) / s }' $T/longest.json
+grep -E '"fits"' $T/longest.json
+
+# whatever is left open is chosen; what is not expressed stands in comments
+longhaul plan --model llama3-8b --set layers=4 --cluster dgx-h100 --gpus 4 --seq 64K --strategy ring --weights zero3 --checkpoint full --emit torchtitan
+longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --strategy 2d --cp 2 --hp 2 --checkpoint offload --emit megatron | grep -vE '^--seq'
+longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --strategy 2d --cp 2 --hp 2 --checkpoint offload --emit deepspeed | grep -vE '^--seq'
+
+# the fewest GPUs: states of 8B parameters alone are 112 GB, so one GPU needs the optimizer on the host
+longhaul plan --goal gpus --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --optimizer device --strategy ulysses --weights zero3 --checkpoint full --profile ideal | head -1
+
+# nothing fits: the nearest, and by how much
+longhaul plan --model llama3-70b --cluster dgx-h100 --gpus 8 --seq 8K --strategy local --optimizer device | grep -E '^(goal|fits)'

@@ -1,0 +1,11 @@
+bad() { longhaul "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
+bad plan --longest --cluster dgx-h100
+bad plan --model llama3-8b --longest
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --seq 1M
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --goal longest --seq 1M
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --goal longest
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --goal cheap --seq 1M
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1M --dp 3
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --hp 16
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1M --strategy ulisses

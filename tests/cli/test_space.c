@@ -1,0 +1,100 @@
+/* What a plan skips without a simulation could not have been better. */
+#include "cli/best.h"
+#include "cli/longest.h"
+#include "tests/check.h"
+
+#include <stdio.h>
+
+static const struct {
+    const char *model, *cluster, *profile;
+    int64_t gpus, layers, seq, batch;
+} questions[] = {
+    {"llama3-8b", "dgx-h100", "published", 8, 4, 65536, 8},
+    {"gpt-2.7b", "fpdt-a100-80g", "ideal", 4, 3, 32768, 0},
+    {"llama3-8b", "dgx-a100", "published", 16, 2, 131072, 16},
+};
+
+static bool load(struct setup *setup, size_t i, struct diag *diag)
+{
+    char fields[32];
+    snprintf(fields, sizeof fields, "layers=%lld", (long long)questions[i].layers);
+    bool ok =
+        setup_load_model(setup, questions[i].model, NULL, fields, diag) == STATUS_OK &&
+        setup_load_cluster(setup, questions[i].cluster, 0, questions[i].gpus, diag) == STATUS_OK;
+    CHECK_TEXT(questions[i].model, diag->text ? diag->text : "", "");
+    setup_open_request(setup);
+    setup->request.seq = questions[i].seq;
+    setup->request.global_batch = questions[i].batch;
+    setup->request.profile = questions[i].profile;
+    return ok;
+}
+
+static void check_candidate(struct setup *setup, const struct candidate *c)
+{
+    struct prediction p = {0};
+    struct diag diag = {0};
+    char label[160];
+    snprintf(label, sizeof label, "%s tp %lld cp %lld hp %lld dp %lld weights %d activations %d",
+             c->request.strategy, (long long)c->request.tp, (long long)c->request.cp,
+             (long long)c->request.hp, (long long)c->request.dp, c->request.weights,
+             c->request.activations);
+    if (prediction_make(&p, setup, &c->request, false, &diag) == STATUS_OK) {
+        double bound_s = prediction_bound_s(&p);
+        CHECK(label, c->bound_s <= p.sim.step_s);
+        CHECK(label, bound_s <= p.sim.step_s * (1 + 1e-9));
+        CHECK(label, c->least_bytes <= (double)p.verdict.needed[LIMIT_DEVICE]);
+        CHECK_CLOSE(label, prediction_tokens(&p), c->tokens, 1e-15);
+    }
+    CHECK_TEXT(label, diag.text ? diag.text : "", "");
+    diag_release(&diag);
+    prediction_release(&p);
+}
+
+static void nothing_is_better_than_its_bounds(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
+        struct setup setup = {0};
+        struct diag diag = {0};
+        struct space space = {0};
+        struct space_open all = {true, true};
+        if (load(&setup, i, &diag) &&
+            space_add(&space, &setup, questions[i].gpus, all, &diag) == STATUS_OK)
+            for (size_t c = i; c < space.count; c += 9)
+                check_candidate(&setup, &space.row[c]);
+        CHECK(questions[i].model, space.count > 40);
+        space_release(&space);
+        diag_release(&diag);
+        setup_release(&setup);
+    }
+}
+
+/* The longest length is the last that fits, from wherever the search begins. */
+static void the_boundary_does_not_depend_on_the_guess(void)
+{
+    static const int64_t guesses[] = {0, 1024, 300000, 50000000};
+    struct setup setup = {0};
+    struct diag diag = {0};
+    struct ladder ladder;
+    if (load(&setup, 0, &diag) &&
+        CHECK_INT("ladder", ladder_of(&ladder, &setup.request, &diag), STATUS_OK)) {
+        int64_t first = 0;
+        for (size_t i = 0; i < ARRAY_LEN(guesses); i++) {
+            struct longest longest;
+            CHECK_INT("found",
+                      longest_find(&longest, &setup, &setup.request, &ladder, guesses[i], &diag),
+                      STATUS_OK);
+            CHECK("at fits", longest.at.fits && !longest.beyond.fits);
+            CHECK_INT("one step", longest.next - longest.tokens, ladder.first);
+            first = first > 0 ? first : longest.tokens;
+            CHECK_INT("same", longest.tokens, first);
+        }
+    }
+    diag_release(&diag);
+    setup_release(&setup);
+}
+
+static const struct check_case cases[] = {
+    {"nothing is better than its bounds", nothing_is_better_than_its_bounds},
+    {"the boundary does not depend on the guess", the_boundary_does_not_depend_on_the_guess},
+};
+CHECK_MAIN("space", cases)
