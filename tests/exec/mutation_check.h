@@ -9,6 +9,8 @@
 
 #include "tests/exec/mutants.h"
 
+static const char *mutation_backend; /* NULL: the processor */
+
 struct tally {
     uint32_t made, refused; /* refused: by the executor, before it ran */
     uint32_t by_verifier, by_check, by_both, equivalent, survived;
@@ -77,7 +79,8 @@ static inline enum outcome run_mutant(struct agreement *agreement, const struct 
                                       const struct transformer *model, uint64_t seed,
                                       double stall_s)
 {
-    const struct exec_options options = {.poison = true, .stall_s = stall_s};
+    const struct exec_options options = {
+        .backend = mutation_backend, .poison = true, .stall_s = stall_s};
     struct diag diag = {0};
     enum status status = agreement_check(agreement, ir, "mutant", model, seed, &options, &diag);
     diag_release(&diag);

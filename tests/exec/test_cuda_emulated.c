@@ -7,6 +7,7 @@
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/hand.h"
 #include "tests/exec/matrix.h"
+#include "tests/exec/numerics_cases.h"
 
 enum { EVERY = 16 }; /* of the schedules that hold all pairs; test_cuda_emulated_nightly.c: all */
 
@@ -143,6 +144,8 @@ static void what_cannot_be_is_said(void)
 static const struct check_case cases[] = {
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
     {"what cannot be is said", what_cannot_be_is_said},
+    {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},
+    {"attention computes what the processor does", attention_computes_what_the_processor_does},
     {"schedules compute the reference", schedules_compute_the_reference},
     {"16 bits stay within their tolerance", sixteen_bits_stay_within_their_tolerance},
 };

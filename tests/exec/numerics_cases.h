@@ -1,0 +1,102 @@
+/* tests/exec/numerics_cases.h: every kind of work on the CUDA backend beside the processor, in each
+ * type, and attention in each way. For a GPU and for the emulated device. Included by test files
+ * only. */
+#ifndef TESTS_EXEC_NUMERICS_CASES_H
+#define TESTS_EXEC_NUMERICS_CASES_H
+
+#include "tests/exec/one_op.h"
+
+static int64_t numerics_scale = 1; /* sizes are multiplied with it */
+
+/* Sums of n products in fp32, in another order, of numbers near 1; 16 bits round results once. */
+static double numerics_tolerance(enum dtype dtype)
+{
+    return dtype == DTYPE_BF16 ? 1.0 / 100 : dtype == DTYPE_F16 ? 1.0 / 800 : 1e-4;
+}
+
+static void every_kind_computes_what_the_processor_does(void)
+{
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
+    const int64_t s = numerics_scale, rows = 40 * s, cols = 64 * s;
+    const struct work works[] = {
+        {.kind = WORK_MATMUL, .matmul = {48 * s, 80, 32 * s, MATMUL_NT, EPILOGUE_NONE, 0}},
+        {.kind = WORK_MATMUL, .matmul = {48 * s, 80, 32 * s, MATMUL_NN, EPILOGUE_NONE, 0}},
+        {.kind = WORK_MATMUL, .matmul = {48 * s, 80, 32 * s, MATMUL_TN, EPILOGUE_NONE, 1}},
+        {.kind = WORK_MATMUL, .matmul = {48 * s, 80, 32 * s, MATMUL_NT, EPILOGUE_BIAS, 0}},
+        {.kind = WORK_MATMUL, .matmul = {33, 17, 29, MATMUL_NT, EPILOGUE_NONE, 0}},
+        {.kind = WORK_MERGE, .merge = {rows, 4, 64}},
+        {.kind = WORK_RMSNORM, .rows = {rows, cols, 0}},
+        {.kind = WORK_RMSNORM_BACKWARD, .rows = {rows, cols, 1}},
+        {.kind = WORK_LAYERNORM, .rows = {rows, cols, 0}},
+        {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, cols, 1}},
+        {.kind = WORK_ROPE, .rope = {rows, 4, 64, 0}},
+        {.kind = WORK_ROPE_BACKWARD, .rope = {rows, 4, 64, 0}},
+        {.kind = WORK_SWIGLU, .rows = {rows, cols, 0}},
+        {.kind = WORK_SWIGLU_BACKWARD, .rows = {rows, cols, 0}},
+        {.kind = WORK_GELU, .rows = {rows, cols, 0}},
+        {.kind = WORK_GELU_BACKWARD, .rows = {rows, cols, 0}},
+        {.kind = WORK_EMBEDDING, .embedding = {rows, cols, 100, 0, 0}},
+        {.kind = WORK_EMBEDDING_BACKWARD, .reads = 3, .embedding = {rows, cols, 100, 0, 0}},
+        {.kind = WORK_CROSS_ENTROPY, .cross_entropy = {rows, 130 * s, rows, 0}},
+        {.kind = WORK_CROSS_ENTROPY_BACKWARD, .cross_entropy = {rows, 130 * s, rows, 0}},
+        {.kind = WORK_CROSS_ENTROPY_PARTIAL, .loss_partial = {rows, 130 * s, 0, 0, 0}},
+        {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
+         .loss_backward = {rows, 130 * s, rows, 0, 0, 0}},
+        {.kind = WORK_CROSS_ENTROPY_FINISH, .p = {rows, 130 * s, rows, 0, 0}},
+        {.kind = WORK_ADD, .reads = 2, .elements = {rows * cols, 0}},
+        {.kind = WORK_CAST, .elements = {rows * cols, 0}},
+        {.kind = WORK_FILL, .elements = {rows * cols, 0}},
+        {.kind = WORK_PACK, .pack = {rows, 4, {16, 8, 8}}},
+        {.kind = WORK_UNPACK, .pack = {rows, 4, {16, 8, 8}}},
+        {.kind = WORK_HEAD_EXPAND, .heads = {rows, 4, 64, 3}},
+        {.kind = WORK_HEAD_REDUCE, .heads = {rows, 4, 64, 3}},
+        {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, 1}},
+        {.kind = WORK_ADAMW, .elements = {rows * cols, 0}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(works); i++)
+        for (size_t d = 0; d < ARRAY_LEN(dtypes); d++)
+            one_op_compare(work_kind_info((enum work_kind)works[i].kind)->name, works[i], dtypes[d],
+                           EXEC_ATTENTION_AUTO, numerics_tolerance(dtypes[d]));
+}
+
+/* The fused kernels take 16 bits; the products take all. Both are compared with the processor. */
+static void attention_computes_what_the_processor_does(void)
+{
+    const int64_t n = 32 * numerics_scale;
+    const struct {
+        const char *label;
+        int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
+        bool fused;
+    } rows[] = {
+        {"square causal", n, n, 4, 4, 64, MASK_CAUSAL, 0, 0, true},
+        {"full, grouped", n, n, 4, 2, 128, MASK_FULL, 0, 0, true},
+        {"more keys than queries", n, 3 * n, 4, 1, 64, MASK_FULL, 0, 0, true},
+        {"more queries than keys", 3 * n, n, 4, 2, 64, MASK_FULL, 0, 0, true},
+        {"causal to the end", n, 3 * n, 4, 2, 64, MASK_CAUSAL, 2 * n, 0, true},
+        {"causal behind a prefix, keys that nobody sees", n, 3 * n, 4, 2, 64, MASK_CAUSAL, n, 0,
+         true},
+        {"first queries see nothing", 2 * n, 2 * n, 4, 2, 64, MASK_CAUSAL, -n / 2, 0, true},
+        {"odd sizes", n + 7, 2 * n + 5, 4, 2, 72, MASK_FULL, 0, 0, true},
+        {"a window", 2 * n, 2 * n, 4, 2, 64, MASK_WINDOW, 0, n / 2, false},
+    };
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (size_t d = 0; d < ARRAY_LEN(dtypes); d++)
+            for (int backward = 0; backward < 2; backward++) {
+                struct work work = {.kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
+                                    .attention = {rows[i].q, rows[i].kv, rows[i].heads,
+                                                  rows[i].kv_heads, rows[i].dim, rows[i].mask,
+                                                  rows[i].offset, rows[i].window}};
+                double tolerance = numerics_tolerance(dtypes[d]) * (backward ? 3 : 1);
+                one_op_compare(rows[i].label, work, dtypes[d], EXEC_ATTENTION_TILES, tolerance);
+                if (rows[i].fused && dtypes[d] != DTYPE_F32)
+                    one_op_compare(rows[i].label, work, dtypes[d], EXEC_ATTENTION_FUSED, tolerance);
+            }
+}
+
+static const struct check_case numerics_cases[] = {
+    {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},
+    {"attention computes what the processor does", attention_computes_what_the_processor_does},
+};
+
+#endif

@@ -1,0 +1,123 @@
+/* Schedules on a GPU that their ranks share: gradients, mutants, and how rounding grows with the
+ * length of a ring. */
+#include "tests/exec/gpu.h"
+#include "tests/exec/matrix.h"
+#include "tests/exec/mutation_check.h"
+
+static void every_pair_of_choices_computes_the_reference(void)
+{
+    const struct factors factors = factors_all();
+    struct rows *rows = rows_covering_pairs(&factors, 1);
+    check_rows(rows, true);
+    rows_free(rows);
+}
+
+/* heads of 64, so that fused kernels take them */
+static const struct transformer wide = {.name = "wide",
+                                        .layers = 2,
+                                        .hidden = 256,
+                                        .heads = 4,
+                                        .kv_heads = 2,
+                                        .head_dim = 64,
+                                        .ffn = 384,
+                                        .vocab = 264,
+                                        .activation = ACTIVATION_SWIGLU,
+                                        .norm = NORM_RMSNORM,
+                                        .positions = POSITIONS_ROPE,
+                                        .rope_theta = 1e4,
+                                        .norm_eps = 1e-5};
+
+static bool wide_schedule(struct ir *ir, const char *strategy, int64_t ranks)
+{
+    const struct request request = {.model = &wide,
+                                    .strategy = strategy,
+                                    .profile = "ideal",
+                                    .optimizer = -1,
+                                    .attention_impl = ATTENTION_CUDNN,
+                                    .dtype = DTYPE_BF16,
+                                    .ranks = ranks,
+                                    .seq = 1024,
+                                    .gpus_per_node = 8,
+                                    .sm = 90};
+    struct choices choices;
+    struct diag diag = {0};
+    enum status status = compose_resolve(&choices, &request, NULL, &diag);
+    if (status == STATUS_OK)
+        status = compose_build(ir, &choices, &diag);
+    if (!CHECK_INT(strategy, status, STATUS_OK))
+        fputs(diag.text, stderr);
+    diag_release(&diag);
+    return status == STATUS_OK;
+}
+
+/* The largest error of any gradient, over the tolerance of bf16 (exec/agreement.h). */
+static double gradient_error(const char *strategy, int64_t ranks, enum exec_attention attention)
+{
+    struct ir ir = {0};
+    struct agreement agreement = {0};
+    struct diag diag = {0};
+    const struct exec_options options = {
+        .backend = matrix_backend, .attention = attention, .poison = true, .stall_s = 60};
+    double worst = INFINITY;
+    if (wide_schedule(&ir, strategy, ranks) &&
+        CHECK_INT(strategy, agreement_check(&agreement, &ir, strategy, &wide, 7, &options, &diag),
+                  STATUS_OK)) {
+        CHECK(strategy, agreement.agrees);
+        worst = 0;
+        for (uint32_t i = 0; i < agreement.row_count; i++)
+            if (agreement.row[i].error[AGREEMENT_GRADIENT] > worst)
+                worst = agreement.row[i].error[AGREEMENT_GRADIENT];
+    } else if (diag.text != NULL) {
+        fputs(diag.text, stderr);
+    }
+    agreement_release(&agreement);
+    ir_release(&ir);
+    diag_release(&diag);
+    return worst;
+}
+
+/* Blocks are merged in fp32 (docs/ir.md), so that more of them must not make it worse. */
+static void merges_of_longer_rings_drift_little(void)
+{
+    static const int64_t ranks[] = {1, 2, 4, 8};
+    double first = 0;
+    for (size_t i = 0; i < ARRAY_LEN(ranks); i++) {
+        double error = gradient_error("ring", ranks[i], EXEC_ATTENTION_AUTO);
+        printf("{\"drift\":\"ring\",\"ranks\":%d,\"worst_gradient_error\":%.4g}\n", (int)ranks[i],
+               error);
+        first = i == 0 ? error : first;
+        CHECK("no more than twice the error of one rank, or half the tolerance",
+              error <= 2 * first || error <= 0.5 * agreement_rule(DTYPE_BF16).tolerance);
+    }
+}
+
+static void both_ways_of_attention_agree(void)
+{
+    static const char *const strategies[] = {"local", "ulysses", "ring"};
+    for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
+        for (int way = EXEC_ATTENTION_FUSED; way < EXEC_ATTENTION_COUNT; way++)
+            printf("{\"strategy\":\"%s\",\"attention\":\"%s\",\"worst_gradient_error\":%.4g}\n",
+                   strategies[i], way == EXEC_ATTENTION_FUSED ? "fused" : "tiles",
+                   gradient_error(strategies[i], strcmp(strategies[i], "local") == 0 ? 1 : 2,
+                                  (enum exec_attention)way));
+}
+
+static void broken_schedules_are_found(void)
+{
+    check_mutants(64, 1, false);
+}
+
+static const struct check_case cases[] = {
+    {"both ways of attention agree", both_ways_of_attention_agree},
+    {"merges of longer rings drift little", merges_of_longer_rings_drift_little},
+    {"broken schedules are found", broken_schedules_are_found},
+    {"every pair of choices computes the reference", every_pair_of_choices_computes_the_reference},
+};
+
+int main(int argc, char **argv)
+{
+    if (!gpu_is_there())
+        return GPU_SKIPPED;
+    matrix_backend = mutation_backend = "cuda";
+    return check_run("cuda gradients", cases, ARRAY_LEN(cases), argc, argv);
+}

@@ -1,0 +1,11 @@
+/* Every kernel of the CUDA backend on a GPU, beside the processor. */
+#include "tests/exec/gpu.h"
+#include "tests/exec/numerics_cases.h"
+
+int main(int argc, char **argv)
+{
+    if (!gpu_is_there())
+        return GPU_SKIPPED;
+    numerics_scale = 8;
+    return check_run("cuda numerics", numerics_cases, ARRAY_LEN(numerics_cases), argc, argv);
+}
