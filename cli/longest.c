@@ -82,6 +82,8 @@ static bool fits(struct search *s, uint32_t rung, struct diag *diag)
     struct request request = *s->request;
     struct diag own = {0};
     request.seq = ladder_length(s->ladder, rung);
+    if (request.chunk > request.seq) /* then it is one chunk */
+        request.chunk = 0;
     enum status status = prediction_memory(&p, s->setup, &request, NULL, &own);
     bool fits = status == STATUS_OK && p.verdict.fits;
     l->asked++;

@@ -20,8 +20,9 @@ static const struct source_defaults defaults[] = {
 /* clang-format on */
 
 /* Options that a supported row may have; the others, and other values, are not known yet. */
-static const char *const known[] = {"dhp",     "dcp", "placement", "checkpoint", "zero",  "impl",
-                                    "ulysses", "tp",  "pp",        "inner_ring", "scope", "rotate"};
+static const char *const known[] = {"dhp",   "dcp",     "placement", "checkpoint", "zero",
+                                    "impl",  "ulysses", "tp",        "pp",         "inner_ring",
+                                    "scope", "rotate",  "fpdt",      "chunk",      "sparsity"};
 
 const struct source_defaults *measured_defaults(const char *source)
 {
@@ -79,6 +80,7 @@ static const struct named systems[] = {
     {"ring", CHOICE_ATTENTION_RING},
     {"2d", CHOICE_ATTENTION_2D},
     {"megatron-sp", CHOICE_ATTENTION_LOCAL}, /* inside tensor ranks */
+    {"fpdt", CHOICE_ATTENTION_FPDT},
 };
 
 /* The value of a row's option; otherwise when the row has none; -2 when it is not in the table. */
@@ -102,6 +104,14 @@ static int64_t degree(const struct measurement *row, const char *key, int64_t ot
     if (value == NULL)
         return otherwise;
     return parse_i64(value, strlen(value), &number) && number > 0 ? number : -1;
+}
+
+/* -1 when it is no number. */
+static double sparsity_of(const struct measurement *row)
+{
+    const char *value = measurement_option(row, "sparsity");
+    double share;
+    return parse_double(value, strlen(value), &share) ? share : -1;
 }
 
 static bool profile_known(const char *name)
@@ -153,6 +163,14 @@ static int system_of(const struct measurement *row)
     return -1;
 }
 
+/* A longest length without one of its own is searched for from what was printed. */
+static int64_t measured_seq(const struct measurement *row)
+{
+    if (row->seq_len > 0 || row->metric != METRIC_MAX_SEQ_LEN)
+        return row->seq_len;
+    return row->is_number && row->value < 0x1p40 ? (int64_t)row->value : MEASURED_SHORTEST;
+}
+
 bool measured_supported(const struct measurement *row, struct text *why)
 {
     if (system_of(row) < 0)
@@ -179,7 +197,9 @@ bool measured_supported(const struct measurement *row, struct text *why)
     const char *impl = measurement_option(row, "impl");
     if (impl != NULL && !profile_known(impl))
         return no(why, "impl=%s", impl);
-    if (row->gpus <= 0 || row->seq_len <= 0)
+    if (measurement_option(row, "sparsity") != NULL && sparsity_of(row) != 0)
+        return no(why, "sparsity=%s", measurement_option(row, "sparsity"));
+    if (row->gpus <= 0 || measured_seq(row) <= 0)
         return no(why, "no %s", row->gpus <= 0 ? "gpus" : "seq_len");
     return metric_supported(row, scope, why);
 }
@@ -204,6 +224,8 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
         r->hp = degree(row, "dhp", degree(row, "ulysses", row->gpus));
     else if (system == CHOICE_ATTENTION_LOCAL)
         r->tp = degree(row, "tp", row->gpus);
+    else if (system == CHOICE_ATTENTION_FPDT)
+        r->hp = degree(row, "fpdt", row->gpus);
     else if (system == CHOICE_ATTENTION_RING)
         r->cp = degree(row, "dcp", row->gpus);
     else {
@@ -214,12 +236,13 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
     r->rotate = named_option(row, "rotate", rotations, ARRAY_LEN(rotations), ROTATE_PROFILE);
     r->window = degree(row, "inner_ring", 1);
     r->scope = scope_of(row);
-    r->seq = row->seq_len;
+    r->seq = measured_seq(row);
     r->activations =
         named_option(row, "checkpoint", checkpoints, ARRAY_LEN(checkpoints), d->activations);
     r->weights = named_option(row, "zero", zeros, ARRAY_LEN(zeros), d->weights);
     r->dtype = d->dtype;
-    r->loss_chunks = d->loss_chunks;
+    r->loss_chunks = system == CHOICE_ATTENTION_FPDT ? 0 : d->loss_chunks;
+    r->chunk = degree(row, "chunk", 0);
     r->compile = d->compile;
     return STATUS_OK;
 }

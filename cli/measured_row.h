@@ -36,6 +36,9 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
 /* Whether two rows were measured on the same run: all columns agree that say what was run. */
 bool measured_same_run(const struct measurement *a, const struct measurement *b);
 
+/* Longest lengths are looked for down to this one. */
+#define MEASURED_SHORTEST 32768
+
 /* max_seq_len of a run that is a lower bound by its note. */
 bool measured_lower_bound(const struct measurement *row);
 

@@ -255,7 +255,9 @@ static void costs_make(struct costs *costs, const struct prediction *p)
     if (p->choices.compile && fused.merge_bytes[impl] > FUSED_MERGE_BYTES)
         fused.merge_bytes[impl] = FUSED_MERGE_BYTES;
     double host_factor = p->profile != NULL ? p->profile->host_factor : 1;
-    double slowdown = p->profile != NULL ? p->profile->attention_slowdown : 1;
+    double slowdown = p->has_choices       ? compose_attention_slowdown(&p->choices)
+                      : p->profile != NULL ? p->profile->attention_slowdown
+                                           : 1;
     double host_rate = host_bytes_per_s(p), peak = p->setup->cluster.device.peak_flop_per_s;
     size_t count = (size_t)p->ir.shape_count + 1;
     costs->work_s = heap_zalloc(count, sizeof(double));

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest lengths are searched for on powers of two times the printed one, within these. */
-#define SHORTEST 32768
+/* Longest lengths are searched for on powers of two times the printed one, from MEASURED_SHORTEST
+ * to this. */
 #define LONGEST ((int64_t)1 << 26)
 
 void validation_release(struct validation *v)
@@ -21,16 +21,17 @@ void validation_release(struct validation *v)
 
 /* ---- one run ---- */
 
-/* Papers double lengths: the ladder has the printed one, those below down to SHORTEST and those
- * above. */
-static void search(const struct setup *setup, struct run_answer *answer, struct diag *diag)
+/* Papers double lengths: the ladder has the printed one, those below down to MEASURED_SHORTEST and,
+ * where it matters how much longer it could be, those above. */
+static void search(const struct setup *setup, bool above, struct run_answer *answer,
+                   struct diag *diag)
 {
     int64_t seq = setup->request.seq;
     struct ladder ladder = {.first = seq, .doubles = true};
     struct longest longest;
-    while (ladder.first / 2 >= SHORTEST)
+    while (ladder.first / 2 >= MEASURED_SHORTEST)
         ladder.first /= 2;
-    while (ladder_length(&ladder, ladder.rungs) <= LONGEST || ladder.rungs == 0)
+    while (ladder_length(&ladder, ladder.rungs) <= (above ? LONGEST : seq) || ladder.rungs == 0)
         ladder.rungs++;
     if (longest_find(&longest, setup, &setup->request, &ladder, seq, diag) != STATUS_OK)
         return;
@@ -88,7 +89,7 @@ static void run_one(void *context, size_t job, void *result)
     struct diag diag = {0};
     if (measured_setup(&setup, row, &diag) == STATUS_OK) {
         if (v->search[job])
-            search(&setup, answer, &diag);
+            search(&setup, !measured_lower_bound(row), answer, &diag);
         else
             predict(&setup, row, v->timed[job], answer, &diag);
     }

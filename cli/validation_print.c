@@ -82,7 +82,8 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     } else if (length) {
         if (answer->longest > 0)
             put_arithmetic(out, answer, &answer->verdict, "there: ");
-        put_arithmetic(out, answer, &answer->beyond, "one length further: ");
+        if (answer->beyond.available[LIMIT_DEVICE] > 0) /* not asked of a lower bound */
+            put_arithmetic(out, answer, &answer->beyond, "one length further: ");
     } else if (!answer->verdict.fits) {
         put_arithmetic(out, answer, &answer->verdict, "it ran, yet ");
     }

@@ -29,6 +29,25 @@ static struct view residual_bias(const struct emit *e, uint32_t part, enum weigh
     return e->tensor.size > 1 ? optional_weight(e, part, weight) : view_none();
 }
 
+/* A piece's first product and its activation. */
+static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id wide, buffer_id act,
+                     int64_t rows)
+{
+    const struct transformer *model = e->choices->model;
+    int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
+    emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_UP),
+                optional_weight(e, layer, WEIGHT_UP_BIAS), view_all(e, wide), rows, up, h);
+    struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU, .rows = {rows, f, 0}};
+    emit_op(e, e->compute, &work, (struct view[]){view_all(e, wide)}, 1,
+            (struct view[]){view_all(e, act)}, 1);
+}
+
+/* FPDT keeps of a piece its input alone, or pieces would save nothing in the backward. */
+static bool computed_again(const struct emit *e)
+{
+    return e->choices->attention == CHOICE_ATTENTION_FPDT;
+}
+
 static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
 {
     const struct transformer *model = e->choices->model;
@@ -43,11 +62,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         struct view x_rows = tensor_gather(e, view_rows(x, piece.begin, piece.rows, h), h,
                                            TENSOR_ANY, "norm_all", true);
-        emit_matmul(e, MATMUL_NT, x_rows, weight_view(e, layer, WEIGHT_UP),
-                    optional_weight(e, layer, WEIGHT_UP_BIAS), view_all(e, wide), rows, up, h);
-        struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU, .rows = {rows, f, 0}};
-        emit_op(e, e->compute, &work, (struct view[]){view_all(e, wide)}, 1,
-                (struct view[]){view_all(e, act)}, 1);
+        mlp_wide(e, layer, x_rows, wide, act, rows);
         struct view product = tensor_product(e, y_rows, h, "ffn_all");
         emit_matmul(e, MATMUL_NT, view_all(e, act), weight_view(e, layer, WEIGHT_DOWN),
                     product_bias(e, layer, WEIGHT_DOWN_BIAS), product, rows, h, f);
@@ -69,6 +84,12 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         buffer_id d_act = emit_activation(e, "d_act", rows, f);
         buffer_id d_up = emit_activation(e, "d_up", rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        if (computed_again(e)) {
+            saved->up[i] = emit_activation(e, "up", rows, up);
+            saved->act[i] = emit_activation(e, "act", rows, f);
+            mlp_wide(e, layer, view_rows(saved->norm2, piece.begin, piece.rows, h), saved->up[i],
+                     saved->act[i], rows);
+        }
         struct view dy_rows = tensor_gather(e, own, h, TENSOR_ANY, "dy_all", false);
         emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), view_none(),
                     view_all(e, d_act), rows, f, h);

@@ -148,6 +148,12 @@ static enum status check_size(const struct choices *c, struct diag *diag)
                       ops);
 }
 
+double compose_attention_slowdown(const struct choices *c)
+{
+    /* FPDT calls the kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
+    return c->attention == CHOICE_ATTENTION_FPDT ? 1 : c->profile->attention_slowdown;
+}
+
 int64_t compose_bucket_bytes(const struct choices *c)
 {
     bool held = c->profile->holds_bucket && weights_sharded_params(c);

@@ -153,8 +153,8 @@ struct profile {
     bool chunk_reload; /* all of a query chunk comes back before each of its tiles, and the gradient
                           of the queries goes to the host behind each */
     bool chunk_norm;   /* the normed input of a chunk goes to the host too */
-    bool chunk_cat; /* outputs of the chunks are gathered in a list, then copied into one tensor */
-    bool chunk_again; /* the backward of feed-forward pieces computes their first product again */
+    bool chunk_cat;  /* outputs of the chunks are gathered in a list, then copied into one tensor */
+    bool loss_again; /* the backward of pieces of the loss computes their logits again */
     bool optimizer_after_backward; /* AdamW waits for the last reduction */
     double attention_slowdown;     /* kernel time relative to the plain kernel (dropout) */
     double host_factor;            /* host issue time relative to plain eager launches */
@@ -247,6 +247,9 @@ enum status compose_resolve(struct choices *choices, const struct request *reque
 /* Bytes of the gradient bucket that the profile's framework holds throughout the step beside the
  * schedule's buffers; 0 when it holds none. */
 int64_t compose_bucket_bytes(const struct choices *choices);
+
+/* Time of attention kernels relative to the plain kernel. */
+double compose_attention_slowdown(const struct choices *choices);
 
 /* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
  * empty. Too large a schedule (ids are 32 bits) is an error. */

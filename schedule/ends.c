@@ -160,6 +160,68 @@ static buffer_id loss_of_part(struct emit *e, buffer_id logits, struct view labe
     return gradient;
 }
 
+static buffer_id logits_of(struct emit *e, struct view x, int64_t rows)
+{
+    int64_t vocab = e->choices->model->vocab;
+    buffer_id logits = emit_buffer(e, "logits", CATEGORY_LOGITS, e->choices->dtype, rows, vocab);
+    emit_matmul(e, MATMUL_NT, x, weight_view(e, part_head(e), WEIGHT_HEAD), view_none(),
+                view_all(e, logits), rows, vocab, e->choices->model->hidden);
+    return logits;
+}
+
+/* The logits of a piece in fp32, where the implementation makes them so. */
+static buffer_id widened(struct emit *e, buffer_id logits, int64_t rows)
+{
+    if (!e->choices->profile->loss_f32 || e->choices->dtype == DTYPE_F32)
+        return logits;
+    int64_t vocab = e->choices->model->vocab;
+    buffer_id wide = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
+    struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
+    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, logits)}, 1,
+            (struct view[]){view_all(e, wide)}, 1);
+    return wide;
+}
+
+/* The same where a piece keeps its input alone (FPDT_LogitsLoss): its backward computes the logits
+ * again, and from them the softmax. */
+static buffer_id loss_again(struct emit *e, struct view x, struct view labels, int64_t rows)
+{
+    const struct choices *c = e->choices;
+    int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
+    struct view loss = view_all(e, e->loss);
+    buffer_id lse = emit_buffer(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
+    buffer_id logits = widened(e, logits_of(e, x, rows), rows);
+    struct work forward = {.kind = WORK_CROSS_ENTROPY,
+                           .cross_entropy = {rows, vocab, counted, e->loss_touched}};
+    emit_op(e, e->compute, &forward, (struct view[]){view_all(e, logits), labels, loss},
+            e->loss_touched ? 3 : 2, (struct view[]){loss, view_all(e, lse)}, 2);
+    e->loss_touched = true;
+
+    e->tags.phase = PHASE_RECOMPUTE;
+    logits = widened(e, logits_of(e, x, rows), rows);
+    e->tags.phase = PHASE_BACKWARD;
+    struct work backward = {.kind = WORK_CROSS_ENTROPY_BACKWARD,
+                            .cross_entropy = {rows, vocab, counted, 0}};
+    emit_op(e, e->compute, &backward, (struct view[]){view_all(e, logits), labels}, 2,
+            (struct view[]){view_all(e, logits)}, 1);
+    if (e->ir->buffer.dtype[logits.i] == c->dtype)
+        return logits;
+    buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
+    struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
+    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, logits)}, 1,
+            (struct view[]){view_all(e, gradient)}, 1);
+    return gradient;
+}
+
+static buffer_id loss_piece(struct emit *e, struct view x, struct view labels, int64_t rows)
+{
+    if (e->choices->attention == CHOICE_ATTENTION_FPDT && e->choices->profile->loss_again)
+        return loss_again(e, x, labels, rows);
+    buffer_id logits = logits_of(e, x, rows);
+    return e->tensor.size > 1 ? loss_of_part(e, logits, labels, rows)
+                              : loss_of(e, logits, labels, rows);
+}
+
 buffer_id head(struct emit *e, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
@@ -183,12 +245,7 @@ buffer_id head(struct emit *e, buffer_id x)
         struct view labels = view_rows(e->labels, e->first_row + piece.begin, piece.rows, 1);
         e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
         e->tags.phase = PHASE_FORWARD;
-        buffer_id logits =
-            emit_buffer(e, "logits", CATEGORY_LOGITS, e->choices->dtype, piece.rows, vocab);
-        emit_matmul(e, MATMUL_NT, x_rows, weight_view(e, part, WEIGHT_HEAD), view_none(),
-                    view_all(e, logits), piece.rows, vocab, h);
-        buffer_id d_logits = e->tensor.size > 1 ? loss_of_part(e, logits, labels, piece.rows)
-                                                : loss_of(e, logits, labels, piece.rows);
+        buffer_id d_logits = loss_piece(e, x_rows, labels, piece.rows);
         emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD),
                     view_none(), view_rows(product.buffer, piece.begin, piece.rows, h), piece.rows,
                     h, vocab);

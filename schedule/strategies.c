@@ -63,9 +63,9 @@ static const struct profile profiles[] = {
      .prefetch = 1,
      .chunk_fifo = true,                /* fpdt_layer.py: streams `offload` and `general_offload` */
      .chunk_sync = true, .chunk_reload = true, .chunk_norm = true, .chunk_cat = true,
-     .chunk_again = true,               /* FPDT_FFN and FPDT_LogitsLoss keep their inputs alone */
+     .loss_again = true,                /* FPDT_LogitsLoss keeps its input alone */
      .optimizer_after_backward = true,  /* step() begins with the norm of all gradients */
-     .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron; docs/accuracy.md */
+     .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron, but not in FPDT's kernels; docs/accuracy.md */
      .host_factor = 1.0,
      .host_per_checkpoint_s = 44e-3},   /* of a fresh pageable tensor, and with what surrounds it; docs/accuracy.md */
     {.name = "megatron", .summary = "Megatron-LM core 0.7 with TransformerEngine 1.6",

@@ -1,0 +1,307 @@
+/* FPDT's schedule against what its paper and its code count: tensors of a block (Table 2 of arXiv
+ * 2408.16978), copies and tiles of a layer, and memory that falls with the size of a chunk. */
+#include "schedule/lifetimes.h"
+#include "schedule/order.h"
+#include "schedule/verify.h"
+#include "tests/schedule/shapes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Multi-head attention, four times the width in the feed-forward part: the paper's block. */
+static const struct transformer block = {.name = "block",
+                                         .layers = 1,
+                                         .hidden = 512,
+                                         .heads = 8,
+                                         .kv_heads = 8,
+                                         .head_dim = 64,
+                                         .ffn = 2048,
+                                         .vocab = 64,
+                                         .activation = ACTIVATION_GELU,
+                                         .norm = NORM_LAYERNORM,
+                                         .positions = POSITIONS_NONE,
+                                         .norm_eps = 1e-5};
+
+enum { RANKS = 4, TOKENS = 4096 };
+
+static void make(struct ir *ir, struct choices *c, const char *strategy, const char *profile,
+                 int activations, int64_t chunk, int64_t seq)
+{
+    struct diag diag = {0};
+    struct request request = {.model = &block,
+                              .strategy = strategy,
+                              .profile = profile,
+                              .weights = CHOICE_WEIGHTS_REPLICATED,
+                              .activations = activations,
+                              .optimizer = -1,
+                              .attention_impl = -1,
+                              .dtype = -1,
+                              .ranks = RANKS,
+                              .hp = RANKS,
+                              .seq = seq,
+                              .chunk = chunk,
+                              .loss_chunks = strcmp(strategy, "fpdt") == 0 ? 0 : 1,
+                              .sm = 80,
+                              .gpus_per_node = 4};
+    CHECK("resolve", compose_resolve(c, &request, NULL, &diag) == STATUS_OK);
+    CHECK("build", compose_build(ir, c, &diag) == STATUS_OK);
+    CHECK("verify", verify(ir, NULL, "fpdt", NULL, &diag) == STATUS_OK);
+    if (diag.text != NULL)
+        fputs(diag.text, stderr);
+    diag_release(&diag);
+}
+
+/* ---- Table 2 ---- */
+
+/* The k-th op of a kind in a phase of the layer. */
+static uint32_t find_op(const struct ir *ir, enum work_kind kind, enum phase phase, int k)
+{
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.kind[op] == kind && ir->op.phase[op] == phase && ir->op.layer[op] == 0 &&
+            k-- == 0)
+            return op;
+    CHECK("there is such an op", false);
+    return 0;
+}
+
+/* Bytes of the operands from .. to in the compute dtype, over those of one hidden tensor. */
+static double operands(const struct ir *ir, uint32_t op, uint32_t from, uint32_t to)
+{
+    double elements = 0, unit = (double)TOKENS / RANKS * (double)block.hidden;
+    for (uint32_t k = from; k < to; k++) {
+        struct view view = ir_read(ir, op, k); /* writes follow the reads */
+        if (ir->buffer.dtype[view.buffer.i] == ir->dtype)
+            elements += (double)view.count;
+    }
+    return elements / unit;
+}
+
+static double all_operands(const struct ir *ir, uint32_t op)
+{
+    return operands(ir, op, 0, (uint32_t)ir->op.reads[op] + ir->op.writes[op]);
+}
+
+static double written(const struct ir *ir, uint32_t op)
+{
+    return operands(ir, op, ir->op.reads[op], (uint32_t)ir->op.reads[op] + ir->op.writes[op]);
+}
+
+/* What is alive of what three all-to-alls send and receive while the k-th of them runs, the others
+ * behind or still to come. */
+static double exchange_alive(const struct ir *ir, int k)
+{
+    double sum = 0;
+    for (int i = 0; i < 3; i++) {
+        uint32_t op = find_op(ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i);
+        sum += i > k   ? operands(ir, op, 0, 1)
+               : i < k ? operands(ir, op, 1, 2)
+                       : all_operands(ir, op);
+    }
+    return sum;
+}
+
+static void a_block_is_table_2(void)
+{
+    struct ir ir = {0};
+    struct choices c;
+    double in_flight = 0;
+    make(&ir, &c, "ulysses", "ideal", CHOICE_ACTIVATIONS_KEEP, 0, TOKENS);
+    for (int i = 0; i < 3; i++)
+        in_flight += all_operands(&ir, find_op(&ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i));
+    uint32_t gelu = find_op(&ir, WORK_GELU_BACKWARD, PHASE_BACKWARD, 0);
+    const struct {
+        const char *label;
+        double got, paper;
+    } rows[] = {
+        {"forward, qkv", written(&ir, find_op(&ir, WORK_MATMUL, PHASE_FORWARD, 0)), 3},
+        {"forward, the first all-to-all", exchange_alive(&ir, 0), 4},
+        {"forward, the second", exchange_alive(&ir, 1), 4},
+        {"forward, the third", exchange_alive(&ir, 2), 4},
+        {"forward, all in flight", in_flight, 6},
+        {"forward, attention", all_operands(&ir, find_op(&ir, WORK_ATTENTION, PHASE_FORWARD, 0)),
+         4},
+        {"forward, feed-forward", written(&ir, find_op(&ir, WORK_MATMUL, PHASE_FORWARD, 2)), 4},
+        {"backward, attention",
+         all_operands(&ir, find_op(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 0)), 8},
+        {"backward, qkv", all_operands(&ir, find_op(&ir, WORK_UNPACK, PHASE_BACKWARD, 0)), 6},
+        /* the gradients on both sides of the activation; what the forward kept is counted there */
+        {"backward, feed-forward", operands(&ir, gelu, 0, 1) + written(&ir, gelu), 8},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        CHECK_CLOSE(rows[i].label, rows[i].got, rows[i].paper, 1e-12);
+    ir_release(&ir);
+}
+
+/* The same tensors of one chunk of u are 1/u of that. */
+static void a_chunk_is_its_share(void)
+{
+    enum { U = 8 };
+    struct ir ir = {0};
+    struct choices c;
+    make(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, TOKENS / U, TOKENS);
+    CHECK_CLOSE("qkv", written(&ir, find_op(&ir, WORK_MATMUL, PHASE_FORWARD, 0)), 3. / U, 1e-12);
+    CHECK_CLOSE("a tile", all_operands(&ir, find_op(&ir, WORK_ATTENTION, PHASE_FORWARD, 5)), 4. / U,
+                1e-12);
+    CHECK_CLOSE("a tile backward",
+                all_operands(&ir, find_op(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 5)), 8. / U,
+                1e-12);
+    CHECK_CLOSE("feed-forward, in twice as many",
+                written(&ir, find_op(&ir, WORK_GELU, PHASE_FORWARD, 3)), 4. / (2 * U), 1e-12);
+    ir_release(&ir);
+}
+
+/* ---- counts ---- */
+
+struct tally {
+    int64_t tiles[2], causal[2];     /* forward, backward */
+    int64_t load_bytes, store_bytes; /* between device and host */
+    int64_t loads, stores, syncs, barriers, merges;
+};
+
+static struct tally tally_of(const struct ir *ir, enum phase phase)
+{
+    struct tally t = {{0}, {0}, 0, 0, 0, 0, 0, 0, 0};
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        const struct work *work = ir_work(ir, op);
+        bool back = work->kind == WORK_ATTENTION_BACKWARD;
+        if (ir->op.phase[op] != phase || ir->op.layer[op] != 0)
+            continue;
+        if (work->kind == WORK_ATTENTION || back) {
+            t.tiles[back]++;
+            t.causal[back] += work->attention.mask == MASK_CAUSAL;
+        }
+        t.loads += work->kind == WORK_H2D;
+        t.stores += work->kind == WORK_D2H;
+        t.load_bytes += work->kind == WORK_H2D ? work->copy.bytes : 0;
+        t.store_bytes += work->kind == WORK_D2H ? work->copy.bytes : 0;
+        t.syncs += work->kind == WORK_HOST_SYNC;
+        t.barriers += work->kind == WORK_BARRIER;
+        t.merges += work->kind == WORK_MERGE;
+    }
+    return t;
+}
+
+/* The public code: every pair and every set comes again, on top of what it must hide. */
+static void the_public_code_copies_what_it_says(void)
+{
+    for (int64_t u = 2; u <= 8; u++) {
+        char label[32];
+        struct ir ir = {0};
+        struct choices c;
+        int64_t chunk = 512, n = chunk / RANKS * block.hidden * 2; /* X: bytes of q of a chunk */
+        int64_t lse = 4 * chunk * block.heads / RANKS, tiles = u * (u + 1) / 2;
+        snprintf(label, sizeof label, "u %lld", (long long)u);
+        make(&ir, &c, "fpdt", "deepspeed", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
+        struct tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
+        CHECK_INT(label, f.tiles[0], tiles);
+        CHECK_INT(label, f.causal[0], u);
+        CHECK_INT(label, f.merges, tiles - u);
+        CHECK_INT(label, b.tiles[1], tiles);
+        CHECK_INT(label, b.causal[1], u);
+        /* u (u - 1) / 2 - 1 pairs, and q, o, lse and a pair for the backward; q, k, v, o, the normed
+           input and lse of every chunk go */
+        CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n + 4 * n + lse);
+        CHECK_INT(label, f.store_bytes, u * (5 * n + lse));
+        /* q-sets: all but the first, 10 bytes an element; u - 1 of them get dO by an all-to-all and
+           send it to the host; a pair and the normed input of every chunk, but a pair and no set
+           more come with the forward */
+        CHECK_INT(label, b.load_bytes,
+                  (tiles - 1) * (5 * n + lse) - (u - 1) * n + (u - 1) * 2 * n + u * n);
+        /* dq behind every tile, the first zeros of it, and dO */
+        CHECK_INT(label, b.store_bytes, (tiles + 1) * 2 * n + (u - 1) * n);
+        CHECK("barriers", f.barriers == u && b.barriers >= u);
+        ir_release(&ir);
+    }
+}
+
+/* What the method itself needs: no zeros, nothing that is there, nothing that is final. */
+static void the_ideal_copies_less(void)
+{
+    for (int64_t u = 2; u <= 8; u++) {
+        char label[32];
+        struct ir ir = {0};
+        struct choices c;
+        int64_t chunk = 512, n = chunk / RANKS * block.hidden * 2;
+        int64_t lse = 4 * chunk * block.heads / RANKS, tiles = u * (u + 1) / 2;
+        snprintf(label, sizeof label, "u %lld", (long long)u);
+        make(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
+        struct tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
+        CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n);
+        /* sets: of all tiles but the last, which finds the one before it; dO of the first round does
+           not come from the host, dq of the first round is not there yet */
+        int64_t sets = tiles - 1;
+        CHECK_INT(label, b.load_bytes, sets * (2 * n + lse) + (sets - u) * 3 * n + u * 2 * n);
+        /* of two chunks the second's dO is still there when it is needed again */
+        CHECK_INT(label, b.store_bytes, (tiles - u - 1) * 2 * n + (u > 2 ? u - 1 : 0) * n);
+        CHECK_INT(label, f.syncs + b.syncs + f.barriers + b.barriers, 0);
+        ir_release(&ir);
+    }
+}
+
+/* With queries outside, what comes and goes is keys and values: for few of their heads much less. */
+static void grouped_queries_move_less_with_queries_outside(void)
+{
+    int64_t bytes[2];
+    struct transformer grouped = block;
+    grouped.kv_heads = 4;
+    grouped.heads = 32;
+    grouped.head_dim = 16;
+    for (int order = 0; order < ORDER_COUNT; order++) {
+        struct diag diag = {0};
+        struct ir ir = {0};
+        struct choices c;
+        const struct request request = {.model = &grouped,
+                                        .strategy = "fpdt",
+                                        .profile = "ideal",
+                                        .weights = 0,
+                                        .activations = CHOICE_ACTIVATIONS_KEEP,
+                                        .optimizer = -1,
+                                        .attention_impl = -1,
+                                        .dtype = -1,
+                                        .ranks = RANKS,
+                                        .hp = RANKS,
+                                        .seq = TOKENS,
+                                        .chunk = TOKENS / 8,
+                                        .chunk_order = order,
+                                        .sm = 80,
+                                        .gpus_per_node = 4};
+        CHECK("build", compose_resolve(&c, &request, NULL, &diag) == STATUS_OK &&
+                           compose_build(&ir, &c, &diag) == STATUS_OK);
+        struct tally b = tally_of(&ir, PHASE_BACKWARD);
+        bytes[order] = b.load_bytes + b.store_bytes;
+        ir_release(&ir);
+        diag_release(&diag);
+    }
+    CHECK("less than half", 2 * bytes[ORDER_QUERY_OUTER] < bytes[ORDER_KV_OUTER]);
+}
+
+/* ---- memory ---- */
+
+static void smaller_chunks_take_less_memory(void)
+{
+    static const char *const profiles[] = {"deepspeed", "ideal"};
+    for (size_t p = 0; p < ARRAY_LEN(profiles); p++) {
+        uint64_t before = UINT64_MAX;
+        for (int64_t u = 1; u <= 16; u *= 2) {
+            struct ir ir = {0};
+            struct choices c;
+            make(&ir, &c, "fpdt", profiles[p], CHOICE_ACTIVATIONS_OFFLOAD, 16384 / u, 16384);
+            CHECK(profiles[p], ir.arena_bytes[MEMORY_HBM] < before);
+            CHECK(profiles[p], (ir.arena_bytes[MEMORY_PINNED] > 0) ==
+                                   (u > 1 || strcmp(profiles[p], "ideal") == 0));
+            before = ir.arena_bytes[MEMORY_HBM];
+            ir_release(&ir);
+        }
+    }
+}
+
+static const struct check_case cases[] = {
+    {"a block is Table 2", a_block_is_table_2},
+    {"a chunk is its share", a_chunk_is_its_share},
+    {"the public code copies what it says", the_public_code_copies_what_it_says},
+    {"the ideal copies less", the_ideal_copies_less},
+    {"grouped queries move less with queries outside",
+     grouped_queries_move_less_with_queries_outside},
+    {"smaller chunks take less memory", smaller_chunks_take_less_memory},
+};
+CHECK_MAIN("fpdt", cases)
