@@ -71,7 +71,8 @@ static void judge(struct prediction *p)
     if (ranks < on_node)
         on_node = ranks;
     v->needed[LIMIT_HOST] =
-        on_node * (p->ir.arena_bytes[MEMORY_PINNED] + p->ir.arena_bytes[MEMORY_PAGEABLE]);
+        on_node * ((v->by_reserved ? p->reserved.pinned : p->ir.arena_bytes[MEMORY_PINNED]) +
+                   p->ir.arena_bytes[MEMORY_PAGEABLE]);
     v->available[LIMIT_HOST] = bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
     v->limit = share(v, LIMIT_HOST) > share(v, LIMIT_DEVICE) ? LIMIT_HOST : LIMIT_DEVICE;
     v->fits = v->needed[LIMIT_DEVICE] <= v->available[LIMIT_DEVICE] &&

@@ -249,6 +249,30 @@ static void print_part(struct text *out, const struct report *r)
     text_release(&piece);
 }
 
+/* " = pinned 51.2 GiB + rounding 3.1 GiB + pageable 40 GiB", where there are parts. */
+static void put_host_parts(struct text *out, const struct prediction *p)
+{
+    const uint64_t *arena = p->ir.arena_bytes;
+    double all = (double)p->verdict.needed[LIMIT_HOST];
+    double node =
+        all / (double)((p->verdict.by_reserved ? p->reserved.pinned : arena[MEMORY_PINNED]) +
+                       arena[MEMORY_PAGEABLE]);
+    double pinned = node * (double)arena[MEMORY_PINNED],
+           pageable = node * (double)arena[MEMORY_PAGEABLE];
+    if (arena[MEMORY_PINNED] == 0)
+        return;
+    text_puts(out, " = pinned ");
+    units_put_gib(out, pinned);
+    if (all - pinned - pageable > 0) {
+        text_puts(out, " + rounded up ");
+        units_put_gib(out, all - pinned - pageable);
+    }
+    if (pageable > 0) {
+        text_puts(out, " + pageable ");
+        units_put_gib(out, pageable);
+    }
+}
+
 static void print_memory(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -273,6 +297,7 @@ static void print_memory(struct text *out, const struct report *r)
         text_puts(&piece, "host ");
         units_put_gib(&piece, (double)p->verdict.needed[LIMIT_HOST]);
         text_puts(&piece, " a node");
+        put_host_parts(&piece, p);
         put_piece(&line, &piece);
     }
     bool first = true;

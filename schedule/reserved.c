@@ -58,6 +58,9 @@ static const struct reserved_constant constants[] = {
      "PyTorch's default for CUBLAS_WORKSPACE_CONFIG"},
     {"cuBLASLt workspace", "1 MiB",
      "PyTorch's default for CUBLASLT_WORKSPACE_SIZE"},
+    {"pinned blocks", "powers of two, kept",
+     "PyTorch, aten/src/ATen/core/CachingHostAllocator.h: sizes are rounded up to powers of two and "
+     "blocks are kept for reuse"},
     {"allocator", "512 B, 2 MiB, 20 MiB, multiples of 2 MiB",
      "PyTorch, c10/cuda/CUDACachingAllocator.cpp; schedule/caching_allocator.h"},
 };
@@ -182,16 +185,18 @@ struct replay {
     uint32_t *block;      /* per buffer */
     const struct ir *ir;
     const struct role *role;
+    enum memory memory; /* of the buffers that count */
 };
 
-static bool on_device(const struct replay *r, uint32_t buffer)
+static bool counts(const struct replay *r, uint32_t buffer)
 {
-    return r->ir->buffer.memory[buffer] == MEMORY_HBM;
+    return r->ir->buffer.memory[buffer] == r->memory;
 }
 
-static void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
+static void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
+                        enum memory memory)
 {
-    *r = (struct replay){.ir = ir, .role = role};
+    *r = (struct replay){.ir = ir, .role = role, .memory = memory};
     uint32_t buffers = ir->buffer.count;
     r->first = heap_alloc((size_t)buffers + 1, sizeof *r->first);
     r->dying_next = heap_alloc((size_t)buffers + 1, sizeof *r->dying_next);
@@ -206,7 +211,7 @@ static void replay_init(struct replay *r, const struct ir *ir, const struct role
                 r->first[b] = op;
         }
     for (uint32_t b = buffers; b-- > 0;) {
-        if (r->first[b] == IR_NONE || lifetimes_persistent(ir, b) || !on_device(r, b))
+        if (r->first[b] == IR_NONE || lifetimes_persistent(ir, b) || !counts(r, b))
             continue;
         uint32_t last = r->first[b];
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++) {
@@ -227,23 +232,66 @@ static void replay_release(struct replay *r)
     free(r->dying);
 }
 
-static void replay_run(struct replay *r, struct caching_allocator *a)
+/* What memory is taken from and given back to; a block is what `take` returned. */
+struct allocator {
+    uint32_t (*take)(void *of, uint64_t bytes);
+    void (*give)(void *of, uint32_t block);
+    void *of;
+};
+
+static uint32_t device_take(void *of, uint64_t bytes)
+{
+    return caching_alloc(of, bytes);
+}
+
+static void device_give(void *of, uint32_t block)
+{
+    caching_free(of, block);
+}
+
+/* Pinned blocks: c10's CachingHostAllocator rounds sizes up to powers of two and gives nothing
+ * back. A block is its power. */
+struct pinned_blocks {
+    uint64_t used[64], there[64]; /* blocks of 2^i bytes */
+    uint64_t total;
+};
+
+static uint32_t pinned_take(void *of, uint64_t bytes)
+{
+    struct pinned_blocks *p = of;
+    uint32_t power = 0;
+    while (power < 63 && (uint64_t)1 << power < bytes)
+        power++;
+    if (++p->used[power] > p->there[power]) {
+        p->there[power]++;
+        p->total += (uint64_t)1 << power;
+    }
+    return power;
+}
+
+static void pinned_give(void *of, uint32_t block)
+{
+    struct pinned_blocks *p = of;
+    p->used[block]--;
+}
+
+static void replay_run(struct replay *r, const struct allocator *a)
 {
     const struct ir *ir = r->ir;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
-        if (r->first[b] != IR_NONE && lifetimes_persistent(ir, b) && on_device(r, b))
-            caching_alloc(a, ir_buffer_bytes(ir, (buffer_id){b}));
+        if (r->first[b] != IR_NONE && lifetimes_persistent(ir, b) && counts(r, b))
+            a->take(a->of, ir_buffer_bytes(ir, (buffer_id){b}));
     for (uint32_t i = 0; i < r->role->op_count; i++) {
         uint32_t op = r->role->op_begin + i;
         for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
             uint32_t b = ir_read(ir, op, k).buffer.i;
-            if (r->first[b] != op || lifetimes_persistent(ir, b) || !on_device(r, b))
+            if (r->first[b] != op || lifetimes_persistent(ir, b) || !counts(r, b))
                 continue;
-            r->block[b] = caching_alloc(a, ir_buffer_bytes(ir, (buffer_id){b}));
+            r->block[b] = a->take(a->of, ir_buffer_bytes(ir, (buffer_id){b}));
             r->first[b] = IR_NONE - 1; /* an op may name it twice */
         }
         for (uint32_t b = r->dying[i]; b != IR_NONE; b = r->dying_next[b])
-            caching_free(a, r->block[b]);
+            a->give(a->of, r->block[b]);
     }
 }
 
@@ -270,9 +318,16 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     if (buckets > 0)
         caching_alloc(&a, buckets);
     struct replay replay;
-    replay_init(&replay, ir, role);
-    replay_run(&replay, &a);
+    struct pinned_blocks pinned = {.total = 0};
+    const struct allocator device = {device_take, device_give, &a},
+                           host = {pinned_take, pinned_give, &pinned};
+    replay_init(&replay, ir, role, MEMORY_HBM);
+    replay_run(&replay, &device);
     replay_release(&replay);
+    replay_init(&replay, ir, role, MEMORY_PINNED);
+    replay_run(&replay, &host);
+    replay_release(&replay);
+    out->pinned = pinned.total;
 
     out->bytes[RESERVED_CONTEXT] = context;
     out->bytes[RESERVED_NCCL] = nccl;
@@ -293,8 +348,10 @@ void reserved_make(struct reserved *reserved, const struct ir *ir, const struct 
         struct reserved one;
         of_role(&one, ir, cluster, &ir->role[i], sm, buckets);
         bool fits = reserved->fits && one.fits;
+        uint64_t pinned = one.pinned > reserved->pinned ? one.pinned : reserved->pinned;
         if (i == 0 || one.total > reserved->total)
             *reserved = one;
         reserved->fits = fits;
+        reserved->pinned = pinned;
     }
 }

@@ -34,6 +34,8 @@ struct reserved {
     uint64_t available; /* device memory less what the driver keeps; UINT64_MAX: infinite */
     bool fits;          /* no segment was refused; freed ones are given back before one is */
     uint32_t communicators;
+    uint64_t pinned; /* host memory of a rank: PyTorch rounds pinned blocks up to powers of two and
+                        keeps them for blocks of the same size */
 };
 
 /* Of the role that needs most. The mesh must have no more ranks than the cluster. sm: compute
