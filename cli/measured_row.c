@@ -182,6 +182,11 @@ bool measured_supported(const struct measurement *row, struct text *why)
         measurement_unknown_option(row, known, ARRAY_LEN(known));
     if (other != NULL)
         return no(why, "option %s", other->key);
+    static const char *const of_chunks[] = {"fpdt", "chunk", "sparsity"};
+    for (size_t i = 0; i < ARRAY_LEN(of_chunks); i++)
+        if (system_of(row) != CHOICE_ATTENTION_FPDT &&
+            measurement_option(row, of_chunks[i]) != NULL)
+            return no(why, "option %s", of_chunks[i]);
     static const char *const ones[] = {"tp", "pp"};
     for (size_t i = 0; i < ARRAY_LEN(ones); i++)
         if (degree(row, ones[i], 1) != 1 && !(i == 0 && system_of(row) == CHOICE_ATTENTION_LOCAL))
