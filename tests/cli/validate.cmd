@@ -16,8 +16,8 @@ cat $T/out.csv
 # rows that were compared are rows of measurements again; one cannot be predicted, and says so
 longhaul validate --data $T/out.csv -o $T/again.csv > $T/report || echo "exit $?"
 cmp $T/out.csv $T/again.csv
-# the shipped rows: every one is accounted for (FPDT's millions of tokens take minutes)
-longhaul validate --source LoongTrain -o $T/all.csv > $T/all
+# shipped rows: every one of a table is accounted for (all tables take minutes)
+longhaul validate --source LoongTrain --table 3 -o $T/all.csv > $T/all
 grep -c . $T/all.csv
 sed -n 's/^rows: \([0-9]*\).*/\1 rows/p' $T/all
 # a full disk loses nothing: what is there stays, and the report is printed all the same
