@@ -130,6 +130,10 @@ void plan_put_options(struct text *out, const struct request *r)
         text_printf(out, " --activations %s", activations_names[r->activations]);
     if (r->optimizer == CHOICE_OPTIMIZER_HOST)
         text_puts(out, " --optimizer host");
+    if (r->chunk > 0) {
+        text_puts(out, " --chunk ");
+        units_put_tokens(out, r->chunk);
+    }
     put_count(out, "loss-chunks", r->loss_chunks, 1);
     put_count(out, "ffn-chunks", r->ffn_chunks, 1);
 }

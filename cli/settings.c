@@ -74,6 +74,11 @@ static bool has_host_optimizer(const struct choices *c)
     return c->optimizer == CHOICE_OPTIMIZER_HOST;
 }
 
+static bool has_chunks(const struct choices *c)
+{
+    return c->chunks > 1;
+}
+
 static bool has_loss_chunks(const struct choices *c)
 {
     return c->loss_chunks > 1;
@@ -105,6 +110,7 @@ static const struct gap {
      "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" "
      "keeps products too"},
     {FRAMEWORK_TORCHTITAN, has_offload, "layer inputs on the host"},
+    {FRAMEWORK_TORCHTITAN, has_chunks, "chunks of the sequence (FPDT)"},
     {FRAMEWORK_TORCHTITAN, has_loss_chunks, "the loss in pieces"},
     {FRAMEWORK_TORCHTITAN, has_ffn_chunks, "the feed-forward part in pieces"},
     {FRAMEWORK_MEGATRON, has_windows, "windows of a double ring"},
@@ -117,6 +123,7 @@ static const struct gap {
      "does "
      "the opposite; full is set"},
     {FRAMEWORK_MEGATRON, has_offload, "layer inputs on the host"},
+    {FRAMEWORK_MEGATRON, has_chunks, "chunks of the sequence (FPDT)"},
     {FRAMEWORK_MEGATRON, has_loss_chunks, "the loss in pieces"},
     {FRAMEWORK_MEGATRON, has_ffn_chunks, "the feed-forward part in pieces"},
     {FRAMEWORK_DEEPSPEED, has_ring,
@@ -231,6 +238,11 @@ static void put_deepspeed(struct text *out, const struct choices *c)
     text_printf(out, "\"cpu_checkpointing\": %s}\n}\n", has_offload(c) ? "true" : "false");
     text_puts(out, "# arguments\n");
     text_printf(out, "--seq-length %lld\n", (long long)c->seq);
+    if (has_chunks(c))
+        text_printf(out,
+                    "--ds-sequence-parallel-fpdt\n--ds-sequence-parallel-fpdt-chunk-size %lld\n"
+                    "--ds-sequence-parallel-fpdt-offloading\n",
+                    (long long)c->chunk);
     text_printf(out, "--ds-sequence-parallel-size %u\n", c->cp * c->hp);
     text_printf(out, "--tensor-model-parallel-size %u\n", c->tp);
     text_printf(out, "--pipeline-model-parallel-size %u\n", c->pp);

@@ -151,6 +151,29 @@ static void walk_policies(struct walk *w, struct request request)
             add(w, &request);
 }
 
+static bool has_ring(const struct strategy *strategy)
+{
+    return strategy->attention == CHOICE_ATTENTION_RING ||
+           strategy->attention == CHOICE_ATTENTION_2D;
+}
+
+/* Chunks of a sequence: those that make 2 to 32 of it. */
+static void walk_chunks(struct walk *w, struct request request)
+{
+    enum { CHUNKS_MAX = 32 };
+    if (w->row->attention != CHOICE_ATTENTION_FPDT || w->setup->request.chunk > 0) {
+        walk_policies(w, request);
+        return;
+    }
+    for (request.chunk = 32768; request.chunk <= 524288; request.chunk *= 2)
+        if (2 * request.chunk <= request.seq && CHUNKS_MAX * request.chunk >= request.seq)
+            walk_policies(w, request);
+    if (request.seq < 65536) { /* the length is open, or a chunk long */
+        request.chunk = 131072;
+        walk_policies(w, request);
+    }
+}
+
 static void walk_rings(struct walk *w, struct request request)
 {
     int64_t windows = request.cp < request.gpus_per_node ? request.cp : request.gpus_per_node;
@@ -159,7 +182,7 @@ static void walk_rings(struct walk *w, struct request request)
         if (places)
             request.placement = placement;
         if (w->setup->request.window > 0 || request.cp == 1) {
-            walk_policies(w, request);
+            walk_chunks(w, request);
             continue;
         }
         for (request.window = 1; request.window <= windows && request.window < request.cp;
@@ -186,16 +209,17 @@ static bool is_corner(const struct walk *w, int64_t tp, int64_t cp, int64_t hp)
         return hp == 1;
     case CHOICE_ATTENTION_RING:
         return cp == 1;
-    default:
+    case CHOICE_ATTENTION_2D:
         return cp == 1 || hp == 1;
+    default:
+        return false;
     }
 }
 
 static void walk_degrees(struct walk *w, struct request request)
 {
     const struct request *given = &w->setup->request;
-    bool has_cp = w->row->attention != CHOICE_ATTENTION_LOCAL &&
-                  w->row->attention != CHOICE_ATTENTION_ULYSSES;
+    bool has_cp = has_ring(w->row);
     bool has_hp =
         w->row->attention != CHOICE_ATTENTION_LOCAL && w->row->attention != CHOICE_ATTENTION_RING;
     for (int64_t tp = 1; tp <= (w->row->tensor || given->tp > 1 ? request.ranks : 1); tp++)

@@ -177,7 +177,7 @@ static uint32_t find_wrong_start(const struct expand *x, uint32_t class, const d
                                  const double *end_s, uint32_t *last)
 {
     const struct ir *ir = x->cut->whole;
-    const double *cost_s = x->plan->costs->issue_s;
+    const double *cost_s = x->plan->costs->issue_s, *return_s = x->plan->costs->return_s;
     double host_s = 0;
     for (uint32_t i = 0; i < ir->stream_count; i++)
         last[i] = IR_NONE;
@@ -201,7 +201,7 @@ static uint32_t find_wrong_start(const struct expand *x, uint32_t class, const d
         if (!same(x, start_s[op], need_s))
             return op;
         if (held)
-            host_s = end_s[op];
+            host_s = end_s[op] + (return_s ? return_s[ir->op.shape[op]] : 0);
     }
     return x->ops;
 }
