@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "cli/setup.h"
+#include "schedule/activations/classes.h"
 #include "schedule/ir_text.h"
 #include "schedule/verify.h"
 
@@ -13,6 +14,10 @@ static const struct option schedule_rows[] = {
      .value = "FILE",
      .fallback = "-",
      .help = "where to write it; -: standard output"},
+    {.name = "classes",
+     .kind = OPTION_FLAG,
+     .help = "print what a layer keeps of its first unit instead: which tensors could wait on the "
+             "host"},
 };
 const struct option_set schedule_options = {"output", schedule_rows, ARRAY_LEN(schedule_rows)};
 
@@ -34,6 +39,29 @@ static enum status build(struct ir *ir, struct setup *setup, struct diag *diag)
     return status;
 }
 
+/* What the first layer's forward of the first unit makes, tensor by tensor. */
+static enum status print_classes(const struct ir *ir, struct diag *diag)
+{
+    enum { ROWS_MAX = 64 };
+    struct activation_row row[ROWS_MAX];
+    struct text out = {0};
+    uint64_t sum[ACTIVATION_CLASS_COUNT] = {0};
+    uint32_t rows = activations_table(ir, 0, row, ROWS_MAX);
+    text_printf(&out, "%-16s %-18s %16s %8s\n", "tensor", "class", "bytes", "buffers");
+    for (uint32_t i = 0; i < rows; i++) {
+        sum[row[i].class] += row[i].bytes;
+        text_printf(&out, "%-16s %-18s %16llu %8llu\n", row[i].stem,
+                    activation_class_names[row[i].class], (unsigned long long)row[i].bytes,
+                    (unsigned long long)row[i].buffers);
+    }
+    text_printf(&out, "kept on the device %llu, may wait on the host %llu bytes\n",
+                (unsigned long long)sum[ACTIVATION_CONTINUOUS],
+                (unsigned long long)sum[ACTIVATION_ONCE]);
+    enum status status = command_print(&out, diag);
+    text_release(&out);
+    return status;
+}
+
 enum status cmd_schedule(const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
@@ -41,7 +69,9 @@ enum status cmd_schedule(const struct options *options, struct diag *diag)
     enum status status = setup_load(&setup, options, false, diag);
     if (status == STATUS_OK)
         status = build(&ir, &setup, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && options_given(options, "classes"))
+        status = print_classes(&ir, diag);
+    else if (status == STATUS_OK)
         status = ir_save(&ir, options_text(options, "o"), diag);
     ir_release(&ir);
     setup_release(&setup);

@@ -348,7 +348,8 @@ double prediction_tokens(const struct prediction *p)
 
 bool prediction_recomputes(const struct prediction *p)
 {
-    return p->choices.activations != CHOICE_ACTIVATIONS_KEEP;
+    return p->choices.activations != CHOICE_ACTIVATIONS_KEEP &&
+           p->choices.activations != CHOICE_ACTIVATIONS_RATIO;
 }
 
 enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)

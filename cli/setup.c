@@ -1,5 +1,7 @@
 #include "cli/setup.h"
 
+#include "cli/offload_estimate.h"
+
 #include "base/text.h"
 
 #include <string.h>
@@ -217,6 +219,13 @@ static const struct option choice_rows[] = {
      .names = checkpoint_choices,
      .name_count = ARRAY_LEN(checkpoint_choices),
      .help = "the same as --activations; none: keep"},
+    {.name = "offload-ratio",
+     .kind = OPTION_TEXT,
+     .value = "none|full|adaptive|0.XX",
+     .unset = "full",
+     .help =
+         "with --activations ratio, which it implies: how much of what a unit (a micro-batch, a "
+         "subsequence) keeps goes to the host; adaptive: what its computation hides"},
     {.name = "optimizer",
      .kind = OPTION_CHOICE,
      .names = optimizer_names,
@@ -383,6 +392,34 @@ static enum status need(const struct options *options, const char *name, const c
     return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT, "is missing: %s", what);
 }
 
+static enum status read_offload_ratio(struct setup *setup, const struct options *options,
+                                      struct diag *diag)
+{
+    struct request *r = &setup->request;
+    struct loc at = {.name = "--offload-ratio"};
+    double ratio = 0;
+    if (!options_given(options, "offload-ratio"))
+        return STATUS_OK;
+    const char *text = options_text(options, "offload-ratio");
+    if (r->activations >= 0 && r->activations != CHOICE_ACTIVATIONS_RATIO)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "is for --activations ratio, and activations are '%s'",
+                          activations_names[r->activations]);
+    r->activations = CHOICE_ACTIVATIONS_RATIO;
+    if (strcmp(text, "none") == 0)
+        r->activations = CHOICE_ACTIVATIONS_KEEP;
+    else if (strcmp(text, "adaptive") == 0)
+        setup->adaptive_offload = true;
+    else if (strcmp(text, "full") == 0)
+        r->offload_ratio = 1;
+    else if (parse_double(text, strlen(text), &ratio) && ratio > 0 && ratio <= 1)
+        r->offload_ratio = ratio;
+    else
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "'%s' is not none, full, adaptive or a share above 0, at most 1", text);
+    return STATUS_OK;
+}
+
 static enum status read_choices(struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
@@ -426,6 +463,9 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     r->shard = options_count(options, "shard");
     r->activations = options_choice(options, options_given(options, "checkpoint") ? "checkpoint"
                                                                                   : "activations");
+    enum status status = read_offload_ratio(setup, options, diag);
+    if (status != STATUS_OK)
+        return status;
     r->optimizer = options_choice(options, "optimizer");
     r->loss_chunks = options_count(options, "loss-chunks");
     r->ffn_chunks = options_count(options, "ffn-chunks");
@@ -449,10 +489,20 @@ enum status setup_of_file(const struct options *options, struct diag *diag)
     return status == STATUS_OK ? refuse(options, &setup_cluster_options, NULL, 0, diag) : status;
 }
 
+/* And what follows from them and the cluster's costs. */
+static enum status load_choices(struct setup *setup, const struct options *options,
+                                struct diag *diag)
+{
+    enum status status = read_choices(setup, options, diag);
+    if (status == STATUS_OK && setup->adaptive_offload)
+        status = offload_hidden_bytes(&setup->request.offload_hidden, setup, diag);
+    return status;
+}
+
 enum status setup_choose(struct setup *setup, const struct options *options, struct diag *diag)
 {
     setup_open_request(setup);
-    return read_choices(setup, options, diag);
+    return load_choices(setup, options, diag);
 }
 
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
@@ -485,7 +535,7 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
         return status;
     setup_open_request(setup);
     if (!from_file)
-        return read_choices(setup, options, diag);
+        return load_choices(setup, options, diag);
     setup->request.attention_impl = options_choice(options, "attention");
     if (options_given(options, "profile"))
         setup->request.profile = options_text(options, "profile");
@@ -527,5 +577,11 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
         return status;
     status = load_ranks(setup, options, diag);
     setup_open_request(setup);
-    return status == STATUS_OK ? read_choices(setup, options, diag) : status;
+    if (status == STATUS_OK)
+        status = read_choices(setup, options, diag);
+    if (status == STATUS_OK && setup->adaptive_offload)
+        return diag_error(diag, (struct loc){.name = "--offload-ratio"}, STATUS_BAD_INPUT,
+                          "adaptive follows from the costs of a cluster, and a run asks for none; "
+                          "0.5 would do");
+    return status;
 }

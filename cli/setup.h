@@ -24,6 +24,7 @@ struct setup {
     struct cluster cluster;
     struct device_cost cost;
     struct request request;
+    bool adaptive_offload; /* request.offload_hidden follows from costs */
 };
 
 void setup_release(struct setup *setup);

@@ -190,7 +190,9 @@ static void emit_and_rewrite(struct emit *e, struct ir *out)
     else
         emit_operator(e);
     program_init(&program, e->ir);
-    if (layers && c->activations != CHOICE_ACTIVATIONS_KEEP)
+    if (layers && c->activations == CHOICE_ACTIVATIONS_RATIO)
+        pass_offload_ratio(e, &program);
+    else if (layers && c->activations != CHOICE_ACTIVATIONS_KEEP)
         pass_recompute(e, &program);
     if (layers && fpdt_offloads(c) && !c->profile->recompute_whole)
         pass_unread(e, &program);

@@ -269,6 +269,8 @@ enum status compose_resolve(struct choices *c, const struct request *r, struct d
     c->pipeline = strategy->pipeline;
     c->weights = choose(r->weights, strategy->weights);
     c->activations = choose(r->activations, strategy->activations);
+    c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
+    c->offload_hidden = r->offload_hidden;
     c->optimizer = choose(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->dtype = choose(r->dtype, DTYPE_BF16);
     c->scope = (uint8_t)r->scope;

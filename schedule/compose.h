@@ -81,6 +81,7 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_FULL,              /* layer inputs stay, the rest is recomputed */
     CHOICE_ACTIVATIONS_OFFLOAD,           /* layer inputs go to the host, the rest is recomputed */
     CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, /* as selective; what the core made goes to the host */
+    CHOICE_ACTIVATIONS_RATIO, /* part of what the backward reads goes to the host, none recomputed */
     CHOICE_ACTIVATIONS_COUNT
 };
 
@@ -142,6 +143,8 @@ struct profile {
     bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
     uint8_t grad_dtype;       /* enum dtype of accumulated weight gradients */
     bool offload_blocking;    /* checkpoints to the host by blocking pageable copies */
+    bool offload_waits;       /* ratios: copies and computation wait for each other unit by unit */
+    int64_t offload_grain;    /* ratios: tensors below it stay, and bytes are rounded up to it */
     bool holds_bucket;        /* with sharded parameters, a bucket is allocated once and kept */
     int64_t
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
@@ -190,6 +193,9 @@ struct choices {
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
     uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
+    /* CHOICE_ACTIVATIONS_RATIO: the part of a unit's activations that leaves, above 0; or, where
+       offload_hidden is above 0, as much as these bytes are of them (schedule/pipeline/ratios.h) */
+    double offload_ratio, offload_hidden;
     int64_t chunk;   /* tokens of a chunk of the sequence, over all its ranks (fpdt); else 0 */
     uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
     uint8_t kv_offload, chunk_order; /* enum kv_offload, enum chunk_order */
@@ -216,6 +222,8 @@ struct request {
     int scope; /* enum scope */
     int64_t seq, global_batch, micro_batch;
     int64_t loss_chunks, ffn_chunks;
+    double offload_ratio;  /* 0: open: all of it */
+    double offload_hidden; /* bytes to the host that a unit's computation hides; 0: one ratio */
     int64_t chunk;
     int kv_offload, chunk_order;
     int sm; /* of the cluster's device */

@@ -43,6 +43,8 @@ void pass_unread(struct emit *e, struct program *program);
 void pass_offload(struct emit *e, struct program *program);
 /* The same of what selective checkpointing keeps (schedule/activations/offload_kept.c). */
 void pass_offload_kept(struct emit *e, struct program *program);
+/* Part of what the forward keeps goes to the host and comes back before it is read. */
+void pass_offload_ratio(struct emit *e, struct program *program);
 /* Parameters are gathered before use, gradients reduced after their last part, the optimizer appended. */
 void pass_weights(struct emit *e, struct program *program);
 

@@ -9,7 +9,7 @@ const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", 
 const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {
     "none", "gpipe", "1f1b", "interleaved", "zb-1p", "zb-v", "terapipe", "seq1f1b"};
 const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "selective", "full",
-                                                                 "offload", "selective-offload"};
+                                                                 "offload", "selective-offload", "ratio"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
@@ -76,6 +76,8 @@ static const struct profile profiles[] = {
      .tensor_after = true,              /* CUDA_DEVICE_MAX_CONNECTIONS=1: launched in the order of the code */
      .tensor_buffer = true,             /* get_global_memory_buffer(): "mpu" */
      .prefix_copied = true,             /* Seq1F1B, a fork of it: torch.cat */
+     .offload_waits = true,             /* streams "offload" and "onload" of Seq1F1B's branch flexPP */
+     .offload_grain = 1048576,          /* the same */
      .recompute_whole = true,           /* tensor_parallel.checkpoint() runs the layer again */
      .loss_f32 = true,                  /* vocab_parallel_cross_entropy(logits.float()) */
      .grad_dtype = DTYPE_F32,           /* accumulate_allreduce_grads_in_fp32 */

@@ -238,12 +238,12 @@ static void all_to_alls_move_what_ulysses_says(void)
 
 static void fewer_activations_take_less_memory(void)
 {
-    static const int order[CHOICE_ACTIVATIONS_COUNT] = {
+    static const int order[] = {
         CHOICE_ACTIVATIONS_KEEP, CHOICE_ACTIVATIONS_SELECTIVE, CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD,
         CHOICE_ACTIVATIONS_FULL, CHOICE_ACTIVATIONS_OFFLOAD};
     struct choices c;
     uint64_t before = UINT64_MAX;
-    for (int i = 0; i < CHOICE_ACTIVATIONS_COUNT; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
         int a = order[i];
         struct transformer deep = shapes[0];
         deep.layers = 16;

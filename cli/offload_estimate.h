@@ -1,0 +1,11 @@
+/* cli/offload_estimate.h: what ratios of activations are made of (schedule/pipeline/ratios.h). */
+#ifndef CLI_OFFLOAD_ESTIMATE_H
+#define CLI_OFFLOAD_ESTIMATE_H
+
+#include "cli/setup.h"
+
+/* Bytes that go to the host while one unit runs forward: the time of its kernels, on average over the
+ * units of the first stage, at the rate that a GPU's pinned copies reach when all of its node copy at once. */
+enum status offload_hidden_bytes(double *bytes, const struct setup *setup, struct diag *diag);
+
+#endif

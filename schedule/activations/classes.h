@@ -1,0 +1,35 @@
+/* schedule/activations/classes.h: which activations may wait on the host, from the list of ops alone.
+ *
+ * SPPO (arXiv 2503.10377, section 5.1) tells three types apart and gives a number of bytes for each;
+ * here they follow from who reads what. A unit is a subsequence of a micro-batch (op label micro). */
+#ifndef SCHEDULE_ACTIVATIONS_CLASSES_H
+#define SCHEDULE_ACTIVATIONS_CLASSES_H
+
+#include "schedule/ir.h"
+
+enum activation_class {
+    ACTIVATION_NONE,       /* no layer's forward makes it */
+    ACTIVATION_CONTINUOUS, /* type 0: other units read it too, or add to it (keys and values) */
+    ACTIVATION_ONCE, /* type 1: made in a unit's forward and read again in its backward alone */
+    /* Type 2, which the paper does not define: what the backward does not read, so that it dies within
+       its unit's forward, and what leaves the layers (a boundary between stages, the head's input). */
+    ACTIVATION_SHORT,
+    ACTIVATION_CLASS_COUNT
+};
+extern const char *const activation_class_names[ACTIVATION_CLASS_COUNT];
+
+/* The class of every buffer, from `count` ops in list order. class: (ir->buffer.count). */
+void activations_classify(const struct ir *ir, const uint32_t *op, uint32_t count, uint8_t *class);
+
+/* Bytes of one unit in one layer, by the stem of buffers' names. */
+struct activation_row {
+    const char *stem; /* of the ir */
+    uint8_t class;
+    uint64_t bytes, buffers;
+};
+/* Rows by falling bytes, of the first unit's ops in a layer of a finished schedule; at most `most`.
+ * Returns how many. */
+uint32_t activations_table(const struct ir *ir, uint16_t layer, struct activation_row *row,
+                           uint32_t most);
+
+#endif

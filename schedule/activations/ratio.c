@@ -1,0 +1,347 @@
+/* Activations by ratio (SPPO, arXiv 2503.10377, sections 5 and 6): of what a unit's forward keeps for its
+ * backward and nothing else reads, the largest tensors go to pinned memory while the next unit runs, and
+ * come back one unit ahead of their backward. A tensor that the ratio cuts in two is split: its tail
+ * moves to a buffer of its own.
+ *
+ * List order: the copies of unit k - 1 stand before the forward of unit k; those that bring unit k - 1
+ * back before the backward of unit k. So at most two units' tensors wait for a copy: the forward
+ * of unit k + 1 starts when unit k - 1 is on the host, which is also what bounds the memory. With
+ * profile switch offload_waits copies start when the unit's forward has ended, and a backward waits for all
+ * that was fetched for it, as in the prototype's two streams; else data alone decides.
+ *
+ * A unit whose backward comes next keeps everything. */
+#include "schedule/activations/classes.h"
+#include "schedule/pipeline/pipeline.h"
+#include "schedule/pipeline/ratios.h"
+#include "schedule/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct run { /* one unit through one chunk of layers, forward or backward: positions in the list */
+    uint32_t begin, end;
+    uint32_t first, count; /* rows of moved: what leaves */
+    uint32_t partner;      /* of a backward: its forward; IR_NONE */
+    uint16_t unit;
+    uint32_t chunk;                      /* of layers */
+    bool forward, taken, stored, loaded; /* taken: it is a backward's partner */
+    op_id last_copy;                     /* of its stores, or loads */
+};
+
+struct moved { /* [0, elements) of a buffer are on the host between its passes, the rest in tail */
+    buffer_id buffer, host, tail, back;
+    uint64_t elements;
+};
+
+struct ratio {
+    struct emit *e;
+    struct ir *ir;
+    struct run *run;
+    uint32_t run_count;
+    struct moved *moved;
+    uint32_t moved_count;
+    uint32_t *of_buffer; /* row of moved, or IR_NONE */
+    uint32_t *chunk_of;  /* per layer */
+    op_id last_compute;
+    op_id before_next; /* what the next op of a run waits for; IR_NONE: nothing */
+};
+
+static bool in_layers(const struct ir *ir, uint32_t op)
+{
+    return ir->op.layer[op] != IR_NONE16;
+}
+
+/* ---- runs ---- */
+
+static void add_run(struct ratio *r, const struct program *in, uint32_t begin, uint32_t end)
+{
+    const struct ir *ir = r->ir;
+    uint32_t op = in->op[begin];
+    struct run run = {.begin = begin,
+                      .end = end,
+                      .partner = IR_NONE,
+                      .unit = ir->op.micro[op],
+                      .chunk = r->chunk_of[ir->op.layer[op]],
+                      .forward = ir->op.phase[op] == PHASE_FORWARD,
+                      .last_copy = {IR_NONE}};
+    for (uint32_t i = 0; i < r->run_count && !run.forward; i++) {
+        struct run *other = &r->run[i];
+        if (other->forward && !other->taken && other->unit == run.unit &&
+            other->chunk == run.chunk) {
+            run.partner = i;
+            other->taken = true;
+        }
+    }
+    r->run[r->run_count++] = run;
+}
+
+static bool same_run(const struct ratio *r, uint32_t a, uint32_t b)
+{
+    const struct op_table *op = &r->ir->op;
+    return in_layers(r->ir, b) && op->micro[a] == op->micro[b] &&
+           r->chunk_of[op->layer[a]] == r->chunk_of[op->layer[b]] &&
+           (op->phase[a] == PHASE_FORWARD) == (op->phase[b] == PHASE_FORWARD);
+}
+
+static void find_runs(struct ratio *r, const struct program *in)
+{
+    const struct choices *c = r->e->choices;
+    r->chunk_of = heap_zalloc((size_t)c->model->layers + 1, sizeof *r->chunk_of);
+    for (uint32_t chunk = 0; chunk < pipeline_chunks(c); chunk++) {
+        struct layer_range layers = pipeline_layers(c, chunk);
+        for (uint32_t l = layers.first; l < layers.end; l++)
+            r->chunk_of[l] = chunk;
+    }
+    for (uint32_t i = 0; i < in->count;) {
+        uint32_t begin = i, op = in->op[i++];
+        if (!in_layers(r->ir, op))
+            continue;
+        while (i < in->count && same_run(r, op, in->op[i]))
+            i++;
+        add_run(r, in, begin, i);
+    }
+}
+
+/* ---- what leaves ---- */
+
+struct candidate {
+    uint32_t buffer;
+    uint64_t bytes;
+};
+
+static int by_size(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+}
+
+static uint32_t candidates(const struct ratio *r, const struct program *in, const struct run *run,
+                           const uint8_t *class, uint8_t *seen, struct candidate *out)
+{
+    const struct ir *ir = r->ir;
+    uint64_t least = (uint64_t)r->e->choices->profile->offload_grain;
+    uint32_t count = 0;
+    for (uint32_t i = run->begin; i < run->end; i++) {
+        uint32_t op = in->op[i], reads = ir->op.reads[op];
+        for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++) {
+            uint32_t b = program_operand(ir, op, k);
+            uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){b});
+            if (class[b] != ACTIVATION_ONCE || seen[b] || bytes < least)
+                continue;
+            seen[b] = 1;
+            out[count++] = (struct candidate){b, bytes};
+        }
+    }
+    qsort(out, count, sizeof *out, by_size);
+    return count;
+}
+
+/* Bytes of a run's candidates that leave. */
+static uint64_t bytes_to_move(const struct ratio *r, uint64_t all)
+{
+    const struct choices *c = r->e->choices;
+    double ratio =
+        c->offload_hidden > 0 ? ratio_hidden((double)all, c->offload_hidden) : c->offload_ratio;
+    uint64_t grain = (uint64_t)c->profile->offload_grain;
+    uint64_t bytes = (uint64_t)(ratio * (double)all);
+    if (grain > 1)
+        bytes = (bytes + grain - 1) / grain * grain;
+    return bytes < all ? bytes : all;
+}
+
+static void choose(struct ratio *r, const struct program *in)
+{
+    struct ir *ir = r->ir;
+    uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
+    uint8_t *seen = heap_zalloc((size_t)ir->buffer.count + 1, 1);
+    struct candidate *list = heap_alloc((size_t)ir->buffer.count + 1, sizeof *list);
+    activations_classify(ir, in->op, in->count, class);
+    r->moved = heap_alloc((size_t)ir->buffer.count + 1, sizeof *r->moved);
+    for (uint32_t i = 0; i + 1 < r->run_count; i++) {
+        struct run *run = &r->run[i];
+        run->first = r->moved_count;
+        if (!run->forward || r->run[i + 1].partner == i)
+            continue;
+        uint32_t count = candidates(r, in, run, class, seen, list);
+        uint64_t all = 0, left;
+        for (uint32_t k = 0; k < count; k++)
+            all += list[k].bytes;
+        left = bytes_to_move(r, all);
+        for (uint32_t k = 0; k < count && left > 0; k++) {
+            uint64_t bytes = list[k].bytes < left ? list[k].bytes : left;
+            uint64_t each = dtype_bytes((enum dtype)ir->buffer.dtype[list[k].buffer]);
+            left -= bytes;
+            if (bytes < each)
+                continue;
+            r->of_buffer[list[k].buffer] = r->moved_count;
+            r->moved[r->moved_count++] = (struct moved){.buffer = {list[k].buffer},
+                                                        .host = {IR_NONE},
+                                                        .tail = {IR_NONE},
+                                                        .back = {IR_NONE},
+                                                        .elements = bytes / each};
+        }
+        run->count = r->moved_count - run->first;
+    }
+    free(class);
+    free(seen);
+    free(list);
+}
+
+/* ---- copies ---- */
+
+static buffer_id like(struct ratio *r, buffer_id buffer, const char *stem, enum memory memory,
+                      uint64_t elements)
+{
+    buffer_id copy = emit_buffer(r->e, stem, (enum category)r->ir->buffer.category[buffer.i],
+                                 (enum dtype)r->ir->buffer.dtype[buffer.i], (int64_t)elements, 0);
+    r->ir->buffer.memory[copy.i] = (uint8_t)memory;
+    return copy;
+}
+
+static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct view to,
+                  struct program *out)
+{
+    struct emit *e = r->e;
+    uint64_t each = dtype_bytes((enum dtype)r->ir->buffer.dtype[from.buffer.i]);
+    struct work work = {.kind = (uint8_t)kind, .copy = {(int64_t)(from.count * each), 0}};
+    uint8_t stream = kind == WORK_D2H ? e->d2h : kind == WORK_H2D ? e->h2d : e->compute;
+    if (kind == WORK_PACK)
+        work.pack.rows = (int64_t)from.count, work.pack.parts = 1, work.pack.w[0] = 1;
+    op_id op = emit_op(e, stream, &work, &from, 1, &to, 1);
+    if (stream == e->compute)
+        r->last_compute = op;
+    program_push(out, op);
+    return op;
+}
+
+static void set_tags(struct ratio *r, const struct run *run, enum phase phase)
+{
+    r->e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, IR_NONE16,
+                                  IR_NONE16,      IR_NONE16,      run->unit};
+}
+
+static void store(struct ratio *r, struct run *run, struct program *out)
+{
+    op_id ended = r->last_compute;
+    set_tags(r, run, PHASE_FORWARD);
+    for (uint32_t i = run->first; i < run->first + run->count; i++) {
+        struct moved *m = &r->moved[i];
+        struct view whole = ir_whole(r->ir, m->buffer);
+        m->host = like(r, m->buffer, "on_host", MEMORY_PINNED, m->elements);
+        if (m->elements < whole.count) {
+            uint64_t rest = whole.count - m->elements;
+            m->tail = like(r, m->buffer, "tail", MEMORY_HBM, rest);
+            copy(r, WORK_PACK, view_part(whole, (int64_t)m->elements, (int64_t)rest),
+                 ir_whole(r->ir, m->tail), out);
+        }
+        run->last_copy = copy(r, WORK_D2H, view_part(whole, 0, (int64_t)m->elements),
+                              ir_whole(r->ir, m->host), out);
+        if (r->e->choices->profile->offload_waits && ended.i != IR_NONE)
+            emit_hold_back(r->e, run->last_copy, ended);
+    }
+    run->stored = true;
+}
+
+/* What a backward run reads of its forward comes back, not before all compute listed so far. */
+static void load(struct ratio *r, struct run *run, struct program *out)
+{
+    const struct run *forward = &r->run[run->partner];
+    op_id ended = r->last_compute;
+    set_tags(r, run, PHASE_BACKWARD);
+    for (uint32_t i = forward->first; i < forward->first + forward->count; i++) {
+        struct moved *m = &r->moved[i];
+        uint64_t all = ir_buffer_elements(r->ir, m->buffer);
+        m->back = like(r, m->buffer, "back", MEMORY_HBM, all);
+        struct view whole = ir_whole(r->ir, m->back);
+        run->last_copy = copy(r, WORK_H2D, ir_whole(r->ir, m->host),
+                              view_part(whole, 0, (int64_t)m->elements), out);
+        if (ended.i != IR_NONE)
+            emit_hold_back(r->e, run->last_copy, ended);
+        if (m->elements < all)
+            copy(r, WORK_PACK, ir_whole(r->ir, m->tail),
+                 view_part(whole, (int64_t)m->elements, (int64_t)(all - m->elements)), out);
+    }
+    run->loaded = true;
+}
+
+/* The next backward run of the list, if what it needs is on the host by now. */
+static struct run *next_backward(struct ratio *r, uint32_t i)
+{
+    while (++i < r->run_count)
+        if (r->run[i].partner != IR_NONE && !r->run[i].loaded)
+            return r->run[r->run[i].partner].stored ? &r->run[i] : NULL;
+    return NULL;
+}
+
+static void begin_run(struct ratio *r, uint32_t i, struct program *out)
+{
+    struct run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
+    r->before_next.i = IR_NONE;
+    for (uint32_t k = i; k-- > 0;) /* the forward before the last is on the host */
+        if (r->run[k].forward && r->run[k].stored) {
+            if (run->forward)
+                r->before_next = r->run[k].last_copy;
+            break;
+        }
+    if (before && before->forward && before->count > 0)
+        store(r, before, out);
+    if (run->partner == IR_NONE)
+        return;
+    if (!run->loaded)
+        load(r, run, out);
+    if (r->e->choices->profile->offload_waits)
+        r->before_next = run->last_copy;
+    if ((ahead = next_backward(r, i)) != NULL)
+        load(r, ahead, out);
+}
+
+static void pass_op(struct ratio *r, uint32_t op, bool backward, struct program *out)
+{
+    struct ir *ir = r->ir;
+    bool computes = ir->op.stream[op] == r->e->compute;
+    for (uint32_t k = 0; backward && k < ir->op.reads[op]; k++) {
+        uint32_t row = r->of_buffer[program_operand(ir, op, k)];
+        if (row != IR_NONE)
+            program_redirect(ir, op, k, r->moved[row].back);
+    }
+    if (computes && r->before_next.i != IR_NONE) {
+        emit_hold_back(r->e, (op_id){op}, r->before_next);
+        r->before_next.i = IR_NONE;
+    }
+    if (computes)
+        r->last_compute.i = op;
+    program_push(out, (op_id){op});
+}
+
+void pass_offload_ratio(struct emit *e, struct program *program)
+{
+    struct ir *ir = e->ir;
+    uint32_t buffers = ir->buffer.count; /* those made here are never looked up */
+    struct ratio r = {.e = e,
+                      .ir = ir,
+                      .run = heap_alloc((size_t)program->count + 1, sizeof *r.run),
+                      .of_buffer = heap_alloc((size_t)buffers + 1, sizeof *r.of_buffer),
+                      .last_compute = {IR_NONE},
+                      .before_next = {IR_NONE}};
+    memset(r.of_buffer, 0xff, ((size_t)buffers + 1) * sizeof *r.of_buffer);
+    find_runs(&r, program);
+    choose(&r, program);
+    struct program out = {0};
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < program->count; i++) {
+        while (next < r.run_count && r.run[next].end <= i)
+            next++;
+        bool inside = next < r.run_count && r.run[next].begin <= i;
+        if (inside && r.run[next].begin == i)
+            begin_run(&r, next, &out);
+        pass_op(&r, program->op[i], inside && !r.run[next].forward, &out);
+    }
+    free(r.run);
+    free(r.moved);
+    free(r.of_buffer);
+    free(r.chunk_of);
+    program_release(program);
+    *program = out;
+}

@@ -1,0 +1,134 @@
+#include "schedule/pipeline/partition.h"
+
+#include <assert.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_roots.h>
+#include <math.h>
+#include <stddef.h>
+
+const char *const partition_names[PARTITION_RULE_COUNT] = {"length", "flops", "time"};
+
+/* Where prefixes of i / N of the flops end, in tokens. */
+static double flops_boundary(const struct partition *p, int64_t i)
+{
+    const struct transformer *m = p->model;
+    double l = (double)transformer_linear_flops_per_token(m), s = (double)p->tokens;
+    double square = transformer_attention_flops(m, p->tokens, !p->full_attention) / (s * s);
+    double share = (double)i / (double)p->pieces;
+    return (-l + sqrt(l * l + 4 * square * share * (l * s + square * s * s))) / (2 * square);
+}
+
+/* ---- by time ---- */
+
+enum { STEPS_MAX = 200 };
+
+struct search {
+    const struct partition *p;
+    double begin, target_s; /* of a piece */
+};
+
+/* The root of a function that changes its sign between low and high. */
+static double root(double (*function)(double, void *), void *context, double low, double high,
+                   double tolerance)
+{
+    gsl_function f = {function, context};
+    gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
+    gsl_root_fsolver_set(solver, &f, low, high);
+    double at = low;
+    for (int i = 0; i < STEPS_MAX; i++) {
+        if (gsl_root_fsolver_iterate(solver) != GSL_SUCCESS)
+            break;
+        at = gsl_root_fsolver_root(solver);
+        if (gsl_root_test_interval(gsl_root_fsolver_x_lower(solver),
+                                   gsl_root_fsolver_x_upper(solver), 0, tolerance) == GSL_SUCCESS)
+            break;
+    }
+    gsl_root_fsolver_free(solver);
+    return at;
+}
+
+static double piece_over_target(double end, void *context)
+{
+    const struct search *search = context;
+    return search->p->seconds(search->p->context, search->begin, end) - search->target_s;
+}
+
+/* Where a piece that begins at `begin` and takes target_s ends; at most at the end of the sequence. */
+static double piece_end(const struct partition *p, double begin, double target_s)
+{
+    struct search search = {p, begin, target_s};
+    double all = (double)p->tokens;
+    if (piece_over_target(all, &search) <= 0)
+        return all;
+    return root(piece_over_target, &search, begin, all, 1e-12);
+}
+
+/* What the last piece takes longer than the others, if those take target_s. */
+static double last_over_target(double target_s, void *context)
+{
+    const struct search *search = context;
+    double begin = 0;
+    for (int64_t i = 0; i + 1 < search->p->pieces; i++)
+        begin = piece_end(search->p, begin, target_s);
+    double all = (double)search->p->tokens;
+    return (begin < all ? search->p->seconds(search->p->context, begin, all) : 0) - target_s;
+}
+
+static void time_boundaries(const struct partition *p, int64_t *length)
+{
+    struct search search = {.p = p};
+    double all_s = p->seconds(p->context, 0, (double)p->tokens);
+    double target_s =
+        root(last_over_target, &search, all_s / (double)p->pieces * 1e-3, all_s, 1e-12);
+    double begin = 0;
+    for (int64_t i = 0; i < p->pieces; i++) {
+        double end = i + 1 < p->pieces ? piece_end(p, begin, target_s) : (double)p->tokens;
+        length[i] = (int64_t)floor(end - begin);
+        begin = end;
+    }
+}
+
+/* ---- all rules ---- */
+
+static void boundaries(const struct partition *p, int64_t *length)
+{
+    double begin = 0;
+    for (int64_t i = 0; i < p->pieces; i++) {
+        double end = p->rule == PARTITION_LENGTH
+                         ? (double)p->tokens * (double)(i + 1) / (double)p->pieces
+                         : flops_boundary(p, i + 1);
+        length[i] = (int64_t)floor(end - begin + 1e-9);
+        begin = end;
+    }
+}
+
+enum status partition_make(int64_t *length, const struct partition *p, struct diag *diag)
+{
+    int64_t left = p->tokens;
+    assert(p->pieces >= 1 && p->unit >= 1 && p->tokens % p->unit == 0);
+    if (p->pieces > p->tokens / p->unit)
+        return diag_error(
+            diag, (struct loc){0}, STATUS_BAD_INPUT,
+            "%lld tokens do not make %lld subsequences of a multiple of %lld; at most "
+            "%lld would do",
+            (long long)p->tokens, (long long)p->pieces, (long long)p->unit,
+            (long long)(p->tokens / p->unit));
+    if (p->pieces == 1)
+        length[0] = p->tokens;
+    else if (p->rule == PARTITION_TIME)
+        time_boundaries(p, length);
+    else
+        boundaries(p, length);
+    for (int64_t i = 0; i < p->pieces; i++) {
+        length[i] = length[i] / p->unit * p->unit;
+        if (length[i] == 0)
+            return diag_error(
+                diag, (struct loc){0}, STATUS_BAD_INPUT,
+                "subsequence %lld of %lld, balanced by %s, has fewer than %lld tokens; "
+                "fewer of them would do",
+                (long long)i, (long long)p->pieces, partition_names[p->rule], (long long)p->unit);
+        left -= length[i];
+    }
+    length[0] += left;
+    return STATUS_OK;
+}

@@ -1,0 +1,40 @@
+/* schedule/pipeline/partition.h: a sequence in N subsequences.
+ *
+ * Equal lengths, or lengths that make every piece take as long: attention looks back at all tokens
+ * before, so the first pieces are the longest. With l flops per token in products and attention that
+ * grows as m x^2 over a prefix of x tokens, prefixes of i / N of the flops end at (SPPO, arXiv
+ * 2503.10377, section 5.1; Seq1F1B, arXiv 2406.03488)
+ *
+ *     x_i = (-l + sqrt(l^2 + 4 m (i / N) (l S + m S^2))) / (2 m)
+ *
+ * By predicted time there is no closed form: the pieces' common time and then each boundary are roots. */
+#ifndef SCHEDULE_PIPELINE_PARTITION_H
+#define SCHEDULE_PIPELINE_PARTITION_H
+
+#include "base/diag.h"
+#include "models/transformer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum partition_rule { PARTITION_LENGTH, PARTITION_FLOPS, PARTITION_TIME, PARTITION_RULE_COUNT };
+extern const char *const partition_names[PARTITION_RULE_COUNT];
+
+struct partition {
+    uint8_t rule; /* enum partition_rule */
+    int64_t tokens, pieces;
+    int64_t unit; /* every piece is a multiple of it (of tensor ranks), as tokens must be */
+    /* FLOPS */
+    const struct transformer *model;
+    bool
+        full_attention; /* balances attention as if every token saw all of the sequence: twice the scores */
+    /* TIME: seconds of the piece [begin, end) of the sequence; grows with end, continuous */
+    double (*seconds)(const void *context, double begin, double end);
+    const void *context;
+};
+
+/* Tokens of each piece, first piece first; they add up to all. Every piece is rounded down to the unit,
+ * and what is left goes to the first. More pieces than the rule can give a unit each is an error. */
+enum status partition_make(int64_t *length, const struct partition *partition, struct diag *diag);
+
+#endif

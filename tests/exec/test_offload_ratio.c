@@ -1,0 +1,108 @@
+/* Activations that leave by ratio come back as they were: each pipeline, with tensors that are split,
+ * with and without the waits of an implementation, computes the reference's step. */
+#include "tests/exec/matrix.h"
+
+static const struct {
+    int pipeline;
+    int64_t pp, tp, units;
+    double ratio, hidden;
+    bool waits;
+} rows[] = {
+    {CHOICE_PIPELINE_GPIPE, 2, 1, 3, 1, 0, false},
+    {CHOICE_PIPELINE_GPIPE, 2, 1, 4, 0.37, 0, true},
+    {CHOICE_PIPELINE_GPIPE, 1, 1, 2, 1, 0, true},
+    {CHOICE_PIPELINE_1F1B, 3, 1, 4, 0.6, 0, true},
+    {CHOICE_PIPELINE_1F1B, 2, 2, 3, 1, 0, true},
+    {CHOICE_PIPELINE_1F1B, 2, 2, 3, 0, 20000, false},
+    {CHOICE_PIPELINE_INTERLEAVED, 2, 1, 4, 0.8, 0, true},
+    {CHOICE_PIPELINE_ZB_1P, 2, 2, 4, 0.5, 0, false},
+    {CHOICE_PIPELINE_ZB_V, 2, 1, 4, 0.9, 0, true},
+};
+
+static uint64_t copied_out(const struct choices *choices)
+{
+    struct ir ir = {0};
+    struct diag diag = {0};
+    uint64_t bytes = 0;
+    compose_build(&ir, choices, &diag);
+    for (uint32_t op = 0; op < ir.op.count; op++)
+        if (ir.op.kind[op] == WORK_D2H)
+            bytes += (uint64_t)ir_work(&ir, op)->copy.bytes;
+    ir_release(&ir);
+    diag_release(&diag);
+    return bytes;
+}
+
+static void what_leaves_comes_back(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct profile profile;
+        struct choices choices;
+        struct diag diag = {0};
+        struct request request = {
+            .model = &shapes[5],
+            .profile = "ideal",
+            .strategy = "local",
+            .weights = CHOICE_WEIGHTS_ZERO1,
+            .activations = CHOICE_ACTIVATIONS_RATIO,
+            .optimizer = -1,
+            .attention_impl = ATTENTION_CPU,
+            .dtype = DTYPE_F32,
+            .ranks = rows[i].pp * rows[i].tp,
+            .pp = rows[i].pp,
+            .tp = rows[i].tp,
+            .pipeline = rows[i].pp > 1 ? rows[i].pipeline : 0,
+            .seq = 24,
+            .global_batch = rows[i].units,
+            .offload_ratio = rows[i].ratio,
+            .offload_hidden = rows[i].hidden,
+            .sm = 80,
+            .gpus_per_node = 8,
+        };
+        CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+        if (diag.text != NULL)
+            fputs(diag.text, stderr);
+        profile = *choices.profile;
+        profile.offload_waits = rows[i].waits;
+        choices.profile = &profile;
+        check_choices(&choices, true);
+        CHECK("something leaves, where the backward does not come next",
+              (copied_out(&choices) > 0) == (rows[i].pp > 1));
+        diag_release(&diag);
+    }
+}
+
+/* Twice the ratio, twice the bytes, of what the classes say may leave. */
+static void bytes_follow_the_ratio(void)
+{
+    struct choices choices;
+    struct diag diag = {0};
+    struct request request = {.model = &shapes[0],
+                              .profile = "ideal",
+                              .strategy = "local",
+                              .weights = CHOICE_WEIGHTS_ZERO1,
+                              .activations = CHOICE_ACTIVATIONS_RATIO,
+                              .optimizer = -1,
+                              .attention_impl = ATTENTION_CPU,
+                              .dtype = DTYPE_F32,
+                              .ranks = 2,
+                              .pp = 2,
+                              .pipeline = CHOICE_PIPELINE_GPIPE,
+                              .seq = 64,
+                              .global_batch = 3,
+                              .sm = 80,
+                              .gpus_per_node = 8};
+    CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+    double all = (double)copied_out(&choices);
+    for (double ratio = 0.25; ratio < 1; ratio += 0.25) {
+        choices.offload_ratio = ratio;
+        CHECK_CLOSE("bytes", (double)copied_out(&choices), ratio * all, 1e-3);
+    }
+    diag_release(&diag);
+}
+
+static const struct check_case cases[] = {
+    {"what leaves comes back", what_leaves_comes_back},
+    {"bytes follow the ratio", bytes_follow_the_ratio},
+};
+CHECK_MAIN("offload ratio", cases)

@@ -1,0 +1,125 @@
+#include "schedule/pipeline/partition.h"
+#include "schedule/pipeline/ratios.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* SPPO's 65B: 24 h^2 flops per token and layer in products, h = 8192. */
+static const struct transformer gpt = {.name = "gpt",
+                                       .layers = 80,
+                                       .hidden = 8192,
+                                       .heads = 64,
+                                       .kv_heads = 64,
+                                       .head_dim = 128,
+                                       .ffn = 4 * 8192,
+                                       .vocab = 50257,
+                                       .activation = ACTIVATION_GELU};
+enum { SEQ = 131072 };
+
+static void make(int64_t *length, const struct partition *partition)
+{
+    struct diag diag = {0};
+    CHECK_INT("made", partition_make(length, partition, &diag), STATUS_OK);
+    CHECK_TEXT("no message", diag.text ? diag.text : "", "");
+    diag_release(&diag);
+    int64_t sum = 0;
+    for (int64_t i = 0; i < partition->pieces; i++) {
+        sum += length[i];
+        CHECK_INT("a multiple of the unit", length[i] % partition->unit, 0);
+    }
+    CHECK_INT("all tokens", sum, partition->tokens);
+}
+
+/* With l / (m S) = c: x_1 / S = (-c + sqrt(c^2 + 4 (1 + c) / N)) / 2. Full attention: c = 24 h / (4 S) =
+ * 0.375, N = 8: x_1 = 0.2675 S, and the last piece is 0.0747 S; halved: 0.75, 0.2245, 0.0820. */
+static void flops_follow_the_closed_form(void)
+{
+    static const struct {
+        bool full;
+        double first, last;
+    } rows[] = {{true, 0.26750, 0.07472}, {false, 0.22446, 0.08201}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        int64_t length[8];
+        make(length, &(struct partition){.rule = PARTITION_FLOPS,
+                                         .tokens = SEQ,
+                                         .pieces = 8,
+                                         .unit = 1,
+                                         .model = &gpt,
+                                         .full_attention = rows[i].full});
+        CHECK_CLOSE("first", (double)length[0] / SEQ, rows[i].first, 1e-3);
+        CHECK_CLOSE("last", (double)length[7] / SEQ, rows[i].last, 1e-3);
+        for (int k = 1; k < 8; k++)
+            CHECK("shorter and shorter", length[k] <= length[k - 1]);
+    }
+}
+
+/* Time that grows as the flops do: then the roots are the closed form's. */
+static double seconds(const void *context, double begin, double end)
+{
+    const struct partition *p = context;
+    double l = (double)transformer_linear_flops_per_token(p->model), s = (double)p->tokens;
+    double square = transformer_attention_flops(p->model, p->tokens, true) / (s * s);
+    return (l * (end - begin) + square * (end * end - begin * begin)) / 2e14;
+}
+
+static void roots_agree_with_the_closed_form(void)
+{
+    static const int64_t pieces[] = {1, 2, 3, 8, 32, 128};
+    for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+        int64_t closed[128], found[128];
+        struct partition p = {
+            .rule = PARTITION_FLOPS, .tokens = SEQ, .pieces = pieces[i], .unit = 8, .model = &gpt};
+        make(closed, &p);
+        p.rule = PARTITION_TIME;
+        p.seconds = seconds;
+        p.context = &p;
+        make(found, &p);
+        for (int64_t k = 1; k < pieces[i]; k++)
+            CHECK("within a unit", llabs(closed[k] - found[k]) <= 8);
+    }
+}
+
+static void equal_lengths_leave_the_rest_to_the_first(void)
+{
+    int64_t length[3];
+    make(length,
+         &(struct partition){.rule = PARTITION_LENGTH, .tokens = 80, .pieces = 3, .unit = 8});
+    CHECK_INT("first", length[0], 32); /* 26.7 each: 24, and 8 more */
+    CHECK_INT("second", length[1], 24);
+    CHECK_INT("third", length[2], 24);
+    struct diag diag = {0};
+    const struct partition many = {.rule = PARTITION_LENGTH, .tokens = 80, .pieces = 11, .unit = 8};
+    CHECK_INT("too many", partition_make((int64_t[11]){0}, &many, &diag), STATUS_BAD_INPUT);
+    CHECK_TEXT("message", diag.text,
+               "error: 80 tokens do not make 11 subsequences of a multiple of 8; at most 10 would "
+               "do\n");
+    diag_release(&diag);
+}
+
+/* Units of 8, 6, 4, 2 bytes behind computations that hide 4: alpha = 1/2, 2/3, 1, 0. M: 8; 6 + 4 = 10; 4 + 4 + 2
+ * = 10; 2 + 4 + 2 + 0 = 8; while unit 1 runs, the 4 bytes of unit 0 are still leaving: 14. */
+static void ratios_keep_what_the_recurrence_says(void)
+{
+    static const double bytes[] = {8, 6, 4, 2}, want[] = {0.5, 4.0 / 6, 1, 0};
+    static const double kept[] = {8, 10, 10, 8}, live[] = {8, 14, 14, 12};
+    double alpha[4];
+    ratios_adaptive(alpha, bytes, 4, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        CHECK_CLOSE("alpha", alpha[i], want[i], 1e-12);
+        CHECK_CLOSE("kept", ratios_kept(alpha, bytes, i), kept[i], 1e-12);
+        CHECK_CLOSE("live", ratios_live(alpha, bytes, i), live[i], 1e-12);
+        double step =
+            i > 0 ? ratios_kept(alpha, bytes, i - 1) + bytes[i] - alpha[i - 1] * bytes[i - 1]
+                  : bytes[0]; /* the recurrence of the paper */
+        CHECK_CLOSE("recurrence", ratios_kept(alpha, bytes, i), step, 1e-12);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"flops follow the closed form", flops_follow_the_closed_form},
+    {"roots agree with the closed form", roots_agree_with_the_closed_form},
+    {"equal lengths leave the rest to the first", equal_lengths_leave_the_rest_to_the_first},
+    {"ratios keep what the recurrence says", ratios_keep_what_the_recurrence_says},
+};
+CHECK_MAIN("partition", cases)
