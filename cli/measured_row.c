@@ -1,5 +1,7 @@
 #include "cli/measured_row.h"
 
+#include "cli/subsequence_row.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,6 +175,8 @@ static int64_t measured_seq(const struct measurement *row)
 
 bool measured_supported(const struct measurement *row, struct text *why)
 {
+    if (subsequence_row(row))
+        return subsequence_supported(row, why);
     if (system_of(row) < 0)
         return no(why, "system %s", row->text[MEASUREMENT_SYSTEM]);
     int scope = scope_of(row);

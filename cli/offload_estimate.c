@@ -32,7 +32,7 @@ static double least(double a, double b)
 }
 
 /* A GPU's lanes, its share of its switch's uplink, and of the host's memory. */
-static double copy_bytes_per_s(const struct cluster *c)
+double offload_bytes_per_s(const struct cluster *c)
 {
     double gpus = (double)(c->gpus < c->gpus_per_node ? c->gpus : c->gpus_per_node);
     double uplinks = c->pcie.uplink_bytes_per_s * (double)c->pcie.switch_count;
@@ -51,7 +51,7 @@ enum status offload_hidden_bytes(double *bytes, const struct setup *setup, struc
         status = compose_build(&ir, &choices, diag);
     if (status == STATUS_OK)
         *bytes = forward_s(&ir, setup, &choices) / pipeline_units(&choices) *
-                 copy_bytes_per_s(&setup->cluster);
+                 offload_bytes_per_s(&setup->cluster);
     ir_release(&ir);
     return status;
 }

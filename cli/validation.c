@@ -87,7 +87,10 @@ static void run_one(void *context, size_t job, void *result)
     const struct measurement *row = &v->rows->row[v->first_row[job]];
     struct setup setup = {0};
     struct diag diag = {0};
-    if (measured_setup(&setup, row, &diag) == STATUS_OK) {
+    if (subsequence_row(row)) {
+        subsequence_predict(&answer->subsequence, row, &diag);
+        answer->verdict.fits = true; /* nobody asks */
+    } else if (measured_setup(&setup, row, &diag) == STATUS_OK) {
         if (v->search[job])
             search(&setup, !measured_lower_bound(row), answer, &diag);
         else
@@ -201,6 +204,18 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
     }
 }
 
+/* By full attention, as the figure's sizes say; the other balance beside it. */
+static void judge_subsequence(struct validation *v, size_t i, const struct run_answer *answer)
+{
+    const struct measurement *row = &v->rows->row[i];
+    double halved = subsequence_value(&answer->subsequence, row->metric, true) / row->scale;
+    judge_value(v, i, subsequence_value(&answer->subsequence, row->metric, false));
+    if (row->metric != METRIC_ACTIVATION_MEMORY && row->value != 0)
+        v->row[i].other =
+            arena_printf(&v->arena, "balanced by full attention; halved gives %.4g, %+.1f %%",
+                         halved, 100 * (halved / row->value - 1));
+}
+
 static void judge_length(struct validation *v, size_t i, const struct run_answer *answer)
 {
     const struct measurement *row = &v->rows->row[i];
@@ -271,6 +286,13 @@ static void judge(struct validation *v, size_t i)
         break;
     case METRIC_MAX_SEQ_LEN:
         judge_length(v, i, answer);
+        break;
+    case METRIC_ACTIVATION_MEMORY:
+    case METRIC_FIRST_SUBSEQUENCE_ACTIVATION:
+    case METRIC_LAST_SUBSEQUENCE_ACTIVATION:
+    case METRIC_FIRST_OFFLOAD_MS:
+    case METRIC_LAST_OFFLOAD_MS:
+        judge_subsequence(v, i, answer);
         break;
     default:
         judge_verdict(v, i, answer);

@@ -8,8 +8,8 @@ const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", 
                                                          "hsdp"};
 const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {
     "none", "gpipe", "1f1b", "interleaved", "zb-1p", "zb-v", "terapipe", "seq1f1b"};
-const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {"keep", "selective", "full",
-                                                                 "offload", "selective-offload", "ratio"};
+const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
+    "keep", "selective", "full", "offload", "selective-offload", "ratio"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};

@@ -238,9 +238,9 @@ static void all_to_alls_move_what_ulysses_says(void)
 
 static void fewer_activations_take_less_memory(void)
 {
-    static const int order[] = {
-        CHOICE_ACTIVATIONS_KEEP, CHOICE_ACTIVATIONS_SELECTIVE, CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD,
-        CHOICE_ACTIVATIONS_FULL, CHOICE_ACTIVATIONS_OFFLOAD};
+    static const int order[] = {CHOICE_ACTIVATIONS_KEEP, CHOICE_ACTIVATIONS_SELECTIVE,
+                                CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, CHOICE_ACTIVATIONS_FULL,
+                                CHOICE_ACTIVATIONS_OFFLOAD};
     struct choices c;
     uint64_t before = UINT64_MAX;
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
