@@ -24,6 +24,11 @@ function(longhaul_program)
         add_executable(longhaul ${PROJECT_SOURCE_DIR}/cli/main.c)
         target_link_libraries(longhaul PRIVATE cli)
         install(TARGETS longhaul RUNTIME)
+        if(LONGHAUL_BUNDLE)
+            # RPATH rather than RUNPATH: the libraries find theirs by it, too
+            set_target_properties(longhaul PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+            target_link_options(longhaul PRIVATE -Wl,--disable-new-dtags)
+        endif()
         if(NOT CMAKE_CROSSCOMPILING AND NOT LONGHAUL_SANITIZE)
             set(folder ${PROJECT_BINARY_DIR}/completion)
             add_custom_command(TARGET longhaul POST_BUILD COMMENT ""

@@ -157,7 +157,12 @@ void engine_init(engine_done_fn done, void *context)
 int engine_link(double bytes_per_s)
 {
     guarded([=] {
-        auto *link = zone->create_link("l" + std::to_string(links.size()), bytes_per_s);
+        std::string name = "l" + std::to_string(links.size());
+#if SIMGRID_VERSION < 33900
+        auto *link = zone->create_link(name, bytes_per_s);
+#else
+        auto *link = zone->add_link(name, bytes_per_s);
+#endif
         link->set_latency(0.0);
         link->seal();
         links.push_back(link);
