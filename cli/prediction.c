@@ -226,6 +226,15 @@ static void add_checkpoints(const struct prediction *p, struct costs *costs)
     free(added);
 }
 
+/* Framework time per step, which the barrier before the optimizer stands for. */
+static void add_step(const struct prediction *p, struct costs *costs)
+{
+    double seconds = p->profile != NULL ? p->profile->host_per_step_s : 0;
+    for (uint32_t i = 0; i < p->ir.shape_count && !p->setup->cost.ideal; i++)
+        if (p->ir.shape[i].kind == WORK_BARRIER)
+            costs->issue_s[i] += seconds;
+}
+
 /* Exchanges and shifts that take lists of tensors. Of an all-to-all, each tensor is copied out, has
  * another allocated for its answer, and there is one for each rank of the group. */
 static void add_lists(const struct prediction *p, struct costs *costs)
@@ -283,6 +292,7 @@ static void costs_make(struct costs *costs, const struct prediction *p)
     }
     add_checkpoints(p, costs);
     add_lists(p, costs);
+    add_step(p, costs);
     costs->sim = (struct sim_costs){
         .work_s = costs->work_s,
         .host_work_s = costs->host_work_s,

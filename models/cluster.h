@@ -60,6 +60,8 @@ struct fabric {
     double all_to_all_efficiency;       /* share of bytes_per_s that an all-to-all of 4 or more GPUs
                                            reaches */
     double peer_bytes_per_s;            /* what one send/receive pair reaches, over few channels */
+    int64_t peer_ranks;                 /* that is in a communicator of so many ranks; in a smaller
+                                           one a pair has more channels; 0: it makes no difference */
     double all_to_all_peer_bytes_per_s; /* what one pair of an all-to-all reaches */
     double all_to_all_channels_bytes_per_s; /* what the channels of an all-to-all move, a GPU's own
                                                part included; 0: no limit of their own */

@@ -45,6 +45,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("fabric", "efficiency",                NUMBER,      ALWAYS, fabric.efficiency,                  SHARE),
     SUB("fabric", "all_to_all_efficiency",     NUMBER,      ALWAYS, fabric.all_to_all_efficiency,       SHARE),
     SUB("fabric", "peer_bandwidth",            BYTES_PER_S, ALWAYS, fabric.peer_bytes_per_s,            POSITIVE),
+    SUB("fabric", "peer_ranks",                COUNT,       NEVER,  fabric.peer_ranks,                  COUNTED(0, 100000)),
     SUB("fabric", "all_to_all_peer_bandwidth", BYTES_PER_S, ALWAYS, fabric.all_to_all_peer_bytes_per_s, POSITIVE),
     SUB("fabric", "all_to_all_channels",       BYTES_PER_S, NEVER,  fabric.all_to_all_channels_bytes_per_s, FROM_ZERO),
     SUB("fabric", "latency",                   SECONDS,     ALWAYS, fabric.latency_s,                   FROM_ZERO),

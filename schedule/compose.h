@@ -150,6 +150,7 @@ struct profile {
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
+    bool gathers_behind_core; /* these, when attention's core is over; else when the layer begins */
     bool chunk_fifo; /* chunks of a sequence: copies of both directions share one stream, those that
                          nothing waits for soon another; else one stream per direction */
     bool chunk_sync; /* the host waits behind every tile, and at a barrier behind all-to-alls */
@@ -161,6 +162,7 @@ struct profile {
     bool optimizer_after_backward; /* AdamW waits for the last reduction */
     double attention_slowdown;     /* kernel time relative to the plain kernel (dropout) */
     double host_factor;            /* host issue time relative to plain eager launches */
+    double host_per_step_s;        /* framework time of every rank between backward and optimizer */
     double
         host_per_checkpoint_s; /* framework time on the host after each blocking copy of a checkpoint,
                                   to the host or back */

@@ -411,7 +411,7 @@ static double shift_together(const struct form *f)
         int64_t to = (i + f->work->p2p.by) % m->count;
         struct transfer message =
             message_make(f->platform, f->flows, f->member[i],
-                         f->member[to < 0 ? to + m->count : to], f->bytes, f->key, i);
+                         f->member[to < 0 ? to + m->count : to], f->bytes, m->count, f->key, i);
         latency_s = message.latency_s > latency_s ? message.latency_s : latency_s;
     }
     return latency_s;
@@ -450,8 +450,20 @@ struct transfer collective_make(struct platform *platform, struct flow_table *fl
 
 /* ---- one sender, one receiver ---- */
 
+/* NCCL gives a send or receive channels in inverse proportion to the ranks of its communicator, so
+ * that an exchange with all of them uses each once or a few times (src/enqueue.cc). */
+static double pair_bytes_per_s(const struct fabric *fabric, uint32_t ranks)
+{
+    double reached = fabric->peer_bytes_per_s, most = fabric->all_to_all_peer_bytes_per_s;
+    if (ranks == 0 || fabric->peer_ranks <= ranks)
+        return reached;
+    reached *= (double)fabric->peer_ranks / ranks;
+    return reached < most ? reached : most;
+}
+
 struct transfer message_make(struct platform *platform, struct flow_table *flows, uint32_t from,
-                             uint32_t to, double bytes, uint32_t key, uint32_t number)
+                             uint32_t to, double bytes, uint32_t ranks, uint32_t key,
+                             uint32_t number)
 {
     struct transfer transfer = {.flow_begin = flows->count};
     const struct cluster *c = platform->cluster;
@@ -472,7 +484,7 @@ struct transfer message_make(struct platform *platform, struct flow_table *flows
     } else {
         flow_open(flows, bytes / c->fabric.efficiency);
         route_link(platform, flows, LINK_CAP, key, number,
-                   c->fabric.peer_bytes_per_s / c->fabric.efficiency);
+                   pair_bytes_per_s(&c->fabric, ranks) / c->fabric.efficiency);
         route_fabric(platform, flows, from, to);
     }
     flow_close(flows);

@@ -26,7 +26,8 @@ struct transfer collective_make(struct platform *platform, struct flow_table *fl
 /* One message of a shift or of a send and its receive. Messages of one key and number share what
  * one pair's channel reaches. A message to oneself takes no time. */
 struct transfer message_make(struct platform *platform, struct flow_table *flows, uint32_t from,
-                             uint32_t to, double bytes, uint32_t key, uint32_t number);
+                             uint32_t to, double bytes, uint32_t ranks, uint32_t key,
+                             uint32_t number);
 
 /* A copy between a rank's device and its host's memory. */
 struct transfer copy_make(struct platform *platform, struct flow_table *flows, uint32_t rank,

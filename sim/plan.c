@@ -114,6 +114,16 @@ static int64_t shift_distance(const struct plan *plan, const struct work *work)
     return (work->p2p.by % size + size) % size;
 }
 
+/* Kernels that multiprocessors limit take longer beside messages, where they have any of them. */
+static bool is_slowed(const struct plan *plan, const struct work *work)
+{
+    const struct device *device = &plan->cluster->device;
+    bool computes = work->kind == WORK_MATMUL || work->kind == WORK_ATTENTION ||
+                    work->kind == WORK_ATTENTION_BACKWARD;
+    return computes && device->sm_count > 0 &&
+           (device->message_sms > 0 || device->collective_sms > 0);
+}
+
 static enum op_class classify(const struct reader *reader, uint32_t op, struct line *key)
 {
     const struct plan *plan = reader->plan;
@@ -161,8 +171,25 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct l
                    : OP_HOST;
     }
     key->kind = LINE_KERNEL;
-    return reader->shared_processors && plan->duration_s[ir->op.shape[op]] > 0 ? OP_EVENT
-                                                                               : OP_FIXED;
+    if (plan->duration_s[ir->op.shape[op]] <= 0)
+        return OP_FIXED;
+    if (reader->shared_processors)
+        return OP_EVENT;
+    return is_slowed(plan, work) ? OP_SLOWED : OP_FIXED;
+}
+
+double plan_sm_share(const struct plan *plan, const struct line *line)
+{
+    const struct device *device = &plan->cluster->device;
+    const struct work *work = &plan->ir->shape[plan->variant[line->variant_begin]];
+    double sms = 0;
+    if (line->kind == LINE_SHIFT) /* the kernel of a shift both sends and receives */
+        sms = device->message_sms / 2;
+    else if (line->kind == LINE_P2P || work->kind == WORK_SHIFT)
+        sms = device->message_sms;
+    else if (line->kind == LINE_COLLECTIVE && line->work != WORK_BARRIER)
+        sms = device->collective_sms;
+    return device->sm_count > 0 ? sms / (double)device->sm_count : 0;
 }
 
 static int64_t shape_bytes(const struct plan *plan, uint32_t shape)

@@ -34,6 +34,7 @@ enum line_kind {
 enum op_class {
     OP_NOTHING, /* syncs of the host */
     OP_FIXED,   /* takes the time in plan.duration_s[shape] */
+    OP_SLOWED,  /* takes that while the rank has all multiprocessors, longer beside messages */
     OP_HOST,    /* takes the time in plan.host_s[shape] */
     OP_EVENT    /* meets others, or uses links */
 };
@@ -99,6 +100,10 @@ struct plan {
 enum status plan_make(struct plan *plan, const struct ir *ir, const struct cluster *cluster,
                       const struct sim_costs *costs, const char *name, struct diag *diag);
 void sim_plan_release(struct plan *plan);
+
+/* The share of a rank's multiprocessors that one of a line's transfers keeps from other kernels
+ * while it moves. */
+double plan_sm_share(const struct plan *plan, const struct line *line);
 
 static inline bool plan_runs(const struct plan *plan, uint32_t rank, uint32_t op)
 {

@@ -307,6 +307,13 @@ out:
 
 /* ---- transfers ---- */
 
+/* Of the communicator that a shift, a send or a receive is made on. */
+static uint32_t ranks_of(const struct plan *plan, const struct line *line)
+{
+    return line->group == IR_NONE16 ? plan->rank_count
+                                    : group_size(&plan->ir->mesh, &plan->ir->group[line->group]);
+}
+
 static struct transfer make_transfer(struct plan *plan, uint32_t channel, uint32_t v)
 {
     const struct channel *c = &plan->channel[channel];
@@ -327,7 +334,8 @@ static struct transfer make_transfer(struct plan *plan, uint32_t channel, uint32
         break;
     case LINE_SHIFT:
     case LINE_P2P:
-        transfer = message_make(&plan->platform, &plan->flows, rank[0], rank[1], bytes, channel, 0);
+        transfer = message_make(&plan->platform, &plan->flows, rank[0], rank[1], bytes,
+                                ranks_of(plan, line), channel, 0);
         if (rank[0] != rank[1])
             transfer.latency_s += launch_s;
         break;

@@ -75,11 +75,95 @@ static void issue(struct scheduler *s, uint32_t runner)
     r->host_s = host_s;
 }
 
+/* ---- kernels beside messages ---- */
+
+/* Tags of the engine: events, timers even and flows odd; then the timers of kernels. */
+static int64_t kernel_tags(const struct scheduler *s)
+{
+    return 2 * ((int64_t)s->event_count + 1);
+}
+
+static void set_kernel_timer(struct scheduler *s, uint32_t runner, double date_s)
+{
+    struct beside *b = &s->runner[runner].beside;
+    s->times->timers++;
+    engine_timer(date_s,
+                 kernel_tags(s) + (int64_t)++b->version * s->runner_count + (int64_t)runner);
+}
+
+/* Messages never have more than half: they would wait for multiprocessors themselves. */
+static double speed(const struct beside *b)
+{
+    return b->taken < 0.5 ? 1 - b->taken : 0.5;
+}
+
+static void time_kernel(struct scheduler *s, uint32_t runner)
+{
+    struct beside *b = &s->runner[runner].beside;
+    set_kernel_timer(s, runner, b->since_s + b->left_s / speed(b));
+}
+
+/* A kernel and the messages of its rank share the multiprocessors from now on in another way. */
+static void take(struct scheduler *s, uint32_t runner, double share)
+{
+    struct beside *b = &s->runner[runner].beside;
+    double now_s = engine_now_s();
+    if (b->op != IR_NONE && b->runs) {
+        b->left_s -= (now_s - b->since_s) * speed(b);
+        b->left_s = b->left_s > 0 ? b->left_s : 0;
+        b->since_s = now_s;
+    }
+    b->taken += share;
+    if (b->op != IR_NONE && b->runs)
+        time_kernel(s, runner);
+}
+
+static void start_kernel(struct scheduler *s, uint32_t runner, uint32_t op, double date_s,
+                         double seconds)
+{
+    struct beside *b = &s->runner[runner].beside;
+    b->op = op;
+    b->left_s = seconds;
+    b->since_s = date_s;
+    b->runs = date_s <= engine_now_s();
+    if (b->runs)
+        time_kernel(s, runner);
+    else
+        set_kernel_timer(s, runner, date_s);
+}
+
+static void kernel_timer(struct scheduler *s, int64_t tag)
+{
+    uint32_t runner = (uint32_t)((tag - kernel_tags(s)) % s->runner_count);
+    uint32_t version = (uint32_t)((tag - kernel_tags(s)) / s->runner_count);
+    struct beside *b = &s->runner[runner].beside;
+    uint32_t op = b->op;
+    if (op == IR_NONE || version != b->version)
+        return;
+    if (!b->runs) {
+        b->runs = true;
+        b->since_s = engine_now_s();
+        time_kernel(s, runner);
+        return;
+    }
+    b->op = IR_NONE;
+    finish(s, runner, op, engine_now_s());
+}
+
+/* What the messages of an event take on a rank while they move, or give back. */
+static void take_for(struct scheduler *s, const struct channel_state *channel, double sign)
+{
+    for (uint32_t i = 0; channel->share > 0 && i < channel->side_count; i++)
+        take(s, s->side[channel->side_begin + i].runner, sign * channel->share);
+}
+
 static void end_event(struct scheduler *s, size_t e, double date_s)
 {
     uint32_t k = s->channel_of_transfer[s->event[e].transfer];
     const struct channel_state *channel = &s->channel[k];
     uint32_t place = (uint32_t)(e - channel->event_begin);
+    if (s->event[e].moves)
+        take_for(s, channel, -1);
     s->times->transfers_done[s->event[e].transfer] +=
         s->times->stands_for ? s->times->stands_for[s->side[channel->side_begin].ops[place]] : 1;
     for (uint32_t i = 0; i < channel->side_count; i++) {
@@ -94,13 +178,14 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
     }
 }
 
-/* Tags of the engine: events, timers even and flows odd. */
 static void start_flows(struct scheduler *s, size_t e)
 {
     const struct fold *fold = s->fold;
     uint32_t t = s->event[e].transfer;
     uint32_t begin = fold->flow_begin[t], end = fold->flow_begin[t + 1];
     s->event[e].left = end - begin;
+    s->event[e].moves = true;
+    take_for(s, &s->channel[s->channel_of_transfer[t]], 1);
     s->times->flows += end - begin;
     for (uint32_t i = begin; i < end; i++)
         engine_flow(s->path[fold->flow[i]], s->plan->flows.bytes[fold->flow[i]],
@@ -177,6 +262,12 @@ static void start_op(struct scheduler *s, uint32_t runner, uint32_t op)
     case OP_FIXED:
         finish(s, runner, op, date_s + plan->duration_s[shape]);
         break;
+    case OP_SLOWED:
+        if (s->has_flows)
+            start_kernel(s, runner, op, date_s, plan->duration_s[shape]);
+        else
+            finish(s, runner, op, date_s + plan->duration_s[shape]);
+        break;
     case OP_HOST:
         finish(s, runner, op, date_s + plan->host_s[shape]);
         break;
@@ -200,7 +291,9 @@ static void engine_done(void *context, int64_t tag)
     size_t e = (size_t)tag / 2;
     if (s->why->size > 0)
         return;
-    if (tag % 2 == 0)
+    if (tag >= kernel_tags(s))
+        kernel_timer(s, tag);
+    else if (tag % 2 == 0)
         start_flows(s, e);
     else if (--s->event[e].left == 0)
         end_event(s, e, engine_now_s());
@@ -283,7 +376,7 @@ enum status schedule_run(const struct plan *plan, const struct fold *fold,
                          struct schedule_times *times, struct text *why)
 {
     struct scheduler s = {.plan = plan, .fold = fold, .times = times, .why = why};
-    bool flows = fold->flow_begin[plan->transfer_count] > 0;
+    bool flows = s.has_flows = fold->flow_begin[plan->transfer_count] > 0;
     const char *fault = NULL;
     enum status status = STATUS_OK;
     scheduler_build(&s);

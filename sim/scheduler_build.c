@@ -86,7 +86,8 @@ static void build_runners(struct scheduler *s)
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t rank = fold->rank_of_class[c], role = plan->role_of_rank[rank];
         struct runner *r = &s->runner[runners++];
-        *r = (struct runner){.rank = rank, .role = role, .row = rows[c], .held = IR_NONE};
+        *r = (struct runner){
+            .rank = rank, .role = role, .row = rows[c], .held = IR_NONE, .beside = {.op = IR_NONE}};
         r->send = arena_array(&s->arena, lines, sizeof *r->send);
         r->receive = arena_array(&s->arena, lines, sizeof *r->receive);
         for (uint32_t l = 0; l < lines; l++) {
@@ -199,6 +200,7 @@ static void build_channels(struct scheduler *s)
         const struct channel *channel = &plan->channel[fold->channel_of_class[k]];
         const struct line *line = &plan->line[channel->line];
         s->channel[k].side_begin = s->side_count;
+        s->channel[k].share = plan_sm_share(plan, line);
         for (uint32_t i = 0; i < channel->participant_count; i++) {
             uint32_t c = fold->class_of_rank[plan->participant[channel->participant_begin + i]];
             if (line->kind == LINE_COLLECTIVE && seen[c] == k + 1)

@@ -22,7 +22,15 @@ struct runner {
     uint32_t ended;    /* ops that have ended */
     uint32_t *send;    /* [line_count] channel class, or IR_NONE */
     uint32_t *receive; /* [line_count] of shifts */
-    uint32_t **place;  /* [line_count] of sends and receives: which of their side's op number n
+    struct beside {
+        uint32_t op;      /* on the compute stream, and begun or about to begin; IR_NONE: none */
+        bool runs;        /* it has begun */
+        double left_s;    /* of it, with all multiprocessors */
+        double since_s;   /* when left_s was right */
+        double taken;     /* share of the multiprocessors that messages have */
+        uint32_t version; /* of its timer: older ones mean nothing */
+    } beside;
+    uint32_t **place; /* [line_count] of sends and receives: which of their side's op number n
                           of the line is; else NULL */
 };
 
@@ -37,11 +45,13 @@ struct side {
 struct event {
     double date_s;     /* when the last that has come so far did */
     uint32_t left;     /* sides that have not come; then flows that run */
+    bool moves;        /* flows have started */
     uint32_t transfer; /* IR_NONE: nobody has come */
 };
 
 struct channel_state {
     size_t event_begin; /* its events: event[event_begin + n] */
+    double share;       /* of a side's multiprocessors that one of them takes */
     uint32_t side_begin, side_count;
 };
 
@@ -66,7 +76,8 @@ struct scheduler {
     uint32_t side_count;
     struct event *event; /* per channel class and place */
     size_t event_count;
-    int *path; /* [flow count] in the engine; -1: not simulated */
+    bool has_flows; /* else there is no engine */
+    int *path;      /* [flow count] in the engine; -1: not simulated */
 
     struct ready {
         uint32_t runner, op;

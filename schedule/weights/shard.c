@@ -14,7 +14,9 @@
 
 struct run { /* consecutive uses of one bundle's parameters: positions in the list */
     uint32_t bundle, begin, end;
-    uint32_t keeps; /* the earlier run whose gathered copy is still there, or IR_NONE */
+    uint32_t
+        behind_core; /* the op behind the core of attention of a forward; begin: there is none */
+    uint32_t keeps;  /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered;
 };
 
@@ -29,6 +31,7 @@ struct shard {
     bool gathers;
     struct run *run;
     uint32_t run_count, run_capacity;
+    uint32_t next_gather;      /* the first run that has not been gathered for */
     struct gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count, gradient_capacity;
     uint32_t *of_param; /* buffer -> bundle, or IR_NONE */
@@ -49,7 +52,7 @@ static void note_read(struct shard *s, uint32_t bundle, uint32_t i)
         s->run_capacity = (uint32_t)heap_next_capacity(s->run_capacity, (size_t)s->run_count + 1);
         s->run = heap_realloc(s->run, s->run_capacity, sizeof *s->run);
     }
-    s->run[s->run_count++] = (struct run){bundle, i, i + 1, IR_NONE, {IR_NONE}};
+    s->run[s->run_count++] = (struct run){bundle, i, i + 1, i, IR_NONE, {IR_NONE}};
 }
 
 static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32_t i)
@@ -166,11 +169,51 @@ static void gather(struct shard *s, uint32_t r, const struct program *in, struct
     program_push(out, op);
 }
 
-static void start_run(struct shard *s, uint32_t r, const struct program *in, struct program *out)
+/* Gathers what has not been, up to run `last`. */
+static void gather_to(struct shard *s, uint32_t last, const struct program *in, struct program *out)
 {
-    uint32_t ahead = s->e->choices->profile->prefetch;
-    for (uint32_t k = r == 0 ? 0 : r + ahead; k <= r + ahead && k < s->run_count; k++)
-        gather(s, k, in, out);
+    for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
+        gather(s, s->next_gather, in, out);
+}
+
+/* Before the op at position i of run r. */
+static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct program *in,
+                          struct program *out)
+{
+    const struct profile *profile = s->e->choices->profile;
+    if (s->run[r].begin == i)
+        gather_to(s, profile->gathers_behind_core ? r : r + profile->prefetch, in, out);
+    if (s->run[r].behind_core == i)
+        gather_to(s, r + profile->prefetch, in, out);
+}
+
+/* Where each run's core of attention ends, in the forward or when that is made again. */
+static void find_cores(struct shard *s, const struct program *program)
+{
+    const struct ir *ir = s->ir;
+    for (uint32_t r = 0; r < s->run_count; r++)
+        for (uint32_t i = s->run[r].begin; i + 1 < s->run[r].end; i++) {
+            uint32_t op = program->op[i];
+            if (ir->op.region[op] == REGION_ATTENTION && ir->op.phase[op] != PHASE_BACKWARD)
+                s->run[r].behind_core = i + 1;
+        }
+}
+
+/* What a framework does on its thread between the backward and the optimizer, once a step: the norm of
+ * all gradients is read there, so the device has ended, and everybody has come. */
+static void between_backward_and_update(struct shard *s, struct program *out)
+{
+    struct emit *e = s->e;
+    struct work sync = {.kind = WORK_HOST_SYNC};
+    if (e->choices->profile->host_per_step_s <= 0 || e->choices->ranks == 1 ||
+        s->final.i == IR_NONE)
+        return;
+    e->tags = (struct op_tags){PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE16,
+                               IR_NONE16,       IR_NONE16,        IR_NONE16};
+    struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
+    /* on the stream of the last reduction: what is before it there has ended then */
+    program_push(out, emit_op(e, s->ir->op.stream[s->final.i], &sync, NULL, 0, NULL, 0));
+    program_push(out, emit_op(e, e->compute, &all, NULL, 0, NULL, 0));
 }
 
 static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
@@ -386,6 +429,7 @@ void pass_weights(struct emit *e, struct program *program)
     s.left = heap_zalloc(e->bundle_count, sizeof *s.left);
     s.reduced_of = heap_zalloc(e->bundle_count, sizeof *s.reduced_of);
     survey(&s, program);
+    find_cores(&s, program);
     if (e->choices->profile->reuse_elements > 0)
         find_kept(&s);
     s.reduced = heap_alloc(s.gradient_count, sizeof *s.reduced);
@@ -397,8 +441,8 @@ void pass_weights(struct emit *e, struct program *program)
         uint32_t op = program->op[i];
         while (r < s.run_count && s.run[r].end <= i)
             r++;
-        if (r < s.run_count && s.run[r].begin == i)
-            start_run(&s, r, program, &out);
+        if (r < s.run_count && s.run[r].begin <= i)
+            gather_before(&s, r, i, program, &out);
         if (r < s.run_count && s.run[r].begin <= i)
             redirect(&s, op, &s.run[r]);
         for (; next < s.gradient_count && s.gradient[next].first == i; next++) {
@@ -411,6 +455,7 @@ void pass_weights(struct emit *e, struct program *program)
         reduce_finished(&s, i, op, &out);
     }
     reduce_ends(&s, &out);
+    between_backward_and_update(&s, &out);
     /* in the order in which gradients become final; a bundle's last gradient is the one kept */
     uint32_t reduced = out.count;
     bool updates = e->choices->scope == SCOPE_STEP;

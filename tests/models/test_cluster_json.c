@@ -205,7 +205,7 @@ static const struct {
     {"a flow faster than its NIC",
      HEAD "\"nic\": {\n"
      "\"bandwidth\": {\"value\": \"100 Gb/s\", \"source\": \"x\"}}}",
-     "PRESETS/dgx-a100.json:#: error: nic.peer_bandwidth: 21.3 GB/s is more than nic.bandwidth, "
+     "PRESETS/dgx-a100.json:#: error: nic.peer_bandwidth: 21.4 GB/s is more than nic.bandwidth, "
      "12.5 GB/s (t.json:3)\n"},
     {"copies faster than their lanes",
      HEAD "\"pcie\": {\n"
