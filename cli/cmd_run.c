@@ -6,6 +6,7 @@
 #include "cli/setup.h"
 #include "exec/agreement.h"
 #include "exec/backend.h"
+#include "exec/bootstrap.h"
 #include "exec/plan.h"
 #include "exec/training.h"
 #include "schedule/ir_text.h"
@@ -361,6 +362,13 @@ static enum status report_curve(struct session *s, struct training *training, st
     return status;
 }
 
+/* A launcher may have started this program once per rank: then one of them speaks. */
+static bool several_processes(const struct options *options)
+{
+    const struct backend *backend = backend_find(options_text(options, "backend"));
+    return backend != NULL && backend->processes;
+}
+
 static enum status do_run(struct session *s, const struct training_options *how, struct text *out,
                           struct diag *diag)
 {
@@ -372,7 +380,8 @@ static enum status do_run(struct session *s, const struct training_options *how,
         training.tokens = s->tokens;
         status = training_run(&training, &s->exec, &result, diag);
     }
-    if (status == STATUS_OK && s->exec.trace) {
+    bool speaks = !several_processes(s->options) || bootstrap_speaks();
+    if (status == STATUS_OK && s->exec.trace && speaks) {
         if (s->model != NULL)
             trace_set(&result.trace, "model", s->model->name);
         status = run_report_save(&result, options_text(s->options, "o"), diag);
@@ -415,7 +424,8 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     enum status status = do_all(&session, &out, diag);
     if (status == STATUS_OK || status == STATUS_NO)
         command_note(&session.note);
-    if (out.size > 0) {
+    bool speaks = !several_processes(options) || bootstrap_speaks();
+    if (out.size > 0 && speaks) {
         enum status printed = command_print(&out, diag);
         status = status == STATUS_OK ? printed : status;
     }

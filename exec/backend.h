@@ -59,6 +59,7 @@ struct backend {
     /* Kernels run on the host, which can address their memory: options.poison is exec/poison.h. If
      * not, begin_step() fills what is not bound with NaNs. */
     bool host_memory;
+    bool processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
     /* One function per kind; NULL for SYNC kinds alone, which the functions below do. */
     backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
 

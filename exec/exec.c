@@ -1,5 +1,6 @@
 #include "exec/exec.h"
 
+#include "exec/bootstrap.h"
 #include "exec/measure.h"
 #include "exec/poison.h"
 #include "exec/runner.h"
@@ -28,7 +29,9 @@ static enum status fill(struct run *run, const struct exec_io *io, struct exec_b
     memset(buffer->data, 0, bytes);
     if (io->fill != NULL && !(ZEROED >> buffer->binding->kind & 1))
         status = io->fill(io->user, buffer, diag);
-    run->backend->put(run, buffer->rank, table->memory[b], table->offset[b], buffer->data, bytes);
+    if (run_is_here(run, buffer->rank))
+        run->backend->put(run, buffer->rank, table->memory[b], table->offset[b], buffer->data,
+                          bytes);
     return status;
 }
 
@@ -37,9 +40,14 @@ static enum status look(struct run *run, const struct exec_io *io, struct exec_b
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t b = buffer->buffer;
-    run->backend->get(run, buffer->rank, table->memory[b], table->offset[b], buffer->data,
-                      ir_buffer_bytes(run->ir, (buffer_id){b}));
-    return io->read(io->user, buffer, diag);
+    uint64_t bytes = ir_buffer_bytes(run->ir, (buffer_id){b});
+    if (run_is_here(run, buffer->rank))
+        run->backend->get(run, buffer->rank, table->memory[b], table->offset[b], buffer->data,
+                          bytes);
+    enum status status = run->world != NULL ? bootstrap_broadcast(run->world, buffer->rank,
+                                                                  buffer->data, bytes, diag)
+                                            : STATUS_OK;
+    return status == STATUS_OK ? io->read(io->user, buffer, diag) : status;
 }
 
 /* Calls visit for every bound buffer of the kinds in the mask, with a copy to work on. */
@@ -85,6 +93,32 @@ struct steps {
     uint32_t warmup, measured;
 };
 
+/* A step of all processes: they begin together, the slowest says how long it took, and everybody
+ * gets the times of all ranks. *seconds < 0: it has failed here. */
+static enum status together(struct run *run, struct runner *runner, double *seconds,
+                            struct diag *diag)
+{
+    uint32_t size = bootstrap_size(run->world);
+    double *all = heap_zalloc(size, sizeof *all), here = 0;
+    enum status status = bootstrap_gather(run->world, &here, all, sizeof *all, diag);
+    if (status == STATUS_OK) {
+        here = runner_step(runner);
+        status = bootstrap_gather(run->world, &here, all, sizeof *all, diag);
+    }
+    *seconds = here;
+    for (uint32_t i = 0; i < size && status == STATUS_OK && here >= 0; i++) {
+        if (all[i] < 0)
+            status = diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_NO,
+                                "rank %" PRIu32 " has failed, and says why", i);
+        *seconds = all[i] > *seconds ? all[i] : *seconds;
+    }
+    if (status == STATUS_OK && here >= 0)
+        status = bootstrap_gather(run->world, run->time + run->first * run->plan.op_stride,
+                                  run->time, run->plan.op_stride * sizeof *run->time, diag);
+    free(all);
+    return here < 0 ? STATUS_OK : status;
+}
+
 static enum status run_steps(struct run *run, struct runner *runner, const struct exec_io *io,
                              struct steps *steps, struct diag *diag)
 {
@@ -94,7 +128,13 @@ static enum status run_steps(struct run *run, struct runner *runner, const struc
             visit_bound(run, io, run->step == 0 ? UINT32_MAX : INPUTS | ZEROED, fill, diag);
         if (status != STATUS_OK)
             return status;
-        double seconds = runner_step(runner);
+        double seconds = 0;
+        if (run->world != NULL)
+            status = together(run, runner, &seconds, diag);
+        else
+            seconds = runner_step(runner);
+        if (status != STATUS_OK)
+            return status;
         if (seconds < 0)
             return diag_error(diag, (struct loc){run->name, 0, 0}, run->status, "%s", run->failure);
         uint32_t kinds = io->read_each | (run->step + 1 == all ? io->read_last : 0);
@@ -205,6 +245,24 @@ static enum status find_backend(struct run *run, struct diag *diag)
                       near ? near : names[0]);
 }
 
+/* Which ranks are here: all of them, or, when a launcher has started several processes of a backend
+ * that can be several, one. */
+static enum status find_ranks(struct run *run, struct diag *diag)
+{
+    run->count = run->plan.ranks;
+    enum status status = run->backend->processes ? bootstrap_world(&run->world, diag) : STATUS_OK;
+    if (status != STATUS_OK || run->world == NULL)
+        return status;
+    run->first = bootstrap_rank(run->world);
+    run->count = 1;
+    if (bootstrap_size(run->world) != run->plan.ranks)
+        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+                          "has %" PRIu32 " ranks, and %" PRIu32
+                          " processes were started for it; as many would do",
+                          run->plan.ranks, bootstrap_size(run->world));
+    return STATUS_OK;
+}
+
 static void init_lock(struct run *run)
 {
     pthread_condattr_t monotonic;
@@ -227,6 +285,8 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
     enum status status = find_backend(&run, diag);
     if (status == STATUS_OK)
         status = plan_init(&run.plan, ir, name, diag);
+    if (status == STATUS_OK)
+        status = find_ranks(&run, diag);
     if (status != STATUS_OK)
         goto out;
     steps.time_count = (size_t)run.plan.ranks * run.plan.op_stride;

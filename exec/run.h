@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct bootstrap;
 struct poison;
 
 struct op_time {
@@ -23,6 +24,8 @@ struct run {
     const struct backend *backend;
     void *state; /* the backend's */
     struct poison *poison;
+    struct bootstrap *world; /* the other processes; NULL: every rank is a thread of this one */
+    uint32_t first, count;   /* ranks of this process */
 
     double epoch_s;         /* when the step at hand was released */
     uint32_t step;          /* of the run, from 0 */
@@ -51,6 +54,10 @@ void run_failed(struct run *run, uint32_t rank, uint32_t op, const char *format,
 static inline bool run_stopped(const struct run *run)
 {
     return atomic_load_explicit(&run->stop, memory_order_relaxed);
+}
+static inline bool run_is_here(const struct run *run, uint32_t rank)
+{
+    return rank >= run->first && rank - run->first < run->count;
 }
 static inline struct op_time *run_time(struct run *run, uint32_t rank, uint32_t op)
 {

@@ -180,9 +180,9 @@ struct runner *runner_new(struct run *run, struct diag *diag)
 {
     struct runner *runner = heap_zalloc(1, sizeof *runner);
     runner->run = run;
-    runner->host = heap_zalloc(run->plan.ranks, sizeof *runner->host);
-    for (uint32_t rank = 0; rank < run->plan.ranks; rank++) {
-        struct host *host = &runner->host[rank];
+    runner->host = heap_zalloc(run->count, sizeof *runner->host);
+    for (uint32_t rank = run->first; rank < run->first + run->count; rank++) {
+        struct host *host = &runner->host[rank - run->first];
         host->runner = runner;
         host->rank = rank;
         int error = pthread_create(&host->thread, NULL, host_main, host);
@@ -267,13 +267,13 @@ double runner_step(struct runner *runner)
     run->released++;
     pthread_cond_broadcast(&run->changed);
     double next_s = run->epoch_s + look_s;
-    while (run->ranks_done < ranks) {
+    while (run->ranks_done < run->count) {
         struct timespec until = clock_time(next_s);
         int waited = pthread_cond_timedwait(&run->changed, &run->lock, &until);
         if (waited != ETIMEDOUT)
             continue;
         next_s = run_now() + look_s;
-        if (run->ranks_done == ranks || run_stopped(run))
+        if (run->ranks_done == run->count || run_stopped(run))
             continue;
         pthread_mutex_unlock(&run->lock);
         look(run, &watch);

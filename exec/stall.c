@@ -148,6 +148,10 @@ static struct node follow(struct story *story, struct node at)
     struct run *run = story->run;
     const struct ir *ir = run->ir;
     enum work_kind kind = ir->op.kind[at.op];
+    if (!run_is_here(run, at.rank)) {
+        tell(story, " is another process's, which says more");
+        return END;
+    }
     switch (run->backend->state(run, at.rank, at.op)) {
     case OP_NOT_ISSUED:
         return held_host(story, at);
@@ -183,7 +187,7 @@ static struct node follow(struct story *story, struct node at)
 /* The first op that has not ended, of the first rank that has one. */
 static struct node first_pending(struct run *run)
 {
-    for (uint32_t rank = 0; rank < run->plan.ranks; rank++)
+    for (uint32_t rank = run->first; rank < run->first + run->count; rank++)
         for (uint32_t k = 0; k < plan_ops(&run->plan, rank); k++) {
             uint32_t op = plan_first(&run->plan, rank) + k;
             if (!done(run, rank, op))

@@ -1,4 +1,6 @@
+#include "exec/bootstrap.h"
 #include "exec/cuda/cuda.h"
+#include "exec/cuda/nccl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,9 +45,10 @@ static enum status find_devices(struct cuda *cuda, struct diag *diag)
         return diag_error(diag, (struct loc){.name = "cuda"}, STATUS_SYSTEM,
                           "no GPU can be used: cudaGetDeviceCount: %s",
                           error != cudaSuccess ? cudaGetErrorString(error) : "there is none");
-    cuda->shared = cuda->ranks > 1;
+    cuda->shared = cuda->run->world == NULL && cuda->ranks > 1;
     for (uint32_t r = 0; r < cuda->ranks; r++)
-        cuda->rank[r].device = 0;
+        cuda->rank[r].device =
+            cuda->run->world != NULL ? (int)bootstrap_local(cuda->run->world) % devices : 0;
     return STATUS_OK;
 }
 
@@ -100,7 +103,7 @@ static enum status open_rank(struct cuda *cuda, struct cuda_rank *rank, struct d
     if (error != cudaSuccess)
         return cuda_refused(diag, "cudaSetDevice", error);
     if (cuda->shared)
-        rank->lock = &cuda->rank[0].own_lock;
+        rank->lock = &cuda->rank[cuda->run->first].own_lock;
     enum status status = cuda_open_streams(rank, diag);
     size_scratch(cuda, rank);
     return status == STATUS_OK ? cuda_open_memory(rank, diag) : status;
@@ -115,6 +118,12 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     init_ranks(cuda);
     open_barriers(cuda);
     enum status status = check_options(run, diag);
+    for (uint32_t g = 0; g < run->ir->group_count && status == STATUS_OK; g++)
+        if (run->world != NULL && run->plan.barriers[g] > 0)
+            status = diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+                                "has barriers of group %s, which separate processes do not make; "
+                                "profile ideal has none",
+                                run->ir->group[g].name);
     if (status == STATUS_OK)
         status = find_devices(cuda, diag);
     if (status != STATUS_OK)
@@ -128,12 +137,16 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     cuda->attentions = attentions_new(cuda->products, run->options->attention, diag);
     if (cuda->attentions == NULL)
         return STATUS_SYSTEM;
-    for (uint32_t r = 0; r < cuda->ranks; r++)
+    for (uint32_t r = run->first; r < run->first + run->count; r++)
         cuda_list_ops(&cuda->rank[r]);
     status = cuda_prepare(cuda, diag);
     if (status == STATUS_OK && cuda->shared)
         status = loopback_open(cuda, diag);
-    for (uint32_t r = 0; r < cuda->ranks && status == STATUS_OK; r++)
+    if (status == STATUS_OK && run->world != NULL && cuda->ranks > 1) {
+        select_device(&cuda->rank[run->first]);
+        status = nccl_links_open(cuda, diag);
+    }
+    for (uint32_t r = run->first; r < run->first + run->count && status == STATUS_OK; r++)
         status = open_rank(cuda, &cuda->rank[r], diag);
     cudaError_t error = status == STATUS_OK ? cudaDeviceSynchronize() : cudaSuccess;
     return error == cudaSuccess ? status : cuda_refused(diag, "cudaDeviceSynchronize", error);
@@ -144,14 +157,17 @@ static void cuda_close(struct run *run)
     struct cuda *cuda = cuda_of(run);
     if (cuda == NULL)
         return;
-    for (uint32_t r = 0; r < cuda->ranks; r++) {
+    nccl_links_close(cuda);
+    for (uint32_t r = run->first; r < run->first + run->count; r++) {
         select_device(&cuda->rank[r]);
         cuda_close_streams(&cuda->rank[r]);
     }
     for (uint32_t r = 0; r < cuda->ranks; r++) {
         struct cuda_rank *rank = &cuda->rank[r];
-        select_device(rank);
-        cuda_close_memory(rank);
+        if (run_is_here(run, r)) {
+            select_device(rank);
+            cuda_close_memory(rank);
+        }
         free(rank->stream);
         pthread_mutex_destroy(&rank->own_lock);
     }
@@ -221,7 +237,7 @@ static void cuda_begin_step(struct run *run)
         loopback_begin_step(cuda);
     for (uint32_t i = 0; i < cuda->barriers; i++)
         atomic_store(&cuda->barrier[i], 0);
-    for (uint32_t r = 0; r < cuda->ranks; r++) {
+    for (uint32_t r = run->first; r < run->first + run->count; r++) {
         struct cuda_rank *rank = &cuda->rank[r];
         select_device(rank);
         *rank->fault = 0;
@@ -289,6 +305,8 @@ static bool cuda_barrier(struct run *run, uint32_t r, uint32_t op)
     struct cuda *cuda = cuda_of(run);
     const struct plan *plan = &run->plan;
     uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
+    if (run->world != NULL)
+        return true; /* refused by open() */
     atomic_uint *come =
         &cuda->barrier[cuda->barrier_begin[group] +
                        plan_instance(plan, r, group) * plan->barriers[group] + plan->call[op]];
@@ -341,22 +359,25 @@ static void read_times(struct cuda_rank *rank)
 static void cuda_end_step(struct run *run)
 {
     struct cuda *cuda = cuda_of(run);
-    for (uint32_t r = 0; r < cuda->ranks && run->options->trace; r++)
+    for (uint32_t r = run->first; r < run->first + run->count && run->options->trace; r++)
         read_times(&cuda->rank[r]);
     if (run->options->trace)
-        cuda->clock_mhz = cuda_clock_mhz(cuda->rank[0].device);
+        cuda->clock_mhz = cuda_clock_mhz(cuda->rank[run->first].device);
 }
 
 /* ---- for the watcher ---- */
 
+/* Whoever waits looks whether the run has been stopped; kernels that wait for other GPUs are told. */
 static void cuda_stop(struct run *run)
 {
-    (void)run; /* whoever waits looks whether the run has been stopped */
+    nccl_links_abort(cuda_of(run));
 }
 
 static enum op_state cuda_state(struct run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    if (!run_is_here(run, r))
+        return OP_NOT_ISSUED; /* as far as is known here */
     if (work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_SYNC) {
         uint32_t host = atomic_load(&run->host[r]);
         return host > op ? OP_DONE : OP_NOT_ISSUED;
@@ -382,8 +403,8 @@ static enum op_state cuda_state(struct run *run, uint32_t r, uint32_t op)
 static bool cuda_arrived(struct run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
-    if (!plan_works(&run->plan, r, op))
-        return false; /* it never comes */
+    if (!run_is_here(run, r) || !plan_works(&run->plan, r, op))
+        return false; /* it never comes, or another process knows */
     if (run->ir->op.kind[op] == WORK_BARRIER)
         return atomic_load(&rank->at_barrier[cuda_local(rank, op)]);
     enum op_state state = cuda_state(run, r, op);
@@ -393,6 +414,7 @@ static bool cuda_arrived(struct run *run, uint32_t r, uint32_t op)
 const struct backend cuda_backend = {
     .name = "cuda",
     .summary = "NVIDIA GPUs: CUDA streams, cuBLASLt, cuDNN; ranks that share one, or NCCL",
+    .processes = true,
     .kernel = cuda_kernels,
     .describe = cuda_describe,
     .describe_run = cuda_describe_run,

@@ -1,6 +1,6 @@
 /* What the device and the libraries say of themselves; clocks by NVML, which is read and never
  * told anything. */
-#include "exec/cuda/cuda.h"
+#include "exec/cuda/nccl.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -135,6 +135,8 @@ void cuda_describe_run(struct run *run, backend_say *say, void *user)
     if (cuda->ranks > 1)
         say(user, "communication",
             cuda->shared ? "loopback: copies on one GPU, not the links of several" : "nccl");
+    if (cuda->links != NULL)
+        say_number(say, user, "nccl", nccl_version(cuda));
     if (cuda->clock_mhz > 0)
         say_number(say, user, "sm_clock_mhz", cuda->clock_mhz);
 }

@@ -1,6 +1,7 @@
 #include "exec/cuda/cuda.h"
 
 #include "exec/cpu/kernels.h"
+#include "exec/cuda/nccl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -241,7 +242,9 @@ static bool launch_head(struct cuda_stream *stream)
     if (works) {
         struct call call;
         run_call(run, rank->rank, op, &call);
-        if (!cuda_kernels[run->ir->op.kind[op]](stream, &call))
+        bool remote = cuda->links != NULL && is_communication(run->ir, op);
+        if (!(remote ? nccl_launch(stream, &call)
+                     : cuda_kernels[run->ir->op.kind[op]](stream, &call)))
             return false;
     }
     if (!cuda_end(stream, op))

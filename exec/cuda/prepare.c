@@ -3,6 +3,7 @@
 #include "exec/cuda/cuda.h"
 
 #include "exec/cpu/kernels.h"
+#include "exec/cuda/nccl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
  * memory is aligned the same. */
 static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
 {
-    for (uint32_t r = 0; r < cuda->ranks; r++)
+    for (uint32_t r = cuda->run->first; r < cuda->run->first + cuda->run->count; r++)
         if (plan_role_of(&cuda->run->plan, r) == role)
             return r;
     return IR_NONE;
@@ -106,7 +107,9 @@ static enum status prepare_op(struct cuda *cuda, uint32_t rank, uint32_t op, str
         prepared->attention = attention_new(cuda->attentions, &call, diag);
         return prepared->attention != NULL ? STATUS_OK : STATUS_SYSTEM;
     default:
-        prepared->scratch = row->scratch != NULL ? row->scratch(call.work) : 0;
+        prepared->scratch = row->scratch != NULL       ? row->scratch(call.work)
+                            : cuda->run->world != NULL ? nccl_scratch(&call)
+                                                       : 0;
         return STATUS_OK;
     }
 }

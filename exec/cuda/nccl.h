@@ -1,0 +1,22 @@
+/* exec/cuda/nccl.h: communication between GPUs, one process each, by NCCL.
+ *
+ * A communicator per group, and per group, channel and direction of messages: a send and a receive
+ * of one rank that flow apart must not wait for each other. All are made before the first step,
+ * in an order that is the same everywhere. */
+#ifndef EXEC_CUDA_NCCL_H
+#define EXEC_CUDA_NCCL_H
+
+#include "exec/cuda/cuda.h"
+
+/* The links of this process's rank. STATUS_SYSTEM: NCCL's words, with the call. */
+enum status nccl_links_open(struct cuda *cuda, struct diag *diag);
+void nccl_links_close(struct cuda *cuda);
+/* Makes kernels that wait for others give up; for a run that has failed. */
+void nccl_links_abort(struct cuda *cuda);
+/* Puts the rank's part of a communication op on its stream. */
+bool nccl_launch(struct cuda_stream *stream, struct call *call);
+/* Bytes of scratch that an op needs; 0 for most. */
+size_t nccl_scratch(const struct call *call);
+int nccl_version(const struct cuda *cuda);
+
+#endif
