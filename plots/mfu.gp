@@ -11,7 +11,7 @@ set key outside right top vertical reverse Left samplen 2
 name(i) = value(sprintf("name%d", i))
 c(i) = colour[1 + (i - 1) % 8]
 m(i) = mark[1 + (i - 1) % 8]
-wide_to_thin(i) = series == 1 ? 2 : 5.0 - 3.7 * (i - 1) / series # equal lines are seen inside each other
+wide_to_thin(i) = series == 1 ? 2 : 4.0 - 2.7 * (i - 1) / series # equal lines are seen inside each other
 dash(i) = 1 + (i - 1) / 8
 plot for [i=1:series] data using ($1 == i ? $2 : NaN):(100 * $3) with linespoints linecolor rgb c(i) \
     linewidth wide_to_thin(i) dashtype dash(i) pointtype m(i) pointsize 0.9 * size_of_marks title name(i)

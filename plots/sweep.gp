@@ -17,7 +17,7 @@ if (limit > 0) {
 name(i) = value(sprintf("name%d", i))
 c(i) = colour[1 + (i - 1) % 8]
 m(i) = mark[1 + (i - 1) % 8]
-wide_to_thin(i) = series == 1 ? 2 : 5.0 - 3.7 * (i - 1) / series # equal lines are seen inside each other
+wide_to_thin(i) = series == 1 ? 2 : 4.0 - 2.7 * (i - 1) / series # equal lines are seen inside each other
 dash(i) = 1 + (i - 1) / 8
 plot for [i=1:series] data using ($1 == i && $4 == 1 ? $2 : NaN):3 with lines \
         linecolor rgb c(i) linewidth wide_to_thin(i) dashtype dash(i) notitle, \
