@@ -88,8 +88,8 @@ enum status table_get(const struct table *table, const char *name, size_t *colum
     struct text all = {0};
     if (table->columns > COLUMNS_SHOWN)
         return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
-                          "has no column '%s' among its %zu, which begin with '%s'", name,
-                          table->columns, table->name[0]);
+                          "has no column '%s'; its first is '%s', and its head line has them all",
+                          name, table->name[0]);
     for (size_t i = 0; i < table->columns; i++)
         text_printf(&all, "%s%s", i == 0 ? "" : ", ", table->name[i]);
     enum status status = diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
