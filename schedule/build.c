@@ -47,8 +47,8 @@ static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
     int64_t n = c->seq / c->hp / c->cp, local = n * c->micro_batch * (int64_t)c->accumulation;
-    bool first = e->stage == pipeline_stage(c, 0);
-    bool last = e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
+    bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
+    bool last = all || e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
     uint16_t tensor = e->tensor.group;
     if (first)
         e->tokens = input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);

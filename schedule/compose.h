@@ -72,6 +72,7 @@ enum pipeline_choice {
     CHOICE_PIPELINE_ZB_V,        /* the same, down the stages and back up */
     CHOICE_PIPELINE_TERAPIPE,    /* GPipe over subsequences */
     CHOICE_PIPELINE_SEQ1F1B,     /* 1F1B over subsequences */
+    CHOICE_PIPELINE_MSP,         /* TeraPipe with multiplexed sequence partitioning (SPPO) */
     CHOICE_PIPELINE_COUNT
 };
 

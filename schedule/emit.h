@@ -141,6 +141,14 @@ struct tensor_ranks {
     buffer_id held; /* what an implementation gathers into; IR_NONE: none */
 };
 
+/* The unit is a piece of a subsequence that stages share: keys and values go to all of them. */
+struct shared {
+    uint32_t count, index; /* stages, and which of them this is; 1 and 0: nothing is shared */
+    uint32_t owner;        /* the index of the stage whose layers they are */
+    uint16_t group;
+    bool joins; /* the stages before the owner have none of the keys and values so far */
+};
+
 struct emit {
     struct ir *ir;
     const struct choices *choices;   /* the model is what one tensor rank sees */
@@ -174,6 +182,8 @@ struct emit {
     int64_t first_token;     /* the unit's, among the rank's tokens of a sequence */
     int64_t first_row;       /* the same among all of a step */
     uint32_t subsequence;
+    struct shared shared;
+    uint8_t shared_comm; /* stream */
 
     struct weight_slot slot[WEIGHT_COUNT];
     struct part *part; /* part_count() of them */

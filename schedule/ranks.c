@@ -120,13 +120,14 @@ void emit_mesh(struct emit *e)
     struct mesh_part part[MESH_PARTS_MAX];
     struct axes axes = {.count = 0}, plain;
     uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
-    uint32_t parts = mesh_parts(c, part), below = c->ranks / c->pp / c->tp, sharded = 0;
+    uint32_t parts = mesh_parts(c, part), stages = pipeline_of(c)->multiplexed ? 1 : c->pp;
+    uint32_t below = c->ranks / stages / c->tp, sharded = 0;
     uint32_t copies = (uint32_t)tensor_kv_copies(e->whole, c->tp);
     bool two = c->window > 1 && c->window < c->cp;
 
     for (uint32_t i = 0; i < parts; i++) {
         uint32_t size = part[i].size;
-        if (part[i].along == ALONG_PP) { /* each stage has weights of its own */
+        if (part[i].along == ALONG_PP && stages > 1) { /* each stage has weights of its own */
             add_axis(ir, &axes, &part[i], "", size);
             continue;
         }
@@ -147,7 +148,9 @@ void emit_mesh(struct emit *e)
         add_axis(ir, &axes, &(struct mesh_part){"tp_copy", 0, ALONG_TP_COPY, 0}, "", copies);
     uint32_t hp = along(&axes, ALONG_HP), copy = along(&axes, ALONG_TP_COPY);
     uint32_t tp = along(&axes, ALONG_TP) | copy;
-    e->all_axes = ((1u << axes.count) - 1) & ~along(&axes, ALONG_PP) & ~tp;
+    e->all_axes = ((1u << axes.count) - 1) & ~tp;
+    if (stages > 1)
+        e->all_axes &= ~along(&axes, ALONG_PP);
     e->pp_group = add_group(ir, "pp", &axes, along(&axes, ALONG_PP));
     e->hp_group = add_group(ir, "hp", &axes, hp);
     uint32_t outer = along(&axes, ALONG_OUTER), inner = along(&axes, ALONG_INNER);
@@ -174,6 +177,6 @@ void emit_mesh(struct emit *e)
                         : c->tp == 1 ? e->hp_group
                                      : add_group(ir, "hp_tp", &plain, hp | tp);
     e->shard_size = shard;
-    e->replica_size = c->ranks / c->pp / c->tp / shard;
+    e->replica_size = c->ranks / stages / c->tp / shard;
     add_stages(e);
 }

@@ -197,6 +197,14 @@ static int64_t shape_bytes(const struct plan *plan, uint32_t shape)
     return work_payload_bytes(&plan->ir->shape[shape]);
 }
 
+/* The root reads and the others do not, but it is one broadcast. */
+static bool are_sides_of_broadcast(const struct plan *plan, uint32_t a, uint32_t b)
+{
+    const struct work *x = &plan->ir->shape[a], *y = &plan->ir->shape[b];
+    return x->kind == WORK_BROADCAST && y->kind == WORK_BROADCAST && x->in == y->in &&
+           x->out == y->out && memcmp(x->p, y->p, sizeof x->p) == 0;
+}
+
 static uint16_t find_variant(struct reader *reader, uint16_t line, uint32_t shape)
 {
     struct plan *plan = reader->plan;
@@ -204,7 +212,8 @@ static uint16_t find_variant(struct reader *reader, uint16_t line, uint32_t shap
     struct variant_list *list = p2p ? &reader->p2p : &reader->variants[line];
     for (uint32_t v = 0; v < list->count; v++)
         if (list->shape[v] == shape ||
-            (p2p && shape_bytes(plan, list->shape[v]) == shape_bytes(plan, shape)))
+            (p2p && shape_bytes(plan, list->shape[v]) == shape_bytes(plan, shape)) ||
+            are_sides_of_broadcast(plan, list->shape[v], shape))
             return (uint16_t)v;
     assert(list->count < IR_NONE16);
     if (list->count == list->capacity) {

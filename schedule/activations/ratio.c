@@ -158,6 +158,9 @@ static void choose(struct ratio *r, const struct program *in)
     uint8_t *seen = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     struct candidate *list = heap_alloc((size_t)ir->buffer.count + 1, sizeof *list);
     activations_classify(ir, in->op, in->count, class);
+    /* a stage that helps with one subsequence reads its cache once, and has not written all of it */
+    for (uint32_t i = 0; i < r->e->caches.count; i++)
+        class[r->e->caches.buffer[i].i] = ACTIVATION_CONTINUOUS;
     r->moved = heap_alloc((size_t)ir->buffer.count + 1, sizeof *r->moved);
     for (uint32_t i = 0; i + 1 < r->run_count; i++) {
         struct run *run = &r->run[i];

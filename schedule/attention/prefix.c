@@ -5,20 +5,51 @@
  *
  * Backward goes from the last subsequence to the first: each makes gradients for all P_i keys, on top of
  * those that came from later queries; its own s_i then are complete. Sums in the compute dtype shrink
- * with the prefix; in fp32 they stay where they are. */
+ * with the prefix; in fp32 they stay where they are.
+ *
+ * Stages that share a subsequence (schedule/pipeline/multiplex.h) have equal pieces of its queries, in
+ * order. Its keys and values are gathered on all of them; gradients for them are summed where they
+ * arise and reduce-scattered when they are complete. Stages before the owner, which share its last
+ * subsequences, are given the keys and values of all before those, and give back their sums. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Tokens of a sequence, seen by the core, up to the beginning and the end of the unit. */
+/* Tokens of a sequence, seen by the core, up to the beginning and the end of the subsequence; up to
+ * this stage's queries, and their end. */
 struct reach {
-    int64_t begin, end;
+    int64_t begin, end, from, to;
 };
 
 static struct reach reach_of(const struct emit *e)
 {
-    return (struct reach){pipeline_prefix(e->choices, e->subsequence),
-                          pipeline_prefix(e->choices, e->subsequence + 1)};
+    struct reach reach = {.begin = pipeline_prefix(e->choices, e->subsequence),
+                          .end = pipeline_prefix(e->choices, e->subsequence + 1)};
+    int64_t piece = (reach.end - reach.begin) / e->shared.count;
+    reach.from = reach.begin + e->shared.index * piece;
+    reach.to = reach.from + piece;
+    return reach;
+}
+
+/* ---- what stages share ---- */
+
+static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
+{
+    struct work work = {.kind = (uint8_t)kind};
+    int64_t bytes = (int64_t)(x.count * dtype_bytes((enum dtype)e->ir->buffer.dtype[x.buffer.i]));
+    bool reads = kind != WORK_BROADCAST || e->shared.index == e->shared.owner;
+    work.p[0] = e->shared.group;
+    work.p[1] = bytes;
+    if (kind == WORK_BROADCAST)
+        work.broadcast.root = e->shared.owner;
+    emit_op(e, e->shared_comm, &work, &x, reads, &y, 1);
+}
+
+/* What came before goes to the stages that have none of it. */
+static void give(struct emit *e, struct view cache, int64_t count)
+{
+    if (e->shared.joins && count > 0)
+        collective(e, WORK_BROADCAST, view_part(cache, 0, count), view_part(cache, 0, count));
 }
 
 static struct view new_cache(struct emit *e, const char *stem, int64_t width)
@@ -42,8 +73,8 @@ static struct work tile_work(const struct emit *e, const struct exchange *z, enu
                              struct reach reach)
 {
     struct work work = attention_work(e, kind, z->s, z->heads / z->ranks, z->kv_sent / z->ranks);
-    work.attention.kv = reach.end;
-    work.attention.offset = reach.begin;
+    work.attention.kv = reach.to;
+    work.attention.offset = reach.from;
     return work;
 }
 
@@ -54,19 +85,30 @@ void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out
     struct prefix *prefix = &e->prefix[layer];
     struct attention_saved *saved = &e->saved[layer].attention[0];
     int64_t width = z.kv_width / z.ranks, own = z.s * width, before = reach.begin * width;
-    if (e->subsequence == 0)
+    bool shares = e->shared.count > 1;
+    if (prefix->k.count == 0)
         *prefix = (struct prefix){.k = new_cache(e, "k_cache", width),
                                   .v = new_cache(e, "v_cache", width),
                                   .dk = view_none(),
                                   .dv = view_none()};
-    struct qkv to = {view_none(), view_part(prefix->k, before, own),
-                     view_part(prefix->v, before, own)};
+    struct qkv to = {view_none(), view_none(), view_none()};
+    if (!shares) {
+        to.k = view_part(prefix->k, before, own);
+        to.v = view_part(prefix->v, before, own);
+    }
     struct qkv in = exchange_in_to(e, layer, &z, view_all(e, qkv), to, saved);
-    in.k = view_part(prefix->k, 0, before + own);
-    in.v = view_part(prefix->v, 0, before + own);
+    if (shares) {
+        int64_t all = own * e->shared.count;
+        give(e, prefix->k, before);
+        give(e, prefix->v, before);
+        collective(e, WORK_ALL_GATHER, in.k, view_part(prefix->k, before, all));
+        collective(e, WORK_ALL_GATHER, in.v, view_part(prefix->v, before, all));
+    }
+    in.k = view_part(prefix->k, 0, reach.to * width);
+    in.v = view_part(prefix->v, 0, reach.to * width);
     if (e->choices->profile->prefix_copied && before > 0) {
-        in.k = copied(e, in.k, "k_prefix", reach.end, width);
-        in.v = copied(e, in.v, "v_prefix", reach.end, width);
+        in.k = copied(e, in.k, "k_prefix", reach.to, width);
+        in.v = copied(e, in.v, "v_prefix", reach.to, width);
     }
     saved->q = in.q;
     saved->o = view_all(e, out);
@@ -81,10 +123,15 @@ void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out
         exchange_out(e, &z, saved->o, view_all(e, out));
 }
 
+static enum dtype sum_dtype(const struct emit *e)
+{
+    return e->choices->profile->prefix_grad_f32 ? DTYPE_F32 : (enum dtype)e->choices->dtype;
+}
+
 /* The sum of a tile's gradient and of what later queries gave to the same keys. */
 static struct view summed(struct emit *e, struct view tile, struct view later)
 {
-    bool wide = e->choices->profile->prefix_grad_f32 && e->choices->dtype != DTYPE_F32;
+    bool wide = sum_dtype(e) != (enum dtype)e->choices->dtype;
     if (wide && later.count == 0) {
         struct view sum =
             view_all(e, emit_buffer(e, "dkv_sum", CATEGORY_KV, DTYPE_F32, (int64_t)tile.count, 0));
@@ -100,16 +147,49 @@ static struct view summed(struct emit *e, struct view tile, struct view later)
     return sum;
 }
 
+/* The same where stages share subsequences: in place, and of all keys up to the subsequence's end,
+ * though the tile has not all of them. */
+static struct view summed_in_place(struct emit *e, struct view tile, struct view later,
+                                   int64_t seen)
+{
+    struct view sum = later;
+    if (later.count == 0) {
+        struct work work = {.kind = WORK_FILL, .elements = {seen, 0}};
+        sum = view_all(e, emit_buffer(e, "dkv_sum", CATEGORY_KV, sum_dtype(e), seen, 0));
+        emit_op(e, e->compute, &work, NULL, 0, &sum, 1);
+    }
+    struct view part = view_part(sum, 0, (int64_t)tile.count);
+    emit_add(e, part, tile, part);
+    return view_part(sum, 0, seen);
+}
+
 /* The last `own` elements, which no earlier query adds to, in the compute dtype. */
 static struct view complete(struct emit *e, struct view sum, int64_t own)
 {
-    struct view part = view_part(sum, (int64_t)sum.count - own, own);
-    if (e->ir->buffer.dtype[sum.buffer.i] == e->choices->dtype)
+    int64_t all = own * e->shared.count;
+    struct view part = view_part(sum, (int64_t)sum.count - all, all);
+    if (e->shared.count > 1) {
+        struct view mine =
+            view_all(e, emit_buffer(e, "dkv_part", CATEGORY_KV,
+                                    (enum dtype)e->ir->buffer.dtype[sum.buffer.i], own, 0));
+        collective(e, WORK_REDUCE_SCATTER, part, mine);
+        part = mine;
+    }
+    if (e->ir->buffer.dtype[part.buffer.i] == e->choices->dtype)
         return part;
     struct view y = view_all(e, emit_buffer(e, "dkv", CATEGORY_KV, e->choices->dtype, own, 0));
     struct work work = {.kind = WORK_CAST, .elements = {own, 0}};
     emit_op(e, e->compute, &work, &part, 1, &y, 1);
     return y;
+}
+
+/* Sums of the stages that joined for the last subsequences, for the keys before those. */
+static void give_back(struct emit *e, struct view sum, int64_t count)
+{
+    if (!e->shared.joins || count == 0)
+        return;
+    struct view part = view_part(sum, 0, count);
+    collective(e, WORK_ALL_REDUCE, part, part);
 }
 
 void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
@@ -119,19 +199,27 @@ void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id 
     struct prefix *prefix = &e->prefix[layer];
     const struct attention_saved *saved = &e->saved[layer].attention[0];
     enum dtype dtype = (enum dtype)e->choices->dtype;
-    int64_t width = z.kv_width / z.ranks, seen = reach.end * width;
+    int64_t width = z.kv_width / z.ranks, seen = reach.to * width;
+    bool multiplexed = pipeline_of(e->choices)->multiplexed;
     struct view d_o = exchange_out_backward(e, &z, view_all(e, d_out));
     struct qkv in = {saved->q, view_part(prefix->k, 0, seen), view_part(prefix->v, 0, seen)};
     struct qkv grads = {
         .q = view_all(e, emit_activation(e, "dq", z.s, z.q_width / z.ranks)),
-        .k = view_all(e, emit_buffer(e, "dk", CATEGORY_KV, dtype, reach.end, width)),
-        .v = view_all(e, emit_buffer(e, "dv", CATEGORY_KV, dtype, reach.end, width)),
+        .k = view_all(e, emit_buffer(e, "dk", CATEGORY_KV, dtype, reach.to, width)),
+        .v = view_all(e, emit_buffer(e, "dv", CATEGORY_KV, dtype, reach.to, width)),
     };
     attention_tile_backward(e, tile_work(e, &z, WORK_ATTENTION_BACKWARD, reach), &in, saved->o,
                             view_all(e, saved->lse), d_o, &grads);
-    prefix->dk = summed(e, grads.k, prefix->dk);
-    prefix->dv = summed(e, grads.v, prefix->dv);
+    if (multiplexed) {
+        prefix->dk = summed_in_place(e, grads.k, prefix->dk, reach.end * width);
+        prefix->dv = summed_in_place(e, grads.v, prefix->dv, reach.end * width);
+    } else {
+        prefix->dk = summed(e, grads.k, prefix->dk);
+        prefix->dv = summed(e, grads.v, prefix->dv);
+    }
     grads.k = complete(e, prefix->dk, z.s * width);
     grads.v = complete(e, prefix->dv, z.s * width);
+    give_back(e, prefix->dk, reach.begin * width);
+    give_back(e, prefix->dv, reach.begin * width);
     exchange_in_backward(e, layer, &z, grads, view_all(e, dqkv), saved);
 }

@@ -12,7 +12,7 @@ void actions_release(struct actions *actions)
     *actions = (struct actions){0};
 }
 
-static void add(struct actions *a, enum action_kind kind, uint32_t chunk, uint32_t unit)
+void actions_add(struct actions *a, enum action_kind kind, uint32_t chunk, uint32_t unit)
 {
     if (a->count == a->capacity) {
         a->capacity = (uint32_t)heap_next_capacity(a->capacity, (size_t)a->count + 1);
@@ -40,9 +40,9 @@ void order_none(struct actions *a, const struct choices *c, uint32_t stage)
     uint32_t k = c->subsequences;
     for (uint32_t first = 0; first < pipeline_units(c); first += k) {
         for (uint32_t s = 0; s < k; s++)
-            add(a, ACTION_FORWARD, 0, first + s);
+            actions_add(a, ACTION_FORWARD, 0, first + s);
         for (uint32_t s = k; s-- > 0;)
-            add(a, ACTION_BACKWARD, 0, first + s);
+            actions_add(a, ACTION_BACKWARD, 0, first + s);
     }
 }
 
@@ -53,9 +53,9 @@ void order_all_forward(struct actions *a, const struct choices *c, uint32_t stag
     (void)stage;
     uint32_t units = pipeline_units(c);
     for (uint32_t u = 0; u < units; u++)
-        add(a, ACTION_FORWARD, 0, u);
+        actions_add(a, ACTION_FORWARD, 0, u);
     for (uint32_t u = units; u-- > 0;)
-        add(a, ACTION_BACKWARD, 0, u);
+        actions_add(a, ACTION_BACKWARD, 0, u);
 }
 
 /* 1F1B (PipeDream-Flush, Narayanan et al., arXiv 2104.04473, figure 4 top) and, with k > 1, Seq1F1B
@@ -65,13 +65,13 @@ void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stag
     uint32_t units = pipeline_units(c);
     uint32_t warm = at_most(c->pp - stage + c->subsequences - 2, units);
     for (uint32_t u = 0; u < warm; u++)
-        add(a, ACTION_FORWARD, 0, u);
+        actions_add(a, ACTION_FORWARD, 0, u);
     for (uint32_t u = warm; u < units; u++) {
-        add(a, ACTION_FORWARD, 0, u);
-        add(a, ACTION_BACKWARD, 0, backward_unit(c, u - warm));
+        actions_add(a, ACTION_FORWARD, 0, u);
+        actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, u - warm));
     }
     for (uint32_t j = units - warm; j < units; j++)
-        add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
+        actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
 }
 
 /* Interleaved 1F1B (Narayanan et al., section 2.2): P micro-batches through the first chunk, the same
@@ -81,7 +81,7 @@ static void add_interleaved(struct actions *a, const struct choices *c, enum act
 {
     uint32_t p = c->pp, v = c->virtual_stages;
     uint32_t chunk = i % (p * v) / p;
-    add(a, kind, kind == ACTION_FORWARD ? chunk : v - 1 - chunk, i / (p * v) * p + i % p);
+    actions_add(a, kind, kind == ACTION_FORWARD ? chunk : v - 1 - chunk, i / (p * v) * p + i % p);
 }
 
 void order_interleaved(struct actions *a, const struct choices *c, uint32_t stage)
@@ -105,16 +105,16 @@ void order_zb_h1(struct actions *a, const struct choices *c, uint32_t stage)
 {
     uint32_t units = pipeline_units(c), warm = at_most(c->pp - 1 - stage, units), weights = 0;
     for (uint32_t u = 0; u < warm; u++)
-        add(a, ACTION_FORWARD, 0, u);
+        actions_add(a, ACTION_FORWARD, 0, u);
     for (uint32_t j = 0; j < units; j++) {
         if (warm + j < units)
-            add(a, ACTION_FORWARD, 0, warm + j);
-        add(a, ACTION_BACKWARD, 0, j);
+            actions_add(a, ACTION_FORWARD, 0, warm + j);
+        actions_add(a, ACTION_BACKWARD, 0, j);
         if (j >= stage)
-            add(a, ACTION_WEIGHTS, 0, weights++);
+            actions_add(a, ACTION_WEIGHTS, 0, weights++);
     }
     while (weights < units)
-        add(a, ACTION_WEIGHTS, 0, weights++);
+        actions_add(a, ACTION_WEIGHTS, 0, weights++);
 }
 
 /* ZB-V (Qi et al., section 6 and appendix; two chunks a stage, down the stages and back up). The
@@ -129,7 +129,7 @@ static void zb_v_next(struct zb_v *z, enum action_kind kind, uint32_t chunk)
 {
     uint32_t unit = z->done[kind][chunk]++;
     if (unit < z->units)
-        add(z->actions, kind, chunk, unit);
+        actions_add(z->actions, kind, chunk, unit);
 }
 
 static void zb_v_backward(struct zb_v *z, uint32_t chunk)

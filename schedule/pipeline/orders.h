@@ -6,6 +6,9 @@
 
 typedef void order_function(struct actions *actions, const struct choices *choices, uint32_t stage);
 
+void actions_add(struct actions *actions, enum action_kind kind, uint32_t chunk, uint32_t unit);
+
+order_function order_multiplexed; /* schedule/pipeline/multiplex.c */
 order_function order_none, order_all_forward, order_one_f_one_b, order_interleaved, order_zb_h1,
     order_zb_v;
 

@@ -33,6 +33,9 @@ static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
     [CHOICE_PIPELINE_SEQ1F1B] =
         {.name = "seq1f1b", .summary = "1f1b over subsequences",
          .order = order_one_f_one_b, .subsequences = true, .chunks = 1},
+    [CHOICE_PIPELINE_MSP] =
+        {.name = "msp", .summary = "terapipe whose idle stages share the first and last subsequences (SPPO)",
+         .order = order_multiplexed, .subsequences = true, .multiplexed = true, .chunks = 1},
 };
 /* clang-format on */
 
@@ -56,8 +59,15 @@ uint32_t pipeline_chunks(const struct choices *c)
     return c->pp * c->virtual_stages;
 }
 
+uint32_t pipeline_chunks_at(const struct choices *c)
+{
+    return pipeline_of(c)->multiplexed ? pipeline_chunks(c) : c->virtual_stages;
+}
+
 uint32_t pipeline_chunk(const struct choices *c, uint32_t stage, uint32_t v)
 {
+    if (pipeline_of(c)->multiplexed)
+        return v;
     return pipeline_of(c)->folded && v == 1 ? 2 * c->pp - 1 - stage : v * c->pp + stage;
 }
 
@@ -68,7 +78,8 @@ uint32_t pipeline_stage(const struct choices *c, uint32_t chunk)
 
 bool pipeline_ends_tied(const struct choices *c)
 {
-    return c->model->tied_head && pipeline_stage(c, 0) != pipeline_stage(c, pipeline_chunks(c) - 1);
+    return c->model->tied_head && !pipeline_of(c)->multiplexed &&
+           pipeline_stage(c, 0) != pipeline_stage(c, pipeline_chunks(c) - 1);
 }
 
 struct layer_range pipeline_layers(const struct choices *c, uint32_t chunk)
@@ -210,10 +221,57 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     return STATUS_OK;
 }
 
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y != 0) {
+        int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+/* Subsequences that stages share cut evenly over them. */
+static enum status check_shares(const struct choices *c, struct diag *diag)
+{
+    char what[160];
+    struct text would = {0};
+    if (c->subsequences < c->pp)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "--pipeline msp shares the first and last of %u subsequences over %u "
+                          "stages; --subsequences %u or more would do",
+                          c->subsequences, c->pp, c->pp);
+    if (c->hp > 1 || c->tp > 1)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "--pipeline msp has stages of one rank; --hp 1 --tp 1 would do");
+    if (c->weights > CHOICE_WEIGHTS_ZERO1)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "--pipeline msp has all weights on all stages; --weights replicated or "
+                          "zero1 would do");
+    int64_t unit = 1;
+    for (uint32_t k = 2; k <= c->pp; k++)
+        unit = common_multiple(unit, k);
+    for (uint32_t i = 0; i < c->subsequences; i++) {
+        int64_t tokens = pipeline_prefix(c, i + 1) - pipeline_prefix(c, i);
+        bool whole = i + 1 >= c->pp && i + c->pp <= c->subsequences;
+        if (whole || tokens % unit == 0)
+            continue;
+        snprintf(what, sizeof what,
+                 "subsequence %u of %lld tokens does not cut over 2 to %u stages", i,
+                 (long long)tokens, c->pp);
+        text_printf(&would, "a multiple of %lld", (long long)unit);
+        return resolve_bad_size(diag, what, &would);
+    }
+    return STATUS_OK;
+}
+
 enum status pipeline_resolve(struct choices *c, const struct request *r, struct diag *diag)
 {
     enum status status = resolve_name(c, r, diag);
     if (status == STATUS_OK)
         status = resolve_virtual_stages(c, r, diag);
-    return status == STATUS_OK ? resolve_subsequences(c, r, diag) : status;
+    if (status == STATUS_OK)
+        status = resolve_subsequences(c, r, diag);
+    return status == STATUS_OK && pipeline_of(c)->multiplexed ? check_shares(c, diag) : status;
 }

@@ -40,6 +40,7 @@ struct pipeline {
     bool subsequences; /* cuts micro-batches into them */
     bool splits;       /* gradients of weights are actions of their own */
     uint8_t chunks;    /* virtual stages per stage: 1; 2; 0: as many as asked for */
+    bool multiplexed;  /* stages share subsequences, and all hold all weights */
     bool folded;       /* chunk c lies on stage c, then back: 2 P - 1 - c */
 };
 const struct pipeline *pipeline_of(const struct choices *choices);
@@ -47,7 +48,9 @@ const struct pipeline *pipeline_row(enum pipeline_choice choice);
 
 uint32_t pipeline_units(const struct choices *choices);
 uint32_t pipeline_chunks(const struct choices *choices); /* of all stages */
-/* The chunk that is the v-th of a stage, and the stage of a chunk. */
+/* Chunks that a stage has a part in. */
+uint32_t pipeline_chunks_at(const struct choices *choices);
+/* The chunk that is the v-th of those of a stage, and the stage of a chunk. */
 uint32_t pipeline_chunk(const struct choices *choices, uint32_t stage, uint32_t v);
 uint32_t pipeline_stage(const struct choices *choices, uint32_t chunk);
 

@@ -132,10 +132,12 @@ static void close_bundle(struct emit *e, const char *name, uint32_t begin, uint3
 {
     uint64_t unit = e->shard_size > 1 ? (uint64_t)e->shard_size * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
-    uint16_t row = ir_add_bundle(e->ir, (struct bundle){.name = name,
-                                                        .tensor_begin = begin,
-                                                        .tensor_count = count,
-                                                        .elements = elements});
+    int known = ir_find_bundle(e->ir, name, strlen(name)); /* another stage has the same */
+    uint16_t row = known >= 0 ? (uint16_t)known
+                              : ir_add_bundle(e->ir, (struct bundle){.name = name,
+                                                                     .tensor_begin = begin,
+                                                                     .tensor_count = count,
+                                                                     .elements = elements});
     e->bundle[e->bundle_count++] =
         (struct bundle_state){.row = row, .elements = elements, .used = used};
 }
@@ -207,7 +209,8 @@ static void lay_out(struct emit *e)
 {
     const struct choices *c = e->choices;
     uint32_t chunks = pipeline_chunks(c), parts = part_count(e);
-    bool first = e->stage == pipeline_stage(c, 0), last = e->stage == pipeline_stage(c, chunks - 1);
+    bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
+    bool last = all || e->stage == pipeline_stage(c, chunks - 1);
     e->part = arena_array(&e->arena, parts, sizeof *e->part);
     e->bundle = arena_array(&e->arena, parts, sizeof *e->bundle);
     e->bundle_count = 0;
@@ -215,7 +218,7 @@ static void lay_out(struct emit *e)
         e->part[p].bundle = IR_NONE;
     if (first)
         lay_out_embedding(e);
-    for (uint32_t v = 0; v < c->virtual_stages; v++)
+    for (uint32_t v = 0; v < pipeline_chunks_at(c); v++)
         lay_out_layers(e, pipeline_layers(c, pipeline_chunk(c, e->stage, v)));
     if (last)
         lay_out_head(e);

@@ -6,6 +6,7 @@
  * At most `prefetch` + 1 gathered bundles and two unreduced gradient buffers are alive: a gather
  * waits for the end of the run whose memory it may take, and the first op that writes a gradient
  * buffer waits for the reduction of the one before the last. */
+#include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/weights.h"
 
 #include <assert.h>
@@ -347,6 +348,23 @@ static void reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct pro
     }
 }
 
+/* Where all stages hold all weights: they use them in different orders, so all reduce and update in
+ * that of the bundles. */
+static bool in_order_of_bundles(const struct shard *s)
+{
+    return pipeline_of(s->e->choices)->multiplexed;
+}
+
+static void reduce_in_order(struct shard *s, const struct program *program, struct program *out)
+{
+    for (uint32_t b = 0; b < s->e->bundle_count; b++)
+        for (uint32_t row = 0; row < s->gradient_count; row++)
+            if (s->gradient[row].bundle == b) {
+                reduce(s, row, program->op[s->gradient[row].last], out);
+                s->final.i = out->op[out->count - 1];
+            }
+}
+
 static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id to)
 {
     struct work work = {.kind = (uint8_t)kind, .copy = {(int64_t)ir_buffer_bytes(e->ir, from), 0}};
@@ -452,14 +470,19 @@ void pass_weights(struct emit *e, struct program *program)
                 emit_hold_back(e, (op_id){op}, s.reduced[next - 2]);
         }
         program_push(&out, (op_id){op});
-        reduce_finished(&s, i, op, &out);
+        if (!in_order_of_bundles(&s))
+            reduce_finished(&s, i, op, &out);
     }
+    if (in_order_of_bundles(&s))
+        reduce_in_order(&s, program, &out);
     reduce_ends(&s, &out);
     between_backward_and_update(&s, &out);
     /* in the order in which gradients become final; a bundle's last gradient is the one kept */
     uint32_t reduced = out.count;
     bool updates = e->choices->scope == SCOPE_STEP;
-    for (uint32_t row = 0; updates && row < s.gradient_count; row++)
+    for (uint32_t b = 0; updates && in_order_of_bundles(&s) && b < e->bundle_count; b++)
+        update(&s, b, &out);
+    for (uint32_t row = 0; updates && !in_order_of_bundles(&s) && row < s.gradient_count; row++)
         if (s.gradient[row].is_last)
             update(&s, s.gradient[row].bundle, &out);
     /* the first of them is the first of its stream, so that all the others follow */

@@ -30,6 +30,7 @@ enum factor {
     FACTOR_CP,
     FACTOR_PIPELINE,
     FACTOR_PP,
+    FACTOR_SUBSEQUENCES,
     FACTOR_SHARD, /* from here on: what turns in the nightly product */
     FACTOR_TP,
     FACTOR_PLACEMENT,
@@ -48,11 +49,11 @@ enum factor {
 };
 
 static const char *const factor_names[FACTOR_COUNT] = {
-    "model",       "strategy",   "profile", "weights",    "activations",
-    "optimizer",   "ranks",      "hp",      "cp",         "pipeline",
-    "pp",          "shard",      "tp",      "placement",  "ring layout",
-    "window",      "rotation",   "seq",     "micro",      "accumulation",
-    "loss chunks", "ffn chunks", "chunk",   "kv offload", "chunk order"};
+    "model",      "strategy",   "profile",      "weights",     "activations", "optimizer",
+    "ranks",      "hp",         "cp",           "pipeline",    "pp",          "subsequences",
+    "shard",      "tp",         "placement",    "ring layout", "window",      "rotation",
+    "seq",        "micro",      "accumulation", "loss chunks", "ffn chunks",  "chunk",
+    "kv offload", "chunk order"};
 
 /* What levels stand for where there is no registry; 0: left open. */
 static const int64_t factor_values[FACTOR_COUNT][8] = {
@@ -60,6 +61,7 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_HP] = {0, 1, 2, 4, 8},
     [FACTOR_CP] = {0, 1, 2, 4},
     [FACTOR_PP] = {0, 2, 4},
+    [FACTOR_SUBSEQUENCES] = {0, 2, 3},
     [FACTOR_TP] = {0, 1, 2, 4, 8},
     [FACTOR_SHARD] = {0, 1, 2, 4},
     [FACTOR_WINDOW] = {0, 1, 2, 4},
@@ -99,6 +101,7 @@ static inline struct factors factors_all(void)
         [FACTOR_CP] = 4,
         [FACTOR_PIPELINE] = CHOICE_PIPELINE_COUNT,
         [FACTOR_PP] = 3,
+        [FACTOR_SUBSEQUENCES] = 3,
         [FACTOR_TP] = 5,
         [FACTOR_SHARD] = 4,
         [FACTOR_PLACEMENT] = PLACEMENT_COUNT,
@@ -137,6 +140,7 @@ static inline struct request product_request(const struct product *product)
         .cp = value[FACTOR_CP],
         .pipeline = l[FACTOR_PIPELINE],
         .pp = value[FACTOR_PP],
+        .subsequences = value[FACTOR_SUBSEQUENCES],
         .tp = value[FACTOR_TP],
         .shard = value[FACTOR_SHARD],
         .placement = l[FACTOR_PLACEMENT],
@@ -164,6 +168,7 @@ static inline bool product_legal(const struct product *product, struct choices *
     diag_clear(why);
     struct request one = request; /* micro-batch, for the degree of data parallelism */
     one.pipeline = CHOICE_PIPELINE_NONE;
+    one.subsequences = 0;
     if (compose_resolve(choices, &one, NULL, why) != STATUS_OK)
         return false;
     request.global_batch = choices->dp * choices->micro_batch *
@@ -214,7 +219,8 @@ static inline struct product draw_product(const struct factors *factors,
         product.level[f] = (uint8_t)check_random_i64(random, 0, factors->levels[f] - 1);
         bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_TP || f == FACTOR_SHARD ||
                           f == FACTOR_WINDOW || f == FACTOR_PIPELINE || f == FACTOR_PP ||
-                          f == FACTOR_CHUNK || f == FACTOR_KV_OFFLOAD || f == FACTOR_CHUNK_ORDER;
+                          f == FACTOR_SUBSEQUENCES || f == FACTOR_CHUNK || f == FACTOR_KV_OFFLOAD ||
+                          f == FACTOR_CHUNK_ORDER;
         if (leave_open && check_random_i64(random, 0, 1) == 0)
             product.level[f] = 0;
     }

@@ -83,7 +83,7 @@ static void check(const struct row *row)
 
 static void every_pipeline_computes_the_reference(void)
 {
-    for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++) {
+    for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_MSP; p++) {
         bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
         for (int model = 0; model < 2; model++)
             for (int64_t pp = 2; pp <= 4; pp += 2)
@@ -103,7 +103,7 @@ static void every_pipeline_computes_the_reference(void)
 
 static void stages_share_their_weights_as_one_rank_would(void)
 {
-    for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_COUNT; p++) {
+    for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
         bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
         for (int weights = 0; weights < CHOICE_WEIGHTS_COUNT; weights++)
             check(&(struct row){.pipeline = p,
@@ -150,7 +150,7 @@ static void subsequences_compute_the_reference(void)
 /* Tensor ranks inside stages, whole sequences and subsequences. */
 static void stages_of_tensor_ranks_compute_the_reference(void)
 {
-    for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_COUNT; p++) {
+    for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
         bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
         struct row row = {.pipeline = p,
                           .weights = p % CHOICE_WEIGHTS_COUNT,
@@ -208,9 +208,39 @@ static void lengths_may_differ(void)
     }
 }
 
+/* Idle stages share the first and the last subsequences. */
+static void shared_subsequences_compute_the_reference(void)
+{
+    static const struct {
+        int64_t pp, subsequences;
+    } rows[] = {{2, 2}, {2, 4}, {3, 5}, {4, 4}, {4, 6}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct row row = {.pipeline = CHOICE_PIPELINE_MSP,
+                          .weights = i % 2 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED,
+                          .activations = (int)(i + 1) % CHOICE_ACTIVATIONS_COUNT,
+                          .pp = rows[i].pp,
+                          .dp = 1 + (int64_t)(i % 2),
+                          .hp = 1,
+                          .units = 1 + (int64_t)(i % 3 == 1),
+                          .subsequences = rows[i].subsequences,
+                          .model = (int)i % 2,
+                          .profile = i % 2 ? "megatron" : "ideal"};
+        struct request request = request_of(&row);
+        struct choices choices;
+        struct diag diag = {0};
+        request.seq = (rows[i].pp == 2 ? 4 : 12) * rows[i].subsequences;
+        CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+        if (diag.text != NULL)
+            fputs(diag.text, stderr);
+        check_choices(&choices, true);
+        diag_release(&diag);
+    }
+}
+
 static const struct check_case cases[] = {
     {"every pipeline computes the reference", every_pipeline_computes_the_reference},
     {"lengths may differ", lengths_may_differ},
+    {"shared subsequences compute the reference", shared_subsequences_compute_the_reference},
     {"stages of tensor ranks compute the reference", stages_of_tensor_ranks_compute_the_reference},
     {"subsequences compute the reference", subsequences_compute_the_reference},
     {"stages share their weights as one rank would", stages_share_their_weights_as_one_rank_would},

@@ -96,6 +96,38 @@ static bool world_make(struct world *w, const char *label, const struct request 
     return ok;
 }
 
+/* Replicas of a stage are simulated once, with the result of simulating each. */
+static void folded_pipelines_equal_unfolded(void)
+{
+    for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++) {
+        struct request request = layers_request(p, 2, p == CHOICE_PIPELINE_MSP ? 4 : 8);
+        bool pieces = p >= CHOICE_PIPELINE_TERAPIPE, shared = p == CHOICE_PIPELINE_MSP;
+        struct world w;
+        request.scope = SCOPE_STEP;
+        request.strategy = "ulysses";
+        request.weights = CHOICE_WEIGHTS_ZERO1;
+        request.activations = CHOICE_ACTIVATIONS_FULL;
+        request.dp = shared ? 4 : 2;
+        request.hp = shared ? 1 : 2;
+        request.ranks = 8;
+        request.subsequences = pieces ? 4 : 1;
+        if (!world_make(&w, pipeline_names[p], &request, false)) {
+            world_release(&w);
+            continue;
+        }
+        struct sim_result plain = {0};
+        struct sim_costs costs = {.work_s = w.work_s};
+        struct sim_options options = {.exact = true};
+        CHECK_INT(pipeline_names[p],
+                  sim_run(&w.ir, &w.cluster, &costs, &options, "plain", &plain, &w.diag),
+                  STATUS_OK);
+        CHECK_CLOSE(pipeline_names[p], w.sim.step_s, plain.step_s, 1e-9);
+        CHECK(pipeline_names[p], w.sim.class_count < plain.class_count);
+        sim_result_release(&plain);
+        world_release(&w);
+    }
+}
+
 /* One unit's seconds on one stage, without recomputation. */
 struct unit_times {
     double forward, inputs, weights; /* the backward's products by what they make */
@@ -218,10 +250,44 @@ static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
     }
 }
 
+/* SPPO, section 6, forward alone: 5 units of time become 4 (P 2, N 4), 11 become 8 1/3 (4, 8), 39
+ * become 32.48 (8, 32), when a shared subsequence takes its part of the time of a whole one. */
+static void shared_subsequences_fill_the_pipeline(void)
+{
+    static const struct {
+        int64_t pp, n;
+        double plain, shared;
+    } rows[] = {{2, 4, 5, 4}, {4, 8, 11, 8 + 1.0 / 3}, {8, 32, 39, 32.48095238095238}};
+    struct transformer layers = deep;
+    layers.layers = 8;
+    layers.max_positions = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (int shared = 0; shared < 2; shared++) {
+            char label[96];
+            struct world w;
+            struct request request = layers_request(
+                shared ? CHOICE_PIPELINE_MSP : CHOICE_PIPELINE_TERAPIPE, rows[i].pp, 1);
+            request.model = &layers;
+            request.scope = SCOPE_LAYERS_FORWARD;
+            request.subsequences = rows[i].n;
+            request.seq = 840 * rows[i].n;
+            snprintf(label, sizeof label, "%s pp %d, %d subsequences",
+                     pipeline_names[request.pipeline], (int)rows[i].pp, (int)rows[i].n);
+            if (world_make(&w, label, &request, true)) {
+                double unit = w.stages.busy_s / (double)rows[i].n;
+                CHECK_CLOSE(label, w.sim.step_s / unit, shared ? rows[i].shared : rows[i].plain,
+                            1e-9);
+            }
+            world_release(&w);
+        }
+}
+
 static const struct check_case cases[] = {
     {"equal units leave the bubble of the formulae", equal_units_leave_the_bubble_of_the_formulae},
     {"weights put off fill the drain", weights_put_off_fill_the_drain},
     {"zb-v pauses nowhere", zb_v_pauses_nowhere},
+    {"shared subsequences fill the pipeline", shared_subsequences_fill_the_pipeline},
+    {"folded pipelines equal unfolded", folded_pipelines_equal_unfolded},
     {"few micro-batches leave the bubble of LoongTrain",
      few_micro_batches_leave_the_bubble_of_loongtrain},
 };

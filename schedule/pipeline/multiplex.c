@@ -1,0 +1,103 @@
+#include "schedule/pipeline/multiplex.h"
+
+#include "base/arena.h"
+#include "schedule/pipeline/orders.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t subsequence)
+{
+    if (!pipeline_of(c)->multiplexed)
+        return (struct share){pipeline_stage(c, chunk), 1};
+    if (subsequence + chunk + 1 < c->pp)
+        return (struct share){chunk, c->pp - chunk};
+    if (subsequence + chunk >= c->subsequences)
+        return (struct share){0, chunk + 1};
+    return (struct share){chunk, 1};
+}
+
+/* Units of a stage's time for a whole subsequence, all of them alike. */
+struct greedy {
+    const struct choices *c;
+    double *free_at;  /* per stage */
+    double *ended_at; /* per chunk: of its last subsequence so far */
+    uint32_t *next;   /* per chunk: its next subsequence */
+    double *passed;   /* (chunks, subsequences) when each ended */
+};
+
+/* When the chunk's next subsequence can start; negative: not yet. */
+static double start_of(const struct greedy *g, uint32_t chunk)
+{
+    uint32_t n = g->c->subsequences, s = g->next[chunk];
+    if (s == n || (chunk > 0 && g->next[chunk - 1] <= s))
+        return -1;
+    struct share share = multiplex_share(g->c, chunk, s);
+    double start = g->ended_at[chunk];
+    if (chunk > 0 && g->passed[(chunk - 1) * n + s] > start)
+        start = g->passed[(chunk - 1) * n + s];
+    for (uint32_t i = share.first; i < share.first + share.count; i++)
+        start = g->free_at[i] > start ? g->free_at[i] : start;
+    return start;
+}
+
+static bool is_better(const struct greedy *g, uint32_t chunk, double start, uint32_t best,
+                      double best_start)
+{
+    const double equal = 1e-9;
+    uint32_t count = multiplex_share(g->c, chunk, g->next[chunk]).count;
+    uint32_t best_count = multiplex_share(g->c, best, g->next[best]).count;
+    if (start < best_start - equal || start > best_start + equal)
+        return start < best_start;
+    if (count != best_count)
+        return count > best_count;
+    return g->next[chunk] < g->next[best];
+}
+
+void multiplex_order(const struct choices *c, struct task *task)
+{
+    uint32_t n = c->subsequences, all = c->pp * n;
+    struct greedy g = {.c = c,
+                       .free_at = heap_zalloc(c->pp, sizeof(double)),
+                       .ended_at = heap_zalloc(c->pp, sizeof(double)),
+                       .next = heap_zalloc(c->pp, sizeof(uint32_t)),
+                       .passed = heap_zalloc(all, sizeof(double))};
+    for (uint32_t t = 0; t < all; t++) {
+        uint32_t best = c->pp;
+        double best_start = 0;
+        for (uint32_t chunk = 0; chunk < c->pp; chunk++) {
+            double start = start_of(&g, chunk);
+            if (start < 0 || (best < c->pp && !is_better(&g, chunk, start, best, best_start)))
+                continue;
+            best = chunk;
+            best_start = start;
+        }
+        assert(best < c->pp && "the lowest chunk with subsequences left can start");
+        struct share share = multiplex_share(c, best, g.next[best]);
+        double end = best_start + 1.0 / share.count;
+        for (uint32_t i = share.first; i < share.first + share.count; i++)
+            g.free_at[i] = end;
+        g.ended_at[best] = g.passed[best * n + g.next[best]] = end;
+        task[t] = (struct task){best, g.next[best]++};
+    }
+    free(g.free_at);
+    free(g.ended_at);
+    free(g.next);
+    free(g.passed);
+}
+
+void order_multiplexed(struct actions *actions, const struct choices *c, uint32_t stage)
+{
+    uint32_t n = c->subsequences, all = c->pp * n;
+    struct task *task = heap_alloc(all, sizeof *task);
+    multiplex_order(c, task);
+    for (uint32_t micro = 0; micro < c->accumulation; micro++)
+        for (uint32_t i = 0; i < 2 * all; i++) {
+            const struct task *t = &task[i < all ? i : 2 * all - 1 - i];
+            struct share share = multiplex_share(c, t->chunk, t->subsequence);
+            if (stage - share.first < share.count)
+                actions_add(actions, i < all ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk,
+                            micro * n + t->subsequence);
+        }
+    free(task);
+}

@@ -1,0 +1,30 @@
+/* schedule/pipeline/multiplex.h: multiplexed sequence partitioning (SPPO, arXiv 2503.10377, section 6, in
+ * the reading of its table 3): stages that would idle while a pipeline fills or drains take equal
+ * pieces of another stage's subsequence.
+ *
+ * Of N subsequences, stage i of P shares the first P - 1 - i with the stages behind it and the last i
+ * with those before it. The rest it takes alone. */
+#ifndef SCHEDULE_PIPELINE_MULTIPLEX_H
+#define SCHEDULE_PIPELINE_MULTIPLEX_H
+
+#include "schedule/pipeline/pipeline.h"
+
+/* Neighbouring stages that each take an equal piece of one subsequence through one chunk, in order. */
+struct share {
+    uint32_t first, count;
+};
+
+/* With other pipelines: the chunk's own stage. */
+struct share multiplex_share(const struct choices *choices, uint32_t chunk, uint32_t subsequence);
+
+/* A subsequence on its way through a chunk. */
+struct task {
+    uint32_t chunk, subsequence;
+};
+
+/* The order in which all stages together take the tasks of one micro-batch forward; backward is its
+ * reverse. task has room for P N of them. Each starts as early as it can; of several, the one that
+ * most stages share comes first. */
+void multiplex_order(const struct choices *choices, struct task *task);
+
+#endif

@@ -1,0 +1,306 @@
+/* What an action needs from a neighbour is received from the start of the action before on, on a
+ * stream of its own: one message ahead, and no more memory than that. What it makes is sent as soon
+ * as it is there.
+ *
+ * Messages of one direction of travel of the same pass stand in one order on both sides, so a stream
+ * each for sends and receives of it cannot block; a pipeline that is folded has both passes in both
+ * directions, hence lanes. Where stages share subsequences, each pair of them has streams, and messages
+ * are received in the order in which the others make them. */
+#include "schedule/pipeline/stage.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* Rows of a unit, of those that a rank of the stage has. */
+struct rows {
+    int64_t begin, end;
+};
+
+static int64_t unit_rows(const struct stage *s, uint32_t unit)
+{
+    const struct choices *c = s->c;
+    uint32_t part = unit % c->subsequences;
+    int64_t tokens = pipeline_prefix(c, part + 1) - pipeline_prefix(c, part);
+    return tokens / c->cp / c->hp / c->tp * c->micro_batch;
+}
+
+static struct share share_of(const struct stage *s, uint32_t chunk, uint32_t unit)
+{
+    return multiplex_share(s->c, chunk, unit % s->c->subsequences);
+}
+
+static struct rows rows_of(const struct stage *s, uint32_t chunk, uint32_t unit, uint32_t stage)
+{
+    struct share share = share_of(s, chunk, unit);
+    int64_t rows = unit_rows(s, unit), k = share.count, i = (int64_t)stage - share.first;
+    if (i < 0 || i >= k)
+        return (struct rows){0, 0};
+    return (struct rows){rows * i / k, rows * (i + 1) / k};
+}
+
+static struct rows overlap(struct rows a, struct rows b)
+{
+    struct rows both = {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+    return both.begin < both.end ? both : (struct rows){0, 0};
+}
+
+/* The chunk that a pass comes from, or goes to; -1: none. */
+static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pass)
+{
+    int64_t from = pass == PASS_FORWARD ? (int64_t)chunk - 1 : (int64_t)chunk + 1;
+    return from < pipeline_chunks(s->c) ? from : -1;
+}
+
+static enum pass pass_of(const struct action *action)
+{
+    return action->kind == ACTION_FORWARD ? PASS_FORWARD : PASS_BACKWARD;
+}
+
+/* The stage's own number for a chunk. */
+static uint32_t local_chunk(const struct stage *s, uint32_t chunk)
+{
+    uint32_t v = 0;
+    while (pipeline_chunk(s->c, s->e->stage, v) != chunk)
+        v++;
+    assert(v < s->chunks);
+    return v;
+}
+
+/* ---- what is shared ---- */
+
+static uint16_t share_group(struct stage *s, struct share share)
+{
+    struct emit *e = s->e;
+    uint32_t set[256];
+    char name[MESH_NAME_MAX];
+    if (share.count == s->c->pp)
+        return e->pp_group;
+    assert(share.count <= ARRAY_LEN(set));
+    for (uint32_t i = 0; i < share.count; i++)
+        set[i] = share.first + i;
+    struct axis_set axis = {(uint8_t)mesh_find_axis(&e->ir->mesh, "pp"), share.count, set};
+    snprintf(name, sizeof name, "stages%u-%u", share.first, share.first + share.count - 1);
+    return ir_add_group(e->ir, name, &axis, 1);
+}
+
+void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase)
+{
+    struct emit *e = s->e;
+    const struct choices *c = s->c;
+    uint32_t k = c->subsequences, part = unit % k;
+    int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_prefix(c, part) / ranks;
+    int64_t n = c->seq / ranks, end = pipeline_prefix(c, part + 1) / ranks;
+    struct share share = share_of(s, chunk, unit);
+    e->shared = (struct shared){.count = share.count, .index = e->stage - share.first};
+    if (share.count > 1) { /* with one rank in a stage */
+        struct rows mine = rows_of(s, chunk, unit, e->stage);
+        end = begin + mine.end;
+        begin += mine.begin;
+        e->shared.group = share_group(s, share);
+        e->shared.owner = chunk - share.first;
+        e->shared.joins = share.first == 0 && part + chunk == k;
+    }
+    e->subsequence = part;
+    if (s->prefix != NULL && s->prefix[unit / k] == NULL)
+        s->prefix[unit / k] = arena_array(&e->arena, (size_t)c->model->layers, sizeof *e->prefix);
+    e->prefix = s->prefix != NULL ? s->prefix[unit / k] : NULL;
+    e->n = end - begin;
+    e->rows = e->n * c->micro_batch;
+    e->own_n = e->n / c->tp;
+    e->own_rows = e->own_n * c->micro_batch;
+    e->first_token = begin;
+    e->first_row = (int64_t)(unit / k) * n * c->micro_batch + begin;
+    e->tags = (struct op_tags){(uint8_t)phase, REGION_NONE, IR_NONE16,
+                               IR_NONE16,      IR_NONE16,   (uint16_t)unit};
+}
+
+/* ---- messages ---- */
+
+static void add_inbound(struct stage *s, enum pass pass, const struct task *task, uint32_t micro)
+{
+    int64_t chunk =
+        chunk_before(s, task->chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
+    uint32_t unit = micro * s->c->subsequences + task->subsequence;
+    if (chunk < 0)
+        return;
+    struct rows mine = rows_of(s, (uint32_t)chunk, unit, s->e->stage);
+    for (uint32_t from = 0; from < s->c->pp; from++) {
+        struct rows both = overlap(mine, rows_of(s, task->chunk, unit, from));
+        if (from == s->e->stage || both.begin == both.end)
+            continue;
+        if (s->inbound_count == s->inbound_capacity) {
+            s->inbound_capacity =
+                (uint32_t)heap_next_capacity(s->inbound_capacity, (size_t)s->inbound_count + 1);
+            s->inbound = heap_realloc(s->inbound, s->inbound_capacity, sizeof *s->inbound);
+        }
+        s->inbound[s->inbound_count++] =
+            (struct inbound){(uint8_t)pass, false, (uint32_t)chunk, unit, from};
+    }
+}
+
+static void list_inbound(struct stage *s)
+{
+    uint32_t all = s->c->pp * s->c->subsequences;
+    struct task *task = arena_array(&s->e->arena, all, sizeof *task);
+    multiplex_order(s->c, task);
+    for (uint32_t micro = 0; micro < s->c->accumulation; micro++) {
+        for (uint32_t i = 0; i < all; i++)
+            add_inbound(s, PASS_FORWARD, &task[i], micro);
+        for (uint32_t i = all; i-- > 0;)
+            add_inbound(s, PASS_BACKWARD, &task[i], micro);
+    }
+}
+
+static void make_pair_streams(struct stage *s, uint8_t *send, uint8_t *recv, uint32_t peer)
+{
+    char name[MESH_NAME_MAX];
+    snprintf(name, sizeof name, "comm.send%u", peer);
+    *send = ir_add_stream(s->e->ir, name, STREAM_COMM);
+    snprintf(name, sizeof name, "comm.recv%u", peer);
+    *recv = ir_add_stream(s->e->ir, name, STREAM_COMM);
+}
+
+void stage_begin(struct stage *s)
+{
+    static const char *const names[PASSES][2][2] = {
+        {{"comm.send", "comm.recv"}, {"comm.send_up", "comm.recv_up"}},
+        {{"comm.send_back", "comm.recv_back"}, {"comm.send_back_up", "comm.recv_back_up"}},
+    };
+    if (s->pipeline->multiplexed) {
+        s->e->shared_comm = ir_add_stream(s->e->ir, "comm.stages", STREAM_COMM);
+        list_inbound(s);
+        return;
+    }
+    for (int pass = 0; s->c->pp > 1 && pass < PASSES; pass++)
+        for (int lane = 0; lane <= s->pipeline->folded; lane++) {
+            s->send[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][0], STREAM_COMM);
+            s->recv[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][1], STREAM_COMM);
+        }
+}
+
+/* A message of the pass between two chunks, this stage's side of it. */
+static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint32_t low_chunk,
+                     uint32_t peer, struct view x)
+{
+    struct emit *e = s->e;
+    bool sends = kind == WORK_SEND;
+    uint8_t lane = s->pipeline->folded && low_chunk >= s->c->pp, send, recv;
+    struct work work = {.kind = (uint8_t)kind,
+                        .p2p = {e->pp_group, (int64_t)peer - e->stage,
+                                (int64_t)(x.count * dtype_bytes(e->choices->dtype)),
+                                pass + PASSES * lane, 0}};
+    if (s->pipeline->multiplexed) {
+        make_pair_streams(s, &send, &recv, peer);
+        work.p2p.channel = 0;
+    } else {
+        send = s->send[pass][lane];
+        recv = s->recv[pass][lane];
+    }
+    return emit_op(e, sends ? send : recv, &work, &x, sends, &x, !sends);
+}
+
+/* Rows of what a passage starts from, in a buffer made for it. */
+static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
+                              struct rows part)
+{
+    struct rows mine = rows_of(s, chunk, unit, s->e->stage);
+    int64_t h = s->c->model->hidden;
+    buffer_id *in = &stage_passage(s, local_chunk(s, chunk), unit)->in[pass];
+    if (in->i == IR_NONE)
+        *in = emit_activation(s->e, pass == PASS_FORWARD ? "x" : "dx", mine.end - mine.begin, h);
+    return view_rows(*in, part.begin - mine.begin, part.end - part.begin, h);
+}
+
+static void post(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit, uint32_t from)
+{
+    struct emit *e = s->e;
+    uint32_t before = (uint32_t)chunk_before(s, chunk, pass);
+    struct rows part = overlap(rows_of(s, chunk, unit, e->stage), rows_of(s, before, unit, from));
+    stage_set_unit(s, chunk, unit, pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
+    struct view x = input_rows(s, pass, chunk, unit, part);
+    op_id op = message(s, WORK_RECV, pass, chunk < before ? chunk : before, from, x);
+    if (e->last_compute.i != IR_NONE)
+        emit_hold_back(e, op, e->last_compute);
+}
+
+/* Posts a message from a stage, and before it all that the stage makes earlier. */
+static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
+                          uint32_t from)
+{
+    for (uint32_t i = 0; i < s->inbound_count; i++) {
+        struct inbound *m = &s->inbound[i];
+        bool wanted = m->pass == pass && m->chunk == chunk && m->unit == unit;
+        if (m->from != from)
+            continue;
+        if (!m->posted)
+            post(s, (enum pass)m->pass, m->chunk, m->unit, from);
+        m->posted = true;
+        if (wanted)
+            return;
+    }
+}
+
+void stage_receive(struct stage *s, const struct action *action)
+{
+    enum pass pass = pass_of(action);
+    uint32_t chunk = pipeline_chunk(s->c, s->e->stage, action->chunk);
+    int64_t before = chunk_before(s, chunk, pass);
+    if (action->kind == ACTION_WEIGHTS || before < 0)
+        return;
+    struct rows mine = rows_of(s, chunk, action->unit, s->e->stage);
+    struct share share = share_of(s, (uint32_t)before, action->unit);
+    for (uint32_t from = share.first; from < share.first + share.count; from++) {
+        struct rows both = overlap(mine, rows_of(s, (uint32_t)before, action->unit, from));
+        if (from == s->e->stage || both.begin == both.end)
+            continue;
+        if (s->pipeline->multiplexed)
+            post_in_order(s, pass, chunk, action->unit, from);
+        else
+            post(s, pass, chunk, action->unit, from);
+    }
+}
+
+buffer_id stage_input(struct stage *s, const struct action *action)
+{
+    enum pass pass = pass_of(action);
+    uint32_t chunk = pipeline_chunk(s->c, s->e->stage, action->chunk);
+    struct passage *here = stage_passage(s, action->chunk, action->unit);
+    int64_t before = chunk_before(s, chunk, pass);
+    if (before < 0)
+        return here->out[PASS_FORWARD]; /* of the forward pass, for the backward's begin */
+    struct rows mine = rows_of(s, chunk, action->unit, s->e->stage);
+    struct rows theirs = rows_of(s, (uint32_t)before, action->unit, s->e->stage);
+    struct rows both = overlap(mine, theirs);
+    if (both.begin == both.end)
+        return here->in[pass];
+    uint32_t local = local_chunk(s, (uint32_t)before);
+    buffer_id made = stage_passage(s, local, action->unit)->out[pass];
+    if (mine.begin == theirs.begin && mine.end == theirs.end)
+        return made;
+    int64_t h = s->c->model->hidden, rows = both.end - both.begin;
+    struct work work = {.kind = WORK_PACK, .pack = {rows, 1, {h, 0, 0}}};
+    struct view x = view_rows(made, both.begin - theirs.begin, rows, h);
+    struct view y = input_rows(s, pass, chunk, action->unit, both);
+    emit_op(s->e, s->e->compute, &work, &x, 1, &y, 1);
+    return here->in[pass];
+}
+
+void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x)
+{
+    struct emit *e = s->e;
+    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    int64_t to = chunk_before(s, chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
+    stage_passage(s, action->chunk, action->unit)->out[pass] = x;
+    if (to < 0)
+        return;
+    struct rows mine = rows_of(s, chunk, action->unit, e->stage);
+    struct share share = share_of(s, (uint32_t)to, action->unit);
+    e->tags.region = REGION_NONE;
+    for (uint32_t peer = share.first; peer < share.first + share.count; peer++) {
+        struct rows both = overlap(mine, rows_of(s, (uint32_t)to, action->unit, peer));
+        if (peer == e->stage || both.begin == both.end)
+            continue;
+        message(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
+                view_rows(x, both.begin - mine.begin, both.end - both.begin, s->c->model->hidden));
+    }
+}
