@@ -54,7 +54,7 @@ void enter()
     }
 }
 
-void pause(Waits waits)
+__attribute__((noinline)) void pause(Waits waits)
 {
     Fiber &fiber = fibers.fiber[fibers.current];
     unsigned number = fibers.current;
@@ -64,8 +64,9 @@ void pause(Waits waits)
     threadIdx = dim3(number);
 }
 
-/* Lets a fiber run until it pauses or is over. */
-void go_on(unsigned number)
+/* Lets a fiber run until it pauses or is over. Not inline: what returns twice keeps its own
+ * variables. */
+__attribute__((noinline)) void go_on(unsigned number)
 {
     Fiber &fiber = fibers.fiber[number];
     fibers.current = number;
