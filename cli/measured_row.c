@@ -1,5 +1,6 @@
 #include "cli/measured_row.h"
 
+#include "cli/sppo_row.h"
 #include "cli/subsequence_row.h"
 
 #include <stdlib.h>
@@ -175,6 +176,8 @@ static int64_t measured_seq(const struct measurement *row)
 
 bool measured_supported(const struct measurement *row, struct text *why)
 {
+    if (sppo_row(row))
+        return sppo_supported(row, why);
     if (subsequence_row(row))
         return subsequence_supported(row, why);
     if (system_of(row) < 0)

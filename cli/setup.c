@@ -1,6 +1,7 @@
 #include "cli/setup.h"
 
 #include "cli/offload_estimate.h"
+#include "cli/partition_option.h"
 
 #include "base/text.h"
 
@@ -146,6 +147,14 @@ static const struct option choice_rows[] = {
      .high = 65000,
      .unset = "1",
      .help = "pieces of a sequence that go through the layers one after the other"},
+    {.name = "partition",
+     .kind = OPTION_CHOICE,
+     .names = partition_option_names,
+     .name_count = PARTITION_OPTION_COUNT,
+     .unset = "length; sppo: flops-full",
+     .help =
+         "what subsequences have alike: length, flops (attention halved by its mask, or taken for "
+         "full) or predicted time"},
     {.name = "window",
      .kind = OPTION_COUNT,
      .value = "N",
@@ -489,11 +498,21 @@ enum status setup_of_file(const struct options *options, struct diag *diag)
     return status == STATUS_OK ? refuse(options, &setup_cluster_options, NULL, 0, diag) : status;
 }
 
+static enum partition_option partition_of(const struct setup *setup, const struct options *options)
+{
+    bool sppo = setup->request.strategy != NULL && strcmp(setup->request.strategy, "sppo") == 0;
+    if (options_given(options, "partition"))
+        return (enum partition_option)options_choice(options, "partition");
+    return sppo ? PARTITION_OPTION_FLOPS_FULL : PARTITION_OPTION_LENGTH;
+}
+
 /* And what follows from them and the cluster's costs. */
 static enum status load_choices(struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
     enum status status = read_choices(setup, options, diag);
+    if (status == STATUS_OK)
+        status = partition_option(setup, partition_of(setup, options), diag);
     if (status == STATUS_OK && setup->adaptive_offload)
         status = offload_hidden_bytes(&setup->request.offload_hidden, setup, diag);
     return status;

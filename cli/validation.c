@@ -87,7 +87,14 @@ static void run_one(void *context, size_t job, void *result)
     const struct measurement *row = &v->rows->row[v->first_row[job]];
     struct setup setup = {0};
     struct diag diag = {0};
-    if (subsequence_row(row)) {
+    if (sppo_row(row)) {
+        sppo_predict(&answer->sppo, row, &diag);
+        answer->longest = answer->sppo.longest > answer->sppo.longest_tuned
+                              ? answer->sppo.longest
+                              : answer->sppo.longest_tuned;
+        answer->verdict = answer->sppo.verdict;
+        answer->beyond = answer->sppo.beyond;
+    } else if (subsequence_row(row)) {
         subsequence_predict(&answer->subsequence, row, &diag);
         answer->verdict.fits = true; /* nobody asks */
     } else if (measured_setup(&setup, row, &diag) == STATUS_OK) {
@@ -204,6 +211,18 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
     }
 }
 
+/* Beside the baseline on the same subsequences, one that takes the sequence whole. */
+static void judge_speedup(struct validation *v, size_t i, const struct run_answer *answer)
+{
+    const struct measurement *row = &v->rows->row[i];
+    double whole = answer->sppo.speedup_whole;
+    judge_value(v, i, answer->sppo.speedup);
+    if (!isnan(whole) && row->value != 0)
+        v->row[i].other = arena_printf(
+            &v->arena, "baseline on the same subsequences; on whole sequences %.4g, %+.1f %%",
+            whole, 100 * (whole / row->value - 1));
+}
+
 /* By full attention, as the figure's sizes say; the other balance beside it. */
 static void judge_subsequence(struct validation *v, size_t i, const struct run_answer *answer)
 {
@@ -225,6 +244,10 @@ static void judge_length(struct validation *v, size_t i, const struct run_answer
                  : measured_lower_bound(row) ? longest >= row->value
                                              : longest == row->value;
     out->result.outcome = right ? OUTCOME_RIGHT : OUTCOME_WRONG;
+    if (answer->sppo.longest_tuned > 0)
+        out->other = arena_printf(&v->arena, "%lld K by its stages, %lld K on tensor ranks alone",
+                                  (long long)answer->sppo.longest / 1024,
+                                  (long long)answer->sppo.longest_tuned / 1024);
     if (answer->longest > 0)
         out->result.predicted = longest;
     else
@@ -286,6 +309,9 @@ static void judge(struct validation *v, size_t i)
         break;
     case METRIC_MAX_SEQ_LEN:
         judge_length(v, i, answer);
+        break;
+    case METRIC_SPEEDUP:
+        judge_speedup(v, i, answer);
         break;
     case METRIC_ACTIVATION_MEMORY:
     case METRIC_FIRST_SUBSEQUENCE_ACTIVATION:

@@ -9,6 +9,7 @@
 #include "cli/measured_row.h"
 #include "cli/operator_times.h"
 #include "cli/prediction.h"
+#include "cli/sppo_row.h"
 #include "cli/subsequence_row.h"
 #include "traces/measurements.h"
 
@@ -24,6 +25,7 @@ struct run_answer {
     double step_s, tokens_per_s_gpu;
     double mfu, mfu_other; /* by the source's convention; with the other factor for recomputation */
     struct operator_times operator;        /* of scope attention */
+    struct sppo_answer sppo;               /* of SPPO's speed-ups and lengths */
     struct subsequence_answer subsequence; /* of rows about what is kept */
     int64_t longest;       /* of a search: the longest of the doubling grid that fits; 0: none */
     struct verdict beyond; /* of a search: at the next length */

@@ -55,6 +55,8 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
     int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece(e->own_rows, e->choices->ffn_chunks, i);
+        if (piece.rows == 0) /* of a short subsequence */
+            break;
         int64_t rows = piece.rows * (int64_t)e->tensor.size;
         buffer_id wide = saved->up[i] = emit_activation(e, "up", rows, up);
         buffer_id act = saved->act[i] = emit_activation(e, "act", rows, f);
@@ -78,6 +80,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
     int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece(e->own_rows, e->choices->ffn_chunks, i);
+        if (piece.rows == 0) /* of a short subsequence */
+            break;
         int64_t rows = piece.rows * (int64_t)e->tensor.size;
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
         struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);

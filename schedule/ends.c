@@ -241,6 +241,8 @@ buffer_id head(struct emit *e, buffer_id x)
     struct view product = tensor_product(e, view_all(e, d_normed), h, "dx_all");
     for (uint32_t i = 0; i < e->choices->loss_chunks; i++) {
         struct piece piece = emit_piece(rows, e->choices->loss_chunks, i);
+        if (piece.rows == 0) /* of a short subsequence */
+            break;
         struct view x_rows = view_rows(x_all.buffer, piece.begin, piece.rows, h);
         struct view labels = view_rows(e->labels, e->first_row + piece.begin, piece.rows, 1);
         e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
@@ -249,7 +251,7 @@ buffer_id head(struct emit *e, buffer_id x)
         emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD),
                     view_none(), view_rows(product.buffer, piece.begin, piece.rows, h), piece.rows,
                     h, vocab);
-        if (i + 1 == e->choices->loss_chunks)
+        if (piece.begin + piece.rows == rows)
             tensor_scatter(e, product, view_all(e, d_normed), TENSOR_SEQUENCES);
         emit_weight_grad(e, part, WEIGHT_HEAD, view_all(e, d_logits), x_rows, vocab, h, piece.rows);
     }

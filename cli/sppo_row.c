@@ -1,0 +1,221 @@
+#include "cli/sppo_row.h"
+
+#include "cli/measured_row.h"
+#include "cli/offload_estimate.h"
+#include "schedule/pipeline/partition.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LENGTHS_MAX = 5 };
+
+/* Table 4: K tokens and subsequences, by rising length. */
+static const struct layout {
+    const char *model;
+    int64_t tp, pp;
+    int64_t k_tokens[LENGTHS_MAX], pieces[LENGTHS_MAX];
+} layouts[] = {
+    {"gpt-7b", 8, 4, {512, 640, 768, 896, 1024}, {32, 64, 80, 128, 160}},
+    {"gpt-13b", 8, 8, {512, 640, 768, 1024, 1280}, {32, 48, 64, 80, 160}},
+    {"gpt-65b", 16, 8, {512, 600, 640, 768, 1024}, {32, 64, 80, 96, 128}},
+};
+
+enum offload { OFFLOAD_NONE, OFFLOAD_FULL, OFFLOAD_ADAPTIVE, OFFLOAD_COUNT };
+static const char *const offload_names[OFFLOAD_COUNT] = {"none", "full", "adaptive"};
+
+static const struct layout *layout_of(const struct measurement *row)
+{
+    for (size_t i = 0; i < ARRAY_LEN(layouts); i++)
+        if (strcmp(layouts[i].model, row->text[MEASUREMENT_MODEL]) == 0)
+            return &layouts[i];
+    return NULL;
+}
+
+static int length_of(const struct layout *layout, int64_t tokens)
+{
+    for (int i = 0; i < LENGTHS_MAX; i++)
+        if (layout->k_tokens[i] * 1024 == tokens)
+            return i;
+    return -1;
+}
+
+static bool is_sppo(const struct measurement *row)
+{
+    return strcmp(row->text[MEASUREMENT_SYSTEM], "sppo") == 0;
+}
+
+static int offload_of(const char *name)
+{
+    for (int i = 0; name != NULL && i < OFFLOAD_COUNT; i++)
+        if (strcmp(name, offload_names[i]) == 0)
+            return i;
+    return -1;
+}
+
+bool sppo_row(const struct measurement *row)
+{
+    return strcmp(row->text[MEASUREMENT_SOURCE], "SPPO") == 0 &&
+           (row->metric == METRIC_SPEEDUP || row->metric == METRIC_MAX_SEQ_LEN);
+}
+
+bool sppo_supported(const struct measurement *row, struct text *why)
+{
+    static const char *const known[] = {"offload", "baseline"};
+    const struct measurement_option *other =
+        measurement_unknown_option(row, known, ARRAY_LEN(known));
+    const struct layout *layout = layout_of(row);
+    const char *baseline = measurement_option(row, "baseline");
+    if (other != NULL)
+        text_printf(why, "option %s", other->key);
+    else if (layout == NULL || row->gpus != layout->tp * layout->pp)
+        text_puts(why, "a model and GPUs that SPPO's Table 4 does not have");
+    else if (row->metric == METRIC_MAX_SEQ_LEN)
+        return true;
+    else if (length_of(layout, row->seq_len) < 0)
+        text_puts(why, "a length that SPPO's Table 4 does not have");
+    else if (offload_of(measurement_option(row, "offload")) < 0)
+        text_puts(why, "no offload");
+    else if (baseline == NULL ||
+             (strcmp(baseline, "megatron-sp") != 0 && strcmp(baseline, "offload:none") != 0))
+        text_puts(why, "no baseline that is known");
+    return why->size == 0;
+}
+
+/* ---- one run ---- */
+
+struct run {
+    const char *strategy;
+    int activations;
+    enum offload offload;
+    int64_t tp, pp, pieces, tokens;
+};
+
+static enum status lengths_of(struct setup *setup, const struct run *run, struct diag *diag)
+{
+    int64_t *length = arena_array(&setup->arena, (size_t)run->pieces, sizeof *length);
+    const struct partition partition = {.rule = PARTITION_FLOPS,
+                                        .tokens = run->tokens,
+                                        .pieces = run->pieces,
+                                        .unit = run->tp,
+                                        .model = &setup->model,
+                                        .full_attention = true};
+    setup->request.lengths = length;
+    return partition_make(length, &partition, diag);
+}
+
+static enum status predict(struct setup *setup, const struct run *run, bool timed, double *step_s,
+                           struct verdict *verdict, struct diag *diag)
+{
+    struct prediction p = {0};
+    struct request *r = &setup->request;
+    enum status status = STATUS_OK;
+    setup_open_request(setup);
+    r->strategy = run->strategy;
+    r->tp = run->tp;
+    r->pp = run->pp;
+    r->seq = run->tokens;
+    r->weights = CHOICE_WEIGHTS_REPLICATED; /* dp is 1 */
+    r->activations = run->activations;
+    r->subsequences = run->pieces;
+    if (run->pieces > 1)
+        status = lengths_of(setup, run, diag);
+    if (status == STATUS_OK && run->offload == OFFLOAD_ADAPTIVE)
+        status = offload_hidden_bytes(&r->offload_hidden, setup, diag);
+    if (status == STATUS_OK)
+        status = prediction_memory(&p, setup, r, NULL, diag);
+    if (status == STATUS_OK && timed)
+        status = prediction_time(&p, false, diag);
+    *verdict = p.verdict;
+    if (timed)
+        *step_s = p.sim.step_s;
+    prediction_release(&p);
+    return status;
+}
+
+static struct run sppo_run(const struct layout *layout, int i, enum offload offload)
+{
+    return (struct run){.strategy = "sppo",
+                        .activations = offload == OFFLOAD_NONE ? CHOICE_ACTIVATIONS_KEEP
+                                                               : CHOICE_ACTIVATIONS_RATIO,
+                        .offload = offload,
+                        .tp = layout->tp,
+                        .pp = layout->pp,
+                        .pieces = layout->pieces[i],
+                        .tokens = layout->k_tokens[i] * 1024};
+}
+
+static struct run megatron_run(const struct layout *layout, int i)
+{
+    struct run run = sppo_run(layout, i, OFFLOAD_NONE);
+    run.strategy = "megatron-sp";
+    run.activations = CHOICE_ACTIVATIONS_FULL;
+    return run;
+}
+
+static enum status speedup(struct sppo_answer *answer, struct setup *setup,
+                           const struct measurement *row, struct diag *diag)
+{
+    const struct layout *layout = layout_of(row);
+    int i = length_of(layout, row->seq_len);
+    bool megatron = strcmp(measurement_option(row, "baseline"), "megatron-sp") == 0;
+    struct run own = sppo_run(layout, i, offload_of(measurement_option(row, "offload")));
+    struct run other = megatron ? megatron_run(layout, i) : sppo_run(layout, i, OFFLOAD_NONE);
+    double own_s, other_s, whole_s;
+    enum status status = predict(setup, &own, true, &own_s, &answer->verdict, diag);
+    if (status == STATUS_OK)
+        status = predict(setup, &other, true, &other_s, &answer->beyond, diag);
+    if (status != STATUS_OK)
+        return status;
+    answer->speedup = other_s / own_s;
+    answer->speedup_whole = NAN;
+    if (!megatron)
+        return STATUS_OK;
+    other.pieces = 1;
+    status = predict(setup, &other, true, &whole_s, &answer->beyond, diag);
+    answer->speedup_whole = whole_s / own_s;
+    return status;
+}
+
+/* The longest of the table's lengths up to which all fit. */
+static enum status longest(struct sppo_answer *answer, int64_t *tokens, struct setup *setup,
+                           const struct measurement *row, bool tuned, struct diag *diag)
+{
+    const struct layout *layout = layout_of(row);
+    *tokens = 0;
+    for (int i = 0; i < LENGTHS_MAX; i++) {
+        struct run run =
+            is_sppo(row) ? sppo_run(layout, i, OFFLOAD_ADAPTIVE) : megatron_run(layout, i);
+        struct verdict verdict;
+        if (tuned) {
+            run.tp = layout->tp * layout->pp;
+            run.pp = run.pieces = 1;
+        }
+        enum status status = predict(setup, &run, false, NULL, &verdict, diag);
+        if (status != STATUS_OK)
+            return status;
+        if (!tuned)
+            *(verdict.fits ? &answer->verdict : &answer->beyond) = verdict;
+        if (!verdict.fits)
+            return STATUS_OK;
+        *tokens = run.tokens;
+    }
+    return STATUS_OK;
+}
+
+enum status sppo_predict(struct sppo_answer *answer, const struct measurement *row,
+                         struct diag *diag)
+{
+    struct setup setup = {0};
+    enum status status = setup_load_model(&setup, row->text[MEASUREMENT_MODEL], NULL, NULL, diag);
+    if (status == STATUS_OK)
+        status = setup_load_cluster(&setup, row->text[MEASUREMENT_CLUSTER], 0, row->gpus, diag);
+    if (status == STATUS_OK && row->metric == METRIC_SPEEDUP)
+        status = speedup(answer, &setup, row, diag);
+    else if (status == STATUS_OK)
+        status = longest(answer, &answer->longest, &setup, row, false, diag);
+    if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN && !is_sppo(row))
+        status = longest(answer, &answer->longest_tuned, &setup, row, true, diag);
+    setup_release(&setup);
+    return status;
+}
