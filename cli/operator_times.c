@@ -6,7 +6,7 @@
 static bool is_operator(const struct prediction *p, uint32_t op)
 {
     uint8_t scope = p->choices.scope, region = p->ir.op.region[op];
-    if (scope == SCOPE_LAYER)
+    if (scope == SCOPE_LAYER || scope >= SCOPE_LAYERS)
         return region != REGION_NONE;
     return region == REGION_ATTENTION &&
            (scope != SCOPE_ATTENTION_BACKWARD || p->ir.op.phase[op] == PHASE_BACKWARD);
@@ -47,10 +47,13 @@ static double exchange_alone(const struct prediction *p)
     return sum;
 }
 
-/* From the end of what the operator starts from, or the first op of a layer, to the last op. */
+/* From the end of what the operator starts from, or the first op of a layer, to the last op; of the
+ * layers of all stages, what they take together. */
 static double elapsed(const struct prediction *p, const struct sim_result *sim)
 {
     bool layer = p->choices.scope == SCOPE_LAYER;
+    if (p->choices.scope >= SCOPE_LAYERS)
+        return sim->step_s;
     double begin = layer ? sim->step_s : 0, end = 0;
     for (uint32_t c = 0; c < sim->class_count; c++) {
         const struct sim_class *class = &sim->classes[c];

@@ -493,7 +493,7 @@ void report_print(struct text *out, const struct report *report)
     else
         print_step(out, report);
     print_memory(out, report);
-    if (report->part == NULL) {
+    if (report->part == NULL || report->prediction->choices.scope >= SCOPE_LAYERS) {
         print_waterfall(out, report);
         print_stages(out, report);
     }
