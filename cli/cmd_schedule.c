@@ -1,6 +1,7 @@
 /* longhaul schedule: the schedule of a configuration as text; longhaul check: is one right? */
 #include "cli/command.h"
 
+#include "cli/json_out.h"
 #include "cli/setup.h"
 #include "schedule/activations/classes.h"
 #include "schedule/ir_text.h"
@@ -23,6 +24,7 @@ const struct option_set schedule_options = {"output", schedule_rows, ARRAY_LEN(s
 
 static const struct option check_rows[] = {
     {.name = "quiet", .kind = OPTION_FLAG, .help = "print nothing but faults"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
 };
 const struct option_set check_options = {"output", check_rows, ARRAY_LEN(check_rows)};
 
@@ -97,6 +99,30 @@ static void print_result(struct text *out, const struct ir *ir, const struct ver
         text_printf(out, "wrong: %llu faults\n", (unsigned long long)failures);
 }
 
+static void print_json(struct text *out, const struct ir *ir, const struct verify_report *report)
+{
+    struct json_out json = {.out = out};
+    uint64_t failures = 0;
+    json_begin_object(&json, NULL);
+    json_begin_array(&json, "rules");
+    for (size_t i = 0; i < VERIFY_RULES; i++) {
+        failures += report->result[i].failures;
+        json_begin_object(&json, NULL);
+        json_put_text(&json, "name", verify_rule_name(i));
+        json_put_count(&json, "faults", report->result[i].failures);
+        json_put_text(&json, "checked", report->result[i].checked);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+    json_put_bool(&json, "right", failures == 0);
+    json_put_count(&json, "faults", failures);
+    json_put_count(&json, "ops", ir->op.count);
+    json_put_count(&json, "buffers", ir->buffer.count);
+    json_put_count(&json, "ranks", mesh_ranks(&ir->mesh));
+    json_end_object(&json);
+    text_putc(out, '\n');
+}
+
 /* A cluster, when one is named, says how large an arena may be. */
 static struct verify_limits limits_of(const struct setup *setup)
 {
@@ -125,7 +151,10 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     if (status == STATUS_OK) {
         struct verify_limits limits = limits_of(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);
-        print_result(&out, &ir, &report);
+        if (options_given(options, "json"))
+            print_json(&out, &ir, &report);
+        else
+            print_result(&out, &ir, &report);
         if (!options_given(options, "quiet"))
             status = command_print(&out, diag);
     }

@@ -20,6 +20,7 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
      .help = "write the rows with columns predicted, relative_error and status"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print every row as JSON, and no means"},
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
 
@@ -114,7 +115,10 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = validation_run(&validation, &all, diag);
     if (status == STATUS_OK) {
-        validation_print(&out, &validation);
+        if (options_given(options, "json"))
+            validation_print_json(&out, &validation);
+        else
+            validation_print(&out, &validation);
         status = command_print(&out, diag);
         if (options_given(options, "o")) { /* also when nobody reads the report */
             enum status saved = save(&validation, options_text(options, "o"), diag);

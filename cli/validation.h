@@ -58,4 +58,7 @@ void validation_release(struct validation *validation);
  * number of unsupported rows by reason. */
 void validation_print(struct text *out, const struct validation *validation);
 
+/* The rows as JSON: their columns, what was predicted, how it came out. */
+void validation_print_json(struct text *out, const struct validation *validation);
+
 #endif
