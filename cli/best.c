@@ -303,8 +303,9 @@ enum status best_find(struct best *best, enum goal goal, struct setup *setup,
 {
     best->goal = goal;
     best->gpus = (size_t)setup->cluster.gpus;
+    open.length = goal == GOAL_LONGEST;
     if (goal == GOAL_LONGEST) /* bounds are of a length that all degrees divide */
-        setup->request.seq = 2048 * setup->cluster.gpus;
+        setup->request.seq = longest_long(setup->cluster.gpus);
     if (goal != GOAL_GPUS) {
         enum status status = space_add(&best->space, setup, setup->cluster.gpus, open, diag);
         return status == STATUS_OK ? search(best, setup, diag) : status;

@@ -8,7 +8,8 @@
 
 int64_t ladder_length(const struct ladder *ladder, uint32_t rung)
 {
-    return ladder->doubles ? ladder->first << rung : ladder->first * ((int64_t)rung + 1);
+    return ladder->doubles ? ladder->first << rung
+                           : ladder->first * ((int64_t)ladder->below + rung + 1);
 }
 
 /* ---- which lengths there are ---- */
@@ -34,6 +35,11 @@ static void pin_degrees(struct request *request, const struct choices *c)
     request->pp = c->pp;
 }
 
+int64_t longest_long(int64_t ranks)
+{
+    return 1024 * STEP_TOKENS * 2 * ranks;
+}
+
 enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag)
 {
     enum { STEPS_MAX = 4096 };
@@ -43,7 +49,7 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
     struct request asked = *request;
     model.max_positions = INT64_MAX;
     asked.model = &model;
-    asked.seq = 2 * STEP_TOKENS * request->ranks;
+    asked.seq = longest_long(request->ranks);
     enum status status = compose_resolve(&choices, &asked, NULL, diag);
     if (status != STATUS_OK)
         return status;
@@ -51,8 +57,12 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
     int64_t steps = 1;
     while (steps < STEPS_MAX && !divides(request, steps * STEP_TOKENS * prime))
         steps++;
-    int64_t step = steps < STEPS_MAX ? steps * STEP_TOKENS : asked.seq;
-    *ladder = (struct ladder){.first = step, .rungs = (uint32_t)(MOST_TOKENS / step)};
+    int64_t step = steps * STEP_TOKENS; /* if none was found, long, and refused with the reason */
+    bool chunked = choices.chunks > 1;  /* whose ops grow with the square of their number */
+    uint32_t below = chunked ? (uint32_t)((choices.chunk - 1) / step) : 0;
+    int64_t most = chunked ? LONGEST_CHUNKS * choices.chunk : MOST_TOKENS;
+    *ladder =
+        (struct ladder){.first = step, .rungs = (uint32_t)(most / step) - below, .below = below};
     return STATUS_OK;
 }
 
@@ -108,8 +118,8 @@ static bool fits(struct search *s, uint32_t rung, struct diag *diag)
 static uint32_t rung_of(const struct ladder *ladder, int64_t length)
 {
     uint32_t rung = 0;
-    if (!ladder->doubles && length >= ladder->first)
-        rung = (uint32_t)(length / ladder->first - 1);
+    if (!ladder->doubles && length >= ladder_length(ladder, 0))
+        rung = (uint32_t)(length / ladder->first - 1) - ladder->below;
     while (ladder->doubles && rung + 1 < ladder->rungs && ladder_length(ladder, rung) < length)
         rung++;
     return rung < ladder->rungs ? rung : ladder->rungs - 1;

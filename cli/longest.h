@@ -13,17 +13,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Lengths that are asked about, shortest first: first x 2^k, or first x (k + 1). */
+/* Lengths that are asked about, shortest first: first x 2^k, or first x (below + k + 1). */
 struct ladder {
     int64_t first;
     uint32_t rungs;
+    uint32_t below; /* multiples of first that are too short, as one chunk of a sequence is */
     bool doubles;
 };
 
 int64_t ladder_length(const struct ladder *ladder, uint32_t rung);
 
+enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked about */
+
+/* A length that all degrees of so many ranks divide, longer than any chunk. */
+int64_t longest_long(int64_t ranks);
+
 /* The lengths that the choices of a request can be cut into, in steps of 1K tokens or the next
- * multiple of it, up to 4G tokens. Degrees that are open are filled for a length that all divide, and
+ * multiple of it, up to 4G tokens (32 chunks). Degrees that are open are filled for a length that all divide, and
  * stay. An error is one of the choices. */
 enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag);
 

@@ -18,6 +18,8 @@ void longest_report_release(struct longest_report *r)
 
 /* ---- what other options would give ---- */
 
+enum { FLIPS_OPS_MAX = 100000 }; /* a search of each option takes too long beyond */
+
 struct flips {
     const struct setup *setup;
     const struct longest_report *report;
@@ -81,7 +83,8 @@ enum status longest_report_make(struct longest_report *r, const struct setup *se
         status = predict_at(&r->at, setup, &r->request, r->longest.tokens, diag);
     if (status == STATUS_OK && r->longest.next > 0 && r->longest.refused[0] == '\0')
         status = predict_at(&r->beyond, setup, &r->request, r->longest.next, diag);
-    if (status == STATUS_OK && r->longest.next > 0)
+    r->flips_asked = r->longest.next > 0 && r->at.ir.op.count < FLIPS_OPS_MAX;
+    if (status == STATUS_OK && r->flips_asked)
         status = find_flips(r, setup, diag);
     return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;
 }
@@ -128,7 +131,8 @@ static void put_next(struct text *out, const struct longest_report *r)
     const struct longest *l = &r->longest;
     text_printf(out, "%-11s", "next");
     if (l->next == 0) {
-        text_puts(out, "not asked about: longer than any step\n");
+        text_puts(out, r->ladder.below > 0 ? "not asked about: more than 32 chunks\n"
+                                           : "not asked about: more than 4G tokens\n");
         return;
     }
     put_tokens(out, l->next);
@@ -180,7 +184,7 @@ void longest_report_print(struct text *out, const struct longest_report *r)
     put_next(out, r);
     if (r->beyond.simulated)
         put_peak(out, &r->beyond);
-    if (l->next > 0)
+    if (r->flips_asked)
         put_flips(out, r);
 }
 

@@ -19,6 +19,7 @@ struct longest_report {
     struct prediction at, beyond;       /* simulated; empty where there is none */
     struct flip flip[ALTERNATIVES_MAX]; /* longest first */
     size_t flips;
+    bool flips_asked; /* false: schedules are too large to search each option */
 };
 
 /* All that is reported. STATUS_NO: nothing fits. *report must be all-zero; release it in either case. */

@@ -165,13 +165,14 @@ static void walk_chunks(struct walk *w, struct request request)
         walk_policies(w, request);
         return;
     }
+    if (w->open.length) {
+        request.chunk = 524288; /* of which 16M tokens are 32 */
+        walk_policies(w, request);
+        return;
+    }
     for (request.chunk = 32768; request.chunk <= 524288; request.chunk *= 2)
         if (2 * request.chunk <= request.seq && CHUNKS_MAX * request.chunk >= request.seq)
             walk_policies(w, request);
-    if (request.seq < 65536) { /* the length is open, or a chunk long */
-        request.chunk = 131072;
-        walk_policies(w, request);
-    }
 }
 
 static void walk_rings(struct walk *w, struct request request)

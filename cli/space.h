@@ -29,7 +29,7 @@ struct space {
 
 /* What the user left open; everything else in the request stays. */
 struct space_open {
-    bool strategy, placement;
+    bool strategy, placement, length;
 };
 
 /* Adds all legal configurations of setup->request on `gpus` GPUs. An error says why there is none. */

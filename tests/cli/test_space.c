@@ -56,7 +56,7 @@ static void nothing_is_better_than_its_bounds(void)
         struct setup setup = {0};
         struct diag diag = {0};
         struct space space = {0};
-        struct space_open all = {true, true};
+        struct space_open all = {true, true, false};
         if (load(&setup, i, &diag) &&
             space_add(&space, &setup, questions[i].gpus, all, &diag) == STATUS_OK)
             for (size_t c = i; c < space.count; c += 9)
