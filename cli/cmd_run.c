@@ -32,6 +32,9 @@ static const struct option rows[] = {
      .value = "WHO",
      .fallback = "auto",
      .help = "on cuda: fused (cuDNN), tiles (products and own kernels), auto (fused where it can)"},
+    {.name = "cupti",
+     .kind = OPTION_FLAG,
+     .help = "on cuda, with -o: times of kernels by CUPTI's records instead of events"},
     {.name = "check",
      .kind = OPTION_FLAG,
      .help = "compare one step with the unsharded model in double: loss, gradients, parameters"},
@@ -288,6 +291,7 @@ static enum status read_options(struct session *s, struct diag *diag)
         .steps = options_given(o, "steps") ? (uint32_t)options_count(o, "steps") : STEPS,
         .poison = options_given(o, "poison"),
         .trace = options_given(o, "o"),
+        .profile = options_given(o, "cupti"),
         .limit_s = options_number(o, "timeout"),
     };
     s->steps = s->run ? s->exec.warmup + s->exec.steps : 0;

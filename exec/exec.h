@@ -60,6 +60,8 @@ struct exec_options {
     bool trace;      /* fill result.trace with the median step */
     double stall_s;  /* the run fails when for so long nothing ends and nothing works; 0: 10 */
     double limit_s;  /* the run fails when one step takes longer; 0: no limit */
+    bool
+        profile; /* on a GPU, with trace: times from the vendor's profiling interface, not events */
     enum exec_attention attention;
     struct exec_link copies;   /* one per rank and direction: h2d, d2h */
     struct exec_link messages; /* one per rank, of what it sends */

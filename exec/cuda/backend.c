@@ -1,5 +1,6 @@
 #include "exec/bootstrap.h"
 #include "exec/cuda/cuda.h"
+#include "exec/cuda/cupti.h"
 #include "exec/cuda/nccl.h"
 
 #include <inttypes.h>
@@ -118,6 +119,8 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     init_ranks(cuda);
     open_barriers(cuda);
     enum status status = check_options(run, diag);
+    if (status == STATUS_OK && run->options->profile) /* before there is a context */
+        status = cupti_open(diag);
     for (uint32_t g = 0; g < run->ir->group_count && status == STATUS_OK; g++)
         if (run->world != NULL && run->plan.barriers[g] > 0)
             status = diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
@@ -253,6 +256,9 @@ static void cuda_begin_step(struct run *run)
             cuda_failed(rank, IR_NONE, "cudaMemset", error);
         mark_beginning(rank);
     }
+    for (size_t i = 0; i < (size_t)run->plan.ranks * run->plan.op_stride && run->options->profile;
+         i++)
+        run->time[i] = (struct op_time){0, 0};
 }
 
 static bool cuda_enqueue(struct run *run, uint32_t r, uint32_t op)
@@ -334,33 +340,10 @@ static void cuda_pass(struct run *run, uint32_t rank, uint32_t op)
     (void)op;
 }
 
-static void read_times(struct cuda_rank *rank)
-{
-    struct run *run = rank->run;
-    uint32_t first = plan_first(&run->plan, rank->rank);
-    double base_s = rank->base_s - run->epoch_s;
-    for (uint32_t k = 0; k < plan_ops(&run->plan, rank->rank); k++) {
-        const struct cuda_events *events = &rank->events[k];
-        float begin_ms = 0, end_ms = 0;
-        if (events->begin == NULL || events->end == NULL)
-            continue;
-        cudaError_t error = cudaEventElapsedTime(&begin_ms, rank->base, events->begin);
-        if (error == cudaSuccess)
-            error = cudaEventElapsedTime(&end_ms, rank->base, events->end);
-        if (error != cudaSuccess) {
-            cuda_failed(rank, first + k, "cudaEventElapsedTime", error);
-            return;
-        }
-        *run_time(run, rank->rank, first + k) =
-            (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
-    }
-}
-
 static void cuda_end_step(struct run *run)
 {
     struct cuda *cuda = cuda_of(run);
-    for (uint32_t r = run->first; r < run->first + run->count && run->options->trace; r++)
-        read_times(&cuda->rank[r]);
+    cuda_read_times(run);
     if (run->options->trace)
         cuda->clock_mhz = cuda_clock_mhz(cuda->rank[run->first].device);
 }

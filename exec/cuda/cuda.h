@@ -47,6 +47,7 @@ struct cuda_stream {
 
 /* An op that the processor does, in the order of its stream. */
 struct cuda_host_work {
+    struct run *run;
     struct call call;
     float *scratch;
 };
@@ -150,6 +151,16 @@ void cuda_close_memory(struct cuda_rank *rank);
 cudaError_t cuda_poison(const struct cuda_rank *rank);
 /* NUMA node of the processor that a device hangs on; -1: unknown. */
 int cuda_numa_node(int device);
+
+/* ---- times.c ---- */
+
+/* Around the launches of an op: what the profiling interface records is that op's. */
+void cuda_owns(const struct cuda_rank *rank, uint32_t op);
+void cuda_owned(void);
+/* Whether ops have events of their own to be timed by. */
+bool cuda_times_by_events(const struct run *run);
+/* Writes the times of a step that has ended. */
+void cuda_read_times(struct run *run);
 
 /* ---- describe.c ---- */
 

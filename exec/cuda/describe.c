@@ -137,6 +137,8 @@ void cuda_describe_run(struct run *run, backend_say *say, void *user)
             cuda->shared ? "loopback: copies on one GPU, not the links of several" : "nccl");
     if (cuda->links != NULL)
         say_number(say, user, "nccl", nccl_version(cuda));
+    if (run->options->trace)
+        say(user, "times_by", run->options->profile ? "cupti" : "events");
     if (cuda->clock_mhz > 0)
         say_number(say, user, "sm_clock_mhz", cuda->clock_mhz);
 }

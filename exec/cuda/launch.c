@@ -61,7 +61,7 @@ static bool *ops_to_mark(const struct cuda_rank *rank)
             continue;
         }
         last[s] = k;
-        if (run->options->trace || is_communication(ir, op) || ir_blocks_host(ir, op) ||
+        if (cuda_times_by_events(run) || is_communication(ir, op) || ir_blocks_host(ir, op) ||
             rank->place[k] % MARK_EVERY == 0 || rank->place[k] + 1 == rank->stream[s].op_count)
             mark[k] = true;
     }
@@ -80,7 +80,7 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
 {
     const struct run *run = rank->run;
     uint32_t first = plan_first(&run->plan, rank->rank), count = plan_ops(&run->plan, rank->rank);
-    bool trace = run->options->trace, shared = cuda_of(run)->shared;
+    bool trace = cuda_times_by_events(run), shared = cuda_of(run)->shared;
     bool *mark = ops_to_mark(rank);
     rank->events = heap_zalloc((size_t)count + 1, sizeof *rank->events);
     enum status status = new_event(&rank->base, true, diag);
@@ -242,9 +242,12 @@ static bool launch_head(struct cuda_stream *stream)
     if (works) {
         struct call call;
         run_call(run, rank->rank, op, &call);
+        cuda_owns(rank, op);
         bool remote = cuda->links != NULL && is_communication(run->ir, op);
-        if (!(remote ? nccl_launch(stream, &call)
-                     : cuda_kernels[run->ir->op.kind[op]](stream, &call)))
+        bool put =
+            remote ? nccl_launch(stream, &call) : cuda_kernels[run->ir->op.kind[op]](stream, &call);
+        cuda_owned();
+        if (!put)
             return false;
     }
     if (!cuda_end(stream, op))

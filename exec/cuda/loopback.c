@@ -133,8 +133,10 @@ static bool fetch(const struct part *part, void *to, const void *from, uint64_t 
     const struct operand *any = part->call.writes > 0 ? &part->call.write[0] : &part->call.read[0];
     if (to == from || count == 0)
         return true;
+    cuda_owns(part->stream->rank, part->op);
     cudaError_t error = cudaMemcpyAsync(to, from, count * dtype_bytes((enum dtype)any->dtype),
                                         cudaMemcpyDeviceToDevice, part->stream->handle);
+    cuda_owned();
     return error == cudaSuccess ||
            cuda_failed(part->stream->rank, part->op, "cudaMemcpyAsync", error);
 }
@@ -159,9 +161,11 @@ static bool reduce(struct loopback *l, const struct meeting *m, const struct par
     for (uint32_t k = 0; k < m->size; k++)
         l->from[k] = element(m->part[k].call.read[0], slice_begin(m, part, k, begin, count));
     struct cuda_array array = {to, part->call.write[0].dtype};
+    cuda_owns(part->stream->rank, part->op);
     cudaError_t error =
         (cudaError_t)cuda_reduce(array, l->from, (int)m->size, reduction == REDUCE_MAX,
                                  (int64_t)count, part->stream->handle);
+    cuda_owned();
     return error == cudaSuccess ||
            cuda_failed(part->stream->rank, part->op, "launching a reduction", error);
 }

@@ -185,7 +185,12 @@ static bool attention(void *context, struct call *call)
 static void CUDART_CB on_processor(void *argument)
 {
     const struct cuda_host_work *work = argument;
+    struct run *run = work->run;
+    double start_s = run_now() - run->epoch_s;
     (void)cpu_compute_call(&work->call, work->scratch);
+    if (run->options->profile)
+        *run_time(run, work->call.rank, work->call.op) =
+            (struct op_time){start_s, run_now() - run->epoch_s};
 }
 
 static bool compute(void *context, struct call *call)
@@ -195,7 +200,7 @@ static bool compute(void *context, struct call *call)
     cudaError_t error;
     if (on_host(rank->run->ir, call->op)) {
         struct cuda_host_work *work = &rank->host_work[cuda_local(rank, call->op)];
-        *work = (struct cuda_host_work){*call, stream->host_scratch};
+        *work = (struct cuda_host_work){rank->run, *call, stream->host_scratch};
         error = cudaLaunchHostFunc(stream->handle, on_processor, work);
         return error == cudaSuccess || cuda_failed(rank, call->op, "cudaLaunchHostFunc", error);
     }

@@ -1,0 +1,45 @@
+/* exec/cuda/cupti.h: times of kernels and copies by CUPTI's activity records, joined to ops.
+ *
+ * The thread that launches pushes the op's id before and pops it behind; a record carries the number
+ * of the call that launched it, and another record ties that number to the op. Times are on the
+ * host's monotonic clock. The library is opened when it is asked for, before the first CUDA context
+ * of the process; only one tool may use it at a time (not under nsys or ncu). */
+#ifndef EXEC_CUDA_CUPTI_H
+#define EXEC_CUDA_CUPTI_H
+
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Begins to record, once per process. STATUS_SYSTEM: CUPTI's or the loader's words. */
+enum status cupti_open(struct diag *diag);
+
+void cupti_push(uint64_t id);
+void cupti_pop(void);
+
+/* From the first start to the last end of all that an id launched. */
+struct cupti_span {
+    uint64_t id;
+    double start_s, end_s; /* CLOCK_MONOTONIC */
+    uint32_t records;
+};
+
+/* Gives all records since the last call, one row per id, by id; the caller frees *span. Everything
+ * that was launched must have ended. */
+size_t cupti_take(struct cupti_span **span);
+
+/* What cupti_take() does with records; for tests. Both arrays are sorted in place. */
+struct cupti_record {
+    uint32_t call;
+    uint64_t start_ns, end_ns;
+};
+struct cupti_tie {
+    uint32_t call;
+    uint64_t id;
+};
+size_t cupti_join(struct cupti_record *record, size_t records, struct cupti_tie *tie, size_t ties,
+                  struct cupti_span *span);
+
+#endif

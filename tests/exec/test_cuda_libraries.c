@@ -1,0 +1,63 @@
+/* NVIDIA's libraries that are here have every function that the backend calls; and records of CUPTI
+ * are joined to ops. */
+#include "exec/cuda/cupti.h"
+#include "exec/cuda/library.h"
+#include "tests/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A library that is not installed is not wrong; one that lacks a function is. */
+static void check_library(const char *name, const void *table, struct diag *diag)
+{
+    if (table == NULL && strstr(diag->text, "cannot be opened") != NULL)
+        printf("not here: %s", diag->text);
+    else if (!CHECK(name, table != NULL))
+        printf("%s", diag->text);
+    diag_clear(diag);
+}
+
+static void libraries_have_the_functions(void)
+{
+    struct diag diag = {0};
+    check_library("cuBLASLt", cublaslt_open(&diag), &diag);
+#ifdef HAVE_CUDNN
+    check_library("cuDNN", cudnn_open(&diag), &diag);
+#endif
+#ifdef HAVE_NCCL
+    check_library("NCCL", nccl_open(&diag), &diag);
+#endif
+    diag_release(&diag);
+}
+
+static void a_missing_library_is_named(void)
+{
+    static const char *const names[] = {"libno-such-thing.so.1"};
+    struct diag diag = {0};
+    CHECK("not found", library_open(names, 1, "/nowhere", &diag) == NULL);
+    CHECK_TEXT("the loader's words", diag.text,
+               "libno-such-thing.so.1: error: cannot be opened: libno-such-thing.so.1: cannot open "
+               "shared object file: No such file or directory\n");
+    diag_release(&diag);
+}
+
+/* Op 7 launches two kernels, op 3 a copy; one record is nobody's. */
+static void records_are_joined_to_ops(void)
+{
+    struct cupti_record record[] = {{12, 500, 900}, {11, 100, 400}, {13, 50, 60}, {99, 1, 2000}};
+    struct cupti_tie tie[] = {{13, 3}, {12, 7}, {11, 7}, {14, 8}};
+    struct cupti_span span[ARRAY_LEN(record)];
+    CHECK_INT("ops", (int64_t)cupti_join(record, ARRAY_LEN(record), tie, ARRAY_LEN(tie), span), 2);
+    CHECK_INT("by id", (int64_t)span[0].id, 3);
+    CHECK_INT("by id", (int64_t)span[1].id, 7);
+    CHECK_CLOSE("start", span[1].start_s, 100e-9, 1e-9);
+    CHECK_CLOSE("end", span[1].end_s, 900e-9, 1e-9);
+    CHECK_INT("kernels", span[1].records, 2);
+}
+
+static const struct check_case cases[] = {
+    {"libraries have the functions", libraries_have_the_functions},
+    {"a missing library is named", a_missing_library_is_named},
+    {"records are joined to ops", records_are_joined_to_ops},
+};
+CHECK_MAIN("cuda libraries", cases)
