@@ -18,6 +18,7 @@ static const struct {
      CHOICE_ACTIVATIONS_FULL},
     {"ulysses, zero3, offload", "llama3-8b", "ulysses", 8, 8, 524288, 0, CHOICE_WEIGHTS_ZERO3,
      CHOICE_ACTIVATIONS_OFFLOAD},
+    {"fpdt, 4M tokens", "llama3-8b", "fpdt", 8, 8, 4194304, 0, -1, -1},
 };
 
 enum { RUNS_MIN = 3, RUN_S = 2 };

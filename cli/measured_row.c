@@ -209,7 +209,9 @@ bool measured_supported(const struct measurement *row, struct text *why)
     const char *impl = measurement_option(row, "impl");
     if (impl != NULL && !profile_known(impl))
         return no(why, "impl=%s", impl);
-    if (measurement_option(row, "sparsity") != NULL && sparsity_of(row) != 0)
+    if (measurement_option(row, "sparsity") != NULL &&
+        (!(sparsity_of(row) >= 0 && sparsity_of(row) < 1) ||
+         (sparsity_of(row) > 0 && degree(row, "chunk", 0) <= 0)))
         return no(why, "sparsity=%s", measurement_option(row, "sparsity"));
     if (row->gpus <= 0 || measured_seq(row) <= 0)
         return no(why, "no %s", row->gpus <= 0 ? "gpus" : "seq_len");
@@ -256,6 +258,8 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
     r->loss_chunks = system == CHOICE_ATTENTION_FPDT ? 0 : d->loss_chunks;
     r->chunk = degree(row, "chunk", 0);
     r->compile = d->compile;
+    if (measurement_option(row, "sparsity") != NULL && sparsity_of(row) > 0)
+        setup_sparsity(setup, r->chunk, sparsity_of(row));
     return STATUS_OK;
 }
 

@@ -266,6 +266,12 @@ static const struct option choice_rows[] = {
      .name_count = KV_OFFLOAD_COUNT,
      .unset = "on",
      .help = "whether what other chunks read of a chunk waits on the host"},
+    {.name = "sparsity",
+     .kind = OPTION_NUMBER,
+     .value = "SHARE",
+     .unset = "none",
+     .help =
+         "share of the keys and values of a chunk, its last ones, that other chunks do not see"},
     {.name = "chunk-order",
      .kind = OPTION_CHOICE,
      .names = chunk_order_names,
@@ -429,6 +435,13 @@ static enum status read_offload_ratio(struct setup *setup, const struct options 
     return STATUS_OK;
 }
 
+void setup_sparsity(struct setup *setup, int64_t chunk, double share)
+{
+    int64_t left_out = (int64_t)(share * (double)chunk + 0.5);
+    setup->model.attention_chunk = chunk;
+    setup->model.attention_kept = left_out < chunk ? chunk - left_out : 1;
+}
+
 static enum status read_choices(struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
@@ -479,6 +492,14 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     r->loss_chunks = options_count(options, "loss-chunks");
     r->ffn_chunks = options_count(options, "ffn-chunks");
     r->chunk = options_count(options, "chunk");
+    if (options_given(options, "sparsity")) {
+        double share = options_number(options, "sparsity");
+        if (r->chunk == 0 || share >= 1)
+            return diag_error(diag, (struct loc){.name = "--sparsity"}, STATUS_BAD_INPUT,
+                              r->chunk == 0 ? "needs --chunk, of which it is a share"
+                                            : "is a share below 1");
+        setup_sparsity(setup, r->chunk, share);
+    }
     if (options_given(options, "kv-offload"))
         r->kv_offload = options_choice(options, "kv-offload");
     if (options_given(options, "chunk-order"))

@@ -54,6 +54,9 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
                                struct diag *diag);
 void setup_open_request(struct setup *setup);
 
+/* Makes attention block-sparse: a share of each chunk's keys is seen by its own queries alone. */
+void setup_sparsity(struct setup *setup, int64_t chunk, double share);
+
 /* Compute capability of a device times ten. */
 int setup_sm(const struct device *device);
 

@@ -157,6 +157,14 @@ static void dots(double *row, const double *a, const double *bt, size_t dim, siz
     add_product(row, a, 0, 1, bt, stride, 1, count, dim);
 }
 
+/* Scores of keys that query i does not see, in blocks: minus infinity. */
+static void hide(const struct reference_heads *shape, double *row, size_t i)
+{
+    for (size_t j = 0; shape->chunk > 0 && j < i / shape->chunk * shape->chunk; j++)
+        if (j % shape->chunk >= shape->kept)
+            row[j] = -INFINITY;
+}
+
 double *reference_attention(struct arena *arena, const struct reference_heads *shape,
                             const double *q, const double *k, const double *v, double **lse)
 {
@@ -172,6 +180,7 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
             for (size_t i = 0; i < s; i++) {
                 double *out = &o[i * q_row + head * dim], max = -INFINITY, sum = 0;
                 dots(row, &q[i * q_row + head * dim], kt, dim, s, i + 1);
+                hide(shape, row, i);
                 for (size_t j = 0; j <= i; j++)
                     max = row[j] * scale > max ? row[j] * scale : max;
                 for (size_t j = 0; j <= i; j++) {
@@ -209,6 +218,7 @@ void reference_attention_backward(const struct reference_heads *shape, double *d
                 const double delta = dot(&dout[at], &o[at], dim);
                 const double log_sum = lse[i * shape->heads + head];
                 dots(row, &q[at], kt, dim, s, i + 1);
+                hide(shape, row, i);
                 dots(dp, &dout[at], vt, dim, s, i + 1);
                 for (size_t j = 0; j <= i; j++) {
                     const size_t key = j * kv_row + kv_head * dim;

@@ -35,7 +35,8 @@ static struct sizes sizes_of(const struct transformer *t, size_t seq_len)
         .q = transformer_q_width(t),
         .kv = transformer_kv_width(t),
         .ffn = t->ffn,
-        .heads = {seq_len, t->heads, t->kv_heads, t->head_dim},
+        .heads = {seq_len, t->heads, t->kv_heads, t->head_dim, (size_t)t->attention_chunk,
+                  (size_t)t->attention_kept},
     };
 }
 

@@ -77,6 +77,9 @@ struct transformer {
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */
     double norm_eps;
+    /* Block-sparse attention: of every attention_chunk tokens the first attention_kept are keys that
+     * later chunks see; their own chunk sees all of them. 0: dense. Set by options, not in files. */
+    int64_t attention_chunk, attention_kept;
 };
 
 /* ---- loading ---- */

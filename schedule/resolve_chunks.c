@@ -30,6 +30,18 @@ static int64_t loss_pieces(const struct choices *c)
     return pieces_of_rows(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
 }
 
+/* Sparse attention is cut as the sequence is. */
+static enum status check_sparse(const struct choices *c, struct diag *diag)
+{
+    const struct transformer *m = c->model;
+    if (m->attention_chunk == 0 || m->attention_chunk == c->chunk)
+        return STATUS_OK;
+    return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                      "attention is sparse in chunks of %lld tokens; --strategy fpdt --chunk %lld "
+                      "would do",
+                      (long long)m->attention_chunk, (long long)m->attention_chunk);
+}
+
 static enum status refuse_others(const struct request *r, struct diag *diag)
 {
     const char *given = r->chunk > 0                       ? "--chunk"
@@ -70,7 +82,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     *pieces = (struct resolve_pieces){r->loss_chunks, r->ffn_chunks};
     c->chunks = 1;
     if (c->attention != CHOICE_ATTENTION_FPDT)
-        return refuse_others(r, diag);
+        return check_sparse(c, diag) == STATUS_OK ? refuse_others(r, diag) : STATUS_BAD_INPUT;
     int64_t usual = CHUNK_TOKENS / c->hp * c->hp;
     int64_t chunk = r->chunk > 0 ? r->chunk : usual > 0 && usual < c->seq ? usual : c->seq;
     if (chunk > c->seq || chunk % c->hp != 0)
@@ -82,6 +94,8 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                           (long long)c->seq, (long long)chunk, (long long)chunks);
     c->chunk = chunk;
     c->chunks = (uint32_t)chunks;
+    if (check_sparse(c, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
     c->kv_offload = (uint8_t)r->kv_offload;
     c->chunk_order = (uint8_t)r->chunk_order;
     if (pieces->ffn <= 0)

@@ -55,9 +55,21 @@ int64_t fpdt_tokens(const struct fpdt *f, int64_t i)
 struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k)
 {
     struct work work = attention_work(f->e, kind, fpdt_tokens(f, q), f->heads, f->kv_heads);
-    work.attention.kv = fpdt_tokens(f, k);
+    work.attention.kv = fpdt_keys(f, q, k);
     work.attention.mask = q == k ? MASK_CAUSAL : MASK_FULL;
     return work;
+}
+
+int64_t fpdt_keys(const struct fpdt *f, int64_t q, int64_t k)
+{
+    int64_t kept = f->e->choices->model->attention_kept;
+    return q == k || kept == 0 ? fpdt_tokens(f, k) : kept;
+}
+
+struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int64_t q, int64_t k)
+{
+    int64_t count = fpdt_keys(f, q, k) * f->kv_width;
+    return (struct fpdt_pair){view_part(pair.k, 0, count), view_part(pair.v, 0, count)};
 }
 
 /* ---- the projection ---- */

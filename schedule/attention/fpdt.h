@@ -52,6 +52,10 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);
 struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin);
 int64_t fpdt_tokens(const struct fpdt *f, int64_t i); /* C */
 
+/* Keys of chunk k that the queries of chunk q see: all of its own, of another what is kept of it. */
+int64_t fpdt_keys(const struct fpdt *f, int64_t q, int64_t k);
+struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int64_t q, int64_t k);
+
 /* The tile of chunk q's queries by chunk k's keys. */
 struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k);
 

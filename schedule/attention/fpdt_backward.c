@@ -21,7 +21,7 @@ struct view fpdt_d_o(const struct gradients *g, int64_t q)
     return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, begin, z.n, z.q_width));
 }
 
-struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t k, op_id after)
+struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after)
 {
     struct fpdt_chunk *chunk = &f->chunk[k];
     struct fpdt_pair early = chunk->early_pair;
@@ -30,8 +30,9 @@ struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t k, op_id after)
     chunk->early_pair = (struct fpdt_pair){view_none(), view_none()};
     if (early.k.count > 0)
         return early;
-    return (struct fpdt_pair){fpdt_fetch(f, f->load, after, chunk->pair.k, "k"),
-                              fpdt_fetch(f, f->load, after, chunk->pair.v, "v")};
+    struct fpdt_pair host = fpdt_pair_part(f, chunk->pair, q, k);
+    return (struct fpdt_pair){fpdt_fetch(f, f->load, after, host.k, "k"),
+                              fpdt_fetch(f, f->load, after, host.v, "v")};
 }
 
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after)
@@ -55,7 +56,8 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const 
     enum dtype dtype = (enum dtype)e->choices->dtype;
     struct work work = fpdt_tile(f, WORK_ATTENTION_BACKWARD, q, k);
     int64_t rows = work.attention.q * f->q_width, keys = work.attention.kv * f->kv_width;
-    struct qkv in = {set->queries.q, pair->k, pair->v}, grads;
+    struct fpdt_pair seen = fpdt_pair_part(f, *pair, q, k);
+    struct qkv in = {set->queries.q, seen.k, seen.v}, grads;
     if (e->choices->profile->chunk_reload) { /* torch.zeros */
         grads.q = fpdt_zeros(f, "dq_block", dtype, CATEGORY_ACTIVATION, rows);
         grads.k = fpdt_zeros(f, "dk_block", dtype, CATEGORY_KV, keys);
@@ -178,7 +180,7 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
         if (more && (!again || reload))
             then = next_set(g, ahead, k, again);
         if (more && ahead == k + 1 && q + 1 == f->u && !reload)
-            *next = fpdt_pair_of(f, k + 1, e->last_compute);
+            *next = fpdt_pair_of(f, k + 1, k + 1, e->last_compute);
         struct qkv part = fpdt_tile_backward(f, q, k, set, pair);
         fpdt_sync_tile(f);
         set->dq = fpdt_sum(f, set->dq, part.q, "dq_sum");
@@ -202,7 +204,7 @@ static void by_keys(struct gradients *g, struct fpdt_target to)
     struct emit *e = f->e;
     bool reload = e->choices->profile->chunk_reload && f->offload;
     struct view norm = fetch_norm(f, 0, to);
-    struct fpdt_pair pair = fpdt_pair_of(f, 0, e->before_wo);
+    struct fpdt_pair pair = fpdt_pair_of(f, 0, 0, e->before_wo);
     struct set set = next_set(g, 0, 0, false);
     fpdt_sync_stream(f, f->aside);
     fpdt_sync_tile(f);
@@ -214,7 +216,7 @@ static void by_keys(struct gradients *g, struct fpdt_target to)
         fpdt_finish_chunk(f, k, sums, norm, to);
         if (k + 1 == f->u)
             break;
-        pair = reload ? fpdt_pair_of(f, k + 1, e->last_compute) : next;
+        pair = reload ? fpdt_pair_of(f, k + 1, k + 1, e->last_compute) : next;
         norm = fetch_norm(f, k + 1, to);
         fpdt_sync_tile(f);
     }

@@ -16,10 +16,10 @@ struct keys {
     struct view dk, dv; /* sums of the gradients so far; empty: none */
 };
 
-static struct keys keys_of(const struct fpdt *f, const struct key_state *state, int64_t k,
-                           op_id after)
+static struct keys keys_of(const struct fpdt *f, const struct key_state *state, int64_t q,
+                           int64_t k, op_id after)
 {
-    struct keys keys = {.pair = fpdt_pair_of(f, k, after), .dk = state->dk, .dv = state->dv};
+    struct keys keys = {.pair = fpdt_pair_of(f, q, k, after), .dk = state->dk, .dv = state->dv};
     if (state->dk_host.count > 0) {
         keys.dk = fpdt_fetch(f, f->load, after, state->dk_host, "dk_sum");
         keys.dv = fpdt_fetch(f, f->load, after, state->dv_host, "dv_sum");
@@ -78,12 +78,12 @@ static void tiles(struct gradients *g, struct key_state *state, int64_t q, struc
         e->tags.step = (uint16_t)k;
         op_id after = e->last_compute;
         if (k < q)
-            then = keys_of(f, &state[k + 1], k + 1, after);
+            then = keys_of(f, &state[k + 1], q, k + 1, after);
         if (k == q && !last) {
             next->queries = fpdt_queries_of(f, q + 1, after);
             next->d_o = fpdt_d_o(g, q + 1);
             if (q > 0) /* behind its own tile chunk 0 is put back first */
-                then = keys_of(f, &state[0], 0, after);
+                then = keys_of(f, &state[0], q + 1, 0, after);
         }
         struct qkv part = fpdt_tile_backward(f, q, k, set, &keys->pair);
         fpdt_sync_tile(f);
@@ -113,7 +113,7 @@ void fpdt_by_query(struct gradients *g, struct fpdt_target to)
     struct emit *e = f->e;
     struct key_state *state = arena_array(&e->arena, (size_t)f->u, sizeof *state);
     struct set set = {.queries = fpdt_queries_of(f, 0, e->before_wo)}, next = {0};
-    struct keys keys = {.pair = fpdt_pair_of(f, 0, e->before_wo)};
+    struct keys keys = {.pair = fpdt_pair_of(f, 0, 0, e->before_wo)};
     set.d_o = fpdt_d_o(g, 0);
     fpdt_sync_tile(f);
     for (int64_t q = 0; q < f->u; q++) {

@@ -11,9 +11,10 @@ static struct view new_rows(struct emit *e, const char *stem, enum dtype dtype, 
     return view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, rows, cols));
 }
 
-static struct fpdt_pair fetch_pair(const struct fpdt *f, int64_t j)
+/* What the queries of chunk i see of chunk j. */
+static struct fpdt_pair fetch_pair(const struct fpdt *f, int64_t i, int64_t j)
 {
-    const struct fpdt_pair *host = &f->chunk[j].pair;
+    const struct fpdt_pair part = fpdt_pair_part(f, f->chunk[j].pair, i, j), *host = &part;
     op_id after = f->e->last_compute;
     return (struct fpdt_pair){fpdt_fetch(f, f->load, after, host->k, "k"),
                               fpdt_fetch(f, f->load, after, host->v, "v")};
@@ -25,7 +26,7 @@ static void fetch_for_backward(const struct fpdt *f)
     struct fpdt_chunk *first = &f->chunk[0];
     op_id after = f->e->last_compute;
     first->early_queries.q = fpdt_fetch(f, f->load, after, first->queries.q, "q");
-    first->early_pair = fetch_pair(f, 0);
+    first->early_pair = fetch_pair(f, 0, 0);
     first->early_queries.o = fpdt_fetch(f, f->load, after, first->queries.o, "o");
     first->early_queries.lse = fpdt_fetch(f, f->load, after, first->queries.lse, "lse");
 }
@@ -72,13 +73,14 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
         e->tags.step = (uint16_t)j;
         *ahead = (struct fpdt_pair){view_none(), view_none()};
         if (f->offload && j + 1 < i)
-            next = fetch_pair(f, j + 1);
+            next = fetch_pair(f, i, j + 1);
         else if (j + 1 < i)
             next = (struct fpdt_pair){f->chunk[j + 1].part.k, f->chunk[j + 1].part.v};
         else if (f->offload && j == i && i > 0 && i + 1 < f->u)
-            *ahead = fetch_pair(f, 0);
+            *ahead = fetch_pair(f, i + 1, 0);
         else if (f->offload && j == i && i + 1 == f->u && early)
             fetch_for_backward(f);
+        pair = fpdt_pair_part(f, pair, i, j);
         struct qkv in = {own->q, pair.k, pair.v};
         sum = tile(f, i, j, &in, sum, o);
         fpdt_sync_tile(f);

@@ -25,8 +25,9 @@ struct gradients fpdt_gradients(const struct fpdt *f, buffer_id d_out);
 
 /* The gradient of chunk q's output, scattered over the heads. */
 struct view fpdt_d_o(const struct gradients *g, int64_t q);
-/* On the device, fetched where they are not: no earlier than the end of `after`. */
-struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t k, op_id after);
+/* On the device, fetched where they are not, no earlier than the end of `after`: what the queries of
+ * chunk q see of chunk k; and those of chunk q. */
+struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after);
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after);
 
 /* dq, dk, dv of one tile, in the compute dtype. */

@@ -35,6 +35,8 @@ static const struct {
     {"2d", "placement=XY", "placement=XY"},
     {"fpdt", "chunk=65536;fpdt=8;sparsity=0.0", NULL},
     {"fpdt", "sparsity=0.5", "sparsity=0.5"},
+    {"fpdt", "chunk=65536;sparsity=0.5", NULL},
+    {"fpdt", "chunk=65536;sparsity=1", "sparsity=1"},
     {"sppo", "", "system sppo"},
     {"ulysses", "scope=attention", "metric mfu of a part"},
     {"ulysses", "scope=block", "scope block"},

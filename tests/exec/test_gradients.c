@@ -53,6 +53,35 @@ static void sixty_four_ranks_compute_the_reference(void)
     check_choices(&choices, false);
 }
 
+/* Keys of a chunk that other chunks do not see; the reference has the same mask. */
+static void sparse_chunks_compute_the_reference(void)
+{
+    static const char *const profiles[] = {"deepspeed", "ideal"};
+    for (int i = 0; i < 8; i++) {
+        struct transformer model = shapes[i % 2];
+        model.attention_chunk = 16;
+        model.attention_kept = 5 + i;
+        struct request request = {.model = &model,
+                                  .strategy = "fpdt",
+                                  .profile = profiles[i / 4],
+                                  .weights = CHOICE_WEIGHTS_ZERO3,
+                                  .activations = i % CHOICE_ACTIVATIONS_COUNT,
+                                  .optimizer = -1,
+                                  .attention_impl = ATTENTION_CPU,
+                                  .dtype = DTYPE_F32,
+                                  .ranks = 2,
+                                  .hp = 2,
+                                  .seq = 56,
+                                  .chunk = 16,
+                                  .kv_offload = i % 4 == 3,
+                                  .chunk_order = i / 2 % 2,
+                                  .gpus_per_node = 2,
+                                  .sm = 80};
+        struct choices choices = resolved(&request);
+        check_choices(&choices, true);
+    }
+}
+
 /* 16 bits round every result; the rule then is the one of that type. */
 static void sixteen_bits_stay_within_their_tolerance(void)
 {
@@ -79,6 +108,7 @@ static void sixteen_bits_stay_within_their_tolerance(void)
 static const struct check_case cases[] = {
     {"every pair of choices computes the reference", every_pair_of_choices_computes_the_reference},
     {"64 ranks compute the reference", sixty_four_ranks_compute_the_reference},
+    {"sparse chunks compute the reference", sparse_chunks_compute_the_reference},
     {"16 bits stay within their tolerance", sixteen_bits_stay_within_their_tolerance},
 };
 CHECK_MAIN("gradients", cases)
