@@ -16,6 +16,14 @@ static const struct option rows[] = {
     {.name = "source", .kind = OPTION_TEXT, .value = "NAME", .help = "only rows of this source"},
     {.name = "table", .kind = OPTION_TEXT, .value = "NAME", .help = "only rows of this table"},
     {.name = "system", .kind = OPTION_TEXT, .value = "NAME", .help = "only rows of this system"},
+    {.name = "baseline",
+     .kind = OPTION_FLAG,
+     .help = "also the errors of LoongTrain's closed form on the same rows"},
+    {.name = "sensitivity",
+     .kind = OPTION_FLAG,
+     .help =
+         "also how each table's error moves when a number of the machine does by 10 %: predicts "
+         "the rows some hundred times"},
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
@@ -109,16 +117,27 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
     struct measurements all = {0};
     struct validation validation = {0};
     struct text path = {0}, out = {0};
+    if (options_given(options, "json") &&
+        (options_given(options, "baseline") || options_given(options, "sensitivity")))
+        return diag_error(diag, (struct loc){.name = "--json"}, STATUS_BAD_INPUT,
+                          "goes with neither --baseline nor --sensitivity");
     enum status status = load(&all, &path, options, diag);
     if (status == STATUS_OK)
         status = filter(&all, options, diag);
     if (status == STATUS_OK)
         status = validation_run(&validation, &all, diag);
     if (status == STATUS_OK) {
-        if (options_given(options, "json"))
+        bool json = options_given(options, "json");
+        if (json)
             validation_print_json(&out, &validation);
         else
             validation_print(&out, &validation);
+        if (!json && options_given(options, "baseline"))
+            validation_print_baseline(&out, &validation);
+        if (!json && options_given(options, "sensitivity"))
+            status = validation_print_sensitivity(&out, &validation, diag);
+    }
+    if (status == STATUS_OK) {
         status = command_print(&out, diag);
         if (options_given(options, "o")) { /* also when nobody reads the report */
             enum status saved = save(&validation, options_text(options, "o"), diag);

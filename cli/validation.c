@@ -58,6 +58,9 @@ static void predict(const struct setup *setup, const struct measurement *row, bo
         double peak = setup->cluster.device.peak_flop_per_s;
         bool recomputes = prediction_recomputes(&p);
         answer->step_s = p.sim.step_s;
+        answer->has_baseline = baseline_knows(&p.choices);
+        if (answer->has_baseline)
+            answer->baseline = baseline_of(&p.choices, &setup->cluster);
         if (p.choices.scope != SCOPE_STEP)
             answer->operator= operator_times_of(&p);
         answer->tokens_per_s_gpu = p.tokens_per_s_gpu;
@@ -328,7 +331,7 @@ static void judge(struct validation *v, size_t i)
 
 enum status validation_run(struct validation *v, const struct measurements *rows, struct diag *diag)
 {
-    *v = (struct validation){.rows = rows};
+    *v = (struct validation){.rows = rows, .tweak = v->tweak};
     v->row = arena_array(&v->arena, rows->count + 1, sizeof *v->row);
     plan(v);
     v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);

@@ -6,6 +6,7 @@
 #define CLI_VALIDATION_H
 
 #include "base/diag.h"
+#include "cli/baseline.h"
 #include "cli/measured_row.h"
 #include "cli/operator_times.h"
 #include "cli/prediction.h"
@@ -27,8 +28,10 @@ struct run_answer {
     struct operator_times operator;        /* of scope attention */
     struct sppo_answer sppo;               /* of SPPO's speed-ups and lengths */
     struct subsequence_answer subsequence; /* of rows about what is kept */
-    int64_t longest;       /* of a search: the longest of the doubling grid that fits; 0: none */
-    struct verdict beyond; /* of a search: at the next length */
+    bool has_baseline;
+    struct baseline baseline; /* the same in closed form */
+    int64_t longest;          /* of a search: the longest of the doubling grid that fits; 0: none */
+    struct verdict beyond;    /* of a search: at the next length */
 };
 
 /* One row, judged. */
@@ -40,7 +43,16 @@ struct validated {
     const char *other; /* why it is not counted, or what the reader should know; NULL: nothing */
 };
 
+/* One number of every run's machine times a factor; 0: none. Numbers count through the fields of a
+ * cluster, the numbers of a device's costs and attention's. */
+struct validation_tweak {
+    size_t number;
+    double factor;
+};
+void validation_tweak(struct setup *setup, struct validation_tweak tweak);
+
 struct validation {
+    struct validation_tweak tweak; /* the caller's; the rest is validation_run()'s */
     struct arena arena;
     const struct measurements *rows;
     struct validated *row; /* rows->count */
@@ -60,5 +72,19 @@ void validation_print(struct text *out, const struct validation *validation);
 
 /* The rows as JSON: their columns, what was predicted, how it came out. */
 void validation_print_json(struct text *out, const struct validation *validation);
+/* Where runs differ in one choice only (the split, the placement, the window, the rotation): whether
+ * the one predicted to be best was best. Part of validation_print(). */
+void validation_print_choices(struct text *out, const struct validation *validation);
+
+/* Appends the errors of the closed form on the same rows. */
+void validation_print_baseline(struct text *out, const struct validation *validation);
+
+/* Appends how each table's mean error moves with each number of the machine: predicts all rows again
+ * twice a number. */
+enum status validation_print_sensitivity(struct text *out, const struct validation *validation,
+                                         struct diag *diag);
+
+/* Whether two rows are of one source, table and metric. */
+bool validation_same_table(const struct validation *validation, size_t a, size_t b);
 
 #endif

@@ -111,7 +111,7 @@ static void put_rows(struct text *out, const struct validation *v)
     }
 }
 
-static bool same_group(const struct validation *v, size_t a, size_t b)
+bool validation_same_table(const struct validation *v, size_t a, size_t b)
 {
     return strcmp(column(v, a, MEASUREMENT_SOURCE), column(v, b, MEASUREMENT_SOURCE)) == 0 &&
            strcmp(column(v, a, MEASUREMENT_TABLE), column(v, b, MEASUREMENT_TABLE)) == 0 &&
@@ -131,7 +131,7 @@ static void put_means(struct text *out, const struct validation *v)
         if (done[i] || !v->row[i].counted)
             continue;
         for (size_t k = i; k < v->rows->count; k++) {
-            if (!v->row[k].counted || !same_group(v, i, k))
+            if (!v->row[k].counted || !validation_same_table(v, i, k))
                 continue;
             double error = v->row[k].result.relative_error;
             done[k] = true;
@@ -207,6 +207,7 @@ void validation_print(struct text *out, const struct validation *v)
 {
     put_rows(out, v);
     put_means(out, v);
+    validation_print_choices(out, v);
     put_verdicts(out, v);
     put_unsupported(out, v);
 }
