@@ -55,7 +55,9 @@ enum status partition_option(struct setup *setup, enum partition_option option, 
     enum status status = compose_resolve(&choices, &whole, NULL, diag); /* for its degrees */
     if (status != STATUS_OK)
         return status;
-    struct rates rates = rates_of(setup, &choices);
+    struct rates rates = {0};
+    if (option == PARTITION_OPTION_TIME)
+        rates = rates_of(setup, &choices);
     const struct partition partition = {
         .rule = option == PARTITION_OPTION_TIME ? PARTITION_TIME : PARTITION_FLOPS,
         .tokens = r->seq,

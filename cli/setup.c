@@ -623,5 +623,11 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
         return diag_error(diag, (struct loc){.name = "--offload-ratio"}, STATUS_BAD_INPUT,
                           "adaptive follows from the costs of a cluster, and a run asks for none; "
                           "0.5 would do");
-    return status;
+    if (status == STATUS_OK && partition_of(setup, options) == PARTITION_OPTION_TIME)
+        return diag_error(
+            diag, (struct loc){.name = "--partition"}, STATUS_BAD_INPUT,
+            "time follows from the costs of a cluster, and a run asks for none; flops "
+            "would do");
+    return status == STATUS_OK ? partition_option(setup, partition_of(setup, options), diag)
+                               : status;
 }
