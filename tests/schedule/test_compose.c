@@ -363,6 +363,38 @@ static void rings_pass_what_the_paper_counts(void)
     }
 }
 
+/* 2D attention with one rank along an axis is the strategy that has only the other, op for op. */
+static void corners_are_the_plain_strategies(void)
+{
+    static const struct {
+        const char *strategy;
+        int64_t cp, hp;
+    } rows[] = {{"ring", 4, 1}, {"ulysses", 1, 4}};
+    size_t profiles;
+    const struct profile *profile = compose_profiles(&profiles);
+    for (size_t p = 0; p < profiles; p++)
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+            struct request request = small(0, 4);
+            struct ir corner, plain;
+            struct choices c;
+            struct text text[2] = {{0}, {0}};
+            request.profile = profile[p].name;
+            request.cp = rows[i].cp;
+            request.hp = rows[i].hp;
+            request.strategy = "2d";
+            build(&corner, &c, &request, profile[p].name);
+            request.strategy = rows[i].strategy;
+            build(&plain, &c, &request, profile[p].name);
+            ir_print(&text[0], &corner);
+            ir_print(&text[1], &plain);
+            CHECK_TEXT(profile[p].name, text[0].data, text[1].data);
+            text_release(&text[0]);
+            text_release(&text[1]);
+            ir_release(&corner);
+            ir_release(&plain);
+        }
+}
+
 /* Selective Checkpoint++: projections and the exchange are made again, the core and its ring not. */
 static void what_the_core_made_is_not_made_again(void)
 {
@@ -610,6 +642,7 @@ static const struct check_case cases[] = {
     {"print, parse, print is the identity", print_parse_print_is_the_identity},
     {"a small schedule is as recorded", a_small_schedule_is_as_recorded},
     {"a small ring is as recorded", a_small_ring_is_as_recorded},
+    {"corners are the plain strategies", corners_are_the_plain_strategies},
     {"rings pass what the paper counts", rings_pass_what_the_paper_counts},
     {"what the core made is not made again", what_the_core_made_is_not_made_again},
     {"an operator alone is a part of the step", an_operator_alone_is_a_part_of_the_step},
