@@ -101,6 +101,7 @@ static void run_one(void *context, size_t job, void *result)
         subsequence_predict(&answer->subsequence, row, &diag);
         answer->verdict.fits = true; /* nobody asks */
     } else if (measured_setup(&setup, row, &diag) == STATUS_OK) {
+        validation_tweak(&setup, v->tweak);
         if (v->search[job])
             search(&setup, !measured_lower_bound(row), answer, &diag);
         else
