@@ -56,7 +56,8 @@ static struct sum sum_of(const struct validation *v, size_t table, double share)
 void validation_print_baseline(struct text *out, const struct validation *v)
 {
     double share = 0, least = INFINITY;
-    for (double s = 0.2; s < 1; s += 0.005) {
+    for (int step = 40; step < 200; step++) {
+        double s = step / 200.0;
         struct sum sum = sum_of(v, SIZE_MAX, s);
         if (sum.count > 0 && sum.error < least) {
             least = sum.error;

@@ -53,8 +53,9 @@ static void *process_main(void *argument)
             exchange(p, b, round, &diag);
     } else if (p->place.rank != 2) { /* rank 2 ends at once */
         char all[SIZE], mine = 0;
-        p->told = bootstrap_gather(b, &mine, all, 1, &diag) == STATUS_SYSTEM &&
-                  bootstrap_gather(b, &mine, all, 1, &diag) == STATUS_SYSTEM;
+        enum status first = bootstrap_gather(b, &mine, all, 1, &diag);
+        p->told = first == STATUS_SYSTEM && /* and again */
+                  bootstrap_gather(b, &mine, all, 1, &diag) == first;
     }
     bootstrap_close(b);
     diag_release(&diag);

@@ -94,7 +94,8 @@ static void bytes_follow_the_ratio(void)
                               .gpus_per_node = 8};
     CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
     double all = (double)copied_out(&choices);
-    for (double ratio = 0.25; ratio < 1; ratio += 0.25) {
+    for (int quarters = 1; quarters < 4; quarters++) {
+        double ratio = quarters / 4.0;
         choices.offload_ratio = ratio;
         CHECK_CLOSE("bytes", (double)copied_out(&choices), ratio * all, 1e-3);
     }
