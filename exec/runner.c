@@ -108,10 +108,29 @@ static void stand_still(struct run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
+/* A SYNC op stands on no stream that could keep its waits: the host keeps them. */
+static bool await_start(struct run *run, uint32_t rank, uint32_t op)
+{
+    const struct ir *ir = run->ir;
+    for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
+        uint32_t wait = ir->wait[ir->op.wait_begin[op] + k].i;
+        if (work_kind_info(ir->op.kind[wait])->stream != STREAM_SYNC) {
+            if (!run->backend->wait_op(run, rank, wait))
+                return false;
+        } else if (wait >= op) { /* earlier ones have been passed */
+            stand_still(run);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool sync_op(struct run *run, uint32_t rank, uint32_t op)
 {
     struct op_time *time = run_time(run, rank, op);
     bool going = true;
+    if (!await_start(run, rank, op))
+        return false;
     time->start_s = run_now() - run->epoch_s;
     if (plan_works(&run->plan, rank, op))
         going = run->ir->op.kind[op] == WORK_BARRIER

@@ -114,6 +114,18 @@ static uint32_t pending_on(struct run *run, uint32_t rank, uint8_t stream, uint3
     return IR_NONE;
 }
 
+/* The first op that the op waits for and that has not ended. */
+static uint32_t unmet_wait(struct run *run, uint32_t rank, uint32_t op)
+{
+    const struct ir *ir = run->ir;
+    for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
+        uint32_t wait = ir->wait[ir->op.wait_begin[op] + k].i;
+        if (!done(run, rank, wait))
+            return wait;
+    }
+    return IR_NONE;
+}
+
 /* An op that has not been issued: what holds the host. */
 static struct node held_host(struct story *story, struct node at)
 {
@@ -127,9 +139,12 @@ static struct node held_host(struct story *story, struct node at)
     case WORK_BARRIER:
         if (run->backend->arrived(run, at.rank, host))
             return missing_member(story, (struct node){at.rank, host});
+        held = unmet_wait(run, at.rank, host);
         break;
     case WORK_HOST_SYNC:
-        held = pending_on(run, at.rank, run->ir->op.stream[host], host);
+        held = unmet_wait(run, at.rank, host);
+        if (held == IR_NONE)
+            held = pending_on(run, at.rank, run->ir->op.stream[host], host);
         break;
     default:
         held = ir_blocks_host(run->ir, host) && host != at.op ? host : IR_NONE;
@@ -138,7 +153,8 @@ static struct node held_host(struct story *story, struct node at)
         tell(story, " is where the host has stopped");
         return END;
     }
-    tell(story, " holds it until op %" PRIu32 " has ended", held);
+    tell(story, " holds %s until op %" PRIu32 " has ended", host != at.op ? "it" : "the host",
+         held);
     return (struct node){at.rank, held};
 }
 
@@ -161,12 +177,10 @@ static struct node follow(struct story *story, struct node at)
             tell(story, " comes behind op %" PRIu32 " on its stream", before);
             return (struct node){at.rank, before};
         }
-        for (uint32_t k = 0; k < ir->op.wait_count[at.op]; k++) {
-            uint32_t wait = ir->wait[ir->op.wait_begin[at.op] + k].i;
-            if (!done(run, at.rank, wait)) {
-                tell(story, " waits for op %" PRIu32, wait);
-                return (struct node){at.rank, wait};
-            }
+        uint32_t wait = unmet_wait(run, at.rank, at.op);
+        if (wait != IR_NONE) {
+            tell(story, " waits for op %" PRIu32, wait);
+            return (struct node){at.rank, wait};
         }
         tell(story, " is about to start");
         return END;

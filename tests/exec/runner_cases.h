@@ -41,6 +41,13 @@ static const struct {
      "0: op 1 (fill, stream compute) is not issued: the host is at op 0 (h2d, stream h2d), which "
      "holds it until op 0 has ended; rank 0: op 0 (h2d, stream h2d) again: they wait in a "
      "circle\n"},
+    {"a sync that waits for what comes later",
+     "op 0 host_sync compute waits 1\n"
+     "op 1 fill compute count=4 writes b0\n",
+     "hand.ir: error: the step stands still: rank 0: op 0 (host_sync, stream compute) holds the "
+     "host until op 1 has ended; rank 0: op 1 (fill, stream compute) is not issued: the host is at "
+     "op 0 (host_sync, stream compute), which holds it until op 1 has ended; rank 0: op 1 (fill, "
+     "stream compute) again: they wait in a circle\n"},
     {"a send that nobody receives", "op 0 send comm group=g by=+1 bytes=16 guard g<1 reads a0\n",
      "hand.ir: error: the step stands still: rank 0: op 0 (send, stream comm) waits for rank 1, "
      "which never receives it on channel 0\n"},
@@ -99,6 +106,36 @@ static void a_rank_that_fails_or_stalls_ends_the_run(void)
             h.options.fault = faults[i].fault;
             h.options.trace = true;
             hand_expect(faults[i].label, &h, STATUS_NO, faults[i].message);
+        }
+        hand_release(&h);
+    }
+}
+
+/* What the host does on rank 0, which waits for a collective that never ends, before op 2. */
+static const struct {
+    const char *label, *op;
+} holders[] = {
+    {"host_sync", "op 1 host_sync compute waits 0\n"},
+    {"barrier", "op 1 barrier compute group=own waits 0\n"},
+    {"blocking copy", "op 1 h2d h2d bytes=16 blocking=1 waits 0 reads c0 writes b0\n"},
+    {"blocking copy, guarded out",
+     "op 1 h2d h2d bytes=16 blocking=1 guard g>=1 waits 0 reads c0 writes b0\n"},
+};
+
+/* Nothing of op 2 waits for op 0 but the host: were it issued, it would fail. */
+static void a_host_is_held_by_waits_on_other_streams(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(holders); i++) {
+        struct hand h;
+        char text[2048];
+        snprintf(text, sizeof text, "%s%s%s%s%s", HEAD "group own\n", BUFFERS,
+                 "op 0 all_reduce comm group=g bytes=16 guard g<1 reads a0 writes a0\n",
+                 holders[i].op, "op 2 fill compute count=4 writes b0\n");
+        if (hand_load(&h, text)) {
+            h.options.fault = (struct exec_fault){EXEC_FAULT_FAIL, 0, 2};
+            hand_expect(holders[i].label, &h, STATUS_NO,
+                        "hand.ir: error: the step stands still: rank 0: op 0 (all_reduce, stream "
+                        "comm) waits for rank 1 in group g, where op 0 is guarded out\n");
         }
         hand_release(&h);
     }
@@ -169,6 +206,7 @@ static const struct check_case runner_cases[] = {
     {"a schedule that stands still says who waits for whom",
      a_schedule_that_stands_still_says_who_waits_for_whom},
     {"a rank that fails or stalls ends the run", a_rank_that_fails_or_stalls_ends_the_run},
+    {"a host is held by waits on other streams", a_host_is_held_by_waits_on_other_streams},
     {"a step over its limit ends", a_step_over_its_limit_ends},
     {"slow work is no stall", slow_work_is_no_stall},
     {"steps follow each other", steps_follow_each_other},
