@@ -183,12 +183,10 @@ static uint32_t find_wrong_start(const struct expand *x, uint32_t class, const d
         last[i] = IR_NONE;
     for (uint32_t op = 0; op < x->ops; op++) {
         uint8_t kind = ir->op.kind[op], stream = ir->op.stream[op];
-        bool sync = kind == WORK_HOST_SYNC || kind == WORK_BARRIER, held = false;
-        if (passes(x, class, ir->op.guard[op])) {
-            held = ir_blocks_host(ir, op);
-            if (cost_s && !sync)
-                host_s += cost_s[ir->op.shape[op]];
-        }
+        bool sync = kind == WORK_HOST_SYNC || kind == WORK_BARRIER;
+        bool runs = passes(x, class, ir->op.guard[op]);
+        if (cost_s && !sync && runs)
+            host_s += cost_s[ir->op.shape[op]];
         double need_s = host_s;
         if (kind != WORK_BARRIER && last[stream] != IR_NONE && end_s[last[stream]] > need_s)
             need_s = end_s[last[stream]];
@@ -200,8 +198,8 @@ static uint32_t find_wrong_start(const struct expand *x, uint32_t class, const d
                 need_s = end_s[wait[w].i];
         if (!same(x, start_s[op], need_s))
             return op;
-        if (held)
-            host_s = end_s[op] + (return_s ? return_s[ir->op.shape[op]] : 0);
+        if (ir_blocks_host(ir, op))
+            host_s = end_s[op] + (return_s && runs ? return_s[ir->op.shape[op]] : 0);
     }
     return x->ops;
 }

@@ -40,14 +40,15 @@ static void finish(struct scheduler *s, uint32_t runner, uint32_t op, double dat
     if (r->held == op) {
         const double *return_s = s->plan->costs->return_s;
         uint32_t shape = s->plan->ir->op.shape[program->op_begin + op];
+        bool runs = plan_runs(s->plan, r->rank, program->op_begin + op);
         r->held = IR_NONE;
-        r->host_s = date_s + (return_s ? return_s[shape] : 0);
+        r->host_s = date_s + (return_s && runs ? return_s[shape] : 0);
         issue(s, runner);
     }
 }
 
 /* The host issues ops until one holds it. What an op costs to issue is spent before it can
- * start; of a sync, after it ends. Ops that a guard leaves out are not issued. */
+ * start; of a sync, after it ends. Ops that a guard leaves out cost nothing and hold as they would. */
 static void issue(struct scheduler *s, uint32_t runner)
 {
     struct runner *r = &s->runner[runner];
@@ -58,12 +59,10 @@ static void issue(struct scheduler *s, uint32_t runner)
     bool held = false;
     while (!held && r->issued < program->op_count) {
         uint32_t row = r->issued++, op = program->op_begin + row;
-        if (plan_runs(s->plan, r->rank, op)) {
-            held = ir_blocks_host(ir, op);
-            bool sync = ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
-            if (cost_s && !sync)
-                host_s += cost_s[ir->op.shape[op]];
-        }
+        bool sync = ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
+        held = ir_blocks_host(ir, op);
+        if (cost_s && !sync && plan_runs(s->plan, r->rank, op))
+            host_s += cost_s[ir->op.shape[op]];
         if (held)
             r->held = row;
         double *start_s = &s->times->start_s[r->row + row];

@@ -234,7 +234,7 @@ static void find_before(struct maker *m)
         m->holder[row] = holder;
         if (!is_sync(ir, op))
             tail[stream] = row;
-        if (ir_blocks_host(ir, op) && runs(m, row))
+        if (ir_blocks_host(ir, op))
             holder = row;
     }
     free(tail);
