@@ -49,13 +49,6 @@ const char *cause_name(enum cause cause)
 
 /* ---- what an op is ---- */
 
-static bool runs(const struct maker *m, uint32_t row)
-{
-    const struct ir *ir = m->ir;
-    uint16_t guard = ir->op.guard[m->op_begin + row];
-    return guard == IR_NONE16 || guard_passes(&ir->mesh, ir->group, &ir->guard[guard], m->rank);
-}
-
 static bool is_sync(const struct ir *ir, uint32_t op)
 {
     return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
