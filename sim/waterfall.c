@@ -12,7 +12,7 @@ typedef long double wide;
 
 struct maker {
     const struct ir *ir;
-    uint32_t rank, op_begin, op_count;
+    uint32_t op_begin, op_count;
     const double *start_s, *end_s; /* of the rank's ops */
     uint32_t *before;              /* the op before each on its stream; of HOST_SYNC the awaited */
     uint32_t *holder;              /* the last op before each that held the host */
@@ -315,7 +315,6 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
 {
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
     struct maker m = {.ir = ir,
-                      .rank = rank,
                       .op_begin = class->op_begin,
                       .op_count = class->op_count,
                       .start_s = sim_start_s(result, rank),
