@@ -114,6 +114,7 @@ struct operator_times operator_times_of(const struct prediction *p)
             times.rotation_s += seconds;
             rotations++;
         }
+        times.all_to_all |= kind == WORK_ALL_TO_ALL;
         if (is_exchange(kind))
             exchange[exchanges++] = (struct interval){start[k], end[k]};
         else if (is_ring(p, op))
@@ -125,6 +126,8 @@ struct operator_times operator_times_of(const struct prediction *p)
         times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
     times.exchange_s =
         p->choices.scope == SCOPE_EXCHANGE ? exchange_alone(p) : covered(exchange, exchanges);
+    if (p->choices.scope == SCOPE_EXCHANGE) /* that is all there is to it */
+        times.elapsed_s = times.exchange_s;
     if (rotations > 0)
         times.rotation_s /= (double)rotations;
     free(exchange);

@@ -10,6 +10,7 @@ struct operator_times {
     double elapsed_s; /* from the first op of the part on any rank to its last */
     /* of rank 0: */
     double exchange_s; /* some all-to-all, or a pack or unpack around it, is running */
+    bool all_to_all;   /* there is one; else the packing stands alone */
     double compute_s;  /* kernels alone, one after the other, without those of the exchange */
     double ring_s; /* keys, values and their gradients on the busiest stream alone, one after the
                          other */

@@ -107,7 +107,7 @@ static void put_step(struct text *out, const struct prediction *p)
 /* "activation 61.2 GiB, ...; op 966 (cross_entropy, forward)": the moment that needs most. */
 static void put_peak(struct text *out, const struct prediction *p)
 {
-    const struct sim_peak *peak = &p->sim.peak[p->sim.class_of_rank[0]][MEMORY_HBM];
+    const struct sim_peak *peak = prediction_peak(p);
     bool first = true;
     text_printf(out, "%-11s", "at its peak");
     for (int c = 0; c < CATEGORY_COUNT; c++) {

@@ -346,6 +346,21 @@ static void find_extrapolated(struct prediction *p, const struct costs *costs)
     free(told);
 }
 
+uint32_t prediction_fullest_rank(const struct prediction *p)
+{
+    uint32_t fullest = 0;
+    for (uint32_t rank = 1; rank < p->sim.rank_count; rank++)
+        if (p->sim.peak[p->sim.class_of_rank[rank]][MEMORY_HBM].bytes >
+            p->sim.peak[p->sim.class_of_rank[fullest]][MEMORY_HBM].bytes)
+            fullest = rank;
+    return fullest;
+}
+
+const struct sim_peak *prediction_peak(const struct prediction *p)
+{
+    return &p->sim.peak[p->sim.class_of_rank[prediction_fullest_rank(p)]][MEMORY_HBM];
+}
+
 int64_t prediction_sequences(const struct prediction *p)
 {
     return p->ir.global_batch;

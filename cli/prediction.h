@@ -76,6 +76,10 @@ double prediction_bound_s(const struct prediction *prediction);
 enum status prediction_make(struct prediction *prediction, const struct setup *setup,
                             const struct request *request, bool exact, struct diag *diag);
 
+/* The first of the ranks whose device memory is fullest at its peak; what it holds then. */
+uint32_t prediction_fullest_rank(const struct prediction *prediction);
+const struct sim_peak *prediction_peak(const struct prediction *prediction);
+
 /* Sequences and tokens of one step, over all ranks. */
 int64_t prediction_sequences(const struct prediction *prediction);
 double prediction_tokens(const struct prediction *prediction);

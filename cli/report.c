@@ -229,6 +229,15 @@ static void print_part(struct text *out, const struct report *r)
     text_printf(&piece, "%s ", scope_names[r->prediction->choices.scope]);
     put_time(&piece, t->elapsed_s, t->elapsed_s);
     put_piece(&line, &piece);
+    if (r->prediction->choices.scope == SCOPE_EXCHANGE) {
+        text_puts(&piece, t->all_to_all
+                              ? "all-to-alls with their packing, each call between two waits"
+                              : "packing alone: there is no all-to-all");
+        put_piece(&line, &piece);
+        text_putc(out, '\n');
+        text_release(&piece);
+        return;
+    }
     text_puts(&piece, "compute alone ");
     put_time(&piece, t->compute_s, t->elapsed_s);
     put_piece(&line, &piece);
@@ -241,7 +250,7 @@ static void print_part(struct text *out, const struct report *r)
         put_piece(&line, &piece);
     }
     if (t->exchange_s > 0) {
-        text_puts(&piece, "all-to-alls with their packing ");
+        text_puts(&piece, t->all_to_all ? "all-to-alls with their packing " : "packing ");
         put_time(&piece, t->exchange_s, t->elapsed_s);
         put_piece(&line, &piece);
     }
@@ -276,7 +285,7 @@ static void put_host_parts(struct text *out, const struct prediction *p)
 static void print_memory(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
-    const struct sim_peak *peak = &p->sim.peak[p->sim.class_of_rank[0]][MEMORY_HBM];
+    const struct sim_peak *peak = prediction_peak(p);
     struct text piece = {0};
     struct line line = begin_line(out, "memory");
     text_puts(&piece, "arena ");
@@ -304,8 +313,12 @@ static void print_memory(struct text *out, const struct report *r)
     for (int i = 0; i < CATEGORY_COUNT; i++) {
         if ((double)peak->category_bytes[i] <= TINY * (double)peak->bytes)
             continue;
-        text_printf(&piece, "%s%s ", first ? "at the peak " : "", category_name((enum category)i));
+        if (first && prediction_fullest_rank(p) != 0)
+            text_printf(&piece, "at the peak of rank %u ", prediction_fullest_rank(p));
+        else if (first)
+            text_puts(&piece, "at the peak ");
         first = false;
+        text_printf(&piece, "%s ", category_name((enum category)i));
         units_put_gib(&piece, (double)peak->category_bytes[i]);
         put_piece(&line, &piece);
     }
@@ -492,7 +505,9 @@ void report_print(struct text *out, const struct report *report)
         print_part(out, report);
     else
         print_step(out, report);
-    print_memory(out, report);
+    if (report->part ==
+        NULL) /* a part has no weights of its own, and nothing that it must fit into */
+        print_memory(out, report);
     if (report->part == NULL || report->prediction->choices.scope >= SCOPE_LAYERS) {
         print_waterfall(out, report);
         print_stages(out, report);

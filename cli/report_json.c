@@ -103,13 +103,14 @@ static void put_part(struct json_out *w, const struct operator_times *t)
 
 static void put_memory(struct json_out *w, const struct prediction *p)
 {
-    const struct sim_peak *peak = &p->sim.peak[p->sim.class_of_rank[0]][MEMORY_HBM];
+    const struct sim_peak *peak = prediction_peak(p);
     json_begin_object(w, "memory");
     json_begin_object(w, "arena_bytes");
     for (int i = 0; i < MEMORY_COUNT; i++)
         json_put_count(w, memory_name((enum memory)i), p->ir.arena_bytes[i]);
     json_end_object(w);
     json_put_count(w, "peak_bytes", peak->bytes);
+    json_put_count(w, "peak_rank", prediction_fullest_rank(p));
     json_begin_object(w, "at_peak_bytes");
     for (int i = 0; i < CATEGORY_COUNT; i++)
         json_put_count(w, category_name((enum category)i), peak->category_bytes[i]);

@@ -120,8 +120,7 @@ static void put_times(struct cells *cells, const struct prediction *p, bool know
 static void put_memory(struct cells *cells, const struct prediction *p, bool known, bool timed)
 {
     static const char *const limits[LIMIT_COUNT] = {"device", "host"};
-    const struct sim_peak *peak =
-        timed ? &p->sim.peak[p->sim.class_of_rank[0]][MEMORY_HBM] : &(const struct sim_peak){0};
+    const struct sim_peak *peak = timed ? prediction_peak(p) : &(const struct sim_peak){0};
     char name[64];
     for (int i = 0; i < LIMIT_COUNT; i++) {
         put_bytes(cells, column(name, sizeof name, limits[i], "_needed", "_bytes"), known,
