@@ -7,8 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Boxes closer than this part of the window are one: they would be one on the paper. */
+/* Changes of memory closer than this part of the window are one: they would be one on the paper. */
 #define FINEST (1.0 / 3000)
+
+/* A timeline's lane has so many bins, about a pixel each in a PNG; a narrower box than SEEN of the
+ * window would be overlooked. */
+enum { BINS = 1500 };
+#define SEEN (1.0 / 600)
 
 enum { LANES_MAX = 32, CATEGORIES_MAX = 32 };
 
@@ -51,6 +56,7 @@ enum class {
     CLASS_WEIGHTS,
     CLASS_COPY,
     CLASS_WAIT,
+    CLASS_COUNT,
 };
 static const char class_names[] = "attention matmul other_compute optimizer activations_exchanged "
                                   "weights_exchanged copies waiting";
@@ -83,35 +89,68 @@ return strcmp(phase, "optimizer") == 0 ? CLASS_OPTIMIZER : CLASS_OTHER_COMPUTE;
 
 struct box {
     double start_s, end_s;
-    uint16_t lane;
-    uint8_t class;
+    enum class class;
 };
 
-static int compare_boxes(const void *left, const void *right)
+/* One BINS-th of the window on one lane: how long each class runs in it, and between which times
+ * anything does. */
+struct bin {
+    double busy_s[CLASS_COUNT]; /* all 0: idle */
+    double first_s, last_s;
+};
+
+/* Adds what of start_s..end_s lies in the window to the bins of a lane. */
+static void fill(struct bin *bin, const struct window *window, double start_s, double end_s,
+                 enum class class)
 {
-    const struct box *a = left, *b = right;
-    if (a->lane != b->lane)
-        return a->lane < b->lane ? -1 : 1;
-    if (a->class != b->class)
-        return a->class < b->class ? -1 : 1;
-    return a->start_s < b->start_s ? -1 : a->start_s > b->start_s;
+    double bin_s = (window->to_s - window->from_s) / BINS;
+    start_s = fmax(start_s, window->from_s);
+    end_s = fmin(end_s, window->to_s);
+    for (size_t i = (size_t)((start_s - window->from_s) / bin_s); i < BINS; i++) {
+        double first_s = fmax(start_s, window->from_s + (double)i * bin_s);
+        double last_s = fmin(end_s, window->from_s + (double)(i + 1) * bin_s);
+        if (!(first_s < end_s))
+            break;
+        if (!(first_s < last_s)) /* it begins at the end of its bin, but for rounding */
+            continue;
+        bool idle = !(bin[i].first_s < bin[i].last_s);
+        bin[i].first_s = idle ? first_s : fmin(bin[i].first_s, first_s);
+        bin[i].last_s = idle ? last_s : fmax(bin[i].last_s, last_s);
+        bin[i].busy_s[class] += last_s - first_s;
+    }
 }
 
-/* Boxes of one lane and class that touch on the paper become one. */
-static size_t join(struct box *box, size_t count, double finest_s)
+/* The boxes of a lane, in order of time and apart from each other. A bin has the class that fills
+ * most of it; neighbours of one class are one box, with the edges that it has in the trace where
+ * they border on idle time. box: BINS. */
+static size_t find_boxes(struct box *box, const struct bin *bin, const struct window *window)
 {
-    size_t kept = 0;
-    if (count > 0)
-        qsort(box, count, sizeof *box, compare_boxes);
-    for (size_t i = 0; i < count; i++) {
-        struct box *last = kept > 0 ? &box[kept - 1] : NULL;
-        if (last != NULL && last->lane == box[i].lane && last->class == box[i].class &&
-            box[i].start_s - last->end_s < finest_s)
-            last->end_s = fmax(last->end_s, box[i].end_s);
+    double bin_s = (window->to_s - window->from_s) / BINS;
+    size_t count = 0;
+    for (size_t i = 0; i < BINS; i++) {
+        enum class most = CLASS_ATTENTION;
+        for (enum class c = most; c < CLASS_COUNT; c++)
+            if (bin[i].busy_s[c] > bin[i].busy_s[most])
+                most = c;
+        if (!(bin[i].busy_s[most] > 0))
+            continue;
+        struct box *last = count > 0 ? &box[count - 1] : NULL;
+        if (last != NULL && last->class == most && bin[i].first_s - last->end_s < bin_s)
+            last->end_s = bin[i].last_s;
         else
-            box[kept++] = box[i];
+            box[count++] = (struct box){bin[i].first_s, bin[i].last_s, most};
     }
-    return kept;
+    return count;
+}
+
+/* Narrow boxes grow to what is seen, into idle time alone. */
+static void widen(struct box *box, size_t count, const struct window *window)
+{
+    for (size_t i = 0; i < count; i++) {
+        double room_s = i + 1 < count ? box[i + 1].start_s : window->to_s;
+        double wish_s = box[i].start_s + (window->to_s - window->from_s) * SEEN;
+        box[i].end_s = fmax(box[i].end_s, fmin(wish_s, room_s));
+    }
 }
 
 /* Compute on top, then the others as they come. lane[i]: label of a stream. */
@@ -159,26 +198,29 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     enum status status = find_window(&window, end_s, wish, diag);
     if (status != STATUS_OK)
         return status;
-    struct box *box = heap_alloc(trace->ops.count + 1, sizeof *box);
+    struct bin *bin = heap_zalloc(lanes * BINS, sizeof *bin);
+    struct box *box = heap_alloc(BINS, sizeof *box);
     for (size_t i = 0; i < trace->ops.count; i++) {
         const struct trace_ops *t = &trace->ops;
         if (t->rank[i] != rank || t->end_s[i] <= window.from_s || t->start_s[i] >= window.to_s)
             continue;
-        uint16_t k = 0;
+        size_t k = 0;
         while (k < lanes && lane[k] != t->stream[i])
             k++;
         if (k < lanes)
-            box[count++] = (struct box){.start_s = fmax(t->start_s[i], window.from_s),
-                                        .end_s = fmin(t->end_s[i], window.to_s),
-                                        .lane = (uint16_t)(lanes - 1 - k),
-                                        .class = (uint8_t)class_of(trace->label[t->kind[i]],
-                                                                   trace->label[t->phase[i]],
-                                                                   trace->label[t->region[i]])};
+            fill(&bin[k * BINS], &window, t->start_s[i], t->end_s[i],
+                 class_of(trace->label[t->kind[i]], trace->label[t->phase[i]],
+                          trace->label[t->region[i]]));
     }
-    count = join(box, count, (window.to_s - window.from_s) * FINEST);
-    for (size_t i = 0; i < count; i++)
-        text_printf(&figure->data, "%u,%u,%.9g,%.9g\n", box[i].lane, box[i].class,
-                    box[i].start_s / window.time.unit_s, box[i].end_s / window.time.unit_s);
+    for (size_t k = lanes; k-- > 0;) {
+        size_t boxes = find_boxes(box, &bin[k * BINS], &window);
+        widen(box, boxes, &window);
+        for (size_t i = 0; i < boxes; i++)
+            text_printf(&figure->data, "%zu,%u,%.9g,%.9g\n", lanes - 1 - k, box[i].class,
+                        box[i].start_s / window.time.unit_s, box[i].end_s / window.time.unit_s);
+        count += boxes;
+    }
+    free(bin);
     free(box);
     if (count == 0)
         return no_rows(wish, "op in that window", diag);

@@ -1,5 +1,5 @@
 # What every stream of a rank does over time.
-# data: lane (0 at the bottom), class (1..8), start, end (in `unit`)
+# data: lane (0 at the bottom), class (1..8), start, end (in `unit`); boxes of a lane do not overlap
 # lanes: names of the lanes, separated by blanks; classes: of the classes; from, to: the window
 load folder."/common.gp"
 set xrange [from:to]
@@ -13,10 +13,8 @@ set xlabel "time in the step (".unit.")" textcolor rgb ink
 set key outside bottom center horizontal reverse Left samplen 1 width 1 maxrows 2
 set bmargin 7
 set style fill solid 1 noborder
-finest = (to - from) / (format eq "png" ? 1200. : 500.) # what is narrower would not be seen
-last(a, b) = b - a < finest ? a + finest : b
 name(c) = system_blanks(word(classes, c))
 system_blanks(s) = strstrt(s, "_") ? s[1:strstrt(s, "_") - 1]." ".system_blanks(s[strstrt(s, "_") + 1:*]) : s
-plot for [c=1:words(classes)] data using ($2 == c ? ($3 + $4) / 2 : NaN):1:3:(last($3, $4)):($1 - 0.4):($1 + 0.4) \
+plot for [c=1:words(classes)] data using ($2 == c ? ($3 + $4) / 2 : NaN):1:3:4:($1 - 0.4):($1 + 0.4) \
         with boxxyerror linecolor rgb colour[c] notitle, \
     for [c=1:words(classes)] keyentry with boxes fillstyle solid 1 linecolor rgb colour[c] title name(c)
