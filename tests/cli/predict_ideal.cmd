@@ -19,7 +19,7 @@ awk -F '[:,]+' '/"step_s"/ { printf "two: %.9f ms\n", $2 * 1e3 }' $T/two.json
 longhaul predict --model gpt-2.7b --cluster ideal --gpus 4 --seq 2K --quick --checkpoint none --tokens 1B --price 2 |
     grep -E '^(step|training)'
 # the peak is that of the fullest rank: the logits are on the last stage
-stages="--model llama3-8b --cluster ideal --gpus 4 --pp 4 --batch 4 --seq 8K --quick"
+stages="--model llama3-8b --cluster 1x4xh100 --pp 4 --batch 4 --seq 8K --quick"
 longhaul predict $stages | grep -o 'at the peak of rank [0-9]*'
 longhaul predict $stages --json | grep -o '"peak_rank": *[0-9]*'
 # the exchange alone takes the time that it takes
