@@ -24,6 +24,10 @@ static const struct option rows[] = {
      .help =
          "also how each table's error moves when a number of the machine does by 10 %: predicts "
          "the rows some hundred times"},
+    {.name = "leave-one-out",
+     .kind = OPTION_FLAG,
+     .help = "also each LoongTrain table's error when the numbers fitted to LoongTrain are fitted "
+             "to its other tables: predicts the rows some twenty times"},
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
@@ -118,9 +122,10 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
     struct validation validation = {0};
     struct text path = {0}, out = {0};
     if (options_given(options, "json") &&
-        (options_given(options, "baseline") || options_given(options, "sensitivity")))
+        (options_given(options, "baseline") || options_given(options, "sensitivity") ||
+         options_given(options, "leave-one-out")))
         return diag_error(diag, (struct loc){.name = "--json"}, STATUS_BAD_INPUT,
-                          "goes with neither --baseline nor --sensitivity");
+                          "goes with none of --baseline, --sensitivity and --leave-one-out");
     enum status status = load(&all, &path, options, diag);
     if (status == STATUS_OK)
         status = filter(&all, options, diag);
@@ -136,6 +141,8 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
             validation_print_baseline(&out, &validation);
         if (!json && options_given(options, "sensitivity"))
             status = validation_print_sensitivity(&out, &validation, diag);
+        if (status == STATUS_OK && !json && options_given(options, "leave-one-out"))
+            status = validation_print_leave_one_out(&out, &validation, diag);
     }
     if (status == STATUS_OK) {
         status = command_print(&out, diag);

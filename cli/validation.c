@@ -101,7 +101,8 @@ static void run_one(void *context, size_t job, void *result)
         subsequence_predict(&answer->subsequence, row, &diag);
         answer->verdict.fits = true; /* nobody asks */
     } else if (measured_setup(&setup, row, &diag) == STATUS_OK) {
-        validation_tweak(&setup, v->tweak);
+        for (size_t i = 0; i < v->tweaks; i++)
+            validation_tweak(&setup, v->tweak[i]);
         if (v->search[job])
             search(&setup, !measured_lower_bound(row), answer, &diag);
         else
@@ -332,7 +333,7 @@ static void judge(struct validation *v, size_t i)
 
 enum status validation_run(struct validation *v, const struct measurements *rows, struct diag *diag)
 {
-    *v = (struct validation){.rows = rows, .tweak = v->tweak};
+    *v = (struct validation){.rows = rows, .tweak = v->tweak, .tweaks = v->tweaks};
     v->row = arena_array(&v->arena, rows->count + 1, sizeof *v->row);
     plan(v);
     v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);

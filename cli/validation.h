@@ -50,9 +50,13 @@ struct validation_tweak {
     double factor;
 };
 void validation_tweak(struct setup *setup, struct validation_tweak tweak);
+/* The number of that name, as --sensitivity prints it; it must exist. */
+size_t validation_number(const char *name);
 
 struct validation {
-    struct validation_tweak tweak; /* the caller's; the rest is validation_run()'s */
+    const struct validation_tweak *tweak; /* the caller's, tweaks of them; the rest is
+                                             validation_run()'s */
+    size_t tweaks;
     struct arena arena;
     const struct measurements *rows;
     struct validated *row; /* rows->count */
@@ -83,6 +87,11 @@ void validation_print_baseline(struct text *out, const struct validation *valida
  * twice a number. */
 enum status validation_print_sensitivity(struct text *out, const struct validation *validation,
                                          struct diag *diag);
+
+/* Appends the errors of each table of LoongTrain when the numbers fitted to them are fitted to the
+ * other tables alone. STATUS_BAD_INPUT where there are not two tables with rows that count. */
+enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
+                                           struct diag *diag);
 
 /* Whether two rows are of one source, table and metric. */
 bool validation_same_table(const struct validation *validation, size_t a, size_t b);

@@ -3,6 +3,7 @@
 #include "models/cluster_fields.h"
 #include "models/cost_parts.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,20 @@ static bool put_name(struct text *name, size_t i)
     text_printf(name, "attention.fa2.%s.%s", cost_pass_names[i / ATTENTION_NUMBERS],
                 numbers[i % ATTENTION_NUMBERS]);
     return true;
+}
+
+size_t validation_number(const char *name)
+{
+    struct text text = {0};
+    size_t i = 0;
+    for (; i < number_count(); i++) {
+        text.size = 0;
+        if (put_name(&text, i) && strcmp(text.data, name) == 0)
+            break;
+    }
+    text_release(&text);
+    assert(i < number_count());
+    return i;
 }
 
 void validation_tweak(struct setup *setup, struct validation_tweak tweak)
@@ -88,7 +103,8 @@ static enum status put_number(struct text *out, const struct validation *v, size
     double moved[2][64];
     *moves = false;
     for (int up = 0; up < 2; up++) {
-        struct validation other = {.tweak = {.number = number, .factor = up ? 1 + step : 1 - step}};
+        struct validation_tweak tweak = {number, up ? 1 + step : 1 - step};
+        struct validation other = {.tweak = &tweak, .tweaks = 1};
         enum status status = validation_run(&other, v->rows, diag);
         for (size_t t = 0; t < tables && status == STATUS_OK; t++) {
             moved[up][t] = mean_of(&other, first[t]) - mean_of(v, first[t]);
