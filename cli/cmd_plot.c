@@ -172,6 +172,30 @@ static bool ends_in(const char *path, const char *ending)
     return size > length && strcmp(path + size - length, ending) == 0;
 }
 
+/* "e.jpg", but not ".figures" or "../e" */
+static bool has_extension(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    return *name != '\0' && strchr(name + 1, '.') != NULL;
+}
+
+/* Makes the folder of a figure where there is none. */
+static enum status make_folder(const char *path, struct diag *diag)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return STATUS_OK;
+    if (has_extension(path))
+        return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                          "is neither FILE.svg nor FILE.png; '%s/' would be a folder of data and "
+                          "program",
+                          path);
+    if (mkdir(path, 0777) != 0)
+        return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                          "is neither FILE.svg nor FILE.png nor a folder");
+    return STATUS_OK;
+}
+
 static enum status write_figure(const struct figure *figure, const char *path, bool dark,
                                 struct diag *diag)
 {
@@ -179,11 +203,8 @@ static enum status write_figure(const struct figure *figure, const char *path, b
     struct text picture = {0};
     enum status status;
     if (!png && !ends_in(path, ".svg")) {
-        struct stat info;
-        if (mkdir(path, 0777) != 0 && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
-            return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
-                              "is neither FILE.svg nor FILE.png nor a folder");
-        return figure_save(figure, FIGURE_SVG, dark, path, diag);
+        status = make_folder(path, diag);
+        return status == STATUS_OK ? figure_save(figure, FIGURE_SVG, dark, path, diag) : status;
     }
     status = figure_draw(figure, png ? FIGURE_PNG : FIGURE_SVG, dark, &picture, diag);
     if (status == STATUS_OK)

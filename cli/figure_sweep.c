@@ -33,6 +33,8 @@ static enum status view_make(struct sweep_view *view, const struct table *table,
     if (status == STATUS_OK && view->axes == 0)
         return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
                           "is no sweep: no column comes before 'status'");
+    if (status == STATUS_OK && table->rows == 0)
+        return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT, "has no rows");
     return status;
 }
 
