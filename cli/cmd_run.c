@@ -187,8 +187,8 @@ static enum status check_memory(const struct session *s, const struct training_o
     units_put_gib(&text, there);
     enum status status = diag_error(
         diag, (struct loc){.name = s->name}, STATUS_BAD_INPUT,
-        "%.0f rank%s need %s; a small model such as longhaul-3m, or a shorter --seq, would do",
-        ranks, ranks == 1 ? "" : "s", text.data);
+        "%.0f rank%s %s; a small model such as longhaul-3m, or a shorter --seq, would do", ranks,
+        ranks == 1 ? " needs" : "s need", text.data);
     text_release(&text);
     return status;
 }

@@ -241,6 +241,14 @@ enum status command_find(const struct command **command, const char *name, struc
     }
     const char *nearest = diag_nearest(name, names, ARRAY_LEN(names));
     struct loc at = {.name = "longhaul"};
+    for (size_t i = 0; i < help_options.count; i++) {
+        const struct option *option = &help_options.option[i];
+        if (strcmp(option->name, name) == 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "'%s' is no command; `longhaul help --%s%s%s` prints it", name, name,
+                              option->name_count > 0 ? " " : "",
+                              option->name_count > 0 ? option->names[0] : "");
+    }
     if (nearest == NULL)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "unknown command '%s'; `longhaul help` lists them", name);
@@ -248,10 +256,29 @@ enum status command_find(const struct command **command, const char *name, struc
                       nearest);
 }
 
+/* The option of a command without arguments that takes a file to read; NULL: none. */
+static const struct option *file_option(const struct command *command)
+{
+    for (size_t s = 0; command->arguments_max == 0 && command->sets[s] != NULL; s++)
+        for (size_t i = 0; i < command->sets[s]->count; i++) {
+            const struct option *option = &command->sets[s]->option[i];
+            if (option->value != NULL && strncmp(option->value, "FILE", 4) == 0 &&
+                strcmp(option->name, "o") != 0)
+                return option;
+        }
+    return NULL;
+}
+
 static enum status check_arguments(const struct command *command, const struct options *options,
                                    struct diag *diag)
 {
     struct loc at = {.name = command->name};
+    const struct option *file = file_option(command);
+    if (options->argument_count > command->arguments_max && file != NULL)
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "does not know what to do with '%s'; a file to read is given with --%s %s",
+            options->argument[0], file->name, file->value);
     if (options->argument_count > command->arguments_max)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "does not know what to do with '%s'; usage: longhaul %s%s%s [OPTIONS]",
@@ -300,6 +327,7 @@ void command_print_overview(struct text *out)
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         text_printf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
     text_puts(out, "\n`longhaul help COMMAND` lists its options and their defaults.\n"
+                   "`longhaul help --completion bash` (or zsh) prints completion for the shell.\n"
                    "Exit codes: 0 done, 1 the answer is no, 2 could not do it.\n");
 }
 

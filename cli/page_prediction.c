@@ -257,7 +257,8 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
                 words(what, "model")[0] != '\0' ? words(what, "model") : "a schedule",
                 number(what, "sequences"));
     units_put_tokens(&text, (int64_t)number(what, "sequence_tokens"));
-    text_printf(&text, " tokens, %.0f GPUs of %s, %s", number(what, "gpus"), words(what, "cluster"),
+    text_printf(&text, " tokens, %.0f GPU%s of %s, %s", number(what, "gpus"),
+                number(what, "gpus") == 1 ? "" : "s", words(what, "cluster"),
                 words(what, "strategy"));
     page_begin(page, title != NULL ? title : "One training step, predicted", text.data);
     put_verdict(page, root);

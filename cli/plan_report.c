@@ -273,7 +273,8 @@ static void put_question(struct text *out, const struct plan_report *r)
         if (r->setup->request.global_batch > 0)
             text_printf(out, " x %lld", (long long)r->setup->request.global_batch);
     }
-    text_printf(out, ", %zu GPUs of %s\n", best->gpus, r->setup->cluster.name);
+    text_printf(out, ", %zu GPU%s of %s\n", best->gpus, best->gpus == 1 ? "" : "s",
+                r->setup->cluster.name);
     text_printf(out,
                 "%-11s%zu configurations: %zu have no room for states and layer inputs, %zu do not "
                 "fit, %zu cannot be better, %zu simulated, %zu cannot be built\n",

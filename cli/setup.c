@@ -5,7 +5,9 @@
 
 #include "base/text.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 void setup_release(struct setup *setup)
 {
@@ -253,13 +255,24 @@ enum status setup_choose(struct setup *setup, const struct options *options, str
     return load_choices(setup, options, diag);
 }
 
+/* A file that is not there, before what it would need is asked for. */
+static enum status find_file(const char *path, struct diag *diag)
+{
+    if (strcmp(path, "-") == 0 || access(path, R_OK) == 0)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot open: %s",
+                      strerror(errno));
+}
+
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag)
 {
     static const char *const of_files[] = {"attention", "profile"}; /* what times depend on */
     enum status status;
     if (from_file) {
-        status = refuse(options, &setup_model_options, NULL, 0, diag);
+        status = find_file(options->argument[0], diag);
+        if (status == STATUS_OK)
+            status = refuse(options, &setup_model_options, NULL, 0, diag);
         if (status == STATUS_OK)
             status = refuse(options, &setup_choice_options, of_files, ARRAY_LEN(of_files), diag);
     } else {

@@ -244,6 +244,19 @@ static void walk_degrees(struct walk *w, struct request request)
             }
 }
 
+/* The walk leaves to a strategy its attention, pipeline and profile. One that has them all from an
+ * earlier row (sppo from megatron-sp) makes the same choices over again: what else it is called for,
+ * uneven subsequences, are asked for by name. */
+static bool is_twin(const struct strategy *table, size_t row)
+{
+    for (size_t i = 0; i < row; i++)
+        if (table[i].attention == table[row].attention &&
+            table[i].pipeline == table[row].pipeline && table[i].tensor == table[row].tensor &&
+            strcmp(table[i].profile, table[row].profile) == 0)
+            return true;
+    return false;
+}
+
 enum status space_add(struct space *space, const struct setup *setup, int64_t gpus,
                       struct space_open open, struct diag *diag)
 {
@@ -252,7 +265,7 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
     struct walk w = {space, setup, open, 0, NULL};
     for (size_t s = 0; s < strategies; s++) {
         struct request request = setup->request;
-        if (!open.strategy && strcmp(table[s].name, request.strategy) != 0)
+        if (open.strategy ? is_twin(table, s) : strcmp(table[s].name, request.strategy) != 0)
             continue;
         request.strategy = table[s].name;
         request.ranks = gpus;

@@ -1,6 +1,8 @@
 #include "cli/sweep_grid.h"
 
 #include "base/units.h"
+#include "models/cluster.h"
+#include "schedule/compose.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -168,6 +170,23 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
     return status;
 }
 
+/* Names that tables hold are text to their options; here they are looked up. A name that no table
+ * has is wrong in every point. */
+static enum status check_name(const char *key, const char *value, struct diag *diag)
+{
+    if (strcmp(key, "strategy") == 0)
+        return compose_check_names(value, NULL, diag);
+    if (strcmp(key, "profile") == 0)
+        return compose_check_names(NULL, value, diag);
+    struct arena arena = {0};
+    struct cluster cluster;
+    enum status status = STATUS_OK;
+    if (strcmp(key, "cluster") == 0)
+        status = cluster_load(&cluster, &arena, value, diag);
+    arena_release(&arena);
+    return status;
+}
+
 /* Each value of each axis, alone, must be one that its option takes. */
 static enum status check_values(const struct sweep_grid *grid, struct diag *diag)
 {
@@ -178,6 +197,8 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
             struct arena arena = {0};
             char *word = arena_printf(&arena, "--%s=%s", grid->axis[a].key, grid->axis[a].value[i]);
             status = options_parse(&options, grid->sets, 1, &word, diag);
+            if (status == STATUS_OK)
+                status = check_name(grid->axis[a].key, grid->axis[a].value[i], diag);
             options_release(&options);
             arena_release(&arena);
         }

@@ -40,12 +40,15 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
 static void print(struct text *out, const struct table *table, const struct sweep_summary *s,
                   size_t resumed, bool complete)
 {
+    static const char *const one[SWEEP_STATUS_COUNT] = {"fits", "does not fit", "is refused",
+                                                        "failed"};
     static const char *const many[SWEEP_STATUS_COUNT] = {"fit", "do not fit", "are refused",
                                                          "failed"};
     text_printf(out, "%zu point%s in %s: ", table->rows, table->rows == 1 ? "" : "s", table->path);
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         if (s->count[i] > 0 || i == SWEEP_FITS)
-            text_printf(out, "%s%zu %s", i == SWEEP_FITS ? "" : ", ", s->count[i], many[i]);
+            text_printf(out, "%s%zu %s", i == SWEEP_FITS ? "" : ", ", s->count[i],
+                        s->count[i] == 1 ? one[i] : many[i]);
     if (complete)
         text_puts(out, " (nothing was left to do)");
     else if (resumed > 0)

@@ -35,7 +35,12 @@ enum status cluster_load(struct cluster *cluster, struct arena *arena, const cha
         return cluster_parse_line(cluster, arena, what, strlen(what), diag);
     if (strchr(what, '/') != NULL)
         return load_file(cluster, arena, what, diag);
-    const char *path;
+    const char *path, *preset = cluster_line_preset(what);
+    if (preset != NULL && strcmp(preset, what) != 0)
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "'%s' is a device, no cluster; did you mean '%s', or NODESxGPUSxDEVICE "
+                          "such as 1x8x%s?",
+                          what, preset, what);
     enum status status =
         presets_find("clusters", "cluster", what, (struct loc){0}, &path, arena, diag);
     return status == STATUS_OK ? load_file(cluster, arena, path, diag) : status;

@@ -167,6 +167,9 @@ enum status cluster_load(struct cluster *cluster, struct arena *arena, const cha
 enum status cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
                           const char *text, size_t size, struct diag *diag);
 
+/* The preset that a device's one-line clusters are cut from; NULL: there is no such device. */
+const char *cluster_line_preset(const char *device);
+
 /* Reads the one-line form. */
 enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, const char *line,
                                size_t size, struct diag *diag);

@@ -19,6 +19,14 @@ static const struct {
     {"gb200", "gb200"},
 };
 
+const char *cluster_line_preset(const char *device)
+{
+    for (size_t i = 0; i < ARRAY_LEN(bases); i++)
+        if (strcmp(bases[i].device, device) == 0)
+            return bases[i].preset;
+    return NULL;
+}
+
 static const char form[] = "expected NODESxGPUSxDEVICE, such as 2x4xh100";
 static const char from_line[] = "the one-line form";
 
@@ -95,10 +103,9 @@ static enum status take_base(struct line *line)
     size_t size;
     const char *word = take(line, ":", &size);
     const char *name = arena_text(line->arena, word, size);
-    for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
-        if (strcmp(bases[i].device, name) == 0)
-            return cluster_load(line->cluster, line->arena, bases[i].preset, line->diag);
-    }
+    const char *preset = cluster_line_preset(name);
+    if (preset != NULL)
+        return cluster_load(line->cluster, line->arena, preset, line->diag);
     const char *const *presets;
     size_t count;
     enum status status = cluster_presets(&presets, &count, line->arena, line->diag);

@@ -64,6 +64,17 @@ enum status presets_list(const char *kind, const char *const **names, size_t *co
     return STATUS_OK;
 }
 
+/* The shortest that contains the name ("h100" in "dgx-h100"), else what it may be misspelt from. */
+static const char *presets_nearest(const char *name, const char *const *names, size_t count)
+{
+    const char *shortest = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (name[0] != '\0' && name[1] != '\0' && strstr(names[i], name) != NULL &&
+            (shortest == NULL || strlen(names[i]) < strlen(shortest)))
+            shortest = names[i];
+    return shortest != NULL ? shortest : diag_nearest(name, names, count);
+}
+
 enum status presets_find(const char *kind, const char *what, const char *name, struct loc at,
                          const char **path, struct arena *arena, struct diag *diag)
 {
@@ -78,7 +89,7 @@ enum status presets_find(const char *kind, const char *what, const char *name, s
             return STATUS_OK;
         }
     }
-    const char *near = diag_nearest(name, names, count);
+    const char *near = presets_nearest(name, names, count);
     if (near)
         return diag_error(diag, at, STATUS_BAD_INPUT, "no %s '%s'; did you mean '%s'?", what, name,
                           near);

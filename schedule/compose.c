@@ -53,6 +53,17 @@ static const struct profile *find_profile(const char *name, const char *publishe
     return NULL;
 }
 
+enum status compose_check_names(const char *strategy, const char *profile, struct diag *diag)
+{
+    uint8_t row;
+    if (strategy != NULL && find_strategy(strategy, &row, diag) == NULL)
+        return STATUS_BAD_INPUT;
+    if (profile != NULL && strcmp(profile, "published") != 0 &&
+        find_profile(profile, NULL, diag) == NULL)
+        return STATUS_BAD_INPUT;
+    return STATUS_OK;
+}
+
 /* ---- sizes ---- */
 
 static enum status positive(int64_t value, int64_t most, const char *what, struct diag *diag)

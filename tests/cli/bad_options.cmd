@@ -1,5 +1,8 @@
 bad() { longhaul "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
 bad frobnicate
+bad completion
+bad help man
+bad validate rows.csv
 bad predct
 bad help prdict
 bad predict --modle x
@@ -14,9 +17,11 @@ bad predict one.ir two.ir
 bad predict --model gpt2 --cluster ideal
 bad predict --seq 1K --cluster ideal
 bad predict --model gpt2 --seq 1K
-bad predict one.ir
-bad predict one.ir --cluster ideal --seq 1K
-bad predict one.ir --cluster ideal --model gpt2
+: > $T/one.ir
+bad predict none.ir
+bad predict $T/one.ir
+bad predict $T/one.ir --cluster ideal --seq 1K
+bad predict $T/one.ir --cluster ideal --model gpt2
 bad predict --price 3
 bad predict --emit-ir
 bad schedule --quick

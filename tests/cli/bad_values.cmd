@@ -4,6 +4,9 @@ with() { bad $what "$@"; }
 bad --model gpt-2.8b --cluster ideal --seq 1K
 bad --model gpt2 --cluster idael --seq 1K
 bad --model gpt2 --cluster 2x4xh101 --seq 1K
+bad --model gpt2 --cluster h100 --seq 1K
+bad --model gpt2 --cluster a100-40 --seq 1K
+bad --model 70b --cluster ideal --seq 1K
 bad --model gpt2 --cluster ideal --seq 0
 bad --model gpt2 --cluster ideal --seq -1
 bad --model gpt2 --cluster ideal --seq 1.3

@@ -12,5 +12,10 @@ longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gp
 # the fewest GPUs: states of 8B parameters alone are 112 GB, so one GPU needs the optimizer on the host
 longhaul plan --goal gpus --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --optimizer device --strategy ulysses --weights zero3 --checkpoint full --profile ideal | head -1
 
+# no configuration twice, under the names of two strategies
+longhaul plan --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --seq 8K --weights zero1 --checkpoint full --top 1000 --json > $T/open.json
+awk '/"families"/ { exit } /"options"/ { sub(/--strategy (megatron-sp|sppo)/, "--strategy one"); print }' $T/open.json | sort | uniq -d
+awk '/"options"/ { n++ } END { print (n > 4) ? "several" : n }' $T/open.json
+
 # nothing fits: the nearest, and by how much
 longhaul plan --model llama3-70b --cluster dgx-h100 --gpus 8 --seq 8K --strategy local --optimizer device | grep -E '^(goal|fits)'

@@ -9,6 +9,9 @@ bad --seq 1K --vary hp=1,,2
 bad --seq 1K --vary hp=1,2,1
 bad --seq 1K --vary hp=1,two
 bad --seq 1K --vary hp=1,2 --vary hp=4
+bad --seq 1K --vary strategy=ulysses,foo
+bad --seq 1K --vary profile=published,fo
+longhaul sweep --model gpt2 --seq 1K --vary cluster=ideal,idael 2>&1 || echo "exit $?"
 bad --vary seq=1K..4K
 bad --vary seq=4K..1K:x2
 bad --vary seq=1K..4K:x1
@@ -41,6 +44,7 @@ longhaul sweep --model $T/m.json --cluster ideal --gpus 4 --seq 1K --vary dp=1,2
 echo >> $T/m.json
 longhaul sweep --model $T/m.json --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 -o $T/d.csv || echo "exit $?"
 bad --seq 1K --vary cp=2,4 -o $T/e.csv
+longhaul sweep --model gpt2 --cluster ideal --gpus 4 --seq 1K --vary cp=1,2 -o $T/f.csv
 # started by mpirun, and without the module for it
 cp $(which longhaul) $T/longhaul
 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=2 LONGHAUL_DATA=$S $T/longhaul sweep --model gpt2 --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 || echo "exit $?"
