@@ -254,7 +254,7 @@ void settings_print(struct text *out, enum framework framework, const struct cho
 {
     static void (*const put[FRAMEWORK_COUNT])(struct text *, const struct choices *) = {
         put_torchtitan, put_megatron, put_deepspeed};
-    text_printf(out, "# %u GPUs; written by longhaul plan\n", c->ranks);
+    text_printf(out, "# %u GPU%s; written by longhaul plan\n", c->ranks, c->ranks == 1 ? "" : "s");
     put_gaps(out, framework, c);
     put[framework](out, c);
 }

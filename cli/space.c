@@ -283,7 +283,8 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
         status = compose_resolve(&choices, &request, NULL, diag);
         if (status == STATUS_OK)
             status = diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
-                                "no product of the given degrees makes %lld GPUs", (long long)gpus);
+                                "no product of the given degrees makes %lld GPU%s", (long long)gpus,
+                                gpus == 1 ? "" : "s");
     }
     return status;
 }
