@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/units.h"
+#include "cli/points_json.h"
 #include "exec/backend.h"
 #include "exec/microbench.h"
 
@@ -63,6 +64,9 @@ static const struct option rows[] = {
      .value = "FILE.csv",
      .unset = "standard output",
      .help = "where the points go"},
+    {.name = "json",
+     .kind = OPTION_FLAG,
+     .help = "print the points as JSON; with -o the file has rows all the same"},
 };
 const struct option_set bench_options = {"what to measure", rows, ARRAY_LEN(rows)};
 
@@ -199,15 +203,30 @@ static enum status measure(struct points *points, const struct microbench_option
     return status;
 }
 
+static enum status write(const struct points *points, const char *path, bool json,
+                         struct diag *diag)
+{
+    struct text out = {0};
+    enum status status = STATUS_OK;
+    points_print(points, &out);
+    if (path != NULL || !json)
+        status = text_save(path != NULL ? path : "-", out.data, out.size, diag);
+    text_release(&out);
+    if (status == STATUS_OK && json) {
+        points_print_json(points, &out);
+        status = command_print(&out, diag);
+        text_release(&out);
+    }
+    return status;
+}
+
 enum status cmd_bench(const struct options *options, struct diag *diag)
 {
     struct arena arena = {0};
     struct points points = {0};
-    struct text out = {0};
     struct microbench_options bench = {0};
     const struct microbench_case *cases;
     bool kinds[WORK_KIND_COUNT] = {false}, quick = options_given(options, "quick");
-    const char *path = options_text(options, "o");
     enum status status = microbench_describe(options_text(options, "backend"), &points, diag);
     if (status == STATUS_OK)
         status = read_options(options, &bench, kinds, &points, diag);
@@ -227,10 +246,8 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     if (status != STATUS_OK)
         goto out;
     set_host_bandwidth(&points, bench.backend);
-    points_print(&points, &out);
-    status = text_save(path ? path : "-", out.data, out.size, diag);
+    status = write(&points, options_text(options, "o"), options_given(options, "json"), diag);
 out:
-    text_release(&out);
     points_release(&points);
     arena_release(&arena);
     return status;

@@ -1,8 +1,7 @@
 /* longhaul calibrate: a device file, and the links of a cluster file, from measured points. */
 #include "cli/command.h"
 
-#include "models/calibrate.h"
-#include "models/calibrate_links.h"
+#include "cli/points_json.h"
 #include "models/nccl_tests.h"
 
 #include <assert.h>
@@ -55,6 +54,7 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "FILE.json",
      .help = "write that cluster with the measured links (and device)"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print the fits as JSON, in SI units"},
 };
 const struct option_set calibrate_options = {"points and what becomes of them", rows,
                                              ARRAY_LEN(rows)};
@@ -227,6 +227,14 @@ static enum status fit_all(struct job *job, const struct options *options, struc
     return device;
 }
 
+static void print_report(const struct job *job, struct text *out)
+{
+    calibration_print_report(&job->device, out);
+    link_calibration_print_report(&job->links, out);
+    if (job->refused.size > 0)
+        text_append(out, job->refused.data, job->refused.size);
+}
+
 enum status cmd_calibrate(const struct options *options, struct diag *diag)
 {
     struct job job = {0};
@@ -235,10 +243,11 @@ enum status cmd_calibrate(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = fit_all(&job, options, diag);
     if (status == STATUS_OK || status == STATUS_NO) {
-        calibration_print_report(&job.device, &report);
-        link_calibration_print_report(&job.links, &report);
-        if (job.refused.size > 0)
-            text_append(&report, job.refused.data, job.refused.size);
+        if (options_given(options, "json"))
+            calibration_print_json(&job.device, &job.links,
+                                   job.refused.size > 0 ? job.refused.data : "", &report);
+        else
+            print_report(&job, &report);
         enum status printed = command_print(&report, diag);
         status = status == STATUS_OK ? printed : status;
     }

@@ -1,7 +1,8 @@
 /* longhaul list: what there is, a function per table. */
 #include "cli/command.h"
 
-#include "models/cluster.h"
+#include "cli/json_out.h"
+#include "models/cluster_fields.h"
 #include "models/cost.h"
 #include "models/mfu.h"
 #include "models/transformer.h"
@@ -11,52 +12,103 @@
 
 #include <string.h>
 
-static void put_row(struct text *out, const char *name, const char *summary)
+enum { COLUMN = 24 };
+
+static const struct option rows[] = {
+    {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
+};
+const struct option_set list_options = {"list", rows, ARRAY_LEN(rows)};
+
+/* What is being written: rows of text, or objects of JSON. */
+struct listing {
+    struct text *out;
+    struct json_out json; /* out NULL: text */
+    struct arena arena;
+};
+
+static bool as_json(const struct listing *l)
 {
-    text_printf(out, "%-24s", name);
-    options_print_wrapped(out, summary, 24, 24);
+    return l->json.out != NULL;
 }
 
-static enum status list_strategies(struct text *out, struct arena *arena, struct diag *diag)
+static void put_row(struct listing *l, const char *name, const char *summary)
 {
-    (void)arena;
+    if (as_json(l)) {
+        json_begin_object(&l->json, NULL);
+        json_put_text(&l->json, "name", name);
+        json_put_text(&l->json, "summary", summary);
+        json_end_object(&l->json);
+        return;
+    }
+    text_printf(l->out, "%-*s", COLUMN, name);
+    options_print_wrapped(l->out, summary, COLUMN, COLUMN);
+}
+
+/* A row of which JSON has the parts that make up the summary, each by its name. */
+struct part {
+    const char *key, *value;
+};
+
+static void put_parts(struct listing *l, const char *name, const struct part *part, size_t count,
+                      const char *summary)
+{
+    if (!as_json(l)) {
+        put_row(l, name, summary);
+        return;
+    }
+    json_begin_object(&l->json, NULL);
+    json_put_text(&l->json, "name", name);
+    for (size_t i = 0; i < count; i++)
+        json_put_text(&l->json, part[i].key, part[i].value);
+    json_end_object(&l->json);
+}
+
+/* ---- all of a table ---- */
+
+static enum status list_strategies(struct listing *l, struct diag *diag)
+{
     (void)diag;
     size_t count;
     const struct strategy *table = compose_strategies(&count);
     for (size_t i = 0; i < count; i++) {
+        const struct part part[] = {
+            {"summary", table[i].summary},
+            {"attention", attention_names[table[i].attention]},
+            {"weights", weights_names[table[i].weights]},
+            {"pipeline", pipeline_names[table[i].pipeline]},
+            {"activations", activations_names[table[i].activations]},
+            {"profile", table[i].profile},
+        };
         struct text summary = {0};
-        text_printf(&summary,
-                    "%s; attention %s, weights %s, pipeline %s, activations %s, profile %s",
-                    table[i].summary, attention_names[table[i].attention],
-                    weights_names[table[i].weights], pipeline_names[table[i].pipeline],
-                    activations_names[table[i].activations], table[i].profile);
-        put_row(out, table[i].name, summary.data);
+        text_puts(&summary, table[i].summary);
+        for (size_t k = 1; k < ARRAY_LEN(part); k++)
+            text_printf(&summary, "%s %s %s", k == 1 ? ";" : ",", part[k].key, part[k].value);
+        put_parts(l, table[i].name, part, ARRAY_LEN(part), summary.data);
         text_release(&summary);
     }
     return STATUS_OK;
 }
 
-static enum status list_profiles(struct text *out, struct arena *arena, struct diag *diag)
+static enum status list_profiles(struct listing *l, struct diag *diag)
 {
-    (void)arena;
     (void)diag;
     size_t count;
     const struct profile *table = compose_profiles(&count);
     for (size_t i = 0; i < count; i++)
-        put_row(out, table[i].name, table[i].summary);
-    put_row(out, "published", "the implementation that the strategy was published with");
+        put_row(l, table[i].name, table[i].summary);
+    put_row(l, "published", "the implementation that the strategy was published with");
     return STATUS_OK;
 }
 
-static enum status list_models(struct text *out, struct arena *arena, struct diag *diag)
+static enum status list_models(struct listing *l, struct diag *diag)
 {
     const char *const *names;
     size_t count;
-    enum status status = transformer_presets(&names, &count, arena, diag);
+    enum status status = transformer_presets(&names, &count, &l->arena, diag);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct transformer t;
         struct text summary = {0};
-        status = transformer_load(&t, arena, names[i], NULL, diag);
+        status = transformer_load(&t, &l->arena, names[i], NULL, diag);
         if (status != STATUS_OK)
             break;
         text_printf(&summary,
@@ -65,140 +117,219 @@ static enum status list_models(struct text *out, struct arena *arena, struct dia
                     (long long)transformer_parameters(&t), (long long)t.layers, (long long)t.hidden,
                     (long long)t.heads, (long long)t.kv_heads, (long long)t.head_dim,
                     (long long)t.ffn, activation_names[t.activation], (long long)t.vocab);
-        put_row(out, names[i], summary.data);
+        put_row(l, names[i], summary.data);
         text_release(&summary);
     }
     return status;
 }
 
-static enum status list_clusters(struct text *out, struct arena *arena, struct diag *diag)
+static enum status list_clusters(struct listing *l, struct diag *diag)
 {
     const char *const *names;
     size_t count;
-    enum status status = cluster_presets(&names, &count, arena, diag);
+    enum status status = cluster_presets(&names, &count, &l->arena, diag);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct cluster cluster;
-        status = cluster_load(&cluster, arena, names[i], diag);
+        status = cluster_load(&cluster, &l->arena, names[i], diag);
         if (status == STATUS_OK)
-            put_row(out, names[i], cluster.summary != NULL ? cluster.summary : "");
+            put_row(l, names[i], cluster.summary != NULL ? cluster.summary : "");
     }
     return status;
 }
 
-static enum status list_devices(struct text *out, struct arena *arena, struct diag *diag)
+static enum status list_devices(struct listing *l, struct diag *diag)
 {
     const char *const *names;
     size_t count;
-    enum status status = cost_presets(&names, &count, arena, diag);
+    enum status status = cost_presets(&names, &count, &l->arena, diag);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct device_cost cost;
-        status = cost_load(&cost, arena, names[i], diag);
+        status = cost_load(&cost, &l->arena, names[i], diag);
         if (status == STATUS_OK)
-            put_row(out, names[i], cost.note != NULL ? cost.note : "");
+            put_row(l, names[i], cost.note != NULL ? cost.note : "");
     }
     return status;
 }
 
-static enum status list_kinds(struct text *out, struct arena *arena, struct diag *diag)
+static enum status list_kinds(struct listing *l, struct diag *diag)
 {
-    (void)arena;
     (void)diag;
     for (int i = 0; i < WORK_KIND_COUNT; i++) {
         const struct work_kind_info *info = work_kind_info((enum work_kind)i);
-        struct text summary = {0};
-        text_printf(&summary, "on %s;", stream_class_name(info->stream));
+        const char *stream = stream_class_name(info->stream);
+        struct text parameters = {0}, summary = {0};
         for (int k = 0; k < info->param_count; k++)
-            text_printf(&summary, " %s%s", info->param[k].name, info->param[k].optional ? "?" : "");
-        put_row(out, info->name, summary.data);
+            text_printf(&parameters, "%s%s%s", k == 0 ? "" : " ", info->param[k].name,
+                        info->param[k].optional ? "?" : "");
+        const char *names = parameters.size > 0 ? parameters.data : "";
+        const struct part part[] = {{"stream", stream}, {"parameters", names}};
+        text_printf(&summary, "on %s;%s%s", stream, names[0] != '\0' ? " " : "", names);
+        put_parts(l, info->name, part, ARRAY_LEN(part), summary.data);
         text_release(&summary);
+        text_release(&parameters);
     }
     return STATUS_OK;
 }
 
-static enum status list_rules(struct text *out, struct arena *arena, struct diag *diag)
+static enum status list_rules(struct listing *l, struct diag *diag)
 {
-    (void)arena;
     (void)diag;
     for (size_t i = 0; i < VERIFY_RULES; i++)
-        put_row(out, verify_rule_name(i), verify_rule_guarantee(i));
+        put_row(l, verify_rule_name(i), verify_rule_guarantee(i));
     return STATUS_OK;
 }
 
-static enum status list_conventions(struct text *out, struct arena *arena, struct diag *diag)
+static enum status list_conventions(struct listing *l, struct diag *diag)
 {
-    (void)arena;
     (void)diag;
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
+        const struct part part[] = {{"formula", mfu_table[i].formula},
+                                    {"source", mfu_table[i].source}};
         struct text summary = {0};
         text_printf(&summary, "%s; %s", mfu_table[i].formula, mfu_table[i].source);
-        put_row(out, mfu_table[i].name, summary.data);
+        put_parts(l, mfu_table[i].name, part, ARRAY_LEN(part), summary.data);
         text_release(&summary);
     }
     return STATUS_OK;
 }
 
-static enum status list_reserved(struct text *out, struct arena *arena, struct diag *diag)
+static enum status list_reserved(struct listing *l, struct diag *diag)
 {
-    (void)arena;
     (void)diag;
     size_t count;
     const struct reserved_constant *table = reserved_constants(&count);
     for (size_t i = 0; i < count; i++) {
+        const struct part part[] = {{"value", table[i].value}, {"source", table[i].source}};
         struct text summary = {0};
         text_printf(&summary, "%s: %s", table[i].value, table[i].source);
-        text_printf(out, "%s\n%*s", table[i].name, 24, "");
-        options_print_wrapped(out, summary.data, 24, 24);
+        if (as_json(l)) {
+            put_parts(l, table[i].name, part, ARRAY_LEN(part), summary.data);
+        } else { /* the names are long */
+            text_printf(l->out, "%s\n%*s", table[i].name, COLUMN, "");
+            options_print_wrapped(l->out, summary.data, COLUMN, COLUMN);
+        }
         text_release(&summary);
     }
     return STATUS_OK;
 }
 
-static enum status show_model(struct text *out, const char *name, struct arena *arena,
-                              struct diag *diag)
+/* ---- one of a table ---- */
+
+static enum status show_model(struct listing *l, const char *name, struct diag *diag)
 {
     struct transformer t;
-    enum status status = transformer_load(&t, arena, name, NULL, diag);
+    enum status status = transformer_load(&t, &l->arena, name, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    text_printf(out, "%s: %lld parameters\n", t.name, (long long)transformer_parameters(&t));
-    text_printf(out,
-                "layers %lld\nhidden %lld\nheads %lld\nkv_heads %lld\nhead_dim %lld\nffn %lld\n",
-                (long long)t.layers, (long long)t.hidden, (long long)t.heads, (long long)t.kv_heads,
-                (long long)t.head_dim, (long long)t.ffn);
-    text_printf(out, "vocab %lld\nactivation %s\nnorm %s\npositions %s\ntied_head %s\n",
-                (long long)t.vocab, activation_names[t.activation], norm_names[t.norm],
-                positions_names[t.positions], t.tied_head ? "true" : "false");
-    if (t.source != NULL)
-        text_printf(out, "source: %s\n", t.source);
-    if (t.note != NULL)
-        text_printf(out, "note: %s\n", t.note);
+    const struct {
+        const char *key;
+        int64_t value;
+    } sizes[] = {
+        {"layers", t.layers},     {"hidden", t.hidden},     {"heads", t.heads},
+        {"kv_heads", t.kv_heads}, {"head_dim", t.head_dim}, {"ffn", t.ffn},
+        {"vocab", t.vocab},
+    };
+    const struct part texts[] = {
+        {"activation", activation_names[t.activation]},
+        {"norm", norm_names[t.norm]},
+        {"positions", positions_names[t.positions]},
+    };
+    const struct part origin[] = {{"source", t.source}, {"note", t.note}};
+    if (as_json(l)) {
+        json_put_text(&l->json, "name", t.name);
+        json_put_count(&l->json, "parameters", (uint64_t)transformer_parameters(&t));
+        for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+            json_put_count(&l->json, sizes[i].key, (uint64_t)sizes[i].value);
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+            json_put_text(&l->json, texts[i].key, texts[i].value);
+        json_put_bool(&l->json, "tied_head", t.tied_head);
+        for (size_t i = 0; i < ARRAY_LEN(origin); i++)
+            json_put_text(&l->json, origin[i].key, origin[i].value);
+        return STATUS_OK;
+    }
+    text_printf(l->out, "%s: %lld parameters\n", t.name, (long long)transformer_parameters(&t));
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        text_printf(l->out, "%s %lld\n", sizes[i].key, (long long)sizes[i].value);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        text_printf(l->out, "%s %s\n", texts[i].key, texts[i].value);
+    text_printf(l->out, "tied_head %s\n", t.tied_head ? "true" : "false");
+    for (size_t i = 0; i < ARRAY_LEN(origin); i++)
+        if (origin[i].value != NULL)
+            text_printf(l->out, "%s: %s\n", origin[i].key, origin[i].value);
     return STATUS_OK;
 }
 
-static enum status show_cluster(struct text *out, const char *name, struct arena *arena,
-                                struct diag *diag)
+/* A quantity is a number in SI units; names and tables are as the file has them. */
+static void put_value(struct json_out *json, const struct cluster *cluster,
+                      const struct cluster_fact *fact)
 {
-    struct cluster cluster;
-    enum status status = cluster_load(&cluster, arena, name, diag);
-    if (status == STATUS_OK)
-        cluster_print(out, &cluster);
-    return status;
+    const struct cluster_field *field = cluster_field_find(fact->path);
+    if (field != NULL && field->type <= FIELD_COUNT)
+        json_put_number(json, "value", cluster_field_value(cluster, field));
+    else
+        json_put_text(json, "value", fact->value);
 }
 
-static enum status show_device(struct text *out, const char *name, struct arena *arena,
-                               struct diag *diag)
+static enum status show_cluster(struct listing *l, const char *name, struct diag *diag)
+{
+    struct cluster cluster;
+    enum status status = cluster_load(&cluster, &l->arena, name, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!as_json(l)) {
+        cluster_print(l->out, &cluster);
+        return STATUS_OK;
+    }
+    json_put_text(&l->json, "name", cluster.name);
+    json_put_text(&l->json, "summary", cluster.summary);
+    json_put_count(&l->json, "nodes", (uint64_t)cluster.nodes);
+    json_put_count(&l->json, "gpus", (uint64_t)cluster.gpus);
+    json_put_text(&l->json, "device", cluster.device.name);
+    json_put_number(&l->json, "usable_bytes", cluster.device.usable_bytes);
+    json_begin_array(&l->json, "numbers");
+    for (size_t i = 0; i < cluster.facts.count; i++) {
+        const struct cluster_fact *fact = &cluster.facts.row[i];
+        json_begin_object(&l->json, NULL);
+        json_put_text(&l->json, "name", fact->path);
+        put_value(&l->json, &cluster, fact);
+        json_put_text(&l->json, "source", fact->source);
+        json_end_object(&l->json);
+    }
+    json_end_array(&l->json);
+    return STATUS_OK;
+}
+
+static enum status show_device(struct listing *l, const char *name, struct diag *diag)
 {
     struct device_cost cost;
-    enum status status = cost_load(&cost, arena, name, diag);
-    if (status == STATUS_OK)
-        cost_print(out, &cost);
-    return status;
+    enum status status = cost_load(&cost, &l->arena, name, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!as_json(l)) {
+        cost_print(l->out, &cost);
+        return STATUS_OK;
+    }
+    json_put_text(&l->json, "name", cost.name);
+    json_put_text(&l->json, "note", cost.note);
+    json_put_bool(&l->json, "ideal", cost.ideal);
+    json_begin_array(&l->json, "numbers");
+    for (size_t i = 0; i < cost.facts.count; i++) {
+        const struct cost_fact *fact = &cost.facts.row[i];
+        json_begin_object(&l->json, NULL);
+        json_put_text(&l->json, "name", fact->name);
+        json_put_number(&l->json, "value", fact->value);
+        json_put_text(&l->json, "meaning", fact->meaning);
+        json_put_text(&l->json, "source", fact->source);
+        json_end_object(&l->json);
+    }
+    json_end_array(&l->json);
+    return STATUS_OK;
 }
 
 static const struct list {
     const char *name, *summary;
-    enum status (*all)(struct text *out, struct arena *arena, struct diag *diag);
-    enum status (*one)(struct text *out, const char *name, struct arena *arena, struct diag *diag);
+    enum status (*all)(struct listing *l, struct diag *diag);
+    enum status (*one)(struct listing *l, const char *name, struct diag *diag);
 } lists[] = {
     {"strategies", "named combinations of the five choices", list_strategies, NULL},
     {"profiles", "implementations, and what tells them apart", list_profiles, NULL},
@@ -228,30 +359,51 @@ static enum status find_list(const struct list **list, const char *name, struct 
                       nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
+/* Everything of a table, or of all tables what they are. */
+static enum status put_all(struct listing *l, const struct list *list, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (as_json(l))
+        json_begin_array(&l->json, list != NULL ? list->name : "lists");
+    for (size_t i = 0; list == NULL && i < ARRAY_LEN(lists); i++)
+        put_row(l, lists[i].name, lists[i].summary);
+    if (list != NULL)
+        status = list->all(l, diag);
+    if (as_json(l))
+        json_end_array(&l->json);
+    return status;
+}
+
+static enum status put_one(struct listing *l, const struct list *list, const char *name,
+                           struct diag *diag)
+{
+    if (list->one == NULL)
+        return diag_error(diag, (struct loc){.name = "list"}, STATUS_BAD_INPUT,
+                          "%s have no more to show than `longhaul list %s` does", list->name,
+                          list->name);
+    return list->one(l, name, diag);
+}
+
 enum status cmd_list(const struct options *options, struct diag *diag)
 {
     struct text out = {0};
-    struct arena arena = {0};
+    struct listing l = {.out = &out, .json = {.out = options_given(options, "json") ? &out : NULL}};
     const struct list *list = NULL;
     enum status status = STATUS_OK;
-    if (options->argument_count == 0)
-        for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-            put_row(&out, lists[i].name, lists[i].summary);
-    else
+    if (options->argument_count > 0)
         status = find_list(&list, options->argument[0], diag);
-    if (status == STATUS_OK && options->argument_count == 1)
-        status = list->all(&out, &arena, diag);
-    if (status == STATUS_OK && options->argument_count == 2) {
-        if (list->one == NULL)
-            status = diag_error(diag, (struct loc){.name = "list"}, STATUS_BAD_INPUT,
-                                "%s have no more to show than `longhaul list %s` does", list->name,
-                                list->name);
-        else
-            status = list->one(&out, options->argument[1], &arena, diag);
+    if (status == STATUS_OK && as_json(&l))
+        json_begin_object(&l.json, NULL);
+    if (status == STATUS_OK)
+        status = options->argument_count == 2 ? put_one(&l, list, options->argument[1], diag)
+                                              : put_all(&l, list, diag);
+    if (status == STATUS_OK && as_json(&l)) {
+        json_end_object(&l.json);
+        text_putc(&out, '\n');
     }
     if (status == STATUS_OK)
         status = command_print(&out, diag);
     text_release(&out);
-    arena_release(&arena);
+    arena_release(&l.arena);
     return status;
 }

@@ -22,6 +22,7 @@ static const struct option general_rows[] = {
 static const char *const shell_choices[] = {"bash", "zsh"};
 static const struct option help_rows[] = {
     {.name = "man", .kind = OPTION_FLAG, .help = "print the manual page"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print commands and options as JSON"},
     {.name = "completion",
      .kind = OPTION_CHOICE,
      .names = shell_choices,
@@ -212,7 +213,7 @@ static const struct command commands[] = {
      cmd_list,
      "strategies, models, clusters, ...",
      LIST_ABOUT,
-     {&general_options}},
+     {&list_options, &general_options}},
     {"help",
      "[COMMAND]",
      0,
@@ -350,24 +351,25 @@ void command_print_version(struct text *out)
 enum status cmd_help(const struct options *options, struct diag *diag)
 {
     struct text out = {0};
+    const struct command *command = NULL;
     enum status status = STATUS_OK;
-    if (options_given(options, "man")) {
-        manual_print(&out);
-    } else if (options_given(options, "completion")) {
-        if (options_choice(options, "completion") == 0)
-            completion_print_bash(&out);
-        else
-            completion_print_zsh(&out);
-    } else if (options->argument_count == 0) {
-        command_print_overview(&out);
-    } else {
-        const struct command *command;
+    if (options->argument_count > 0)
         status = command_find(&command, options->argument[0], diag);
-        if (status == STATUS_OK)
-            command_print_help(&out, command);
-    }
-    if (status == STATUS_OK)
-        status = command_print(&out, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (options_given(options, "man"))
+        manual_print(&out);
+    else if (options_given(options, "completion") && options_choice(options, "completion") == 0)
+        completion_print_bash(&out);
+    else if (options_given(options, "completion"))
+        completion_print_zsh(&out);
+    else if (options_given(options, "json"))
+        help_print_json(&out, command);
+    else if (command == NULL)
+        command_print_overview(&out);
+    else
+        command_print_help(&out, command);
+    status = command_print(&out, diag);
     text_release(&out);
     return status;
 }

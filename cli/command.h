@@ -42,6 +42,9 @@ void command_note(const struct diag *note);
 void command_print_overview(struct text *out);
 void command_print_help(struct text *out, const struct command *command);
 
+/* Appends one command with its options as JSON; only NULL: all of them. */
+void help_print_json(struct text *out, const struct command *only);
+
 /* Appends the program's version and those of the libraries it runs with. */
 void command_print_version(struct text *out);
 
@@ -66,6 +69,6 @@ extern const struct option_set plan_options;
 extern const struct option_set bench_options, calibrate_options;
 extern const struct option_set predict_options, schedule_options, check_options, validate_options;
 extern const struct option_set compare_options, run_options, sweep_options, plot_options,
-    report_options, why_options;
+    report_options, why_options, list_options;
 
 #endif

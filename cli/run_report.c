@@ -46,23 +46,32 @@ void run_report_agreement(struct text *out, const struct agreement *a)
 
 /* ---- training ---- */
 
-void run_report_curve(struct text *out, const double *loss, const double *reference, uint32_t steps,
-                      double tolerance)
+double run_curve_error(const struct loss_curve *curve)
 {
     double worst = 0;
+    for (uint32_t i = 0; i < curve->steps; i++) {
+        double off = fabs(curve->loss[i] - curve->reference[i]) / fabs(curve->reference[i]);
+        worst = off > worst ? off : isnan(off) ? (double)INFINITY : worst;
+    }
+    return worst;
+}
+
+void run_report_curve(struct text *out, const struct loss_curve *curve)
+{
+    const double *reference = curve->reference;
     text_puts(out, reference != NULL ? "step      loss  reference  off by\n" : "step      loss\n");
-    for (uint32_t i = 0; i < steps; i++) {
-        text_printf(out, "%4" PRIu32 "  %8.5f", i + 1, loss[i]);
-        if (reference != NULL) {
-            double off = fabs(loss[i] - reference[i]) / fabs(reference[i]);
-            worst = off > worst ? off : isnan(off) ? (double)INFINITY : worst;
-            text_printf(out, "   %8.5f  %.0e", reference[i], off);
-        }
+    for (uint32_t i = 0; i < curve->steps; i++) {
+        text_printf(out, "%4" PRIu32 "  %8.5f", i + 1, curve->loss[i]);
+        if (reference != NULL)
+            text_printf(out, "   %8.5f  %.0e", reference[i],
+                        fabs(curve->loss[i] - reference[i]) / fabs(reference[i]));
         text_putc(out, '\n');
     }
-    if (reference != NULL)
-        text_printf(out, "%s: the loss lies within %.1e of the reference's, tolerance %.0e\n",
-                    worst <= tolerance ? "right" : "wrong", worst, tolerance);
+    if (reference == NULL)
+        return;
+    double worst = run_curve_error(curve);
+    text_printf(out, "%s: the loss lies within %.1e of the reference's, tolerance %.0e\n",
+                worst <= curve->tolerance ? "right" : "wrong", worst, curve->tolerance);
 }
 
 /* ---- the run ---- */

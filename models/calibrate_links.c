@@ -18,6 +18,11 @@ static const struct {
 #undef LINKS
 };
 
+const char *calibrate_link_name(enum calibrate_link link)
+{
+    return classes[link].name;
+}
+
 void link_calibration_release(struct link_calibration *links)
 {
     arena_release(&links->arena);

@@ -44,6 +44,8 @@ struct link_calibration {
 
 void link_calibration_release(struct link_calibration *links);
 
+const char *calibrate_link_name(enum calibrate_link link);
+
 /* Whether a point is of a link, and of which. */
 bool calibrate_link_find(const struct point *point, enum calibrate_link *link);
 

@@ -1,7 +1,7 @@
 /* models/cluster_fields.h: the numbers of a cluster file as one table.
  *
  * A row ties a path ("nic.bandwidth") to a member of struct cluster, its unit and its limits. The
- * JSON reader, the one-line form and cluster_check() all walk it; nobody else needs it. */
+ * JSON reader, the one-line form, cluster_check() and `list --json` all walk it. */
 #ifndef MODELS_CLUSTER_FIELDS_H
 #define MODELS_CLUSTER_FIELDS_H
 
