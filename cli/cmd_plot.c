@@ -4,6 +4,7 @@
 #include "cli/figure.h"
 #include "cli/stored.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -42,12 +43,18 @@ static const struct option rows[] = {
      .kind = OPTION_NUMBER,
      .value = "S",
      .unset = "0",
-     .help = "seconds of the step at which a timeline begins"},
+     .help = "of timeline and memory: seconds of the step at which the figure begins"},
     {.name = "to",
      .kind = OPTION_NUMBER,
      .value = "S",
      .unset = "the end of the step",
      .help = "and ends"},
+    {.name = "window",
+     .kind = OPTION_TEXT,
+     .value = "OPS",
+     .unset = "all ops",
+     .help = "of timeline and memory: from the first to the last op of a phase, op=N..M, layer=N, "
+             "chunk=N, step=N, or several of them: backward:layer=1"},
     {.name = "title",
      .kind = OPTION_TEXT,
      .value = "TEXT",
@@ -59,13 +66,28 @@ const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};
 
 /* ---- figures, a row each ---- */
 
+/* A window of ops needs both tables. */
+static enum status load_trace(struct trace *trace, const char *path, const struct figure_wish *wish,
+                              bool memory, struct diag *diag)
+{
+    struct stat info;
+    enum status status = stored_trace(trace, path, memory, diag);
+    if (status != STATUS_OK || !memory || wish->window == NULL)
+        return status;
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
+                          "names ops, and '%s' has none: give the folder of predict -o or run -o",
+                          path);
+    return stored_trace(trace, path, false, diag);
+}
+
 static enum status of_trace(struct figure *figure, const char *path, const struct figure_wish *wish,
                             enum status (*make)(struct figure *, const struct trace *,
                                                 const struct figure_wish *, struct diag *),
                             bool memory, struct diag *diag)
 {
     struct trace trace = {0};
-    enum status status = stored_trace(&trace, path, memory, diag);
+    enum status status = load_trace(&trace, path, wish, memory, diag);
     if (status == STATUS_OK)
         status = make(figure, &trace, wish, diag);
     trace_release(&trace);
@@ -95,6 +117,32 @@ static enum status plot_memory(struct figure *f, const char *path, const struct 
                                struct diag *diag)
 {
     return of_trace(f, path, wish, figure_memory, true, diag);
+}
+
+/* "out/block-2" is "block-2" in the figure. */
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL || slash[1] == '\0' ? path : slash + 1;
+}
+
+static enum status plot_memories(struct figure *f, const char *const *path, size_t count,
+                                 const struct figure_wish *wish, struct diag *diag)
+{
+    struct trace *trace = heap_zalloc(count, sizeof *trace);
+    struct figure_trace *named = heap_zalloc(count, sizeof *named);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        named[i] = (struct figure_trace){last_part(path[i]), &trace[i]};
+        status = load_trace(&trace[i], path[i], wish, true, diag);
+    }
+    if (status == STATUS_OK)
+        status = figure_memories(f, named, count, wish, diag);
+    for (size_t i = 0; i < count; i++)
+        trace_release(&trace[i]);
+    free(trace);
+    free(named);
+    return status;
 }
 
 static enum status plot_waterfall(struct figure *f, const char *path,
@@ -139,10 +187,14 @@ static const struct plot {
     const char *name;
     enum status (*make)(struct figure *figure, const char *path, const struct figure_wish *wish,
                         struct diag *diag);
+    /* of several files; NULL: takes one */
+    enum status (*make_many)(struct figure *figure, const char *const *path, size_t count,
+                             const struct figure_wish *wish, struct diag *diag);
 } plots[] = {
-    {"timeline", plot_timeline}, {"memory", plot_memory},   {"waterfall", plot_waterfall},
-    {"sweep", plot_sweep},       {"heatmap", plot_heatmap}, {"mfu", plot_mfu},
-    {"error", plot_error},
+    {"timeline", plot_timeline, NULL},   {"memory", plot_memory, plot_memories},
+    {"waterfall", plot_waterfall, NULL}, {"sweep", plot_sweep, NULL},
+    {"heatmap", plot_heatmap, NULL},     {"mfu", plot_mfu, NULL},
+    {"error", plot_error, NULL},
 };
 
 static enum status find_plot(const struct plot **plot, const char *name, struct diag *diag)
@@ -223,6 +275,7 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         .y = options_text(options, "y"),
         .from_s = options_number(options, "from"),
         .to_s = options_number(options, "to"),
+        .window = options_text(options, "window"),
         .rank = (long)options_count(options, "rank"),
         .memory = options_text(options, "memory"),
     };
@@ -231,8 +284,16 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
     if (status == STATUS_OK && path == NULL)
         status = diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                             "is missing: the figure's FILE.svg or FILE.png");
+    size_t files = options->argument_count - 1;
+    if (status == STATUS_OK && files > 1 && plot->make_many == NULL)
+        status = diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
+                            "%s is drawn of one file, and there are %zu", plot->name, files);
+    if (status == STATUS_OK && wish.window != NULL && (wish.from_s > 0 || wish.to_s > 0))
+        status = diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
+                            "is one window, and --from or --to another: give one");
     if (status == STATUS_OK)
-        status = plot->make(&figure, options->argument[1], &wish, diag);
+        status = files > 1 ? plot->make_many(&figure, options->argument + 1, files, &wish, diag)
+                           : plot->make(&figure, options->argument[1], &wish, diag);
     if (status == STATUS_OK)
         status = write_figure(&figure, path, options_given(options, "dark"), diag);
     figure_release(&figure);

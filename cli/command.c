@@ -76,8 +76,8 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
 #define PLOT_ABOUT                                                                                 \
     "Draws what other commands wrote, with gnuplot: timeline, memory and waterfall of a folder "   \
     "of "                                                                                          \
-    "predict -o (timeline and memory also of run -o); sweep, heatmap and mfu of the rows of "      \
-    "sweep; "                                                                                      \
+    "predict -o (timeline and memory also of run -o; memory of several on one another); sweep, "   \
+    "heatmap and mfu of the rows of sweep; "                                                       \
     "error of the rows of validate -o. docs/plotting.md shows them."
 #define REPORT_ABOUT                                                                               \
     "Makes one HTML page that needs nothing else, of a folder of predict -o, rows of sweep or of " \
@@ -182,9 +182,9 @@ static const struct command commands[] = {
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &run_options,
       &general_options}},
     {"plot",
-     "FIGURE FILE",
+     "FIGURE FILE...",
      2,
-     2,
+     17,
      cmd_plot,
      "a figure of what other commands wrote",
      PLOT_ABOUT,

@@ -43,6 +43,7 @@ struct figure_wish {
     const char *title;
     const char *x, *y;   /* columns, or a metric */
     double from_s, to_s; /* of a time axis; 0, 0: all of it */
+    const char *window;  /* or the ops that it shows: cli/figure_window.h */
     long rank;           /* of a trace */
     const char *memory;  /* "hbm" */
 };
@@ -52,6 +53,13 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
                             const struct figure_wish *wish, struct diag *diag);
 enum status figure_memory(struct figure *figure, const struct trace *trace,
                           const struct figure_wish *wish, struct diag *diag);
+/* Several on one another, each by the sum of its categories and from the start of its window. */
+struct figure_trace {
+    const char *name;
+    const struct trace *trace;
+};
+enum status figure_memories(struct figure *figure, const struct figure_trace *traces, size_t count,
+                            const struct figure_wish *wish, struct diag *diag);
 enum status figure_waterfall(struct figure *figure, const char *name,
                              const struct waterfall *waterfall, const struct figure_wish *wish,
                              struct diag *diag);

@@ -1,50 +1,18 @@
-/* The figures of a trace: what streams do, and what memories hold. */
+/* The figure of a trace that shows what streams do. */
 #include "cli/figure.h"
 
-#include "cli/report.h"
+#include "cli/figure_window.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Changes of memory closer than this part of the window are one: they would be one on the paper. */
-#define FINEST (1.0 / 3000)
 
 /* A timeline's lane has so many bins, about a pixel each in a PNG; a narrower box than SEEN of the
  * window would be overlooked. */
 enum { BINS = 1500 };
 #define SEEN (1.0 / 600)
 
-enum { LANES_MAX = 32, CATEGORIES_MAX = 32 };
-
-/* ---- the window ---- */
-
-struct window {
-    double from_s, to_s;
-    struct report_time time;
-};
-
-static enum status find_window(struct window *window, double end_s, const struct figure_wish *wish,
-                               struct diag *diag)
-{
-    window->from_s = wish->from_s;
-    window->to_s = wish->to_s > 0 ? wish->to_s : end_s;
-    if (!(window->from_s < window->to_s))
-        return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
-                          "nothing lies between %g s and %g s: the trace ends at %g s",
-                          wish->from_s, window->to_s, end_s);
-    window->time = report_time_for(window->to_s - window->from_s);
-    return STATUS_OK;
-}
-
-static void set_window(struct figure *figure, const struct window *window)
-{
-    figure_set_text(figure, "unit", window->time.name);
-    figure_set_number(figure, "from", window->from_s / window->time.unit_s);
-    figure_set_number(figure, "to", window->to_s / window->time.unit_s);
-}
-
-/* ---- timeline ---- */
+enum { LANES_MAX = 32 };
 
 /* What a box is coloured by: in the order of the colours. */
 enum class {
@@ -100,7 +68,7 @@ struct bin {
 };
 
 /* Adds what of start_s..end_s lies in the window to the bins of a lane. */
-static void fill(struct bin *bin, const struct window *window, double start_s, double end_s,
+static void fill(struct bin *bin, const struct figure_window *window, double start_s, double end_s,
                  enum class class)
 {
     double bin_s = (window->to_s - window->from_s) / BINS;
@@ -123,7 +91,7 @@ static void fill(struct bin *bin, const struct window *window, double start_s, d
 /* The boxes of a lane, in order of time and apart from each other. A bin has the class that fills
  * most of it; neighbours of one class are one box, with the edges that it has in the trace where
  * they border on idle time. box: BINS. */
-static size_t find_boxes(struct box *box, const struct bin *bin, const struct window *window)
+static size_t find_boxes(struct box *box, const struct bin *bin, const struct figure_window *window)
 {
     double bin_s = (window->to_s - window->from_s) / BINS;
     size_t count = 0;
@@ -144,7 +112,7 @@ static size_t find_boxes(struct box *box, const struct bin *bin, const struct wi
 }
 
 /* Narrow boxes grow to what is seen, into idle time alone. */
-static void widen(struct box *box, size_t count, const struct window *window)
+static void widen(struct box *box, size_t count, const struct figure_window *window)
 {
     for (size_t i = 0; i < count; i++) {
         double room_s = i + 1 < count ? box[i + 1].start_s : window->to_s;
@@ -189,13 +157,13 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     uint32_t rank = (uint32_t)wish->rank;
     size_t lanes = find_lanes(trace, rank, lane), count = 0;
     double end_s = 0;
-    struct window window;
+    struct figure_window window;
     if (lanes == 0)
         return no_rows(wish, "op", diag);
     for (size_t i = 0; i < trace->ops.count; i++)
         if (trace->ops.rank[i] == rank)
             end_s = fmax(end_s, trace->ops.end_s[i]);
-    enum status status = find_window(&window, end_s, wish, diag);
+    enum status status = figure_window_find(&window, trace, end_s, wish, diag);
     if (status != STATUS_OK)
         return status;
     struct bin *bin = heap_zalloc(lanes * BINS, sizeof *bin);
@@ -235,145 +203,8 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     figure_set_text(figure, "title", wish->title != NULL ? wish->title : title.data);
     figure_set_text(figure, "lanes", names.data);
     figure_set_text(figure, "classes", class_names);
-    set_window(figure, &window);
+    figure_window_set(figure, &window);
     text_release(&names);
     text_release(&title);
-    return STATUS_OK;
-}
-
-/* ---- memory ---- */
-
-#define GIB (1024.0 * 1024 * 1024)
-
-struct levels {
-    uint16_t category[CATEGORIES_MAX];
-    double bytes[CATEGORIES_MAX];
-    size_t count;
-};
-
-static void put_level(struct text *out, const struct levels *levels, double time)
-{
-    double sum = 0;
-    text_printf(out, "%.9g", time);
-    for (size_t k = 0; k < levels->count; k++) {
-        sum += levels->bytes[k] / GIB;
-        text_printf(out, ",%.6g", sum);
-    }
-    text_putc(out, '\n');
-}
-
-static double level(const struct levels *levels)
-{
-    double sum = 0;
-    for (size_t k = 0; k < levels->count; k++)
-        sum += levels->bytes[k];
-    return sum;
-}
-
-static bool is_of(const struct trace *trace, size_t row, uint32_t rank, const char *memory)
-{
-    return trace->memory.rank[row] == rank &&
-           strcmp(trace->label[trace->memory.memory[row]], memory) == 0;
-}
-
-/* Steps, thinned out: of each finest interval the fullest state is drawn. */
-static double put_levels(struct figure *figure, const struct trace *trace, uint32_t rank,
-                         const char *memory, struct levels *levels, const struct window *window)
-{
-    double unit = window->time.unit_s, finest_s = (window->to_s - window->from_s) * FINEST;
-    double top = 0, slot_s = window->from_s;
-    struct levels fullest = *levels;
-    bool changed = false;
-    for (size_t i = 0; i < trace->memory.count; i++) {
-        if (!is_of(trace, i, rank, memory))
-            continue;
-        double time_s = trace->memory.time_s[i];
-        if (changed && time_s > window->from_s && time_s - slot_s > finest_s) {
-            put_level(&figure->data, &fullest, fmax(slot_s, window->from_s) / unit);
-            put_level(&figure->data, levels, fmin(time_s, window->to_s) / unit);
-            fullest = *levels;
-            slot_s = time_s;
-            changed = false;
-        }
-        if (time_s > window->to_s)
-            break;
-        for (size_t k = 0; k < levels->count; k++)
-            if (levels->category[k] == trace->memory.category[i])
-                levels->bytes[k] = trace->memory.bytes[i];
-        bool same_time = i + 1 < trace->memory.count && trace->memory.time_s[i + 1] == time_s;
-        if (!same_time && (!changed || level(levels) > level(&fullest)))
-            fullest = *levels;
-        changed = true;
-        top = fmax(top, level(&fullest));
-    }
-    put_level(&figure->data, &fullest, fmax(slot_s, window->from_s) / unit);
-    put_level(&figure->data, levels, window->to_s / unit);
-    return top;
-}
-
-enum status figure_memory(struct figure *figure, const struct trace *trace,
-                          const struct figure_wish *wish, struct diag *diag)
-{
-    const char *memory = wish->memory != NULL ? wish->memory : "hbm";
-    uint32_t rank = (uint32_t)wish->rank;
-    struct levels levels = {0};
-    struct window window;
-    double most[CATEGORIES_MAX] = {0}, all = 0;
-    struct text names = {0}, text = {0};
-    double end_s = 0, limit = 0;
-    for (size_t i = 0; i < trace->memory.count; i++) {
-        size_t k = 0;
-        if (!is_of(trace, i, rank, memory))
-            continue;
-        end_s = fmax(end_s, trace->memory.time_s[i]);
-        while (k < levels.count && levels.category[k] != trace->memory.category[i])
-            k++;
-        if (k == levels.count && k < CATEGORIES_MAX)
-            levels.category[levels.count++] = trace->memory.category[i];
-        if (k < CATEGORIES_MAX)
-            most[k] = fmax(most[k], trace->memory.bytes[i]);
-    }
-    for (size_t k = 0; k < levels.count; k++)
-        all = fmax(all, most[k]);
-    size_t kept = 0;
-    for (size_t k = 0; k < levels.count; k++) /* thinner than a line */
-        if (most[k] > all * 2e-3)
-            levels.category[kept++] = levels.category[k];
-    levels.count = kept;
-    if (levels.count == 0)
-        return diag_error(diag, (struct loc){.name = "--memory"}, STATUS_BAD_INPUT,
-                          "the trace has no rows of memory '%s' of rank %ld", memory, wish->rank);
-    const char *step = trace_get(trace, "step_s");
-    double step_s;
-    if (step != NULL && parse_double(step, strlen(step), &step_s))
-        end_s = fmax(end_s, step_s);
-    enum status status = find_window(&window, end_s, wish, diag);
-    if (status != STATUS_OK)
-        return status;
-    double top = put_levels(figure, trace, rank, memory, &levels, &window) / GIB;
-
-    for (size_t k = 0; k < levels.count; k++)
-        text_printf(&names, "%s%s", k == 0 ? "" : " ", trace->label[levels.category[k]]);
-    text_printf(&text, "available_bytes.%s", memory);
-    const char *available = trace_get(trace, text.data);
-    if (available != NULL && parse_double(available, strlen(available), &limit))
-        limit /= GIB;
-    figure->script = "memory";
-    figure->wide = 1000;
-    figure->high = 420;
-    text.size = 0;
-    text_printf(&text, "Live bytes of rank %ld by category: %s", wish->rank, memory);
-    figure_set_text(figure, "title", wish->title != NULL ? wish->title : text.data);
-    figure_set_text(figure, "categories", names.data);
-    figure_set_text(figure, "memory_name", memory);
-    figure_set_number(figure, "limit", limit);
-    /* a limit far above the figure would flatten it */
-    figure_set_number(figure, "top", 1.12 * (limit < 3 * top ? fmax(top, limit) : top));
-    text.size = 0;
-    text_printf(&text, "usable: %.1f GiB", limit);
-    figure_set_text(figure, "limit_name", text.data);
-    set_window(figure, &window);
-    text_release(&names);
-    text_release(&text);
     return STATUS_OK;
 }

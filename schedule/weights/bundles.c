@@ -204,13 +204,14 @@ static void lay_out_head(struct emit *e)
     close_bundle(e, "head", begin, e->ir->tensor_count - begin, used);
 }
 
-/* The parts that the stage has, in the order of its chunks. */
+/* The parts that the stage has, in the order of its chunks. Layers alone have no ends. */
 static void lay_out(struct emit *e)
 {
     const struct choices *c = e->choices;
     uint32_t chunks = pipeline_chunks(c), parts = part_count(e);
-    bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
-    bool last = all || e->stage == pipeline_stage(c, chunks - 1);
+    bool all = pipeline_of(c)->multiplexed, ends = c->scope == SCOPE_STEP;
+    bool first = ends && (all || e->stage == pipeline_stage(c, 0));
+    bool last = ends && (all || e->stage == pipeline_stage(c, chunks - 1));
     e->part = arena_array(&e->arena, parts, sizeof *e->part);
     e->bundle = arena_array(&e->arena, parts, sizeof *e->bundle);
     e->bundle_count = 0;
