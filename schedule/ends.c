@@ -8,6 +8,14 @@ static int64_t part_of(const struct emit *e)
     return e->tensor.size > 1 ? e->tensor.group + 1 : 0;
 }
 
+/* Positions of the rank's own rows. Bound to it are those of subsequences that it does not share. */
+static struct view own_positions(struct emit *e)
+{
+    if (e->shared.count > 1 && e->tensor.size > 1)
+        return tensor_own(e, emit_positions(e), "own_positions");
+    return emit_positions_own(e);
+}
+
 buffer_id embedding_forward(struct emit *e)
 {
     const struct transformer *model = e->choices->model;
@@ -26,14 +34,14 @@ buffer_id embedding_forward(struct emit *e)
         return x;
     buffer_id sum = emit_activation(e, "x", e->own_rows, h);
     buffer_id place = emit_activation(e, "place", e->own_rows, h);
+    struct view positions = own_positions(e);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         work.embedding.rows = e->own_n;
         work.embedding.vocab = e->slot[WEIGHT_POSITIONS].rows;
         work.embedding.part = 0;
         emit_op(e, e->compute, &work,
-                (struct view[]){emit_positions_own(e),
-                                weight_view(e, part_embedding(e), WEIGHT_POSITIONS)},
-                2, (struct view[]){view_rows(place, i * e->own_n, e->own_n, h)}, 1);
+                (struct view[]){positions, weight_view(e, part_embedding(e), WEIGHT_POSITIONS)}, 2,
+                (struct view[]){view_rows(place, i * e->own_n, e->own_n, h)}, 1);
     }
     emit_add(e, view_all(e, x), view_all(e, place), view_all(e, sum));
     return sum;
@@ -59,9 +67,12 @@ void embedding_backward(struct emit *e, buffer_id dx)
     struct view dx_all = tensor_gather(e, view_all(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
     table_backward(e, WEIGHT_EMBEDDING, part_of(e), dx_all,
                    view_rows(e->tokens, e->first_row, rows, 1), rows);
-    for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
-        table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * e->own_n, e->own_n, h),
-                       emit_positions_own(e), e->own_n);
+    if (!has_weight(e, WEIGHT_POSITIONS))
+        return;
+    struct view positions = own_positions(e);
+    for (int64_t i = 0; i < e->choices->micro_batch; i++)
+        table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * e->own_n, e->own_n, h), positions,
+                       e->own_n);
 }
 
 /* Cross-entropy of one piece of rows, and its gradient with respect to the logits, in the compute

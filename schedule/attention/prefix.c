@@ -7,27 +7,31 @@
  * those that came from later queries; its own s_i then are complete. Sums in the compute dtype shrink
  * with the prefix; in fp32 they stay where they are.
  *
- * Stages that share a subsequence (schedule/pipeline/multiplex.h) have equal pieces of its queries, in
- * order. Its keys and values are gathered on all of them; gradients for them are summed where they
- * arise and reduce-scattered when they are complete. Stages before the owner, which share its last
+ * Stages that share a subsequence (schedule/pipeline/multiplex.h) have pieces of its queries, in order,
+ * equal ones but for a shorter last. Its keys and values are gathered on all of them, each tensor rank's
+ * heads on their own; gradients for them are summed where they arise and reduce-scattered when they are
+ * complete. What a shorter piece lacks goes as zeros to where the next subsequence's keys will be, and
+ * gradients are taken from there that have had their use. Stages before the owner, which share its last
  * subsequences, are given the keys and values of all before those, and give back their sums. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/pipeline/pipeline.h"
 
 /* Tokens of a sequence, seen by the core, up to the beginning and the end of the subsequence; up to
- * this stage's queries, and their end. */
+ * this stage's queries, and their end; tokens of a piece that is not the last. */
 struct reach {
-    int64_t begin, end, from, to;
+    int64_t begin, end, from, to, piece;
 };
 
 static struct reach reach_of(const struct emit *e)
 {
     struct reach reach = {.begin = pipeline_prefix(e->choices, e->subsequence),
                           .end = pipeline_prefix(e->choices, e->subsequence + 1)};
-    int64_t piece = (reach.end - reach.begin) / e->shared.count;
-    reach.from = reach.begin + e->shared.index * piece;
-    reach.to = reach.from + piece;
+    int64_t tp = (int64_t)e->tensor.size, rows = (reach.end - reach.begin) / tp;
+    struct piece own = emit_piece(rows, e->shared.count, e->shared.index);
+    reach.from = reach.begin + own.begin * tp;
+    reach.to = reach.from + own.rows * tp;
+    reach.piece = emit_piece(rows, e->shared.count, 0).rows * tp;
     return reach;
 }
 
@@ -52,11 +56,47 @@ static void give(struct emit *e, struct view cache, int64_t count)
         collective(e, WORK_BROADCAST, view_part(cache, 0, count), view_part(cache, 0, count));
 }
 
+/* Tokens of a whole sequence, and those that pieces of its last subsequence lack. */
+static int64_t most_tokens(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    int64_t tp = (int64_t)e->tensor.size, begin = pipeline_prefix(c, c->subsequences - 1), most = 0;
+    uint32_t shares = pipeline_of(c)->multiplexed ? c->pp : 1;
+    for (uint32_t k = 1; k <= shares; k++) {
+        int64_t all = emit_piece((c->seq - begin) / tp, k, 0).rows * k * tp;
+        most = all > most ? all : most;
+    }
+    return begin + most;
+}
+
 static struct view new_cache(struct emit *e, const char *stem, int64_t width)
 {
-    buffer_id buffer = emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, e->choices->seq, width);
+    buffer_id buffer = emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, most_tokens(e), width);
     emit_cache(e, buffer);
     return view_all(e, buffer);
+}
+
+/* Room for a piece as long as the others, with zeros for what it lacks; none where it lacks nothing. */
+static struct view filled_up(struct emit *e, const char *stem, struct reach reach, int64_t width)
+{
+    int64_t own = reach.to - reach.from, lacks = (reach.piece - own) * width;
+    if (lacks == 0)
+        return view_none();
+    struct work work = {.kind = WORK_FILL, .elements = {lacks, 0}};
+    struct view all =
+        view_all(e, emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, reach.piece, width));
+    struct view tail = view_part(all, own * width, lacks);
+    emit_op(e, e->compute, &work, NULL, 0, &tail, 1);
+    return all;
+}
+
+/* The pieces of all stages into the cache, behind what is there. */
+static void gather(struct emit *e, struct view own, struct view filled, struct view cache,
+                   struct reach reach, int64_t width)
+{
+    int64_t all = reach.piece * width * e->shared.count;
+    collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
+               view_part(cache, reach.begin * width, all));
 }
 
 /* A copy of what there is so far. */
@@ -91,18 +131,21 @@ void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out
                                   .v = new_cache(e, "v_cache", width),
                                   .dk = view_none(),
                                   .dv = view_none()};
-    struct qkv to = {view_none(), view_none(), view_none()};
-    if (!shares) {
-        to.k = view_part(prefix->k, before, own);
-        to.v = view_part(prefix->v, before, own);
+    struct qkv to = {view_none(), view_none(), view_none()}, filled = to;
+    if (shares) {
+        filled.k = filled_up(e, "k_piece", reach, width);
+        filled.v = filled_up(e, "v_piece", reach, width);
+    }
+    if (!shares || filled.k.count > 0) {
+        to.k = view_part(shares ? filled.k : prefix->k, shares ? 0 : before, own);
+        to.v = view_part(shares ? filled.v : prefix->v, shares ? 0 : before, own);
     }
     struct qkv in = exchange_in_to(e, layer, &z, view_all(e, qkv), to, saved);
     if (shares) {
-        int64_t all = own * e->shared.count;
         give(e, prefix->k, before);
         give(e, prefix->v, before);
-        collective(e, WORK_ALL_GATHER, in.k, view_part(prefix->k, before, all));
-        collective(e, WORK_ALL_GATHER, in.v, view_part(prefix->v, before, all));
+        gather(e, in.k, filled.k, prefix->k, reach, width);
+        gather(e, in.v, filled.v, prefix->v, reach, width);
     }
     in.k = view_part(prefix->k, 0, reach.to * width);
     in.v = view_part(prefix->v, 0, reach.to * width);
@@ -150,12 +193,14 @@ static struct view summed(struct emit *e, struct view tile, struct view later)
 /* The same where stages share subsequences: in place, and of all keys up to the subsequence's end,
  * though the tile has not all of them. */
 static struct view summed_in_place(struct emit *e, struct view tile, struct view later,
-                                   int64_t seen)
+                                   struct reach reach, int64_t width)
 {
     struct view sum = later;
+    int64_t seen = reach.end * width;
+    int64_t all = (reach.begin + reach.piece * e->shared.count) * width;
     if (later.count == 0) {
-        struct work work = {.kind = WORK_FILL, .elements = {seen, 0}};
-        sum = view_all(e, emit_buffer(e, "dkv_sum", CATEGORY_KV, sum_dtype(e), seen, 0));
+        struct work work = {.kind = WORK_FILL, .elements = {all, 0}};
+        sum = view_all(e, emit_buffer(e, "dkv_sum", CATEGORY_KV, sum_dtype(e), all, 0));
         emit_op(e, e->compute, &work, NULL, 0, &sum, 1);
     }
     struct view part = view_part(sum, 0, (int64_t)tile.count);
@@ -163,17 +208,18 @@ static struct view summed_in_place(struct emit *e, struct view tile, struct view
     return view_part(sum, 0, seen);
 }
 
-/* The last `own` elements, which no earlier query adds to, in the compute dtype. */
-static struct view complete(struct emit *e, struct view sum, int64_t own)
+/* Those of the piece's own keys, which no earlier query adds to, in the compute dtype. */
+static struct view complete(struct emit *e, struct view sum, struct reach reach, int64_t width)
 {
-    int64_t all = own * e->shared.count;
-    struct view part = view_part(sum, (int64_t)sum.count - all, all);
+    int64_t own = (reach.to - reach.from) * width, piece = reach.piece * width;
+    struct view part = view_part(sum, reach.begin * width, (reach.end - reach.begin) * width);
     if (e->shared.count > 1) {
         struct view mine =
             view_all(e, emit_buffer(e, "dkv_part", CATEGORY_KV,
-                                    (enum dtype)e->ir->buffer.dtype[sum.buffer.i], own, 0));
+                                    (enum dtype)e->ir->buffer.dtype[sum.buffer.i], piece, 0));
+        part.count = (uint64_t)piece * e->shared.count;
         collective(e, WORK_REDUCE_SCATTER, part, mine);
-        part = mine;
+        part = view_part(mine, 0, own);
     }
     if (e->ir->buffer.dtype[part.buffer.i] == e->choices->dtype)
         return part;
@@ -211,14 +257,14 @@ void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id 
     attention_tile_backward(e, tile_work(e, &z, WORK_ATTENTION_BACKWARD, reach), &in, saved->o,
                             view_all(e, saved->lse), d_o, &grads);
     if (multiplexed) {
-        prefix->dk = summed_in_place(e, grads.k, prefix->dk, reach.end * width);
-        prefix->dv = summed_in_place(e, grads.v, prefix->dv, reach.end * width);
+        prefix->dk = summed_in_place(e, grads.k, prefix->dk, reach, width);
+        prefix->dv = summed_in_place(e, grads.v, prefix->dv, reach, width);
     } else {
         prefix->dk = summed(e, grads.k, prefix->dk);
         prefix->dv = summed(e, grads.v, prefix->dv);
     }
-    grads.k = complete(e, prefix->dk, z.s * width);
-    grads.v = complete(e, prefix->dv, z.s * width);
+    grads.k = complete(e, prefix->dk, reach, width);
+    grads.v = complete(e, prefix->dv, reach, width);
     give_back(e, prefix->dk, reach.begin * width);
     give_back(e, prefix->dv, reach.begin * width);
     exchange_in_backward(e, layer, &z, grads, view_all(e, dqkv), saved);

@@ -1,9 +1,11 @@
 #include "schedule/pipeline/multiplex.h"
 
 #include "base/arena.h"
+#include "schedule/emit.h"
 #include "schedule/pipeline/orders.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t subsequence)
@@ -16,6 +18,56 @@ struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t s
         return (struct share){0, chunk + 1};
     return (struct share){chunk, 1};
 }
+
+/* ---- what it needs ---- */
+
+/* Tokens that leave none of `count` pieces empty, from `tokens` on. */
+static int64_t tokens_that_cut(int64_t tokens, int64_t ranks, uint32_t count)
+{
+    int64_t rows = (tokens + ranks - 1) / ranks;
+    while (emit_piece(rows, count, count - 1).rows == 0)
+        rows++;
+    return rows * ranks;
+}
+
+/* Every subsequence that is shared has a token of each rank for each stage. */
+static void token_conditions(struct text *out, const struct choices *c)
+{
+    for (uint32_t i = 0; i < c->subsequences; i++) {
+        int64_t tokens = pipeline_prefix(c, i + 1) - pipeline_prefix(c, i), would = tokens;
+        for (uint32_t chunk = 0; chunk < c->pp; chunk++) {
+            int64_t cut = tokens_that_cut(tokens, c->tp, multiplex_share(c, chunk, i).count);
+            would = cut > would ? cut : would;
+        }
+        if (would == tokens)
+            continue;
+        text_printf(out, "%s%lld tokens or more of subsequence %u, which has %lld and is shared",
+                    out->size > 0 ? "; " : "", (long long)would, i, (long long)tokens);
+        return;
+    }
+}
+
+static void condition(struct text *out, bool holds, const char *what, const char *is)
+{
+    if (!holds)
+        text_printf(out, "%s%s, not %s", out->size > 0 ? "; " : "", what, is);
+}
+
+void multiplex_conditions(struct text *out, const struct choices *c)
+{
+    char what[64], is[64];
+    snprintf(what, sizeof what, "--subsequences %u or more (as many as stages)", c->pp);
+    snprintf(is, sizeof is, "%u", c->subsequences);
+    condition(out, c->subsequences >= c->pp, what, is);
+    snprintf(is, sizeof is, "%u", c->hp);
+    condition(out, c->hp == 1, "--hp 1", is);
+    condition(out, c->weights <= CHOICE_WEIGHTS_ZERO1, "--weights replicated or zero1",
+              weights_names[c->weights]);
+    if (c->subsequences >= c->pp)
+        token_conditions(out, c);
+}
+
+/* ---- the order of all stages together ---- */
 
 /* Units of a stage's time for a whole subsequence, all of them alike. */
 struct greedy {

@@ -7,15 +7,20 @@
 #ifndef SCHEDULE_PIPELINE_MULTIPLEX_H
 #define SCHEDULE_PIPELINE_MULTIPLEX_H
 
+#include "base/text.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Neighbouring stages that each take an equal piece of one subsequence through one chunk, in order. */
+/* Neighbouring stages that each take a piece of one subsequence through one chunk, in order: equal ones
+ * of whole rows of every tensor rank, the last one shorter where that does not divide. */
 struct share {
     uint32_t first, count;
 };
 
 /* With other pipelines: the chunk's own stage. */
 struct share multiplex_share(const struct choices *choices, uint32_t chunk, uint32_t subsequence);
+
+/* Adds what keeps stages from sharing subsequences, one condition after the other; nothing: they can. */
+void multiplex_conditions(struct text *out, const struct choices *choices);
 
 /* A subsequence on its way through a chunk. */
 struct task {

@@ -1,5 +1,6 @@
 #include "schedule/pipeline/pipeline.h"
 
+#include "schedule/pipeline/multiplex.h"
 #include "schedule/pipeline/orders.h"
 #include "schedule/resolve.h"
 
@@ -182,7 +183,7 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
                                         struct diag *diag)
 {
     int64_t pieces = r->subsequences > 0 ? r->subsequences : 1;
-    int64_t unit = (int64_t)c->cp * c->hp;
+    int64_t unit = (int64_t)c->cp * c->hp * c->tp;
     char what[160];
     struct text would = {0};
     c->subsequences = 1;
@@ -207,7 +208,7 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
                           (long long)pieces, c->accumulation);
     if (r->lengths != NULL) {
         c->subsequences = (uint32_t)pieces;
-        return resolve_lengths(c, r->lengths, unit * c->tp, diag);
+        return resolve_lengths(c, r->lengths, unit, diag);
     }
     if (c->seq % (pieces * unit) != 0) {
         int64_t above = (c->seq / (pieces * unit) + 1) * pieces * unit;
@@ -221,49 +222,15 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     return STATUS_OK;
 }
 
-static int64_t common_multiple(int64_t a, int64_t b)
-{
-    int64_t x = a, y = b;
-    while (y != 0) {
-        int64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return a / x * b;
-}
-
-/* Subsequences that stages share cut evenly over them. */
 static enum status check_shares(const struct choices *c, struct diag *diag)
 {
-    char what[160];
-    struct text would = {0};
-    if (c->subsequences < c->pp)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "--pipeline msp shares the first and last of %u subsequences over %u "
-                          "stages; --subsequences %u or more would do",
-                          c->subsequences, c->pp, c->pp);
-    if (c->hp > 1 || c->tp > 1)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "--pipeline msp has stages of one rank; --hp 1 --tp 1 would do");
-    if (c->weights > CHOICE_WEIGHTS_ZERO1)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "--pipeline msp has all weights on all stages; --weights replicated or "
-                          "zero1 would do");
-    int64_t unit = 1;
-    for (uint32_t k = 2; k <= c->pp; k++)
-        unit = common_multiple(unit, k);
-    for (uint32_t i = 0; i < c->subsequences; i++) {
-        int64_t tokens = pipeline_prefix(c, i + 1) - pipeline_prefix(c, i);
-        bool whole = i + 1 >= c->pp && i + c->pp <= c->subsequences;
-        if (whole || tokens % unit == 0)
-            continue;
-        snprintf(what, sizeof what,
-                 "subsequence %u of %lld tokens does not cut over 2 to %u stages", i,
-                 (long long)tokens, c->pp);
-        text_printf(&would, "a multiple of %lld", (long long)unit);
-        return resolve_bad_size(diag, what, &would);
-    }
-    return STATUS_OK;
+    struct text needs = {0};
+    enum status status = STATUS_OK;
+    multiplex_conditions(&needs, c);
+    if (needs.size > 0)
+        status = diag_error(diag, nowhere, STATUS_BAD_INPUT, "--pipeline msp takes %s", needs.data);
+    text_release(&needs);
+    return status;
 }
 
 enum status pipeline_resolve(struct choices *c, const struct request *r, struct diag *diag)

@@ -5,13 +5,21 @@
  * Messages of one direction of travel of the same pass stand in one order on both sides, so a stream
  * each for sends and receives of it cannot block; a pipeline that is folded has both passes in both
  * directions, hence lanes. Where stages share subsequences, each pair of them has streams, and messages
- * are received in the order in which the others make them. */
+ * are received in the order in which the others make them.
+ *
+ * Stages of several tensor ranks have pieces of pieces, so where subsequences are cut otherwise in the next
+ * chunk (a seam), rows change their tensor rank too. The rows are gathered; for each stage that goes on
+ * with some of them every tensor rank sends an equal part to its like, which is gathered there, and of what
+ * has come together each takes its own rows. So little crosses between stages (as with Megatron-LM's
+ * scatter_gather_tensors_in_pipeline), and all tensor ranks do the same. */
 #include "schedule/pipeline/stage.h"
+
+#include "schedule/weights/tensor_parallel.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-/* Rows of a unit, of those that a rank of the stage has. */
+/* Rows of a unit, over the tensor ranks of a stage: so many of each. */
 struct rows {
     int64_t begin, end;
 };
@@ -35,7 +43,8 @@ static struct rows rows_of(const struct stage *s, uint32_t chunk, uint32_t unit,
     int64_t rows = unit_rows(s, unit), k = share.count, i = (int64_t)stage - share.first;
     if (i < 0 || i >= k)
         return (struct rows){0, 0};
-    return (struct rows){rows * i / k, rows * (i + 1) / k};
+    struct piece piece = emit_piece(rows, k, i);
+    return (struct rows){piece.begin, piece.begin + piece.rows};
 }
 
 static struct rows overlap(struct rows a, struct rows b)
@@ -49,6 +58,13 @@ static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pas
 {
     int64_t from = pass == PASS_FORWARD ? (int64_t)chunk - 1 : (int64_t)chunk + 1;
     return from < pipeline_chunks(s->c) ? from : -1;
+}
+
+/* Rows change their tensor rank between two chunks. */
+static bool is_seam(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
+{
+    return s->c->tp > 1 &&
+           (share_of(s, chunk, unit).count > 1 || share_of(s, other, unit).count > 1);
 }
 
 static enum pass pass_of(const struct action *action)
@@ -92,10 +108,10 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     int64_t n = c->seq / ranks, end = pipeline_prefix(c, part + 1) / ranks;
     struct share share = share_of(s, chunk, unit);
     e->shared = (struct shared){.count = share.count, .index = e->stage - share.first};
-    if (share.count > 1) { /* with one rank in a stage */
+    if (share.count > 1) { /* of one sequence, over tensor ranks alone */
         struct rows mine = rows_of(s, chunk, unit, e->stage);
-        end = begin + mine.end;
-        begin += mine.begin;
+        end = begin + mine.end * c->tp;
+        begin += mine.begin * c->tp;
         e->shared.group = share_group(s, share);
         e->shared.owner = chunk - share.first;
         e->shared.joins = share.first == 0 && part + chunk == k;
@@ -134,7 +150,7 @@ static void add_inbound(struct stage *s, enum pass pass, const struct task *task
             s->inbound = heap_realloc(s->inbound, s->inbound_capacity, sizeof *s->inbound);
         }
         s->inbound[s->inbound_count++] =
-            (struct inbound){(uint8_t)pass, false, (uint32_t)chunk, unit, from};
+            (struct inbound){(uint8_t)pass, false, (uint32_t)chunk, unit, from, {IR_NONE}};
     }
 }
 
@@ -211,13 +227,22 @@ static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, u
     return view_rows(*in, part.begin - mine.begin, part.end - part.begin, h);
 }
 
-static void post(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit, uint32_t from)
+/* into: where a message of a seam goes. */
+static void post(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit, uint32_t from,
+                 buffer_id *into)
 {
     struct emit *e = s->e;
     uint32_t before = (uint32_t)chunk_before(s, chunk, pass);
     struct rows part = overlap(rows_of(s, chunk, unit, e->stage), rows_of(s, before, unit, from));
     stage_set_unit(s, chunk, unit, pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
-    struct view x = input_rows(s, pass, chunk, unit, part);
+    struct view x;
+    if (is_seam(s, chunk, before, unit)) {
+        *into = emit_buffer(e, "part", CATEGORY_COMMUNICATION, e->choices->dtype,
+                            part.end - part.begin, s->c->model->hidden);
+        x = view_all(e, *into);
+    } else {
+        x = input_rows(s, pass, chunk, unit, part);
+    }
     op_id op = message(s, WORK_RECV, pass, chunk < before ? chunk : before, from, x);
     if (e->last_compute.i != IR_NONE)
         emit_hold_back(e, op, e->last_compute);
@@ -233,7 +258,7 @@ static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint3
         if (m->from != from)
             continue;
         if (!m->posted)
-            post(s, (enum pass)m->pass, m->chunk, m->unit, from);
+            post(s, (enum pass)m->pass, m->chunk, m->unit, from, &m->part);
         m->posted = true;
         if (wanted)
             return;
@@ -256,8 +281,43 @@ void stage_receive(struct stage *s, const struct action *action)
         if (s->pipeline->multiplexed)
             post_in_order(s, pass, chunk, action->unit, from);
         else
-            post(s, pass, chunk, action->unit, from);
+            post(s, pass, chunk, action->unit, from, NULL);
     }
+}
+
+static void copy_rows(struct stage *s, struct view x, struct view y)
+{
+    int64_t h = s->c->model->hidden;
+    struct work work = {.kind = WORK_PACK, .pack = {(int64_t)x.count / h, 1, {h, 0, 0}}};
+    emit_op(s->e, s->e->compute, &work, &x, 1, &y, 1);
+}
+
+/* What came across a seam, put together, and of it the rank's own rows. */
+static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uint32_t before,
+                            uint32_t unit)
+{
+    struct emit *e = s->e;
+    int64_t h = s->c->model->hidden * s->c->tp; /* of a row of each tensor rank */
+    struct rows mine = rows_of(s, chunk, unit, e->stage);
+    struct rows theirs = rows_of(s, before, unit, e->stage), both = overlap(mine, theirs);
+    int64_t rows = mine.end - mine.begin;
+    buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
+    if (both.begin < both.end) {
+        struct view whole = stage_passage(s, local_chunk(s, before), unit)->whole[pass];
+        copy_rows(s, view_part(whole, (both.begin - theirs.begin) * h, (both.end - both.begin) * h),
+                  view_rows(all, both.begin - mine.begin, both.end - both.begin, h));
+    }
+    for (uint32_t i = 0; i < s->inbound_count; i++) {
+        const struct inbound *m = &s->inbound[i];
+        if (m->pass != pass || m->chunk != chunk || m->unit != unit)
+            continue;
+        struct rows part = overlap(mine, rows_of(s, before, unit, m->from));
+        tensor_gather_to(e, view_all(e, m->part),
+                         view_rows(all, part.begin - mine.begin, part.end - part.begin, h));
+    }
+    struct view own = tensor_own(e, view_all(e, all), "seam_own");
+    copy_rows(s, own, input_rows(s, pass, chunk, unit, mine));
+    return stage_passage(s, local_chunk(s, chunk), unit)->in[pass];
 }
 
 buffer_id stage_input(struct stage *s, const struct action *action)
@@ -268,6 +328,8 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     int64_t before = chunk_before(s, chunk, pass);
     if (before < 0)
         return here->out[PASS_FORWARD]; /* of the forward pass, for the backward's begin */
+    if (is_seam(s, chunk, (uint32_t)before, action->unit))
+        return seam_input(s, pass, chunk, (uint32_t)before, action->unit);
     struct rows mine = rows_of(s, chunk, action->unit, s->e->stage);
     struct rows theirs = rows_of(s, (uint32_t)before, action->unit, s->e->stage);
     struct rows both = overlap(mine, theirs);
@@ -277,12 +339,21 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     buffer_id made = stage_passage(s, local, action->unit)->out[pass];
     if (mine.begin == theirs.begin && mine.end == theirs.end)
         return made;
-    int64_t h = s->c->model->hidden, rows = both.end - both.begin;
-    struct work work = {.kind = WORK_PACK, .pack = {rows, 1, {h, 0, 0}}};
-    struct view x = view_rows(made, both.begin - theirs.begin, rows, h);
-    struct view y = input_rows(s, pass, chunk, action->unit, both);
-    emit_op(s->e, s->e->compute, &work, &x, 1, &y, 1);
+    int64_t h = s->c->model->hidden;
+    copy_rows(s, view_rows(made, both.begin - theirs.begin, both.end - both.begin, h),
+              input_rows(s, pass, chunk, action->unit, both));
     return here->in[pass];
+}
+
+/* Of what the pass made, rows that a stage goes on with; of a seam, the rank's part of them. */
+static struct view outbound(struct stage *s, const struct passage *made, enum pass pass, bool seam,
+                            struct rows part, struct rows mine)
+{
+    int64_t h = s->c->model->hidden, begin = part.begin - mine.begin, rows = part.end - part.begin;
+    if (!seam)
+        return view_rows(made->out[pass], begin, rows, h);
+    int64_t all = h * s->c->tp;
+    return tensor_own(s->e, view_part(made->whole[pass], begin * all, rows * all), "seam_part");
 }
 
 void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x)
@@ -290,17 +361,22 @@ void stage_pass_on(struct stage *s, enum pass pass, const struct action *action,
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
     int64_t to = chunk_before(s, chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
-    stage_passage(s, action->chunk, action->unit)->out[pass] = x;
+    struct passage *made = stage_passage(s, action->chunk, action->unit);
+    made->out[pass] = x;
     if (to < 0)
         return;
+    bool seam = is_seam(s, chunk, (uint32_t)to, action->unit);
     struct rows mine = rows_of(s, chunk, action->unit, e->stage);
     struct share share = share_of(s, (uint32_t)to, action->unit);
     e->tags.region = REGION_NONE;
+    if (seam)
+        made->whole[pass] = tensor_gather(e, view_all(e, x), s->c->model->hidden, TENSOR_SEQUENCES,
+                                          "seam_all", false);
     for (uint32_t peer = share.first; peer < share.first + share.count; peer++) {
         struct rows both = overlap(mine, rows_of(s, (uint32_t)to, action->unit, peer));
         if (peer == e->stage || both.begin == both.end)
             continue;
         message(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
-                view_rows(x, both.begin - mine.begin, both.end - both.begin, s->c->model->hidden));
+                outbound(s, made, pass, seam, both, mine));
     }
 }

@@ -13,6 +13,7 @@ enum pass { PASS_FORWARD, PASS_BACKWARD, PASSES };
 
 struct passage {
     buffer_id in[PASSES], out[PASSES]; /* IR_NONE: nothing yet */
+    struct view whole[PASSES];         /* out of all tensor ranks, where it is cut otherwise next */
     struct deferrals deferrals;
 };
 
@@ -22,6 +23,7 @@ struct inbound {
     uint8_t pass;
     bool posted;
     uint32_t chunk, unit, from; /* the passage it is for, and the stage it comes from */
+    buffer_id part;             /* of several tensor ranks: this one's; else rows of `in` */
 };
 
 struct stage {

@@ -78,9 +78,9 @@ void tensor_setup(struct emit *e)
  * computation starts it after all that has been launched there. */
 static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {
+    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
     struct work work = {.kind = (uint8_t)kind,
-                        .collective = {e->tensor.group,
-                                       (int64_t)(x.count * dtype_bytes(e->choices->dtype)),
+                        .collective = {e->tensor.group, (int64_t)(x.count * dtype_bytes(dtype)),
                                        ALGORITHM_AUTO, 0}};
     op_id after = {IR_NONE};
     if (e->choices->profile->tensor_after)
@@ -113,6 +113,22 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
                      emit_buffer(e, stem, CATEGORY_COMMUNICATION, e->choices->dtype, rows, cols));
     collectives(e, WORK_ALL_GATHER, x, y, order);
     return y;
+}
+
+void tensor_gather_to(struct emit *e, struct view x, struct view y)
+{
+    assert(e->tensor.size > 1);
+    collective(e, WORK_ALL_GATHER, x, y);
+}
+
+struct view tensor_own(struct emit *e, struct view x, const char *stem)
+{
+    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
+    assert(e->tensor.size > 1);
+    struct view y =
+        view_all(e, emit_buffer(e, stem, CATEGORY_COMMUNICATION, dtype, (int64_t)x.count, 0));
+    collective(e, WORK_ALL_TO_ALL, x, y);
+    return view_part(y, 0, (int64_t)(x.count / e->tensor.size));
 }
 
 struct view tensor_product(struct emit *e, struct view y, int64_t cols, const char *stem)

@@ -47,6 +47,11 @@ enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
  * implementation keeps for that throughout. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
+/* The same into y, which has room for all. */
+void tensor_gather_to(struct emit *e, struct view x, struct view y);
+/* The equal part of x, the same on all tensor ranks, that is this rank's. Operands are named alike on
+ * all of them, so it comes by an all-to-all. */
+struct view tensor_own(struct emit *e, struct view x, const char *stem);
 /* The sum of all tensor ranks' x[rows, cols], cut to this rank's rows, into y. */
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);
 /* Where a product whose result is scattered writes: y itself, or a new buffer tp times as long. */

@@ -237,11 +237,56 @@ static void shared_subsequences_compute_the_reference(void)
     }
 }
 
+/* The same with tensor ranks in every stage: even pieces, a shorter last one, learned positions, as many
+ * tensor ranks as heads and more than key and value heads. */
+static void stages_of_tensor_ranks_share_subsequences(void)
+{
+    static const int64_t uneven[] = {10, 14, 6, 6, 10}, uneven4[] = {28, 12, 4, 12, 12};
+    static const struct {
+        int64_t pp, tp, dp, subsequences, seq;
+        const int64_t *lengths;
+        int model, weights, activations;
+        const char *profile;
+    } rows[] = {
+        {2, 2, 1, 2, 16, NULL, 0, CHOICE_WEIGHTS_ZERO1, CHOICE_ACTIVATIONS_KEEP, "megatron"},
+        {2, 2, 2, 4, 32, NULL, 1, CHOICE_WEIGHTS_REPLICATED, CHOICE_ACTIVATIONS_FULL, "megatron"},
+        {3, 2, 1, 5, 46, uneven, 1, CHOICE_WEIGHTS_ZERO1, CHOICE_ACTIVATIONS_RATIO, "ideal"},
+        {2, 4, 1, 5, 68, uneven4, 0, CHOICE_WEIGHTS_REPLICATED, CHOICE_ACTIVATIONS_RATIO,
+         "megatron"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct row row = {.pipeline = CHOICE_PIPELINE_MSP,
+                          .weights = rows[i].weights,
+                          .activations = rows[i].activations,
+                          .pp = rows[i].pp,
+                          .dp = rows[i].dp,
+                          .hp = 1,
+                          .units = 1 + (int64_t)(i == 1),
+                          .subsequences = rows[i].subsequences,
+                          .model = rows[i].model,
+                          .profile = rows[i].profile};
+        struct request request = request_of(&row);
+        struct choices choices;
+        struct diag diag = {0};
+        request.strategy = "megatron-sp";
+        request.tp = rows[i].tp;
+        request.ranks *= rows[i].tp;
+        request.seq = rows[i].seq;
+        request.lengths = rows[i].lengths;
+        CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+        if (diag.text != NULL)
+            fputs(diag.text, stderr);
+        check_choices(&choices, true);
+        diag_release(&diag);
+    }
+}
+
 static const struct check_case cases[] = {
     {"every pipeline computes the reference", every_pipeline_computes_the_reference},
     {"lengths may differ", lengths_may_differ},
     {"shared subsequences compute the reference", shared_subsequences_compute_the_reference},
     {"stages of tensor ranks compute the reference", stages_of_tensor_ranks_compute_the_reference},
+    {"stages of tensor ranks share subsequences", stages_of_tensor_ranks_share_subsequences},
     {"subsequences compute the reference", subsequences_compute_the_reference},
     {"stages share their weights as one rank would", stages_share_their_weights_as_one_rank_would},
 };
