@@ -50,6 +50,7 @@ enum status partition_option(struct setup *setup, enum partition_option option, 
     struct choices choices;
     struct request whole = *r;
     whole.subsequences = 1;
+    whole.pipeline = CHOICE_PIPELINE_NONE; /* which may be one of subsequences alone */
     if (r->subsequences <= 1 || option == PARTITION_OPTION_LENGTH)
         return STATUS_OK;
     enum status status = compose_resolve(&choices, &whole, NULL, diag); /* for its degrees */
