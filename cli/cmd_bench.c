@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/units.h"
+#include "cli/fitted.h"
 #include "cli/points_json.h"
 #include "exec/backend.h"
 #include "exec/microbench.h"
@@ -12,6 +13,8 @@
 #include <time.h>
 
 enum { RANKS_MAX = 64 };
+enum time_choice { TIME_MEDIAN, TIME_P10 };
+static const char *const times[] = {"median", "p10"};
 
 static const struct option rows[] = {
     {.name = "backend",
@@ -62,11 +65,22 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .unset = "standard output",
+     .unset = "standard output, with --cluster-out nowhere",
      .help = "where the points go"},
     {.name = "json",
      .kind = OPTION_FLAG,
      .help = "print the points as JSON; with -o the file has rows all the same"},
+    {.name = "cluster-out",
+     .kind = OPTION_TEXT,
+     .value = "FILE.json",
+     .help = "of the cpu backend: calibrate at once, and write this machine as a cluster, with the "
+             "links that were measured, and its device beside it (FILE.device.json)"},
+    {.name = "times",
+     .kind = OPTION_CHOICE,
+     .names = times,
+     .name_count = ARRAY_LEN(times),
+     .fallback = "median",
+     .help = "what --cluster-out fits: p10 where others disturb the machine"},
 };
 const struct option_set bench_options = {"what to measure", rows, ARRAY_LEN(rows)};
 
@@ -203,13 +217,16 @@ static enum status measure(struct points *points, const struct microbench_option
     return status;
 }
 
-static enum status write(const struct points *points, const char *path, bool json,
-                         struct diag *diag)
+/* To the file as rows, to standard output as JSON, or as rows when nothing else asks for them. */
+static enum status write_points(const struct points *points, const struct options *options,
+                                struct diag *diag)
 {
+    const char *path = options_text(options, "o");
+    bool json = options_given(options, "json");
     struct text out = {0};
     enum status status = STATUS_OK;
     points_print(points, &out);
-    if (path != NULL || !json)
+    if (path != NULL || !(json || options_given(options, "cluster-out")))
         status = text_save(path != NULL ? path : "-", out.data, out.size, diag);
     text_release(&out);
     if (status == STATUS_OK && json) {
@@ -220,19 +237,68 @@ static enum status write(const struct points *points, const char *path, bool jso
     return status;
 }
 
+/* FILE.json and FILE.device.json of the points; the report goes to standard error, where the
+ * progress is. */
+static enum status write_cluster(struct fitted *fitted, const struct options *options,
+                                 struct diag *diag)
+{
+    const char *path = options_text(options, "cluster-out");
+    size_t size = strlen(path), stem = size - strlen(".json");
+    struct text device = {0}, report = {0};
+    fitted->options.fastest = options_choice(options, "times") == TIME_P10;
+    fitted_sort(fitted, 0);
+    enum status status = fitted_make(fitted, NULL, true, path, diag);
+    if (status == STATUS_OK || status == STATUS_NO)
+        fitted_report(fitted, &report);
+    if (report.size > 0)
+        fwrite(report.data, 1, report.size, stderr);
+    text_printf(&device, "%.*s.device.json", (int)stem, path);
+    if (status == STATUS_OK)
+        status = fitted_save_device(fitted, device.data, NULL, diag);
+    if (status == STATUS_OK)
+        status = fitted_save_cluster(fitted, "cpu-node", path, device.data, diag);
+    text_release(&device);
+    text_release(&report);
+    return status;
+}
+
+static enum status check_cluster_out(const struct options *options, struct diag *diag)
+{
+    const char *path = options_text(options, "cluster-out");
+    struct loc at = {.name = "--cluster-out"};
+    if (path == NULL)
+        return STATUS_OK;
+    size_t size = strlen(path);
+    if (!backend_find(options_text(options, "backend"))->host_memory)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "is for the cpu backend; of a GPU, write points (-o) and name the preset "
+                          "that it stands on: longhaul calibrate --base DEVICE --cluster CLUSTER "
+                          "--cluster-out FILE.json");
+    if (size <= strlen(".json") || strcmp(path + size - strlen(".json"), ".json") != 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "'%s' does not end in .json, as a cluster's file must", path);
+    if (options_given(options, "kinds"))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "needs every kind of work; leave --kinds out");
+    return STATUS_OK;
+}
+
 enum status cmd_bench(const struct options *options, struct diag *diag)
 {
     struct arena arena = {0};
-    struct points points = {0};
+    struct fitted fitted = {0};
+    struct points *points = &fitted.points;
     struct microbench_options bench = {0};
     const struct microbench_case *cases;
     bool kinds[WORK_KIND_COUNT] = {false}, quick = options_given(options, "quick");
-    enum status status = microbench_describe(options_text(options, "backend"), &points, diag);
+    enum status status = microbench_describe(options_text(options, "backend"), points, diag);
     if (status == STATUS_OK)
-        status = read_options(options, &bench, kinds, &points, diag);
+        status = read_options(options, &bench, kinds, points, diag);
+    if (status == STATUS_OK)
+        status = check_cluster_out(options, diag);
     if (status != STATUS_OK)
         goto out;
-    describe(&points, quick, dtype_of(options));
+    describe(points, quick, dtype_of(options));
     bool gpu = !backend_find(bench.backend)->host_memory;
     size_t count = (gpu ? microbench_set_gpu : microbench_set)(
         &cases, &arena, quick, (uint32_t)options_count(options, "ranks"),
@@ -242,13 +308,15 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
                             "nothing to measure: none of these kinds is timed by itself");
         goto out;
     }
-    status = measure(&points, &bench, cases, count, diag);
+    status = measure(points, &bench, cases, count, diag);
     if (status != STATUS_OK)
         goto out;
-    set_host_bandwidth(&points, bench.backend);
-    status = write(&points, options_text(options, "o"), options_given(options, "json"), diag);
+    set_host_bandwidth(points, bench.backend);
+    status = write_points(points, options, diag);
+    if (status == STATUS_OK && options_given(options, "cluster-out"))
+        status = write_cluster(&fitted, options, diag);
 out:
-    points_release(&points);
+    fitted_release(&fitted);
     arena_release(&arena);
     return status;
 }

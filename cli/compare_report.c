@@ -32,6 +32,16 @@ static void put_error_cell(struct text *out, int width, double predicted, double
     text_release(&cell);
 }
 
+/* Milliseconds, of how many, as a percentage of them. */
+static void put_share(struct text *out, double part_s, double all_s)
+{
+    text_printf(out, " %13.3f %13.3f ", 1e3 * part_s, 1e3 * all_s);
+    if (all_s > 0)
+        text_printf(out, "%8.1f %%", 100 * part_s / all_s);
+    else
+        text_printf(out, "%10s", "-");
+}
+
 static void print_verdict(struct text *out, const struct compare_report *report)
 {
     const struct comparison *c = report->comparison;
@@ -109,6 +119,25 @@ static void print_memory(struct text *out, const struct compare_report *report)
     }
 }
 
+/* What no kernel hides; the roles of streams that carry something. */
+static void print_exposed(struct text *out, const struct comparison *c)
+{
+    bool head = false;
+    for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
+        const struct compare_exposed *row = &c->exposed[role];
+        if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
+            continue;
+        if (!head)
+            text_printf(out, "\n%-24s %13s %13s %10s %13s %13s %10s\n", "exposed, of a rank",
+                        "predicted ms", "of ms", "share", "measured ms", "of ms", "share");
+        head = true;
+        text_printf(out, "%-24s", stream_role_name((enum stream_role)role));
+        put_share(out, row->predicted_s, row->predicted_busy_s);
+        put_share(out, row->measured_s, row->measured_busy_s);
+        text_putc(out, '\n');
+    }
+}
+
 static void print_groups(struct text *out, const struct comparison *c, enum compare_by by)
 {
     struct compare_group *group;
@@ -155,6 +184,8 @@ void compare_report_print(struct text *out, const struct compare_report *report)
 {
     print_head(out, report);
     print_memory(out, report);
+    if (report->by < 0)
+        print_exposed(out, report->comparison);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->by < 0 || report->by == by)
             print_groups(out, report->comparison, (enum compare_by)by);
@@ -219,6 +250,26 @@ static void put_memory(struct text *out, const char *name, const struct compare_
     text_puts(out, count == 0 ? "],\n" : "\n  ],\n");
 }
 
+static void put_exposed(struct text *out, const struct comparison *c)
+{
+    const char *before = "";
+    text_puts(out, "  \"exposed\": [");
+    for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
+        const struct compare_exposed *row = &c->exposed[role];
+        if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
+            continue;
+        text_printf(out, "%s\n    {\"stream\": \"%s\"", before,
+                    stream_role_name((enum stream_role)role));
+        put_number(out, "predicted_s", row->predicted_s);
+        put_number(out, "predicted_busy_s", row->predicted_busy_s);
+        put_number(out, "measured_s", row->measured_s);
+        put_number(out, "measured_busy_s", row->measured_busy_s);
+        text_putc(out, '}');
+        before = ",";
+    }
+    text_puts(out, before[0] == '\0' ? "],\n" : "\n  ],\n");
+}
+
 static void put_groups(struct text *out, const struct comparison *c, enum compare_by by)
 {
     struct compare_group *group;
@@ -281,6 +332,7 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
                 c->absent_ranks);
     put_memory(out, "arena", c->arena, c->arena_count);
     put_memory(out, "peak", c->memory, c->memory_count);
+    put_exposed(out, c);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->by < 0 || report->by == by)
             put_groups(out, c, (enum compare_by)by);

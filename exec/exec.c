@@ -186,7 +186,7 @@ static void describe(struct run *run, const struct steps *steps, double median_s
     snprintf(text, sizeof text, "%" PRIu32, steps->measured);
     trace_set(trace, "measured_steps", text);
     snprintf(text, sizeof text, "%.9g", median_s);
-    trace_set(trace, "median_step_s", text);
+    trace_set(trace, "step_s", text);
     struct diag nobody = {0}; /* it was open a moment ago */
     if (run->backend->describe != NULL)
         (void)run->backend->describe(say_to_trace, trace, &nobody);
@@ -204,7 +204,7 @@ static void describe(struct run *run, const struct steps *steps, double median_s
         trace_set(trace, "poison", "yes: times are those of a check, not of a run");
     for (int m = 0; m < MEMORY_COUNT; m++) {
         char key[32];
-        snprintf(key, sizeof key, "arena_%s_bytes", memory_name((enum memory)m));
+        snprintf(key, sizeof key, "arena_bytes.%s", memory_name((enum memory)m));
         snprintf(text, sizeof text, "%" PRIu64, run->ir->arena_bytes[m]);
         trace_set(trace, key, text);
     }

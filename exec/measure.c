@@ -61,17 +61,25 @@ static void add_ops(const struct run *run, const struct op_time *time, struct tr
     const struct plan *plan = &run->plan;
     struct instance *instance = NULL;
     size_t count = 0, capacity = 0;
-    for (uint32_t rank = 0; rank < plan->ranks; rank++)
+    for (uint32_t rank = 0; rank < plan->ranks; rank++) {
+        double stream_end_s[IR_STREAMS_MAX] = {0};
         for (uint32_t k = 0; k < plan_ops(plan, rank); k++) {
             uint32_t op = plan_first(plan, rank) + k;
             if (!plan_works(plan, rank, op))
                 continue;
+            struct op_time t = time_of(run, time, rank, op);
+            double *before_s = &stream_end_s[run->ir->op.stream[op]];
+            /* As predicted: from the end of what the host waits for until it goes on. */
+            if (run->ir->op.kind[op] == WORK_HOST_SYNC)
+                t.start_s = fmin(fmax(t.start_s, *before_s), t.end_s);
+            *before_s = t.end_s;
             if (count == capacity) {
                 capacity = heap_next_capacity(capacity, count + 1);
                 instance = heap_realloc(instance, capacity, sizeof *instance);
             }
-            instance[count++] = (struct instance){time_of(run, time, rank, op).start_s, rank, op};
+            instance[count++] = (struct instance){t.start_s, rank, op};
         }
+    }
     if (count > 0)
         qsort(instance, count, sizeof *instance, by_start);
     for (size_t i = 0; i < count; i++)

@@ -68,27 +68,23 @@ static struct compare_memory *add_memory(struct compare_memory **table, size_t *
 }
 
 static void compare_peaks(struct comparison *c, const struct trace *predicted,
-                          const struct trace *measured)
+                          const struct trace_stats *p, const struct trace *measured,
+                          const struct trace_stats *m)
 {
-    struct trace_stats p, m;
-    trace_stats_init(&p, predicted);
-    trace_stats_init(&m, measured);
     bool stands_for_all =
-        p.memory_count > 0 && p.memory[0].rank == p.memory[p.memory_count - 1].rank;
-    for (size_t j = 0; j < m.memory_count; j++) {
-        const char *name = measured->label[m.memory[j].memory];
-        for (size_t i = 0; i < p.memory_count; i++) {
-            if ((!stands_for_all && p.memory[i].rank != m.memory[j].rank) ||
-                strcmp(predicted->label[p.memory[i].memory], name) != 0)
+        p->memory_count > 0 && p->memory[0].rank == p->memory[p->memory_count - 1].rank;
+    for (size_t j = 0; j < m->memory_count; j++) {
+        const char *name = measured->label[m->memory[j].memory];
+        for (size_t i = 0; i < p->memory_count; i++) {
+            if ((!stands_for_all && p->memory[i].rank != m->memory[j].rank) ||
+                strcmp(predicted->label[p->memory[i].memory], name) != 0)
                 continue;
             *add_memory(&c->memory, &c->memory_count, &c->memory_capacity) =
-                (struct compare_memory){m.memory[j].rank, name, p.memory[i].peak_bytes,
-                                        m.memory[j].peak_bytes};
+                (struct compare_memory){m->memory[j].rank, name, p->memory[i].peak_bytes,
+                                        m->memory[j].peak_bytes};
             break;
         }
     }
-    trace_stats_release(&p);
-    trace_stats_release(&m);
 }
 
 /* Arenas are planned, so that both headers must state the same bytes. */
@@ -108,6 +104,29 @@ static void compare_arenas(struct comparison *c, const struct trace *predicted,
     }
 }
 
+/* --- what copies and messages leave open --- */
+
+/* Every measured rank beside the predicted one, or the one that stands for all. */
+static void compare_exposed(struct comparison *c, const struct trace_stats *p,
+                            const struct trace_stats *m)
+{
+    double ranks = (double)c->compared_ranks, rows = ranks * (double)c->steps;
+    for (size_t i = 0; i < m->rank_count; i++) {
+        const struct stats_rank *measured = &m->rank[i];
+        const struct stats_rank *predicted =
+            p->rank_count == 1 ? &p->rank[0] : stats_find_rank(p, measured->rank);
+        if (predicted == NULL)
+            continue;
+        for (int role = 0; role < ROLE_COUNT; role++) {
+            struct compare_exposed *exposed = &c->exposed[role];
+            exposed->predicted_busy_s += predicted->busy_s[role] / ranks;
+            exposed->predicted_s += predicted->exposed_s[role] / ranks;
+            exposed->measured_busy_s += measured->busy_s[role] / rows;
+            exposed->measured_s += measured->exposed_s[role] / rows;
+        }
+    }
+}
+
 static double matched_share(const struct compare_side *side)
 {
     return side->busy_s > 0 ? 1 - side->unmatched_s / side->busy_s : 1;
@@ -119,7 +138,14 @@ void comparison_finish(struct comparison *c, const struct trace *predicted,
     c->match_rate = fmax(0, fmin(matched_share(&c->predicted), matched_share(&c->measured)));
     if (c->count == 0)
         c->match_rate = 0;
-    compare_peaks(c, predicted, measured);
+    struct trace_stats p, m;
+    trace_stats_init(&p, predicted);
+    trace_stats_init(&m, measured);
+    compare_peaks(c, predicted, &p, measured, &m);
+    if (!c->foreign)
+        compare_exposed(c, &p, &m);
+    trace_stats_release(&p);
+    trace_stats_release(&m);
     compare_arenas(c, predicted, measured);
 }
 

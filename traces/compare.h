@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "traces/stats.h"
 #include "traces/trace.h"
 
 #include <stdbool.h>
@@ -42,6 +43,13 @@ struct compare_memory {
     double predicted_bytes, measured_bytes; /* peaks, where both sides have one */
 };
 
+/* What copies, or messages, of a rank take, and how much of that no kernel hides; means over the
+ * compared ranks, of one step. */
+struct compare_exposed {
+    double predicted_busy_s, predicted_s;
+    double measured_busy_s, measured_s;
+};
+
 /* How often what repeats in the forward pass: the layers. */
 struct compare_period {
     size_t length, repeats; /* in matrix products and attentions; 0: nothing repeats */
@@ -65,6 +73,7 @@ struct comparison {
     size_t memory_count, memory_capacity;
     struct compare_memory *arena; /* planned bytes, from the headers: "arena_bytes.hbm"; rank 0 */
     size_t arena_count, arena_capacity;
+    struct compare_exposed exposed[ROLE_COUNT]; /* our own traces only */
 };
 
 void comparison_release(struct comparison *comparison);

@@ -1,5 +1,6 @@
 #include "traces/stats.h"
 
+#include "traces/kernel_class.h"
 #include "traces/row_order.h"
 
 #include <assert.h>
@@ -7,8 +8,8 @@
 #include <string.h>
 
 static const char *const role_names[ROLE_COUNT] = {
-    [ROLE_COMPUTE] = "compute", [ROLE_COMM] = "comm", [ROLE_H2D] = "h2d",
-    [ROLE_D2H] = "d2h",         [ROLE_HOST] = "host", [ROLE_OTHER] = "other",
+    [ROLE_COMPUTE] = "compute", [ROLE_COMM] = "comm", [ROLE_H2D] = "h2d",     [ROLE_D2H] = "d2h",
+    [ROLE_OFFLOAD] = "offload", [ROLE_HOST] = "host", [ROLE_OTHER] = "other",
 };
 
 enum stream_role stream_role(const char *name)
@@ -106,9 +107,11 @@ static double common(const struct intervals *a, const struct intervals *b)
     return sum;
 }
 
-/* One stream of one rank: rows row[0..count) in order of start. */
+/* One stream of one rank: rows row[0..count) in order of start. waits: per label, whether it is a
+ * kind that does nothing. */
 static void measure_stream(struct stats_stream *stream, struct intervals *busy,
-                           const struct trace *trace, const uint32_t *row, size_t count)
+                           const struct trace *trace, const bool *waits, const uint32_t *row,
+                           size_t count)
 {
     const struct trace_ops *ops = &trace->ops;
     *stream = (struct stats_stream){
@@ -122,7 +125,8 @@ static void measure_stream(struct stats_stream *stream, struct intervals *busy,
     busy->count = 0;
     for (size_t i = 0; i < count; i++) {
         double end_s = ops->end_s[row[i]];
-        add_interval(busy, ops->start_s[row[i]], end_s);
+        if (!waits[ops->kind[row[i]]])
+            add_interval(busy, ops->start_s[row[i]], end_s);
         if (end_s > stream->end_s)
             stream->end_s = end_s;
         stream->bytes += ops->bytes[row[i]];
@@ -154,6 +158,9 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
 {
     const struct trace_ops *ops = &trace->ops;
     struct row_order order;
+    bool *waits = heap_alloc(trace->label_count + 1, sizeof *waits);
+    for (size_t label = 0; label < trace->label_count; label++)
+        waits[label] = kernel_class_of_kind(trace->label[label]) == CLASS_NONE;
     row_order_init(&order, ops->count, ops->rank, ops->stream, ops->start_s);
     stats->rank = arena_array(&stats->arena, count_groups(&order, 16), sizeof *stats->rank);
     stats->stream = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->stream);
@@ -161,7 +168,7 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
     for (size_t begin = 0, end; begin < order.count; begin = end) {
         end = row_order_end(&order, begin);
         struct stats_stream *stream = &stats->stream[stats->stream_count];
-        measure_stream(stream, &one, trace, order.row + begin, end - begin);
+        measure_stream(stream, &one, trace, waits, order.row + begin, end - begin);
         struct stats_rank *rank =
             stats->rank_count > 0 ? &stats->rank[stats->rank_count - 1] : NULL;
         if (!rank || rank->rank != stream->rank) {
@@ -190,6 +197,7 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
         if (i == 0 || rank->end_s > stats->end_s)
             stats->end_s = rank->end_s;
     }
+    free(waits);
     free(one.at);
     for (int role = 0; role < ROLE_COUNT; role++)
         free(busy[role].at);

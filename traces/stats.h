@@ -2,7 +2,8 @@
  *
  * A stream is busy while any of its ops runs; ops that overlap on one stream count once. A
  * stream's role follows from its name: the role's name ("compute", "comm", "h2d", "d2h", "host"),
- * alone or followed by '.' or a digit ("comm.cp", "compute2").
+ * alone or followed by '.' or a digit ("comm.cp", "compute2"). Waits of the host (kinds host_sync and
+ * barrier) stand on the stream that is waited for, and do not make it busy.
  *
  * Memory rows are changes: bytes are live from the time of the row until the next row of the same
  * rank, memory and category; before its first row a category holds nothing. Rows of one instant
@@ -21,6 +22,7 @@ enum stream_role {
     ROLE_COMM,
     ROLE_H2D,
     ROLE_D2H,
+    ROLE_OFFLOAD, /* copies both ways, one after the other */
     ROLE_HOST,
     ROLE_OTHER, /* any other name */
     ROLE_COUNT

@@ -19,3 +19,5 @@ wrong bench --dtype i32
 wrong bench --backend abacus
 wrong bench --copy-latency 5
 wrong bench --kinds send
+wrong bench --cluster-out here
+wrong bench --cluster-out here.json --kinds add

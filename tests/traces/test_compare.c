@@ -419,12 +419,34 @@ static void long_sequences_align_in_a_band(void)
     trace_release(&trace);
 }
 
+/* One rank stands for two. Its copy of 3 s is under a product for 1 s; that of the first measured rank
+ * for 2 s of 3, that of the second not at all. */
+static void exposed_time_is_the_mean_of_ranks(void)
+{
+    struct fixture f;
+    compare_text(&f,
+                 "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n"
+                 "0,h2d,1,h2d,forward,offload,0,-1,-1,0,3,0,0\n",
+                 "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
+                 "0,h2d,1,h2d,forward,offload,0,-1,-1,0,3,0,0\n"
+                 "1,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
+                 "1,h2d,1,h2d,forward,offload,0,-1,-1,2,7,0,0\n");
+    const struct compare_exposed *copies = &f.comparison.exposed[ROLE_H2D];
+    CHECK_CLOSE("predicted, exposed", copies->predicted_s, 2, 1e-12);
+    CHECK_CLOSE("predicted", copies->predicted_busy_s, 3, 1e-12);
+    CHECK_CLOSE("measured, exposed", copies->measured_s, (1 + 5) / 2.0, 1e-12);
+    CHECK_CLOSE("measured", copies->measured_busy_s, (3 + 5) / 2.0, 1e-12);
+    CHECK_CLOSE("no messages", f.comparison.exposed[ROLE_COMM].measured_busy_s, 0, 0);
+    release(&f);
+}
+
 static const struct check_case cases[] = {
     {"errors add up by kind, stream, phase and rank", errors_add_up_by_kind_stream_phase_and_rank},
     {"rows without a partner are counted", rows_without_a_partner_are_counted},
     {"several steps give their median", several_steps_give_their_median},
     {"a rank that stands for all is held against each",
      a_rank_that_stands_for_all_is_held_against_each},
+    {"exposed time is the mean of ranks", exposed_time_is_the_mean_of_ranks},
     {"the verdict is about the step and memory", the_verdict_is_about_the_step_and_memory},
     {"recordings align with the schedule of their model",
      recordings_align_with_the_schedule_of_their_model},

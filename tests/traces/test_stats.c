@@ -137,6 +137,22 @@ static void ops_that_overlap_on_a_stream_count_once(void)
     trace_release(&trace);
 }
 
+static void waits_of_the_host_hide_nothing(void)
+{
+    struct trace trace = {0};
+    struct trace_stats stats;
+    add_op(&trace, 0, "compute", 0, 2);
+    add_op(&trace, 0, "compute", 2, 6);
+    trace.ops.kind[1] = trace_label(&trace, "host_sync");
+    add_op(&trace, 0, "offload", 1, 5);
+    trace_stats_init(&stats, &trace);
+    CHECK_CLOSE("busy", stats.rank[0].busy_s[ROLE_COMPUTE], 2, 0);
+    CHECK_CLOSE("exposed", stats.rank[0].exposed_s[ROLE_OFFLOAD], 3, 0);
+    CHECK_CLOSE("the step ends with the wait", stats.rank[0].end_s, 6, 0);
+    trace_stats_release(&stats);
+    trace_release(&trace);
+}
+
 static void roles_follow_from_names(void)
 {
     static const struct {
@@ -146,7 +162,7 @@ static void roles_follow_from_names(void)
         {"compute", ROLE_COMPUTE}, {"compute2", ROLE_COMPUTE}, {"comm", ROLE_COMM},
         {"comm.hp", ROLE_COMM},    {"communist", ROLE_OTHER},  {"h2d", ROLE_H2D},
         {"d2h.1", ROLE_D2H},       {"host", ROLE_HOST},        {"comp", ROLE_OTHER},
-        {"", ROLE_OTHER},
+        {"", ROLE_OTHER},          {"offload", ROLE_OFFLOAD},  {"offload.aside", ROLE_OFFLOAD},
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         CHECK_INT(names[i].name, stream_role(names[i].name), names[i].role);
@@ -228,6 +244,7 @@ static const struct check_case cases[] = {
      exposed_communication_is_that_without_compute},
     {"the order of rows does not matter", the_order_of_rows_does_not_matter},
     {"ops that overlap on a stream count once", ops_that_overlap_on_a_stream_count_once},
+    {"waits of the host hide nothing", waits_of_the_host_hide_nothing},
     {"roles follow from names", roles_follow_from_names},
     {"the peak is of the sum, not the sum of peaks", the_peak_is_of_the_sum_not_the_sum_of_peaks},
     {"an empty trace has empty stats", an_empty_trace_has_empty_stats},

@@ -1,0 +1,45 @@
+/* cli/fitted.h: points fitted to a device and to links, and the files that are made of them; what
+ * calibrate does with files of points, and bench with its own when it is asked for a cluster. */
+#ifndef CLI_FITTED_H
+#define CLI_FITTED_H
+
+#include "base/text.h"
+#include "models/calibrate.h"
+#include "models/calibrate_links.h"
+
+/* All-zero is empty. points and options are filled by the caller. */
+struct fitted {
+    struct arena arena;
+    struct points points;
+    struct calibrate_options options;
+
+    struct device_cost base;
+    const char *base_name;
+    struct calibration device;
+    struct link_calibration links;
+    bool has_device, has_links; /* points of them */
+    struct text refused;        /* of links that nobody asked for */
+};
+
+void fitted_release(struct fitted *fitted);
+
+/* Sorts out what the points are of; messages and copies of fewer bytes go. */
+void fitted_sort(struct fitted *fitted, int64_t min_bytes);
+
+/* Fits all that there are points of. base: a device preset; NULL: that of the backend which the
+ * points are of. What is refused of links is a fault (STATUS_NO) when they are wanted, or there is
+ * nothing else; name stands for the points in messages. */
+enum status fitted_make(struct fitted *fitted, const char *base, bool links, const char *name,
+                        struct diag *diag);
+void fitted_report(const struct fitted *fitted, struct text *out);
+
+/* Writes the device file; name NULL: that of the file without ".json". */
+enum status fitted_save_device(struct fitted *fitted, const char *path, const char *name,
+                               struct diag *diag);
+
+/* Writes a cluster file over the preset `base` with the measured links, and the device in the file
+ * `device` unless that is NULL. */
+enum status fitted_save_cluster(struct fitted *fitted, const char *base, const char *path,
+                                const char *device, struct diag *diag);
+
+#endif
