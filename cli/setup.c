@@ -6,6 +6,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,21 +14,6 @@ void setup_release(struct setup *setup)
 {
     arena_release(&setup->arena);
     *setup = (struct setup){0};
-}
-
-int setup_sm(const struct device *device)
-{
-    static const struct {
-        const char *prefix;
-        int sm;
-    } rows[] = {
-        {"a100", 80}, {"h100", 90}, {"h200", 90}, {"gh200", 90}, {"b200", 100}, {"gb200", 100},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (device->cost != NULL &&
-            strncmp(device->cost, rows[i].prefix, strlen(rows[i].prefix)) == 0)
-            return rows[i].sm;
-    return 80;
 }
 
 /* "vocab=50257,layers=16" */
@@ -82,7 +68,7 @@ void setup_open_request(struct setup *setup)
         .attention_impl = -1,
         .dtype = -1,
         .ranks = setup->cluster.gpus,
-        .sm = setup_sm(&setup->cluster.device),
+        .sm = (int)lround(10 * setup->cluster.device.compute_capability),
         .gpus_per_node = setup->cluster.gpus_per_node,
     };
 }

@@ -57,7 +57,4 @@ void setup_open_request(struct setup *setup);
 /* Makes attention block-sparse: a share of each chunk's keys is seen by its own queries alone. */
 void setup_sparsity(struct setup *setup, int64_t chunk, double share);
 
-/* Compute capability of a device times ten. */
-int setup_sm(const struct device *device);
-
 #endif

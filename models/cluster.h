@@ -38,6 +38,7 @@ struct device {
                                workspace */
     double usable_bytes; /* derived: memory - driver - context; do not take the context off again */
     double memory_bytes_per_s;
+    double compute_capability;          /* CUDA's: 8.0; 0: not said */
     double message_sms, collective_sms; /* multiprocessors that a running send/receive pair, and a
                                            running collective, keep from other kernels */
     int64_t sm_count;

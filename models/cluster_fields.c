@@ -36,6 +36,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("device", "driver",           BYTES,       ALWAYS, device.driver_bytes,       FROM_ZERO),
     SUB("device", "context",          BYTES,       ALWAYS, device.context_bytes,      FROM_ZERO),
     SUB("device", "memory_bandwidth", BYTES_PER_S, ALWAYS, device.memory_bytes_per_s, POSITIVE),
+    SUB("device", "compute_capability", NUMBER,    NEVER,  device.compute_capability, FROM_ZERO),
     SUB("device", "sms",              COUNT,       ALWAYS, device.sm_count,           COUNTED(1, 100000)),
     SUB("device", "message_sms",      NUMBER,      NEVER,  device.message_sms,        FROM_ZERO),
     SUB("device", "collective_sms",   NUMBER,      NEVER,  device.collective_sms,     FROM_ZERO),

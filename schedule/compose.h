@@ -229,7 +229,7 @@ struct request {
     double offload_hidden; /* bytes to the host that a unit's computation hides; 0: one ratio */
     int64_t chunk;
     int kv_offload, chunk_order;
-    int sm; /* of the cluster's device */
+    int sm; /* compute capability of the cluster's device times ten; 0: not known */
     int64_t gpus_per_node;
 };
 

@@ -1,0 +1,98 @@
+/* A device small enough to compute by hand, and what the tests of costs share. */
+#ifndef TESTS_MODELS_COST_FIXTURE_H
+#define TESTS_MODELS_COST_FIXTURE_H
+
+#include "models/cost.h"
+#include "tests/check.h"
+
+#include <string.h>
+
+/* A number of a device file. */
+#define N(value) "{\"value\": " value ", \"source\": \"test\"}"
+
+/* clang-format off */
+#define TOY_PASS                                                                                   \
+    "{\"tile\": " N("10") ", \"step\": " N("10") ", \"ramp_s\": " N("\"1 ms\"") ","                  \
+    " \"rates\": {\"100\": " N("\"4 GFLOP/s\"") ", \"200\": " N("\"4 GFLOP/s\"") "},"                \
+    " \"calibrated\": {\"residual\": 0.01, \"source\": \"test\", \"sizes\": {\"kv\": [50, 100]}}}"
+#define TOY_HEAD "{\"longhaul_device_cost\": 1, \"name\": \"toy\","
+#define TOY_DEVICE(sm_count, start)                                                                \
+    "\"device\": {\"sm_count\": " N(sm_count) ", \"peak_flop_per_s\": " N("\"8 GFLOP/s\"") ","         \
+    " \"memory_bytes_per_s\": " N("\"1 GB/s\"") ", \"kernel_start_s\": " N(start) "},"
+#define TOY_MATMUL(rate, side, ramp)                                                               \
+    "\"matmul\": {\"flop_per_s\": " N(rate) ", \"f32_flop_per_s\": " N("\"2 GFLOP/s\"") ","            \
+    " \"f64_flop_per_s\": " N("\"1 GFLOP/s\"") ", \"burst_factor\": " N("1.25") ","                  \
+    " \"tile\": " N(side) ", \"small_tile\": " N(side) ", \"small_tile_rate\": " N("1") ","            \
+    " \"ramp_s\": " N(ramp) ", \"memory_fraction\": " N("1") ","                                     \
+    " \"calibrated\": {\"residual\": 0.02, \"source\": \"test\", \"sizes\": {\"k\": [512, 32768]}}},"
+#define TOY_REST(ramp)                                                                             \
+    "\"memory\": {\"stream_fraction\": " N("1") ", \"reduce_fraction\": " N("0.5") ","                 \
+    " \"permute_fraction\": " N("0.25") ", \"gather_fraction\": " N("0.2") ","                       \
+    " \"scatter_fraction\": " N("0.1") ", \"ramp_bytes\": " N(ramp) ","                              \
+    " \"estimated\": {\"residual\": 0.1, \"source\": \"nobody measured\"}},"                         \
+    "\"host\": {\"op_s\": " N("\"6 us\"") ", \"kernel_s\": " N("\"4 us\"") ","                         \
+    " \"collective_s\": " N("\"30 us\"") ", \"copy_s\": " N("\"8 us\"") ", \"sync_s\": " N("\"15 us\"") "," \
+    " \"estimated\": {\"residual\": 0.1, \"source\": \"test\"}},"                                    \
+    "\"cpu\": {\"stream_fraction\": " N("0.5") ", \"start_s\": " N("\"1 ms\"") ","                     \
+    " \"estimated\": {\"residual\": 0.1, \"source\": \"test\"}},"                                    \
+    "\"attention\": {\"fa2\": {\"merge_bytes\": " N("26") ","                                        \
+    " \"forward\": " TOY_PASS ", \"backward\": " TOY_PASS "}}}"
+/* clang-format on */
+
+struct fixture {
+    struct arena arena;
+    struct diag diag;
+    struct device_cost cost;
+};
+
+static inline void fixture_release(struct fixture *f)
+{
+    diag_release(&f->diag);
+    arena_release(&f->arena);
+}
+
+static inline bool fixture_parse(struct fixture *f, const char *text)
+{
+    *f = (struct fixture){0};
+    enum status status = cost_parse(&f->cost, &f->arena, "toy.json", text, strlen(text), &f->diag);
+    return CHECK(f->diag.text ? f->diag.text : "parses", status == STATUS_OK);
+}
+
+static inline bool fixture_load(struct fixture *f, const char *name)
+{
+    *f = (struct fixture){0};
+    enum status status = cost_load(&f->cost, &f->arena, name, &f->diag);
+    return CHECK(f->diag.text ? f->diag.text : name, status == STATUS_OK);
+}
+
+static inline struct work product(int64_t m, int64_t n, int64_t k)
+{
+    return (struct work){.kind = WORK_MATMUL,
+                         .in = DTYPE_BF16,
+                         .out = DTYPE_BF16,
+                         .matmul = {.m = m, .n = n, .k = k}};
+}
+
+static inline struct work attention(enum work_kind kind, int64_t q, int64_t kv, int64_t heads,
+                                    int64_t kv_heads, int64_t dim, enum mask mask)
+{
+    return (struct work){
+        .kind = (uint8_t)kind,
+        .in = DTYPE_BF16,
+        .out = DTYPE_BF16,
+        .attention = {
+            .q = q, .kv = kv, .heads = heads, .kv_heads = kv_heads, .dim = dim, .mask = mask}};
+}
+
+static inline struct work flat(enum work_kind kind, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    return (struct work){
+        .kind = (uint8_t)kind, .in = DTYPE_BF16, .out = DTYPE_BF16, .p = {a, b, c, d}};
+}
+
+static inline double seconds(const struct device_cost *cost, struct work work)
+{
+    return cost_work_s(cost, ATTENTION_FA2, &work);
+}
+
+#endif
