@@ -1,32 +1,11 @@
-#include "models/cluster.h"
+#include "tests/models/cluster_fixture.h"
 
 #include "base/text.h"
 #include "models/cluster_fields.h"
-#include "models/presets.h"
-#include "tests/check.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct fixture {
-    struct arena arena;
-    struct diag diag;
-    struct cluster cluster;
-};
-
-static void release(struct fixture *f)
-{
-    diag_release(&f->diag);
-    arena_release(&f->arena);
-}
-
-static bool load(struct fixture *f, const char *what)
-{
-    enum status status = cluster_load(&f->cluster, &f->arena, what, &f->diag);
-    return CHECK_TEXT(what, f->diag.text ? f->diag.text : "", "") &&
-           CHECK_INT(what, status, STATUS_OK);
-}
 
 /* ---- the table and the presets ---- */
 

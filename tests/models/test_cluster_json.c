@@ -1,48 +1,6 @@
-#include "models/cluster.h"
+#include "tests/models/cluster_fixture.h"
 
-#include "models/presets.h"
-#include "tests/check.h"
-
-#include <ctype.h>
 #include <string.h>
-
-struct fixture {
-    struct arena arena;
-    struct diag diag;
-    struct cluster cluster;
-};
-
-static void release(struct fixture *f)
-{
-    diag_release(&f->diag);
-    arena_release(&f->arena);
-}
-
-/* Messages with the folder of presets as PRESETS and line numbers in presets as #, for where the
- * tree lies and which line of a preset says something may change. */
-static const char *shorten(struct fixture *f)
-{
-    const char *folder = presets_folder(&f->arena, "clusters");
-    struct text out = {0};
-    for (const char *c = f->diag.text ? f->diag.text : ""; *c;) {
-        if (strncmp(c, folder, strlen(folder)) != 0) {
-            text_putc(&out, *c++);
-            continue;
-        }
-        text_puts(&out, "PRESETS");
-        for (c += strlen(folder); *c && *c != ':'; c++)
-            text_putc(&out, *c);
-        if (c[0] == ':' && isdigit((unsigned char)c[1])) {
-            text_puts(&out, ":#");
-            c++;
-            while (isdigit((unsigned char)*c))
-                c++;
-        }
-    }
-    const char *kept = arena_text(&f->arena, out.data ? out.data : "", out.size);
-    text_release(&out);
-    return kept;
-}
 
 /* What differs is what each case is about; the rest is a preset's. */
 #define HEAD "{\"name\": \"t\", \"summary\": \"s\", \"base\": \"dgx-a100\",\n"

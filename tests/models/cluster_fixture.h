@@ -1,0 +1,57 @@
+/* A cluster with what its loading said, and its messages without what differs between trees. */
+#ifndef TESTS_MODELS_CLUSTER_FIXTURE_H
+#define TESTS_MODELS_CLUSTER_FIXTURE_H
+
+#include "models/cluster.h"
+#include "models/presets.h"
+#include "tests/check.h"
+
+#include <ctype.h>
+#include <string.h>
+
+struct fixture {
+    struct arena arena;
+    struct diag diag;
+    struct cluster cluster;
+};
+
+static inline void release(struct fixture *f)
+{
+    diag_release(&f->diag);
+    arena_release(&f->arena);
+}
+
+/* Messages with the folder of presets as PRESETS and line numbers in presets as #, for where the
+ * tree lies and which line of a preset says something may change. */
+static inline const char *shorten(struct fixture *f)
+{
+    const char *folder = presets_folder(&f->arena, "clusters");
+    struct text out = {0};
+    for (const char *c = f->diag.text ? f->diag.text : ""; *c;) {
+        if (strncmp(c, folder, strlen(folder)) != 0) {
+            text_putc(&out, *c++);
+            continue;
+        }
+        text_puts(&out, "PRESETS");
+        for (c += strlen(folder); *c && *c != ':'; c++)
+            text_putc(&out, *c);
+        if (c[0] == ':' && isdigit((unsigned char)c[1])) {
+            text_puts(&out, ":#");
+            c++;
+            while (isdigit((unsigned char)*c))
+                c++;
+        }
+    }
+    const char *kept = arena_text(&f->arena, out.data ? out.data : "", out.size);
+    text_release(&out);
+    return kept;
+}
+
+static inline bool load(struct fixture *f, const char *line)
+{
+    enum status status = cluster_load(&f->cluster, &f->arena, line, &f->diag);
+    return CHECK_TEXT(line, f->diag.text ? f->diag.text : "", "") &&
+           CHECK_INT(line, status, STATUS_OK);
+}
+
+#endif
