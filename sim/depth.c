@@ -118,13 +118,14 @@ static bool same_block(const struct ir *ir, const struct block *a, const struct 
 }
 
 /* Periods to keep by the number of tries that failed. Transients of symmetric ranks are over after
- * two or three; those of rings, whose ranks drift against each other, may take many. 0: all. */
+ * two or three; those of rings, whose ranks drift against each other, may take many, and another try
+ * is worth its while only where it leaves out most. 0: all. */
 static uint32_t kept_after(uint32_t tries, uint32_t periods)
 {
-    static const uint32_t kept[] = {6, 18};
-    if (tries >= ARRAY_LEN(kept) || periods < kept[tries] + kept[tries] / 4 + 2)
-        return 0;
-    return kept[tries];
+    static const struct {
+        uint32_t kept, periods_min;
+    } of[] = {{6, 9}, {18, 48}};
+    return tries < ARRAY_LEN(of) && periods >= of[tries].periods_min ? of[tries].kept : 0;
 }
 
 static uint32_t tries_of(const struct depth_patience *patience, uint64_t run)
