@@ -173,7 +173,7 @@ static struct transformer part_model(const struct transformer *model, enum scope
 }
 
 /* One role: what a stage's ranks do, or all ranks. */
-static void emit_and_rewrite(struct emit *e, struct ir *out)
+static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
 {
     const struct choices *c = e->choices;
     struct program program;
@@ -202,7 +202,7 @@ static void emit_and_rewrite(struct emit *e, struct ir *out)
         pass_offload_kept(e, &program);
     if (whole)
         pass_weights(e, &program);
-    finish_role(e, &program, out);
+    finish_role(e, &program, out, figures);
     program_release(&program);
 }
 
@@ -268,11 +268,13 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
     draft.dtype = c->dtype;
     emit_mesh(&e);
     make_streams(&e);
+    struct lifetimes_figures *figures = heap_zalloc(c->pp, sizeof *figures);
     for (uint32_t stage = 0; stage < c->pp; stage++) {
         begin_role(&e, stage);
-        emit_and_rewrite(&e, out);
+        emit_and_rewrite(&e, out, &figures[stage]);
     }
-    finish(&e, out);
+    finish(&e, out, figures);
+    free(figures);
     free(e.kept.buffer);
     free(e.caches.buffer);
     free(e.hold);

@@ -263,7 +263,8 @@ static uint32_t *rows_of_none(uint32_t count)
     return rows;
 }
 
-void finish_role(const struct emit *e, const struct program *program, struct ir *out)
+void finish_role(const struct emit *e, const struct program *program, struct ir *out,
+                 struct lifetimes_figures *figures)
 {
     struct ir *in = e->ir;
     uint32_t first = out->op.count;
@@ -298,7 +299,7 @@ void finish_role(const struct emit *e, const struct program *program, struct ir 
     }
     lifetimes_free_sets_ordered(out, e->role, &f.order);
     add_holds(&f);
-    lifetimes_plan_ordered(out, e->role, &f.order, LIFETIMES_ALIGNMENT, NULL);
+    lifetimes_plan_role(out, e->role, &f.order, LIFETIMES_ALIGNMENT, e->choices->pp == 1, figures);
     order_release(&f.order);
     swap_tables(in, out);
     clear_rows(in);
@@ -308,8 +309,12 @@ void finish_role(const struct emit *e, const struct program *program, struct ir 
     free(f.next_number);
 }
 
-void finish(const struct emit *e, struct ir *out)
+void finish(const struct emit *e, struct ir *out, struct lifetimes_figures *of_role)
 {
     swap_tables(e->ir, out);
+    if (e->choices->pp > 1)
+        lifetimes_tighten(out, LIFETIMES_ALIGNMENT, of_role);
+    else
+        memcpy(out->arena_bytes, of_role->arena, sizeof out->arena_bytes);
     ir_shrink(out);
 }

@@ -44,8 +44,13 @@ struct lifetimes_figures {
  * NULL. */
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
 
-/* The same for one role whose order is known already; offsets of other roles stay. */
-void lifetimes_plan_ordered(struct ir *ir, uint32_t role, const struct order *order,
-                            uint64_t alignment, struct lifetimes_figures *figures);
+/* The same for one role, whose order may be known already (or NULL); offsets of other roles and
+ * ir->arena_bytes stay. tight: as well as can be; else quickly, because it may not be the largest. */
+void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
+                         uint64_t alignment, bool tight, struct lifetimes_figures *figures);
+
+/* When all roles have been planned quickly: plans well those whose arenas are the largest, until those
+ * that are have been, and sets ir->arena_bytes. of: the figures of each role. */
+void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figures *of);
 
 #endif

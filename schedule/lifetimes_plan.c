@@ -1,5 +1,6 @@
 /* Offsets, one arena per role and memory. Persistent buffers lie at its start; the others are
- * packed behind them by the cheapest rule that wastes next to nothing, else by the best. */
+ * packed behind them by the cheapest rule that wastes next to nothing, else by the best. Of several
+ * roles only the one with the largest arena has to be packed well: the others are packed quickly. */
 #include "schedule/births.h"
 #include "schedule/lifetimes.h"
 #include "schedule/pack.h"
@@ -25,6 +26,7 @@ struct plan {
     uint64_t *best; /* offsets of the best packing so far */
     uint64_t best_top;
     uint32_t best_capacity;
+    bool tight;
 };
 
 static uint64_t rounded(const struct plan *p, uint32_t buffer)
@@ -76,6 +78,8 @@ static void pack(struct plan *p, uint64_t base)
     uint64_t enough = t->held + (base + t->held) / WASTE_PARTS;
     p->best_top = UINT64_MAX;
     settle_for(p, pack_in_order(t, p->order, PACK_LOWEST));
+    if (!p->tight)
+        return;
     /* Once more is much for a large schedule, unless it may help much. */
     uint64_t much = t->count <= BY_SIZE_MAX ? enough : t->held + (base + t->held) / MUCH_PARTS;
     if (p->best_top > much)
@@ -84,9 +88,8 @@ static void pack(struct plan *p, uint64_t base)
         pack_by_size(p, enough);
 }
 
-/* One arena; its figures when it is the largest of its memory. */
 static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
-                       struct lifetimes_figures *most)
+                       struct lifetimes_figures *figures)
 {
     struct tenants *t = &p->tenants;
     tenants_of(t, p->ir, p->order, &p->births, memory, p->alignment);
@@ -94,80 +97,106 @@ static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
         pack(p, base);
     for (uint32_t i = 0; i < t->count; i++)
         p->ir->buffer.offset[t->buffer[i]] = base + p->best[i];
-    uint64_t top = t->count > 0 ? p->best_top : 0;
-    if (base + top <= most->arena[memory])
-        return;
-    most->arena[memory] = base + top;
-    most->live[memory] = base + t->live;
-    most->held[memory] = base + t->held;
+    figures->arena[memory] = base + (t->count > 0 ? p->best_top : 0);
+    figures->live[memory] = base + t->live;
+    figures->held[memory] = base + t->held;
 }
 
-/* Persistent buffers of one role, or of all (IR_NONE); base[role * MEMORY_COUNT + memory] is where
- * they end. */
-static void place_persistent(struct plan *p, uint32_t role, uint64_t *base)
+/* Where the persistent buffers of a role end, which lie first. */
+static void place_persistent(struct plan *p, uint32_t role, uint64_t base[MEMORY_COUNT])
 {
     struct ir *ir = p->ir;
+    memset(base, 0, MEMORY_COUNT * sizeof *base);
     for (uint32_t buffer = 0; buffer < ir->buffer.count; buffer++) {
-        if (role != IR_NONE && ir->buffer.role[buffer] != role)
+        if (ir->buffer.role[buffer] != role)
             continue;
         ir->buffer.offset[buffer] = UINT64_MAX;
         if (!lifetimes_persistent(ir, buffer))
             continue;
-        uint64_t *end =
-            &base[(uint32_t)ir->buffer.role[buffer] * MEMORY_COUNT + ir->buffer.memory[buffer]];
+        uint64_t *end = &base[ir->buffer.memory[buffer]];
         ir->buffer.offset[buffer] = *end;
         *end += rounded(p, buffer);
     }
 }
 
-static void plan_role(struct plan *p, uint32_t role, const uint64_t *base,
-                      struct lifetimes_figures *most)
+static void plan_role(struct plan *p, uint32_t role, struct lifetimes_figures *figures)
 {
+    uint64_t base[MEMORY_COUNT];
+    place_persistent(p, role, base);
+    if (role >= p->ir->role_count) { /* a schedule without ops: buffers and no role yet */
+        for (int m = 0; m < MEMORY_COUNT; m++)
+            figures->arena[m] = figures->live[m] = figures->held[m] = base[m];
+        return;
+    }
     births_of_role(&p->births, p->ir, p->order);
     for (int m = 0; m < MEMORY_COUNT; m++)
-        plan_arena(p, (uint8_t)m, base[role * MEMORY_COUNT + m], most);
+        plan_arena(p, (uint8_t)m, base[m], figures);
 }
 
-/* `only` with its order, or (IR_NONE) all roles, whose orders are made here. */
-static void plan(struct ir *ir, uint32_t only, const struct order *known, uint64_t alignment,
-                 struct lifetimes_figures *figures)
+static void plan_release(struct plan *p)
 {
-    assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
-    struct lifetimes_figures most = {0};
-    struct order made = {0};
-    struct plan p = {.ir = ir, .alignment = alignment, .order = known ? known : &made};
-    /* A schedule without ops may have buffers and no role yet: they are of role 0. */
-    uint64_t *base = heap_zalloc(((size_t)ir->role_count + 1) * MEMORY_COUNT, sizeof *base);
-    place_persistent(&p, only, base);
-    for (uint32_t role = 0; role <= ir->role_count; role++)
-        for (int m = 0; m < MEMORY_COUNT; m++)
-            if (base[role * MEMORY_COUNT + m] > most.arena[m])
-                most.arena[m] = most.live[m] = most.held[m] = base[role * MEMORY_COUNT + m];
-    for (uint32_t role = 0; only == IR_NONE && role < ir->role_count; role++) {
-        order_role(&made, ir, role);
-        plan_role(&p, role, base, &most);
-    }
-    if (only != IR_NONE && ir->role_count > 0)
-        plan_role(&p, only, base, &most);
-    for (int m = 0; m < MEMORY_COUNT; m++)
-        if (only == IR_NONE || most.arena[m] > ir->arena_bytes[m])
-            ir->arena_bytes[m] = most.arena[m];
-    if (figures)
-        *figures = most;
-    order_release(&made);
-    births_release(&p.births);
-    tenants_release(&p.tenants);
-    free(p.best);
-    free(base);
+    births_release(&p->births);
+    tenants_release(&p->tenants);
+    free(p->best);
+}
+
+/* ---- one role after the other ---- */
+
+static uint32_t largest(const struct lifetimes_figures *of, uint32_t roles, int memory)
+{
+    uint32_t most = 0;
+    for (uint32_t role = 1; role < roles; role++)
+        if (of[role].arena[memory] > of[most].arena[memory])
+            most = role;
+    return most;
 }
 
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures)
 {
-    plan(ir, IR_NONE, NULL, alignment, figures);
+    assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
+    uint32_t roles = ir->role_count > 0 ? ir->role_count : 1;
+    struct lifetimes_figures *of = heap_zalloc(roles, sizeof *of);
+    for (uint32_t role = 0; role < roles; role++)
+        lifetimes_plan_role(ir, role, NULL, alignment, roles == 1, &of[role]);
+    if (roles > 1)
+        lifetimes_tighten(ir, alignment, of);
+    for (int m = 0; m < MEMORY_COUNT; m++) {
+        const struct lifetimes_figures *most = &of[largest(of, roles, m)];
+        ir->arena_bytes[m] = most->arena[m];
+        if (figures == NULL)
+            continue;
+        figures->arena[m] = most->arena[m];
+        figures->live[m] = most->live[m];
+        figures->held[m] = most->held[m];
+    }
+    free(of);
 }
 
-void lifetimes_plan_ordered(struct ir *ir, uint32_t role, const struct order *order,
-                            uint64_t alignment, struct lifetimes_figures *figures)
+void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *known,
+                         uint64_t alignment, bool tight, struct lifetimes_figures *figures)
 {
-    plan(ir, role, order, alignment, figures);
+    struct order made = {0};
+    struct plan p = {
+        .ir = ir, .alignment = alignment, .tight = tight, .order = known ? known : &made};
+    if (!known && role < ir->role_count)
+        order_role(&made, ir, role);
+    plan_role(&p, role, figures);
+    plan_release(&p);
+    order_release(&made);
+}
+
+void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figures *of)
+{
+    bool *tight = heap_zalloc(ir->role_count, sizeof *tight);
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        for (;;) {
+            uint32_t role = largest(of, ir->role_count, m);
+            if (tight[role])
+                break;
+            lifetimes_plan_role(ir, role, NULL, alignment, true, &of[role]);
+            tight[role] = true;
+        }
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        ir->arena_bytes[m] = of[largest(of, ir->role_count, m)].arena[m];
+    free(tight);
 }

@@ -8,6 +8,7 @@
 #define SCHEDULE_PROGRAM_H
 
 #include "schedule/emit.h"
+#include "schedule/lifetimes.h"
 
 #include <stdint.h>
 
@@ -52,10 +53,13 @@ void pass_weights(struct emit *e, struct program *program);
 void weights_setup(struct emit *e);
 
 /* Adds role e->role with its program to *out: ops in list order, buffers that are touched, waits for
- * every data dependency between streams that nothing else implies, free sets, arena offsets. The
+ * every data dependency between streams that nothing else implies, free sets, arena offsets (which
+ * *figures describe; of one role among several they are not the last word). The
  * draft e->ir then has no ops and buffers, and all its other tables, for the next role. */
-void finish_role(const struct emit *e, const struct program *program, struct ir *out);
-/* When all roles are there: gives *out those other tables; e->ir is of no further use. */
-void finish(const struct emit *e, struct ir *out);
+void finish_role(const struct emit *e, const struct program *program, struct ir *out,
+                 struct lifetimes_figures *figures);
+/* When all roles are there: gives *out those other tables; e->ir is of no further use. of_role: the
+ * figures that each of the roles was given. */
+void finish(const struct emit *e, struct ir *out, struct lifetimes_figures *of_role);
 
 #endif
