@@ -82,6 +82,8 @@ struct attention_saved {
 struct prefix {
     struct view k, v;
     struct view dk, dv; /* of as many keys as the last backward had */
+    struct view given_dk,
+        given_dv; /* what stages that shared the last subsequences summed; none: nothing */
 };
 
 /* What a layer's forward keeps for its backward. */
@@ -144,9 +146,7 @@ struct tensor_ranks {
 /* The unit is a piece of a subsequence that stages share: keys and values go to all of them. */
 struct shared {
     uint32_t count, index; /* stages, and which of them this is; 1 and 0: nothing is shared */
-    uint32_t owner;        /* the index of the stage whose layers they are */
     uint16_t group;
-    bool joins; /* the stages before the owner have none of the keys and values so far */
 };
 
 struct emit {
@@ -182,6 +182,7 @@ struct emit {
     int64_t first_token;     /* the unit's, among the rank's tokens of a sequence */
     int64_t first_row;       /* the same among all of a step */
     uint32_t subsequence;
+    int64_t most_keys; /* tokens that a cache of the unit's chunk has room for */
     struct shared shared;
     uint8_t shared_comm; /* stream */
 

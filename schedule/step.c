@@ -99,18 +99,30 @@ static void weight_gradients(struct stage *s, const struct action *action)
     emit_deferred(s->e, &stage_passage(s, action->chunk, action->unit)->deferrals);
 }
 
+/* The action from i on, or the end of the list, that is more than messages. */
+static uint32_t next_of_compute(const struct actions *actions, uint32_t i)
+{
+    while (i < actions->count && actions->action[i].kind >= ACTION_KEYS)
+        i++;
+    return i;
+}
+
 static void perform(struct stage *s, const struct actions *actions)
 {
     static void (*const what[ACTION_KIND_COUNT])(struct stage *, const struct action *) = {
-        [ACTION_FORWARD] = forward,
-        [ACTION_BACKWARD] = backward,
-        [ACTION_WEIGHTS] = weight_gradients,
+        [ACTION_FORWARD] = forward,           [ACTION_BACKWARD] = backward,
+        [ACTION_WEIGHTS] = weight_gradients,  [ACTION_KEYS] = stage_keys,
+        [ACTION_KEYS_BACK] = stage_keys_back,
     };
+    uint32_t next = next_of_compute(actions, 0);
+    if (next < actions->count)
+        stage_receive(s, &actions->action[next]);
     for (uint32_t i = 0; i < actions->count; i++) {
-        if (i == 0)
-            stage_receive(s, &actions->action[0]);
-        if (i + 1 < actions->count)
-            stage_receive(s, &actions->action[i + 1]);
+        if (i == next) {
+            next = next_of_compute(actions, i + 1);
+            if (next < actions->count)
+                stage_receive(s, &actions->action[next]);
+        }
         what[actions->action[i].kind](s, &actions->action[i]);
     }
 }
@@ -119,7 +131,7 @@ static void leave_forward(struct actions *actions)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < actions->count; i++)
-        if (actions->action[i].kind == ACTION_FORWARD)
+        if (actions->action[i].kind == ACTION_FORWARD || actions->action[i].kind == ACTION_KEYS)
             actions->action[count++] = actions->action[i];
     actions->count = count;
 }

@@ -11,8 +11,8 @@
  * equal ones but for a shorter last. Its keys and values are gathered on all of them, each tensor rank's
  * heads on their own; gradients for them are summed where they arise and reduce-scattered when they are
  * complete. What a shorter piece lacks goes as zeros to where the next subsequence's keys will be, and
- * gradients are taken from there that have had their use. Stages before the owner, which share its last
- * subsequences, are given the keys and values of all before those, and give back their sums. */
+ * gradients are taken from there that have had their use. How stages that share the last subsequences
+ * come by the keys before those is schedule/pipeline/keys.c. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/pipeline/pipeline.h"
@@ -41,39 +41,31 @@ static void collective(struct emit *e, enum work_kind kind, struct view x, struc
 {
     struct work work = {.kind = (uint8_t)kind};
     int64_t bytes = (int64_t)(x.count * dtype_bytes((enum dtype)e->ir->buffer.dtype[x.buffer.i]));
-    bool reads = kind != WORK_BROADCAST || e->shared.index == e->shared.owner;
     work.p[0] = e->shared.group;
     work.p[1] = bytes;
-    if (kind == WORK_BROADCAST)
-        work.broadcast.root = e->shared.owner;
-    emit_op(e, e->shared_comm, &work, &x, reads, &y, 1);
-}
-
-/* What came before goes to the stages that have none of it. */
-static void give(struct emit *e, struct view cache, int64_t count)
-{
-    if (e->shared.joins && count > 0)
-        collective(e, WORK_BROADCAST, view_part(cache, 0, count), view_part(cache, 0, count));
-}
-
-/* Tokens of a whole sequence, and those that pieces of its last subsequence lack. */
-static int64_t most_tokens(const struct emit *e)
-{
-    const struct choices *c = e->choices;
-    int64_t tp = (int64_t)e->tensor.size, begin = pipeline_prefix(c, c->subsequences - 1), most = 0;
-    uint32_t shares = pipeline_of(c)->multiplexed ? c->pp : 1;
-    for (uint32_t k = 1; k <= shares; k++) {
-        int64_t all = emit_piece((c->seq - begin) / tp, k, 0).rows * k * tp;
-        most = all > most ? all : most;
-    }
-    return begin + most;
+    emit_op(e, e->shared_comm, &work, &x, 1, &y, 1);
 }
 
 static struct view new_cache(struct emit *e, const char *stem, int64_t width)
 {
-    buffer_id buffer = emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, most_tokens(e), width);
+    buffer_id buffer = emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, e->most_keys, width);
     emit_cache(e, buffer);
     return view_all(e, buffer);
+}
+
+struct prefix *prefix_open(struct emit *e, uint32_t layer, int64_t *width)
+{
+    struct exchange z = exchange_of(e);
+    struct prefix *prefix = &e->prefix[layer];
+    *width = z.kv_width / z.ranks;
+    if (prefix->k.count == 0)
+        *prefix = (struct prefix){.k = new_cache(e, "k_cache", *width),
+                                  .v = new_cache(e, "v_cache", *width),
+                                  .dk = view_none(),
+                                  .dv = view_none(),
+                                  .given_dk = view_none(),
+                                  .given_dv = view_none()};
+    return prefix;
 }
 
 /* Room for a piece as long as the others, with zeros for what it lacks; none where it lacks nothing. */
@@ -122,15 +114,11 @@ void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out
 {
     struct exchange z = exchange_of(e);
     struct reach reach = reach_of(e);
-    struct prefix *prefix = &e->prefix[layer];
+    int64_t width;
+    struct prefix *prefix = prefix_open(e, layer, &width);
     struct attention_saved *saved = &e->saved[layer].attention[0];
-    int64_t width = z.kv_width / z.ranks, own = z.s * width, before = reach.begin * width;
+    int64_t own = z.s * width, before = reach.begin * width;
     bool shares = e->shared.count > 1;
-    if (prefix->k.count == 0)
-        *prefix = (struct prefix){.k = new_cache(e, "k_cache", width),
-                                  .v = new_cache(e, "v_cache", width),
-                                  .dk = view_none(),
-                                  .dv = view_none()};
     struct qkv to = {view_none(), view_none(), view_none()}, filled = to;
     if (shares) {
         filled.k = filled_up(e, "k_piece", reach, width);
@@ -142,8 +130,6 @@ void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out
     }
     struct qkv in = exchange_in_to(e, layer, &z, view_all(e, qkv), to, saved);
     if (shares) {
-        give(e, prefix->k, before);
-        give(e, prefix->v, before);
         gather(e, in.k, filled.k, prefix->k, reach, width);
         gather(e, in.v, filled.v, prefix->v, reach, width);
     }
@@ -209,10 +195,14 @@ static struct view summed_in_place(struct emit *e, struct view tile, struct view
 }
 
 /* Those of the piece's own keys, which no earlier query adds to, in the compute dtype. */
-static struct view complete(struct emit *e, struct view sum, struct reach reach, int64_t width)
+static struct view complete(struct emit *e, struct view sum, struct view given, struct reach reach,
+                            int64_t width)
 {
     int64_t own = (reach.to - reach.from) * width, piece = reach.piece * width;
-    struct view part = view_part(sum, reach.begin * width, (reach.end - reach.begin) * width);
+    int64_t begin = reach.begin * width, count = (reach.end - reach.begin) * width;
+    struct view part = view_part(sum, begin, count);
+    if (given.count > 0)
+        emit_add(e, part, view_part(given, begin, count), part);
     if (e->shared.count > 1) {
         struct view mine =
             view_all(e, emit_buffer(e, "dkv_part", CATEGORY_KV,
@@ -227,15 +217,6 @@ static struct view complete(struct emit *e, struct view sum, struct reach reach,
     struct work work = {.kind = WORK_CAST, .elements = {own, 0}};
     emit_op(e, e->compute, &work, &part, 1, &y, 1);
     return y;
-}
-
-/* Sums of the stages that joined for the last subsequences, for the keys before those. */
-static void give_back(struct emit *e, struct view sum, int64_t count)
-{
-    if (!e->shared.joins || count == 0)
-        return;
-    struct view part = view_part(sum, 0, count);
-    collective(e, WORK_ALL_REDUCE, part, part);
 }
 
 void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
@@ -263,9 +244,7 @@ void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id 
         prefix->dk = summed(e, grads.k, prefix->dk);
         prefix->dv = summed(e, grads.v, prefix->dv);
     }
-    grads.k = complete(e, prefix->dk, reach, width);
-    grads.v = complete(e, prefix->dv, reach, width);
-    give_back(e, prefix->dk, reach.begin * width);
-    give_back(e, prefix->dv, reach.begin * width);
+    grads.k = complete(e, prefix->dk, prefix->given_dk, reach, width);
+    grads.v = complete(e, prefix->dv, prefix->given_dv, reach, width);
     exchange_in_backward(e, layer, &z, grads, view_all(e, dqkv), saved);
 }

@@ -138,6 +138,24 @@ void multiplex_order(const struct choices *c, struct task *task)
     free(g.passed);
 }
 
+/* What a stage has to do with a task: forward, and what it makes that stages before will need; or
+ * backward, and before the first task that the owner does alone, what those stages summed. */
+static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
+                     const struct task *t, uint32_t unit, bool forward)
+{
+    struct share share = multiplex_share(c, t->chunk, t->subsequence);
+    bool takes_part = stage - share.first < share.count;
+    uint32_t last = t->subsequence + t->chunk; /* N and more: the stages before share it */
+    if (takes_part)
+        actions_add(actions, forward ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk, unit);
+    if (t->chunk == 0 || stage > t->chunk)
+        return;
+    if (forward && last < c->subsequences)
+        actions_add(actions, ACTION_KEYS, t->chunk, unit);
+    if (!forward && last == c->subsequences)
+        actions_add(actions, ACTION_KEYS_BACK, t->chunk, unit);
+}
+
 void order_multiplexed(struct actions *actions, const struct choices *c, uint32_t stage)
 {
     uint32_t n = c->subsequences, all = c->pp * n;
@@ -146,10 +164,7 @@ void order_multiplexed(struct actions *actions, const struct choices *c, uint32_
     for (uint32_t micro = 0; micro < c->accumulation; micro++)
         for (uint32_t i = 0; i < 2 * all; i++) {
             const struct task *t = &task[i < all ? i : 2 * all - 1 - i];
-            struct share share = multiplex_share(c, t->chunk, t->subsequence);
-            if (stage - share.first < share.count)
-                actions_add(actions, i < all ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk,
-                            micro * n + t->subsequence);
+            add_task(actions, c, stage, t, micro * n + t->subsequence, i < all);
         }
     free(task);
 }

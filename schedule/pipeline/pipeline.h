@@ -17,8 +17,10 @@
 
 enum action_kind {
     ACTION_FORWARD,
-    ACTION_BACKWARD, /* gradients of inputs and, unless the pipeline splits them off, of weights */
-    ACTION_WEIGHTS,  /* the gradients of weights that were split off */
+    ACTION_BACKWARD,  /* gradients of inputs and, unless the pipeline splits them off, of weights */
+    ACTION_WEIGHTS,   /* the gradients of weights that were split off */
+    ACTION_KEYS,      /* a unit's keys and values go to stages that will share later ones */
+    ACTION_KEYS_BACK, /* what these summed of their gradients comes back */
     ACTION_KIND_COUNT
 };
 

@@ -84,7 +84,7 @@ static uint32_t local_chunk(const struct stage *s, uint32_t chunk)
 
 /* ---- what is shared ---- */
 
-static uint16_t share_group(struct stage *s, struct share share)
+uint16_t stage_group(struct stage *s, struct share share)
 {
     struct emit *e = s->e;
     uint32_t set[256];
@@ -97,6 +97,22 @@ static uint16_t share_group(struct stage *s, struct share share)
     struct axis_set axis = {(uint8_t)mesh_find_axis(&e->ir->mesh, "pp"), share.count, set};
     snprintf(name, sizeof name, "stages%u-%u", share.first, share.first + share.count - 1);
     return ir_add_group(e->ir, name, &axis, 1);
+}
+
+/* Tokens of all subsequences of a chunk that the stage sees, and what pieces of the last of them lack.
+ * Stages behind the owner share its first ones alone. */
+static int64_t most_keys(const struct stage *s, uint32_t chunk)
+{
+    const struct choices *c = s->c;
+    bool shares = s->pipeline->multiplexed;
+    uint32_t last = shares && s->e->stage > chunk ? c->pp - 2 - chunk : c->subsequences - 1;
+    int64_t begin = pipeline_prefix(c, last), rows = (pipeline_prefix(c, last + 1) - begin) / c->tp;
+    int64_t most = rows;
+    for (uint32_t k = 2; shares && k <= c->pp; k++) {
+        int64_t all = emit_piece(rows, k, 0).rows * k;
+        most = all > most ? all : most;
+    }
+    return begin + most * c->tp;
 }
 
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase)
@@ -112,11 +128,10 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
         struct rows mine = rows_of(s, chunk, unit, e->stage);
         end = begin + mine.end * c->tp;
         begin += mine.begin * c->tp;
-        e->shared.group = share_group(s, share);
-        e->shared.owner = chunk - share.first;
-        e->shared.joins = share.first == 0 && part + chunk == k;
+        e->shared.group = stage_group(s, share);
     }
     e->subsequence = part;
+    e->most_keys = most_keys(s, chunk);
     if (s->prefix != NULL && s->prefix[unit / k] == NULL)
         s->prefix[unit / k] = arena_array(&e->arena, (size_t)c->model->layers, sizeof *e->prefix);
     e->prefix = s->prefix != NULL ? s->prefix[unit / k] : NULL;
@@ -184,6 +199,9 @@ void stage_begin(struct stage *s)
     };
     if (s->pipeline->multiplexed) {
         s->e->shared_comm = ir_add_stream(s->e->ir, "comm.stages", STREAM_COMM);
+        s->keys_out = ir_add_stream(s->e->ir, "comm.keys_out", STREAM_COMM);
+        s->keys_in = ir_add_stream(s->e->ir, "comm.keys_in", STREAM_COMM);
+        s->keys_back = ir_add_stream(s->e->ir, "comm.keys_back", STREAM_COMM);
         list_inbound(s);
         return;
     }
@@ -270,7 +288,7 @@ void stage_receive(struct stage *s, const struct action *action)
     enum pass pass = pass_of(action);
     uint32_t chunk = pipeline_chunk(s->c, s->e->stage, action->chunk);
     int64_t before = chunk_before(s, chunk, pass);
-    if (action->kind == ACTION_WEIGHTS || before < 0)
+    if ((action->kind != ACTION_FORWARD && action->kind != ACTION_BACKWARD) || before < 0)
         return;
     struct rows mine = rows_of(s, chunk, action->unit, s->e->stage);
     struct share share = share_of(s, (uint32_t)before, action->unit);

@@ -38,6 +38,7 @@ struct stage {
     struct prefix **prefix; /* per micro-batch, one per layer; NULL: no subsequences */
     uint32_t *left;         /* per unit: actions until its saved rows are free */
     uint8_t send[PASSES][2], recv[PASSES][2]; /* streams, by pass and lane */
+    uint8_t keys_out, keys_in, keys_back;     /* the same */
     struct inbound *inbound;
     uint32_t inbound_count, inbound_capacity;
 };
@@ -47,6 +48,8 @@ static inline struct passage *stage_passage(struct stage *s, uint32_t chunk, uin
     return &s->passage[chunk * s->units + unit];
 }
 
+/* The stages that share a subsequence. */
+uint16_t stage_group(struct stage *s, struct share share);
 /* Streams, groups and the order of messages. */
 void stage_begin(struct stage *s);
 /* From now on ops are of this stage's part of a unit in a chunk (of all). */
@@ -57,5 +60,9 @@ void stage_receive(struct stage *s, const struct action *action);
 buffer_id stage_input(struct stage *s, const struct action *action);
 /* What a pass made of a unit in a chunk goes on to the next chunk, or stays for the stage. */
 void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x);
+
+/* --- schedule/pipeline/keys.c: ACTION_KEYS, ACTION_KEYS_BACK --- */
+void stage_keys(struct stage *s, const struct action *action);
+void stage_keys_back(struct stage *s, const struct action *action);
 
 #endif

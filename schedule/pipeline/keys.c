@@ -1,0 +1,79 @@
+/* Keys and values of the subsequences that a stage does alone, for the stages before it, which will share
+ * its last ones (schedule/pipeline/multiplex.h); and gradients for them, which those sum, back.
+ *
+ * They go from stage to stage as soon as a unit is done, long before they are needed: all at once when
+ * the first shared subsequence comes they would take as long as several units. Gradients go back by
+ * subsequences, the last one first, as the owner needs them; it sums those of its own queries apart until
+ * then. */
+#include "schedule/attention/attention.h"
+#include "schedule/pipeline/stage.h"
+
+static void message(struct stage *s, enum work_kind kind, int64_t by, struct view x)
+{
+    enum { CHANNEL_KEYS = 1 };
+    struct emit *e = s->e;
+    bool sends = kind == WORK_SEND;
+    struct work work = {.kind = (uint8_t)kind,
+                        .p2p = {e->pp_group, by,
+                                (int64_t)(x.count * dtype_bytes(e->choices->dtype)), CHANNEL_KEYS,
+                                0}};
+    emit_op(e, sends ? s->keys_out : s->keys_in, &work, &x, sends, &x, !sends);
+}
+
+/* Elements of a cache that are of one subsequence. */
+static struct view keys_of(const struct stage *s, struct view cache, uint32_t part, int64_t width)
+{
+    int64_t begin = pipeline_prefix(s->c, part), end = pipeline_prefix(s->c, part + 1);
+    return view_part(cache, begin * width, (end - begin) * width);
+}
+
+void stage_keys(struct stage *s, const struct action *action)
+{
+    struct emit *e = s->e;
+    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    uint32_t part = action->unit % s->c->subsequences;
+    struct layer_range layers = pipeline_layers(s->c, chunk);
+    stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
+    for (uint32_t l = layers.first; l < layers.end; l++) {
+        int64_t width;
+        struct prefix *prefix = prefix_open(e, l, &width);
+        struct view kv[] = {keys_of(s, prefix->k, part, width), keys_of(s, prefix->v, part, width)};
+        for (int i = 0; i < 2; i++) {
+            if (e->stage < chunk)
+                message(s, WORK_RECV, 1, kv[i]);
+            if (e->stage > 0)
+                message(s, WORK_SEND, -1, kv[i]);
+        }
+    }
+}
+
+void stage_keys_back(struct stage *s, const struct action *action)
+{
+    struct emit *e = s->e;
+    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    struct layer_range layers = pipeline_layers(s->c, chunk);
+    struct share all = {0, chunk + 1};
+    stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
+    for (uint32_t part = action->unit % s->c->subsequences; part-- > 0;)
+        for (uint32_t l = layers.end; l-- > layers.first;) {
+            int64_t width;
+            struct prefix *prefix = prefix_open(e, l, &width);
+            struct view sum[] = {keys_of(s, prefix->dk, part, width),
+                                 keys_of(s, prefix->dv, part, width)};
+            for (int i = 0; i < 2; i++) {
+                enum dtype dtype = (enum dtype)e->ir->buffer.dtype[sum[i].buffer.i];
+                struct work work = {.kind = WORK_ALL_REDUCE};
+                work.all_reduce.group = stage_group(s, all);
+                work.all_reduce.bytes = (int64_t)(sum[i].count * dtype_bytes(dtype));
+                emit_op(e, s->keys_back, &work, &sum[i], 1, &sum[i], 1);
+            }
+        }
+    for (uint32_t l = layers.first; l < layers.end; l++) {
+        struct prefix *prefix = &e->prefix[l];
+        if (e->stage == chunk) {
+            prefix->given_dk = prefix->dk;
+            prefix->given_dv = prefix->dv;
+        }
+        prefix->dk = prefix->dv = view_none();
+    }
+}
