@@ -32,9 +32,14 @@ static enum status build(struct ir *ir, struct setup *setup, struct diag *diag)
 {
     struct choices choices;
     struct diag note = {0};
-    enum status status = compose_resolve(&choices, &setup->request, &note, diag);
+    struct request asked = setup->request;
+    enum status status = setup_fill(setup, diag);
+    if (status == STATUS_OK)
+        status = compose_resolve(&choices, &setup->request, NULL, diag);
     if (status == STATUS_OK)
         status = compose_build(ir, &choices, diag);
+    if (status == STATUS_OK)
+        status = compose_resolve(&choices, &asked, &note, diag); /* of what was left open */
     if (status == STATUS_OK)
         command_note(&note);
     diag_release(&note);

@@ -40,17 +40,53 @@ double offload_bytes_per_s(const struct cluster *c)
     return least(c->pcie.d2h_bytes_per_s, least(uplinks / gpus, memory / gpus));
 }
 
-enum status offload_hidden_bytes(double *bytes, const struct setup *setup, struct diag *diag)
+/* The same work in fewer ops: forward alone, of one micro-batch, with one layer in each chunk. Returns how
+ * many layers each of the first stage's stands for. Shared subsequences keep all: what a stage helps
+ * with is of other chunks. */
+static double shorten(struct request *request, struct transformer *bare,
+                      const struct choices *choices)
 {
-    struct request request = setup->request;
+    *bare = *request->model;
+    request->model = bare;
+    request->scope = SCOPE_LAYERS_FORWARD;
+    request->activations = CHOICE_ACTIVATIONS_KEEP;
+    request->optimizer = -1;
+    request->weights = CHOICE_WEIGHTS_REPLICATED;
+    request->shard = 0;
+    request->global_batch = choices->accumulation % choices->pp == 0 && choices->virtual_stages > 1
+                                ? request->global_batch
+                                : (int64_t)choices->dp * choices->micro_batch;
+    if (pipeline_of(choices)->multiplexed)
+        return 1;
+    bare->layers = pipeline_chunks(choices);
+    double layers = 0;
+    for (uint32_t v = 0; v < pipeline_chunks_at(choices); v++) {
+        struct layer_range range = pipeline_layers(choices, pipeline_chunk(choices, 0, v));
+        layers += range.end - range.first;
+    }
+    return layers / pipeline_chunks_at(choices);
+}
+
+enum status offload_hidden_bytes(double *bytes, const struct setup *setup,
+                                 const struct request *asked, struct diag *diag)
+{
+    struct request request = *asked;
+    struct transformer bare;
     struct choices choices;
     struct ir ir = {0};
-    request.activations = CHOICE_ACTIVATIONS_KEEP;
+    double layers = 1;
     enum status status = compose_resolve(&choices, &request, NULL, diag);
+    if (status == STATUS_OK) {
+        layers = shorten(&request, &bare, &choices);
+        request.tp = choices.tp;
+        request.pp = choices.pp;
+        request.subsequences = choices.subsequences;
+        status = compose_resolve(&choices, &request, NULL, diag);
+    }
     if (status == STATUS_OK)
         status = compose_build(&ir, &choices, diag);
     if (status == STATUS_OK)
-        *bytes = forward_s(&ir, setup, &choices) / pipeline_units(&choices) *
+        *bytes = layers * forward_s(&ir, setup, &choices) / pipeline_units(&choices) *
                  offload_bytes_per_s(&setup->cluster);
     ir_release(&ir);
     return status;

@@ -1,11 +1,9 @@
-/* cli/partition_option.h: --partition: the lengths of subsequences. */
+/* cli/partition_option.h: --partition: the lengths of subsequences (cli/subsequences.h). */
 #ifndef CLI_PARTITION_OPTION_H
 #define CLI_PARTITION_OPTION_H
 
-#include "cli/setup.h"
-
 /* Equal lengths; equal flops, attention halved as its mask has it or as if it were full (as SPPO's
- * Figure 5); equal time by the cluster's costs. */
+ * Figure 5); equal time by the cluster's costs. Field `partition` of a request. */
 enum partition_option {
     PARTITION_OPTION_LENGTH,
     PARTITION_OPTION_FLOPS,
@@ -14,8 +12,5 @@ enum partition_option {
     PARTITION_OPTION_COUNT
 };
 extern const char *const partition_option_names[PARTITION_OPTION_COUNT];
-
-/* Puts lengths into the request, which has its other choices; in setup's memory. */
-enum status partition_option(struct setup *setup, enum partition_option option, struct diag *diag);
 
 #endif

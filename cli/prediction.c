@@ -1,6 +1,7 @@
 #include "cli/prediction.h"
 
 #include "base/units.h"
+#include "cli/subsequences.h"
 #include "schedule/ir_text.h"
 
 #include <assert.h>
@@ -17,6 +18,7 @@ void prediction_release(struct prediction *p)
     sim_result_release(&p->sim);
     stages_release(&p->stages);
     text_release(&p->extrapolated);
+    free(p->lengths);
     *p = (struct prediction){0};
 }
 
@@ -118,12 +120,18 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
 {
     p->setup = setup;
     p->has_choices = true;
+    struct filled_request filled = {0};
     enum status status = compose_resolve(&p->choices, request, note, diag);
     p->profile = p->choices.profile;
     if (status == STATUS_OK)
         status =
             cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
                                  setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+    if (status == STATUS_OK)
+        status = subsequences_fill(&filled, setup, request, diag);
+    if (status == STATUS_OK)
+        status = compose_resolve(&p->choices, &filled.request, NULL, diag);
+    p->lengths = filled.length; /* now the prediction's */
     if (status == STATUS_OK)
         status = compose_build(&p->ir, &p->choices, diag);
     if (status == STATUS_OK)

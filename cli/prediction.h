@@ -35,6 +35,7 @@ struct prediction {
     const struct setup *setup;
     bool has_choices; /* false: the schedule came from a file */
     struct choices choices;
+    int64_t *lengths;              /* of subsequences, which the choices borrow; heap */
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
     struct ir ir;
     struct reserved reserved;

@@ -1,7 +1,7 @@
 #include "cli/setup.h"
 
-#include "cli/offload_estimate.h"
 #include "cli/partition_option.h"
+#include "cli/subsequences.h"
 
 #include "base/text.h"
 
@@ -117,10 +117,11 @@ static enum status read_offload_ratio(struct setup *setup, const struct options 
                           "is for --activations ratio, and activations are '%s'",
                           activations_names[r->activations]);
     r->activations = CHOICE_ACTIVATIONS_RATIO;
+    setup->offload_given = true;
     if (strcmp(text, "none") == 0)
         r->activations = CHOICE_ACTIVATIONS_KEEP;
     else if (strcmp(text, "adaptive") == 0)
-        setup->adaptive_offload = true;
+        r->offload_adaptive = true;
     else if (strcmp(text, "full") == 0)
         r->offload_ratio = 1;
     else if (parse_double(text, strlen(text), &ratio) && ratio > 0 && ratio <= 1)
@@ -215,23 +216,33 @@ enum status setup_of_file(const struct options *options, struct diag *diag)
     return status == STATUS_OK ? refuse(options, &setup_cluster_options, NULL, 0, diag) : status;
 }
 
-static enum partition_option partition_of(const struct setup *setup, const struct options *options)
-{
-    bool sppo = setup->request.strategy != NULL && strcmp(setup->request.strategy, "sppo") == 0;
-    if (options_given(options, "partition"))
-        return (enum partition_option)options_choice(options, "partition");
-    return sppo ? PARTITION_OPTION_FLOPS_FULL : PARTITION_OPTION_LENGTH;
-}
-
-/* And what follows from them and the cluster's costs. */
+/* And what a strategy makes of those left open. */
 static enum status load_choices(struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
+    struct request *r = &setup->request;
     enum status status = read_choices(setup, options, diag);
-    if (status == STATUS_OK)
-        status = partition_option(setup, partition_of(setup, options), diag);
-    if (status == STATUS_OK && setup->adaptive_offload)
-        status = offload_hidden_bytes(&setup->request.offload_hidden, setup, diag);
+    setup->partition_given = options_given(options, "partition");
+    if (setup->partition_given)
+        r->partition = (int)options_choice(options, "partition");
+    subsequences_open(r, setup);
+    return status;
+}
+
+enum status setup_fill(struct setup *setup, struct diag *diag)
+{
+    struct filled_request filled;
+    enum status status = subsequences_fill(&filled, setup, &setup->request, diag);
+    if (status == STATUS_OK) {
+        setup->request = filled.request;
+        if (filled.length != NULL) {
+            size_t count = (size_t)filled.request.subsequences;
+            int64_t *length = arena_array(&setup->arena, count, sizeof *length);
+            memcpy(length, filled.length, count * sizeof *length);
+            setup->request.lengths = length;
+        }
+    }
+    filled_request_release(&filled);
     return status;
 }
 
@@ -325,16 +336,17 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
     status = load_ranks(setup, options, diag);
     setup_open_request(setup);
     if (status == STATUS_OK)
-        status = read_choices(setup, options, diag);
-    if (status == STATUS_OK && setup->adaptive_offload)
+        status = load_choices(setup, options, diag);
+    struct request *r = &setup->request;
+    if (status == STATUS_OK && r->offload_adaptive && setup->offload_given)
         return diag_error(diag, (struct loc){.name = "--offload-ratio"}, STATUS_BAD_INPUT,
                           "adaptive follows from the costs of a cluster, and a run asks for none; "
                           "0.5 would do");
-    if (status == STATUS_OK && partition_of(setup, options) == PARTITION_OPTION_TIME)
+    r->offload_adaptive = false; /* a strategy's own: all of it instead */
+    if (status == STATUS_OK && r->partition == PARTITION_OPTION_TIME)
         return diag_error(
             diag, (struct loc){.name = "--partition"}, STATUS_BAD_INPUT,
             "time follows from the costs of a cluster, and a run asks for none; flops "
             "would do");
-    return status == STATUS_OK ? partition_option(setup, partition_of(setup, options), diag)
-                               : status;
+    return status == STATUS_OK ? setup_fill(setup, diag) : status;
 }

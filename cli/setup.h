@@ -24,7 +24,7 @@ struct setup {
     struct cluster cluster;
     struct device_cost cost;
     struct request request;
-    bool adaptive_offload; /* request.offload_hidden follows from costs */
+    bool partition_given, offload_given; /* how sequences are cut, and what of them leaves */
 };
 
 void setup_release(struct setup *setup);
@@ -40,6 +40,9 @@ enum status setup_of_file(const struct options *options, struct diag *diag);
 
 /* Reads the choices of other options about the model and the cluster that are loaded. */
 enum status setup_choose(struct setup *setup, const struct options *options, struct diag *diag);
+
+/* Makes what the request leaves to costs (cli/subsequences.h), for those that build of it alone. */
+enum status setup_fill(struct setup *setup, struct diag *diag);
 
 /* The same as setup_load() for a run on this machine. Without --cluster there are as many ranks as
  * --gpus says, or one, on one node. A file may come with the --model that it was made for. */

@@ -112,7 +112,7 @@ static const struct option choice_rows[] = {
      .value = "N",
      .low = 1,
      .high = CLUSTER_MAX_GPUS,
-     .unset = "1; megatron-sp: as many as fit",
+     .unset = "1; megatron-sp: as many as fit; sppo: in a node",
      .help = "ranks that share heads, feed-forward width and vocabulary (tensor and sequence "
              "parallel)"},
     {.name = "pp",
@@ -120,7 +120,7 @@ static const struct option choice_rows[] = {
      .value = "N",
      .low = 1,
      .high = CLUSTER_MAX_GPUS,
-     .unset = "1",
+     .unset = "1; sppo: as many as there are GPUs for",
      .help = "stages of a pipeline: groups of ranks that have different layers"},
     {.name = "pipeline",
      .kind = OPTION_CHOICE,
@@ -140,7 +140,7 @@ static const struct option choice_rows[] = {
      .value = "N",
      .low = 1,
      .high = 65000,
-     .unset = "1",
+     .unset = "1; sppo: of 8K tokens",
      .help = "pieces of a sequence that go through the layers one after the other"},
     {.name = "partition",
      .kind = OPTION_CHOICE,
@@ -226,7 +226,7 @@ static const struct option choice_rows[] = {
     {.name = "offload-ratio",
      .kind = OPTION_TEXT,
      .value = "none|full|adaptive|0.XX",
-     .unset = "full",
+     .unset = "full; sppo: adaptive",
      .help =
          "with --activations ratio, which it implies: how much of what a unit (a micro-batch, a "
          "subsequence) keeps goes to the host; adaptive: what its computation hides"},

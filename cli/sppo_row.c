@@ -121,7 +121,7 @@ static enum status predict(struct setup *setup, const struct run *run, bool time
     if (run->pieces > 1)
         status = lengths_of(setup, run, diag);
     if (status == STATUS_OK && run->offload == OFFLOAD_ADAPTIVE)
-        status = offload_hidden_bytes(&r->offload_hidden, setup, diag);
+        status = offload_hidden_bytes(&r->offload_hidden, setup, r, diag);
     if (status == STATUS_OK)
         status = prediction_memory(&p, setup, r, NULL, diag);
     if (status == STATUS_OK && timed)

@@ -5,6 +5,7 @@
 #include "schedule/weights/tensor_parallel.h"
 #include "schedule/weights/weights.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,6 +244,7 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
         scoped.model = &share;
     }
     const struct choices *c = &scoped;
+    assert((!c->uneven || c->subsequences == 1) && "lengths are the caller's to make");
     if (check_size(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     struct ir draft = {0};

@@ -1,4 +1,5 @@
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/pipeline/sppo.h"
 #include "schedule/resolve.h"
 #include "schedule/weights/tensor_parallel.h"
 
@@ -264,14 +265,17 @@ static enum status check_rules(const struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status compose_resolve(struct choices *c, const struct request *r, struct diag *note,
+enum status compose_resolve(struct choices *c, const struct request *asked, struct diag *note,
                             struct diag *diag)
 {
+    struct request filled = *asked, *r = &filled;
     *c = (struct choices){.model = r->model};
     const struct strategy *strategy =
         find_strategy(r->strategy ? r->strategy : "ulysses", &c->strategy, diag);
     if (!strategy)
         return STATUS_BAD_INPUT;
+    if (strategy->subsequences)
+        sppo_fill(r);
     c->profile = find_profile(r->profile ? r->profile : "published",
                               r->impl ? r->impl : strategy->profile, diag);
     if (!c->profile)
@@ -311,5 +315,9 @@ enum status compose_resolve(struct choices *c, const struct request *r, struct d
         resolve_chunks(&c->loss_chunks, pieces.loss, rows, "--loss-chunks", diag) != STATUS_OK ||
         resolve_chunks(&c->ffn_chunks, pieces.ffn, rows / c->tp, "--ffn-chunks", diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    return check_rules(c, diag);
+    if (check_rules(c, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (note)
+        sppo_note(c, asked, note);
+    return STATUS_OK;
 }

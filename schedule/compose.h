@@ -185,6 +185,7 @@ struct choices {
     uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */
     uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
     const int64_t *lengths;  /* their tokens; NULL: equal pieces. Memory of the caller. */
+    bool uneven;             /* lengths are yet to be made: not to be built */
     uint8_t placement;       /* enum placement */
     uint8_t ring_layout;     /* enum ring_layout */
     uint8_t rotation;        /* enum rotation, not ROTATE_PROFILE */
@@ -215,7 +216,10 @@ struct request {
     int64_t ranks;
     int64_t dp, cp, hp, tp, shard;
     int64_t pp, virtual_stages, subsequences;
-    const int64_t *lengths;     /* tokens of each subsequence; NULL: equal ones. Borrowed. */
+    const int64_t *lengths; /* tokens of each subsequence; NULL: see partition. Borrowed. */
+    /* Where lengths are not given: 0: equal ones. Above: a rule of the caller's, who makes them
+       before he builds; the request resolves without them. */
+    int partition;
     int pipeline;               /* enum pipeline_choice; 0: left open */
     int placement, ring_layout; /* enum placement, enum ring_layout */
     int64_t window;
@@ -227,6 +231,7 @@ struct request {
     int64_t loss_chunks, ffn_chunks;
     double offload_ratio;  /* 0: open: all of it */
     double offload_hidden; /* bytes to the host that a unit's computation hides; 0: one ratio */
+    bool offload_adaptive; /* the caller makes offload_hidden of costs before he builds */
     int64_t chunk;
     int kv_offload, chunk_order;
     int sm; /* compute capability of the cluster's device times ten; 0: not known */
@@ -239,6 +244,7 @@ struct strategy {
     uint8_t attention, weights, pipeline, activations;
     const char *profile; /* what `published` stands for */
     bool tensor;         /* tp, when open, is as many ranks as there are and fit */
+    bool subsequences;   /* and so are pp and subsequences: schedule/pipeline/sppo.h */
 };
 const struct strategy *compose_strategies(size_t *count);
 const struct profile *compose_profiles(size_t *count);

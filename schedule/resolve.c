@@ -357,7 +357,7 @@ static void note_dp(const struct request *r, struct axes axes, struct split s, i
 
 /* ---- tensor ranks ---- */
 
-static bool tensor_fits(const struct request *r, int64_t tp)
+bool resolve_tensor_fits(const struct request *r, int64_t tp)
 {
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
 }
@@ -367,7 +367,7 @@ static int64_t most_tensor_ranks(const struct request *r)
 {
     int64_t given = (r->dp > 0 ? r->dp : 1) * (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);
     for (int64_t tp = r->ranks / given; tp > 1; tp--)
-        if (r->ranks % (tp * given) == 0 && tensor_fits(r, tp))
+        if (r->ranks % (tp * given) == 0 && resolve_tensor_fits(r, tp))
             return tp;
     return 1;
 }
@@ -390,7 +390,7 @@ static enum status bad_tensor(const struct request *r, int64_t tp, struct diag *
                  "%lld heads (%lld kv) and a feed-forward width of %lld do not divide over tp %lld",
                  (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)tp);
     for (int64_t d = 1; d <= r->ranks && count < SPLITS_MAX; d++)
-        if (tensor_fits(r, d))
+        if (resolve_tensor_fits(r, d))
             fits[count++] = d;
     text_puts(&would, "tp ");
     resolve_put_numbers(&would, fits, count);
@@ -407,7 +407,7 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
     c->tp = (uint32_t)tp;
     if (tp == 1)
         return STATUS_OK;
-    if (!tensor_fits(r, tp))
+    if (!resolve_tensor_fits(r, tp))
         return bad_tensor(r, tp, diag);
     *share = tensor_share(r->model, tp);
     inside->model = share;

@@ -20,6 +20,9 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag);
 
+/* Whether tp tensor ranks fit the ranks, the tokens and the model of a request. */
+bool resolve_tensor_fits(const struct request *r, int64_t tp);
+
 /* Degrees, placement, layout and window of the sequence, filled and checked; the attention choice
  * becomes what is left of it where a degree is 1. ranks and seq of *c are set. */
 enum status resolve_degrees(struct choices *c, const struct request *r,

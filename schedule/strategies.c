@@ -40,7 +40,7 @@ static const struct strategy strategies[] = {
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "megatron"},
     {.name = "sppo", .summary = "megatron-sp on subsequences in a pipeline, activations to the host by ratio (SPPO)",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .tensor = true,
-     .activations = CHOICE_ACTIVATIONS_RATIO, .profile = "megatron"},
+     .subsequences = true, .activations = CHOICE_ACTIVATIONS_RATIO, .profile = "megatron"},
     {.name = "local", .summary = "whole sequences on every rank: data parallelism alone",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO3,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},

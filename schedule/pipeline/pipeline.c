@@ -210,7 +210,8 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
         c->subsequences = (uint32_t)pieces;
         return resolve_lengths(c, r->lengths, unit, diag);
     }
-    if (c->seq % (pieces * unit) != 0) {
+    c->uneven = r->partition > 0;
+    if (!c->uneven && c->seq % (pieces * unit) != 0) {
         int64_t above = (c->seq / (pieces * unit) + 1) * pieces * unit;
         snprintf(what, sizeof what,
                  "%lld tokens do not divide into %lld subsequences over %lld ranks",

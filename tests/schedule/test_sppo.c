@@ -1,0 +1,109 @@
+/* What strategy sppo makes of the degrees that are left open. */
+#include "schedule/pipeline/sppo.h"
+#include "tests/check.h"
+
+#include <string.h>
+
+static const struct transformer model = {.name = "7b",
+                                         .layers = 32,
+                                         .hidden = 4096,
+                                         .heads = 32,
+                                         .kv_heads = 32,
+                                         .head_dim = 128,
+                                         .ffn = 16384,
+                                         .vocab = 50257,
+                                         .norm_eps = 1e-5};
+
+static const struct {
+    const char *label;
+    int64_t ranks, seq, tp, pp, dp, subsequences; /* asked for */
+    int pipeline, partition;
+    uint32_t tp_is, pp_is, dp_is, subsequences_is;
+} rows[] = {
+    {"a node of tensor ranks, a stage each", 32, 524288, 0, 0, 0, 0, 0, 1, 8, 4, 1, 64},
+    {"65B's GPUs", 128, 1048576, 16, 0, 0, 0, 0, 1, 16, 8, 1, 128},
+    {"within a node", 4, 131072, 0, 0, 0, 0, 0, 1, 4, 1, 1, 16},
+    {"stages are given", 32, 131072, 0, 16, 0, 0, 0, 1, 2, 16, 1, 16},
+    {"at least one for each stage", 128, 131072, 2, 32, 0, 0, 0, 1, 2, 32, 2, 32},
+    {"dp is given", 32, 524288, 0, 0, 2, 0, 0, 1, 8, 2, 2, 64},
+    {"no more stages than layers", 512, 1048576, 8, 0, 0, 0, 0, 1, 8, 32, 2, 128},
+    {"equal lengths divide", 32, 600 * 1024, 0, 0, 0, 0, 0, 0, 8, 4, 1, 75},
+    {"equal lengths that 8K does not divide", 32, 8 * 9973 * 10, 0, 0, 0, 0, 0, 0, 8, 4, 1, 10},
+    {"asked for", 32, 524288, 0, 0, 0, 32, 0, 1, 8, 4, 1, 32},
+    {"whole sequences", 32, 524288, 0, 4, 0, 0, CHOICE_PIPELINE_1F1B, 1, 8, 4, 1, 1},
+    {"asked for whole", 32, 524288, 0, 0, 0, 1, 0, 1, 32, 1, 1, 1},
+    {"too short", 32, 8192, 0, 0, 0, 0, 0, 1, 32, 1, 1, 1},
+};
+
+static void degrees_follow_the_rule(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = {.model = &model,
+                                  .strategy = "sppo",
+                                  .ranks = rows[i].ranks,
+                                  .seq = rows[i].seq,
+                                  .tp = rows[i].tp,
+                                  .pp = rows[i].pp,
+                                  .dp = rows[i].dp,
+                                  .subsequences = rows[i].subsequences,
+                                  .pipeline = rows[i].pipeline,
+                                  .partition = rows[i].partition,
+                                  .weights = -1,
+                                  .activations = -1,
+                                  .optimizer = -1,
+                                  .attention_impl = -1,
+                                  .dtype = -1,
+                                  .sm = 80,
+                                  .gpus_per_node = 8};
+        struct choices c;
+        struct diag diag = {0};
+        CHECK_INT(rows[i].label, compose_resolve(&c, &request, NULL, &diag), STATUS_OK);
+        CHECK_TEXT(rows[i].label, diag.text != NULL ? diag.text : "", "");
+        CHECK_INT(rows[i].label, c.tp, rows[i].tp_is);
+        CHECK_INT(rows[i].label, c.pp, rows[i].pp_is);
+        CHECK_INT(rows[i].label, c.dp, rows[i].dp_is);
+        CHECK_INT(rows[i].label, c.subsequences, rows[i].subsequences_is);
+        diag_release(&diag);
+    }
+}
+
+/* What was filled in, and where nothing leaves. */
+static void notes_say_what_a_user_should_know(void)
+{
+    static const struct {
+        const char *label;
+        int64_t seq, subsequences;
+        const char *says;
+    } notes[] = {
+        {"filled", 524288, 0, "64 subsequences of 8192 tokens"},
+        {"one unit", 524288, 1, "nothing goes to the host"},
+        {"short", 4096, 0, "nothing goes to the host"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(notes); i++) {
+        struct request request = {.model = &model,
+                                  .strategy = "sppo",
+                                  .ranks = 32,
+                                  .seq = notes[i].seq,
+                                  .subsequences = notes[i].subsequences,
+                                  .partition = 1,
+                                  .weights = -1,
+                                  .activations = -1,
+                                  .optimizer = -1,
+                                  .attention_impl = -1,
+                                  .dtype = -1,
+                                  .sm = 80,
+                                  .gpus_per_node = 8};
+        struct choices c;
+        struct diag diag = {0}, note = {0};
+        CHECK_INT(notes[i].label, compose_resolve(&c, &request, &note, &diag), STATUS_OK);
+        CHECK(notes[i].label, note.text != NULL && strstr(note.text, notes[i].says) != NULL);
+        diag_release(&diag);
+        diag_release(&note);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"degrees follow the rule", degrees_follow_the_rule},
+    {"notes say what a user should know", notes_say_what_a_user_should_know},
+};
+CHECK_MAIN("sppo", cases)
