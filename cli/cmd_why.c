@@ -94,12 +94,15 @@ static void print_snapshot(struct text *out, const struct torch_snapshot *s, siz
     text_printf(out, "%zu blocks (", s->blocks);
     put_gib(out, "", s->active - s->requested, " of it rounding), ");
     put_gib(out, "", s->reserved - s->active, " cached\n\n");
-    text_printf(out, "%-60s %10s %7s %7s\n", "allocated at", "GiB", "share", "blocks");
-    for (size_t i = 0; i < s->sites && i < top; i++)
-        text_printf(out, "%-60.60s %10.2f %5.1f %% %7zu\n", s->site[i].name,
-                    (double)s->site[i].bytes / 1073741824.0,
+    text_printf(out, "%-60s %10s %7s %7s\n", "allocated at", "bytes", "share", "blocks");
+    for (size_t i = 0; i < s->sites && i < top; i++) {
+        struct text bytes = {0};
+        put_gib(&bytes, "", s->site[i].bytes, "");
+        text_printf(out, "%-60.60s %10s %5.1f %% %7zu\n", s->site[i].name, bytes.data,
                     100 * (double)s->site[i].bytes / (double)(s->active > 0 ? s->active : 1),
                     s->site[i].blocks);
+        text_release(&bytes);
+    }
 }
 
 static void print_answer(struct text *out, const struct answer *a, size_t top)

@@ -87,12 +87,12 @@ static int compare_live(const void *left, const void *right)
     return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-/* The buffers that are there at the fullest moment, by place; the caller frees the array. */
-static size_t find_live(const struct ir *ir, const struct memory_event *event, size_t count,
-                        struct live **live)
+/* How many events there are up to the fullest moment. Snapshots end there: readers go back from the
+ * state of the segments through the history, so that the two must end together. */
+static size_t count_to_peak(const struct ir *ir, const struct memory_event *event, size_t count)
 {
     int64_t bytes = 0, most = -1;
-    size_t upto = 0, lives = 0;
+    size_t upto = 0;
     for (size_t i = 0; i < count; i++) {
         if (ir->buffer.memory[event[i].buffer] != MEMORY_HBM)
             continue;
@@ -102,8 +102,16 @@ static size_t find_live(const struct ir *ir, const struct memory_event *event, s
             upto = i + 1;
         }
     }
+    return upto;
+}
+
+/* The buffers that are there after the events, by place; the caller frees the array. */
+static size_t find_live(const struct ir *ir, const struct memory_event *event, size_t count,
+                        struct live **live)
+{
+    size_t lives = 0;
     bool *there = heap_zalloc(ir->buffer.count + 1u, sizeof *there);
-    for (size_t i = 0; i < upto; i++)
+    for (size_t i = 0; i < count; i++)
         there[event[i].buffer] = event[i].bytes > 0;
     *live = heap_alloc(ir->buffer.count + 1u, sizeof **live);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
@@ -176,7 +184,7 @@ void snapshot_print(struct text *out, const struct prediction *p, uint32_t rank)
     uint64_t arena = ir->arena_bytes[MEMORY_HBM];
     struct memory_event *event;
     struct live *live;
-    size_t count = memory_events(ir, &p->sim, rank, &event);
+    size_t all = memory_events(ir, &p->sim, rank, &event), count = count_to_peak(ir, event, all);
     size_t lives = find_live(ir, event, count, &live);
     pickle_begin(out);
     pickle_begin_dict(out);

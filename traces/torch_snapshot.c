@@ -141,40 +141,149 @@ static int64_t find_device(const struct pickle_value *segments)
     return most;
 }
 
-static void add_blocks(struct torch_snapshot *s, struct sites *sites,
-                       const struct pickle_value *segment)
+/* A dump is made where the exception was caught, and by then the frames that it left have let go of
+ * their tensors: a step's activations. What the history has after the failure is taken back. */
+struct since {
+    const struct pickle_item *begin; /* of the trace: the last failure; NULL: none */
+    const struct pickle_item *trace;
+    struct change {
+        uint64_t address, bytes;
+        const struct pickle_value *event;
+    } * freed, *taken; /* by address, once sorted */
+    size_t freed_count, taken_count, freed_capacity, taken_capacity;
+};
+
+enum { ROUNDING = 512 }; /* of blocks: kMinBlockSize of the allocator */
+
+static void add_change(struct change **list, size_t *count, size_t *capacity,
+                       const struct pickle_value *event)
 {
-    struct text name = {0};
-    for (const struct pickle_item *i = items(pickle_find(segment, "blocks")); i != NULL;
-         i = i->next) {
-        uint64_t size = bytes_of(i->value, "size"), asked = bytes_of(i->value, "requested_size");
-        const char *state = pickle_text(pickle_find(i->value, "state"), "");
-        if (strncmp(state, "active", 6) != 0) { /* active_allocated, active_pending_free, ... */
-            s->largest_free = size > s->largest_free ? size : s->largest_free;
-            continue;
-        }
-        s->active += size;
-        s->requested += asked > 0 ? asked : size;
-        s->blocks++;
-        put_site(&name, i->value);
-        add_site(sites, &name, size);
+    uint64_t asked = bytes_of(event, "size");
+    if (*count == *capacity) {
+        *capacity = heap_next_capacity(*capacity, *count + 1);
+        *list = heap_realloc(*list, *capacity, sizeof **list);
     }
-    text_release(&name);
+    (*list)[(*count)++] = (struct change){.address = bytes_of(event, "addr"),
+                                          .bytes = (asked + ROUNDING - 1) / ROUNDING * ROUNDING,
+                                          .event = event};
+}
+
+static int compare_changes(const void *left, const void *right)
+{
+    const struct change *a = left, *b = right;
+    return a->address < b->address ? -1 : a->address > b->address;
+}
+
+static const struct change *find_change(const struct change *list, size_t count, uint64_t address)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].address == address)
+            return &list[i];
+    return NULL;
+}
+
+/* An address that was taken and freed again after the failure was free then, and is. */
+static void note_free(struct since *since, const struct pickle_value *event)
+{
+    const struct change *taken =
+        find_change(since->taken, since->taken_count, bytes_of(event, "addr"));
+    if (taken != NULL)
+        since->taken[taken - since->taken] = since->taken[--since->taken_count];
+    else
+        add_change(&since->freed, &since->freed_count, &since->freed_capacity, event);
+}
+
+static void find_changes(struct torch_snapshot *s, struct since *since)
+{
+    for (const struct pickle_item *i = since->begin; i != NULL; i = i->next) {
+        const char *action = pickle_text(pickle_find(i->value, "action"), "");
+        if (strcmp(action, "free_completed") == 0)
+            note_free(since, i->value);
+        else if (strcmp(action, "alloc") == 0)
+            add_change(&since->taken, &since->taken_count, &since->taken_capacity, i->value);
+        else if (strcmp(action, "segment_free") == 0)
+            s->reserved += bytes_of(i->value, "size");
+        else if (strcmp(action, "segment_alloc") == 0)
+            s->reserved -= bytes_of(i->value, "size");
+    }
+    if (since->freed_count > 0)
+        qsort(since->freed, since->freed_count, sizeof *since->freed, compare_changes);
 }
 
 /* The last failure that the trace of the device has. */
-static void find_failure(struct torch_snapshot *s, const struct pickle_value *traces)
+static void find_failure(struct torch_snapshot *s, struct since *since,
+                         const struct pickle_value *traces)
 {
     const struct pickle_item *trace = items(traces);
     for (int64_t i = 0; i < s->device && trace != NULL; i++)
         trace = trace->next;
-    for (const struct pickle_item *i = trace == NULL ? NULL : items(trace->value); i != NULL;
-         i = i->next)
+    since->trace = trace == NULL ? NULL : items(trace->value);
+    for (const struct pickle_item *i = since->trace; i != NULL; i = i->next)
         if (strcmp(pickle_text(pickle_find(i->value, "action"), ""), "oom") == 0) {
+            since->begin = i;
             s->out_of_memory = true;
             s->failed_bytes = bytes_of(i->value, "size");
             s->device_free = bytes_of(i->value, "device_free");
         }
+}
+
+/* The largest piece of a block that is free now and was free at the failure. */
+static void add_free(struct torch_snapshot *s, const struct since *since, uint64_t address,
+                     uint64_t bytes)
+{
+    uint64_t at = address, end = address + bytes;
+    for (size_t i = 0; i <= since->freed_count; i++) {
+        const struct change *freed = i < since->freed_count ? &since->freed[i] : NULL;
+        if (freed != NULL && (freed->address < at || freed->address >= end))
+            continue;
+        uint64_t piece = (freed != NULL ? freed->address : end) - at;
+        s->largest_free = piece > s->largest_free ? piece : s->largest_free;
+        if (freed != NULL)
+            at = freed->address + freed->bytes < end ? freed->address + freed->bytes : end;
+    }
+}
+
+static void add_active(struct torch_snapshot *s, struct sites *sites, uint64_t bytes,
+                       uint64_t asked, const struct pickle_value *frames)
+{
+    struct text name = {0};
+    s->active += bytes;
+    s->requested += asked > 0 ? asked : bytes;
+    s->blocks++;
+    put_site(&name, frames);
+    add_site(sites, &name, bytes);
+    text_release(&name);
+}
+
+static void add_blocks(struct torch_snapshot *s, struct sites *sites, const struct since *since,
+                       const struct pickle_value *segment)
+{
+    uint64_t address = bytes_of(segment, "address"), size; /* blocks tile the segment */
+    for (const struct pickle_item *i = items(pickle_find(segment, "blocks")); i != NULL;
+         i = i->next, address += size) {
+        const char *state = pickle_text(pickle_find(i->value, "state"), "");
+        bool active = strncmp(state, "active", 6) == 0; /* active_allocated, active_pending_free */
+        size = bytes_of(i->value, "size");
+        if (active && find_change(since->taken, since->taken_count, address) == NULL)
+            add_active(s, sites, size, bytes_of(i->value, "requested_size"), i->value);
+        else
+            add_free(s, since, address, size);
+    }
+}
+
+/* Blocks that were in use at the failure and are no longer, by the stack that took them where the
+ * history goes back so far. */
+static void add_freed(struct torch_snapshot *s, struct sites *sites, const struct since *since)
+{
+    for (size_t k = 0; k < since->freed_count; k++) {
+        const struct change *freed = &since->freed[k];
+        const struct pickle_value *took = freed->event;
+        for (const struct pickle_item *i = since->trace; i != since->begin; i = i->next)
+            if (bytes_of(i->value, "addr") == freed->address &&
+                strcmp(pickle_text(pickle_find(i->value, "action"), ""), "alloc") == 0)
+                took = i->value;
+        add_active(s, sites, freed->bytes, bytes_of(freed->event, "size"), took);
+    }
 }
 
 enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, const char *data,
@@ -183,6 +292,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     struct arena arena = {0};
     struct pickle_value *root = NULL;
     struct sites sites = {.snapshot = s};
+    struct since since = {0};
     enum status status = pickle_parse(&root, &arena, name, data, size, diag);
     if (status != STATUS_OK)
         goto out;
@@ -195,20 +305,24 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
         goto out;
     }
     s->device = find_device(segments);
+    find_failure(s, &since, pickle_find(root, "device_traces"));
+    find_changes(s, &since);
     for (const struct pickle_item *i = items(segments); i != NULL; i = i->next) {
         if (pickle_int(pickle_find(i->value, "device"), 0) != s->device)
             continue;
         s->reserved += bytes_of(i->value, "total_size");
         s->segments++;
-        add_blocks(s, &sites, i->value);
+        add_blocks(s, &sites, &since, i->value);
     }
+    add_freed(s, &sites, &since);
     if (s->sites > 0)
         qsort(s->site, s->sites, sizeof *s->site, compare_sites);
-    find_failure(s, pickle_find(root, "device_traces"));
     if (s->segments == 0)
         status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                             "the snapshot has no segments: nothing was allocated");
 out:
+    free(since.freed);
+    free(since.taken);
     free(sites.slot);
     arena_release(&arena);
     return status;
