@@ -70,10 +70,19 @@ static bool resize(struct round *round, int64_t gpus)
 
 static void take_times(struct outcome *o, const struct prediction *p)
 {
+    const struct stages *stages = &p->stages;
     o->kind = OUTCOME_TIMED;
     o->most = p->tokens_per_s_gpu;
     o->step_s = p->sim.step_s;
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
+    for (int cause = 0; cause < CAUSE_COUNT && stages->count > 1; cause++) {
+        o->cause_s[cause] = 0;
+        for (uint32_t i = 0; i < stages->count; i++)
+            o->cause_s[cause] +=
+                stages->of[i].cause_s[cause] * stages->ranks[i] / p->sim.rank_count;
+    }
+    o->bubble = stages->count > 1 ? stages->to_step : 0;
+    o->exposed = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
 }
 
 static void time_it(struct round *round, struct outcome *o)

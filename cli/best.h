@@ -31,7 +31,9 @@ struct outcome {
     double missing_bytes; /* of what does not fit */
     double most;          /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
     double step_s;
-    double cause_s[CAUSE_COUNT];
+    double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
+    double bubble,
+        exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
     int64_t tokens; /* of a sequence: the longest, or the one asked about */
 };
 

@@ -84,6 +84,10 @@ enum status offload_hidden_bytes(double *bytes, const struct setup *setup,
         status = compose_resolve(&choices, &request, NULL, diag);
     }
     if (status == STATUS_OK)
+        status =
+            cost_check_attention(&setup->cost, (enum attention_impl)choices.attention_impl,
+                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+    if (status == STATUS_OK)
         status = compose_build(&ir, &choices, diag);
     if (status == STATUS_OK)
         *bytes = layers * forward_s(&ir, setup, &choices) / pipeline_units(&choices) *

@@ -121,6 +121,7 @@ void plan_put_options(struct text *out, const struct request *r)
     put_count(out, "cp", r->cp, 1);
     put_count(out, "hp", r->hp, 1);
     put_count(out, "dp", r->dp, 0);
+    put_count(out, "subsequences", r->subsequences, 1);
     put_count(out, "window", r->window, 1);
     if (r->placement != PLACEMENT_HEAD_FIRST)
         text_printf(out, " --placement %s", placement_names[r->placement]);
@@ -187,6 +188,29 @@ static void put_seconds(struct text *out, double seconds)
     text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
 }
 
+/* ", stages idle 7.6 %, waiting for copies 0.1 %" of the step. */
+static void put_idle(struct text *out, const struct outcome *o)
+{
+    if (o->request.pp > 1)
+        text_printf(out, ", stages idle %.1f %%", 100 * o->bubble);
+    if (o->exposed >= 0.0005)
+        text_printf(out, ", waiting for copies %.1f %%", 100 * o->exposed);
+}
+
+/* " (-3.2 %; pipeline fill takes 1.2 s longer)" */
+static void put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
+{
+    double by_s;
+    enum cause cause = slower_cause(o, winner, &by_s);
+    text_printf(out, " (%+.1f %%", 100 * (o->most / winner->most - 1));
+    if (by_s > 0) {
+        text_printf(out, "; %s takes ", cause_name(cause));
+        put_seconds(out, by_s);
+        text_puts(out, " longer");
+    }
+    text_putc(out, ')');
+}
+
 static void put_row(struct text *out, const struct plan_report *r, size_t i)
 {
     const struct outcome *o = &r->best->row[i];
@@ -201,9 +225,89 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
     put_seconds(out, o->step_s);
     text_puts(out, ", ");
     units_put_gib(out, (double)o->verdict.needed[LIMIT_DEVICE]);
+    put_idle(out, o);
     text_puts(out, ": ");
     plan_put_options(out, &o->request);
+    if (i > 0 && r->best->goal != GOAL_LONGEST)
+        put_loss(out, o, &r->best->row[0]);
     text_putc(out, '\n');
+}
+
+/* ---- one family's splits ---- */
+
+static bool same_split(const struct request *a, const struct request *b)
+{
+    return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->hp == b->hp;
+}
+
+/* Whether a says more of its split than b: the faster of those simulated, else what is nearest to it. */
+static bool tells_more(const struct outcome *a, const struct outcome *b)
+{
+    if (a->kind != b->kind)
+        return a->kind > b->kind;
+    if (a->kind == OUTCOME_TIMED || a->kind == OUTCOME_SLOWER)
+        return a->most > b->most;
+    return a->missing_bytes < b->missing_bytes;
+}
+
+/* "tp 16 x pp 2, 64 of 4 numbers of subsequences: 310.2 tokens/s/GPU, ..." */
+static void put_split(struct text *out, const struct plan_report *r, const struct outcome *o,
+                      size_t members)
+{
+    const struct outcome *winner = &r->best->row[0];
+    text_printf(out, "%-11stp %lld x pp %lld", "split", (long long)o->request.tp,
+                (long long)o->request.pp);
+    if (o->request.dp > 1)
+        text_printf(out, " x dp %lld", (long long)o->request.dp);
+    text_printf(out, ", best of %zu with %lld subsequences: ", members,
+                (long long)o->request.subsequences);
+    switch (o->kind) {
+    case OUTCOME_TIMED:
+        text_printf(out, "%.1f tokens/s/GPU, ", o->most);
+        units_put_gib(out, (double)o->verdict.needed[LIMIT_DEVICE]);
+        put_idle(out, o);
+        if (o != winner && winner->kind == OUTCOME_TIMED)
+            put_loss(out, o, winner);
+        break;
+    case OUTCOME_SLOWER:
+        text_printf(out, "no more than %.1f tokens/s/GPU", o->most);
+        break;
+    case OUTCOME_UNFIT:
+    case OUTCOME_NO_ROOM:
+        units_put_gib(out, o->missing_bytes);
+        text_puts(out, o->kind == OUTCOME_UNFIT
+                           ? " too much"
+                           : " too much of states and what cannot leave alone");
+        break;
+    default:
+        text_puts(out, "cannot be built");
+    }
+    text_putc(out, '\n');
+}
+
+/* Of a strategy of subsequences that was asked for or won: every product of tensor ranks and stages. */
+static void put_splits(struct text *out, const struct plan_report *r)
+{
+    size_t count;
+    const struct best *best = r->best;
+    for (size_t i = 0; i < best->count; i++) {
+        const struct outcome *o = &best->row[i];
+        size_t members = 0;
+        bool seen = false;
+        if (o->strategy != best->row[0].strategy ||
+            !compose_strategies(&count)[o->strategy].subsequences)
+            continue;
+        for (size_t k = 0; k < best->count; k++) {
+            if (best->row[k].strategy != o->strategy ||
+                !same_split(&best->row[k].request, &best->row[i].request))
+                continue;
+            seen = seen || k < i;
+            members++;
+            o = tells_more(&best->row[k], o) ? &best->row[k] : o;
+        }
+        if (!seen)
+            put_split(out, r, o, members);
+    }
 }
 
 static void put_family(struct text *out, const struct plan_report *r, uint8_t strategy)
@@ -219,16 +323,9 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
         text_puts(out, " tokens at most: ");
         plan_put_options(out, &f.best->request);
     } else if (f.best != NULL) {
-        double by_s;
-        enum cause cause = slower_cause(f.best, winner, &by_s);
-        text_printf(out, "%.1f tokens/s/GPU at most (%+.1f %%", f.best->most,
-                    100 * (f.best->most / winner->most - 1));
-        if (by_s > 0) {
-            text_printf(out, "; %s takes ", cause_name(cause));
-            put_seconds(out, by_s);
-            text_puts(out, " longer");
-        }
-        text_puts(out, "): ");
+        text_printf(out, "%.1f tokens/s/GPU at most", f.best->most);
+        put_loss(out, f.best, winner);
+        text_puts(out, ": ");
         plan_put_options(out, &f.best->request);
     } else if (f.slower > 0 && r->best->goal == GOAL_LONGEST) {
         text_puts(out, "no member reaches the winner's length");
@@ -294,6 +391,8 @@ void plan_report_print(struct text *out, const struct plan_report *r)
         text_printf(out, "%-11snothing\n", "fits");
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
         put_row(out, r, i);
+    if (best->goal != GOAL_LONGEST)
+        put_splits(out, r);
     for (size_t s = 0; s < strategies; s++)
         put_family(out, r, (uint8_t)s);
     if (!found)
@@ -331,6 +430,8 @@ static void json_outcome(struct json_out *w, const char *key, const struct outco
     if (o->kind == OUTCOME_TIMED) {
         json_put_number(w, "tokens_per_s_gpu", o->most);
         json_put_number(w, "step_s", o->step_s);
+        json_put_number(w, "stages_idle", o->bubble);
+        json_put_number(w, "waiting_for_copies", o->exposed);
         json_put_count(w, "device_needed_bytes", o->verdict.needed[LIMIT_DEVICE]);
         json_put_count(w, "host_needed_bytes", o->verdict.needed[LIMIT_HOST]);
     } else if (o->kind == OUTCOME_SLOWER) {

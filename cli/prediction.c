@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "cli/subsequences.h"
 #include "schedule/ir_text.h"
+#include "schedule/pipeline/pipeline.h"
 
 #include <assert.h>
 #include <float.h>
@@ -434,27 +435,57 @@ static uint32_t first_rank(const struct ir *ir, uint32_t role)
     return rank;
 }
 
+/* Seconds of one rank's processors: of all kernels, of those that belong to a unit, of the first unit's
+ * forward and of the gradients of the unit that goes back last; and of its host's issue. */
+struct bound {
+    double kernels_s, units_s, first_s, last_s, issue_s;
+};
+
+static struct bound bound_of_role(const struct prediction *p, const struct costs *costs, uint32_t r)
+{
+    const struct ir *ir = &p->ir;
+    struct bound bound = {0};
+    uint32_t rank = first_rank(ir, r);
+    uint32_t last =
+        p->choices.subsequences > 0 ? pipeline_units(&p->choices) - p->choices.subsequences : 0;
+    for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
+         op++) {
+        uint32_t shape = ir->op.shape[op];
+        uint16_t guard = ir->op.guard[op], unit = ir->op.micro[op];
+        uint8_t phase = ir->op.phase[op];
+        double work_s = costs->work_s[shape];
+        if (guard != IR_NONE16 && !guard_passes(&ir->mesh, ir->group, &ir->guard[guard], rank))
+            continue;
+        bound.issue_s += costs->issue_s[shape];
+        if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE ||
+            work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_SYNC)
+            continue;
+        bound.kernels_s += work_s;
+        if (unit == IR_NONE16 || phase == PHASE_OPTIMIZER || ir->op.layer[op] == IR_NONE16)
+            continue;
+        bound.units_s += work_s;
+        if (phase == PHASE_FORWARD && unit == 0)
+            bound.first_s += work_s;
+        if (phase != PHASE_FORWARD && unit == last)
+            bound.last_s += work_s;
+    }
+    return bound;
+}
+
 double prediction_bound_s(const struct prediction *p)
 {
     struct costs costs = {0};
-    const struct ir *ir = &p->ir;
-    double most_s = 0;
+    double most_s = 0, before_s = 0, behind_s = 0;
+    bool waits =
+        p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
     costs_make(&costs, p);
-    for (uint32_t r = 0; r < ir->role_count; r++) {
-        double kernels_s = 0, issue_s = 0;
-        uint32_t rank = first_rank(ir, r);
-        for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
-             op++) {
-            uint32_t shape = ir->op.shape[op];
-            uint16_t guard = ir->op.guard[op];
-            if (guard != IR_NONE16 && !guard_passes(&ir->mesh, ir->group, &ir->guard[guard], rank))
-                continue;
-            issue_s += costs.issue_s[shape];
-            if (ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE &&
-                work_kind_info((enum work_kind)ir->op.kind[op])->stream != STREAM_SYNC)
-                kernels_s += costs.work_s[shape];
-        }
-        most_s = fmax(most_s, fmax(kernels_s, issue_s));
+    for (uint32_t r = 0; r < p->ir.role_count; r++) {
+        struct bound bound = bound_of_role(p, &costs, r);
+        most_s = fmax(most_s, fmax(bound.kernels_s, bound.issue_s));
+        if (waits)
+            most_s = fmax(most_s, before_s + bound.units_s + behind_s);
+        before_s += bound.first_s;
+        behind_s += bound.last_s;
     }
     costs_release(&costs);
     return most_s;

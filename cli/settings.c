@@ -39,6 +39,16 @@ static bool has_zero_bubble(const struct choices *c)
     return c->pipeline == CHOICE_PIPELINE_ZB_1P || c->pipeline == CHOICE_PIPELINE_ZB_V;
 }
 
+static bool has_subsequences(const struct choices *c)
+{
+    return c->subsequences > 1;
+}
+
+static bool has_ratio(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_RATIO && c->subsequences * c->accumulation > 1;
+}
+
 static bool has_hsdp(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP;
@@ -132,6 +142,17 @@ static const struct gap {
     {FRAMEWORK_DEEPSPEED, has_zero_bubble, "zero-bubble pipelines; 1F1B is set"},
     {FRAMEWORK_DEEPSPEED, has_ffn_chunks, "the feed-forward part in pieces"},
     {FRAMEWORK_DEEPSPEED, has_loss_chunks, "the loss in pieces"},
+    {FRAMEWORK_TORCHTITAN, has_subsequences,
+     "subsequences of a pipeline (SPPO, Seq1F1B): sequences are whole"},
+    {FRAMEWORK_TORCHTITAN, has_ratio,
+     "part of the activations on the host (SPPO): all of them stay"},
+    {FRAMEWORK_MEGATRON, has_subsequences,
+     "subsequences of a pipeline (SPPO, Seq1F1B): sequences are whole"},
+    {FRAMEWORK_MEGATRON, has_ratio, "part of the activations on the host (SPPO): all of them stay"},
+    {FRAMEWORK_DEEPSPEED, has_subsequences,
+     "subsequences of a pipeline (SPPO, Seq1F1B): sequences are whole"},
+    {FRAMEWORK_DEEPSPEED, has_ratio,
+     "part of the activations on the host (SPPO): all of them stay"},
 };
 
 static void put_gaps(struct text *out, enum framework framework, const struct choices *c)

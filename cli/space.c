@@ -1,5 +1,9 @@
 #include "cli/space.h"
 
+#include "cli/bounds.h"
+#include "cli/subsequences.h"
+#include "schedule/pipeline/sppo.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,88 +13,6 @@ void space_release(struct space *space)
 {
     free(space->row);
     *space = (struct space){0};
-}
-
-/* ---- bounds ---- */
-
-/* The rate of the largest products, and of attention's largest heads: no shape is faster. */
-static double product_flop_per_s(const struct device_cost *cost, const struct choices *c)
-{
-    if (c->dtype == DTYPE_F32)
-        return cost->matmul_f32_flop_per_s;
-    return cost->matmul_flop_per_s *
-           (cost->clock == COST_CLOCK_BURST ? cost->matmul_burst_factor : 1);
-}
-
-static double attention_flop_per_s(const struct device_cost *cost, const struct choices *c,
-                                   enum attention_direction pass)
-{
-    const struct cost_attention *a = &cost->attention[c->attention_impl][pass];
-    double most = 0;
-    for (size_t i = 0; i < a->dims; i++)
-        most = a->flop_per_s[i] > most ? a->flop_per_s[i] : most;
-    return most > 0 ? most : cost->device_peak_flop_per_s;
-}
-
-/* What GPUs must compute in a step, each kind of work at its highest rate: a product forward and two
- * backward; attention forward and 2.5 times as much backward; attention again where layers are
- * recomputed (of the rest, an ideal framework may leave out some). */
-static double compute_bound_s(const struct setup *setup, const struct choices *c)
-{
-    const struct transformer *t = c->model;
-    const struct device_cost *cost = &setup->cost;
-    double sequences = (double)c->global_batch, tokens = sequences * (double)c->seq;
-    double layers = (double)t->layers;
-    double products = 3 * (layers * tokens * (double)transformer_linear_flops_per_token(t) +
-                           tokens * (double)transformer_head_flops_per_token(t));
-    double attention = layers * sequences * transformer_attention_flops(t, c->seq, true);
-    bool again =
-        c->activations == CHOICE_ACTIVATIONS_FULL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD;
-    double forwards = again ? 2 : 1;
-    if (cost->ideal)
-        return (products + (forwards + 2.5) * attention) /
-               (setup->cluster.device.peak_flop_per_s * (double)c->ranks);
-    return (products / product_flop_per_s(cost, c) +
-            forwards * attention / attention_flop_per_s(cost, c, ATTENTION_FORWARD_PASS) +
-            2.5 * attention / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)) /
-           (double)c->ranks;
-}
-
-/* Ranks over which a state is cut, beside tensor and pipeline ranks. */
-static double shards_of(const struct choices *c, enum weights_choice from)
-{
-    if (c->weights == CHOICE_WEIGHTS_HSDP)
-        return c->shard;
-    bool cut = c->weights != CHOICE_WEIGHTS_REPLICATED && c->weights >= from;
-    return cut ? (double)c->ranks / c->tp / c->pp : 1;
-}
-
-/* Parameters, cut as the choice says, and the process' context; the optimizer has 12 bytes each. */
-static double state_bytes(const struct setup *setup, const struct choices *c)
-{
-    double share = (double)transformer_parameters(c->model) / c->tp / c->pp;
-    return share * (double)dtype_bytes((enum dtype)c->dtype) / shards_of(c, CHOICE_WEIGHTS_ZERO3) +
-           setup->cluster.device.context_bytes;
-}
-
-static double optimizer_bytes(const struct choices *c)
-{
-    double share = (double)transformer_parameters(c->model) / c->tp / c->pp;
-    if (c->optimizer == CHOICE_OPTIMIZER_HOST)
-        return 0;
-    return 12 * share / shards_of(c, CHOICE_WEIGHTS_ZERO1);
-}
-
-/* The inputs of all layers of a micro-batch lie on the device when its backward begins. */
-static double input_bytes(const struct choices *c)
-{
-    if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
-        return 0;
-    double rows = (double)c->micro_batch * (double)c->seq / c->cp / c->hp / c->tp;
-    if (c->pp > 1) /* micro-batches may be cut, and stages drop inputs early */
-        return 0;
-    return (double)c->model->layers * rows * (double)c->model->hidden *
-           (double)dtype_bytes((enum dtype)c->dtype);
 }
 
 /* ---- the walk ---- */
@@ -103,10 +25,29 @@ struct walk {
     const struct strategy *row;
 };
 
-static void add(struct walk *w, const struct request *request)
+static void keep(struct walk *w, const struct request *request, const struct choices *c)
 {
     struct space *space = w->space;
+    double host = bound_optimizer_bytes(c), fixed = bound_state_bytes(w->setup, c) + host;
+    if (space->count == space->capacity) {
+        space->capacity = heap_next_capacity(space->capacity, space->count + 1);
+        space->row = heap_realloc(space->row, space->capacity, sizeof *space->row);
+    }
+    space->row[space->count++] = (struct candidate){
+        .request = *request,
+        .strategy = w->strategy,
+        .tokens = (double)c->global_batch * (double)c->seq,
+        .bound_s = bound_step_s(w->setup, c),
+        .least_bytes = fixed + bound_kept_bytes(c),
+        .fixed_bytes = fixed,
+        .host_bytes = host,
+    };
+}
+
+static void add(struct walk *w, const struct request *request)
+{
     struct choices c;
+    struct filled_request filled;
     if (compose_resolve(&c, request, NULL, NULL) != STATUS_OK)
         return;
     uint32_t sharing = c.ranks / c.tp / c.pp;
@@ -114,20 +55,10 @@ static void add(struct walk *w, const struct request *request)
     bool is_alone = sharing == 1 && c.weights != CHOICE_WEIGHTS_REPLICATED;
     if ((is_zero3 || is_alone) && w->setup->request.weights < 0)
         return;
-    if (space->count == space->capacity) {
-        space->capacity = heap_next_capacity(space->capacity, space->count + 1);
-        space->row = heap_realloc(space->row, space->capacity, sizeof *space->row);
-    }
-    double host = optimizer_bytes(&c), fixed = state_bytes(w->setup, &c) + host;
-    space->row[space->count++] = (struct candidate){
-        .request = *request,
-        .strategy = w->strategy,
-        .tokens = (double)c.global_batch * (double)c.seq,
-        .bound_s = compute_bound_s(w->setup, &c),
-        .least_bytes = fixed + input_bytes(&c),
-        .fixed_bytes = fixed,
-        .host_bytes = host,
-    };
+    if (subsequences_fill(&filled, w->setup, request, NULL) == STATUS_OK &&
+        compose_resolve(&c, &filled.request, NULL, NULL) == STATUS_OK)
+        keep(w, request, &c);
+    filled_request_release(&filled);
 }
 
 /* The values of a field: the given one, or all from low to high (both included). */
@@ -140,8 +71,32 @@ static struct values open_values(int given, int count)
     return given >= 0 ? (struct values){given, given} : (struct values){0, count - 1};
 }
 
+/* A strategy of subsequences keeps its own policies: Megatron's sharded optimizer where there is
+ * something to share, and ratios in place of recomputation. */
+static void walk_pieces(struct walk *w, struct request request)
+{
+    enum { PIECES = 64 }; /* of a sequence whose length is looked for */
+    bool shares = request.ranks > request.tp * request.pp;
+    if (request.weights < 0)
+        request.weights = shares ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED;
+    if (request.subsequences > 0 || w->open.length) {
+        request.subsequences = request.subsequences > 0 ? request.subsequences : PIECES;
+        add(w, &request);
+        return;
+    }
+    for (int64_t tokens = SPPO_TOKENS_MAX; tokens >= SPPO_TOKENS_MIN; tokens /= 2) {
+        request.subsequences = request.seq / tokens;
+        if (request.subsequences > 1 && request.subsequences >= request.pp)
+            add(w, &request);
+    }
+}
+
 static void walk_policies(struct walk *w, struct request request)
 {
+    if (w->row->subsequences) {
+        walk_pieces(w, request);
+        return;
+    }
     struct values weights = open_values(w->setup->request.weights, CHOICE_WEIGHTS_COUNT);
     struct values activations =
         open_values(w->setup->request.activations, CHOICE_ACTIVATIONS_COUNT);
@@ -244,19 +199,6 @@ static void walk_degrees(struct walk *w, struct request request)
             }
 }
 
-/* The walk leaves to a strategy its attention, pipeline and profile. One that has them all from an
- * earlier row (sppo from megatron-sp) makes the same choices over again: what else it is called for,
- * uneven subsequences, are asked for by name. */
-static bool is_twin(const struct strategy *table, size_t row)
-{
-    for (size_t i = 0; i < row; i++)
-        if (table[i].attention == table[row].attention &&
-            table[i].pipeline == table[row].pipeline && table[i].tensor == table[row].tensor &&
-            strcmp(table[i].profile, table[row].profile) == 0)
-            return true;
-    return false;
-}
-
 enum status space_add(struct space *space, const struct setup *setup, int64_t gpus,
                       struct space_open open, struct diag *diag)
 {
@@ -265,9 +207,13 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
     struct walk w = {space, setup, open, 0, NULL};
     for (size_t s = 0; s < strategies; s++) {
         struct request request = setup->request;
-        if (open.strategy ? is_twin(table, s) : strcmp(table[s].name, request.strategy) != 0)
+        if (!open.strategy && strcmp(table[s].name, request.strategy) != 0)
             continue;
+        if (open.strategy && table[s].subsequences && request.subsequences == 1)
+            continue; /* then it is the strategy whose sequences it cuts */
         request.strategy = table[s].name;
+        if (open.strategy)
+            subsequences_open(&request, setup);
         request.ranks = gpus;
         if (request.gpus_per_node > gpus)
             request.gpus_per_node = gpus;

@@ -83,6 +83,12 @@ bool pipeline_ends_tied(const struct choices *c)
            pipeline_stage(c, 0) != pipeline_stage(c, pipeline_chunks(c) - 1);
 }
 
+bool pipeline_is_plain(const struct choices *c)
+{
+    const struct pipeline *row = pipeline_of(c);
+    return c->pp > 1 && c->virtual_stages == 1 && !row->splits && !row->multiplexed;
+}
+
 struct layer_range pipeline_layers(const struct choices *c, uint32_t chunk)
 {
     uint64_t layers = (uint64_t)c->model->layers, chunks = pipeline_chunks(c);

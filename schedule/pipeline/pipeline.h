@@ -59,6 +59,10 @@ uint32_t pipeline_stage(const struct choices *choices, uint32_t chunk);
 /* The first and the last stage both hold a tied embedding. */
 bool pipeline_ends_tied(const struct choices *choices);
 
+/* Whether every unit takes one way through all stages, each of them forward and then backward whole: a stage
+ * waits for the first unit's forward through those before it, and they for that unit's backward. */
+bool pipeline_is_plain(const struct choices *choices);
+
 /* Layers of a chunk: first .. end. */
 struct layer_range {
     uint32_t first, end;

@@ -19,3 +19,8 @@ awk '/"options"/ { n++ } END { print (n > 4) ? "several" : n }' $T/open.json
 
 # nothing fits: the nearest, and by how much
 longhaul plan --model llama3-70b --cluster dgx-h100 --gpus 8 --seq 8K --strategy local --optimizer device | grep -E '^(goal|fits)'
+
+# subsequences: every product of tensor ranks and stages has its line, and the winner its degrees
+longhaul plan --strategy sppo --model gpt-7b --set layers=4 --cluster sppo-a100 --gpus 8 --seq 64K --batch 1 > $T/sppo.out
+grep -E '^split' $T/sppo.out | sed -E 's/, best.*//' | sort
+grep -E "^1 " $T/sppo.out | grep -cE -- "--strategy sppo --tp [0-9]+ .*--subsequences [0-9]+"

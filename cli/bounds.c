@@ -1,0 +1,183 @@
+#include "cli/bounds.h"
+
+#include "schedule/activations/classes.h"
+#include "schedule/pipeline/pipeline.h"
+#include "schedule/pipeline/ratios.h"
+#include "schedule/weights/tensor_parallel.h"
+
+#include <math.h>
+
+/* ---- time ---- */
+
+/* The rate of the largest products, and of attention's largest heads: no shape is faster. */
+static double product_flop_per_s(const struct device_cost *cost, const struct choices *c)
+{
+    if (c->dtype == DTYPE_F32)
+        return cost->matmul_f32_flop_per_s;
+    return cost->matmul_flop_per_s *
+           (cost->clock == COST_CLOCK_BURST ? cost->matmul_burst_factor : 1);
+}
+
+static double attention_flop_per_s(const struct device_cost *cost, const struct choices *c,
+                                   enum attention_direction pass)
+{
+    const struct cost_attention *a = &cost->attention[c->attention_impl][pass];
+    double most = 0;
+    for (size_t i = 0; i < a->dims; i++)
+        most = a->flop_per_s[i] > most ? a->flop_per_s[i] : most;
+    return most > 0 ? most : cost->device_peak_flop_per_s;
+}
+
+/* Seconds of a device for each flop of a product, and of attention forward and back: attention again
+ * where layers are recomputed (of the rest, an ideal framework may leave out some). */
+struct rates {
+    double product_s, attention_s;
+};
+
+static struct rates rates_of(const struct setup *setup, const struct choices *c)
+{
+    const struct device_cost *cost = &setup->cost;
+    bool again =
+        c->activations == CHOICE_ACTIVATIONS_FULL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD;
+    double forwards = again ? 2 : 1, peak = setup->cluster.device.peak_flop_per_s;
+    if (cost->ideal)
+        return (struct rates){1 / peak, (forwards + 2.5) / peak};
+    return (struct rates){1 / product_flop_per_s(cost, c),
+                          forwards / attention_flop_per_s(cost, c, ATTENTION_FORWARD_PASS) +
+                              2.5 / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)};
+}
+
+/* Seconds of one device for tokens [0, end) of a sequence in all layers: three products for each of the
+ * forward's, attention forward and 2.5 times as much backward. */
+static double layers_s(const struct choices *c, const struct rates *rates, int64_t end)
+{
+    const struct transformer *t = c->model;
+    return (double)t->layers *
+           (3 * (double)end * (double)transformer_linear_flops_per_token(t) * rates->product_s +
+            transformer_attention_flops(t, end, true) * rates->attention_s);
+}
+
+double bound_step_s(const struct setup *setup, const struct choices *c)
+{
+    struct rates rates = rates_of(setup, c);
+    double sequences = (double)c->global_batch, ranks = (double)c->ranks;
+    double head = 3 * sequences * (double)c->seq *
+                  (double)transformer_head_flops_per_token(c->model) * rates.product_s;
+    double all = sequences * layers_s(c, &rates, c->seq);
+    if (!pipeline_is_plain(c))
+        return (all + head) / ranks;
+    /* The last stage has the most layers and the head. It begins behind the first unit's forward through
+       the stages before it, and they end with that unit's backward: of every micro-batch the first
+       subsequence comes first and goes last. */
+    struct layer_range last = pipeline_layers(c, c->pp - 1);
+    double share = (double)(last.end - last.first) / (double)c->model->layers;
+    double stage_ranks = ranks / c->pp, unit = (double)c->micro_batch * (double)c->dp;
+    double first = unit * layers_s(c, &rates, pipeline_prefix(c, 1));
+    return (all * share + head + first * (1 - share)) / stage_ranks;
+}
+
+/* ---- memory ---- */
+
+/* Ranks over which a state is cut, beside tensor and pipeline ranks. */
+static double shards_of(const struct choices *c, enum weights_choice from)
+{
+    if (c->weights == CHOICE_WEIGHTS_HSDP)
+        return c->shard;
+    bool cut = c->weights != CHOICE_WEIGHTS_REPLICATED && c->weights >= from;
+    return cut ? (double)c->ranks / c->tp / c->pp : 1;
+}
+
+static double share_of_parameters(const struct choices *c)
+{
+    return (double)transformer_parameters(c->model) / c->tp / c->pp;
+}
+
+double bound_state_bytes(const struct setup *setup, const struct choices *c)
+{
+    return share_of_parameters(c) * (double)dtype_bytes((enum dtype)c->dtype) /
+               shards_of(c, CHOICE_WEIGHTS_ZERO3) +
+           setup->cluster.device.context_bytes;
+}
+
+double bound_optimizer_bytes(const struct choices *c)
+{
+    if (c->optimizer == CHOICE_OPTIMIZER_HOST)
+        return 0;
+    return 12 * share_of_parameters(c) / shards_of(c, CHOICE_WEIGHTS_ZERO1);
+}
+
+/* Bytes that one layer of a rank keeps of each token of its stage, that may leave: from the list of ops. */
+static double kept_of_token(const struct choices *c)
+{
+    enum { TOKENS = 128, ROWS_MAX = 64 };
+    struct activation_row row[ROWS_MAX];
+    struct transformer two = *c->model;
+    struct choices small;
+    struct ir ir = {0};
+    int64_t ranks = (int64_t)c->tp * c->hp;
+    double bytes = 0;
+    size_t count;
+    two.layers = 2; /* the second one reads what the first one leaves */
+    struct request request = {.model = &two,
+                              .strategy = compose_strategies(&count)[c->strategy].name,
+                              .profile = c->profile->name,
+                              .weights = CHOICE_WEIGHTS_REPLICATED,
+                              .activations = CHOICE_ACTIVATIONS_KEEP,
+                              .optimizer = -1,
+                              .attention_impl = c->attention_impl,
+                              .dtype = c->dtype,
+                              .ranks = ranks,
+                              .tp = c->tp,
+                              .hp = c->hp,
+                              .pp = 1,
+                              .subsequences = 2,
+                              .seq = 2 * TOKENS * ranks,
+                              .sm = c->sm,
+                              .gpus_per_node = ranks};
+    if (compose_resolve(&small, &request, NULL, NULL) == STATUS_OK &&
+        compose_build(&ir, &small, NULL) == STATUS_OK) {
+        uint32_t rows = activations_table(&ir, 0, row, ROWS_MAX);
+        for (uint32_t i = 0; i < rows; i++)
+            if (row[i].class == ACTIVATION_ONCE)
+                bytes += (double)row[i].bytes;
+    }
+    ir_release(&ir);
+    return bytes / (double)(TOKENS * ranks);
+}
+
+/* Bytes of all subsequences of one sequence in one stage when the last one has run forward: what left
+ * has left. Bytes are rounded up to the grain, so a little more may. */
+static double subsequence_bytes(const struct choices *c)
+{
+    struct layer_range last = pipeline_layers(c, c->pp - 1);
+    double layers = (double)(last.end - last.first), each = kept_of_token(c) * layers, kept = 0;
+    struct transformer share = tensor_share(c->model, c->tp);
+    double kv = 2 * (double)c->seq / c->hp * (double)transformer_kv_width(&share) *
+                (double)dtype_bytes((enum dtype)c->dtype) * layers;
+    uint32_t n = c->subsequences;
+    if (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO)
+        return kv;
+    for (uint32_t i = 0; i < n; i++) {
+        double bytes = each * (double)(pipeline_prefix(c, i + 1) - pipeline_prefix(c, i)),
+               leaves = 0;
+        if (c->activations == CHOICE_ACTIVATIONS_RATIO && (i + 1 < n || c->accumulation > 1))
+            leaves =
+                c->offload_hidden > 0 ? ratio_hidden(bytes, c->offload_hidden) : c->offload_ratio;
+        kept +=
+            fmax(0, (1 - leaves) * bytes - (leaves > 0 ? (double)c->profile->offload_grain : 0));
+    }
+    return kept + kv;
+}
+
+double bound_kept_bytes(const struct choices *c)
+{
+    if (c->subsequences > 1 && (c->pp == 1 || pipeline_is_plain(c)))
+        return subsequence_bytes(c);
+    if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
+        return 0;
+    double rows = (double)c->micro_batch * (double)c->seq / c->cp / c->hp / c->tp;
+    if (c->pp > 1) /* micro-batches may be cut, and stages drop inputs early */
+        return 0;
+    return (double)c->model->layers * rows * (double)c->model->hidden *
+           (double)dtype_bytes((enum dtype)c->dtype);
+}
