@@ -268,7 +268,7 @@ struct remedy_trials {
 uint64_t alternatives_inside(const struct prediction *p)
 {
     return p->reserved.bytes[RESERVED_TENSORS] + p->reserved.bytes[RESERVED_WORKSPACES] +
-           p->reserved.bytes[RESERVED_BUCKETS];
+           p->reserved.bytes[RESERVED_BUCKETS] + p->reserved.bytes[RESERVED_TABLES];
 }
 
 static void try_remedy(void *context, size_t job, void *result)

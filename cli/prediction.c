@@ -111,8 +111,12 @@ static enum status check_size(const struct prediction *p, const char *name, stru
 
 static void finish_memory(struct prediction *p)
 {
-    uint64_t buckets = p->has_choices ? (uint64_t)compose_bucket_bytes(&p->choices) : 0;
-    reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, buckets);
+    struct reserved_held held = {0};
+    if (p->has_choices) {
+        held.buckets = (uint64_t)compose_bucket_bytes(&p->choices);
+        held.tables = (uint64_t)compose_table_bytes(&p->choices);
+    }
+    reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
     judge(p);
 }
 

@@ -371,7 +371,9 @@ static double rope_bytes(const struct work *work, struct bytes_of e)
 
 static double activation_bytes(const struct work *work, struct bytes_of e)
 {
-    double count = (double)work->rows.rows * (double)work->rows.cols;
+    double count = (double)work->activation.rows * (double)work->activation.cols;
+    if (work->activation.touches > 0) /* a chain of kernels, all in one dtype */
+        return count * (double)work->activation.touches * e.in;
     switch ((enum work_kind)work->kind) {
     case WORK_SWIGLU:
         return count * (2 * e.in + e.out);

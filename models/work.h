@@ -74,7 +74,10 @@ struct work {
         } merge;
         struct {
             int64_t rows, cols, accumulate;
-        } rows; /* norms, swiglu, gelu, column_sum */
+        } rows; /* norms, column_sum */
+        struct {
+            int64_t rows, cols, touches;
+        } activation; /* swiglu, gelu, and their backward */
         struct {
             int64_t rows, heads, dim, stride;
         } rope;

@@ -29,23 +29,42 @@ static struct view residual_bias(const struct emit *e, uint32_t part, enum weigh
     return e->tensor.size > 1 ? optional_weight(e, part, weight) : view_none();
 }
 
+/* FPDT keeps of a piece its input alone, or pieces would save nothing in the backward. */
+static bool computed_again(const struct emit *e)
+{
+    return e->choices->attention == CHOICE_ATTENTION_FPDT;
+}
+
+enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
+
+/* How often an element is read or written where kernels follow each other. GELU is counted in
+ * FPDT_FFN of DeepSpeed's fpdt_layer.py, bias included, for the forward, for what the backward
+ * computes again (the bias, tanh of the polynomial, the activation) and for the gradient (the
+ * derivative in ten operations, and the product). It has no SwiGLU: that is taken to be written
+ * in the same way, silu and a product; then sigmoid and two products; then the gradients of both
+ * factors and their concatenation. */
+static int64_t touches(const struct emit *e, enum chain chain)
+{
+    static const uint8_t counted[CHAIN_COUNT][2] = {
+        [CHAIN_FORWARD] = {4, 5},
+        [CHAIN_AGAIN] = {22, 8},
+        [CHAIN_BACKWARD] = {27, 23},
+    };
+    return computed_again(e) && e->choices->profile->chunk_eager ? counted[chain][gated(e)] : 0;
+}
+
 /* A piece's first product and its activation. */
 static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id wide, buffer_id act,
-                     int64_t rows)
+                     int64_t rows, enum chain chain)
 {
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_UP),
                 optional_weight(e, layer, WEIGHT_UP_BIAS), view_all(e, wide), rows, up, h);
-    struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU, .rows = {rows, f, 0}};
+    struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU,
+                        .activation = {rows, f, touches(e, chain)}};
     emit_op(e, e->compute, &work, (struct view[]){view_all(e, wide)}, 1,
             (struct view[]){view_all(e, act)}, 1);
-}
-
-/* FPDT keeps of a piece its input alone, or pieces would save nothing in the backward. */
-static bool computed_again(const struct emit *e)
-{
-    return e->choices->attention == CHOICE_ATTENTION_FPDT;
 }
 
 static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
@@ -64,7 +83,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         struct view x_rows = tensor_gather(e, view_rows(x, piece.begin, piece.rows, h), h,
                                            TENSOR_ANY, "norm_all", true);
-        mlp_wide(e, layer, x_rows, wide, act, rows);
+        mlp_wide(e, layer, x_rows, wide, act, rows, CHAIN_FORWARD);
         struct view product = tensor_product(e, y_rows, h, "ffn_all");
         emit_matmul(e, MATMUL_NT, view_all(e, act), weight_view(e, layer, WEIGHT_DOWN),
                     product_bias(e, layer, WEIGHT_DOWN_BIAS), product, rows, h, f);
@@ -78,6 +97,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->saved[layer];
     int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
+    emit_wide_sum_begin(e, layer, WEIGHT_DOWN);
+    emit_wide_sum_begin(e, layer, WEIGHT_UP);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece(e->own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* of a short subsequence */
@@ -92,7 +113,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
             saved->up[i] = emit_activation(e, "up", rows, up);
             saved->act[i] = emit_activation(e, "act", rows, f);
             mlp_wide(e, layer, view_rows(saved->norm2, piece.begin, piece.rows, h), saved->up[i],
-                     saved->act[i], rows);
+                     saved->act[i], rows, CHAIN_AGAIN);
         }
         struct view dy_rows = tensor_gather(e, own, h, TENSOR_ANY, "dy_all", false);
         emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), view_none(),
@@ -100,7 +121,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f, rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
         struct work work = {.kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
-                            .rows = {rows, f, 0}};
+                            .activation = {rows, f, touches(e, CHAIN_BACKWARD)}};
         emit_op(e, e->compute, &work,
                 (struct view[]){view_all(e, d_act), view_all(e, saved->up[i])}, 2,
                 (struct view[]){view_all(e, d_up)}, 1);
@@ -116,6 +137,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_all(e, d_up), rows, up);
     }
     e->tags.chunk = IR_NONE16;
+    emit_wide_sum_end(e, layer, WEIGHT_DOWN);
+    emit_wide_sum_end(e, layer, WEIGHT_UP);
 }
 
 /* ---- one layer ---- */
@@ -191,7 +214,9 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     emit_bias_grad(e, layer, WEIGHT_O_BIAS, view_all(e, dx2), rows, h);
 
     buffer_id d_norm1 = emit_activation(e, "d_norm", rows, h);
+    emit_wide_sum_begin(e, layer, WEIGHT_QKV);
     attention_emitters[e->choices->attention].backward(e, layer, d_attention, d_norm1);
+    emit_wide_sum_end(e, layer, WEIGHT_QKV);
 
     set_region(e, REGION_NORM);
     buffer_id dx_norm = emit_activation(e, "dx_norm", rows, h);

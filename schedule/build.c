@@ -161,6 +161,15 @@ int64_t compose_bucket_bytes(const struct choices *c)
     return held ? c->profile->bucket_elements * (int64_t)dtype_bytes(c->dtype) : 0;
 }
 
+int64_t compose_table_bytes(const struct choices *c)
+{
+    const struct transformer *model = c->model;
+    if (!c->profile->rotary_tables || model->positions != POSITIONS_ROPE)
+        return 0;
+    int64_t angles = c->attention == CHOICE_ATTENTION_FPDT ? 0 : (int64_t)dtype_bytes(DTYPE_F32);
+    return c->seq * model->head_dim * (angles + 2 * (int64_t)dtype_bytes(c->dtype));
+}
+
 /* The model of a part: one layer; for the operator, nothing between the projection and the exchange. */
 static struct transformer part_model(const struct transformer *model, enum scope scope)
 {

@@ -146,6 +146,7 @@ struct profile {
     bool offload_blocking;    /* checkpoints to the host by blocking pageable copies */
     bool offload_waits;       /* ratios: copies and computation wait for each other unit by unit */
     int64_t offload_grain;    /* ratios: tensors below it stay, and bytes are rounded up to it */
+    bool rotary_tables;       /* angles, cosine and sine of the whole sequence stay on every rank */
     bool holds_bucket;        /* with sharded parameters, a bucket is allocated once and kept */
     int64_t
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
@@ -160,6 +161,10 @@ struct profile {
     bool chunk_norm;   /* the normed input of a chunk goes to the host too */
     bool chunk_cat;  /* outputs of the chunks are gathered in a list, then copied into one tensor */
     bool loss_again; /* the backward of pieces of the loss computes their logits again */
+    bool
+        loss_host; /* and their input goes to the host and comes back by blocking pageable copies */
+    bool chunk_eager;    /* activations of fpdt's feed-forward part are chains of kernels */
+    bool chunk_grad_f32; /* fpdt sums weight gradients of pieces in fp32, beside the gradient */
     bool optimizer_after_backward; /* AdamW waits for the last reduction */
     double attention_slowdown;     /* kernel time relative to the plain kernel (dropout) */
     double host_factor;            /* host issue time relative to plain eager launches */
@@ -266,6 +271,8 @@ enum status compose_resolve(struct choices *choices, const struct request *reque
 /* Bytes of the gradient bucket that the profile's framework holds throughout the step beside the
  * schedule's buffers; 0 when it holds none. */
 int64_t compose_bucket_bytes(const struct choices *choices);
+/* The same of tables of positions. */
+int64_t compose_table_bytes(const struct choices *choices);
 
 /* Time of attention kernels relative to the plain kernel. */
 double compose_attention_slowdown(const struct choices *choices);

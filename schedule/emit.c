@@ -202,6 +202,10 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
                      .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
         return;
     }
+    if (e->wide_sum[weight].on) {
+        emit_wide_sum_add(e, weight, dy, x, m, n, k);
+        return;
+    }
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate);
     struct work work = {.kind = WORK_MATMUL,

@@ -197,6 +197,11 @@ struct emit {
     uint32_t *touched;        /* bit per weight and part: its gradient holds something already */
     uint32_t *touched_of;     /* the same for all micro-batches, where each has its own gradients */
     struct deferrals *defers; /* not NULL: gradients of weights are put off, to here */
+    struct {
+        bool on;
+        buffer_id buffer;
+    } wide_sum
+        [WEIGHT_COUNT]; /* where pieces of a weight's gradient are summed before it is written */
     struct deferred *spare;
 
     buffer_id tokens, labels, positions, positions_gathered, positions_own, loss;
@@ -279,6 +284,13 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 /* db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
+/* Between the two, gradients of the weight are summed in fp32 beside it, where the profile does
+ * (schedule/weights/wide_sum.c). */
+void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
+void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
+/* One piece: a product in the compute dtype, and its sum. */
+void emit_wide_sum_add(struct emit *e, enum weight weight, struct view dy, struct view x, int64_t m,
+                       int64_t n, int64_t k);
 /* Computes what was put off. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);

@@ -193,9 +193,14 @@ static buffer_id widened(struct emit *e, buffer_id logits, int64_t rows)
     return wide;
 }
 
-/* The same where a piece keeps its input alone (FPDT_LogitsLoss): its backward computes the logits
- * again, and from them the softmax. */
-static buffer_id loss_again(struct emit *e, struct view x, struct view labels, int64_t rows)
+/* The same where a piece keeps its input alone (FPDT_LogitsLoss): the forward of all pieces comes
+ * first, and the backward of each computes the logits again, and from them the softmax. */
+static bool goes_twice(const struct emit *e)
+{
+    return e->choices->attention == CHOICE_ATTENTION_FPDT && e->choices->profile->loss_again;
+}
+
+static void loss_first(struct emit *e, struct view x, struct view labels, int64_t rows)
 {
     const struct choices *c = e->choices;
     int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
@@ -207,9 +212,14 @@ static buffer_id loss_again(struct emit *e, struct view x, struct view labels, i
     emit_op(e, e->compute, &forward, (struct view[]){view_all(e, logits), labels, loss},
             e->loss_touched ? 3 : 2, (struct view[]){loss, view_all(e, lse)}, 2);
     e->loss_touched = true;
+}
 
+static buffer_id loss_again(struct emit *e, struct view x, struct view labels, int64_t rows)
+{
+    const struct choices *c = e->choices;
+    int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
     e->tags.phase = PHASE_RECOMPUTE;
-    logits = widened(e, logits_of(e, x, rows), rows);
+    buffer_id logits = widened(e, logits_of(e, x, rows), rows);
     e->tags.phase = PHASE_BACKWARD;
     struct work backward = {.kind = WORK_CROSS_ENTROPY_BACKWARD,
                             .cross_entropy = {rows, vocab, counted, 0}};
@@ -224,19 +234,62 @@ static buffer_id loss_again(struct emit *e, struct view x, struct view labels, i
     return gradient;
 }
 
+/* A copy on the current stream: it starts when that has done what it has, and the host waits. */
+static void copy_blocking(struct emit *e, enum work_kind kind, struct view from, struct view to)
+{
+    struct work work = {.kind = (uint8_t)kind,
+                        .copy = {(int64_t)from.count * (int64_t)dtype_bytes(e->choices->dtype), 1}};
+    op_id last = e->last_compute;
+    op_id op = emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work, &from, 1, &to, 1);
+    emit_hold_back(e, op, last);
+}
+
+static buffer_id to_host(struct emit *e, struct view x)
+{
+    buffer_id host = emit_activation(e, "norm_host", e->own_rows, e->choices->model->hidden);
+    e->ir->buffer.memory[host.i] = MEMORY_PAGEABLE;
+    copy_blocking(e, WORK_D2H, x, view_all(e, host));
+    return host;
+}
+
+static struct view from_host(struct emit *e, struct view host, int64_t rows)
+{
+    struct view x = view_all(e, emit_activation(e, "norm", rows, e->choices->model->hidden));
+    copy_blocking(e, WORK_H2D, host, x);
+    return x;
+}
+
 static buffer_id loss_piece(struct emit *e, struct view x, struct view labels, int64_t rows)
 {
-    if (e->choices->attention == CHOICE_ATTENTION_FPDT && e->choices->profile->loss_again)
+    if (goes_twice(e))
         return loss_again(e, x, labels, rows);
     buffer_id logits = logits_of(e, x, rows);
     return e->tensor.size > 1 ? loss_of_part(e, logits, labels, rows)
                               : loss_of(e, logits, labels, rows);
 }
 
+struct loss_rows {
+    struct piece piece;
+    struct view x, labels;
+};
+
+/* Piece i of the rows of x; false: there are no rows left (of a short subsequence). */
+static bool loss_rows(struct emit *e, buffer_id x, uint32_t i, struct loss_rows *rows)
+{
+    rows->piece = emit_piece(e->rows, e->choices->loss_chunks, i);
+    if (rows->piece.rows == 0)
+        return false;
+    rows->x = view_rows(x, rows->piece.begin, rows->piece.rows, e->choices->model->hidden);
+    rows->labels = view_rows(e->labels, e->first_row + rows->piece.begin, rows->piece.rows, 1);
+    e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
+    e->tags.phase = PHASE_FORWARD;
+    return true;
+}
+
 buffer_id head(struct emit *e, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
-    int64_t rows = e->rows, h = model->hidden, vocab = model->vocab;
+    int64_t h = model->hidden, vocab = model->vocab;
     uint32_t part = part_head(e);
     buffer_id normed = emit_activation(e, "norm", e->own_rows, h);
     buffer_id d_normed = emit_activation(e, "d_norm", e->own_rows, h);
@@ -250,24 +303,29 @@ buffer_id head(struct emit *e, buffer_id x)
     struct view x_all =
         tensor_gather(e, view_all(e, normed), h, TENSOR_SEQUENCES, "norm_all", true);
     struct view product = tensor_product(e, view_all(e, d_normed), h, "dx_all");
-    for (uint32_t i = 0; i < e->choices->loss_chunks; i++) {
-        struct piece piece = emit_piece(rows, e->choices->loss_chunks, i);
-        if (piece.rows == 0) /* of a short subsequence */
-            break;
-        struct view x_rows = view_rows(x_all.buffer, piece.begin, piece.rows, h);
-        struct view labels = view_rows(e->labels, e->first_row + piece.begin, piece.rows, 1);
-        e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        e->tags.phase = PHASE_FORWARD;
-        buffer_id d_logits = loss_piece(e, x_rows, labels, piece.rows);
+    struct loss_rows r;
+    buffer_id source = x_all.buffer;
+    for (uint32_t i = 0;
+         goes_twice(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)
+        loss_first(e, r.x, r.labels, r.piece.rows);
+    bool on_host = goes_twice(e) && e->choices->profile->loss_host;
+    if (on_host)
+        source = to_host(e, x_all);
+    emit_wide_sum_begin(e, part, WEIGHT_HEAD);
+    for (uint32_t i = 0; i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++) {
+        if (on_host)
+            r.x = from_host(e, r.x, r.piece.rows);
+        buffer_id d_logits = loss_piece(e, r.x, r.labels, r.piece.rows);
         emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD),
-                    view_none(), view_rows(product.buffer, piece.begin, piece.rows, h), piece.rows,
-                    h, vocab);
-        if (piece.begin + piece.rows == rows)
+                    view_none(), view_rows(product.buffer, r.piece.begin, r.piece.rows, h),
+                    r.piece.rows, h, vocab);
+        if (r.piece.begin + r.piece.rows == e->rows)
             tensor_scatter(e, product, view_all(e, d_normed), TENSOR_SEQUENCES);
-        emit_weight_grad(e, part, WEIGHT_HEAD, view_all(e, d_logits), x_rows, vocab, h, piece.rows);
+        emit_weight_grad(e, part, WEIGHT_HEAD, view_all(e, d_logits), r.x, vocab, h, r.piece.rows);
     }
     e->tags.chunk = IR_NONE16;
     e->tags.phase = PHASE_BACKWARD;
+    emit_wide_sum_end(e, part, WEIGHT_HEAD);
     set_region(e, REGION_NORM);
     emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), view_all(e, x),
                        view_all(e, stats), view_all(e, dx), e->own_rows, h);

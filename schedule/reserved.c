@@ -54,6 +54,10 @@ static const struct reserved_constant constants[] = {
     {"gradient bucket", "reduce_bucket_size elements of the compute dtype",
      "DeepSpeed ZeRO-3 with contiguous_gradients (deepspeed/runtime/zero/stage3.py) allocates "
      "it once and keeps it"},
+    {"rotary tables", "head_dim x tokens of the whole sequence: angles in fp32, cosine and sine in the "
+                      "compute dtype; FPDT the last two",
+     "Megatron-DeepSpeed, megatron/model/rotary_pos_embedding.py: every rank makes them for the whole "
+     "sequence, and cos_cached and sin_cached stay; fpdt_layer.py takes a cosine and a sine"},
     {"cuBLAS workspace", "8.1 MiB, on sm 90 32 MiB",
      "PyTorch's default for CUBLAS_WORKSPACE_CONFIG"},
     {"cuBLASLt workspace", "1 MiB",
@@ -74,8 +78,8 @@ const struct reserved_constant *reserved_constants(size_t *count)
 
 const char *reserved_part_name(enum reserved_part part)
 {
-    static const char *const names[RESERVED_PART_COUNT] = {"context", "nccl",    "workspaces",
-                                                           "buckets", "tensors", "cache"};
+    static const char *const names[RESERVED_PART_COUNT] = {
+        "context", "nccl", "workspaces", "buckets", "tables", "tensors", "cache"};
     return names[part];
 }
 
@@ -296,7 +300,7 @@ static void replay_run(struct replay *r, const struct allocator *a)
 }
 
 static void of_role(struct reserved *out, const struct ir *ir, const struct cluster *cluster,
-                    const struct role *role, int sm, uint64_t buckets)
+                    const struct role *role, int sm, struct reserved_held held)
 {
     *out = (struct reserved){0};
     bool bounded = isfinite(cluster->device.usable_bytes);
@@ -315,8 +319,10 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
         caching_alloc(&a, workspaces - CUBLAS_LT_WORKSPACE);
         caching_alloc(&a, CUBLAS_LT_WORKSPACE);
     }
-    if (buckets > 0)
-        caching_alloc(&a, buckets);
+    if (held.buckets > 0)
+        caching_alloc(&a, held.buckets);
+    for (int i = 0; i < 2 && held.tables > 0; i++)
+        caching_alloc(&a, held.tables / 2);
     struct replay replay;
     struct pinned_blocks pinned = {.total = 0};
     const struct allocator device = {device_take, device_give, &a},
@@ -332,8 +338,9 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     out->bytes[RESERVED_CONTEXT] = context;
     out->bytes[RESERVED_NCCL] = nccl;
     out->bytes[RESERVED_WORKSPACES] = workspaces;
-    out->bytes[RESERVED_BUCKETS] = buckets;
-    out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces - buckets;
+    out->bytes[RESERVED_BUCKETS] = held.buckets;
+    out->bytes[RESERVED_TABLES] = held.tables;
+    out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces - held.buckets - held.tables;
     out->bytes[RESERVED_CACHE] = a.reserved_peak - a.used_peak;
     out->total = context + nccl + a.reserved_peak;
     out->fits = !a.exceeded;
@@ -341,12 +348,12 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
 }
 
 void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
-                   int sm, uint64_t buckets)
+                   int sm, struct reserved_held held)
 {
     *reserved = (struct reserved){.fits = true};
     for (uint32_t i = 0; i < ir->role_count; i++) {
         struct reserved one;
-        of_role(&one, ir, cluster, &ir->role[i], sm, buckets);
+        of_role(&one, ir, cluster, &ir->role[i], sm, held);
         bool fits = reserved->fits && one.fits;
         uint64_t pinned = one.pinned > reserved->pinned ? one.pinned : reserved->pinned;
         if (i == 0 || one.total > reserved->total)

@@ -23,6 +23,7 @@ enum reserved_part {
     RESERVED_NCCL,       /* buffers of communicators, outside the allocator */
     RESERVED_WORKSPACES, /* of cuBLAS, inside the allocator */
     RESERVED_BUCKETS, /* gradient buckets that a framework holds throughout, inside the allocator */
+    RESERVED_TABLES,  /* of positions, that a framework holds throughout */
     RESERVED_TENSORS, /* the most that lived at once, each rounded up */
     RESERVED_CACHE,   /* what the allocator held at most beside those: fragmentation */
     RESERVED_PART_COUNT
@@ -38,11 +39,16 @@ struct reserved {
                         keeps them for blocks of the same size */
 };
 
+/* What a framework holds beside a schedule's tensors, inside the allocator: compose_bucket_bytes() and
+ * compose_table_bytes(), or nothing for a schedule that no framework runs. */
+struct reserved_held {
+    uint64_t buckets, tables;
+};
+
 /* Of the role that needs most. The mesh must have no more ranks than the cluster. sm: compute
- * capability of the device times ten. buckets: compose_bucket_bytes(), or 0 for a schedule that no
- * framework runs. */
+ * capability of the device times ten. */
 void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
-                   int sm, uint64_t buckets);
+                   int sm, struct reserved_held held);
 
 const char *reserved_part_name(enum reserved_part part);
 

@@ -62,11 +62,15 @@ static const struct profile profiles[] = {
      .offload_blocking = true,          /* .to('cpu'), pageable */
      .bucket_elements = 500000000,      /* reduce_bucket_size */
      .holds_bucket = true,              /* contiguous_gradients of stage 3 */
+     .rotary_tables = true,             /* rotary_pos_embedding.py: cos_cached, sin_cached */
      .reuse_elements = 1000000000,      /* stage3_max_reuse_distance */
      .prefetch = 1,
      .chunk_fifo = true,                /* fpdt_layer.py: streams `offload` and `general_offload` */
      .chunk_sync = true, .chunk_reload = true, .chunk_norm = true, .chunk_cat = true,
      .loss_again = true,                /* FPDT_LogitsLoss keeps its input alone */
+     .loss_host = true,                 /* lm_output.to('cpu'), and .to(device) piece by piece */
+     .chunk_eager = true,               /* FPDT_FFN: bias_gelu and its backward, written in PyTorch */
+     .chunk_grad_f32 = true,            /* grad_w1.add_(torch.matmul(...)) into fp32 zeros */
      .optimizer_after_backward = true,  /* step() begins with the norm of all gradients */
      .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron, but not in FPDT's kernels; docs/accuracy.md */
      .host_factor = 1.0,

@@ -8,7 +8,7 @@ cp $T/f.svg $T/once.svg && longhaul plot memory "$T/2 chunks" "$T/4 chunks" "$T/
 # more chunks, less memory; what is drawn is what the trace has between the window's ends
 longhaul plot memory "$T/2 chunks" "$T/4 chunks" "$T/8 chunks" --window backward:layer=0 -o $T/data
 awk 'BEGIN { n = 0 } NF == 0 { n += 0.5; next } { split($0, f, ","); if (f[2] > top[n]) top[n] = f[2]; if (f[1] + 0 < last[n]) back++; last[n] = f[1] + 0 }
-    END { print n + 1, "traces,", (top[0] > 1.2 * top[1] && top[1] > 1.1 * top[2] ? "each lower than the one before" : top[0] " " top[1] " " top[2]) ",", back + 0, "steps back" }' $T/data/data.csv
+    END { print n + 1, "traces,", (top[0] > 1.1 * top[1] && top[1] > 1.05 * top[2] ? "each lower than the one before" : top[0] " " top[1] " " top[2]) ",", back + 0, "steps back" }' $T/data/data.csv
 grep -v '^#' "$T/4 chunks/ops.csv" | awk -F, '$1 == 0 && $5 == "backward" && $7 == 0 { if (from == "" || $10 < from) from = $10; if ($11 > to) to = $11 }
     END { print from, to }' CONVFMT=%.17g OFMT=%.17g > $T/ends
 read from to < $T/ends

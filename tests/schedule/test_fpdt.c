@@ -295,7 +295,38 @@ static void smaller_chunks_take_less_memory(void)
     }
 }
 
+/* fpdt_layer.py: of each piece a product that is added in fp32 (w1 and w2 of 2 u pieces, wqkv of u,
+ * the head of as many as the loss has), and the head's input on the host between the two passes over
+ * it. */
+static void pieces_are_summed_as_the_public_code_does(void)
+{
+    enum { CHUNKS = 4 };
+    struct ir ir = {0};
+    struct choices c;
+    uint32_t sums = 0, products = 0, stored = 0, loaded = 0;
+    int64_t touches = 0;
+    make(&ir, &c, "fpdt", "deepspeed", CHOICE_ACTIVATIONS_KEEP, TOKENS / CHUNKS, TOKENS);
+    for (uint32_t op = 0; op < ir.op.count; op++) {
+        const struct work *work = ir_work(&ir, op);
+        bool wide = work->kind == WORK_ADD && work->in == DTYPE_BF16 && work->out == DTYPE_F32;
+        sums += wide && ir.buffer.category[ir_read(&ir, op, 0).buffer.i] == CATEGORY_GRADIENT;
+        products += work->kind == WORK_MATMUL && work->matmul.form == MATMUL_TN;
+        bool loss = ir.op.region[op] == REGION_LOSS;
+        stored += loss && work->kind == WORK_D2H && work->copy.blocking;
+        loaded += loss && work->kind == WORK_H2D && work->copy.blocking;
+        if (work->kind == WORK_GELU || work->kind == WORK_GELU_BACKWARD)
+            touches += work->activation.touches;
+    }
+    CHECK_INT("sums", sums, 5 * CHUNKS + (int)c.loss_chunks);
+    CHECK_INT("products, wo's among them", products, (int64_t)sums + 1);
+    CHECK_INT("stored", stored, 1);
+    CHECK_INT("loaded", loaded, (int)c.loss_chunks);
+    CHECK_INT("touches", touches, 2 * CHUNKS * (4 + 22 + 27));
+    ir_release(&ir);
+}
+
 static const struct check_case cases[] = {
+    {"pieces are summed as the public code does", pieces_are_summed_as_the_public_code_does},
     {"a block is Table 2", a_block_is_table_2},
     {"a chunk is its share", a_chunk_is_its_share},
     {"the public code copies what it says", the_public_code_copies_what_it_says},

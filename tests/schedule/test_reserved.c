@@ -47,7 +47,7 @@ static void parts_add_up(void)
     struct fixture f;
     init(&f, "dgx-a100", 4, 1024);
     struct reserved r;
-    reserved_make(&r, &f.ir, &f.cluster, 80, 0);
+    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
     uint64_t sum = 0;
     for (int i = 0; i < RESERVED_PART_COUNT; i++)
         sum += r.bytes[i];
@@ -68,7 +68,7 @@ static void tensors_are_no_more_than_the_arena(void)
     struct fixture f;
     init(&f, "ideal", 4, 1024);
     struct reserved r;
-    reserved_make(&r, &f.ir, &f.cluster, 80, 0);
+    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
     CHECK("tensors",
           (double)r.bytes[RESERVED_TENSORS] <= 1.05 * (double)f.ir.arena_bytes[MEMORY_HBM]);
     CHECK_INT("nccl", (int64_t)r.bytes[RESERVED_NCCL], 0);
@@ -82,7 +82,7 @@ static void one_rank_talks_to_nobody(void)
     struct fixture f;
     init(&f, "dgx-a100", 1, 1024);
     struct reserved r;
-    reserved_make(&r, &f.ir, &f.cluster, 80, 0);
+    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
     CHECK_INT("nccl", (int64_t)r.bytes[RESERVED_NCCL], 0);
     CHECK_INT("communicators", r.communicators, 0);
     release(&f);
@@ -93,10 +93,10 @@ static void a_device_that_is_too_small_is_told(void)
     struct fixture f;
     init(&f, "dgx-a100", 4, 1024);
     struct reserved r;
-    reserved_make(&r, &f.ir, &f.cluster, 80, 0);
+    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
     double before = (double)r.total;
     f.cluster.device.usable_bytes = before / 2;
-    reserved_make(&r, &f.ir, &f.cluster, 80, 0);
+    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
     CHECK("does not fit", !r.fits);
     CHECK("more than there is", r.total > r.available);
     release(&f);
