@@ -4,6 +4,7 @@
 #include "cli/subsequences.h"
 #include "schedule/ir_text.h"
 #include "schedule/pipeline/pipeline.h"
+#include "sim/jitter.h"
 
 #include <assert.h>
 #include <float.h>
@@ -390,6 +391,24 @@ bool prediction_recomputes(const struct prediction *p)
            p->choices.activations != CHOICE_ACTIVATIONS_RATIO;
 }
 
+/* Where more ranks meet than a step of the strategy was ever compared on, the slowest of them is
+ * later than any that was; measurements of fewer ranks hold what jitter does to those. */
+static void add_jitter(struct prediction *p)
+{
+    size_t count;
+    if (!p->has_choices || p->choices.scope != SCOPE_STEP || p->setup->cost.ideal)
+        return;
+    int64_t compared = compose_strategies(&count)[p->choices.strategy].compared_ranks;
+    if (p->sim.rank_count <= compared || p->sim.rank_count == 1)
+        return;
+    p->beyond_compared = true;
+    p->compared_ranks = compared;
+    p->jitter_s = jitter_s(&p->ir, &p->sim, 0, p->setup->cost.device_jitter);
+    p->sim.step_s += p->jitter_s;
+    p->waterfall.step_s += p->jitter_s;
+    p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
+}
+
 enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
 {
     struct costs costs = {0};
@@ -405,6 +424,7 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
         waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
         if (p->ir.role_count > 1)
             stages_make(&p->stages, &p->ir, &p->sim, peak);
+        add_jitter(p);
         if (p->sim.step_s > 0)
             p->tokens_per_s_gpu =
                 prediction_tokens(p) / p->sim.step_s / (double)mesh_ranks(&p->ir.mesh);

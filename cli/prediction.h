@@ -50,6 +50,9 @@ struct prediction {
     struct text extrapolated;   /* why, of the shape that takes longest; empty: nothing is */
     uint32_t extrapolated_shapes;
     double extrapolated_share; /* of the compute time of rank 0 */
+    bool beyond_compared;      /* more ranks than any step of the strategy was compared on: */
+    int64_t compared_ranks;    /* so many; 0: none was */
+    double jitter_s;           /* which is then in the step: what measured jitter adds */
 };
 
 void prediction_release(struct prediction *prediction);

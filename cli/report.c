@@ -425,6 +425,24 @@ static void print_simulation(struct text *out, const struct report *r)
     text_putc(out, '\n');
 }
 
+/* Appends that nobody compared steps on so many ranks, and what is known of the slowest of them. */
+static void print_scale(struct text *out, const struct prediction *p)
+{
+    text_printf(out, "%sextrapolated to %u ranks: its steps were compared on ",
+                out->size > 0 ? "; " : "", p->sim.rank_count);
+    if (p->compared_ranks > 0)
+        text_printf(out, "%lld at most", (long long)p->compared_ranks);
+    else
+        text_puts(out, "none");
+    double relative = p->setup->cost.device_jitter;
+    if (relative > 0) {
+        text_printf(out, ", and jitter of %.2g %% a kernel adds ", 100 * relative);
+        units_put(out, UNIT_SECONDS, p->jitter_s);
+    } else {
+        text_puts(out, ", and jitter between ranks was not measured");
+    }
+}
+
 /* What a reader should not take the figures for. */
 static void print_beware(struct text *out, const struct report *r)
 {
@@ -443,6 +461,8 @@ static void print_beware(struct text *out, const struct report *r)
                     "fitted to runs of >= 8K tokens a GPU: docs/accuracy.md",
                     all.size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_checkpoint_s);
     }
+    if (p->beyond_compared)
+        print_scale(&all, p);
     if (all.size > 0)
         text_printf(out, "%-11s%s\n", "beware", all.data);
     text_release(&all);

@@ -159,6 +159,11 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     put_depth(w, &p->sim.depth);
     json_put_number(w, "extrapolated_share", p->extrapolated_share);
     json_put_text(w, "extrapolated", p->extrapolated.size > 0 ? p->extrapolated.data : "");
+    if (p->beyond_compared) {
+        json_put_count(w, "compared_ranks", (uint64_t)p->compared_ranks);
+        json_put_number(w, "jitter", p->setup->cost.device_jitter);
+        json_put_number(w, "jitter_s", p->jitter_s);
+    }
     json_end_object(w);
     if (p->sim.load_count > 0) {
         json_begin_object(w, "busiest_link");

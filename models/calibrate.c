@@ -349,7 +349,9 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
     if (status == STATUS_OK && c->families == 0)
         status = diag_error(diag, (struct loc){0}, STATUS_NO,
                             "no point is of work that a device file describes");
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         raise_peak(c);
+        calibrate_jitter(c, points);
+    }
     return status;
 }

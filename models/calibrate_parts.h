@@ -49,6 +49,9 @@ typedef enum status calibrate_family_function(struct calibrate_problem *problem,
 calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, calibrate_attention,
     calibrate_host, calibrate_cpu;
 
+/* Derives the device's jitter from points that were repeated often enough. */
+void calibrate_jitter(struct calibration *c, const struct points *points);
+
 /* Append "12.3456 GFLOP/s", and a JSON string. */
 void calibrate_put_value(struct text *out, enum unit_kind unit, double value);
 void calibrate_put_string(struct text *out, const char *string);

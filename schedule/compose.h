@@ -247,9 +247,11 @@ struct request {
 struct strategy {
     const char *name, *summary;
     uint8_t attention, weights, pipeline, activations;
-    const char *profile; /* what `published` stands for */
-    bool tensor;         /* tp, when open, is as many ranks as there are and fit */
-    bool subsequences;   /* and so are pp and subsequences: schedule/pipeline/sppo.h */
+    const char *profile;    /* what `published` stands for */
+    bool tensor;            /* tp, when open, is as many ranks as there are and fit */
+    bool subsequences;      /* and so are pp and subsequences: schedule/pipeline/sppo.h */
+    int64_t compared_ranks; /* the most on which a step of it was compared with a measured one
+                               (traces/published/measurements.csv); 0: on none */
 };
 const struct strategy *compose_strategies(size_t *count);
 const struct profile *compose_profiles(size_t *count);

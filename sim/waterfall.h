@@ -30,7 +30,7 @@ enum cause {
     CAUSE_PIPELINE,     /* and in between: stages that are not equally loaded */
     CAUSE_OFFLOAD,      /* copies between device and host, other work on host streams */
     CAUSE_HOST,         /* issue, host_sync, barrier */
-    CAUSE_OTHER,        /* this rank has ended, others have not */
+    CAUSE_OTHER,        /* this rank has ended, others have not; what jitter adds (sim/jitter.h) */
     CAUSE_COUNT
 };
 

@@ -101,7 +101,41 @@ static void options_of_a_row_come_before_defaults(void)
     measurements_release(&rows);
 }
 
+/* Whether a row has a step's time (or a part's) of a strategy; 2D attention without heads is a ring. */
+static bool compares(const struct measurement *row, const char *strategy)
+{
+    const char *system = row->text[MEASUREMENT_SYSTEM], *heads = measurement_option(row, "dhp");
+    bool timed = row->metric == METRIC_TGS || row->metric == METRIC_MFU ||
+                 row->metric == METRIC_STEP_MS || row->metric == METRIC_ATTENTION_MS ||
+                 row->metric == METRIC_SPEEDUP;
+    if (strcmp(system, "2d") == 0 && strcmp(strategy, "ring") == 0)
+        return timed && heads != NULL && strcmp(heads, "1") == 0;
+    return timed && strcmp(system, strategy) == 0;
+}
+
+static void a_strategy_was_compared_on_as_many_ranks_as_it_says(void)
+{
+    size_t count;
+    const struct strategy *strategies = compose_strategies(&count);
+    struct measurements rows = {0};
+    struct diag diag = {0};
+    CHECK_INT("loaded",
+              measurements_load(&rows, check_path("../traces/published/measurements.csv"), &diag),
+              STATUS_OK);
+    for (size_t i = 0; i < count; i++) {
+        int64_t most = 0;
+        for (size_t k = 0; k < rows.count; k++)
+            if (compares(&rows.row[k], strategies[i].name) && rows.row[k].gpus > most)
+                most = rows.row[k].gpus;
+        CHECK_INT(strategies[i].name, strategies[i].compared_ranks, most);
+    }
+    diag_release(&diag);
+    measurements_release(&rows);
+}
+
 static const struct check_case cases[] = {
+    {"a strategy was compared on as many ranks as it says",
+     a_strategy_was_compared_on_as_many_ranks_as_it_says},
     {"what is not known is told", what_is_not_known_is_told},
     {"a row takes the defaults of its source", a_row_takes_the_defaults_of_its_source},
     {"options of a row come before defaults", options_of_a_row_come_before_defaults},

@@ -18,7 +18,8 @@
 #define TOY_HEAD "{\"longhaul_device_cost\": 1, \"name\": \"toy\","
 #define TOY_DEVICE(sm_count, start)                                                                \
     "\"device\": {\"sm_count\": " N(sm_count) ", \"peak_flop_per_s\": " N("\"8 GFLOP/s\"") ","         \
-    " \"memory_bytes_per_s\": " N("\"1 GB/s\"") ", \"kernel_start_s\": " N(start) "},"
+    " \"memory_bytes_per_s\": " N("\"1 GB/s\"") ", \"kernel_start_s\": " N(start) ","                \
+    " \"jitter\": " N("0") "},"
 #define TOY_MATMUL(rate, side, ramp)                                                               \
     "\"matmul\": {\"flop_per_s\": " N(rate) ", \"f32_flop_per_s\": " N("\"2 GFLOP/s\"") ","            \
     " \"f64_flop_per_s\": " N("\"1 GFLOP/s\"") ", \"burst_factor\": " N("1.25") ","                  \

@@ -1,0 +1,36 @@
+#include "models/calibrate_parts.h"
+
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <stdlib.h>
+
+/* Fewer repeats have no p10 and p90 of their own. */
+static const int64_t REPEATS_MIN = 10;
+
+/* Of a normal distribution p90 - p10 is so many standard deviations. */
+static const double P10_TO_P90 = 2.563;
+
+/* The median over the points of how far a kernel's repeats lie apart: a few points that something
+ * else disturbed do not move it. */
+void calibrate_jitter(struct calibration *c, const struct points *points)
+{
+    double *relative = heap_alloc(points->count + 1, sizeof *relative);
+    size_t count = 0;
+    for (size_t i = 0; i < points->count; i++) {
+        const struct point *point = &points->row[i];
+        if (point->role == POINT_WORK && point->repeats >= REPEATS_MIN &&
+            work_kind_info((enum work_kind)point->work.kind)->stream == STREAM_COMPUTE)
+            relative[count++] = (point->p90_s - point->p10_s) / P10_TO_P90 / point->median_s;
+    }
+    if (count > 0) {
+        gsl_sort(relative, 1, count);
+        double middle = gsl_stats_median_from_sorted_data(relative, 1, count);
+        calibrate_derive(c, "device.jitter", &c->cost.device_jitter, UNIT_NONE,
+                         middle < 1 ? middle : 1, CALIBRATE_DERIVED,
+                         arena_printf(&c->arena,
+                                      "(p90 - p10) / 2.563 over the median of %zu points "
+                                      "with %lld repeats or more; the median of them",
+                                      count, (long long)REPEATS_MIN));
+    }
+    free(relative);
+}

@@ -1,0 +1,71 @@
+#include "sim/jitter.h"
+
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdlib.h>
+
+double jitter_expected_maximum(uint32_t n)
+{
+    return n > 1 ? gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25)) : 0;
+}
+
+static bool is_kernel(const struct ir *ir, uint32_t op)
+{
+    return work_kind_info((enum work_kind)ir->op.kind[op])->stream != STREAM_SYNC &&
+           ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
+}
+
+/* How many ranks wait for each other in an op; 1: none do. */
+static uint32_t members(const struct ir *ir, uint32_t op)
+{
+    enum work_kind kind = (enum work_kind)ir->op.kind[op];
+    int64_t group = work_group(ir_work(ir, op));
+    if (kind == WORK_SHIFT || kind == WORK_SEND || kind == WORK_RECV)
+        return 2;
+    return group < 0 ? 1 : group_size(&ir->mesh, &ir->group[group]);
+}
+
+/* When the first kernel starts that waits for each op of the class; infinite: none does. */
+static double *first_waiters(const struct ir *ir, const struct sim_class *class,
+                             const double *start_s)
+{
+    double *first = heap_alloc((size_t) class->op_count + 1, sizeof *first);
+    for (uint32_t k = 0; k < class->op_count; k++)
+        first[k] = INFINITY;
+    for (uint32_t k = 0; k < class->op_count; k++) {
+        uint32_t op = class->op_begin + k;
+        if (!is_kernel(ir, op))
+            continue;
+        for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
+            uint32_t other = ir->wait[ir->op.wait_begin[op] + w].i - class->op_begin;
+            first[other] = fmin(first[other], start_s[k]);
+        }
+    }
+    return first;
+}
+
+double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t rank,
+                double relative)
+{
+    if (!(relative > 0))
+        return 0;
+    const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
+    const double *start_s = sim_start_s(result, rank), *end_s = sim_end_s(result, rank);
+    double *first = first_waiters(ir, class, start_s), variance = 0, total = 0;
+    for (uint32_t k = 0; k < class->op_count; k++) {
+        uint32_t op = class->op_begin + k;
+        double spread = relative * (end_s[k] - start_s[k]);
+        if (is_kernel(ir, op)) {
+            variance += spread * spread;
+            continue;
+        }
+        double late = jitter_expected_maximum(members(ir, op)) * sqrt(variance);
+        double hidden = ir->op.kind[op] == WORK_BARRIER ? 0 : first[k] - end_s[k];
+        if (late > hidden) {
+            total += late - hidden;
+            variance = 0;
+        }
+    }
+    free(first);
+    return total + jitter_expected_maximum(result->rank_count) * sqrt(variance);
+}
