@@ -39,6 +39,8 @@ static void put_choices(struct json_out *w, const struct prediction *p)
     json_put_count(w, "dp", c->dp);
     json_put_count(w, "pp", c->pp);
     json_put_text(w, "pipeline", pipeline_names[c->pipeline]);
+    if (c->pipeline == CHOICE_PIPELINE_MSP)
+        json_put_text(w, "helper_weights", helper_names[c->helpers]);
     json_put_count(w, "virtual_stages", c->virtual_stages);
     json_put_count(w, "subsequences", c->subsequences);
     json_put_text(w, "weights", weights_names[c->weights]);

@@ -161,6 +161,8 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     r->pp = options_count(options, "pp");
     if (options_given(options, "pipeline"))
         r->pipeline = options_choice(options, "pipeline");
+    if (options_given(options, "helper-weights"))
+        r->helpers = options_choice(options, "helper-weights");
     r->virtual_stages = options_count(options, "virtual-stages");
     r->tp = options_count(options, "tp");
     r->subsequences = options_count(options, "subsequences");

@@ -128,6 +128,13 @@ static const struct option choice_rows[] = {
      .name_count = CHOICE_PIPELINE_COUNT,
      .unset = "1f1b, seq1f1b or interleaved",
      .help = "the order in which stages take micro-batches and subsequences"},
+    {.name = "helper-weights",
+     .kind = OPTION_CHOICE,
+     .names = helper_names,
+     .name_count = HELPERS_COUNT,
+     .unset = "broadcast",
+     .help =
+         "with --pipeline msp: how stages that share subsequences come by each other's weights"},
     {.name = "virtual-stages",
      .kind = OPTION_COUNT,
      .value = "N",

@@ -36,7 +36,7 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
                                     .bundle = IR_NONE16,
                                     .shard = IR_NONE16,
                                     .gathered = gathered,
-                                    .partial = kind == BINDING_LOSS ? e->all_axes : 0}),
+                                    .partial = kind == BINDING_LOSS ? e->loss_axes : 0}),
         .dims = {.count = 1, .size = {count}},
     };
     return ir_add_buffer(e->ir, &desc);
@@ -229,8 +229,10 @@ static void begin_role(struct emit *e, uint32_t stage)
 static struct choices in_scope(const struct choices *choices, struct transformer *bare)
 {
     struct choices c = *choices;
-    if (c.scope >= SCOPE_LAYERS)
+    if (c.scope >= SCOPE_LAYERS) {
         c.weights = CHOICE_WEIGHTS_REPLICATED;
+        c.helpers = HELPERS_REPLICATE;
+    }
     if (c.scope == SCOPE_STEP || c.scope >= SCOPE_LAYERS)
         return c;
     *bare = part_model(c.model, (enum scope)c.scope);
@@ -289,6 +291,7 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
     free(e.kept.buffer);
     free(e.caches.buffer);
     free(e.hold);
+    free(e.lent);
     free(e.hold_back);
     arena_release(&e.arena);
     ir_release(&draft);

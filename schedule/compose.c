@@ -124,7 +124,7 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
             return diag_error(diag, nowhere, STATUS_BAD_INPUT,
                               "--shard is for --weights hsdp; weights are '%s'",
                               weights_names[c->weights]);
-        c->shard = (uint32_t)r->ranks * (pipeline_of(c)->multiplexed ? c->pp : 1);
+        c->shard = (uint32_t)r->ranks * (pipeline_replicates_weights(c) ? c->pp : 1);
         return STATUS_OK;
     }
     int64_t shard = r->shard > 0                  ? r->shard

@@ -76,6 +76,14 @@ enum pipeline_choice {
     CHOICE_PIPELINE_COUNT
 };
 
+/* How stages that share subsequences (CHOICE_PIPELINE_MSP) come by each other's weights, and what becomes
+ * of the gradients that they make for them. */
+enum helper_weights {
+    HELPERS_BROADCAST, /* layer by layer from their owner, to which gradients are summed the same way */
+    HELPERS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
+    HELPERS_COUNT
+};
+
 enum activations_choice {
     CHOICE_ACTIVATIONS_KEEP,              /* everything the backward reads stays */
     CHOICE_ACTIVATIONS_SELECTIVE,         /* layer inputs and what attention's core made stay */
@@ -191,6 +199,7 @@ struct choices {
     uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
     const int64_t *lengths;  /* their tokens; NULL: equal pieces. Memory of the caller. */
     bool uneven;             /* lengths are yet to be made: not to be built */
+    uint8_t helpers;         /* enum helper_weights */
     uint8_t placement;       /* enum placement */
     uint8_t ring_layout;     /* enum ring_layout */
     uint8_t rotation;        /* enum rotation, not ROTATE_PROFILE */
@@ -226,6 +235,7 @@ struct request {
        before he builds; the request resolves without them. */
     int partition;
     int pipeline;               /* enum pipeline_choice; 0: left open */
+    int helpers;                /* enum helper_weights */
     int placement, ring_layout; /* enum placement, enum ring_layout */
     int64_t window;
     int windows; /* enum windows */
@@ -262,7 +272,7 @@ enum status compose_check_names(const char *strategy, const char *profile, struc
 extern const char *const weights_names[], *const activations_names[], *const optimizer_names[],
     *const attention_names[], *const pipeline_names[], *const placement_names[],
     *const ring_layout_names[], *const windows_names[], *const rotation_names[],
-    *const scope_names[], *const kv_offload_names[], *const chunk_order_names[];
+    *const helper_names[], *const scope_names[], *const kv_offload_names[], *const chunk_order_names[];
 /* clang-format on */
 
 /* Fills every open field, checks sizes and the table of legal products. Messages say which

@@ -59,6 +59,8 @@ struct weight_slot { /* where a kind of weight lies in its part; present when ro
 struct bundle_state {
     uint16_t row;          /* of ir.bundle */
     bool at_both_ends;     /* the first and the last stage have it: a tied embedding */
+    bool borrowed;         /* its states are on other stages alone */
+    uint32_t chunk;        /* of the pipeline, that it belongs to; 0 of a tied embedding */
     uint64_t elements;     /* padding included */
     uint64_t used;         /* without padding */
     buffer_id param;       /* what forward and backward ops read */
@@ -145,8 +147,18 @@ struct tensor_ranks {
 
 /* The unit is a piece of a subsequence that stages share: keys and values go to all of them. */
 struct shared {
-    uint32_t count, index; /* stages, and which of them this is; 1 and 0: nothing is shared */
+    uint32_t first, count,
+        index; /* stages, and which of them this is; count 1: nothing is shared */
     uint16_t group;
+    bool owns; /* the layers are this stage's */
+};
+
+/* The gradient of a bundle that a shared unit made. */
+struct lent {
+    buffer_id buffer;
+    uint32_t bundle;
+    uint16_t group; /* the unit's stages */
+    bool owns;      /* its layers are this stage's */
 };
 
 struct emit {
@@ -169,6 +181,7 @@ struct emit {
     uint16_t pp_group;        /* ranks of the same place on all stages; IR_NONE16: one stage */
     uint16_t ends_group;      /* those of the first and of the last stage */
     uint32_t shard_size, replica_size;
+    uint32_t loss_axes; /* bit mask of the mesh axes over which the loss is partial */
     uint32_t all_axes; /* bit mask of the mesh axes over which weight gradients are partial, but for
                           the tensor ranks' */
     struct tensor_ranks tensor;
@@ -194,8 +207,10 @@ struct emit {
     buffer_id *grad_buffer; /* whole gradients: bundle i % bundle_count; IR_NONE: not used yet */
     uint32_t grad_buffer_count;
     uint32_t buffers_before_weights; /* rows of the buffer table when pass_weights() begins */
-    uint32_t *touched;        /* bit per weight and part: its gradient holds something already */
-    uint32_t *touched_of;     /* the same for all micro-batches, where each has its own gradients */
+    uint32_t *touched;    /* bit per weight and part: its gradient holds something already */
+    uint32_t *touched_of; /* the same for all micro-batches, where each has its own gradients */
+    struct lent *lent;    /* gradients of units that stages share, in the order of their making */
+    uint32_t lent_count, lent_capacity;
     struct deferrals *defers; /* not NULL: gradients of weights are put off, to here */
     struct {
         bool on;
@@ -330,6 +345,9 @@ struct view emit_positions_own(const struct emit *e);
 
 /* From now on backward ops add to this micro-batch's gradients (schedule/weights/bundles.c). */
 void weights_of_micro_batch(struct emit *e, uint32_t micro);
+/* The same of a unit, where stages lend each other weights: to the stage's own gradients, or, if it is
+ * shared, to gradients that its stages will sum (schedule/weights/lend.c). */
+void weights_of_unit(struct emit *e);
 
 /* Lays the ranks on a mesh and makes the groups (schedule/ranks.c). */
 void emit_mesh(struct emit *e);

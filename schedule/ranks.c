@@ -120,7 +120,7 @@ void emit_mesh(struct emit *e)
     struct mesh_part part[MESH_PARTS_MAX];
     struct axes axes = {.count = 0}, plain;
     uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
-    uint32_t parts = mesh_parts(c, part), stages = pipeline_of(c)->multiplexed ? 1 : c->pp;
+    uint32_t parts = mesh_parts(c, part), stages = pipeline_replicates_weights(c) ? 1 : c->pp;
     uint32_t below = c->ranks / stages / c->tp, sharded = 0;
     uint32_t copies = (uint32_t)tensor_kv_copies(e->whole, c->tp);
     bool two = c->window > 1 && c->window < c->cp;
@@ -151,6 +151,7 @@ void emit_mesh(struct emit *e)
     e->all_axes = ((1u << axes.count) - 1) & ~tp;
     if (stages > 1)
         e->all_axes &= ~along(&axes, ALONG_PP);
+    e->loss_axes = e->all_axes | (pipeline_of(c)->multiplexed ? along(&axes, ALONG_PP) : 0);
     e->pp_group = add_group(ir, "pp", &axes, along(&axes, ALONG_PP));
     e->hp_group = add_group(ir, "hp", &axes, hp);
     uint32_t outer = along(&axes, ALONG_OUTER), inner = along(&axes, ALONG_INNER);

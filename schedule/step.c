@@ -71,7 +71,10 @@ static void backward(struct stage *s, const struct action *action)
     struct layer_range layers = pipeline_layers(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, last ? PHASE_FORWARD : PHASE_BACKWARD);
     e->saved = saved_of(s, action->unit);
-    weights_of_micro_batch(e, action->unit / s->c->subsequences);
+    if (pipeline_lends_weights(s->c))
+        weights_of_unit(e);
+    else
+        weights_of_micro_batch(e, action->unit / s->c->subsequences);
     if (s->pipeline->splits)
         e->defers = &stage_passage(s, action->chunk, action->unit)->deferrals;
     buffer_id dx = stage_input(s, action);

@@ -63,7 +63,7 @@ void stage_keys_back(struct stage *s, const struct action *action)
             for (int i = 0; i < 2; i++) {
                 enum dtype dtype = (enum dtype)e->ir->buffer.dtype[sum[i].buffer.i];
                 struct work work = {.kind = WORK_ALL_REDUCE};
-                work.all_reduce.group = stage_group(s, all);
+                work.all_reduce.group = multiplex_group(e, "keys", all);
                 work.all_reduce.bytes = (int64_t)(sum[i].count * dtype_bytes(dtype));
                 emit_op(e, s->keys_back, &work, &sum[i], 1, &sum[i], 1);
             }

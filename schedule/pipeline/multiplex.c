@@ -1,7 +1,6 @@
 #include "schedule/pipeline/multiplex.h"
 
 #include "base/arena.h"
-#include "schedule/emit.h"
 #include "schedule/pipeline/orders.h"
 
 #include <assert.h>
@@ -17,6 +16,22 @@ struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t s
     if (subsequence + chunk >= c->subsequences)
         return (struct share){0, chunk + 1};
     return (struct share){chunk, 1};
+}
+
+uint16_t multiplex_group(struct emit *e, const char *what, struct share share)
+{
+    uint32_t set[256];
+    char name[MESH_NAME_MAX];
+    struct axis_set axis = {.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp")};
+    assert(share.count <= ARRAY_LEN(set));
+    for (uint32_t i = 0; i < share.count; i++)
+        set[i] = share.first + i;
+    if (share.count < e->choices->pp) {
+        axis.count = share.count;
+        axis.set = set;
+    }
+    snprintf(name, sizeof name, "%s%u-%u", what, share.first, share.first + share.count - 1);
+    return ir_add_group(e->ir, name, &axis, 1);
 }
 
 /* ---- what it needs ---- */
@@ -63,7 +78,7 @@ void multiplex_conditions(struct text *out, const struct choices *c)
     condition(out, c->hp == 1, "--hp 1", is);
     condition(out, c->weights <= CHOICE_WEIGHTS_ZERO1, "--weights replicated or zero1",
               weights_names[c->weights]);
-    if (c->subsequences >= c->pp)
+    if (c->subsequences >= c->pp && !c->uneven)
         token_conditions(out, c);
 }
 

@@ -8,6 +8,7 @@
 #define SCHEDULE_PIPELINE_MULTIPLEX_H
 
 #include "base/text.h"
+#include "schedule/emit.h"
 #include "schedule/pipeline/pipeline.h"
 
 /* Neighbouring stages that each take a piece of one subsequence through one chunk, in order: equal ones
@@ -18,6 +19,10 @@ struct share {
 
 /* With other pipelines: the chunk's own stage. */
 struct share multiplex_share(const struct choices *choices, uint32_t chunk, uint32_t subsequence);
+
+/* The stages as a group, of ranks that have the same place in each: a communicator for each stream, since
+ * members of a group say all in one order. */
+uint16_t multiplex_group(struct emit *e, const char *what, struct share share);
 
 /* Adds what keeps stages from sharing subsequences, one condition after the other; nothing: they can. */
 void multiplex_conditions(struct text *out, const struct choices *choices);

@@ -50,6 +50,16 @@ const struct pipeline *pipeline_of(const struct choices *c)
     return &pipelines[c->pipeline];
 }
 
+bool pipeline_lends_weights(const struct choices *c)
+{
+    return pipeline_of(c)->multiplexed && c->helpers != HELPERS_REPLICATE;
+}
+
+bool pipeline_replicates_weights(const struct choices *c)
+{
+    return pipeline_of(c)->multiplexed && c->helpers == HELPERS_REPLICATE;
+}
+
 uint32_t pipeline_units(const struct choices *c)
 {
     return c->accumulation * c->subsequences;
@@ -79,7 +89,7 @@ uint32_t pipeline_stage(const struct choices *c, uint32_t chunk)
 
 bool pipeline_ends_tied(const struct choices *c)
 {
-    return c->model->tied_head && !pipeline_of(c)->multiplexed &&
+    return c->model->tied_head && !pipeline_replicates_weights(c) &&
            pipeline_stage(c, 0) != pipeline_stage(c, pipeline_chunks(c) - 1);
 }
 
@@ -151,6 +161,7 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
                           : row->chunks == 2 ? "2"
                                              : "1 to 255");
     c->virtual_stages = (uint32_t)asked;
+    c->helpers = (uint8_t)r->helpers;
     if (row->chunks == 0 && c->accumulation % c->pp != 0) {
         char what[160];
         struct text would = {0};

@@ -42,11 +42,16 @@ struct pipeline {
     bool subsequences; /* cuts micro-batches into them */
     bool splits;       /* gradients of weights are actions of their own */
     uint8_t chunks;    /* virtual stages per stage: 1; 2; 0: as many as asked for */
-    bool multiplexed;  /* stages share subsequences, and all hold all weights */
+    bool multiplexed;  /* stages share subsequences */
     bool folded;       /* chunk c lies on stage c, then back: 2 P - 1 - c */
 };
 const struct pipeline *pipeline_of(const struct choices *choices);
 const struct pipeline *pipeline_row(enum pipeline_choice choice);
+
+/* Every stage holds the weights of its own layers alone, and lends them to those that share its
+ * subsequences; all of them hold all weights. */
+bool pipeline_lends_weights(const struct choices *choices);
+bool pipeline_replicates_weights(const struct choices *choices);
 
 uint32_t pipeline_units(const struct choices *choices);
 uint32_t pipeline_chunks(const struct choices *choices); /* of all stages */

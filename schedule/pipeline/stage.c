@@ -82,22 +82,7 @@ static uint32_t local_chunk(const struct stage *s, uint32_t chunk)
     return v;
 }
 
-/* ---- what is shared ---- */
-
-uint16_t stage_group(struct stage *s, struct share share)
-{
-    struct emit *e = s->e;
-    uint32_t set[256];
-    char name[MESH_NAME_MAX];
-    if (share.count == s->c->pp)
-        return e->pp_group;
-    assert(share.count <= ARRAY_LEN(set));
-    for (uint32_t i = 0; i < share.count; i++)
-        set[i] = share.first + i;
-    struct axis_set axis = {(uint8_t)mesh_find_axis(&e->ir->mesh, "pp"), share.count, set};
-    snprintf(name, sizeof name, "stages%u-%u", share.first, share.first + share.count - 1);
-    return ir_add_group(e->ir, name, &axis, 1);
-}
+/* ---- units ---- */
 
 /* Tokens of all subsequences of a chunk that the stage sees, and what pieces of the last of them lack.
  * Stages behind the owner share its first ones alone. */
@@ -123,12 +108,15 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_prefix(c, part) / ranks;
     int64_t n = c->seq / ranks, end = pipeline_prefix(c, part + 1) / ranks;
     struct share share = share_of(s, chunk, unit);
-    e->shared = (struct shared){.count = share.count, .index = e->stage - share.first};
+    e->shared = (struct shared){.first = share.first,
+                                .count = share.count,
+                                .index = e->stage - share.first,
+                                .owns = e->stage == chunk};
     if (share.count > 1) { /* of one sequence, over tensor ranks alone */
         struct rows mine = rows_of(s, chunk, unit, e->stage);
         end = begin + mine.end * c->tp;
         begin += mine.begin * c->tp;
-        e->shared.group = stage_group(s, share);
+        e->shared.group = multiplex_group(e, "stages", share);
     }
     e->subsequence = part;
     e->most_keys = most_keys(s, chunk);

@@ -48,8 +48,6 @@ static inline struct passage *stage_passage(struct stage *s, uint32_t chunk, uin
     return &s->passage[chunk * s->units + unit];
 }
 
-/* The stages that share a subsequence. */
-uint16_t stage_group(struct stage *s, struct share share);
 /* Streams, groups and the order of messages. */
 void stage_begin(struct stage *s);
 /* From now on ops are of this stage's part of a unit in a chunk (of all). */

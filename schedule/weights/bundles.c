@@ -126,9 +126,9 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     *used += offset;
 }
 
-/* The tensors from row `begin` on, `count` of them. */
-static void close_bundle(struct emit *e, const char *name, uint32_t begin, uint32_t count,
-                         uint64_t used)
+/* The tensors of a chunk from row `begin` on, `count` of them. */
+static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint32_t begin,
+                         uint32_t count, uint64_t used)
 {
     uint64_t unit = e->shard_size > 1 ? (uint64_t)e->shard_size * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
@@ -139,14 +139,14 @@ static void close_bundle(struct emit *e, const char *name, uint32_t begin, uint3
                                                                      .tensor_count = count,
                                                                      .elements = elements});
     e->bundle[e->bundle_count++] =
-        (struct bundle_state){.row = row, .elements = elements, .used = used};
+        (struct bundle_state){.row = row, .chunk = chunk, .elements = elements, .used = used};
 }
 
 /* Layers per bundle. */
 static int64_t layers_together(const struct choices *c)
 {
     int64_t layer = transformer_layer_parameters(c->model);
-    if (sharded_params(c) || c->profile->bucket_elements <= layer)
+    if (sharded_params(c) || pipeline_lends_weights(c) || c->profile->bucket_elements <= layer)
         return 1;
     int64_t together = c->profile->bucket_elements / layer;
     return together < c->model->layers ? together : c->model->layers;
@@ -161,21 +161,23 @@ static void lay_out_embedding(struct emit *e)
     size_t count = transformer_embedding_tensors(e->whole, spec, ARRAY_LEN(spec));
     add_part(e, part_embedding(e), "", spec, 1, &used);
     if (pipeline_ends_tied(e->choices)) {
-        close_bundle(e, "embedding", e->part[part_embedding(e)].tensor_begin, 1, used);
+        close_bundle(e, "embedding", 0, e->part[part_embedding(e)].tensor_begin, 1, used);
         e->bundle[e->bundle_count - 1].at_both_ends = true;
         used = 0;
         begin = e->ir->tensor_count;
-        if (e->stage != pipeline_stage(e->choices, 0) || count == 1)
+        bool first = pipeline_of(e->choices)->multiplexed || e->stage == 0;
+        if (!first || count == 1)
             return;
     }
     if (count > 1)
         add_part(e, part_positions(e), "", spec + 1, count - 1, &used);
-    close_bundle(e, pipeline_ends_tied(e->choices) ? "positions" : "embedding", begin,
+    close_bundle(e, pipeline_ends_tied(e->choices) ? "positions" : "embedding", 0, begin,
                  e->ir->tensor_count - begin, used);
 }
 
-static void lay_out_layers(struct emit *e, struct layer_range layers)
+static void lay_out_layers(struct emit *e, uint32_t chunk)
 {
+    struct layer_range layers = pipeline_layers(e->choices, chunk);
     const struct transformer *model = e->whole;
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint32_t together = (uint32_t)layers_together(e->choices);
@@ -190,7 +192,7 @@ static void lay_out_layers(struct emit *e, struct layer_range layers)
             add_part(e, l, name, spec, count, &used);
         }
         snprintf(name, sizeof name, "layers.%u", first);
-        close_bundle(e, name, begin, e->ir->tensor_count - begin, used);
+        close_bundle(e, name, chunk, begin, e->ir->tensor_count - begin, used);
     }
 }
 
@@ -201,7 +203,8 @@ static void lay_out_head(struct emit *e)
     uint32_t begin = e->ir->tensor_count;
     size_t count = transformer_head_tensors(e->whole, spec, ARRAY_LEN(spec));
     add_part(e, part_head(e), "", spec, count, &used);
-    close_bundle(e, "head", begin, e->ir->tensor_count - begin, used);
+    close_bundle(e, "head", pipeline_chunks(e->choices) - 1, begin, e->ir->tensor_count - begin,
+                 used);
 }
 
 /* The parts that the stage has, in the order of its chunks. Layers alone have no ends. */
@@ -220,7 +223,7 @@ static void lay_out(struct emit *e)
     if (first)
         lay_out_embedding(e);
     for (uint32_t v = 0; v < pipeline_chunks_at(c); v++)
-        lay_out_layers(e, pipeline_layers(c, pipeline_chunk(c, e->stage, v)));
+        lay_out_layers(e, pipeline_chunk(c, e->stage, v));
     if (last)
         lay_out_head(e);
     if (last && !first && c->model->tied_head)
@@ -254,6 +257,14 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
     return ir_add_buffer(e->ir, &desc);
 }
 
+/* Whether a bundle's states are on other stages alone. */
+static bool is_borrowed(const struct emit *e, const struct bundle_state *bundle)
+{
+    bool last = e->stage + 1 == e->choices->pp;
+    return pipeline_lends_weights(e->choices) && bundle->chunk != e->stage &&
+           !(bundle->at_both_ends && last);
+}
+
 static void make_states(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
@@ -267,12 +278,16 @@ static void make_states(struct emit *e, uint32_t b)
 
     *bundle = (struct bundle_state){.row = bundle->row,
                                     .at_both_ends = bundle->at_both_ends,
+                                    .borrowed = is_borrowed(e, bundle),
+                                    .chunk = bundle->chunk,
                                     .elements = bundle->elements,
                                     .used = bundle->used,
                                     .param = {IR_NONE},
                                     .grad = {IR_NONE},
                                     .param_shard = {IR_NONE},
                                     .grad_shard = {IR_NONE}};
+    if (bundle->borrowed)
+        return;
     if (shard_params && e->shard_size > 1)
         bundle->param_shard = state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER,
                                            one_copy ? DTYPE_F32 : c->dtype, MEMORY_HBM, true, 0);
@@ -319,6 +334,8 @@ void weights_setup(struct emit *e)
     e->grad_buffer = arena_array(&e->arena, e->grad_buffer_count, sizeof *e->grad_buffer);
     for (uint32_t i = 0; i < e->grad_buffer_count; i++)
         e->grad_buffer[i] = each_has_its_own(e) ? (buffer_id){IR_NONE} : e->bundle[i].grad;
+    if (pipeline_lends_weights(e->choices))
+        lend_begin(e);
 }
 
 void weights_of_micro_batch(struct emit *e, uint32_t micro)

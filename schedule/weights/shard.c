@@ -15,6 +15,7 @@
 
 struct run { /* consecutive uses of one bundle's parameters: positions in the list */
     uint32_t bundle, begin, end;
+    struct lend_task task; /* where stages lend weights: one task's uses */
     uint32_t
         behind_core; /* the op behind the core of attention of a forward; begin: there is none */
     uint32_t keeps;  /* the earlier run whose gathered copy is still there, or IR_NONE */
@@ -23,13 +24,14 @@ struct run { /* consecutive uses of one bundle's parameters: positions in the li
 
 struct gradient { /* of one bundle, in one micro-batch or (persistent) in all */
     uint32_t bundle, first, last;
-    bool is_last; /* of its bundle's gradients to be reduced */
+    bool is_last;  /* of its bundle's gradients to be reduced */
+    uint32_t lent; /* row of e->lent, or IR_NONE */
 };
 
 struct shard {
     struct emit *e;
     struct ir *ir;
-    bool gathers;
+    bool gathers, lends;
     struct run *run;
     uint32_t run_count, run_capacity;
     uint32_t next_gather;      /* the first run that has not been gathered for */
@@ -38,14 +40,29 @@ struct shard {
     uint32_t *of_param; /* buffer -> bundle, or IR_NONE */
     uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
     uint32_t *bundle_of_grad;
-    op_id *reduced;              /* per gradient: its reduction */
+    uint32_t *lent_of_grad; /* buffer -> row of e->lent, or IR_NONE; NULL: stages lend no weights */
+    uint32_t owed[2];       /* rows of e->lent that have been summed last; IR_NONE: none */
+    op_id summed[2];        /* the ops that did */
+    op_id *reduced;         /* per gradient: its reduction */
     uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
     op_id final;                 /* the last op so far that made a gradient final */
 };
 
-static void note_read(struct shard *s, uint32_t bundle, uint32_t i)
+static bool continues(const struct shard *s, uint32_t bundle, struct lend_task task)
 {
-    if (s->run_count > 0 && s->run[s->run_count - 1].bundle == bundle) {
+    if (s->run_count == 0)
+        return false;
+    const struct run *run = &s->run[s->run_count - 1];
+    return run->bundle == bundle && run->task.chunk == task.chunk && run->task.unit == task.unit &&
+           run->task.forward == task.forward;
+}
+
+static void note_read(struct shard *s, uint32_t bundle, uint32_t i, uint32_t op)
+{
+    struct lend_task task = {0, 0, false};
+    if (s->lends && !lend_is_shared(s->e, task = lend_task_of(s->e, op)))
+        return;
+    if (continues(s, bundle, task)) {
         s->run[s->run_count - 1].end = i + 1;
         return;
     }
@@ -53,7 +70,7 @@ static void note_read(struct shard *s, uint32_t bundle, uint32_t i)
         s->run_capacity = (uint32_t)heap_next_capacity(s->run_capacity, (size_t)s->run_count + 1);
         s->run = heap_realloc(s->run, s->run_capacity, sizeof *s->run);
     }
-    s->run[s->run_count++] = (struct run){bundle, i, i + 1, i, IR_NONE, {IR_NONE}};
+    s->run[s->run_count++] = (struct run){bundle, i, i + 1, task, i, IR_NONE, {IR_NONE}};
 }
 
 static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32_t i)
@@ -66,8 +83,9 @@ static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32
             s->gradient = heap_realloc(s->gradient, s->gradient_capacity, sizeof *s->gradient);
         }
         row = s->of_grad[buffer] = s->gradient_count++;
-        s->gradient[row] = (struct gradient){bundle, i, i, false};
-        s->left[bundle]++;
+        uint32_t lent = s->lends ? s->lent_of_grad[buffer] : IR_NONE;
+        s->gradient[row] = (struct gradient){bundle, i, i, false, lent};
+        s->left[bundle] += lent == IR_NONE;
     }
     s->gradient[row].last = i;
 }
@@ -81,7 +99,7 @@ static void survey(struct shard *s, const struct program *program)
         for (uint32_t k = 0; k < reads; k++) {
             uint32_t bundle = s->of_param[program_operand(ir, op, k)];
             if (bundle != IR_NONE)
-                note_read(s, bundle, i);
+                note_read(s, bundle, i, op);
         }
         for (uint32_t k = reads; k < operands; k++) {
             uint32_t buffer = program_operand(ir, op, k);
@@ -154,6 +172,16 @@ static void gather(struct shard *s, uint32_t r, const struct program *in, struct
     uint32_t first = in->op[run->begin], behind = e->choices->profile->prefetch + 1;
     buffer_id part = e->bundle[run->bundle].param_shard;
     set_tags(s, s->ir, first, s->ir->op.phase[first], REGION_WEIGHTS);
+    if (s->lends) {
+        op_id lent;
+        run->gathered = lend_params(e, run->task, run->bundle, &lent);
+        if (run->task.chunk == e->stage)
+            run->gathered.i = IR_NONE; /* it reads its own */
+        if (r >= behind)
+            emit_hold_back(e, lent, (op_id){in->op[s->run[r - behind].end - 1]});
+        program_push(out, lent);
+        return;
+    }
     run->gathered = program_clone_buffer(s->ir, e->bundle[run->bundle].param);
     if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
         buffer_id cast = shard_buffer(e, run->bundle, "cast", CATEGORY_COMMUNICATION,
@@ -322,13 +350,50 @@ static void reduce_ends(struct shard *s, struct program *out)
     struct emit *e = s->e;
     for (uint32_t b = 0; b < e->bundle_count; b++) {
         struct bundle_state *bundle = &e->bundle[b];
-        if (!bundle->at_both_ends)
+        if (!bundle->at_both_ends || bundle->borrowed)
             continue;
         buffer_id grad = bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad;
         e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
                                    IR_NONE16,      IR_NONE16,      IR_NONE16};
         s->final = collective(e, e->reduce, WORK_ALL_REDUCE, e->ends_group, grad, grad);
         program_push(out, s->final);
+    }
+}
+
+/* What has been summed is added to the stage's own gradient, once computation need not wait for it. */
+static void settle(struct shard *s, uint32_t k, struct program *out)
+{
+    if (s->owed[k] == IR_NONE)
+        return;
+    const struct lent *lent = &s->e->lent[s->owed[k]];
+    if (lent->owns)
+        program_push(out, lend_add(s->e, lent));
+    s->owed[k] = IR_NONE;
+}
+
+/* A shared unit's gradient is there: it is summed over the unit's stages. */
+static void give_back(struct shard *s, uint32_t row, uint32_t op, struct program *out)
+{
+    set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
+    settle(s, 0, out);
+    s->owed[0] = s->owed[1];
+    s->summed[0] = s->summed[1];
+    s->owed[1] = s->gradient[row].lent;
+    s->summed[1] = lend_sum(s->e, &s->e->lent[s->owed[1]]);
+    program_push(out, s->summed[1]);
+}
+
+/* Gradients of shared units that the op at position i was the last to add to. */
+static void give_back_finished(struct shard *s, uint32_t i, uint32_t op, struct program *out)
+{
+    uint32_t reads = s->ir->op.reads[op], operands = reads + s->ir->op.writes[op];
+    for (uint32_t k = reads; k < operands; k++) {
+        uint32_t buffer = program_operand(s->ir, op, k);
+        uint32_t row = buffer < s->e->buffers_before_weights ? s->of_grad[buffer] : IR_NONE;
+        if (row != IR_NONE && s->gradient[row].lent != IR_NONE && s->gradient[row].last == i) {
+            give_back(s, row, op, out);
+            return; /* an op adds to one bundle */
+        }
     }
 }
 
@@ -348,8 +413,8 @@ static void reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct pro
     }
 }
 
-/* Where all stages hold all weights: they use them in different orders, so all reduce and update in
- * that of the bundles. */
+/* Where stages share subsequences they use weights in different orders, and add to gradients until the
+ * end, so all reduce and update in that of the bundles. */
 static bool in_order_of_bundles(const struct shard *s)
 {
     return pipeline_of(s->e->choices)->multiplexed;
@@ -359,7 +424,7 @@ static void reduce_in_order(struct shard *s, const struct program *program, stru
 {
     for (uint32_t b = 0; b < s->e->bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
-            if (s->gradient[row].bundle == b) {
+            if (s->gradient[row].bundle == b && s->gradient[row].lent == IR_NONE) {
                 reduce(s, row, program->op[s->gradient[row].last], out);
                 s->final.i = out->op[out->count - 1];
             }
@@ -435,20 +500,33 @@ void pass_weights(struct emit *e, struct program *program)
     struct ir *ir = e->ir;
     e->buffers_before_weights = ir->buffer.count;
     struct shard s = {
-        .e = e, .ir = ir, .gathers = weights_sharded_params(e->choices) && e->shard_size > 1};
+        .e = e,
+        .ir = ir,
+        .gathers = weights_sharded_params(e->choices) && e->shard_size > 1,
+        .lends = pipeline_lends_weights(e->choices),
+        .owed = {IR_NONE, IR_NONE},
+    };
     s.of_param = none_filled(ir->buffer.count);
     s.of_grad = none_filled(ir->buffer.count);
     s.bundle_of_grad = none_filled(ir->buffer.count);
-    for (uint32_t b = 0; s.gathers && b < e->bundle_count; b++)
+    for (uint32_t b = 0; (s.gathers || s.lends) && b < e->bundle_count; b++)
         s.of_param[e->bundle[b].param.i] = b;
     for (uint32_t i = 0; i < e->grad_buffer_count; i++)
         if (e->grad_buffer[i].i != IR_NONE)
             s.bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
+    if (s.lends)
+        lend_end(e);
+    if (s.lends)
+        s.lent_of_grad = none_filled(ir->buffer.count);
+    for (uint32_t i = 0; i < e->lent_count; i++) {
+        s.bundle_of_grad[e->lent[i].buffer.i] = e->lent[i].bundle;
+        s.lent_of_grad[e->lent[i].buffer.i] = i;
+    }
     s.left = heap_zalloc(e->bundle_count, sizeof *s.left);
     s.reduced_of = heap_zalloc(e->bundle_count, sizeof *s.reduced_of);
     survey(&s, program);
     find_cores(&s, program);
-    if (e->choices->profile->reuse_elements > 0)
+    if (e->choices->profile->reuse_elements > 0 && !s.lends)
         find_kept(&s);
     s.reduced = heap_alloc(s.gradient_count, sizeof *s.reduced);
 
@@ -461,9 +539,14 @@ void pass_weights(struct emit *e, struct program *program)
             r++;
         if (r < s.run_count && s.run[r].begin <= i)
             gather_before(&s, r, i, program, &out);
-        if (r < s.run_count && s.run[r].begin <= i)
+        if (r < s.run_count && s.run[r].begin <= i && s.run[r].gathered.i != IR_NONE)
             redirect(&s, op, &s.run[r]);
         for (; next < s.gradient_count && s.gradient[next].first == i; next++) {
+            if (s.gradient[next].lent != IR_NONE) { /* two of them at a time */
+                if (s.owed[0] != IR_NONE)
+                    emit_hold_back(e, (op_id){op}, s.summed[0]);
+                continue;
+            }
             fill_padding(&s, next, op, &out);
             if (next >= 2 && s.gradient[next - 2].last < i && s.reduced[next - 2].i != IR_NONE &&
                 weights_reduce_each_micro_batch(e->choices))
@@ -472,7 +555,11 @@ void pass_weights(struct emit *e, struct program *program)
         program_push(&out, (op_id){op});
         if (!in_order_of_bundles(&s))
             reduce_finished(&s, i, op, &out);
+        if (s.lends)
+            give_back_finished(&s, i, op, &out);
     }
+    for (uint32_t k = 0; k < 2; k++)
+        settle(&s, k, &out);
     if (in_order_of_bundles(&s))
         reduce_in_order(&s, program, &out);
     reduce_ends(&s, &out);
@@ -481,7 +568,8 @@ void pass_weights(struct emit *e, struct program *program)
     uint32_t reduced = out.count;
     bool updates = e->choices->scope == SCOPE_STEP;
     for (uint32_t b = 0; updates && in_order_of_bundles(&s) && b < e->bundle_count; b++)
-        update(&s, b, &out);
+        if (!e->bundle[b].borrowed)
+            update(&s, b, &out);
     for (uint32_t row = 0; updates && !in_order_of_bundles(&s) && row < s.gradient_count; row++)
         if (s.gradient[row].is_last)
             update(&s, s.gradient[row].bundle, &out);
@@ -493,6 +581,7 @@ void pass_weights(struct emit *e, struct program *program)
     free(s.of_param);
     free(s.of_grad);
     free(s.bundle_of_grad);
+    free(s.lent_of_grad);
     free(s.left);
     free(s.reduced_of);
     free(s.reduced);

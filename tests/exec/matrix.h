@@ -45,15 +45,16 @@ enum factor {
     FACTOR_CHUNK,
     FACTOR_KV_OFFLOAD,
     FACTOR_CHUNK_ORDER,
+    FACTOR_HELPERS,
     FACTOR_COUNT
 };
 
 static const char *const factor_names[FACTOR_COUNT] = {
-    "model",      "strategy",   "profile",      "weights",     "activations", "optimizer",
-    "ranks",      "hp",         "cp",           "pipeline",    "pp",          "subsequences",
-    "shard",      "tp",         "placement",    "ring layout", "window",      "rotation",
-    "seq",        "micro",      "accumulation", "loss chunks", "ffn chunks",  "chunk",
-    "kv offload", "chunk order"};
+    "model",      "strategy",    "profile",      "weights",     "activations", "optimizer",
+    "ranks",      "hp",          "cp",           "pipeline",    "pp",          "subsequences",
+    "shard",      "tp",          "placement",    "ring layout", "window",      "rotation",
+    "seq",        "micro",       "accumulation", "loss chunks", "ffn chunks",  "chunk",
+    "kv offload", "chunk order", "helpers"};
 
 /* What levels stand for where there is no registry; 0: left open. */
 static const int64_t factor_values[FACTOR_COUNT][8] = {
@@ -116,6 +117,7 @@ static inline struct factors factors_all(void)
         [FACTOR_CHUNK] = 5,
         [FACTOR_KV_OFFLOAD] = KV_OFFLOAD_COUNT,
         [FACTOR_CHUNK_ORDER] = ORDER_COUNT,
+        [FACTOR_HELPERS] = HELPERS_COUNT,
     }};
 }
 
@@ -154,6 +156,7 @@ static inline struct request product_request(const struct product *product)
         .chunk = value[FACTOR_CHUNK] * value[FACTOR_RANKS],
         .kv_offload = l[FACTOR_KV_OFFLOAD],
         .chunk_order = l[FACTOR_CHUNK_ORDER],
+        .helpers = l[FACTOR_HELPERS],
         .sm = 80,
         .gpus_per_node = 2,
     };

@@ -214,7 +214,9 @@ static void shared_subsequences_compute_the_reference(void)
     static const struct {
         int64_t pp, subsequences;
     } rows[] = {{2, 2}, {2, 4}, {3, 5}, {4, 4}, {4, 6}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    for (size_t k = 0; k < HELPERS_COUNT * ARRAY_LEN(rows); k++) {
+        size_t i = k % ARRAY_LEN(rows);
+        int helpers = (int)(k / ARRAY_LEN(rows));
         struct row row = {.pipeline = CHOICE_PIPELINE_MSP,
                           .weights = i % 2 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED,
                           .activations = (int)(i + 1) % CHOICE_ACTIVATIONS_COUNT,
@@ -229,6 +231,7 @@ static void shared_subsequences_compute_the_reference(void)
         struct choices choices;
         struct diag diag = {0};
         request.seq = (rows[i].pp == 2 ? 4 : 12) * rows[i].subsequences;
+        request.helpers = helpers;
         CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
@@ -254,7 +257,8 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         {2, 4, 1, 5, 68, uneven4, 0, CHOICE_WEIGHTS_REPLICATED, CHOICE_ACTIVATIONS_RATIO,
          "megatron"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    for (size_t k = 0; k < HELPERS_COUNT * ARRAY_LEN(rows); k++) {
+        size_t i = k % ARRAY_LEN(rows);
         struct row row = {.pipeline = CHOICE_PIPELINE_MSP,
                           .weights = rows[i].weights,
                           .activations = rows[i].activations,
@@ -273,6 +277,7 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         request.ranks *= rows[i].tp;
         request.seq = rows[i].seq;
         request.lengths = rows[i].lengths;
+        request.helpers = (int)(k / ARRAY_LEN(rows));
         CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
