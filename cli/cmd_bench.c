@@ -6,6 +6,7 @@
 #include "cli/points_json.h"
 #include "exec/backend.h"
 #include "exec/microbench.h"
+#include "exec/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,12 @@ static const struct option rows[] = {
     {.name = "quick",
      .kind = OPTION_FLAG,
      .help = "the fewest sizes that calibrate can do with, once each"},
+    {.name = "within",
+     .kind = OPTION_NUMBER,
+     .value = "S",
+     .unset = "no end",
+     .help =
+         "measure nothing more after so many seconds; the rows come in the order of their worth"},
     {.name = "ranks",
      .kind = OPTION_COUNT,
      .low = 1,
@@ -197,13 +204,30 @@ static void set_host_bandwidth(struct points *points, const char *backend)
     points_set(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
 }
 
-static enum status measure(struct points *points, const struct microbench_options *bench,
-                           const struct microbench_case *cases, size_t count, struct diag *diag)
+/* The file, so far: whatever ends the program, what was measured is there. */
+static enum status save_rows(const struct points *points, const char *path, struct diag *diag)
 {
+    struct text out = {0};
+    points_print(points, &out);
+    enum status status = text_save(path, out.data, out.size, diag);
+    text_release(&out);
+    return status;
+}
+
+static enum status measure(struct points *points, const struct microbench_options *bench,
+                           const struct microbench_case *cases, size_t count,
+                           const struct options *options, struct diag *diag)
+{
+    const char *path = options_text(options, "o");
+    double within_s = options_number(options, "within"), begin_s = run_now();
     struct text name = {0};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct point point;
+        if (within_s > 0 && run_now() - begin_s > within_s) {
+            fprintf(stderr, "--within: %zu of %zu were not measured\n", count - i, count);
+            break;
+        }
         name.size = 0;
         points_print_params(&cases[i].work, &name);
         fprintf(stderr, "%3zu/%zu %s %s\n", i + 1, count,
@@ -212,6 +236,8 @@ static enum status measure(struct points *points, const struct microbench_option
         status = microbench_run(&cases[i], bench, &point, diag);
         if (status == STATUS_OK)
             points_add(points, &point);
+        if (status == STATUS_OK && path != NULL)
+            status = save_rows(points, path, diag);
     }
     text_release(&name);
     return status;
@@ -299,7 +325,11 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     if (status != STATUS_OK)
         goto out;
     describe(points, quick, dtype_of(options));
+    const char *sms = points_get(points, "device.sm_count");
+    bench.sms = sms != NULL ? (uint32_t)strtoul(sms, NULL, 10) : 0;
     bool gpu = !backend_find(bench.backend)->host_memory;
+    if (gpu)
+        points_set(points, (struct loc){0}, "loopback", "ranks share one GPU");
     size_t count = (gpu ? microbench_set_gpu : microbench_set)(
         &cases, &arena, quick, (uint32_t)options_count(options, "ranks"),
         options_given(options, "kinds") ? kinds : NULL);
@@ -308,7 +338,7 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
                             "nothing to measure: none of these kinds is timed by itself");
         goto out;
     }
-    status = measure(points, &bench, cases, count, diag);
+    status = measure(points, &bench, cases, count, options, diag);
     if (status != STATUS_OK)
         goto out;
     set_host_bandwidth(points, bench.backend);

@@ -380,6 +380,11 @@ int64_t prediction_sequences(const struct prediction *p)
     return p->ir.global_batch;
 }
 
+double prediction_gpus(const struct prediction *p)
+{
+    return p->setup->cluster.fabric.kind == FABRIC_LOOPBACK ? 1 : (double)mesh_ranks(&p->ir.mesh);
+}
+
 double prediction_tokens(const struct prediction *p)
 {
     return (double)p->ir.global_batch * (double)p->ir.layout.tokens;
@@ -426,8 +431,7 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
             stages_make(&p->stages, &p->ir, &p->sim, peak);
         add_jitter(p);
         if (p->sim.step_s > 0)
-            p->tokens_per_s_gpu =
-                prediction_tokens(p) / p->sim.step_s / (double)mesh_ranks(&p->ir.mesh);
+            p->tokens_per_s_gpu = prediction_tokens(p) / p->sim.step_s / prediction_gpus(p);
         if (!p->setup->cost.ideal)
             find_extrapolated(p, &costs);
     }

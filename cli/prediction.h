@@ -87,6 +87,8 @@ const struct sim_peak *prediction_peak(const struct prediction *prediction);
 /* Sequences and tokens of one step, over all ranks. */
 int64_t prediction_sequences(const struct prediction *prediction);
 double prediction_tokens(const struct prediction *prediction);
+/* Devices: one when ranks share it, else as many as ranks. */
+double prediction_gpus(const struct prediction *prediction);
 bool prediction_recomputes(const struct prediction *prediction);
 
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" of a limit. */

@@ -1,5 +1,7 @@
 #include "cli/report.h"
 
+#include "cli/link_classes.h"
+
 #include "base/units.h"
 #include "models/mfu.h"
 
@@ -127,8 +129,12 @@ void report_print_choices(struct text *out, const struct report *r)
     units_put_tokens(&piece, p->ir.layout.tokens);
     text_puts(&piece, " tokens");
     put_piece(&line, &piece);
-    text_printf(&piece, "%u GPU%s of %s", mesh_ranks(&p->ir.mesh),
-                mesh_ranks(&p->ir.mesh) == 1 ? "" : "s", cluster->name);
+    if (cluster->fabric.kind == FABRIC_LOOPBACK)
+        text_printf(&piece, "%u rank%s on one GPU of %s", mesh_ranks(&p->ir.mesh),
+                    mesh_ranks(&p->ir.mesh) == 1 ? "" : "s", cluster->name);
+    else
+        text_printf(&piece, "%u GPU%s of %s", mesh_ranks(&p->ir.mesh),
+                    mesh_ranks(&p->ir.mesh) == 1 ? "" : "s", cluster->name);
     put_piece(&line, &piece);
     if (p->has_choices) {
         size_t count;
@@ -209,7 +215,7 @@ static void print_step(struct text *out, const struct report *r)
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
         double fraction = mfu_fraction((enum mfu_convention)i, p->choices.model, p->choices.seq,
                                        prediction_sequences(p), prediction_recomputes(p),
-                                       p->sim.step_s, p->choices.ranks, peak);
+                                       p->sim.step_s, (int64_t)prediction_gpus(p), peak);
         text_printf(&piece, "%s%s %.1f %%", i == 0 ? "MFU " : "", mfu_table[i].name,
                     100 * fraction);
         put_piece(&line, &piece);
@@ -405,6 +411,25 @@ static void print_stages(struct text *out, const struct report *r)
     text_release(&piece);
 }
 
+/* "; measured links: copies; never measured: rings within a node". */
+static void put_link_classes(struct text *out, const struct prediction *p)
+{
+    struct link_class class[LINK_CLASSES_MAX];
+    size_t count = link_classes(class, &p->ir, &p->setup->cluster);
+    for (int measured = 1; measured >= 0; measured--) {
+        bool first = true;
+        for (size_t i = 0; i < count; i++) {
+            if (class[i].measured != measured)
+                continue;
+            text_puts(out, !first     ? ", "
+                           : measured ? "; measured links: "
+                                      : "; links never measured: ");
+            text_puts(out, class[i].name);
+            first = false;
+        }
+    }
+}
+
 /* One line, however long: with the others, 15 hold everything. */
 static void print_simulation(struct text *out, const struct report *r)
 {
@@ -422,6 +447,7 @@ static void print_simulation(struct text *out, const struct report *r)
         units_put(out, UNIT_BYTES_PER_S, sim->load[0].bytes_per_s);
         text_puts(out, " over the step");
     }
+    put_link_classes(out, p);
     text_putc(out, '\n');
 }
 
@@ -474,7 +500,7 @@ static void print_training(struct text *out, const struct report *r)
     if (!(r->total_tokens > 0))
         return;
     double steps = ceil(r->total_tokens / prediction_tokens(p)), seconds = steps * p->sim.step_s;
-    double hours = seconds / 3600 * (double)mesh_ranks(&p->ir.mesh);
+    double hours = seconds / 3600 * prediction_gpus(p);
     text_printf(out, "%-11s%.4g tokens in %.0f steps: %.2f days, %.0f GPU-hours", "training",
                 r->total_tokens, steps, seconds / 86400, hours);
     if (r->price > 0)

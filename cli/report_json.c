@@ -2,6 +2,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/json_out.h"
+#include "cli/link_classes.h"
 #include "cli/report.h"
 #include "models/mfu.h"
 
@@ -79,7 +80,7 @@ static void put_times(struct json_out *w, const struct prediction *p)
         json_put_number(w, mfu_table[i].name,
                         mfu_fraction((enum mfu_convention)i, p->choices.model, p->choices.seq,
                                      prediction_sequences(p), prediction_recomputes(p),
-                                     p->sim.step_s, p->choices.ranks,
+                                     p->sim.step_s, (int64_t)prediction_gpus(p),
                                      p->setup->cluster.device.peak_flop_per_s));
     json_end_object(w);
     json_put_number(w, "hfu", report_hfu(p));
@@ -149,6 +150,21 @@ static void put_depth(struct json_out *w, const struct sim_depth *depth)
     json_end_object(w);
 }
 
+/* The links that the step uses, and whether anybody has measured them. */
+static void put_link_classes(struct json_out *w, const struct prediction *p)
+{
+    struct link_class class[LINK_CLASSES_MAX];
+    size_t count = link_classes(class, &p->ir, &p->setup->cluster);
+    json_begin_object(w, "links");
+    for (size_t i = 0; i < count; i++) {
+        json_begin_object(w, class[i].name);
+        json_put_bool(w, "measured", class[i].measured);
+        json_put_text(w, "source", class[i].source);
+        json_end_object(w);
+    }
+    json_end_object(w);
+}
+
 static void put_simulation(struct json_out *w, const struct prediction *p)
 {
     json_begin_object(w, "simulation");
@@ -167,6 +183,7 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
         json_put_number(w, "jitter_s", p->jitter_s);
     }
     json_end_object(w);
+    put_link_classes(w, p);
     if (p->sim.load_count > 0) {
         json_begin_object(w, "busiest_link");
         json_put_text(w, "name", p->sim.load[0].name);
@@ -240,7 +257,7 @@ void report_print_json(struct text *out, const struct report *r)
     put_simulation(&w, p);
     if (r->total_tokens > 0) {
         double steps = ceil(r->total_tokens / prediction_tokens(p));
-        double hours = steps * p->sim.step_s / 3600 * (double)mesh_ranks(&p->ir.mesh);
+        double hours = steps * p->sim.step_s / 3600 * prediction_gpus(p);
         json_begin_object(&w, "training");
         json_put_number(&w, "tokens", r->total_tokens);
         json_put_number(&w, "steps", steps);

@@ -58,6 +58,23 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
     return status;
 }
 
+/* --loopback: what a copy takes follows from the device's costs where the cluster has not measured it. */
+static enum status share_gpu(struct setup *setup, const struct options *options, struct diag *diag)
+{
+    const struct device_cost *cost = &setup->cost;
+    const struct loopback copies = {cost->device_memory_bytes_per_s * cost->memory_stream_fraction /
+                                        2,
+                                    cost->device_kernel_start_s};
+    if (!options_given(options, "loopback"))
+        return STATUS_OK;
+    enum status status = options_exclude(options, "loopback", "gpus", diag);
+    if (status == STATUS_OK)
+        status = options_exclude(options, "loopback", "nodes", diag);
+    return status == STATUS_OK ? cluster_share(&setup->cluster, &setup->arena,
+                                               options_count(options, "loopback"), copies, diag)
+                               : status;
+}
+
 void setup_open_request(struct setup *setup)
 {
     setup->request = (struct request){
@@ -291,6 +308,8 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
                                     diag);
     if (status == STATUS_OK && options_given(options, "costs"))
         status = cost_load(&setup->cost, &setup->arena, options_text(options, "costs"), diag);
+    if (status == STATUS_OK)
+        status = share_gpu(setup, options, diag);
     if (status != STATUS_OK)
         return status;
     setup_open_request(setup);
@@ -304,14 +323,21 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
 
 static enum status load_ranks(struct setup *setup, const struct options *options, struct diag *diag)
 {
-    if (options_given(options, "cluster"))
-        return setup_load_cluster(setup, options_text(options, "cluster"),
-                                  options_count(options, "nodes"), options_count(options, "gpus"),
-                                  diag);
+    if (options_given(options, "cluster")) {
+        enum status status = setup_load_cluster(setup, options_text(options, "cluster"),
+                                                options_count(options, "nodes"),
+                                                options_count(options, "gpus"), diag);
+        return status == STATUS_OK ? share_gpu(setup, options, diag) : status;
+    }
     if (options_given(options, "nodes"))
         return diag_error(diag, (struct loc){.name = "--nodes"}, STATUS_BAD_INPUT,
                           "needs --cluster, which says what a node is");
-    setup->cluster.gpus = options_given(options, "gpus") ? options_count(options, "gpus") : 1;
+    enum status status = options_exclude(options, "loopback", "gpus", diag);
+    if (status != STATUS_OK)
+        return status;
+    setup->cluster.gpus = options_given(options, "loopback") ? options_count(options, "loopback")
+                          : options_given(options, "gpus")   ? options_count(options, "gpus")
+                                                             : 1;
     setup->cluster.gpus_per_node = setup->cluster.gpus;
     return STATUS_OK;
 }

@@ -106,7 +106,7 @@ static void put_times(struct cells *cells, const struct prediction *p, bool know
             fraction =
                 mfu_fraction((enum mfu_convention)i, p->choices.model, p->choices.seq,
                              prediction_sequences(p), prediction_recomputes(p), p->sim.step_s,
-                             p->choices.ranks, p->setup->cluster.device.peak_flop_per_s);
+                             (int64_t)prediction_gpus(p), p->setup->cluster.device.peak_flop_per_s);
         put_number(cells, column(name, sizeof name, "mfu_", mfu_table[i].name, ""), known,
                    fraction);
     }

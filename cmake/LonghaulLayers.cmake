@@ -71,4 +71,11 @@ function(longhaul_benchmarks)
         target_link_libraries(${program} PRIVATE cli)
         add_dependencies(bench ${program})
     endforeach()
+    if(LONGHAUL_HAVE_CUDA) # of ./dev gpu
+        add_executable(attention_alone EXCLUDE_FROM_ALL
+            ${PROJECT_SOURCE_DIR}/bench/gpu/attention_alone.c)
+        set_target_properties(attention_alone PROPERTIES
+            RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+        target_link_libraries(attention_alone PRIVATE cli)
+    endif()
 endfunction()

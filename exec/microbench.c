@@ -5,6 +5,7 @@
 #include "schedule/lifetimes.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ enum {
     QUEUE = 400,      /* ops that wait behind one that holds the stream */
     SYNCS = 20,       /* pairs of an op and a wait for it */
     HOLD = 768,       /* the product that holds it has these sizes: some 10 ms of a core, */
-    HOLD_GPU = 12288, /* or of a GPU */
+    HOLD_GPU = 12288, /* or of a GPU with */
+    HOLD_SMS = 132,   /* so many multiprocessors */
     PATTERN = 4096,   /* random numbers, over and over */
 };
 
@@ -155,6 +157,13 @@ static op_id add_product(struct bench *b, int64_t size)
     return add_other(b, work, read, 2, &write, 1);
 }
 
+/* Side of the product that holds the stream: its time is a GPU's 5 ms, however small the GPU is. */
+static int64_t hold_size(const struct bench *b)
+{
+    double sms = b->options->sms > 0 ? b->options->sms : HOLD_SMS;
+    return b->gpu ? (int64_t)(HOLD_GPU * cbrt(sms / HOLD_SMS)) / 128 * 128 : HOLD;
+}
+
 static void add_barrier(struct bench *b)
 {
     add_other(b, (struct work){.kind = WORK_BARRIER, .barrier = {0}}, NULL, 0, NULL, 0);
@@ -186,7 +195,7 @@ static void emit_repeats(struct bench *b)
 static void emit_queue(struct bench *b)
 {
     add_set(b, 0);
-    op_id hold = add_product(b, b->gpu ? HOLD_GPU : HOLD);
+    op_id hold = add_product(b, hold_size(b));
     add_barrier(b);
     for (uint32_t i = 0; i < QUEUE; i++) {
         op_id op = add_work(b, 0, &hold);
@@ -201,7 +210,7 @@ static void emit_syncs(struct bench *b)
 {
     struct work sync = {.kind = WORK_HOST_SYNC};
     for (uint32_t i = 0; i < SYNCS; i++) {
-        op_id op = add_product(b, (b->gpu ? HOLD_GPU : HOLD) / 8);
+        op_id op = add_product(b, hold_size(b) / 8);
         if (i == 0)
             b->first = op;
         add_other(b, sync, NULL, 0, NULL, 0);

@@ -20,6 +20,7 @@ struct microbench_options {
     uint32_t rounds;       /* at most, until the median is stable; 0: 2 */
     uint64_t rotate_bytes; /* sets of operands add up to this at least; 0: 64 MiB, on a GPU 256 */
     uint8_t dtype;         /* enum dtype of floating-point operands that may be either */
+    uint32_t sms;          /* multiprocessors of the device, which say what keeps it busy; 0: 132 */
     struct exec_link copies, messages; /* emulated, as in exec_options */
 };
 

@@ -56,6 +56,26 @@ static struct traffic traffic_of(const struct work *work)
     }
 }
 
+/* Of n ranks that share a GPU: copies that one member starts, and what all fetch (sim/loopback.c). */
+static struct traffic loopback_traffic_of(const struct work *work)
+{
+    double bytes = (double)work_payload_bytes(work), n = (double)work_group(work);
+    switch ((enum work_kind)work->kind) {
+    case WORK_ALL_GATHER:
+        return (struct traffic){n, n * n * bytes};
+    case WORK_REDUCE_SCATTER:
+        return (struct traffic){1, (n + 1) / 2 * bytes};
+    case WORK_ALL_REDUCE:
+        return (struct traffic){n, ((n + 1) / 2 + n - 1) * bytes};
+    case WORK_BROADCAST:
+        return (struct traffic){1, (n - 1) * bytes};
+    case WORK_ALL_TO_ALL:
+        return (struct traffic){n, n * bytes};
+    default: /* a shift */
+        return (struct traffic){1, n * bytes};
+    }
+}
+
 bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
 {
     bool network = point->nodes > 1;
@@ -83,6 +103,8 @@ bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
     default:
         return false;
     }
+    if (point->loopback)
+        *link = CALIBRATE_LOOPBACK;
     return work_group(&point->work) > 1;
 }
 
@@ -96,7 +118,10 @@ struct link_points {
 static double predict(void *context, const double *value, size_t i)
 {
     const struct link_points *points = context;
-    struct traffic traffic = traffic_of(&points->point[i]->work);
+    const struct point *point = points->point[i];
+    struct traffic traffic =
+        (point->loopback && work_group(&point->work) > 0 ? loopback_traffic_of
+                                                         : traffic_of)(&point->work);
     return fmax(traffic.steps * value[0] + traffic.bytes / value[1], 1e-12);
 }
 
@@ -279,6 +304,15 @@ static void put_copies(struct fields *fields, const struct link_calibration *lin
         put(fields, "pcie", "uplink", UNIT_BYTES_PER_S, most, raised);
 }
 
+static void put_loopback(struct fields *fields, const struct link_calibration *links)
+{
+    const struct calibrated_link *link = &links->link[CALIBRATE_LOOPBACK];
+    if (link->points == 0)
+        return;
+    put(fields, "loopback", "bandwidth", UNIT_BYTES_PER_S, link->bytes_per_s, link->source);
+    put(fields, "loopback", "latency", UNIT_SECONDS, link->latency_s, link->source);
+}
+
 static void put_fabric(struct fields *fields, const struct link_calibration *links,
                        const struct cluster *cluster)
 {
@@ -356,6 +390,7 @@ enum status link_calibration_print_cluster(const struct link_calibration *links,
 {
     struct fields fields = {0};
     put_copies(&fields, links, cluster);
+    put_loopback(&fields, links);
     put_fabric(&fields, links, cluster);
     put_network(&fields, links, cluster);
     if (fields.count == 0 && !device)

@@ -5,7 +5,8 @@
  *     seconds = steps * latency + bytes over the busiest link / bandwidth
  *
  * where a ring over n ranks takes n - 1 steps (an all-reduce 2 (n - 1)) and an all-to-all, a
- * shift or a copy one. docs/measuring.md, "Links", has the table of steps and bytes. */
+ * shift or a copy one; between ranks that share a GPU, a step is a copy of one member, and the bytes are those
+ * that all members fetch. docs/measuring.md, "Links", has the table of steps and bytes. */
 #ifndef MODELS_CALIBRATE_LINKS_H
 #define MODELS_CALIBRATE_LINKS_H
 
@@ -16,6 +17,7 @@
 #define LINK_CLASSES(LINKS)                                                                        \
     LINKS(H2D, "h2d", "copies to a device")                                                        \
     LINKS(D2H, "d2h", "copies from a device")                                                      \
+    LINKS(LOOPBACK, "loopback", "copies between ranks that share a GPU")                           \
     LINKS(RING, "ring", "rings within a node")                                                     \
     LINKS(EXCHANGE, "all_to_all", "all-to-alls within a node")                                     \
     LINKS(PEER, "peer", "one sender and one receiver within a node")                               \

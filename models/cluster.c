@@ -127,6 +127,57 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
     return STATUS_OK;
 }
 
+/* ---- ranks that share a GPU ---- */
+
+enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t ranks,
+                          struct loopback copies, struct diag *diag)
+{
+    if (ranks < 1 || ranks > CLUSTER_MAX_GPUS_PER_NODE)
+        return diag_error(diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
+                          "%lld ranks on one GPU; it must be 1 to %d", (long long)ranks,
+                          CLUSTER_MAX_GPUS_PER_NODE);
+    if (cluster->ideal)
+        return diag_error(
+            diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
+            "an ideal GPU has no memory bandwidth to share; another cluster would do");
+    int64_t *switches = arena_array(arena, (size_t)ranks, sizeof *switches);
+    int64_t *nics = arena_array(arena, (size_t)ranks, sizeof *nics);
+    for (int64_t r = 0; r < ranks; r++) {
+        switches[r] = cluster->switch_of_gpu[0];
+        nics[r] = cluster->nic.count > 0 ? cluster->nic_of_gpu[0] : 0;
+    }
+    struct device *device = &cluster->device;
+    cluster->nodes = cluster->domain_nodes = 1;
+    cluster->gpus = cluster->gpus_per_node = ranks;
+    cluster->switch_of_gpu = switches;
+    cluster->nic_of_gpu = cluster->nic.count > 0 ? nics : NULL;
+    cluster->fabric.kind = FABRIC_LOOPBACK;
+    device->memory_bytes /= (double)ranks;
+    device->driver_bytes /= (double)ranks;
+    device->context_bytes /= (double)ranks; /* their process has one */
+    device->usable_bytes /= (double)ranks;
+    device->message_sms = device->collective_sms = 0; /* copies, no kernels of NCCL */
+    if (cluster->loopback.bytes_per_s == 0)
+        cluster->loopback.bytes_per_s = copies.bytes_per_s;
+    if (cluster->loopback.latency_s == 0)
+        cluster->loopback.latency_s = copies.latency_s;
+    return STATUS_OK;
+}
+
+int64_t cluster_devices(const struct cluster *cluster)
+{
+    return cluster->fabric.kind == FABRIC_LOOPBACK ? 1 : cluster->gpus;
+}
+
+bool cluster_fact_is_measured(const struct cluster_fact *fact)
+{
+    static const char *const words[] = {"fitted to", "measured", "bench"};
+    for (size_t i = 0; fact != NULL && i < ARRAY_LEN(words); i++)
+        if (strncmp(fact->source, words[i], strlen(words[i])) == 0)
+            return true;
+    return false;
+}
+
 /* ---- ranks ---- */
 
 struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank)

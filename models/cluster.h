@@ -45,9 +45,10 @@ struct device {
 };
 
 enum fabric_kind {
-    FABRIC_SWITCH, /* every GPU has one port each way into a non-blocking switch */
-    FABRIC_MESH,   /* every pair of GPUs has a link of its own each way */
-    FABRIC_PCIE,   /* no links between GPUs: peers use their PCIe lanes and switch uplinks */
+    FABRIC_SWITCH,   /* every GPU has one port each way into a non-blocking switch */
+    FABRIC_MESH,     /* every pair of GPUs has a link of its own each way */
+    FABRIC_PCIE,     /* no links between GPUs: peers use their PCIe lanes and switch uplinks */
+    FABRIC_LOOPBACK, /* cluster_share(): the ranks of the node share one GPU */
     FABRIC_KIND_COUNT
 };
 
@@ -68,6 +69,12 @@ struct fabric {
                                                part included; 0: no limit of their own */
     double latency_s;                       /* per message or per step of a collective */
     double peer_latency_s; /* added per send/receive pair, beside latency_s: its start */
+};
+
+/* Messages between ranks that share a GPU: copies within its memory. */
+struct loopback {
+    double bytes_per_s; /* of copies, each byte read once and written once; 0: not known */
+    double latency_s;   /* per copy that a rank makes for one message or collective */
 };
 
 struct pcie {
@@ -138,6 +145,7 @@ struct cluster {
 
     struct device device;
     struct fabric fabric;
+    struct loopback loopback;
     struct pcie pcie;
     struct nic nic;
     struct network network;
@@ -183,6 +191,19 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
 
 /* Reports everything about a cluster that cannot be, each with the line that says so. */
 enum status cluster_check(const struct cluster *cluster, struct diag *diag);
+
+/* Makes the first GPU of the cluster one that `ranks` ranks share: they have a share of its memory each, its
+ * processors, its memory's bandwidth and its lanes together, and send each other messages by copies. What
+ * the cluster does not say of these is taken from `copies`. */
+enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t ranks,
+                          struct loopback copies, struct diag *diag);
+
+/* How many GPUs there are: ranks may share one. */
+int64_t cluster_devices(const struct cluster *cluster);
+
+/* Whether a fact was measured here rather than taken from elsewhere or inferred: its source begins
+ * with "fitted to", as calibrate writes, "measured" or "bench". */
+bool cluster_fact_is_measured(const struct cluster_fact *fact);
 
 /* Node and local GPU of a rank in [0, gpus): ranks fill node after node. */
 struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank);

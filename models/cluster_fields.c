@@ -6,8 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {
-    [FABRIC_SWITCH] = "switch", [FABRIC_MESH] = "mesh", [FABRIC_PCIE] = "pcie"};
+const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {[FABRIC_SWITCH] = "switch",
+                                                          [FABRIC_MESH] = "mesh",
+                                                          [FABRIC_PCIE] = "pcie",
+                                                          [FABRIC_LOOPBACK] = "loopback"};
 
 /* Rows as macros so that section, key and path are written once. */
 #define TOP(key, type, need, member, ...)                                                          \
@@ -51,6 +53,9 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("fabric", "all_to_all_channels",       BYTES_PER_S, NEVER,  fabric.all_to_all_channels_bytes_per_s, FROM_ZERO),
     SUB("fabric", "latency",                   SECONDS,     ALWAYS, fabric.latency_s,                   FROM_ZERO),
     SUB("fabric", "peer_latency",              SECONDS,     NEVER,  fabric.peer_latency_s,              FROM_ZERO),
+
+    SUB("loopback", "bandwidth", BYTES_PER_S, NEVER, loopback.bytes_per_s, FROM_ZERO),
+    SUB("loopback", "latency",   SECONDS,     NEVER, loopback.latency_s,   FROM_ZERO),
 
     SUB("pcie", "bandwidth",        BYTES_PER_S, ALWAYS, pcie.nominal_bytes_per_s, POSITIVE),
     SUB("pcie", "h2d",              BYTES_PER_S, ALWAYS, pcie.h2d_bytes_per_s,     POSITIVE),
@@ -208,7 +213,7 @@ static struct loc keep_loc(struct arena *arena, struct loc at)
 static enum status set_fabric(enum fabric_kind *kind, const char *text, struct loc at,
                               struct diag *diag)
 {
-    for (int i = 0; i < FABRIC_KIND_COUNT; i++) {
+    for (int i = 0; i < FABRIC_LOOPBACK; i++) { /* which is of cluster_share() alone */
         if (strcmp(fabric_kind_names[i], text) == 0) {
             *kind = (enum fabric_kind)i;
             return STATUS_OK;

@@ -88,6 +88,7 @@ struct reader {
     size_t header_begin;
     bool columns_seen;
     uint16_t nodes;
+    bool loopback;
 };
 
 static enum status read_comment(void *context, struct loc at, const char *text, size_t size,
@@ -121,6 +122,8 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
                               "%d",
                               value, UINT16_MAX);
         reader->nodes = (uint16_t)nodes;
+    } else if (strcmp(key, "loopback") == 0) {
+        reader->loopback = true;
     }
     points_set(points, at, key, value);
     return STATUS_OK;
@@ -272,7 +275,10 @@ static enum status read_row(void *context, const struct record *borrowed, struct
     if (record.count != COLUMN_COUNT)
         return diag_error(diag, record.at, STATUS_BAD_INPUT, "%zu fields; there are %d columns",
                           record.count, COLUMN_COUNT);
-    struct point point = {.at = record.at, .role = POINT_ROLE_COUNT, .nodes = reader->nodes};
+    struct point point = {.at = record.at,
+                          .role = POINT_ROLE_COUNT,
+                          .nodes = reader->nodes,
+                          .loopback = reader->loopback};
     for (int i = 0; i < POINT_ROLE_COUNT; i++)
         if (strcmp(record.field[COLUMN_MEASURED], role_names[i]) == 0)
             point.role = (uint8_t)i;

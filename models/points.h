@@ -47,7 +47,8 @@ struct point {
     struct loc at;                 /* of the row; zero for points that were not read */
     uint8_t role;                  /* enum point_role */
     uint8_t impl;                  /* enum attention_impl, or POINT_NO_IMPL */
-    uint16_t nodes;                /* communication: the nodes its members are on */
+    uint16_t nodes;                /* communication: the nodes its members are on; */
+    bool loopback;                 /* its members share one GPU */
     struct work work;              /* group: members */
     double median_s, p10_s, p90_s; /* > 0 */
     int64_t repeats;
@@ -76,7 +77,8 @@ void points_add(struct points *points, const struct point *point);
 const char *points_get(const struct points *points, const char *key);
 
 /* Adds the rows of data[0..size); name stands for the text in messages and is copied. The points
- * of a file stand on as many nodes as its header key "nodes" says, 1 without it. */
+ * of a file stand on as many nodes as its header key "nodes" says, 1 without it; with the key
+ * "loopback" their members share one GPU. */
 enum status points_parse(struct points *points, const char *name, const char *data, size_t size,
                          struct diag *diag);
 enum status points_load(struct points *points, const char *path, struct diag *diag);

@@ -15,10 +15,6 @@ enum { RING_LINKS_MAX = 200 };
  * the factor on the tree's bus bandwidth for protocol Simple). */
 static const double tree_efficiency = 0.92;
 
-/* One kernel second as bytes of the LINK_KERNELS link: payloads are whole bytes, so this is the
- * resolution of a kernel's time. */
-static const double kernel_bytes_per_s = 1e12;
-
 static uint32_t domain_of(const struct platform *p, uint32_t rank)
 {
     return (uint32_t)cluster_place(p->cluster, rank).domain;
@@ -438,6 +434,8 @@ struct transfer collective_make(struct platform *platform, struct flow_table *fl
     assert(forms[work->kind]);
     if (count < 2)
         return transfer;
+    if (platform->cluster->fabric.kind == FABRIC_LOOPBACK && work->kind != WORK_BARRIER)
+        return loopback_collective(platform, flows, work, member, count);
     struct members members;
     members_init(&members, platform, member, count);
     struct form form = {
@@ -469,6 +467,8 @@ struct transfer message_make(struct platform *platform, struct flow_table *flows
     const struct cluster *c = platform->cluster;
     if (from == to)
         return transfer;
+    if (c->fabric.kind == FABRIC_LOOPBACK)
+        return loopback_message(platform, flows, to, bytes);
     bool between = domain_of(platform, from) != domain_of(platform, to);
     transfer.latency_s = platform_latency_s(platform, between) +
                          (between ? c->nic.peer_latency_s : c->fabric.peer_latency_s);
@@ -516,11 +516,14 @@ struct transfer host_work_make(struct platform *platform, struct flow_table *flo
 }
 
 struct transfer kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                            double alone_s)
+                            double alone_s, bool by_memory)
 {
     struct transfer transfer = {0, flows->count, 0};
-    flow_open(flows, alone_s * kernel_bytes_per_s);
-    route_link(platform, flows, LINK_KERNELS, rank, 0, kernel_bytes_per_s);
+    uint32_t device = platform_device(platform, rank);
+    flow_open(flows, alone_s * device_time_per_s);
+    route_link(platform, flows, LINK_KERNELS, device, 0, device_time_per_s);
+    if (by_memory && platform->cluster->fabric.kind == FABRIC_LOOPBACK)
+        route_link(platform, flows, LINK_DEVICE, device, 0, device_time_per_s);
     flow_close(flows);
     transfer.flow_count = flows->count - transfer.flow_begin;
     return transfer;

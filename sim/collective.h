@@ -37,8 +37,21 @@ struct transfer copy_make(struct platform *platform, struct flow_table *flows, u
 struct transfer host_work_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
                                double bytes, double alone_s, uint32_t key, uint32_t variant);
 
-/* A kernel that takes alone_s when it has the processors for itself. */
+/* A kernel that takes alone_s when it has the processors for itself; by_memory: memory limits it, and
+ * it shares that too where ranks share a GPU. */
 struct transfer kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                            double alone_s);
+                            double alone_s, bool by_memory);
+
+/* ---- loopback.c: the same between ranks that share a GPU ---- */
+
+/* A collective, as exec/cuda's loopback makes it: every member fetches its own part from the others' buffers. */
+struct transfer loopback_collective(struct platform *platform, struct flow_table *flows,
+                                    const struct work *work, const uint32_t *member,
+                                    uint32_t count);
+/* The receiver of a message fetches it. */
+struct transfer loopback_message(struct platform *platform, struct flow_table *flows, uint32_t to,
+                                 double bytes);
+/* Flows over processors and device memory carry time: seconds of use alone by this. */
+extern const double device_time_per_s;
 
 #endif

@@ -114,13 +114,17 @@ static int64_t shift_distance(const struct plan *plan, const struct work *work)
     return (work->p2p.by % size + size) % size;
 }
 
+bool plan_computes(const struct work *work)
+{
+    return work->kind == WORK_MATMUL || work->kind == WORK_ATTENTION ||
+           work->kind == WORK_ATTENTION_BACKWARD;
+}
+
 /* Kernels that multiprocessors limit take longer beside messages, where they have any of them. */
 static bool is_slowed(const struct plan *plan, const struct work *work)
 {
     const struct device *device = &plan->cluster->device;
-    bool computes = work->kind == WORK_MATMUL || work->kind == WORK_ATTENTION ||
-                    work->kind == WORK_ATTENTION_BACKWARD;
-    return computes && device->sm_count > 0 &&
+    return plan_computes(work) && device->sm_count > 0 &&
            (device->message_sms > 0 || device->collective_sms > 0);
 }
 
@@ -310,7 +314,8 @@ static void read_ops(struct plan *plan)
     reader.shape_variant = heap_alloc(ir->shape_count + 1, sizeof *reader.shape_variant);
     memset(reader.shape_line, 0xff, (ir->shape_count + 1) * sizeof *reader.shape_line);
     for (uint32_t r = 0; r < ir->role_count; r++) {
-        reader.shared_processors = shares_processors(ir, &ir->role[r]);
+        reader.shared_processors =
+            shares_processors(ir, &ir->role[r]) || plan->cluster->fabric.kind == FABRIC_LOOPBACK;
         for (uint32_t i = 0; i < ir->role[r].op_count; i++)
             read_op(&reader, r, ir->role[r].op_begin + i);
     }

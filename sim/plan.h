@@ -105,6 +105,9 @@ void sim_plan_release(struct plan *plan);
  * while it moves. */
 double plan_sm_share(const struct plan *plan, const struct line *line);
 
+/* Whether multiprocessors limit a kind of work, and memory does not. */
+bool plan_computes(const struct work *work);
+
 static inline bool plan_runs(const struct plan *plan, uint32_t rank, uint32_t op)
 {
     uint16_t guard = plan->ir->op.guard[op];

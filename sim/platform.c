@@ -133,6 +133,12 @@ static int64_t gpu_of(const struct platform *p, uint32_t rank)
     return cluster_place(p->cluster, rank).gpu;
 }
 
+uint32_t platform_device(const struct platform *platform, uint32_t rank)
+{
+    bool shared = platform->cluster->fabric.kind == FABRIC_LOOPBACK;
+    return shared ? rank - (uint32_t)gpu_of(platform, rank) : rank;
+}
+
 static void add_uplink(struct platform *p, struct flow_table *flows, bool up, uint32_t node,
                        int64_t pcie_switch)
 {
@@ -157,7 +163,7 @@ static void add_between_switches(struct platform *p, struct flow_table *flows, u
 
 static void add_lanes(struct platform *p, struct flow_table *flows, bool up, uint32_t rank)
 {
-    route_link(p, flows, up ? LINK_LANES_UP : LINK_LANES_DOWN, rank, 0,
+    route_link(p, flows, up ? LINK_LANES_UP : LINK_LANES_DOWN, platform_device(p, rank), 0,
                p->cluster->pcie.nominal_bytes_per_s);
 }
 
@@ -173,6 +179,7 @@ void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t 
     case FABRIC_MESH:
         route_link(platform, flows, LINK_PAIR, from, to, bytes_per_s);
         break;
+    case FABRIC_LOOPBACK: /* sim/loopback.c */
     case FABRIC_PCIE:
     default:
         add_lanes(platform, flows, true, from);
@@ -288,7 +295,8 @@ void route_copy(struct platform *platform, struct flow_table *flows, uint32_t ra
     const struct cluster *c = platform->cluster;
     uint32_t node = node_of(platform, rank);
     int64_t gpu = gpu_of(platform, rank), pcie_switch = c->switch_of_gpu[gpu];
-    route_link(platform, flows, to_device ? LINK_COPY_H2D : LINK_COPY_D2H, rank, 0,
+    route_link(platform, flows, to_device ? LINK_COPY_H2D : LINK_COPY_D2H,
+               platform_device(platform, rank), 0,
                to_device ? c->pcie.h2d_bytes_per_s : c->pcie.d2h_bytes_per_s);
     if (pageable)
         route_link(platform, flows, to_device ? LINK_PAGEABLE_H2D : LINK_PAGEABLE_D2H, rank, 0,
@@ -323,6 +331,7 @@ static const struct {
 } link_names[LINK_KIND_COUNT] = {
     [LINK_FABRIC_OUT] = {OWNER_RANK, "fabric out"},
     [LINK_FABRIC_IN] = {OWNER_RANK, "fabric in"},
+    [LINK_DEVICE] = {OWNER_RANK, "memory"},
     [LINK_PAIR] = {OWNER_PAIR, "fabric"},
     [LINK_LANES_UP] = {OWNER_RANK, "pcie lanes up"},
     [LINK_LANES_DOWN] = {OWNER_RANK, "pcie lanes down"},

@@ -16,6 +16,8 @@
 enum link_kind {
     LINK_FABRIC_OUT, /* a: rank. A GPU's port into its domain's switch */
     LINK_FABRIC_IN,
+    LINK_DEVICE, /* a: GPU. Its memory, where ranks share it: time of copies and of kernels that memory
+                    limits */
     LINK_PAIR,       /* a, b: ranks. Mesh fabrics: from a to b */
     LINK_LANES_UP,   /* a: rank. PCIe lanes from the GPU */
     LINK_LANES_DOWN, /* to the GPU */
@@ -31,7 +33,7 @@ enum link_kind {
     LINK_COPY_D2H,
     LINK_PAGEABLE_H2D, /* a: rank. The host thread that moves pageable memory */
     LINK_PAGEABLE_D2H,
-    LINK_KERNELS, /* a: rank. Processors of a GPU, shared by kernels of several streams */
+    LINK_KERNELS, /* a: GPU. Its processors, shared by kernels of several streams */
     LINK_CAP,     /* a, b: chosen by the caller. What one flow reaches alone */
     LINK_KIND_COUNT
 };
@@ -71,6 +73,9 @@ void flow_close(struct flow_table *flows);
 /* Adds a link of the platform: no-op when the capacity makes no link. */
 void route_link(struct platform *platform, struct flow_table *flows, enum link_kind kind,
                 uint32_t a, uint32_t b, double bytes_per_s);
+
+/* The GPU of a rank, by the lowest rank that is on it. */
+uint32_t platform_device(const struct platform *platform, uint32_t rank);
 
 /* From one GPU to another of its domain. */
 void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to);

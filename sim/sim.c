@@ -253,7 +253,7 @@ static void fill_loads(struct sim_result *result, const struct run *run)
     result->load = arena_array(&result->arena, platform->link_count, sizeof *result->load);
     for (uint32_t l = 0; l < platform->link_count; l++) {
         uint8_t kind = platform->link[l].kind; /* processors are no link */
-        if (bytes[l] == 0 || kind == LINK_CAP || kind == LINK_KERNELS)
+        if (bytes[l] == 0 || kind == LINK_CAP || kind == LINK_KERNELS || kind == LINK_DEVICE)
             continue;
         char text[96];
         size_t length = platform_link_name(platform, l, text, sizeof text);

@@ -54,7 +54,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int)
 {
     *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9
-             : attribute == cudaDevAttrMultiProcessorCount  ? 132
+             : attribute == cudaDevAttrMultiProcessorCount  ? 1
                                                             : 0;
     return cudaSuccess;
 }
@@ -63,6 +63,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
 {
     memset(properties, 0, sizeof *properties);
     strcpy(properties->name, "an emulated device");
+    properties->multiProcessorCount = 1;
     return cudaSuccess;
 }
 

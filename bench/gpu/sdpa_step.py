@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""One training step in PyTorch: the one that `longhaul run --strategy local --profile ideal` takes.
+
+The same layers (layer norms, q k v of one product, RoPE, scaled_dot_product_attention, GELU; the
+embedding is the head), bf16 with fp32 masters and AdamW, every layer recomputed in backward. Prints one line of
+CSV per way of running it (eager, compiled) and per kernel called alone. Without PyTorch or a GPU: one line that
+says why, exit code 77."""
+import argparse
+import statistics
+import sys
+
+SKIPPED = 77
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+try:
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+    from torch.utils.checkpoint import checkpoint
+except ImportError as error:
+    skip(f"no PyTorch: {error}")
+
+
+class Layer(nn.Module):
+    def __init__(self, hidden, heads, ffn):
+        super().__init__()
+        self.heads = heads
+        self.norm_1, self.norm_2 = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
+        self.qkv, self.out = nn.Linear(hidden, 3 * hidden), nn.Linear(hidden, hidden)
+        self.up, self.down = nn.Linear(hidden, ffn), nn.Linear(ffn, hidden)
+
+    def rotate(self, x, cos, sin):
+        half = x.shape[-1] // 2
+        a, b = x[..., :half], x[..., half:]
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+
+    def forward(self, x, cos, sin):
+        rows, hidden = x.shape
+        q, k, v = (part.view(rows, self.heads, -1).transpose(0, 1).unsqueeze(0)
+                   for part in self.qkv(self.norm_1(x)).split(hidden, dim=-1))
+        q, k = self.rotate(q, cos, sin), self.rotate(k, cos, sin)
+        o = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(o.squeeze(0).transpose(0, 1).reshape(rows, hidden))
+        return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate="tanh"))
+
+
+class Model(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.embedding = nn.Embedding(a.vocab, a.hidden)
+        self.layers = nn.ModuleList(Layer(a.hidden, a.heads, a.ffn) for _ in range(a.layers))
+        self.norm = nn.LayerNorm(a.hidden)
+
+    def forward(self, tokens, labels, cos, sin):
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = checkpoint(layer, x, cos, sin, use_reentrant=False)
+        logits = F.linear(self.norm(x), self.embedding.weight)
+        return F.cross_entropy(logits, labels)
+
+
+class Master:
+    """AdamW on fp32 copies of bf16 parameters."""
+
+    def __init__(self, model):
+        self.params = list(model.parameters())
+        self.masters = [p.detach().float().requires_grad_() for p in self.params]
+        for m in self.masters:
+            m.grad = torch.empty_like(m)
+        self.optimizer = torch.optim.AdamW(self.masters, lr=1e-3, fused=True)
+
+    def step(self):
+        torch._foreach_copy_([m.grad for m in self.masters], [p.grad for p in self.params])
+        self.optimizer.step()
+        with torch.no_grad():
+            torch._foreach_copy_([p.data for p in self.params], [m.data for m in self.masters])
+
+
+def timed(call, warmup, repeats):
+    """Seconds of each call, by events."""
+    for _ in range(warmup):
+        call()
+    torch.cuda.synchronize()
+    seconds = []
+    for _ in range(repeats):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        seconds.append(begin.elapsed_time(end) / 1e3)
+    return seconds
+
+
+def put(what, seconds, flops, peak):
+    median = statistics.median(seconds)
+    print(f"{what},{median:.6g},{min(seconds):.6g},{max(seconds):.6g},{flops / median / 1e12:.4g},"
+          f"{100 * flops / median / peak:.3g}", flush=True)
+
+
+def step_flops(a):
+    """Of the model, 6 per weight and token and attention on the masked half: no recomputation."""
+    weights = a.layers * (4 * a.hidden * a.hidden + 2 * a.hidden * a.ffn) + a.vocab * a.hidden
+    return 6 * weights * a.seq + 3 * a.layers * 2 * a.seq * a.seq * a.hidden
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name, value in (("layers", 4), ("hidden", 2560), ("heads", 20), ("ffn", 10240),
+                        ("vocab", 50304), ("seq", 32768), ("steps", 5)):
+        parser.add_argument("--" + name, type=int, default=value)
+    parser.add_argument("--peak", type=float, default=989.4e12)
+    parser.add_argument("--compile", action="store_true", help="also by torch.compile")
+    a = parser.parse_args()
+    if not torch.cuda.is_available():
+        skip("PyTorch sees no GPU")
+    torch.manual_seed(1)
+    print("what,median_s,least_s,most_s,tflop_per_s,percent_of_peak", flush=True)
+    half = a.hidden // a.heads // 2
+    angle = torch.arange(a.seq)[:, None] * 10000.0 ** (-torch.arange(half) / half)
+    cos, sin = (f(angle).to("cuda", torch.bfloat16) for f in (torch.cos, torch.sin))
+    model = Model(a).to("cuda", torch.bfloat16)
+    master = Master(model)
+    tokens = torch.randint(a.vocab, (a.seq,), device="cuda")
+    labels = torch.roll(tokens, -1)
+
+    def step(forward):
+        def call():
+            for p in model.parameters():
+                p.grad = None
+            forward(tokens, labels, cos, sin).backward()
+            master.step()
+        return call
+
+    put("step eager", timed(step(model), 2, a.steps), step_flops(a), a.peak)
+    rows, dim = a.seq, a.hidden // a.heads
+    q, k, v = (torch.rand(1, a.heads, rows, dim, device="cuda", dtype=torch.bfloat16) + 0.25
+               for _ in range(3))
+    put("attention forward alone", timed(
+        lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), 3, 10),
+        2 * rows * rows * a.hidden, a.peak)
+    for m, n, depth in ((8192, 8192, 8192), (rows, 3 * a.hidden, a.hidden), (rows, a.ffn, a.hidden),
+                        (rows, a.hidden, a.ffn)):
+        x, w = (torch.rand(s, depth, device="cuda", dtype=torch.bfloat16) + 0.25 for s in (m, n))
+        put(f"matmul {m} {n} {depth}", timed(lambda x=x, w=w: x @ w.t(), 3, 20), 2 * m * n * depth,
+            a.peak)
+    if a.compile:
+        put("step compiled", timed(step(torch.compile(model)), 3, a.steps), step_flops(a), a.peak)
+
+
+if __name__ == "__main__":
+    main()
