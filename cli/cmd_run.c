@@ -37,12 +37,28 @@ struct session {
 
 /* ---- what is run ---- */
 
+static void take_capability(void *user, const char *key, const char *value)
+{
+    if (strcmp(key, "compute_capability") == 0)
+        *(int *)user = (int)strtol(value, NULL, 10);
+}
+
+/* Without a cluster that says it: of the device that the step will run on. Workspaces depend on it. */
+static void ask_capability(const struct backend *backend, struct request *request)
+{
+    struct diag unread = {0};
+    if (request->sm == 0 && backend->describe != NULL)
+        (void)backend->describe(take_capability, &request->sm, &unread);
+    diag_release(&unread);
+}
+
 static enum status build(struct session *s, struct diag *diag)
 {
     struct choices choices;
     struct request *r = &s->setup.request;
     size_t count;
     bool host = backend_find(s->wish.exec.backend)->host_memory;
+    ask_capability(backend_find(s->wish.exec.backend), r);
     if (r->dtype < 0)
         r->dtype = host ? DTYPE_F32 : DTYPE_BF16;
     if (r->attention_impl < 0)

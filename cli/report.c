@@ -64,7 +64,8 @@ double report_hfu(const struct prediction *p)
             guard_passes(&p->ir.mesh, p->ir.group, &p->ir.guard[guard], class->rank))
             flops += work_flops(ir_work(&p->ir, op));
     }
-    return p->sim.step_s > 0 ? flops / peak / p->sim.step_s : 0;
+    double sharing = (double)mesh_ranks(&p->ir.mesh) / prediction_gpus(p); /* ranks of one GPU */
+    return p->sim.step_s > 0 ? sharing * flops / peak / p->sim.step_s : 0;
 }
 
 /* ---- lines ---- */

@@ -98,11 +98,11 @@ double mfu_model_flops(enum mfu_convention convention, const struct transformer 
 }
 
 double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
-                    int64_t sequences, bool recomputes, double step_s, int64_t ranks,
+                    int64_t sequences, bool recomputes, double step_s, int64_t devices,
                     double peak_flops_per_s)
 {
     assert((unsigned)convention < MFU_CONVENTION_COUNT);
-    assert(peak_flops_per_s > 0 && step_s > 0 && ranks > 0);
+    assert(peak_flops_per_s > 0 && step_s > 0 && devices > 0);
     return mfu_model_flops(convention, t, seq_len, sequences, recomputes) /
-           (step_s * (double)ranks * peak_flops_per_s);
+           (step_s * (double)devices * peak_flops_per_s);
 }

@@ -42,9 +42,9 @@ bool mfu_find(const char *name, enum mfu_convention *convention);
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes);
 
-/* The fraction: flops over what `ranks` devices could do in step_s seconds at their peak. */
+/* The fraction: flops over what `devices` could do in step_s seconds at their peak. */
 double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
-                    int64_t sequences, bool recomputes, double step_s, int64_t ranks,
+                    int64_t sequences, bool recomputes, double step_s, int64_t devices,
                     double peak_flops_per_s);
 
 #endif

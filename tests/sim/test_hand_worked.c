@@ -83,6 +83,19 @@ static void small_communicator(struct cluster *c)
     c->fabric.peer_ranks = 6;
 }
 
+/* Copies within the GPU: 100 GB/s of payload, for all ranks together. */
+static void one_gpu_for_all(struct cluster *c)
+{
+    c->fabric.kind = FABRIC_LOOPBACK;
+    c->loopback.bytes_per_s = 100e9;
+}
+
+static void copies_that_start_slowly(struct cluster *c)
+{
+    one_gpu_for_all(c);
+    c->loopback.latency_s = 1;
+}
+
 static const struct {
     const char *file;
     int64_t nodes;
@@ -103,6 +116,9 @@ static const struct {
     {"all_to_all_in_node", 1, narrow_peers, 0, false, 0.2},
     /* 4 pieces of 2 GB, a rank's own among them */
     {"all_to_all_in_node", 1, few_channels, 0, false, 0.4},
+    /* each of 4 ranks fetches 8 GB, its own piece among them; with latency, by 4 copies */
+    {"all_to_all_in_node", 1, one_gpu_for_all, 0, false, 0.32},
+    {"all_to_all_in_node", 1, copies_that_start_slowly, 0, false, 4.32},
     {"all_to_all_across", 2, NULL, 0, false, 0.8},
     /* 4 pieces of 1 GB in the node come first */
     {"all_to_all_across", 2, few_channels, 0, false, 0.2 + 0.8},
@@ -124,6 +140,9 @@ static const struct {
     /* lanes of 25 GB/s; each uplink and the sockets carry one hop each way, at 15 GB/s */
     {"ring_all_reduce", 1, pcie_fabric, 0, false, 0.4},
     {"ring_all_reduce", 1, efficiencies, 0, false, 0.12},
+    /* each sums 4 slices of 1 GB into one, 5 GB of traffic as 2.5 copied, and fetches 3 more */
+    {"ring_all_reduce", 1, one_gpu_for_all, 0, false, 4 * (2.5 + 3) / 100},
+    {"ring_reduce_scatter", 1, one_gpu_for_all, 0, false, 4 * 2.5 / 100},
     {"ring_reduce_scatter", 1, NULL, 0, false, 0.03},
     {"broadcast", 2, NULL, 0, false, 0.1},
     {"copy_overlaps", 1, NULL, 0, false, 1.5},
@@ -143,7 +162,10 @@ static const struct {
     {"shift_round_a_node", 1, slow_to_start, 0, false, 3.1},
     /* 4 ranks in place of 6: 75 GB/s */
     {"shift_round_a_node", 1, small_communicator, 0, false, 5.0 / 75},
+    {"shift_round_a_node", 1, one_gpu_for_all, 0, false, 4 * 5.0 / 100},
     {"kernel_beside_shift", 1, NULL, 0, false, 0.15},
+    /* four kernels of 0.15 s share the processors; the copies, 0.2 s, do not need them */
+    {"kernel_beside_shift", 1, one_gpu_for_all, 0, false, 0.6},
     {"kernel_beside_shift", 1, messages_take_a_quarter, 0, false, 0.175},
     {"shift_ends_with_its_own_messages", 1, NULL, 0, false, 1.2},
     {"send_and_receive", 1, NULL, 0, false, 2.1},
