@@ -79,7 +79,7 @@ struct attention_saved {
     buffer_id q_rstd, k_rstd;
 };
 
-/* What all subsequences of a micro-batch share in one layer: keys and values so far, each in a
+/* What all subsequences of a sequence share in one layer: keys and values so far, each in a
  * buffer of the whole sequence, and the gradients of those that are not complete. */
 struct prefix {
     struct view k, v;
@@ -228,8 +228,9 @@ struct emit {
     op_id last_compute;        /* emitted on the compute stream; IR_NONE: none yet */
     op_id sync;                /* the next compute op waits for it; IR_NONE: none */
     struct layer_saved *saved; /* one per layer, of the current unit */
-    struct prefix *prefix; /* one per layer, of the current micro-batch; NULL: no subsequences */
-    struct kept caches;    /* the buffers of k and v among them */
+    struct prefix
+        *prefix; /* per layer and sequence, of the current micro-batch; NULL: no subsequences */
+    struct kept caches; /* the buffers of k and v among them */
 
     struct kept kept;
     struct hold *hold;

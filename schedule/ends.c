@@ -16,6 +16,24 @@ static struct view own_positions(struct emit *e)
     return emit_positions_own(e);
 }
 
+/* Tokens or labels of the unit's rows. Those of a subsequence lie apart where a micro-batch has several
+ * sequences, and are brought together. */
+static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
+{
+    const struct choices *c = e->choices;
+    int64_t all = c->seq / c->hp / c->cp;
+    if (c->micro_batch == 1 || c->subsequences == 1)
+        return view_rows(bound, e->first_row, e->rows, 1);
+    struct view y = view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, DTYPE_I32, e->rows, 0));
+    struct work work = {.kind = WORK_PACK, .pack = {e->n, 1, {1, 0, 0}}};
+    for (int64_t i = 0; i < c->micro_batch; i++) {
+        struct view from = view_rows(bound, e->first_row + i * all, e->n, 1);
+        struct view to = view_part(y, i * e->n, e->n);
+        emit_op(e, e->compute, &work, &from, 1, &to, 1);
+    }
+    return y;
+}
+
 buffer_id embedding_forward(struct emit *e)
 {
     const struct transformer *model = e->choices->model;
@@ -26,7 +44,7 @@ buffer_id embedding_forward(struct emit *e)
     struct work work = {.kind = WORK_EMBEDDING,
                         .embedding = {rows, h, model->vocab, .part = part_of(e)}};
     emit_op(e, e->compute, &work,
-            (struct view[]){view_rows(e->tokens, e->first_row, rows, 1),
+            (struct view[]){unit_rows(e, e->tokens, "unit_tokens"),
                             weight_view(e, part_embedding(e), WEIGHT_EMBEDDING)},
             2, &found, 1);
     tensor_scatter(e, found, view_all(e, x), TENSOR_SEQUENCES);
@@ -65,8 +83,8 @@ void embedding_backward(struct emit *e, buffer_id dx)
     int64_t rows = e->rows, h = e->choices->model->hidden;
     set_region(e, REGION_EMBEDDING);
     struct view dx_all = tensor_gather(e, view_all(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
-    table_backward(e, WEIGHT_EMBEDDING, part_of(e), dx_all,
-                   view_rows(e->tokens, e->first_row, rows, 1), rows);
+    table_backward(e, WEIGHT_EMBEDDING, part_of(e), dx_all, unit_rows(e, e->tokens, "unit_tokens"),
+                   rows);
     if (!has_weight(e, WEIGHT_POSITIONS))
         return;
     struct view positions = own_positions(e);
@@ -271,6 +289,7 @@ static buffer_id loss_piece(struct emit *e, struct view x, struct view labels, i
 struct loss_rows {
     struct piece piece;
     struct view x, labels;
+    struct view all_labels; /* of all rows */
 };
 
 /* Piece i of the rows of x; false: there are no rows left (of a short subsequence). */
@@ -280,7 +299,7 @@ static bool loss_rows(struct emit *e, buffer_id x, uint32_t i, struct loss_rows 
     if (rows->piece.rows == 0)
         return false;
     rows->x = view_rows(x, rows->piece.begin, rows->piece.rows, e->choices->model->hidden);
-    rows->labels = view_rows(e->labels, e->first_row + rows->piece.begin, rows->piece.rows, 1);
+    rows->labels = view_part(rows->all_labels, rows->piece.begin, rows->piece.rows);
     e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
     e->tags.phase = PHASE_FORWARD;
     return true;
@@ -300,10 +319,10 @@ buffer_id head(struct emit *e, buffer_id x)
     emit_norm(e, part, WEIGHT_FINAL_NORM, view_all(e, x), view_all(e, normed), view_all(e, stats),
               e->own_rows, h);
     set_region(e, REGION_LOSS);
+    struct loss_rows r = {.all_labels = unit_rows(e, e->labels, "unit_labels")};
     struct view x_all =
         tensor_gather(e, view_all(e, normed), h, TENSOR_SEQUENCES, "norm_all", true);
     struct view product = tensor_product(e, view_all(e, d_normed), h, "dx_all");
-    struct loss_rows r;
     buffer_id source = x_all.buffer;
     for (uint32_t i = 0;
          goes_twice(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)

@@ -53,10 +53,10 @@ static struct view new_cache(struct emit *e, const char *stem, int64_t width)
     return view_all(e, buffer);
 }
 
-struct prefix *prefix_open(struct emit *e, uint32_t layer, int64_t *width)
+struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width)
 {
     struct exchange z = exchange_of(e);
-    struct prefix *prefix = &e->prefix[layer];
+    struct prefix *prefix = &e->prefix[row];
     *width = z.kv_width / z.ranks;
     if (prefix->k.count == 0)
         *prefix = (struct prefix){.k = new_cache(e, "k_cache", *width),
@@ -110,13 +110,21 @@ static struct work tile_work(const struct emit *e, const struct exchange *z, enu
     return work;
 }
 
-void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
+/* The row of a layer's sequence in e->prefix. */
+static uint32_t row_of(const struct emit *e, uint32_t layer, uint32_t sequence)
+{
+    return layer * (uint32_t)e->choices->micro_batch + sequence;
+}
+
+/* Of one sequence of a micro-batch. */
+static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct view qkv,
+                    struct view out)
 {
     struct exchange z = exchange_of(e);
     struct reach reach = reach_of(e);
     int64_t width;
-    struct prefix *prefix = prefix_open(e, layer, &width);
-    struct attention_saved *saved = &e->saved[layer].attention[0];
+    struct prefix *prefix = prefix_open(e, row_of(e, layer, sequence), &width);
+    struct attention_saved *saved = &e->saved[layer].attention[sequence];
     int64_t own = z.s * width, before = reach.begin * width;
     bool shares = e->shared.count > 1;
     struct qkv to = {view_none(), view_none(), view_none()}, filled = to;
@@ -128,7 +136,7 @@ void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out
         to.k = view_part(shares ? filled.k : prefix->k, shares ? 0 : before, own);
         to.v = view_part(shares ? filled.v : prefix->v, shares ? 0 : before, own);
     }
-    struct qkv in = exchange_in_to(e, layer, &z, view_all(e, qkv), to, saved);
+    struct qkv in = exchange_in_to(e, layer, &z, qkv, to, saved);
     if (shares) {
         gather(e, in.k, filled.k, prefix->k, reach, width);
         gather(e, in.v, filled.v, prefix->v, reach, width);
@@ -140,7 +148,7 @@ void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out
         in.v = copied(e, in.v, "v_prefix", reach.to, width);
     }
     saved->q = in.q;
-    saved->o = view_all(e, out);
+    saved->o = out;
     if (z.ranks > 1)
         saved->o = view_all(e, emit_activation(e, "o", z.s, z.q_width / z.ranks));
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z.s, z.heads / z.ranks);
@@ -149,7 +157,15 @@ void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out
     attention_tile(e, tile_work(e, &z, WORK_ATTENTION, reach), &in, saved->o,
                    view_all(e, saved->lse));
     if (z.ranks > 1)
-        exchange_out(e, &z, saved->o, view_all(e, out));
+        exchange_out(e, &z, saved->o, out);
+}
+
+void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
+{
+    struct exchange z = exchange_of(e);
+    for (uint32_t i = 0; i < (uint32_t)e->choices->micro_batch; i++)
+        forward(e, layer, i, view_rows(qkv, i * z.n, z.n, z.width),
+                view_rows(out, i * z.n, z.n, z.q_width));
 }
 
 static enum dtype sum_dtype(const struct emit *e)
@@ -219,16 +235,17 @@ static struct view complete(struct emit *e, struct view sum, struct view given, 
     return y;
 }
 
-void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
+static void backward(struct emit *e, uint32_t layer, uint32_t sequence, struct view d_out,
+                     struct view dqkv)
 {
     struct exchange z = exchange_of(e);
     struct reach reach = reach_of(e);
-    struct prefix *prefix = &e->prefix[layer];
-    const struct attention_saved *saved = &e->saved[layer].attention[0];
+    struct prefix *prefix = &e->prefix[row_of(e, layer, sequence)];
+    const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     enum dtype dtype = (enum dtype)e->choices->dtype;
     int64_t width = z.kv_width / z.ranks, seen = reach.to * width;
     bool multiplexed = pipeline_of(e->choices)->multiplexed;
-    struct view d_o = exchange_out_backward(e, &z, view_all(e, d_out));
+    struct view d_o = exchange_out_backward(e, &z, d_out);
     struct qkv in = {saved->q, view_part(prefix->k, 0, seen), view_part(prefix->v, 0, seen)};
     struct qkv grads = {
         .q = view_all(e, emit_activation(e, "dq", z.s, z.q_width / z.ranks)),
@@ -246,5 +263,13 @@ void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id 
     }
     grads.k = complete(e, prefix->dk, prefix->given_dk, reach, width);
     grads.v = complete(e, prefix->dv, prefix->given_dv, reach, width);
-    exchange_in_backward(e, layer, &z, grads, view_all(e, dqkv), saved);
+    exchange_in_backward(e, layer, &z, grads, dqkv, saved);
+}
+
+void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
+{
+    struct exchange z = exchange_of(e);
+    for (uint32_t i = 0; i < (uint32_t)e->choices->micro_batch; i++)
+        backward(e, layer, i, view_rows(d_out, i * z.n, z.n, z.q_width),
+                 view_rows(dqkv, i * z.n, z.n, z.width));
 }

@@ -100,21 +100,23 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
 }
 
 /* ZB-H1 (Qi et al., arXiv 2401.10241, section 2.2 and figure 3): 1F1B whose gradients of weights come p
- * micro-batches late, so that stages hold as much as 1F1B's first one does, and fill the drain. */
+ * units late, so that stages hold as much as 1F1B's first one does, and fill the drain. Over
+ * subsequences the same of Seq1F1B. */
 void order_zb_h1(struct actions *a, const struct choices *c, uint32_t stage)
 {
-    uint32_t units = pipeline_units(c), warm = at_most(c->pp - 1 - stage, units), weights = 0;
+    uint32_t units = pipeline_units(c), weights = 0;
+    uint32_t warm = at_most(c->pp - 2 - stage + c->subsequences, units);
     for (uint32_t u = 0; u < warm; u++)
         actions_add(a, ACTION_FORWARD, 0, u);
     for (uint32_t j = 0; j < units; j++) {
         if (warm + j < units)
             actions_add(a, ACTION_FORWARD, 0, warm + j);
-        actions_add(a, ACTION_BACKWARD, 0, j);
+        actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
         if (j >= stage)
-            actions_add(a, ACTION_WEIGHTS, 0, weights++);
+            actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
     }
     while (weights < units)
-        actions_add(a, ACTION_WEIGHTS, 0, weights++);
+        actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
 }
 
 /* ZB-V (Qi et al., section 6 and appendix; two chunks a stage, down the stages and back up). The

@@ -21,13 +21,16 @@ static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
          .order = order_one_f_one_b, .chunks = 1},
     [CHOICE_PIPELINE_INTERLEAVED] =
         {.name = "interleaved", .summary = "1f1b over several chunks of layers a stage (Megatron-LM)",
-         .order = order_interleaved},
+         .order = order_interleaved,
+         .whole = "it goes back through a group of units in the order in which it came, and a sequence from its "
+                  "last subsequence on"},
     [CHOICE_PIPELINE_ZB_1P] =
         {.name = "zb-1p", .summary = "1f1b with gradients of weights put off into the drain (ZB-H1)",
-         .order = order_zb_h1, .splits = true, .chunks = 1},
+         .order = order_zb_h1, .subsequences = true, .splits = true, .chunks = 1},
     [CHOICE_PIPELINE_ZB_V] =
         {.name = "zb-v", .summary = "the same with two chunks, down the stages and back up (ZB-V)",
-         .order = order_zb_v, .splits = true, .chunks = 2, .folded = true},
+         .order = order_zb_v, .splits = true, .chunks = 2, .folded = true,
+         .whole = "a unit's backward follows its forward at once, and a sequence's begins with its last subsequence"},
     [CHOICE_PIPELINE_TERAPIPE] =
         {.name = "terapipe", .summary = "gpipe over subsequences",
          .order = order_all_forward, .subsequences = true, .chunks = 1},
@@ -209,15 +212,19 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     if (!pipeline_of(c)->subsequences)
         return diag_error(
             diag, nowhere, STATUS_BAD_INPUT,
-            "--pipeline %s takes whole sequences; --pipeline seq1f1b or terapipe would do",
-            pipeline_of(c)->name);
+            "--pipeline %s takes whole sequences%s%s; --pipeline seq1f1b, terapipe or "
+            "zb-1p would do",
+            pipeline_of(c)->name, pipeline_of(c)->whole != NULL ? ": " : "",
+            pipeline_of(c)->whole != NULL ? pipeline_of(c)->whole : "");
     if (c->cp > 1)
         return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "a ring of %u context ranks does not take subsequences; --cp 1 would do",
+                          "the keys of all subsequences so far would go round a ring of %u context "
+                          "ranks again for each one; --cp 1, with head or tensor ranks, would do",
                           c->cp);
-    if (c->micro_batch > 1)
+    if (c->micro_batch > 1 && pipeline_of(c)->multiplexed)
         return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "subsequences are of one sequence at a time; --micro-batch 1 would do");
+                          "--pipeline msp shares subsequences of one sequence at a time; "
+                          "--micro-batch 1 would do");
     if (pieces * c->accumulation > 65000)
         return diag_error(diag, nowhere, STATUS_BAD_INPUT,
                           "%lld subsequences of %u micro-batches are more than 65000 units; fewer "

@@ -121,7 +121,8 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     e->subsequence = part;
     e->most_keys = most_keys(s, chunk);
     if (s->prefix != NULL && s->prefix[unit / k] == NULL)
-        s->prefix[unit / k] = arena_array(&e->arena, (size_t)c->model->layers, sizeof *e->prefix);
+        s->prefix[unit / k] =
+            arena_array(&e->arena, (size_t)(c->model->layers * c->micro_batch), sizeof *e->prefix);
     e->prefix = s->prefix != NULL ? s->prefix[unit / k] : NULL;
     e->n = end - begin;
     e->rows = e->n * c->micro_batch;

@@ -119,6 +119,36 @@ static void stages_share_their_weights_as_one_rank_would(void)
     }
 }
 
+/* Those of two sequences side by side, in several micro-batches. */
+static void sequences_of_a_micro_batch_are_cut_alike(void)
+{
+    static const int pipelines[] = {CHOICE_PIPELINE_NONE, CHOICE_PIPELINE_TERAPIPE,
+                                    CHOICE_PIPELINE_SEQ1F1B, CHOICE_PIPELINE_ZB_1P};
+    for (size_t i = 0; i < ARRAY_LEN(pipelines); i++)
+        for (int model = 0; model < 2; model++) {
+            struct row row = {.pipeline = pipelines[i],
+                              .weights = model == 0 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_ZERO3,
+                              .activations =
+                                  i % 2 == 0 ? CHOICE_ACTIVATIONS_FULL : CHOICE_ACTIVATIONS_RATIO,
+                              .pp = i == 0 ? 1 : 2,
+                              .dp = 1,
+                              .hp = 1 + (int64_t)(i + (size_t)model) % 2,
+                              .subsequences = 2 + 2 * model,
+                              .units = 6,
+                              .model = model,
+                              .profile = model == 0 ? "megatron" : "ideal"};
+            struct request request = request_of(&row);
+            struct choices choices;
+            struct diag diag = {0};
+            request.micro_batch = 2;
+            request.loss_chunks = 1 + (int64_t)i;
+            CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+            CHECK_INT("micro-batches", choices.accumulation, 3);
+            check_choices(&choices, true);
+            diag_release(&diag);
+        }
+}
+
 /* Subsequences without stages, and sums of their keys' gradients in fp32 beside 16-bit tiles. */
 static void subsequences_compute_the_reference(void)
 {
@@ -293,6 +323,7 @@ static const struct check_case cases[] = {
     {"stages of tensor ranks compute the reference", stages_of_tensor_ranks_compute_the_reference},
     {"stages of tensor ranks share subsequences", stages_of_tensor_ranks_share_subsequences},
     {"subsequences compute the reference", subsequences_compute_the_reference},
+    {"sequences of a micro-batch are cut alike", sequences_of_a_micro_batch_are_cut_alike},
     {"stages share their weights as one rank would", stages_share_their_weights_as_one_rank_would},
 };
 CHECK_MAIN("pipelines", cases)
