@@ -71,6 +71,7 @@ enum node_type {
 enum collective {
     COLLECTIVE_ALL_REDUCE = 0,
     COLLECTIVE_ALL_GATHER = 2,
+    COLLECTIVE_SCATTER = 4,
     COLLECTIVE_BROADCAST = 5,
     COLLECTIVE_ALL_TO_ALL = 6,
     COLLECTIVE_REDUCE_SCATTER = 7,
@@ -115,6 +116,7 @@ static enum node_type type_of(enum work_kind kind)
     case WORK_REDUCE_SCATTER:
     case WORK_ALL_REDUCE:
     case WORK_BROADCAST:
+    case WORK_SCATTER:
     case WORK_BARRIER:
         return TYPE_COMM_COLL;
     default:
@@ -131,6 +133,8 @@ static enum collective collective_of(enum work_kind kind)
         return COLLECTIVE_ALL_GATHER;
     case WORK_BROADCAST:
         return COLLECTIVE_BROADCAST;
+    case WORK_SCATTER:
+        return COLLECTIVE_SCATTER;
     case WORK_ALL_TO_ALL:
         return COLLECTIVE_ALL_TO_ALL;
     case WORK_REDUCE_SCATTER:

@@ -216,6 +216,8 @@ static enum status read_choices(struct setup *setup, const struct options *optio
                                             : "is a share below 1");
         setup_sparsity(setup, r->chunk, share);
     }
+    if (options_given(options, "fetch"))
+        r->fetch = options_choice(options, "fetch");
     if (options_given(options, "kv-offload"))
         r->kv_offload = options_choice(options, "kv-offload");
     if (options_given(options, "chunk-order"))

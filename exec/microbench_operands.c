@@ -53,6 +53,7 @@ static const struct {
     [WORK_REDUCE_SCATTER] = {"@", "@/"},
     [WORK_ALL_REDUCE] = {"@", "@"},
     [WORK_BROADCAST] = {"@", "@"},
+    [WORK_SCATTER] = {"@", "@/"},
     [WORK_SHIFT] = {"@", "@"},
     [WORK_SEND] = {"@", ""},
     [WORK_RECV] = {"", "@"},

@@ -167,9 +167,10 @@ static void want_communication(struct wants *w, const struct work *work, uint64_
     uint64_t other = first;
     if (work->kind == WORK_ALL_GATHER)
         other = product(w, (int64_t)first, members, 1);
-    if (work->kind == WORK_ALL_TO_ALL || work->kind == WORK_REDUCE_SCATTER)
+    bool scatters = work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_SCATTER;
+    if (work->kind == WORK_ALL_TO_ALL || scatters)
         w->overflow |= first % members != 0;
-    if (work->kind == WORK_REDUCE_SCATTER)
+    if (scatters)
         other = first / members;
     for (uint32_t i = 0; i < reads; i++)
         want_read(w, first, type);
@@ -277,6 +278,7 @@ static void wants_of(struct wants *w, const struct work *work, uint64_t first, u
     case WORK_REDUCE_SCATTER:
     case WORK_ALL_REDUCE:
     case WORK_BROADCAST:
+    case WORK_SCATTER:
     case WORK_SHIFT:
     case WORK_SEND:
     case WORK_RECV:

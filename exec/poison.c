@@ -111,10 +111,10 @@ static bool check_read(struct run *run, const struct call *call, struct view vie
     return true;
 }
 
-/* Only the root's read of a broadcast is a read. */
+/* Only the root's read of a broadcast or of a scatter is a read. */
 static bool is_read(const struct run *run, const struct call *call)
 {
-    if (call->work->kind != WORK_BROADCAST)
+    if (call->work->kind != WORK_BROADCAST && call->work->kind != WORK_SCATTER)
         return true;
     return plan_index(&run->plan, call->rank, (uint32_t)call->work->broadcast.group) ==
            (uint32_t)call->work->broadcast.root;

@@ -50,6 +50,7 @@ static struct traffic traffic_of(const struct work *work)
     case WORK_BROADCAST:
         return (struct traffic){n - 1, bytes};
     case WORK_ALL_TO_ALL:
+    case WORK_SCATTER: /* of the root */
         return (struct traffic){1, (n - 1) / n * bytes};
     default: /* a shift, a copy */
         return (struct traffic){1, bytes};
@@ -95,6 +96,7 @@ bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
         *link = network ? CALIBRATE_NETWORK_RING : CALIBRATE_RING;
         break;
     case WORK_ALL_TO_ALL:
+    case WORK_SCATTER:
         *link = network ? CALIBRATE_NETWORK_EXCHANGE : CALIBRATE_EXCHANGE;
         break;
     case WORK_SHIFT:

@@ -247,6 +247,7 @@ int64_t work_payload_bytes(const struct work *work)
     case WORK_ALL_REDUCE:
         return work->all_reduce.bytes;
     case WORK_BROADCAST:
+    case WORK_SCATTER:
         return work->broadcast.bytes;
     case WORK_SHIFT:
     case WORK_SEND:
@@ -493,6 +494,7 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_REDUCE_SCATTER] = no_bytes,
     [WORK_ALL_REDUCE] = no_bytes,
     [WORK_BROADCAST] = no_bytes,
+    [WORK_SCATTER] = no_bytes,
     [WORK_SHIFT] = no_bytes,
     [WORK_SEND] = no_bytes,
     [WORK_RECV] = no_bytes,

@@ -92,6 +92,8 @@ static void make_streams(struct emit *e)
         e->offload = ir_add_stream(e->ir, "offload", STREAM_H2D);
         e->aside = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
     }
+    if (fpdt_fetches_by_one(e->choices))
+        e->fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
     make_ring_streams(e, &e->outer, "comm.cp", "comm.dkv");
     make_ring_streams(e, &e->inner, "comm.cp_in", "comm.dkv_in");
     if (e->outer.size > 1 && e->choices->profile->ring_retains)

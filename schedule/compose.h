@@ -54,6 +54,10 @@ enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 /* Whether what other chunks will read of a chunk waits on the host. */
 enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
+/* Who brings what waits on the host back for a tile: every rank its own part, or one rank the parts
+ * of all, which it scatters; a chunk's is its number modulo the head ranks. */
+enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
+
 enum weights_choice {
     CHOICE_WEIGHTS_REPLICATED, /* gradients all-reduced */
     CHOICE_WEIGHTS_ZERO1,      /* optimizer states sharded */
@@ -216,7 +220,8 @@ struct choices {
     double offload_ratio, offload_hidden;
     int64_t chunk;   /* tokens of a chunk of the sequence, over all its ranks (fpdt); else 0 */
     uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
-    uint8_t kv_offload, chunk_order; /* enum kv_offload, enum chunk_order */
+    uint8_t kv_offload, chunk_order,
+        fetch; /* enum kv_offload, enum chunk_order, enum chunk_fetch */
     /* torch.compile: a merge is one kernel, the first tile waits for gathered blocks */
     bool compile;
 };
@@ -248,7 +253,7 @@ struct request {
     double offload_hidden; /* bytes to the host that a unit's computation hides; 0: one ratio */
     bool offload_adaptive; /* the caller makes offload_hidden of costs before he builds */
     int64_t chunk;
-    int kv_offload, chunk_order;
+    int kv_offload, chunk_order, fetch;
     int sm; /* compute capability of the cluster's device times ten; 0: not known */
     int64_t gpus_per_node;
 };
@@ -272,7 +277,8 @@ enum status compose_check_names(const char *strategy, const char *profile, struc
 extern const char *const weights_names[], *const activations_names[], *const optimizer_names[],
     *const attention_names[], *const pipeline_names[], *const placement_names[],
     *const ring_layout_names[], *const windows_names[], *const rotation_names[],
-    *const helper_names[], *const scope_names[], *const kv_offload_names[], *const chunk_order_names[];
+    *const helper_names[], *const scope_names[], *const kv_offload_names[],
+    *const chunk_order_names[], *const fetch_names[];
 /* clang-format on */
 
 /* Fills every open field, checks sizes and the table of legal products. Messages say which

@@ -171,8 +171,8 @@ struct emit {
     uint32_t stage; /* 0 without a pipeline */
 
     uint8_t second, tiles; /* a second compute stream; the one of attention's tiles in emission */
-    uint8_t compute, comm, gather, reduce, h2d, d2h, host, offload,
-        aside;                /* streams; comm: the head group's all-to-alls */
+    uint8_t compute, comm, gather, reduce, h2d, d2h, host, offload, aside,
+        fetch;                /* streams; comm: the head group's all-to-alls */
     uint16_t hp_group;        /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */
     struct ring inner, outer; /* of the context ranks, inner.size * outer.size of them */
     uint16_t all_group;       /* every rank; IR_NONE16: one */

@@ -98,6 +98,7 @@ static uint8_t use_of(enum work_kind kind)
     case WORK_ALL_REDUCE:
         return USE_RING | USE_TREE;
     case WORK_ALL_TO_ALL:
+    case WORK_SCATTER:
     case WORK_SHIFT:
     case WORK_SEND:
     case WORK_RECV:

@@ -47,6 +47,7 @@ static enum status refuse_others(const struct request *r, struct diag *diag)
     const char *given = r->chunk > 0                       ? "--chunk"
                         : r->kv_offload != KV_OFFLOAD_ON   ? "--kv-offload"
                         : r->chunk_order != ORDER_KV_OUTER ? "--chunk-order"
+                        : r->fetch != FETCH_EACH           ? "--fetch"
                                                            : NULL;
     if (given == NULL)
         return STATUS_OK;
@@ -54,6 +55,26 @@ static enum status refuse_others(const struct request *r, struct diag *diag)
                       "%s is about chunks of a sequence, which strategy fpdt alone has; "
                       "--strategy fpdt would do",
                       given);
+}
+
+/* What one rank fetches for all is whole, and there are others. */
+static enum status check_fetch(const struct choices *c, struct diag *diag)
+{
+    if (c->fetch == FETCH_EACH)
+        return STATUS_OK;
+    if (c->hp == 1)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "--fetch one scatters over the head ranks, and hp is 1; --fetch each, or "
+                          "--hp 2 and more, would do");
+    if (c->kv_offload != KV_OFFLOAD_ON)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "--fetch one is about what waits on the host, and --kv-offload off keeps "
+                          "it on the device");
+    if (c->model->attention_kept > 0)
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "sparse attention fetches a part of each rank's keys, which lie apart "
+                          "where one rank has those of all; --fetch each would do");
+    return STATUS_OK;
 }
 
 static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag *diag)
@@ -98,6 +119,9 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
         return STATUS_BAD_INPUT;
     c->kv_offload = (uint8_t)r->kv_offload;
     c->chunk_order = (uint8_t)r->chunk_order;
+    c->fetch = (uint8_t)r->fetch;
+    if (check_fetch(c, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
     if (pieces->ffn <= 0)
         pieces->ffn = pieces_of_rows(c, FFN_PIECES * chunks * c->micro_batch);
     if (pieces->loss <= 0)

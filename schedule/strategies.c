@@ -19,6 +19,7 @@ const char *const scope_names[SCOPE_COUNT] = {
     "model",  "layer",     "attention", "attention:fwd", "attention:bwd", "attention:exchange",
     "layers", "layers:fwd"};
 const char *const kv_offload_names[KV_OFFLOAD_COUNT] = {"on", "off"};
+const char *const fetch_names[FETCH_COUNT] = {"each", "one"};
 const char *const chunk_order_names[ORDER_COUNT] = {"kv-outer", "query-outer"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 

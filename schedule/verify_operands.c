@@ -60,6 +60,7 @@ static const struct {
     [WORK_REDUCE_SCATTER] = {"@", "@/"},
     [WORK_ALL_REDUCE] = {"@", "@"},
     [WORK_BROADCAST] = {"@?", "@"},
+    [WORK_SCATTER] = {"@", "@/"},
     [WORK_SHIFT] = {"@", "@"},
     [WORK_SEND] = {"@", ""},
     [WORK_RECV] = {"", "@"},
@@ -170,6 +171,17 @@ static bool read_word(const struct ir *ir, const struct work *work, const char *
     return true;
 }
 
+/* A collective that hands out pieces of its bytes. */
+static const char *fault_of_pieces(struct verifier *v, const struct work *work, uint32_t members)
+{
+    int64_t bytes = work_payload_bytes(work);
+    if (bytes % ((int64_t)members * (int64_t)dtype_bytes(work->in)) == 0)
+        return NULL;
+    return arena_printf(&v->arena,
+                        "bytes=%" PRId64 " do not cut into %" PRIu32 " equal pieces of %s", bytes,
+                        members, dtype_name(work->in));
+}
+
 static const char *fault_of_shape(struct verifier *v, const struct work *work)
 {
     const struct ir *ir = v->ir;
@@ -204,16 +216,13 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         return NULL;
     case WORK_ALL_TO_ALL:
     case WORK_REDUCE_SCATTER:
-        if (work->collective.bytes % ((int64_t)members * (int64_t)dtype_bytes(work->in)) != 0)
-            return arena_printf(&v->arena,
-                                "bytes=%" PRId64 " do not cut into %" PRIu32 " equal pieces of %s",
-                                work->collective.bytes, members, dtype_name(work->in));
-        return NULL;
+        return fault_of_pieces(v, work, members);
     case WORK_BROADCAST:
+    case WORK_SCATTER:
         if (work->broadcast.root >= members)
             return arena_printf(&v->arena, "root=%" PRId64 " is not in a group of %" PRIu32,
                                 work->broadcast.root, members);
-        return NULL;
+        return work->kind == WORK_SCATTER ? fault_of_pieces(v, work, members) : NULL;
     default:
         return NULL;
     }

@@ -321,6 +321,22 @@ static void add_exchange_between_domains(struct platform *p, struct flow_table *
     }
 }
 
+/* From one member to one of another domain. */
+static void add_network_piece(struct platform *p, struct flow_table *flows, uint32_t from,
+                              uint32_t to, double bytes, uint32_t key)
+{
+    flow_open(flows, bytes);
+    route_nic_out(p, flows, from);
+    route_nic_in(p, flows, to);
+    if (platform_crosses_leaves(p, from, to)) {
+        route_leaf_up(p, flows, from);
+        route_leaf_down(p, flows, to);
+    }
+    route_link(p, flows, LINK_CAP, key, cap_index(from, to, CAP_PAIR),
+               p->cluster->nic.peer_bytes_per_s);
+    flow_close(flows);
+}
+
 /* ---- kinds ---- */
 
 struct form {
@@ -398,6 +414,27 @@ static double broadcast(const struct form *f)
                                                           : ring_latency_s(f->platform, f->members);
 }
 
+/* The root's part of an all-to-all inside its domain; to each member of another a message. */
+static double scatter(const struct form *f)
+{
+    const struct members *m = f->members;
+    uint32_t root = f->member[f->work->broadcast.root];
+    double piece = f->bytes / m->count;
+    for (uint32_t d = 0; d < m->domain_count; d++) {
+        const uint32_t *rank = m->rank + m->domain[d].begin;
+        uint32_t at = 0;
+        while (at < m->domain[d].count && rank[at] != root)
+            at++;
+        if (at < m->domain[d].count) {
+            add_exchange_in_domain(f->platform, f->flows, m, d, at, piece, f->key);
+            continue;
+        }
+        for (uint32_t i = 0; i < m->domain[d].count; i++)
+            add_network_piece(f->platform, f->flows, root, rank[i], piece, f->key);
+    }
+    return direct_latency_s(f->platform, m);
+}
+
 /* Messages round a ring that start when all members are there. */
 static double shift_together(const struct form *f)
 {
@@ -423,7 +460,7 @@ static double (*const forms[WORK_KIND_COUNT])(const struct form *) = {
     [WORK_ALL_TO_ALL] = all_to_all,         [WORK_ALL_GATHER] = all_gather,
     [WORK_REDUCE_SCATTER] = reduce_scatter, [WORK_ALL_REDUCE] = all_reduce,
     [WORK_BROADCAST] = broadcast,           [WORK_BARRIER] = barrier,
-    [WORK_SHIFT] = shift_together,
+    [WORK_SHIFT] = shift_together,          [WORK_SCATTER] = scatter,
 };
 
 struct transfer collective_make(struct platform *platform, struct flow_table *flows,

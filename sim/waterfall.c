@@ -81,6 +81,9 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
     case WORK_REDUCE_SCATTER:
     case WORK_ALL_REDUCE:
     case WORK_BROADCAST:
+    case WORK_SCATTER:
+        if (region == REGION_OFFLOAD) /* what one rank copies for all */
+            return CAUSE_OFFLOAD;
         return region == REGION_WEIGHTS || region == REGION_OPTIMIZER ? CAUSE_WEIGHTS
                                                                       : CAUSE_GATHER;
     case WORK_HOST_SYNC:

@@ -76,6 +76,7 @@ enum kernel_class kernel_class_of_kind(const char *kind)
         {"reduce_scatter", CLASS_COMMUNICATION},
         {"all_reduce", CLASS_COMMUNICATION},
         {"broadcast", CLASS_COMMUNICATION},
+        {"scatter", CLASS_COMMUNICATION},
         {"shift", CLASS_COMMUNICATION},
         {"send", CLASS_COMMUNICATION},
         {"recv", CLASS_COMMUNICATION},

@@ -292,6 +292,10 @@ static void fetch(const struct member *m)
         from = (uint32_t)work->broadcast.root;
         move(recv.data, m->part[from].send.data, recv.count, recv.dtype);
         break;
+    case WORK_SCATTER:
+        from = (uint32_t)work->broadcast.root;
+        move(recv.data, element(m->part[from].send, m->index * recv.count), recv.count, recv.dtype);
+        break;
     case WORK_SHIFT: {
         int64_t by = work->p2p.by % (int64_t)size;
         from = (uint32_t)(((int64_t)m->index - by + (int64_t)size) % (int64_t)size);
@@ -313,6 +317,8 @@ static double sent_bytes(const struct work *work, uint32_t size)
         return bytes * others / size;
     case WORK_ALL_GATHER:
         return bytes * others;
+    case WORK_SCATTER: /* of the root alone, but the others wait for it */
+        return bytes * others / size;
     case WORK_ALL_REDUCE:
         return 2 * bytes * others / size;
     default:

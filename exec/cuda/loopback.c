@@ -195,6 +195,9 @@ static bool gather(struct loopback *l, const struct meeting *m, uint32_t own)
     case WORK_BROADCAST:
         from = (uint32_t)work->broadcast.root;
         return fetch(part, to.data, m->part[from].call.read[0].data, to.count);
+    case WORK_SCATTER:
+        from = (uint32_t)work->broadcast.root;
+        return fetch(part, to.data, element(m->part[from].call.read[0], own * to.count), to.count);
     default: { /* WORK_SHIFT */
         int64_t by = work->p2p.by % (int64_t)m->size;
         from = (uint32_t)(((int64_t)own - by + (int64_t)m->size) % (int64_t)m->size);

@@ -237,6 +237,17 @@ static ncclResult_t exchange(const struct part *p, bool relative)
     return result;
 }
 
+/* Piece k of the root's to member k, its own too. */
+static ncclResult_t scatter(const struct part *p)
+{
+    struct operand y = p->call->write[0], x = p->call->read[0];
+    int64_t root = p->call->work->broadcast.root;
+    ncclResult_t result = ncclSuccess;
+    for (int64_t k = 0; p->index == root && k < (int64_t)p->size && result == ncclSuccess; k++)
+        result = send_to(p, at(x, (uint64_t)k * y.count), y.count, k);
+    return result == ncclSuccess ? recv_from(p, y.data, y.count, root) : result;
+}
+
 /* Piece j of a relative reduce-scatter is for the member j places before us: the pieces are put into
  * index order first. */
 static const void *in_index_order(const struct part *p, void *scratch, cudaError_t *error)
@@ -283,6 +294,8 @@ static ncclResult_t put(const struct part *p, void *scratch)
     case WORK_BROADCAST:
         return p->nccl->ncclBroadcast(c->reads > 0 ? x->data : y->data, y->data, y->count, p->type,
                                       (int)w->broadcast.root, p->comm, p->stream);
+    case WORK_SCATTER:
+        return scatter(p);
     case WORK_SHIFT: {
         ncclResult_t result = send_to(p, x->data, x->count, member(p, p->index + w->p2p.by));
         return result == ncclSuccess

@@ -278,6 +278,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_REDUCE_SCATTER] = own_part,
     [WORK_ALL_REDUCE] = own_part,
     [WORK_BROADCAST] = own_part,
+    [WORK_SCATTER] = own_part,
     [WORK_SHIFT] = own_part,
     [WORK_SEND] = own_part,
     [WORK_RECV] = own_part,

@@ -28,6 +28,8 @@ void fpdt_operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer
 void fpdt_operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 /* Whether what other chunks read goes to the host: where there are others, and it is asked for. */
 bool fpdt_offloads(const struct choices *choices);
+/* ... and whether one rank keeps and fetches a chunk for all (FETCH_ONE). */
+bool fpdt_fetches_by_one(const struct choices *choices);
 
 /* The exchanges of either alone, each call between two synchronisations of the host. */
 void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out, buffer_id dqkv);

@@ -8,6 +8,11 @@ bool fpdt_offloads(const struct choices *c)
     return c->attention == CHOICE_ATTENTION_FPDT && c->chunks > 1 && c->kv_offload == KV_OFFLOAD_ON;
 }
 
+bool fpdt_fetches_by_one(const struct choices *c)
+{
+    return fpdt_offloads(c) && c->fetch == FETCH_ONE;
+}
+
 struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
 {
     struct exchange z = exchange_of(e);
@@ -101,63 +106,6 @@ void fpdt_project_backward(const struct fpdt *f, struct view dqkv, struct view x
     e->tags.region = REGION_ATTENTION;
 }
 
-/* ---- copies ---- */
-
-static struct view like(const struct fpdt *f, struct view x, const char *stem, enum memory memory)
-{
-    struct emit *e = f->e;
-    const struct buffer_table *b = &e->ir->buffer;
-    buffer_id y = emit_buffer(e, stem, (enum category)b->category[x.buffer.i],
-                              (enum dtype)b->dtype[x.buffer.i], (int64_t)x.count, 0);
-    e->ir->buffer.memory[y.i] = (uint8_t)memory;
-    return view_all(e, y);
-}
-
-static void copy(const struct fpdt *f, enum work_kind kind, uint8_t stream, op_id after,
-                 struct view from, struct view to)
-{
-    struct emit *e = f->e;
-    uint8_t region = e->tags.region;
-    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[from.buffer.i];
-    struct work work = {.kind = (uint8_t)kind,
-                        .copy = {(int64_t)(from.count * dtype_bytes(dtype)), 0}};
-    e->tags.region = REGION_OFFLOAD;
-    emit_op_after(e, after, stream, &work, &from, 1, &to, 1);
-    e->tags.region = region;
-}
-
-struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, const char *stem)
-{
-    struct view y = like(f, x, stem, MEMORY_PINNED);
-    copy(f, WORK_D2H, stream, (op_id){IR_NONE}, x, y);
-    return y;
-}
-
-void fpdt_store_to(const struct fpdt *f, uint8_t stream, struct view x, struct view host)
-{
-    copy(f, WORK_D2H, stream, (op_id){IR_NONE}, x, host);
-}
-
-struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
-                       const char *stem)
-{
-    struct view y = like(f, host, stem, MEMORY_HBM);
-    copy(f, WORK_H2D, stream, after, host, y);
-    return y;
-}
-
-struct view fpdt_host_zeros(const struct fpdt *f, int64_t rows, int64_t cols, const char *stem)
-{
-    struct emit *e = f->e;
-    struct view y = view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, DTYPE_F32, rows, cols));
-    struct work work = {.kind = WORK_FILL, .elements = {rows * cols}};
-    e->ir->buffer.memory[y.buffer.i] = MEMORY_PINNED;
-    e->tags.region = REGION_OFFLOAD;
-    emit_op(e, e->host, &work, NULL, 0, &y, 1);
-    e->tags.region = REGION_ATTENTION;
-    return y;
-}
-
 /* ---- sums ---- */
 
 struct view fpdt_zeros(const struct fpdt *f, const char *stem, enum dtype dtype,
@@ -204,6 +152,8 @@ void fpdt_sync_tile(const struct fpdt *f)
 {
     fpdt_sync_stream(f, f->e->compute);
     fpdt_sync_stream(f, f->load);
+    if (fpdt_fetches_by_one(f->e->choices))
+        fpdt_sync_stream(f, f->e->fetch);
 }
 
 void fpdt_sync_ranks(const struct fpdt *f)

@@ -14,6 +14,8 @@
 
 #include "schedule/attention/exchange.h"
 
+#include <stddef.h>
+
 /* The queries of a chunk and what their gradients take, on the device or on the host. */
 struct fpdt_queries {
     struct view q, o, lse;
@@ -59,14 +61,24 @@ struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int
 /* The tile of chunk q's queries by chunk k's keys. */
 struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k);
 
-/* x on the host, in a new buffer, or in `host`. */
+/* A rank's own rows of x on the host, in a new buffer, and back on the device, in another; no earlier
+ * than the end of `after`. */
 struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, const char *stem);
-void fpdt_store_to(const struct fpdt *f, uint8_t stream, struct view x, struct view host);
-/* What is on the host on the device, in a new buffer; no earlier than the end of `after`. */
 struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
                        const char *stem);
-/* fp32 zeros in pinned memory, written by the host. */
-struct view fpdt_host_zeros(const struct fpdt *f, int64_t rows, int64_t cols, const char *stem);
+
+/* The same of what tiles read of chunk i, which one rank may keep and fetch for all (FETCH_ONE; see
+ * fpdt_host.c). *host, which is empty before the first time, is chunk i's in an array of structs of
+ * `stride` bytes. fpdt_keep_zeros: fp32 zeros, `cols` of each
+ * token, written by the host. */
+void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
+               struct view *host, size_t stride);
+void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
+                     struct view *host, size_t stride);
+struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
+                       struct view host, const char *stem);
+/* What the queries of chunk q see of chunk k. */
+struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, int64_t k);
 
 /* Zeros; x in another dtype, itself when it has that one; sum += part in place on as many of its
  * first elements, or without a sum a new one in fp32. */

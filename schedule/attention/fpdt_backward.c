@@ -30,9 +30,7 @@ struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id 
     chunk->early_pair = (struct fpdt_pair){view_none(), view_none()};
     if (early.k.count > 0)
         return early;
-    struct fpdt_pair host = fpdt_pair_part(f, chunk->pair, q, k);
-    return (struct fpdt_pair){fpdt_fetch(f, f->load, after, host.k, "k"),
-                              fpdt_fetch(f, f->load, after, host.v, "v")};
+    return fpdt_bring_pair(f, after, q, k);
 }
 
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after)
@@ -44,9 +42,9 @@ struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after
     chunk->early_queries = (struct fpdt_queries){view_none(), view_none(), view_none()};
     if (early.q.count > 0)
         return early;
-    return (struct fpdt_queries){fpdt_fetch(f, f->load, after, chunk->queries.q, "q"),
-                                 fpdt_fetch(f, f->load, after, chunk->queries.o, "o"),
-                                 fpdt_fetch(f, f->load, after, chunk->queries.lse, "lse")};
+    return (struct fpdt_queries){fpdt_bring(f, f->load, after, q, chunk->queries.q, "q"),
+                                 fpdt_bring(f, f->load, after, q, chunk->queries.o, "o"),
+                                 fpdt_bring(f, f->load, after, q, chunk->queries.lse, "lse")};
 }
 
 struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const struct set *set,
@@ -109,15 +107,16 @@ static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again
         set.d_o = state->d_o = fpdt_d_o(g, q);
         if (f->offload && q > 0) {
             fpdt_sync_ranks(f);
-            state->d_o_host = fpdt_store(f, f->store, set.d_o, "d_o_host");
+            fpdt_keep(f, f->store, q, set.d_o, "d_o_host", &state->d_o_host, sizeof *state);
         }
     } else {
-        set.d_o = f->offload ? fpdt_fetch(f, f->load, after, state->d_o_host, "d_o") : state->d_o;
+        set.d_o =
+            f->offload ? fpdt_bring(f, f->load, after, q, state->d_o_host, "d_o") : state->d_o;
     }
     if (!f->offload)
         set.dq = state->dq;
     else if (state->dq_host.count > 0 && !again && (reload || !first))
-        set.dq = fpdt_fetch(f, f->load, after, state->dq_host, "dq_sum");
+        set.dq = fpdt_bring(f, f->load, after, q, state->dq_host, "dq_sum");
     return set;
 }
 
@@ -131,10 +130,7 @@ static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set
     state->dq = set->dq;
     if (!f->offload || stays || (q == k && !reload))
         return;
-    if (state->dq_host.count == 0)
-        state->dq_host = fpdt_store(f, f->store, set->dq, "dq_host");
-    else
-        fpdt_store_to(f, f->store, set->dq, state->dq_host);
+    fpdt_keep(f, f->store, q, set->dq, "dq_host", &state->dq_host, sizeof *state);
 }
 
 /* What DeepSpeed sets to zero before the loops: the gradient of the first queries on the device, and
@@ -144,9 +140,10 @@ static void zero_queries(struct gradients *g, struct set *set)
     const struct fpdt *f = g->f;
     set->dq =
         fpdt_zeros(f, "dq_sum", DTYPE_F32, CATEGORY_ACTIVATION, fpdt_tokens(f, 0) * f->q_width);
-    g->queries[0].dq_host = fpdt_store(f, f->store, set->dq, "dq_host");
+    struct query_state *state = g->queries;
+    fpdt_keep(f, f->store, 0, set->dq, "dq_host", &state->dq_host, sizeof *state);
     for (int64_t q = 1; q < f->u; q++)
-        g->queries[q].dq_host = fpdt_host_zeros(f, fpdt_tokens(f, q), f->q_width, "dq_host");
+        fpdt_keep_zeros(f, q, f->q_width, "dq_host", &state[q].dq_host, sizeof *state);
     fpdt_sync_stream(f, f->e->host);
 }
 
@@ -190,7 +187,8 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
         if (q == k)
             sums.q = set->dq;
         if (more && again && reload)
-            then.dq = fpdt_fetch(f, f->load, e->last_compute, g->queries[ahead].dq_host, "dq_sum");
+            then.dq =
+                fpdt_bring(f, f->load, e->last_compute, ahead, g->queries[ahead].dq_host, "dq_sum");
         if (more && (!again || reload))
             *set = then;
     }

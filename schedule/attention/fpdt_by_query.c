@@ -21,26 +21,19 @@ static struct keys keys_of(const struct fpdt *f, const struct key_state *state, 
 {
     struct keys keys = {.pair = fpdt_pair_of(f, q, k, after), .dk = state->dk, .dv = state->dv};
     if (state->dk_host.count > 0) {
-        keys.dk = fpdt_fetch(f, f->load, after, state->dk_host, "dk_sum");
-        keys.dv = fpdt_fetch(f, f->load, after, state->dv_host, "dv_sum");
+        keys.dk = fpdt_bring(f, f->load, after, k, state->dk_host, "dk_sum");
+        keys.dv = fpdt_bring(f, f->load, after, k, state->dv_host, "dv_sum");
     }
     return keys;
 }
 
-static void store_sum(const struct fpdt *f, struct view sum, struct view *host, const char *stem)
-{
-    if (host->count > 0)
-        fpdt_store_to(f, f->store, sum, *host);
-    else
-        *host = fpdt_store(f, f->store, sum, stem);
-}
-
 /* Behind a tile: the sums where the next queries will look for them. */
-static void put_back(const struct fpdt *f, struct key_state *state, const struct keys *keys)
+static void put_back(const struct fpdt *f, struct key_state *state, int64_t k,
+                     const struct keys *keys)
 {
     if (f->offload) {
-        store_sum(f, keys->dk, &state->dk_host, "dk_host");
-        store_sum(f, keys->dv, &state->dv_host, "dv_host");
+        fpdt_keep(f, f->store, k, keys->dk, "dk_host", &state->dk_host, sizeof *state);
+        fpdt_keep(f, f->store, k, keys->dv, "dv_host", &state->dv_host, sizeof *state);
     } else {
         state->dk = keys->dk;
         state->dv = keys->dv;
@@ -60,7 +53,7 @@ static void finish(const struct fpdt *f, const struct key_state *state, const st
                    int64_t k, struct view dq, struct fpdt_target to)
 {
     if (dq.count == 0)
-        dq = f->offload ? fpdt_fetch(f, f->load, f->e->last_compute, state->dq_host, "dq")
+        dq = f->offload ? fpdt_bring(f, f->load, f->e->last_compute, k, state->dq_host, "dq")
                         : state->dq;
     fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fetch_norm(f, k, to), to);
 }
@@ -91,7 +84,7 @@ static void tiles(struct gradients *g, struct key_state *state, int64_t q, struc
         keys->dk = fpdt_sum(f, keys->dk, part.k, "dk_sum");
         keys->dv = fpdt_sum(f, keys->dv, part.v, "dv_sum");
         if (!last && q > 0)
-            put_back(f, &state[k], keys);
+            put_back(f, &state[k], k, keys);
         if (last)
             finish(f, &state[k], keys, k, k == q ? set->dq : view_none(), to);
         if (k < q || (q > 0 && !last))
@@ -102,7 +95,7 @@ static void tiles(struct gradients *g, struct key_state *state, int64_t q, struc
         return;
     struct view dq = fpdt_cast(f, set->dq, (enum dtype)e->choices->dtype, "dq");
     if (f->offload)
-        state[q].dq_host = fpdt_store(f, f->store, dq, "dq_host");
+        fpdt_keep(f, f->store, q, dq, "dq_host", &state[q].dq_host, sizeof *state);
     else
         state[q].dq = dq;
 }

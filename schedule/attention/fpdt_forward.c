@@ -11,24 +11,15 @@ static struct view new_rows(struct emit *e, const char *stem, enum dtype dtype, 
     return view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, rows, cols));
 }
 
-/* What the queries of chunk i see of chunk j. */
-static struct fpdt_pair fetch_pair(const struct fpdt *f, int64_t i, int64_t j)
-{
-    const struct fpdt_pair part = fpdt_pair_part(f, f->chunk[j].pair, i, j), *host = &part;
-    op_id after = f->e->last_compute;
-    return (struct fpdt_pair){fpdt_fetch(f, f->load, after, host->k, "k"),
-                              fpdt_fetch(f, f->load, after, host->v, "v")};
-}
-
 /* What the backward begins with comes during the forward's last tile. */
 static void fetch_for_backward(const struct fpdt *f)
 {
     struct fpdt_chunk *first = &f->chunk[0];
     op_id after = f->e->last_compute;
-    first->early_queries.q = fpdt_fetch(f, f->load, after, first->queries.q, "q");
-    first->early_pair = fetch_pair(f, 0, 0);
-    first->early_queries.o = fpdt_fetch(f, f->load, after, first->queries.o, "o");
-    first->early_queries.lse = fpdt_fetch(f, f->load, after, first->queries.lse, "lse");
+    first->early_queries.q = fpdt_bring(f, f->load, after, 0, first->queries.q, "q");
+    first->early_pair = fpdt_bring_pair(f, after, 0, 0);
+    first->early_queries.o = fpdt_bring(f, f->load, after, 0, first->queries.o, "o");
+    first->early_queries.lse = fpdt_bring(f, f->load, after, 0, first->queries.lse, "lse");
 }
 
 /* One tile of chunk i by the keys of chunk j, into the running sums; the first makes them. */
@@ -73,11 +64,11 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
         e->tags.step = (uint16_t)j;
         *ahead = (struct fpdt_pair){view_none(), view_none()};
         if (f->offload && j + 1 < i)
-            next = fetch_pair(f, i, j + 1);
+            next = fpdt_bring_pair(f, e->last_compute, i, j + 1);
         else if (j + 1 < i)
             next = (struct fpdt_pair){f->chunk[j + 1].part.k, f->chunk[j + 1].part.v};
         else if (f->offload && j == i && i > 0 && i + 1 < f->u)
-            *ahead = fetch_pair(f, i + 1, 0);
+            *ahead = fpdt_bring_pair(f, e->last_compute, i + 1, 0);
         else if (f->offload && j == i && i + 1 == f->u && early)
             fetch_for_backward(f);
         pair = fpdt_pair_part(f, pair, i, j);
@@ -91,6 +82,12 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
         struct work cast = {.kind = WORK_CAST, .elements = {(int64_t)o.count}};
         emit_op(e, e->compute, &cast, &sum, 1, &o, 1);
     }
+}
+
+static void keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
+                 struct view *host)
+{
+    fpdt_keep(f, stream, i, x, stem, host, sizeof *f->chunk);
 }
 
 /* x: rows of the normed input; or, with no projection, of the projection itself. */
@@ -118,9 +115,9 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     chunk->part.lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z.s, f->heads);
     fpdt_sync_ranks(f);
     if (f->offload) {
-        chunk->queries.q = fpdt_store(f, f->store, in.q, "q_host");
-        chunk->pair.k = fpdt_store(f, f->store, in.k, "k_host");
-        chunk->pair.v = fpdt_store(f, f->store, in.v, "v_host");
+        keep(f, f->store, i, in.q, "q_host", &chunk->queries.q);
+        keep(f, f->store, i, in.k, "k_host", &chunk->pair.k);
+        keep(f, f->store, i, in.v, "v_host", &chunk->pair.v);
     }
     struct view o = out;
     if (z.ranks > 1)
@@ -132,8 +129,8 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     if (z.ranks > 1)
         exchange_out(e, &z, o, out);
     if (f->offload) {
-        chunk->queries.o = fpdt_store(f, f->aside, o, "o_host");
-        chunk->queries.lse = fpdt_store(f, f->aside, view_all(e, chunk->part.lse), "lse_host");
+        keep(f, f->aside, i, o, "o_host", &chunk->queries.o);
+        keep(f, f->aside, i, view_all(e, chunk->part.lse), "lse_host", &chunk->queries.lse);
     }
 }
 

@@ -59,6 +59,8 @@ static double expected(const char *name, uint32_t rank, uint64_t i)
         return most_of(i);
     if (strcmp(name, "cast") == 0)
         return value(ranks - 1, i);
+    if (strcmp(name, "dealt") == 0)
+        return value(ranks / 2, rank * EACH + i);
     if (strcmp(name, "next") == 0)
         return value((rank + ranks - 1) % ranks, i);
     if (strcmp(name, "back") == 0)
@@ -115,6 +117,7 @@ static void write_schedule(struct text *text, const char *dtype, int64_t size)
     buffer(text, "next", dtype, ODD);
     buffer(text, "back", dtype, ODD);
     buffer(text, "sent", dtype, ODD);
+    buffer(text, "dealt", dtype, EACH);
     text_printf(text, "op 0 all_to_all comm group=g bytes=%" PRId64 " reads in writes exchanged\n",
                 all * size);
     text_printf(text,
@@ -142,6 +145,10 @@ static void write_schedule(struct text *text, const char *dtype, int64_t size)
     text_printf(text, "op 9 recv other group=g by=-1 bytes=%" PRId64 " guard g>=1 writes sent\n",
                 ODD * size);
     text_printf(text, "op 10 barrier compute group=g\n");
+    text_printf(text,
+                "op 11 scatter other group=g bytes=%" PRId64 " root=%" PRId64
+                " reads in writes dealt\n",
+                all * size, p / 2);
 }
 
 static void all_kinds(uint32_t count, const char *dtype, int64_t size)
@@ -156,7 +163,7 @@ static void all_kinds(uint32_t count, const char *dtype, int64_t size)
         h.options.poison = true;
         h.io = (struct exec_io){&looked, fill, look, 0, UINT32_MAX};
         hand_expect(dtype, &h, STATUS_OK, "");
-        CHECK_INT("buffers looked at", looked, (int64_t)count * 11);
+        CHECK_INT("buffers looked at", looked, (int64_t)count * 12);
     }
     hand_release(&h);
     text_release(&text);

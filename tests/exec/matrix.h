@@ -44,6 +44,7 @@ enum factor {
     FACTOR_FFN,
     FACTOR_CHUNK,
     FACTOR_KV_OFFLOAD,
+    FACTOR_FETCH,
     FACTOR_CHUNK_ORDER,
     FACTOR_HELPERS,
     FACTOR_COUNT
@@ -116,6 +117,7 @@ static inline struct factors factors_all(void)
         [FACTOR_FFN] = 3,
         [FACTOR_CHUNK] = 5,
         [FACTOR_KV_OFFLOAD] = KV_OFFLOAD_COUNT,
+        [FACTOR_FETCH] = FETCH_COUNT,
         [FACTOR_CHUNK_ORDER] = ORDER_COUNT,
         [FACTOR_HELPERS] = HELPERS_COUNT,
     }};
@@ -155,6 +157,7 @@ static inline struct request product_request(const struct product *product)
         .ffn_chunks = value[FACTOR_FFN],
         .chunk = value[FACTOR_CHUNK] * value[FACTOR_RANKS],
         .kv_offload = l[FACTOR_KV_OFFLOAD],
+        .fetch = l[FACTOR_FETCH],
         .chunk_order = l[FACTOR_CHUNK_ORDER],
         .helpers = l[FACTOR_HELPERS],
         .sm = 80,
@@ -185,14 +188,14 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
     snprintf(text, size,
              "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u tp %u window %u %s shard %u seq "
              "%" PRId64 " / %u micro %" PRId64 " x %u loss %u ffn %u "
-             "chunk %" PRId64 " x %u offload %s %s %s",
+             "chunk %" PRId64 " x %u offload %s %s fetch %s %s",
              c->model->name, compose_strategies(&count)[c->strategy].name, c->profile->name,
              weights_names[c->weights], activations_names[c->activations],
              optimizer_names[c->optimizer], pipeline_names[c->pipeline], c->pp, c->virtual_stages,
              c->dp, c->cp, c->hp, c->tp, c->window, rotation_names[c->rotation], c->shard, c->seq,
              c->subsequences, c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks,
              c->chunk, c->chunks, kv_offload_names[c->kv_offload],
-             chunk_order_names[c->chunk_order], dtype_name(c->dtype));
+             chunk_order_names[c->chunk_order], fetch_names[c->fetch], dtype_name(c->dtype));
     return text;
 }
 
@@ -223,7 +226,7 @@ static inline struct product draw_product(const struct factors *factors,
         bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_TP || f == FACTOR_SHARD ||
                           f == FACTOR_WINDOW || f == FACTOR_PIPELINE || f == FACTOR_PP ||
                           f == FACTOR_SUBSEQUENCES || f == FACTOR_CHUNK || f == FACTOR_KV_OFFLOAD ||
-                          f == FACTOR_CHUNK_ORDER;
+                          f == FACTOR_CHUNK_ORDER || f == FACTOR_FETCH;
         if (leave_open && check_random_i64(random, 0, 1) == 0)
             product.level[f] = 0;
     }

@@ -44,6 +44,11 @@ static const struct {
      "op 0 fill compute count=4 guard g==1 writes a0\n"
      "op 1 broadcast comm group=g bytes=16 root=1 waits 0 reads a0 writes b0\n",
      ""},
+    {"a scatter is read at its root alone",
+     "buffer a0 hbm f32 [4] activation\nbuffer b0 hbm f32 [2] activation\n"
+     "op 0 fill compute count=4 guard g==1 writes a0\n"
+     "op 1 scatter comm group=g bytes=16 root=1 waits 0 reads a0 writes b0\n",
+     ""},
     {"a sum of what was not written",
      "buffer a0 hbm f32 [4] activation\n"
      "op 0 all_reduce comm group=g bytes=16 reads a0 writes a0\n",

@@ -84,6 +84,8 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         request.chunk = hp * check_random_i64(random, 1, request.seq / hp);
         request.kv_offload = (int)check_random_i64(random, 0, KV_OFFLOAD_COUNT - 1);
         request.chunk_order = (int)check_random_i64(random, 0, ORDER_COUNT - 1);
+        if (hp > 1 && request.kv_offload == KV_OFFLOAD_ON)
+            request.fetch = (int)check_random_i64(random, 0, FETCH_COUNT - 1);
     }
     request.global_batch = dp * request.micro_batch * check_random_i64(random, 1, 3);
     if (request.weights == CHOICE_WEIGHTS_HSDP) {
@@ -101,7 +103,7 @@ const char *shapes_label(const struct request *r, char *text, size_t size)
     snprintf(text, size,
              "%s %s %s %s %s %s ranks %lld dp %lld cp %lld hp %lld tp %lld window %lld %s %s %s "
              "shard %lld seq %lld batch %lld micro %lld loss %lld ffn %lld "
-             "chunk %lld %s %s",
+             "chunk %lld %s %s fetch %s",
              r->model->name, r->strategy, r->profile, weights_names[r->weights],
              activations_names[r->activations], optimizer_names[r->optimizer], (long long)r->ranks,
              (long long)r->dp, (long long)r->cp, (long long)r->hp, (long long)r->tp,
@@ -109,6 +111,6 @@ const char *shapes_label(const struct request *r, char *text, size_t size)
              ring_layout_names[r->ring_layout], (long long)r->shard, (long long)r->seq,
              (long long)r->global_batch, (long long)r->micro_batch, (long long)r->loss_chunks,
              (long long)r->ffn_chunks, (long long)r->chunk, kv_offload_names[r->kv_offload],
-             chunk_order_names[r->chunk_order]);
+             chunk_order_names[r->chunk_order], fetch_names[r->fetch]);
     return text;
 }

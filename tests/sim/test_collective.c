@@ -7,6 +7,8 @@ static struct work make_work(enum work_kind kind, int64_t bytes, int64_t algorit
     if (kind == WORK_ALL_REDUCE) {
         work.all_reduce.bytes = bytes;
         work.all_reduce.algorithm = algorithm;
+    } else if (kind == WORK_SCATTER) {
+        work.broadcast.bytes = bytes;
     } else if (kind == WORK_BROADCAST) {
         work.broadcast.bytes = bytes;
         work.broadcast.algorithm = algorithm;
@@ -36,6 +38,8 @@ static const struct {
     {"all-reduce, small: the tree", WORK_ALL_REDUCE, ALGORITHM_AUTO, 8, 1, 206},
     {"a group of one", WORK_ALL_REDUCE, ALGORITHM_RING, 1, 1, 0},
     {"broadcast", WORK_BROADCAST, ALGORITHM_AUTO, 4, 1, 3},
+    {"scatter in a node", WORK_SCATTER, ALGORITHM_AUTO, 4, 1, 1},
+    {"scatter over two", WORK_SCATTER, ALGORITHM_AUTO, 8, 1, 100},
 };
 
 static void latency_is_steps(void)

@@ -1,0 +1,171 @@
+/* How chunks go to the host and come back.
+ *
+ * Every rank for itself: a copy each way. Or one rank for all (FPDT, section 4: one GPU fetches and
+ * scatters over NVLink): the parts of all ranks of chunk i are gathered on rank i mod P, which copies
+ * them to its host memory, and fetches them and scatters them when a tile reads them. Copies are then
+ * P times as large and follow one another over one rank's lanes; in turn over all ranks, so that each
+ * holds as much on its host as before. P chunks in a row have one buffer: each rank's holds its own. */
+#include "schedule/attention/fpdt.h"
+
+#include "schedule/attention/attention.h"
+
+static struct view new_like(const struct fpdt *f, struct view x, int64_t count, const char *stem,
+                            enum memory memory)
+{
+    struct emit *e = f->e;
+    const struct buffer_table *b = &e->ir->buffer;
+    buffer_id y = emit_buffer(e, stem, (enum category)b->category[x.buffer.i],
+                              (enum dtype)b->dtype[x.buffer.i], count, 0);
+    e->ir->buffer.memory[y.i] = (uint8_t)memory;
+    return view_all(e, y);
+}
+
+static int64_t bytes_of(const struct fpdt *f, struct view x)
+{
+    return (int64_t)(x.count * dtype_bytes((enum dtype)f->e->ir->buffer.dtype[x.buffer.i]));
+}
+
+/* An op of the traffic with the host, which may be that of one rank alone. */
+static void emit_traffic(const struct fpdt *f, uint16_t guard, op_id after, uint8_t stream,
+                         struct work work, struct view from, struct view to)
+{
+    struct emit *e = f->e;
+    uint8_t region = e->tags.region;
+    uint16_t outer = e->guard;
+    e->tags.region = REGION_OFFLOAD;
+    e->guard = guard;
+    emit_op_after(e, after, stream, &work, &from, from.count > 0, &to, 1);
+    e->guard = outer;
+    e->tags.region = region;
+}
+
+static void copy(const struct fpdt *f, enum work_kind kind, uint16_t guard, op_id after,
+                 uint8_t stream, struct view from, struct view to)
+{
+    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of(f, from), 0}};
+    emit_traffic(f, guard, after, stream, work, from, to);
+}
+
+struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, const char *stem)
+{
+    struct view y = new_like(f, x, (int64_t)x.count, stem, MEMORY_PINNED);
+    copy(f, WORK_D2H, IR_NONE16, (op_id){IR_NONE}, stream, x, y);
+    return y;
+}
+
+struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
+                       const char *stem)
+{
+    struct view y = new_like(f, host, (int64_t)host.count, stem, MEMORY_HBM);
+    copy(f, WORK_H2D, IR_NONE16, after, stream, host, y);
+    return y;
+}
+
+/* ---- one rank for all ---- */
+
+static bool by_one(const struct fpdt *f)
+{
+    return fpdt_fetches_by_one(f->e->choices);
+}
+
+static int64_t ranks_of(const struct fpdt *f)
+{
+    return by_one(f) ? (int64_t)f->e->choices->hp : 1;
+}
+
+/* On which rank of the head group chunk i is kept, and that nobody else does it. */
+static int64_t keeper(const struct fpdt *f, int64_t i)
+{
+    return i % ranks_of(f);
+}
+
+static uint16_t keeper_alone(const struct fpdt *f, int64_t i)
+{
+    struct guard guard = {f->e->hp_group, GUARD_EQ, (uint32_t)keeper(f, i)};
+    return by_one(f) ? ir_add_guard(f->e->ir, guard) : IR_NONE16;
+}
+
+/* What a rank keeps of a chunk. */
+struct kept_part {
+    enum category category;
+    enum dtype dtype;
+    int64_t rows, cols; /* cols = 0: one dimension */
+};
+
+static int64_t elements_of(struct kept_part part)
+{
+    return part.cols > 0 ? part.rows * part.cols : part.rows;
+}
+
+/* Chunk i's place on the host: the buffer that another chunk of its row has, or a new one, with room
+ * for the first chunk's, which none is larger than. */
+static struct view place_on_host(const struct fpdt *f, int64_t i, struct kept_part part,
+                                 const char *stem, struct view *host, size_t stride)
+{
+    struct emit *e = f->e;
+    int64_t ranks = ranks_of(f), first = i - keeper(f, i);
+    uint64_t count = (uint64_t)(elements_of(part) * ranks);
+    if (host->count > 0)
+        return *host;
+    for (int64_t j = first; j < first + ranks && j < f->u; j++) {
+        const char *other = (const char *)host + (j - i) * (int64_t)stride;
+        const struct view *view = (const struct view *)(const void *)other;
+        if (view->count > 0)
+            return *host = (struct view){view->buffer, 0, count};
+    }
+    int64_t rows =
+        by_one(f) ? part.rows / fpdt_tokens(f, i) * fpdt_tokens(f, 0) * ranks : part.rows;
+    buffer_id buffer = emit_buffer(e, stem, part.category, part.dtype, rows, part.cols);
+    e->ir->buffer.memory[buffer.i] = MEMORY_PINNED;
+    return *host = (struct view){buffer, 0, count};
+}
+
+void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
+               struct view *host, size_t stride)
+{
+    struct emit *e = f->e;
+    const struct buffer_table *b = &e->ir->buffer;
+    struct kept_part part = {(enum category)b->category[x.buffer.i],
+                             (enum dtype)b->dtype[x.buffer.i], (int64_t)x.count, 0};
+    struct view to = place_on_host(f, i, part, stem, host, stride);
+    if (by_one(f)) {
+        struct work work = {.kind = WORK_ALL_GATHER, .collective = {e->hp_group, bytes_of(f, x)}};
+        struct view all = new_like(f, x, (int64_t)to.count, stem, MEMORY_HBM);
+        emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->fetch, work, x, all);
+        x = all;
+    }
+    copy(f, WORK_D2H, keeper_alone(f, i), (op_id){IR_NONE}, stream, x, to);
+}
+
+void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
+                     struct view *host, size_t stride)
+{
+    struct kept_part part = {CATEGORY_ACTIVATION, DTYPE_F32, fpdt_tokens(f, i), cols};
+    struct view to = place_on_host(f, i, part, stem, host, stride);
+    struct work work = {.kind = WORK_FILL, .elements = {(int64_t)to.count}};
+    emit_traffic(f, keeper_alone(f, i), (op_id){IR_NONE}, f->e->host, work, view_none(), to);
+}
+
+struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
+                       struct view host, const char *stem)
+{
+    struct emit *e = f->e;
+    if (!by_one(f))
+        return fpdt_fetch(f, stream, after, host, stem);
+    struct view all = new_like(f, host, (int64_t)host.count, stem, MEMORY_HBM);
+    struct view own = new_like(f, host, (int64_t)host.count / ranks_of(f), stem, MEMORY_HBM);
+    struct work work = {.kind = WORK_SCATTER,
+                        .broadcast = {e->hp_group, bytes_of(f, all), keeper(f, i)}};
+    copy(f, WORK_H2D, keeper_alone(f, i), after, stream, host, all);
+    emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->fetch, work, all, own);
+    return own;
+}
+
+struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, int64_t k)
+{
+    struct fpdt_pair host = f->chunk[k].pair;
+    if (!by_one(f))
+        host = fpdt_pair_part(f, host, q, k);
+    return (struct fpdt_pair){fpdt_bring(f, f->load, after, k, host.k, "k"),
+                              fpdt_bring(f, f->load, after, k, host.v, "v")};
+}
