@@ -197,12 +197,16 @@ static void put_idle(struct text *out, const struct outcome *o)
         text_printf(out, ", waiting for copies %.1f %%", 100 * o->exposed);
 }
 
-/* " (-3.2 %; pipeline fill takes 1.2 s longer)" */
+/* " (-3.2 %; pipeline fill takes 1.2 s longer)", " (as fast)" below what is printed */
 static void put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
 {
-    double by_s;
+    double by_s, loss = 100 * (o->most / winner->most - 1);
     enum cause cause = slower_cause(o, winner, &by_s);
-    text_printf(out, " (%+.1f %%", 100 * (o->most / winner->most - 1));
+    if (fabs(loss) < 0.05) {
+        text_puts(out, " (as fast)");
+        return;
+    }
+    text_printf(out, " (%+.1f %%", loss);
     if (by_s > 0) {
         text_printf(out, "; %s takes ", cause_name(cause));
         put_seconds(out, by_s);
