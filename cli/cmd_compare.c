@@ -76,6 +76,8 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         goto out;
     report.predicted_by = trace_get(&compared.predicted, "made_by");
     report.measured_by = trace_get(&compared.measured, "made_by");
+    report.predicted_kernels = trace_get(&compared.predicted, "attention");
+    report.measured_kernels = trace_get(&compared.measured, "attention");
     report.verdict = compare_judge(&compared.comparison, report.tolerance);
     if (options_given(options, "json"))
         compare_report_print_json(&out, &report);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void put_percent(struct text *out, double error)
 {
@@ -70,6 +71,13 @@ static void print_head(struct text *out, const struct compare_report *report)
                 report->predicted_by ? report->predicted_by : "");
     text_printf(out, "measured   %s%s%s\n", report->measured, report->measured_by ? ", " : "",
                 report->measured_by ? report->measured_by : "");
+    if (report->predicted_kernels != NULL && report->measured_kernels != NULL &&
+        strcmp(report->predicted_kernels, report->measured_kernels) != 0)
+        text_printf(
+            out,
+            "kernels    attention's differ: %s, and %s in what it is compared with; predict "
+            "--attention makes them alike\n",
+            report->predicted_kernels, report->measured_kernels);
     text_printf(out, "step       predicted %.3f ms, measured %.3f ms, error ",
                 1e3 * c->predicted.step_s, 1e3 * c->measured.step_s);
     put_error(out, c->predicted.step_s, c->measured.step_s);

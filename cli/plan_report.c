@@ -1,4 +1,5 @@
 #include "cli/plan_report.h"
+#include "cli/kernels.h"
 
 #include "base/units.h"
 #include "cli/json_out.h"
@@ -7,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- sensitivities ---- */
@@ -384,6 +386,30 @@ static void put_question(struct text *out, const struct plan_report *r)
                 best->kinds[OUTCOME_REFUSED]);
 }
 
+/* Those of the first member of every family that was simulated or bounded; returns the winner's. */
+static enum attention_impl kernels_of(struct kernels *kernels, const struct best *best)
+{
+    size_t strategies;
+    const struct strategy *table = compose_strategies(&strategies);
+    bool *seen = heap_zalloc(strategies, sizeof *seen);
+    enum attention_impl winners = ATTENTION_FA2;
+    for (size_t i = 0; i < best->count; i++) {
+        const struct outcome *o = &best->row[i];
+        struct choices c;
+        struct diag diag = {0};
+        bool has_speed = o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER;
+        if (has_speed && !seen[o->strategy] &&
+            compose_resolve(&c, &o->request, NULL, &diag) == STATUS_OK) {
+            seen[o->strategy] = true;
+            kernels_add(kernels, (enum attention_impl)c.attention_impl, table[o->strategy].name);
+            winners = i == 0 ? (enum attention_impl)c.attention_impl : winners;
+        }
+        diag_release(&diag);
+    }
+    free(seen);
+    return winners;
+}
+
 void plan_report_print(struct text *out, const struct plan_report *r)
 {
     const struct best *best = r->best;
@@ -401,6 +427,10 @@ void plan_report_print(struct text *out, const struct plan_report *r)
         put_family(out, r, (uint8_t)s);
     if (!found)
         return;
+    struct kernels kernels = {0};
+    enum attention_impl winners = kernels_of(&kernels, best);
+    kernels_print(out, &kernels, winners);
+    kernels_release(&kernels);
     struct family f = family_of(best, best->row[0].strategy);
     if (best->goal != GOAL_LONGEST) {
         double most = 0;

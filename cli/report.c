@@ -203,6 +203,29 @@ static void put_time(struct text *out, double seconds, double whole_s)
     text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
 }
 
+static double mfu_of(const struct prediction *p, enum mfu_convention convention)
+{
+    return mfu_fraction(convention, p->choices.model, p->choices.seq, prediction_sequences(p),
+                        prediction_recomputes(p), p->sim.step_s, (int64_t)prediction_gpus(p),
+                        p->setup->cluster.device.peak_flop_per_s);
+}
+
+/* Conventions that count what the mask leaves out may exceed 100 %. */
+static void put_excess(struct line *line, const struct prediction *p)
+{
+    struct text piece = {0};
+    int above = 0;
+    for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++)
+        if (!mfu_table[i].halved_attention && mfu_of(p, (enum mfu_convention)i) > 1)
+            text_printf(&piece, "%s%s", above++ > 0 ? " and " : "", mfu_table[i].name);
+    if (above > 0) {
+        text_printf(&piece, " count%s attention that the mask leaves out: above 100 %% is no fault",
+                    above == 1 ? "s" : "");
+        put_piece(line, &piece);
+    }
+    text_release(&piece);
+}
+
 static void print_step(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -212,17 +235,15 @@ static void print_step(struct text *out, const struct report *r)
     put_piece(&line, &piece);
     text_printf(&piece, "%.1f tokens/s/GPU", p->tokens_per_s_gpu);
     put_piece(&line, &piece);
-    double peak = p->setup->cluster.device.peak_flop_per_s;
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
-        double fraction = mfu_fraction((enum mfu_convention)i, p->choices.model, p->choices.seq,
-                                       prediction_sequences(p), prediction_recomputes(p),
-                                       p->sim.step_s, (int64_t)prediction_gpus(p), peak);
+        double fraction = mfu_of(p, (enum mfu_convention)i);
         text_printf(&piece, "%s%s %.1f %%", i == 0 ? "MFU " : "", mfu_table[i].name,
                     100 * fraction);
         put_piece(&line, &piece);
     }
     text_printf(&piece, "HFU %.1f %%", 100 * report_hfu(p));
     put_piece(&line, &piece);
+    put_excess(&line, p);
     text_putc(out, '\n');
     text_release(&piece);
 }

@@ -92,6 +92,8 @@ static void put_choices(struct cells *cells, const struct prediction *p, bool kn
     put_number(cells, "chosen_hp", known, c->hp);
     put_text(cells, "chosen_weights", known ? weights_names[c->weights] : NULL);
     put_text(cells, "chosen_activations", known ? activations_names[c->activations] : NULL);
+    put_text(cells, "chosen_attention",
+             known ? attention_impl_name((enum attention_impl)c->attention_impl) : NULL);
     put_text(cells, "chosen_optimizer", known ? optimizer_names[c->optimizer] : NULL);
 }
 

@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/json_out.h"
+#include "cli/kernels.h"
 #include "cli/report.h"
 
 #include <stdint.h>
@@ -37,6 +38,37 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
     return STATUS_OK;
 }
 
+/* Those of the points that fit, unless the sweep varies them itself. */
+static void print_kernels(struct text *out, const struct table *table,
+                          const struct sweep_summary *s)
+{
+    size_t impl_column = table_find(table, "chosen_attention"),
+           strategy_column = table_find(table, "chosen_strategy"),
+           profile_column = table_find(table, "chosen_profile");
+    struct kernels kernels = {0};
+    enum attention_impl impl, best = ATTENTION_FA2;
+    bool varied = table_find(table, "attention") < s->axes,
+         profiles = table_find(table, "profile") < s->axes;
+    if (varied || impl_column == SIZE_MAX || strategy_column == SIZE_MAX ||
+        profile_column == SIZE_MAX)
+        return;
+    for (size_t i = 0; i < table->rows; i++) {
+        const char **row = table->row[i];
+        struct text who = {0};
+        if (strcmp(row[s->axes], sweep_status_names[SWEEP_FITS]) != 0 ||
+            !attention_impl_find(row[impl_column], strlen(row[impl_column]), &impl))
+            continue;
+        text_puts(&who, row[strategy_column]);
+        if (profiles)
+            text_printf(&who, "/%s", row[profile_column]);
+        kernels_add(&kernels, impl, who.data);
+        best = i == s->best ? impl : best;
+        text_release(&who);
+    }
+    kernels_print(out, &kernels, best);
+    kernels_release(&kernels);
+}
+
 static void print(struct text *out, const struct table *table, const struct sweep_summary *s,
                   size_t resumed, bool complete)
 {
@@ -65,6 +97,7 @@ static void print(struct text *out, const struct table *table, const struct swee
     struct report_time time = report_time_for(step_s);
     text_printf(out, ": step %.*f %s, %.1f tokens/s/GPU\n", time.decimals, step_s / time.unit_s,
                 time.name, rate);
+    print_kernels(out, table, s);
 }
 
 static void print_json(struct text *out, const struct table *table, const struct sweep_summary *s,

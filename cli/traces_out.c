@@ -30,6 +30,8 @@ static void fill_header(struct trace *trace, const struct prediction *p)
         trace_set(trace, "model", p->choices.model->name);
         trace_set(trace, "profile", p->choices.profile->name);
     }
+    trace_set(trace, "attention",
+              attention_impl_name((enum attention_impl)p->choices.attention_impl));
     trace_set(trace, "cluster", p->setup->cluster.name);
     text_printf(&value, "%u", mesh_ranks(&p->ir.mesh));
     trace_set(trace, "ranks", value.data);

@@ -112,8 +112,10 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         if (computed_again(e)) {
             saved->up[i] = emit_activation(e, "up", rows, up);
             saved->act[i] = emit_activation(e, "act", rows, f);
+            e->tags.phase = PHASE_RECOMPUTE;
             mlp_wide(e, layer, view_rows(saved->norm2, piece.begin, piece.rows, h), saved->up[i],
                      saved->act[i], rows, CHAIN_AGAIN);
+            e->tags.phase = PHASE_BACKWARD;
         }
         struct view dy_rows = tensor_gather(e, own, h, TENSOR_ANY, "dy_all", false);
         emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), view_none(),

@@ -40,11 +40,17 @@ static bool in_layer(const struct ir *ir, uint32_t op, enum phase phase)
     return ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] == phase;
 }
 
+/* A piece may compute something again in its backward. */
+static bool in_backward(const struct ir *ir, uint32_t op)
+{
+    return in_layer(ir, op, PHASE_BACKWARD) || in_layer(ir, op, PHASE_RECOMPUTE);
+}
+
 static void find_segments(struct recompute *r, const struct program *program)
 {
     for (uint32_t i = 0; i < program->count; i++) {
         uint32_t op = program->op[i];
-        if (in_layer(r->ir, op, PHASE_BACKWARD))
+        if (in_backward(r->ir, op))
             r->segment[segment_of(r, op)].last = i;
         if (!in_layer(r->ir, op, PHASE_FORWARD))
             continue;
@@ -150,7 +156,7 @@ static void repeat_forward(struct recompute *r, const struct program *in, uint32
     struct segment segment = r->segment[which];
     uint8_t *keep = heap_zalloc(segment.end - segment.begin, 1);
     for (uint32_t i = begin; i <= segment.last; i++) {
-        bool own = in_layer(ir, in->op[i], PHASE_BACKWARD) && segment_of(r, in->op[i]) == which;
+        bool own = in_backward(ir, in->op[i]) && segment_of(r, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.reads[in->op[i]]; k++)
             r->needed[program_operand(ir, in->op[i], k)] = which + 1;
     }
@@ -225,13 +231,13 @@ void pass_recompute(struct emit *e, struct program *program)
     struct program out = {0};
     for (uint32_t i = 0; i < program->count;) {
         uint32_t op = program->op[i];
-        if (!in_layer(ir, op, PHASE_BACKWARD)) {
+        if (!in_backward(ir, op)) {
             program_push(&out, (op_id){op});
             i++;
             continue;
         }
         uint32_t end = i + 1;
-        while (end < program->count && in_layer(ir, program->op[end], PHASE_BACKWARD) &&
+        while (end < program->count && in_backward(ir, program->op[end]) &&
                segment_of(&r, program->op[end]) == segment_of(&r, op))
             end++;
         rewrite_backward(&r, program, i, end, &out);
