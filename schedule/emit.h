@@ -150,13 +150,15 @@ struct shared {
     uint32_t first, count,
         index; /* stages, and which of them this is; count 1: nothing is shared */
     uint16_t group;
+    uint32_t chunk;
     bool owns; /* the layers are this stage's */
 };
 
-/* The gradient of a bundle that a shared unit made. */
+/* The gradient of a bundle that a chunk's first, or last, shared units made. */
 struct lent {
     buffer_id buffer;
-    uint32_t bundle;
+    uint32_t *touched; /* as of struct emit, for all bundles of these units */
+    uint32_t bundle, chunk;
     uint16_t group; /* the unit's stages */
     bool owns;      /* its layers are this stage's */
 };
@@ -209,7 +211,7 @@ struct emit {
     uint32_t buffers_before_weights; /* rows of the buffer table when pass_weights() begins */
     uint32_t *touched;    /* bit per weight and part: its gradient holds something already */
     uint32_t *touched_of; /* the same for all micro-batches, where each has its own gradients */
-    struct lent *lent;    /* gradients of units that stages share, in the order of their making */
+    struct lent *lent;    /* gradients of units that stages share */
     uint32_t lent_count, lent_capacity;
     struct deferrals *defers; /* not NULL: gradients of weights are put off, to here */
     struct {

@@ -3,10 +3,12 @@
  *
  * They go from stage to stage as soon as a unit is done, long before they are needed: all at once when
  * the first shared subsequence comes they would take as long as several units. Gradients go back by
- * subsequences, the last one first, as the owner needs them; it sums those of its own queries apart until
- * then. */
+ * subsequences, each a few units before the owner needs it, so that those of one chunk do not keep those of
+ * another waiting; it sums those of its own queries apart until then. */
 #include "schedule/attention/attention.h"
 #include "schedule/pipeline/stage.h"
+
+enum { UNITS_AHEAD = 2 };
 
 static void message(struct stage *s, enum work_kind kind, int64_t by, struct view x)
 {
@@ -47,33 +49,43 @@ void stage_keys(struct stage *s, const struct action *action)
     }
 }
 
+/* The sum over all that have one, on all of them. */
+static void sum_up(struct stage *s, uint32_t chunk, struct view x)
+{
+    struct emit *e = s->e;
+    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
+    struct work work = {.kind = WORK_ALL_REDUCE};
+    work.all_reduce.group = multiplex_group(e, "keys", (struct share){0, chunk + 1});
+    work.all_reduce.bytes = (int64_t)(x.count * dtype_bytes(dtype));
+    emit_op(e, s->keys_back, &work, &x, 1, &x, 1);
+}
+
+/* From now on the owner sums apart; the others have done their part. */
+static void set_apart(struct emit *e, struct layer_range layers)
+{
+    for (uint32_t l = layers.first; l < layers.end; l++) {
+        struct prefix *prefix = &e->prefix[l];
+        prefix->given_dk = prefix->dk;
+        prefix->given_dv = prefix->dv;
+        prefix->dk = prefix->dv = view_none();
+    }
+}
+
 void stage_keys_back(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    uint32_t unit = action->unit % s->c->subsequences;
+    bool first = unit + chunk == s->c->subsequences;
     struct layer_range layers = pipeline_layers(s->c, chunk);
-    struct share all = {0, chunk + 1};
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
-    for (uint32_t part = action->unit % s->c->subsequences; part-- > 0;)
+    if (first)
+        set_apart(e, layers);
+    for (uint32_t ahead = first ? 1 : UNITS_AHEAD; ahead <= UNITS_AHEAD && ahead <= unit; ahead++)
         for (uint32_t l = layers.end; l-- > layers.first;) {
             int64_t width;
             struct prefix *prefix = prefix_open(e, l, &width);
-            struct view sum[] = {keys_of(s, prefix->dk, part, width),
-                                 keys_of(s, prefix->dv, part, width)};
-            for (int i = 0; i < 2; i++) {
-                enum dtype dtype = (enum dtype)e->ir->buffer.dtype[sum[i].buffer.i];
-                struct work work = {.kind = WORK_ALL_REDUCE};
-                work.all_reduce.group = multiplex_group(e, "keys", all);
-                work.all_reduce.bytes = (int64_t)(sum[i].count * dtype_bytes(dtype));
-                emit_op(e, s->keys_back, &work, &sum[i], 1, &sum[i], 1);
-            }
+            sum_up(s, chunk, keys_of(s, prefix->given_dk, unit - ahead, width));
+            sum_up(s, chunk, keys_of(s, prefix->given_dv, unit - ahead, width));
         }
-    for (uint32_t l = layers.first; l < layers.end; l++) {
-        struct prefix *prefix = &e->prefix[l];
-        if (e->stage == chunk) {
-            prefix->given_dk = prefix->dk;
-            prefix->given_dv = prefix->dv;
-        }
-        prefix->dk = prefix->dv = view_none();
-    }
 }

@@ -154,7 +154,7 @@ void multiplex_order(const struct choices *c, struct task *task)
 }
 
 /* What a stage has to do with a task: forward, and what it makes that stages before will need; or
- * backward, and before the first task that the owner does alone, what those stages summed. */
+ * backward, and what those stages summed that tasks soon to come will need. */
 static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
                      const struct task *t, uint32_t unit, bool forward)
 {
@@ -167,7 +167,7 @@ static void add_task(struct actions *actions, const struct choices *c, uint32_t 
         return;
     if (forward && last < c->subsequences)
         actions_add(actions, ACTION_KEYS, t->chunk, unit);
-    if (!forward && last == c->subsequences)
+    if (!forward && last <= c->subsequences)
         actions_add(actions, ACTION_KEYS_BACK, t->chunk, unit);
 }
 

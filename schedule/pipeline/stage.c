@@ -111,6 +111,7 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     e->shared = (struct shared){.first = share.first,
                                 .count = share.count,
                                 .index = e->stage - share.first,
+                                .chunk = chunk,
                                 .owns = e->stage == chunk};
     if (share.count > 1) { /* of one sequence, over tensor ranks alone */
         struct rows mine = rows_of(s, chunk, unit, e->stage);

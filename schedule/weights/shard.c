@@ -42,7 +42,6 @@ struct shard {
     uint32_t *bundle_of_grad;
     uint32_t *lent_of_grad; /* buffer -> row of e->lent, or IR_NONE; NULL: stages lend no weights */
     uint32_t owed[2];       /* rows of e->lent that have been summed last; IR_NONE: none */
-    op_id summed[2];        /* the ops that did */
     op_id *reduced;         /* per gradient: its reduction */
     uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
     op_id final;                 /* the last op so far that made a gradient final */
@@ -377,10 +376,8 @@ static void give_back(struct shard *s, uint32_t row, uint32_t op, struct program
     set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
     settle(s, 0, out);
     s->owed[0] = s->owed[1];
-    s->summed[0] = s->summed[1];
     s->owed[1] = s->gradient[row].lent;
-    s->summed[1] = lend_sum(s->e, &s->e->lent[s->owed[1]]);
-    program_push(out, s->summed[1]);
+    program_push(out, lend_sum(s->e, &s->e->lent[s->owed[1]]));
 }
 
 /* Gradients of shared units that the op at position i was the last to add to. */
@@ -542,11 +539,8 @@ void pass_weights(struct emit *e, struct program *program)
         if (r < s.run_count && s.run[r].begin <= i && s.run[r].gathered.i != IR_NONE)
             redirect(&s, op, &s.run[r]);
         for (; next < s.gradient_count && s.gradient[next].first == i; next++) {
-            if (s.gradient[next].lent != IR_NONE) { /* two of them at a time */
-                if (s.owed[0] != IR_NONE)
-                    emit_hold_back(e, (op_id){op}, s.summed[0]);
+            if (s.gradient[next].lent != IR_NONE)
                 continue;
-            }
             fill_padding(&s, next, op, &out);
             if (next >= 2 && s.gradient[next - 2].last < i && s.reduced[next - 2].i != IR_NONE &&
                 weights_reduce_each_micro_batch(e->choices))
