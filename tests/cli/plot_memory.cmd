@@ -4,6 +4,8 @@ for pair in 64K:2 32K:4 16K:8; do
 done
 longhaul plot memory "$T/2 chunks" "$T/4 chunks" "$T/8 chunks" --window backward:layer=0 -o $T/f.svg
 sed -n 's/.*<text>\([^<]*\)<.*/\1/p' $T/f.svg | grep '[a-z]' | sed 's/: [0-9.]* GiB//'
+for f in $T/f.svg $S/docs/pictures/chunk-memory.svg; do grep -o '[248] chunks: [0-9.]* GiB' $f | sort -u > $T/peaks.$(basename $f); done
+cmp $T/peaks.f.svg $T/peaks.chunk-memory.svg && echo "as in the document"
 cp $T/f.svg $T/once.svg && longhaul plot memory "$T/2 chunks" "$T/4 chunks" "$T/8 chunks" --window backward:layer=0 -o $T/f.svg && cmp $T/f.svg $T/once.svg
 # more chunks, less memory; what is drawn is what the trace has between the window's ends
 longhaul plot memory "$T/2 chunks" "$T/4 chunks" "$T/8 chunks" --window backward:layer=0 -o $T/data
