@@ -8,6 +8,8 @@ static bool is_operator(const struct prediction *p, uint32_t op)
     uint8_t scope = p->choices.scope, region = p->ir.op.region[op];
     if (scope == SCOPE_LAYER || scope >= SCOPE_LAYERS)
         return region != REGION_NONE;
+    if (scope == SCOPE_FETCH)
+        return region == REGION_OFFLOAD;
     return region == REGION_ATTENTION &&
            (scope != SCOPE_ATTENTION_BACKWARD || p->ir.op.phase[op] == PHASE_BACKWARD);
 }
@@ -27,9 +29,14 @@ static bool is_exchange(enum work_kind kind)
            kind == WORK_HEAD_EXPAND || kind == WORK_HEAD_REDUCE;
 }
 
-/* Of a scope in which every call of the exchange lies between two synchronisations: what passes
- * from one's end to the next one's, where there is an exchange between them. */
-static double exchange_alone(const struct prediction *p)
+static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phase)
+{
+    return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
+}
+
+/* Of a scope in which every call of the exchange, or all fetches of a phase, lie between two
+ * synchronisations: what passes from one's end to the next one's, where there is one between them. */
+static double between_waits(const struct prediction *p, bool fetches, enum phase phase)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     const double *end = sim_end_s(&p->sim, 0);
@@ -37,7 +44,8 @@ static double exchange_alone(const struct prediction *p)
     bool exchanges = false;
     for (uint32_t k = 0; k < class->op_count; k++) {
         uint32_t op = class->op_begin + k;
-        exchanges |= is_exchange((enum work_kind)p->ir.op.kind[op]);
+        exchanges |=
+            fetches ? is_fetch_of(p, op, phase) : is_exchange((enum work_kind)p->ir.op.kind[op]);
         if (p->ir.op.kind[op] != WORK_HOST_SYNC)
             continue;
         sum += exchanges ? end[k] - since : 0;
@@ -124,10 +132,15 @@ struct operator_times operator_times_of(const struct prediction *p)
     }
     for (size_t i = 0; i < IR_STREAMS_MAX; i++)
         times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
-    times.exchange_s =
-        p->choices.scope == SCOPE_EXCHANGE ? exchange_alone(p) : covered(exchange, exchanges);
+    times.exchange_s = p->choices.scope == SCOPE_EXCHANGE ? between_waits(p, false, PHASE_FORWARD)
+                                                          : covered(exchange, exchanges);
     if (p->choices.scope == SCOPE_EXCHANGE) /* that is all there is to it */
         times.elapsed_s = times.exchange_s;
+    if (p->choices.scope == SCOPE_FETCH) {
+        times.pair_s = between_waits(p, true, PHASE_FORWARD);
+        times.set_s = between_waits(p, true, PHASE_BACKWARD);
+        times.elapsed_s = times.pair_s + times.set_s;
+    }
     if (rotations > 0)
         times.rotation_s /= (double)rotations;
     free(exchange);
@@ -138,6 +151,10 @@ enum status operator_times_alone(struct operator_times *times, const struct pred
                                  bool exact, struct diag *diag)
 {
     struct sim_result sim = {0};
+    if (p->choices.scope == SCOPE_FETCH) { /* there are no kernels */
+        times->communication_s = times->elapsed_s;
+        return STATUS_OK;
+    }
     enum status status = prediction_without_kernels(&sim, p, exact, diag);
     if (status == STATUS_OK)
         times->communication_s = elapsed(p, &sim);

@@ -14,7 +14,8 @@ struct operator_times {
     double compute_s;  /* kernels alone, one after the other, without those of the exchange */
     double ring_s; /* keys, values and their gradients on the busiest stream alone, one after the
                          other */
-    double rotation_s;      /* the mean of what keys and values take for one step of the forward */
+    double rotation_s;    /* the mean of what keys and values take for one step of the forward */
+    double pair_s, set_s; /* of SCOPE_FETCH: what a forward and a backward tile fetch, one by one */
     double communication_s; /* elapsed when kernels take no time; operator_times_alone() */
 };
 

@@ -266,6 +266,17 @@ static void print_part(struct text *out, const struct report *r)
         text_release(&piece);
         return;
     }
+    if (r->prediction->choices.scope == SCOPE_FETCH) {
+        text_puts(&piece, "keys and values ");
+        put_time(&piece, t->pair_s, t->pair_s);
+        put_piece(&line, &piece);
+        text_puts(&piece, "queries of the backward ");
+        put_time(&piece, t->set_s, t->set_s);
+        put_piece(&line, &piece);
+        text_putc(out, '\n');
+        text_release(&piece);
+        return;
+    }
     text_puts(&piece, "compute alone ");
     put_time(&piece, t->compute_s, t->elapsed_s);
     put_piece(&line, &piece);

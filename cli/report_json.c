@@ -101,6 +101,10 @@ static void put_part(struct json_out *w, const struct operator_times *t)
     json_put_number(w, "all_to_all_s", t->exchange_s);
     json_put_number(w, "ring_s", t->ring_s);
     json_put_number(w, "rotation_s", t->rotation_s);
+    if (t->pair_s > 0) {
+        json_put_number(w, "fetch_pair_s", t->pair_s);
+        json_put_number(w, "fetch_set_s", t->set_s);
+    }
     json_end_object(w);
 }
 

@@ -118,6 +118,7 @@ enum scope {
     SCOPE_ATTENTION_FORWARD,
     SCOPE_ATTENTION_BACKWARD, /* with the forward it needs, which is no part of it */
     SCOPE_EXCHANGE, /* the operator's exchanges of tokens for heads, each call by itself */
+    SCOPE_FETCH,    /* what a tile of each direction fetches from the host, by itself */
     SCOPE_LAYERS,   /* the step without embedding, head, loss, reductions and optimizer */
     SCOPE_LAYERS_FORWARD,
     SCOPE_COUNT

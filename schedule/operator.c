@@ -18,6 +18,10 @@ void emit_operator(struct emit *e)
     e->saved = saved_new(e);
     e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, 0, IR_NONE16, IR_NONE16, IR_NONE16};
     uint8_t scope = e->choices->scope;
+    if (scope == SCOPE_FETCH) {
+        fpdt_fetch_alone(e);
+        return;
+    }
     bool whole = scope == SCOPE_ATTENTION || scope == SCOPE_EXCHANGE;
     buffer_id qkv = filled(e, "qkv", e->rows, width), d_out = {IR_NONE};
     if (whole)

@@ -1,4 +1,5 @@
 /* Chunks of a sequence (FPDT), and what follows from them. */
+#include "schedule/attention/attention.h"
 #include "schedule/resolve.h"
 
 #include <stdio.h>
@@ -77,6 +78,16 @@ static enum status check_fetch(const struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
+static enum status check_scope(const struct choices *c, struct diag *diag)
+{
+    if (c->scope != SCOPE_FETCH || fpdt_offloads(c))
+        return STATUS_OK;
+    return diag_error(
+        diag, nowhere, STATUS_BAD_INPUT,
+        "--scope attention:fetch is what tiles fetch from the host, and nothing waits "
+        "there; --strategy fpdt with a --chunk shorter than the sequence would do");
+}
+
 static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag *diag)
 {
     char what[160];
@@ -102,6 +113,8 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
 {
     *pieces = (struct resolve_pieces){r->loss_chunks, r->ffn_chunks};
     c->chunks = 1;
+    if (c->attention != CHOICE_ATTENTION_FPDT && check_scope(c, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
     if (c->attention != CHOICE_ATTENTION_FPDT)
         return check_sparse(c, diag) == STATUS_OK ? refuse_others(r, diag) : STATUS_BAD_INPUT;
     int64_t usual = CHUNK_TOKENS / c->hp * c->hp;
@@ -120,7 +133,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     c->kv_offload = (uint8_t)r->kv_offload;
     c->chunk_order = (uint8_t)r->chunk_order;
     c->fetch = (uint8_t)r->fetch;
-    if (check_fetch(c, diag) != STATUS_OK)
+    if (check_fetch(c, diag) != STATUS_OK || check_scope(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (pieces->ffn <= 0)
         pieces->ffn = pieces_of_rows(c, FFN_PIECES * chunks * c->micro_batch);

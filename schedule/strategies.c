@@ -16,8 +16,9 @@ const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous"
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
 const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather"};
 const char *const scope_names[SCOPE_COUNT] = {
-    "model",  "layer",     "attention", "attention:fwd", "attention:bwd", "attention:exchange",
-    "layers", "layers:fwd"};
+    "model",           "layer",         "attention",
+    "attention:fwd",   "attention:bwd", "attention:exchange",
+    "attention:fetch", "layers",        "layers:fwd"};
 const char *const kv_offload_names[KV_OFFLOAD_COUNT] = {"on", "off"};
 const char *const fetch_names[FETCH_COUNT] = {"each", "one"};
 const char *const chunk_order_names[ORDER_COUNT] = {"kv-outer", "query-outer"};

@@ -31,6 +31,9 @@ bool fpdt_offloads(const struct choices *choices);
 /* ... and whether one rank keeps and fetches a chunk for all (FETCH_ONE). */
 bool fpdt_fetches_by_one(const struct choices *choices);
 
+/* What a tile of each direction fetches of one chunk, alone, behind a synchronisation of the host. */
+void fpdt_fetch_alone(struct emit *e);
+
 /* The exchanges of either alone, each call between two synchronisations of the host. */
 void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out, buffer_id dqkv);
 

@@ -1,0 +1,59 @@
+/* What tiles fetch and nothing else, as FPDT's Figure 10 times it: of one chunk the pair that a tile of
+ * the forward reads, and the set that a tile of the backward reads, each between two waits of the
+ * host. What was kept of the chunk is put there by fills. */
+#include "schedule/attention/attention.h"
+#include "schedule/attention/fpdt.h"
+#include "schedule/layers.h"
+
+/* A tensor that an op which is not here would have written. */
+static struct view given(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                         int64_t count)
+{
+    struct view x = view_all(e, emit_buffer(e, stem, category, dtype, count, 0));
+    struct work work = {.kind = WORK_FILL, .elements = {count}};
+    emit_op(e, e->compute, &work, NULL, 0, &x, 1);
+    return x;
+}
+
+static void wait_for(struct emit *e, uint8_t stream)
+{
+    struct work work = {.kind = WORK_HOST_SYNC};
+    set_region(e, REGION_NONE);
+    emit_op(e, stream, &work, NULL, 0, NULL, 0);
+}
+
+void fpdt_fetch_alone(struct emit *e)
+{
+    struct fpdt f = fpdt_of(e, 0, 0);
+    enum dtype dtype = (enum dtype)e->choices->dtype;
+    int64_t keys = fpdt_tokens(&f, 0) * f.kv_width, queries = fpdt_tokens(&f, 0) * f.q_width;
+    const struct {
+        const char *stem;
+        enum category category;
+        enum dtype dtype;
+        int64_t count;
+        bool backward;
+    } parts[] = {
+        {"k", CATEGORY_KV, dtype, keys, false},
+        {"v", CATEGORY_KV, dtype, keys, false},
+        {"q", CATEGORY_ACTIVATION, dtype, queries, true},
+        {"o", CATEGORY_ACTIVATION, dtype, queries, true},
+        {"lse", CATEGORY_ACTIVATION, DTYPE_F32, fpdt_tokens(&f, 0) * f.heads, true},
+        {"d_o", CATEGORY_ACTIVATION, dtype, queries, true},
+        {"dq_sum", CATEGORY_ACTIVATION, DTYPE_F32, queries, true},
+    };
+    struct view host[ARRAY_LEN(parts)] = {{{0}, 0, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        set_region(e, REGION_NONE);
+        struct view x = given(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count);
+        fpdt_keep(&f, f.store, 0, x, parts[i].stem, &host[i], 0);
+    }
+    wait_for(e, f.store);
+    for (int backward = 0; backward < 2; backward++) {
+        e->tags.phase = backward ? PHASE_BACKWARD : PHASE_FORWARD;
+        for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+            if (parts[i].backward == (backward != 0))
+                fpdt_bring(&f, f.load, (op_id){IR_NONE}, 0, host[i], parts[i].stem);
+        wait_for(e, fpdt_fetches_by_one(e->choices) ? e->fetch : f.load);
+    }
+}
