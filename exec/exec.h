@@ -66,6 +66,9 @@ struct exec_options {
     struct exec_link copies;   /* one per rank and direction: h2d, d2h */
     struct exec_link messages; /* one per rank, of what it sends */
     struct exec_fault fault;
+    uint32_t
+        rob_sms; /* on a GPU: a kernel that keeps so many multiprocessors and copies runs beside
+                         every step, as a library's communication does; 0: none */
 };
 
 /* A bound buffer of one rank as callbacks see it. */

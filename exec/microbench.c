@@ -20,11 +20,13 @@ enum {
     HOLD_GPU = 12288, /* or of a GPU with */
     HOLD_SMS = 132,   /* so many multiprocessors */
     PATTERN = 4096,   /* random numbers, over and over */
+    SUSTAINED_MAX = 20000,
 };
 
 static const double SECONDS = 0.06;
 static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = 256u << 20;
 static const double STABLE = 0.02;
+static const double SUSTAINED_ROUNDS = 130 /* 8 s of SECONDS */, BESIDE_BYTES_PER_S = 50e9;
 
 /* A guess of an op's time, to choose how often it runs: of one core, not fast. Kinds with an
  * exponential per element take several times as long per byte. */
@@ -58,7 +60,8 @@ struct bench {
     struct view (*read)[CALL_OPERANDS_MAX], (*write)[CALL_OPERANDS_MAX]; /* (sets) */
     struct work work; /* with the group's id in place of its members */
     op_id first;      /* the first op that is timed */
-    uint32_t timed;   /* ops from there on */
+    uint32_t timed;   /* ops from there on, */
+    uint32_t stride;  /* each so many after the one before; 0: 1 */
 };
 
 static void release(struct bench *b)
@@ -90,8 +93,9 @@ static void add_set(struct bench *b, uint32_t set)
     const struct bench_operands *o = &b->operands;
     bool host = b->wanted->role == POINT_HOST;
     enum work_kind kind = (enum work_kind)b->work.kind;
-    enum memory from = host || kind == WORK_H2D ? MEMORY_PINNED : MEMORY_HBM;
-    enum memory to = host || kind == WORK_D2H ? MEMORY_PINNED : MEMORY_HBM;
+    enum memory far = b->wanted->role == POINT_PAGEABLE ? MEMORY_PAGEABLE : MEMORY_PINNED;
+    enum memory from = host || kind == WORK_H2D ? far : MEMORY_HBM;
+    enum memory to = host || kind == WORK_D2H ? far : MEMORY_HBM;
     for (uint32_t k = 0; k < o->writes; k++) {
         bool read_too = false;
         for (uint32_t i = 0; i < o->reads; i++)
@@ -169,25 +173,86 @@ static void add_barrier(struct bench *b)
     add_other(b, (struct work){.kind = WORK_BARRIER, .barrier = {0}}, NULL, 0, NULL, 0);
 }
 
+/* A copy of its own buffers, for what runs beside the op that is timed. */
+struct beside {
+    enum work_kind kind;
+    int64_t bytes;
+    struct view read, write;
+};
+
+static struct beside add_beside(struct bench *b, enum work_kind kind, int64_t bytes)
+{
+    struct bench_operand all = {(uint64_t)bytes, DTYPE_U8, -1};
+    bool in = kind == WORK_H2D;
+    return (struct beside){kind, bytes,
+                           add_buffer(b, all, in ? MEMORY_PINNED : MEMORY_HBM, IR_NONE16),
+                           add_buffer(b, all, in ? MEMORY_HBM : MEMORY_PINNED, IR_NONE16)};
+}
+
+static void emit_beside(struct bench *b, const struct beside *beside)
+{
+    struct op_desc desc = {
+        .work = {.kind = (uint8_t)beside->kind, .copy = {beside->bytes, 0}},
+        .stream = add_stream(b, work_kind_info(beside->kind)->stream),
+        .read_count = 1,
+        .write_count = 1,
+        .guard = IR_NONE16,
+        .tags = {PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16},
+        .read = &beside->read,
+        .write = &beside->write,
+    };
+    ir_add_op(&b->ir, &desc);
+}
+
+/* Which copies run beside the op: the other way and as large, or both ways and somewhat longer than
+ * the op, so that one always does. */
+static uint32_t choose_beside(struct bench *b, struct beside beside[2])
+{
+    enum work_kind kind = (enum work_kind)b->work.kind;
+    if (b->wanted->role == POINT_BOTH_WAYS) {
+        beside[0] = add_beside(b, kind == WORK_H2D ? WORK_D2H : WORK_H2D, b->work.copy.bytes);
+        return 1;
+    }
+    if (b->wanted->role != POINT_BESIDE)
+        return 0;
+    double bytes = 1.5 * guess_s(&b->work, b->gpu) * BESIDE_BYTES_PER_S;
+    int64_t rounded = ((int64_t)(bytes < 256e6 ? bytes : 256e6) / 4096 + 1) * 4096;
+    beside[0] = add_beside(b, WORK_H2D, rounded);
+    beside[1] = add_beside(b, WORK_D2H, rounded);
+    return 2;
+}
+
+static uint32_t repeats_of(const struct bench *b)
+{
+    bool sustained = b->wanted->role == POINT_SUSTAINED;
+    double seconds = b->options->seconds > 0 ? b->options->seconds : SECONDS;
+    seconds *= sustained ? SUSTAINED_ROUNDS : 1;
+    double fit = seconds / guess_s(&b->work, b->gpu);
+    uint32_t most = sustained ? SUSTAINED_MAX : REPEATS_MAX;
+    return fit < REPEATS_MIN ? REPEATS_MIN : fit > most ? most : (uint32_t)fit;
+}
+
 /* The op over and over, each time on another set. */
 static void emit_repeats(struct bench *b)
 {
-    double seconds = b->options->seconds > 0 ? b->options->seconds : SECONDS;
-    double fit = seconds / guess_s(&b->work, b->gpu);
-    uint32_t repeats = fit < REPEATS_MIN   ? REPEATS_MIN
-                       : fit > REPEATS_MAX ? REPEATS_MAX
-                                           : (uint32_t)fit;
-    uint32_t warm = 1 + repeats / 8;
+    struct beside beside[2];
+    uint32_t repeats = repeats_of(b);
+    uint32_t warm = b->wanted->role == POINT_SUSTAINED ? repeats * 3 / 4 : 1 + repeats / 8;
+    repeats = b->wanted->role == POINT_SUSTAINED ? repeats - warm : repeats;
     if (b->sets > warm + repeats)
         b->sets = warm + repeats;
     for (uint32_t set = 0; set < b->sets; set++)
         add_set(b, set);
+    uint32_t others = choose_beside(b, beside);
     for (uint32_t i = 0; i < warm + repeats; i++) {
+        for (uint32_t k = 0; k < others; k++)
+            emit_beside(b, &beside[k]);
         op_id op = add_work(b, i % b->sets, NULL);
         if (i == warm)
             b->first = op;
     }
     b->timed = repeats;
+    b->stride = 1 + others;
 }
 
 /* While one op holds its stream the host issues a queue of others behind it, between two moments
@@ -234,10 +299,10 @@ static void build(struct bench *b)
     b->indices = ir_add_binding(ir, binding);
     if (b->wanted->work.kind == WORK_HOST_SYNC)
         emit_syncs(b);
-    else if (b->wanted->role == POINT_WORK || b->wanted->role == POINT_HOST)
-        emit_repeats(b);
-    else
+    else if (b->wanted->role == POINT_START || b->wanted->role == POINT_ISSUE)
         emit_queue(b);
+    else
+        emit_repeats(b);
     lifetimes_free_sets(ir);
     lifetimes_plan(ir, LIFETIMES_ALIGNMENT, NULL);
 }
@@ -349,8 +414,10 @@ static void add_samples(const struct bench *b, const struct trace *trace, struct
         for (uint32_t op = first + 1; op < end; op++)
             add_sample(samples, times[op].end_s - times[op - 1].end_s);
     } else {
-        for (uint32_t op = first; op < end; op++)
-            add_sample(samples, times[op].end_s - times[op].start_s);
+        for (uint32_t i = 0; i < b->timed; i++) {
+            const struct times *t = &times[first + i * b->stride];
+            add_sample(samples, t->end_s - t->start_s);
+        }
     }
     free(times);
 }
@@ -378,11 +445,14 @@ static enum status run_rounds(struct bench *b, struct samples *samples, struct d
         .trace = true,
         .copies = o->copies,
         .messages = o->messages,
+        .rob_sms = b->wanted->role == POINT_ROBBED ? POINT_ROBBED_SMS : 0,
     };
     const struct exec_io io = {.user = b, .fill = fill};
     uint32_t rounds = o->rounds > 0 ? o->rounds : 2;
     double enough_s = 2 * (o->seconds > 0 ? o->seconds : SECONDS), spent_s = 0;
     bool few = b->wanted->role == POINT_ISSUE; /* a sample a round */
+    if (b->wanted->role == POINT_SUSTAINED)
+        rounds = 1;
     double before_s = -1;
     for (uint32_t round = 0; round < (few ? 3 * rounds : rounds); round++) {
         struct exec_result result = {0};
@@ -423,6 +493,12 @@ static enum status check(const struct microbench_case *wanted, struct diag *diag
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s of %lld ranks; 1 to %d can be measured", name, (long long)members,
                           MEMBERS_MAX);
+    bool copies = work->kind == WORK_H2D || work->kind == WORK_D2H;
+    bool computes = work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMPUTE;
+    if (((wanted->role == POINT_PAGEABLE || wanted->role == POINT_BOTH_WAYS) && !copies) ||
+        (wanted->role >= POINT_BESIDE && !computes))
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s is not measured as '%s'",
+                          name, point_role_name((enum point_role)wanted->role));
     if (wanted->role == POINT_HOST && !work_runs_on((enum work_kind)work->kind, STREAM_HOST))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s does not run on the host",
                           name);

@@ -65,6 +65,36 @@ static void add_attention(struct microbench_list *list, bool quick)
                                                 0}});
 }
 
+/* What a kernel loses beside copies, beside a library that keeps multiprocessors for itself, and to the power
+ * limit. */
+static void add_company(struct microbench_list *list, bool quick)
+{
+    const struct work product = {.kind = WORK_MATMUL,
+                                 .matmul = {8192, 8192, 8192, MATMUL_NT, 0, 0}};
+    const struct work tile = {.kind = WORK_ATTENTION,
+                              .attention = {8192, 8192, 32, 8, 128, MASK_CAUSAL, 0, 0}};
+    const struct work norm = {.kind = WORK_RMSNORM, .rows = {16384, 4096, 0}};
+    const struct work *const works[] = {&product, &tile, &norm};
+    static const enum point_role roles[] = {POINT_WORK, POINT_BESIDE, POINT_ROBBED};
+    for (size_t w = 0; w < ARRAY_LEN(works); w++)
+        for (size_t r = 0; r < ARRAY_LEN(roles); r++)
+            microbench_add_by(list, roles[r],
+                              works[w]->kind == WORK_ATTENTION ? ATTENTION_CUDNN
+                                                               : (enum attention_impl)POINT_NO_IMPL,
+                              *works[w]);
+    if (!quick)
+        microbench_add(list, POINT_SUSTAINED, product);
+}
+
+static void add_other_copies(struct microbench_list *list, int64_t bytes)
+{
+    static const enum point_role roles[] = {POINT_BOTH_WAYS, POINT_PAGEABLE};
+    for (size_t r = 0; r < ARRAY_LEN(roles); r++)
+        for (int out = 0; out < 2; out++)
+            microbench_add(list, roles[r],
+                           (struct work){.kind = out ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}});
+}
+
 size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
                           uint32_t ranks, const bool *kinds)
 {
@@ -76,10 +106,13 @@ size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *ar
     add_attention(&list, quick);
     for (size_t i = 0; i < (quick ? 2 : ARRAY_LEN(counts)); i++)
         microbench_add_memory_bound(&list, counts[i], false, &widths, ATTENTION_CUDNN);
-    for (int64_t bytes = 4 << 10; bytes <= 1 << 30; bytes *= quick ? 64 : 4)
-        microbench_add_copies(&list, bytes);
     for (int64_t bytes = 4 << 10; bytes <= 256 << 20 && ranks > 1; bytes *= quick ? 64 : 4)
         microbench_add_messages(&list, bytes);
+    for (int64_t bytes = 4 << 10; bytes <= 1 << 30; bytes *= quick ? 64 : 4)
+        microbench_add_copies(&list, bytes);
+    for (int64_t bytes = 64 << 10; bytes <= 256 << 20; bytes *= quick ? 64 : 16)
+        add_other_copies(&list, bytes);
+    add_company(&list, quick);
     *cases = list.row;
     return list.count;
 }

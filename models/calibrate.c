@@ -57,6 +57,7 @@ void calibrate_derive(struct calibration *c, const char *name, double *slot, enu
     for (size_t i = 0; i < c->numbers; i++)
         if (strcmp(c->number[i].name, name) == 0) {
             c->number[i].value = value;
+            c->number[i].how = arena_text(&c->arena, how, strlen(how));
             return;
         }
     assert(c->numbers < CALIBRATE_NUMBERS_MAX);

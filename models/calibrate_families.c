@@ -218,6 +218,43 @@ static bool has_dtype(const struct calibrate_problem *problem, enum dtype dtype)
     return false;
 }
 
+static const struct point *find_role(const struct calibrate_problem *problem, enum point_role role,
+                                     const struct point *like)
+{
+    for (size_t i = 0; i < problem->all->count; i++) {
+        const struct point *point = &problem->all->row[i];
+        bool same = like == NULL || (point->work.in == like->work.in &&
+                                     memcmp(point->work.p, like->work.p, sizeof like->work.p) == 0);
+        if (point->role == role && point->work.kind == WORK_MATMUL && same)
+            return point;
+    }
+    return NULL;
+}
+
+/* Points last some 60 ms, before power limits the clock; one that was repeated for seconds says what is left then,
+ * which is what rates are. */
+static void add_sustained(struct calibrate_problem *problem)
+{
+    struct device_cost *cost = &problem->c->cost;
+    const struct point *after = find_role(problem, POINT_SUSTAINED, NULL);
+    const struct point *before = after != NULL ? find_role(problem, POINT_WORK, after) : NULL;
+    if (before == NULL)
+        return;
+    double factor =
+        fmax(calibrate_time(problem->options, after) / calibrate_time(problem->options, before), 1);
+    struct arena *arena = &problem->c->arena;
+    calibrate_derive(
+        problem->c, "matmul.burst_factor", &cost->matmul_burst_factor, UNIT_NONE, factor,
+        CALIBRATE_DERIVED,
+        arena_printf(arena, "measured: %.4g ms a product after seconds of them over %.4g ms before",
+                     1e3 * calibrate_time(problem->options, after),
+                     1e3 * calibrate_time(problem->options, before)));
+    calibrate_derive(problem->c, "matmul.flop_per_s", &cost->matmul_flop_per_s, UNIT_FLOP_PER_S,
+                     cost->matmul_flop_per_s / factor, CALIBRATE_DERIVED,
+                     arena_printf(arena, "fitted to short points, %.5g TFLOP/s, over burst_factor",
+                                  cost->matmul_flop_per_s / 1e12));
+}
+
 enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *diag)
 {
     struct device_cost *cost = &problem->c->cost;
@@ -242,7 +279,10 @@ enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *dia
     calibrate_add_cost_param(problem, &cost->matmul_ramp_s, SCALE_S, false);
     calibrate_add_cost_param(problem, &cost->matmul_small_tile_rate, 0, true);
     calibrate_add_cost_param(problem, &cost->matmul_memory_fraction, 0, true);
-    return calibrate_fit(problem, &cost->calibration[COST_MATMUL], diag);
+    enum status status = calibrate_fit(problem, &cost->calibration[COST_MATMUL], diag);
+    if (status == STATUS_OK)
+        add_sustained(problem);
+    return status;
 }
 
 /* ---- attention ---- */

@@ -79,7 +79,13 @@ static struct traffic loopback_traffic_of(const struct work *work)
 
 bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
 {
-    bool network = point->nodes > 1;
+    bool network = point->nodes > 1, out = point->work.kind == WORK_D2H;
+    if (point->role == POINT_BOTH_WAYS || point->role == POINT_PAGEABLE) {
+        *link = point->role == POINT_BOTH_WAYS ? CALIBRATE_BOTH_WAYS
+                : out                          ? CALIBRATE_TO_PAGEABLE
+                                               : CALIBRATE_FROM_PAGEABLE;
+        return true;
+    }
     if (point->role != POINT_WORK)
         return false;
     switch ((enum work_kind)point->work.kind) {
@@ -121,10 +127,11 @@ static double predict(void *context, const double *value, size_t i)
 {
     const struct link_points *points = context;
     const struct point *point = points->point[i];
+    double others = point->role == POINT_BOTH_WAYS ? 2 : 1; /* as much goes the other way */
     struct traffic traffic =
         (point->loopback && work_group(&point->work) > 0 ? loopback_traffic_of
                                                          : traffic_of)(&point->work);
-    return fmax(traffic.steps * value[0] + traffic.bytes / value[1], 1e-12);
+    return fmax(traffic.steps * value[0] + others * traffic.bytes / value[1], 1e-12);
 }
 
 static const char *describe(struct arena *arena, const struct point *point)
@@ -300,6 +307,9 @@ static void put_copies(struct fields *fields, const struct link_calibration *lin
         from->points == 0 || to->latency_s > from->latency_s ? to : from;
     if (slow->points > 0)
         put(fields, "pcie", "latency", UNIT_SECONDS, slow->latency_s, slow->source);
+    const struct calibrated_link *both = &links->link[CALIBRATE_BOTH_WAYS];
+    if (both->points > 0)
+        put(fields, "pcie", "both_ways", UNIT_BYTES_PER_S, both->bytes_per_s, both->source);
     if (most > cluster->pcie.nominal_bytes_per_s)
         put(fields, "pcie", "bandwidth", UNIT_BYTES_PER_S, most, raised);
     if (most > cluster->pcie.uplink_bytes_per_s)
@@ -313,6 +323,16 @@ static void put_loopback(struct fields *fields, const struct link_calibration *l
         return;
     put(fields, "loopback", "bandwidth", UNIT_BYTES_PER_S, link->bytes_per_s, link->source);
     put(fields, "loopback", "latency", UNIT_SECONDS, link->latency_s, link->source);
+}
+
+static void put_pageable(struct fields *fields, const struct link_calibration *links)
+{
+    const struct calibrated_link *to = &links->link[CALIBRATE_TO_PAGEABLE];
+    const struct calibrated_link *from = &links->link[CALIBRATE_FROM_PAGEABLE];
+    if (to->points > 0)
+        put(fields, "host", "to_pageable", UNIT_BYTES_PER_S, to->bytes_per_s, to->source);
+    if (from->points > 0)
+        put(fields, "host", "from_pageable", UNIT_BYTES_PER_S, from->bytes_per_s, from->source);
 }
 
 static void put_fabric(struct fields *fields, const struct link_calibration *links,
@@ -395,6 +415,7 @@ enum status link_calibration_print_cluster(const struct link_calibration *links,
     put_loopback(&fields, links);
     put_fabric(&fields, links, cluster);
     put_network(&fields, links, cluster);
+    put_pageable(&fields, links);
     if (fields.count == 0 && !device)
         return diag_error(diag, (struct loc){.name = base}, STATUS_NO,
                           "no point is of copies, or of messages over a switch or a network as "

@@ -17,6 +17,9 @@
 #define LINK_CLASSES(LINKS)                                                                        \
     LINKS(H2D, "h2d", "copies to a device")                                                        \
     LINKS(D2H, "d2h", "copies from a device")                                                      \
+    LINKS(BOTH_WAYS, "both_ways", "copies to and from a device at once")                           \
+    LINKS(FROM_PAGEABLE, "from_pageable", "copies from pageable memory")                           \
+    LINKS(TO_PAGEABLE, "to_pageable", "copies to pageable memory")                                 \
     LINKS(LOOPBACK, "loopback", "copies between ranks that share a GPU")                           \
     LINKS(RING, "ring", "rings within a node")                                                     \
     LINKS(EXCHANGE, "all_to_all", "all-to-alls within a node")                                     \

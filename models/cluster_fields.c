@@ -60,6 +60,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("pcie", "bandwidth",        BYTES_PER_S, ALWAYS, pcie.nominal_bytes_per_s, POSITIVE),
     SUB("pcie", "h2d",              BYTES_PER_S, ALWAYS, pcie.h2d_bytes_per_s,     POSITIVE),
     SUB("pcie", "d2h",              BYTES_PER_S, ALWAYS, pcie.d2h_bytes_per_s,     POSITIVE),
+    SUB("pcie", "both_ways",        BYTES_PER_S, NEVER,  pcie.both_ways_bytes_per_s, FROM_ZERO),
     SUB("pcie", "uplink",           BYTES_PER_S, ALWAYS, pcie.uplink_bytes_per_s,  POSITIVE),
     SUB("pcie", "latency",          SECONDS,     ALWAYS, pcie.latency_s,           FROM_ZERO),
     SUB("pcie", "switches",         COUNT,       ALWAYS, pcie.switch_count,        COUNTED(1, CLUSTER_MAX_GPUS_PER_NODE)),

@@ -32,7 +32,12 @@
     ROLE(WORK, "work", "the op on its stream, from its start to its end")                          \
     ROLE(START, "start", "what lies between two ends of ops that wait in a full queue")            \
     ROLE(ISSUE, "issue", "the issuing thread, per op")                                             \
-    ROLE(HOST, "host", "the op on a host stream")
+    ROLE(HOST, "host", "the op on a host stream")                                                  \
+    ROLE(PAGEABLE, "pageable", "a copy from or to pageable memory")                                \
+    ROLE(BOTH_WAYS, "both_ways", "a copy while others of its size go the other way")               \
+    ROLE(BESIDE, "beside_copies", "the op while copies go both ways")                              \
+    ROLE(ROBBED, "robbed", "the op while a kernel keeps POINT_ROBBED_SMS multiprocessors busy")    \
+    ROLE(SUSTAINED, "sustained", "the op once it has been repeated for seconds")
 
 enum point_role {
 #define ROLE(symbol, name, meaning) POINT_##symbol,
@@ -41,7 +46,7 @@ enum point_role {
         POINT_ROLE_COUNT
 };
 
-enum { POINT_NO_IMPL = ATTENTION_IMPL_COUNT };
+enum { POINT_NO_IMPL = ATTENTION_IMPL_COUNT, POINT_ROBBED_SMS = 16 };
 
 struct point {
     struct loc at;                 /* of the row; zero for points that were not read */

@@ -298,6 +298,8 @@ void route_copy(struct platform *platform, struct flow_table *flows, uint32_t ra
     route_link(platform, flows, to_device ? LINK_COPY_H2D : LINK_COPY_D2H,
                platform_device(platform, rank), 0,
                to_device ? c->pcie.h2d_bytes_per_s : c->pcie.d2h_bytes_per_s);
+    route_link(platform, flows, LINK_COPY_BOTH, platform_device(platform, rank), 0,
+               c->pcie.both_ways_bytes_per_s);
     if (pageable)
         route_link(platform, flows, to_device ? LINK_PAGEABLE_H2D : LINK_PAGEABLE_D2H, rank, 0,
                    to_device ? c->host.from_pageable_bytes_per_s : c->host.to_pageable_bytes_per_s);
@@ -345,6 +347,7 @@ static const struct {
     [LINK_LEAF_DOWN] = {OWNER_LEAF, "down"},
     [LINK_COPY_H2D] = {OWNER_RANK, "copy engine h2d"},
     [LINK_COPY_D2H] = {OWNER_RANK, "copy engine d2h"},
+    [LINK_COPY_BOTH] = {OWNER_RANK, "copies both ways"},
     [LINK_PAGEABLE_H2D] = {OWNER_RANK, "pageable copies h2d"},
     [LINK_PAGEABLE_D2H] = {OWNER_RANK, "pageable copies d2h"},
     [LINK_KERNELS] = {OWNER_RANK, "processors"},

@@ -31,6 +31,7 @@ enum link_kind {
     LINK_LEAF_DOWN,
     LINK_COPY_H2D, /* a: rank. What the copy engine reaches */
     LINK_COPY_D2H,
+    LINK_COPY_BOTH,    /* a: rank. What both directions reach together */
     LINK_PAGEABLE_H2D, /* a: rank. The host thread that moves pageable memory */
     LINK_PAGEABLE_D2H,
     LINK_KERNELS, /* a: GPU. Its processors, shared by kernels of several streams */

@@ -151,6 +151,8 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     }
     for (uint32_t r = run->first; r < run->first + run->count && status == STATUS_OK; r++)
         status = open_rank(cuda, &cuda->rank[r], diag);
+    if (status == STATUS_OK)
+        status = thief_open(cuda, diag);
     cudaError_t error = status == STATUS_OK ? cudaDeviceSynchronize() : cudaSuccess;
     return error == cudaSuccess ? status : cuda_refused(diag, "cudaDeviceSynchronize", error);
 }
@@ -161,6 +163,7 @@ static void cuda_close(struct run *run)
     if (cuda == NULL)
         return;
     nccl_links_close(cuda);
+    thief_close(cuda);
     for (uint32_t r = run->first; r < run->first + run->count; r++) {
         select_device(&cuda->rank[r]);
         cuda_close_streams(&cuda->rank[r]);
@@ -256,6 +259,7 @@ static void cuda_begin_step(struct run *run)
             cuda_failed(rank, IR_NONE, "cudaMemset", error);
         mark_beginning(rank);
     }
+    thief_begin(cuda);
     for (size_t i = 0; i < (size_t)run->plan.ranks * run->plan.op_stride && run->options->profile;
          i++)
         run->time[i] = (struct op_time){0, 0};
@@ -343,6 +347,7 @@ static void cuda_pass(struct run *run, uint32_t rank, uint32_t op)
 static void cuda_end_step(struct run *run)
 {
     struct cuda *cuda = cuda_of(run);
+    thief_end(cuda);
     cuda_read_times(run);
     if (run->options->trace)
         cuda->clock_mhz = cuda_clock_mhz(cuda->rank[run->first].device);

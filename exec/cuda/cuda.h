@@ -89,6 +89,13 @@ struct cuda_prepared {
 struct loopback;
 struct nccl_links;
 
+/* All NULL: none. */
+struct thief {
+    cudaStream_t stream;
+    void *memory;
+    int32_t *stop; /* of the host, which the device sees */
+};
+
 struct cuda {
     struct run *run;
     uint32_t ranks;
@@ -104,6 +111,7 @@ struct cuda {
     uint32_t *barrier_begin; /* (groups) */
     atomic_uint *barrier;    /* (barriers of all group instances) members that have come */
     uint32_t barriers;
+    struct thief thief;
     unsigned clock_mhz; /* of the SMs of rank 0's device behind the last step; 0: unknown */
 };
 
@@ -161,6 +169,13 @@ void cuda_owned(void);
 bool cuda_times_by_events(const struct run *run);
 /* Writes the times of a step that has ended. */
 void cuda_read_times(struct run *run);
+
+/* ---- thief.c ---- */
+
+enum status thief_open(struct cuda *cuda, struct diag *diag);
+void thief_begin(struct cuda *cuda); /* of a step */
+void thief_end(struct cuda *cuda);
+void thief_close(struct cuda *cuda);
 
 /* ---- describe.c ---- */
 

@@ -166,9 +166,11 @@ int cuda_set(float *x, float value, int64_t count, cudaStream_t stream);
 /* ---- for measurements: kernels_measure.cu ---- */
 
 int cuda_empty(cudaStream_t stream);
-/* `blocks` blocks that copy memory for a time, as the channels of a collective do. */
+/* `blocks` blocks that copy memory, as the channels of a collective do, until *stop (memory of the host that
+ * the device sees) is not 0, at most for so long. Their shared memory leaves no room for a block of a
+ * product beside them. */
 int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
-               cudaStream_t stream);
+               const int32_t *stop, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

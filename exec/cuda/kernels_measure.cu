@@ -13,10 +13,11 @@ int cuda_empty(cudaStream_t stream)
 
 #ifdef CUDA_EMULATED
 int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
-               cudaStream_t stream)
+               const int32_t *stop, cudaStream_t stream)
 {
     (void)blocks;
     (void)nanoseconds;
+    (void)stop;
     return (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
 }
 #else
@@ -28,20 +29,23 @@ static __device__ __forceinline__ uint64_t now(void)
 }
 
 static __global__ void __launch_bounds__(512)
-    thief_kernel(uint4 *to, const uint4 *from, size_t count, uint64_t nanoseconds)
+    thief_kernel(uint4 *to, const uint4 *from, size_t count, uint64_t nanoseconds,
+                 const volatile int32_t *stop)
 {
     uint64_t begin = now();
     size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     do {
         for (int k = 0; k < 64; k++, at += (size_t)gridDim.x * blockDim.x)
             to[at % count] = from[at % count];
-    } while (now() - begin < nanoseconds);
+    } while (*stop == 0 && now() - begin < nanoseconds);
 }
 
+enum { THIEF_SHARED = 48 << 10 };
+
 int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
-               cudaStream_t stream)
+               const int32_t *stop, cudaStream_t stream)
 {
-    return LAUNCH_APART(thief_kernel, (unsigned)blocks, 512, stream, (uint4 *)to,
-                        (const uint4 *)from, bytes / sizeof(uint4), nanoseconds);
+    return LAUNCH(thief_kernel, (unsigned)blocks, 512, THIEF_SHARED, stream, (uint4 *)to,
+                  (const uint4 *)from, bytes / sizeof(uint4), nanoseconds, stop);
 }
 #endif

@@ -44,6 +44,7 @@ static void every_kind_computes_what_the_processor_does(void)
          .loss_backward = {rows, 130 * s, rows, 0, 0, 0}},
         {.kind = WORK_CROSS_ENTROPY_FINISH, .p = {rows, 130 * s, rows, 0, 0}},
         {.kind = WORK_ADD, .reads = 2, .elements = {rows * cols, 0}},
+        {.kind = WORK_ADD, .reads = 3, .elements = {rows * cols, cols}}, /* a bias on every row */
         {.kind = WORK_CAST, .elements = {rows * cols, 0}},
         {.kind = WORK_FILL, .elements = {rows * cols, 0}},
         {.kind = WORK_PACK, .pack = {rows, 4, {16, 8, 8}}},

@@ -4,12 +4,17 @@
  * of ranks that share a GPU, scratch, times and messages. */
 #include "exec/cuda/attention.h"
 #include "exec/cuda/fused.h"
+#include "exec/microbench.h"
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/hand.h"
 #include "tests/exec/matrix.h"
+#include "tests/exec/mutation_check.h"
 #include "tests/exec/numerics_cases.h"
 
-enum { EVERY = 40 }; /* of the schedules that hold all pairs; test_cuda_emulated_nightly.c: all */
+enum {
+    MUTANTS = 16,
+    EVERY = 40
+}; /* of the schedules that hold all pairs; test_cuda_emulated_nightly.c: all */
 
 static void schedules_compute_the_reference(void)
 {
@@ -17,6 +22,33 @@ static void schedules_compute_the_reference(void)
     struct rows *rows = rows_covering_pairs(&factors, 1);
     check_rows(rows, true, EVERY);
     rows_free(rows);
+}
+
+/* The full product is test_cuda_emulated_nightly.c's. */
+static void broken_schedules_are_found(void)
+{
+    check_mutants(MUTANTS, 1, false);
+}
+
+/* What bench measures on a GPU alone. */
+static void work_is_timed_in_company(void)
+{
+    static const enum point_role roles[] = {POINT_BESIDE, POINT_ROBBED, POINT_SUSTAINED};
+    const struct microbench_options options = {
+        .backend = "cuda", .seconds = 1e-5, .rounds = 1, .rotate_bytes = 1, .dtype = DTYPE_BF16};
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
+        const struct microbench_case wanted = {
+            (uint8_t)roles[i],
+            POINT_NO_IMPL,
+            {.kind = WORK_MATMUL, .matmul = {16, 16, 16, MATMUL_NT, 0, 0}}};
+        struct point point = {0};
+        struct diag diag = {0};
+        CHECK_INT(point_role_name(roles[i]), microbench_run(&wanted, &options, &point, &diag),
+                  STATUS_OK);
+        CHECK_TEXT(point_role_name(roles[i]), diag.text ? diag.text : "", "");
+        CHECK_INT(point_role_name(roles[i]), point.role, roles[i]);
+        diag_release(&diag);
+    }
 }
 
 static void sixteen_bits_stay_within_their_tolerance(void)
@@ -143,12 +175,14 @@ static const struct check_case cases[] = {
     {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},
     {"attention computes what the processor does", attention_computes_what_the_processor_does},
     {"schedules compute the reference", schedules_compute_the_reference},
+    {"broken schedules are found", broken_schedules_are_found},
+    {"work is timed in company", work_is_timed_in_company},
     {"16 bits stay within their tolerance", sixteen_bits_stay_within_their_tolerance},
 };
 
 int main(int argc, char **argv)
 {
     emulator_use();
-    matrix_backend = hand_backend = "cuda";
+    matrix_backend = mutation_backend = hand_backend = "cuda";
     return check_run("cuda emulated", cases, ARRAY_LEN(cases), argc, argv);
 }

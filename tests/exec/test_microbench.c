@@ -91,7 +91,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
             CHECK(work_kind_info((enum work_kind)kind)->name,
                   there[kind] || !is_alone((enum work_kind)kind) ||
                       kind == WORK_CROSS_ENTROPY_FINISH);
-        for (int i = 0; i < POINT_ROLE_COUNT; i++)
+        for (int i = 0; i <= POINT_HOST; i++) /* the others are of a GPU's set */
             CHECK(point_role_name((enum point_role)i), role[i]);
         struct text out = {0};
         struct diag diag = {0};
@@ -110,6 +110,34 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
     for (size_t i = 0; i < count; i++)
         CHECK_INT("only what was asked for", cases[i].work.kind, WORK_ADD);
     arena_release(&arena);
+}
+
+/* In company: each role on the work it is of, and refused on the other. */
+static const struct {
+    enum point_role role;
+    enum work_kind kind, not ;
+} company[] = {
+    {POINT_PAGEABLE, WORK_D2H, WORK_ADD},       {POINT_PAGEABLE, WORK_H2D, WORK_SHIFT},
+    {POINT_BOTH_WAYS, WORK_H2D, WORK_MATMUL},   {POINT_BOTH_WAYS, WORK_D2H, WORK_ADD},
+    {POINT_BESIDE, WORK_MATMUL, WORK_H2D},      {POINT_ROBBED, WORK_ADD, WORK_ALL_REDUCE},
+    {POINT_SUSTAINED, WORK_MATMUL, WORK_SHIFT},
+};
+
+static void work_is_timed_in_company(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(company); i++)
+        for (int wrong = 0; wrong < 2; wrong++) {
+            enum work_kind kind = wrong ? company[i].not : company[i].kind;
+            const struct microbench_case wanted = {(uint8_t)company[i].role, POINT_NO_IMPL,
+                                                   smallest(kind)};
+            const char *label = point_role_name(company[i].role);
+            struct point point = {.role = POINT_ROLE_COUNT};
+            struct diag diag = {0};
+            enum status status = microbench_run(&wanted, &brief, &point, &diag);
+            CHECK_INT(label, status, wrong ? STATUS_BAD_INPUT : STATUS_OK);
+            CHECK_INT(label, point.role, wrong ? POINT_ROLE_COUNT : company[i].role);
+            diag_release(&diag);
+        }
 }
 
 /* Sleeping never ends early: links that are slower than the machine take what they say at least. */
@@ -177,6 +205,7 @@ static const struct check_case cases[] = {
     {"every kind can be timed", every_kind_can_be_timed},
     {"the set holds every kind and its points are read back",
      the_set_holds_every_kind_and_its_points_are_read_back},
+    {"work is timed in company", work_is_timed_in_company},
     {"emulated links take their time", emulated_links_take_their_time},
     {"what cannot be timed is refused", what_cannot_be_timed_is_refused},
 };

@@ -96,6 +96,11 @@ static void copies_that_start_slowly(struct cluster *c)
     c->loopback.latency_s = 1;
 }
 
+static void narrow_both_ways(struct cluster *c)
+{
+    c->pcie.both_ways_bytes_per_s = 25e9;
+}
+
 static const struct {
     const char *file;
     int64_t nodes;
@@ -146,6 +151,8 @@ static const struct {
     {"ring_reduce_scatter", 1, NULL, 0, false, 0.03},
     {"broadcast", 2, NULL, 0, false, 0.1},
     {"copy_overlaps", 1, NULL, 0, false, 1.5},
+    {"copies_both_ways", 1, NULL, 0, false, 0.5},
+    {"copies_both_ways", 1, narrow_both_ways, 0, false, 0.8},
     {"host_sync_holds", 1, NULL, 0, false, 1.5},
     {"host_sync_waits", 1, NULL, 0, false, 1.5},
     {"barrier_waits", 1, NULL, 0, false, 1.5},
