@@ -151,7 +151,7 @@ static double subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers(c, c->pp - 1);
     double layers = (double)(last.end - last.first), each = kept_of_token(c) * layers, kept = 0;
-    struct transformer share = tensor_share(c->model, c->tp);
+    struct transformer share = tensor_share(c->model, c->tp, 1);
     double kv = 2 * (double)c->seq / c->hp * (double)transformer_kv_width(&share) *
                 (double)dtype_bytes((enum dtype)c->dtype) * layers;
     uint32_t n = c->subsequences;

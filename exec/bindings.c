@@ -83,7 +83,8 @@ static struct slice slice_of(const struct ir *ir, const struct tensor *tensor,
     uint32_t parts[2], index[2];
     for (int d = 0; d < 2; d++)
         index[d] = index_along(ir, place, tensor->slice_axes[d], &parts[d]);
-    struct slice slice = {.room = (tensor->rows + parts[0] - 1) / parts[0],
+    int64_t rows = tensor->padded > tensor->rows ? tensor->padded : tensor->rows;
+    struct slice slice = {.room = (rows + parts[0] - 1) / parts[0],
                           .cols = tensor->cols / parts[1]};
     slice.row = slice.room * index[0];
     slice.col = slice.cols * index[1];

@@ -253,7 +253,7 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
     struct choices scoped = in_scope(choices, &bare);
     const struct transformer *whole = scoped.model;
     if (choices->tp > 1) {
-        share = tensor_share(whole, choices->tp);
+        share = tensor_share(whole, choices->tp, tensor_vocabulary_unit(choices->profile));
         scoped.model = &share;
     }
     const struct choices *c = &scoped;

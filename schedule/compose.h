@@ -153,6 +153,8 @@ struct profile {
     bool interleaves_windows; /* context-first, where a node holds two windows or more */
     bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
     bool tensor_buffer;       /* what they gather goes to one buffer that is kept throughout */
+    int64_t vocabulary_unit;  /* their parts of the vocabulary are multiples of it, with rows that
+                                 stand for no token; 0: 1 */
     bool recompute_whole;     /* recompute the whole layer, also what no backward op reads */
     bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
     uint8_t grad_dtype;       /* enum dtype of accumulated weight gradients */

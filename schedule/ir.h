@@ -88,12 +88,14 @@ struct stream {
 
 /* One tensor of the model, global shape, or a block of its rows where blocks are cut apart (q, k and
  * v of wqkv); slice_axes[k]: mesh axes over which dimension k is cut. Columns cut into equal parts;
- * rows into parts of ceil(rows / parts), the last of which have fewer and room for as many. */
+ * rows into parts of ceil(rows / parts), the last of which have fewer and room for as many. padded: rows, of
+ * which the last stand for none of the model's, that parts are cut of instead. */
 struct tensor {
     const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
     int64_t rows, cols;
     uint32_t slice_axes[2]; /* bit masks of mesh axes; 0: whole */
     int64_t first;          /* of the block's rows in the model's tensor */
+    int64_t padded;         /* 0: as many as rows */
 };
 
 /* Tensors laid end to end, each rank holding its own slices of them; padded at the end. */

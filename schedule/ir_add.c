@@ -323,7 +323,7 @@ uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor)
     if (found != IR_NONE) {
         const struct tensor *row = &ir->tensor[found];
         assert(row->rows == tensor.rows && row->cols == tensor.cols && row->first == tensor.first &&
-               row->slice_axes[0] == tensor.slice_axes[0] &&
+               row->padded == tensor.padded && row->slice_axes[0] == tensor.slice_axes[0] &&
                row->slice_axes[1] == tensor.slice_axes[1]);
         return found;
     }

@@ -45,8 +45,8 @@ static enum status unknown(struct parser *p, struct word word, const char *what,
 
 enum status parse_tensor(struct parser *p)
 {
-    enum { ROWS, COLS, FROM, COUNT };
-    static const char *const keys[COUNT] = {"cut_rows", "cut_cols", "from"};
+    enum { ROWS, COLS, FROM, PADDED, COUNT };
+    static const char *const keys[COUNT] = {"cut_rows", "cut_cols", "from", "padded"};
     struct word name = parse_word(p), shape, value[COUNT];
     struct dims dims = {0};
     enum status status = parse_name(p, "tensor", false, &name);
@@ -67,6 +67,9 @@ enum status parse_tensor(struct parser *p)
             status = parse_axis_mask(p, value[i], &tensor.slice_axes[i]);
     if (status == STATUS_OK && value[FROM].at)
         status = parse_number(p, value[FROM], "from", 0, IR_ELEMENTS_MAX, &tensor.first);
+    if (status == STATUS_OK && value[PADDED].at)
+        status =
+            parse_number(p, value[PADDED], "padded", tensor.rows, IR_ELEMENTS_MAX, &tensor.padded);
     if (status == STATUS_OK)
         ir_add_tensor(p->ir, tensor);
     return status;

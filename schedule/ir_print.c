@@ -151,6 +151,8 @@ static void put_weights(struct text *out, const struct ir *ir)
         put_mask(out, " cut_cols=", &ir->mesh, tensor->slice_axes[1]);
         if (tensor->first > 0)
             put(out, " from=", (uint64_t)tensor->first);
+        if (tensor->padded > 0)
+            put(out, " padded=", (uint64_t)tensor->padded);
         text_putc(out, '\n');
     }
     for (uint32_t i = 0; i < ir->bundle_count; i++) {

@@ -58,6 +58,7 @@ static const struct profile profiles[] = {
      .rotation = ROTATE_P2P,
      .ring_grad_f32 = true,             /* it has no ring: as ring-flash-attention */
      .tensor_after = true, .tensor_buffer = true, /* as Megatron, of which it is a copy */
+     .vocabulary_unit = 128,            /* the same */
      .prefix_copied = true,             /* and no subsequences: as Seq1F1B, torch.cat */
      .recompute_whole = true,
      .loss_f32 = true,                  /* sequence-parallel cross entropy: 14 bytes per logit */
@@ -85,6 +86,7 @@ static const struct profile profiles[] = {
      .ring_grad_f32 = true,
      .tensor_after = true,              /* CUDA_DEVICE_MAX_CONNECTIONS=1: launched in the order of the code */
      .tensor_buffer = true,             /* get_global_memory_buffer(): "mpu" */
+     .vocabulary_unit = 128,            /* make_vocab_size_divisible_by, times tensor ranks */
      .prefix_copied = true,             /* Seq1F1B, a fork of it: torch.cat */
      .offload_waits = true,             /* streams "offload" and "onload" of Seq1F1B's branch flexPP */
      .offload_grain = 1048576,          /* the same */
@@ -139,6 +141,7 @@ static const struct profile profiles[] = {
      .rotation = ROTATE_P2P,            /* cp_comm_type's default */
      .ring_retains = true,              /* AttnFuncWithCPAndKVP2P */
      .gathers_first = true,             /* cp_comm_type=all_gather: keys and values before any tile */
+     .vocabulary_unit = 128,            /* make_vocab_size_divisible_by */
      .recompute_whole = true,
      .grad_dtype = DTYPE_F32,           /* main_grad */
      .bucket_elements = 40000000,       /* bucket_size of its data parallelism */

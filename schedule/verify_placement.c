@@ -182,7 +182,8 @@ static uint64_t slice_elements(struct verifier *v, const struct tensor *t)
     const struct ir *ir = v->ir;
     uint64_t elements = 1;
     for (int d = 0; d < 2; d++) {
-        int64_t size = d == 0 ? t->rows : t->cols, parts = 1;
+        int64_t rows = t->padded > t->rows ? t->padded : t->rows;
+        int64_t size = d == 0 ? rows : t->cols, parts = 1;
         for (uint32_t axis = 0; axis < 32; axis++) {
             if (!(t->slice_axes[d] >> axis & 1))
                 continue;

@@ -80,6 +80,9 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct tens
         int64_t parts = (int64_t)e->tensor.size;
         if (block->copied)
             parts /= tensor_kv_copies(e->whole, parts);
+        int64_t padded = cut->vocabulary ? e->choices->model->vocab * parts : 0;
+        if (padded < block->rows + parts) /* which parts of equal size have by themselves */
+            padded = 0;
         snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name, block->name ? ":" : "",
                  block->name ? block->name : "");
         uint32_t row = ir_add_tensor(
@@ -89,10 +92,13 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct tens
                             .cols = spec->cols,
                             .slice_axes = {cut->rows ? block->copied ? copied : e->tensor.axes : 0,
                                            cut->cols ? e->tensor.axes : 0},
-                            .first = first});
+                            .first = first,
+                            .padded = padded});
         begin = i == 0 ? row : begin;
         first += block->rows;
-        rows += cut->rows ? (block->rows + parts - 1) / parts : block->rows;
+        rows += padded > 0  ? padded / parts
+                : cut->rows ? (block->rows + parts - 1) / parts
+                            : block->rows;
     }
     e->slot[weight_of(spec->name)] =
         (struct weight_slot){.offset = *offset, .rows = rows, .cols = cols};

@@ -17,8 +17,10 @@
 /* Whether tp ranks can share the layers of a model: heads and ffn divide, key and value heads do or
  * are copied. */
 bool tensor_share_fits(const struct transformer *model, int64_t tp);
-/* The transformer that each of them sees: the vocabulary's part is rounded up. */
-struct transformer tensor_share(const struct transformer *model, int64_t tp);
+/* The transformer that each of them sees: the vocabulary's part is rounded up to a multiple of `unit` rows. */
+struct transformer tensor_share(const struct transformer *model, int64_t tp, int64_t unit);
+/* That unit of an implementation. */
+int64_t tensor_vocabulary_unit(const struct profile *profile);
 /* Ranks that hold the same key and value heads. */
 int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 
@@ -33,6 +35,7 @@ struct tensor_cut {
     bool rows, cols; /* neither: whole on every rank */
     struct tensor_block block[3];
     int blocks;
+    bool vocabulary; /* rows are as many as the share's, times tp */
 };
 struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows);
 

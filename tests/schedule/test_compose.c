@@ -91,8 +91,11 @@ static void forward_flops_are_the_models(void)
         struct ir ir;
         struct choices c;
         if (build(&ir, &c, &request, label)) {
-            /* tensor ranks round the vocabulary up, and may each have a copy of a key and value head */
-            const struct transformer share = tensor_share(c.model, c.tp), *m = &share;
+            /* tensor ranks round the vocabulary up, some to what they are padded to, and may each have a copy of a key and value head */
+            const struct transformer share = tensor_share(
+                                         c.model, c.tp,
+                                         c.tp > 1 ? tensor_vocabulary_unit(c.profile) : 1),
+                                     *m = &share;
             double tokens = (double)c.global_batch * (double)c.seq, products, attention;
             double pairs = (double)c.seq * ((double)c.seq + 1) / 2; /* j <= i, the diagonal too */
             forward_work(&ir, &products, &attention);
@@ -108,6 +111,23 @@ static void forward_flops_are_the_models(void)
         }
         ir_release(&ir);
     }
+}
+
+/* The padded sizes that Megatron-LM's tokenizer prints: 50257 becomes a multiple of 128 tp. */
+static void megatron_pads_the_vocabulary(void)
+{
+    static const struct {
+        int64_t tp, rows;
+    } rows[] = {{2, 25216}, {8, 6400}, {16, 3200}, {64, 896}};
+    struct transformer model = shapes[0];
+    model.vocab = 50257;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        model.heads = model.kv_heads = rows[i].tp;
+        CHECK_INT("rows", tensor_share(&model, rows[i].tp, 128).vocab, rows[i].rows);
+        CHECK_INT("as many as there are", tensor_share(&model, rows[i].tp, 1).vocab,
+                  (model.vocab + rows[i].tp - 1) / rows[i].tp);
+    }
+    CHECK_INT("fits", (model.vocab = 51200, tensor_share(&model, 8, 128).vocab), 6400);
 }
 
 static double phase_flops(const struct ir *ir, enum phase phase)
@@ -633,6 +653,7 @@ static void wrong_requests_say_what_would_do(void)
 static const struct check_case cases[] = {
     {"random products verify", random_products_verify},
     {"forward flops are the model's, whatever the strategy", forward_flops_are_the_models},
+    {"megatron pads the vocabulary", megatron_pads_the_vocabulary},
     {"recomputation repeats the layers", recomputation_repeats_the_layers},
     {"what the backward does not read is not repeated",
      what_the_backward_does_not_read_is_not_repeated},

@@ -69,7 +69,7 @@ static void equal_rows_are_one_row(void)
     CHECK_INT("stream", ir_add_stream(&ir, "comm.hp", STREAM_COMM), 0);
     CHECK_INT("stream again", ir_add_stream(&ir, "comm.hp", STREAM_COMM), 0);
 
-    const struct tensor tensor = {"layers.0.wo.weight", 8, 4, {1, 0}, 0};
+    const struct tensor tensor = {"layers.0.wo.weight", 8, 4, {1, 0}, 0, 0};
     CHECK_INT("tensor", ir_add_tensor(&ir, tensor), 0);
     CHECK_INT("tensor again", ir_add_tensor(&ir, tensor), 0);
     const struct bundle bundle = {"layer0", 0, 1, 32};

@@ -271,7 +271,7 @@ static void make_random_schedule(struct ir *ir, struct check_random *random)
     ir_add_group(ir, "some", axes, 2);
     for (int i = 0; i < STREAM_SYNC; i++)
         ir_add_stream(ir, stream_class_name((enum stream_class)i), (enum stream_class)i);
-    ir_add_tensor(ir, (struct tensor){"w", 3, 4, {1, 2}, 5});
+    ir_add_tensor(ir, (struct tensor){"w", 3, 4, {1, 2}, 5, 7});
     ir_add_bundle(ir, (struct bundle){"layer", 0, 1, 12});
     for (int i = 0; i < 30; i++)
         add_random_buffer(ir, random);
@@ -453,6 +453,8 @@ static const struct {
      "t.ir:7:31: error: a buffer bound to param needs bundle=\n"},
     {"unknown bundle", HEAD "buffer x1 hbm f32 [8] kv bind=param bundle=b\n",
      "t.ir:7:44: error: there is no bundle 'b' above this line\n"},
+    {"padded to fewer rows", HEAD "tensor t [4,2] padded=3\n",
+     "t.ir:7:23: error: padded: expected a whole number in 4..1152921504606846975, not '3'\n"},
     {"bundle longer than the tensors", HEAD "tensor t [2,2]\nbundle b first=t count=2 elements=8\n",
      "t.ir:8:24: error: count: expected a whole number in 1..1, not '2'\n"},
     {"free after what never comes",
