@@ -40,6 +40,14 @@ int64_t longest_long(int64_t ranks)
     return 1024 * STEP_TOKENS * 2 * ranks;
 }
 
+/* Tokens of a sequence that has a token on every rank for each of the pieces asked for. */
+static int64_t least_tokens(const struct request *request, const struct choices *c)
+{
+    int64_t ranks = (int64_t)c->cp * c->hp, loss = request->loss_chunks * ranks,
+            ffn = request->ffn_chunks * ranks * c->tp;
+    return loss > ffn ? loss : ffn;
+}
+
 enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag)
 {
     enum { STEPS_MAX = 4096 };
@@ -60,7 +68,12 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
     int64_t step = steps * STEP_TOKENS; /* if none was found, long, and refused with the reason */
     bool chunked = choices.chunks > 1;  /* whose ops grow with the square of their number */
     uint32_t below = chunked ? (uint32_t)((choices.chunk - 1) / step) : 0;
+    int64_t least = least_tokens(request, &choices);
+    if (least > step && (least - 1) / step > (int64_t)below && least < MOST_TOKENS)
+        below = (uint32_t)((least - 1) / step);
     int64_t most = chunked ? LONGEST_CHUNKS * choices.chunk : MOST_TOKENS;
+    if (below >= most / step) /* the one length left is refused with the reason */
+        below = (uint32_t)(most / step) - 1;
     *ladder =
         (struct ladder){.first = step, .rungs = (uint32_t)(most / step) - below, .below = below};
     return STATUS_OK;

@@ -24,3 +24,5 @@ longhaul plan --model llama3-70b --cluster dgx-h100 --gpus 8 --seq 8K --strategy
 longhaul plan --strategy sppo --model gpt-7b --set layers=4 --cluster sppo-a100 --gpus 8 --seq 64K --batch 1 > $T/sppo.out
 grep -E '^split' $T/sppo.out | sed -E 's/, best.*//' | sort
 grep -E "^1 " $T/sppo.out | grep -cE -- "--strategy sppo --tp [0-9]+ .*--subsequences [0-9]+"
+# more pieces than a rank has tokens at the shortest length
+longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 32 --strategy ulysses --loss-chunks 64 | grep -c '^longest'
