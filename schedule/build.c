@@ -208,6 +208,7 @@ static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_fi
         pass_recompute(e, &program);
     if (layers && fpdt_offloads(c) && !c->profile->recompute_whole)
         pass_unread(e, &program);
+    pass_keep(e, &program);
     if (layers && c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         pass_offload(e, &program);
     if (layers && c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD)

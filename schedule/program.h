@@ -40,6 +40,9 @@ buffer_id program_clone_buffer(struct ir *ir, buffer_id buffer);
 void pass_recompute(struct emit *e, struct program *program);
 /* Copies between device and host whose result nobody reads are left out. */
 void pass_unread(struct emit *e, struct program *program);
+/* What one rank gathers to keep for all (schedule/attention/fpdt_host.c) waits for what it has not
+ * copied yet: two of them are on the device at once. */
+void pass_keep(struct emit *e, struct program *program);
 /* What recomputation starts from goes to the host in the forward and comes back before it is read. */
 void pass_offload(struct emit *e, struct program *program);
 /* The same of what selective checkpointing keeps (schedule/activations/offload_kept.c). */

@@ -1,12 +1,13 @@
-/* Copies that nobody reads go: those that a layer's first forward makes for a backward which then
- * starts from the recomputation's. Nothing waits for a copy but through what it writes. */
+/* Copies that nobody reads go, and what is gathered for them: those that a layer's first forward makes
+ * for a backward which then starts from the recomputation's. Nothing waits for a copy but through what it writes. */
 #include "schedule/program.h"
 
 #include <stdlib.h>
 
 static bool copies(const struct ir *ir, uint32_t op)
 {
-    return ir->op.kind[op] == WORK_H2D || ir->op.kind[op] == WORK_D2H;
+    return ir->op.kind[op] == WORK_H2D || ir->op.kind[op] == WORK_D2H ||
+           (ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_OFFLOAD);
 }
 
 void pass_unread(struct emit *e, struct program *program)

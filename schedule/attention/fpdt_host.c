@@ -8,6 +8,7 @@
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/attention/attention.h"
+#include "schedule/program.h"
 
 static struct view new_like(const struct fpdt *f, struct view x, int64_t count, const char *stem,
                             enum memory memory)
@@ -168,4 +169,24 @@ struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, i
         host = fpdt_pair_part(f, host, q, k);
     return (struct fpdt_pair){fpdt_bring(f, f->load, after, k, host.k, "k"),
                               fpdt_bring(f, f->load, after, k, host.v, "v")};
+}
+
+void pass_keep(struct emit *e, struct program *program)
+{
+    const struct ir *ir = e->ir;
+    op_id copied[2] = {{IR_NONE}, {IR_NONE}}; /* the last two copies of what was gathered */
+    uint32_t gathered = IR_NONE;              /* buffer */
+    if (!fpdt_fetches_by_one(e->choices))
+        return;
+    for (uint32_t i = 0; i < program->count; i++) {
+        uint32_t op = program->op[i];
+        if (ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_OFFLOAD) {
+            if (copied[0].i != IR_NONE)
+                emit_hold_back(e, (op_id){op}, copied[0]);
+            gathered = program_operand(ir, op, 1);
+        } else if (ir->op.kind[op] == WORK_D2H && program_operand(ir, op, 0) == gathered) {
+            copied[0] = copied[1];
+            copied[1].i = op;
+        }
+    }
 }
