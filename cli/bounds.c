@@ -161,8 +161,10 @@ static double subsequence_bytes(const struct choices *c)
         double bytes = each * (double)(pipeline_prefix(c, i + 1) - pipeline_prefix(c, i)),
                leaves = 0;
         if (c->activations == CHOICE_ACTIVATIONS_RATIO && (i + 1 < n || c->accumulation > 1))
-            leaves =
-                c->offload_hidden > 0 ? ratio_hidden(bytes, c->offload_hidden) : c->offload_ratio;
+            leaves = c->offload_hidden_of != NULL
+                         ? ratio_hidden(bytes, c->offload_hidden_of[(i + 1) % n])
+                     : c->offload_hidden > 0 ? ratio_hidden(bytes, c->offload_hidden)
+                                             : c->offload_ratio;
         kept +=
             fmax(0, (1 - leaves) * bytes - (leaves > 0 ? (double)c->profile->offload_grain : 0));
     }

@@ -4,12 +4,11 @@
 #include "schedule/ir.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Seconds of the forward kernels in layers, of the first role. */
-static double forward_s(const struct ir *ir, const struct setup *setup,
-                        const struct choices *choices)
+/* Adds to seconds[s] those of the forward kernels in layers, of the first role and subsequence s. */
+static void add_forward_s(double *seconds, const struct ir *ir, const struct setup *setup,
+                          const struct choices *choices)
 {
     const struct device_cost *cost = &setup->cost;
-    double seconds = 0;
     for (uint32_t k = 0; ir->role_count > 0 && k < ir->role[0].op_count; k++) {
         uint32_t op = ir->role[0].op_begin + k;
         const struct work *work = ir_work(ir, op);
@@ -21,9 +20,9 @@ static double forward_s(const struct ir *ir, const struct setup *setup,
                        ? cost_ideal_s(setup->cluster.device.peak_flop_per_s, work)
                        : cost_work_s(cost, (enum attention_impl)choices->attention_impl, work);
         bool attention = work->kind == WORK_ATTENTION;
-        seconds += attention ? s * choices->profile->attention_slowdown : s;
+        seconds[ir->op.micro[op] % choices->subsequences] +=
+            attention ? s * choices->profile->attention_slowdown : s;
     }
-    return seconds;
 }
 
 static double least(double a, double b)
@@ -41,8 +40,7 @@ double offload_bytes_per_s(const struct cluster *c)
 }
 
 /* The same work in fewer ops: forward alone, of one micro-batch, with one layer in each chunk. Returns how
- * many layers each of the first stage's stands for. Shared subsequences keep all: what a stage helps
- * with is of other chunks. */
+ * many layers each of the first stage's stands for. */
 static double shorten(struct request *request, struct transformer *bare,
                       const struct choices *choices)
 {
@@ -56,8 +54,6 @@ static double shorten(struct request *request, struct transformer *bare,
     request->global_batch = choices->accumulation % choices->pp == 0 && choices->virtual_stages > 1
                                 ? request->global_batch
                                 : (int64_t)choices->dp * choices->micro_batch;
-    if (pipeline_of(choices)->multiplexed)
-        return 1;
     bare->layers = pipeline_chunks(choices);
     double layers = 0;
     for (uint32_t v = 0; v < pipeline_chunks_at(choices); v++) {
@@ -67,14 +63,18 @@ static double shorten(struct request *request, struct transformer *bare,
     return layers / pipeline_chunks_at(choices);
 }
 
-enum status offload_hidden_bytes(double *bytes, const struct setup *setup,
-                                 const struct request *asked, struct diag *diag)
+enum status offload_hidden_bytes(double **bytes, struct request *asked, const struct setup *setup,
+                                 struct diag *diag)
 {
     struct request request = *asked;
     struct transformer bare;
     struct choices choices;
     struct ir ir = {0};
     double layers = 1;
+    *bytes = NULL;
+    if (pipeline_row((enum pipeline_choice)request.pipeline)->multiplexed)
+        request.pipeline =
+            CHOICE_PIPELINE_TERAPIPE; /* whole units; stages that share one divide it */
     enum status status = compose_resolve(&choices, &request, NULL, diag);
     if (status == STATUS_OK) {
         layers = shorten(&request, &bare, &choices);
@@ -89,9 +89,17 @@ enum status offload_hidden_bytes(double *bytes, const struct setup *setup,
                                  setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
         status = compose_build(&ir, &choices, diag);
-    if (status == STATUS_OK)
-        *bytes = layers * forward_s(&ir, setup, &choices) / pipeline_units(&choices) *
-                 offload_bytes_per_s(&setup->cluster);
+    if (status == STATUS_OK) {
+        double *of = *bytes = heap_zalloc(choices.subsequences, sizeof *of);
+        double units = (double)pipeline_units(&choices) / choices.subsequences, sum = 0;
+        add_forward_s(of, &ir, setup, &choices);
+        for (uint32_t i = 0; i < choices.subsequences; i++) {
+            of[i] *= layers / units * offload_bytes_per_s(&setup->cluster);
+            sum += of[i];
+        }
+        asked->offload_hidden_of = of;
+        asked->offload_hidden = sum / choices.subsequences;
+    }
     ir_release(&ir);
     return status;
 }

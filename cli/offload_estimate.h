@@ -7,10 +7,11 @@
 /* The rate of a GPU's large pinned copies to the host when all of its node copy at once. */
 double offload_bytes_per_s(const struct cluster *cluster);
 
-/* Bytes that go to the host while one unit runs forward: the time of its kernels, on average over the
- * units of the first stage, at the rate that a GPU's pinned copies reach when all of its node copy at
- * once. The request has its lengths. */
-enum status offload_hidden_bytes(double *bytes, const struct setup *setup,
-                                 const struct request *request, struct diag *diag);
+/* Sets the request's offload_hidden_of: bytes that go to the host while a unit of each subsequence runs
+ * forward, the time of its kernels on the first stage at the rate that a GPU's pinned copies reach when all
+ * of its node copy at once; and offload_hidden, their mean. The request has its lengths. *bytes is for
+ * the caller to free, also on failure. */
+enum status offload_hidden_bytes(double **bytes, struct request *request, const struct setup *setup,
+                                 struct diag *diag);
 
 #endif

@@ -21,8 +21,9 @@ static const struct layout {
     {"gpt-65b", 16, 8, {512, 600, 640, 768, 1024}, {32, 64, 80, 96, 128}},
 };
 
-enum offload { OFFLOAD_NONE, OFFLOAD_FULL, OFFLOAD_ADAPTIVE, OFFLOAD_COUNT };
-static const char *const offload_names[OFFLOAD_COUNT] = {"none", "full", "adaptive"};
+const char *const sppo_system_names[SPPO_SYSTEM_COUNT] = {"none", "full", "adaptive",
+                                                          "adaptive, multiplexed"};
+enum { OFFLOADS = SPPO_ADAPTIVE + 1 }; /* those that rows name by option offload */
 
 static const struct layout *layout_of(const struct measurement *row)
 {
@@ -47,10 +48,21 @@ static bool is_sppo(const struct measurement *row)
 
 static int offload_of(const char *name)
 {
-    for (int i = 0; name != NULL && i < OFFLOAD_COUNT; i++)
-        if (strcmp(name, offload_names[i]) == 0)
+    for (int i = 0; name != NULL && i < OFFLOADS; i++)
+        if (strcmp(name, sppo_system_names[i]) == 0)
             return i;
     return -1;
+}
+
+/* The system that a speed-up is of; -1: none that is known. Stages share subsequences with adaptive
+ * offload alone. */
+static int system_of(const struct measurement *row)
+{
+    const char *multiplex = measurement_option(row, "multiplex");
+    int offload = offload_of(measurement_option(row, "offload"));
+    if (multiplex == NULL || strcmp(multiplex, "0") == 0)
+        return offload;
+    return strcmp(multiplex, "1") == 0 && offload == SPPO_ADAPTIVE ? SPPO_MULTIPLEXED : -1;
 }
 
 bool sppo_row(const struct measurement *row)
@@ -61,7 +73,7 @@ bool sppo_row(const struct measurement *row)
 
 bool sppo_supported(const struct measurement *row, struct text *why)
 {
-    static const char *const known[] = {"offload", "baseline"};
+    static const char *const known[] = {"offload", "multiplex", "baseline"};
     const struct measurement_option *other =
         measurement_unknown_option(row, known, ARRAY_LEN(known));
     const struct layout *layout = layout_of(row);
@@ -74,8 +86,8 @@ bool sppo_supported(const struct measurement *row, struct text *why)
         return true;
     else if (length_of(layout, row->seq_len) < 0)
         text_puts(why, "a length that SPPO's Table 4 does not have");
-    else if (offload_of(measurement_option(row, "offload")) < 0)
-        text_puts(why, "no offload");
+    else if (system_of(row) < 0)
+        text_puts(why, "no offload, or multiplex beside another than adaptive");
     else if (baseline == NULL ||
              (strcmp(baseline, "megatron-sp") != 0 && strcmp(baseline, "offload:none") != 0))
         text_puts(why, "no baseline that is known");
@@ -87,7 +99,7 @@ bool sppo_supported(const struct measurement *row, struct text *why)
 struct run {
     const char *strategy;
     int activations;
-    enum offload offload;
+    enum sppo_system system;
     int64_t tp, pp, pieces, tokens;
 };
 
@@ -109,6 +121,7 @@ static enum status predict(struct setup *setup, const struct run *run, bool time
 {
     struct prediction p = {0};
     struct request *r = &setup->request;
+    double *hidden = NULL;
     enum status status = STATUS_OK;
     setup_open_request(setup);
     r->strategy = run->strategy;
@@ -118,10 +131,12 @@ static enum status predict(struct setup *setup, const struct run *run, bool time
     r->weights = CHOICE_WEIGHTS_REPLICATED; /* dp is 1 */
     r->activations = run->activations;
     r->subsequences = run->pieces;
+    if (run->system == SPPO_MULTIPLEXED)
+        r->pipeline = CHOICE_PIPELINE_MSP;
     if (run->pieces > 1)
         status = lengths_of(setup, run, diag);
-    if (status == STATUS_OK && run->offload == OFFLOAD_ADAPTIVE)
-        status = offload_hidden_bytes(&r->offload_hidden, setup, r, diag);
+    if (status == STATUS_OK && run->system >= SPPO_ADAPTIVE)
+        status = offload_hidden_bytes(&hidden, r, setup, diag);
     if (status == STATUS_OK)
         status = prediction_memory(&p, setup, r, NULL, diag);
     if (status == STATUS_OK && timed)
@@ -130,15 +145,17 @@ static enum status predict(struct setup *setup, const struct run *run, bool time
     if (timed)
         *step_s = p.sim.step_s;
     prediction_release(&p);
+    r->offload_hidden_of = NULL;
+    free(hidden);
     return status;
 }
 
-static struct run sppo_run(const struct layout *layout, int i, enum offload offload)
+static struct run sppo_run(const struct layout *layout, int i, enum sppo_system system)
 {
     return (struct run){.strategy = "sppo",
-                        .activations = offload == OFFLOAD_NONE ? CHOICE_ACTIVATIONS_KEEP
-                                                               : CHOICE_ACTIVATIONS_RATIO,
-                        .offload = offload,
+                        .activations = system == SPPO_NONE ? CHOICE_ACTIVATIONS_KEEP
+                                                           : CHOICE_ACTIVATIONS_RATIO,
+                        .system = system,
                         .tp = layout->tp,
                         .pp = layout->pp,
                         .pieces = layout->pieces[i],
@@ -147,7 +164,7 @@ static struct run sppo_run(const struct layout *layout, int i, enum offload offl
 
 static struct run megatron_run(const struct layout *layout, int i)
 {
-    struct run run = sppo_run(layout, i, OFFLOAD_NONE);
+    struct run run = sppo_run(layout, i, SPPO_NONE);
     run.strategy = "megatron-sp";
     run.activations = CHOICE_ACTIVATIONS_FULL;
     return run;
@@ -159,16 +176,24 @@ static enum status speedup(struct sppo_answer *answer, struct setup *setup,
     const struct layout *layout = layout_of(row);
     int i = length_of(layout, row->seq_len);
     bool megatron = strcmp(measurement_option(row, "baseline"), "megatron-sp") == 0;
-    struct run own = sppo_run(layout, i, offload_of(measurement_option(row, "offload")));
-    struct run other = megatron ? megatron_run(layout, i) : sppo_run(layout, i, OFFLOAD_NONE);
-    double own_s, other_s, whole_s;
+    struct run own = sppo_run(layout, i, (enum sppo_system)system_of(row));
+    struct run other = megatron ? megatron_run(layout, i) : sppo_run(layout, i, SPPO_NONE);
+    struct run shared = sppo_run(layout, i, SPPO_MULTIPLEXED);
+    double own_s, other_s, whole_s, shared_s;
+    struct verdict told;
     enum status status = predict(setup, &own, true, &own_s, &answer->verdict, diag);
     if (status == STATUS_OK)
         status = predict(setup, &other, true, &other_s, &answer->beyond, diag);
     if (status != STATUS_OK)
         return status;
     answer->speedup = other_s / own_s;
-    answer->speedup_whole = NAN;
+    answer->speedup_whole = answer->speedup_shared = NAN;
+    if (own.system == SPPO_ADAPTIVE) {
+        status = predict(setup, &shared, true, &shared_s, &told, diag);
+        if (status != STATUS_OK)
+            return status;
+        answer->speedup_shared = other_s / shared_s;
+    }
     if (!megatron)
         return STATUS_OK;
     other.pieces = 1;
@@ -178,23 +203,26 @@ static enum status speedup(struct sppo_answer *answer, struct setup *setup,
 }
 
 /* The longest of the table's lengths up to which all fit. */
+enum reading { READING_SCORED, READING_TUNED, READING_SHARED };
 static enum status longest(struct sppo_answer *answer, int64_t *tokens, struct setup *setup,
-                           const struct measurement *row, bool tuned, struct diag *diag)
+                           const struct measurement *row, enum reading reading, struct diag *diag)
 {
     const struct layout *layout = layout_of(row);
     *tokens = 0;
     for (int i = 0; i < LENGTHS_MAX; i++) {
         struct run run =
-            is_sppo(row) ? sppo_run(layout, i, OFFLOAD_ADAPTIVE) : megatron_run(layout, i);
+            !is_sppo(row)
+                ? megatron_run(layout, i)
+                : sppo_run(layout, i, reading == READING_SHARED ? SPPO_MULTIPLEXED : SPPO_ADAPTIVE);
         struct verdict verdict;
-        if (tuned) {
+        if (reading == READING_TUNED) {
             run.tp = layout->tp * layout->pp;
             run.pp = run.pieces = 1;
         }
         enum status status = predict(setup, &run, false, NULL, &verdict, diag);
         if (status != STATUS_OK)
             return status;
-        if (!tuned)
+        if (reading == READING_SCORED)
             *(verdict.fits ? &answer->verdict : &answer->beyond) = verdict;
         if (!verdict.fits)
             return STATUS_OK;
@@ -213,9 +241,37 @@ enum status sppo_predict(struct sppo_answer *answer, const struct measurement *r
     if (status == STATUS_OK && row->metric == METRIC_SPEEDUP)
         status = speedup(answer, &setup, row, diag);
     else if (status == STATUS_OK)
-        status = longest(answer, &answer->longest, &setup, row, false, diag);
-    if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN && !is_sppo(row))
-        status = longest(answer, &answer->longest_tuned, &setup, row, true, diag);
+        status = longest(answer, &answer->longest, &setup, row, READING_SCORED, diag);
+    answer->longest_shared = -1;
+    if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN && is_sppo(row))
+        status = longest(answer, &answer->longest_shared, &setup, row, READING_SHARED, diag);
+    else if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN)
+        status = longest(answer, &answer->longest_tuned, &setup, row, READING_TUNED, diag);
+    setup_release(&setup);
+    return status;
+}
+
+bool sppo_cell(struct sppo_cell *cell, size_t i)
+{
+    if (i >= ARRAY_LEN(layouts) * LENGTHS_MAX)
+        return false;
+    const struct layout *layout = &layouts[i / LENGTHS_MAX];
+    *cell = (struct sppo_cell){layout->model, layout->k_tokens[i % LENGTHS_MAX] * 1024,
+                               layout->pieces[i % LENGTHS_MAX], layout->tp, layout->pp};
+    return true;
+}
+
+enum status sppo_time(double *step_s, struct verdict *verdict, size_t cell, enum sppo_system system,
+                      struct diag *diag)
+{
+    const struct layout *layout = &layouts[cell / LENGTHS_MAX];
+    struct run run = sppo_run(layout, (int)(cell % LENGTHS_MAX), system);
+    struct setup setup = {0};
+    enum status status = setup_load_model(&setup, layout->model, NULL, NULL, diag);
+    if (status == STATUS_OK)
+        status = setup_load_cluster(&setup, "sppo-a100", 0, layout->tp * layout->pp, diag);
+    if (status == STATUS_OK)
+        status = predict(&setup, &run, true, step_s, verdict, diag);
     setup_release(&setup);
     return status;
 }

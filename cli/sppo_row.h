@@ -17,9 +17,29 @@
 /* Plain bytes, since it crosses a process. */
 struct sppo_answer {
     double speedup, speedup_whole;  /* the second: against whole sequences; NAN: not asked for */
+    double speedup_shared;          /* with multiplexed partitioning; NAN: not asked for */
     int64_t longest, longest_tuned; /* the second: of (all GPUs, 1); 0: not asked for */
+    int64_t longest_shared;         /* with multiplexed partitioning; -1: not asked for */
     struct verdict verdict, beyond;
 };
+
+/* Table 4's configurations, and what a step of each takes. */
+struct sppo_cell {
+    const char *model;
+    int64_t tokens, pieces, tp, pp;
+};
+enum sppo_system {
+    SPPO_NONE, /* nothing to the host */
+    SPPO_FULL,
+    SPPO_ADAPTIVE,
+    SPPO_MULTIPLEXED, /* adaptive, and stages share the first and last subsequences */
+    SPPO_SYSTEM_COUNT
+};
+extern const char *const sppo_system_names[SPPO_SYSTEM_COUNT];
+/* False: there are no more. */
+bool sppo_cell(struct sppo_cell *cell, size_t i);
+enum status sppo_time(double *step_s, struct verdict *verdict, size_t cell, enum sppo_system system,
+                      struct diag *diag);
 
 bool sppo_row(const struct measurement *row);
 bool sppo_supported(const struct measurement *row, struct text *why);

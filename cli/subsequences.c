@@ -11,6 +11,7 @@
 void filled_request_release(struct filled_request *filled)
 {
     free(filled->length);
+    free(filled->hidden);
     *filled = (struct filled_request){0};
 }
 
@@ -107,6 +108,6 @@ enum status subsequences_fill(struct filled_request *filled, const struct setup 
     if (status == STATUS_OK && cuts && c.subsequences > 1)
         status = make_lengths(filled, setup, &c, diag);
     if (status == STATUS_OK && hides && c.activations == CHOICE_ACTIVATIONS_RATIO)
-        status = offload_hidden_bytes(&r->offload_hidden, setup, r, diag);
+        status = offload_hidden_bytes(&filled->hidden, r, setup, diag);
     return status;
 }

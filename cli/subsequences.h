@@ -9,6 +9,7 @@
 struct filled_request {
     struct request request;
     int64_t *length; /* heap */
+    double *hidden;  /* heap: request.offload_hidden_of */
 };
 
 /* Makes them by setup's costs; what is given stays. *filled needs a release in either case. */

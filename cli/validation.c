@@ -221,11 +221,16 @@ static void judge_speedup(struct validation *v, size_t i, const struct run_answe
 {
     const struct measurement *row = &v->rows->row[i];
     double whole = answer->sppo.speedup_whole;
+    double multiplexed = answer->sppo.speedup_shared;
+    const char *shared = "";
     judge_value(v, i, answer->sppo.speedup);
+    if (!isnan(multiplexed) && row->value != 0)
+        shared = arena_printf(&v->arena, "; multiplexed %.4g, %+.1f %%", multiplexed,
+                              100 * (multiplexed / row->value - 1));
     if (!isnan(whole) && row->value != 0)
         v->row[i].other = arena_printf(
-            &v->arena, "baseline on the same subsequences; on whole sequences %.4g, %+.1f %%",
-            whole, 100 * (whole / row->value - 1));
+            &v->arena, "baseline on the same subsequences; on whole sequences %.4g, %+.1f %%%s",
+            whole, 100 * (whole / row->value - 1), shared);
 }
 
 /* By full attention, as the figure's sizes say; the other balance beside it. */
@@ -253,6 +258,9 @@ static void judge_length(struct validation *v, size_t i, const struct run_answer
         out->other = arena_printf(&v->arena, "%lld K by its stages, %lld K on tensor ranks alone",
                                   (long long)answer->sppo.longest / 1024,
                                   (long long)answer->sppo.longest_tuned / 1024);
+    if (answer->sppo.longest_shared >= 0 && answer->sppo.longest > 0)
+        out->other = arena_printf(&v->arena, "%lld K multiplexed",
+                                  (long long)answer->sppo.longest_shared / 1024);
     if (answer->longest > 0)
         out->result.predicted = longest;
     else

@@ -286,6 +286,7 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     c->activations = choose(r->activations, strategy->activations);
     c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
     c->offload_hidden = r->offload_hidden;
+    c->offload_hidden_of = r->offload_hidden_of;
     c->optimizer = choose(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->dtype = choose(r->dtype, DTYPE_BF16);
     c->scope = (uint8_t)r->scope;

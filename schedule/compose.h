@@ -221,6 +221,8 @@ struct choices {
     /* CHOICE_ACTIVATIONS_RATIO: the part of a unit's activations that leaves, above 0; or, where
        offload_hidden is above 0, as much as these bytes are of them (schedule/pipeline/ratios.h) */
     double offload_ratio, offload_hidden;
+    const double *offload_hidden_of; /* the same of each subsequence's computation; NULL: alike.
+                                        Memory of the caller. */
     int64_t chunk;   /* tokens of a chunk of the sequence, over all its ranks (fpdt); else 0 */
     uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
     uint8_t kv_offload, chunk_order,
@@ -254,7 +256,8 @@ struct request {
     int64_t loss_chunks, ffn_chunks;
     double offload_ratio;  /* 0: open: all of it */
     double offload_hidden; /* bytes to the host that a unit's computation hides; 0: one ratio */
-    bool offload_adaptive; /* the caller makes offload_hidden of costs before he builds */
+    const double *offload_hidden_of; /* the same of each subsequence's; NULL: alike. Borrowed. */
+    bool offload_adaptive;           /* the caller makes offload_hidden of costs before he builds */
     int64_t chunk;
     int kv_offload, chunk_order, fetch;
     int sm; /* compute capability of the cluster's device times ten; 0: not known */

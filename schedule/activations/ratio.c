@@ -11,7 +11,7 @@
  *
  * A unit whose backward comes next keeps everything. */
 #include "schedule/activations/classes.h"
-#include "schedule/pipeline/pipeline.h"
+#include "schedule/pipeline/multiplex.h"
 #include "schedule/pipeline/ratios.h"
 #include "schedule/program.h"
 
@@ -138,12 +138,27 @@ static uint32_t candidates(const struct ratio *r, const struct program *in, cons
     return count;
 }
 
-/* Bytes of a run's candidates that leave. */
-static uint64_t bytes_to_move(const struct ratio *r, uint64_t all)
+/* Bytes that go to the host behind the forward that comes next, or else behind what is like the run. */
+static double hidden_behind(const struct ratio *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
-    double ratio =
-        c->offload_hidden > 0 ? ratio_hidden((double)all, c->offload_hidden) : c->offload_ratio;
+    uint32_t next = i + 1;
+    if (c->offload_hidden_of == NULL)
+        return c->offload_hidden;
+    while (next < r->run_count && !r->run[next].forward)
+        next++;
+    const struct run *run = &r->run[next < r->run_count ? next : i];
+    uint32_t part = run->unit % c->subsequences;
+    return c->offload_hidden_of[part] / multiplex_share(c, run->chunk, part).count;
+}
+
+/* Bytes of a run's candidates that leave. */
+static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
+{
+    const struct choices *c = r->e->choices;
+    double ratio = c->offload_ratio;
+    if (c->offload_hidden > 0)
+        ratio = ratio_hidden((double)all, hidden_behind(r, run));
     uint64_t grain = (uint64_t)c->profile->offload_grain;
     uint64_t bytes = (uint64_t)(ratio * (double)all);
     if (grain > 1)
@@ -171,7 +186,7 @@ static void choose(struct ratio *r, const struct program *in)
         uint64_t all = 0, left;
         for (uint32_t k = 0; k < count; k++)
             all += list[k].bytes;
-        left = bytes_to_move(r, all);
+        left = bytes_to_move(r, i, all);
         for (uint32_t k = 0; k < count && left > 0; k++) {
             uint64_t bytes = list[k].bytes < left ? list[k].bytes : left;
             uint64_t each = dtype_bytes((enum dtype)ir->buffer.dtype[list[k].buffer]);

@@ -76,6 +76,8 @@ void multiplex_conditions(struct text *out, const struct choices *c)
     condition(out, c->subsequences >= c->pp, what, is);
     snprintf(is, sizeof is, "%u", c->hp);
     condition(out, c->hp == 1, "--hp 1", is);
+    snprintf(is, sizeof is, "%lld", (long long)c->micro_batch);
+    condition(out, c->micro_batch == 1, "--micro-batch 1", is);
     condition(out, c->weights <= CHOICE_WEIGHTS_ZERO1, "--weights replicated or zero1",
               weights_names[c->weights]);
     if (c->subsequences >= c->pp && !c->uneven)

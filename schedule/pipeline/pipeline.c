@@ -221,10 +221,6 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
                           "the keys of all subsequences so far would go round a ring of %u context "
                           "ranks again for each one; --cp 1, with head or tensor ranks, would do",
                           c->cp);
-    if (c->micro_batch > 1 && pipeline_of(c)->multiplexed)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "--pipeline msp shares subsequences of one sequence at a time; "
-                          "--micro-batch 1 would do");
     if (pieces * c->accumulation > 65000)
         return diag_error(diag, nowhere, STATUS_BAD_INPUT,
                           "%lld subsequences of %u micro-batches are more than 65000 units; fewer "

@@ -5,10 +5,10 @@ double ratio_hidden(double bytes, double hidden)
     return bytes <= hidden ? 1 : hidden / bytes;
 }
 
-void ratios_adaptive(double *alpha, const double *bytes, uint32_t units, double hidden)
+void ratios_adaptive(double *alpha, const double *bytes, uint32_t units, const double *hidden)
 {
     for (uint32_t i = 0; i < units; i++)
-        alpha[i] = i + 1 < units ? ratio_hidden(bytes[i], hidden) : 0;
+        alpha[i] = i + 1 < units ? ratio_hidden(bytes[i], hidden[i + 1]) : 0;
 }
 
 double ratios_kept(const double *alpha, const double *bytes, uint32_t i)

@@ -14,8 +14,9 @@
 /* min(1, hidden / bytes): the part of `bytes` that leaves behind a computation that hides as many. */
 double ratio_hidden(double bytes, double hidden);
 
-/* alpha[i] of bytes[i], the last one 0. */
-void ratios_adaptive(double *alpha, const double *bytes, uint32_t units, double hidden);
+/* alpha[i] of bytes[i], the last one 0; hidden[i]: bytes that go to the host while unit i computes, which
+ * are those of the unit before it. */
+void ratios_adaptive(double *alpha, const double *bytes, uint32_t units, const double *hidden);
 
 /* Bytes on the device when unit i has run forward: M_i = A_i + sum over j < i of (1 - alpha_j) A_j. */
 double ratios_kept(const double *alpha, const double *bytes, uint32_t i);

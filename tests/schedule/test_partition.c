@@ -97,14 +97,15 @@ static void equal_lengths_leave_the_rest_to_the_first(void)
     diag_release(&diag);
 }
 
-/* Units of 8, 6, 4, 2 bytes behind computations that hide 4: alpha = 1/2, 2/3, 1, 0. M: 8; 6 + 4 = 10; 4 + 4 + 2
+/* Units of 8, 6, 4, 2 bytes behind computations that hide 4, whatever the first one does: alpha = 1/2, 2/3, 1, 0. M: 8; 6 + 4 = 10; 4 + 4 + 2
  * = 10; 2 + 4 + 2 + 0 = 8; while unit 1 runs, the 4 bytes of unit 0 are still leaving: 14. */
 static void ratios_keep_what_the_recurrence_says(void)
 {
     static const double bytes[] = {8, 6, 4, 2}, want[] = {0.5, 4.0 / 6, 1, 0};
     static const double kept[] = {8, 10, 10, 8}, live[] = {8, 14, 14, 12};
     double alpha[4];
-    ratios_adaptive(alpha, bytes, 4, 4);
+    static const double hidden[] = {9, 4, 4, 4};
+    ratios_adaptive(alpha, bytes, 4, hidden);
     for (uint32_t i = 0; i < 4; i++) {
         CHECK_CLOSE("alpha", alpha[i], want[i], 1e-12);
         CHECK_CLOSE("kept", ratios_kept(alpha, bytes, i), kept[i], 1e-12);

@@ -1,0 +1,12 @@
+#include "tests/cli/orderings.h"
+
+static void the_shortest_length_of_7b_is_ordered_as_published(void)
+{
+    check_orderings(0);
+}
+
+static const struct check_case cases[] = {
+    {"the shortest length of 7B is ordered as published",
+     the_shortest_length_of_7b_is_ordered_as_published},
+};
+CHECK_MAIN("orderings", cases)

@@ -1,0 +1,13 @@
+#include "tests/cli/orderings.h"
+
+static void all_lengths_of_7b_13b_and_65b_are_ordered_as_documented(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(multiplexing_loses); i++)
+        check_orderings(i);
+}
+
+static const struct check_case cases[] = {
+    {"all lengths of 7B, 13B and 65B are ordered as documented",
+     all_lengths_of_7b_13b_and_65b_are_ordered_as_documented},
+};
+CHECK_MAIN("orderings_nightly", cases)
