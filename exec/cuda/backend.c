@@ -121,12 +121,6 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     enum status status = check_options(run, diag);
     if (status == STATUS_OK && run->options->profile) /* before there is a context */
         status = cupti_open(diag);
-    for (uint32_t g = 0; g < run->ir->group_count && status == STATUS_OK; g++)
-        if (run->world != NULL && run->plan.barriers[g] > 0)
-            status = diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
-                                "has barriers of group %s, which separate processes do not make; "
-                                "profile ideal has none",
-                                run->ir->group[g].name);
     if (status == STATUS_OK)
         status = find_devices(cuda, diag);
     if (status != STATUS_OK)
@@ -315,8 +309,10 @@ static bool cuda_barrier(struct run *run, uint32_t r, uint32_t op)
     struct cuda *cuda = cuda_of(run);
     const struct plan *plan = &run->plan;
     uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
-    if (run->world != NULL)
-        return true; /* refused by open() */
+    if (cuda->links != NULL) {
+        atomic_store(&cuda->rank[r].at_barrier[cuda_local(&cuda->rank[r], op)], true);
+        return nccl_barrier(&cuda->rank[r], op);
+    }
     atomic_uint *come =
         &cuda->barrier[cuda->barrier_begin[group] +
                        plan_instance(plan, r, group) * plan->barriers[group] + plan->call[op]];

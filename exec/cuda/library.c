@@ -127,6 +127,13 @@ const struct cudnn *cudnn_open(struct diag *diag)
 #endif
 
 #ifdef HAVE_NCCL
+static const struct nccl *nccl_given;
+
+void nccl_use(const struct nccl *table)
+{
+    nccl_given = table;
+}
+
 const struct nccl *nccl_open(struct diag *diag)
 {
     static const char *const libraries[] = {"libnccl.so.2", NCCL_LIBRARY};
@@ -135,6 +142,8 @@ const struct nccl *nccl_open(struct diag *diag)
     static bool filled;
     const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                             functions, ARRAY_LEN(functions), &nccl};
+    if (nccl_given != NULL)
+        return nccl_given;
     return fill_once(&t, &filled, diag) ? &nccl : NULL;
 }
 #endif

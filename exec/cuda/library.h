@@ -93,6 +93,7 @@ void cudnn_use(const struct cudnn *table); /* as cublaslt_use() */
 #endif
 #ifdef HAVE_NCCL
 const struct nccl *nccl_open(struct diag *diag);
+void nccl_use(const struct nccl *table); /* as cublaslt_use() */
 #endif
 
 /* Opens any other library of which several names may be there, "libcupti.so.13", ...; NULL and the

@@ -14,15 +14,20 @@ enum { WAIT_S = 60 };
 /* Collectives of a group, or messages that flow by `flow` within it on one channel. */
 struct link {
     uint32_t group, instance, channel;
-    int64_t flow;    /* 0: collectives */
+    int64_t flow;    /* 0: collectives; BARRIERS */
     ncclComm_t comm; /* NULL: this rank is not in that instance */
 };
+
+static const int64_t BARRIERS = INT64_MAX;
 
 struct nccl_links {
     const struct nccl *nccl;
     struct link *link;
     uint32_t count, capacity;
-    bool aborted;
+    bool aborted, barriers;
+    cudaStream_t stream; /* of barriers: the number that they sum, and the event behind that */
+    cudaEvent_t event;
+    void *number;
 };
 
 /* ---- which there are ---- */
@@ -67,11 +72,14 @@ static void list_links(struct nccl_links *l, const struct run *run)
     const struct ir *ir = run->ir;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
-        if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM)
+        bool barrier = work->kind == WORK_BARRIER;
+        if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM && !barrier)
             continue;
         uint32_t group = (uint32_t)work_group(work);
+        l->barriers |= barrier;
         for (uint32_t i = 0; i < run->plan.instances[group]; i++)
-            add(l, (struct link){group, i, channel_of(work), flow_of(work), NULL});
+            add(l, (struct link){group, i, channel_of(work), barrier ? BARRIERS : flow_of(work),
+                                 NULL});
     }
 }
 
@@ -120,6 +128,20 @@ static enum status open_link(struct nccl_links *l, const struct run *run, struct
     return refused(l, "ncclCommInitRankConfig", result, group, diag);
 }
 
+static enum status open_barriers(struct nccl_links *l, struct diag *diag)
+{
+    if (!l->barriers)
+        return STATUS_OK;
+    cudaError_t error = cudaMalloc(&l->number, sizeof(float));
+    if (error == cudaSuccess)
+        error = cudaMemset(l->number, 0, sizeof(float));
+    if (error == cudaSuccess)
+        error = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
+    if (error == cudaSuccess)
+        error = cudaEventCreateWithFlags(&l->event, cudaEventDisableTiming);
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaMalloc (of barriers)", error);
+}
+
 enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
 {
     const struct run *run = cuda->run;
@@ -144,7 +166,7 @@ enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
     for (uint32_t i = 0; i < l->count && status == STATUS_OK; i++)
         status = open_link(l, run, &l->link[i], &id[i], diag);
     free(id);
-    return status;
+    return status == STATUS_OK ? open_barriers(l, diag) : status;
 }
 
 void nccl_links_abort(struct cuda *cuda)
@@ -168,6 +190,12 @@ void nccl_links_close(struct cuda *cuda)
     for (uint32_t i = 0; i < l->count && !l->aborted; i++)
         if (l->link[i].comm != NULL)
             l->nccl->ncclCommDestroy(l->link[i].comm);
+    if (l->event != NULL)
+        cudaEventDestroy(l->event);
+    if (l->stream != NULL)
+        cudaStreamDestroy(l->stream);
+    if (l->number != NULL)
+        cudaFree(l->number);
     free(l->link);
     free(l);
     cuda->links = NULL;
@@ -315,6 +343,14 @@ size_t nccl_scratch(const struct call *call)
     return turns ? call->read[0].count * dtype_bytes((enum dtype)call->read[0].dtype) : 0;
 }
 
+static bool failed(const struct nccl_links *l, const struct cuda_rank *rank, uint32_t op,
+                   ncclResult_t result)
+{
+    run_failed(rank->run, rank->rank, op, "NCCL: %s: %s", l->nccl->ncclGetErrorString(result),
+               l->nccl->ncclGetLastError(NULL));
+    return false;
+}
+
 bool nccl_launch(struct cuda_stream *stream, struct call *call)
 {
     struct run *run = stream->rank->run;
@@ -341,9 +377,36 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
                    put_result != ncclSuccess && put_result != ncclInProgress ? put_result : result);
     if (result == ncclSuccess)
         return true;
-    run_failed(run, rank, call->op, "NCCL: %s: %s", l->nccl->ncclGetErrorString(result),
-               l->nccl->ncclGetLastError(NULL));
-    return false;
+    return failed(l, stream->rank, call->op, result);
+}
+
+bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
+{
+    static const struct timespec nap = {0, 20000};
+    const struct run *run = rank->run;
+    const struct nccl_links *l = cuda_of(run)->links;
+    uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));
+    const struct link *link =
+        find(l, group, plan_instance(&run->plan, rank->rank, group), 0, BARRIERS);
+    pthread_mutex_lock(rank->lock);
+    ncclResult_t result = await(l, link->comm,
+                                l->nccl->ncclAllReduce(l->number, l->number, 1, ncclFloat32,
+                                                       ncclSum, link->comm, l->stream));
+    cudaError_t error = result == ncclSuccess ? cudaEventRecord(l->event, l->stream) : cudaSuccess;
+    pthread_mutex_unlock(rank->lock);
+    if (result != ncclSuccess)
+        return failed(l, rank, op, result);
+    while (error == cudaSuccess && !run_stopped(run)) {
+        error = cudaEventQuery(l->event);
+        if (error == cudaSuccess)
+            return true;
+        if (error != cudaErrorNotReady)
+            return cuda_failed(rank, op, "cudaEventQuery (of a barrier)", error);
+        error = cudaSuccess;
+        cuda_look(rank);
+        nanosleep(&nap, NULL);
+    }
+    return error == cudaSuccess ? false : cuda_failed(rank, op, "cudaEventRecord", error);
 }
 
 #else /* built without NCCL */
@@ -369,6 +432,13 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
 {
     (void)stream;
     (void)call;
+    return false;
+}
+
+bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
+{
+    (void)rank;
+    (void)op;
     return false;
 }
 

@@ -136,6 +136,10 @@ static void what_cannot_be_is_said(void)
          "cuda: error: no GPU can be used: cudaGetDeviceCount: no CUDA-capable device is "
          "detected\n",
          4000, 0, 1 << 30, 0},
+        {"a driver too old", "f32",
+         "cuda: error: no GPU can be used: cudaGetDeviceCount: CUDA driver version is insufficient "
+         "for CUDA runtime version\n",
+         4000, -1, 1 << 30, 0},
         {"fp64", "f64",
          "hand.ir: error: op 0 (h2d) has an operand in f64, which the cuda backend does not "
          "compute "

@@ -20,8 +20,9 @@ extern "C" {
 /* The backend's products and fused attention are the emulator's from now on. */
 void emulator_use(void);
 void emulator_use_fused(void); /* emulator_use() calls it */
+void emulator_use_nccl(void);  /* the same */
 
-extern int emulator_devices;   /* how many GPUs there seem to be */
+extern int emulator_devices;   /* how many GPUs there seem to be; -1: the driver is too old */
 extern size_t emulator_memory; /* of each, in bytes, for one allocation */
 
 #ifdef __cplusplus

@@ -240,4 +240,7 @@ void emulator_use(void)
 #ifdef HAVE_CUDNN
     emulator_use_fused();
 #endif
+#ifdef HAVE_NCCL
+    emulator_use_nccl();
+#endif
 }

@@ -12,8 +12,10 @@ int emulator_devices = 1; /* tests may take them away */
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = emulator_devices;
-    return emulator_devices > 0 ? cudaSuccess : cudaErrorNoDevice;
+    *count = emulator_devices > 0 ? emulator_devices : 0;
+    return emulator_devices > 0    ? cudaSuccess
+           : emulator_devices == 0 ? cudaErrorNoDevice
+                                   : cudaErrorInsufficientDriver;
 }
 
 cudaError_t cudaSetDevice(int)
@@ -35,8 +37,10 @@ cudaError_t cudaDeviceSynchronize(void)
 const char *cudaGetErrorString(cudaError_t error)
 {
     return error == cudaErrorMemoryAllocation ? "out of memory"
-           : error == cudaErrorNoDevice       ? "no CUDA-capable device is detected"
-                                              : "an error of the emulated device";
+           : error == cudaErrorInsufficientDriver
+               ? "CUDA driver version is insufficient for CUDA runtime version"
+           : error == cudaErrorNoDevice ? "no CUDA-capable device is detected"
+                                        : "an error of the emulated device";
 }
 
 cudaError_t cudaDriverGetVersion(int *version)

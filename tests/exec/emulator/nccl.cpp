@@ -1,0 +1,396 @@
+/* The part of NCCL that the backend calls, between processes on one machine: a file that all of a communicator map,
+ * with a mailbox for each pair. Everything is made of sends and receives on the emulated stream. */
+#include "tests/exec/emulator/emulator.h"
+#ifdef HAVE_NCCL
+#include "tests/exec/emulator/numbers.h"
+#include "tests/exec/emulator/stream.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <string>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace
+{
+
+enum { RANKS_MAX = 8 };
+constexpr size_t PIECE = 1 << 16;
+
+/* One message at a time: the sender writes when all it sent was taken. */
+struct Mailbox {
+    std::atomic<uint64_t> sent, taken;
+    size_t bytes;
+    char data[PIECE];
+};
+
+struct Shared {
+    std::atomic<uint32_t> come;
+    Mailbox box[RANKS_MAX][RANKS_MAX]; /* sender, receiver */
+};
+
+/* What a rank still has to move to or from a peer. */
+struct Part {
+    int peer;
+    bool sends;
+    char *data;
+    size_t bytes;
+};
+
+} // namespace
+
+struct ncclComm {
+    Shared *shared;
+    int size, rank;
+    std::atomic<bool> aborted{false};
+    uint64_t issued = 0;
+    std::atomic<uint64_t> done{0};
+    std::vector<Part> group;
+    cudaStream_t stream = nullptr;
+};
+
+namespace
+{
+
+thread_local std::vector<ncclComm *> in_group;
+thread_local int depth;
+
+/* EMULATED_NCCL_FAILS=ncclAllReduce: that call is refused. */
+ncclResult_t refused(const char *call)
+{
+    const char *fails = getenv("EMULATED_NCCL_FAILS");
+    return fails != nullptr && strcmp(fails, call) == 0 ? ncclSystemError : ncclSuccess;
+}
+
+bool move_piece(ncclComm *c, Part &p)
+{
+    Mailbox &box = p.sends ? c->shared->box[c->rank][p.peer] : c->shared->box[p.peer][c->rank];
+    if (p.sends) {
+        if (box.sent != box.taken)
+            return false;
+        box.bytes = p.bytes < PIECE ? p.bytes : PIECE;
+        memcpy(box.data, p.data, box.bytes);
+        p.data += box.bytes;
+        p.bytes -= box.bytes;
+        box.sent++;
+    } else {
+        if (box.sent == box.taken)
+            return false;
+        size_t bytes = box.bytes;
+        if (bytes > p.bytes) {
+            fprintf(stderr, "emulator: a message of NCCL is longer than its receiver's buffer\n");
+            abort();
+        }
+        memcpy(p.data, box.data, bytes);
+        p.data += bytes;
+        p.bytes -= bytes;
+        box.taken++;
+    }
+    return true;
+}
+
+/* Parts to and from one peer go in their order; different peers at once. */
+void move_all(ncclComm *c, std::vector<Part> parts)
+{
+    bool left = true;
+    while (left && !c->aborted) {
+        left = false;
+        bool moved = false, busy[2][RANKS_MAX] = {};
+        for (Part &p : parts) {
+            if (p.bytes == 0 || busy[p.sends][p.peer])
+                continue;
+            busy[p.sends][p.peer] = true;
+            moved |= move_piece(c, p);
+            left |= p.bytes > 0;
+        }
+        for (Part &p : parts)
+            left |= p.bytes > 0;
+        if (!moved)
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+}
+
+/* What is called on one communicator runs in that order, whatever the streams. */
+template <typename F> void submit(ncclComm *c, cudaStream_t stream, F work)
+{
+    uint64_t turn = c->issued++;
+    emulator::submit(stream, [=] {
+        while (c->done != turn && !c->aborted)
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+        if (!c->aborted)
+            work();
+        c->done = turn + 1;
+    });
+}
+
+size_t bytes_of(ncclDataType_t type)
+{
+    return type == ncclFloat16 || type == ncclBfloat16 ? 2
+           : type == ncclUint8                         ? 1
+           : type == ncclFloat64                       ? 8
+                                                       : 4;
+}
+
+double get(const char *data, ncclDataType_t type, size_t i)
+{
+    uint16_t half;
+    float f;
+    int32_t n;
+    switch (type) {
+    case ncclFloat16:
+    case ncclBfloat16:
+        memcpy(&half, data + 2 * i, 2);
+        return type == ncclBfloat16 ? from_bf16(half) : from_f16(half);
+    case ncclInt32:
+        memcpy(&n, data + 4 * i, 4);
+        return n;
+    default:
+        memcpy(&f, data + 4 * i, 4);
+        return f;
+    }
+}
+
+void put(char *data, ncclDataType_t type, size_t i, double x)
+{
+    uint16_t half = type == ncclBfloat16 ? to_bf16((float)x) : to_f16((float)x);
+    int32_t n = (int32_t)x;
+    float f = (float)x;
+    if (type == ncclFloat16 || type == ncclBfloat16)
+        memcpy(data + 2 * i, &half, 2);
+    else if (type == ncclInt32)
+        memcpy(data + 4 * i, &n, 4);
+    else
+        memcpy(data + 4 * i, &f, 4);
+}
+
+/* Everybody's `bytes`, in order of ranks; to[r]: where what goes to rank r begins. */
+std::vector<char> exchange(ncclComm *c, const char *from, size_t step, size_t bytes)
+{
+    std::vector<char> all(bytes * (size_t)c->size);
+    std::vector<Part> parts;
+    for (int r = 0; r < c->size; r++) {
+        char *send = const_cast<char *>(from) + step * (size_t)r;
+        if (r == c->rank) {
+            memcpy(all.data() + bytes * (size_t)r, send, bytes);
+            continue;
+        }
+        parts.push_back({r, true, send, bytes});
+        parts.push_back({r, false, all.data() + bytes * (size_t)r, bytes});
+    }
+    move_all(c, parts);
+    return all;
+}
+
+void reduce(ncclComm *c, const char *from, size_t step, char *to, size_t count, ncclDataType_t type,
+            ncclRedOp_t op)
+{
+    std::vector<char> all = exchange(c, from, step, count * bytes_of(type));
+    for (size_t i = 0; i < count; i++) {
+        double x = get(all.data(), type, i);
+        for (int r = 1; r < c->size; r++) {
+            double y = get(all.data() + (size_t)r * count * bytes_of(type), type, i);
+            x = op == ncclMax ? (y > x ? y : x) : x + y;
+        }
+        put(to, type, i, x);
+    }
+}
+
+ncclResult_t get_version(int *version)
+{
+    *version = NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
+
+ncclResult_t get_unique_id(ncclUniqueId *id)
+{
+    static int next;
+    memset(id, 0, sizeof *id);
+    snprintf(id->internal, sizeof id->internal, "/dev/shm/longhaul-nccl-%d-%d", (int)getpid(),
+             next++);
+    return refused("ncclGetUniqueId");
+}
+
+const char *error_string(ncclResult_t)
+{
+    return "unhandled system error of the emulated library";
+}
+
+const char *last_error(ncclComm_t)
+{
+    return "the words of the emulated library";
+}
+
+ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, ncclConfig_t *)
+{
+    if (refused("ncclCommInitRankConfig") != ncclSuccess)
+        return ncclSystemError;
+    int file = open(id.internal, O_RDWR | O_CREAT, 0600);
+    if (file < 0 || size > RANKS_MAX || ftruncate(file, sizeof(Shared)) != 0)
+        return ncclSystemError;
+    void *memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED)
+        return ncclSystemError;
+    *comm = new ncclComm;
+    (*comm)->shared = static_cast<Shared *>(memory);
+    (*comm)->size = size;
+    (*comm)->rank = rank;
+    (*comm)->shared->come++;
+    while ((*comm)->shared->come < (uint32_t)size)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    unlink(id.internal);
+    return ncclSuccess;
+}
+
+ncclResult_t comm_abort(ncclComm_t comm)
+{
+    comm->aborted = true; /* what is queued on a stream still looks at it: it is left */
+    return ncclSuccess;
+}
+
+ncclResult_t comm_destroy(ncclComm_t comm)
+{
+    munmap(comm->shared, sizeof(Shared));
+    delete comm;
+    return ncclSuccess;
+}
+
+ncclResult_t async_error(ncclComm_t, ncclResult_t *error)
+{
+    *error = ncclSuccess;
+    return ncclSuccess;
+}
+
+ncclResult_t group_start()
+{
+    depth++;
+    return ncclSuccess;
+}
+
+ncclResult_t group_end()
+{
+    if (--depth > 0)
+        return ncclSuccess;
+    for (ncclComm *c : in_group) {
+        std::vector<Part> parts;
+        parts.swap(c->group);
+        /* to oneself: the n-th send is the n-th receive */
+        std::vector<Part> own[2], others;
+        for (Part &p : parts)
+            (p.peer == c->rank ? own[p.sends] : others).push_back(p);
+        submit(c, c->stream, [=] {
+            for (size_t i = 0; i < own[0].size() && i < own[1].size(); i++)
+                memmove(own[0][i].data, own[1][i].data, own[1][i].bytes);
+            move_all(c, others);
+        });
+    }
+    in_group.clear();
+    return ncclSuccess;
+}
+
+ncclResult_t add_part(ncclComm *c, Part part, cudaStream_t stream)
+{
+    if (c->group.empty())
+        in_group.push_back(c);
+    c->stream = stream;
+    c->group.push_back(part);
+    return depth > 0 ? ncclSuccess : group_end();
+}
+
+ncclResult_t send(const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
+                  cudaStream_t stream)
+{
+    char *bytes = static_cast<char *>(const_cast<void *>(data));
+    return add_part(c, {peer, true, bytes, count * bytes_of(type)}, stream);
+}
+
+ncclResult_t recv(void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
+                  cudaStream_t stream)
+{
+    return add_part(c, {peer, false, static_cast<char *>(data), count * bytes_of(type)}, stream);
+}
+
+ncclResult_t all_gather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t c,
+                        cudaStream_t stream)
+{
+    submit(c, stream, [=] {
+        std::vector<char> all =
+            exchange(c, static_cast<const char *>(from), 0, count * bytes_of(type));
+        memcpy(to, all.data(), all.size());
+    });
+    return refused("ncclAllGather");
+}
+
+ncclResult_t all_reduce(const void *from, void *to, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, ncclComm_t c, cudaStream_t stream)
+{
+    if (refused("ncclAllReduce") != ncclSuccess)
+        return ncclSystemError;
+    bool hangs = getenv("EMULATED_NCCL_HANGS") != nullptr;
+    submit(c, stream, [=] {
+        while (hangs && !c->aborted)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        reduce(c, static_cast<const char *>(from), 0, static_cast<char *>(to), count, type, op);
+    });
+    return ncclSuccess;
+}
+
+ncclResult_t reduce_scatter(const void *from, void *to, size_t count, ncclDataType_t type,
+                            ncclRedOp_t op, ncclComm_t c, cudaStream_t stream)
+{
+    submit(c, stream, [=] {
+        reduce(c, static_cast<const char *>(from), count * bytes_of(type), static_cast<char *>(to),
+               count, type, op);
+    });
+    return ncclSuccess;
+}
+
+ncclResult_t broadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
+                       ncclComm_t c, cudaStream_t stream)
+{
+    submit(c, stream, [=] {
+        size_t bytes = count * bytes_of(type);
+        std::vector<Part> parts;
+        if (c->rank != root)
+            parts.push_back({root, false, static_cast<char *>(to), bytes});
+        for (int r = 0; r < c->size && c->rank == root; r++)
+            if (r != root)
+                parts.push_back({r, true, static_cast<char *>(const_cast<void *>(from)), bytes});
+        if (c->rank == root && to != from)
+            memcpy(to, from, bytes);
+        move_all(c, parts);
+    });
+    return ncclSuccess;
+}
+
+} // namespace
+
+extern "C" void emulator_use_nccl(void)
+{
+    static struct nccl table;
+    table.ncclGetVersion = get_version;
+    table.ncclGetUniqueId = get_unique_id;
+    table.ncclGetErrorString = error_string;
+    table.ncclGetLastError = last_error;
+    table.ncclCommInitRankConfig = comm_init;
+    table.ncclCommDestroy = comm_destroy;
+    table.ncclCommAbort = comm_abort;
+    table.ncclCommGetAsyncError = async_error;
+    table.ncclGroupStart = group_start;
+    table.ncclGroupEnd = group_end;
+    table.ncclAllGather = all_gather;
+    table.ncclAllReduce = all_reduce;
+    table.ncclBroadcast = broadcast;
+    table.ncclReduceScatter = reduce_scatter;
+    table.ncclSend = send;
+    table.ncclRecv = recv;
+    nccl_use(&table);
+}
+#endif
