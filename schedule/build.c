@@ -184,8 +184,8 @@ static struct transformer part_model(const struct transformer *model, enum scope
     return bare;
 }
 
-/* One role: what a stage's ranks do, or all ranks. */
-static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
+/* One role: what a stage's ranks do, or all ranks. False: as finish_role(). */
+static bool emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
 {
     const struct choices *c = e->choices;
     struct program program;
@@ -215,8 +215,9 @@ static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_fi
         pass_offload_kept(e, &program);
     if (whole)
         pass_weights(e, &program);
-    finish_role(e, &program, out, figures);
+    bool told = finish_role(e, &program, out, figures);
     program_release(&program);
+    return told;
 }
 
 /* Nothing of one role is known to the next. */
@@ -248,24 +249,59 @@ static struct choices in_scope(const struct choices *choices, struct transformer
     return c;
 }
 
-enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
+/* ---- layers that need not be emitted ---- */
+
+enum {
+    STOREYS_FIRST = 6, /* of each chunk that are emitted at first, ends and what is steady */
+    STOREYS_MORE = 3,  /* in the next tries: more */
+    STOREYS_LEAST = 3, /* that are worth leaving out */
+};
+
+/* DeepSpeed keeps as many bundles from forward to backward as so many elements are. */
+static int64_t storeys_kept(const struct choices *c, int64_t storey)
 {
-    struct transformer bare, share;
-    struct choices scoped = in_scope(choices, &bare);
-    const struct transformer *whole = scoped.model;
-    if (choices->tp > 1) {
-        share = tensor_share(whole, choices->tp, tensor_vocabulary_unit(choices->profile));
-        scoped.model = &share;
-    }
-    const struct choices *c = &scoped;
-    assert((!c->uneven || c->subsequences == 1) && "lengths are the caller's to make");
-    if (check_size(c, diag) != STATUS_OK)
-        return STATUS_BAD_INPUT;
+    if (!weights_sharded_params(c) || c->profile->reuse_elements <= 0)
+        return 0;
+    return c->profile->reuse_elements / (storey * transformer_layer_parameters(c->model)) + 1;
+}
+
+/* What to leave out when so many storeys of each chunk are emitted. */
+static struct depth_left_out left_out_of(const struct choices *c, int64_t emitted)
+{
+    struct depth_left_out none = {0};
+    const struct pipeline *pipeline = pipeline_of(c);
+    if (c->scope != SCOPE_STEP || c->activations == CHOICE_ACTIVATIONS_RATIO ||
+        pipeline->multiplexed || pipeline->splits)
+        return none;
+    int64_t storey = weights_layers_together(c);
+    int64_t storeys = c->model->layers / pipeline_chunks(c) / storey;
+    int64_t out = storeys - emitted - storeys_kept(c, storey);
+    return out < STOREYS_LEAST ? none : (struct depth_left_out){(uint32_t)storey, (uint32_t)out};
+}
+
+static int64_t layers_of(const struct choices *c, struct depth_left_out left_out)
+{
+    return (int64_t)left_out.storey * left_out.storeys * pipeline_chunks(c);
+}
+
+/* False: what was left out could not be told; *out is of no use then. */
+static bool build(struct ir *out, const struct choices *all, const struct transformer *whole,
+                  struct depth_left_out left_out)
+{
+    struct transformer brief = *all->model, brief_whole = *whole;
+    struct choices emitted = *all;
+    const struct choices *c = &emitted;
+    brief.layers -= layers_of(all, left_out);
+    brief_whole.layers = brief.layers;
+    emitted.model = &brief;
     struct ir draft = {0};
     struct emit e = {
         .ir = &draft,
         .choices = c,
-        .whole = whole,
+        .whole = &brief_whole,
+        .left_out = left_out,
+        .all_choices = all,
+        .all_whole = whole,
         .n = c->seq / c->hp / c->cp,
         .rows = c->seq / c->hp / c->cp * c->micro_batch,
         .own_n = c->seq / c->hp / c->cp / c->tp,
@@ -285,11 +321,13 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
     emit_mesh(&e);
     make_streams(&e);
     struct lifetimes_figures *figures = heap_zalloc(c->pp, sizeof *figures);
-    for (uint32_t stage = 0; stage < c->pp; stage++) {
+    bool told = true;
+    for (uint32_t stage = 0; told && stage < c->pp; stage++) {
         begin_role(&e, stage);
-        emit_and_rewrite(&e, out, &figures[stage]);
+        told = emit_and_rewrite(&e, out, &figures[stage]);
     }
-    finish(&e, out, figures);
+    if (told)
+        finish(&e, out, figures);
     free(figures);
     free(e.kept.buffer);
     free(e.caches.buffer);
@@ -298,5 +336,38 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
     free(e.hold_back);
     arena_release(&e.arena);
     ir_release(&draft);
-    return STATUS_OK;
+    return told;
+}
+
+enum status compose_build_counted(struct ir *out, const struct choices *choices, bool whole,
+                                  int64_t *emitted, struct diag *diag)
+{
+    struct transformer bare, share;
+    struct choices scoped = in_scope(choices, &bare);
+    const struct transformer *model = scoped.model;
+    if (choices->tp > 1) {
+        share = tensor_share(model, choices->tp, tensor_vocabulary_unit(choices->profile));
+        scoped.model = &share;
+    }
+    assert((!scoped.uneven || scoped.subsequences == 1) && "lengths are the caller's to make");
+    if (check_size(&scoped, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    struct depth_left_out left_out;
+    int64_t storeys = STOREYS_FIRST;
+    do {
+        left_out = whole ? (struct depth_left_out){0} : left_out_of(&scoped, storeys);
+        storeys += STOREYS_MORE;
+        *emitted = scoped.model->layers - layers_of(&scoped, left_out);
+        if (build(out, &scoped, model, left_out))
+            return STATUS_OK;
+        ir_release(out);
+    } while (left_out.storeys > 0);
+    assert(!"all layers can always be emitted");
+    return STATUS_BAD_INPUT;
+}
+
+enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
+{
+    int64_t emitted;
+    return compose_build_counted(out, choices, false, &emitted, diag);
 }

@@ -305,4 +305,8 @@ double compose_attention_slowdown(const struct choices *choices);
  * empty. Too large a schedule (ids are 32 bits) is an error. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
+/* The same, for tests of schedule/stretch.h: whole: every layer is emitted. *emitted: layers that were. */
+enum status compose_build_counted(struct ir *ir, const struct choices *choices, bool whole,
+                                  int64_t *emitted, struct diag *diag);
+
 #endif

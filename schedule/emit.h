@@ -12,6 +12,7 @@
 
 #include "schedule/compose.h"
 #include "schedule/ir.h"
+#include "schedule/stretch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -167,6 +168,12 @@ struct emit {
     struct ir *ir;
     const struct choices *choices;   /* the model is what one tensor rank sees */
     const struct transformer *whole; /* all of it */
+    /* Layers are left out, and stretching puts them back: choices and whole have those that are
+       emitted; these have all. Bundles and their states are those of all. */
+    struct depth_left_out left_out;
+    const struct choices *all_choices;
+    const struct transformer *all_whole;
+    struct stretch_chunk *stretch_chunk; /* of the role, as many as it has chunks */
     struct arena arena;
 
     uint16_t role;  /* that is being emitted: stage `stage` of the pipeline, or all */

@@ -7,7 +7,9 @@
 #include "schedule/id_map.h"
 #include "schedule/lifetimes.h"
 #include "schedule/order.h"
+#include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
+#include "schedule/stretch.h"
 #include "schedule/waits.h"
 
 #include <assert.h>
@@ -20,7 +22,7 @@ struct finish {
     const struct emit *e;
     const struct ir *in;
     struct ir *out;
-    struct order order;
+    struct order *order;
     struct waits *waits;
     uint32_t *buffer;      /* old id -> new id, or IR_NONE */
     uint32_t *op;          /* old id -> new id */
@@ -55,47 +57,6 @@ static void swap_tables(struct ir *a, struct ir *b)
         side[i]->free_op_capacity = own[i]->free_op_capacity;
         memcpy(side[i]->arena_bytes, own[i]->arena_bytes, sizeof own[i]->arena_bytes);
     }
-}
-
-#define COLUMN(table, name)                                                                        \
-    (table)->name = heap_realloc((table)->name, (table)->capacity, sizeof *(table)->name)
-
-static void reserve(const struct ir *in, struct ir *out, uint32_t ops)
-{
-    struct buffer_table *b = &out->buffer;
-    b->capacity = b->count + in->buffer.count;
-    COLUMN(b, memory);
-    COLUMN(b, dtype);
-    COLUMN(b, category);
-    COLUMN(b, flags);
-    COLUMN(b, role);
-    COLUMN(b, layer);
-    COLUMN(b, binding);
-    COLUMN(b, dims);
-    COLUMN(b, stem);
-    COLUMN(b, number);
-    COLUMN(b, free_begin);
-    COLUMN(b, free_count);
-    COLUMN(b, offset);
-    struct op_table *o = &out->op;
-    o->capacity = o->count + ops;
-    COLUMN(o, kind);
-    COLUMN(o, stream);
-    COLUMN(o, phase);
-    COLUMN(o, region);
-    COLUMN(o, reads);
-    COLUMN(o, writes);
-    COLUMN(o, layer);
-    COLUMN(o, chunk);
-    COLUMN(o, step);
-    COLUMN(o, micro);
-    COLUMN(o, guard);
-    COLUMN(o, wait_count);
-    COLUMN(o, shape);
-    COLUMN(o, operand_begin);
-    COLUMN(o, wait_begin);
-    out->operand_capacity = out->operand_count + in->operand_count;
-    out->operand = heap_realloc(out->operand, out->operand_capacity, sizeof *out->operand);
 }
 
 static uint32_t carry_buffer(struct finish *f, uint32_t i)
@@ -163,7 +124,7 @@ static void carry_waits(struct finish *f, uint32_t row)
 {
     struct ir *out = f->out;
     uint32_t count;
-    const op_id *kept = waits_settle(f->waits, &f->order, &count);
+    const op_id *kept = waits_settle(f->waits, f->order, &count);
     assert(count < IR_NONE16);
     if (out->wait_count + count > out->wait_capacity) {
         out->wait_capacity =
@@ -199,7 +160,7 @@ static void carry_op(struct finish *f, uint32_t i)
     out->shape[row] = in->shape[i];
     out->operand_begin[row] = f->out->operand_count;
 
-    order_start(&f->order, order_place_of(f->out, row), stream);
+    order_start(f->order, order_place_of(f->out, row), stream);
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
         waits_add(f->waits, f->op[f->in->wait[in->wait_begin[i] + k].i]);
     if (f->held_until && f->held_until[i] != IR_NONE)
@@ -209,7 +170,7 @@ static void carry_op(struct finish *f, uint32_t i)
         waits_touch(f->waits, &touch[k], stream);
     }
     carry_waits(f, row);
-    order_finish(&f->order);
+    order_finish(f->order);
     for (uint32_t k = 0; k < operands; k++)
         waits_note(f->waits, &touch[k], stream, row);
 }
@@ -263,8 +224,9 @@ static uint32_t *rows_of_none(uint32_t count)
     return rows;
 }
 
-void finish_role(const struct emit *e, const struct program *program, struct ir *out,
-                 struct lifetimes_figures *figures)
+/* Writes the program behind the rows of *out, whose clocks *order then holds, without offsets. */
+static void write_role(const struct emit *e, const struct program *program, struct ir *out,
+                       struct order *order)
 {
     struct ir *in = e->ir;
     uint32_t first = out->op.count;
@@ -272,6 +234,7 @@ void finish_role(const struct emit *e, const struct program *program, struct ir 
         .e = e,
         .in = in,
         .out = out,
+        .order = order,
         .buffer = rows_of_none(in->buffer.count),
         .op = heap_alloc(in->op.count, sizeof *f.op),
         .next_number = next_numbers(out, in->word_count),
@@ -283,30 +246,79 @@ void finish_role(const struct emit *e, const struct program *program, struct ir 
         f.held_until[e->hold_back[i].op.i] = e->hold_back[i].until.i;
 
     swap_tables(in, out);
-    reserve(in, out, program->count);
-    order_begin(&f.order, out->stream_count, first);
-    order_reserve(&f.order, program->count);
-    f.waits = waits_new(&f.order, out->buffer.count + in->buffer.count);
+    ir_reserve(out, &(struct ir_room){.ops = program->count,
+                                      .buffers = in->buffer.count,
+                                      .operands = in->operand_count});
+    order_begin(order, out->stream_count, first);
+    order_reserve(order, program->count);
+    f.waits = waits_new(order, out->buffer.count + in->buffer.count);
     for (uint32_t b = 0; b < in->buffer.count; b++) /* states first, in the order of their making */
         if (lifetimes_persistent(in, b))
             carry_buffer(&f, b);
     for (uint32_t i = 0; i < program->count; i++)
         carry_op(&f, program->op[i]);
     waits_free(f.waits);
-    if (out->role_count > 0) { /* none when there is no op */
-        out->role[e->role].op_begin = first;
-        out->role[e->role].op_count = program->count;
-    }
-    lifetimes_free_sets_ordered(out, e->role, &f.order);
+    lifetimes_free_sets_ordered(out, e->role, order);
     add_holds(&f);
-    lifetimes_plan_role(out, e->role, &f.order, LIFETIMES_ALIGNMENT, e->choices->pp == 1, figures);
-    order_release(&f.order);
     swap_tables(in, out);
-    clear_rows(in);
     free(f.buffer);
     free(f.op);
     free(f.held_until);
     free(f.next_number);
+}
+
+/* The rows of one ir with the tables of another, which keep them. */
+static struct ir rows_with_tables(const struct ir *rows, const struct ir *tables)
+{
+    struct ir own = *rows, shared = *tables;
+    swap_tables(&own, &shared);
+    return own;
+}
+
+/* The role that is in *brief with few layers behind the rows of *out, with all. */
+static bool write_long(const struct emit *e, const struct ir *brief, const struct order *order,
+                       struct ir *out, struct lifetimes_figures *figures)
+{
+    struct stretch stretch;
+    struct ir in = rows_with_tables(brief, out);
+    bool tight = e->choices->pp == 1;
+    bool right = stretch_survey(&stretch, &in, out, e->role, e->left_out, e->stretch_chunk,
+                                pipeline_chunks_at(e->choices)) &&
+                 stretch_write(&stretch);
+    if (right && out->role_count > 0) {
+        out->role[e->role].op_begin = stretch.first_op;
+        out->role[e->role].op_count = stretch.op_count;
+    }
+    if (right && !lifetimes_plan_stretched(&stretch, order, LIFETIMES_ALIGNMENT, tight, figures))
+        lifetimes_plan_role(out, e->role, NULL, LIFETIMES_ALIGNMENT, tight, figures);
+    stretch_release(&stretch);
+    return right;
+}
+
+bool finish_role(const struct emit *e, const struct program *program, struct ir *out,
+                 struct lifetimes_figures *figures)
+{
+    struct order order = {0};
+    struct ir brief = {0};
+    bool right = true, whole = e->left_out.storeys == 0;
+    uint32_t first = out->op.count;
+    write_role(e, program, whole ? out : &brief, &order);
+    swap_tables(e->ir, out);
+    if (whole) {
+        if (out->role_count > 0) { /* none when there is no op */
+            out->role[e->role].op_begin = first;
+            out->role[e->role].op_count = program->count;
+        }
+        lifetimes_plan_role(out, e->role, &order, LIFETIMES_ALIGNMENT, e->choices->pp == 1,
+                            figures);
+    } else {
+        right = write_long(e, &brief, &order, out, figures);
+    }
+    swap_tables(e->ir, out);
+    clear_rows(e->ir);
+    order_release(&order);
+    ir_release(&brief);
+    return right;
 }
 
 void finish(const struct emit *e, struct ir *out, struct lifetimes_figures *of_role)

@@ -284,6 +284,12 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
  * replaced; its entries in ir.free_op stay behind, unused. */
 void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
 
+/* Makes room behind the rows that are there, for passes that write columns themselves. */
+struct ir_room {
+    uint64_t ops, buffers, operands, waits, ranges, free_ops;
+};
+void ir_reserve(struct ir *ir, const struct ir_room *room);
+
 /* --- reading --- */
 struct view ir_view(const struct ir *ir, uint32_t operand);
 static inline const struct work *ir_work(const struct ir *ir, uint32_t op)

@@ -207,6 +207,35 @@ void ir_shrink(struct ir *ir)
     }
 }
 
+/* To the row: what is known to be needed is not rounded up. */
+#define RESERVE_ROWS(ir, name, rows)                                                               \
+    do {                                                                                           \
+        uint64_t needed_ = (uint64_t)(ir)->name##_count + (rows);                                  \
+        assert(needed_ <= ROWS_MAX);                                                               \
+        if (needed_ > (ir)->name##_capacity) {                                                     \
+            (ir)->name##_capacity = (uint32_t)needed_;                                             \
+            (ir)->name = heap_realloc((ir)->name, needed_, sizeof *(ir)->name);                    \
+        }                                                                                          \
+    } while (0)
+
+void ir_reserve(struct ir *ir, const struct ir_room *room)
+{
+    uint64_t ops = ir->op.count + room->ops, buffers = ir->buffer.count + room->buffers;
+    assert(ops <= ROWS_MAX && buffers <= IR_RANGE);
+    if (ops > ir->op.capacity) {
+        ir->op.capacity = (uint32_t)ops;
+        resize_columns(&ir->op, op_columns, ARRAY_LEN(op_columns), ir->op.capacity);
+    }
+    if (buffers > ir->buffer.capacity) {
+        ir->buffer.capacity = (uint32_t)buffers;
+        resize_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns), ir->buffer.capacity);
+    }
+    RESERVE_ROWS(ir, operand, room->operands);
+    RESERVE_ROWS(ir, wait, room->waits);
+    RESERVE_ROWS(ir, range, room->ranges);
+    RESERVE_ROWS(ir, free_op, room->free_ops);
+}
+
 /* ---- few rows ---- */
 
 static void copy_name(char target[MESH_NAME_MAX], const char *name)

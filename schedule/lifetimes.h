@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct order;
+struct stretch;
 
 #define LIFETIMES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
 
@@ -48,6 +49,11 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
  * ir->arena_bytes stay. tight: as well as can be; else quickly, because it may not be the largest. */
 void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                          uint64_t alignment, bool tight, struct lifetimes_figures *figures);
+
+/* The same for a role that was stretched (schedule/stretch.h), whose short list has that order. False:
+ * it does not tell; then the role has no offsets. figures->live is not looked for. */
+bool lifetimes_plan_stretched(const struct stretch *stretch, const struct order *order,
+                              uint64_t alignment, bool tight, struct lifetimes_figures *figures);
 
 /* When all roles have been planned quickly: plans well those whose arenas are the largest, until those
  * that are have been, and sets ir->arena_bytes. of: the figures of each role. */

@@ -4,6 +4,7 @@
 #include "schedule/births.h"
 #include "schedule/lifetimes.h"
 #include "schedule/pack.h"
+#include "schedule/stretch_tenants.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -77,22 +78,22 @@ static void pack(struct plan *p, uint64_t base)
     struct tenants *t = &p->tenants;
     uint64_t enough = t->held + (base + t->held) / WASTE_PARTS;
     p->best_top = UINT64_MAX;
-    settle_for(p, pack_in_order(t, p->order, PACK_LOWEST));
+    settle_for(p, pack_in_order(t, PACK_LOWEST));
     if (!p->tight)
         return;
     /* Once more is much for a large schedule, unless it may help much. */
     uint64_t much = t->count <= BY_SIZE_MAX ? enough : t->held + (base + t->held) / MUCH_PARTS;
     if (p->best_top > much)
-        settle_for(p, pack_in_order(t, p->order, PACK_TIGHTEST));
+        settle_for(p, pack_in_order(t, PACK_TIGHTEST));
     if (p->best_top > enough && t->count <= BY_SIZE_MAX)
         pack_by_size(p, enough);
 }
 
+/* Of the tenants that p->tenants holds. */
 static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
                        struct lifetimes_figures *figures)
 {
     struct tenants *t = &p->tenants;
-    tenants_of(t, p->ir, p->order, &p->births, memory, p->alignment);
     if (t->count > 0)
         pack(p, base);
     for (uint32_t i = 0; i < t->count; i++)
@@ -129,8 +130,10 @@ static void plan_role(struct plan *p, uint32_t role, struct lifetimes_figures *f
         return;
     }
     births_of_role(&p->births, p->ir, p->order);
-    for (int m = 0; m < MEMORY_COUNT; m++)
+    for (int m = 0; m < MEMORY_COUNT; m++) {
+        tenants_of(&p->tenants, p->ir, p->order, &p->births, (uint8_t)m, p->alignment);
         plan_arena(p, (uint8_t)m, base[m], figures);
+    }
 }
 
 static void plan_release(struct plan *p)
@@ -183,6 +186,26 @@ void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *known
     plan_role(&p, role, figures);
     plan_release(&p);
     order_release(&made);
+}
+
+bool lifetimes_plan_stretched(const struct stretch *s, const struct order *order,
+                              uint64_t alignment, bool tight, struct lifetimes_figures *figures)
+{
+    struct plan p = {.ir = s->out, .alignment = alignment, .tight = tight, .order = order};
+    struct tenants brief = {0};
+    uint64_t base[MEMORY_COUNT];
+    bool known = true;
+    place_persistent(&p, s->role, base);
+    births_of_role(&p.births, s->in, order);
+    for (int m = 0; known && m < MEMORY_COUNT; m++) {
+        tenants_of(&brief, s->in, order, &p.births, (uint8_t)m, alignment);
+        known = stretch_tenants(&p.tenants, &brief, s);
+        if (known)
+            plan_arena(&p, (uint8_t)m, base[m], figures);
+    }
+    tenants_release(&brief);
+    plan_release(&p);
+    return known;
 }
 
 void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figures *of)

@@ -124,17 +124,17 @@ static void take(struct floor_plan *p, uint32_t tenant, enum pack_fit fit)
     p->t->offset[tenant] = take_run(p, best, size);
 }
 
-uint64_t pack_in_order(struct tenants *t, const struct order *order, enum pack_fit fit)
+uint64_t pack_in_order(struct tenants *t, enum pack_fit fit)
 {
     struct floor_plan p = {.t = t};
-    uint32_t ops = order->count + 1;                /* the end of the list is an end too */
+    uint32_t ops = t->ops + 1;                      /* the end of the list is an end too */
     uint32_t *head = heap_alloc(ops, sizeof *head); /* op -> tenant that ends there */
     uint32_t *next = heap_alloc(t->count, sizeof *next);
     memset(head, 0xff, ops * sizeof *head);
-    uint32_t now = order->begin;
+    uint32_t now = t->begin;
     for (uint32_t i = 0; i < t->count; i++) {
         for (; now <= t->birth[i]; now++)
-            for (uint32_t k = head[now - order->begin]; k != ANYBODY; k = next[k])
+            for (uint32_t k = head[now - t->begin]; k != ANYBODY; k = next[k])
                 give(&p, k);
         if (i % SETTLE_EVERY == 0)
             settle(&p, t->birth[i]);
@@ -142,8 +142,8 @@ uint64_t pack_in_order(struct tenants *t, const struct order *order, enum pack_f
         uint32_t end = t->first_end[i];
         if (end == TENANTS_NEVER)
             continue;
-        next[i] = head[end - order->begin];
-        head[end - order->begin] = i;
+        next[i] = head[end - t->begin];
+        head[end - t->begin] = i;
     }
     free(head);
     free(next);

@@ -13,7 +13,7 @@ enum pack_fit { PACK_LOWEST, PACK_TIGHTEST };
 
 /* In the order of births, each where there is room now: the lowest place, or the one that leaves
  * least. Near-linear. */
-uint64_t pack_in_order(struct tenants *tenants, const struct order *order, enum pack_fit fit);
+uint64_t pack_in_order(struct tenants *tenants, enum pack_fit fit);
 
 /* The heaviest first, each at the lowest place that is free for all of its life. With bytes for
  * weights it seldom wastes much; it takes time in the square of their number. */

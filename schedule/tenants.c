@@ -241,9 +241,11 @@ static void find_ends(struct survey *s)
     free(s->cursor);
 }
 
-static void find_held(struct tenants *t, const struct order *order)
+void tenants_settle(struct tenants *t, uint32_t begin, uint32_t ops)
 {
-    uint64_t *ended = heap_zalloc((size_t)order->count + 1, sizeof *ended); /* bytes, per op */
+    t->begin = begin;
+    t->ops = ops;
+    uint64_t *ended = heap_zalloc((size_t)ops + 1, sizeof *ended); /* bytes, per op */
     for (uint32_t i = 0; i < t->count; i++) {
         const uint32_t *end = tenants_ends(t, i);
         uint32_t first = end[0], last = end[0];
@@ -254,14 +256,14 @@ static void find_held(struct tenants *t, const struct order *order)
         t->first_end[i] = first;
         t->last_end[i] = last;
         if (first != TENANTS_NEVER)
-            ended[first - order->begin] += t->size[i];
+            ended[first - begin] += t->size[i];
     }
     uint64_t held = 0;
-    uint32_t at = order->begin;
+    uint32_t at = begin;
     t->held = 0;
     for (uint32_t i = 0; i < t->count; i++) {
         for (; at <= t->birth[i]; at++)
-            held -= ended[at - order->begin];
+            held -= ended[at - begin];
         held += t->size[i];
         t->held = held > t->held ? held : t->held;
     }
@@ -279,7 +281,7 @@ void tenants_of(struct tenants *t, const struct ir *ir, const struct order *orde
     t->end = heap_realloc(t->end, (size_t)t->count * t->classes, sizeof *t->end);
     sort_into_classes(&s);
     find_ends(&s);
-    find_held(t, order);
+    tenants_settle(t, order->begin, order->count);
     free(s.birth);
     free(s.lowered);
 }

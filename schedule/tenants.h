@@ -18,6 +18,7 @@
 
 /* All-zero is empty. Rows are in the order of births. */
 struct tenants {
+    uint32_t begin, ops; /* of the list: ops begin .. begin + ops */
     uint32_t count, capacity;
     uint32_t classes;
     uint32_t *buffer;
@@ -40,6 +41,9 @@ void tenants_release(struct tenants *tenants);
  * alignment. */
 void tenants_of(struct tenants *tenants, const struct ir *ir, const struct order *order,
                 const struct births *births, uint8_t memory, uint64_t alignment);
+
+/* Fills first_end, last_end and held from the other columns; ops of the role: begin .. begin + ops. */
+void tenants_settle(struct tenants *tenants, uint32_t begin, uint32_t ops);
 
 static inline const uint32_t *tenants_ends(const struct tenants *t, uint32_t i)
 {

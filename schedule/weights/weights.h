@@ -30,4 +30,7 @@ op_id lend_sum(struct emit *e, const struct lent *lent);
 /* What has been summed is added to the stage's own. */
 op_id lend_add(struct emit *e, const struct lent *lent);
 
+/* Layers of a bundle. */
+int64_t weights_layers_together(const struct choices *choices);
+
 #endif

@@ -10,11 +10,10 @@
 
 enum { RULES = 3 };
 
-static uint64_t pack(struct tenants *t, const struct order *order, struct check_random *random,
-                     int rule)
+static uint64_t pack(struct tenants *t, struct check_random *random, int rule)
 {
     if (rule < 2)
-        return pack_in_order(t, order, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST);
+        return pack_in_order(t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST);
     double *weight = heap_alloc(t->count, sizeof *weight);
     for (uint32_t i = 0; i < t->count; i++)
         weight[i] = check_random_double(random);
@@ -75,7 +74,7 @@ static void tenants_that_conflict_have_bytes_of_their_own(void)
             CHECK("held is not less than live", t.held >= t.live);
             CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &births), 0);
             for (int rule = 0; t.count > 0 && rule < RULES; rule++) {
-                uint64_t top = pack(&t, &order, &random, rule);
+                uint64_t top = pack(&t, &random, rule);
                 CHECK("no plan is smaller than what is held", top >= t.held);
                 CHECK_INT("wrong places", count_wrong(&t, top), 0);
             }

@@ -1,0 +1,545 @@
+/* Blocks, runs, and who is meant from where. */
+#include "schedule/stretch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEADY_MIN = 3 }; /* blocks in a row that must be the same */
+
+void stretch_release(struct stretch *s)
+{
+    free(s->block);
+    free(s->run);
+    free(s->block_of_op);
+    free(s->block_of_buffer);
+    free(s->state_begin);
+    free(s->state_count);
+    *s = (struct stretch){0};
+}
+
+static uint32_t buffer_of(const struct ir *ir, uint32_t operand)
+{
+    return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
+}
+
+/* ---- states: the buffers of bundles, storey by storey ---- */
+
+static uint32_t bundle_of(const struct ir *ir, uint32_t buffer)
+{
+    uint16_t binding = ir->buffer.binding[buffer];
+    return binding == IR_NONE16 || ir->binding[binding].bundle == IR_NONE16
+               ? IR_NONE
+               : ir->binding[binding].bundle;
+}
+
+static bool find_states(struct stretch *s)
+{
+    const struct ir *ir = s->in;
+    while (s->states < ir->buffer.count && lifetimes_persistent(ir, s->states))
+        s->states++;
+    s->state_begin = heap_alloc(s->chunk_count, sizeof *s->state_begin);
+    s->state_count = heap_zalloc(s->chunk_count, sizeof *s->state_count);
+    for (uint32_t v = 0; v < s->chunk_count; v++) {
+        const struct stretch_chunk *chunk = &s->chunk[v];
+        uint32_t begin = 0, count = 0;
+        while (begin < s->states && bundle_of(ir, begin) != chunk->bundle)
+            begin++;
+        while (begin + count < s->states && bundle_of(ir, begin + count) == chunk->bundle)
+            count++;
+        if (count == 0 || begin + count * chunk->whole_storeys > s->states)
+            return false;
+        for (uint32_t i = 0; i < count * chunk->whole_storeys; i++)
+            if (bundle_of(ir, begin + i) != chunk->bundle + i / count ||
+                ir->buffer.stem[begin + i] != ir->buffer.stem[begin + i % count])
+                return false;
+        s->state_begin[v] = begin;
+        s->state_count[v] = count;
+    }
+    return true;
+}
+
+/* A place among the storeys of a chunk, or of a run. */
+struct spot {
+    uint32_t of;   /* run, or run_count + chunk for states; IR_NONE: of none */
+    uint32_t at;   /* block of the run; storey */
+    uint32_t slot; /* op or buffer of the block */
+};
+
+static const struct spot nowhere = {IR_NONE, 0, 0};
+
+/* The last storey, which may be shorter, is the last in the short list too. */
+static struct spot spot_of_state(const struct stretch *s, uint32_t buffer)
+{
+    for (uint32_t v = 0; v < s->chunk_count; v++) {
+        uint32_t begin = s->state_begin[v], count = s->state_count[v];
+        const struct stretch_chunk *chunk = &s->chunk[v];
+        if (buffer < begin || buffer - begin >= count * chunk->whole_storeys)
+            continue;
+        uint32_t storey = (buffer - begin) / count;
+        if (storey + 1 == chunk->whole_storeys)
+            storey = chunk->storeys - 1;
+        return (struct spot){s->run_count + v, storey, (buffer - begin) % count};
+    }
+    return nowhere;
+}
+
+static struct spot spot_in_block(const struct stretch *s, uint32_t block, uint32_t slot)
+{
+    uint32_t run = s->block[block].run;
+    return run == IR_NONE ? nowhere : (struct spot){run, block - s->run[run].begin, slot};
+}
+
+static struct spot spot_of_op(const struct stretch *s, uint32_t op)
+{
+    uint32_t block = s->block_of_op[op];
+    return spot_in_block(s, block, op - s->block[block].op);
+}
+
+static struct spot spot_of_buffer(const struct stretch *s, uint32_t buffer)
+{
+    if (buffer < s->states)
+        return spot_of_state(s, buffer);
+    uint32_t block = s->block_of_buffer[buffer];
+    return spot_in_block(s, block, buffer - s->block[block].buffer);
+}
+
+static bool is_up(const struct stretch *s, uint32_t of)
+{
+    return of >= s->run_count || s->run[of].up;
+}
+
+/* ---- blocks ---- */
+
+static uint32_t chunk_of_layer(const struct stretch *s, uint32_t layer)
+{
+    for (uint32_t v = 0; v < s->chunk_count; v++)
+        if (layer - s->chunk[v].first < s->chunk[v].layers)
+            return v;
+    return IR_NONE;
+}
+
+/* What an op says about its block: chunk and storey; false: nothing. Updates have no layer: their
+ * states tell. */
+static bool storey_of(const struct stretch *s, uint32_t op, uint32_t *v, uint32_t *storey)
+{
+    const struct ir *ir = s->in;
+    if (ir->op.layer[op] != IR_NONE16) {
+        *v = chunk_of_layer(s, ir->op.layer[op]);
+        *storey = *v != IR_NONE ? (ir->op.layer[op] - s->chunk[*v].first) / s->left_out.storey : 0;
+        return *v != IR_NONE;
+    }
+    uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+    for (uint32_t k = 0; ir->op.phase[op] == PHASE_OPTIMIZER && k < operands; k++) {
+        uint32_t buffer = buffer_of(ir, ir->operand[ir->op.operand_begin[op] + k]);
+        struct spot spot = buffer < s->states ? spot_of_state(s, buffer) : nowhere;
+        if (spot.of == IR_NONE)
+            continue;
+        *v = spot.of - s->run_count;
+        *storey = spot.at;
+        return true;
+    }
+    return false;
+}
+
+static uint32_t units_of(const struct ir *ir)
+{
+    uint32_t units = 1;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.micro[op] != IR_NONE16 && ir->op.micro[op] >= units)
+            units = ir->op.micro[op] + 1u;
+    return units;
+}
+
+/* Gathers, reductions and copies of a storey stand before or behind its other ops. */
+static bool comes_along(const struct ir *ir, uint32_t op)
+{
+    return ir->op.region[op] == REGION_WEIGHTS || ir->op.region[op] == REGION_OFFLOAD;
+}
+
+/* A block begins with the first op of its storey and direction in its unit that does not just come along,
+ * and goes on until the next does. Blocks of one kind in a row are a run. */
+static void find_blocks(struct stretch *s)
+{
+    const struct ir *ir = s->in;
+    uint32_t storeys = 0, units = units_of(ir), last_kind = IR_NONE, born = s->states;
+    for (uint32_t v = 0; v < s->chunk_count; v++)
+        storeys = s->chunk[v].storeys > storeys ? s->chunk[v].storeys : storeys;
+    uint32_t kinds = (2 * units + 1) * s->chunk_count;
+    bool *seen = heap_zalloc((size_t)kinds * storeys, sizeof *seen);
+    s->block = heap_alloc((size_t)kinds * storeys + 1, sizeof *s->block);
+    s->run = heap_alloc((size_t)kinds * storeys + 1, sizeof *s->run);
+    s->block[s->block_count++] = (struct stretch_block){.buffer = born, .run = IR_NONE};
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        uint32_t v, storey, unit = ir->op.micro[op] != IR_NONE16 ? ir->op.micro[op] : 0;
+        if (!comes_along(ir, op) && storey_of(s, op, &v, &storey)) {
+            uint32_t way = ir->op.phase[op] == PHASE_OPTIMIZER ? 2 * units
+                           : ir->op.phase[op] == PHASE_FORWARD ? 2 * unit
+                                                               : 2 * unit + 1;
+            uint32_t kind = way * s->chunk_count + v;
+            if (!seen[kind * storeys + storey]) {
+                struct stretch_run *run = s->run_count > 0 ? &s->run[s->run_count - 1] : NULL;
+                struct stretch_block *before = &s->block[s->block_count - 1];
+                bool joins =
+                    run && kind == last_kind && before->run == s->run_count - 1 &&
+                    (run->blocks == 1 ? storey + 1 == before->storey || storey == before->storey + 1
+                                      : run->up == (storey > before->storey));
+                seen[kind * storeys + storey] = true;
+                if (joins && run->blocks == 1)
+                    run->up = storey > before->storey;
+                if (!joins)
+                    s->run[s->run_count++] = (struct stretch_run){.begin = s->block_count};
+                s->run[s->run_count - 1].blocks++;
+                s->block[s->block_count++] = (struct stretch_block){
+                    .op = op, .buffer = born, .run = s->run_count - 1, .storey = storey};
+                last_kind = kind;
+            }
+        }
+        struct stretch_block *block = &s->block[s->block_count - 1];
+        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+        s->block_of_op[op] = s->block_count - 1;
+        block->ops++;
+        for (uint32_t k = 0; k < operands; k++) /* rows of buffers stand in the order of births */
+            if (buffer_of(ir, ir->operand[ir->op.operand_begin[op] + k]) == born) {
+                s->block_of_buffer[born++] = s->block_count - 1;
+                block->buffers++;
+            }
+    }
+    free(seen);
+}
+
+/* ---- what is steady ---- */
+
+static bool alike(const struct stretch *s, const struct stretch_run *run, struct spot a,
+                  struct spot b)
+{
+    if (a.of == IR_NONE || a.of != b.of || a.slot != b.slot)
+        return false;
+    return is_up(s, a.of) == run->up ? b.at == a.at + 1 : a.at == b.at + 1;
+}
+
+static bool like_ops(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
+{
+    return a == b || alike(s, &s->run[s->block[block].run], spot_of_op(s, a), spot_of_op(s, b));
+}
+
+static bool like_buffers(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
+{
+    return a == b ||
+           alike(s, &s->run[s->block[block].run], spot_of_buffer(s, a), spot_of_buffer(s, b));
+}
+
+static bool like_layers(const struct stretch *s, uint32_t block, uint16_t a, uint16_t b)
+{
+    uint32_t by = s->left_out.storey;
+    if (a == IR_NONE16 || b == IR_NONE16)
+        return a == b;
+    return s->run[s->block[block].run].up ? a + by == b : b + by == a;
+}
+
+/* Rows of the same shapes in the same places, whatever they refer to. */
+static bool same_work(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
+{
+    const struct op_table *t = &s->in->op;
+    return t->shape[a] == t->shape[b] && t->stream[a] == t->stream[b] &&
+           t->phase[a] == t->phase[b] && t->region[a] == t->region[b] &&
+           t->reads[a] == t->reads[b] && t->writes[a] == t->writes[b] &&
+           t->chunk[a] == t->chunk[b] && t->step[a] == t->step[b] && t->micro[a] == t->micro[b] &&
+           t->guard[a] == t->guard[b] && like_layers(s, block, t->layer[a], t->layer[b]);
+}
+
+static bool same_space(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
+{
+    const struct buffer_table *t = &s->in->buffer;
+    return t->memory[a] == t->memory[b] && t->dtype[a] == t->dtype[b] &&
+           t->category[a] == t->category[b] && t->flags[a] == t->flags[b] &&
+           t->dims[a] == t->dims[b] && t->stem[a] == t->stem[b] &&
+           like_layers(s, block, t->layer[a], t->layer[b]);
+}
+
+/* Do they refer to the same things, as seen from their blocks? */
+static bool same_operands(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
+{
+    const struct ir *ir = s->in;
+    const struct op_table *t = &ir->op;
+    if (t->wait_count[a] != t->wait_count[b])
+        return false;
+    for (uint32_t k = 0; k < (uint32_t)t->reads[a] + t->writes[a]; k++) {
+        struct view x = ir_view(ir, ir->operand[t->operand_begin[a] + k]);
+        struct view y = ir_view(ir, ir->operand[t->operand_begin[b] + k]);
+        if (x.begin != y.begin || x.count != y.count ||
+            !like_buffers(s, block, x.buffer.i, y.buffer.i))
+            return false;
+    }
+    for (uint32_t k = 0; k < t->wait_count[a]; k++)
+        if (!like_ops(s, block, ir->wait[t->wait_begin[a] + k].i, ir->wait[t->wait_begin[b] + k].i))
+            return false;
+    return true;
+}
+
+static bool same_free_set(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
+{
+    const struct buffer_table *t = &s->in->buffer;
+    if (t->free_count[a] != t->free_count[b])
+        return false;
+    for (uint32_t k = 0; k < t->free_count[a]; k++)
+        if (!like_ops(s, block, s->in->free_op[t->free_begin[a] + k].i,
+                      s->in->free_op[t->free_begin[b] + k].i))
+            return false;
+    return true;
+}
+
+/* Has the next block the same rows; and do they refer to the same things? */
+static bool same_rows(const struct stretch *s, uint32_t block)
+{
+    const struct stretch_block *a = &s->block[block], *b = a + 1;
+    bool same = a->ops == b->ops && a->buffers == b->buffers;
+    for (uint32_t i = 0; same && i < a->ops; i++)
+        same = same_work(s, block, a->op + i, b->op + i);
+    for (uint32_t i = 0; same && i < a->buffers; i++)
+        same = same_space(s, block, a->buffer + i, b->buffer + i);
+    return same;
+}
+
+static bool same_block(const struct stretch *s, uint32_t block)
+{
+    const struct stretch_block *a = &s->block[block], *b = a + 1;
+    bool same = same_rows(s, block);
+    for (uint32_t i = 0; same && i < a->ops; i++)
+        same = same_operands(s, block, a->op + i, b->op + i);
+    for (uint32_t i = 0; same && i < a->buffers; i++)
+        same = same_free_set(s, block, a->buffer + i, b->buffer + i);
+    return same;
+}
+
+/* The cut goes through the middle, which is as far as can be from both ends: what depends on how far
+ * away they are (parameters that are kept because they are soon read again) is as in any other depth
+ * there (left_out_of() in build.c). */
+static bool find_steady(const struct stretch *s, struct stretch_run *run)
+{
+    uint32_t middle = run->blocks / 2;
+    run->low = middle;
+    run->high = middle + 1;
+    while (run->low > 0 && same_block(s, run->begin + run->low - 1))
+        run->low--;
+    while (run->high < run->blocks && same_block(s, run->begin + run->high - 1))
+        run->high++;
+    run->cut = run->low < middle ? middle : middle + 1;
+    run->alike_low = run->low;
+    run->alike_high = run->high;
+    while (run->alike_low > 0 && same_rows(s, run->begin + run->alike_low - 1))
+        run->alike_low--;
+    while (run->alike_high < run->blocks && same_rows(s, run->begin + run->alike_high - 1))
+        run->alike_high++;
+    return run->high - run->low >= STEADY_MIN && run->cut < run->high;
+}
+
+static uint32_t distance(uint32_t a, uint32_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+/* Ops of storeys that are far from their block's (or, before the first, from the next one's) would belong
+ * to blocks that nobody copies. */
+static bool all_near(const struct stretch *s)
+{
+    uint32_t reach = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t b = 0; b < s->block_count; b++) {
+            const struct stretch_block *block = &s->block[b];
+            const struct stretch_run *run = block->run != IR_NONE ? &s->run[block->run] : NULL;
+            bool steady = run && b - run->begin >= run->low && b - run->begin < run->high;
+            for (uint32_t op = block->op; op < block->op + block->ops; op++) {
+                uint32_t v, storey;
+                if (!storey_of(s, op, &v, &storey))
+                    continue;
+                uint32_t far = distance(storey, run ? block->storey : s->block[b + 1].storey);
+                if (pass == 0 && steady && far > reach)
+                    reach = far;
+                if (pass == 1 && far > reach)
+                    return false;
+            }
+        }
+    return true;
+}
+
+/* ---- places in the long list ---- */
+
+static void lay_out(struct stretch *s)
+{
+    uint32_t op = s->first_op, buffer = s->to_states + s->states;
+    for (uint32_t b = 0; b < s->block_count; b++) {
+        struct stretch_block *block = &s->block[b];
+        const struct stretch_run *run = block->run != IR_NONE ? &s->run[block->run] : NULL;
+        bool copied = run && b - run->begin + 1 == run->cut;
+        uint32_t times = copied ? s->left_out.storeys + 1 : 1;
+        block->to_op = op;
+        block->to_buffer = buffer;
+        op += times * block->ops;
+        buffer += times * block->buffers;
+    }
+    s->op_count = op - s->first_op;
+    s->buffer_count = buffer - s->to_states;
+}
+
+bool stretch_survey(struct stretch *s, const struct ir *in, struct ir *out, uint16_t role,
+                    struct depth_left_out left_out, const struct stretch_chunk *chunk,
+                    uint32_t chunk_count)
+{
+    *s = (struct stretch){.in = in,
+                          .out = out,
+                          .role = role,
+                          .left_out = left_out,
+                          .chunk = chunk,
+                          .chunk_count = chunk_count,
+                          .to_states = out->buffer.count,
+                          .first_op = out->op.count};
+    if (!find_states(s))
+        return false;
+    s->block_of_op = heap_alloc((size_t)in->op.count + 1, sizeof *s->block_of_op);
+    s->block_of_buffer = heap_alloc((size_t)in->buffer.count + 1, sizeof *s->block_of_buffer);
+    memset(s->block_of_buffer, 0xff, in->buffer.count * sizeof *s->block_of_buffer);
+    find_blocks(s);
+    for (uint32_t r = 0; r < s->run_count; r++) {
+        struct stretch_run *run = &s->run[r];
+        uint32_t v, storey;
+        if (!storey_of(s, s->block[run->begin].op, &v, &storey) ||
+            run->blocks != s->chunk[v].storeys || !find_steady(s, run))
+            return false;
+    }
+    if (s->run_count == 0 || !all_near(s))
+        return false;
+    lay_out(s);
+    return true;
+}
+
+/* ---- who is meant ---- */
+
+static uint32_t kept_at(const struct stretch *s, const struct stretch_run *run, uint32_t at)
+{
+    return at < run->cut ? at : at + s->left_out.storeys;
+}
+
+uint32_t stretch_rise(const struct stretch *s, struct stretch_from from)
+{
+    if (s->block[from.block].run == IR_NONE)
+        return 0;
+    const struct stretch_run *run = &s->run[s->block[from.block].run];
+    uint32_t more = s->left_out.storeys;
+    uint32_t down = from.copy > 0 ? from.copy : from.block - run->begin < run->cut ? 0 : more;
+    return run->up ? down : more - down;
+}
+
+uint32_t stretch_like(const struct stretch *s, uint32_t block)
+{
+    const struct stretch_block *b = &s->block[block];
+    const struct stretch_run *run = b->run != IR_NONE ? &s->run[b->run] : NULL;
+    uint32_t at = run ? block - run->begin : 0;
+    if (!run || at < run->alike_low || at >= run->alike_high)
+        return IR_NONE;
+    if (at < run->low)
+        return run->begin + run->low;
+    return at + 1 < run->high ? block + 1 : run->begin + run->high - (at < run->high ? 2 : 1);
+}
+
+static bool is_steady(const struct stretch *s, uint32_t block)
+{
+    const struct stretch_run *run = &s->run[s->block[block].run];
+    return block - run->begin >= run->low && block - run->begin < run->high;
+}
+
+/* How many storeys up a block lies from another of its run. */
+static int64_t storeys_up(const struct stretch *s, uint32_t of, int64_t blocks)
+{
+    return of >= s->run_count || s->run[of].up ? blocks : -blocks;
+}
+
+/* The first of the block at a place of a run in the long list. */
+static uint32_t first_at(const struct stretch *s, const struct stretch_run *run, uint32_t at,
+                         bool buffers)
+{
+    uint32_t more = s->left_out.storeys;
+    uint32_t image = at < run->cut ? at : at < run->cut + more ? run->cut - 1 : at - more;
+    uint32_t copy = at < run->cut || at >= run->cut + more ? 0 : at - run->cut + 1;
+    const struct stretch_block *block = &s->block[run->begin + image];
+    return buffers ? block->to_buffer + copy * block->buffers : block->to_op + copy * block->ops;
+}
+
+/* What a block refers to, and what the block like it has in that place. */
+struct reference {
+    struct spot spot, like;
+    bool has_like, same; /* the like of it is that spot too */
+};
+
+/* Does the like of it lie as far from it as the blocks do from each other? */
+static bool goes_along(const struct stretch *s, struct stretch_from from, const struct reference *r)
+{
+    int64_t blocks = (int64_t)stretch_like(s, from.block) - from.block;
+    return r->has_like && r->like.of == r->spot.of && r->like.slot == r->spot.slot &&
+           storeys_up(s, r->spot.of, (int64_t)r->like.at - r->spot.at) ==
+               storeys_up(s, s->block[from.block].run, blocks);
+}
+
+/* The place in its run of what is referred to; IR_NONE: nobody can tell. Blocks that refer to one and
+ * the same thing mean just that; if it goes along with them, they mean their own storey's. */
+static uint32_t place_seen(const struct stretch *s, struct stretch_from from,
+                           const struct reference *r)
+{
+    const struct stretch_block *block = &s->block[from.block];
+    bool state = r->spot.of >= s->run_count;
+    const struct stretch_run *run = state ? NULL : &s->run[r->spot.of];
+    uint32_t kept = state ? r->spot.at : kept_at(s, run, r->spot.at);
+    if (block->run == IR_NONE || (r->has_like && r->same))
+        return kept;
+    uint32_t up = stretch_rise(s, from), more = s->left_out.storeys;
+    uint32_t at = state || run->up ? r->spot.at + up : r->spot.at + more - up;
+    bool told = goes_along(s, from, r);
+    if (!told && from.copy > 0)
+        return IR_NONE;
+    if (state || at == kept)
+        return at;
+    if (told)
+        return at >= run->alike_low && at < run->alike_high + more &&
+                       r->spot.at >= run->alike_low && r->spot.at < run->alike_high
+                   ? at
+                   : IR_NONE;
+    /* The ends of runs may refer to what has no like. */
+    bool alone = r->spot.at < run->alike_low || r->spot.at >= run->alike_high;
+    return alone && !from.strictly && !is_steady(s, from.block) ? kept : IR_NONE;
+}
+
+uint32_t stretch_op(const struct stretch *s, struct stretch_from from, uint32_t op, uint32_t like)
+{
+    struct reference r = {spot_of_op(s, op), nowhere, like != IR_NONE, like == op};
+    const struct stretch_block *block = &s->block[s->block_of_op[op]];
+    if (r.spot.of == IR_NONE && r.has_like && !r.same && from.copy > 0)
+        return IR_NONE;
+    if (r.spot.of == IR_NONE)
+        return block->to_op + (op - block->op);
+    if (r.has_like)
+        r.like = spot_of_op(s, like);
+    uint32_t at = place_seen(s, from, &r);
+    return at == IR_NONE ? IR_NONE : first_at(s, &s->run[r.spot.of], at, false) + r.spot.slot;
+}
+
+uint32_t stretch_buffer(const struct stretch *s, struct stretch_from from, uint32_t buffer,
+                        uint32_t like)
+{
+    struct reference r = {spot_of_buffer(s, buffer), nowhere, like != IR_NONE, like == buffer};
+    if (r.spot.of == IR_NONE && buffer < s->states)
+        return s->to_states + buffer;
+    if (r.spot.of == IR_NONE) {
+        const struct stretch_block *block = &s->block[s->block_of_buffer[buffer]];
+        return block->to_buffer + (buffer - block->buffer);
+    }
+    if (r.has_like)
+        r.like = spot_of_buffer(s, like);
+    uint32_t at = place_seen(s, from, &r);
+    if (at == IR_NONE)
+        return IR_NONE;
+    if (r.spot.of < s->run_count)
+        return first_at(s, &s->run[r.spot.of], at, true) + r.spot.slot;
+    uint32_t v = r.spot.of - s->run_count;
+    if (s->block[from.block].run == IR_NONE || r.same)
+        return s->to_states + buffer;
+    return s->to_states + s->state_begin[v] + at * s->state_count[v] + r.spot.slot;
+}

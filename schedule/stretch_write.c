@@ -1,0 +1,348 @@
+/* The long list. Blocks that are there are written with what they refer to moved to its place, and so
+ * are the first two copies; of the others every number goes on as from the one to the other. */
+#include "schedule/stretch.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct writer {
+    const struct stretch *s;
+    const struct ir *in;
+    struct ir *out;
+    uint32_t *next_number;   /* per stem */
+    uint32_t *range, *stamp; /* per range of *in: its row in the block being written, if stamped */
+    uint32_t written;        /* blocks: the stamp */
+};
+
+/* Where the rows of a block begin. */
+struct mark {
+    uint32_t op, buffer, operand, wait, range, free_op;
+};
+
+static struct mark here(const struct ir *ir)
+{
+    return (struct mark){ir->op.count,   ir->buffer.count, ir->operand_count,
+                         ir->wait_count, ir->range_count,  ir->free_op_count};
+}
+
+/* ---- a block, or a copy of it, moved ---- */
+
+static uint16_t layer_of(const struct stretch *s, struct stretch_from from, uint16_t layer)
+{
+    if (layer == IR_NONE16)
+        return layer;
+    uint32_t v = 0;
+    while (layer - s->chunk[v].first >= s->chunk[v].layers)
+        v++;
+    return (uint16_t)(s->chunk[v].whole_first + (layer - s->chunk[v].first) +
+                      stretch_rise(s, from) * s->left_out.storey);
+}
+
+/* `rows` elements of a column from row `from` on, behind those that are written. */
+#define COPY(table, column, from, rows)                                                            \
+    memcpy(w->out->table.column + w->out->table.count, w->in->table.column + (from),               \
+           (rows) * sizeof *w->in->table.column)
+
+static void write_op_columns(struct writer *w, struct stretch_from from)
+{
+    const struct stretch_block *b = &w->s->block[from.block];
+    COPY(op, kind, b->op, b->ops);
+    COPY(op, stream, b->op, b->ops);
+    COPY(op, phase, b->op, b->ops);
+    COPY(op, region, b->op, b->ops);
+    COPY(op, reads, b->op, b->ops);
+    COPY(op, writes, b->op, b->ops);
+    COPY(op, chunk, b->op, b->ops);
+    COPY(op, step, b->op, b->ops);
+    COPY(op, micro, b->op, b->ops);
+    COPY(op, guard, b->op, b->ops);
+    COPY(op, wait_count, b->op, b->ops);
+    COPY(op, shape, b->op, b->ops);
+    uint32_t operand = w->out->operand_count, wait = w->out->wait_count, to = w->out->op.count;
+    for (uint32_t i = b->op; i < b->op + b->ops; i++, to++) {
+        w->out->op.layer[to] = layer_of(w->s, from, w->in->op.layer[i]);
+        w->out->op.operand_begin[to] = operand;
+        w->out->op.wait_begin[to] = wait;
+        operand += (uint32_t)w->in->op.reads[i] + w->in->op.writes[i];
+        wait += w->in->op.wait_count[i];
+    }
+}
+
+/* Operands of the neighbour's op in the same place; NULL: the block is not steady. */
+static const uint32_t *like_operands(const struct writer *w, uint32_t like, uint32_t i)
+{
+    return like == IR_NONE ? NULL
+                           : w->in->operand + w->in->op.operand_begin[w->s->block[like].op + i];
+}
+
+static bool write_operands(struct writer *w, struct stretch_from from, uint32_t like)
+{
+    const struct stretch_block *b = &w->s->block[from.block];
+    struct ir *out = w->out;
+    for (uint32_t i = 0; i < b->ops; i++) {
+        const uint32_t *operand = w->in->operand + w->in->op.operand_begin[b->op + i];
+        const uint32_t *likes = like_operands(w, like, i);
+        uint32_t operands = (uint32_t)w->in->op.reads[b->op + i] + w->in->op.writes[b->op + i];
+        for (uint32_t k = 0; k < operands; k++) {
+            uint32_t row = operand[k] & ~IR_RANGE;
+            if ((operand[k] & IR_RANGE) && w->stamp[row] == w->written) {
+                out->operand[out->operand_count++] = w->range[row] | IR_RANGE;
+                continue;
+            }
+            struct view view = ir_view(w->in, operand[k]);
+            view.buffer.i = stretch_buffer(w->s, from, view.buffer.i,
+                                           likes ? ir_view(w->in, likes[k]).buffer.i : IR_NONE);
+            if (view.buffer.i == IR_NONE)
+                return false;
+            uint32_t to = view.buffer.i;
+            if (operand[k] & IR_RANGE) {
+                w->stamp[row] = w->written;
+                w->range[row] = out->range_count;
+                out->range[out->range_count] = view;
+                to = out->range_count++ | IR_RANGE;
+            }
+            out->operand[out->operand_count++] = to;
+        }
+    }
+    return true;
+}
+
+static bool write_waits(struct writer *w, struct stretch_from from, uint32_t like)
+{
+    const struct stretch_block *b = &w->s->block[from.block];
+    for (uint32_t i = 0; i < b->ops; i++) {
+        const op_id *wait = w->in->wait + w->in->op.wait_begin[b->op + i], *likes = NULL;
+        uint32_t other = like != IR_NONE ? w->s->block[like].op + i : IR_NONE;
+        if (other != IR_NONE && w->in->op.wait_count[other] == w->in->op.wait_count[b->op + i])
+            likes = w->in->wait + w->in->op.wait_begin[other];
+        for (uint32_t k = 0; k < w->in->op.wait_count[b->op + i]; k++) {
+            uint32_t to = stretch_op(w->s, from, wait[k].i, likes ? likes[k].i : IR_NONE);
+            if (to == IR_NONE)
+                return false;
+            w->out->wait[w->out->wait_count++].i = to;
+        }
+    }
+    return true;
+}
+
+static void number_buffers(struct writer *w, uint32_t count)
+{
+    struct buffer_table *t = &w->out->buffer;
+    for (uint32_t to = t->count; to < t->count + count; to++) {
+        t->number[to] = w->next_number[t->stem[to]]++;
+        t->offset[to] = UINT64_MAX;
+    }
+}
+
+static void write_buffer_columns(struct writer *w, uint32_t at, uint32_t count)
+{
+    COPY(buffer, memory, at, count);
+    COPY(buffer, dtype, at, count);
+    COPY(buffer, category, at, count);
+    COPY(buffer, flags, at, count);
+    COPY(buffer, role, at, count);
+    COPY(buffer, binding, at, count);
+    COPY(buffer, dims, at, count);
+    COPY(buffer, stem, at, count);
+    COPY(buffer, layer, at, count);
+    COPY(buffer, free_count, at, count);
+    number_buffers(w, count);
+}
+
+static bool write_buffers(struct writer *w, struct stretch_from from, uint32_t like)
+{
+    const struct stretch_block *b = &w->s->block[from.block];
+    const struct buffer_table *in = &w->in->buffer;
+    struct ir *out = w->out;
+    write_buffer_columns(w, b->buffer, b->buffers);
+    for (uint32_t i = 0; i < b->buffers; i++) {
+        uint32_t buffer = b->buffer + i, to = out->buffer.count + i;
+        const op_id *set = w->in->free_op + in->free_begin[buffer], *likes = NULL;
+        uint32_t other = like != IR_NONE ? w->s->block[like].buffer + i : IR_NONE;
+        if (other != IR_NONE && in->free_count[other] == in->free_count[buffer])
+            likes = w->in->free_op + in->free_begin[other];
+        out->buffer.layer[to] = layer_of(w->s, from, in->layer[buffer]);
+        out->buffer.free_begin[to] = out->free_op_count;
+        for (uint32_t k = 0; k < in->free_count[buffer]; k++) {
+            uint32_t op = stretch_op(w->s, from, set[k].i, likes ? likes[k].i : IR_NONE);
+            if (op == IR_NONE)
+                return false;
+            out->free_op[out->free_op_count++].i = op;
+        }
+    }
+    return true;
+}
+
+static bool write_block(struct writer *w, struct stretch_from from)
+{
+    const struct stretch_block *b = &w->s->block[from.block];
+    uint32_t like = stretch_like(w->s, from.block);
+    w->written++;
+    write_op_columns(w, from);
+    if (!write_operands(w, from, like) || !write_waits(w, from, like) ||
+        !write_buffers(w, from, like))
+        return false;
+    w->out->op.count += b->ops;
+    w->out->buffer.count += b->buffers;
+    return true;
+}
+
+/* ---- the copies behind the second ---- */
+
+/* Rows from `a` on, and those like them from `b` on: the next ones. Ids that differ go on differing. */
+static void go_on(uint32_t *to, const uint32_t *a, const uint32_t *b, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = 2 * b[i] - a[i];
+}
+
+static void copy_block(struct writer *w, uint32_t block, const struct mark *a, const struct mark *b)
+{
+    const struct stretch_block *of = &w->s->block[block];
+    struct ir *out = w->out;
+    struct mark to = here(out);
+    write_op_columns(w, (struct stretch_from){block, 0, false});
+    for (uint32_t i = 0; i < of->ops; i++)
+        out->op.layer[to.op + i] =
+            (uint16_t)(2 * out->op.layer[b->op + i] - out->op.layer[a->op + i]);
+    go_on(out->operand + to.operand, out->operand + a->operand, out->operand + b->operand,
+          to.operand - b->operand);
+    go_on(&out->wait[to.wait].i, &out->wait[a->wait].i, &out->wait[b->wait].i, to.wait - b->wait);
+    for (uint32_t i = 0; i < to.range - b->range; i++) {
+        struct view view = out->range[b->range + i];
+        view.buffer.i = 2 * view.buffer.i - out->range[a->range + i].buffer.i;
+        out->range[to.range + i] = view;
+    }
+    write_buffer_columns(w, of->buffer, of->buffers);
+    for (uint32_t i = 0; i < of->buffers; i++) {
+        out->buffer.layer[to.buffer + i] =
+            (uint16_t)(2 * out->buffer.layer[b->buffer + i] - out->buffer.layer[a->buffer + i]);
+        out->buffer.free_begin[to.buffer + i] =
+            out->buffer.free_begin[b->buffer + i] + (to.free_op - b->free_op);
+    }
+    go_on(&out->free_op[to.free_op].i, &out->free_op[a->free_op].i, &out->free_op[b->free_op].i,
+          to.free_op - b->free_op);
+    out->op.count += of->ops;
+    out->buffer.count += of->buffers;
+    out->operand_count += to.operand - b->operand;
+    out->wait_count += to.wait - b->wait;
+    out->range_count += to.range - b->range;
+    out->free_op_count += to.free_op - b->free_op;
+}
+
+/* Does the last copy mean what it would mean if it had been written by itself? */
+static bool last_is_right(struct writer *w, uint32_t block, const struct mark *last)
+{
+    struct ir *out = w->out;
+    struct mark end = here(out);
+    if (!write_block(w, (struct stretch_from){block, w->s->left_out.storeys, false}))
+        return false;
+    bool right = memcmp(out->wait + last->wait, out->wait + end.wait,
+                        (end.wait - last->wait) * sizeof *out->wait) == 0 &&
+                 memcmp(out->free_op + last->free_op, out->free_op + end.free_op,
+                        (end.free_op - last->free_op) * sizeof *out->free_op) == 0;
+    for (uint32_t i = 0; right && i < end.operand - last->operand; i++) {
+        struct view x = ir_view(out, out->operand[last->operand + i]);
+        struct view y = ir_view(out, out->operand[end.operand + i]);
+        right = x.buffer.i == y.buffer.i && x.begin == y.begin && x.count == y.count;
+    }
+    for (uint32_t i = end.buffer; i < out->buffer.count; i++)
+        w->next_number[out->buffer.stem[i]]--;
+    out->op.count = end.op;
+    out->buffer.count = end.buffer;
+    out->operand_count = end.operand;
+    out->wait_count = end.wait;
+    out->range_count = end.range;
+    out->free_op_count = end.free_op;
+    return right;
+}
+
+static bool write_copies(struct writer *w, uint32_t block)
+{
+    struct mark a = {0}, b = {0};
+    for (uint32_t copy = 1; copy <= w->s->left_out.storeys; copy++) {
+        struct mark now = here(w->out);
+        if (copy > 2)
+            copy_block(w, block, &a, &b);
+        else if (!write_block(w, (struct stretch_from){block, copy, false}))
+            return false;
+        a = b;
+        b = now;
+    }
+    return last_is_right(w, block, &b);
+}
+
+/* ---- all of it ---- */
+
+/* As much of the rows that have no count of their own as the long list may have. */
+static void reserve(struct writer *w)
+{
+    const struct stretch *s = w->s;
+    uint64_t operands = 0, waits = 0, ranges = 0, frees = 0;
+    uint32_t widest = 0;
+    for (uint32_t b = 0; b < s->block_count; b++) {
+        const struct stretch_block *block = &s->block[b];
+        const struct stretch_run *run = block->run != IR_NONE ? &s->run[block->run] : NULL;
+        uint64_t times = run && b - run->begin + 1 == run->cut ? s->left_out.storeys + 2 : 1;
+        w->written++;
+        for (uint32_t op = block->op; op < block->op + block->ops; op++) {
+            uint32_t count = (uint32_t)w->in->op.reads[op] + w->in->op.writes[op];
+            operands += times * count;
+            waits += times * w->in->op.wait_count[op];
+            for (uint32_t k = 0; k < count; k++) {
+                uint32_t operand = w->in->operand[w->in->op.operand_begin[op] + k];
+                if (!(operand & IR_RANGE) || w->stamp[operand & ~IR_RANGE] == w->written)
+                    continue;
+                w->stamp[operand & ~IR_RANGE] = w->written;
+                ranges += times;
+            }
+        }
+        for (uint32_t i = block->buffer; i < block->buffer + block->buffers; i++)
+            frees += times * w->in->buffer.free_count[i];
+        widest = block->ops > widest ? block->ops : widest;
+        widest = block->buffers > widest ? block->buffers : widest;
+    }
+    struct ir_room room = {.ops = s->op_count + widest, /* one is written twice, to be compared */
+                           .buffers = s->buffer_count + widest,
+                           .operands = operands,
+                           .waits = waits,
+                           .ranges = ranges,
+                           .free_ops = frees};
+    ir_reserve(w->out, &room);
+}
+
+static void write_states(struct writer *w)
+{
+    write_buffer_columns(w, 0, w->s->states);
+    memset(w->out->buffer.free_begin + w->out->buffer.count, 0,
+           w->s->states * sizeof *w->out->buffer.free_begin);
+    w->out->buffer.count += w->s->states;
+}
+
+bool stretch_write(struct stretch *s)
+{
+    struct writer w = {.s = s, .in = s->in, .out = s->out};
+    bool right = true;
+    w.next_number = heap_zalloc((size_t)s->out->word_count + 1, sizeof *w.next_number);
+    for (uint32_t b = 0; b < s->out->buffer.count; b++)
+        w.next_number[s->out->buffer.stem[b]]++;
+    w.range = heap_alloc((size_t)s->in->range_count + 1, sizeof *w.range);
+    w.stamp = heap_zalloc((size_t)s->in->range_count + 1, sizeof *w.stamp);
+    reserve(&w);
+    write_states(&w);
+    for (uint32_t b = 0; right && b < s->block_count; b++) {
+        const struct stretch_run *run =
+            s->block[b].run != IR_NONE ? &s->run[s->block[b].run] : NULL;
+        assert(s->block[b].to_op == s->out->op.count);
+        right = write_block(&w, (struct stretch_from){b, 0, false});
+        if (right && run && b - run->begin + 1 == run->cut)
+            right = write_copies(&w, b);
+    }
+    free(w.next_number);
+    free(w.range);
+    free(w.stamp);
+    return right;
+}
