@@ -75,7 +75,12 @@ static struct values open_values(int given, int count)
  * something to share, and ratios in place of recomputation. */
 static void walk_pieces(struct walk *w, struct request request)
 {
-    enum { PIECES = 64 }; /* of a sequence whose length is looked for */
+    /* of a sequence whose length is looked for; of a step, beside other strategies and alone: a bubble
+       of (P - 1) / 256 is none to shrink, and schedules grow with them */
+    enum { PIECES = 64, UNITS_BESIDE = 64, UNITS_ALONE = 256 };
+    int64_t most = w->open.strategy ? UNITS_BESIDE : UNITS_ALONE;
+    int64_t batches = request.global_batch / (request.dp > 0 ? request.dp : 1) /
+                      (request.micro_batch > 0 ? request.micro_batch : 1);
     bool shares = request.ranks > request.tp * request.pp;
     if (request.weights < 0)
         request.weights = shares ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED;
@@ -86,7 +91,8 @@ static void walk_pieces(struct walk *w, struct request request)
     }
     for (int64_t tokens = SPPO_TOKENS_MAX; tokens >= SPPO_TOKENS_MIN; tokens /= 2) {
         request.subsequences = request.seq / tokens;
-        if (request.subsequences > 1 && request.subsequences >= request.pp)
+        if (request.subsequences > 1 && request.subsequences >= request.pp &&
+            request.subsequences * (batches > 0 ? batches : 1) <= most)
             add(w, &request);
     }
 }
