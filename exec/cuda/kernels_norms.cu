@@ -9,28 +9,59 @@ enum { ROW_THREADS = 512, PARTS_MAX = 264, SHARED_FLOATS = 12 * 1024 /* 48 KiB *
 
 /* ---- forward ---- */
 
-static __global__ void rmsnorm_kernel(struct array y, float *rstd, struct array x,
-                                      struct array weight, int64_t rows, int64_t cols, float eps)
+/* What a row has: rstd, or of a layer norm (CENTRED) mean and rstd. */
+template <bool CENTRED> struct statistics {
+    float mean, rstd;
+    __device__ __forceinline__ static struct statistics of(const float *stats, int64_t row)
+    {
+        return {CENTRED ? stats[2 * row] : 0.f, CENTRED ? stats[2 * row + 1] : stats[row]};
+    }
+    __device__ __forceinline__ void put(float *stats, int64_t row) const
+    {
+        if (CENTRED)
+            stats[2 * row] = mean;
+        stats[CENTRED ? 2 * row + 1 : row] = rstd;
+    }
+};
+
+template <bool CENTRED>
+static __global__ void norm_kernel(struct array y, float *stats, struct array x,
+                                   struct array weight, struct array bias, int64_t rows,
+                                   int64_t cols, float eps)
 {
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        float sum = 0;
+        float sum = 0, square = 0, mean = 0;
+        if (CENTRED) {
+            FOR_COLUMNS(c, n, cols)
+            {
+                struct eight e = load8(x, row * cols + c, (int)n);
+#pragma unroll
+                for (int j = 0; j < EIGHT; j++)
+                    sum += e.x[j];
+            }
+            mean = block_sum(sum) / (float)cols;
+        }
         FOR_COLUMNS(c, n, cols)
-        {
+        { /* about the mean: no cancellation */
             struct eight e = load8(x, row * cols + c, (int)n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
-                sum += e.x[j] * e.x[j];
+                square += j < n ? (e.x[j] - mean) * (e.x[j] - mean) : 0;
         }
-        float r = 1 / sqrtf(block_sum(sum) / (float)cols + eps);
+        const struct statistics<CENTRED> s = {
+            mean, 1 / sqrtf(block_sum(square) / (float)cols + eps)
+        };
         if (threadIdx.x == 0)
-            rstd[row] = r;
+            s.put(stats, row);
         FOR_COLUMNS(c, n, cols)
         {
             struct stored8 sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
-            struct eight e = unpack(sx, x.dtype), w = unpack(sw, weight.dtype);
+            struct eight e = unpack(sx, x.dtype), w = unpack(sw, weight.dtype), b = {};
+            if (CENTRED)
+                b = load8(bias, c, (int)n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
-                e.x[j] = e.x[j] * r * w.x[j];
+                e.x[j] = (e.x[j] - s.mean) * s.rstd * w.x[j] + b.x[j];
             store8(y, row * cols + c, (int)n, e);
         }
     }
@@ -39,56 +70,17 @@ static __global__ void rmsnorm_kernel(struct array y, float *rstd, struct array 
 int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct cuda_array weight,
                  int64_t rows, int64_t cols, double eps, cudaStream_t stream)
 {
-    return LAUNCH(rmsnorm_kernel, (unsigned)(rows < 65536 ? rows : 65536),
+    return LAUNCH(norm_kernel<false>, (unsigned)(rows < 65536 ? rows : 65536),
                   threads_for(cols, ROW_THREADS), 0, stream, rows_of(y, cols), rstd,
-                  rows_of(x, cols), rows_of(weight, cols), rows, cols, (float)eps);
-}
-
-static __global__ void layernorm_kernel(struct array y, float *stats, struct array x,
-                                        struct array weight, struct array bias, int64_t rows,
-                                        int64_t cols, float eps)
-{
-    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        float sum = 0, square = 0;
-        FOR_COLUMNS(c, n, cols)
-        {
-            struct eight e = load8(x, row * cols + c, (int)n);
-#pragma unroll
-            for (int j = 0; j < EIGHT; j++)
-                sum += e.x[j];
-        }
-        float mean = block_sum(sum) / (float)cols;
-        FOR_COLUMNS(c, n, cols)
-        { /* about the mean: no cancellation */
-            struct eight e = load8(x, row * cols + c, (int)n);
-#pragma unroll
-            for (int j = 0; j < EIGHT; j++)
-                square += j < n ? (e.x[j] - mean) * (e.x[j] - mean) : 0;
-        }
-        float r = 1 / sqrtf(block_sum(square) / (float)cols + eps);
-        if (threadIdx.x == 0) {
-            stats[2 * row] = mean;
-            stats[2 * row + 1] = r;
-        }
-        FOR_COLUMNS(c, n, cols)
-        {
-            struct stored8 sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n),
-                           sb = fetch(bias, c, (int)n);
-            struct eight e = unpack(sx, x.dtype), w = unpack(sw, weight.dtype),
-                         b = unpack(sb, bias.dtype);
-#pragma unroll
-            for (int j = 0; j < EIGHT; j++)
-                e.x[j] = (e.x[j] - mean) * r * w.x[j] + b.x[j];
-            store8(y, row * cols + c, (int)n, e);
-        }
-    }
+                  rows_of(x, cols), rows_of(weight, cols), rows_of(weight, cols), rows, cols,
+                  (float)eps);
 }
 
 int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
                    struct cuda_array bias, int64_t rows, int64_t cols, double eps,
                    cudaStream_t stream)
 {
-    return LAUNCH(layernorm_kernel, (unsigned)(rows < 65536 ? rows : 65536),
+    return LAUNCH(norm_kernel<true>, (unsigned)(rows < 65536 ? rows : 65536),
                   threads_for(cols, ROW_THREADS), 0, stream, rows_of(y, cols), stats,
                   rows_of(x, cols), rows_of(weight, cols), rows_of(bias, cols), rows, cols,
                   (float)eps);
@@ -151,73 +143,21 @@ static __device__ __forceinline__ void copy_columns(float *to, const float *from
 
 /* ---- gradients of norms ---- */
 
-static __global__ void rmsnorm_backward_kernel(struct array dx, float *part, struct array dy,
-                                               struct array x, struct array weight,
-                                               const float *rstd, int64_t rows, int64_t cols,
-                                               bool in_shared)
+/* part: of each block, sums for the weight and, CENTRED, for the bias. */
+template <bool CENTRED>
+static __global__ void norm_backward_kernel(struct array dx, float *part, struct array dy,
+                                            struct array x, struct array weight, const float *stats,
+                                            int64_t rows, int64_t cols, bool in_shared)
 {
     DYNAMIC_SHARED(shared);
-    float *own = part + blockIdx.x * cols, *sum = in_shared ? shared : own;
-    clear_columns(sum, cols);
-    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        float r = rstd[row], dot = 0;
-        FOR_COLUMNS(c, n, cols)
-        {
-            struct stored8 sd = fetch(dy, row * cols + c, (int)n),
-                           sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
-            struct eight d = unpack(sd, dy.dtype), e = unpack(sx, x.dtype),
-                         w = unpack(sw, weight.dtype);
-#pragma unroll
-            for (int j = 0; j < EIGHT; j++)
-                dot += d.x[j] * w.x[j] * e.x[j] * r;
-        }
-        dot = block_sum(dot) / (float)cols;
-        FOR_COLUMNS(c, n, cols)
-        {
-            struct stored8 sd = fetch(dy, row * cols + c, (int)n),
-                           sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
-            struct eight d = unpack(sd, dy.dtype), e = unpack(sx, x.dtype),
-                         w = unpack(sw, weight.dtype);
-#pragma unroll
-            for (int j = 0; j < EIGHT; j++) {
-                float xhat = e.x[j] * r;
-                if (j < n)
-                    sum[c + j] += d.x[j] * xhat;
-                e.x[j] = r * (d.x[j] * w.x[j] - xhat * dot);
-            }
-            store8(dx, row * cols + c, (int)n, e);
-        }
-    }
-    if (in_shared)
-        copy_columns(own, sum, cols);
-}
-
-int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struct cuda_array dy,
-                          struct cuda_array x, struct cuda_array weight, const float *rstd,
-                          struct cuda_array before, int64_t rows, int64_t cols, void *scratch,
-                          cudaStream_t stream)
-{
-    float *part = (float *)scratch;
-    int64_t parts = parts_of(rows);
-    size_t shared = shared_for(cols);
-    int error = LAUNCH(rmsnorm_backward_kernel, (unsigned)parts, threads_for(cols, ROW_THREADS),
-                       shared, stream, rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
-                       rows_of(weight, cols), rstd, rows, cols, shared > 0);
-    return error ? error : add_parts(dweight, before, part, parts, cols, cols, stream);
-}
-
-static __global__ void layernorm_backward_kernel(struct array dx, float *part, struct array dy,
-                                                 struct array x, struct array weight,
-                                                 const float *stats, int64_t rows, int64_t cols,
-                                                 bool in_shared)
-{
-    DYNAMIC_SHARED(shared);
-    float *own = part + blockIdx.x * 2 * cols, *sum = in_shared ? shared : own;
+    float *own = part + blockIdx.x * (CENTRED ? 2 : 1) * cols, *sum = in_shared ? shared : own;
     float *bias_sum = sum + cols;
     clear_columns(sum, cols);
-    clear_columns(bias_sum, cols);
+    if (CENTRED)
+        clear_columns(bias_sum, cols);
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        float mean = stats[2 * row], r = stats[2 * row + 1], g_sum = 0, dot = 0;
+        const struct statistics<CENTRED> s = statistics<CENTRED>::of(stats, row);
+        float g_sum = 0, dot = 0;
         FOR_COLUMNS(c, n, cols)
         {
             struct stored8 sd = fetch(dy, row * cols + c, (int)n),
@@ -228,10 +168,11 @@ static __global__ void layernorm_backward_kernel(struct array dx, float *part, s
             for (int j = 0; j < EIGHT; j++) {
                 float g = d.x[j] * w.x[j]; /* 0 behind the row's end */
                 g_sum += g;
-                dot += g * (e.x[j] - mean) * r;
+                dot += g * (e.x[j] - s.mean) * s.rstd;
             }
         }
-        float g_mean = block_sum(g_sum) / (float)cols, d_mean = block_sum(dot) / (float)cols;
+        float g_mean = CENTRED ? block_sum(g_sum) / (float)cols : 0;
+        float d_mean = block_sum(dot) / (float)cols;
         FOR_COLUMNS(c, n, cols)
         {
             struct stored8 sd = fetch(dy, row * cols + c, (int)n),
@@ -240,20 +181,35 @@ static __global__ void layernorm_backward_kernel(struct array dx, float *part, s
                          w = unpack(sw, weight.dtype);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++) {
-                float xhat = (e.x[j] - mean) * r;
-                if (j < n) {
+                float xhat = (e.x[j] - s.mean) * s.rstd;
+                if (j < n)
                     sum[c + j] += d.x[j] * xhat;
+                if (j < n && CENTRED)
                     bias_sum[c + j] += d.x[j];
-                }
-                e.x[j] = r * (d.x[j] * w.x[j] - g_mean - xhat * d_mean);
+                e.x[j] = s.rstd * (d.x[j] * w.x[j] - g_mean - xhat * d_mean);
             }
             store8(dx, row * cols + c, (int)n, e);
         }
     }
     if (in_shared) {
         copy_columns(own, sum, cols);
-        copy_columns(own + cols, bias_sum, cols);
+        if (CENTRED)
+            copy_columns(own + cols, bias_sum, cols);
     }
+}
+
+int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struct cuda_array dy,
+                          struct cuda_array x, struct cuda_array weight, const float *rstd,
+                          struct cuda_array before, int64_t rows, int64_t cols, void *scratch,
+                          cudaStream_t stream)
+{
+    float *part = (float *)scratch;
+    int64_t parts = parts_of(rows);
+    size_t shared = shared_for(cols);
+    int error = LAUNCH(norm_backward_kernel<false>, (unsigned)parts, threads_for(cols, ROW_THREADS),
+                       shared, stream, rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
+                       rows_of(weight, cols), rstd, rows, cols, shared > 0);
+    return error ? error : add_parts(dweight, before, part, parts, cols, cols, stream);
 }
 
 int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
@@ -265,7 +221,7 @@ int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
     float *part = (float *)scratch;
     int64_t parts = parts_of(rows);
     size_t shared = shared_for(2 * cols);
-    int error = LAUNCH(layernorm_backward_kernel, (unsigned)parts, threads_for(cols, ROW_THREADS),
+    int error = LAUNCH(norm_backward_kernel<true>, (unsigned)parts, threads_for(cols, ROW_THREADS),
                        shared, stream, rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
                        rows_of(weight, cols), stats, rows, cols, shared > 0);
     if (error == 0)

@@ -1,0 +1,68 @@
+/* exec/cuda/fused_graph.h: the graph of operations of a fused attention, for fused.c alone.
+ *
+ * Everything that is made belongs to the struct and goes with it. After the first refusal nothing is called any
+ * more, and `words` has what cuDNN said. */
+#ifndef EXEC_CUDA_FUSED_GRAPH_H
+#define EXEC_CUDA_FUSED_GRAPH_H
+
+#include "exec/cuda/fused.h"
+
+#ifdef HAVE_CUDNN
+enum { FUSED_DESCRIPTORS = 192, FUSED_OPERATIONS = 32, FUSED_SCALARS = 6 };
+
+/* Names of the tensors that have memory, and of numbers given by value. */
+enum uid {
+    UID_Q = 1,
+    UID_K,
+    UID_V,
+    UID_O,
+    UID_STATS,
+    UID_D_O,
+    UID_DQ,
+    UID_DK,
+    UID_DV,
+    UID_DELTA,  /* rowsum(dO o O), (heads, q): cuDNN wants it in memory */
+    UID_DQ_SUM, /* fp32 (heads, q, dim): blocks of keys add to it */
+    UID_SCALE,
+    UID_HIDDEN,
+    UID_ONE,
+    UID_ROWS,
+    UID_COLS,
+    UID_INNER = 100 /* values within the kernel: from here on */
+};
+
+typedef cudnnBackendDescriptor_t descriptor;
+
+struct scalar {
+    int64_t uid;
+    union {
+        float f;
+        int32_t i;
+    };
+};
+
+struct fused {
+    const struct cudnn *dnn;
+    struct fused_shape shape;
+    descriptor made[FUSED_DESCRIPTORS], operation[FUSED_OPERATIONS], plan;
+    int64_t made_count, operations, inner;
+    struct scalar scalar[FUSED_SCALARS];
+    int scalars;
+    size_t workspace, delta_at, dq_at, scratch;
+    bool failed;
+    char words[400];
+};
+
+void fused_refuse(struct fused *g, const char *call, cudnnStatus_t status);
+descriptor fused_make(struct fused *g, cudnnBackendDescriptorType_t type);
+void fused_set(struct fused *g, descriptor d, cudnnBackendAttributeName_t name,
+               cudnnBackendAttributeType_t type, int64_t count, const void *value);
+void fused_set_descriptor(struct fused *g, descriptor d, cudnnBackendAttributeName_t name,
+                          descriptor value);
+void fused_finalize(struct fused *g, descriptor d);
+
+/* Adds the operations of the shape, forward or backward. */
+void fused_add_operations(struct fused *g);
+
+#endif
+#endif
