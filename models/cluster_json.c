@@ -9,7 +9,8 @@
 
 enum { BASE_DEPTH_MAX = 8, TABLE_MAX = CLUSTER_MAX_GPUS_PER_NODE };
 
-static const char *const sections[] = {"device", "fabric", "pcie", "nic", "network", "host"};
+static const char *const sections[] = {"device", "fabric",  "loopback", "pcie",
+                                       "nic",    "network", "host"};
 
 /* Keys that are plain, without a source: names and choices, not measurements. */
 static const char *const plain_keys[] = {"name", "summary", "base", "ideal"};

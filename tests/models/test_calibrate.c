@@ -469,6 +469,54 @@ static void latency_and_bandwidth_of_links_come_back(void)
     fixture_release(&f);
 }
 
+/* What one GPU alone can be asked: between ranks that share it, both ways, from and to pageable memory. */
+static void links_of_one_gpu_come_back(void)
+{
+    struct fixture f;
+    fixture_init(&f, "a100-80g", 0.02);
+    static const enum work_kind kinds[] = {WORK_ALL_GATHER, WORK_ALL_TO_ALL, WORK_SHIFT};
+    for (int64_t bytes = 1 << 16; bytes <= 1 << 28; bytes *= 4) {
+        double b = (double)bytes;
+        /* of 2 ranks: 2 copies each and 4 b, 2 b; one copy each and 2 b */
+        const double starts[] = {2, 2, 1}, moved[] = {4 * b, 2 * b, 2 * b};
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+            struct work work = {.kind = (uint8_t)kinds[i], .p = {2, bytes}};
+            if (kinds[i] == WORK_SHIFT)
+                work = (struct work){.kind = WORK_SHIFT, .p2p = {2, 1, bytes, 0}};
+            add(&f, POINT_WORK, POINT_NO_IMPL, work, starts[i] * 5e-6 + moved[i] / 1e12);
+            f.points.row[f.points.count - 1].loopback = true;
+        }
+        for (int out = 0; out < 2; out++) {
+            struct work work = {.kind = out ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}};
+            add(&f, POINT_BOTH_WAYS, POINT_NO_IMPL, work, 5e-6 + 2 * b / 40e9);
+            add(&f, POINT_PAGEABLE, POINT_NO_IMPL, work, 5e-6 + b / (out ? 3e9 : 6e9));
+        }
+    }
+    struct link_calibration links = {0};
+    struct calibrate_options options = {0};
+    struct cluster cluster, again;
+    struct text out = {0};
+    CHECK_INT("fitted", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_OK);
+    CHECK_INT("cluster", cluster_load(&cluster, &f.arena, "dgx-a100", &f.diag), STATUS_OK);
+    CHECK_INT(
+        "printed",
+        link_calibration_print_cluster(&links, "ours", NULL, "dgx-a100", &cluster, &out, &f.diag),
+        STATUS_OK);
+    CHECK_INT("read back",
+              cluster_parse(&again, &f.arena, "ours.json", out.data, out.size, &f.diag), STATUS_OK);
+    CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
+    CHECK_CLOSE("loopback", again.loopback.bytes_per_s, 1e12, 0.05);
+    CHECK_CLOSE("its latency", again.loopback.latency_s, 5e-6, 0.1);
+    CHECK_CLOSE("both ways", again.pcie.both_ways_bytes_per_s, 40e9, 0.05);
+    CHECK_CLOSE("to pageable", again.host.to_pageable_bytes_per_s, 3e9, 0.05);
+    CHECK_CLOSE("from pageable", again.host.from_pageable_bytes_per_s, 6e9, 0.05);
+    CHECK("measured", cluster_fact_is_measured(cluster_find_fact(&again, "loopback.bandwidth")));
+    CHECK("not measured", !cluster_fact_is_measured(cluster_find_fact(&again, "pcie.h2d")));
+    text_release(&out);
+    link_calibration_release(&links);
+    fixture_release(&f);
+}
+
 static void links_of_one_size_are_refused(void)
 {
     struct fixture f;
@@ -533,6 +581,7 @@ static const struct check_case cases[] = {
     {"a number that two effects share is left alone",
      a_number_that_two_effects_share_is_left_alone},
     {"latency and bandwidth of links come back", latency_and_bandwidth_of_links_come_back},
+    {"links of one GPU come back", links_of_one_gpu_come_back},
     {"links of one size are refused", links_of_one_size_are_refused},
     {"the example is fitted as it was", the_example_is_fitted_as_it_was},
 };
