@@ -8,3 +8,5 @@ bad --model gpt-2.7b --gpus 8 --hp 4 --dp 4 --seq 1K
 bad --model gpt-2.7b --gpus 8 --hp 4 --batch 7 --seq 1K
 bad --model gpt-2.7b --gpus 8 --batch 2000000 --seq 1K
 bad --model gpt-65b --gpus 1 --seq 4096G
+bad --model gpt-7b --gpus 8 --hp 2 --pp 4 --dp 1 --seq 1M --subsequences 2 --pipeline msp --batch 2 --micro-batch 2
+bad --model gpt-7b --gpus 8 --tp 2 --pp 4 --seq 32 --subsequences 8 --strategy megatron-sp --pipeline msp
