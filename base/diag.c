@@ -111,6 +111,41 @@ enum status diag_error(struct diag *diag, struct loc at, enum status status, con
     return status;
 }
 
+void diag_place(struct diag *diag, size_t from, const char *name)
+{
+    static const char bare[] = "error: ";
+    if (diag == NULL || from >= diag->size)
+        return;
+    size_t size = diag->size - from;
+    char *tail = heap_alloc(size + 1, 1);
+    memcpy(tail, diag->text + from, size + 1);
+    diag->size = from;
+    for (const char *line = tail; *line != '\0';) {
+        int length = (int)strcspn(line, "\n");
+        if (strncmp(line, bare, sizeof bare - 1) == 0) {
+            put(diag, name, strlen(name));
+            put(diag, ": ", 2);
+        }
+        length += line[length] == '\n';
+        put(diag, line, (size_t)length);
+        line += length;
+    }
+    free(tail);
+}
+
+const char *diag_first(const struct diag *diag, size_t *size)
+{
+    static const char bare[] = "error: ";
+    const char *text = diag->text;
+    if (text == NULL || text[0] == '\0')
+        return NULL;
+    const char *what = strstr(text, bare);
+    if (what != NULL && (what == text || text[0] == '-'))
+        text = what + sizeof bare - 1;
+    *size = strcspn(text, "\n");
+    return text;
+}
+
 void diag_warning(struct diag *diag, struct loc at, const char *format, ...)
 {
     if (!diag)

@@ -54,6 +54,14 @@ void diag_warning(struct diag *diag, struct loc at, const char *format, ...)
 void diag_note(struct diag *diag, struct loc at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Gives the messages from byte `from` of diag->text that point nowhere the place `name`: what a
+ * name or number was given with is known further up than what is wrong with it. */
+void diag_place(struct diag *diag, size_t from, const char *name);
+
+/* What the first message says, without "where: error: " when where is an option, or is nowhere;
+ * *size: up to its line end. NULL: there is none. */
+const char *diag_first(const struct diag *diag, size_t *size);
+
 /* The candidate closest to word in edit distance, when it is close enough to be
  * a likely misspelling; otherwise NULL. For messages: "did you mean 'x'?". */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);

@@ -317,7 +317,9 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     struct microbench_options bench = {0};
     const struct microbench_case *cases;
     bool kinds[WORK_KIND_COUNT] = {false}, quick = options_given(options, "quick");
+    size_t before = diag->size;
     enum status status = microbench_describe(options_text(options, "backend"), points, diag);
+    diag_place(diag, before, "--backend");
     if (status == STATUS_OK)
         status = read_options(options, &bench, kinds, points, diag);
     if (status == STATUS_OK)

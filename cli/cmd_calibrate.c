@@ -97,28 +97,44 @@ static enum status read_all(struct fitted *fitted, const struct options *options
     return status;
 }
 
+/* A cluster to be written is looked for before anything is fitted. */
+static enum status check_cluster(struct fitted *fitted, const struct options *options,
+                                 struct diag *diag)
+{
+    const char *base = options_text(options, "cluster");
+    bool out = options_given(options, "cluster-out");
+    struct cluster cluster;
+    if ((base != NULL) != out)
+        return diag_error(diag, (struct loc){.name = base ? "--cluster" : "--cluster-out"},
+                          STATUS_BAD_INPUT, "--cluster and --cluster-out go together");
+    if (base == NULL)
+        return STATUS_OK;
+    size_t before = diag->size;
+    enum status status = cluster_load(&cluster, &fitted->arena, base, diag);
+    diag_place(diag, before, "--cluster");
+    return status;
+}
+
 static enum status write_files(struct fitted *fitted, const struct options *options,
                                struct diag *diag)
 {
-    const char *base = options_text(options, "cluster"),
-               *path = options_text(options, "cluster-out");
-    const char *device = options_text(options, "o");
+    const char *base = options_text(options, "cluster"), *device = options_text(options, "o");
     enum status status = STATUS_OK;
     if (device != NULL)
         status = fitted_save_device(fitted, device, options_text(options, "name"), diag);
-    if (status != STATUS_OK || (base == NULL && path == NULL))
-        return status;
-    if (base == NULL || path == NULL)
-        return diag_error(diag, (struct loc){.name = base ? "--cluster" : "--cluster-out"},
-                          STATUS_BAD_INPUT, "--cluster and --cluster-out go together");
-    return fitted_save_cluster(fitted, base, path, device, diag);
+    if (status == STATUS_OK && base != NULL)
+        status =
+            fitted_save_cluster(fitted, base, options_text(options, "cluster-out"), device, diag);
+    return status;
 }
 
 enum status cmd_calibrate(const struct options *options, struct diag *diag)
 {
     struct fitted fitted = {0};
     struct text report = {0};
-    enum status status = read_all(&fitted, options, diag);
+    enum status status = check_cluster(&fitted, options, diag);
+    if (status == STATUS_OK)
+        status = read_all(&fitted, options, diag);
     if (status == STATUS_OK)
         status = fitted_make(&fitted, options_text(options, "base"),
                              options_given(options, "cluster"), options->argument[0], diag);

@@ -55,8 +55,8 @@ static enum status load(struct setup *setup, const struct options *options, stru
         status = setup_load_cluster(setup, options_text(options, "cluster"),
                                     options_count(options, "nodes"), options_count(options, "gpus"),
                                     diag);
-    if (status == STATUS_OK && options_given(options, "costs"))
-        status = cost_load(&setup->cost, &setup->arena, options_text(options, "costs"), diag);
+    if (status == STATUS_OK)
+        status = setup_load_costs(setup, options_text(options, "costs"), diag);
     return status == STATUS_OK ? setup_choose(setup, options, diag) : status;
 }
 

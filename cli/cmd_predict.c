@@ -96,6 +96,15 @@ static enum status print_report(const struct report *report, const struct option
     return status;
 }
 
+/* The first warning among notes, without its line end: a reader of the report alone is to see it. */
+static void put_warning(struct text *out, const struct diag *note)
+{
+    static const char head[] = "warning: ";
+    const char *found = note->warnings > 0 ? strstr(note->text, head) : NULL;
+    if (found != NULL)
+        text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
+}
+
 enum status cmd_predict(const struct options *options, struct diag *diag)
 {
     const char *file = options->argument_count > 0 ? options->argument[0] : NULL;
@@ -126,6 +135,9 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = file != NULL ? prediction_memory_of_file(&prediction, &setup, file, diag)
                               : prediction_memory(&prediction, &setup, &setup.request, &note, diag);
+    struct text warning = {0};
+    put_warning(&warning, &note);
+    report.warning = warning.data;
     bool whole = prediction.choices.scope == SCOPE_STEP;
     if (status == STATUS_OK)
         status = check_part(options, &prediction, diag);
@@ -148,6 +160,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         command_note(&note);
     diag_release(&note);
     text_release(&command);
+    text_release(&warning);
     prediction_release(&prediction);
     setup_release(&setup);
     return status;

@@ -42,7 +42,10 @@ static enum status load_base(struct fitted *fitted, const char *base, struct dia
     if (strchr(fitted->base_name, '.') || strchr(fitted->base_name, '/'))
         return diag_error(diag, (struct loc){.name = "--base"}, STATUS_BAD_INPUT,
                           "'%s' is no preset; a device file builds on a preset", fitted->base_name);
-    return cost_load(&fitted->base, &fitted->arena, fitted->base_name, diag);
+    size_t before = diag->size;
+    enum status status = cost_load(&fitted->base, &fitted->arena, fitted->base_name, diag);
+    diag_place(diag, before, "--base");
+    return status;
 }
 
 enum status fitted_make(struct fitted *fitted, const char *base, bool links_wanted,
@@ -116,7 +119,9 @@ enum status fitted_save_cluster(struct fitted *fitted, const char *base, const c
 {
     struct cluster cluster;
     struct text out = {0};
+    size_t before = diag->size;
     enum status status = cluster_load(&cluster, &fitted->arena, base, diag);
+    diag_place(diag, before, "--cluster");
     if (status == STATUS_OK)
         status = link_calibration_print_cluster(&fitted->links, stem_of(&fitted->arena, path),
                                                 device, base, &cluster, &out, diag);

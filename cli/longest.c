@@ -88,13 +88,12 @@ struct search {
     struct longest *longest;
 };
 
-/* The first message without its line end and "error: ". */
 static void put_refusal(struct longest *longest, const struct diag *diag)
 {
-    const char *text = diag->text != NULL ? diag->text : "cannot be built";
-    const char *what = strstr(text, "error: ");
-    text = what != NULL ? what + strlen("error: ") : text;
-    snprintf(longest->refused, sizeof longest->refused, "%.*s", (int)strcspn(text, "\n"), text);
+    size_t size = 0;
+    const char *text = diag_first(diag, &size);
+    snprintf(longest->refused, sizeof longest->refused, "%.*s", (int)size,
+             text != NULL ? text : "cannot be built");
 }
 
 /* Whether a length fits; what it needs goes to the side of the boundary it is on. */

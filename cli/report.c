@@ -508,9 +508,11 @@ static void print_beware(struct text *out, const struct report *r)
     const struct prediction *p = r->prediction;
     double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
     struct text all = {0};
+    if (r->warning != NULL)
+        text_puts(&all, r->warning);
     if (p->extrapolated_shapes > 0) {
-        text_printf(&all, "%.0f %% of compute time lies outside calibration",
-                    100 * p->extrapolated_share);
+        text_printf(&all, "%s%.0f %% of compute time lies outside calibration",
+                    all.size > 0 ? "; " : "", 100 * p->extrapolated_share);
         if (p->extrapolated.size > 0)
             text_printf(&all, ": %s", p->extrapolated.data);
     }

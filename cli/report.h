@@ -14,6 +14,7 @@ struct report {
     const struct operator_times *part;   /* of a part of the model; NULL: a whole step */
     double total_tokens;                 /* of a whole training; 0: not asked for */
     double price;                        /* of a GPU-hour; 0: not given */
+    const char *warning;                 /* of what was filled in, a line; NULL: none */
     const char *command;                 /* that made it; NULL: none */
     const char *model, *cluster, *costs; /* what the options named; NULL: nothing */
 };

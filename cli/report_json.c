@@ -271,6 +271,8 @@ void report_print_json(struct text *out, const struct report *r)
             json_put_number(&w, "cost", hours * r->price);
         json_end_object(&w);
     }
+    if (r->warning != NULL)
+        json_put_text(&w, "warning", r->warning);
     put_next(&w, r);
     put_made_by(&w, r);
     json_end_object(&w);

@@ -41,7 +41,9 @@ static enum status set_fields(struct setup *setup, const char *fields, struct di
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag)
 {
+    size_t before = diag != NULL ? diag->size : 0;
     enum status status = transformer_load(&setup->model, &setup->arena, name, ignore, diag);
+    diag_place(diag, before, "--model");
     if (status == STATUS_OK && fields != NULL)
         status = set_fields(setup, fields, diag);
     return status;
@@ -50,9 +52,13 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,
                                struct diag *diag)
 {
+    size_t before = diag != NULL ? diag->size : 0;
     enum status status = cluster_load(&setup->cluster, &setup->arena, name, diag);
-    if (status == STATUS_OK && (nodes > 0 || gpus > 0))
+    diag_place(diag, before, "--cluster");
+    if (status == STATUS_OK && (nodes > 0 || gpus > 0)) {
         status = cluster_resize(&setup->cluster, &setup->arena, nodes, gpus, diag);
+        diag_place(diag, before, gpus > 0 ? "--gpus" : "--nodes");
+    }
     if (status == STATUS_OK)
         status = cost_load(&setup->cost, &setup->arena, setup->cluster.device.cost, diag);
     return status;
@@ -73,6 +79,16 @@ static enum status share_gpu(struct setup *setup, const struct options *options,
     return status == STATUS_OK ? cluster_share(&setup->cluster, &setup->arena,
                                                options_count(options, "loopback"), copies, diag)
                                : status;
+}
+
+enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag)
+{
+    if (name == NULL)
+        return STATUS_OK;
+    size_t before = diag != NULL ? diag->size : 0;
+    enum status status = cost_load(&setup->cost, &setup->arena, name, diag);
+    diag_place(diag, before, "--costs");
+    return status;
 }
 
 void setup_open_request(struct setup *setup)
@@ -308,8 +324,8 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
         status = setup_load_cluster(setup, options_text(options, "cluster"),
                                     options_count(options, "nodes"), options_count(options, "gpus"),
                                     diag);
-    if (status == STATUS_OK && options_given(options, "costs"))
-        status = cost_load(&setup->cost, &setup->arena, options_text(options, "costs"), diag);
+    if (status == STATUS_OK)
+        status = setup_load_costs(setup, options_text(options, "costs"), diag);
     if (status == STATUS_OK)
         status = share_gpu(setup, options, diag);
     if (status != STATUS_OK)
@@ -325,6 +341,9 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
 
 static enum status load_ranks(struct setup *setup, const struct options *options, struct diag *diag)
 {
+    if (options_given(options, "costs"))
+        return diag_error(diag, (struct loc){.name = "--costs"}, STATUS_BAD_INPUT,
+                          "a run measures and asks for no costs; leave it out");
     if (options_given(options, "cluster")) {
         enum status status = setup_load_cluster(setup, options_text(options, "cluster"),
                                                 options_count(options, "nodes"),

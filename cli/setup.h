@@ -49,6 +49,9 @@ enum status setup_fill(struct setup *setup, struct diag *diag);
 enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
                            struct diag *diag);
 
+/* Costs in place of those that the cluster names; NULL: these stay. */
+enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
+
 /* The parts, for rows of measurements: a model by name and what to ignore or set; a cluster of as
  * many GPUs with its costs; an open request about both. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,

@@ -2,12 +2,15 @@
 
 #include "base/units.h"
 #include "models/cluster.h"
+#include "models/cost.h"
+#include "models/transformer.h"
 #include "schedule/compose.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const struct loc vary_loc = {.name = "--vary"};
 
@@ -170,19 +173,60 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
     return status;
 }
 
-/* Names that tables hold are text to their options; here they are looked up. A name that no table
- * has is wrong in every point. */
+/* ---- names ---- */
+
+static enum status check_strategy(const char *value, struct arena *arena, struct diag *diag)
+{
+    (void)arena;
+    return compose_check_names(value, NULL, diag);
+}
+
+static enum status check_profile(const char *value, struct arena *arena, struct diag *diag)
+{
+    (void)arena;
+    return compose_check_names(NULL, value, diag);
+}
+
+static enum status check_model(const char *value, struct arena *arena, struct diag *diag)
+{
+    struct transformer model;
+    if (access(value, R_OK) == 0) /* what is wrong in it may be what --ignore leaves unread */
+        return STATUS_OK;
+    return transformer_load(&model, arena, value, NULL, diag);
+}
+
+static enum status check_cluster(const char *value, struct arena *arena, struct diag *diag)
+{
+    struct cluster cluster;
+    return cluster_load(&cluster, arena, value, diag);
+}
+
+static enum status check_costs(const char *value, struct arena *arena, struct diag *diag)
+{
+    struct device_cost cost;
+    return cost_load(&cost, arena, value, diag);
+}
+
+/* Names that tables and files have are text to their options; here they are looked up. A name that
+ * none has is wrong in every point. */
 static enum status check_name(const char *key, const char *value, struct diag *diag)
 {
-    if (strcmp(key, "strategy") == 0)
-        return compose_check_names(value, NULL, diag);
-    if (strcmp(key, "profile") == 0)
-        return compose_check_names(NULL, value, diag);
+    static const struct {
+        const char *key, *option;
+        enum status (*check)(const char *value, struct arena *arena, struct diag *diag);
+    } names[] = {
+        {"strategy", "--strategy", check_strategy}, {"profile", "--profile", check_profile},
+        {"model", "--model", check_model},          {"cluster", "--cluster", check_cluster},
+        {"costs", "--costs", check_costs},
+    };
     struct arena arena = {0};
-    struct cluster cluster;
     enum status status = STATUS_OK;
-    if (strcmp(key, "cluster") == 0)
-        status = cluster_load(&cluster, &arena, value, diag);
+    size_t before = diag->size;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(names[i].key, key) == 0) {
+            status = names[i].check(value, &arena, diag);
+            diag_place(diag, before, names[i].option);
+        }
     arena_release(&arena);
     return status;
 }

@@ -205,9 +205,9 @@ static enum status load(struct sweep_predictor *predictor, const struct options 
 /* All messages on one line, for a cell. */
 static void put_reason(struct text *out, const struct diag *diag)
 {
-    static const char plain[] = "error: ";
-    bool bare = diag->size > sizeof plain && strncmp(diag->text, plain, sizeof plain - 1) == 0;
-    for (size_t i = bare ? sizeof plain - 1 : 0; i < diag->size; i++)
+    size_t size = 0;
+    const char *first = diag_first(diag, &size);
+    for (size_t i = first != NULL ? (size_t)(first - diag->text) : 0; i < diag->size; i++)
         if (diag->text[i] != '\n')
             text_putc(out, diag->text[i]);
         else if (i + 1 < diag->size)
@@ -254,15 +254,18 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
 
 enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
 {
+    bool varies = false;
     for (size_t a = 0; a < grid->axis_count; a++)
         for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++)
-            if (strcmp(grid->axis[a].key, loaded_options[i]) == 0)
-                return STATUS_OK;
+            varies |= strcmp(grid->axis[a].key, loaded_options[i]) == 0;
     struct arena arena = {0};
     struct options options = {0};
     struct setup setup = {0};
     enum status status = sweep_grid_options(grid, 0, &arena, &options, diag);
     if (status == STATUS_OK)
+        status = compose_check_names(options_text(&options, "strategy"),
+                                     options_text(&options, "profile"), diag);
+    if (status == STATUS_OK && !varies)
         status = setup_load(&setup, &options, false, diag);
     setup_release(&setup);
     options_release(&options);

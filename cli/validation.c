@@ -74,13 +74,12 @@ static void predict(const struct setup *setup, const struct measurement *row, bo
     prediction_release(&p);
 }
 
-/* The first message without its line end and "error: ". */
 static void put_error(struct run_answer *answer, const struct diag *diag)
 {
-    const char *text = diag->text != NULL ? diag->text : "failed";
-    const char *what = strstr(text, "error: ");
-    text = what == text ? text + strlen("error: ") : text;
-    snprintf(answer->error, sizeof answer->error, "%.*s", (int)strcspn(text, "\n"), text);
+    size_t size = 0;
+    const char *text = diag_first(diag, &size);
+    snprintf(answer->error, sizeof answer->error, "%.*s", (int)size,
+             text != NULL ? text : "failed");
 }
 
 static void run_one(void *context, size_t job, void *result)

@@ -144,7 +144,7 @@ static enum status check_size(const struct choices *c, struct diag *diag)
                  pipeline_units(c) / c->pp;
     if (ops < 2e8 && c->model->layers < 65000)
         return STATUS_OK;
-    return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+    return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
                       "the schedule would have about %.2g ops per rank, more than the 2e8 that it "
                       "can number; fewer "
                       "layers, micro-batches or chunks would do",

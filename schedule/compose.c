@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct loc nowhere = {0};
-
 /* ---- names ---- */
 
 static const struct strategy *find_strategy(const char *name, uint8_t *row, struct diag *diag)
@@ -26,7 +24,7 @@ static const struct strategy *find_strategy(const char *name, uint8_t *row, stru
         }
     }
     const char *near = diag_nearest(name, names, count);
-    diag_error(diag, nowhere, STATUS_BAD_INPUT,
+    diag_error(diag, (struct loc){.name = "--strategy"}, STATUS_BAD_INPUT,
                "unknown strategy '%s'%s%s%s; `longhaul list strategies` has them all", name,
                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
@@ -48,7 +46,7 @@ static const struct profile *find_profile(const char *name, const char *publishe
     }
     names[count] = "published";
     const char *near = diag_nearest(name, names, count + 1);
-    diag_error(diag, nowhere, STATUS_BAD_INPUT,
+    diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
                "unknown profile '%s'%s%s%s; `longhaul list profiles` has them all", name,
                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
@@ -67,12 +65,13 @@ enum status compose_check_names(const char *strategy, const char *profile, struc
 
 /* ---- sizes ---- */
 
-static enum status positive(int64_t value, int64_t most, const char *what, struct diag *diag)
+static enum status positive(int64_t value, int64_t most, const char *option, const char *what,
+                            struct diag *diag)
 {
     if (value >= 1 && value <= most)
         return STATUS_OK;
-    return diag_error(diag, nowhere, STATUS_BAD_INPUT, "%s is %lld; 1 to %lld would do", what,
-                      (long long)value, (long long)most);
+    return diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT,
+                      "%s is %lld; 1 to %lld would do", what, (long long)value, (long long)most);
 }
 
 static enum status resolve_batch(struct choices *c, const struct request *r, struct diag *diag)
@@ -90,10 +89,11 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
         if (below > 0)
             text_printf(&would, "%lld or ", (long long)below);
         text_printf(&would, "%lld", (long long)(below + unit));
-        return resolve_bad_size(diag, what, &would);
+        return resolve_bad_size(diag, "--batch", what, &would);
     }
     int64_t accumulation = c->global_batch / unit;
-    if (positive(accumulation, 4096, "the number of micro-batches per step", diag) != STATUS_OK)
+    if (positive(accumulation, 4096, "--batch", "the number of micro-batches per step", diag) !=
+        STATUS_OK)
         return STATUS_BAD_INPUT;
     c->accumulation = (uint32_t)accumulation;
     return STATUS_OK;
@@ -121,9 +121,8 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
     struct text would = {0};
     if (c->weights != CHOICE_WEIGHTS_HSDP) {
         if (r->shard > 0)
-            return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                              "--shard is for --weights hsdp; weights are '%s'",
-                              weights_names[c->weights]);
+            return diag_error(diag, (struct loc){.name = "--shard"}, STATUS_BAD_INPUT,
+                              "is for --weights hsdp; weights are '%s'", weights_names[c->weights]);
         c->shard = (uint32_t)r->ranks * (pipeline_replicates_weights(c) ? c->pp : 1);
         return STATUS_OK;
     }
@@ -141,19 +140,20 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
                 fits[count++] = d;
         text_puts(&would, "--shard ");
         resolve_put_numbers(&would, fits, count);
-        return resolve_bad_size(diag, what, &would);
+        return resolve_bad_size(diag, "--shard", what, &would);
     }
     c->shard = (uint32_t)shard;
     return STATUS_OK;
 }
 
-static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows, const char *what,
+static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows, const char *option,
                                   struct diag *diag)
 {
     *chunks = 1;
     if (asked <= 0)
         return STATUS_OK;
-    if (positive(asked, rows < 65535 ? rows : 65535, what, diag) != STATUS_OK)
+    if (positive(asked, rows < 65535 ? rows : 65535, option, "the number of pieces", diag) !=
+        STATUS_OK)
         return STATUS_BAD_INPUT;
     *chunks = (uint32_t)asked;
     /* pieces are equal but for a shorter last one: no piece may be empty */
@@ -178,7 +178,7 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
                  (long long)stage->ranks, (long long)pp);
         text_puts(&would, "pp ");
         resolve_put_divisors(&would, stage->ranks, 0, 16);
-        return resolve_bad_size(diag, what, &would);
+        return resolve_bad_size(diag, "--pp", what, &would);
     }
     c->pp = (uint32_t)pp;
     c->virtual_stages = c->subsequences = 1;
@@ -190,6 +190,7 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
 
 struct rule {
     bool (*broken)(const struct choices *c);
+    const char *option; /* that would have to change */
     const char *why;
 };
 
@@ -235,24 +236,24 @@ static bool sequence_cut_twice(const struct choices *c)
 /* Every product of the registries is legal except these. */
 /* clang-format off */
 static const struct rule rules[] = {
-    {host_optimizer_unsharded,
+    {host_optimizer_unsharded, "--weights",
      "the optimizer on the host with replicated weights would update every parameter on every rank's share of one "
      "processor; choose --weights zero1, zero2, zero3 or hsdp"},
-    {too_many_axes,
+    {too_many_axes, "--windows",
      "a pipeline, interleaved windows, weights sharded within part of the ranks, and tensor ranks that hold copies of "
      "key and value heads take more axes than a mesh has; choose --windows contiguous"},
-    {subsequences_of_head_and_tensor_ranks,
+    {subsequences_of_head_and_tensor_ranks, "--subsequences",
      "head ranks that take a sequence in pieces hold them in an order of their own, which tensor ranks do not gather; "
      "choose --hp 1 or --tp 1"},
-    {learned_positions_too_long,
+    {learned_positions_too_long, "--seq",
      "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
      "max_positions with --set"},
-    {windows_without_a_ring,
+    {windows_without_a_ring, "--window",
      "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
      "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
-    {chunks_with_tensor,
+    {chunks_with_tensor, "--tp",
      "chunks of a sequence (--strategy fpdt) are projected one by one with whole weights; choose --tp 1"},
-    {sequence_cut_twice,
+    {sequence_cut_twice, "--subsequences",
      "a sequence is cut either into chunks (--strategy fpdt) or into subsequences of a pipeline; leave out one of them"},
 };
 /* clang-format on */
@@ -261,7 +262,8 @@ static enum status check_rules(const struct choices *c, struct diag *diag)
 {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++)
         if (rules[i].broken(c))
-            return diag_error(diag, nowhere, STATUS_BAD_INPUT, "%s", rules[i].why);
+            return diag_error(diag, (struct loc){.name = rules[i].option}, STATUS_BAD_INPUT, "%s",
+                              rules[i].why);
     return STATUS_OK;
 }
 
@@ -293,12 +295,12 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     c->sm = r->sm;
     c->attention_impl = choose(r->attention_impl, r->sm >= 90 ? c->profile->attention_impl_90
                                                               : c->profile->attention_impl);
-    if (positive(r->ranks, 1 << 20, "the number of ranks", diag) != STATUS_OK ||
-        positive(r->seq, (int64_t)1 << 40, "the sequence length", diag) != STATUS_OK ||
-        positive(r->global_batch > 0 ? r->global_batch : 1, 1 << 20, "the batch", diag) !=
-            STATUS_OK ||
-        positive(r->micro_batch > 0 ? r->micro_batch : 1, 1024, "the micro-batch", diag) !=
-            STATUS_OK)
+    if (positive(r->ranks, 1 << 20, "--gpus", "the number of ranks", diag) != STATUS_OK ||
+        positive(r->seq, (int64_t)1 << 40, "--seq", "the sequence length", diag) != STATUS_OK ||
+        positive(r->global_batch > 0 ? r->global_batch : 1, 1 << 20, "--batch", "the batch",
+                 diag) != STATUS_OK ||
+        positive(r->micro_batch > 0 ? r->micro_batch : 1, 1024, "--micro-batch", "the micro-batch",
+                 diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     c->ranks = (uint32_t)r->ranks;
     c->seq = r->seq;

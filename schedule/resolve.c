@@ -35,10 +35,12 @@ void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most)
     resolve_put_numbers(out, kept, count);
 }
 
-enum status resolve_bad_size(struct diag *diag, const char *what, struct text *would)
+enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
+                             struct text *would)
 {
-    enum status status = diag_error(diag, nowhere, STATUS_BAD_INPUT, "%s; %s would do", what,
-                                    would->size > 0 ? would->data : "nothing near");
+    enum status status =
+        diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT, "%s; %s would do", what,
+                   would->size > 0 ? would->data : "nothing near");
     text_release(would);
     return status;
 }
@@ -162,16 +164,16 @@ static enum status check_axes(const struct request *r, const struct strategy *st
 {
     struct axes axes = axes_of[strategy->attention];
     if (!axes.cp && r->cp > 1)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = "--cp"}, STATUS_BAD_INPUT,
                           "strategy '%s' has no context-parallel axis: cp is %lld; 1 would do",
                           strategy->name, (long long)r->cp);
     if (!axes.hp && r->hp > 1 && axes.cp)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = "--hp"}, STATUS_BAD_INPUT,
                           "strategy '%s' keeps all heads on every rank: hp is %lld; 1 would do, or "
                           "--strategy 2d",
                           strategy->name, (long long)r->hp);
     if (!axes.hp && r->hp > 1)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = "--hp"}, STATUS_BAD_INPUT,
                           "strategy '%s' keeps a sequence on one rank: hp is %lld; 1 would do, "
                           "or --strategy ulysses",
                           strategy->name, (long long)r->hp);
@@ -189,7 +191,7 @@ static enum status check_split(const struct request *r, struct axes axes, struct
         snprintf(what, sizeof what, "%lld heads do not divide over hp %lld", (long long)m->heads,
                  (long long)s.hp);
         put_splits(&would, r, axes, ranks);
-        return resolve_bad_size(diag, what, &would);
+        return resolve_bad_size(diag, "--hp", what, &would);
     }
     if (!heads_fit(m, s.hp)) {
         snprintf(what, sizeof what,
@@ -201,14 +203,14 @@ static enum status check_split(const struct request *r, struct axes axes, struct
             text_puts(&would, "hp ");
             resolve_put_divisors(&would, m->kv_heads, r->ranks, SPLITS_MAX);
         }
-        return resolve_bad_size(diag, what, &would);
+        return resolve_bad_size(diag, "--hp", what, &would);
     }
     if (!pair_fits(r, s.cp, s.hp)) {
         snprintf(what, sizeof what,
                  "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
                  (long long)s.hp);
         put_splits(&would, r, axes, ranks);
-        return resolve_bad_size(diag, what, &would);
+        return resolve_bad_size(diag, "--hp", what, &would);
     }
     if (r->seq % unit == 0)
         return STATUS_OK;
@@ -228,7 +230,7 @@ static enum status check_split(const struct request *r, struct axes axes, struct
         text_puts(&would, ", or ");
         put_splits(&would, r, axes, ranks);
     }
-    return resolve_bad_size(diag, what, &would);
+    return resolve_bad_size(diag, "--seq", what, &would);
 }
 
 static enum status resolve_window(struct choices *c, const struct request *r, struct diag *diag)
@@ -241,7 +243,7 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
                  (long long)window, c->cp);
         text_puts(&would, "--window ");
         resolve_put_divisors(&would, c->cp, 0, SPLITS_MAX);
-        return resolve_bad_size(diag, what, &would);
+        return resolve_bad_size(diag, "--window", what, &would);
     }
     c->window = (uint32_t)window;
     return STATUS_OK;
@@ -262,10 +264,10 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
     if (fits || r->windows != WINDOWS_INTERLEAVED)
         return STATUS_OK;
     if (!neighbours)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = "--windows"}, STATUS_BAD_INPUT,
                           "interleaved windows need the ranks of a ring side by side; --placement "
                           "context-first would do");
-    return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+    return diag_error(diag, (struct loc){.name = "--windows"}, STATUS_BAD_INPUT,
                       "windows of %u do not divide the even ranks of a node of %lld with cp %u; "
                       "--windows contiguous would do",
                       c->window, (long long)node, c->cp);
@@ -275,21 +277,24 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
 static enum status bad_degrees(const struct request *r, struct axes axes, struct diag *diag)
 {
     const struct {
-        const char *name;
+        const char *option;
         int64_t degree;
         bool open;
     } rows[] = {
-        {"dp", r->dp, r->dp <= 0},
-        {"cp", r->cp, axes.cp && r->cp <= 0},
-        {"hp", r->hp, axes.hp && r->hp <= 0},
-        {"tp", r->tp > 1 ? r->tp : 0, false},
+        {"--dp", r->dp, r->dp <= 0},
+        {"--cp", r->cp, axes.cp && r->cp <= 0},
+        {"--hp", r->hp, axes.hp && r->hp <= 0},
+        {"--tp", r->tp > 1 ? r->tp : 0, false},
     };
+    const char *option = "--gpus"; /* the first that was given */
     struct text what = {0}, would = {0};
     int given = 0, open = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         open += rows[i].open;
+        if (rows[i].degree > 0 && given == 0)
+            option = rows[i].option;
         if (rows[i].degree > 0)
-            text_printf(&what, "%s%s %lld", given++ > 0 ? " x " : "", rows[i].name,
+            text_printf(&what, "%s%s %lld", given++ > 0 ? " x " : "", rows[i].option + 2,
                         (long long)rows[i].degree);
     }
     text_printf(&what, " does not %s %lld ranks", open > 0 ? "divide" : "make",
@@ -301,14 +306,14 @@ static enum status bad_degrees(const struct request *r, struct axes axes, struct
         put_splits(&would, r, axes,
                    r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
     }
-    enum status status = resolve_bad_size(diag, what.data, &would);
+    enum status status = resolve_bad_size(diag, option, what.data, &would);
     text_release(&what);
     return status;
 }
 
 /* ": 100001 tokens do not divide over 2, 4 or 8": why a sequence is over fewer ranks than there
- * are. Empty where the user said so. */
-static void put_why_fewer(struct text *out, const struct request *r, struct axes axes,
+ * are. Empty where the user said so. Returns whether it is its length. */
+static bool put_why_fewer(struct text *out, const struct request *r, struct axes axes,
                           struct split s)
 {
     int64_t tokens[SPLITS_MAX], heads[SPLITS_MAX];
@@ -333,6 +338,7 @@ static void put_why_fewer(struct text *out, const struct request *r, struct axes
         text_printf(out, "%s %lld heads (%lld kv) do not divide over ", by_tokens > 0 ? ";" : ":",
                     (long long)r->model->heads, (long long)r->model->kv_heads);
     resolve_put_numbers(out, heads, by_heads);
+    return by_tokens > 0;
 }
 
 static void note_dp(const struct request *r, struct axes axes, struct split s, int64_t dp,
@@ -347,10 +353,10 @@ static void note_dp(const struct request *r, struct axes axes, struct split s, i
         text_printf(&over, "%lld head rank", (long long)s.hp);
     if ((axes.hp || !axes.cp ? s.hp : s.cp) != 1)
         text_putc(&over, 's');
-    put_why_fewer(&why, r, axes, s);
-    diag_note(note, nowhere, "%lld ranks hold one sequence over %s; dp is filled to %lld%s",
-              (long long)(r->ranks * r->tp), over.data, (long long)dp,
-              why.size > 0 ? why.data : "");
+    bool length = put_why_fewer(&why, r, axes, s); /* which a token more or less would change */
+    (length ? diag_warning : diag_note)(
+        note, nowhere, "%lld ranks hold one sequence over %s; dp is filled to %lld%s",
+        (long long)(r->ranks * r->tp), over.data, (long long)dp, why.size > 0 ? why.data : "");
     text_release(&over);
     text_release(&why);
 }
@@ -394,7 +400,7 @@ static enum status bad_tensor(const struct request *r, int64_t tp, struct diag *
             fits[count++] = d;
     text_puts(&would, "tp ");
     resolve_put_numbers(&would, fits, count);
-    return resolve_bad_size(diag, what, &would);
+    return resolve_bad_size(diag, "--tp", what, &would);
 }
 
 enum status resolve_tensor(struct choices *c, const struct request *r,

@@ -12,7 +12,8 @@ void resolve_put_numbers(struct text *out, const int64_t *number, int count);
 void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most);
 
 /* "WHAT; WOULD would do"; releases would. */
-enum status resolve_bad_size(struct diag *diag, const char *what, struct text *would);
+enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
+                             struct text *would);
 
 /* The degree of tensor parallelism, filled and checked; *inside becomes the request of what each tensor
  * rank sees: a transformer of its share (*share) on the ranks that are left. */

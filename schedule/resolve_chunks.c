@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-static const struct loc nowhere = {0};
-
 /* FPDT's own default (section 5.1); a sequence that is shorter is one chunk. */
 enum { CHUNK_TOKENS = 65536 };
 
@@ -37,7 +35,7 @@ static enum status check_sparse(const struct choices *c, struct diag *diag)
     const struct transformer *m = c->model;
     if (m->attention_chunk == 0 || m->attention_chunk == c->chunk)
         return STATUS_OK;
-    return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+    return diag_error(diag, (struct loc){.name = "--sparsity"}, STATUS_BAD_INPUT,
                       "attention is sparse in chunks of %lld tokens; --strategy fpdt --chunk %lld "
                       "would do",
                       (long long)m->attention_chunk, (long long)m->attention_chunk);
@@ -52,10 +50,9 @@ static enum status refuse_others(const struct request *r, struct diag *diag)
                                                            : NULL;
     if (given == NULL)
         return STATUS_OK;
-    return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                      "%s is about chunks of a sequence, which strategy fpdt alone has; "
-                      "--strategy fpdt would do",
-                      given);
+    return diag_error(diag, (struct loc){.name = given}, STATUS_BAD_INPUT,
+                      "is about chunks of a sequence, which strategy fpdt alone has; "
+                      "--strategy fpdt would do");
 }
 
 /* What one rank fetches for all is whole, and there are others. */
@@ -64,15 +61,15 @@ static enum status check_fetch(const struct choices *c, struct diag *diag)
     if (c->fetch == FETCH_EACH)
         return STATUS_OK;
     if (c->hp == 1)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "--fetch one scatters over the head ranks, and hp is 1; --fetch each, or "
+        return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
+                          "one scatters over the head ranks, and hp is 1; --fetch each, or "
                           "--hp 2 and more, would do");
     if (c->kv_offload != KV_OFFLOAD_ON)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "--fetch one is about what waits on the host, and --kv-offload off keeps "
+        return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
+                          "one is about what waits on the host, and --kv-offload off keeps "
                           "it on the device");
     if (c->model->attention_kept > 0)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
                           "sparse attention fetches a part of each rank's keys, which lie apart "
                           "where one rank has those of all; --fetch each would do");
     return STATUS_OK;
@@ -105,7 +102,7 @@ static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag
             text_printf(&would, "%lld or ", (long long)below);
         text_printf(&would, "%lld", (long long)(below + unit));
     }
-    return resolve_bad_size(diag, what, &would);
+    return resolve_bad_size(diag, "--chunk", what, &would);
 }
 
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
@@ -123,7 +120,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
         return bad_chunk(c, chunk, diag);
     int64_t chunks = (c->seq + chunk - 1) / chunk;
     if (chunks >= 65535)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = "--chunk"}, STATUS_BAD_INPUT,
                           "%lld tokens in chunks of %lld make %lld chunks; 65534 would do",
                           (long long)c->seq, (long long)chunk, (long long)chunks);
     c->chunk = chunk;

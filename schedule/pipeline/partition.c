@@ -108,7 +108,7 @@ enum status partition_make(int64_t *length, const struct partition *p, struct di
     assert(p->pieces >= 1 && p->unit >= 1 && p->tokens % p->unit == 0);
     if (p->pieces > p->tokens / p->unit)
         return diag_error(
-            diag, (struct loc){0}, STATUS_BAD_INPUT,
+            diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
             "%lld tokens do not make %lld subsequences of a multiple of %lld; at most "
             "%lld would do",
             (long long)p->tokens, (long long)p->pieces, (long long)p->unit,
@@ -123,7 +123,7 @@ enum status partition_make(int64_t *length, const struct partition *p, struct di
         length[i] = length[i] / p->unit * p->unit;
         if (length[i] == 0)
             return diag_error(
-                diag, (struct loc){0}, STATUS_BAD_INPUT,
+                diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
                 "subsequence %lld of %lld, balanced by %s, has fewer than %lld tokens; "
                 "fewer of them would do",
                 (long long)i, (long long)p->pieces, partition_names[p->rule], (long long)p->unit);

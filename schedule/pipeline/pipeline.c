@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-static const struct loc nowhere = {0};
-
 /* clang-format off */
 static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
     [CHOICE_PIPELINE_NONE] =
@@ -131,7 +129,7 @@ static enum status check_layers(const struct choices *c, struct diag *diag)
     snprintf(what, sizeof what, "%lld layers do not fill %u chunks (pp %u x %u virtual stages)",
              (long long)c->model->layers, chunks, c->pp, c->virtual_stages);
     text_printf(&would, "at most %lld", (long long)c->model->layers);
-    return resolve_bad_size(diag, what, &would);
+    return resolve_bad_size(diag, "--virtual-stages", what, &would);
 }
 
 static enum status resolve_name(struct choices *c, const struct request *r, struct diag *diag)
@@ -141,9 +139,8 @@ static enum status resolve_name(struct choices *c, const struct request *r, stru
     if (c->pp == 1 && c->pipeline == CHOICE_PIPELINE_NONE)
         return STATUS_OK;
     if (c->pp == 1)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "--pipeline %s has one stage; --pp 2 or more would do",
-                          pipelines[c->pipeline].name);
+        return diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
+                          "%s has one stage; --pp 2 or more would do", pipelines[c->pipeline].name);
     if (c->pipeline == CHOICE_PIPELINE_NONE)
         c->pipeline = pieces   ? CHOICE_PIPELINE_SEQ1F1B
                       : chunks ? CHOICE_PIPELINE_INTERLEAVED
@@ -157,9 +154,8 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
     const struct pipeline *row = pipeline_of(c);
     int64_t asked = r->virtual_stages > 0 ? r->virtual_stages : row->chunks > 0 ? row->chunks : 2;
     if (asked > 255 || (row->chunks > 0 && asked != row->chunks))
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
-                          "--virtual-stages is %lld with --pipeline %s; %s would do",
-                          (long long)asked, row->name,
+        return diag_error(diag, (struct loc){.name = "--virtual-stages"}, STATUS_BAD_INPUT,
+                          "is %lld with --pipeline %s; %s would do", (long long)asked, row->name,
                           row->chunks == 1   ? "1, or --pipeline interleaved,"
                           : row->chunks == 2 ? "2"
                                              : "1 to 255");
@@ -174,7 +170,7 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
                  c->pp, c->accumulation);
         text_printf(&would, "--batch %lld",
                     (long long)((c->global_batch + unit - 1) / unit * unit));
-        return resolve_bad_size(diag, what, &would);
+        return resolve_bad_size(diag, "--batch", what, &would);
     }
     return check_layers(c, diag);
 }
@@ -186,13 +182,13 @@ static enum status resolve_lengths(struct choices *c, const int64_t *lengths, in
     int64_t sum = 0;
     for (uint32_t i = 0; i < c->subsequences; i++) {
         if (lengths[i] < 1 || lengths[i] % ranks != 0)
-            return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+            return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
                               "subsequence %u has %lld tokens; a multiple of %lld would do", i,
                               (long long)lengths[i], (long long)ranks);
         sum += lengths[i];
     }
     if (sum != c->seq)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
                           "%u subsequences have %lld tokens; the sequence has %lld",
                           c->subsequences, (long long)sum, (long long)c->seq);
     c->lengths = lengths;
@@ -210,19 +206,18 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     if (pieces == 1)
         return STATUS_OK;
     if (!pipeline_of(c)->subsequences)
-        return diag_error(
-            diag, nowhere, STATUS_BAD_INPUT,
-            "--pipeline %s takes whole sequences%s%s; --pipeline seq1f1b, terapipe or "
-            "zb-1p would do",
-            pipeline_of(c)->name, pipeline_of(c)->whole != NULL ? ": " : "",
-            pipeline_of(c)->whole != NULL ? pipeline_of(c)->whole : "");
+        return diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
+                          "%s takes whole sequences%s%s; --pipeline seq1f1b, terapipe or "
+                          "zb-1p would do",
+                          pipeline_of(c)->name, pipeline_of(c)->whole != NULL ? ": " : "",
+                          pipeline_of(c)->whole != NULL ? pipeline_of(c)->whole : "");
     if (c->cp > 1)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = "--cp"}, STATUS_BAD_INPUT,
                           "the keys of all subsequences so far would go round a ring of %u context "
                           "ranks again for each one; --cp 1, with head or tensor ranks, would do",
                           c->cp);
     if (pieces * c->accumulation > 65000)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
                           "%lld subsequences of %u micro-batches are more than 65000 units; fewer "
                           "would do",
                           (long long)pieces, c->accumulation);
@@ -237,7 +232,7 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
                  "%lld tokens do not divide into %lld subsequences over %lld ranks",
                  (long long)c->seq, (long long)pieces, (long long)unit);
         text_printf(&would, "%lld tokens", (long long)above);
-        return resolve_bad_size(diag, what, &would);
+        return resolve_bad_size(diag, "--subsequences", what, &would);
     }
     c->subsequences = (uint32_t)pieces;
     return STATUS_OK;
@@ -249,7 +244,8 @@ static enum status check_shares(const struct choices *c, struct diag *diag)
     enum status status = STATUS_OK;
     multiplex_conditions(&needs, c);
     if (needs.size > 0)
-        status = diag_error(diag, nowhere, STATUS_BAD_INPUT, "--pipeline msp takes %s", needs.data);
+        status = diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
+                            "msp takes %s", needs.data);
     text_release(&needs);
     return status;
 }

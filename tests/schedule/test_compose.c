@@ -526,18 +526,22 @@ static void wrong_rings_say_what_would_do(void)
         const char *message;
     } rows[] = {
         {"split", "2d", 0, 8, 1, 3, 2, 0, 64,
-         "error: dp 1 x cp 3 x hp 2 does not make 8 ranks; cp x hp 2 x 4, 4 x 2 or 8 x 1 would "
+         "--dp: error: dp 1 x cp 3 x hp 2 does not make 8 ranks; cp x hp 2 x 4, 4 x 2 or 8 x 1 "
+         "would "
          "do\n"},
         {"heads", "2d", 0, 8, 0, 1, 8, 0, 64,
-         "error: 4 heads do not divide over hp 8; cp x hp 2 x 4, 4 x 2 or 8 x 1 would do\n"},
+         "--hp: error: 4 heads do not divide over hp 8; cp x hp 2 x 4, 4 x 2 or 8 x 1 would do\n"},
         {"slices", "ring", 0, 4, 1, 4, 0, 0, 60,
-         "error: 60 tokens do not divide into 2 zigzag slices for each of 4 ranks; 56 or 64 tokens "
+         "--seq: error: 60 tokens do not divide into 2 zigzag slices for each of 4 ranks; 56 or 64 "
+         "tokens "
          "would do\n"},
         {"ring", "ring", 0, 4, 0, 2, 2, 0, 64,
-         "error: strategy 'ring' keeps all heads on every rank: hp is 2; 1 would do, or --strategy "
+         "--hp: error: strategy 'ring' keeps all heads on every rank: hp is 2; 1 would do, or "
+         "--strategy "
          "2d\n"},
         {"windows", "ring", 0, 8, 0, 8, 0, 3, 64,
-         "error: windows of 3 do not divide a ring of 8 ranks; --window 1, 2, 4 or 8 would do\n"},
+         "--window: error: windows of 3 do not divide a ring of 8 ranks; --window 1, 2, 4 or 8 "
+         "would do\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(rows[i].shape, rows[i].ranks);
@@ -561,9 +565,10 @@ static void wrong_rings_say_what_would_do(void)
         request.window = 4;
         request.windows = WINDOWS_INTERLEAVED;
         CHECK("interleaved", compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
-        CHECK_TEXT("interleaved", diag.text ? diag.text : "",
-                   "error: windows of 4 do not divide the even ranks of a node of 4 with cp 4; "
-                   "--windows contiguous would do\n");
+        CHECK_TEXT(
+            "interleaved", diag.text ? diag.text : "",
+            "--windows: error: windows of 4 do not divide the even ranks of a node of 4 with cp 4; "
+            "--windows contiguous would do\n");
         diag_release(&diag);
     }
     struct transformer odd = shapes[0];
@@ -577,9 +582,10 @@ static void wrong_rings_say_what_would_do(void)
     request.hp = 3;
     request.seq = 96;
     CHECK("odd", compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
-    CHECK_TEXT("odd", diag.text ? diag.text : "",
-               "error: hp 3 is odd: half of the head ranks takes each slice of a zigzag pair; "
-               "cp x hp 6 x 1 would do\n");
+    CHECK_TEXT(
+        "odd", diag.text ? diag.text : "",
+        "--hp: error: hp 3 is odd: half of the head ranks takes each slice of a zigzag pair; "
+        "cp x hp 6 x 1 would do\n");
     diag_release(&diag);
 }
 
@@ -594,38 +600,43 @@ static void wrong_requests_say_what_would_do(void)
         const char *strategy, *profile, *message;
     } rows[] = {
         {"unknown strategy", 0, 4, 0, 0, 0, 64, 0, 0, 0, -1, -1, "ulises", NULL,
-         "error: unknown strategy 'ulises'; did you mean 'ulysses'?; `longhaul list strategies` "
+         "--strategy: error: unknown strategy 'ulises'; did you mean 'ulysses'?; `longhaul list "
+         "strategies` "
          "has them all\n"},
         {"unknown profile", 0, 4, 0, 0, 0, 64, 0, 0, 0, -1, -1, NULL, "deepsped",
-         "error: unknown profile 'deepsped'; did you mean 'deepspeed'?; `longhaul list profiles` "
+         "--profile: error: unknown profile 'deepsped'; did you mean 'deepspeed'?; `longhaul list "
+         "profiles` "
          "has them all\n"},
         {"heads", 0, 8, 1, 8, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "error: 4 heads do not divide over hp 8; hp 1, 2 or 4 would do\n"},
+         "--hp: error: 4 heads do not divide over hp 8; hp 1, 2 or 4 would do\n"},
         {"tokens", 0, 4, 1, 4, 0, 63, 0, 0, 0, -1, -1, NULL, NULL,
-         "error: 63 tokens do not divide over 4 ranks; 60 or 64 tokens would do\n"},
+         "--seq: error: 63 tokens do not divide over 4 ranks; 60 or 64 tokens would do\n"},
         {"degrees", 0, 4, 3, 2, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "error: dp 3 x hp 2 does not make 4 ranks; hp 1, 2 or 4 would do\n"},
+         "--dp: error: dp 3 x hp 2 does not make 4 ranks; hp 1, 2 or 4 would do\n"},
         {"head degree", 0, 8, 0, 16, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "error: hp 16 does not divide 8 ranks; hp 1, 2 or 4 would do\n"},
+         "--hp: error: hp 16 does not divide 8 ranks; hp 1, 2 or 4 would do\n"},
         {"data degree", 0, 8, 3, 0, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "error: dp 3 does not divide 8 ranks; dp 1, 2, 4 or 8 would do\n"},
+         "--dp: error: dp 3 does not divide 8 ranks; dp 1, 2, 4 or 8 would do\n"},
         {"context", 0, 4, 0, 0, 2, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "error: strategy 'ulysses' has no context-parallel axis: cp is 2; 1 would do\n"},
+         "--cp: error: strategy 'ulysses' has no context-parallel axis: cp is 2; 1 would do\n"},
         {"local", 0, 4, 0, 4, 0, 64, 0, 0, 0, -1, -1, "local", NULL,
-         "error: strategy 'local' keeps a sequence on one rank: hp is 4; 1 would do, or --strategy "
+         "--hp: error: strategy 'local' keeps a sequence on one rank: hp is 4; 1 would do, or "
+         "--strategy "
          "ulysses\n"},
         {"batch", 0, 4, 2, 2, 0, 64, 5, 2, 0, -1, -1, NULL, NULL,
-         "error: a batch of 5 sequences does not divide over dp 2 x micro-batch 2; 4 or 8 would "
+         "--batch: error: a batch of 5 sequences does not divide over dp 2 x micro-batch 2; 4 or 8 "
+         "would "
          "do\n"},
         {"shard without hsdp", 0, 4, 0, 0, 0, 64, 0, 0, 2, CHOICE_WEIGHTS_ZERO3, -1, NULL, NULL,
-         "error: --shard is for --weights hsdp; weights are 'zero3'\n"},
+         "--shard: error: is for --weights hsdp; weights are 'zero3'\n"},
         {"shard", 0, 4, 0, 0, 0, 64, 0, 0, 3, CHOICE_WEIGHTS_HSDP, -1, NULL, NULL,
-         "error: weights cannot be sharded over runs of 3 of 4 ranks with hp 4; --shard 1, 2 or 4 "
+         "--shard: error: weights cannot be sharded over runs of 3 of 4 ranks with hp 4; --shard "
+         "1, 2 or 4 "
          "would do\n"},
         {"no ranks", 0, 0, 0, 0, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "error: the number of ranks is 0; 1 to 1048576 would do\n"},
+         "--gpus: error: the number of ranks is 0; 1 to 1048576 would do\n"},
         {"no tokens", 0, 4, 0, 0, 0, -5, 0, 0, 0, -1, -1, NULL, NULL,
-         "error: the sequence length is -5; 1 to 1099511627776 would do\n"},
+         "--seq: error: the sequence length is -5; 1 to 1099511627776 would do\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = base;

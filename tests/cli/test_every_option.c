@@ -1,0 +1,291 @@
+/* Each option of each command is given values that it cannot take: whatever the option, the command
+ * ends with bad input, one line that begins with the option (or with the file that was named), and
+ * nothing on standard output or in the folder. The options are those of the tables, so that a new
+ * one is tried too; a text of which anything may be wrong needs a row below. */
+#include "cli/command.h"
+
+#include "tests/check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SNAPSHOT TESTS_DIR "/data/snapshots/oom.pickle"
+#define POINTS TESTS_DIR "/data/calibration/cpu-example.csv"
+#define FOLDER "/no/such/folder/"
+
+enum { WORDS_MAX = 24 };
+
+/* A call that would be right; options in pairs of words behind the arguments. */
+static const struct {
+    const char *command;
+    const char *arguments[3];
+    const char *option[6][2];
+} calls[] = {
+    {"predict",
+     {0},
+     {{"--model", "gpt2"}, {"--cluster", "ideal"}, {"--gpus", "4"}, {"--seq", "1K"}}},
+    {"sweep",
+     {0},
+     {{"--model", "gpt2"},
+      {"--cluster", "ideal"},
+      {"--gpus", "4"},
+      {"--seq", "1K"},
+      {"--vary", "hp=1,2"}}},
+    {"plan", {0}, {{"--model", "gpt2"}, {"--cluster", "ideal"}, {"--gpus", "4"}, {"--seq", "1K"}}},
+    {"schedule",
+     {0},
+     {{"--model", "gpt2"}, {"--cluster", "ideal"}, {"--gpus", "4"}, {"--seq", "1K"}}},
+    {"check", {0}, {{"--model", "gpt2"}, {"--cluster", "ideal"}, {"--gpus", "4"}, {"--seq", "1K"}}},
+    {"validate", {0}, {{"--source", "torchtitan-cp"}}},
+    {"compare", {"a", "b"}, {{0}}},
+    {"bench", {0}, {{"--kinds", "add"}}},
+    {"calibrate", {POINTS}, {{0}}},
+    {"run", {0}, {{"--model", "gpt2"}, {"--gpus", "1"}, {"--seq", "1K"}}},
+    {"plot", {"sweep", "a"}, {{"-o", "a.svg"}}},
+    {"report", {"a"}, {{0}}},
+    {"why",
+     {SNAPSHOT},
+     {{"--model", "gpt2"}, {"--cluster", "ideal"}, {"--gpus", "4"}, {"--seq", "1K"}}},
+    {"list", {0}, {{0}}},
+    {"help", {0}, {{0}}},
+};
+
+/* Texts that an option cannot take; command NULL: of any. */
+static const struct {
+    const char *command, *option, *value;
+} texts[] = {
+    {NULL, "model", "no-such-model"},
+    {NULL, "model", FOLDER "m.json"},
+    {NULL, "set", "vocab"},
+    {NULL, "set", "vcab=1"},
+    {NULL, "set", "layers=0"},
+    {NULL, "cluster", "no-such-cluster"},
+    {NULL, "cluster", "2x4xh101"},
+    {NULL, "cluster", FOLDER "c.json"},
+    {NULL, "costs", "no-such-device"},
+    {NULL, "strategy", "no-such-strategy"},
+    {NULL, "profile", "no-such-profile"},
+    {NULL, "offload-ratio", "1.5"},
+    {NULL, "offload-ratio", "much"},
+    {NULL, "sparsity", "2"},
+    {NULL, "vary", "hp"},
+    {NULL, "vary", "no-such=1"},
+    {NULL, "vary", "model=gpt2,no-such"},
+    {NULL, "vary", "costs=no-such"},
+    {NULL, "part", "3/2"},
+    {NULL, "data", FOLDER "rows"},
+    {NULL, "source", "no-such-source"},
+    {NULL, "table", "no-such-table"},
+    {NULL, "system", "no-such-system"},
+    {NULL, "tolerance", "much"},
+    {NULL, "backend", "no-such-backend"},
+    {NULL, "attention-by", "nobody"},
+    {NULL, "kinds", "no-such-kind"},
+    {NULL, "dtype", "fp8"},
+    {NULL, "copy-rate", "8"},
+    {NULL, "message-rate", "fast"},
+    {NULL, "copy-bandwidth", "8"},
+    {NULL, "copy-latency", "-1 us"},
+    {NULL, "message-bandwidth", "fast"},
+    {NULL, "message-latency", "8"},
+    {NULL, "base", "no-such-device"},
+    {NULL, "host-memory-bandwidth", "8"},
+    {NULL, "cluster-out", FOLDER "c.json"},
+    {"predict", "o", FOLDER "out"},
+    {"sweep", "o", FOLDER "a.csv"},
+    {"schedule", "o", FOLDER "a.ir"},
+};
+
+/* Texts that can only be empty, or of which what is right depends on the data that is read. */
+static const char *const anything[] = {"ignore", "name", "title", "o", "x", "y", "window"};
+
+static const char *const counts[] = {"x", "1.5", "-1", "99999999999999999999", "1 ", "1e3"};
+static const char *const tokens[] = {"x", "0", "-1", "1.3", "1KK", "99999999999999999999"};
+static const char *const totals[] = {"x", "0", "-1", "1X", "inf"};
+static const char *const numbers[] = {"x", "0", "-1", "nan", "inf", "1e999"};
+static const char *const choices[] = {"no-such-choice"};
+static const struct {
+    const char *const *value;
+    size_t count;
+} bad[OPTION_KIND_COUNT] = {
+    [OPTION_COUNT] = {counts, ARRAY_LEN(counts)},
+    [OPTION_TOKENS] = {tokens, ARRAY_LEN(tokens)},
+    [OPTION_TOTAL] = {totals, ARRAY_LEN(totals)},
+    [OPTION_NUMBER] = {numbers, ARRAY_LEN(numbers)},
+    [OPTION_CHOICE] = {choices, ARRAY_LEN(choices)},
+};
+
+static char folder[] = "/tmp/longhaul-bad-XXXXXX"; /* where it all happens */
+static int output = -1, messages = -1;             /* files without a name, used again and again */
+
+static int unnamed_file(void)
+{
+    char path[] = "/tmp/longhaul-bad-XXXXXX";
+    int file = mkstemp(path);
+    unlink(path);
+    return file;
+}
+
+static int count_files(void)
+{
+    int count = -2; /* . and .. */
+    DIR *dir = opendir(folder);
+    while (dir != NULL && readdir(dir) != NULL)
+        count++;
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+/* What the program would do: the status, and its files. */
+static int run_command(int argc, char **argv)
+{
+    pid_t child;
+    int end = 0;
+    if (ftruncate(output, 0) != 0 || ftruncate(messages, 0) != 0)
+        return -1;
+    fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        const struct command *command;
+        struct diag diag = {0};
+        alarm(20);
+        if (chdir(folder) != 0 || dup2(output, 1) < 0 || dup2(messages, 2) < 0)
+            _exit(99);
+        enum status status = command_find(&command, argv[0], &diag);
+        if (status == STATUS_OK)
+            status = command_run(command, argc - 1, argv + 1, &diag);
+        if (diag.text != NULL)
+            fputs(diag.text, stderr);
+        fflush(NULL);
+        _exit((int)status);
+    }
+    return waitpid(child, &end, 0) == child && WIFEXITED(end) ? WEXITSTATUS(end) : -1;
+}
+
+/* The first bytes of a file; *size: of all of it. */
+static void read_start(int file, char *text, size_t most, off_t *size)
+{
+    ssize_t count = pread(file, text, most - 1, 0);
+    text[count > 0 ? count : 0] = '\0';
+    *size = lseek(file, 0, SEEK_END);
+    lseek(file, 0, SEEK_SET);
+}
+
+/* One call that is right but for this. */
+static void try_value(size_t call, const struct option *option, const char *value)
+{
+    char *argv[WORDS_MAX], shown[40], said[2000], label[200];
+    char wrong[200], printed[8];
+    int argc = 0;
+    off_t size, out;
+    snprintf(shown, sizeof shown, "%s%s", option->name[1] == '\0' ? "-" : "--", option->name);
+    snprintf(wrong, sizeof wrong, "%s=%s", shown, value);
+    if (option->name[1] == '\0')
+        snprintf(wrong, sizeof wrong, "%s", value);
+    snprintf(label, sizeof label, "%s %s %s", calls[call].command, shown, value);
+    argv[argc++] = (char *)calls[call].command;
+    for (size_t i = 0; i < ARRAY_LEN(calls[call].arguments); i++)
+        if (calls[call].arguments[i] != NULL)
+            argv[argc++] = (char *)calls[call].arguments[i];
+    for (size_t i = 0; i < ARRAY_LEN(calls[call].option); i++) {
+        const char *const *pair = calls[call].option[i];
+        if (pair[0] == NULL || strcmp(pair[0], shown) == 0)
+            continue;
+        argv[argc++] = (char *)pair[0];
+        argv[argc++] = (char *)pair[1];
+    }
+    if (option->name[1] == '\0')
+        argv[argc++] = shown;
+    argv[argc++] = wrong;
+
+    int status = run_command(argc, argv);
+    read_start(messages, said, sizeof said, &size);
+    read_start(output, printed, sizeof printed, &out);
+    bool refused = status == STATUS_BAD_INPUT || status == STATUS_SYSTEM;
+    bool line = size > 0 && said[0] != '\0' && strchr(said, '\n') == said + size - 1;
+    bool option_first = strncmp(said, shown, strlen(shown)) == 0 && said[strlen(shown)] == ':';
+    bool file_first = value[0] != '\0' && strncmp(said, value, strlen(value)) == 0;
+    if (option->kind == OPTION_LIST) /* KEY=VALUES: it may be the key's option */
+        option_first |=
+            strncmp(said, "--", 2) == 0 && strncmp(said + 2, value, strcspn(value, "=")) == 0;
+    if (!refused || !line || !(option_first || file_first) || out != 0 || count_files() != 0)
+        printf("%s: status %d, %d bytes printed, %d files: %s\n", label, status, (int)out,
+               count_files(), said);
+    CHECK(label, refused);
+    CHECK(label, line);
+    CHECK(label, option_first || file_first);
+    CHECK(label, out == 0);
+    CHECK(label, count_files() == 0);
+}
+
+static void try_texts(size_t call, const struct option *option)
+{
+    size_t rows = 0;
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        bool here = texts[i].command == NULL || strcmp(texts[i].command, calls[call].command) == 0;
+        if (!here || strcmp(texts[i].option, option->name) != 0)
+            continue;
+        rows++;
+        try_value(call, option, texts[i].value);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(anything); i++)
+        any |= strcmp(anything[i], option->name) == 0;
+    CHECK(option->name, rows > 0 || any);
+}
+
+static void try_option(size_t call, const struct option *option)
+{
+    char low[32], high[32];
+    if (option->kind == OPTION_FLAG) {
+        try_value(call, option, "yes");
+        return;
+    }
+    try_value(call, option, "");
+    if (option->kind == OPTION_TEXT || option->kind == OPTION_LIST)
+        try_texts(call, option);
+    for (size_t i = 0; i < bad[option->kind].count; i++)
+        try_value(call, option, bad[option->kind].value[i]);
+    if (option->kind == OPTION_COUNT) {
+        snprintf(low, sizeof low, "%lld", (long long)option->low - 1);
+        try_value(call, option, low);
+        if (option->high < INT64_MAX) {
+            snprintf(high, sizeof high, "%lld", (long long)option->high + 1);
+            try_value(call, option, high);
+        }
+    }
+}
+
+static void every_option_refuses_what_it_cannot_take(void)
+{
+    size_t count;
+    const struct command *commands = command_table(&count);
+    CHECK("a folder", mkdtemp(folder) != NULL);
+    output = unnamed_file();
+    messages = unnamed_file();
+    CHECK_INT("a call of every command", (int64_t)ARRAY_LEN(calls), (int64_t)count);
+    for (size_t c = 0; c < count && c < ARRAY_LEN(calls); c++) {
+        size_t call = 0;
+        while (call < ARRAY_LEN(calls) && strcmp(calls[call].command, commands[c].name) != 0)
+            call++;
+        if (!CHECK(commands[c].name, call < ARRAY_LEN(calls)))
+            continue;
+        for (size_t s = 0; commands[c].sets[s] != NULL; s++)
+            for (size_t i = 0; i < commands[c].sets[s]->count; i++)
+                try_option(call, &commands[c].sets[s]->option[i]);
+    }
+    close(output);
+    close(messages);
+    rmdir(folder);
+}
+
+static const struct check_case cases[] = {
+    {"every option refuses what it cannot take", every_option_refuses_what_it_cannot_take},
+};
+CHECK_MAIN("bad values", cases)
