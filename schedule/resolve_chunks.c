@@ -79,10 +79,9 @@ static enum status check_scope(const struct choices *c, struct diag *diag)
 {
     if (c->scope != SCOPE_FETCH || fpdt_offloads(c))
         return STATUS_OK;
-    return diag_error(
-        diag, nowhere, STATUS_BAD_INPUT,
-        "--scope attention:fetch is what tiles fetch from the host, and nothing waits "
-        "there; --strategy fpdt with a --chunk shorter than the sequence would do");
+    return diag_error(diag, (struct loc){.name = "--scope"}, STATUS_BAD_INPUT,
+                      "attention:fetch is what tiles fetch from the host, and nothing waits "
+                      "there; --strategy fpdt with a --chunk shorter than the sequence would do");
 }
 
 static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag *diag)
