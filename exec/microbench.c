@@ -448,7 +448,7 @@ static enum status run_rounds(struct bench *b, struct samples *samples, struct d
         .rob_sms = b->wanted->role == POINT_ROBBED ? POINT_ROBBED_SMS : 0,
     };
     const struct exec_io io = {.user = b, .fill = fill};
-    uint32_t rounds = o->rounds > 0 ? o->rounds : 2;
+    uint32_t rounds = o->rounds > 0 ? o->rounds : b->gpu ? 1 : 2;
     double enough_s = 2 * (o->seconds > 0 ? o->seconds : SECONDS), spent_s = 0;
     bool few = b->wanted->role == POINT_ISSUE; /* a sample a round */
     if (b->wanted->role == POINT_SUSTAINED)

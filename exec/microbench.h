@@ -15,9 +15,10 @@
 #include <stdint.h>
 
 struct microbench_options {
-    const char *backend;   /* NULL: "cpu" */
-    double seconds;        /* wanted of work per round, operand set-up aside; 0: 0.06 */
-    uint32_t rounds;       /* at most, until the median is stable; 0: 2 */
+    const char *backend; /* NULL: "cpu" */
+    double seconds;      /* wanted of work per round, operand set-up aside; 0: 0.06 */
+    uint32_t rounds;     /* at most, until the median is stable; 0: 2, on a GPU 1, since setting up
+                              takes longer than what is measured */
     uint64_t rotate_bytes; /* sets of operands add up to this at least; 0: 64 MiB, on a GPU 256 */
     uint8_t dtype;         /* enum dtype of floating-point operands that may be either */
     uint32_t sms;          /* multiprocessors of the device, which say what keeps it busy; 0: 132 */
