@@ -9,6 +9,11 @@ static bool has_ring(const struct choices *c)
     return c->cp > 1;
 }
 
+static bool has_messages(const struct choices *c)
+{
+    return c->cp > 1 && c->rotation == ROTATE_P2P;
+}
+
 static bool has_heads(const struct choices *c)
 {
     return c->hp > 1;
@@ -111,6 +116,8 @@ static const struct gap {
     const char *what;
 } gaps[] = {
     {FRAMEWORK_TORCHTITAN, has_heads, "head ranks (Ulysses): context parallelism is a ring"},
+    {FRAMEWORK_TORCHTITAN, has_messages,
+     "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
     {FRAMEWORK_TORCHTITAN, has_windows, "windows of a double ring"},
     {FRAMEWORK_TORCHTITAN, has_replicated_states,
      "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
@@ -125,8 +132,6 @@ static const struct gap {
     {FRAMEWORK_TORCHTITAN, has_ffn_chunks, "the feed-forward part in pieces"},
     {FRAMEWORK_MEGATRON, has_windows, "windows of a double ring"},
     {FRAMEWORK_MEGATRON, has_context_first, "context-first placement: head ranks are neighbours"},
-    {FRAMEWORK_MEGATRON, has_zero2, "gradients sharded and parameters kept outside Megatron-FSDP"},
-    {FRAMEWORK_MEGATRON, has_hsdp, "sharding within part of the ranks: all data ranks shard"},
     {FRAMEWORK_MEGATRON, has_zero_bubble, "zero-bubble pipelines; 1F1B is set"},
     {FRAMEWORK_MEGATRON, has_selective,
      "selective checkpoints that keep attention's output: selective recomputation of core_attn "
@@ -172,10 +177,19 @@ static void put_gaps(struct text *out, enum framework framework, const struct ch
 
 static void put_torchtitan(struct text *out, const struct choices *c)
 {
-    static const char *const modes[CHOICE_ACTIVATIONS_COUNT] = {"none", "selective", "full",
-                                                                "full"};
+    static const char *const modes[CHOICE_ACTIVATIONS_COUNT] = {
+        [CHOICE_ACTIVATIONS_KEEP] = "none",
+        [CHOICE_ACTIVATIONS_SELECTIVE] = "selective",
+    }; /* else full */
     static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
-        "1F1B", "GPipe", "1F1B", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble"};
+        [CHOICE_PIPELINE_GPIPE] = "GPipe",
+        [CHOICE_PIPELINE_INTERLEAVED] = "Interleaved1F1B",
+        [CHOICE_PIPELINE_ZB_1P] = "InterleavedZeroBubble",
+        [CHOICE_PIPELINE_ZB_V] = "ZBVZeroBubble",
+    }; /* else 1F1B */
+    const char *mode = modes[c->activations], *schedule = schedules[c->pipeline];
+    /* a pipeline cuts the local batch into its micro-batches */
+    long long local = (long long)c->micro_batch * (has_pipeline(c) ? c->accumulation : 1);
     uint32_t shard = c->ranks / c->tp / c->pp / c->cp / c->hp, replicate = 1;
     if (has_hsdp(c) && c->shard >= c->cp) {
         replicate = c->ranks / c->tp / c->pp / c->shard;
@@ -183,7 +197,7 @@ static void put_torchtitan(struct text *out, const struct choices *c)
     }
     text_puts(out, "[training]\n");
     text_printf(out, "seq_len = %lld\n", (long long)c->seq);
-    text_printf(out, "local_batch_size = %lld\n", (long long)c->micro_batch);
+    text_printf(out, "local_batch_size = %lld\n", local);
     text_printf(out, "global_batch_size = %lld\n", (long long)c->global_batch);
     text_printf(out, "enable_cpu_offload = %s\n", has_host_optimizer(c) ? "true" : "false");
     text_printf(out, "mixed_precision_param = \"%s\"\n",
@@ -195,10 +209,16 @@ static void put_torchtitan(struct text *out, const struct choices *c)
     text_printf(out, "tensor_parallel_degree = %u\n", c->tp);
     text_printf(out, "pipeline_parallel_degree = %u\n", c->pp);
     if (has_pipeline(c))
-        text_printf(out, "pipeline_parallel_schedule = \"%s\"\n", schedules[c->pipeline]);
+        text_printf(out,
+                    "pipeline_parallel_schedule = \"%s\"\n"
+                    "pipeline_parallel_microbatch_size = %lld\n",
+                    schedule != NULL ? schedule : "1F1B", (long long)c->micro_batch);
+    if (has_ring(c))
+        text_printf(out, "context_parallel_rotate_method = \"%s\"\n",
+                    c->rotation == ROTATE_ALL_GATHER ? "allgather" : "alltoall");
     if (has_zero2(c))
         text_puts(out, "fsdp_reshard_after_forward = \"never\"\n");
-    text_printf(out, "\n[activation_checkpoint]\nmode = \"%s\"\n", modes[c->activations]);
+    text_printf(out, "\n[activation_checkpoint]\nmode = \"%s\"\n", mode != NULL ? mode : "full");
     if (has_selective(c))
         text_puts(out, "selective_ac_option = \"op\"\n");
 }
@@ -214,7 +234,7 @@ static void put_megatron(struct text *out, const struct choices *c)
     if (has_tensor(c))
         text_puts(out, "--sequence-parallel\n");
     text_printf(out, "--pipeline-model-parallel-size %u\n", c->pp);
-    if (c->virtual_stages > 1)
+    if (c->pipeline == CHOICE_PIPELINE_INTERLEAVED)
         text_printf(out, "--num-virtual-stages-per-pipeline-rank %u\n", c->virtual_stages);
     text_printf(out, "--context-parallel-size %u\n", c->cp * c->hp);
     if (has_both(c))
@@ -224,16 +244,24 @@ static void put_megatron(struct text *out, const struct choices *c)
         text_puts(out, "--cp-comm-type a2a\n");
     else if (has_ring(c))
         text_puts(out, "--cp-comm-type p2p\n");
-    if (has_sharded_weights(c))
-        text_puts(out, "--use-megatron-fsdp\n--data-parallel-sharding-strategy "
-                       "optim_grads_params\n--use-distributed-optimizer\n");
-    else if (c->weights != CHOICE_WEIGHTS_REPLICATED)
+    if (has_sharded_weights(c) || has_zero2(c))
+        text_printf(out,
+                    "--use-megatron-fsdp\n--data-parallel-sharding-strategy %s\n"
+                    "--use-distributed-optimizer\n--no-gradient-accumulation-fusion\n"
+                    "--ckpt-format fsdp_dtensor\n",
+                    has_zero2(c) ? "optim_grads" : "optim_grads_params");
+    if (has_hsdp(c) && c->shard < c->ranks / c->tp / c->pp)
+        text_printf(out,
+                    "--num-distributed-optimizer-instances %u\n"
+                    "--outer-dp-sharding-strategy no_shard\n",
+                    c->ranks / c->tp / c->pp / c->shard);
+    if (c->weights == CHOICE_WEIGHTS_ZERO1)
         text_puts(out, "--use-distributed-optimizer\n");
     if (c->activations != CHOICE_ACTIVATIONS_KEEP)
         text_puts(out, "--recompute-granularity full\n--recompute-method uniform\n"
                        "--recompute-num-layers 1\n");
     if (has_host_optimizer(c))
-        text_puts(out, "--optimizer-cpu-offload\n");
+        text_puts(out, "--optimizer-cpu-offload\n--use-precision-aware-optimizer\n");
     if (c->dtype != DTYPE_F32)
         text_puts(out, c->dtype == DTYPE_F16 ? "--fp16\n" : "--bf16\n");
 }
@@ -258,12 +286,18 @@ static void put_deepspeed(struct text *out, const struct choices *c)
     text_puts(out, "\n  },\n  \"activation_checkpointing\": {");
     text_printf(out, "\"cpu_checkpointing\": %s}\n}\n", has_offload(c) ? "true" : "false");
     text_puts(out, "# arguments\n");
+    text_printf(out, "--deepspeed\n--deepspeed_config ds_config.json\n--zero-stage %d\n",
+                stages[c->weights]);
+    if (c->pp == 1 && stages[c->weights] > 1)
+        text_puts(out, "--no-pipeline-parallel\n");
+    text_printf(out, "--micro-batch-size %lld\n--global-batch-size %lld\n",
+                (long long)c->micro_batch, (long long)c->global_batch);
     text_printf(out, "--seq-length %lld\n", (long long)c->seq);
     if (has_chunks(c))
-        text_printf(out,
-                    "--ds-sequence-parallel-fpdt\n--ds-sequence-parallel-fpdt-chunk-size %lld\n"
-                    "--ds-sequence-parallel-fpdt-offloading\n",
-                    (long long)c->chunk);
+        text_printf(
+            out, "--ds-sequence-parallel-fpdt\n--ds-sequence-parallel-fpdt-chunk-size %lld\n%s",
+            (long long)c->chunk,
+            c->kv_offload == KV_OFFLOAD_ON ? "--ds-sequence-parallel-fpdt-offloading\n" : "");
     text_printf(out, "--ds-sequence-parallel-size %u\n", c->cp * c->hp);
     text_printf(out, "--tensor-model-parallel-size %u\n", c->tp);
     text_printf(out, "--pipeline-model-parallel-size %u\n", c->pp);

@@ -8,6 +8,8 @@ grep -E '"fits"' $T/longest.json
 longhaul plan --model llama3-8b --set layers=4 --cluster dgx-h100 --gpus 4 --seq 64K --strategy ring --weights zero3 --checkpoint full --emit torchtitan
 longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --strategy 2d --cp 2 --hp 2 --checkpoint offload --emit megatron | grep -vE '^--seq'
 longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --strategy 2d --cp 2 --hp 2 --checkpoint offload --emit deepspeed | grep -vE '^--seq'
+longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --hp 2 --pp 2 --batch 4 --activations selective-offload --emit torchtitan | grep -vE '^seq_len'
+longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --hp 2 --weights hsdp --shard 2 --optimizer host --emit megatron | grep -vE '^--seq'
 
 # the fewest GPUs: states of 8B parameters alone are 112 GB, so one GPU needs the optimizer on the host
 longhaul plan --goal gpus --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --optimizer device --strategy ulysses --weights zero3 --checkpoint full --profile ideal | head -1
