@@ -76,12 +76,14 @@ static bool has_sharded_weights(const struct choices *c)
 
 static bool has_selective(const struct choices *c)
 {
-    return c->activations == CHOICE_ACTIVATIONS_SELECTIVE;
+    return c->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
+           c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
 }
 
 static bool has_offload(const struct choices *c)
 {
-    return c->activations == CHOICE_ACTIVATIONS_OFFLOAD;
+    return c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
+           c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
 }
 
 static bool has_host_optimizer(const struct choices *c)
@@ -219,7 +221,7 @@ static void put_torchtitan(struct text *out, const struct choices *c)
     if (has_zero2(c))
         text_puts(out, "fsdp_reshard_after_forward = \"never\"\n");
     text_printf(out, "\n[activation_checkpoint]\nmode = \"%s\"\n", mode != NULL ? mode : "full");
-    if (has_selective(c))
+    if (c->activations == CHOICE_ACTIVATIONS_SELECTIVE)
         text_puts(out, "selective_ac_option = \"op\"\n");
 }
 
