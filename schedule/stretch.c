@@ -502,9 +502,10 @@ static uint32_t place_seen(const struct stretch *s, struct stretch_from from,
                        r->spot.at >= run->alike_low && r->spot.at < run->alike_high
                    ? at
                    : IR_NONE;
-    /* The ends of runs may refer to what has no like. */
+    /* The ends of runs refer to what has no like, or to the ends of other runs. */
     bool alone = r->spot.at < run->alike_low || r->spot.at >= run->alike_high;
-    return alone && !from.strictly && !is_steady(s, from.block) ? kept : IR_NONE;
+    bool far = alone || r->spot.of != block->run;
+    return far && !from.strictly && !is_steady(s, from.block) ? kept : IR_NONE;
 }
 
 uint32_t stretch_op(const struct stretch *s, struct stretch_from from, uint32_t op, uint32_t like)

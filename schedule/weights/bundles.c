@@ -331,6 +331,8 @@ static void leave_out_parts(struct emit *e)
     uint32_t more = e->left_out.storeys * storey;
     struct part *part = arena_array(&e->arena, part_count(e), sizeof *part);
     e->stretch_chunk = arena_array(&e->arena, chunks, sizeof *e->stretch_chunk);
+    for (uint32_t p = 0; p < part_count(e); p++)
+        part[p].bundle = IR_NONE; /* of other stages */
     for (uint32_t v = 0; v < chunks; v++) {
         struct layer_range from = pipeline_layers(all, pipeline_chunk(all, e->stage, v));
         struct layer_range to = pipeline_layers(c, pipeline_chunk(c, e->stage, v));

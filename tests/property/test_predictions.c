@@ -40,13 +40,13 @@ static void world_release(struct world *w)
     *w = (struct world){0};
 }
 
-/* A random schedule of at most 8 ranks on a random cluster of 8, with the costs of an A100; of
- * `layers` layers, or (0) as many as the model has. */
-static bool world_make_deep(struct world *w, struct check_random *random, int64_t layers)
+/* A random schedule of `request` on a random cluster of 8, with the costs of an A100; of `layers` layers,
+ * or (0) as many as the model has. */
+static bool world_of(struct world *w, struct check_random *random, struct request request,
+                     int64_t layers)
 {
     *w = (struct world){0};
     const char *cluster = clusters[check_random_i64(random, 0, ARRAY_LEN(clusters) - 1)];
-    struct request request = shapes_request(random, 8, false);
     if (layers > 0) {
         w->model = *request.model;
         w->model.layers = layers;
@@ -73,6 +73,28 @@ static bool world_make_deep(struct world *w, struct check_random *random, int64_
     }
     w->costs = (struct sim_costs){.work_s = w->work_s, .issue_s = w->issue_s};
     return true;
+}
+
+static bool world_make_deep(struct world *w, struct check_random *random, int64_t layers)
+{
+    return world_of(w, random, shapes_request(random, 8, false), layers);
+}
+
+/* Two or four stages, of two layers or more, of up to two ranks. */
+static bool world_make_stages(struct world *w, struct check_random *random)
+{
+    struct request request = shapes_request(random, 2, false);
+    while (request.chunk > 0) /* fpdt has its own pieces of a sequence */
+        request = shapes_request(random, 2, false);
+    request.pp = (int64_t)2 << check_random_i64(random, 0, 1);
+    request.ranks *= request.pp;
+    request.pipeline = (int)check_random_i64(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
+    request.global_batch =
+        request.dp * request.micro_batch * request.pp * check_random_i64(random, 1, 3);
+    request.weights = (int)check_random_i64(random, 0, CHOICE_WEIGHTS_ZERO1);
+    request.optimizer = CHOICE_OPTIMIZER_DEVICE;
+    request.shard = 0;
+    return world_of(w, random, request, 2 * request.pp * check_random_i64(random, 1, 2));
 }
 
 static bool world_make(struct world *w, struct check_random *random)
@@ -108,6 +130,33 @@ static void folded_equals_unfolded(void)
             CHECK_INT(w.label, (int64_t)folded.peak[0][MEMORY_HBM].bytes,
                       (int64_t)plain.peak[0][MEMORY_HBM].bytes);
             CHECK(w.label, folded.class_count <= plain.class_count);
+            sim_result_release(&folded);
+            sim_result_release(&plain);
+        }
+        world_release(&w);
+    }
+}
+
+static void folded_stages_equal_unfolded(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 25; i++) {
+        struct world w;
+        struct sim_result folded, plain;
+        if (world_make_stages(&w, &random) && simulate(&w, false, &folded) &&
+            simulate(&w, true, &plain)) {
+            CHECK_CLOSE(w.label, folded.step_s, plain.step_s, 1e-9);
+            for (uint32_t rank = 0; rank < plain.rank_count; rank++) {
+                const struct sim_class *class = &plain.classes[plain.class_of_rank[rank]];
+                const double *a = sim_end_s(&folded, rank), *b = sim_end_s(&plain, rank);
+                double worst = 0;
+                for (uint32_t op = 0; op < class->op_count; op++)
+                    worst = fmax(worst, fabs(a[op] - b[op]) / plain.step_s);
+                CHECK(w.label, worst <= 1e-9);
+                for (int m = 0; m < MEMORY_COUNT; m++)
+                    CHECK_INT(w.label, (int64_t)folded.peak[folded.class_of_rank[rank]][m].bytes,
+                              (int64_t)plain.peak[plain.class_of_rank[rank]][m].bytes);
+            }
             sim_result_release(&folded);
             sim_result_release(&plain);
         }
@@ -351,6 +400,7 @@ static void the_same_input_gives_the_same_bytes(void)
 
 static const struct check_case cases[] = {
     {"folded equals unfolded", folded_equals_unfolded},
+    {"folded stages equal unfolded ones", folded_stages_equal_unfolded},
     {"layers left out change nothing", layers_left_out_change_nothing},
     {"no step is shorter than its busiest stream or its critical path",
      no_step_is_shorter_than_it_can_be},

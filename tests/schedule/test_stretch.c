@@ -61,18 +61,24 @@ static bool both_ways(const struct request *request, const char *label)
     return emitted < request->model->layers;
 }
 
+/* As wide as models are, for the sake of buckets. */
+static struct transformer deep_model(const struct transformer *of, int64_t layers)
+{
+    struct transformer deep = *of;
+    deep.layers = layers;
+    deep.hidden *= 64;
+    deep.head_dim *= 8;
+    deep.ffn *= 64;
+    return deep;
+}
+
 static void stretched_is_emitted(void)
 {
     struct check_random random = check_random_make();
     int fewer = 0;
     for (int i = 0; i < WORLDS; i++) {
         struct request request = shapes_request(&random, 8, false);
-        struct transformer deep =
-            *request.model; /* as wide as models are, for the sake of buckets */
-        deep.layers = check_random_i64(&random, 12, 48);
-        deep.hidden *= 64;
-        deep.head_dim *= 8;
-        deep.ffn *= 64;
+        struct transformer deep = deep_model(request.model, check_random_i64(&random, 12, 48));
         request.model = &deep;
         char label[320], shape[256];
         snprintf(label, sizeof label, "layers %lld %s", (long long)deep.layers,
@@ -82,7 +88,36 @@ static void stretched_is_emitted(void)
     CHECK("half of them are stretched", 2 * fewer > WORLDS);
 }
 
+/* Stages, with one chunk of layers or two. */
+static void stretched_stages_are_emitted(void)
+{
+    struct check_random random = check_random_make();
+    int fewer = 0, worlds = 0;
+    for (int i = 0; i < WORLDS / 4; i++) {
+        struct request request = shapes_request(&random, 4, false);
+        struct transformer deep = deep_model(request.model, check_random_i64(&random, 24, 80));
+        if (request.chunk > 0) /* fpdt has its own pieces of a sequence */
+            continue;
+        request.model = &deep;
+        request.pp = 2;
+        request.ranks *= 2;
+        request.pipeline =
+            (int)check_random_i64(&random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_INTERLEAVED);
+        request.global_batch = 4 * request.dp * request.micro_batch;
+        request.weights = (int)check_random_i64(&random, 0, CHOICE_WEIGHTS_ZERO1);
+        request.optimizer = CHOICE_OPTIMIZER_DEVICE;
+        request.shard = 0;
+        char label[320], shape[256];
+        snprintf(label, sizeof label, "stages %s layers %lld %s", pipeline_names[request.pipeline],
+                 (long long)deep.layers, shapes_label(&request, shape, sizeof shape));
+        fewer += both_ways(&request, label);
+        worlds++;
+    }
+    CHECK("some of them are stretched", 6 * fewer > worlds);
+}
+
 static const struct check_case cases[] = {
     {"stretched is emitted", stretched_is_emitted},
+    {"stretched stages are emitted", stretched_stages_are_emitted},
 };
 CHECK_MAIN("stretch", cases)
