@@ -21,6 +21,7 @@ void prediction_release(struct prediction *p)
     stages_release(&p->stages);
     text_release(&p->extrapolated);
     free(p->lengths);
+    free(p->hidden);
     *p = (struct prediction){0};
 }
 
@@ -138,6 +139,7 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
     if (status == STATUS_OK)
         status = compose_resolve(&p->choices, &filled.request, NULL, diag);
     p->lengths = filled.length; /* now the prediction's */
+    p->hidden = filled.hidden;
     if (status == STATUS_OK)
         status = compose_build(&p->ir, &p->choices, diag);
     if (status == STATUS_OK)

@@ -35,7 +35,9 @@ struct prediction {
     const struct setup *setup;
     bool has_choices; /* false: the schedule came from a file */
     struct choices choices;
-    int64_t *lengths;              /* of subsequences, which the choices borrow; heap */
+    int64_t
+        *lengths; /* of subsequences, and bytes that each hides: the choices borrow them; heap */
+    double *hidden;
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
     struct ir ir;
     struct reserved reserved;
