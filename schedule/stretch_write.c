@@ -193,10 +193,24 @@ static bool write_block(struct writer *w, struct stretch_from from)
 /* ---- the copies behind the second ---- */
 
 /* Rows from `a` on, and those like them from `b` on: the next ones. Ids that differ go on differing. */
-static void go_on(uint32_t *to, const uint32_t *a, const uint32_t *b, uint32_t count)
+static void go_on(uint32_t *row, uint32_t to, uint32_t a, uint32_t b)
 {
-    for (uint32_t i = 0; i < count; i++)
-        to[i] = 2 * b[i] - a[i];
+    for (uint32_t i = 0; i < to - b; i++)
+        row[to + i] = 2 * row[b + i] - row[a + i];
+}
+
+static void go_on_ops(op_id *row, uint32_t to, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < to - b; i++)
+        row[to + i].i = 2 * row[b + i].i - row[a + i].i;
+}
+
+static bool same_ids(const op_id *row, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < b - a; i++)
+        if (row[a + i].i != row[b + i].i)
+            return false;
+    return true;
 }
 
 static void copy_block(struct writer *w, uint32_t block, const struct mark *a, const struct mark *b)
@@ -208,9 +222,8 @@ static void copy_block(struct writer *w, uint32_t block, const struct mark *a, c
     for (uint32_t i = 0; i < of->ops; i++)
         out->op.layer[to.op + i] =
             (uint16_t)(2 * out->op.layer[b->op + i] - out->op.layer[a->op + i]);
-    go_on(out->operand + to.operand, out->operand + a->operand, out->operand + b->operand,
-          to.operand - b->operand);
-    go_on(&out->wait[to.wait].i, &out->wait[a->wait].i, &out->wait[b->wait].i, to.wait - b->wait);
+    go_on(out->operand, to.operand, a->operand, b->operand);
+    go_on_ops(out->wait, to.wait, a->wait, b->wait);
     for (uint32_t i = 0; i < to.range - b->range; i++) {
         struct view view = out->range[b->range + i];
         view.buffer.i = 2 * view.buffer.i - out->range[a->range + i].buffer.i;
@@ -223,8 +236,7 @@ static void copy_block(struct writer *w, uint32_t block, const struct mark *a, c
         out->buffer.free_begin[to.buffer + i] =
             out->buffer.free_begin[b->buffer + i] + (to.free_op - b->free_op);
     }
-    go_on(&out->free_op[to.free_op].i, &out->free_op[a->free_op].i, &out->free_op[b->free_op].i,
-          to.free_op - b->free_op);
+    go_on_ops(out->free_op, to.free_op, a->free_op, b->free_op);
     out->op.count += of->ops;
     out->buffer.count += of->buffers;
     out->operand_count += to.operand - b->operand;
@@ -240,10 +252,8 @@ static bool last_is_right(struct writer *w, uint32_t block, const struct mark *l
     struct mark end = here(out);
     if (!write_block(w, (struct stretch_from){block, w->s->left_out.storeys, false}))
         return false;
-    bool right = memcmp(out->wait + last->wait, out->wait + end.wait,
-                        (end.wait - last->wait) * sizeof *out->wait) == 0 &&
-                 memcmp(out->free_op + last->free_op, out->free_op + end.free_op,
-                        (end.free_op - last->free_op) * sizeof *out->free_op) == 0;
+    bool right = same_ids(out->wait, last->wait, end.wait) &&
+                 same_ids(out->free_op, last->free_op, end.free_op);
     for (uint32_t i = 0; right && i < end.operand - last->operand; i++) {
         struct view x = ir_view(out, out->operand[last->operand + i]);
         struct view y = ir_view(out, out->operand[end.operand + i]);
