@@ -15,6 +15,8 @@ enum { WIDTH = 132 };
 
 /* Where the host takes more of a step than this, what a profile says of it decides. */
 #define HOST_DECIDES 0.3
+/* The share of compute time from which costs outside of calibration are worth a line. */
+#define EXTRAPOLATED_SHOWN 0.005
 
 /* Categories under this share of the peak are left out of the text. */
 #define TINY 1e-3
@@ -396,12 +398,12 @@ static void print_waterfall(struct text *out, const struct report *r)
     text_release(&piece);
 }
 
-/* ", 6 of 30 layers": what was simulated of those that repeat each other. */
+/* ", 6 of 30 equal layers": what was simulated of those that repeat each other. */
 static void put_fold(struct text *out, const char *what, const struct sim_depth_fold *fold)
 {
     if (fold->period == 0)
         return;
-    text_printf(out, ", %u of %u %s", fold->simulated, fold->all, what);
+    text_printf(out, ", %u of %u equal %s", fold->simulated, fold->all, what);
     if (fold->period > 1)
         text_printf(out, " (a period is %u)", fold->period);
 }
