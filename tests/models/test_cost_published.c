@@ -154,6 +154,8 @@ static const struct {
     {4096, {368, 310}, {638, 542}}, {8192, {370, 318}, {646, 559}}, {16384, {370, 322}, {648, 561}},
 };
 
+enum { HOPPER_ROWS = ARRAY_LEN(hopper) };
+
 static void hopper_rates_are_reproduced(void)
 {
     struct fixture f;
@@ -162,7 +164,7 @@ static void hopper_rates_are_reproduced(void)
             for (int pass = 0; pass < 2; pass++) {
                 enum attention_impl used = impl ? ATTENTION_FA3 : ATTENTION_FA2;
                 double square = 0;
-                for (size_t i = 0; i < ARRAY_LEN(hopper); i++) {
+                for (size_t i = 0; i < HOPPER_ROWS; i++) {
                     int64_t s = hopper[i].tokens, heads = (int64_t)16 * 16384 / s;
                     struct work work = attention(pass ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION, s,
                                                  s, heads, heads, 128, MASK_FULL);
@@ -170,7 +172,7 @@ static void hopper_rates_are_reproduced(void)
                                   cost_work_s(&f.cost, used, &work) / 1e12;
                     double want = impl ? hopper[i].fa3[pass] : hopper[i].fa2[pass];
                     CHECK_CLOSE(pass ? "backward" : "forward", rate, want, 0.1);
-                    square += (rate / want - 1) * (rate / want - 1) / (double)ARRAY_LEN(hopper);
+                    square += (rate / want - 1) * (rate / want - 1) / HOPPER_ROWS;
                 }
                 CHECK("within the residual its file states",
                       sqrt(square) <= f.cost.attention[used][pass].calibration.residual);
