@@ -13,11 +13,6 @@
 /* With lines this wide, 15 hold everything. */
 enum { WIDTH = 132 };
 
-/* Where the host takes more of a step than this, what a profile says of it decides. */
-#define HOST_DECIDES 0.3
-/* The share of compute time from which costs outside of calibration are worth a line. */
-#define EXTRAPOLATED_SHOWN 0.005
-
 /* Categories under this share of the peak are left out of the text. */
 #define TINY 1e-3
 
@@ -199,7 +194,7 @@ void report_print_choices(struct text *out, const struct report *r)
     text_release(&piece);
 }
 
-static void put_time(struct text *out, double seconds, double whole_s)
+void report_put_time(struct text *out, double seconds, double whole_s)
 {
     struct report_time time = report_time_for(whole_s);
     text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
@@ -233,7 +228,7 @@ static void print_step(struct text *out, const struct report *r)
     const struct prediction *p = r->prediction;
     struct text piece = {0};
     struct line line = begin_line(out, "step");
-    put_time(&piece, p->sim.step_s, p->sim.step_s);
+    report_put_time(&piece, p->sim.step_s, p->sim.step_s);
     put_piece(&line, &piece);
     text_printf(&piece, "%.1f tokens/s/GPU", p->tokens_per_s_gpu);
     put_piece(&line, &piece);
@@ -257,7 +252,7 @@ static void print_part(struct text *out, const struct report *r)
     struct text piece = {0};
     struct line line = begin_line(out, "part");
     text_printf(&piece, "%s ", scope_names[r->prediction->choices.scope]);
-    put_time(&piece, t->elapsed_s, t->elapsed_s);
+    report_put_time(&piece, t->elapsed_s, t->elapsed_s);
     put_piece(&line, &piece);
     if (r->prediction->choices.scope == SCOPE_EXCHANGE) {
         text_puts(&piece, t->all_to_all
@@ -270,20 +265,20 @@ static void print_part(struct text *out, const struct report *r)
     }
     if (r->prediction->choices.scope == SCOPE_FETCH) {
         text_puts(&piece, "keys and values ");
-        put_time(&piece, t->pair_s, t->pair_s);
+        report_put_time(&piece, t->pair_s, t->pair_s);
         put_piece(&line, &piece);
         text_puts(&piece, "queries of the backward ");
-        put_time(&piece, t->set_s, t->set_s);
+        report_put_time(&piece, t->set_s, t->set_s);
         put_piece(&line, &piece);
         text_putc(out, '\n');
         text_release(&piece);
         return;
     }
     text_puts(&piece, "compute alone ");
-    put_time(&piece, t->compute_s, t->elapsed_s);
+    report_put_time(&piece, t->compute_s, t->elapsed_s);
     put_piece(&line, &piece);
     text_puts(&piece, "communication alone ");
-    put_time(&piece, t->communication_s, t->elapsed_s);
+    report_put_time(&piece, t->communication_s, t->elapsed_s);
     put_piece(&line, &piece);
     if (t->communication_s > 0) {
         double hidden = (t->compute_s + t->communication_s - t->elapsed_s) / t->communication_s;
@@ -292,7 +287,7 @@ static void print_part(struct text *out, const struct report *r)
     }
     if (t->exchange_s > 0) {
         text_puts(&piece, t->all_to_all ? "all-to-alls with their packing " : "packing ");
-        put_time(&piece, t->exchange_s, t->elapsed_s);
+        report_put_time(&piece, t->exchange_s, t->elapsed_s);
         put_piece(&line, &piece);
     }
     text_putc(out, '\n');
@@ -486,98 +481,6 @@ static void print_simulation(struct text *out, const struct report *r)
     text_putc(out, '\n');
 }
 
-/* Appends that nobody compared steps on so many ranks, and what is known of the slowest of them. */
-static void print_scale(struct text *out, const struct prediction *p)
-{
-    text_printf(out, "%sextrapolated to %u ranks: its steps were compared on ",
-                out->size > 0 ? "; " : "", p->sim.rank_count);
-    if (p->compared_ranks > 0)
-        text_printf(out, "%lld at most", (long long)p->compared_ranks);
-    else
-        text_puts(out, "none");
-    double relative = p->setup->cost.device_jitter;
-    if (relative > 0) {
-        text_printf(out, ", and jitter of %.2g %% a kernel adds ", 100 * relative);
-        units_put(out, UNIT_SECONDS, p->jitter_s);
-    } else {
-        text_puts(out, ", and jitter between ranks was not measured");
-    }
-}
-
-/* What a reader should not take the figures for. */
-static void print_beware(struct text *out, const struct report *r)
-{
-    const struct prediction *p = r->prediction;
-    double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
-    struct text all = {0};
-    if (r->warning != NULL)
-        text_puts(&all, r->warning);
-    if (p->extrapolated_shapes > 0) {
-        text_printf(&all, "%s%.0f %% of compute time lies outside calibration",
-                    all.size > 0 ? "; " : "", 100 * p->extrapolated_share);
-        if (p->extrapolated.size > 0)
-            text_printf(&all, ": %s", p->extrapolated.data);
-    }
-    if (host > HOST_DECIDES && p->checkpoints_cost_host) {
-        text_printf(&all,
-                    "%sthe host decides %.0f %% of the step: %g ms per checkpoint on the host, "
-                    "fitted to runs of >= 8K tokens a GPU: docs/accuracy.md",
-                    all.size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_checkpoint_s);
-    }
-    if (p->beyond_compared)
-        print_scale(&all, p);
-    if (all.size > 0)
-        text_printf(out, "%-11s%s\n", "beware", all.data);
-    text_release(&all);
-}
-
-static void print_training(struct text *out, const struct report *r)
-{
-    const struct prediction *p = r->prediction;
-    if (!(r->total_tokens > 0))
-        return;
-    double steps = ceil(r->total_tokens / prediction_tokens(p)), seconds = steps * p->sim.step_s;
-    double hours = seconds / 3600 * prediction_gpus(p);
-    text_printf(out, "%-11s%.4g tokens in %.0f steps: %.2f days, %.0f GPU-hours", "training",
-                r->total_tokens, steps, seconds / 86400, hours);
-    if (r->price > 0)
-        text_printf(out, ", %.0f at %g an hour", hours * r->price, r->price);
-    text_putc(out, '\n');
-}
-
-static void print_next(struct text *out, const struct report *r)
-{
-    const struct prediction *p = r->prediction;
-    const struct alternative *best = r->best;
-    if (best == NULL)
-        return;
-    text_printf(out, "%-11s", "next");
-    if (best->ideal_step_s > 0 && strcmp(p->choices.profile->name, "ideal") != 0) {
-        text_puts(out, "profile ideal: ");
-        put_time(out, best->ideal_step_s, p->sim.step_s);
-        text_printf(out, " (%.1f %% of the step is this implementation); ",
-                    100 * (1 - best->ideal_step_s / p->sim.step_s));
-    }
-    if (best->options[0] == '\0') {
-        text_printf(out,
-                    p->verdict.fits ? "none of %zu other options is faster\n"
-                                    : "none of %zu other options makes it fit\n",
-                    best->tried);
-        return;
-    }
-    text_printf(out, "%s: ", best->options);
-    if (best->step_s > 0) {
-        text_puts(out, "step ");
-        put_time(out, best->step_s, p->sim.step_s);
-        if (p->verdict.fits)
-            text_printf(out, " (%.1f %% less)", 100 * (1 - best->step_s / p->sim.step_s));
-        text_puts(out, ", ");
-    }
-    text_printf(out, "%s ", prediction_limit_name(best->verdict.limit));
-    verdict_print(out, &best->verdict, best->verdict.limit);
-    text_puts(out, best->verdict.fits ? "\n" : "; still too much\n");
-}
-
 void report_print(struct text *out, const struct report *report)
 {
     assert(report->prediction->simulated);
@@ -596,7 +499,5 @@ void report_print(struct text *out, const struct report *report)
         print_stages(out, report);
     }
     print_simulation(out, report);
-    print_beware(out, report);
-    print_training(out, report);
-    print_next(out, report);
+    report_print_notes(out, report);
 }

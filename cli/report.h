@@ -22,6 +22,8 @@ struct report {
 void report_print(struct text *out, const struct report *report);
 /* The line "what": model, sequences, cluster and every choice. */
 void report_print_choices(struct text *out, const struct report *report);
+/* The lines "beware", "training" and "next", those of them that there is something to say in. */
+void report_print_notes(struct text *out, const struct report *report);
 void report_print_json(struct text *out, const struct report *report);
 
 /* Seconds in a unit that fits, as many decimals as make five digits of `whole`. */
@@ -31,6 +33,8 @@ struct report_time {
     const char *name;
 };
 struct report_time report_time_for(double whole_s);
+/* Appends "12.345 s", with the decimals of `whole_s`. */
+void report_put_time(struct text *out, double seconds, double whole_s);
 
 /* Rounds parts to the unit's last decimal so that their sum is the rounded whole: rounded[i] counts
  * last decimals. */
