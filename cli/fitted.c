@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <unistd.h>
 
 void fitted_release(struct fitted *fitted)
 {
@@ -114,6 +115,20 @@ enum status fitted_save_device(struct fitted *fitted, const char *path, const ch
     return status;
 }
 
+/* The file of the device as the cluster's file has to name it: from its own folder, or in full. */
+static const char *seen_from(struct arena *arena, const char *cluster, const char *device)
+{
+    if (device == NULL || device[0] == '/')
+        return device;
+    const char *a = strrchr(cluster, '/'), *b = strrchr(device, '/');
+    size_t folder = a != NULL ? (size_t)(a - cluster) + 1 : 0;
+    if (folder == (b != NULL ? (size_t)(b - device) + 1 : 0) &&
+        memcmp(cluster, device, folder) == 0)
+        return device + folder;
+    char here[4096];
+    return getcwd(here, sizeof here) != NULL ? arena_printf(arena, "%s/%s", here, device) : device;
+}
+
 enum status fitted_save_cluster(struct fitted *fitted, const char *base, const char *path,
                                 const char *device, struct diag *diag)
 {
@@ -124,7 +139,8 @@ enum status fitted_save_cluster(struct fitted *fitted, const char *base, const c
     diag_place(diag, before, "--cluster");
     if (status == STATUS_OK)
         status = link_calibration_print_cluster(&fitted->links, stem_of(&fitted->arena, path),
-                                                device, base, &cluster, &out, diag);
+                                                seen_from(&fitted->arena, path, device), base,
+                                                &cluster, &out, diag);
     if (status == STATUS_OK)
         status = cluster_parse(&cluster, &fitted->arena, path, out.data, out.size, diag);
     if (status == STATUS_OK)

@@ -13,6 +13,15 @@ static bool ends_with(const char *text, const char *end)
     return size >= end_size && strcmp(text + size - end_size, end) == 0;
 }
 
+/* A file that a cluster's file names lies where that file says from its own folder. */
+static const char *beside(struct arena *arena, const char *path, const char *other)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || other[0] == '/')
+        return other;
+    return arena_printf(arena, "%.*s/%s", (int)(slash - path), path, other);
+}
+
 static enum status load_file(struct cluster *cluster, struct arena *arena, const char *path,
                              struct diag *diag)
 {
@@ -21,6 +30,8 @@ static enum status load_file(struct cluster *cluster, struct arena *arena, const
     if (status == STATUS_OK)
         status = cluster_parse(cluster, arena, arena_text(arena, path, strlen(path)),
                                text.data ? text.data : "", text.size, diag);
+    if (status == STATUS_OK && ends_with(cluster->device.cost, ".json"))
+        cluster->device.cost = beside(arena, path, cluster->device.cost);
     text_release(&text);
     return status;
 }
