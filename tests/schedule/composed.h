@@ -1,0 +1,89 @@
+/* Schedules of small requests, and what the tests of composition count in them. */
+#ifndef TESTS_SCHEDULE_COMPOSED_H
+#define TESTS_SCHEDULE_COMPOSED_H
+
+#include "schedule/compose.h"
+#include "tests/check.h"
+#include "tests/schedule/shapes.h"
+
+static inline bool build(struct ir *ir, struct choices *choices, const struct request *request,
+                         const char *label)
+{
+    struct diag diag = {0};
+    *ir = (struct ir){0};
+    bool ok = compose_resolve(choices, request, NULL, &diag) == STATUS_OK &&
+              compose_build(ir, choices, &diag) == STATUS_OK;
+    CHECK_TEXT(label, diag.errors > 0 ? diag.text : "", "");
+    diag_release(&diag);
+    return ok;
+}
+
+static inline struct request small(size_t shape, int64_t ranks)
+{
+    return (struct request){.model = &shapes[shape],
+                            .weights = -1,
+                            .activations = -1,
+                            .optimizer = -1,
+                            .attention_impl = -1,
+                            .dtype = -1,
+                            .ranks = ranks,
+                            .seq = 64,
+                            .sm = 80,
+                            .gpus_per_node = 4};
+}
+
+/* Ranks that an op's guard lets do its work. */
+static inline double ranks_doing(const struct ir *ir, uint32_t op)
+{
+    uint32_t ranks = mesh_ranks(&ir->mesh), count = 0;
+    if (ir->op.guard[op] == IR_NONE16)
+        return ranks;
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        count += guard_passes(&ir->mesh, ir->group, &ir->guard[ir->op.guard[op]], rank);
+    return count;
+}
+
+/* Forward products of all ranks together, in flops; and scores of the attention core. */
+static inline void forward_work(const struct ir *ir, double *products, double *attention)
+{
+    *products = *attention = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        if (ir->op.phase[op] != PHASE_FORWARD)
+            continue;
+        double flops = work_flops(ir_work(ir, op)) * ranks_doing(ir, op);
+        if (ir->op.kind[op] == WORK_MATMUL)
+            *products += flops;
+        if (ir->op.kind[op] == WORK_ATTENTION)
+            *attention += flops;
+    }
+}
+
+static inline double phase_flops(const struct ir *ir, enum phase phase)
+{
+    double flops = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.phase[op] == phase &&
+            (ir->op.kind[op] == WORK_MATMUL || ir->op.kind[op] == WORK_ATTENTION ||
+             ir->op.kind[op] == WORK_ATTENTION_BACKWARD))
+            flops += work_flops(ir_work(ir, op));
+    return flops;
+}
+
+static inline uint32_t count(const struct ir *ir, enum work_kind kind, enum phase phase)
+{
+    uint32_t n = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        n += ir->op.kind[op] == kind && (phase == PHASE_COUNT || ir->op.phase[op] == phase);
+    return n;
+}
+
+static inline int64_t bytes(const struct ir *ir, enum work_kind kind)
+{
+    int64_t n = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.kind[op] == kind)
+            n += work_payload_bytes(ir_work(ir, op));
+    return n;
+}
+
+#endif
