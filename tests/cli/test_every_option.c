@@ -120,16 +120,8 @@ static const struct {
     [OPTION_CHOICE] = {choices, ARRAY_LEN(choices)},
 };
 
-static char folder[] = "/tmp/longhaul-bad-XXXXXX"; /* where it all happens */
-static int output = -1, messages = -1;             /* files without a name, used again and again */
-
-static int unnamed_file(void)
-{
-    char path[] = "/tmp/longhaul-bad-XXXXXX";
-    int file = mkstemp(path);
-    unlink(path);
-    return file;
-}
+static const char *folder;             /* where it all happens */
+static int output = -1, messages = -1; /* files without a name, used again and again */
 
 static int count_files(void)
 {
@@ -266,9 +258,12 @@ static void every_option_refuses_what_it_cannot_take(void)
 {
     size_t count;
     const struct command *commands = command_table(&count);
-    CHECK("a folder", mkdtemp(folder) != NULL);
-    output = unnamed_file();
-    messages = unnamed_file();
+    FILE *out = tmpfile(), *err = tmpfile();
+    if (!CHECK("files", out != NULL && err != NULL))
+        return;
+    folder = check_temp_dir();
+    output = fileno(out);
+    messages = fileno(err);
     CHECK_INT("a call of every command", (int64_t)ARRAY_LEN(calls), (int64_t)count);
     for (size_t c = 0; c < count && c < ARRAY_LEN(calls); c++) {
         size_t call = 0;
@@ -280,9 +275,8 @@ static void every_option_refuses_what_it_cannot_take(void)
             for (size_t i = 0; i < commands[c].sets[s]->count; i++)
                 try_option(call, &commands[c].sets[s]->option[i]);
     }
-    close(output);
-    close(messages);
-    rmdir(folder);
+    fclose(out);
+    fclose(err);
 }
 
 static const struct check_case cases[] = {
