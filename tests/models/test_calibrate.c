@@ -424,6 +424,24 @@ static void a_number_that_two_effects_share_is_left_alone(void)
 
 /* ---- links ---- */
 
+/* A DGX A100 with the links, written and read back. */
+static struct cluster written_and_read(struct fixture *f, const struct link_calibration *links)
+{
+    struct cluster cluster, again;
+    struct text out = {0};
+    CHECK_INT("cluster", cluster_load(&cluster, &f->arena, "dgx-a100", &f->diag), STATUS_OK);
+    CHECK_INT(
+        "printed",
+        link_calibration_print_cluster(links, "ours", NULL, "dgx-a100", &cluster, &out, &f->diag),
+        STATUS_OK);
+    CHECK_INT("read back",
+              cluster_parse(&again, &f->arena, "ours.json", out.data, out.size, &f->diag),
+              STATUS_OK);
+    CHECK_TEXT("no message", f->diag.text ? f->diag.text : "", "");
+    text_release(&out);
+    return again;
+}
+
 static void latency_and_bandwidth_of_links_come_back(void)
 {
     struct fixture f;
@@ -451,20 +469,10 @@ static void latency_and_bandwidth_of_links_come_back(void)
     CHECK_CLOSE("latency", links.link[CALIBRATE_RING].latency_s, latency_s, 0.05);
     CHECK_CLOSE("bandwidth", links.link[CALIBRATE_RING].bytes_per_s, bytes_per_s, 0.03);
 
-    struct cluster cluster, again;
-    struct text out = {0};
-    CHECK_INT("cluster", cluster_load(&cluster, &f.arena, "dgx-a100", &f.diag), STATUS_OK);
-    CHECK_INT(
-        "printed",
-        link_calibration_print_cluster(&links, "ours", NULL, "dgx-a100", &cluster, &out, &f.diag),
-        STATUS_OK);
-    CHECK_INT("read back",
-              cluster_parse(&again, &f.arena, "ours.json", out.data, out.size, &f.diag), STATUS_OK);
-    CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
+    struct cluster again = written_and_read(&f, &links);
     CHECK_CLOSE("ring bandwidth", again.fabric.bytes_per_s * again.fabric.efficiency,
                 links.link[CALIBRATE_RING].bytes_per_s, 1e-5);
     CHECK_CLOSE("latency", again.fabric.latency_s, links.link[CALIBRATE_RING].latency_s, 1e-5);
-    text_release(&out);
     link_calibration_release(&links);
     fixture_release(&f);
 }
@@ -494,17 +502,8 @@ static void links_of_one_gpu_come_back(void)
     }
     struct link_calibration links = {0};
     struct calibrate_options options = {0};
-    struct cluster cluster, again;
-    struct text out = {0};
     CHECK_INT("fitted", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_OK);
-    CHECK_INT("cluster", cluster_load(&cluster, &f.arena, "dgx-a100", &f.diag), STATUS_OK);
-    CHECK_INT(
-        "printed",
-        link_calibration_print_cluster(&links, "ours", NULL, "dgx-a100", &cluster, &out, &f.diag),
-        STATUS_OK);
-    CHECK_INT("read back",
-              cluster_parse(&again, &f.arena, "ours.json", out.data, out.size, &f.diag), STATUS_OK);
-    CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
+    struct cluster again = written_and_read(&f, &links);
     CHECK_CLOSE("loopback", again.loopback.bytes_per_s, 1e12, 0.05);
     CHECK_CLOSE("its latency", again.loopback.latency_s, 5e-6, 0.1);
     CHECK_CLOSE("both ways", again.pcie.both_ways_bytes_per_s, 40e9, 0.05);
@@ -512,7 +511,6 @@ static void links_of_one_gpu_come_back(void)
     CHECK_CLOSE("from pageable", again.host.from_pageable_bytes_per_s, 6e9, 0.05);
     CHECK("measured", cluster_fact_is_measured(cluster_find_fact(&again, "loopback.bandwidth")));
     CHECK("not measured", !cluster_fact_is_measured(cluster_find_fact(&again, "pcie.h2d")));
-    text_release(&out);
     link_calibration_release(&links);
     fixture_release(&f);
 }

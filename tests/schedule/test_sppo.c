@@ -35,26 +35,33 @@ static const struct {
     {"too short", 32, 8192, 0, 0, 0, 0, 0, 1, 32, 1, 1, 1},
 };
 
+/* sppo on nodes of 8, everything open. */
+static struct request open_request(int64_t ranks, int64_t seq, int64_t subsequences)
+{
+    return (struct request){.model = &model,
+                            .strategy = "sppo",
+                            .ranks = ranks,
+                            .seq = seq,
+                            .subsequences = subsequences,
+                            .partition = 1,
+                            .weights = -1,
+                            .activations = -1,
+                            .optimizer = -1,
+                            .attention_impl = -1,
+                            .dtype = -1,
+                            .sm = 80,
+                            .gpus_per_node = 8};
+}
+
 static void degrees_follow_the_rule(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = {.model = &model,
-                                  .strategy = "sppo",
-                                  .ranks = rows[i].ranks,
-                                  .seq = rows[i].seq,
-                                  .tp = rows[i].tp,
-                                  .pp = rows[i].pp,
-                                  .dp = rows[i].dp,
-                                  .subsequences = rows[i].subsequences,
-                                  .pipeline = rows[i].pipeline,
-                                  .partition = rows[i].partition,
-                                  .weights = -1,
-                                  .activations = -1,
-                                  .optimizer = -1,
-                                  .attention_impl = -1,
-                                  .dtype = -1,
-                                  .sm = 80,
-                                  .gpus_per_node = 8};
+        struct request request = open_request(rows[i].ranks, rows[i].seq, rows[i].subsequences);
+        request.tp = rows[i].tp;
+        request.pp = rows[i].pp;
+        request.dp = rows[i].dp;
+        request.pipeline = rows[i].pipeline;
+        request.partition = rows[i].partition;
         struct choices c;
         struct diag diag = {0};
         CHECK_INT(rows[i].label, compose_resolve(&c, &request, NULL, &diag), STATUS_OK);
@@ -80,19 +87,7 @@ static void notes_say_what_a_user_should_know(void)
         {"short", 4096, 0, "nothing goes to the host"},
     };
     for (size_t i = 0; i < ARRAY_LEN(notes); i++) {
-        struct request request = {.model = &model,
-                                  .strategy = "sppo",
-                                  .ranks = 32,
-                                  .seq = notes[i].seq,
-                                  .subsequences = notes[i].subsequences,
-                                  .partition = 1,
-                                  .weights = -1,
-                                  .activations = -1,
-                                  .optimizer = -1,
-                                  .attention_impl = -1,
-                                  .dtype = -1,
-                                  .sm = 80,
-                                  .gpus_per_node = 8};
+        struct request request = open_request(32, notes[i].seq, notes[i].subsequences);
         struct choices c;
         struct diag diag = {0}, note = {0};
         CHECK_INT(notes[i].label, compose_resolve(&c, &request, &note, &diag), STATUS_OK);
