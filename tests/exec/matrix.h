@@ -51,11 +51,35 @@ enum factor {
 };
 
 static const char *const factor_names[FACTOR_COUNT] = {
-    "model",      "strategy",    "profile",      "weights",     "activations", "optimizer",
-    "ranks",      "hp",          "cp",           "pipeline",    "pp",          "subsequences",
-    "shard",      "tp",          "placement",    "ring layout", "window",      "rotation",
-    "seq",        "micro",       "accumulation", "loss chunks", "ffn chunks",  "chunk",
-    "kv offload", "chunk order", "helpers"};
+    [FACTOR_MODEL] = "model",
+    [FACTOR_STRATEGY] = "strategy",
+    [FACTOR_PROFILE] = "profile",
+    [FACTOR_WEIGHTS] = "weights",
+    [FACTOR_ACTIVATIONS] = "activations",
+    [FACTOR_OPTIMIZER] = "optimizer",
+    [FACTOR_RANKS] = "ranks",
+    [FACTOR_HP] = "hp",
+    [FACTOR_CP] = "cp",
+    [FACTOR_PIPELINE] = "pipeline",
+    [FACTOR_PP] = "pp",
+    [FACTOR_SUBSEQUENCES] = "subsequences",
+    [FACTOR_SHARD] = "shard",
+    [FACTOR_TP] = "tp",
+    [FACTOR_PLACEMENT] = "placement",
+    [FACTOR_RING] = "ring layout",
+    [FACTOR_WINDOW] = "window",
+    [FACTOR_ROTATION] = "rotation",
+    [FACTOR_SEQ] = "seq",
+    [FACTOR_MICRO] = "micro",
+    [FACTOR_ACCUMULATION] = "accumulation",
+    [FACTOR_LOSS] = "loss chunks",
+    [FACTOR_FFN] = "ffn chunks",
+    [FACTOR_CHUNK] = "chunk",
+    [FACTOR_KV_OFFLOAD] = "kv offload",
+    [FACTOR_FETCH] = "fetch",
+    [FACTOR_CHUNK_ORDER] = "chunk order",
+    [FACTOR_HELPERS] = "helpers",
+};
 
 /* What levels stand for where there is no registry; 0: left open. */
 static const int64_t factor_values[FACTOR_COUNT][8] = {
