@@ -72,7 +72,10 @@ static struct traffic loopback_traffic_of(const struct work *work)
         return (struct traffic){1, (n - 1) * bytes};
     case WORK_ALL_TO_ALL:
         return (struct traffic){n, n * bytes};
-    default: /* a shift */
+    case WORK_SCATTER:
+        return (struct traffic){1, bytes};
+    default:
+        assert(work->kind == WORK_SHIFT);
         return (struct traffic){1, n * bytes};
     }
 }

@@ -30,6 +30,8 @@ static struct fetch fetch_of(const struct work *work, uint32_t members, bool roo
         return (struct fetch){0, 0, (bytes + bytes / n) / 2};
     case WORK_ALL_REDUCE: /* that, then everybody fetches the other slices */
         return (struct fetch){n - 1, (n - 1) / n * bytes, (bytes + bytes / n) / 2};
+    case WORK_SCATTER: /* of the root's buffer its own part, the root too */
+        return (struct fetch){1, bytes / n, 0};
     case WORK_BROADCAST:
         return root ? (struct fetch){0} : (struct fetch){1, bytes, 0};
     default:
