@@ -13,9 +13,9 @@ void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 void ulysses_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
-/* The same two over subsequences: queries of one see the keys of those before it. */
 /* The caches of a row of e->prefix, made when they are first asked for; *width: elements of a token. */
 struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width);
+/* The same two over subsequences: queries of one see the keys of those before it. */
 void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 /* Rings, with a head group of one rank or more. */

@@ -47,6 +47,9 @@ void fpdt_fetch_alone(struct emit *e)
         set_region(e, REGION_NONE);
         struct view x = given(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count);
         fpdt_keep(&f, f.store, 0, x, parts[i].stem, &host[i], 0);
+        /* what a later chunk sees of the keys; one rank that fetches for all brings the whole */
+        if (parts[i].category == CATEGORY_KV && !fpdt_fetches_by_one(e->choices))
+            host[i] = view_part(host[i], 0, fpdt_keys(&f, 1, 0) * f.kv_width);
     }
     wait_for(e, f.store);
     for (int backward = 0; backward < 2; backward++) {
