@@ -20,13 +20,12 @@ struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t s
 
 uint16_t multiplex_group(struct emit *e, const char *what, struct share share)
 {
-    uint32_t set[256];
     char name[MESH_NAME_MAX];
     struct axis_set axis = {.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp")};
-    assert(share.count <= ARRAY_LEN(set));
-    for (uint32_t i = 0; i < share.count; i++)
-        set[i] = share.first + i;
     if (share.count < e->choices->pp) {
+        uint32_t *set = arena_array(&e->arena, share.count, sizeof *set);
+        for (uint32_t i = 0; i < share.count; i++)
+            set[i] = share.first + i;
         axis.count = share.count;
         axis.set = set;
     }

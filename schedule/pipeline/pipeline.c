@@ -216,11 +216,11 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
                           "the keys of all subsequences so far would go round a ring of %u context "
                           "ranks again for each one; --cp 1, with head or tensor ranks, would do",
                           c->cp);
-    if (pieces * c->accumulation > 65000)
+    if (pieces * c->accumulation > PIPELINE_UNITS_MAX)
         return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
-                          "%lld subsequences of %u micro-batches are more than 65000 units; fewer "
+                          "%lld subsequences of %u micro-batches are more than %d units; fewer "
                           "would do",
-                          (long long)pieces, c->accumulation);
+                          (long long)pieces, c->accumulation, PIPELINE_UNITS_MAX);
     if (r->lengths != NULL) {
         c->subsequences = (uint32_t)pieces;
         return resolve_lengths(c, r->lengths, unit, diag);

@@ -15,6 +15,9 @@
 
 #include "schedule/compose.h"
 
+/* The most units, subsequences times micro-batches, of a step: their numbers in ops have 16 bits. */
+enum { PIPELINE_UNITS_MAX = 65000 };
+
 enum action_kind {
     ACTION_FORWARD,
     ACTION_BACKWARD,  /* gradients of inputs and, unless the pipeline splits them off, of weights */

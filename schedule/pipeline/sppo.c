@@ -30,13 +30,16 @@ static bool takes_subsequences(const struct request *r)
            pipeline_row((enum pipeline_choice)r->pipeline)->subsequences;
 }
 
-/* Of SPPO_TOKENS on average, longer ones where equal lengths must divide the sequence; shorter ones
- * where there would not be one for each stage. */
+/* Of SPPO_TOKENS on average, longer ones where equal lengths must divide the sequence or a step would
+ * have too many units; shorter ones where there would not be one for each stage. */
 static int64_t pieces(const struct request *r, int64_t tp)
 {
     int64_t count = r->seq / SPPO_TOKENS, unit = tp * given(r->hp);
     if (count < r->pp && r->seq / SPPO_TOKENS_MIN >= r->pp)
         count = r->pp;
+    int64_t batches = given(r->global_batch) / (given(r->dp) * given(r->micro_batch));
+    if (count * given(batches) > PIPELINE_UNITS_MAX)
+        count = PIPELINE_UNITS_MAX / given(batches);
     while (r->partition == 0 && count > 1 && r->seq % (count * unit) != 0)
         count--;
     return count > 1 && takes_subsequences(r) ? count : 1;
