@@ -175,11 +175,6 @@ enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t 
     return STATUS_OK;
 }
 
-int64_t cluster_devices(const struct cluster *cluster)
-{
-    return cluster->fabric.kind == FABRIC_LOOPBACK ? 1 : cluster->gpus;
-}
-
 bool cluster_fact_is_measured(const struct cluster_fact *fact)
 {
     static const char *const words[] = {"fitted to", "measured", "bench"};

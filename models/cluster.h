@@ -200,9 +200,6 @@ enum status cluster_check(const struct cluster *cluster, struct diag *diag);
 enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t ranks,
                           struct loopback copies, struct diag *diag);
 
-/* How many GPUs there are: ranks may share one. */
-int64_t cluster_devices(const struct cluster *cluster);
-
 /* Whether a fact was measured here rather than taken from elsewhere or inferred: its source begins
  * with "fitted to", as calibrate writes, "measured" or "bench". */
 bool cluster_fact_is_measured(const struct cluster_fact *fact);
