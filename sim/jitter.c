@@ -59,8 +59,11 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
             variance += spread * spread;
             continue;
         }
-        double late = jitter_expected_maximum(members(ir, op)) * sqrt(variance);
-        double hidden = ir->op.kind[op] == WORK_BARRIER ? 0 : first[k] - end_s[k];
+        uint32_t met = members(ir, op);
+        if (met < 2)
+            continue;
+        double late = jitter_expected_maximum(met) * sqrt(variance);
+        double hidden = ir->op.kind[op] == WORK_BARRIER ? 0 : fmax(first[k] - end_s[k], 0);
         if (late > hidden) {
             total += late - hidden;
             variance = 0;
