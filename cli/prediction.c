@@ -116,7 +116,7 @@ static void finish_memory(struct prediction *p)
     struct reserved_held held = {0};
     if (p->has_choices) {
         held.buckets = (uint64_t)compose_bucket_bytes(&p->choices);
-        held.tables = (uint64_t)compose_table_bytes(&p->choices);
+        compose_tables(&p->choices, held.table);
     }
     reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
     judge(p);

@@ -163,13 +163,13 @@ int64_t compose_bucket_bytes(const struct choices *c)
     return held ? c->profile->bucket_elements * (int64_t)dtype_bytes(c->dtype) : 0;
 }
 
-int64_t compose_table_bytes(const struct choices *c)
+void compose_tables(const struct choices *c, uint64_t block[COMPOSE_TABLES])
 {
     const struct transformer *model = c->model;
-    if (!c->profile->rotary_tables || model->positions != POSITIONS_ROPE)
-        return 0;
-    int64_t angles = c->attention == CHOICE_ATTENTION_FPDT ? 0 : (int64_t)dtype_bytes(DTYPE_F32);
-    return c->seq * model->head_dim * (angles + 2 * (int64_t)dtype_bytes(c->dtype));
+    bool held = c->profile->rotary_tables && model->positions == POSITIONS_ROPE;
+    uint64_t numbers = held ? (uint64_t)(c->seq * model->head_dim) : 0;
+    block[0] = c->attention == CHOICE_ATTENTION_FPDT ? 0 : numbers * dtype_bytes(DTYPE_F32);
+    block[1] = block[2] = numbers * dtype_bytes(c->dtype);
 }
 
 /* The model of a part: one layer; for the operator, nothing between the projection and the exchange. */

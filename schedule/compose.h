@@ -295,8 +295,9 @@ enum status compose_resolve(struct choices *choices, const struct request *reque
 /* Bytes of the gradient bucket that the profile's framework holds throughout the step beside the
  * schedule's buffers; 0 when it holds none. */
 int64_t compose_bucket_bytes(const struct choices *choices);
-/* The same of tables of positions. */
-int64_t compose_table_bytes(const struct choices *choices);
+/* The same of rotary tables, a block each: angles in fp32 where they are kept, cosine, sine. */
+enum { COMPOSE_TABLES = 3 };
+void compose_tables(const struct choices *choices, uint64_t block[COMPOSE_TABLES]);
 
 /* Time of attention kernels relative to the plain kernel. */
 double compose_attention_slowdown(const struct choices *choices);

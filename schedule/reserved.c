@@ -322,8 +322,12 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     }
     if (held.buckets > 0)
         caching_alloc(&a, held.buckets);
-    for (int i = 0; i < 2 && held.tables > 0; i++)
-        caching_alloc(&a, held.tables / 2);
+    uint64_t tables = 0;
+    for (int i = 0; i < COMPOSE_TABLES; i++) {
+        if (held.table[i] > 0)
+            caching_alloc(&a, held.table[i]);
+        tables += held.table[i];
+    }
     struct replay replay;
     struct pinned_blocks pinned = {.total = 0};
     const struct allocator device = {device_take, device_give, &a},
@@ -340,8 +344,8 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     out->bytes[RESERVED_NCCL] = nccl;
     out->bytes[RESERVED_WORKSPACES] = workspaces;
     out->bytes[RESERVED_BUCKETS] = held.buckets;
-    out->bytes[RESERVED_TABLES] = held.tables;
-    out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces - held.buckets - held.tables;
+    out->bytes[RESERVED_TABLES] = tables;
+    out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces - held.buckets - tables;
     out->bytes[RESERVED_CACHE] = a.reserved_peak - a.used_peak;
     out->total = context + nccl + a.reserved_peak;
     out->fits = !a.exceeded;

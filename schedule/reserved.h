@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "models/cluster.h"
+#include "schedule/compose.h"
 #include "schedule/ir.h"
 
 #include <stdbool.h>
@@ -40,9 +41,10 @@ struct reserved {
 };
 
 /* What a framework holds beside a schedule's tensors, inside the allocator: compose_bucket_bytes() and
- * compose_table_bytes(), or nothing for a schedule that no framework runs. */
+ * compose_tables(), or nothing for a schedule that no framework runs. */
 struct reserved_held {
-    uint64_t buckets, tables;
+    uint64_t buckets;
+    uint64_t table[COMPOSE_TABLES]; /* a block each */
 };
 
 /* Of the role that needs most. The mesh must have no more ranks than the cluster. sm: compute

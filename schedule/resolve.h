@@ -11,7 +11,7 @@ void resolve_put_numbers(struct text *out, const int64_t *number, int count);
 /* The divisors of n that divide `other` too (0: any), at most `most` of them, the largest. */
 void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most);
 
-/* "WHAT; WOULD would do"; releases would. */
+/* "OPTION: error: WHAT; WOULD would do"; releases would. */
 enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
                              struct text *would);
 
