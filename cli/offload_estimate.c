@@ -39,8 +39,8 @@ double offload_bytes_per_s(const struct cluster *c)
     return least(c->pcie.d2h_bytes_per_s, least(uplinks / gpus, memory / gpus));
 }
 
-/* The same work in fewer ops: forward alone, of one micro-batch, with one layer in each chunk. Returns how
- * many layers each of the first stage's stands for. */
+/* The same work in fewer ops: forward alone, of one micro-batch where that is enough, with one layer in
+ * each chunk. Returns how many layers each of the first stage's stands for. */
 static double shorten(struct request *request, struct transformer *bare,
                       const struct choices *choices)
 {
@@ -51,9 +51,9 @@ static double shorten(struct request *request, struct transformer *bare,
     request->optimizer = -1;
     request->weights = CHOICE_WEIGHTS_REPLICATED;
     request->shard = 0;
-    request->global_batch = choices->accumulation % choices->pp == 0 && choices->virtual_stages > 1
-                                ? request->global_batch
-                                : (int64_t)choices->dp * choices->micro_batch;
+    bool groups = choices->pipeline == CHOICE_PIPELINE_INTERLEAVED; /* of pp units */
+    if (!groups || choices->subsequences % choices->pp == 0)
+        request->global_batch = (int64_t)choices->dp * choices->micro_batch;
     bare->layers = pipeline_chunks(choices);
     double layers = 0;
     for (uint32_t v = 0; v < pipeline_chunks_at(choices); v++) {

@@ -252,7 +252,8 @@ static const struct rule rules[] = {
      "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
      "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
     {chunks_with_tensor, "--tp",
-     "chunks of a sequence (--strategy fpdt) are projected one by one with whole weights; choose --tp 1"},
+     "chunks of a sequence (--strategy fpdt) are projected one by one with whole weights, from rows that no tensor "
+     "rank has gathered; choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
     {sequence_cut_twice, "--subsequences",
      "a sequence is cut either into chunks (--strategy fpdt) or into subsequences of a pipeline; leave out one of them"},
 };

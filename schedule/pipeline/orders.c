@@ -74,21 +74,42 @@ void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stag
         actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
 }
 
-/* Interleaved 1F1B (Narayanan et al., section 2.2): P micro-batches through the first chunk, the same
- * through the second, and so on. M is a multiple of P. */
+/* Interleaved 1F1B (Narayanan et al., section 2.2): P units through the first chunk, the same through the
+ * second, and so on; N is a multiple of P. Backward the same from the last chunk, where each chunk takes
+ * its units in the order of backward_unit(). */
 static void add_interleaved(struct actions *a, const struct choices *c, enum action_kind kind,
                             uint32_t i)
 {
     uint32_t p = c->pp, v = c->virtual_stages;
-    uint32_t chunk = i % (p * v) / p;
-    actions_add(a, kind, kind == ACTION_FORWARD ? chunk : v - 1 - chunk, i / (p * v) * p + i % p);
+    uint32_t chunk = i % (p * v) / p, unit = i / (p * v) * p + i % p;
+    if (kind == ACTION_FORWARD)
+        actions_add(a, kind, chunk, unit);
+    else
+        actions_add(a, kind, v - 1 - chunk, backward_unit(c, unit));
+}
+
+/* How many forwards later than that of whole micro-batches the last chunk has made what a backward begins
+ * with: the unit that is the j-th backward's is the backward_unit(j)-th forward's, and between the
+ * groups of P units stand their ways through the other chunks. Seq1F1B (arXiv 2406.03488; thunlp/Seq1F1B,
+ * get_pp_rank_microbatches()) has k - 1, which is this where k divides P, and else too few. */
+static uint32_t last_of_micro_batch(const struct choices *c)
+{
+    uint32_t p = c->pp, k = c->subsequences, most = 0;
+    for (uint32_t first = 0; first < pipeline_units(c); first += k) {
+        uint32_t groups = (first + k - 1) / p - first / p;
+        uint32_t late = k - 1 + groups * p * (c->virtual_stages - 1);
+        most = late > most ? late : most;
+    }
+    return most;
 }
 
 void order_interleaved(struct actions *a, const struct choices *c, uint32_t stage)
 {
-    uint32_t all = c->accumulation * c->virtual_stages;
+    uint32_t all = pipeline_units(c) * c->virtual_stages;
     uint32_t warm = (c->pp - stage - 1) * 2 + (c->virtual_stages - 1) * c->pp;
-    warm = c->accumulation == c->pp ? all : at_most(warm, all);
+    warm = at_most(warm + last_of_micro_batch(c), all);
+    if (c->subsequences == 1 && c->accumulation == c->pp) /* as Megatron-LM core 0.7 */
+        warm = all;
     for (uint32_t i = 0; i < warm; i++)
         add_interleaved(a, c, ACTION_FORWARD, i);
     for (uint32_t i = warm; i < all; i++) {
@@ -121,17 +142,20 @@ void order_zb_h1(struct actions *a, const struct choices *c, uint32_t stage)
 
 /* ZB-V (Qi et al., section 6 and appendix; two chunks a stage, down the stages and back up). The
  * pattern is written for 2 P - 1 micro-batches or more; with fewer, those that are not there are
- * left out of it. */
+ * left out of it. Over subsequences the first backward is that of a micro-batch's last one, so k - 1 more
+ * units go through both chunks before it, and behind the last forward as many come back. */
 struct zb_v {
     struct actions *actions;
+    const struct choices *choices;
     uint32_t units, done[ACTION_KIND_COUNT][2];
 };
 
 static void zb_v_next(struct zb_v *z, enum action_kind kind, uint32_t chunk)
 {
-    uint32_t unit = z->done[kind][chunk]++;
-    if (unit < z->units)
-        actions_add(z->actions, kind, chunk, unit);
+    uint32_t i = z->done[kind][chunk]++;
+    if (i < z->units)
+        actions_add(z->actions, kind, chunk,
+                    kind == ACTION_FORWARD ? i : backward_unit(z->choices, i));
 }
 
 static void zb_v_backward(struct zb_v *z, uint32_t chunk)
@@ -142,15 +166,15 @@ static void zb_v_backward(struct zb_v *z, uint32_t chunk)
 
 void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
 {
-    struct zb_v z = {.actions = a, .units = pipeline_units(c)};
-    uint32_t below = c->pp - stage, pattern = 2 * c->pp - 1;
+    struct zb_v z = {.actions = a, .choices = c, .units = pipeline_units(c)};
+    uint32_t below = c->pp - stage, more = c->subsequences - 1, pattern = 2 * c->pp - 1 + more;
     const uint32_t *forward = z.done[ACTION_FORWARD], *backward = z.done[ACTION_BACKWARD];
     const uint32_t *weights = z.done[ACTION_WEIGHTS];
     if (pattern < z.units)
         pattern = z.units;
     for (uint32_t i = 0; i < 2 * below - 1; i++) /* down, until the first one is back up here */
         zb_v_next(&z, ACTION_FORWARD, 0);
-    for (uint32_t i = 0; i < stage; i++) {
+    for (uint32_t i = 0; i < stage + more; i++) {
         zb_v_next(&z, ACTION_FORWARD, 1);
         zb_v_next(&z, ACTION_FORWARD, 0);
     }
@@ -163,6 +187,10 @@ void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
             zb_v_next(&z, ACTION_FORWARD, 0);
         zb_v_backward(&z, 0);
         zb_v_next(&z, ACTION_FORWARD, 1);
+        zb_v_backward(&z, 1);
+    }
+    for (uint32_t i = 0; i < more; i++) {
+        zb_v_backward(&z, 0);
         zb_v_backward(&z, 1);
     }
     for (uint32_t i = 0; i < stage; i++) { /* what is urgent first */

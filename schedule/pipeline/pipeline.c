@@ -19,16 +19,13 @@ static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
          .order = order_one_f_one_b, .chunks = 1},
     [CHOICE_PIPELINE_INTERLEAVED] =
         {.name = "interleaved", .summary = "1f1b over several chunks of layers a stage (Megatron-LM)",
-         .order = order_interleaved,
-         .whole = "it goes back through a group of units in the order in which it came, and a sequence from its "
-                  "last subsequence on"},
+         .order = order_interleaved, .subsequences = true},
     [CHOICE_PIPELINE_ZB_1P] =
         {.name = "zb-1p", .summary = "1f1b with gradients of weights put off into the drain (ZB-H1)",
          .order = order_zb_h1, .subsequences = true, .splits = true, .chunks = 1},
     [CHOICE_PIPELINE_ZB_V] =
         {.name = "zb-v", .summary = "the same with two chunks, down the stages and back up (ZB-V)",
-         .order = order_zb_v, .splits = true, .chunks = 2, .folded = true,
-         .whole = "a unit's backward follows its forward at once, and a sequence's begins with its last subsequence"},
+         .order = order_zb_v, .subsequences = true, .splits = true, .chunks = 2, .folded = true},
     [CHOICE_PIPELINE_TERAPIPE] =
         {.name = "terapipe", .summary = "gpipe over subsequences",
          .order = order_all_forward, .subsequences = true, .chunks = 1},
@@ -142,8 +139,8 @@ static enum status resolve_name(struct choices *c, const struct request *r, stru
         return diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
                           "%s has one stage; --pp 2 or more would do", pipelines[c->pipeline].name);
     if (c->pipeline == CHOICE_PIPELINE_NONE)
-        c->pipeline = pieces   ? CHOICE_PIPELINE_SEQ1F1B
-                      : chunks ? CHOICE_PIPELINE_INTERLEAVED
+        c->pipeline = chunks   ? CHOICE_PIPELINE_INTERLEAVED
+                      : pieces ? CHOICE_PIPELINE_SEQ1F1B
                                : CHOICE_PIPELINE_1F1B;
     return STATUS_OK;
 }
@@ -161,17 +158,6 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
                                              : "1 to 255");
     c->virtual_stages = (uint32_t)asked;
     c->helpers = (uint8_t)r->helpers;
-    if (row->chunks == 0 && c->accumulation % c->pp != 0) {
-        char what[160];
-        struct text would = {0};
-        int64_t unit = (int64_t)c->dp * c->micro_batch * c->pp;
-        snprintf(what, sizeof what,
-                 "--pipeline interleaved takes %u micro-batches at a time, and a step has %u",
-                 c->pp, c->accumulation);
-        text_printf(&would, "--batch %lld",
-                    (long long)((c->global_batch + unit - 1) / unit * unit));
-        return resolve_bad_size(diag, "--batch", what, &would);
-    }
     return check_layers(c, diag);
 }
 
@@ -207,10 +193,9 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
         return STATUS_OK;
     if (!pipeline_of(c)->subsequences)
         return diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
-                          "%s takes whole sequences%s%s; --pipeline seq1f1b, terapipe or "
-                          "zb-1p would do",
-                          pipeline_of(c)->name, pipeline_of(c)->whole != NULL ? ": " : "",
-                          pipeline_of(c)->whole != NULL ? pipeline_of(c)->whole : "");
+                          "%s takes whole sequences; over subsequences it is --pipeline %s",
+                          pipeline_of(c)->name,
+                          c->pipeline == CHOICE_PIPELINE_GPIPE ? "terapipe" : "seq1f1b");
     if (c->cp > 1)
         return diag_error(diag, (struct loc){.name = "--cp"}, STATUS_BAD_INPUT,
                           "the keys of all subsequences so far would go round a ring of %u context "
@@ -238,6 +223,26 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     return STATUS_OK;
 }
 
+/* Interleaved units go through the chunks P at a time. */
+static enum status check_groups(const struct choices *c, struct diag *diag)
+{
+    uint32_t units = pipeline_units(c), each = c->subsequences, batches = 1;
+    if (pipeline_of(c)->chunks != 0 || units % c->pp == 0)
+        return STATUS_OK;
+    while (batches * each % c->pp != 0)
+        batches++;
+    char what[200];
+    struct text would = {0};
+    int64_t sequences = (int64_t)c->dp * c->micro_batch * batches;
+    snprintf(what, sizeof what, "--pipeline interleaved takes %u %s at a time, and a step has %u",
+             c->pp, each > 1 ? "units, subsequences of micro-batches," : "micro-batches", units);
+    text_printf(&would, "--batch %lld",
+                (long long)((c->global_batch + sequences - 1) / sequences * sequences));
+    if (each > 1)
+        text_printf(&would, ", or --subsequences %u,", (each + c->pp - 1) / c->pp * c->pp);
+    return resolve_bad_size(diag, "--batch", what, &would);
+}
+
 static enum status check_shares(const struct choices *c, struct diag *diag)
 {
     struct text needs = {0};
@@ -257,5 +262,7 @@ enum status pipeline_resolve(struct choices *c, const struct request *r, struct 
         status = resolve_virtual_stages(c, r, diag);
     if (status == STATUS_OK)
         status = resolve_subsequences(c, r, diag);
+    if (status == STATUS_OK)
+        status = check_groups(c, diag);
     return status == STATUS_OK && pipeline_of(c)->multiplexed ? check_shares(c, diag) : status;
 }

@@ -42,12 +42,11 @@ void actions_release(struct actions *actions);
 struct pipeline {
     const char *name, *summary;
     void (*order)(struct actions *actions, const struct choices *choices, uint32_t stage);
-    bool subsequences; /* cuts micro-batches into them */
+    bool subsequences; /* cuts micro-batches into them; else another one does so in its order */
     bool splits;       /* gradients of weights are actions of their own */
     uint8_t chunks;    /* virtual stages per stage: 1; 2; 0: as many as asked for */
     bool multiplexed;  /* stages share subsequences */
     bool folded;       /* chunk c lies on stage c, then back: 2 P - 1 - c */
-    const char *whole; /* why it cuts none; NULL: another one is the same over subsequences */
 };
 const struct pipeline *pipeline_of(const struct choices *choices);
 const struct pipeline *pipeline_row(enum pipeline_choice choice);

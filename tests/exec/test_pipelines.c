@@ -122,8 +122,9 @@ static void stages_share_their_weights_as_one_rank_would(void)
 /* Those of two sequences side by side, in several micro-batches. */
 static void sequences_of_a_micro_batch_are_cut_alike(void)
 {
-    static const int pipelines[] = {CHOICE_PIPELINE_NONE, CHOICE_PIPELINE_TERAPIPE,
-                                    CHOICE_PIPELINE_SEQ1F1B, CHOICE_PIPELINE_ZB_1P};
+    static const int pipelines[] = {CHOICE_PIPELINE_NONE,        CHOICE_PIPELINE_TERAPIPE,
+                                    CHOICE_PIPELINE_SEQ1F1B,     CHOICE_PIPELINE_ZB_1P,
+                                    CHOICE_PIPELINE_INTERLEAVED, CHOICE_PIPELINE_ZB_V};
     for (size_t i = 0; i < ARRAY_LEN(pipelines); i++)
         for (int model = 0; model < 2; model++) {
             struct row row = {.pipeline = pipelines[i],

@@ -104,6 +104,12 @@ static void stretched_stages_are_emitted(void)
         request.pipeline =
             (int)check_random_i64(&random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_INTERLEAVED);
         request.global_batch = 4 * request.dp * request.micro_batch;
+        if (i % 2 == 1 && request.cp == 1 && (request.tp == 1 || request.hp == 1)) {
+            request.subsequences = 2; /* of units that are cut in two */
+            request.pipeline += CHOICE_PIPELINE_SEQ1F1B - CHOICE_PIPELINE_1F1B;
+            if (request.pipeline > CHOICE_PIPELINE_SEQ1F1B)
+                request.pipeline = CHOICE_PIPELINE_INTERLEAVED;
+        }
         request.weights = (int)check_random_i64(&random, 0, CHOICE_WEIGHTS_ZERO1);
         request.optimizer = CHOICE_OPTIMIZER_DEVICE;
         request.shard = 0;

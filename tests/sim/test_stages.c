@@ -5,6 +5,7 @@
 #include "models/cluster.h"
 #include "models/cost.h"
 #include "schedule/compose.h"
+#include "schedule/pipeline/pipeline.h"
 #include "schedule/verify.h"
 #include "tests/check.h"
 
@@ -101,7 +102,8 @@ static void folded_pipelines_equal_unfolded(void)
 {
     for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++) {
         struct request request = layers_request(p, 2, p == CHOICE_PIPELINE_MSP ? 4 : 8);
-        bool pieces = p >= CHOICE_PIPELINE_TERAPIPE, shared = p == CHOICE_PIPELINE_MSP;
+        bool shared = p == CHOICE_PIPELINE_MSP;
+        bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
         struct world w;
         request.scope = SCOPE_STEP;
         request.strategy = "ulysses";
@@ -221,6 +223,64 @@ static void zb_v_pauses_nowhere(void)
     }
 }
 
+/* The same of units that are subsequences, where attention, which differs among them, takes no time: k - 1
+ * more forwards come first, and as many backwards last, so nothing is idle that was not. */
+static void subsequences_leave_the_bubble_of_as_many_units(void)
+{
+    static const struct {
+        int64_t pp, chunks, pieces, batches;
+    } rows[] = {
+        {2, 1, 4, 2}, {2, 2, 2, 1}, {2, 2, 4, 2}, {2, 4, 3, 2}, {4, 2, 4, 1},
+        {4, 2, 2, 2}, {4, 4, 8, 1}, {4, 2, 3, 4}, {4, 2, 8, 2}, {8, 2, 16, 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char label[96];
+        struct world w;
+        struct request request = layers_request(rows[i].chunks > 1 ? CHOICE_PIPELINE_INTERLEAVED
+                                                                   : CHOICE_PIPELINE_SEQ1F1B,
+                                                rows[i].pp, rows[i].batches);
+        request.virtual_stages = rows[i].chunks;
+        request.subsequences = rows[i].pieces;
+        request.seq = 64 * rows[i].pieces;
+        double p = (double)rows[i].pp;
+        double n = (double)(rows[i].pieces * rows[i].batches * rows[i].chunks);
+        snprintf(label, sizeof label, "%s pp %g x %d, %d x %d units",
+                 pipeline_names[request.pipeline], p, (int)rows[i].chunks, (int)rows[i].batches,
+                 (int)rows[i].pieces);
+        if (world_make(&w, label, &request, true)) {
+            CHECK_CLOSE(label, w.stages.to_useful, (p - 1) / n, 1e-9);
+            CHECK_CLOSE(label, w.stages.to_step, (p - 1) / (n + p - 1), 1e-9);
+        }
+        world_release(&w);
+    }
+}
+
+/* ZB-V over subsequences pauses nowhere either, from 2 P - 2 + k units on. */
+static void zb_v_over_subsequences_pauses_nowhere(void)
+{
+    static const struct {
+        int64_t pp, pieces, batches;
+    } rows[] = {{2, 2, 2}, {2, 4, 2}, {4, 2, 4}, {4, 4, 3}, {4, 8, 2}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char label[96];
+        struct world w;
+        struct request request = layers_request(CHOICE_PIPELINE_ZB_V, rows[i].pp, rows[i].batches);
+        request.subsequences = rows[i].pieces;
+        request.seq = 64 * rows[i].pieces;
+        snprintf(label, sizeof label, "zb-v pp %d, %d x %d units", (int)rows[i].pp,
+                 (int)rows[i].batches, (int)rows[i].pieces);
+        if (world_make(&w, label, &request, true)) {
+            struct unit_times t = unit_times(&w);
+            double unit = t.forward / (double)rows[i].pieces;
+            double late = (double)(rows[i].pp - 1) * unit / 2;
+            double work = (double)rows[i].batches * 3 * t.forward;
+            CHECK_CLOSE(label, w.sim.step_s, work + late, 1e-9);
+            CHECK_CLOSE(label, w.stages.imbalance_s / w.sim.step_s + 1, 1, 1e-9);
+        }
+        world_release(&w);
+    }
+}
+
 /* LoongTrain, figure 4: batches of 4M tokens on dp 4, sp 64, pp 4 leave 8, 4, 2 and 1 micro-batches
  * of 128K to 1M tokens, and a bubble of 3/8, 3/4, 3/2 and 3 of the useful time. */
 static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
@@ -286,6 +346,9 @@ static const struct check_case cases[] = {
     {"equal units leave the bubble of the formulae", equal_units_leave_the_bubble_of_the_formulae},
     {"weights put off fill the drain", weights_put_off_fill_the_drain},
     {"zb-v pauses nowhere", zb_v_pauses_nowhere},
+    {"subsequences leave the bubble of as many units",
+     subsequences_leave_the_bubble_of_as_many_units},
+    {"zb-v over subsequences pauses nowhere", zb_v_over_subsequences_pauses_nowhere},
     {"shared subsequences fill the pipeline", shared_subsequences_fill_the_pipeline},
     {"folded pipelines equal unfolded", folded_pipelines_equal_unfolded},
     {"few micro-batches leave the bubble of LoongTrain",

@@ -1,0 +1,184 @@
+/* The order of actions of each pipeline, for all small sizes: complete, in the order that a sequence's
+ * parts need, without a cycle of stages that wait for each other, and with as much in flight as the
+ * formulae say. */
+#include "models/transformer.h"
+#include "schedule/pipeline/pipeline.h"
+#include "tests/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { STAGES_MAX = 6, CHUNKS_MAX = 4, UNITS_MAX = 24 };
+
+struct sizes {
+    struct choices choices;
+    struct actions list[STAGES_MAX];
+    char label[96];
+};
+
+/* False where the pipeline does not take these. */
+static bool sizes_make(struct sizes *s, int pipeline, uint32_t pp, uint32_t chunks, uint32_t pieces,
+                       uint32_t batches)
+{
+    static const struct transformer model = {.layers = STAGES_MAX * CHUNKS_MAX};
+    uint32_t units = pieces * batches;
+    const struct pipeline *row = pipeline_row((enum pipeline_choice)pipeline);
+    *s = (struct sizes){.choices = {.model = &model,
+                                    .pipeline = (uint8_t)pipeline,
+                                    .pp = pp,
+                                    .virtual_stages = chunks,
+                                    .subsequences = pieces,
+                                    .accumulation = batches}};
+    if (units > UNITS_MAX || (row->chunks > 0 && row->chunks != chunks) ||
+        (row->chunks == 0 && units % pp != 0) || (!row->subsequences && pieces > 1) ||
+        row->multiplexed)
+        return false;
+    for (uint32_t stage = 0; stage < pp; stage++)
+        row->order(&s->list[stage], &s->choices, stage);
+    snprintf(s->label, sizeof s->label, "%s pp %u x %u, %u x %u units", row->name, pp, chunks,
+             batches, pieces);
+    return true;
+}
+
+static void sizes_release(struct sizes *s)
+{
+    for (uint32_t stage = 0; stage < s->choices.pp; stage++)
+        actions_release(&s->list[stage]);
+}
+
+typedef void size_function(const struct sizes *s);
+
+static void for_all(int pipeline, size_function *check)
+{
+    for (uint32_t pp = 2; pp <= STAGES_MAX; pp++)
+        for (uint32_t chunks = 1; chunks <= CHUNKS_MAX; chunks++)
+            for (uint32_t pieces = 1; pieces <= 8; pieces++)
+                for (uint32_t batches = 1; batches * pieces <= UNITS_MAX; batches++) {
+                    struct sizes s;
+                    if (!sizes_make(&s, pipeline, pp, chunks, pieces, batches))
+                        continue;
+                    check(&s);
+                    sizes_release(&s);
+                }
+}
+
+/* passed[chunk of all][unit]: bit per kind of action. */
+struct passed {
+    uint8_t of[STAGES_MAX * CHUNKS_MAX][UNITS_MAX];
+};
+
+static bool done(const struct passed *p, uint32_t chunk, uint32_t unit, enum action_kind kind)
+{
+    return p->of[chunk][unit] >> kind & 1;
+}
+
+/* Whether all that an action needs has been done, on whatever stage. */
+static bool ready(const struct sizes *s, const struct passed *p, uint32_t chunk, uint32_t unit,
+                  enum action_kind kind)
+{
+    uint32_t k = s->choices.subsequences, last = pipeline_chunks(&s->choices) - 1;
+    switch (kind) {
+    case ACTION_FORWARD:
+        return (chunk == 0 || done(p, chunk - 1, unit, kind)) &&
+               (unit % k == 0 || done(p, chunk, unit - 1, kind));
+    case ACTION_BACKWARD:
+        return done(p, chunk, unit, ACTION_FORWARD) &&
+               (chunk == last || done(p, chunk + 1, unit, kind)) &&
+               (unit % k == k - 1 || done(p, chunk, unit + 1, kind));
+    default:
+        return done(p, chunk, unit, ACTION_BACKWARD);
+    }
+}
+
+/* Stages that wait for what they need come to their ends, and each action is there once. */
+static void check_ends(const struct sizes *s)
+{
+    struct passed passed = {0};
+    uint32_t next[STAGES_MAX] = {0}, left = 0;
+    bool moves = true;
+    for (uint32_t stage = 0; stage < s->choices.pp; stage++)
+        left += s->list[stage].count;
+    uint32_t kinds = pipeline_of(&s->choices)->splits ? 3 : 2;
+    CHECK_INT(s->label, left, pipeline_chunks(&s->choices) * pipeline_units(&s->choices) * kinds);
+    while (moves) {
+        moves = false;
+        for (uint32_t stage = 0; stage < s->choices.pp; stage++)
+            for (; next[stage] < s->list[stage].count; next[stage]++, left--) {
+                const struct action *action = &s->list[stage].action[next[stage]];
+                uint32_t chunk = pipeline_chunk(&s->choices, stage, action->chunk);
+                if (!ready(s, &passed, chunk, action->unit, (enum action_kind)action->kind))
+                    break;
+                CHECK(s->label,
+                      !done(&passed, chunk, action->unit, (enum action_kind)action->kind));
+                passed.of[chunk][action->unit] |= (uint8_t)(1u << action->kind);
+                moves = true;
+            }
+    }
+    CHECK_INT(s->label, left, 0);
+}
+
+static void stages_come_to_their_ends(void)
+{
+    for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++)
+        for_all(p, check_ends);
+}
+
+/* The most units times chunks that a stage holds what their forwards kept of. */
+static uint32_t in_flight(const struct sizes *s, uint32_t stage)
+{
+    enum action_kind last = pipeline_of(&s->choices)->splits ? ACTION_WEIGHTS : ACTION_BACKWARD;
+    uint32_t now = 0, most = 0;
+    for (uint32_t i = 0; i < s->list[stage].count; i++) {
+        now += s->list[stage].action[i].kind == ACTION_FORWARD;
+        most = now > most ? now : most;
+        now -= s->list[stage].action[i].kind == last;
+    }
+    return most;
+}
+
+/* 2 (P - 1 - p) + (V - 1) P + k of V N, where k divides P or P divides k: of the latter, k / P groups of P
+ * units go through the other chunks before the last unit of a micro-batch is in the last one. */
+static void check_interleaved(const struct sizes *s)
+{
+    const struct choices *c = &s->choices;
+    uint32_t p = c->pp, k = c->subsequences, v = c->virtual_stages, all = pipeline_units(c) * v;
+    uint32_t groups = k % p == 0 ? k / p : 1;
+    if ((p % k != 0 && k % p != 0) || (k == 1 && c->accumulation == p))
+        return;
+    for (uint32_t stage = 0; stage < p; stage++) {
+        uint32_t want = 2 * (p - 1 - stage) + groups * (v - 1) * p + k;
+        CHECK_INT(s->label, in_flight(s, stage), want < all ? want : all);
+    }
+}
+
+/* P + k - 1 units in both chunks, on every stage. */
+static void check_zb_v(const struct sizes *s)
+{
+    const struct choices *c = &s->choices;
+    uint32_t p = c->pp, k = c->subsequences;
+    for (uint32_t stage = 0; stage < p && pipeline_units(c) >= 2 * p - 2 + k; stage++)
+        CHECK_INT(s->label, in_flight(s, stage), 2 * (p + k - 1));
+}
+
+/* P - 1 - p + k. */
+static void check_seq1f1b(const struct sizes *s)
+{
+    const struct choices *c = &s->choices;
+    for (uint32_t stage = 0; stage < c->pp; stage++) {
+        uint32_t want = c->pp - 1 - stage + c->subsequences, all = pipeline_units(c);
+        CHECK_INT(s->label, in_flight(s, stage), want < all ? want : all);
+    }
+}
+
+static void units_in_flight_are_those_of_the_formulae(void)
+{
+    for_all(CHOICE_PIPELINE_SEQ1F1B, check_seq1f1b);
+    for_all(CHOICE_PIPELINE_INTERLEAVED, check_interleaved);
+    for_all(CHOICE_PIPELINE_ZB_V, check_zb_v);
+}
+
+static const struct check_case cases[] = {
+    {"stages come to their ends", stages_come_to_their_ends},
+    {"units in flight are those of the formulae", units_in_flight_are_those_of_the_formulae},
+};
+CHECK_MAIN("orders", cases)
