@@ -1,4 +1,4 @@
-/* cli/link_classes.h: the sorts of links that a schedule uses, and whether they were ever measured. */
+/* cli/link_classes.h: the sorts of links that a schedule uses, and which were measured on the machine. */
 #ifndef CLI_LINK_CLASSES_H
 #define CLI_LINK_CLASSES_H
 

@@ -441,7 +441,7 @@ static void print_stages(struct text *out, const struct report *r)
     text_release(&piece);
 }
 
-/* "; measured links: copies; never measured: rings within a node". */
+/* "; links measured on this machine: copies; not measured on it: rings within a node". */
 static void put_link_classes(struct text *out, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];
@@ -452,8 +452,8 @@ static void put_link_classes(struct text *out, const struct prediction *p)
             if (class[i].measured != measured)
                 continue;
             text_puts(out, !first     ? ", "
-                           : measured ? "; measured links: "
-                                      : "; links never measured: ");
+                           : measured ? "; links measured on this machine: "
+                                      : "; links not measured on this machine: ");
             text_puts(out, class[i].name);
             first = false;
         }

@@ -200,8 +200,9 @@ enum status cluster_check(const struct cluster *cluster, struct diag *diag);
 enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t ranks,
                           struct loopback copies, struct diag *diag);
 
-/* Whether a fact was measured here rather than taken from elsewhere or inferred: its source begins
- * with "fitted to", as calibrate writes, "measured" or "bench". */
+/* Whether a fact was measured on the machine that the cluster's file describes, rather than taken from a
+ * data sheet or from published steps, or inferred: its source begins with "fitted to", as calibrate
+ * writes, "measured" or "bench". */
 bool cluster_fact_is_measured(const struct cluster_fact *fact);
 
 /* Node and local GPU of a rank in [0, gpus): ranks fill node after node. */
