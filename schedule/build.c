@@ -333,6 +333,7 @@ static bool build(struct ir *out, const struct choices *all, const struct transf
     free(e.caches.buffer);
     free(e.hold);
     free(e.lent);
+    free(e.lent_part);
     free(e.hold_back);
     arena_release(&e.arena);
     ir_release(&draft);

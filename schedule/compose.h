@@ -85,6 +85,7 @@ enum pipeline_choice {
 enum helper_weights {
     HELPERS_BROADCAST, /* layer by layer from their owner, to which gradients are summed the same way */
     HELPERS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
+    HELPERS_SHARD,     /* each of those that share holds a part, of parameters and of gradients */
     HELPERS_COUNT
 };
 

@@ -155,13 +155,24 @@ struct shared {
     bool owns; /* the layers are this stage's */
 };
 
-/* The gradient of a bundle that a chunk's first, or last, shared units made. */
+/* The gradient of a bundle that a chunk's first, or last, shared units made; or, where stages hold parts,
+ * one of them. */
 struct lent {
     buffer_id buffer;
     uint32_t *touched; /* as of struct emit, for all bundles of these units */
-    uint32_t bundle, chunk;
+    uint32_t bundle;
     uint16_t group; /* the unit's stages */
-    bool owns;      /* its layers are this stage's */
+    struct shared shared;
+    buffer_id sum; /* over the stages, to be added; IR_NONE: it is where it belongs */
+};
+
+/* This stage's part of a bundle, where those that share a chunk's first, or last, units hold parts. */
+struct lent_part {
+    uint32_t bundle;
+    struct shared shared;
+    bool known;            /* its parameters have come in this step */
+    buffer_id param, grad; /* IR_NONE: none yet, or the owner's, which has all */
+    op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
 struct emit {
@@ -220,6 +231,8 @@ struct emit {
     uint32_t *touched_of; /* the same for all micro-batches, where each has its own gradients */
     struct lent *lent;    /* gradients of units that stages share */
     uint32_t lent_count, lent_capacity;
+    struct lent_part *lent_part;
+    uint32_t lent_part_count, lent_part_capacity;
     struct deferrals *defers; /* not NULL: gradients of weights are put off, to here */
     struct {
         bool on;

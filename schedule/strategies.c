@@ -8,7 +8,7 @@ const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", 
                                                          "hsdp"};
 const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {
     "none", "gpipe", "1f1b", "interleaved", "zb-1p", "zb-v", "terapipe", "seq1f1b", "msp"};
-const char *const helper_names[HELPERS_COUNT] = {"broadcast", "replicate"};
+const char *const helper_names[HELPERS_COUNT] = {"broadcast", "replicate", "shard"};
 const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
     "keep", "selective", "full", "offload", "selective-offload", "ratio"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};

@@ -58,6 +58,11 @@ bool pipeline_replicates_weights(const struct choices *c)
     return pipeline_of(c)->multiplexed && c->helpers == HELPERS_REPLICATE;
 }
 
+bool pipeline_shards_weights(const struct choices *c)
+{
+    return pipeline_of(c)->multiplexed && c->helpers == HELPERS_SHARD;
+}
+
 uint32_t pipeline_units(const struct choices *c)
 {
     return c->accumulation * c->subsequences;

@@ -55,6 +55,8 @@ const struct pipeline *pipeline_row(enum pipeline_choice choice);
  * subsequences; all of them hold all weights. */
 bool pipeline_lends_weights(const struct choices *choices);
 bool pipeline_replicates_weights(const struct choices *choices);
+/* Those that they are lent to hold an equal part each. */
+bool pipeline_shards_weights(const struct choices *choices);
 
 uint32_t pipeline_units(const struct choices *choices);
 uint32_t pipeline_chunks(const struct choices *choices); /* of all stages */

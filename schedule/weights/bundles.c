@@ -2,8 +2,9 @@
  *
  * The embedding is a bundle, each layer (or, where weights stay whole, a run of layers of at least
  * the profile's bucket size) is one, the head is one. A bundle is padded so that every rank's part
- * is a multiple of 8 elements (16 bytes in bf16). docs/strategies.md, "Weights". */
+ * (and, where stages hold parts of what they are lent, every stage's) is a multiple of 8 elements (16 bytes in bf16). docs/strategies.md, "Weights". */
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/weights/lend.h"
 #include "schedule/weights/tensor_parallel.h"
 #include "schedule/weights/weights.h"
 
@@ -136,7 +137,8 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
 static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint32_t begin,
                          uint32_t count, uint64_t used)
 {
-    uint64_t unit = e->shard_size > 1 ? (uint64_t)e->shard_size * SHARD_ALIGNMENT : 1;
+    uint64_t parts = lend_parts(e->choices, chunk, e->shard_size);
+    uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
     int known = ir_find_bundle(e->ir, name, strlen(name)); /* another stage has the same */
     uint16_t row = known >= 0 ? (uint16_t)known

@@ -7,6 +7,7 @@
  * waits for the end of the run whose memory it may take, and the first op that writes a gradient
  * buffer waits for the reduction of the one before the last. */
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/weights/lend.h"
 #include "schedule/weights/weights.h"
 
 #include <assert.h>
@@ -172,13 +173,15 @@ static void gather(struct shard *s, uint32_t r, const struct program *in, struct
     buffer_id part = e->bundle[run->bundle].param_shard;
     set_tags(s, s->ir, first, s->ir->op.phase[first], REGION_WEIGHTS);
     if (s->lends) {
-        op_id lent;
-        run->gathered = lend_params(e, run->task, run->bundle, &lent);
+        op_id lent, kept;
+        run->gathered = lend_params(e, run->task, run->bundle, &lent, &kept);
         if (run->task.chunk == e->stage)
             run->gathered.i = IR_NONE; /* it reads its own */
         if (r >= behind)
             emit_hold_back(e, lent, (op_id){in->op[s->run[r - behind].end - 1]});
         program_push(out, lent);
+        if (kept.i != IR_NONE)
+            program_push(out, kept);
         return;
     }
     run->gathered = program_clone_buffer(s->ir, e->bundle[run->bundle].param);
@@ -253,12 +256,27 @@ static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
     }
 }
 
-/* The padding of a buffer that only this micro-batch uses is written by nobody else. */
+/* What is only of one micro-batch, or of one shared unit, is cut into parts when it is summed. */
+static bool scatters_each(const struct shard *s, uint32_t row)
+{
+    const struct choices *c = s->e->choices;
+    return s->gradient[row].lent != IR_NONE
+               ? pipeline_shards_weights(c)
+               : weights_reduce_each_micro_batch(c) && s->e->shard_size > 1;
+}
+
+/* A buffer for it is there when the sum of the one before the last has been made. */
+static bool waits_for_sums(const struct shard *s, uint32_t row)
+{
+    return s->gradient[row].lent != IR_NONE ? pipeline_shards_weights(s->e->choices)
+                                            : weights_reduce_each_micro_batch(s->e->choices);
+}
+
+/* The padding of such a buffer is written by nobody else. */
 static void fill_padding(struct shard *s, uint32_t row, uint32_t op, struct program *out)
 {
     const struct bundle_state *bundle = &s->e->bundle[s->gradient[row].bundle];
-    if (!weights_reduce_each_micro_batch(s->e->choices) || s->e->shard_size == 1 ||
-        bundle->elements == bundle->used)
+    if (!scatters_each(s, row) || bundle->elements == bundle->used)
         return;
     set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
     struct work work = {.kind = WORK_FILL,
@@ -365,7 +383,7 @@ static void settle(struct shard *s, uint32_t k, struct program *out)
     if (s->owed[k] == IR_NONE)
         return;
     const struct lent *lent = &s->e->lent[s->owed[k]];
-    if (lent->owns)
+    if (lent->sum.i != IR_NONE)
         program_push(out, lend_add(s->e, lent));
     s->owed[k] = IR_NONE;
 }
@@ -377,7 +395,18 @@ static void give_back(struct shard *s, uint32_t row, uint32_t op, struct program
     settle(s, 0, out);
     s->owed[0] = s->owed[1];
     s->owed[1] = s->gradient[row].lent;
-    program_push(out, lend_sum(s->e, &s->e->lent[s->owed[1]]));
+    s->reduced[row] = lend_sum(s->e, &s->e->lent[s->owed[1]]);
+    program_push(out, s->reduced[row]);
+}
+
+/* The last op that adds to the stage's own gradient by itself; IR_NONE: there is none. */
+static op_id last_alone(const struct shard *s, const struct program *program)
+{
+    uint32_t last = 0;
+    for (uint32_t row = 0; row < s->gradient_count; row++)
+        if (s->gradient[row].lent == IR_NONE && s->gradient[row].last > last)
+            last = s->gradient[row].last;
+    return (op_id){last > 0 ? program->op[last] : IR_NONE};
 }
 
 /* Gradients of shared units that the op at position i was the last to add to. */
@@ -526,6 +555,7 @@ void pass_weights(struct emit *e, struct program *program)
     if (e->choices->profile->reuse_elements > 0 && !s.lends)
         find_kept(&s);
     s.reduced = heap_alloc(s.gradient_count, sizeof *s.reduced);
+    memset(s.reduced, 0xff, s.gradient_count * sizeof *s.reduced); /* IR_NONE */
 
     struct program out = {0};
     uint32_t r = 0, next = 0; /* the run and the gradient to come */
@@ -539,11 +569,9 @@ void pass_weights(struct emit *e, struct program *program)
         if (r < s.run_count && s.run[r].begin <= i && s.run[r].gathered.i != IR_NONE)
             redirect(&s, op, &s.run[r]);
         for (; next < s.gradient_count && s.gradient[next].first == i; next++) {
-            if (s.gradient[next].lent != IR_NONE)
-                continue;
             fill_padding(&s, next, op, &out);
             if (next >= 2 && s.gradient[next - 2].last < i && s.reduced[next - 2].i != IR_NONE &&
-                weights_reduce_each_micro_batch(e->choices))
+                waits_for_sums(&s, next))
                 emit_hold_back(e, (op_id){op}, s.reduced[next - 2]);
         }
         program_push(&out, (op_id){op});
@@ -554,6 +582,8 @@ void pass_weights(struct emit *e, struct program *program)
     }
     for (uint32_t k = 0; k < 2; k++)
         settle(&s, k, &out);
+    if (pipeline_shards_weights(e->choices))
+        lend_return(e, last_alone(&s, program), &out);
     if (in_order_of_bundles(&s))
         reduce_in_order(&s, program, &out);
     reduce_ends(&s, &out);

@@ -212,14 +212,15 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
     snprintf(text, size,
              "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u tp %u window %u %s shard %u seq "
              "%" PRId64 " / %u micro %" PRId64 " x %u loss %u ffn %u "
-             "chunk %" PRId64 " x %u offload %s %s fetch %s %s",
+             "chunk %" PRId64 " x %u offload %s %s fetch %s helpers %s %s",
              c->model->name, compose_strategies(&count)[c->strategy].name, c->profile->name,
              weights_names[c->weights], activations_names[c->activations],
              optimizer_names[c->optimizer], pipeline_names[c->pipeline], c->pp, c->virtual_stages,
              c->dp, c->cp, c->hp, c->tp, c->window, rotation_names[c->rotation], c->shard, c->seq,
              c->subsequences, c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks,
              c->chunk, c->chunks, kv_offload_names[c->kv_offload],
-             chunk_order_names[c->chunk_order], fetch_names[c->fetch], dtype_name(c->dtype));
+             chunk_order_names[c->chunk_order], fetch_names[c->fetch], helper_names[c->helpers],
+             dtype_name(c->dtype));
     return text;
 }
 

@@ -1,0 +1,199 @@
+/* Each of the stages that share units holds an equal part of the chunk's bundles, in the order of stages.
+ *
+ * The parts of the owner are in what it has of the bundle anyway: its parameters, from which it sends, and
+ * its gradients, to which its part of each sum is added. */
+#include "schedule/pipeline/multiplex.h"
+#include "schedule/weights/lend.h"
+
+#include <stdlib.h>
+
+static uint64_t common_multiple(uint64_t a, uint64_t b)
+{
+    uint64_t x = a, y = b;
+    while (y > 0) {
+        uint64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+uint64_t lend_parts(const struct choices *c, uint32_t chunk, uint64_t parts)
+{
+    for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++)
+        parts = common_multiple(parts, multiplex_share(c, chunk, s).count);
+    return parts;
+}
+
+static bool is_same(const struct shared *a, const struct shared *b)
+{
+    return a->chunk == b->chunk && a->first == b->first && a->count == b->count;
+}
+
+struct lent_part *lend_part(struct emit *e, uint32_t bundle, const struct shared *shared)
+{
+    for (uint32_t i = 0; i < e->lent_part_count; i++)
+        if (e->lent_part[i].bundle == bundle && is_same(&e->lent_part[i].shared, shared))
+            return &e->lent_part[i];
+    if (e->lent_part_count == e->lent_part_capacity) {
+        e->lent_part_capacity =
+            (uint32_t)heap_next_capacity(e->lent_part_capacity, e->lent_part_count + 1);
+        e->lent_part = heap_realloc(e->lent_part, e->lent_part_capacity, sizeof *e->lent_part);
+    }
+    struct lent_part *part = &e->lent_part[e->lent_part_count++];
+    *part = (struct lent_part){.bundle = bundle,
+                               .shared = *shared,
+                               .param = {IR_NONE},
+                               .grad = {IR_NONE},
+                               .summed = {IR_NONE}};
+    return part;
+}
+
+static uint64_t part_elements(const struct emit *e, const struct lent_part *part)
+{
+    return e->bundle[part->bundle].elements / part->shared.count;
+}
+
+/* `count` parts of a bundle from that of stage `index` of those that share on. */
+static struct view parts_of(const struct emit *e, const struct lent_part *part, buffer_id whole,
+                            uint32_t index, uint32_t count)
+{
+    uint64_t elements = part_elements(e, part);
+    return (struct view){whole, index * elements, count * elements};
+}
+
+static struct view own_part_of(const struct emit *e, const struct lent_part *part, buffer_id whole)
+{
+    return parts_of(e, part, whole, part->shared.index, 1);
+}
+
+static buffer_id part_buffer(struct emit *e, const struct lent_part *part, const char *stem,
+                             enum category category, enum dtype dtype)
+{
+    return emit_buffer(e, stem, category, dtype, (int64_t)part_elements(e, part), 0);
+}
+
+/* Beside the computation, which is not there yet. */
+op_id lend_keep_part(struct emit *e, struct lent_part *part, buffer_id params)
+{
+    part->known = true;
+    if (part->shared.owns)
+        return (op_id){IR_NONE};
+    part->param =
+        part_buffer(e, part, "param_part", CATEGORY_PARAMETER, (enum dtype)e->choices->dtype);
+    struct view from = own_part_of(e, part, params), to = view_all(e, part->param);
+    struct work work = {.kind = WORK_PACK, .pack = {1, 1, {(int64_t)to.count, 0, 0}}};
+    uint8_t stream = ir_add_stream(e->ir, "compute.parts", STREAM_COMPUTE);
+    return emit_op(e, stream, &work, &from, 1, &to, 1);
+}
+
+op_id lend_gather_parts(struct emit *e, const struct lent_part *part, buffer_id to)
+{
+    struct view all = view_all(e, to);
+    struct view from = part->shared.owns ? own_part_of(e, part, e->bundle[part->bundle].param)
+                                         : view_all(e, part->param);
+    struct work work = {.kind = WORK_ALL_GATHER};
+    work.collective.group =
+        multiplex_group(e, "weights", (struct share){part->shared.first, part->shared.count});
+    work.collective.bytes = (int64_t)(from.count * dtype_bytes(e->choices->dtype));
+    return emit_op(e, e->gather, &work, &from, 1, &all, 1);
+}
+
+op_id lend_sum_parts(struct emit *e, struct lent *lent)
+{
+    struct lent_part *part = lend_part(e, lent->bundle, &lent->shared);
+    bool adds = part->shared.owns || part->grad.i != IR_NONE;
+    buffer_id to = part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
+                               (enum dtype)e->grad_dtype);
+    if (adds)
+        lent->sum = to;
+    else
+        part->grad = to;
+    struct view all = view_all(e, lent->buffer), own = view_all(e, to);
+    struct work work = {.kind = WORK_REDUCE_SCATTER};
+    work.collective.group = lent->group;
+    work.collective.bytes = (int64_t)ir_buffer_bytes(e->ir, lent->buffer);
+    part->summed = emit_op(e, e->reduce, &work, &all, 1, &own, 1);
+    return part->summed;
+}
+
+struct view lend_part_of_gradient(const struct emit *e, const struct lent_part *part)
+{
+    return part->shared.owns ? own_part_of(e, part, e->grad_buffer[part->bundle])
+                             : view_all(e, part->grad);
+}
+
+/* ---- back to the owners ---- */
+
+/* Those of a chunk's last units are ready first, those of late chunks before others. */
+static int by_time(const void *left, const void *right)
+{
+    const struct lent_part *a = left, *b = right;
+    bool late_a = a->shared.first < a->shared.chunk, late_b = b->shared.first < b->shared.chunk;
+    if (late_a != late_b)
+        return late_a ? -1 : 1;
+    if (a->shared.chunk != b->shared.chunk)
+        return a->shared.chunk > b->shared.chunk ? -1 : 1;
+    if (a->bundle != b->bundle)
+        return a->bundle > b->bundle ? -1 : 1;
+    if (a->shared.first != b->shared.first)
+        return a->shared.first < b->shared.first ? -1 : 1;
+    return (a->shared.count > b->shared.count) - (a->shared.count < b->shared.count);
+}
+
+static op_id message(struct emit *e, enum work_kind kind, uint32_t peer, struct view x)
+{
+    enum { CHANNEL_PARTS = 2 };
+    bool sends = kind == WORK_SEND;
+    uint8_t stream = ir_add_stream(e->ir, sends ? "comm.parts_out" : "comm.parts_in", STREAM_COMM);
+    struct work work = {.kind = (uint8_t)kind,
+                        .p2p = {e->pp_group, (int64_t)peer - e->stage,
+                                (int64_t)(x.count * dtype_bytes((enum dtype)e->grad_dtype)),
+                                CHANNEL_PARTS, 0}};
+    return emit_op(e, stream, &work, &x, sends, &x, !sends);
+}
+
+/* Parts `begin` to `end`, which lie side by side, to be added to the owner's gradient. */
+static void take_back(struct emit *e, const struct lent_part *part, uint32_t begin, uint32_t end,
+                      op_id alone, struct program *out)
+{
+    if (begin == end)
+        return;
+    uint32_t count = end - begin;
+    buffer_id given = emit_buffer(e, "returned", CATEGORY_GRADIENT, (enum dtype)e->grad_dtype,
+                                  (int64_t)(count * part_elements(e, part)), 0);
+    for (uint32_t i = 0; i < count; i++) {
+        op_id op =
+            message(e, WORK_RECV, part->shared.first + begin + i, parts_of(e, part, given, i, 1));
+        emit_hold_back(e, op, part->summed);
+        if (alone.i != IR_NONE)
+            emit_hold_back(e, op, alone);
+        program_push(out, op);
+    }
+    struct view own = parts_of(e, part, e->grad_buffer[part->bundle], begin, count);
+    struct work work = {.kind = WORK_ADD, .elements = {(int64_t)own.count, 0}};
+    program_push(
+        out, emit_op(e, e->compute, &work, (struct view[]){view_all(e, given), own}, 2, &own, 1));
+}
+
+void lend_return(struct emit *e, op_id alone, struct program *out)
+{
+    struct op_tags before = e->tags;
+    e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
+                               IR_NONE16,      IR_NONE16,      IR_NONE16};
+    if (e->lent_part_count > 0)
+        qsort(e->lent_part, e->lent_part_count, sizeof *e->lent_part, by_time);
+    for (uint32_t i = 0; i < e->lent_part_count; i++) {
+        const struct lent_part *part = &e->lent_part[i];
+        const struct shared *shared = &part->shared;
+        if (part->summed.i == IR_NONE)
+            continue;
+        if (!shared->owns) {
+            program_push(out, message(e, WORK_SEND, shared->chunk, view_all(e, part->grad)));
+            continue;
+        }
+        take_back(e, part, 0, shared->index, alone, out);
+        take_back(e, part, shared->index + 1, shared->count, alone, out);
+    }
+    e->tags = before;
+}
