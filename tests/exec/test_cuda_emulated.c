@@ -47,6 +47,8 @@ static void work_is_timed_in_company(void)
                   STATUS_OK);
         CHECK_TEXT(point_role_name(roles[i]), diag.text ? diag.text : "", "");
         CHECK_INT(point_role_name(roles[i]), point.role, roles[i]);
+        CHECK(point_role_name(roles[i]), point.median_s > 0 && point.p10_s > 0);
+        CHECK(point_role_name(roles[i]), point.repeats >= 3);
         diag_release(&diag);
     }
 }

@@ -136,6 +136,9 @@ static void work_is_timed_in_company(void)
             enum status status = microbench_run(&wanted, &brief, &point, &diag);
             CHECK_INT(label, status, wrong ? STATUS_BAD_INPUT : STATUS_OK);
             CHECK_INT(label, point.role, wrong ? POINT_ROLE_COUNT : company[i].role);
+            CHECK(label, wrong || (point.p10_s > 0 && point.p10_s <= point.median_s &&
+                                   point.median_s <= point.p90_s && point.p90_s < 60));
+            CHECK(label, wrong || point.repeats >= 3);
             diag_release(&diag);
         }
 }

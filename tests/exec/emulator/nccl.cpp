@@ -130,12 +130,28 @@ template <typename F> void submit(ncclComm *c, cudaStream_t stream, F work)
     });
 }
 
+[[noreturn]] void no_such_type(ncclDataType_t type)
+{
+    fprintf(stderr, "emulator: NCCL's type %d is none that it computes with\n", (int)type);
+    abort();
+}
+
 size_t bytes_of(ncclDataType_t type)
 {
-    return type == ncclFloat16 || type == ncclBfloat16 ? 2
-           : type == ncclUint8                         ? 1
-           : type == ncclFloat64                       ? 8
-                                                       : 4;
+    switch (type) {
+    case ncclUint8:
+        return 1;
+    case ncclFloat16:
+    case ncclBfloat16:
+        return 2;
+    case ncclInt32:
+    case ncclFloat32:
+        return 4;
+    case ncclFloat64:
+        return 8;
+    default:
+        no_such_type(type);
+    }
 }
 
 double get(const char *data, ncclDataType_t type, size_t i)
@@ -151,9 +167,11 @@ double get(const char *data, ncclDataType_t type, size_t i)
     case ncclInt32:
         memcpy(&n, data + 4 * i, 4);
         return n;
-    default:
+    case ncclFloat32:
         memcpy(&f, data + 4 * i, 4);
         return f;
+    default:
+        no_such_type(type);
     }
 }
 
@@ -162,12 +180,20 @@ void put(char *data, ncclDataType_t type, size_t i, double x)
     uint16_t half = type == ncclBfloat16 ? to_bf16((float)x) : to_f16((float)x);
     int32_t n = (int32_t)x;
     float f = (float)x;
-    if (type == ncclFloat16 || type == ncclBfloat16)
+    switch (type) {
+    case ncclFloat16:
+    case ncclBfloat16:
         memcpy(data + 2 * i, &half, 2);
-    else if (type == ncclInt32)
+        break;
+    case ncclInt32:
         memcpy(data + 4 * i, &n, 4);
-    else
+        break;
+    case ncclFloat32:
         memcpy(data + 4 * i, &f, 4);
+        break;
+    default:
+        no_such_type(type);
+    }
 }
 
 /* Everybody's `bytes`, in order of ranks; to[r]: where what goes to rank r begins. */
