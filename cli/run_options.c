@@ -152,6 +152,11 @@ enum status run_options_read(struct run_wish *wish, const struct options *o, str
                 .limit_s = options_number(o, "timeout"),
             },
     };
+    const struct backend *backend = backend_find(wish->exec.backend);
+    if (wish->exec.profile && backend != NULL && (backend->host_memory || !wish->exec.trace))
+        return diag_error(diag, (struct loc){.name = "--cupti"}, STATUS_BAD_INPUT,
+                          "says how the ops of a trace are timed on a GPU: it needs --backend cuda "
+                          "and -o FOLDER");
     wish->steps = run ? wish->exec.warmup + wish->exec.steps : 0;
     enum status status = check_backend(wish->exec.backend, diag);
     if (status == STATUS_OK)

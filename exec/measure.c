@@ -69,6 +69,8 @@ static void add_ops(const struct run *run, const struct op_time *time, struct tr
                 continue;
             struct op_time t = time_of(run, time, rank, op);
             double *before_s = &stream_end_s[run->ir->op.stream[op]];
+            if (isnan(t.end_s))
+                continue;
             /* As predicted: from the end of what the host waits for until it goes on. */
             if (run->ir->op.kind[op] == WORK_HOST_SYNC)
                 t.start_s = fmin(fmax(t.start_s, *before_s), t.end_s);
@@ -118,6 +120,8 @@ static void find_births(const struct run *run, const struct op_time *time, uint3
     for (uint32_t k = 0; k < plan_ops(&run->plan, rank); k++) {
         uint32_t op = plan_first(&run->plan, rank) + k;
         double start_s = time_of(run, time, rank, op).start_s;
+        if (isnan(start_s))
+            continue;
         for (uint32_t i = 0; i < ir->op.reads[op] + (uint32_t)ir->op.writes[op]; i++) {
             uint32_t buffer = ir_view(ir, ir->operand[ir->op.operand_begin[op] + i]).buffer.i;
             if (birth_s[buffer] < 0 || start_s < birth_s[buffer])

@@ -13,7 +13,7 @@ struct bootstrap;
 struct poison;
 
 struct op_time {
-    double start_s, end_s; /* from run.epoch_s */
+    double start_s, end_s; /* from run.epoch_s; NaN: not known */
 };
 
 struct run {
@@ -51,6 +51,8 @@ double run_now(void);
  * IR_NONE. Any thread may call it. */
 void run_failed(struct run *run, uint32_t rank, uint32_t op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same of what is no fault of the schedule or its kernels, and becomes STATUS_SYSTEM. */
+void run_refused(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static inline bool run_stopped(const struct run *run)
 {
     return atomic_load_explicit(&run->stop, memory_order_relaxed);

@@ -40,31 +40,46 @@ void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size)
              work_kind_info(ir->op.kind[op])->name, ir->stream[ir->op.stream[op]].name, layer);
 }
 
-void run_failed(struct run *run, uint32_t rank, uint32_t op, const char *format, ...)
+static void fail(struct run *run, enum status status, const char *words)
 {
-    char what[640], where[96] = "";
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    if (op != IR_NONE)
-        run_op_text(run->ir, op, where, sizeof where);
-
     pthread_mutex_lock(&run->lock);
     bool first = run->status == STATUS_OK;
     if (first) {
-        run->status = STATUS_NO;
-        if (rank == IR_NONE)
-            snprintf(run->failure, sizeof run->failure, "%s", what);
-        else
-            snprintf(run->failure, sizeof run->failure, "rank %" PRIu32 ": %s%s%s", rank, where,
-                     op == IR_NONE ? "" : " ", what);
+        run->status = status;
+        snprintf(run->failure, sizeof run->failure, "%s", words);
         atomic_store(&run->stop, true);
         pthread_cond_broadcast(&run->changed);
     }
     pthread_mutex_unlock(&run->lock);
     if (first)
         run->backend->stop(run);
+}
+
+void run_failed(struct run *run, uint32_t rank, uint32_t op, const char *format, ...)
+{
+    char what[640], where[96] = "", words[sizeof run->failure];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (op != IR_NONE)
+        run_op_text(run->ir, op, where, sizeof where);
+    if (rank == IR_NONE)
+        snprintf(words, sizeof words, "%s", what);
+    else
+        snprintf(words, sizeof words, "rank %" PRIu32 ": %s%s%s", rank, where,
+                 op == IR_NONE ? "" : " ", what);
+    fail(run, STATUS_NO, words);
+}
+
+void run_refused(struct run *run, const char *format, ...)
+{
+    char words[640];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    fail(run, STATUS_SYSTEM, words);
 }
 
 static struct operand operand_of(struct run *run, uint32_t rank, struct view view)

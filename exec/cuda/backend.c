@@ -160,6 +160,10 @@ static void cuda_close(struct run *run)
     thief_close(cuda);
     for (uint32_t r = run->first; r < run->first + run->count; r++) {
         select_device(&cuda->rank[r]);
+        (void)cudaDeviceSynchronize(); /* what is queued still works on what goes away below */
+    }
+    for (uint32_t r = run->first; r < run->first + run->count; r++) {
+        select_device(&cuda->rank[r]);
         cuda_close_streams(&cuda->rank[r]);
     }
     for (uint32_t r = 0; r < cuda->ranks; r++) {
@@ -253,10 +257,8 @@ static void cuda_begin_step(struct run *run)
             cuda_failed(rank, IR_NONE, "cudaMemset", error);
         mark_beginning(rank);
     }
+    cuda_forget_times(run);
     thief_begin(cuda);
-    for (size_t i = 0; i < (size_t)run->plan.ranks * run->plan.op_stride && run->options->profile;
-         i++)
-        run->time[i] = (struct op_time){0, 0};
 }
 
 static bool cuda_enqueue(struct run *run, uint32_t r, uint32_t op)

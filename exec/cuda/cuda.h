@@ -69,6 +69,7 @@ struct cuda_rank {
     uint32_t *place;                  /* (ops of the role) in the list of its stream */
     struct cuda_events *events;       /* (ops of the role) */
     atomic_bool *at_barrier;          /* (ops of the role) the host has come to it */
+    bool *launches;                   /* (ops of the role) has put something on the device */
     struct cuda_host_work *host_work; /* (ops of the role); NULL: the schedule has no host stream */
     void *memory[MEMORY_COUNT];
     size_t bytes[MEMORY_COUNT]; /* allocated */
@@ -112,6 +113,7 @@ struct cuda {
     atomic_uint *barrier;    /* (barriers of all group instances) members that have come */
     uint32_t barriers;
     struct thief thief;
+    size_t launched_ops, recorded_ops; /* of a step that CUPTI timed; recorded: the fewest of any */
     unsigned clock_mhz; /* of the SMs of rank 0's device behind the last step; 0: unknown */
 };
 
@@ -162,19 +164,22 @@ int cuda_numa_node(int device);
 
 /* ---- times.c ---- */
 
-/* Around the launches of an op: what the profiling interface records is that op's. */
+/* Around the launches of an op, with its rank's lock held: what the profiling interface records is
+ * that op's. Not called for ops that launch nothing. */
 void cuda_owns(const struct cuda_rank *rank, uint32_t op);
 void cuda_owned(void);
 /* Whether ops have events of their own to be timed by. */
 bool cuda_times_by_events(const struct run *run);
-/* Writes the times of a step that has ended. */
+/* Before a step, with a profile: no op has a time. */
+void cuda_forget_times(struct run *run);
+/* Writes the times of a step that has ended; NaN: CUPTI has none of the op. */
 void cuda_read_times(struct run *run);
 
 /* ---- thief.c ---- */
 
 enum status thief_open(struct cuda *cuda, struct diag *diag);
 void thief_begin(struct cuda *cuda); /* of a step */
-void thief_end(struct cuda *cuda);
+void thief_end(struct cuda *cuda);   /* fails the run when the kernel was not there to its end */
 void thief_close(struct cuda *cuda);
 
 /* ---- describe.c ---- */
@@ -187,6 +192,8 @@ unsigned cuda_clock_mhz(int device);
 
 enum status cuda_prepare(struct cuda *cuda, struct diag *diag);
 void cuda_unprepare(struct cuda *cuda);
+/* Whether communication stays where it is: of a group of one, in place. */
+bool cuda_moves_nothing(const struct plan *plan, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */
 
 /* ---- loopback.c: communication of ranks that share a GPU ---- */
@@ -196,6 +203,9 @@ void loopback_begin_step(struct cuda *cuda);
 /* The op at the head of its queue has come; launches it for all when it was the last. False: not
  * yet, or the run has failed. */
 bool loopback_arrive(struct cuda_stream *stream, uint32_t op);
+/* Of a send that has met its receiver in the step at hand: who that is. False: of any other op. */
+bool loopback_receiver(const struct cuda *cuda, uint32_t rank, uint32_t op, uint32_t *peer,
+                       uint32_t *receive);
 void loopback_close(struct cuda *cuda);
 
 #endif

@@ -4,8 +4,8 @@
 #include "exec/cuda/library.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* ---- joining ---- */
@@ -22,10 +22,31 @@ static int by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
+/* One row of what is known of an id. start > end: a record of it had no times. */
+static void widen(struct cupti_span *all, const struct cupti_span *more)
+{
+    bool known = all->start_s <= all->end_s && more->start_s <= more->end_s;
+    all->records++;
+    if (!known) {
+        all->start_s = 1;
+        all->end_s = 0;
+        return;
+    }
+    all->start_s = more->start_s < all->start_s ? more->start_s : all->start_s;
+    all->end_s = more->end_s > all->end_s ? more->end_s : all->end_s;
+}
+
+static struct cupti_span span_of(uint64_t id, const struct cupti_record *record)
+{
+    bool known = record->end_ns > 0 && record->start_ns <= record->end_ns;
+    return (struct cupti_span){id, known ? 1e-9 * (double)record->start_ns : 1,
+                               known ? 1e-9 * (double)record->end_ns : 0, 1};
+}
+
 size_t cupti_join(struct cupti_record *record, size_t records, struct cupti_tie *tie, size_t ties,
                   struct cupti_span *span)
 {
-    size_t found = 0, spans = 0;
+    size_t found = 0, spans = 0, known = 0;
     if (ties == 0)
         return 0;
     qsort(tie, ties, sizeof *tie, by_call);
@@ -33,47 +54,33 @@ size_t cupti_join(struct cupti_record *record, size_t records, struct cupti_tie 
         const struct cupti_tie key = {record[i].call, 0};
         const struct cupti_tie *owner = bsearch(&key, tie, ties, sizeof *tie, by_call);
         if (owner != NULL) /* or a launch of nobody's */
-            span[found++] = (struct cupti_span){owner->id, 1e-9 * (double)record[i].start_ns,
-                                                1e-9 * (double)record[i].end_ns, 1};
+            span[found++] = span_of(owner->id, &record[i]);
     }
     qsort(span, found, sizeof *span, by_id);
     for (size_t i = 0; i < found; i++) {
-        struct cupti_span *last = spans > 0 ? &span[spans - 1] : NULL;
-        if (last == NULL || last->id != span[i].id) {
+        if (spans > 0 && span[spans - 1].id == span[i].id)
+            widen(&span[spans - 1], &span[i]);
+        else
             span[spans++] = span[i];
-            continue;
-        }
-        last->start_s = span[i].start_s < last->start_s ? span[i].start_s : last->start_s;
-        last->end_s = span[i].end_s > last->end_s ? span[i].end_s : last->end_s;
-        last->records++;
     }
-    return spans;
+    for (size_t i = 0; i < spans; i++)
+        if (span[i].start_s <= span[i].end_s)
+            span[known++] = span[i];
+    return known;
 }
 
 #ifdef HAVE_CUPTI
-#include <cupti.h>
 
 enum { BUFFER = 8 << 20 };
 
-#define CUPTI_FUNCTIONS(F)                                                                         \
-    F(cuptiActivityRegisterCallbacks)                                                              \
-    F(cuptiActivityRegisterTimestampCallback)                                                      \
-    F(cuptiActivityEnable)                                                                         \
-    F(cuptiActivityFlushAll)                                                                       \
-    F(cuptiActivityGetNextRecord)                                                                  \
-    F(cuptiActivityPushExternalCorrelationId)                                                      \
-    F(cuptiActivityPopExternalCorrelationId)                                                       \
-    F(cuptiGetResultString)
-
-static struct {
-    CUPTI_FUNCTIONS(LIBRARY_MEMBER)
-} cupti;
+static const struct cupti *cupti;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cupti_record *record;
 static struct cupti_tie *tie;
 static size_t records, record_capacity, ties, tie_capacity;
-static bool is_open;
+static size_t dropped;     /* records that CUPTI had no room for */
+static CUptiResult unread; /* why the rest of a buffer could not be read */
 
 static void add_record(uint32_t call, uint64_t start_ns, uint64_t end_ns)
 {
@@ -141,16 +148,26 @@ static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *most)
     *buffer = memory;
 }
 
+/* CUPTI counts them by the queue that its buffers are of. */
+static void count_dropped(CUcontext context, uint32_t stream)
+{
+    size_t more = 0;
+    if (cupti->cuptiActivityGetNumDroppedRecords(context, stream, &more) == CUPTI_SUCCESS)
+        dropped += more;
+}
+
 static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                                  size_t filled)
 {
     CUpti_Activity *next = NULL;
-    (void)context;
-    (void)stream;
+    CUptiResult result;
     (void)size;
     pthread_mutex_lock(&lock);
-    while (cupti.cuptiActivityGetNextRecord(buffer, filled, &next) == CUPTI_SUCCESS)
+    while ((result = cupti->cuptiActivityGetNextRecord(buffer, filled, &next)) == CUPTI_SUCCESS)
         read_record(next);
+    if (result != CUPTI_ERROR_MAX_LIMIT_REACHED)
+        unread = result;
+    count_dropped(context, stream);
     pthread_mutex_unlock(&lock);
     free(buffer);
 }
@@ -162,19 +179,11 @@ static uint64_t CUPTIAPI now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static enum status load(struct diag *diag)
+static const char *words_of(CUptiResult result)
 {
-    static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
-#define NAME_OF(name) #name,
-    static const char *const functions[] = {CUPTI_FUNCTIONS(NAME_OF)};
-    void *library = library_open(names, ARRAY_LEN(names), CUDA_LIBRARY_DIR, diag);
-    for (size_t i = 0; i < ARRAY_LEN(functions) && library != NULL; i++) {
-        void *found = library_find(library, names[0], functions[i], diag);
-        if (found == NULL)
-            return STATUS_SYSTEM;
-        memcpy((char *)&cupti + i * sizeof found, &found, sizeof found);
-    }
-    return library != NULL ? STATUS_OK : STATUS_SYSTEM;
+    const char *words = "?";
+    cupti->cuptiGetResultString(result, &words);
+    return words;
 }
 
 static enum status start(struct diag *diag)
@@ -187,55 +196,64 @@ static enum status start(struct diag *diag)
                                                CUPTI_ACTIVITY_KIND_RUNTIME,
                                                CUPTI_ACTIVITY_KIND_DRIVER,
                                                CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
-    CUptiResult result = cupti.cuptiActivityRegisterTimestampCallback(now_ns);
+    CUptiResult result = cupti->cuptiActivityRegisterTimestampCallback(now_ns);
     if (result == CUPTI_SUCCESS)
-        result = cupti.cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
+        result = cupti->cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
     for (size_t i = 0; i < ARRAY_LEN(kinds) && result == CUPTI_SUCCESS; i++)
-        result = cupti.cuptiActivityEnable(kinds[i]);
-    const char *words = "?";
-    if (result == CUPTI_SUCCESS)
-        return STATUS_OK;
-    cupti.cuptiGetResultString(result, &words);
-    return diag_error(diag, (struct loc){.name = "cuptiActivityEnable"}, STATUS_SYSTEM, "%s",
-                      words);
+        result = cupti->cuptiActivityEnable(kinds[i]);
+    return result == CUPTI_SUCCESS ? STATUS_OK
+                                   : diag_error(diag, (struct loc){.name = "cuptiActivityEnable"},
+                                                STATUS_SYSTEM, "%s", words_of(result));
 }
 
 enum status cupti_open(struct diag *diag)
 {
-    if (is_open)
+    if (cupti != NULL)
         return STATUS_OK;
-    enum status status = load(diag);
-    if (status == STATUS_OK)
-        status = start(diag);
-    is_open = status == STATUS_OK;
+    cupti = cupti_library(diag);
+    enum status status = cupti != NULL ? start(diag) : STATUS_SYSTEM;
+    if (status != STATUS_OK)
+        cupti = NULL;
     return status;
 }
 
 void cupti_push(uint64_t id)
 {
-    if (is_open)
-        cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id);
+    if (cupti != NULL)
+        cupti->cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id);
 }
 
 void cupti_pop(void)
 {
     uint64_t id;
-    if (is_open)
-        cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id);
+    if (cupti != NULL)
+        cupti->cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id);
 }
 
-size_t cupti_take(struct cupti_span **span)
+bool cupti_take(struct cupti_span **span, size_t *spans, char *why)
 {
     *span = NULL;
-    if (!is_open)
-        return 0;
-    cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    *spans = 0;
+    if (cupti == NULL)
+        return true;
+    CUptiResult flushed = cupti->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     pthread_mutex_lock(&lock);
-    *span = heap_zalloc(records + 1, sizeof **span);
-    size_t spans = cupti_join(record, records, tie, ties, *span);
-    records = ties = 0;
+    count_dropped(NULL, 0);
+    bool whole = flushed == CUPTI_SUCCESS && unread == CUPTI_SUCCESS && dropped == 0;
+    if (flushed != CUPTI_SUCCESS)
+        snprintf(why, CUPTI_WHY, "cuptiActivityFlushAll: %s", words_of(flushed));
+    else if (unread != CUPTI_SUCCESS)
+        snprintf(why, CUPTI_WHY, "cuptiActivityGetNextRecord: %s", words_of(unread));
+    else if (dropped > 0)
+        snprintf(why, CUPTI_WHY, "CUPTI dropped %zu records for want of memory", dropped);
+    if (whole) {
+        *span = heap_zalloc(records + 1, sizeof **span);
+        *spans = cupti_join(record, records, tie, ties, *span);
+    }
+    records = ties = dropped = 0;
+    unread = CUPTI_SUCCESS;
     pthread_mutex_unlock(&lock);
-    return spans;
+    return whole;
 }
 
 #else
@@ -255,9 +273,11 @@ void cupti_pop(void)
 {
 }
 
-size_t cupti_take(struct cupti_span **span)
+bool cupti_take(struct cupti_span **span, size_t *spans, char *why)
 {
     *span = NULL;
-    return 0;
+    *spans = 0;
+    (void)why;
+    return true;
 }
 #endif

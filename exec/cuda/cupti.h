@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Begins to record, once per process. STATUS_SYSTEM: CUPTI's or the loader's words. */
+/* Begins to record, once per process. STATUS_SYSTEM: CUPTI's or the loader's words;
+ * STATUS_BAD_INPUT: the program was built without it. */
 enum status cupti_open(struct diag *diag);
 
 void cupti_push(uint64_t id);
@@ -27,10 +28,14 @@ struct cupti_span {
 };
 
 /* Gives all records since the last call, one row per id, by id; the caller frees *span. Everything
- * that was launched must have ended. */
-size_t cupti_take(struct cupti_span **span);
+ * that was launched must have ended. Ids of which a record came without its times have no row.
+ * Returns false, and why in `why` (of CUPTI_WHY bytes), when records were lost: then no row can be
+ * believed, since what is left of an op may be a part of it; *span is NULL. */
+enum { CUPTI_WHY = 256 };
+bool cupti_take(struct cupti_span **span, size_t *spans, char *why);
 
-/* What cupti_take() does with records; for tests. Both arrays are sorted in place. */
+/* What cupti_take() does with records; for tests. Both arrays are sorted in place. A record that
+ * has no times has start 0 and end 0; an end before the start is as good. */
 struct cupti_record {
     uint32_t call;
     uint64_t start_ns, end_ns;

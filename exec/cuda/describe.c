@@ -139,6 +139,10 @@ void cuda_describe_run(struct run *run, backend_say *say, void *user)
         say_number(say, user, "nccl", nccl_version(cuda));
     if (run->options->trace)
         say(user, "times_by", run->options->profile ? "cupti" : "events");
+    if (run->options->trace && run->options->profile) {
+        snprintf(text, sizeof text, "%zu of %zu", cuda->recorded_ops, cuda->launched_ops);
+        say(user, "cupti_ops", text);
+    }
     if (cuda->clock_mhz > 0)
         say_number(say, user, "sm_clock_mhz", cuda->clock_mhz);
 }

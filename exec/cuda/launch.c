@@ -100,7 +100,7 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
     return status;
 }
 
-static enum status open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
+static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
 {
     size_t floats = 0;
     for (uint32_t i = 0; i < stream->op_count; i++) {
@@ -111,7 +111,6 @@ static enum status open_host_stream(struct cuda_rank *rank, struct cuda_stream *
     if (rank->host_work == NULL)
         rank->host_work = heap_zalloc((size_t)plan_ops(&rank->run->plan, rank->rank) + 1,
                                       sizeof *rank->host_work);
-    return STATUS_OK;
 }
 
 static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream *stream)
@@ -126,8 +125,9 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
 {
     const struct ir *ir = rank->run->ir;
     enum status status = STATUS_OK;
-    rank->at_barrier =
-        heap_zalloc((size_t)plan_ops(&rank->run->plan, rank->rank) + 1, sizeof *rank->at_barrier);
+    size_t ops = (size_t)plan_ops(&rank->run->plan, rank->rank) + 1;
+    rank->at_barrier = heap_zalloc(ops, sizeof *rank->at_barrier);
+    rank->launches = heap_zalloc(ops, sizeof *rank->launches);
     for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++) {
         struct cuda_stream *stream = &rank->stream[s];
         if (stream->op_count == 0)
@@ -136,7 +136,7 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
         if (error != cudaSuccess)
             return cuda_refused(diag, "cudaStreamCreateWithFlags", error);
         if (ir->stream[s].stream_class == STREAM_HOST)
-            status = open_host_stream(rank, stream);
+            open_host_stream(rank, stream);
         else if (has_attention(rank, stream))
             status = attentions_open_stream(cuda_of(rank->run)->attentions, stream->handle,
                                             &stream->attention, diag);
@@ -169,6 +169,7 @@ void cuda_close_streams(struct cuda_rank *rank)
     }
     free(rank->host_work);
     free((void *)rank->at_barrier);
+    free(rank->launches);
     free(rank->events);
     free(rank->place);
 }
@@ -219,6 +220,26 @@ static bool hold_for_waits(struct cuda_stream *stream, uint32_t op)
     return true;
 }
 
+/* Puts an op's work on its CUDA stream; false: the run has failed. */
+static bool put(struct cuda_stream *stream, uint32_t op)
+{
+    struct cuda_rank *rank = stream->rank;
+    struct run *run = rank->run;
+    struct call call;
+    run_call(run, rank->rank, op, &call);
+    bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
+    bool communication = is_communication(run->ir, op);
+    bool remote = cuda_of(run)->links != NULL && communication;
+    bool owns = !host && !(communication && cuda_moves_nothing(&run->plan, &call));
+    if (owns)
+        cuda_owns(rank, op);
+    bool done =
+        remote ? nccl_launch(stream, &call) : cuda_kernels[run->ir->op.kind[op]](stream, &call);
+    if (owns)
+        cuda_owned();
+    return done;
+}
+
 /* Launches the op at the head of a queue; false: it cannot be, or the run has failed. */
 static bool launch_head(struct cuda_stream *stream)
 {
@@ -239,17 +260,8 @@ static bool launch_head(struct cuda_stream *stream)
     }
     if (!cuda_record(stream, op, cuda_events(rank, op)->begin))
         return false;
-    if (works) {
-        struct call call;
-        run_call(run, rank->rank, op, &call);
-        cuda_owns(rank, op);
-        bool remote = cuda->links != NULL && is_communication(run->ir, op);
-        bool put =
-            remote ? nccl_launch(stream, &call) : cuda_kernels[run->ir->op.kind[op]](stream, &call);
-        cuda_owned();
-        if (!put)
-            return false;
-    }
+    if (works && !put(stream, op))
+        return false;
     if (!cuda_end(stream, op))
         return false;
     stream->launched++;

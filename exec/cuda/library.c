@@ -147,3 +147,25 @@ const struct nccl *nccl_open(struct diag *diag)
     return fill_once(&t, &filled, diag) ? &nccl : NULL;
 }
 #endif
+
+#ifdef HAVE_CUPTI
+static const struct cupti *cupti_given;
+
+void cupti_use(const struct cupti *table)
+{
+    cupti_given = table;
+}
+
+const struct cupti *cupti_library(struct diag *diag)
+{
+    static const char *const libraries[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
+    static const char *const functions[] = {CUPTI_FUNCTIONS(NAME_OF)};
+    static struct cupti cupti;
+    static bool filled;
+    const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
+                            functions, ARRAY_LEN(functions), &cupti};
+    if (cupti_given != NULL)
+        return cupti_given;
+    return fill_once(&t, &filled, diag) ? &cupti : NULL;
+}
+#endif

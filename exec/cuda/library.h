@@ -17,6 +17,9 @@
 #ifdef HAVE_NCCL
 #include <nccl.h>
 #endif
+#ifdef HAVE_CUPTI
+#include <cupti.h>
+#endif
 
 #define CUBLASLT_FUNCTIONS(F)                                                                      \
     F(cublasLtCreate)                                                                              \
@@ -66,6 +69,17 @@
     F(ncclSend)                                                                                    \
     F(ncclRecv)
 
+#define CUPTI_FUNCTIONS(F)                                                                         \
+    F(cuptiActivityRegisterCallbacks)                                                              \
+    F(cuptiActivityRegisterTimestampCallback)                                                      \
+    F(cuptiActivityEnable)                                                                         \
+    F(cuptiActivityFlushAll)                                                                       \
+    F(cuptiActivityGetNextRecord)                                                                  \
+    F(cuptiActivityGetNumDroppedRecords)                                                           \
+    F(cuptiActivityPushExternalCorrelationId)                                                      \
+    F(cuptiActivityPopExternalCorrelationId)                                                       \
+    F(cuptiGetResultString)
+
 #define LIBRARY_MEMBER(name) __typeof__(&(name)) name;
 
 struct cublaslt {
@@ -79,6 +93,11 @@ struct cudnn {
 #ifdef HAVE_NCCL
 struct nccl {
     NCCL_FUNCTIONS(LIBRARY_MEMBER)
+};
+#endif
+#ifdef HAVE_CUPTI
+struct cupti {
+    CUPTI_FUNCTIONS(LIBRARY_MEMBER)
 };
 #endif
 
@@ -95,8 +114,12 @@ void cudnn_use(const struct cudnn *table); /* as cublaslt_use() */
 const struct nccl *nccl_open(struct diag *diag);
 void nccl_use(const struct nccl *table); /* as cublaslt_use() */
 #endif
+#ifdef HAVE_CUPTI
+const struct cupti *cupti_library(struct diag *diag);
+void cupti_use(const struct cupti *table); /* as cublaslt_use() */
+#endif
 
-/* Opens any other library of which several names may be there, "libcupti.so.13", ...; NULL and the
+/* Opens any other library of which several names may be there, "libx.so.13", ...; NULL and the
  * loader's words in *diag. folder: where it was when the program was built. */
 void *library_open(const char *const *names, size_t count, const char *folder, struct diag *diag);
 /* Its function, or NULL and a message. */

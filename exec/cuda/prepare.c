@@ -229,11 +229,18 @@ static bool copy(void *context, struct call *call)
     return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemcpyAsync", error);
 }
 
+bool cuda_moves_nothing(const struct plan *plan, const struct call *call)
+{
+    bool in_place =
+        call->reads == 0 || call->writes == 0 || call->read[0].data == call->write[0].data;
+    return in_place && plan->size[work_group(call->work)] == 1;
+}
+
 /* Communication: launched with its peers, or by NCCL; here alone when the group has one member. */
 static bool own_part(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
-    if (call->reads == 0 || call->writes == 0 || call->read[0].data == call->write[0].data)
+    if (cuda_moves_nothing(&stream->rank->run->plan, call))
         return true;
     cudaError_t error =
         cudaMemcpyAsync(call->write[0].data, call->read[0].data,

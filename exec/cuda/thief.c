@@ -18,9 +18,18 @@ enum status thief_open(struct cuda *cuda, struct diag *diag)
         return cuda_refused(diag, "cudaMalloc (of the kernel beside the step)", error);
     error = cudaHostAlloc((void **)&thief->stop, sizeof *thief->stop,
                           cudaHostAllocMapped | cudaHostAllocPortable);
-    if (error == cudaSuccess)
-        error = cudaStreamCreateWithFlags(&thief->stream, cudaStreamNonBlocking);
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaHostAlloc", error);
+    if (error != cudaSuccess)
+        return cuda_refused(diag, "cudaHostAlloc (of the kernel beside the step)", error);
+    error = cudaStreamCreateWithFlags(&thief->stream, cudaStreamNonBlocking);
+    return error == cudaSuccess
+               ? STATUS_OK
+               : cuda_refused(diag, "cudaStreamCreateWithFlags (of the kernel beside the step)",
+                              error);
+}
+
+static void tell(struct thief *thief, int32_t stop)
+{
+    __atomic_store_n(thief->stop, stop, __ATOMIC_RELEASE);
 }
 
 void thief_begin(struct cuda *cuda)
@@ -28,7 +37,7 @@ void thief_begin(struct cuda *cuda)
     struct thief *thief = &cuda->thief;
     if (thief->stream == NULL)
         return;
-    *(volatile int32_t *)thief->stop = 0;
+    tell(thief, 0);
     cudaError_t error = (cudaError_t)cuda_thief((char *)thief->memory + BYTES, thief->memory, BYTES,
                                                 (int)cuda->run->options->rob_sms, LONGEST_NS,
                                                 thief->stop, thief->stream);
@@ -39,18 +48,30 @@ void thief_begin(struct cuda *cuda)
 
 void thief_end(struct cuda *cuda)
 {
-    if (cuda->thief.stream == NULL)
+    struct thief *thief = &cuda->thief;
+    if (thief->stream == NULL)
         return;
-    *(volatile int32_t *)cuda->thief.stop = 1;
-    cudaStreamSynchronize(cuda->thief.stream);
+    cudaError_t there = cudaStreamQuery(thief->stream);
+    tell(thief, 1);
+    cudaError_t error = cudaStreamSynchronize(thief->stream);
+    if (error != cudaSuccess)
+        cuda_failed(&cuda->rank[cuda->run->first], IR_NONE,
+                    "cudaStreamSynchronize (of the kernel beside the step)", error);
+    else if (there != cudaErrorNotReady)
+        run_refused(cuda->run,
+                    "the kernel beside the step ended before it did: it keeps the multiprocessors "
+                    "for %.0f s at most",
+                    1e-9 * (double)LONGEST_NS);
 }
 
 void thief_close(struct cuda *cuda)
 {
     struct thief *thief = &cuda->thief;
-    thief_end(cuda);
-    if (thief->stream != NULL)
+    if (thief->stream != NULL) {
+        tell(thief, 1);
+        cudaStreamSynchronize(thief->stream); /* it reads what is freed below */
         cudaStreamDestroy(thief->stream);
+    }
     if (thief->stop != NULL)
         cudaFreeHost(thief->stop);
     if (thief->memory != NULL)

@@ -2,6 +2,7 @@
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/cupti.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 bool cuda_times_by_events(const struct run *run)
@@ -11,6 +12,7 @@ bool cuda_times_by_events(const struct run *run)
 
 void cuda_owns(const struct cuda_rank *rank, uint32_t op)
 {
+    rank->launches[cuda_local(rank, op)] = true;
     cupti_push((uint64_t)rank->rank << 32 | op);
 }
 
@@ -18,6 +20,8 @@ void cuda_owned(void)
 {
     cupti_pop();
 }
+
+/* ---- by events ---- */
 
 static void read_events(struct cuda_rank *rank)
 {
@@ -41,40 +45,96 @@ static void read_events(struct cuda_rank *rank)
     }
 }
 
-/* Ops that launched nothing end with the op before them on their stream. */
-static void fill_gaps(struct cuda_rank *rank)
+/* ---- by CUPTI's records ---- */
+
+static const struct op_time unknown = {NAN, NAN};
+
+/* Of an op that has launched nothing: a send is its receiver's copy, where ranks share a GPU; what
+ * has nothing to do takes no time, and ends with the op before it on its stream. */
+static struct op_time time_of_nothing(struct run *run, uint32_t rank, uint32_t op, double before_s)
 {
+    uint32_t peer, receive;
+    if (loopback_receiver(cuda_of(run), rank, op, &peer, &receive))
+        return *run_time(run, peer, receive);
+    return (struct op_time){before_s, before_s};
+}
+
+static void read_stream(struct cuda_stream *stream)
+{
+    struct cuda_rank *rank = stream->rank;
     struct run *run = rank->run;
-    for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-        double end_s = 0;
-        for (uint32_t i = 0; i < rank->stream[s].op_count; i++) {
-            struct op_time *time = run_time(run, rank->rank, rank->stream[s].op[i]);
-            if (time->end_s == 0)
-                *time = (struct op_time){end_s, end_s};
-            end_s = time->end_s;
-        }
+    struct cuda *cuda = cuda_of(run);
+    bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
+    double before_s = 0;
+    for (uint32_t i = 0; i < stream->op_count; i++) {
+        uint32_t op = stream->op[i];
+        struct op_time *time = run_time(run, rank->rank, op);
+        bool launches = rank->launches[cuda_local(rank, op)];
+        cuda->launched_ops += launches;
+        cuda->recorded_ops += launches && !isnan(time->end_s);
+        if (!launches && !(host && plan_works(&run->plan, rank->rank, op))) /* wrote it itself */
+            *time = time_of_nothing(run, rank->rank, op, before_s);
+        if (!isnan(time->end_s))
+            before_s = time->end_s;
     }
 }
 
 static void read_records(struct run *run)
 {
+    struct cuda *cuda = cuda_of(run);
     struct cupti_span *span;
-    size_t spans = cupti_take(&span);
+    size_t spans;
+    char why[CUPTI_WHY];
+    size_t fewest = cuda->recorded_ops;
+    bool first = cuda->launched_ops == 0;
+    cuda->launched_ops = cuda->recorded_ops = 0;
+    if (!cupti_take(&span, &spans, why)) {
+        run_refused(run, "the step cannot be timed: %s; events can time it (without --cupti)", why);
+        return;
+    }
     for (size_t i = 0; i < spans; i++) {
         uint32_t rank = (uint32_t)(span[i].id >> 32), op = (uint32_t)span[i].id;
-        if (!run_is_here(run, rank))
-            continue;
-        *run_time(run, rank, op) =
-            (struct op_time){span[i].start_s - run->epoch_s, span[i].end_s - run->epoch_s};
+        if (run_is_here(run, rank))
+            *run_time(run, rank, op) =
+                (struct op_time){span[i].start_s - run->epoch_s, span[i].end_s - run->epoch_s};
     }
     free(span);
     for (uint32_t r = run->first; r < run->first + run->count; r++)
-        fill_gaps(&cuda_of(run)->rank[r]);
+        for (uint32_t s = 0; s < run->ir->stream_count; s++)
+            read_stream(&cuda->rank[r].stream[s]);
+    if (cuda->recorded_ops == 0 && cuda->launched_ops > 0)
+        run_refused(run,
+                    "the step cannot be timed: CUPTI recorded none of its %zu ops; events can time "
+                    "it (without --cupti)",
+                    cuda->launched_ops);
+    if (!first && fewest < cuda->recorded_ops)
+        cuda->recorded_ops = fewest;
+}
+
+static bool times_by_records(const struct run *run)
+{
+    return run->options->trace && run->options->profile;
+}
+
+void cuda_forget_times(struct run *run)
+{
+    struct cupti_span *span;
+    size_t spans;
+    char why[CUPTI_WHY];
+    if (!run->options->profile)
+        return;
+    (void)cupti_take(&span, &spans, why); /* of runs that have failed or were not timed */
+    free(span);
+    for (uint32_t r = run->first; r < run->first + run->count; r++)
+        for (uint32_t k = 0; k < plan_ops(&run->plan, r); k++) {
+            *run_time(run, r, plan_first(&run->plan, r) + k) = unknown;
+            cuda_of(run)->rank[r].launches[k] = false;
+        }
 }
 
 void cuda_read_times(struct run *run)
 {
-    if (run->options->trace && run->options->profile)
+    if (times_by_records(run))
         read_records(run);
     for (uint32_t r = run->first; r < run->first + run->count && cuda_times_by_events(run); r++)
         read_events(&cuda_of(run)->rank[r]);

@@ -10,6 +10,7 @@ bad $small --set vocab=100 --data $S/LICENSE
 echo too short > $T/short
 bad $small --data $T/short
 bad $small --copy-rate 8
+bad $small --cupti -o $T/trace
 bad $S/tests/schedule/example.ir --check | head -n 1
 bad $S/tests/schedule/example.ir --seq 64
 # too large for any machine of today; its own figure is cut out

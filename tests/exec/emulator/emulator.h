@@ -11,6 +11,10 @@
 #include <nccl.h>
 #endif
 
+#ifdef HAVE_CUPTI
+#include <cupti.h>
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -21,9 +25,22 @@ extern "C" {
 void emulator_use(void);
 void emulator_use_fused(void); /* emulator_use() calls it */
 void emulator_use_nccl(void);  /* the same */
+void emulator_use_cupti(void); /* the same */
 
-extern int emulator_devices;   /* how many GPUs there seem to be; -1: the driver is too old */
-extern size_t emulator_memory; /* of each, in bytes, for one allocation */
+/* What happens to CUPTI's records; all 0: they come. */
+struct emulator_cupti {
+    int flush_fails; /* cuptiActivityFlushAll() is refused */
+    int drops;       /* so many records find no room, and are counted */
+    int loses;       /* so many go astray */
+    int timeless;    /* so many come without times */
+    int tears;       /* the last record of a buffer is incomplete */
+};
+extern struct emulator_cupti emulator_cupti;
+
+extern int emulator_devices;       /* how many GPUs there seem to be; -1: the driver is too old */
+extern const char *emulator_fails; /* a function of the runtime that is refused; NULL: none */
+extern int emulator_fails_after;   /* so many of its calls are taken first */
+extern size_t emulator_memory;     /* of each, in bytes, for one allocation */
 
 #ifdef __cplusplus
 }

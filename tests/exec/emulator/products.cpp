@@ -243,4 +243,7 @@ void emulator_use(void)
 #ifdef HAVE_NCCL
     emulator_use_nccl();
 #endif
+#ifdef HAVE_CUPTI
+    emulator_use_cupti();
+#endif
 }

@@ -9,6 +9,17 @@
 extern "C" {
 
 int emulator_devices = 1; /* tests may take them away */
+const char *emulator_fails;
+int emulator_fails_after;
+
+/* What a call gives before it does anything. */
+static cudaError_t refused(const char *call)
+{
+    if (emulator_fails == nullptr || strcmp(emulator_fails, call) != 0)
+        return cudaSuccess;
+    return __atomic_fetch_sub(&emulator_fails_after, 1, __ATOMIC_RELAXED) > 0 ? cudaSuccess
+                                                                              : cudaErrorUnknown;
+}
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
@@ -31,6 +42,8 @@ cudaError_t cudaGetDevice(int *device)
 
 cudaError_t cudaDeviceSynchronize(void)
 {
+    if (refused("cudaDeviceSynchronize") != cudaSuccess)
+        return cudaErrorUnknown;
     return cudaSuccess;
 }
 
@@ -99,6 +112,8 @@ cudaError_t cudaFree(void *memory)
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
 {
+    if (refused("cudaHostAlloc") != cudaSuccess)
+        return cudaErrorUnknown;
     return cudaMalloc(memory, bytes);
 }
 
@@ -110,6 +125,8 @@ cudaError_t cudaFreeHost(void *memory)
 
 cudaError_t cudaHostRegister(void *, size_t, unsigned)
 {
+    if (refused("cudaHostRegister") != cudaSuccess)
+        return cudaErrorUnknown;
     return cudaSuccess;
 }
 
@@ -120,24 +137,32 @@ cudaError_t cudaHostUnregister(void *)
 
 cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 {
+    if (refused("cudaMemset") != cudaSuccess)
+        return cudaErrorUnknown;
     memset(memory, value, bytes);
     return cudaSuccess;
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind)
 {
+    if (refused("cudaMemcpy") != cudaSuccess)
+        return cudaErrorUnknown;
     memcpy(to, from, bytes);
     return cudaSuccess;
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument)
 {
-    emulator::submit(stream, [=] { function(argument); });
+    if (refused("cudaLaunchHostFunc") != cudaSuccess)
+        return cudaErrorUnknown;
+    emulator::submit_unrecorded(stream, [=] { function(argument); });
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
+    if (refused("cudaStreamCreateWithFlags") != cudaSuccess)
+        return cudaErrorUnknown;
     *stream = emulator::stream_new();
     return cudaSuccess;
 }
@@ -148,20 +173,31 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     return cudaSuccess;
 }
 
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    return emulator::stream_done(stream) ? cudaSuccess : cudaErrorNotReady;
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    if (refused("cudaStreamSynchronize") != cudaSuccess)
+        return cudaErrorUnknown;
     emulator::stream_wait(stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
+    if (refused("cudaStreamWaitEvent") != cudaSuccess)
+        return cudaErrorUnknown;
     emulator::event_hold(stream, event);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
+    if (refused("cudaEventCreateWithFlags") != cudaSuccess)
+        return cudaErrorUnknown;
     *event = emulator::event_new();
     return cudaSuccess;
 }
@@ -174,23 +210,31 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    if (refused("cudaEventRecord") != cudaSuccess)
+        return cudaErrorUnknown;
     emulator::event_record(event, stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+    if (refused("cudaEventQuery") != cudaSuccess)
+        return cudaErrorUnknown;
     return emulator::event_done(event) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    if (refused("cudaEventSynchronize") != cudaSuccess)
+        return cudaErrorUnknown;
     emulator::event_wait(event);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
+    if (refused("cudaEventElapsedTime") != cudaSuccess)
+        return cudaErrorUnknown;
     *ms = (float)(1e3 * (emulator::event_time_s(to) - emulator::event_time_s(from)));
     return cudaSuccess;
 }

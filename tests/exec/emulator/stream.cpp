@@ -1,5 +1,6 @@
 #include "tests/exec/emulator/stream.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -72,7 +73,27 @@ uint64_t last_issued(Records &records)
 
 } // namespace
 
+static std::atomic<recorder *> recording{nullptr};
+
+void record_by(recorder *next)
+{
+    recording = next;
+}
+
 int submit(cudaStream_t stream, std::function<void()> work)
+{
+    recorder *record = recording;
+    return submit_unrecorded(stream, record != nullptr ? record(std::move(work)) : std::move(work));
+}
+
+void wait_for(const int32_t *stop, uint64_t nanoseconds)
+{
+    double until_s = now_s() + 1e-9 * (double)nanoseconds;
+    while (__atomic_load_n(stop, __ATOMIC_ACQUIRE) == 0 && now_s() < until_s)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+int submit_unrecorded(cudaStream_t stream, std::function<void()> work)
 {
     if (stream == nullptr) {
         work();
@@ -132,7 +153,7 @@ void event_record(cudaEvent_t event, cudaStream_t stream)
         std::lock_guard<std::mutex> lock(records->lock);
         number = ++records->issued;
     }
-    submit(stream, [records, number] {
+    submit_unrecorded(stream, [records, number] {
         std::lock_guard<std::mutex> lock(records->lock);
         records->reached = number;
         records->time_s = now_s();
@@ -144,7 +165,7 @@ void event_hold(cudaStream_t stream, cudaEvent_t event)
 {
     std::shared_ptr<Records> records = event->records;
     uint64_t number = last_issued(*records);
-    submit(stream, [records, number] { wait_for(*records, number); });
+    submit_unrecorded(stream, [records, number] { wait_for(*records, number); });
 }
 
 bool event_done(cudaEvent_t event)

@@ -7,6 +7,7 @@
 #define TESTS_EXEC_EMULATOR_STREAM_HPP
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 typedef struct CUstream_st *cudaStream_t;
@@ -18,6 +19,15 @@ namespace emulator
 /* Puts work behind what is on a stream already; a null stream does it at once. Returns 0, as a
  * launch that was taken. */
 int submit(cudaStream_t stream, std::function<void()> work);
+/* The same of what is no kernel, copy or fill: CUPTI has no record of it. */
+int submit_unrecorded(cudaStream_t stream, std::function<void()> work);
+/* Called for what submit() is given, before it is put on its stream; returns what is put there
+ * instead. Null: nobody records. */
+typedef std::function<void()> recorder(std::function<void()> work);
+void record_by(recorder *next);
+
+/* Until *stop is not 0, or so long. */
+void wait_for(const int32_t *stop, uint64_t nanoseconds);
 
 cudaStream_t stream_new();
 void stream_free(cudaStream_t stream); /* when it has done all */

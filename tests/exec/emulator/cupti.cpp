@@ -1,0 +1,216 @@
+/* The part of CUPTI that the backend calls: a record of all that is put on an emulated stream, and of whose it is.
+ * Records come in buffers of equal slots; launches take the four kinds that have times in turn. */
+#include "tests/exec/emulator/emulator.h"
+#ifdef HAVE_CUPTI
+#include "tests/exec/emulator/stream.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+struct emulator_cupti emulator_cupti;
+
+namespace
+{
+
+enum { SLOT = 512 };
+
+#if CUPTI_API_VERSION >= 130000
+typedef CUpti_ActivityKernel10 kernel_record;
+#else
+typedef CUpti_ActivityKernel9 kernel_record;
+#endif
+
+struct Launch {
+    uint32_t call;
+    uint64_t start, end;
+};
+
+struct Tie {
+    uint32_t call;
+    uint64_t id;
+};
+
+std::mutex lock; /* of what follows */
+std::vector<Launch> launches;
+std::vector<Tie> ties;
+uint32_t calls;
+size_t dropped;
+
+thread_local std::vector<uint64_t> ids;
+CUpti_BuffersCallbackRequestFunc request;
+CUpti_BuffersCallbackCompleteFunc complete;
+CUpti_TimestampCallbackFunc now;
+
+std::function<void()> record(std::function<void()> work)
+{
+    std::lock_guard<std::mutex> guard(lock);
+    uint32_t call = ++calls;
+    if (!ids.empty())
+        ties.push_back({call, ids.back()});
+    return [call, work] {
+        uint64_t start = now();
+        work();
+        uint64_t end = now();
+        std::lock_guard<std::mutex> inside(lock);
+        launches.push_back({call, start, end});
+    };
+}
+
+CUptiResult register_callbacks(CUpti_BuffersCallbackRequestFunc a,
+                               CUpti_BuffersCallbackCompleteFunc b)
+{
+    request = a;
+    complete = b;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult register_timestamp(CUpti_TimestampCallbackFunc function)
+{
+    now = function;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult enable(CUpti_ActivityKind)
+{
+    emulator::record_by(record);
+    return CUPTI_SUCCESS;
+}
+
+template <typename Record>
+void put(std::vector<char> &to, CUpti_ActivityKind kind, const Launch &launch)
+{
+    static_assert(sizeof(Record) <= SLOT, "a record fits its slot");
+    Record one;
+    memset(&one, 0, sizeof one);
+    one.kind = kind;
+    one.correlationId = launch.call;
+    one.start = launch.start;
+    one.end = launch.end;
+    to.resize(to.size() + SLOT);
+    memcpy(&to[to.size() - SLOT], &one, sizeof one);
+}
+
+void put_launch(std::vector<char> &to, Launch launch)
+{
+    struct emulator_cupti *wrong = &emulator_cupti;
+    if (wrong->loses > 0) {
+        wrong->loses--;
+        return;
+    }
+    if (wrong->drops > 0) {
+        wrong->drops--;
+        dropped++;
+        return;
+    }
+    if (wrong->timeless > 0) {
+        wrong->timeless--;
+        launch.start = launch.end = 0;
+    }
+    switch (launch.call % 4) {
+    case 0:
+        return put<kernel_record>(to, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, launch);
+    case 1:
+        return put<CUpti_ActivityMemcpy5>(to, CUPTI_ACTIVITY_KIND_MEMCPY, launch);
+    case 2:
+        return put<CUpti_ActivityMemcpyPtoP4>(to, CUPTI_ACTIVITY_KIND_MEMCPY2, launch);
+    default:
+        return put<CUpti_ActivityMemset4>(to, CUPTI_ACTIVITY_KIND_MEMSET, launch);
+    }
+}
+
+void put_tie(std::vector<char> &to, const Tie &tie)
+{
+    CUpti_ActivityExternalCorrelation one;
+    memset(&one, 0, sizeof one);
+    one.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+    one.correlationId = tie.call;
+    one.externalId = tie.id;
+    to.resize(to.size() + SLOT);
+    memcpy(&to[to.size() - SLOT], &one, sizeof one);
+}
+
+CUptiResult flush_all(uint32_t)
+{
+    std::vector<char> all;
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        for (const Launch &launch : launches)
+            put_launch(all, launch);
+        for (const Tie &tie : ties)
+            put_tie(all, tie);
+        launches.clear();
+        ties.clear();
+    }
+    if (emulator_cupti.flush_fails)
+        return CUPTI_ERROR_UNKNOWN;
+    if (emulator_cupti.tears && !all.empty())
+        memset(&all[all.size() - SLOT], 0, SLOT);
+    for (size_t at = 0; at < all.size();) {
+        uint8_t *buffer;
+        size_t size, most;
+        request(&buffer, &size, &most);
+        size_t bytes = all.size() - at < size ? all.size() - at : size / SLOT * SLOT;
+        memcpy(buffer, &all[at], bytes);
+        complete(nullptr, 0, buffer, size, bytes);
+        at += bytes;
+    }
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult next_record(uint8_t *buffer, size_t valid, CUpti_Activity **record)
+{
+    uint8_t *next = *record == nullptr ? buffer : reinterpret_cast<uint8_t *>(*record) + SLOT;
+    if (next >= buffer + valid)
+        return CUPTI_ERROR_MAX_LIMIT_REACHED;
+    *record = reinterpret_cast<CUpti_Activity *>(next);
+    return (*record)->kind == CUPTI_ACTIVITY_KIND_INVALID ? CUPTI_ERROR_INVALID_KIND
+                                                          : CUPTI_SUCCESS;
+}
+
+CUptiResult count_dropped(CUcontext, uint32_t, size_t *count)
+{
+    std::lock_guard<std::mutex> guard(lock);
+    *count = dropped;
+    dropped = 0;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult push(CUpti_ExternalCorrelationKind, uint64_t id)
+{
+    ids.push_back(id);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult pop(CUpti_ExternalCorrelationKind, uint64_t *id)
+{
+    *id = ids.back();
+    ids.pop_back();
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult result_string(CUptiResult, const char **words)
+{
+    *words = "the words of the emulated library";
+    return CUPTI_SUCCESS;
+}
+
+} // namespace
+
+extern "C" void emulator_use_cupti(void)
+{
+    static struct cupti table;
+    table.cuptiActivityRegisterCallbacks = register_callbacks;
+    table.cuptiActivityRegisterTimestampCallback = register_timestamp;
+    table.cuptiActivityEnable = enable;
+    table.cuptiActivityFlushAll = flush_all;
+    table.cuptiActivityGetNextRecord = next_record;
+    table.cuptiActivityGetNumDroppedRecords = count_dropped;
+    table.cuptiActivityPushExternalCorrelationId = push;
+    table.cuptiActivityPopExternalCorrelationId = pop;
+    table.cuptiGetResultString = result_string;
+    cupti_use(&table);
+}
+#endif

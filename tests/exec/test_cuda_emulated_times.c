@@ -1,0 +1,179 @@
+/* When ops ran, by CUPTI's records of the emulated device: all of them, some of them and none; and what a
+ * run says of calls of the runtime that are refused. */
+#include "tests/exec/emulator/emulator.h"
+#include "tests/exec/hand.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* On both ranks: a copy, two fills, a message, what one rank gathers from itself, and an optimizer of the
+ * processor's. */
+static const char text[] = "longhaul schedule 1\n"
+                           "mesh g=2 one=1\ngroup g axes=g\ngroup one axes=one\n"
+                           "stream compute compute\nstream comm comm\nstream h2d h2d\n"
+                           "stream host host\n"
+                           "buffer a0 hbm f32 [4] activation persistent\n"
+                           "buffer b0 hbm f32 [4] activation persistent\n"
+                           "buffer b1 hbm f32 [4] activation persistent\n"
+                           "buffer c0 pinned f32 [4] activation persistent\n"
+                           "buffer w pinned f32 [4] optimizer persistent\n"
+                           "buffer d pinned f32 [4] gradient persistent\n"
+                           "buffer m pinned f32 [4] optimizer persistent\n"
+                           "buffer v pinned f32 [4] optimizer persistent\n"
+                           "op 0 h2d h2d bytes=16 reads c0 writes a0\n"
+                           "op 1 fill compute count=4 writes b0\n"
+                           "op 2 fill compute count=4 writes b1\n"
+                           "op 3 send comm group=g by=+1 bytes=16 guard g<1 waits 0 reads a0\n"
+                           "op 4 recv comm group=g by=-1 bytes=16 guard g>=1 waits 1 writes b0\n"
+                           "op 5 all_gather comm group=one bytes=16 reads b0 writes b0\n"
+                           "op 6 adamw host count=4 reads w d m v writes w m v\n";
+
+/* On each rank: copies and fills; and on rank 1 what it receives. */
+enum { LAUNCHED = 3 + 3 + 1, WORKED = 6 + 6 };
+
+static const struct {
+    const char *label, *ops; /* cupti_ops of the header; NULL: the run fails */
+    size_t rows;
+    struct emulator_cupti wrong;
+    const char *message;
+} rows[] = {
+    {"all come", "7 of 7", WORKED, {0}, ""},
+    {"a launch without a record", "6 of 7", WORKED - 1, {.loses = 1}, ""},
+    {"a record without times", "6 of 7", WORKED - 1, {.timeless = 1}, ""},
+    {"no record of any op",
+     NULL,
+     0,
+     {.loses = LAUNCHED},
+     "hand.ir: error: the step cannot be timed: CUPTI recorded none of its 7 ops; events can time "
+     "it (without --cupti)\n"},
+    {"records that found no room",
+     NULL,
+     0,
+     {.drops = 2},
+     "hand.ir: error: the step cannot be timed: CUPTI dropped 2 records for want of memory; events "
+     "can time it (without --cupti)\n"},
+    {"a flush that fails",
+     NULL,
+     0,
+     {.flush_fails = 1},
+     "hand.ir: error: the step cannot be timed: cuptiActivityFlushAll: the words of the emulated "
+     "library; events can time it (without --cupti)\n"},
+    {"a buffer that is torn",
+     NULL,
+     0,
+     {.tears = 1},
+     "hand.ir: error: the step cannot be timed: cuptiActivityGetNextRecord: the words of the "
+     "emulated library; events can time it (without --cupti)\n"},
+};
+
+/* Whatever launched something took time, a send as long as its receiver's copy. */
+static void check_times(const char *label, const struct trace *trace)
+{
+    double message_s[2] = {-1, -2}; /* of the send, of the receive */
+    for (size_t i = 0; i < trace->ops.count; i++) {
+        double took_s = trace->ops.end_s[i] - trace->ops.start_s[i];
+        bool nothing = trace->ops.op[i] == 5;
+        CHECK(label, nothing ? took_s == 0 : took_s > 0);
+        CHECK(label, nothing || trace->ops.start_s[i] > 0);
+        if (trace->ops.op[i] == 3 || trace->ops.op[i] == 4)
+            message_s[trace->ops.op[i] - 3] = trace->ops.start_s[i];
+    }
+    if (trace->ops.count == WORKED)
+        CHECK(label, message_s[0] == message_s[1]);
+}
+
+static void lost_records_are_no_times(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct hand h;
+        if (hand_load(&h, text)) {
+            h.options.trace = h.options.profile = true;
+            emulator_cupti = rows[i].wrong;
+            hand_expect(rows[i].label, &h, rows[i].ops != NULL ? STATUS_OK : STATUS_SYSTEM,
+                        rows[i].message);
+            const char *ops = trace_get(&h.result.trace, "cupti_ops");
+            CHECK_TEXT(rows[i].label, ops != NULL ? ops : "", rows[i].ops ? rows[i].ops : "");
+            CHECK_INT(rows[i].label, (int64_t)h.result.trace.ops.count, (int64_t)rows[i].rows);
+            check_times(rows[i].label, &h.result.trace);
+            emulator_cupti = (struct emulator_cupti){0};
+        }
+        hand_release(&h);
+    }
+}
+
+/* A run that is not timed leaves records behind; the header has the step in which most are missing. */
+static void records_of_another_run_are_forgotten(void)
+{
+    struct hand h;
+    if (hand_load(&h, text)) {
+        h.options.profile = true;
+        CHECK_INT("untimed", hand_run(&h), STATUS_OK);
+        exec_result_release(&h.result);
+        h.options.trace = true;
+        h.options.steps = 3;
+        emulator_cupti.loses = LAUNCHED + 1; /* the other run's, and one of the first step */
+        CHECK_INT("timed", hand_run(&h), STATUS_OK);
+        CHECK_TEXT("no message", h.diag.text ? h.diag.text : "", "");
+        const char *ops = trace_get(&h.result.trace, "cupti_ops");
+        CHECK_TEXT("the worst step", ops != NULL ? ops : "", "6 of 7");
+        for (size_t i = 0; i < h.result.trace.ops.count; i++)
+            CHECK("within the step",
+                  h.result.trace.ops.start_s[i] >= 0 &&
+                      h.result.trace.ops.end_s[i] <= h.result.step_s[h.result.median_step]);
+    }
+    hand_release(&h);
+}
+
+/* Calls of the runtime are refused: the message names them. */
+static const struct {
+    const char *call, *words;
+    enum status status;
+    int after; /* so many calls were taken */
+} refusals[] = {
+    {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 0},
+    {"cudaHostAlloc", "cudaHostAlloc: error: ", STATUS_SYSTEM, 0},
+    {"cudaHostAlloc", "cudaHostAlloc (of the kernel beside the step): error: ", STATUS_SYSTEM, 2},
+    {"cudaStreamCreateWithFlags", "cudaStreamCreateWithFlags: error: ", STATUS_SYSTEM, 0},
+    {"cudaStreamCreateWithFlags",
+     "cudaStreamCreateWithFlags (of the kernel beside the step): error: ", STATUS_SYSTEM, 8},
+    {"cudaEventCreateWithFlags", "cudaEventCreateWithFlags: error: ", STATUS_SYSTEM, 0},
+    {"cudaEventSynchronize", "rank 0: cudaEventSynchronize: ", STATUS_NO, 0},
+    {"cudaStreamSynchronize",
+     "rank 0: cudaStreamSynchronize (of the kernel beside the step): ", STATUS_NO, 0},
+    {"cudaEventElapsedTime", "cudaEventElapsedTime: ", STATUS_NO, 0},
+    {"cudaStreamWaitEvent", "cudaStreamWaitEvent: ", STATUS_NO, 0},
+    {"cudaEventQuery", "cudaEventQuery (this op, or one before it): ", STATUS_NO, 0},
+    {"cudaLaunchHostFunc", "op 6 (adamw, stream host) cudaLaunchHostFunc: ", STATUS_NO, 0},
+};
+
+static void refused_calls_are_named(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+        struct hand h;
+        if (hand_load(&h, text)) {
+            h.options.trace = true;
+            h.options.rob_sms = 1;
+            emulator_fails = refusals[i].call;
+            emulator_fails_after = refusals[i].after;
+            CHECK_INT(refusals[i].call, hand_run(&h), refusals[i].status);
+            if (!CHECK(refusals[i].call,
+                       h.diag.text != NULL && strstr(h.diag.text, refusals[i].words) != NULL))
+                printf("%s", h.diag.text != NULL ? h.diag.text : "no message\n");
+            emulator_fails = NULL;
+        }
+        hand_release(&h);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"lost records are no times", lost_records_are_no_times},
+    {"records of another run are forgotten", records_of_another_run_are_forgotten},
+    {"refused calls are named", refused_calls_are_named},
+};
+
+int main(int argc, char **argv)
+{
+    emulator_use();
+    hand_backend = "cuda";
+    return check_run("cuda emulated times", cases, ARRAY_LEN(cases), argc, argv);
+}
