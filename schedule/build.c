@@ -196,7 +196,7 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_fi
     if (layers)
         weights_setup(e);
     make_inputs(e);
-    tensor_setup(e);
+    tensor_setup(e, layers);
     if (layers)
         emit_step(e);
     else

@@ -67,13 +67,13 @@ static int64_t most_rows(const struct choices *c)
     return most / c->cp / c->hp * c->micro_batch;
 }
 
-void tensor_setup(struct emit *e)
+void tensor_setup(struct emit *e, bool layers)
 {
     e->tensor.held.i = IR_NONE;
     if (e->tensor.size == 1)
         return;
     e->tensor.comm = ir_add_stream(e->ir, "comm.tp", STREAM_COMM);
-    if (!e->choices->profile->tensor_buffer)
+    if (!layers || !e->choices->profile->tensor_buffer)
         return;
     e->tensor.held = emit_buffer(e, "gathered_rows", CATEGORY_COMMUNICATION, e->choices->dtype,
                                  most_rows(e->choices), e->choices->model->hidden);

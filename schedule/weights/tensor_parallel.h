@@ -39,8 +39,9 @@ struct tensor_cut {
 };
 struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows);
 
-/* The streams and buffers of the tensor group, after emit_mesh(). */
-void tensor_setup(struct emit *e);
+/* The streams and buffers of the tensor group, after emit_mesh(); an attention operator alone, without
+ * `layers`, gathers no rows. */
+void tensor_setup(struct emit *e, bool layers);
 
 /* Whose tokens a gather makes whole: for later ops the order of rows matters in attention, where each
  * sequence is gathered by itself, and not in products. */

@@ -27,6 +27,35 @@ static void random_products_verify(void)
     }
 }
 
+static void every_part_verifies(void)
+{
+    size_t strategies, profiles;
+    const struct strategy *strategy = compose_strategies(&strategies);
+    const struct profile *profile = compose_profiles(&profiles);
+    for (size_t i = 0; i < strategies * profiles * SCOPE_COUNT; i++) {
+        struct request request = small(1, 4);
+        struct ir ir;
+        struct choices choices;
+        struct diag diag = {0};
+        char label[96];
+        request.scope = (int)(i % SCOPE_COUNT);
+        request.profile = profile[i / SCOPE_COUNT % profiles].name;
+        request.strategy = strategy[i / SCOPE_COUNT / profiles].name;
+        if (strategy[i / SCOPE_COUNT / profiles].attention == CHOICE_ATTENTION_FPDT)
+            request.chunk = 16;
+        else if (request.scope == SCOPE_FETCH)
+            continue; /* nothing waits on the host */
+        snprintf(label, sizeof label, "%s %s %s", request.strategy, request.profile,
+                 scope_names[request.scope]);
+        if (build(&ir, &choices, &request, label)) {
+            verify(&ir, NULL, "schedule", NULL, &diag);
+            CHECK_TEXT(label, diag.text ? diag.text : "", "");
+        }
+        diag_release(&diag);
+        ir_release(&ir);
+    }
+}
+
 static void forward_flops_are_the_models(void)
 {
     struct check_random random = check_random_make();
@@ -319,6 +348,7 @@ static void wrong_requests_say_what_would_do(void)
 
 static const struct check_case cases[] = {
     {"random products verify", random_products_verify},
+    {"every part of every strategy and profile verifies", every_part_verifies},
     {"forward flops are the model's, whatever the strategy", forward_flops_are_the_models},
     {"megatron pads the vocabulary", megatron_pads_the_vocabulary},
     {"recomputation repeats the layers", recomputation_repeats_the_layers},
