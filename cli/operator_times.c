@@ -36,10 +36,11 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
 
 /* Of a scope in which every call of the exchange, or all fetches of a phase, lie between two
  * synchronisations: what passes from one's end to the next one's, where there is one between them. */
-static double between_waits(const struct prediction *p, bool fetches, enum phase phase)
+static double between_waits(const struct prediction *p, const struct sim_result *sim, bool fetches,
+                            enum phase phase)
 {
-    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
-    const double *end = sim_end_s(&p->sim, 0);
+    const struct sim_class *class = &sim->classes[sim->class_of_rank[0]];
+    const double *end = sim_end_s(sim, 0);
     double since = 0, sum = 0;
     bool exchanges = false;
     for (uint32_t k = 0; k < class->op_count; k++) {
@@ -132,13 +133,14 @@ struct operator_times operator_times_of(const struct prediction *p)
     }
     for (size_t i = 0; i < IR_STREAMS_MAX; i++)
         times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
-    times.exchange_s = p->choices.scope == SCOPE_EXCHANGE ? between_waits(p, false, PHASE_FORWARD)
-                                                          : covered(exchange, exchanges);
+    times.exchange_s = p->choices.scope == SCOPE_EXCHANGE
+                           ? between_waits(p, &p->sim, false, PHASE_FORWARD)
+                           : covered(exchange, exchanges);
     if (p->choices.scope == SCOPE_EXCHANGE) /* that is all there is to it */
         times.elapsed_s = times.exchange_s;
     if (p->choices.scope == SCOPE_FETCH) {
-        times.pair_s = between_waits(p, true, PHASE_FORWARD);
-        times.set_s = between_waits(p, true, PHASE_BACKWARD);
+        times.pair_s = between_waits(p, &p->sim, true, PHASE_FORWARD);
+        times.set_s = between_waits(p, &p->sim, true, PHASE_BACKWARD);
         times.elapsed_s = times.pair_s + times.set_s;
     }
     if (rotations > 0)
@@ -157,7 +159,9 @@ enum status operator_times_alone(struct operator_times *times, const struct pred
     }
     enum status status = prediction_without_kernels(&sim, p, exact, diag);
     if (status == STATUS_OK)
-        times->communication_s = elapsed(p, &sim);
+        times->communication_s = p->choices.scope == SCOPE_EXCHANGE
+                                     ? between_waits(p, &sim, false, PHASE_FORWARD)
+                                     : elapsed(p, &sim);
     sim_result_release(&sim);
     return status;
 }
