@@ -15,6 +15,7 @@ void run_json_agreement(struct json_out *json, const struct agreement *a)
     json_begin_object(json, "check");
     json_put_bool(json, "right", a->agrees);
     json_put_number(json, "tolerance", a->rule.tolerance);
+    json_put_number(json, "moment2_tolerance", agreement_tolerance(&a->rule, AGREEMENT_MOMENT2));
     json_put_number(json, "loss", a->loss);
     json_put_number(json, "reference_loss", a->reference_loss);
     json_put_number(json, "loss_error", a->loss_error);

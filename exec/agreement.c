@@ -28,6 +28,11 @@ struct agreement_rule agreement_rule(enum dtype dtype)
     return rules[dtype].tolerance > 0 ? rules[dtype] : rules[DTYPE_F32];
 }
 
+double agreement_tolerance(const struct agreement_rule *rule, enum agreement_part part)
+{
+    return part == AGREEMENT_MOMENT2 ? 2 * rule->tolerance : rule->tolerance;
+}
+
 /* ---- comparison ---- */
 
 static const double *wanted(const struct reference_tensor *tensor, enum agreement_part part)
@@ -84,7 +89,7 @@ static void compare_part(struct agreement *a, const struct training *t, enum agr
         row->error[part] = off > 0 ? off / unit : 0;
         if (a->worst[part] == IR_NONE || row->error[part] > a->row[a->worst[part]].error[part])
             a->worst[part] = i;
-        a->agrees = a->agrees && row->error[part] <= a->rule.tolerance;
+        a->agrees = a->agrees && row->error[part] <= agreement_tolerance(&a->rule, part);
     }
 }
 
@@ -178,14 +183,15 @@ enum status agreement_explain(const struct agreement *a, const char *name, struc
                    a->replicas_differ);
     for (int part = 0; part < AGREEMENT_PART_COUNT; part++) {
         uint32_t wrong = 0;
+        double tolerance = agreement_tolerance(&a->rule, (enum agreement_part)part);
         for (uint32_t i = 0; i < a->row_count; i++)
-            wrong += a->row[i].error[part] > a->rule.tolerance;
+            wrong += a->row[i].error[part] > tolerance;
         if (wrong > 0)
             diag_error(diag, at, STATUS_NO,
                        "%ss of %" PRIu32 " tensors do not agree; the worst, %s, is off by %.2g of "
                        "its largest element (tolerance %.2g)",
                        agreement_part_names[part], wrong, a->row[a->worst[part]].tensor,
-                       a->row[a->worst[part]].error[part], a->rule.tolerance);
+                       a->row[a->worst[part]].error[part], tolerance);
     }
     return STATUS_NO;
 }

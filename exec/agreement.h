@@ -10,7 +10,8 @@
  *
  *     max |got - reference| <= tolerance max(max |reference|, floor x largest of all tensors)
  *
- * and replicas of it hold the same bits. In f32 tolerance is 1e-4 and floor 1e-3.
+ * and replicas of it hold the same bits. In f32 tolerance is 1e-4 and floor 1e-3; second moments,
+ * which are made of squares, have twice the tolerance: (g + d)^2 - g^2 is 2 g d.
  * In bf16 and f16 every op rounds what it writes; their tolerances are wider, and so is
  * the floor, since a gradient that is 0 in exact numbers (a bias of keys without RoPE) keeps the
  * rounding of what cancels. docs/running.md has what was measured. */
@@ -41,6 +42,8 @@ struct agreement_rule {
 };
 /* Of a schedule that computes in dtype. */
 struct agreement_rule agreement_rule(enum dtype dtype);
+/* The rule's tolerance of a part. */
+double agreement_tolerance(const struct agreement_rule *rule, enum agreement_part part);
 
 /* The AdamW of the step that is checked. */
 extern const struct exec_adamw agreement_adamw;
