@@ -3,6 +3,8 @@ what="--model longhaul-3m --set layers=2,hidden=64,head_dim=8,ffn=96 --seq 64"
 verdict() { longhaul run $what --check "$@" | tail -n 1; }
 longhaul run $what --gpus 2 --check | sed 's/ *[0-9]\.[0-9]e-[0-9]*/ E/g; s/^loss.*/loss/'
 verdict --gpus 4 --strategy local --zero 1 --batch 8
+# eight layers in bf16: second moments, squares, are off by twice what gradients are
+longhaul run --model longhaul-3m --set layers=8,hidden=64,heads=8,kv_heads=8,head_dim=16,ffn=96,vocab=100 --seq 64 --gpus 4 --tp 4 --profile megatron --dtype bf16 --check | tail -n 1
 verdict --gpus 4 --activations offload --optimizer host --poison
 verdict --gpus 2 --dtype bf16
 # the same schedule from a file
