@@ -1,228 +1,11 @@
 #include "sim/collective.h"
-
-#include "base/arena.h"
+#include "sim/rings.h"
 
 #include <assert.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* A path of n links costs SimGrid O(n^2) when it is made and O(n) per flow: beyond this many a
- * ring is one flow per domain, which ends with the slowest of them all the same. */
-enum { RING_LINKS_MAX = 200 };
 
 /* What a tree reaches of a ring's bandwidth in NCCL's own choice of algorithm (src/graph/tuning.cc,
  * the factor on the tree's bus bandwidth for protocol Simple). */
 static const double tree_efficiency = 0.92;
-
-static uint32_t domain_of(const struct platform *p, uint32_t rank)
-{
-    return (uint32_t)cluster_place(p->cluster, rank).domain;
-}
-
-/* ---- members by domain ---- */
-
-struct span {
-    uint32_t begin, count;
-};
-
-struct members {
-    uint32_t count;
-    uint32_t *rank; /* grouped by domain, in index order within one */
-    uint32_t domain_count;
-    struct span *domain;
-    uint32_t largest; /* members of the largest domain */
-};
-
-static void members_init(struct members *m, const struct platform *p, const uint32_t *member,
-                         uint32_t count)
-{
-    *m = (struct members){.count = count};
-    m->rank = heap_alloc(count, sizeof *m->rank);
-    m->domain = heap_alloc(count, sizeof *m->domain);
-    uint32_t domains = (uint32_t)((p->cluster->nodes - 1) / p->cluster->domain_nodes + 1);
-    uint32_t *row = heap_zalloc(domains, sizeof *row); /* 1 + row of the domain */
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t *r = &row[domain_of(p, member[i])];
-        if (*r == 0) {
-            m->domain[m->domain_count] = (struct span){0, 0};
-            *r = ++m->domain_count;
-        }
-        m->domain[*r - 1].count++;
-    }
-    for (uint32_t d = 0, begin = 0; d < m->domain_count; begin += m->domain[d++].count) {
-        m->domain[d].begin = begin;
-        if (m->domain[d].count > m->largest)
-            m->largest = m->domain[d].count;
-    }
-    uint32_t *next = heap_zalloc(m->domain_count, sizeof *next);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t d = row[domain_of(p, member[i])] - 1;
-        m->rank[m->domain[d].begin + next[d]++] = member[i];
-    }
-    free(next);
-    free(row);
-}
-
-static void members_release(struct members *m)
-{
-    free(m->rank);
-    free(m->domain);
-}
-
-/* ---- rings ---- */
-
-/* Every port that the rings inside one domain use. On a mesh the library lays count - 1 rings
- * side by side, so that every pair's link carries its part. */
-static void add_domain_ring(struct platform *p, struct flow_table *flows, const uint32_t *rank,
-                            uint32_t count)
-{
-    if (p->cluster->fabric.kind == FABRIC_MESH) {
-        for (uint32_t i = 0; i < count; i++)
-            for (uint32_t j = 0; j < count; j++)
-                if (i != j)
-                    route_fabric(p, flows, rank[i], rank[j]);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        route_fabric(p, flows, rank[i], rank[(i + 1) % count]);
-}
-
-static void add_fabric_rings(struct platform *p, struct flow_table *flows, const struct members *m,
-                             double bytes)
-{
-    bool mesh = p->cluster->fabric.kind == FABRIC_MESH;
-    bool apart = mesh || 2 * m->count > RING_LINKS_MAX;
-    bool open = false;
-    for (uint32_t d = 0; d < m->domain_count; d++) {
-        uint32_t count = m->domain[d].count;
-        if (count < 2)
-            continue;
-        if (!open)
-            flow_open(flows, bytes / p->cluster->fabric.efficiency / (mesh ? count - 1 : 1));
-        open = !apart;
-        add_domain_ring(p, flows, m->rank + m->domain[d].begin, count);
-        if (apart)
-            flow_close(flows);
-    }
-    if (open)
-        flow_close(flows);
-}
-
-/* The first member of each distinct NIC of a domain, in member order; how many. */
-static uint32_t exits_of(const struct platform *p, const struct members *m, uint32_t d,
-                         uint32_t *exit_rank)
-{
-    const struct cluster *c = p->cluster;
-    const uint32_t *rank = m->rank + m->domain[d].begin;
-    uint32_t exits = 0;
-    for (uint32_t i = 0; i < m->domain[d].count; i++) {
-        struct cluster_place at = cluster_place(c, rank[i]);
-        bool seen = false;
-        for (uint32_t k = 0; k < exits && !seen; k++) {
-            struct cluster_place other = cluster_place(c, exit_rank[k]);
-            seen = other.node == at.node && c->nic_of_gpu[other.gpu] == c->nic_of_gpu[at.gpu];
-        }
-        if (!seen)
-            exit_rank[exits++] = rank[i];
-    }
-    return exits;
-}
-
-/* The library builds one ring per NIC, each leaving the domains through another of them, so the
- * domain with the fewest NICs says how many rings there are. Row d of exit_rank[][largest] holds
- * the members through which they leave domain d. */
-static uint32_t ring_exits(const struct platform *p, const struct members *m, uint32_t *exit_rank)
-{
-    uint32_t rings = UINT32_MAX;
-    for (uint32_t d = 0; d < m->domain_count; d++) {
-        uint32_t exits = exits_of(p, m, d, exit_rank + (size_t)d * m->largest);
-        if (exits < rings)
-            rings = exits;
-    }
-    return rings;
-}
-
-static uint32_t *new_exits(const struct members *m)
-{
-    return heap_alloc((size_t)m->domain_count * m->largest, sizeof(uint32_t));
-}
-
-static void add_nic_rings(struct platform *p, struct flow_table *flows, const struct members *m,
-                          double bytes)
-{
-    uint32_t *exit_rank = new_exits(m);
-    uint32_t rings = ring_exits(p, m, exit_rank);
-    bool apart = 4 * rings * m->domain_count > RING_LINKS_MAX;
-    for (uint32_t d = 0; d < m->domain_count; d++) {
-        if (apart || d == 0)
-            flow_open(flows, bytes / rings);
-        for (uint32_t k = 0; k < rings; k++) {
-            route_nic_out(p, flows, exit_rank[(size_t)d * m->largest + k]);
-            route_nic_in(p, flows, exit_rank[(size_t)d * m->largest + k]);
-        }
-        if (apart || d + 1 == m->domain_count)
-            flow_close(flows);
-    }
-    /* Domains stand in the order of their leaves, so each leaf is left and entered once per ring;
-     * with rails every ring has leaves of its own. */
-    flow_open(flows, p->cluster->network.rails ? bytes / rings : bytes);
-    for (uint32_t d = 0; d < m->domain_count; d++)
-        for (uint32_t k = 0; k < rings; k++) {
-            uint32_t from = exit_rank[(size_t)d * m->largest + k];
-            uint32_t to = exit_rank[(size_t)((d + 1) % m->domain_count) * m->largest + k];
-            if (platform_crosses_leaves(p, from, to)) {
-                route_leaf_up(p, flows, from);
-                route_leaf_down(p, flows, to);
-            }
-        }
-    flow_close(flows);
-    free(exit_rank);
-}
-
-static void add_rings(struct platform *p, struct flow_table *flows, const struct members *m,
-                      double bytes)
-{
-    add_fabric_rings(p, flows, m, bytes);
-    if (m->domain_count > 1)
-        add_nic_rings(p, flows, m, bytes);
-}
-
-/* A piece passes count - 1 hops, of which one per further domain goes through NICs. */
-static double ring_latency_s(const struct platform *p, const struct members *m)
-{
-    return (m->count - m->domain_count) * platform_latency_s(p, false) +
-           (m->domain_count - 1) * platform_latency_s(p, true);
-}
-
-/* Towards the root: a chain inside each domain, a binary tree between them. */
-static double tree_latency_s(const struct platform *p, const struct members *m)
-{
-    return (m->largest - 1) * platform_latency_s(p, false) +
-           ceil(log2(m->domain_count)) * platform_latency_s(p, true);
-}
-
-static double direct_latency_s(const struct platform *p, const struct members *m)
-{
-    return platform_latency_s(p, m->domain_count > 1);
-}
-
-/* Time of a ring's bytes when nothing else uses the ports. */
-static double ring_bytes_s(const struct platform *p, const struct members *m, double bytes)
-{
-    const struct cluster *c = p->cluster;
-    double fabric = c->fabric.bytes_per_s * c->fabric.efficiency *
-                    (c->fabric.kind == FABRIC_MESH ? m->largest - 1 : 1);
-    double seconds = m->largest > 1 && fabric > 0 ? bytes / fabric : 0;
-    if (m->domain_count > 1) {
-        uint32_t *exit_rank = new_exits(m);
-        double nics = ring_exits(p, m, exit_rank) * c->nic.bytes_per_s * c->nic.efficiency;
-        free(exit_rank);
-        if (bytes / nics > seconds)
-            seconds = bytes / nics;
-    }
-    return seconds;
-}
 
 /* ---- all-to-all ---- */
 
@@ -321,22 +104,6 @@ static void add_exchange_between_domains(struct platform *p, struct flow_table *
     }
 }
 
-/* From one member to one of another domain. */
-static void add_network_piece(struct platform *p, struct flow_table *flows, uint32_t from,
-                              uint32_t to, double bytes, uint32_t key)
-{
-    flow_open(flows, bytes);
-    route_nic_out(p, flows, from);
-    route_nic_in(p, flows, to);
-    if (platform_crosses_leaves(p, from, to)) {
-        route_leaf_up(p, flows, from);
-        route_leaf_down(p, flows, to);
-    }
-    route_link(p, flows, LINK_CAP, key, cap_index(from, to, CAP_PAIR),
-               p->cluster->nic.peer_bytes_per_s);
-    flow_close(flows);
-}
-
 /* ---- kinds ---- */
 
 struct form {
@@ -369,16 +136,16 @@ static double all_to_all(const struct form *f)
             add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
             add_exchange_between_domains(f->platform, f->flows, m, d, me, piece, f->key);
         }
-    return direct_latency_s(f->platform, m) + in_turn_s(f);
+    return members_latency_s(f->platform, m) + in_turn_s(f);
 }
 
 /* What is gathered leaves and enters every port once, but for the port's own part. */
 static double gather(const struct form *f, double port_bytes)
 {
-    add_rings(f->platform, f->flows, f->members, port_bytes);
+    rings_add(f->platform, f->flows, f->members, port_bytes);
     return f->work->collective.algorithm == ALGORITHM_DIRECT
-               ? direct_latency_s(f->platform, f->members)
-               : ring_latency_s(f->platform, f->members);
+               ? members_latency_s(f->platform, f->members)
+               : rings_latency_s(f->platform, f->members);
 }
 
 static double all_gather(const struct form *f)
@@ -395,23 +162,24 @@ static double all_reduce(const struct form *f)
 {
     const struct members *m = f->members;
     double port_bytes = 2 * (m->count - 1) * f->bytes / m->count;
-    double ring_s = 2 * ring_latency_s(f->platform, m);
-    double tree_s = 2 * tree_latency_s(f->platform, m);
-    double alone_s = ring_bytes_s(f->platform, m, port_bytes);
+    double ring_s = 2 * rings_latency_s(f->platform, m);
+    double tree_s = 2 * rings_tree_latency_s(f->platform, m);
+    double alone_s = rings_bytes_s(f->platform, m, port_bytes);
     int64_t algorithm = f->work->all_reduce.algorithm;
     if (algorithm == ALGORITHM_AUTO && tree_s + alone_s / tree_efficiency < ring_s + alone_s)
         algorithm = ALGORITHM_TREE;
     bool tree = algorithm == ALGORITHM_TREE;
-    add_rings(f->platform, f->flows, m, tree ? port_bytes / tree_efficiency : port_bytes);
+    rings_add(f->platform, f->flows, m, tree ? port_bytes / tree_efficiency : port_bytes);
     return tree ? tree_s : ring_s;
 }
 
 /* A chain from the root through all others, pipelined. */
 static double broadcast(const struct form *f)
 {
-    add_rings(f->platform, f->flows, f->members, f->bytes);
-    return f->work->broadcast.algorithm == ALGORITHM_TREE ? tree_latency_s(f->platform, f->members)
-                                                          : ring_latency_s(f->platform, f->members);
+    rings_add(f->platform, f->flows, f->members, f->bytes);
+    return f->work->broadcast.algorithm == ALGORITHM_TREE
+               ? rings_tree_latency_s(f->platform, f->members)
+               : rings_latency_s(f->platform, f->members);
 }
 
 /* The root's part of an all-to-all inside its domain; to each member of another a message. */
@@ -430,9 +198,10 @@ static double scatter(const struct form *f)
             continue;
         }
         for (uint32_t i = 0; i < m->domain[d].count; i++)
-            add_network_piece(f->platform, f->flows, root, rank[i], piece, f->key);
+            message_between_domains(f->platform, f->flows, root, rank[i], piece, f->key,
+                                    cap_index(root, rank[i], CAP_PAIR));
     }
-    return direct_latency_s(f->platform, m);
+    return members_latency_s(f->platform, m);
 }
 
 /* Messages round a ring that start when all members are there. */
@@ -479,89 +248,6 @@ struct transfer collective_make(struct platform *platform, struct flow_table *fl
         platform, flows, work, &members, member, key, (double)work_payload_bytes(work)};
     transfer.latency_s = forms[work->kind](&form);
     members_release(&members);
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
-}
-
-/* ---- one sender, one receiver ---- */
-
-/* NCCL gives a send or receive channels in inverse proportion to the ranks of its communicator, so
- * that an exchange with all of them uses each once or a few times (src/enqueue.cc). */
-static double pair_bytes_per_s(const struct fabric *fabric, uint32_t ranks)
-{
-    double reached = fabric->peer_bytes_per_s, most = fabric->all_to_all_peer_bytes_per_s;
-    if (ranks == 0 || fabric->peer_ranks <= ranks)
-        return reached;
-    reached *= (double)fabric->peer_ranks / ranks;
-    return reached < most ? reached : most;
-}
-
-struct transfer message_make(struct platform *platform, struct flow_table *flows, uint32_t from,
-                             uint32_t to, double bytes, uint32_t ranks, uint32_t key,
-                             uint32_t number)
-{
-    struct transfer transfer = {.flow_begin = flows->count};
-    const struct cluster *c = platform->cluster;
-    if (from == to)
-        return transfer;
-    if (c->fabric.kind == FABRIC_LOOPBACK)
-        return loopback_message(platform, flows, to, bytes);
-    bool between = domain_of(platform, from) != domain_of(platform, to);
-    transfer.latency_s = platform_latency_s(platform, between) +
-                         (between ? c->nic.peer_latency_s : c->fabric.peer_latency_s);
-    if (between) {
-        flow_open(flows, bytes);
-        route_link(platform, flows, LINK_CAP, key, number, c->nic.peer_bytes_per_s);
-        route_nic_out(platform, flows, from);
-        if (platform_crosses_leaves(platform, from, to)) {
-            route_leaf_up(platform, flows, from);
-            route_leaf_down(platform, flows, to);
-        }
-        route_nic_in(platform, flows, to);
-    } else {
-        flow_open(flows, bytes / c->fabric.efficiency);
-        route_link(platform, flows, LINK_CAP, key, number,
-                   pair_bytes_per_s(&c->fabric, ranks) / c->fabric.efficiency);
-        route_fabric(platform, flows, from, to);
-    }
-    flow_close(flows);
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
-}
-
-struct transfer copy_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                          double bytes, bool to_device, bool pageable)
-{
-    struct transfer transfer = {platform->cluster->pcie.latency_s, flows->count, 0};
-    flow_open(flows, bytes);
-    route_copy(platform, flows, rank, to_device, pageable);
-    flow_close(flows);
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
-}
-
-struct transfer host_work_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                               double bytes, double alone_s, uint32_t key, uint32_t variant)
-{
-    struct transfer transfer = {0, flows->count, 0};
-    flow_open(flows, bytes);
-    route_link(platform, flows, LINK_CAP, key, variant, bytes / alone_s);
-    route_host_work(platform, flows, rank);
-    flow_close(flows);
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
-}
-
-struct transfer kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                            double alone_s, bool by_memory)
-{
-    struct transfer transfer = {0, flows->count, 0};
-    uint32_t device = platform_device(platform, rank);
-    flow_open(flows, alone_s * device_time_per_s);
-    route_link(platform, flows, LINK_KERNELS, device, 0, device_time_per_s);
-    if (by_memory && platform->cluster->fabric.kind == FABRIC_LOOPBACK)
-        route_link(platform, flows, LINK_DEVICE, device, 0, device_time_per_s);
-    flow_close(flows);
     transfer.flow_count = flows->count - transfer.flow_begin;
     return transfer;
 }
