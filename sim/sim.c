@@ -179,11 +179,13 @@ static enum status run_make(struct run *run, const struct ir *ir, const uint32_t
     fold_make(&run->fold, &run->plan, &run->pruned, q->options->exact);
     status = mapping_init(&run->mapping, row_count(&run->plan, &run->fold),
                           run->plan.transfer_count, q->name, diag);
-    q->counts->fold_s += now_s() - began_s;
+    double folded_s = now_s();
+    q->counts->fold_s += folded_s - began_s;
     if (status == STATUS_OK)
         status = run_forked(&run->plan, &run->fold, stands_for, &run->mapping, q->name, diag);
     if (status != STATUS_OK)
         return status;
+    q->counts->fork_s += now_s() - folded_s - run->mapping.shared->wall_s;
     q->counts->flows += run->mapping.shared->flows;
     q->counts->timers += run->mapping.shared->timers;
     q->counts->run_wall_s += run->mapping.shared->wall_s;
@@ -381,15 +383,19 @@ static bool run_short(struct sim_result *result, const struct ir *ir, const stru
     struct cuts cuts;
     struct run run;
     struct diag unread = {0};
+    double began_s = now_s();
     cuts_make(&cuts, ir, patience);
     *cut_any = cuts.count > 0;
     if (cuts.count == 0)
         return false;
     uint32_t *stands_for = count_images(&cuts);
+    q->counts->depth_s += now_s() - began_s;
     bool holds = run_make(&run, &cuts.cut[cuts.count - 1].ir, stands_for, q, &unread) == STATUS_OK;
     result->depth.outcome = SIM_DEPTH_UNSTEADY;
+    began_s = now_s();
     if (holds)
         holds = expand(result, &cuts, &run, patience, &unread);
+    q->counts->depth_s += now_s() - began_s;
     if (holds) {
         fill_classes(result, ir, &run);
         for (size_t i = 0; i < result->row_count; i++)
@@ -421,8 +427,10 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
         done = run_short(result, ir, &q, &patience, &cut_any);
     if (!done)
         status = run_whole(result, ir, &q, diag);
+    double simulated_s = now_s();
     if (status == STATUS_OK && !options->no_memory)
         memory_peaks(ir, cluster, result);
+    result->counts.memory_s = now_s() - simulated_s;
     result->counts.wall_s = now_s() - began_s;
     return status;
 }

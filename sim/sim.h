@@ -85,8 +85,11 @@ struct sim_counts {
     uint64_t flows;        /* started in SimGrid */
     uint64_t timers;
     double wall_s;     /* all of sim_run() */
-    double fold_s;     /* of which: preparing and folding */
+    double fold_s;     /* of which: binding to the cluster and folding by ranks */
     double run_wall_s; /* of which: the event loop */
+    double fork_s;     /* of which: the child's start and end around it */
+    double depth_s;    /* of which: cutting and expanding for depth folding */
+    double memory_s;   /* of which: live bytes over time */
 };
 
 /* Whether layers and micro-batches that repeat the times of others were left out (sim/depth.h). */
