@@ -123,7 +123,7 @@ static void find_births(const struct run *run, const struct op_time *time, uint3
         if (isnan(start_s))
             continue;
         for (uint32_t i = 0; i < ir->op.reads[op] + (uint32_t)ir->op.writes[op]; i++) {
-            uint32_t buffer = ir_view(ir, ir->operand[ir->op.operand_begin[op] + i]).buffer.i;
+            uint32_t buffer = ir_touched(ir, op, i);
             if (birth_s[buffer] < 0 || start_s < birth_s[buffer])
                 birth_s[buffer] = start_s;
         }

@@ -58,7 +58,7 @@ void births_of_role(struct births *b, const struct ir *ir, const struct order *o
     for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
         for (uint32_t k = 0; k < operands; k++)
-            note_touch(b, order, ir_read(ir, op, k).buffer.i, op);
+            note_touch(b, order, ir_touched(ir, op, k), op);
     }
 }
 

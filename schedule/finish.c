@@ -55,6 +55,9 @@ static void swap_tables(struct ir *a, struct ir *b)
         side[i]->free_op = own[i]->free_op;
         side[i]->free_op_count = own[i]->free_op_count;
         side[i]->free_op_capacity = own[i]->free_op_capacity;
+        side[i]->repeat = own[i]->repeat;
+        side[i]->repeat_count = own[i]->repeat_count;
+        side[i]->repeat_capacity = own[i]->repeat_capacity;
         memcpy(side[i]->arena_bytes, own[i]->arena_bytes, sizeof own[i]->arena_bytes);
     }
 }

@@ -172,6 +172,19 @@ struct op_table {
     uint32_t *wait_begin;    /* ir.wait[] */
 };
 
+/* Periods of rows, one behind the other, that differ by strides: every id in a period (operand, wait,
+ * member of a free set) and every layer is that of the period before it and some constant (0: the same
+ * thing), the same constant from any period to the next; all else is equal. Operands that are ranges
+ * have rows of ir.range that do so. So what holds from one period to the next holds from any to any.
+ * Recorded where copies are made (schedule/stretch.h): a list that was read from text has none, and
+ * who changes rows takes them out. In the order of ops. */
+struct ir_repeat {
+    uint16_t role;
+    uint32_t op, ops;         /* the first op of the first period; of each */
+    uint32_t buffer, buffers; /* born in them */
+    uint32_t periods;
+};
+
 struct ir {
     struct arena arena;
 
@@ -211,6 +224,8 @@ struct ir {
     uint32_t wait_count, wait_capacity;
     op_id *free_op;
     uint32_t free_op_count, free_op_capacity;
+    struct ir_repeat *repeat;
+    uint32_t repeat_count, repeat_capacity;
 
     const char **word; /* interned texts (name stems) */
     uint32_t word_count, word_capacity;
@@ -303,6 +318,15 @@ static inline struct view ir_read(const struct ir *ir, uint32_t op, uint32_t k)
 static inline struct view ir_write(const struct ir *ir, uint32_t op, uint32_t k)
 {
     return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.reads[op] + k]);
+}
+/* The buffer alone, which costs no look at its size: of an operand; of the k-th of an op, reads first. */
+static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
+{
+    return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
+}
+static inline uint32_t ir_touched(const struct ir *ir, uint32_t op, uint32_t k)
+{
+    return ir_buffer_of(ir, ir->operand[ir->op.operand_begin[op] + k]);
 }
 /* The whole of a buffer. */
 struct view ir_whole(const struct ir *ir, buffer_id buffer);

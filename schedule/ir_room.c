@@ -102,7 +102,7 @@ struct array {
 static const struct array arrays[] = {
     ARRAY(group),   ARRAY(guard),   ARRAY(role),    ARRAY(stream), ARRAY(tensor),
     ARRAY(bundle),  ARRAY(binding), ARRAY(shape),   ARRAY(dims),   ARRAY(range),
-    ARRAY(operand), ARRAY(wait),    ARRAY(free_op), ARRAY(word),
+    ARRAY(operand), ARRAY(wait),    ARRAY(free_op), ARRAY(repeat), ARRAY(word),
 };
 
 static uint32_t *number_at(struct ir *ir, size_t at)

@@ -82,12 +82,9 @@ static void store_set(struct ir *ir, const struct candidates *c, uint32_t buffer
 static void touch_role(struct candidates *c, const struct ir *ir, const struct order *order)
 {
     for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
-        const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
         for (uint32_t k = 0; k < operands; k++) {
-            uint32_t buffer = operand[k];
-            if (buffer & IR_RANGE)
-                buffer = ir->range[buffer & ~IR_RANGE].buffer.i;
+            uint32_t buffer = ir_touched(ir, op, k);
             if (!lifetimes_persistent(ir, buffer))
                 touch(c, order, buffer, op);
         }

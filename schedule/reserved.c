@@ -211,7 +211,7 @@ static void replay_init(struct replay *r, const struct ir *ir, const struct role
     memset(r->dying, 0xff, ((size_t)role->op_count + 1) * sizeof *r->dying);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
-            uint32_t b = ir_read(ir, op, k).buffer.i;
+            uint32_t b = ir_touched(ir, op, k);
             if (r->first[b] == IR_NONE)
                 r->first[b] = op;
         }
@@ -289,7 +289,7 @@ static void replay_run(struct replay *r, const struct allocator *a)
     for (uint32_t i = 0; i < r->role->op_count; i++) {
         uint32_t op = r->role->op_begin + i;
         for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
-            uint32_t b = ir_read(ir, op, k).buffer.i;
+            uint32_t b = ir_touched(ir, op, k);
             if (r->first[b] != op || lifetimes_persistent(ir, b) || !counts(r, b))
                 continue;
             r->block[b] = a->take(a->of, ir_buffer_bytes(ir, (buffer_id){b}));

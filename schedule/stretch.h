@@ -82,6 +82,10 @@ bool stretch_survey(struct stretch *s, const struct ir *in, struct ir *out, uint
                     uint32_t chunk_count);
 void stretch_release(struct stretch *s);
 
+/* The first op, or buffer, of the block at a place of a run in the long list. */
+uint32_t stretch_first_at(const struct stretch *s, const struct stretch_run *run, uint32_t at,
+                          bool buffers);
+
 /* How many storeys up from where they were the rows of a block, or of a copy, are. */
 uint32_t stretch_rise(const struct stretch *s, struct stretch_from from);
 
@@ -94,8 +98,12 @@ uint32_t stretch_op(const struct stretch *s, struct stretch_from from, uint32_t 
 uint32_t stretch_buffer(const struct stretch *s, struct stretch_from from, uint32_t buffer,
                         uint32_t like);
 
-/* Appends the long role to *out: ops and buffers, without offsets. False: it cannot be told; rows
+/* Appends the long role to *out: ops and buffers, without offsets, and its repeats. False: it cannot be told; rows
  * behind the counts of *out are left over then. */
 bool stretch_write(struct stretch *s);
+
+/* Records in *out the repeats of the long role, whose rows are there: from each run's copies as far as
+ * the blocks beside them go on as they do. stretch_write() calls it. */
+void stretch_repeats(const struct stretch *s);
 
 #endif

@@ -94,7 +94,7 @@ static bool write_operands(struct writer *w, struct stretch_from from, uint32_t 
             }
             struct view view = ir_view(w->in, operand[k]);
             view.buffer.i = stretch_buffer(w->s, from, view.buffer.i,
-                                           likes ? ir_view(w->in, likes[k]).buffer.i : IR_NONE);
+                                           likes ? ir_buffer_of(w->in, likes[k]) : IR_NONE);
             if (view.buffer.i == IR_NONE)
                 return false;
             uint32_t to = view.buffer.i;
@@ -354,5 +354,7 @@ bool stretch_write(struct stretch *s)
     free(w.next_number);
     free(w.range);
     free(w.stamp);
+    if (right)
+        stretch_repeats(s);
     return right;
 }

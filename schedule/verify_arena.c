@@ -211,12 +211,12 @@ static void walk_role(struct overlap_walk *w, uint32_t role)
     for (uint32_t op = w->order->begin; op < w->order->begin + w->order->count; op++) {
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
         for (uint32_t k = 0; k < operands; k++) {
-            uint32_t b = ir_read(ir, op, k).buffer.i;
+            uint32_t b = ir_touched(ir, op, k);
             if (w->births.first[b] != op || lifetimes_persistent(ir, b))
                 continue;
             bool again = false; /* an op that touches it twice comes here twice */
             for (uint32_t i = 0; i < k; i++)
-                again |= ir_read(ir, op, i).buffer.i == b;
+                again |= ir_touched(ir, op, i) == b;
             if (!again)
                 place(w, b);
         }

@@ -56,8 +56,8 @@ static uint64_t memories(const struct ir *ir, uint32_t op)
     uint8_t kind = ir->op.kind[op];
     if (kind != WORK_H2D && kind != WORK_D2H)
         return 0;
-    return 1u + ir->buffer.memory[ir_read(ir, op, 0).buffer.i] * 4u +
-           ir->buffer.memory[ir_write(ir, op, 0).buffer.i];
+    return 1u + ir->buffer.memory[ir_touched(ir, op, 0)] * 4u +
+           ir->buffer.memory[ir_touched(ir, op, ir->op.reads[op])];
 }
 
 static uint64_t hash_op(const struct ir *ir, uint64_t hash, uint32_t op)
@@ -247,6 +247,8 @@ static void write_short(struct depth_cut *cut, const uint32_t *from, uint32_t op
     struct ir *out = &cut->ir;
     uint32_t waits = 0;
     *out = *in;
+    out->repeat = NULL;
+    out->repeat_count = out->repeat_capacity = 0;
     out->op = (struct op_table){.count = ops, .capacity = ops};
     TAKE(kind);
     TAKE(stream);

@@ -16,7 +16,7 @@ struct use {
 
 static uint32_t buffer_of(const struct ir *ir, uint32_t op, uint32_t k)
 {
-    return ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]).buffer.i;
+    return ir_touched(ir, op, k);
 }
 
 static void note_read(const struct ir *ir, uint32_t op, struct use *use)

@@ -1,5 +1,5 @@
 /* Deep schedules made from few layers are those that are emitted layer by layer: rows, waits, free sets
- * and offsets alike. */
+ * and offsets alike; and what they say repeats does. */
 #include "schedule/compose.h"
 #include "schedule/ir_text.h"
 #include "tests/check.h"
@@ -42,6 +42,81 @@ static void check_same(const char *label, const struct ir *stretched, const stru
     text_release(&b);
 }
 
+/* ---- repeats ---- */
+
+static bool strides(uint32_t first, uint32_t second, uint32_t before, uint32_t now)
+{
+    return now - before == second - first;
+}
+
+static bool op_repeats(const struct ir *ir, uint32_t first, uint32_t by, uint32_t now)
+{
+    const struct op_table *t = &ir->op;
+    uint32_t second = first + by, before = now - by;
+    bool same = t->shape[now] == t->shape[before] && t->stream[now] == t->stream[before] &&
+                t->phase[now] == t->phase[before] && t->region[now] == t->region[before] &&
+                t->reads[now] == t->reads[before] && t->writes[now] == t->writes[before] &&
+                t->chunk[now] == t->chunk[before] && t->step[now] == t->step[before] &&
+                t->micro[now] == t->micro[before] && t->guard[now] == t->guard[before] &&
+                t->wait_count[now] == t->wait_count[before] &&
+                strides(t->layer[first], t->layer[second], t->layer[before], t->layer[now]);
+    for (uint32_t k = 0; same && k < (uint32_t)t->reads[now] + t->writes[now]; k++) {
+        struct view a = ir_read(ir, first, k), b = ir_read(ir, second, k);
+        struct view x = ir_read(ir, before, k), y = ir_read(ir, now, k);
+        same = x.begin == y.begin && x.count == y.count &&
+               strides(a.buffer.i, b.buffer.i, x.buffer.i, y.buffer.i);
+    }
+    for (uint32_t k = 0; same && k < t->wait_count[now]; k++)
+        same = strides(ir->wait[t->wait_begin[first] + k].i, ir->wait[t->wait_begin[second] + k].i,
+                       ir->wait[t->wait_begin[before] + k].i, ir->wait[t->wait_begin[now] + k].i);
+    return same;
+}
+
+static bool buffer_repeats(const struct ir *ir, uint32_t first, uint32_t by, uint32_t now)
+{
+    const struct buffer_table *t = &ir->buffer;
+    uint32_t second = first + by, before = now - by;
+    bool same = t->memory[now] == t->memory[before] && t->dtype[now] == t->dtype[before] &&
+                t->category[now] == t->category[before] && t->flags[now] == t->flags[before] &&
+                t->role[now] == t->role[before] && t->binding[now] == t->binding[before] &&
+                t->dims[now] == t->dims[before] && t->stem[now] == t->stem[before] &&
+                t->free_count[now] == t->free_count[before] &&
+                strides(t->layer[first], t->layer[second], t->layer[before], t->layer[now]);
+    for (uint32_t k = 0; same && k < t->free_count[now]; k++)
+        same = strides(
+            ir->free_op[t->free_begin[first] + k].i, ir->free_op[t->free_begin[second] + k].i,
+            ir->free_op[t->free_begin[before] + k].i, ir->free_op[t->free_begin[now] + k].i);
+    return same;
+}
+
+/* Buffers of a repeat are born in its periods, in the order of their rows. */
+static bool are_born_there(const struct ir *ir, const struct ir_repeat *r)
+{
+    uint32_t born = r->buffer;
+    for (uint32_t op = r->op; op < r->op + r->ops; op++)
+        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++)
+            born += ir_read(ir, op, k).buffer.i == born;
+    return born == r->buffer + r->buffers;
+}
+
+static void check_repeats(const char *label, const struct ir *ir)
+{
+    uint32_t behind = 0;
+    for (uint32_t i = 0; i < ir->repeat_count; i++) {
+        const struct ir_repeat *r = &ir->repeat[i];
+        const struct role *role = &ir->role[r->role];
+        bool right = true;
+        CHECK(label, r->op >= behind && r->op >= role->op_begin &&
+                         r->op + r->ops * r->periods <= role->op_begin + role->op_count);
+        behind = r->op + r->ops * r->periods;
+        for (uint32_t k = r->ops; right && k < r->ops * r->periods; k++)
+            right = op_repeats(ir, r->op + k % r->ops, r->ops, r->op + k);
+        for (uint32_t k = r->buffers; right && k < r->buffers * r->periods; k++)
+            right = buffer_repeats(ir, r->buffer + k % r->buffers, r->buffers, r->buffer + k);
+        CHECK(label, right && are_born_there(ir, r));
+    }
+}
+
 /* Builds a request both ways. Returns whether fewer layers were emitted than there are. */
 static bool both_ways(const struct request *request, const char *label)
 {
@@ -53,8 +128,12 @@ static bool both_ways(const struct request *request, const char *label)
                  compose_build_counted(&stretched, &choices, false, &emitted, &diag) == STATUS_OK &&
                  compose_build_counted(&whole, &choices, true, &all, &diag) == STATUS_OK;
     CHECK_TEXT(label, diag.text ? diag.text : "", "");
-    if (built)
+    if (built) {
         check_same(label, &stretched, &whole);
+        check_repeats(label, &stretched);
+        CHECK(label, (stretched.repeat_count > 0) == (emitted < request->model->layers));
+        CHECK_INT(label, (int64_t)whole.repeat_count, 0);
+    }
     diag_release(&diag);
     ir_release(&stretched);
     ir_release(&whole);
