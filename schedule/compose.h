@@ -149,8 +149,11 @@ struct profile {
     double host_per_list_s; /* framework time of an exchange or a shift that takes lists of tensors,
                                which an all-to-all then does, one for each rank; 0: none does */
     bool ring_grad_f32;     /* gradients of keys and values go round in fp32 throughout */
-    bool prefix_copied;     /* keys and values of earlier subsequences are copied for each one */
-    bool prefix_grad_f32;   /* their gradients are summed in fp32 */
+    bool
+        messages_sync; /* stages of a plain pipeline: the host waits for every message, and posts the
+                           next action's receive only then */
+    bool prefix_copied;       /* keys and values of earlier subsequences are copied for each one */
+    bool prefix_grad_f32;     /* their gradients are summed in fp32 */
     bool interleaves_windows; /* context-first, where a node holds two windows or more */
     bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
     bool tensor_buffer;       /* what they gather goes to one buffer that is kept throughout */

@@ -110,6 +110,18 @@ static uint32_t next_of_compute(const struct actions *actions, uint32_t i)
     return i;
 }
 
+/* The messages of an action and of the next one, as Megatron-LM's schedules.py has them: between forward and
+ * backward what is sent and what is received are one call (send_forward_recv_backward(),
+ * send_backward_recv_forward()), between two forwards or two backwards one after the other. */
+static void exchange(struct stage *s, const struct action *done, const struct action *next)
+{
+    if (next == NULL || next->kind == done->kind)
+        stage_await_messages(s);
+    if (next != NULL)
+        stage_receive(s, next);
+    stage_await_messages(s);
+}
+
 static void perform(struct stage *s, const struct actions *actions)
 {
     static void (*const what[ACTION_KIND_COUNT])(struct stage *, const struct action *) = {
@@ -118,15 +130,20 @@ static void perform(struct stage *s, const struct actions *actions)
         [ACTION_KEYS_BACK] = stage_keys_back,
     };
     uint32_t next = next_of_compute(actions, 0);
+    bool awaits = pipeline_awaits_messages(s->c);
     if (next < actions->count)
         stage_receive(s, &actions->action[next]);
+    stage_await_messages(s);
     for (uint32_t i = 0; i < actions->count; i++) {
-        if (i == next) {
+        if (i == next && !awaits) {
             next = next_of_compute(actions, i + 1);
             if (next < actions->count)
                 stage_receive(s, &actions->action[next]);
         }
         what[actions->action[i].kind](s, &actions->action[i]);
+        if (awaits)
+            exchange(s, &actions->action[i],
+                     i + 1 < actions->count ? &actions->action[i + 1] : NULL);
     }
 }
 

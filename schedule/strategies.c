@@ -87,6 +87,7 @@ static const struct profile profiles[] = {
      .tensor_after = true,              /* CUDA_DEVICE_MAX_CONNECTIONS=1: launched in the order of the code */
      .tensor_buffer = true,             /* get_global_memory_buffer(): "mpu" */
      .vocabulary_unit = 128,            /* make_vocab_size_divisible_by, times tensor ranks */
+     .messages_sync = true,             /* batch_isend_irecv, wait, torch.cuda.synchronize(): batch_p2p_comm, batch_p2p_sync */
      .prefix_copied = true,             /* Seq1F1B, a fork of it: torch.cat */
      .offload_waits = true,             /* streams "offload" and "onload" of Seq1F1B's branch flexPP */
      .offload_grain = 1048576,          /* the same */
@@ -141,6 +142,7 @@ static const struct profile profiles[] = {
      .rotation = ROTATE_P2P,            /* cp_comm_type's default */
      .ring_retains = true,              /* AttnFuncWithCPAndKVP2P */
      .gathers_first = true,             /* cp_comm_type=all_gather: keys and values before any tile */
+     .messages_sync = true,             /* as megatron */
      .vocabulary_unit = 128,            /* make_vocab_size_divisible_by */
      .recompute_whole = true,
      .grad_dtype = DTYPE_F32,           /* main_grad */

@@ -102,6 +102,11 @@ bool pipeline_is_plain(const struct choices *c)
     return c->pp > 1 && c->virtual_stages == 1 && !row->splits && !row->multiplexed;
 }
 
+bool pipeline_awaits_messages(const struct choices *c)
+{
+    return c->profile->messages_sync && pipeline_is_plain(c);
+}
+
 struct layer_range pipeline_layers(const struct choices *c, uint32_t chunk)
 {
     uint64_t layers = (uint64_t)c->model->layers, chunks = pipeline_chunks(c);

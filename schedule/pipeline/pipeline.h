@@ -73,6 +73,10 @@ bool pipeline_ends_tied(const struct choices *choices);
  * waits for the first unit's forward through those before it, and they for that unit's backward. */
 bool pipeline_is_plain(const struct choices *choices);
 
+/* Whether the host waits for each message (profile switch messages_sync): of plain pipelines alone, since
+ * Megatron-LM overlaps those of interleaved ones, and zero-bubble schedules are not its own. */
+bool pipeline_awaits_messages(const struct choices *choices);
+
 /* Layers of a chunk: first .. end. */
 struct layer_range {
     uint32_t first, end;

@@ -1,6 +1,6 @@
 /* What an action needs from a neighbour is received from the start of the action before on, on a
  * stream of its own: one message ahead, and no more memory than that. What it makes is sent as soon
- * as it is there.
+ * as it is there. Where the host awaits messages, what an action needs is received behind the one before.
  *
  * Messages of one direction of travel of the same pass stand in one order on both sides, so a stream
  * each for sends and receives of it cannot block; a pipeline that is folded has both passes in both
@@ -202,6 +202,25 @@ void stage_begin(struct stage *s)
         }
 }
 
+/* torch.cuda.synchronize(): what is on the other streams has ended before a message starts, or is waited
+ * for by the action that comes next. */
+void stage_await_messages(struct stage *s)
+{
+    struct work work = {.kind = WORK_HOST_SYNC};
+    for (uint32_t i = 0; i < s->pending_count; i++)
+        emit_op(s->e, s->pending[i], &work, NULL, 0, NULL, 0);
+    s->pending_count = 0;
+}
+
+static void note_pending(struct stage *s, uint8_t stream)
+{
+    for (uint32_t i = 0; i < s->pending_count; i++)
+        if (s->pending[i] == stream)
+            return;
+    assert(s->pending_count < ARRAY_LEN(s->pending));
+    s->pending[s->pending_count++] = stream;
+}
+
 /* A message of the pass between two chunks, this stage's side of it. */
 static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint32_t low_chunk,
                      uint32_t peer, struct view x)
@@ -220,6 +239,8 @@ static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint3
         send = s->send[pass][lane];
         recv = s->recv[pass][lane];
     }
+    if (pipeline_awaits_messages(s->c))
+        note_pending(s, sends ? send : recv);
     return emit_op(e, sends ? send : recv, &work, &x, sends, &x, !sends);
 }
 

@@ -39,6 +39,8 @@ struct stage {
     uint32_t *left;         /* per unit: actions until its saved rows are free */
     uint8_t send[PASSES][2], recv[PASSES][2]; /* streams, by pass and lane */
     uint8_t keys_out, keys_in, keys_back;     /* the same */
+    uint8_t pending[2 * PASSES]; /* streams with messages that the host has not waited for */
+    uint32_t pending_count;
     struct inbound *inbound;
     uint32_t inbound_count, inbound_capacity;
 };
@@ -58,6 +60,9 @@ void stage_receive(struct stage *s, const struct action *action);
 buffer_id stage_input(struct stage *s, const struct action *action);
 /* What a pass made of a unit in a chunk goes on to the next chunk, or stays for the stage. */
 void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x);
+
+/* The host waits for all messages that it has not waited for (pipeline_awaits_messages()). */
+void stage_await_messages(struct stage *s);
 
 /* --- schedule/pipeline/keys.c: ACTION_KEYS, ACTION_KEYS_BACK --- */
 void stage_keys(struct stage *s, const struct action *action);

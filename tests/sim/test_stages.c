@@ -281,6 +281,48 @@ static void zb_v_over_subsequences_pauses_nowhere(void)
     }
 }
 
+/* Two stages, forward alone, units of t and messages of m seconds. A host that goes on has a message
+ * under way while the next unit runs: t + m + N t. One that waits for it sends when the other has come:
+ * N (t + m) + t. */
+static void a_host_that_awaits_messages_exposes_them(void)
+{
+    static const double parts[] = {0, 0.25, 1.5}; /* m / t */
+    for (size_t i = 0; i < 2 * ARRAY_LEN(parts); i++) {
+        char label[96];
+        bool awaits = i % 2 == 1;
+        double part = parts[i / 2], n = 5;
+        struct world w;
+        struct profile profile;
+        struct request request = layers_request(CHOICE_PIPELINE_GPIPE, 2, (int64_t)n);
+        request.scope = SCOPE_LAYERS_FORWARD;
+        snprintf(label, sizeof label, "%s, messages of %g units", awaits ? "awaits" : "goes on",
+                 part);
+        double unit = 0;
+        if (world_make(&w, label, &request, false)) /* messages take nothing */
+            unit = w.sim.step_s / (n + 1);
+        profile = *w.choices.profile;
+        profile.messages_sync = awaits;
+        struct choices choices = w.choices;
+        choices.profile = &profile;
+        struct sim_costs costs = {.work_s = w.work_s};
+        struct sim_options options = {0};
+        struct sim_result sim = {0};
+        struct ir ir = {0};
+        w.cluster.fabric.latency_s = part * unit;
+        bool ok = compose_build(&ir, &choices, &w.diag) == STATUS_OK &&
+                  verify(&ir, NULL, label, NULL, &w.diag) == STATUS_OK &&
+                  sim_run(&ir, &w.cluster, &costs, &options, label, &sim, &w.diag) == STATUS_OK;
+        if (CHECK(label, ok)) {
+            /* units wait for a message that is longer than they are either way */
+            double going = part > 1 ? 1 + n * part + 1 : 1 + part + n;
+            CHECK_CLOSE(label, sim.step_s / unit, awaits ? n * (1 + part) + 1 : going, 1e-9);
+        }
+        sim_result_release(&sim);
+        ir_release(&ir);
+        world_release(&w);
+    }
+}
+
 /* LoongTrain, figure 4: batches of 4M tokens on dp 4, sp 64, pp 4 leave 8, 4, 2 and 1 micro-batches
  * of 128K to 1M tokens, and a bubble of 3/8, 3/4, 3/2 and 3 of the useful time. */
 static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
@@ -349,6 +391,7 @@ static const struct check_case cases[] = {
     {"subsequences leave the bubble of as many units",
      subsequences_leave_the_bubble_of_as_many_units},
     {"zb-v over subsequences pauses nowhere", zb_v_over_subsequences_pauses_nowhere},
+    {"a host that awaits messages exposes them", a_host_that_awaits_messages_exposes_them},
     {"shared subsequences fill the pipeline", shared_subsequences_fill_the_pipeline},
     {"folded pipelines equal unfolded", folded_pipelines_equal_unfolded},
     {"few micro-batches leave the bubble of LoongTrain",
