@@ -70,6 +70,7 @@ enum node_type {
 };
 enum collective {
     COLLECTIVE_ALL_REDUCE = 0,
+    COLLECTIVE_REDUCE = 1,
     COLLECTIVE_ALL_GATHER = 2,
     COLLECTIVE_SCATTER = 4,
     COLLECTIVE_BROADCAST = 5,
@@ -115,6 +116,7 @@ static enum node_type type_of(enum work_kind kind)
     case WORK_ALL_GATHER:
     case WORK_REDUCE_SCATTER:
     case WORK_ALL_REDUCE:
+    case WORK_REDUCE:
     case WORK_BROADCAST:
     case WORK_SCATTER:
     case WORK_BARRIER:
@@ -129,6 +131,8 @@ static enum collective collective_of(enum work_kind kind)
     switch (kind) {
     case WORK_ALL_REDUCE:
         return COLLECTIVE_ALL_REDUCE;
+    case WORK_REDUCE:
+        return COLLECTIVE_REDUCE;
     case WORK_ALL_GATHER:
         return COLLECTIVE_ALL_GATHER;
     case WORK_BROADCAST:

@@ -46,6 +46,7 @@ kinds[] = {
     {"all_gather", CLASS_EXCHANGE},
     {"all_reduce", CLASS_EXCHANGE},
     {"reduce_scatter", CLASS_EXCHANGE},
+    {"reduce", CLASS_EXCHANGE},
     {"broadcast", CLASS_EXCHANGE},
 };
 for (size_t i = 0; i < ARRAY_LEN(kinds); i++)

@@ -31,6 +31,7 @@ static enum sort sort_of(enum work_kind kind)
     case WORK_D2H:
         return SORT_D2H;
     case WORK_ALL_TO_ALL:
+    case WORK_SCATTER:
         return SORT_EXCHANGE;
     case WORK_SHIFT:
     case WORK_SEND:
@@ -39,6 +40,7 @@ static enum sort sort_of(enum work_kind kind)
     case WORK_ALL_GATHER:
     case WORK_REDUCE_SCATTER:
     case WORK_ALL_REDUCE:
+    case WORK_REDUCE:
     case WORK_BROADCAST:
         return SORT_RING;
     default:

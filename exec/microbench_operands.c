@@ -52,6 +52,7 @@ static const struct {
     [WORK_ALL_GATHER] = {"@", "@*"},
     [WORK_REDUCE_SCATTER] = {"@", "@/"},
     [WORK_ALL_REDUCE] = {"@", "@"},
+    [WORK_REDUCE] = {"@", "@"},
     [WORK_BROADCAST] = {"@", "@"},
     [WORK_SCATTER] = {"@", "@/"},
     [WORK_SHIFT] = {"@", "@"},

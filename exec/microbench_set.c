@@ -108,7 +108,8 @@ void microbench_add_copies(struct microbench_list *set, int64_t bytes)
 void microbench_add_messages(struct microbench_list *set, int64_t bytes)
 {
     static const enum work_kind kinds[] = {WORK_ALL_REDUCE, WORK_ALL_GATHER, WORK_REDUCE_SCATTER,
-                                           WORK_ALL_TO_ALL, WORK_BROADCAST,  WORK_SCATTER};
+                                           WORK_ALL_TO_ALL, WORK_REDUCE,     WORK_BROADCAST,
+                                           WORK_SCATTER};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         struct work work = {.kind = (uint8_t)kinds[i], .p = {set->ranks, bytes}};
         microbench_add(set, POINT_WORK, work);

@@ -162,8 +162,9 @@ static void want_pack(struct wants *w, const struct work *work)
 static void want_communication(struct wants *w, const struct work *work, uint64_t first,
                                uint32_t members, uint32_t reads, uint32_t writes)
 {
-    enum want_type type =
-        work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_ALL_REDUCE ? WANT_FLOAT : WANT_ANY;
+    bool sums = work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_ALL_REDUCE ||
+                work->kind == WORK_REDUCE;
+    enum want_type type = sums ? WANT_FLOAT : WANT_ANY;
     uint64_t other = first;
     if (work->kind == WORK_ALL_GATHER)
         other = product(w, (int64_t)first, members, 1);
@@ -277,6 +278,7 @@ static void wants_of(struct wants *w, const struct work *work, uint64_t first, u
     case WORK_ALL_GATHER:
     case WORK_REDUCE_SCATTER:
     case WORK_ALL_REDUCE:
+    case WORK_REDUCE:
     case WORK_BROADCAST:
     case WORK_SCATTER:
     case WORK_SHIFT:

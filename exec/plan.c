@@ -125,7 +125,8 @@ static enum status check_members(const struct plan *plan, const struct role *rol
     const struct work *work = ir_work(ir, op);
     if (group >= ir->group_count)
         return diag_error(diag, at, STATUS_BAD_INPUT, "op %" PRIu32 " names no group", op);
-    bool rooted = work->kind == WORK_BROADCAST || work->kind == WORK_SCATTER;
+    bool rooted =
+        work->kind == WORK_REDUCE || work->kind == WORK_BROADCAST || work->kind == WORK_SCATTER;
     if (rooted && work->broadcast.root >= plan->size[group])
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "op %" PRIu32 ": root %" PRId64 " of group %s, which has %" PRIu32

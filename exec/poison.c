@@ -111,13 +111,23 @@ static bool check_read(struct run *run, const struct call *call, struct view vie
     return true;
 }
 
+static bool is_root(const struct run *run, const struct call *call)
+{
+    return plan_index(&run->plan, call->rank, (uint32_t)call->work->broadcast.group) ==
+           (uint32_t)call->work->broadcast.root;
+}
+
 /* Only the root's read of a broadcast or of a scatter is a read. */
 static bool is_read(const struct run *run, const struct call *call)
 {
-    if (call->work->kind != WORK_BROADCAST && call->work->kind != WORK_SCATTER)
-        return true;
-    return plan_index(&run->plan, call->rank, (uint32_t)call->work->broadcast.group) ==
-           (uint32_t)call->work->broadcast.root;
+    bool by_root = call->work->kind == WORK_BROADCAST || call->work->kind == WORK_SCATTER;
+    return !by_root || is_root(run, call);
+}
+
+/* Only the root's write of a sum that goes to it is a write. */
+static bool is_written(const struct run *run, const struct call *call)
+{
+    return call->work->kind != WORK_REDUCE || is_root(run, call);
 }
 
 static bool overlap(struct view a, struct view b)
@@ -142,7 +152,7 @@ bool poison_before(struct run *run, const struct call *call)
         for (uint32_t k = 0; k < call->reads; k++)
             if (!check_read(run, call, ir_read(run->ir, call->op, k)))
                 return false;
-    for (uint32_t k = 0; k < call->writes; k++)
+    for (uint32_t k = 0; k < call->writes && is_written(run, call); k++)
         if (is_fresh(run, call, ir_write(run->ir, call->op, k)))
             fill(call->write[k].data, call->write[k].count * dtype_bytes(call->write[k].dtype));
     return true;
@@ -165,7 +175,7 @@ static uint64_t first_poison(const struct operand *operand)
 
 bool poison_after(struct run *run, const struct call *call)
 {
-    for (uint32_t k = 0; k < call->writes; k++) {
+    for (uint32_t k = 0; k < call->writes && is_written(run, call); k++) {
         struct view view = ir_write(run->ir, call->op, k);
         uint64_t size = dtype_bytes(run->ir->buffer.dtype[view.buffer.i]);
         if (is_fresh(run, call, view)) {

@@ -47,6 +47,7 @@ static struct traffic traffic_of(const struct work *work)
         return (struct traffic){n - 1, (n - 1) / n * bytes};
     case WORK_ALL_REDUCE:
         return (struct traffic){2 * (n - 1), 2 * (n - 1) / n * bytes};
+    case WORK_REDUCE:
     case WORK_BROADCAST:
         return (struct traffic){n - 1, bytes};
     case WORK_ALL_TO_ALL:
@@ -68,6 +69,8 @@ static struct traffic loopback_traffic_of(const struct work *work)
         return (struct traffic){1, (n + 1) / 2 * bytes};
     case WORK_ALL_REDUCE:
         return (struct traffic){n, ((n + 1) / 2 + n - 1) * bytes};
+    case WORK_REDUCE: /* of the root alone */
+        return (struct traffic){1, (n + 1) / 2 * bytes};
     case WORK_BROADCAST:
         return (struct traffic){1, (n - 1) * bytes};
     case WORK_ALL_TO_ALL:
@@ -101,6 +104,7 @@ bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
     case WORK_ALL_GATHER:
     case WORK_REDUCE_SCATTER:
     case WORK_ALL_REDUCE:
+    case WORK_REDUCE:
     case WORK_BROADCAST:
         *link = network ? CALIBRATE_NETWORK_RING : CALIBRATE_RING;
         break;

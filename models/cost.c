@@ -62,6 +62,7 @@ static const struct kind_cost kinds[WORK_KIND_COUNT] = {
     [WORK_ALL_GATHER] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
     [WORK_REDUCE_SCATTER] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
     [WORK_ALL_REDUCE] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_REDUCE] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
     [WORK_BROADCAST] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
     [WORK_SCATTER] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
     [WORK_SHIFT] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},

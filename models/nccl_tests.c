@@ -11,9 +11,13 @@ static const struct {
     enum work_kind kind;
     bool per_rank; /* the size is that of all ranks' parts together; a rank sends one */
 } tests[] = {
-    {"all_reduce_perf", WORK_ALL_REDUCE, false},         {"all_gather_perf", WORK_ALL_GATHER, true},
-    {"reduce_scatter_perf", WORK_REDUCE_SCATTER, false}, {"alltoall_perf", WORK_ALL_TO_ALL, false},
-    {"broadcast_perf", WORK_BROADCAST, false},           {"sendrecv_perf", WORK_SHIFT, false},
+    {"all_reduce_perf", WORK_ALL_REDUCE, false},
+    {"all_gather_perf", WORK_ALL_GATHER, true},
+    {"reduce_scatter_perf", WORK_REDUCE_SCATTER, false},
+    {"alltoall_perf", WORK_ALL_TO_ALL, false},
+    {"broadcast_perf", WORK_BROADCAST, false},
+    {"sendrecv_perf", WORK_SHIFT, false},
+    {"reduce_perf", WORK_REDUCE, false},
 };
 
 struct word {

@@ -246,6 +246,7 @@ int64_t work_payload_bytes(const struct work *work)
         return work->collective.bytes;
     case WORK_ALL_REDUCE:
         return work->all_reduce.bytes;
+    case WORK_REDUCE:
     case WORK_BROADCAST:
     case WORK_SCATTER:
         return work->broadcast.bytes;
@@ -493,6 +494,7 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_ALL_GATHER] = no_bytes,
     [WORK_REDUCE_SCATTER] = no_bytes,
     [WORK_ALL_REDUCE] = no_bytes,
+    [WORK_REDUCE] = no_bytes,
     [WORK_BROADCAST] = no_bytes,
     [WORK_SCATTER] = no_bytes,
     [WORK_SHIFT] = no_bytes,

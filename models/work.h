@@ -110,7 +110,7 @@ struct work {
         } all_reduce;
         struct {
             int64_t group, bytes, root, algorithm, channels;
-        } broadcast; /* and scatter, which has neither of the last two */
+        } broadcast; /* reduce; and scatter, which has neither of the last two */
         struct {
             int64_t group, by, bytes, channel, together;
         } p2p; /* shift (channel = channels), send, recv; together: of shift */

@@ -93,6 +93,7 @@ static uint8_t use_of(enum work_kind kind)
     switch (kind) {
     case WORK_ALL_GATHER:
     case WORK_REDUCE_SCATTER:
+    case WORK_REDUCE:
     case WORK_BROADCAST:
         return USE_RING;
     case WORK_ALL_REDUCE:

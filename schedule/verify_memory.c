@@ -259,19 +259,15 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
                 view_text(v, view), rank_text(v, rank));
 }
 
-/* The ranks of which an op reads something: of a scatter the roots, where a guard names them. */
-static uint32_t ranks_reading(struct verifier *v, uint32_t role, uint32_t op)
+/* Of the ranks that run an op, those that do more than take part: of a scatter the root alone reads, of a
+ * sum that goes to it the root alone writes. */
+static uint32_t ranks_with_root(struct verifier *v, uint32_t ranks, uint32_t op, bool writing)
 {
-    const struct ir *ir = v->ir;
-    uint32_t ranks = ranks_of(v, role, ir->op.guard[op]);
-    const struct work *work = ir_work(ir, op);
-    for (uint16_t g = 0; work->kind == WORK_SCATTER && g < ir->guard_count; g++) {
-        const struct guard *guard = &ir->guard[g];
-        if (guard->group == work->broadcast.group && guard->test == GUARD_EQ &&
-            guard->value == work->broadcast.root)
-            return ranks_common(v, ranks, ranks_of(v, role, g));
-    }
-    return ranks;
+    const struct work *work = ir_work(v->ir, op);
+    if (work->kind != (writing ? WORK_REDUCE : WORK_SCATTER))
+        return ranks;
+    return ranks_common(
+        v, ranks, ranks_at(v, (uint32_t)work->broadcast.group, (uint32_t)work->broadcast.root));
 }
 
 void check_written(struct verifier *v)
@@ -285,14 +281,15 @@ void check_written(struct verifier *v)
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
             const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
             uint32_t ranks = ranks_of(v, r, ir->op.guard[op]);
-            uint32_t reading = ranks_reading(v, r, op);
+            uint32_t reading = ranks_with_root(v, ranks, op, false);
+            uint32_t writing = ranks_with_root(v, ranks, op, true);
             for (uint32_t k = 0; k < ir->op.reads[op]; k++)
                 check_read(&w, op, reading, operand[k]);
             for (uint32_t k = ir->op.reads[op]; k < operands_of(ir, op); k++) {
                 uint32_t buffer, from, to;
                 slots_of(slots, ir, operand[k], &buffer, &from, &to);
                 for (uint32_t slot = from; slot < to; slot++)
-                    w.written[slot] = ranks_union(v, w.written[slot], ranks);
+                    w.written[slot] = ranks_union(v, w.written[slot], writing);
             }
         }
     }

@@ -59,6 +59,7 @@ static const struct {
     [WORK_ALL_GATHER] = {"@", "@*"},
     [WORK_REDUCE_SCATTER] = {"@", "@/"},
     [WORK_ALL_REDUCE] = {"@", "@"},
+    [WORK_REDUCE] = {"@", "@?"},
     [WORK_BROADCAST] = {"@?", "@"},
     [WORK_SCATTER] = {"@", "@/"},
     [WORK_SHIFT] = {"@", "@"},
@@ -217,6 +218,7 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
     case WORK_ALL_TO_ALL:
     case WORK_REDUCE_SCATTER:
         return fault_of_pieces(v, work, members);
+    case WORK_REDUCE:
     case WORK_BROADCAST:
     case WORK_SCATTER:
         if (work->broadcast.root >= members)

@@ -100,31 +100,68 @@ const struct rank_sets *verify_ranks(struct verifier *v)
 
 /* --- combining --- */
 
-enum { UNION, MINUS, COMMON };
+enum { UNION, MINUS, COMMON, AT };
 
-static uint32_t combine(struct rank_sets *s, uint32_t how, uint32_t a, uint32_t b)
+static uint64_t hash_of(uint32_t how, uint32_t a, uint32_t b)
 {
-    uint64_t hash = hash_word(hash_word(how, a), b);
-    for (struct id_probe p = id_map_start(&s->by_operands, hash);
+    return hash_word(hash_word(how, a), b);
+}
+
+/* What came of the same before, or IR_NONE. */
+static uint32_t find_result(struct rank_sets *s, uint32_t how, uint32_t a, uint32_t b)
+{
+    for (struct id_probe p = id_map_start(&s->by_operands, hash_of(how, a, b));
          id_map_next(&s->by_operands, &p);) {
         const struct rank_result *r = &s->result[p.row];
         if (r->how == how && r->a == a && r->b == b)
             return r->set;
     }
-    uint64_t *bits = heap_alloc(s->words, sizeof *bits);
-    for (uint32_t i = 0; i < s->words; i++) {
-        uint64_t x = s->bits[(size_t)a * s->words + i], y = s->bits[(size_t)b * s->words + i];
-        bits[i] = how == UNION ? x | y : how == MINUS ? x & ~y : x & y;
-    }
+    return IR_NONE;
+}
+
+static uint32_t add_result(struct rank_sets *s, uint32_t how, uint32_t a, uint32_t b,
+                           const uint64_t *bits)
+{
     uint32_t set = number_of(s, bits);
-    free(bits);
     if (s->results == s->result_capacity) {
         s->result_capacity =
             (uint32_t)heap_next_capacity(s->result_capacity, (size_t)s->results + 1);
         s->result = heap_realloc(s->result, s->result_capacity, sizeof *s->result);
     }
     s->result[s->results] = (struct rank_result){.how = how, .a = a, .b = b, .set = set};
-    id_map_add(&s->by_operands, hash, s->results++);
+    id_map_add(&s->by_operands, hash_of(how, a, b), s->results++);
+    return set;
+}
+
+static uint32_t combine(struct rank_sets *s, uint32_t how, uint32_t a, uint32_t b)
+{
+    uint32_t set = find_result(s, how, a, b);
+    if (set != IR_NONE)
+        return set;
+    uint64_t *bits = heap_alloc(s->words, sizeof *bits);
+    for (uint32_t i = 0; i < s->words; i++) {
+        uint64_t x = s->bits[(size_t)a * s->words + i], y = s->bits[(size_t)b * s->words + i];
+        bits[i] = how == UNION ? x | y : how == MINUS ? x & ~y : x & y;
+    }
+    set = add_result(s, how, a, b, bits);
+    free(bits);
+    return set;
+}
+
+uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index)
+{
+    struct rank_sets *s = &v->ranks;
+    uint32_t set = find_result(s, AT, group, index), ranks = mesh_ranks(&v->ir->mesh);
+    if (set != IR_NONE)
+        return set;
+    uint32_t *index_of = group_indices(v->ir, group, ranks);
+    uint64_t *bits = heap_zalloc(s->words, sizeof *bits);
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        if (index_of[rank] == index)
+            bits[rank / 64] |= UINT64_C(1) << rank % 64;
+    set = add_result(s, AT, group, index, bits);
+    free(index_of);
+    free(bits);
     return set;
 }
 

@@ -77,7 +77,8 @@ uint32_t ranks_of(struct verifier *v, uint32_t role, uint16_t guard);
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_minus(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_common(struct verifier *v, uint32_t a, uint32_t b);
-uint32_t ranks_first(struct verifier *v, uint32_t set); /* IR_NONE: it is empty */
+uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index); /* of all its instances */
+uint32_t ranks_first(struct verifier *v, uint32_t set);                /* IR_NONE: it is empty */
 void rank_sets_release(struct rank_sets *sets);
 
 /* Texts for messages, in v->arena. */

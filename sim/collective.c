@@ -173,7 +173,7 @@ static double all_reduce(const struct form *f)
     return tree ? tree_s : ring_s;
 }
 
-/* A chain from the root through all others, pipelined. */
+/* A chain from the root through all others, pipelined; a sum at the root comes along the same one. */
 static double broadcast(const struct form *f)
 {
     rings_add(f->platform, f->flows, f->members, f->bytes);
@@ -226,10 +226,15 @@ static double barrier(const struct form *f)
 }
 
 static double (*const forms[WORK_KIND_COUNT])(const struct form *) = {
-    [WORK_ALL_TO_ALL] = all_to_all,         [WORK_ALL_GATHER] = all_gather,
-    [WORK_REDUCE_SCATTER] = reduce_scatter, [WORK_ALL_REDUCE] = all_reduce,
-    [WORK_BROADCAST] = broadcast,           [WORK_BARRIER] = barrier,
-    [WORK_SHIFT] = shift_together,          [WORK_SCATTER] = scatter,
+    [WORK_ALL_TO_ALL] = all_to_all,
+    [WORK_ALL_GATHER] = all_gather,
+    [WORK_REDUCE_SCATTER] = reduce_scatter,
+    [WORK_ALL_REDUCE] = all_reduce,
+    [WORK_REDUCE] = broadcast,
+    [WORK_BROADCAST] = broadcast,
+    [WORK_SCATTER] = scatter,
+    [WORK_SHIFT] = shift_together,
+    [WORK_BARRIER] = barrier,
 };
 
 struct transfer collective_make(struct platform *platform, struct flow_table *flows,

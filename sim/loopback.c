@@ -32,6 +32,8 @@ static struct fetch fetch_of(const struct work *work, uint32_t members, bool roo
         return (struct fetch){n - 1, (n - 1) / n * bytes, (bytes + bytes / n) / 2};
     case WORK_SCATTER: /* of the root's buffer its own part, the root too */
         return (struct fetch){1, bytes / n, 0};
+    case WORK_REDUCE: /* n buffers are read, one is written */
+        return root ? (struct fetch){0, 0, (n * bytes + bytes) / 2} : (struct fetch){0};
     case WORK_BROADCAST:
         return root ? (struct fetch){0} : (struct fetch){1, bytes, 0};
     default:
@@ -57,7 +59,8 @@ struct transfer loopback_collective(struct platform *platform, struct flow_table
     struct transfer transfer = {.flow_begin = flows->count};
     double most = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bool root = work->kind == WORK_BROADCAST && i == (uint32_t)work->broadcast.root;
+        bool rooted = work->kind == WORK_BROADCAST || work->kind == WORK_REDUCE;
+        bool root = rooted && i == (uint32_t)work->broadcast.root;
         struct fetch fetch = fetch_of(work, count, root);
         double starts = fetch.copies + (fetch.summed > 0);
         most = starts > most ? starts : most;

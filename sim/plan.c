@@ -201,12 +201,12 @@ static int64_t shape_bytes(const struct plan *plan, uint32_t shape)
     return work_payload_bytes(&plan->ir->shape[shape]);
 }
 
-/* The root reads and the others do not, but it is one broadcast. */
-static bool are_sides_of_broadcast(const struct plan *plan, uint32_t a, uint32_t b)
+/* Of a broadcast the root alone reads, of a sum it alone writes, but they are one collective. */
+static bool are_sides_of_one(const struct plan *plan, uint32_t a, uint32_t b)
 {
     const struct work *x = &plan->ir->shape[a], *y = &plan->ir->shape[b];
-    return x->kind == WORK_BROADCAST && y->kind == WORK_BROADCAST && x->in == y->in &&
-           x->out == y->out && memcmp(x->p, y->p, sizeof x->p) == 0;
+    return (x->kind == WORK_BROADCAST || x->kind == WORK_REDUCE) && x->kind == y->kind &&
+           x->in == y->in && x->out == y->out && memcmp(x->p, y->p, sizeof x->p) == 0;
 }
 
 static uint16_t find_variant(struct reader *reader, uint16_t line, uint32_t shape)
@@ -217,7 +217,7 @@ static uint16_t find_variant(struct reader *reader, uint16_t line, uint32_t shap
     for (uint32_t v = 0; v < list->count; v++)
         if (list->shape[v] == shape ||
             (p2p && shape_bytes(plan, list->shape[v]) == shape_bytes(plan, shape)) ||
-            are_sides_of_broadcast(plan, list->shape[v], shape))
+            are_sides_of_one(plan, list->shape[v], shape))
             return (uint16_t)v;
     assert(list->count < IR_NONE16);
     if (list->count == list->capacity) {

@@ -80,6 +80,7 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
     case WORK_ALL_GATHER:
     case WORK_REDUCE_SCATTER:
     case WORK_ALL_REDUCE:
+    case WORK_REDUCE:
     case WORK_BROADCAST:
     case WORK_SCATTER:
         if (region == REGION_OFFLOAD) /* what one rank copies for all */

@@ -75,6 +75,7 @@ enum kernel_class kernel_class_of_kind(const char *kind)
         {"all_gather", CLASS_COMMUNICATION},
         {"reduce_scatter", CLASS_COMMUNICATION},
         {"all_reduce", CLASS_COMMUNICATION},
+        {"reduce", CLASS_COMMUNICATION},
         {"broadcast", CLASS_COMMUNICATION},
         {"scatter", CLASS_COMMUNICATION},
         {"shift", CLASS_COMMUNICATION},

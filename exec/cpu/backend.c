@@ -67,6 +67,7 @@ static backend_kernel *const kernels[WORK_KIND_COUNT] = {
     [WORK_ALL_GATHER] = cpu_collective,
     [WORK_REDUCE_SCATTER] = cpu_collective,
     [WORK_ALL_REDUCE] = cpu_collective,
+    [WORK_REDUCE] = cpu_collective,
     [WORK_BROADCAST] = cpu_collective,
     [WORK_SCATTER] = cpu_collective,
     [WORK_SHIFT] = cpu_collective,

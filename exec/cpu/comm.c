@@ -288,6 +288,10 @@ static void fetch(const struct member *m)
     case WORK_REDUCE_SCATTER:
         reduce(m, recv.data, m->index * recv.count, recv.count, REDUCE_SUM);
         break;
+    case WORK_REDUCE:
+        if (m->index == (uint32_t)work->broadcast.root)
+            reduce(m, recv.data, 0, recv.count, REDUCE_SUM);
+        break;
     case WORK_BROADCAST:
         from = (uint32_t)work->broadcast.root;
         move(recv.data, m->part[from].send.data, recv.count, recv.dtype);

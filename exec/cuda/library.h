@@ -65,6 +65,7 @@
     F(ncclAllGather)                                                                               \
     F(ncclAllReduce)                                                                               \
     F(ncclBroadcast)                                                                               \
+    F(ncclReduce)                                                                                  \
     F(ncclReduceScatter)                                                                           \
     F(ncclSend)                                                                                    \
     F(ncclRecv)

@@ -192,6 +192,9 @@ static bool gather(struct loopback *l, const struct meeting *m, uint32_t own)
         return going;
     case WORK_REDUCE_SCATTER:
         return reduce(l, m, part, to.data, own * to.count, to.count, REDUCE_SUM);
+    case WORK_REDUCE: /* the root has the result, and does all of it */
+        return own != (uint32_t)work->broadcast.root ||
+               reduce(l, m, part, to.data, 0, to.count, REDUCE_SUM);
     case WORK_BROADCAST:
         from = (uint32_t)work->broadcast.root;
         return fetch(part, to.data, m->part[from].call.read[0].data, to.count);

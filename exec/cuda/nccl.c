@@ -319,6 +319,9 @@ static ncclResult_t put(const struct part *p, void *scratch)
         return p->nccl->ncclAllReduce(x->data, y->data, y->count, p->type,
                                       w->all_reduce.op == REDUCE_MAX ? ncclMax : ncclSum, p->comm,
                                       p->stream);
+    case WORK_REDUCE:
+        return p->nccl->ncclReduce(x->data, c->writes > 0 ? y->data : NULL, x->count, p->type,
+                                   ncclSum, (int)w->broadcast.root, p->comm, p->stream);
     case WORK_BROADCAST:
         return p->nccl->ncclBroadcast(c->reads > 0 ? x->data : y->data, y->data, y->count, p->type,
                                       (int)w->broadcast.root, p->comm, p->stream);

@@ -284,6 +284,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_ALL_GATHER] = own_part,
     [WORK_REDUCE_SCATTER] = own_part,
     [WORK_ALL_REDUCE] = own_part,
+    [WORK_REDUCE] = own_part,
     [WORK_BROADCAST] = own_part,
     [WORK_SCATTER] = own_part,
     [WORK_SHIFT] = own_part,

@@ -170,7 +170,8 @@ static inline bool skipped_op(struct mutant *m)
 
 static inline bool is_reduction(const struct ir *ir, uint32_t op)
 {
-    return ir->op.kind[op] == WORK_REDUCE_SCATTER || ir->op.kind[op] == WORK_ALL_REDUCE;
+    return ir->op.kind[op] == WORK_REDUCE_SCATTER || ir->op.kind[op] == WORK_ALL_REDUCE ||
+           ir->op.kind[op] == WORK_REDUCE;
 }
 
 static inline bool skipped_reduction(struct mutant *m)

@@ -49,6 +49,20 @@ static const struct {
      "op 0 fill compute count=4 guard g==1 writes a0\n"
      "op 1 scatter comm group=g bytes=16 root=1 waits 0 reads a0 writes b0\n",
      ""},
+    {"a sum at the root is written there",
+     "buffer a0 hbm f32 [4] activation\nbuffer b0 hbm f32 [4] activation\n"
+     "buffer c0 hbm f32 [4] activation\n"
+     "op 0 fill compute count=4 writes a0\n"
+     "op 1 reduce comm group=g bytes=16 root=1 waits 0 reads a0 writes b0\n"
+     "op 2 cast compute count=4 guard g==1 waits 1 reads b0 writes c0\n",
+     ""},
+    {"a sum at the root is written nowhere else",
+     "buffer a0 hbm f32 [4] activation\nbuffer b0 hbm f32 [4] activation\n"
+     "buffer c0 hbm f32 [4] activation\n"
+     "op 0 fill compute count=4 writes a0\n"
+     "op 1 reduce comm group=g bytes=16 root=1 waits 0 reads a0 writes b0\n"
+     "op 2 cast compute count=4 guard g<1 waits 1 reads b0 writes c0\n",
+     "reads element 0 of buffer b0, which nothing has written"},
     {"a sum of what was not written",
      "buffer a0 hbm f32 [4] activation\n"
      "op 0 all_reduce comm group=g bytes=16 reads a0 writes a0\n",

@@ -456,6 +456,7 @@ static void latency_and_bandwidth_of_links_come_back(void)
             {WORK_ALL_REDUCE, 14, 2 * 7 / n * b},
             {WORK_ALL_GATHER, 7, 7 * b},
             {WORK_REDUCE_SCATTER, 7, 7 / n * b},
+            {WORK_REDUCE, 7, b},
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++)
             add(&f, POINT_WORK, POINT_NO_IMPL,

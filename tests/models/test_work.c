@@ -221,6 +221,7 @@ static const struct {
     {"adamw", {WORK_ADAMW, BF, F4, 4, 3, {{8}}}, 0, 208},
     {"and casts", {WORK_ADAMW, BF, BF, 4, 4, {{8}}}, 0, 224},
     {"all_gather", {WORK_ALL_GATHER, BF, BF, 0, 0, {{1, 64}}}, 0, 0},
+    {"reduce", {WORK_REDUCE, BF, BF, 0, 0, {{1, 64}}}, 0, 0},
     {"scatter", {WORK_SCATTER, BF, BF, 0, 0, {{1, 64}}}, 0, 0},
     {"d2h", {WORK_D2H, BF, BF, 0, 0, {{64}}}, 0, 0},
 };

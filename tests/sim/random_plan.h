@@ -69,13 +69,13 @@ static inline uint32_t random_op(struct random_plan *p, struct text *out, const 
                                  uint32_t begin, uint32_t op, const char *role)
 {
     static const char *const collective[] = {"all_to_all", "all_gather", "reduce_scatter",
-                                             "all_reduce", "broadcast"};
+                                             "all_reduce", "broadcast",  "reduce"};
     long long bytes = draw[1] * 1000000 * 48, group = draw[2] % p->axes,
               blocking = draw[3] % 8 == 0;
     switch (draw[0]) {
     case 0:
     case 1:
-        text_printf(out, "op %u %s comm%lld group=g%lld bytes=%lld", op, collective[draw[3] % 5],
+        text_printf(out, "op %u %s comm%lld group=g%lld bytes=%lld", op, collective[draw[3] % 6],
                     group, group, bytes);
         random_waits(p, out, begin, op);
         text_printf(out, " reads a%s writes b%s\n", role, role);

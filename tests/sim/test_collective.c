@@ -9,7 +9,7 @@ static struct work make_work(enum work_kind kind, int64_t bytes, int64_t algorit
         work.all_reduce.algorithm = algorithm;
     } else if (kind == WORK_SCATTER) {
         work.broadcast.bytes = bytes;
-    } else if (kind == WORK_BROADCAST) {
+    } else if (kind == WORK_BROADCAST || kind == WORK_REDUCE) {
         work.broadcast.bytes = bytes;
         work.broadcast.algorithm = algorithm;
     } else {
@@ -38,6 +38,8 @@ static const struct {
     {"all-reduce, small: the tree", WORK_ALL_REDUCE, ALGORITHM_AUTO, 8, 1, 206},
     {"a group of one", WORK_ALL_REDUCE, ALGORITHM_RING, 1, 1, 0},
     {"broadcast", WORK_BROADCAST, ALGORITHM_AUTO, 4, 1, 3},
+    {"reduce", WORK_REDUCE, ALGORITHM_AUTO, 8, 1, 106},
+    {"reduce as a tree", WORK_REDUCE, ALGORITHM_TREE, 8, 1, 103},
     {"scatter in a node", WORK_SCATTER, ALGORITHM_AUTO, 4, 1, 1},
     {"scatter over two", WORK_SCATTER, ALGORITHM_AUTO, 8, 1, 100},
 };
@@ -87,6 +89,7 @@ static const struct {
     {"reduce-scatter: 7 of 8", WORK_REDUCE_SCATTER, 56, 14},
     {"all-reduce: twice that", WORK_ALL_REDUCE, 112, 28},
     {"broadcast: all of it", WORK_BROADCAST, 64, 16},
+    {"reduce: the same, the other way", WORK_REDUCE, 64, 16},
 };
 
 static void what_crosses_the_ports(void)

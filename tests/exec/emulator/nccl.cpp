@@ -378,6 +378,17 @@ ncclResult_t reduce_scatter(const void *from, void *to, size_t count, ncclDataTy
     return ncclSuccess;
 }
 
+ncclResult_t reduce_to_root(const void *from, void *to, size_t count, ncclDataType_t type,
+                            ncclRedOp_t op, int root, ncclComm_t c, cudaStream_t stream)
+{
+    submit(c, stream, [=] {
+        std::vector<char> nobody(c->rank == root ? 0 : count * bytes_of(type));
+        reduce(c, static_cast<const char *>(from), 0,
+               c->rank == root ? static_cast<char *>(to) : nobody.data(), count, type, op);
+    });
+    return ncclSuccess;
+}
+
 ncclResult_t broadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
                        ncclComm_t c, cudaStream_t stream)
 {
@@ -413,6 +424,7 @@ extern "C" void emulator_use_nccl(void)
     table.ncclGroupEnd = group_end;
     table.ncclAllGather = all_gather;
     table.ncclAllReduce = all_reduce;
+    table.ncclReduce = reduce_to_root;
     table.ncclBroadcast = broadcast;
     table.ncclReduceScatter = reduce_scatter;
     table.ncclSend = send;
