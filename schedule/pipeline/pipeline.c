@@ -135,8 +135,14 @@ static enum status check_layers(const struct choices *c, struct diag *diag)
     struct text would = {0};
     snprintf(what, sizeof what, "%lld layers do not fill %u chunks (pp %u x %u virtual stages)",
              (long long)c->model->layers, chunks, c->pp, c->virtual_stages);
-    text_printf(&would, "at most %lld", (long long)c->model->layers);
-    return resolve_bad_size(diag, "--virtual-stages", what, &would);
+    int64_t chunks_fit = c->pipeline == CHOICE_PIPELINE_INTERLEAVED ? c->model->layers / c->pp : 0,
+            stages_fit = c->model->layers / c->virtual_stages;
+    if (chunks_fit > 1)
+        text_printf(&would, "--virtual-stages %lld or less", (long long)chunks_fit);
+    else
+        text_printf(&would, "--pp %lld%s", (long long)(stages_fit > 1 ? stages_fit : 1),
+                    stages_fit > 1 ? " or less" : "");
+    return resolve_bad_size(diag, chunks_fit > 1 ? "--virtual-stages" : "--pp", what, &would);
 }
 
 static enum status resolve_name(struct choices *c, const struct request *r, struct diag *diag)

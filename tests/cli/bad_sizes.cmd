@@ -15,3 +15,5 @@ bad --model gpt-7b --gpus 4 --tp 1 --pp 4 --seq 24K --subsequences 6 --strategy 
 bad --model gpt-7b --gpus 4 --pp 2 --cp 2 --seq 24K --subsequences 6 --strategy ring
 bad --model gpt-7b --gpus 8 --tp 2 --seq 64K --strategy fpdt
 bad --model gpt-7b --gpus 8 --pp 2 --subsequences 4 --seq 64K --strategy fpdt
+bad --model gpt-7b --gpus 8 --tp 1 --pp 4 --set layers=11 --seq 8K --batch 4 --strategy megatron-sp --virtual-stages 3
+bad --model gpt-7b --gpus 4 --tp 1 --pp 4 --set layers=7 --seq 8K --strategy megatron-sp --pipeline zb-v
