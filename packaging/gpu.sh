@@ -1,32 +1,33 @@
 #!/usr/bin/env bash
 # A folder that measures a GPU where nothing can be installed: packaging/gpu.sh BUILD [FOLDER]
 #
-# Of a build with CUDA (./dev gpu makes it): programs in bin/, the libraries that they load in lib/ (NVIDIA's
-# are the machine's own), the shipped data, and bench/gpu/run; and all of it in FOLDER.tar.gz. There:
+# FOLDER is one that is not there, is empty, or was made by this. Of a build with CUDA (./dev gpu makes it):
+# programs in bin/, the libraries that they load in lib/ (NVIDIA's are the machine's own), the shipped data, and bench/gpu/run; and all of it in FOLDER.tar.gz. There:
 # gpu-pack/run RESULTS. The glibc there must be no older than here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:?packaging/gpu.sh BUILD [FOLDER]}
 out=${2:-build/gpu-pack}
-rm -rf "$out"
+source packaging/libraries.sh
+source bench/gpu/fresh.sh
+fresh "$out"
 mkdir -p "$out"/{bin,lib,share/longhaul/models,share/longhaul/traces}
 for program in longhaul bench/attention_alone tests/test_exec_cuda_numerics_gpu \
     tests/test_exec_cuda_gradients_gpu; do
     strip -o "$out/bin/${program##*/}" "$build/$program"
 done
-for program in "$out"/bin/*; do
-    ldd "$program"
-done | sed -n 's/^\s*\(\S*\) => \(\/\S*\) .*/\1 \2/p' | sort -u | while read -r soname path; do
+found=$(libraries "$out"/bin/*)
+while read -r soname path; do
     case $soname in
         libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.*) ;;
         libcu* | libnv*) ;;
         *) strip -o "$out/lib/$soname" "$(readlink -f "$path")" 2>/dev/null ||
             cp -L "$path" "$out/lib/$soname" ;;
     esac
-done
+done <<<"$found"
 cp -r models/presets "$out/share/longhaul/models/"
-cp bench/gpu/run "$out/share/run"
-cp bench/gpu/sdpa_step.py "$out/share/"
+cp -r traces/published "$out/share/longhaul/traces/"
+cp bench/gpu/{run,fresh.sh,sdpa_step.py} "$out/share/"
 cat >"$out/run" <<'RUN'
 #!/bin/sh
 # ./run RESULTS

@@ -6,6 +6,7 @@
 # The MPI module is left out: it must be built with the MPI that starts it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source packaging/libraries.sh
 out=${1:-build}
 build=build/package
 version=$(sed -n 's/^project(longhaul VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
@@ -22,14 +23,14 @@ mv "$stage/bin/longhaul" "$stage/libexec/longhaul"
 strip "$stage/libexec/longhaul"
 
 # Every library that it loads, by the name under which it is asked for.
-ldd "$stage/libexec/longhaul" | sed -n 's/^\s*\(\S*\) => \(\S*\) .*/\1 \2/p' |
-    while read -r soname path; do
-        case $soname in
-            libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.*)
-                cp -L "$path" "$stage/lib/glibc/$soname" ;;
-            *) cp -L "$path" "$stage/lib/$soname" ;;
-        esac
-    done
+found=$(libraries "$stage/libexec/longhaul")
+while read -r soname path; do
+    case $soname in
+        libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.*)
+            cp -L "$path" "$stage/lib/glibc/$soname" ;;
+        *) cp -L "$path" "$stage/lib/$soname" ;;
+    esac
+done <<<"$found"
 loader=$(ldd "$stage/libexec/longhaul" | sed -n 's/^\s*\(\/\S*ld-linux\S*\) .*/\1/p')
 cp -L "$loader" "$stage/lib/glibc/ld.so"
 

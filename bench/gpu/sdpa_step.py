@@ -6,10 +6,21 @@ embedding is the head), bf16 with fp32 masters and AdamW, every layer recomputed
 CSV per way of running it (eager, compiled) and per kernel called alone. Without PyTorch or a GPU: one line that
 says why, exit code 77."""
 import argparse
+import math
 import statistics
 import sys
 
 SKIPPED = 77
+
+# Dense bf16, of NVIDIA's data sheets: the first name that the device's has in it.
+PEAKS = (("H100 PCIe", 756e12), ("H100 NVL", 835e12), ("H100", 989.4e12), ("H800", 989.4e12), ("H200", 989.4e12),
+         ("GH200", 989.4e12), ("A100", 312e12), ("A800", 312e12))
+
+
+def peak_of(device):
+    """Of a device by its name; NaN, and so no percents: it is none of these."""
+    return next((peak for name, peak in PEAKS if name in device), math.nan)
+
 
 
 def skip(why):
@@ -114,11 +125,13 @@ def main():
     for name, value in (("layers", 4), ("hidden", 2560), ("heads", 20), ("ffn", 10240),
                         ("vocab", 50304), ("seq", 32768), ("steps", 5)):
         parser.add_argument("--" + name, type=int, default=value)
-    parser.add_argument("--peak", type=float, default=989.4e12)
+    parser.add_argument("--peak", type=float, help="bf16 FLOP/s of the device; without it by the device's name")
     parser.add_argument("--compile", action="store_true", help="also by torch.compile")
     a = parser.parse_args()
     if not torch.cuda.is_available():
         skip("PyTorch sees no GPU")
+    if a.peak is None:
+        a.peak = peak_of(torch.cuda.get_device_name())
     torch.manual_seed(1)
     print("what,median_s,least_s,most_s,tflop_per_s,percent_of_peak", flush=True)
     half = a.hidden // a.heads // 2
