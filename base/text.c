@@ -156,16 +156,17 @@ static void sync_folder(const char *path)
     text_release(&folder);
 }
 
-/* path is no symbolic link. old is NULL where there is no such file yet. */
-static enum status replace_file(const char *path, const struct stat *old, const char *data,
-                                size_t size, struct diag *diag)
+/* Writes data to a file beside path, which is no symbolic link. old is NULL where there is no file of
+ * that name yet. *temporary is empty when it fails. */
+static enum status write_beside(const char *path, const struct stat *old, const char *data,
+                                size_t size, struct text *temporary, struct diag *diag)
 {
-    struct text temporary = {0};
     enum status status = STATUS_OK;
-    int file = open_temporary(path, &temporary);
+    int file = open_temporary(path, temporary);
     if (file < 0) {
         status = cannot_write(diag, path);
-        goto out;
+        text_release(temporary);
+        return status;
     }
     /* The owner and group of the old file may not be ours to give; its mode is. */
     bool done = (!old || fchmod(file, old->st_mode & 07777) == 0) && write_all(file, data, size) &&
@@ -174,48 +175,94 @@ static enum status replace_file(const char *path, const struct stat *old, const 
         status = cannot_write(diag, path);
     if (close(file) != 0 && status == STATUS_OK)
         status = cannot_write(diag, path);
-    if (status == STATUS_OK && rename(temporary.data, path) != 0)
-        status = cannot_write(diag, path);
-    if (status == STATUS_OK)
-        sync_folder(path);
-    else
-        unlink(temporary.data);
-out:
-    text_release(&temporary);
+    if (status != STATUS_OK) {
+        unlink(temporary->data);
+        text_release(temporary);
+    }
+    return status;
+}
+
+/* A file that is on its way. */
+struct saving {
+    const struct text_file *file;
+    char *path;            /* what the temporary file becomes; NULL: written directly */
+    struct text temporary; /* its name */
+};
+
+/* All that can fail for want of room or permission. */
+static enum status saving_begin(struct saving *s, struct diag *diag)
+{
+    const struct text_file *f = s->file;
+    struct stat info, link;
+    if (strcmp(f->path, "-") == 0)
+        return STATUS_OK;
+    bool exists = stat(f->path, &info) == 0;
+    if (!exists && errno != ENOENT)
+        return cannot_write(diag, f->path);
+    if (!exists && lstat(f->path, &link) == 0)
+        return diag_error(diag, (struct loc){.name = f->path}, STATUS_SYSTEM,
+                          "cannot write: a symbolic link to nothing");
+    if (exists && S_ISDIR(info.st_mode)) {
+        errno = EISDIR;
+        return cannot_write(diag, f->path);
+    }
+    if (exists && !S_ISREG(info.st_mode))
+        return STATUS_OK;
+    /* rename() asks only for the folder; a file marked read-only is to stay. */
+    if (exists && access(f->path, W_OK) != 0)
+        return cannot_write(diag, f->path);
+    /* A link stays a link: the file behind it is replaced. */
+    s->path = exists ? realpath(f->path, NULL) : heap_alloc(strlen(f->path) + 1, 1);
+    if (s->path == NULL)
+        return cannot_write(diag, f->path);
+    if (!exists)
+        memcpy(s->path, f->path, strlen(f->path) + 1);
+    return write_beside(s->path, exists ? &info : NULL, f->data, f->size, &s->temporary, diag);
+}
+
+static enum status saving_end(struct saving *s, struct diag *diag)
+{
+    const struct text_file *f = s->file;
+    if (strcmp(f->path, "-") == 0)
+        return save_to_stdout(f->data, f->size, diag);
+    if (s->path == NULL)
+        return save_directly(f->path, f->data, f->size, diag);
+    if (rename(s->temporary.data, s->path) != 0)
+        return cannot_write(diag, f->path);
+    sync_folder(s->path);
+    text_release(&s->temporary);
+    return STATUS_OK;
+}
+
+static void saving_release(struct saving *s)
+{
+    if (s->temporary.data != NULL)
+        unlink(s->temporary.data);
+    text_release(&s->temporary);
+    free(s->path);
+}
+
+enum status text_save_all(const struct text_file *file, size_t count, struct diag *diag)
+{
+    struct saving *saving = heap_zalloc(count, sizeof *saving);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        saving[i].file = &file[i];
+        status = saving_begin(&saving[i], diag);
+    }
+    for (int direct = 1; direct >= 0; direct--) /* what can still fail comes first */
+        for (size_t i = 0; i < count && status == STATUS_OK; i++)
+            if ((saving[i].path == NULL) == (direct == 1))
+                status = saving_end(&saving[i], diag);
+    for (size_t i = 0; i < count; i++)
+        saving_release(&saving[i]);
+    free(saving);
     return status;
 }
 
 enum status text_save(const char *path, const char *data, size_t size, struct diag *diag)
 {
-    if (strcmp(path, "-") == 0)
-        return save_to_stdout(data, size, diag);
-    struct stat info;
-    bool exists = stat(path, &info) == 0;
-    if (!exists && errno != ENOENT)
-        return cannot_write(diag, path);
-    if (!exists) {
-        struct stat link;
-        if (lstat(path, &link) == 0)
-            return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
-                              "cannot write: a symbolic link to nothing");
-        return replace_file(path, NULL, data, size, diag);
-    }
-    if (S_ISDIR(info.st_mode)) {
-        errno = EISDIR;
-        return cannot_write(diag, path);
-    }
-    if (!S_ISREG(info.st_mode))
-        return save_directly(path, data, size, diag);
-    /* rename() asks only for the folder; a file marked read-only is to stay. */
-    if (access(path, W_OK) != 0)
-        return cannot_write(diag, path);
-    /* A link stays a link: the file behind it is replaced. */
-    char *real = realpath(path, NULL);
-    if (!real)
-        return cannot_write(diag, path);
-    enum status status = replace_file(real, &info, data, size, diag);
-    free(real);
-    return status;
+    return text_save_all(&(struct text_file){path, data, size}, 1, diag);
 }
 
 void text_append(struct text *text, const char *data, size_t size)

@@ -5,6 +5,7 @@
 #include "cli/run_options.h"
 #include "cli/run_report.h"
 #include "cli/setup.h"
+#include "cli/trace_folder.h"
 #include "exec/agreement.h"
 #include "exec/backend.h"
 #include "exec/bootstrap.h"
@@ -265,7 +266,7 @@ static enum status do_run(struct session *s, const struct training_options *how,
     if (status == STATUS_OK && s->wish.exec.trace && speaks) {
         if (s->model != NULL)
             trace_set(&result.trace, "model", s->model->name);
-        status = run_report_save(&result, options_text(s->options, "o"), diag);
+        status = trace_folder_save(&result.trace, options_text(s->options, "o"), NULL, 0, diag);
     }
     if (status == STATUS_OK) {
         open_json(s);
@@ -288,6 +289,9 @@ static enum status do_all(struct session *s, struct diag *diag)
         .seed = s->wish.seed, .fresh = true, .reference = s->wish.train};
     const struct training_options most = {.reference = s->wish.check || s->wish.train,
                                           .collect = s->wish.check};
+    bool speaks = !several_processes(s->options) || bootstrap_speaks();
+    if (status == STATUS_OK && options_given(s->options, "o") && speaks)
+        status = trace_folder_check(options_text(s->options, "o"), diag);
     if (status == STATUS_OK)
         status = load(s, diag);
     if (status == STATUS_OK)

@@ -1,14 +1,10 @@
 #include "cli/run_report.h"
 
 #include "base/units.h"
-#include "traces/csv.h"
-#include "traces/perfetto.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- the check ---- */
 
@@ -120,30 +116,4 @@ void run_report_times(struct text *out, const char *what, const char *backend, c
     text_puts(out, "memory   per rank: ");
     put_memory(out, result);
     text_putc(out, '\n');
-}
-
-/* ---- files ---- */
-
-static const char *path_in(struct text *path, const char *folder, const char *name)
-{
-    path->size = 0;
-    text_printf(path, "%s/%s", folder, name);
-    return path->data;
-}
-
-enum status run_report_save(const struct exec_result *result, const char *folder, struct diag *diag)
-{
-    struct stat info;
-    if (mkdir(folder, 0777) != 0 &&
-        !(errno == EEXIST && stat(folder, &info) == 0 && S_ISDIR(info.st_mode)))
-        return diag_error(diag, (struct loc){.name = folder}, STATUS_SYSTEM,
-                          "cannot make the folder: %s", strerror(errno));
-    struct text path = {0};
-    enum status status = trace_save_ops(&result->trace, path_in(&path, folder, "ops.csv"), diag);
-    if (status == STATUS_OK)
-        status = trace_save_memory(&result->trace, path_in(&path, folder, "memory.csv"), diag);
-    if (status == STATUS_OK)
-        status = perfetto_save(&result->trace, path_in(&path, folder, "trace.json"), diag);
-    text_release(&path);
-    return status;
 }

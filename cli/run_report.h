@@ -38,9 +38,4 @@ void run_json_curve(struct json_out *json, const struct loss_curve *curve);
 void run_json_times(struct json_out *json, const char *what, const char *backend,
                     const struct ir *ir, const struct exec_result *result);
 
-/* Writes ops.csv, memory.csv and trace.json of the median step into a folder, which is made when
- * it is not there. */
-enum status run_report_save(const struct exec_result *result, const char *folder,
-                            struct diag *diag);
-
 #endif

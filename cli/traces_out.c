@@ -2,25 +2,12 @@
 
 #include "cli/chakra_out.h"
 #include "cli/snapshot_out.h"
+#include "cli/trace_folder.h"
 #include "schedule/ir_text.h"
-#include "traces/csv.h"
-#include "traces/perfetto.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static enum status make_folder(const char *folder, struct diag *diag)
-{
-    struct stat info;
-    if (mkdir(folder, 0777) == 0 ||
-        (errno == EEXIST && stat(folder, &info) == 0 && S_ISDIR(info.st_mode)))
-        return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = folder}, STATUS_SYSTEM,
-                      "cannot make the folder: %s", strerror(errno));
-}
 
 static void fill_header(struct trace *trace, const struct prediction *p)
 {
@@ -66,21 +53,13 @@ enum status traces_write(const struct report *report, const char *folder, struct
     const struct prediction *p = report->prediction;
     struct trace trace = {0};
     struct text path = {0}, json = {0};
-    enum status status = make_folder(folder, diag);
-    if (status != STATUS_OK)
-        return status;
     fill_header(&trace, p);
     for (uint32_t i = 0; i < p->sim.class_count; i++)
         sim_trace(&p->ir, &p->sim, p->sim.classes[i].rank, p->sim.classes[i].rank + 1, true,
                   &trace);
     report_print_json(&json, report);
-    status = trace_save_ops(&trace, path_in(&path, folder, "ops.csv"), diag);
-    if (status == STATUS_OK)
-        status = trace_save_memory(&trace, path_in(&path, folder, "memory.csv"), diag);
-    if (status == STATUS_OK)
-        status = perfetto_save(&trace, path_in(&path, folder, "trace.json"), diag);
-    if (status == STATUS_OK)
-        status = text_save(path_in(&path, folder, "prediction.json"), json.data, json.size, diag);
+    const struct text_file prediction = {"prediction.json", json.data, json.size};
+    enum status status = trace_folder_save(&trace, folder, &prediction, 1, diag);
     if (status == STATUS_OK && emit.ir)
         status = ir_save(&p->ir, path_in(&path, folder, "schedule.ir"), diag);
     if (status == STATUS_OK && emit.snapshot) {

@@ -198,6 +198,33 @@ static void a_full_disk_leaves_the_old_file(void)
     diag_release(&diag);
 }
 
+/* The second of three is of a device that is full, in a folder that is not there, or a folder. */
+static void files_are_saved_together_or_not_at_all(void)
+{
+    static const char *const wrong[] = {"/dev/full", "/no/such/file", "/tmp"};
+    char first[512], last[512];
+    snprintf(first, sizeof first, "%s", temp_path("together-1"));
+    snprintf(last, sizeof last, "%s", temp_path("together-2"));
+    struct diag diag = {0};
+    CHECK_INT("old", text_save(first, "old", 3, &diag), STATUS_OK);
+    size_t entries = count_entries();
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        const struct text_file files[] = {{first, "1", 1}, {wrong[i], "2", 1}, {last, "3", 1}};
+        diag_clear(&diag);
+        CHECK_INT(wrong[i], text_save_all(files, ARRAY_LEN(files), &diag), STATUS_SYSTEM);
+        CHECK(wrong[i], diag.text && strncmp(diag.text, wrong[i], strlen(wrong[i])) == 0);
+        check_file(wrong[i], first, "old");
+        CHECK_INT(wrong[i], (int64_t)count_entries(), (int64_t)entries);
+    }
+    diag_clear(&diag);
+    const struct text_file files[] = {{first, "1", 1}, {"/dev/null", "2", 1}, {last, "3", 1}};
+    CHECK_INT("all", text_save_all(files, ARRAY_LEN(files), &diag), STATUS_OK);
+    check_file("first", first, "1");
+    check_file("last", last, "3");
+    CHECK_INT("no temporary file stays", (int64_t)count_entries(), (int64_t)entries + 1);
+    diag_release(&diag);
+}
+
 static void a_read_only_file_stays(void)
 {
     if (geteuid() == 0)
@@ -253,6 +280,7 @@ static const struct check_case cases[] = {
     {"a link stays a link", a_link_stays_a_link},
     {"what cannot be written is said", what_cannot_be_written_is_said},
     {"a full disk leaves the old file", a_full_disk_leaves_the_old_file},
+    {"files are saved together or not at all", files_are_saved_together_or_not_at_all},
     {"a read-only file stays", a_read_only_file_stays},
     {"what cannot be read is said", what_cannot_be_read_is_said},
     {"a sparse giant is refused", a_sparse_giant_is_refused},
