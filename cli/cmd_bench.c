@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "cli/fitted.h"
+#include "cli/interrupt.h"
 #include "cli/points_json.h"
 #include "exec/backend.h"
 #include "exec/microbench.h"
@@ -204,7 +205,21 @@ static void set_host_bandwidth(struct points *points, const char *backend)
     points_set(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
 }
 
-/* The file, so far: whatever ends the program, what was measured is there. */
+/* How much of the set is there, in the header: whatever ends the program, the file says that. */
+static void set_share(struct points *points, size_t count)
+{
+    static const char key[] = "points";
+    char share[64];
+    snprintf(share, sizeof share, "%zu of %zu", points->count, count);
+    for (size_t i = 0; i < points->header_count; i++)
+        if (strcmp(points->header[i].key, key) == 0) {
+            points->header[i].value = arena_text(&points->arena, share, strlen(share));
+            return;
+        }
+    points_set(points, (struct loc){0}, key, share);
+}
+
+/* The file, so far. */
 static enum status save_rows(const struct points *points, const char *path, struct diag *diag)
 {
     struct text out = {0};
@@ -221,8 +236,10 @@ static enum status measure(struct points *points, const struct microbench_option
     const char *path = options_text(options, "o");
     double within_s = options_number(options, "within"), begin_s = run_now();
     struct text name = {0};
+    struct interrupt interrupt;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+    interrupt_catch(&interrupt);
+    for (size_t i = 0; i < count && status == STATUS_OK && interrupted() == 0; i++) {
         struct point point;
         if (within_s > 0 && run_now() - begin_s > within_s) {
             fprintf(stderr, "--within: %zu of %zu were not measured\n", count - i, count);
@@ -234,28 +251,53 @@ static enum status measure(struct points *points, const struct microbench_option
                 work_kind_info((enum work_kind)cases[i].work.kind)->name,
                 name.data ? name.data : "");
         status = microbench_run(&cases[i], bench, &point, diag);
-        if (status == STATUS_OK)
-            points_add(points, &point);
-        if (status == STATUS_OK && path != NULL)
+        if (status != STATUS_OK)
+            break;
+        points_add(points, &point);
+        set_share(points, count);
+        if (path != NULL)
             status = save_rows(points, path, diag);
     }
+    interrupt_release(&interrupt);
     text_release(&name);
     return status;
+}
+
+/* Where the rows go; NULL: nowhere, since a cluster is all that is wanted. */
+static const char *rows_path(const struct options *options)
+{
+    const char *path = options_text(options, "o");
+    bool others = options_given(options, "json") || options_given(options, "cluster-out");
+    return path != NULL || others ? path : "-";
+}
+
+/* What an interrupt leaves: nothing is fitted to a part of the points. */
+static enum status explain_interrupt(const struct points *points, size_t count,
+                                     const struct options *options, struct diag *diag)
+{
+    struct loc at = {.name = "bench"};
+    const char *path = rows_path(options);
+    if (points->count > 0 && (path != NULL || options_given(options, "json")))
+        return diag_error(diag, at, STATUS_SYSTEM, "ended by %s: %zu of %zu points are in %s",
+                          interrupt_name(), points->count, count,
+                          path != NULL && strcmp(path, "-") != 0 ? path : "standard output");
+    return diag_error(diag, at, STATUS_SYSTEM, "ended by %s%s", interrupt_name(),
+                      path == NULL ? "; with -o, points would have been kept"
+                                   : " before anything was measured");
 }
 
 /* To the file as rows, to standard output as JSON, or as rows when nothing else asks for them. */
 static enum status write_points(const struct points *points, const struct options *options,
                                 struct diag *diag)
 {
-    const char *path = options_text(options, "o");
-    bool json = options_given(options, "json");
+    const char *path = rows_path(options);
     struct text out = {0};
     enum status status = STATUS_OK;
     points_print(points, &out);
-    if (path != NULL || !(json || options_given(options, "cluster-out")))
-        status = text_save(path != NULL ? path : "-", out.data, out.size, diag);
+    if (path != NULL)
+        status = text_save(path, out.data, out.size, diag);
     text_release(&out);
-    if (status == STATUS_OK && json) {
+    if (status == STATUS_OK && options_given(options, "json")) {
         points_print_json(points, &out);
         status = command_print(&out, diag);
         text_release(&out);
@@ -344,11 +386,15 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     if (status != STATUS_OK)
         goto out;
     set_host_bandwidth(points, bench.backend);
-    status = write_points(points, options, diag);
+    if (points->count > 0)
+        status = write_points(points, options, diag);
+    if (status == STATUS_OK && interrupted() != 0)
+        status = explain_interrupt(points, count, options, diag);
     if (status == STATUS_OK && options_given(options, "cluster-out"))
         status = write_cluster(&fitted, options, diag);
 out:
     fitted_release(&fitted);
     arena_release(&arena);
+    interrupt_end(diag);
     return status;
 }

@@ -1,13 +1,13 @@
 /* longhaul sweep: a grid of options, one row of CSV per point. */
 #include "cli/command.h"
 
+#include "cli/interrupt.h"
 #include "cli/setup.h"
 #include "cli/sweep.h"
 #include "cli/sweep_point.h"
 #include "cli/sweep_remote.h"
 #include "cli/sweep_summary.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,11 +128,6 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
 out:
     sweep_journal_release(&journal);
     sweep_grid_release(&grid);
-    if (sweep_interrupted() != 0 && diag->text != NULL) {
-        /* the shell that started us is to see what ended us */
-        fputs(diag->text, stderr);
-        signal(sweep_interrupted(), SIG_DFL);
-        raise(sweep_interrupted());
-    }
+    interrupt_end(diag);
     return status;
 }

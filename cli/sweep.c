@@ -1,42 +1,14 @@
 #include "cli/sweep.h"
 
+#include "cli/interrupt.h"
 #include "cli/pool.h"
 #include "cli/progress.h"
 #include "cli/sweep_point.h"
 #include "cli/sweep_remote.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static volatile sig_atomic_t caught;
-
-static void catch (int number)
-{
-    caught = number;
-}
-
-int sweep_interrupted(void)
-{
-    return caught;
-}
-
-/* Without SA_RESTART, so that the wait for workers ends. */
-static void catch_signals(struct sigaction *before)
-{
-    static const int numbers[] = {SIGINT, SIGTERM};
-    struct sigaction action = {.sa_handler = catch};
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        sigaction(numbers[i], &action, &before[i]);
-}
-
-static void restore_signals(const struct sigaction *before)
-{
-    sigaction(SIGINT, &before[0], NULL);
-    sigaction(SIGTERM, &before[1], NULL);
-}
 
 /* What a worker answers: how the point came out, then the row. */
 static void do_point(void *context, uint64_t job, struct text *answer)
@@ -151,7 +123,7 @@ static enum status run_here(struct run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int wait_ms = run->remote.launcher->size > 1 ? 2 : 1000;
-    while (status == STATUS_OK && caught == 0 &&
+    while (status == STATUS_OK && interrupted() == 0 &&
            (run->queue.next < run->queue.count || run->pool.busy > 0 || run->remote.away > 0)) {
         struct pool_event event;
         if (run->remote.launcher->size > 1)
@@ -160,7 +132,7 @@ static enum status run_here(struct run *run, struct diag *diag)
             status = pool_give(&run->pool, run->queue.point[run->queue.next++], diag);
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, wait_ms, &event, diag);
-        if (status == STATUS_OK && caught == 0)
+        if (status == STATUS_OK && interrupted() == 0)
             status = take(run, &event, diag);
         show(run);
     }
@@ -173,12 +145,12 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     struct sweep_predictor predictor = {.grid = grid};
     struct run run = {
         .grid = grid, .journal = journal, .done = journal->known, .remote.launcher = launcher};
-    struct sigaction before[2];
+    struct interrupt interrupt;
     queue_make(&run.queue, journal, options);
     size_t jobs = options->jobs > 0 ? options->jobs : pool_cores();
     if (jobs > run.queue.count)
         jobs = run.queue.count;
-    catch_signals(before);
+    interrupt_catch(&interrupt);
     enum status status = pool_start(&run.pool, jobs, do_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start(launcher, diag);
@@ -186,21 +158,20 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     if (status == STATUS_OK)
         status = run_here(&run, diag);
     progress_end(&run.progress);
-    if (status == STATUS_OK && caught == 0)
+    if (status == STATUS_OK && interrupted() == 0)
         sweep_remote_stop(&run.remote);
     pool_release(&run.pool);
-    restore_signals(before);
-    if (status == STATUS_OK && caught != 0) {
+    interrupt_release(&interrupt);
+    if (status == STATUS_OK && interrupted() != 0) {
         if (journal->path != NULL)
             status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
                                 "ended by %s: %zu of %zu rows are kept in %s, and the same command "
                                 "goes on",
-                                caught == SIGINT ? "an interrupt" : "a request to end",
-                                journal->known, grid->points, journal->part.data);
+                                interrupt_name(), journal->known, grid->points, journal->part.data);
         else
-            status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
-                                "ended by %s; with -o, rows would have been kept",
-                                caught == SIGINT ? "an interrupt" : "a request to end");
+            status =
+                diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
+                           "ended by %s; with -o, rows would have been kept", interrupt_name());
     }
     sweep_remote_release(&run.remote);
     free(run.queue.point);

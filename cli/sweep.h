@@ -18,12 +18,9 @@ struct sweep_options {
 
 /* Predicts the points that the journal has no row of. A point whose process dies is tried once
  * more, alone, and then has a row that says so. An interrupt ends it with STATUS_SYSTEM and
- * sweep_interrupted() set; the journal keeps what was done. Rank 0 of the launcher calls it, even
+ * interrupted() set; the journal keeps what was done. Rank 0 of the launcher calls it, even
  * when nothing is left to do: the others wait for its word. */
 enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options *options,
                       struct sweep_journal *journal, struct launcher *launcher, struct diag *diag);
-
-/* The signal that ended the run; 0: none. */
-int sweep_interrupted(void);
 
 #endif

@@ -1,0 +1,48 @@
+#include "cli/interrupt.h"
+
+#include "base/arena.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+static const int numbers[] = {SIGINT, SIGTERM};
+static volatile sig_atomic_t caught;
+
+static void catch (int number)
+{
+    caught = number;
+}
+
+/* Without SA_RESTART, so that waits end. */
+void interrupt_catch(struct interrupt *interrupt)
+{
+    struct sigaction action = {.sa_handler = catch};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        sigaction(numbers[i], &action, &interrupt->before[i]);
+}
+
+void interrupt_release(const struct interrupt *interrupt)
+{
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        sigaction(numbers[i], &interrupt->before[i], NULL);
+}
+
+int interrupted(void)
+{
+    return caught;
+}
+
+const char *interrupt_name(void)
+{
+    return caught == SIGINT ? "an interrupt" : "a request to end";
+}
+
+void interrupt_end(const struct diag *diag)
+{
+    if (caught == 0 || diag->text == NULL)
+        return;
+    fputs(diag->text, stderr);
+    signal(caught, SIG_DFL);
+    raise(caught);
+}

@@ -1,0 +1,60 @@
+# however run, bench and calibrate end, what they wrote before is kept whole
+tiny="--model longhaul-3m --set layers=1,hidden=64,head_dim=8,ffn=96 --seq 64 --gpus 2"
+end() { # waits for it; $code says how it ended
+    code=0
+    wait $pid 2> $T/note || code=$?
+}
+# so many lines of a file match, 0 before it is there
+lines() { grep -c "$1" "$2" 2> $T/note || true; }
+kept() { cmp $T/before.$1 $T/$1 && echo "$1 is as it was"; }
+
+# points that were measured are in the file, and the file says how many of them there are
+for signal in INT TERM; do
+    longhaul bench --kinds add,cast,gelu -o $T/$signal.csv > $T/out 2> $T/err &
+    pid=$!
+    while test "0$(lines '^work,' $T/$signal.csv)" -lt 2; do sleep 0.01; done
+    kill -$signal $pid
+    end
+    echo "$signal: exit $code"
+    rows=$(grep -c '^[a-z]*,\(add\|cast\|gelu\),' $T/$signal.csv)
+    sed -n "s/: $rows of [0-9]* points/: N of M points/p" $T/err
+    test "$(grep '^# points=' $T/$signal.csv | cut -d ' ' -f 2)" = points=$rows || echo "it does not say $rows"
+done
+longhaul bench --kinds add --json > $T/points.json 2> $T/err &
+pid=$!
+while test "0$(lines . $T/err)" -lt 3; do sleep 0.01; done
+kill -TERM $pid
+end
+echo "JSON: exit $code"
+tail -n 1 $T/err | sed 's/: [0-9]* of [0-9]* points/: N of M points/'
+grep -c '"points": "[0-9]* of [0-9]*"' $T/points.json
+
+# a step that is killed leaves the folder of an earlier one as it was
+longhaul run $tiny --steps 2 -o $T/run > $T/out
+cp -r $T/run $T/before.run
+longhaul run $tiny --steps 1000000 -o $T/run > $T/out &
+pid=$!
+sleep 0.2
+kill -TERM $pid
+end
+echo "run: exit $code"
+diff -r $T/before.run $T/run && ls -A $T/run
+
+# a disk that is full: as if nothing had been written
+full() { # BLOCKS ...
+    (ulimit -f $1 && shift && longhaul "$@" > /dev/null) && echo "taken: $*" || echo "  exit $?: $*"
+}
+full 8 run $tiny --steps 1 -o $T/run 2>&1
+diff -r $T/before.run $T/run
+full 128 run $tiny --steps 1 -o $T/run 2>&1
+diff -r $T/before.run $T/run && ls -A $T/run
+full 128 run $tiny --steps 1 -o $T/new 2>&1
+longhaul calibrate $S/tests/data/calibration/cpu-example.csv -o $T/device.json > $T/out
+cp $T/device.json $T/before.device.json
+full 8 calibrate $S/tests/data/calibration/cpu-example.csv -o $T/device.json 2>&1
+kept device.json
+
+# a place that cannot be written into is found before the work, not after it
+longhaul run $tiny --steps 1000000 -o /proc/none || echo "  exit $?"
+longhaul run $tiny --steps 1000000 -o $T/device.json || echo "  exit $?"
+ls -A $T
