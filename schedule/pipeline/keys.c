@@ -49,15 +49,16 @@ void stage_keys(struct stage *s, const struct action *action)
     }
 }
 
-/* The sum over all that have one, on all of them. */
+/* The sum over all that have one, at the owner. */
 static void sum_up(struct stage *s, uint32_t chunk, struct view x)
 {
     struct emit *e = s->e;
     enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
-    struct work work = {.kind = WORK_ALL_REDUCE};
-    work.all_reduce.group = multiplex_group(e, "keys", (struct share){0, chunk + 1});
-    work.all_reduce.bytes = (int64_t)(x.count * dtype_bytes(dtype));
-    emit_op(e, s->keys_back, &work, &x, 1, &x, 1);
+    struct work work = {.kind = WORK_REDUCE};
+    work.broadcast.group = multiplex_group(e, "keys", (struct share){0, chunk + 1});
+    work.broadcast.bytes = (int64_t)(x.count * dtype_bytes(dtype));
+    work.broadcast.root = chunk;
+    emit_op(e, s->keys_back, &work, &x, 1, &x, e->stage == chunk);
 }
 
 /* From now on the owner sums apart; the others have done their part. */

@@ -140,12 +140,14 @@ op_id lend_sum(struct emit *e, struct lent *lent)
 {
     if (pipeline_shards_weights(e->choices))
         return lend_sum_parts(e, lent);
+    const struct shared *shared = &lent->shared;
     struct view all = view_all(e, lent->buffer);
-    struct work work = {.kind = WORK_ALL_REDUCE};
-    work.all_reduce.group = lent->group;
-    work.all_reduce.bytes = (int64_t)ir_buffer_bytes(e->ir, lent->buffer);
-    lent->sum.i = lent->shared.owns ? lent->buffer.i : IR_NONE;
-    return emit_op(e, e->reduce, &work, &all, 1, &all, 1);
+    struct work work = {.kind = WORK_REDUCE};
+    work.broadcast.group = lent->group;
+    work.broadcast.bytes = (int64_t)ir_buffer_bytes(e->ir, lent->buffer);
+    work.broadcast.root = shared->chunk - shared->first;
+    lent->sum.i = shared->owns ? lent->buffer.i : IR_NONE;
+    return emit_op(e, e->reduce, &work, &all, 1, &all, shared->owns);
 }
 
 /* y += x, element by element. */

@@ -6,15 +6,14 @@
  * of a bundle's parameters, g of its gradient, k stages that share U units of a chunk:
  *
  * broadcast: the owner sends w at each use. What a stage makes of the gradient stays until the last of the
- * units, and then is summed over them (2 g (k - 1) / k a stage); the owner adds the sum to its own, the
- * others forget it. A helper holds g throughout these units, of each bundle.
+ * units; then the sum over all goes to the owner (g a stage), which adds it to its own. A helper holds g throughout these units, of each bundle.
  *
  * shard: each of the k holds a part. The owner sends w at the first use in a step, and of what came each
  * keeps its part; from then on the parts are gathered (w (k - 1) / k a stage). The gradient of each unit
  * is summed into parts at once (g (k - 1) / k a stage and unit), which go to the owner when it has been
  * through the units that it takes alone. A helper holds (w + g) / k of each bundle, and all g of two.
  *
- * So parts save (1 - 1 / k) g of each bundle, and are as fast where U is 1; broadcast sends gradients once.
+ * So parts save (1 - 1 / k) g of each bundle; broadcast sends gradients once.
  *
  * All sums of a group stand in one order on all of its stages, and those of different groups in the order
  * of tasks that all stages keep (multiplex_order()), so that no cycle of stages waits for itself. Parts

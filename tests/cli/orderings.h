@@ -12,7 +12,7 @@
 static const bool multiplexing_loses[15] = {
     false, false, false, false, false, /* 7B: 512, 640, 768, 896, 1024K */
     false, false, false, false, true,  /* 13B: 512, 640, 768, 1024, 1280K */
-    true,  true,  true,  true,  true,  /* 65B: 512, 600, 640, 768, 1024K */
+    false, true,  true,  true,  true,  /* 65B: 512, 600, 640, 768, 1024K */
 };
 
 static inline void check_orderings(size_t i)

@@ -1,0 +1,142 @@
+/* What stages that share subsequences send each other of weights and their gradients, counted by hand: 4 stages
+ * of 2 layers, 6 subsequences. Chunk i's first 3 - i are shared by stages i .. 3, its last i by 0 .. i. */
+#include "schedule/compose.h"
+#include "tests/check.h"
+
+static const struct transformer model = {.name = "eight layers",
+                                         .layers = 8,
+                                         .hidden = 64,
+                                         .heads = 4,
+                                         .kv_heads = 4,
+                                         .head_dim = 16,
+                                         .ffn = 96,
+                                         .vocab = 101,
+                                         .rope_theta = 1e4,
+                                         .norm_eps = 1e-5};
+
+enum { STAGES = 4, SUBSEQUENCES = 6 };
+
+static bool build(struct ir *ir, enum helper_weights helpers)
+{
+    struct request request = {.model = &model,
+                              .strategy = "ulysses",
+                              .profile = "megatron",
+                              .weights = CHOICE_WEIGHTS_REPLICATED,
+                              .activations = CHOICE_ACTIVATIONS_KEEP,
+                              .optimizer = CHOICE_OPTIMIZER_DEVICE,
+                              .attention_impl = ATTENTION_CPU,
+                              .dtype = DTYPE_BF16,
+                              .ranks = STAGES,
+                              .pp = STAGES,
+                              .hp = 1,
+                              .pipeline = CHOICE_PIPELINE_MSP,
+                              .subsequences = SUBSEQUENCES,
+                              .helpers = (int)helpers,
+                              .seq = 12 * SUBSEQUENCES,
+                              .gpus_per_node = STAGES};
+    struct choices choices;
+    struct diag diag = {0};
+    bool built = CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+    if (built)
+        built = CHECK_INT("build", compose_build(ir, &choices, &diag), STATUS_OK);
+    CHECK_TEXT("no message", diag.text ? diag.text : "", "");
+    diag_release(&diag);
+    return built;
+}
+
+struct amount {
+    int64_t ops, bytes;
+};
+
+/* Of weights; group: its name begins so. */
+static struct amount amount_of(const struct ir *ir, uint32_t stage, enum work_kind kind,
+                               const char *group)
+{
+    const struct role *role = &ir->role[stage];
+    struct amount amount = {0, 0};
+    for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
+        const struct work *work = ir_work(ir, op);
+        if (work->kind != kind || ir->op.region[op] != REGION_WEIGHTS ||
+            strncmp(ir->group[work_group(work)].name, group, strlen(group)) != 0)
+            continue;
+        amount.ops++;
+        amount.bytes += work_payload_bytes(work);
+    }
+    return amount;
+}
+
+/* The embedding is a bundle of the first chunk, the head one of the last. */
+static int64_t bundles(uint32_t chunk)
+{
+    return chunk == 0 || chunk == STAGES - 1 ? 3 : 2;
+}
+
+/* Elements of a chunk, in bundles of which each is padded for its stages. */
+static int64_t elements(const struct ir *ir, uint32_t chunk)
+{
+    int64_t first = chunk == 0 ? 0 : 1 + 2 * chunk, sum = 0;
+    for (int64_t b = first; b < first + bundles(chunk); b++)
+        sum += (int64_t)ir->bundle[b].elements;
+    return sum;
+}
+
+/* What one stage takes part in. */
+struct expected {
+    int64_t groups;   /* bundles of each group */
+    int64_t sums;     /* bundles of each shared unit */
+    int64_t given;    /* elements that it owes others, */
+    int64_t returned; /* and that others owe it */
+};
+
+static void add_group(struct expected *e, const struct ir *ir, uint32_t chunk, uint32_t units,
+                      uint32_t stages, bool owns)
+{
+    if (units == 0)
+        return;
+    e->groups += bundles(chunk);
+    e->sums += bundles(chunk) * units;
+    if (owns)
+        e->returned += elements(ir, chunk) * (stages - 1) / stages;
+    else
+        e->given += elements(ir, chunk) / stages;
+}
+
+static struct expected expected_of(const struct ir *ir, uint32_t stage)
+{
+    struct expected e = {0};
+    for (uint32_t chunk = 0; chunk < STAGES; chunk++) {
+        if (stage >= chunk)
+            add_group(&e, ir, chunk, STAGES - 1 - chunk, STAGES - chunk, stage == chunk);
+        if (stage <= chunk)
+            add_group(&e, ir, chunk, chunk, chunk + 1, stage == chunk);
+    }
+    return e;
+}
+
+static void each_policy_sends_what_it_says(void)
+{
+    struct ir broadcast = {0}, shard = {0};
+    if (!build(&broadcast, HELPERS_BROADCAST) || !build(&shard, HELPERS_SHARD))
+        return;
+    for (uint32_t stage = 0; stage < STAGES; stage++) {
+        char label[32];
+        snprintf(label, sizeof label, "stage %u", stage);
+        struct expected e = expected_of(&shard, stage);
+        int64_t uses = amount_of(&broadcast, stage, WORK_BROADCAST, "weights").ops;
+        CHECK_INT(label, amount_of(&broadcast, stage, WORK_REDUCE, "sums").ops, e.groups);
+        /* the first use in a step brings all, the others put parts together */
+        CHECK_INT(label, amount_of(&shard, stage, WORK_BROADCAST, "weights").ops, e.groups);
+        CHECK_INT(label, amount_of(&shard, stage, WORK_ALL_GATHER, "weights").ops, uses - e.groups);
+        CHECK_INT(label, amount_of(&shard, stage, WORK_REDUCE_SCATTER, "sums").ops, e.sums);
+        /* in fp32 */
+        CHECK_INT(label, amount_of(&shard, stage, WORK_SEND, "pp").bytes, 4 * e.given);
+        CHECK_INT(label, amount_of(&shard, stage, WORK_RECV, "pp").bytes, 4 * e.returned);
+    }
+    ir_release(&broadcast);
+    ir_release(&shard);
+}
+
+static const struct check_case cases[] = {
+    {"each policy sends what it says", each_policy_sends_what_it_says},
+};
+CHECK_MAIN("lend", cases)
