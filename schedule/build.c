@@ -252,7 +252,7 @@ static struct choices in_scope(const struct choices *choices, struct transformer
 /* ---- layers that need not be emitted ---- */
 
 enum {
-    STOREYS_FIRST = 6, /* of each chunk that are emitted at first, ends and what is steady */
+    STOREYS_FIRST = 4, /* of each chunk that are emitted at first, ends and what is steady */
     STOREYS_MORE = 3,  /* in the next tries: more */
     STOREYS_LEAST = 3, /* that are worth leaving out */
 };

@@ -117,14 +117,14 @@ static bool same_block(const struct ir *ir, const struct block *a, const struct 
     return a->hash == b->hash && a->ops == b->ops && same_ops(ir, a->begin, b->begin, a->ops);
 }
 
-/* Periods to keep by the number of tries that failed. Transients of symmetric ranks are over after
+/* Periods to keep by the number of tries that failed. Transients of symmetric ranks are over after one,
  * two or three; those of rings, whose ranks drift against each other, may take many, and another try
  * is worth its while only where it leaves out most. 0: all. */
 static uint32_t kept_after(uint32_t tries, uint32_t periods)
 {
     static const struct {
         uint32_t kept, periods_min;
-    } of[] = {{6, 9}, {18, 48}};
+    } of[] = {{4, 9}, {6, 9}, {18, 48}};
     return tries < ARRAY_LEN(of) && periods >= of[tries].periods_min ? of[tries].kept : 0;
 }
 

@@ -298,7 +298,7 @@ static enum status run_whole(struct sim_result *result, const struct ir *ir,
 
 /* ---- depth folding ---- */
 
-enum { TRIES_MAX = 3 };
+enum { TRIES_MAX = 4 };
 
 /* Cuts from the outside inwards: of the whole list, then of what is left. */
 struct cuts {
