@@ -1,7 +1,7 @@
 #include "schedule/reserved.h"
 
 #include "schedule/caching_allocator.h"
-#include "schedule/lifetimes.h"
+#include "schedule/replay.h"
 
 #include <assert.h>
 #include <math.h>
@@ -183,68 +183,6 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 
 /* ---- the allocator ---- */
 
-/* When each buffer of the device's memory comes and goes, by position in the list. */
-struct replay {
-    uint32_t *first;      /* per buffer: the op that touches it first; IR_NONE: none */
-    uint32_t *dying_next; /* per buffer: the next that goes with the same op */
-    uint32_t *dying;      /* per op: the first that goes; IR_NONE */
-    uint32_t *block;      /* per buffer */
-    const struct ir *ir;
-    const struct role *role;
-    enum memory memory; /* of the buffers that count */
-};
-
-static bool counts(const struct replay *r, uint32_t buffer)
-{
-    return r->ir->buffer.memory[buffer] == r->memory;
-}
-
-static void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
-                        enum memory memory)
-{
-    *r = (struct replay){.ir = ir, .role = role, .memory = memory};
-    uint32_t buffers = ir->buffer.count;
-    r->first = heap_alloc((size_t)buffers + 1, sizeof *r->first);
-    r->dying_next = heap_alloc((size_t)buffers + 1, sizeof *r->dying_next);
-    r->block = heap_alloc((size_t)buffers + 1, sizeof *r->block);
-    r->dying = heap_alloc((size_t)role->op_count + 1, sizeof *r->dying);
-    memset(r->first, 0xff, ((size_t)buffers + 1) * sizeof *r->first);
-    memset(r->dying, 0xff, ((size_t)role->op_count + 1) * sizeof *r->dying);
-    for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
-        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
-            uint32_t b = ir_touched(ir, op, k);
-            if (r->first[b] == IR_NONE)
-                r->first[b] = op;
-        }
-    for (uint32_t b = buffers; b-- > 0;) {
-        if (r->first[b] == IR_NONE || lifetimes_persistent(ir, b) || !counts(r, b))
-            continue;
-        uint32_t last = r->first[b];
-        for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++) {
-            uint32_t op = ir->free_op[ir->buffer.free_begin[b] + k].i;
-            if (op > last && op - role->op_begin < role->op_count)
-                last = op;
-        }
-        r->dying_next[b] = r->dying[last - role->op_begin];
-        r->dying[last - role->op_begin] = b;
-    }
-}
-
-static void replay_release(struct replay *r)
-{
-    free(r->first);
-    free(r->dying_next);
-    free(r->block);
-    free(r->dying);
-}
-
-/* What memory is taken from and given back to; a block is what `take` returned. */
-struct allocator {
-    uint32_t (*take)(void *of, uint64_t bytes);
-    void (*give)(void *of, uint32_t block);
-    void *of;
-};
-
 static uint32_t device_take(void *of, uint64_t bytes)
 {
     return caching_alloc(of, bytes);
@@ -281,26 +219,6 @@ static void pinned_give(void *of, uint32_t block)
     p->used[block]--;
 }
 
-static void replay_run(struct replay *r, const struct allocator *a)
-{
-    const struct ir *ir = r->ir;
-    for (uint32_t b = 0; b < ir->buffer.count; b++)
-        if (r->first[b] != IR_NONE && lifetimes_persistent(ir, b) && counts(r, b))
-            a->take(a->of, ir_buffer_bytes(ir, (buffer_id){b}));
-    for (uint32_t i = 0; i < r->role->op_count; i++) {
-        uint32_t op = r->role->op_begin + i;
-        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
-            uint32_t b = ir_touched(ir, op, k);
-            if (r->first[b] != op || lifetimes_persistent(ir, b) || !counts(r, b))
-                continue;
-            r->block[b] = a->take(a->of, ir_buffer_bytes(ir, (buffer_id){b}));
-            r->first[b] = IR_NONE - 1; /* an op may name it twice */
-        }
-        for (uint32_t b = r->dying[i]; b != IR_NONE; b = r->dying_next[b])
-            a->give(a->of, r->block[b]);
-    }
-}
-
 static void of_role(struct reserved *out, const struct ir *ir, const struct cluster *cluster,
                     const struct role *role, int sm, struct reserved_held held)
 {
@@ -331,13 +249,11 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     }
     struct replay replay;
     struct pinned_blocks pinned = {.total = 0};
-    const struct allocator device = {device_take, device_give, &a},
-                           host = {pinned_take, pinned_give, &pinned};
-    replay_init(&replay, ir, role, MEMORY_HBM);
-    replay_run(&replay, &device);
-    replay_release(&replay);
-    replay_init(&replay, ir, role, MEMORY_PINNED);
-    replay_run(&replay, &host);
+    const struct allocator device = {device_take, device_give, &a, &a},
+                           host = {pinned_take, pinned_give, &pinned, NULL};
+    replay_init(&replay, ir, role);
+    replay_run(&replay, MEMORY_HBM, &device);
+    replay_run(&replay, MEMORY_PINNED, &host);
     replay_release(&replay);
     out->pinned = pinned.total;
 

@@ -2,6 +2,7 @@
  * and offsets alike; and what they say repeats does. */
 #include "schedule/compose.h"
 #include "schedule/ir_text.h"
+#include "schedule/reserved.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 
@@ -117,6 +118,25 @@ static void check_repeats(const char *label, const struct ir *ir)
     }
 }
 
+/* An allocator holds the same whether periods of the list may be left out or not, when there is plenty
+ * of memory, when there is hardly enough and when there is too little. */
+static void check_reserved(const char *label, const struct ir *stretched, const struct ir *whole)
+{
+    static const double room[] = {1e6, 1.2, 0.8};
+    for (size_t i = 0; i < ARRAY_LEN(room); i++) {
+        struct cluster cluster = {
+            .ideal = true,
+            .device = {.usable_bytes = room[i] * (double)whole->arena_bytes[MEMORY_HBM]}};
+        struct reserved a, b;
+        reserved_make(&a, stretched, &cluster, 80, (struct reserved_held){.buckets = 1 << 20});
+        reserved_make(&b, whole, &cluster, 80, (struct reserved_held){.buckets = 1 << 20});
+        CHECK_INT(label, (int64_t)a.total, (int64_t)b.total);
+        CHECK_INT(label, (int64_t)a.bytes[RESERVED_TENSORS], (int64_t)b.bytes[RESERVED_TENSORS]);
+        CHECK_INT(label, (int64_t)a.pinned, (int64_t)b.pinned);
+        CHECK_INT(label, a.fits, b.fits);
+    }
+}
+
 /* Builds a request both ways. Returns whether fewer layers were emitted than there are. */
 static bool both_ways(const struct request *request, const char *label)
 {
@@ -131,6 +151,7 @@ static bool both_ways(const struct request *request, const char *label)
     if (built) {
         check_same(label, &stretched, &whole);
         check_repeats(label, &stretched);
+        check_reserved(label, &stretched, &whole);
         CHECK(label, (stretched.repeat_count > 0) == (emitted < request->model->layers));
         CHECK_INT(label, (int64_t)whole.repeat_count, 0);
     }
