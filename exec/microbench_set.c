@@ -42,7 +42,7 @@ static void add_attention(struct microbench_list *set, bool quick)
         {1024, 1024, 2, 2, MASK_CAUSAL, true},  {512, 512, 4, 4, MASK_CAUSAL, false},
         {256, 256, 8, 2, MASK_CAUSAL, true},    {512, 512, 4, 2, MASK_FULL, true},
         {256, 2048, 2, 1, MASK_FULL, true},     {2048, 256, 2, 1, MASK_FULL, false},
-        {2048, 2048, 1, 1, MASK_CAUSAL, false},
+        {2048, 2048, 1, 1, MASK_CAUSAL, false}, {128, 128, 8, 8, MASK_CAUSAL, true},
     };
     for (size_t d = 0; d < (quick ? 3 : ARRAY_LEN(dims)); d++)
         for (size_t i = 0; i < ARRAY_LEN(sizes); i++)

@@ -72,6 +72,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
     const struct microbench_case *cases;
     for (int quick = 0; quick < 2; quick++) {
         bool there[WORK_KIND_COUNT] = {false}, role[POINT_ROLE_COUNT] = {false};
+        bool small_tile = false;
         size_t count = microbench_set(&cases, &arena, quick, 2, NULL);
         struct points points = {0}, again = {0};
         for (size_t i = 0; i < count; i++) {
@@ -84,9 +85,11 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
                                   .p90_s = 1,
                                   .repeats = 1};
             there[cases[i].work.kind] = true;
+            small_tile |= cases[i].work.kind == WORK_ATTENTION && cases[i].work.attention.q < 256;
             role[cases[i].role] = true;
             points_add(&points, &point);
         }
+        CHECK("a tile of attention as small as rings over short sequences have", small_tile);
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
             CHECK(work_kind_info((enum work_kind)kind)->name,
                   there[kind] || !is_alone((enum work_kind)kind) ||
