@@ -119,6 +119,14 @@ static enum status together(struct run *run, struct runner *runner, double *seco
     return here < 0 ? STATUS_OK : status;
 }
 
+/* What has gone wrong so far, in a step or on the way to it and back. */
+static enum status failure(const struct run *run, struct diag *diag)
+{
+    return run->status == STATUS_OK
+               ? STATUS_OK
+               : diag_error(diag, (struct loc){run->name, 0, 0}, run->status, "%s", run->failure);
+}
+
 static enum status run_steps(struct run *run, struct runner *runner, const struct exec_io *io,
                              struct steps *steps, struct diag *diag)
 {
@@ -136,10 +144,12 @@ static enum status run_steps(struct run *run, struct runner *runner, const struc
         if (status != STATUS_OK)
             return status;
         if (seconds < 0)
-            return diag_error(diag, (struct loc){run->name, 0, 0}, run->status, "%s", run->failure);
+            return failure(run, diag);
         uint32_t kinds = io->read_each | (run->step + 1 == all ? io->read_last : 0);
         if (io->read != NULL)
             status = visit_bound(run, io, kinds, look, diag);
+        if (status == STATUS_OK)
+            status = failure(run, diag);
         if (status != STATUS_OK)
             return status;
         if (run->step < steps->warmup)

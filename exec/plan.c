@@ -329,6 +329,23 @@ enum status plan_init(struct plan *plan, const struct ir *ir, const char *name, 
     return status;
 }
 
+void plan_list_streams(const struct plan *plan, uint32_t rank, struct plan_stream *list,
+                       uint32_t **place)
+{
+    const struct ir *ir = plan->ir;
+    uint32_t first = plan_first(plan, rank), count = plan_ops(plan, rank), synced = 0;
+    *place = heap_alloc((size_t)count + 1, sizeof **place);
+    for (uint32_t k = 0; k < count; k++) {
+        bool sync = work_kind_info(ir->op.kind[first + k])->stream == STREAM_SYNC;
+        (*place)[k] = sync ? synced++ : list[ir->op.stream[first + k]].op_count++;
+    }
+    for (uint32_t s = 0; s < ir->stream_count; s++)
+        list[s].op = heap_alloc((size_t)list[s].op_count + 1, sizeof *list[s].op);
+    for (uint32_t k = 0; k < count; k++)
+        if (work_kind_info(ir->op.kind[first + k])->stream != STREAM_SYNC)
+            list[ir->op.stream[first + k]].op[(*place)[k]] = first + k;
+}
+
 void plan_release(struct plan *plan)
 {
     arena_release(&plan->arena);

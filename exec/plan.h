@@ -47,6 +47,18 @@ struct plan {
 enum status plan_init(struct plan *plan, const struct ir *ir, const char *name, struct diag *diag);
 void plan_release(struct plan *plan);
 
+/* The ops of a rank that stand on one stream, in list order. */
+struct plan_stream {
+    uint32_t *op; /* (op_count) */
+    uint32_t op_count;
+};
+
+/* Fills list (streams of the schedule), all-zero before, for a rank, and place (ops of its role): each op's
+ * place on its stream, of SYNC ops, which stand on none, among those of the host. list[].op and place are from
+ * malloc(). */
+void plan_list_streams(const struct plan *plan, uint32_t rank, struct plan_stream *list,
+                       uint32_t **place);
+
 static inline uint32_t plan_role_of(const struct plan *plan, uint32_t rank)
 {
     return plan->role[rank];

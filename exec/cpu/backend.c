@@ -164,7 +164,7 @@ static void *worker_main(void *argument)
             pthread_cond_wait(&worker->wake, &rank->lock);
         if (rank->quit || run_stopped(run))
             break;
-        uint32_t op = worker->op[worker->ended];
+        uint32_t op = worker->list.op[worker->ended];
         if (!await_start(worker, op))
             break;
         worker->at_work = true;
@@ -208,11 +208,7 @@ static enum status open_memory(struct run *run, struct cpu_rank *rank, struct di
 static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
 {
     struct run *run = worker->run;
-    size_t floats = 0;
-    for (uint32_t i = 0; i < worker->op_count; i++) {
-        size_t needed = cpu_scratch(run->ir, worker->op[i]);
-        floats = needed > floats ? needed : floats;
-    }
+    size_t floats = cpu_scratch_most(run->ir, worker->list.op, worker->list.op_count);
     void *scratch = NULL;
     if (floats > 0 && posix_memalign(&scratch, LINE, floats * sizeof(float)) != 0)
         return refused(run, "scratch", floats * sizeof(float), diag);
@@ -229,23 +225,12 @@ static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
     return STATUS_OK;
 }
 
-/* The lists of the rank's streams, and each op's place in its own. */
 static void list_ops(struct run *run, struct cpu_rank *rank)
 {
-    const struct ir *ir = run->ir;
-    uint32_t first = plan_first(&run->plan, rank->rank), count = plan_ops(&run->plan, rank->rank);
-    uint32_t synced = 0;
-    rank->place = heap_alloc((size_t)count + 1, sizeof *rank->place);
-    for (uint32_t k = 0; k < count; k++) {
-        bool sync = work_kind_info(ir->op.kind[first + k])->stream == STREAM_SYNC;
-        struct cpu_worker *worker = &rank->worker[ir->op.stream[first + k]];
-        rank->place[k] = sync ? synced++ : worker->op_count++;
-    }
-    for (uint32_t s = 0; s < ir->stream_count; s++)
-        rank->worker[s].op = heap_alloc((size_t)rank->worker[s].op_count + 1, sizeof(uint32_t));
-    for (uint32_t k = 0; k < count; k++)
-        if (work_kind_info(ir->op.kind[first + k])->stream != STREAM_SYNC)
-            rank->worker[ir->op.stream[first + k]].op[rank->place[k]] = first + k;
+    struct plan_stream list[IR_STREAMS_MAX] = {0};
+    plan_list_streams(&run->plan, rank->rank, list, &rank->place);
+    for (uint32_t s = 0; s < run->ir->stream_count; s++)
+        rank->worker[s].list = list[s];
 }
 
 static enum status open_rank(struct run *run, struct cpu_rank *rank, struct diag *diag)
@@ -254,7 +239,7 @@ static enum status open_rank(struct run *run, struct cpu_rank *rank, struct diag
     list_ops(run, rank);
     enum status status = open_memory(run, rank, diag);
     for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++)
-        if (rank->worker[s].op_count > 0)
+        if (rank->worker[s].list.op_count > 0)
             status = open_worker(&rank->worker[s], diag);
     return status;
 }
@@ -313,7 +298,7 @@ static void close_rank(struct run *run, struct cpu_rank *rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
         pthread_cond_destroy(&rank->worker[s].wake);
-        free(rank->worker[s].op);
+        free(rank->worker[s].list.op);
         free(rank->worker[s].scratch);
     }
     for (int m = 0; m < MEMORY_COUNT; m++)

@@ -35,8 +35,7 @@ struct cpu_worker {
     pthread_t thread;
     bool started;
     pthread_cond_t wake;
-    uint32_t *op; /* (op_count) the stream's ops in list order */
-    uint32_t op_count;
+    struct plan_stream list;
     uint32_t issued, ended; /* of the step at hand */
     bool at_work;           /* on op[ended]: all it waited for has ended */
     struct cpu_need need;   /* what it sleeps for; stream CPU_NOTHING: nothing but an issue */

@@ -68,6 +68,16 @@ size_t cpu_scratch(const struct ir *ir, uint32_t op)
     return floats;
 }
 
+size_t cpu_scratch_most(const struct ir *ir, const uint32_t *op, uint32_t count)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t needed = cpu_scratch(ir, op[i]);
+        most = needed > most ? needed : most;
+    }
+    return most;
+}
+
 const char *cpu_compute_call(const struct call *call, float *scratch)
 {
     const struct cpu_math_row *row = &cpu_math_rows[call->work->kind];

@@ -25,6 +25,8 @@ extern const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT];
 
 /* Floats of scratch that an op needs in cpu_compute_call(): its row's, and its conversions'. */
 size_t cpu_scratch(const struct ir *ir, uint32_t op);
+/* The most that any of (count) ops needs. */
+size_t cpu_scratch_most(const struct ir *ir, const uint32_t *op, uint32_t count);
 
 /* Converts operands, does the work, converts back. */
 const char *cpu_compute_call(const struct call *call, float *scratch);

@@ -88,8 +88,8 @@ static void size_scratch(struct cuda *cuda, struct cuda_rank *rank)
 {
     for (uint32_t s = 0; s < cuda->run->ir->stream_count; s++) {
         struct cuda_stream *stream = &rank->stream[s];
-        for (uint32_t i = 0; i < stream->op_count; i++) {
-            size_t wanted = cuda->prepared[stream->op[i]].scratch;
+        for (uint32_t i = 0; i < stream->list.op_count; i++) {
+            size_t wanted = cuda->prepared[stream->list.op[i]].scratch;
             if (wanted > stream->scratch_bytes)
                 stream->scratch_bytes = wanted;
         }

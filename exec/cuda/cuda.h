@@ -33,8 +33,7 @@ struct cuda_stream {
     struct cuda_rank *rank;
     uint8_t stream; /* row of ir.stream */
     cudaStream_t handle;
-    uint32_t *op; /* (op_count) the stream's ops in list order */
-    uint32_t op_count;
+    struct plan_stream list;
     uint32_t issued;   /* by the host, of the step at hand */
     uint32_t launched; /* on the CUDA stream */
     uint32_t ended;    /* as far as somebody has looked */
@@ -203,9 +202,6 @@ void loopback_begin_step(struct cuda *cuda);
 /* The op at the head of its queue has come; launches it for all when it was the last. False: not
  * yet, or the run has failed. */
 bool loopback_arrive(struct cuda_stream *stream, uint32_t op);
-/* Of a send that has met its receiver in the step at hand: who that is. False: of any other op. */
-bool loopback_receiver(const struct cuda *cuda, uint32_t rank, uint32_t op, uint32_t *peer,
-                       uint32_t *receive);
 void loopback_close(struct cuda *cuda);
 
 #endif

@@ -21,22 +21,12 @@ static bool is_communication(const struct ir *ir, uint32_t op)
 
 /* ---- lists and events ---- */
 
-/* The lists of the rank's streams, and each op's place in its own. */
 void cuda_list_ops(struct cuda_rank *rank)
 {
-    const struct ir *ir = rank->run->ir;
-    uint32_t first = plan_first(&rank->run->plan, rank->rank);
-    uint32_t count = plan_ops(&rank->run->plan, rank->rank);
-    rank->place = heap_zalloc((size_t)count + 1, sizeof *rank->place);
-    for (uint32_t k = 0; k < count; k++)
-        if (!is_sync(ir, first + k))
-            rank->place[k] = rank->stream[ir->op.stream[first + k]].op_count++;
-    for (uint32_t s = 0; s < ir->stream_count; s++)
-        rank->stream[s].op =
-            heap_alloc((size_t)rank->stream[s].op_count + 1, sizeof *rank->stream[s].op);
-    for (uint32_t k = 0; k < count; k++)
-        if (!is_sync(ir, first + k))
-            rank->stream[ir->op.stream[first + k]].op[rank->place[k]] = first + k;
+    struct plan_stream list[IR_STREAMS_MAX] = {0};
+    plan_list_streams(&rank->run->plan, rank->rank, list, &rank->place);
+    for (uint32_t s = 0; s < rank->run->ir->stream_count; s++)
+        rank->stream[s].list = list[s];
 }
 
 /* Whose end must be seen: what other streams wait for, what the host waits for, the last op of a
@@ -62,7 +52,7 @@ static bool *ops_to_mark(const struct cuda_rank *rank)
         }
         last[s] = k;
         if (cuda_times_by_events(run) || is_communication(ir, op) || ir_blocks_host(ir, op) ||
-            rank->place[k] % MARK_EVERY == 0 || rank->place[k] + 1 == rank->stream[s].op_count)
+            rank->place[k] % MARK_EVERY == 0 || rank->place[k] + 1 == rank->stream[s].list.op_count)
             mark[k] = true;
     }
     free(last);
@@ -102,11 +92,7 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
 
 static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
 {
-    size_t floats = 0;
-    for (uint32_t i = 0; i < stream->op_count; i++) {
-        size_t needed = cpu_scratch(rank->run->ir, stream->op[i]);
-        floats = needed > floats ? needed : floats;
-    }
+    size_t floats = cpu_scratch_most(rank->run->ir, stream->list.op, stream->list.op_count);
     stream->host_scratch = heap_zalloc(floats + 1, sizeof *stream->host_scratch);
     if (rank->host_work == NULL)
         rank->host_work = heap_zalloc((size_t)plan_ops(&rank->run->plan, rank->rank) + 1,
@@ -115,8 +101,8 @@ static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
 
 static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream *stream)
 {
-    for (uint32_t i = 0; i < stream->op_count; i++)
-        if (cuda_of(rank->run)->prepared[stream->op[i]].attention != NULL)
+    for (uint32_t i = 0; i < stream->list.op_count; i++)
+        if (cuda_of(rank->run)->prepared[stream->list.op[i]].attention != NULL)
             return true;
     return false;
 }
@@ -130,7 +116,7 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
     rank->launches = heap_zalloc(ops, sizeof *rank->launches);
     for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++) {
         struct cuda_stream *stream = &rank->stream[s];
-        if (stream->op_count == 0)
+        if (stream->list.op_count == 0)
             continue;
         cudaError_t error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
         if (error != cudaSuccess)
@@ -164,7 +150,7 @@ void cuda_close_streams(struct cuda_rank *rank)
         attentions_close_stream(cuda_of(run)->attentions, rank->stream[s].attention);
         if (rank->stream[s].handle != NULL)
             cudaStreamDestroy(rank->stream[s].handle);
-        free(rank->stream[s].op);
+        free(rank->stream[s].list.op);
         free(rank->stream[s].host_scratch);
     }
     free(rank->host_work);
@@ -248,7 +234,7 @@ static bool launch_head(struct cuda_stream *stream)
     struct cuda *cuda = cuda_of(run);
     if (stream->held || stream->launched == stream->issued || run_stopped(run))
         return false;
-    uint32_t op = stream->op[stream->launched];
+    uint32_t op = stream->list.op[stream->launched];
     if (!waits_are_launched(rank, op) || !hold_for_waits(stream, op))
         return false;
     bool works = plan_works(&run->plan, rank->rank, op);
@@ -297,7 +283,7 @@ void cuda_launch(struct cuda_rank *rank)
 static uint32_t next_mark(const struct cuda_stream *stream)
 {
     for (uint32_t i = stream->ended; i < stream->launched; i++)
-        if (cuda_events(stream->rank, stream->op[i])->end != NULL)
+        if (cuda_events(stream->rank, stream->list.op[i])->end != NULL)
             return i;
     return IR_NONE;
 }
@@ -306,11 +292,12 @@ static void look_at_stream(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
     for (uint32_t i = next_mark(stream); i != IR_NONE; i = next_mark(stream)) {
-        cudaError_t error = cudaEventQuery(cuda_events(rank, stream->op[i])->end);
+        cudaError_t error = cudaEventQuery(cuda_events(rank, stream->list.op[i])->end);
         if (error == cudaErrorNotReady)
             return;
         if (error != cudaSuccess) {
-            cuda_failed(rank, stream->op[i], "cudaEventQuery (this op, or one before it)", error);
+            cuda_failed(rank, stream->list.op[i], "cudaEventQuery (this op, or one before it)",
+                        error);
             return;
         }
         atomic_fetch_add(&rank->run->progress, i + 1 - stream->ended);
@@ -339,7 +326,7 @@ static bool works(const struct cuda_rank *rank)
         const struct cuda_stream *stream = &rank->stream[s];
         if (stream->ended == stream->launched)
             continue;
-        uint32_t op = stream->op[stream->ended];
+        uint32_t op = stream->list.op[stream->ended];
         if ((cuda_of(run)->shared || !is_communication(run->ir, op)) && waits_have_ended(rank, op))
             return true;
     }

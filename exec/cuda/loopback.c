@@ -325,18 +325,3 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
     }
     return going;
 }
-
-bool loopback_receiver(const struct cuda *cuda, uint32_t rank, uint32_t op, uint32_t *peer,
-                       uint32_t *receive)
-{
-    const struct run *run = cuda->run;
-    if (cuda->loopback == NULL || run->ir->op.kind[op] != WORK_SEND ||
-        !plan_works(&run->plan, rank, op))
-        return false;
-    const struct meeting *m = &cuda->loopback->message[plan_message(&run->plan, rank, op)];
-    if (m->come < m->size)
-        return false;
-    *peer = m->part[1].stream->rank->rank;
-    *receive = m->part[1].op;
-    return true;
-}

@@ -3,6 +3,7 @@
 #include "exec/bootstrap.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ struct nccl_links {
     const struct nccl *nccl;
     struct link *link;
     uint32_t count, capacity;
-    bool aborted, barriers;
+    bool barriers;
+    atomic_bool aborted; /* the communicators are gone */
     cudaStream_t stream; /* of barriers: the number that they sum, and the event behind that */
     cudaEvent_t event;
     void *number;
@@ -97,7 +99,7 @@ static ncclResult_t await(const struct nccl_links *l, ncclComm_t comm, ncclResul
 {
     static const struct timespec nap = {0, 200000};
     double until_s = run_now() + WAIT_S;
-    while (result == ncclInProgress && run_now() < until_s) {
+    while (result == ncclInProgress && run_now() < until_s && !l->aborted) {
         ncclResult_t asked = l->nccl->ncclCommGetAsyncError(comm, &result);
         if (asked != ncclSuccess)
             return asked;
@@ -132,14 +134,21 @@ static enum status open_barriers(struct nccl_links *l, struct diag *diag)
 {
     if (!l->barriers)
         return STATUS_OK;
+    const char *call = "cudaMalloc (of barriers)";
     cudaError_t error = cudaMalloc(&l->number, sizeof(float));
-    if (error == cudaSuccess)
+    if (error == cudaSuccess) {
+        call = "cudaMemset (of barriers)";
         error = cudaMemset(l->number, 0, sizeof(float));
-    if (error == cudaSuccess)
+    }
+    if (error == cudaSuccess) {
+        call = "cudaStreamCreateWithFlags (of barriers)";
         error = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
-    if (error == cudaSuccess)
+    }
+    if (error == cudaSuccess) {
+        call = "cudaEventCreateWithFlags (of barriers)";
         error = cudaEventCreateWithFlags(&l->event, cudaEventDisableTiming);
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaMalloc (of barriers)", error);
+    }
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, call, error);
 }
 
 enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
@@ -172,9 +181,8 @@ enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
 void nccl_links_abort(struct cuda *cuda)
 {
     struct nccl_links *l = cuda->links;
-    if (l == NULL || l->aborted)
+    if (l == NULL || atomic_exchange(&l->aborted, true))
         return;
-    l->aborted = true;
     for (uint32_t i = 0; i < l->count; i++)
         if (l->link[i].comm != NULL)
             l->nccl->ncclCommAbort(l->link[i].comm);

@@ -53,9 +53,11 @@ static const struct op_time unknown = {NAN, NAN};
  * has nothing to do takes no time, and ends with the op before it on its stream. */
 static struct op_time time_of_nothing(struct run *run, uint32_t rank, uint32_t op, double before_s)
 {
-    uint32_t peer, receive;
-    if (loopback_receiver(cuda_of(run), rank, op, &peer, &receive))
-        return *run_time(run, peer, receive);
+    const struct plan *plan = &run->plan;
+    if (run->ir->op.kind[op] == WORK_SEND && plan_works(plan, rank, op)) {
+        const struct plan_message *message = &plan->message[plan_message(plan, rank, op)];
+        return *run_time(run, message->destination, message->recv_op);
+    }
     return (struct op_time){before_s, before_s};
 }
 
@@ -66,8 +68,8 @@ static void read_stream(struct cuda_stream *stream)
     struct cuda *cuda = cuda_of(run);
     bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
     double before_s = 0;
-    for (uint32_t i = 0; i < stream->op_count; i++) {
-        uint32_t op = stream->op[i];
+    for (uint32_t i = 0; i < stream->list.op_count; i++) {
+        uint32_t op = stream->list.op[i];
         struct op_time *time = run_time(run, rank->rank, op);
         bool launches = rank->launches[cuda_local(rank, op)];
         cuda->launched_ops += launches;

@@ -32,7 +32,7 @@ grep -c '"points": "[0-9]* of [0-9]*"' $T/points.json
 # a step that is killed leaves the folder of an earlier one as it was
 longhaul run $tiny --steps 2 -o $T/run > $T/out
 cp -r $T/run $T/before.run
-longhaul run $tiny --steps 1000000 -o $T/run > $T/out &
+longhaul run $tiny --steps 20000 -o $T/run > $T/out &
 pid=$!
 sleep 0.2
 kill -TERM $pid

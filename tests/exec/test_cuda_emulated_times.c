@@ -20,6 +20,7 @@ static const char text[] = "longhaul schedule 1\n"
                            "buffer d pinned f32 [4] gradient persistent\n"
                            "buffer m pinned f32 [4] optimizer persistent\n"
                            "buffer v pinned f32 [4] optimizer persistent\n"
+                           "buffer loss hbm f32 [1] activation bind=loss\n"
                            "op 0 h2d h2d bytes=16 reads c0 writes a0\n"
                            "op 1 fill compute count=4 writes b0\n"
                            "op 2 fill compute count=4 writes b1\n"
@@ -146,6 +147,43 @@ static const struct {
     {"cudaLaunchHostFunc", "op 6 (adamw, stream host) cudaLaunchHostFunc: ", STATUS_NO, 0},
 };
 
+/* Bound buffers go there and back by calls of their own: the n-th of them is refused. */
+static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    (void)buffer;
+    (void)diag;
+    ++*(int *)user;
+    return STATUS_OK;
+}
+
+static void what_cannot_be_read_back_is_no_result(void)
+{
+    enum { RANKS = 2 };
+    char bound[2048];
+    snprintf(bound, sizeof bound, "%s%s", text, "op 7 fill compute count=1 writes loss\n");
+    for (int after = 0; after < 2 * RANKS + 1; after++) {
+        struct hand h;
+        int looks = 0;
+        if (hand_load(&h, bound)) {
+            h.io = (struct exec_io){.user = &looks, .read = look, .read_last = UINT32_MAX};
+            emulator_fails = "cudaMemcpy";
+            emulator_fails_after = after;
+            enum status wanted = after < 2 * RANKS ? STATUS_NO : STATUS_OK;
+            char message[64];
+            snprintf(message, sizeof message,
+                     "hand.ir: error: rank %d: cudaMemcpy: ", after % RANKS);
+            CHECK_INT("status", hand_run(&h), wanted);
+            CHECK("which rank, and what",
+                  wanted == STATUS_OK
+                      ? h.diag.text == NULL
+                      : strncmp(h.diag.text ? h.diag.text : "", message, strlen(message)) == 0);
+            CHECK("nothing is presented as a result", wanted == STATUS_OK || h.result.steps == 0);
+            emulator_fails = NULL;
+        }
+        hand_release(&h);
+    }
+}
+
 static void refused_calls_are_named(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
@@ -168,6 +206,7 @@ static void refused_calls_are_named(void)
 static const struct check_case cases[] = {
     {"lost records are no times", lost_records_are_no_times},
     {"records of another run are forgotten", records_of_another_run_are_forgotten},
+    {"what cannot be read back is no result", what_cannot_be_read_back_is_no_result},
     {"refused calls are named", refused_calls_are_named},
 };
 
