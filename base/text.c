@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,10 +243,33 @@ static void saving_release(struct saving *s)
     free(s->path);
 }
 
+/* Standard output, a pipe or a terminal, whose reader may take its time. */
+static bool is_written_directly(const char *path)
+{
+    struct stat info;
+    return strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode));
+}
+
+/* Signals that end a program wait while files are half done, but for nobody who reads them. */
+static void hold_signals(const struct text_file *file, size_t count, sigset_t *before)
+{
+    static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    sigset_t held;
+    sigemptyset(&held);
+    for (size_t i = 0; i < ARRAY_LEN(ending); i++)
+        sigaddset(&held, ending[i]);
+    for (size_t i = 0; i < count; i++)
+        if (is_written_directly(file[i].path))
+            sigemptyset(&held);
+    sigprocmask(SIG_BLOCK, &held, before);
+}
+
 enum status text_save_all(const struct text_file *file, size_t count, struct diag *diag)
 {
     struct saving *saving = heap_zalloc(count, sizeof *saving);
     enum status status = STATUS_OK;
+    sigset_t before;
+    hold_signals(file, count, &before);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         saving[i].file = &file[i];
         status = saving_begin(&saving[i], diag);
@@ -256,6 +280,7 @@ enum status text_save_all(const struct text_file *file, size_t count, struct dia
                 status = saving_end(&saving[i], diag);
     for (size_t i = 0; i < count; i++)
         saving_release(&saving[i]);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     free(saving);
     return status;
 }

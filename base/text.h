@@ -32,6 +32,7 @@ struct text_file {
     size_t size;
 };
 /* The same of several that belong together: where one cannot be written, all stay as they were.
+ * Signals that end a program wait meanwhile, so that no temporary files are left.
  * (Devices and pipes are written when all else is ready; a kill between two renames is not undone.) */
 enum status text_save_all(const struct text_file *file, size_t count, struct diag *diag);
 

@@ -4,6 +4,7 @@
 #include "cli/figure.h"
 #include "cli/stored.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -242,10 +243,13 @@ static enum status make_folder(const char *path, struct diag *diag)
                           "is neither FILE.svg nor FILE.png; '%s/' would be a folder of data and "
                           "program",
                           path);
-    if (mkdir(path, 0777) != 0)
+    if (mkdir(path, 0777) == 0)
+        return STATUS_OK;
+    if (errno == EEXIST)
         return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                           "is neither FILE.svg nor FILE.png nor a folder");
-    return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
+                      "cannot make the folder of data and program: %s", strerror(errno));
 }
 
 static enum status write_figure(const struct figure *figure, const char *path, bool dark,

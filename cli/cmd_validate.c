@@ -109,8 +109,11 @@ static enum status check_errors(const struct validation *v, struct diag *diag)
 static enum status save(const struct validation *v, const char *path, struct diag *diag)
 {
     struct measurement_result *result = heap_zalloc(v->rows->count + 1, sizeof *result);
-    for (size_t i = 0; i < v->rows->count; i++)
+    for (size_t i = 0; i < v->rows->count; i++) {
         result[i] = v->row[i].result;
+        if (result[i].outcome == OUTCOME_OK && !v->row[i].counted)
+            result[i].why = v->row[i].other; /* why it does not count */
+    }
     enum status status = measurements_save(v->rows, result, path, diag);
     free(result);
     return status;

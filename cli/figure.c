@@ -1,10 +1,12 @@
-#define _DEFAULT_SOURCE /* mkdtemp */
+#define _XOPEN_SOURCE 700 /* realpath() */
 
 #include "cli/figure.h"
 
 #include "base/data_path.h"
+#include "base/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +20,7 @@ void figure_release(struct figure *figure)
     *figure = (struct figure){0};
 }
 
-/* A text of gnuplot in single quotes, where only the quote itself means something. */
-static void put_quoted(struct text *out, const char *text)
+void figure_put_quoted(struct text *out, const char *text)
 {
     text_putc(out, '\'');
     for (; *text != '\0'; text++)
@@ -33,7 +34,7 @@ static void put_quoted(struct text *out, const char *text)
 void figure_set_text(struct figure *figure, const char *name, const char *text)
 {
     text_printf(&figure->set, "%s = ", name);
-    put_quoted(&figure->set, text);
+    figure_put_quoted(&figure->set, text);
     text_putc(&figure->set, '\n');
 }
 
@@ -51,14 +52,16 @@ static enum status put_program(struct text *out, const struct figure *figure,
     struct text folder = {0};
     enum status status = data_path(&folder, "plots", diag);
     if (status == STATUS_OK) {
+        char *whole = realpath(folder.data, NULL); /* gnuplot may run in another folder */
         text_printf(out, "format = '%s'\ndark = %d\nwide = %d\nhigh = %d\n", names[format], dark,
                     figure->wide, figure->high);
         text_puts(out, "folder = ");
-        put_quoted(out, folder.data);
+        figure_put_quoted(out, whole != NULL ? whole : folder.data);
+        free(whole);
         text_puts(out, "\ndata = ");
-        put_quoted(out, data);
+        figure_put_quoted(out, data);
         text_puts(out, "\noutput = ");
-        put_quoted(out, output);
+        figure_put_quoted(out, output);
         text_putc(out, '\n');
         text_append(out, figure->set.data, figure->set.size);
         text_printf(out, "load folder.'/%s.gp'\n", figure->script);
@@ -67,32 +70,55 @@ static enum status put_program(struct text *out, const struct figure *figure,
     return status;
 }
 
-static enum status save_in(const char *folder, const char *name, const struct text *text,
-                           struct diag *diag)
+/* ---- gnuplot ---- */
+
+/* What passes between us and gnuplot lies in files without names, which end with the last process
+ * that has them open: an interrupt leaves nothing behind. It knows them as descriptors. */
+enum channel { CHANNEL_PROGRAM, CHANNEL_PICTURE, CHANNEL_WORDS, CHANNEL_DATA, CHANNEL_COUNT };
+#define DATA_PATH "/dev/fd/3"
+#define PICTURE_PATH "/dev/fd/1"
+
+static bool fill(int fd, const struct text *text)
 {
-    struct text path = {0};
-    text_printf(&path, "%s/%s", folder, name);
-    enum status status =
-        text_save(path.data, text->data == NULL ? "" : text->data, text->size, diag);
-    text_release(&path);
-    return status;
+    for (size_t at = 0; at < text->size;) {
+        ssize_t put = write(fd, text->data + at, text->size - at);
+        if (put < 0 && errno != EINTR)
+            return false;
+        at += put > 0 ? (size_t)put : 0;
+    }
+    return lseek(fd, 0, SEEK_SET) == 0;
 }
 
-/* Runs `gnuplot figure.gp` in the folder. What it says goes to the file "words" there. */
-static enum status run_gnuplot(const char *folder, int *code, struct diag *diag)
+static bool drain(int fd, struct text *text)
+{
+    char piece[1 << 14];
+    for (;;) {
+        ssize_t got = pread(fd, piece, sizeof piece, (off_t)text->size);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return got == 0;
+        text_append(text, piece, got > 0 ? (size_t)got : 0);
+    }
+}
+
+static _Noreturn void be_gnuplot(const int channel[CHANNEL_COUNT], pid_t parent)
+{
+    process_ends_with(parent);
+    for (int i = 0; i < CHANNEL_COUNT; i++)
+        if (dup2(channel[i], i) < 0)
+            _exit(126);
+    setenv("LC_ALL", "C.UTF-8", 1);
+    execlp("gnuplot", "gnuplot", "-", (char *)NULL);
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, struct diag *diag)
 {
     struct loc at = {.name = "gnuplot"};
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid < 0)
         return diag_error(diag, at, STATUS_SYSTEM, "cannot fork: %s", strerror(errno));
-    if (pid == 0) {
-        if (chdir(folder) != 0 || freopen("words", "w", stderr) == NULL ||
-            freopen("words", "a", stdout) == NULL || freopen("/dev/null", "r", stdin) == NULL)
-            _exit(126);
-        setenv("LC_ALL", "C.UTF-8", 1);
-        execlp("gnuplot", "gnuplot", "figure.gp", (char *)NULL);
-        _exit(errno == ENOENT ? 127 : 126);
-    }
+    if (pid == 0)
+        be_gnuplot(channel, parent);
     int state = 0;
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
         ;
@@ -101,91 +127,102 @@ static enum status run_gnuplot(const char *folder, int *code, struct diag *diag)
         return diag_error(diag, at, STATUS_SYSTEM,
                           "is not installed, and draws the figures: apt-get install gnuplot-nox "
                           "fonts-dejavu-core, or the like");
+    if (WIFSIGNALED(state))
+        return diag_error(diag, at, STATUS_SYSTEM, "was ended by signal %d (%s)", WTERMSIG(state),
+                          strsignal(WTERMSIG(state)));
     return STATUS_OK;
 }
 
 /* gnuplot shows the place in its program first, and then says what is wrong. */
-static const char *last_line(const char *words)
+static const char *last_line(struct text *words, size_t drawn)
 {
-    const char *line = strrchr(words, '\n');
-    return line == NULL ? words : line + 1;
+    while (words->size > 0 && strchr("\n ", words->data[words->size - 1]) != NULL)
+        words->data[--words->size] = '\0';
+    if (words->size == 0)
+        return drawn > 0 ? "the picture was cut off" : "it says nothing";
+    const char *line = strrchr(words->data, '\n');
+    line = line == NULL ? words->data : line + 1;
+    return line + strspn(line, " ");
 }
 
-static enum status draw_in(const char *folder, const struct figure *figure,
-                           enum figure_format format, bool dark, struct text *picture,
-                           struct diag *diag)
+/* gnuplot does not say when the picture cannot be written to its end. */
+static bool is_whole(const struct text *picture, enum figure_format format)
 {
-    struct text program = {0}, path = {0}, words = {0}, got = {0};
+    static const struct {
+        const char *text;
+        size_t size;
+    } ends[] = {{"</svg>", 6}, {"IEND\xae\x42\x60\x82", 8}};
+    size_t size = picture->size, ending = ends[format].size;
+    while (size > 0 && picture->data[size - 1] == '\n')
+        size--;
+    return size > ending && memcmp(picture->data + size - ending, ends[format].text, ending) == 0;
+}
+
+static enum status draw(const struct figure *figure, enum figure_format format,
+                        const struct text *program, const int channel[CHANNEL_COUNT],
+                        struct text *picture, struct diag *diag)
+{
+    struct text words = {0}, got = {0};
     int code = 0;
-    enum status status = put_program(&program, figure, format, dark, "data.csv", "picture", diag);
-    if (status == STATUS_OK)
-        status = save_in(folder, "data.csv", &figure->data, diag);
-    if (status == STATUS_OK)
-        status = save_in(folder, "figure.gp", &program, diag);
-    if (status == STATUS_OK)
-        status = run_gnuplot(folder, &code, diag);
-    text_printf(&path, "%s/picture", folder);
+    if (!fill(channel[CHANNEL_PROGRAM], program) || !fill(channel[CHANNEL_DATA], &figure->data))
+        return diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
+                          "cannot give it the figure: %s", strerror(errno));
+    enum status status = run_gnuplot(channel, &code, diag);
     if (status == STATUS_OK &&
-        (code != 0 || text_read(&got, path.data, NULL) != STATUS_OK || got.size == 0)) {
-        path.size = 0;
-        text_printf(&path, "%s/words", folder);
-        if (text_read(&words, path.data, NULL) == STATUS_OK)
-            while (words.size > 0 && strchr("\n ", words.data[words.size - 1]) != NULL)
-                words.data[--words.size] = '\0';
-        status = diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
-                            "cannot draw plots/%s.gp: %s", figure->script,
-                            words.size > 0 ? last_line(words.data) : "it says nothing");
+        (code != 0 || !drain(channel[CHANNEL_PICTURE], &got) || !is_whole(&got, format))) {
+        drain(channel[CHANNEL_WORDS], &words);
+        status =
+            diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
+                       "cannot draw plots/%s.gp: %s", figure->script, last_line(&words, got.size));
     }
     if (status == STATUS_OK)
         text_append(picture, got.data, got.size);
-    text_release(&program);
-    text_release(&path);
     text_release(&words);
     text_release(&got);
     return status;
 }
 
-static void remove_folder(const char *folder)
-{
-    static const char *const names[] = {"data.csv", "figure.gp", "picture", "words"};
-    struct text path = {0};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        path.size = 0;
-        text_printf(&path, "%s/%s", folder, names[i]);
-        unlink(path.data);
-    }
-    rmdir(folder);
-    text_release(&path);
-}
-
 enum status figure_draw(const struct figure *figure, enum figure_format format, bool dark,
                         struct text *picture, struct diag *diag)
 {
-    struct text folder = {0};
-    const char *where = getenv("TMPDIR");
-    text_printf(&folder, "%s/longhaul-XXXXXX", where != NULL && where[0] != '\0' ? where : "/tmp");
-    enum status status;
-    if (mkdtemp(folder.data) == NULL) {
-        status = diag_error(diag, (struct loc){.name = folder.data}, STATUS_SYSTEM,
-                            "cannot make a folder for a figure: %s", strerror(errno));
-    } else {
-        status = draw_in(folder.data, figure, format, dark, picture, diag);
-        remove_folder(folder.data);
+    struct text program = {0};
+    int channel[CHANNEL_COUNT];
+    bool made = true;
+    for (int i = 0; i < CHANNEL_COUNT; i++) {
+        channel[i] = process_nameless_file(CHANNEL_COUNT); /* above gnuplot's own */
+        made = made && channel[i] >= 0;
     }
-    text_release(&folder);
+    enum status status = STATUS_OK;
+    if (!made)
+        status = diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
+                            "cannot give it the figure: %s", strerror(errno));
+    if (status == STATUS_OK)
+        status = put_program(&program, figure, format, dark, DATA_PATH, PICTURE_PATH, diag);
+    if (status == STATUS_OK)
+        status = draw(figure, format, &program, channel, picture, diag);
+    for (int i = 0; i < CHANNEL_COUNT; i++)
+        if (channel[i] >= 0)
+            close(channel[i]);
+    text_release(&program);
     return status;
 }
 
 enum status figure_save(const struct figure *figure, enum figure_format format, bool dark,
                         const char *folder, struct diag *diag)
 {
-    struct text program = {0};
+    struct text program = {0}, path[2] = {{0}, {0}};
+    text_printf(&path[0], "%s/data.csv", folder);
+    text_printf(&path[1], "%s/figure.gp", folder);
     enum status status = put_program(&program, figure, format, dark, "data.csv",
                                      format == FIGURE_SVG ? "figure.svg" : "figure.png", diag);
-    if (status == STATUS_OK)
-        status = save_in(folder, "data.csv", &figure->data, diag);
-    if (status == STATUS_OK)
-        status = save_in(folder, "figure.gp", &program, diag);
+    if (status == STATUS_OK) {
+        const struct text_file files[] = {
+            {path[0].data, figure->data.data == NULL ? "" : figure->data.data, figure->data.size},
+            {path[1].data, program.data, program.size}};
+        status = text_save_all(files, ARRAY_LEN(files), diag);
+    }
     text_release(&program);
+    text_release(&path[0]);
+    text_release(&path[1]);
     return status;
 }

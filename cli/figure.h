@@ -34,6 +34,9 @@ enum status figure_draw(const struct figure *figure, enum figure_format format, 
 enum status figure_save(const struct figure *figure, enum figure_format format, bool dark,
                         const char *folder, struct diag *diag);
 
+/* Appends a text of gnuplot in single quotes, where only the quote itself means something. */
+void figure_put_quoted(struct text *out, const char *text);
+
 /* Sets a variable to a text or a number. */
 void figure_set_text(struct figure *figure, const char *name, const char *text);
 void figure_set_number(struct figure *figure, const char *name, double value);

@@ -9,7 +9,7 @@
 enum { SERIES_MAX = 8, METRICS_MAX = 32 };
 
 struct columns {
-    size_t source, table, metric, value, unit, predicted;
+    size_t source, table, metric, value, unit, predicted, status;
 };
 
 static enum status find_columns(struct columns *c, const struct table *table, struct diag *diag)
@@ -20,6 +20,7 @@ static enum status find_columns(struct columns *c, const struct table *table, st
     } wanted[] = {
         {"source", &c->source}, {"table", &c->table}, {"metric", &c->metric},
         {"value", &c->value},   {"unit", &c->unit},   {"predicted", &c->predicted},
+        {"status", &c->status},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(wanted) && status == STATUS_OK; i++)
@@ -59,6 +60,26 @@ static const char *find_metric(const struct table *table, const struct columns *
     return count > 0 ? metric[most] : NULL;
 }
 
+/* "mfu: 30 rows, mean error 3.0 % of the 28 that count" */
+static void put_title(struct text *out, const char *metric, size_t rows, size_t counted, double sum)
+{
+    text_printf(out, "%s: %zu row%s", metric, rows, rows == 1 ? "" : "s");
+    if (counted == 0)
+        text_puts(out, ", none of which counts");
+    else
+        text_printf(out, ", mean error %.1f %%", 100 * sum / (double)counted);
+    if (counted > 0 && counted < rows)
+        text_printf(out, " of the %zu that count%s", counted, counted == 1 ? "s" : "");
+}
+
+/* "mfu by the convention of its source (fraction)" */
+static void put_metric(struct text *out, const char *metric, const char *unit)
+{
+    text_printf(out, "%s%s (%s)", metric,
+                strcmp(metric, "mfu") == 0 ? " by the convention of its source" : "",
+                unit[0] != '\0' ? unit : "no unit");
+}
+
 enum status figure_error(struct figure *figure, const struct table *table,
                          const struct figure_wish *wish, struct diag *diag)
 {
@@ -68,7 +89,7 @@ enum status figure_error(struct figure *figure, const struct table *table,
         return status;
     const char *metric = wish->y != NULL ? wish->y : find_metric(table, &c), *unit = "";
     struct text names[SERIES_MAX] = {{0}}, name = {0}, label = {0};
-    size_t count = 0, rows = 0;
+    size_t count = 0, rows = 0, counted = 0;
     double low = INFINITY, high = 0, measured, predicted, sum = 0;
     for (size_t i = 0; i < table->rows && metric != NULL; i++) {
         if (strcmp(table->row[i][c.metric], metric) != 0 ||
@@ -91,19 +112,21 @@ enum status figure_error(struct figure *figure, const struct table *table,
         text_printf(&figure->data, "%zu,%.9g,%.9g\n", k + 1, measured, predicted);
         low = fmin(low, fmin(measured, predicted));
         high = fmax(high, fmax(measured, predicted));
-        sum += fabs(predicted / measured - 1);
         rows++;
+        if (strcmp(table->row[i][c.status], "ok") == 0) { /* and not "ok: why it does not count" */
+            sum += fabs(predicted / measured - 1);
+            counted++;
+        }
     }
     if (rows == 0) {
         status = diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
                             "no row has both a measured and a predicted number%s%s",
                             metric != NULL ? " of metric " : "", metric != NULL ? metric : "");
     } else {
-        text_printf(&label, "%s: %zu rows, mean error %.1f %%", metric, rows,
-                    100 * sum / (double)rows);
+        put_title(&label, metric, rows, counted, sum);
         figure_set_text(figure, "title", wish->title != NULL ? wish->title : label.data);
         label.size = 0;
-        text_printf(&label, "%s (%s)", metric, unit[0] != '\0' ? unit : "no unit");
+        put_metric(&label, metric, unit);
         figure_set_text(figure, "metric", label.data);
     }
     figure->script = "error";

@@ -15,62 +15,87 @@ enum { BINS = 1500 };
 enum { LANES_MAX = 32 };
 
 /* What a box is coloured by: in the order of the colours. */
-enum class {
-    CLASS_ATTENTION = 1,
-    CLASS_MATMUL,
-    CLASS_OTHER_COMPUTE,
-    CLASS_OPTIMIZER,
-    CLASS_EXCHANGE,
-    CLASS_WEIGHTS,
-    CLASS_COPY,
-    CLASS_WAIT,
-    CLASS_COUNT,
+enum colour {
+    COLOUR_ATTENTION = 1,
+    COLOUR_MATMUL,
+    COLOUR_OTHER_COMPUTE,
+    COLOUR_OPTIMIZER,
+    COLOUR_EXCHANGE,
+    COLOUR_WEIGHTS,
+    COLOUR_COPY,
+    COLOUR_WAIT,
+    COLOUR_COUNT,
 };
-static const char class_names[] = "attention matmul other_compute optimizer activations_exchanged "
-                                  "weights_exchanged copies waiting";
+static const char colour_names[] = "attention matmul other_compute optimizer activations_exchanged "
+                                   "weights_exchanged copies waiting";
 
-static enum class class_of(const char *kind, const char *phase, const char *region) {
-    static const struct {const char * kind; enum class class;}
-kinds[] = {
-    {"attention", CLASS_ATTENTION},
-    {"attention_backward", CLASS_ATTENTION},
-    {"matmul", CLASS_MATMUL},
-    {"d2h", CLASS_COPY},
-    {"h2d", CLASS_COPY},
-    {"host_sync", CLASS_WAIT},
-    {"barrier", CLASS_WAIT},
-    {"all_to_all", CLASS_EXCHANGE},
-    {"shift", CLASS_EXCHANGE},
-    {"send", CLASS_EXCHANGE},
-    {"recv", CLASS_EXCHANGE},
-    {"all_gather", CLASS_EXCHANGE},
-    {"all_reduce", CLASS_EXCHANGE},
-    {"reduce_scatter", CLASS_EXCHANGE},
-    {"reduce", CLASS_EXCHANGE},
-    {"broadcast", CLASS_EXCHANGE},
+struct coloured {
+    const char *name;
+    enum colour colour;
 };
-for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-    if (strcmp(kind, kinds[i].kind) == 0)
-        return kinds[i].class == CLASS_EXCHANGE && strcmp(region, "weights") == 0 ? CLASS_WEIGHTS
-                                                                                  : kinds[i].class;
-return strcmp(phase, "optimizer") == 0 ? CLASS_OPTIMIZER : CLASS_OTHER_COMPUTE;
+
+static const struct coloured kinds[] = {
+    {"attention", COLOUR_ATTENTION},
+    {"attention_backward", COLOUR_ATTENTION},
+    {"matmul", COLOUR_MATMUL},
+    {"d2h", COLOUR_COPY},
+    {"h2d", COLOUR_COPY},
+    {"host_sync", COLOUR_WAIT},
+    {"barrier", COLOUR_WAIT},
+    {"all_to_all", COLOUR_EXCHANGE},
+    {"shift", COLOUR_EXCHANGE},
+    {"send", COLOUR_EXCHANGE},
+    {"recv", COLOUR_EXCHANGE},
+    {"all_gather", COLOUR_EXCHANGE},
+    {"all_reduce", COLOUR_EXCHANGE},
+    {"reduce_scatter", COLOUR_EXCHANGE},
+    {"reduce", COLOUR_EXCHANGE},
+    {"broadcast", COLOUR_EXCHANGE},
+    {"scatter", COLOUR_EXCHANGE},
+};
+
+/* Rows of a profiler have the names of kernels as kinds, and as region what these do
+ * (traces/kernel_class.h). */
+static const struct coloured classes[] = {
+    {"attention", COLOUR_ATTENTION},    {"matmul", COLOUR_MATMUL},
+    {"optimizer", COLOUR_OPTIMIZER},    {"copy", COLOUR_COPY},
+    {"communication", COLOUR_EXCHANGE},
+};
+
+static enum colour find_colour(const struct coloured *list, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return list[i].colour;
+    return COLOUR_OTHER_COMPUTE;
+}
+
+static enum colour colour_of(const char *kind, const char *phase, const char *region)
+{
+    enum colour colour = find_colour(kinds, ARRAY_LEN(kinds), kind);
+    if (colour == COLOUR_EXCHANGE && strcmp(region, "weights") == 0)
+        return COLOUR_WEIGHTS;
+    if (colour != COLOUR_OTHER_COMPUTE)
+        return colour;
+    return strcmp(phase, "optimizer") == 0 ? COLOUR_OPTIMIZER
+                                           : find_colour(classes, ARRAY_LEN(classes), region);
 }
 
 struct box {
     double start_s, end_s;
-    enum class class;
+    enum colour colour;
 };
 
-/* One BINS-th of the window on one lane: how long each class runs in it, and between which times
+/* One BINS-th of the window on one lane: how long each colour runs in it, and between which times
  * anything does. */
 struct bin {
-    double busy_s[CLASS_COUNT]; /* all 0: idle */
+    double busy_s[COLOUR_COUNT]; /* all 0: idle */
     double first_s, last_s;
 };
 
 /* Adds what of start_s..end_s lies in the window to the bins of a lane. */
 static void fill(struct bin *bin, const struct figure_window *window, double start_s, double end_s,
-                 enum class class)
+                 enum colour colour)
 {
     double bin_s = (window->to_s - window->from_s) / BINS;
     start_s = fmax(start_s, window->from_s);
@@ -85,26 +110,26 @@ static void fill(struct bin *bin, const struct figure_window *window, double sta
         bool idle = !(bin[i].first_s < bin[i].last_s);
         bin[i].first_s = idle ? first_s : fmin(bin[i].first_s, first_s);
         bin[i].last_s = idle ? last_s : fmax(bin[i].last_s, last_s);
-        bin[i].busy_s[class] += last_s - first_s;
+        bin[i].busy_s[colour] += last_s - first_s;
     }
 }
 
-/* The boxes of a lane, in order of time and apart from each other. A bin has the class that fills
- * most of it; neighbours of one class are one box, with the edges that it has in the trace where
+/* The boxes of a lane, in order of time and apart from each other. A bin has the colour that fills
+ * most of it; neighbours of one colour are one box, with the edges that it has in the trace where
  * they border on idle time. box: BINS. */
 static size_t find_boxes(struct box *box, const struct bin *bin, const struct figure_window *window)
 {
     double bin_s = (window->to_s - window->from_s) / BINS;
     size_t count = 0;
     for (size_t i = 0; i < BINS; i++) {
-        enum class most = CLASS_ATTENTION;
-        for (enum class c = most; c < CLASS_COUNT; c++)
+        enum colour most = COLOUR_ATTENTION;
+        for (enum colour c = most; c < COLOUR_COUNT; c++)
             if (bin[i].busy_s[c] > bin[i].busy_s[most])
                 most = c;
         if (!(bin[i].busy_s[most] > 0))
             continue;
         struct box *last = count > 0 ? &box[count - 1] : NULL;
-        if (last != NULL && last->class == most && bin[i].first_s - last->end_s < bin_s)
+        if (last != NULL && last->colour == most && bin[i].first_s - last->end_s < bin_s)
             last->end_s = bin[i].last_s;
         else
             box[count++] = (struct box){bin[i].first_s, bin[i].last_s, most};
@@ -178,14 +203,14 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
             k++;
         if (k < lanes)
             fill(&bin[k * BINS], &window, t->start_s[i], t->end_s[i],
-                 class_of(trace->label[t->kind[i]], trace->label[t->phase[i]],
-                          trace->label[t->region[i]]));
+                 colour_of(trace->label[t->kind[i]], trace->label[t->phase[i]],
+                           trace->label[t->region[i]]));
     }
     for (size_t k = lanes; k-- > 0;) {
         size_t boxes = find_boxes(box, &bin[k * BINS], &window);
         widen(box, boxes, &window);
         for (size_t i = 0; i < boxes; i++)
-            text_printf(&figure->data, "%zu,%u,%.9g,%.9g\n", lanes - 1 - k, box[i].class,
+            text_printf(&figure->data, "%zu,%u,%.9g,%.9g\n", lanes - 1 - k, box[i].colour,
                         box[i].start_s / window.time.unit_s, box[i].end_s / window.time.unit_s);
         count += boxes;
     }
@@ -203,7 +228,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     figure->high = 170 + 42 * (int)lanes;
     figure_set_text(figure, "title", wish->title != NULL ? wish->title : title.data);
     figure_set_text(figure, "lanes", names.data);
-    figure_set_text(figure, "classes", class_names);
+    figure_set_text(figure, "classes", colour_names);
     figure_window_set(figure, &window);
     text_release(&names);
     text_release(&title);

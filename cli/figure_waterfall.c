@@ -3,6 +3,8 @@
 
 #include "cli/report.h"
 
+#include <math.h>
+
 /* Colours by what kind of cause it is: work that must be, work that need not, waiting. */
 static int colour_of(enum cause cause)
 {
@@ -24,19 +26,22 @@ enum status figure_waterfall(struct figure *figure, const char *name, const stru
                              const struct figure_wish *wish, struct diag *diag)
 {
     struct report_time time = report_time_for(w->step_s);
+    long long rounded[CAUSE_COUNT]; /* as the report has them: they add up */
     struct text label = {0};
     double at_s = 0;
     int rows = 0;
     if (!(w->step_s > 0))
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "the step takes no time: there is nothing to draw");
+    report_round(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
     for (int i = 0; i < CAUSE_COUNT; i++) {
         double cause_s = w->cause_s[i];
-        if (cause_s < w->step_s * 5e-5)
+        if (rounded[i] == 0)
             continue;
         text_printf(&figure->data, "%d,%.9g,%.9g,%d,%s,\"%.*f %s  %.1f %%\"\n", rows,
                     at_s / time.unit_s, (at_s + cause_s) / time.unit_s, colour_of((enum cause)i),
-                    cause_name((enum cause)i), time.decimals, cause_s / time.unit_s, time.name,
+                    cause_name((enum cause)i), time.decimals,
+                    (double)rounded[i] / pow(10, time.decimals), time.name,
                     100 * cause_s / w->step_s);
         at_s += cause_s;
         rows++;

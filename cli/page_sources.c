@@ -132,17 +132,19 @@ bool page_find_option(const char *command, const char *name, struct text *value)
 {
     struct text wanted = {0};
     value->size = 0;
-    for (int form = 0; form < 2 && command != NULL; form++) { /* --name=VALUE, --name VALUE */
+    static const struct {
+        const char *before, *after, *ends; /* of the value */
+    } forms[] = {{" --", "='", "'"},
+                 {" --", "=", " "},
+                 {" '--", "=", "'"},
+                 {" --", " '", "'"},
+                 {" --", " ", " "}};
+    for (size_t i = 0; i < ARRAY_LEN(forms) && command != NULL && value->size == 0; i++) {
         wanted.size = 0;
-        text_printf(&wanted, " --%s%c", name, form == 0 ? '=' : ' ');
+        text_printf(&wanted, "%s%s%s", forms[i].before, name, forms[i].after);
         const char *at = strstr(command, wanted.data);
-        if (at == NULL)
-            continue;
-        at += wanted.size;
-        bool quoted = *at == '\'';
-        at += quoted;
-        text_append(value, at, strcspn(at, quoted ? "'" : " "));
-        break;
+        if (at != NULL)
+            text_append(value, at + wanted.size, strcspn(at + wanted.size, forms[i].ends));
     }
     text_release(&wanted);
     return value->size > 0;

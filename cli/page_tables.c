@@ -243,7 +243,7 @@ static size_t sum_metrics(const struct table *t, const struct columns *c, struct
     double error;
     for (size_t i = 0; i < t->rows; i++) {
         size_t k = 0;
-        if (!table_number(t, i, c->error, &error))
+        if (!table_number(t, i, c->error, &error) || strcmp(t->row[i][c->status], "ok") != 0)
             continue;
         while (k < count && strcmp(metric[k].name, t->row[i][c->metric]) != 0)
             k++;
@@ -259,6 +259,12 @@ static size_t sum_metrics(const struct table *t, const struct columns *c, struct
         }
     }
     return count;
+}
+
+/* Whether a row is shown and not counted: "ok: why". */
+static bool is_left_out(const struct table *t, const struct columns *c, size_t row)
+{
+    return strncmp(t->row[row][c->status], "ok:", 3) == 0;
 }
 
 /* "dhp=32;zero=1" with blanks, at which lines may break. */
@@ -307,13 +313,15 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
     enum status status = find_columns(&c, t, diag);
     if (status != STATUS_OK)
         return status;
-    size_t count = sum_metrics(t, &c, metric), most = 0, wrong = 0, right = 0, unsupported = 0;
+    size_t count = sum_metrics(t, &c, metric), most = 0, wrong = 0, right = 0, unsupported = 0,
+           left_out = 0;
     for (size_t k = 1; k < count; k++)
         most = metric[k].rows > metric[most].rows ? k : most;
     for (size_t i = 0; i < t->rows; i++) {
         right += strcmp(t->row[i][c.status], "right") == 0;
         wrong += strcmp(t->row[i][c.status], "wrong") == 0;
         unsupported += strcmp(t->row[i][c.status], "unsupported") == 0;
+        left_out += is_left_out(t, &c, i);
     }
     text_printf(&text, "%zu rows of %s", t->rows, t->path);
     page_begin(page, title != NULL ? title : "Predictions beside measurements", text.data);
@@ -333,6 +341,11 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
     if (unsupported > 0) {
         text.size = 0;
         text_printf(&text, "%zu rows are not supported, and not counted.", unsupported);
+        page_warning(page, text.data);
+    }
+    if (left_out > 0) {
+        text.size = 0;
+        text_printf(&text, "%zu rows are shown, and not counted: their status says why.", left_out);
         page_warning(page, text.data);
     }
     page_begin_table(page, NULL, heads);

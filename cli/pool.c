@@ -3,6 +3,7 @@
 #include "cli/pool.h"
 
 #include "base/arena.h"
+#include "base/process.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,9 +70,7 @@ static _Noreturn void be_worker(struct pool *pool, int from, int to, pid_t paren
     setpgid(0, 0);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(0);
+    process_ends_with(parent);
     for (size_t i = 0; i < pool->count; i++)
         if (pool->worker[i].pid > 0) {
             close(pool->worker[i].to);

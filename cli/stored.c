@@ -1,6 +1,7 @@
 #include "cli/stored.h"
 
 #include "traces/csv.h"
+#include "traces/kineto.h"
 
 #include <float.h>
 #include <sys/stat.h>
@@ -47,10 +48,17 @@ enum status stored_waterfall(struct stored *stored, struct waterfall *w, struct 
 
 enum status stored_trace(struct trace *trace, const char *path, bool memory, struct diag *diag)
 {
-    struct text whole = {0};
+    struct text whole = {0}, text = {0};
     put_path(&whole, path, memory ? "memory.csv" : "ops.csv");
-    enum status status = memory ? trace_load_memory(trace, whole.data, diag)
-                                : trace_load_ops(trace, whole.data, diag);
+    enum status status = text_read(&text, whole.data, diag);
+    const char *data = text.data == NULL ? "" : text.data;
+    if (status == STATUS_OK && memory)
+        status = trace_parse_memory(trace, whole.data, data, text.size, diag);
+    else if (status == STATUS_OK && kineto_recognise(data, text.size))
+        status = kineto_parse(trace, whole.data, data, text.size, diag);
+    else if (status == STATUS_OK)
+        status = trace_parse_ops(trace, whole.data, data, text.size, diag);
     text_release(&whole);
+    text_release(&text);
     return status;
 }

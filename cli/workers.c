@@ -1,6 +1,7 @@
 #include "cli/workers.h"
 
 #include "base/arena.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -59,7 +60,7 @@ static enum status start(struct workers *w, size_t job, struct diag *diag)
     int ends[2];
     if (pipe(ends) != 0)
         return diag_error(diag, nowhere, STATUS_SYSTEM, "cannot make a pipe: %s", strerror(errno));
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid < 0) {
         enum status status =
             diag_error(diag, nowhere, STATUS_SYSTEM, "cannot fork: %s", strerror(errno));
@@ -68,6 +69,7 @@ static enum status start(struct workers *w, size_t job, struct diag *diag)
         return status;
     }
     if (pid == 0) {
+        process_ends_with(parent);
         close(ends[0]);
         be_child(w, job, ends[1]);
     }

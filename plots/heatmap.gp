@@ -11,6 +11,7 @@ set xlabel x_label textcolor rgb ink
 set ylabel y_label textcolor rgb ink
 set cblabel value_label textcolor rgb ink
 set cbtics textcolor rgb ink
+set format cb "%.8g"
 # viridis
 set palette defined (0 "#440154", 1 "#46327e", 2 "#365c8d", 3 "#277f8e", 4 "#1fa187", 5 "#4ac16d", \
     6 "#a0da39", 7 "#fde725")

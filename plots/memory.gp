@@ -18,4 +18,5 @@ if (limit > 0 && limit <= top) {
     set label limit_name at graph 0.01, first limit offset 0, 0.6 front textcolor rgb colour[6]
 }
 plot for [c=1:n] data using 1:(c == 1 ? 0 : column(c)):(column(c + 1)) with filledcurves \
-    linecolor rgb colour[1 + (c - 1) % 8] title word(categories, c)
+    linecolor rgb colour[1 + (c - 1) % 8] title word(categories, c), \
+    data using 1:(column(n + 1)) with lines linecolor rgb ink linewidth 0.6 notitle # a peak too narrow to be filled

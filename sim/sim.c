@@ -1,6 +1,8 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, which POSIX has only since 2024 */
 
 #include "sim/sim.h"
+
+#include "base/process.h"
 #include "sim/depth.h"
 #include "sim/fold.h"
 #include "sim/memory.h"
@@ -119,11 +121,12 @@ static enum status run_forked(const struct plan *plan, const struct fold *fold,
                               struct diag *diag)
 {
     fflush(stdout); /* SimGrid flushes it in the child, with whatever the parent left there */
-    pid_t child = fork();
+    pid_t parent = getpid(), child = fork();
     if (child < 0)
         return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
                           "cannot start a simulation: fork: %s", strerror(errno));
     if (child == 0) {
+        process_ends_with(parent);
         run_child(plan, fold, stands_for, m);
         _exit(0); /* no exit handlers: they are the parent's */
     }

@@ -338,8 +338,9 @@ static void put_result(const struct measurement_result *result, struct text *out
     text_putc(out, ',');
     if (result->predicted_text)
         records_put_field(out, result->predicted_text);
-    else if (isfinite(result->predicted))
-        text_printf(out, "%.6g", result->predicted);
+    else if (isfinite(result->predicted)) /* lengths with all their digits */
+        text_printf(out, result->predicted == floor(result->predicted) ? "%.15g" : "%.6g",
+                    result->predicted);
     text_putc(out, ',');
     if (isfinite(result->relative_error))
         text_printf(out, "%.6g", result->relative_error);

@@ -20,6 +20,24 @@ draw heatmap $T/s.csv
 draw mfu $T/s.csv
 draw mfu $T/l.csv
 draw error $T/v.csv -y tgs | sed 's/tgs: .*error.*;//'
+# options of one value stand in the title; a sweep of which nothing fits says so
+longhaul sweep --model gpt2 --cluster ideal --gpus 4 --vary seq=1K,2K --vary dtype=bf16 --vary hp=1,2 -o $T/one.csv > $T/note
+draw sweep $T/one.csv
+draw heatmap $T/one.csv
+longhaul sweep --model gpt-2.7b --cluster dgx-a100 --gpus 1 --vary seq=512K,1M --vary zero=1,2 -o $T/unfit.csv > $T/note || echo "nothing fits: exit $?"
+draw sweep $T/unfit.csv
+draw heatmap $T/unfit.csv
+# the bars of a waterfall are those of the report
+longhaul predict --model llama3-8b --cluster dgx-h100 --nodes 2 --seq 256K --quick -o $T/q | grep '^rank 0' -A1 | tr -s ' ,\n' '\n' | grep '^[0-9][0-9]*[.][0-9]' | sort > $T/report
+longhaul plot waterfall $T/q -o $T/f.svg
+for part in $(cat $T/report); do grep -q "[ >]$part s" $T/f.svg || echo "not in the figure: $part"; done
+# a recording of PyTorch's profiler: the classes of its kernels are coloured
+longhaul plot timeline $S/tests/data/kineto/gpt.json -o $T/measured
+cut -d , -f 2 $T/measured/data.csv | sort | uniq -c | tr -s ' '
+# rows that do not count are drawn, and left out of the mean
+sed 's/,ok$/,ok: seen elsewhere/' $T/v.csv | sed '2s/,ok: seen elsewhere$/,ok/' > $T/w.csv
+longhaul plot error $T/w.csv -y tgs -o $T/f.svg
+grep -o 'tgs: .* count[^<]*' $T/f.svg | sed 's/error .* %/error N %/'
 # a folder: data and program, for gnuplot alone
 longhaul plot heatmap $T/s.csv -o $T/folder
 ls $T/folder

@@ -1,0 +1,15 @@
+/* base/process.h: child processes that leave nothing behind when their parent ends. */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <sys/types.h>
+
+/* In a child, after fork(): from now on the end of the parent, whose process id it had before, ends
+ * the child too, however it comes. */
+void process_ends_with(pid_t parent);
+
+/* A file in memory without a name, which goes with the last process that has it open: its
+ * descriptor, from `lowest` on and closed by exec(), or -1 with errno. */
+int process_nameless_file(int lowest);
+
+#endif

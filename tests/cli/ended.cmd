@@ -1,0 +1,88 @@
+# however predict, report and plot end, what stood there stands, nothing half done is left, and no process goes on
+what="--model llama3-8b --cluster dgx-h100 --nodes 4 --seq 512K --strategy 2d --cp 4 --hp 8 --quick"
+longhaul predict --model gpt2 --cluster ideal --gpus 4 --seq 1K --quick --emit-ir -o $T/p > $T/note
+cp -r $T/p $T/before
+longhaul report $T/p -o $T/page.html
+cp $T/page.html $T/page.before
+mkdir $T/tmp
+export TMPDIR=$T/tmp
+as_before() {
+    diff -r $T/p $T/before && cmp $T/page.html $T/page.before && ls -A $T/tmp && echo "  all as before"
+}
+gone() { # waits until none of the processes is there
+    for try in $(seq 500); do
+        there=
+        for pid in "$@"; do
+            if test -d /proc/$pid && ! grep -q '^State:.Z' /proc/$pid/status 2> $T/note; then there=$pid; fi
+        done
+        test -z "$there" && return
+        sleep 0.01
+    done
+    echo "  $there goes on"
+}
+begin() { # COMMAND: in the background, until it has a child that works
+    env --default-signal=INT "$@" > $T/out 2> $T/err &
+    pid=$!
+    child=
+    until test -n "$child"; do
+        sleep 0.01
+        child=$(cat /proc/$pid/task/$pid/children)
+    done
+}
+end() { # WHAT SIGNAL PROCESS
+    code=0
+    kill -$2 $3
+    wait $pid 2> $T/note || code=$?
+    echo "$1, $2: exit $code"
+    cat $T/out $T/err
+    gone $child
+    as_before
+}
+for signal in INT TERM KILL; do
+    begin longhaul predict $what --exact -o $T/p
+    end predict $signal $pid
+done
+begin longhaul predict $what --exact -o $T/p
+end 'its simulation' KILL $child
+begin longhaul plan --model llama3-8b --cluster dgx-h100 --nodes 4 --seq 256K --emit megatron
+end plan TERM $pid
+
+# gnuplot takes its time
+mkdir $T/bin
+printf '#!/bin/sh\nexec sleep 100\n' > $T/bin/gnuplot
+chmod +x $T/bin/gnuplot
+with_slow="env PATH=$T/bin:$PATH"
+for signal in INT TERM KILL; do
+    begin $with_slow longhaul plot waterfall $T/p -o $T/p/ops.csv.svg
+    end plot $signal $pid
+    begin $with_slow longhaul report $T/p -o $T/page.html
+    end report $signal $pid
+done
+begin $with_slow longhaul plot waterfall $T/p -o $T/p/f.svg
+end gnuplot KILL $child
+
+# a disk that is full at the second file, or at once
+full() { # BLOCKS COMMAND
+    code=0
+    blocks=$1
+    shift
+    (ulimit -f $blocks && "$@") > $T/out 2> $T/err || code=$?
+    echo "full: exit $code"
+    cat $T/out $T/err
+    as_before
+}
+full 40 longhaul predict --model gpt2 --cluster ideal --gpus 2 --seq 1K --quick -o $T/p --emit-chakra
+full 100 longhaul report $T/p -o $T/page.html
+full 2 longhaul plot waterfall $T/p -o $T/p/f.svg
+full 2 longhaul plot timeline $T/p -o $T/p
+for command in "predict --model gpt2 --cluster ideal --seq 1K --quick" "report $T/p" \
+    "plan --model gpt2 --cluster ideal --gpus 2 --seq 1K --emit megatron" "list models"; do
+    code=0
+    longhaul $command > /dev/full || code=$?
+    echo "${command%% *}: exit $code"
+    code=0
+    longhaul $command >&- || code=$?
+    echo "${command%% *}, closed: exit $code"
+done 2>&1
+{ longhaul report $T/p 2>&1 || echo $? > $T/code; } | head -c 15
+echo "... exit $(cat $T/code)"
