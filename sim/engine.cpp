@@ -9,6 +9,7 @@
 #include "sim/engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -23,6 +24,10 @@ namespace s4u = simgrid::s4u;
 
 namespace
 {
+
+engine_done_fn done_fn;
+engine_ahead_fn ahead_fn;
+void *done_context;
 
 struct Timer {
     double date;
@@ -54,6 +59,12 @@ class TimerModel : public simgrid::kernel::resource::Model
     }
     double next_occurring_event(double now) override
     {
+        if (ahead_fn != nullptr) {
+            double flows = next_of_others(now);
+            double next = flows < 0 ? HUGE_VAL : now + flows;
+            while (ahead_fn(done_context, heap.empty() ? next : std::min(next, heap.front().date)))
+                ;
+        }
         return heap.empty() ? -1.0 : std::max(0.0, heap.front().date - now);
     }
     /* The tags are handed out later, when the engine has left its models. */
@@ -65,6 +76,19 @@ class TimerModel : public simgrid::kernel::resource::Model
             heap.pop_back();
         }
     }
+
+  private:
+    /* The engine asks them as well; a model that was just asked has its answer ready. */
+    double next_of_others(double now)
+    {
+        double next = -1;
+        for (auto *model : s4u::Engine::get_instance()->get_all_models()) {
+            double delay = model == this ? -1 : model->next_occurring_event(now);
+            if (delay >= 0 && (next < 0 || delay < next))
+                next = delay;
+        }
+        return next;
+    }
 };
 
 s4u::Engine *engine;
@@ -75,8 +99,6 @@ std::vector<s4u::Host *> paths;
 std::vector<s4u::CommPtr> ended; /* released once the engine has left Activity::complete():
                                     dropping the last reference inside it is a use after free */
 std::vector<int64_t> batch;
-engine_done_fn done_fn;
-void *done_context;
 std::string fault; /* the first exception's words */
 
 template <typename F> void guarded(F body) noexcept
@@ -204,6 +226,11 @@ double engine_now_s(void)
 void engine_timer(double date_s, int64_t tag)
 {
     guarded([=] { timers->add(date_s, tag); });
+}
+
+void engine_run_ahead(engine_ahead_fn ahead)
+{
+    ahead_fn = ahead;
 }
 
 void engine_flow(int path, double bytes, int64_t tag)

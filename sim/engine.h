@@ -1,4 +1,4 @@
-/* sim/engine.h: links, paths, timers and flows over SimGrid, as nine C functions.
+/* sim/engine.h: links, paths, timers and flows over SimGrid, as ten C functions.
  *
  * A flow moves bytes over all links of its path at one rate; flows share links max-min
  * fairly. A timer fires at a date. Both call `done` with the tag they were started with,
@@ -12,6 +12,7 @@
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -37,6 +38,12 @@ double engine_now_s(void);
 
 /* Fires at date_s >= engine_now_s(). Timers of one date fire in the order they were set. */
 void engine_timer(double date_s, int64_t tag);
+
+/* What needs no link may be done ahead of the clock: before the clock goes on, `ahead` is called until
+ * it returns false, each time with the date that it will go on to (infinite: to none). It may set
+ * timers, and start no flows. */
+typedef bool (*engine_ahead_fn)(void *context, double until_s);
+void engine_run_ahead(engine_ahead_fn ahead);
 
 /* Starts now. bytes are rounded to whole ones, and at least 1. tag >= 0. */
 void engine_flow(int path, double bytes, int64_t tag);

@@ -1,4 +1,5 @@
 #include "sim/scheduler.h"
+#include "sim/beside.h"
 #include "sim/engine.h"
 #include "sim/scheduler_state.h"
 
@@ -74,86 +75,13 @@ static void issue(struct scheduler *s, uint32_t runner)
     r->host_s = host_s;
 }
 
-/* ---- kernels beside messages ---- */
-
-/* Tags of the engine: events, timers even and flows odd; then the timers of kernels. */
-static int64_t kernel_tags(const struct scheduler *s)
-{
-    return 2 * ((int64_t)s->event_count + 1);
-}
-
-static void set_kernel_timer(struct scheduler *s, uint32_t runner, double date_s)
-{
-    struct beside *b = &s->runner[runner].beside;
-    s->times->timers++;
-    engine_timer(date_s,
-                 kernel_tags(s) + (int64_t)++b->version * s->runner_count + (int64_t)runner);
-}
-
-/* Messages never have more than half: they would wait for multiprocessors themselves. */
-static double speed(const struct beside *b)
-{
-    return b->taken < 0.5 ? 1 - b->taken : 0.5;
-}
-
-static void time_kernel(struct scheduler *s, uint32_t runner)
-{
-    struct beside *b = &s->runner[runner].beside;
-    set_kernel_timer(s, runner, b->since_s + b->left_s / speed(b));
-}
-
-/* A kernel and the messages of its rank share the multiprocessors from now on in another way. */
-static void take(struct scheduler *s, uint32_t runner, double share)
-{
-    struct beside *b = &s->runner[runner].beside;
-    double now_s = engine_now_s();
-    if (b->op != IR_NONE && b->runs) {
-        b->left_s -= (now_s - b->since_s) * speed(b);
-        b->left_s = b->left_s > 0 ? b->left_s : 0;
-        b->since_s = now_s;
-    }
-    b->taken += share;
-    if (b->op != IR_NONE && b->runs)
-        time_kernel(s, runner);
-}
-
-static void start_kernel(struct scheduler *s, uint32_t runner, uint32_t op, double date_s,
-                         double seconds)
-{
-    struct beside *b = &s->runner[runner].beside;
-    b->op = op;
-    b->left_s = seconds;
-    b->since_s = date_s;
-    b->runs = date_s <= engine_now_s();
-    if (b->runs)
-        time_kernel(s, runner);
-    else
-        set_kernel_timer(s, runner, date_s);
-}
-
-static void kernel_timer(struct scheduler *s, int64_t tag)
-{
-    uint32_t runner = (uint32_t)((tag - kernel_tags(s)) % s->runner_count);
-    uint32_t version = (uint32_t)((tag - kernel_tags(s)) / s->runner_count);
-    struct beside *b = &s->runner[runner].beside;
-    uint32_t op = b->op;
-    if (op == IR_NONE || version != b->version)
-        return;
-    if (!b->runs) {
-        b->runs = true;
-        b->since_s = engine_now_s();
-        time_kernel(s, runner);
-        return;
-    }
-    b->op = IR_NONE;
-    finish(s, runner, op, engine_now_s());
-}
+/* ---- meetings ---- */
 
 /* What the messages of an event take on a rank while they move, or give back. */
 static void take_for(struct scheduler *s, const struct channel_state *channel, double sign)
 {
     for (uint32_t i = 0; channel->share > 0 && i < channel->side_count; i++)
-        take(s, s->side[channel->side_begin + i].runner, sign * channel->share);
+        beside_take(s, s->side[channel->side_begin + i].runner, sign * channel->share);
 }
 
 static void end_event(struct scheduler *s, size_t e, double date_s)
@@ -198,7 +126,7 @@ static void begin_event(struct scheduler *s, size_t e)
     double date_s = s->event[e].date_s + s->plan->transfer[t].latency_s;
     if (s->fold->flow_begin[t] == s->fold->flow_begin[t + 1]) {
         end_event(s, e, date_s);
-    } else if (date_s > engine_now_s()) {
+    } else if (date_s > s->now_s || s->ahead) {
         s->times->timers++;
         engine_timer(date_s, (int64_t)(2 * e));
     } else {
@@ -263,7 +191,7 @@ static void start_op(struct scheduler *s, uint32_t runner, uint32_t op)
         break;
     case OP_SLOWED:
         if (s->has_flows)
-            start_kernel(s, runner, op, date_s, plan->duration_s[shape]);
+            beside_start(s, runner, op, date_s, plan->duration_s[shape]);
         else
             finish(s, runner, op, date_s + plan->duration_s[shape]);
         break;
@@ -290,13 +218,26 @@ static void engine_done(void *context, int64_t tag)
     size_t e = (size_t)tag / 2;
     if (s->why->size > 0)
         return;
-    if (tag >= kernel_tags(s))
-        kernel_timer(s, tag);
-    else if (tag % 2 == 0)
+    s->now_s = engine_now_s();
+    if (tag % 2 == 0)
         start_flows(s, e);
     else if (--s->event[e].left == 0)
-        end_event(s, e, engine_now_s());
+        end_event(s, e, s->now_s);
     start_ready(s);
+}
+
+/* Kernels end where no link has a say before. */
+static bool engine_ahead(void *context, double until_s)
+{
+    struct scheduler *s = context;
+    uint32_t runner, op;
+    if (s->why->size > 0 || !beside_end(s, until_s, &runner, &op))
+        return false;
+    s->ahead = true;
+    finish(s, runner, op, s->now_s);
+    start_ready(s);
+    s->ahead = false;
+    return true;
 }
 
 /* ---- the engine's platform ---- */
@@ -381,6 +322,7 @@ enum status schedule_run(const struct plan *plan, const struct fold *fold,
     scheduler_build(&s);
     if (flows) {
         engine_init(engine_done, &s);
+        engine_run_ahead(engine_ahead);
         make_paths(&s);
         engine_seal();
     }

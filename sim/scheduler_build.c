@@ -81,6 +81,7 @@ static void build_runners(struct scheduler *s)
     schedule_rows(plan, fold, rows);
     s->runner_count = fold->class_count;
     s->runner = arena_array(&s->arena, s->runner_count, sizeof *s->runner);
+    s->ending = arena_array(&s->arena, s->runner_count, sizeof *s->ending);
     s->left = heap_alloc(rows[fold->class_count] + 1, sizeof *s->left);
     uint32_t runners = 0;
     for (uint32_t c = 0; c < fold->class_count; c++) {

@@ -23,12 +23,12 @@ struct runner {
     uint32_t *send;    /* [line_count] channel class, or IR_NONE */
     uint32_t *receive; /* [line_count] of shifts */
     struct beside {
-        uint32_t op;      /* on the compute stream, and begun or about to begin; IR_NONE: none */
-        bool runs;        /* it has begun */
-        double left_s;    /* of it, with all multiprocessors */
-        double since_s;   /* when left_s was right */
-        double taken;     /* share of the multiprocessors that messages have */
-        uint32_t version; /* of its timer: older ones mean nothing */
+        uint32_t op;    /* on the compute stream, and begun or about to begin; IR_NONE: none */
+        double left_s;  /* of it, with all multiprocessors */
+        double since_s; /* when left_s was right; ahead: when it begins */
+        double end_s;   /* if messages go on as they do */
+        double taken;   /* share of the multiprocessors that messages have */
+        uint32_t place; /* in scheduler.ending */
     } beside;
     uint32_t **place; /* [line_count] of sends and receives: which of their side's op number n
                           of the line is; else NULL */
@@ -68,6 +68,8 @@ struct scheduler {
     struct program *program; /* [role_count] */
     uint32_t runner_count;
     struct runner *runner;
+    uint32_t *ending; /* runners with a kernel beside messages: a heap, the earliest end first */
+    uint32_t ending_count;
     uint16_t *left; /* per row */
 
     struct channel_state *channel; /* [channel_class_count] */
@@ -77,7 +79,9 @@ struct scheduler {
     struct event *event; /* per channel class and place */
     size_t event_count;
     bool has_flows; /* else there is no engine */
-    int *path;      /* [flow count] in the engine; -1: not simulated */
+    double now_s;
+    bool ahead; /* of the engine's clock: no flow may start */
+    int *path;  /* [flow count] in the engine; -1: not simulated */
 
     struct ready {
         uint32_t runner, op;

@@ -107,8 +107,60 @@ static void a_fault_of_the_library_is_words(void)
     CHECK("child", waitpid(child, &state, 0) == child && state == 0);
 }
 
+/* Things at 1, 2, .. 6 s, of which the third sets a timer at 3.5 s, beside a flow that ends at 5 s. */
+struct ahead {
+    int done, until[6]; /* how many there were; ms that the clock would go on to for each */
+    double ended_s, fired_s;
+    int path;
+};
+
+static bool run_ahead(void *context, double until_s)
+{
+    struct ahead *a = context;
+    double date_s = a->done + 1;
+    if (a->done == 6 || date_s > until_s)
+        return false;
+    a->until[a->done++] = until_s < 100 ? (int)(until_s * 1e3) : -1;
+    if (a->done == 3)
+        engine_timer(3.5, 2);
+    return true;
+}
+
+static void ahead_done(void *context, int64_t tag)
+{
+    struct ahead *a = context;
+    if (tag == 2)
+        a->fired_s = engine_now_s();
+    else
+        a->ended_s = engine_now_s();
+}
+
+static void what_runs_ahead_knows_how_far(void)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        struct ahead a = {0};
+        engine_init(ahead_done, &a);
+        engine_run_ahead(run_ahead);
+        int link = engine_link(1e9);
+        a.path = engine_path(&link, 1);
+        engine_seal();
+        engine_flow(a.path, 5e9, 1);
+        bool ran = engine_run() == NULL;
+        static const int until[6] = {5000, 5000, 5000, 5000, 5000, -1};
+        _exit(ran && a.done == 6 && memcmp(a.until, until, sizeof until) == 0 &&
+                      fabs(a.fired_s - 3.5) < 1e-12 && fabs(a.ended_s - 5) < 1e-12
+                  ? 0
+                  : 1);
+    }
+    int state = -1;
+    CHECK("child", waitpid(child, &state, 0) == child && state == 0);
+}
+
 static const struct check_case cases[] = {
     {"flows take what max-min says", flows_take_what_max_min_says},
     {"a fault of the library is words", a_fault_of_the_library_is_words},
+    {"what runs ahead knows how far", what_runs_ahead_knows_how_far},
 };
 CHECK_MAIN("sim/engine", cases)
