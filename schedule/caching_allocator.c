@@ -96,14 +96,19 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     list->count++;
 }
 
+static void remove_at(struct caching_free *list, uint32_t at)
+{
+    list->count--;
+    memmove(list->block + at, list->block + at + 1, (list->count - at) * sizeof *list->block);
+}
+
 static void remove_free(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block *b = &a->block[row];
     struct caching_free *list = &a->free[b->pool];
     uint32_t at = place(a, list, b->size, b->address);
     assert(at < list->count && list->block[at] == row);
-    list->count--;
-    memmove(list->block + at, list->block + at + 1, (list->count - at) * sizeof *list->block);
+    remove_at(list, at);
 }
 
 /* Gives back every segment of which nothing is in use. */
@@ -182,7 +187,7 @@ uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
     uint32_t at = place(a, list, rounded, 0), row;
     if (at < list->count) {
         row = list->block[at];
-        remove_free(a, row);
+        remove_at(list, at);
     } else {
         row = new_segment(a, rounded);
     }
