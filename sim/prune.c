@@ -37,32 +37,38 @@ static void users_init(struct users *users, const struct platform *platform,
     free(next);
 }
 
-/* Does some link take A's place? Counts, for every link, how many of A's flows cross it too: those
- * that all do are candidates. Of links with the same flows and width, the first stays. */
-static bool is_dominated(const struct platform *platform, const struct flow_table *flows,
-                         const struct users *users, uint32_t a, uint32_t *seen)
+/* Do all flows that cross link a cross b too? Both lists ascend. */
+static bool is_crossed_with(const struct users *users, uint32_t a, uint32_t b)
 {
-    uint32_t begin = users->begin[a], end = users->begin[a + 1], wanted = end - begin;
+    uint32_t in_b = users->begin[b], end_b = users->begin[b + 1];
+    for (uint32_t in_a = users->begin[a]; in_a < users->begin[a + 1]; in_a++, in_b++) {
+        while (in_b < end_b && users->user[in_b] < users->user[in_a])
+            in_b++;
+        if (in_b == end_b || users->user[in_b] != users->user[in_a])
+            return false;
+    }
+    return true;
+}
+
+/* Does some link take a's place? It is on the path of a's first flow, and no wider. Of links with the
+ * same flows and width, the first stays. */
+static bool is_dominated(const struct platform *platform, const struct flow_table *flows,
+                         const struct users *users, uint32_t a)
+{
+    uint32_t count = users->begin[a + 1] - users->begin[a];
     double width = platform->bytes_per_s[a];
-    bool dominated = false;
-    for (uint32_t u = begin; u < end; u++) {
-        uint32_t f = users->user[u];
-        for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
-            seen[flows->link[i]]++;
+    if (count == 0)
+        return false;
+    uint32_t first = users->user[users->begin[a]];
+    for (uint32_t i = flows->link_begin[first]; i < flows->link_begin[first + 1]; i++) {
+        uint32_t b = flows->link[i], more = users->begin[b + 1] - users->begin[b];
+        if (b == a || more < count || platform->bytes_per_s[b] > width)
+            continue;
+        if ((platform->bytes_per_s[b] < width || more > count || b < a) &&
+            is_crossed_with(users, a, b))
+            return true;
     }
-    for (uint32_t u = begin; u < end; u++) {
-        uint32_t f = users->user[u];
-        for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++) {
-            uint32_t b = flows->link[i];
-            uint32_t more = users->begin[b + 1] - users->begin[b];
-            if (b != a && seen[b] == wanted &&
-                (platform->bytes_per_s[b] < width ||
-                 (platform->bytes_per_s[b] == width && (more > wanted || b < a))))
-                dominated = true;
-            seen[b] = 0;
-        }
-    }
-    return dominated;
+    return false;
 }
 
 void prune_make(struct pruned *pruned, const struct platform *platform,
@@ -70,10 +76,9 @@ void prune_make(struct pruned *pruned, const struct platform *platform,
 {
     struct users users;
     users_init(&users, platform, flows);
-    uint32_t *seen = heap_zalloc(platform->link_count + 1u, sizeof *seen);
     bool *drop = heap_zalloc(platform->link_count + 1u, sizeof *drop);
     for (uint32_t l = 0; l < platform->link_count; l++)
-        drop[l] = is_dominated(platform, flows, &users, l, seen);
+        drop[l] = is_dominated(platform, flows, &users, l);
     pruned->link_begin = heap_alloc(flows->count + 1u, sizeof *pruned->link_begin);
     pruned->link = heap_alloc(flows->link_count + 1u, sizeof *pruned->link);
     uint32_t count = 0;
@@ -87,6 +92,5 @@ void prune_make(struct pruned *pruned, const struct platform *platform,
     pruned->link_begin[flows->count] = count;
     free(users.begin);
     free(users.user);
-    free(seen);
     free(drop);
 }
