@@ -470,11 +470,12 @@ static void print_simulation(struct text *out, const struct report *r)
                 sim->class_count == 1 ? "" : "es", (unsigned long long)sim->counts.simulated,
                 (unsigned long long)sim->counts.op_instances);
     put_depth(out, &sim->depth);
-    if (sim->load_count > 0 && sim->load[0].busy > 0) {
-        text_printf(out, ", busiest link %s carries ", sim->load[0].name);
-        units_put(out, UNIT_BYTES, sim->load[0].bytes);
-        text_printf(out, ", %.0f %% of its capacity of ", 100 * sim->load[0].busy);
-        units_put(out, UNIT_BYTES_PER_S, sim->load[0].bytes_per_s);
+    if (sim->busiest_name) {
+        const struct sim_link_load *load = &sim->load[sim->busiest];
+        text_printf(out, ", busiest link %s carries ", sim->busiest_name);
+        units_put(out, UNIT_BYTES, load->bytes);
+        text_printf(out, ", %.0f %% of its capacity of ", 100 * load->busy);
+        units_put(out, UNIT_BYTES_PER_S, load->bytes_per_s);
         text_puts(out, " over the step");
     }
     put_link_classes(out, p);

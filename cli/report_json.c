@@ -188,12 +188,13 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     }
     json_end_object(w);
     put_link_classes(w, p);
-    if (p->sim.load_count > 0) {
+    if (p->sim.busiest_name) {
+        const struct sim_link_load *load = &p->sim.load[p->sim.busiest];
         json_begin_object(w, "busiest_link");
-        json_put_text(w, "name", p->sim.load[0].name);
-        json_put_number(w, "bytes", p->sim.load[0].bytes);
-        json_put_number(w, "bytes_per_s", p->sim.load[0].bytes_per_s);
-        json_put_number(w, "busy", p->sim.load[0].busy);
+        json_put_text(w, "name", p->sim.busiest_name);
+        json_put_number(w, "bytes", load->bytes);
+        json_put_number(w, "bytes_per_s", load->bytes_per_s);
+        json_put_number(w, "busy", load->busy);
         json_end_object(w);
     }
 }

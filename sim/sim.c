@@ -29,7 +29,7 @@ static double now_s(void)
 
 /* ---- what parent and child share ---- */
 
-enum { WHY_SIZE = 2048 };
+enum { WHY_SIZE = 2048, LINK_NAME_SIZE = 96 };
 
 /* The head of the mapping; the arrays follow it. The child writes, the parent reads. */
 struct shared {
@@ -226,12 +226,16 @@ static void fill_classes(struct sim_result *result, const struct ir *ir, const s
     }
 }
 
-static int compare_loads(const void *left, const void *right)
+/* Of equally busy links, those of lower ranks and nodes come first, then names decide. */
+static bool is_named_before(const struct platform *platform, uint32_t a, uint32_t b)
 {
-    const struct sim_link_load *a = left, *b = right;
-    if (a->busy != b->busy)
-        return a->busy > b->busy ? -1 : 1;
-    return strcmp(a->name, b->name);
+    const struct platform_link *x = &platform->link[a], *y = &platform->link[b];
+    char left[LINK_NAME_SIZE], right[LINK_NAME_SIZE];
+    if (x->a != y->a || x->b != y->b)
+        return x->a != y->a ? x->a < y->a : x->b < y->b;
+    platform_link_name(platform, a, left, sizeof left);
+    platform_link_name(platform, b, right, sizeof right);
+    return strcmp(left, right) < 0;
 }
 
 /* Every channel of a class has done what the one that was simulated did. Caps of single flows
@@ -256,21 +260,27 @@ static void fill_loads(struct sim_result *result, const struct run *run)
         }
     }
     result->load = arena_array(&result->arena, platform->link_count, sizeof *result->load);
+    uint32_t busiest = UINT32_MAX;
+    double most = 0;
     for (uint32_t l = 0; l < platform->link_count; l++) {
         uint8_t kind = platform->link[l].kind; /* processors are no link */
         if (bytes[l] == 0 || kind == LINK_CAP || kind == LINK_KERNELS || kind == LINK_DEVICE)
             continue;
-        char text[96];
-        size_t length = platform_link_name(platform, l, text, sizeof text);
-        result->load[result->load_count++] = (struct sim_link_load){
-            .name = arena_text(&result->arena, text, length),
-            .bytes_per_s = platform->bytes_per_s[l],
-            .bytes = bytes[l],
-            .busy = bytes[l] / (platform->bytes_per_s[l] * result->step_s),
-        };
+        double busy = bytes[l] / (platform->bytes_per_s[l] * result->step_s);
+        if (busy > most ||
+            (busy == most && busiest != UINT32_MAX && is_named_before(platform, l, busiest))) {
+            most = busy;
+            busiest = l;
+            result->busiest = result->load_count;
+        }
+        result->load[result->load_count++] =
+            (struct sim_link_load){kind, platform->bytes_per_s[l], bytes[l], busy};
     }
-    if (result->load_count > 0)
-        qsort(result->load, result->load_count, sizeof *result->load, compare_loads);
+    if (busiest != UINT32_MAX) {
+        char text[LINK_NAME_SIZE];
+        size_t length = platform_link_name(platform, busiest, text, sizeof text);
+        result->busiest_name = arena_text(&result->arena, text, length);
+    }
     free(bytes);
 }
 

@@ -73,7 +73,7 @@ struct sim_node_peak {
 
 /* What one link carried. */
 struct sim_link_load {
-    const char *name;   /* "node 0 gpu 3 nvlink out"; owned by the result */
+    uint8_t kind;       /* enum link_kind of sim/platform.h */
     double bytes_per_s; /* capacity */
     double bytes;       /* over the step, in units of the capacity: protocol overhead included */
     double busy;        /* bytes / (capacity * step) */
@@ -120,8 +120,9 @@ struct sim_result {
     struct sim_peak (*peak)[MEMORY_COUNT];   /* [class_count] */
     struct sim_node_peak host[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
 
-    struct sim_link_load *load; /* busiest first; idle links left out */
-    size_t load_count;
+    struct sim_link_load *load; /* idle links left out */
+    size_t load_count, busiest; /* row of the busiest */
+    const char *busiest_name;   /* "node 0 gpu 3 fabric out"; NULL: no link carried anything */
 
     struct sim_counts counts;
 
