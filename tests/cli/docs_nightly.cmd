@@ -25,3 +25,63 @@ for strategy in megatron-sp ulysses ring fpdt; do
     echo
 done > $T/longest
 stands $S/README.md < $T/longest
+# docs/planning.md: units of one layer, and the bubble
+units="longhaul sweep --model gpt-7b --set layers=4 --cluster sppo-a100 --strategy sppo --offload-ratio none --scope layers --seq 128K --unfit-too --vary pp=1,4 --vary subsequences=1,4,8,16,32,64,128,256"
+for tp in 1 8; do
+    $units --gpus $((4 * tp)) --tp $tp -o $T/units-$tp.csv > $T/note 2>&1
+    grep -v '^#' $T/units-$tp.csv | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        { n = $at["subsequences"]; step[$at["pp"], n] = $at["step_s"] } $at["pp"] == 1 { order[++count] = n }
+        END { for (i = 1; i <= count; i++) { n = order[i]; one = step[1, n]
+              printf n == 1 ? "%d|%.3f s" : "%d|%+.1f %%", n, n == 1 ? one / 4 : 100 * (one / step[1, 1] - 1)
+              printf "|%.3f\n", 4 * step[4, n] / one - 1 } }' > $T/units-$tp.rows
+done
+paste -d'|' $T/units-1.rows $T/units-8.rows | awk -F'|' '{ tokens = 131072 / $1
+    printf "| %d | %s | %s | %s | %.3f | %s | %s |\n", $1, tokens < 1024 ? tokens : tokens / 1024 "K", $2, $5, 3 / $1, $3, $6 }' | stands $S/docs/planning.md
+# docs/strategies.md: what a chunk's fetch takes, beside a tile
+fpdt="longhaul predict --model gpt-6.7b --cluster fpdt-a100-80g --gpus 4 --strategy fpdt --profile ideal --seq 256K"
+figures() { sed -n 's/.*"fetch_\(pair\|set\)_s": *\([^,]*\),*/\2/p'; }
+for chunk in 2K 8K 16K 64K 128K; do
+    $fpdt --set layers=1 --chunk $chunk --quick -o $T/ops > $T/note
+    tiles=$(for kind in attention attention_backward; do
+        awk -F, -v kind=$kind '$4 == kind && $8 != $9 { sum += $11 - $10; tiles++ } END { print sum / tiles }' $T/ops/ops.csv; done)
+    echo $chunk $tiles $($fpdt --chunk $chunk --fetch each --scope attention:fetch --json | figures) $($fpdt --chunk $chunk --fetch one --scope attention:fetch --json | figures)
+done | awk 'function ms(s) { s *= 1000; return sprintf(s < 10 ? "%.2f" : s < 100 ? "%.1f" : "%.0f", s) }
+    { print "| " $1 " | " ms($2) " | " ms($4) " | " ms($6) " | " ms($3) " | " ms($5) " | " ms($7) " |" }' | stands $S/docs/strategies.md
+# docs/strategies.md: idle time of pipelines on whole micro-batches
+for row in "128K 32" "256K 16" "512K 8" "1M 4"; do
+    set -- $row
+    printf '%s|%d' $1 $(($2 / 4))
+    for pipeline in 1f1b zb-1p zb-v; do
+        longhaul predict --model llama2-7b --cluster ideal --gpus 1024 --strategy 2d --hp 32 --cp 2 --dp 4 --pp 4 --pipeline $pipeline --seq $1 --batch $2 \
+            --profile ideal --checkpoint none --scope layers --quick | sed -n 's/^stages .*idle \([0-9.]*\) % of the step (\([0-9.]*\) %.*/|\1|\2/p' | tr -d '\n'
+    done
+    echo
+done | awk -F'|' '{ printf "| %s (%d) | %s %% (%s) | %s %% (%.2f) | %s %% (%.2f) |\n", $1, $2, $3, $4 == 300 ? 3 : $4 / 37.5 * 3 "/8", $5, $6 / 100, $7, $8 / 100 }' |
+    sed 's#(6/8)#(3/4)#; s#(12/8)#(3/2)#' | stands $S/docs/strategies.md
+both() { sed -n 's/^ *"step_s": \([^,]*\),*/\1/p; s/^ *"tokens_per_s_gpu": \([^,]*\),*/\1/p' | paste -sd' '; } # of a step, all digits
+# docs/accuracy.md: rotations on several hosts, placements on 2,048 GPUs, numbers fitted without a table
+for row in "512K 16 2" "1M 32 4"; do
+    set -- $row
+    printf '| %s on %d GPUs |' $1 $2
+    for rotate in all-to-all all-gather; do
+        longhaul predict --model llama3-8b --cluster torchtitan-h100 --nodes $3 --seq $1 --strategy ring --profile torchtitan --compile --rotate $rotate --quick --json |
+            both | awk -v first=$rotate '{ printf first == "all-to-all" ? " %.1f s, %.0f tokens/s/GPU |" : " %.1f s, %.0f |", $1, $2 }'
+    done
+    echo
+done | stands $S/docs/accuracy.md
+for placement in context-first head-first; do
+    printf '| %s |' $placement
+    for window in 1 4 8; do
+        longhaul predict --model internlm-7b-mha --cluster loongtrain-a100 --nodes 256 --seq 1M --strategy 2d --cp 64 --hp 8 --dp 4 --placement $placement \
+            --window $window --checkpoint selective++ --loss-chunks 8 --quick --json |
+            both | awk -v w=$window '{ printf w == 1 ? " %.2f s, %.1f tokens/s/GPU |" : " %.2f s, %.1f |", $1, $2 }'
+    done
+    echo
+done | stands $S/docs/accuracy.md
+F=$S/traces/published/measurements.csv
+(head -1 $F; grep -E '^LoongTrain,(4|5|fig5d),' $F) > $T/operators.csv
+longhaul validate --data $T/operators.csv --leave-one-out > $T/without
+awk '/^leave one out/ { on = 1 } on && / of [0-9]+$/ { print "| " $1 ", " $2 " | " $10 " | " $3 ", " $4 " % | " $5 ", " $6 " % | " $7 ", " $8 " % |" }' $T/without | tr -d '*' > $T/rows
+tr -d '*' < $S/docs/accuracy.md > $T/accuracy.md
+stands $T/accuracy.md < $T/rows
+awk '/^fitted numbers/ { on = 1 } on && NF == 5 && /[0-9]$/ && $2 != 4 { print "| `" $1 "` | " $2 " | " $3 " | " $4 " | " $5 " |" }' $T/without | stands $S/docs/accuracy.md

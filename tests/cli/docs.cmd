@@ -1,0 +1,71 @@
+# The documents hold together: links and paths lead somewhere, options are those that the program has and all of them are
+# written about, tables of accuracy are those of accuracy_nightly.out, and nothing is blank twice.
+D=$(echo $S/README.md $S/docs/*.md)
+cd $S
+names() { sed "s#$S/##g"; }
+
+# [text](target) and [text](target#anchor): the file, and a heading of it. Code between backticks is left out.
+for f in $D; do
+    sed '/^```/,/^```/d; s/`[^`]*`//g' $f | grep -o '](\([^)]*\))' | sed 's/^](//; s/)$//' | while read -r link; do
+        to=${link%%#*}
+        case $link in http*) continue ;; esac
+        test -z "$to" || test -e "$(dirname $f)/$to" || echo "$f: no file $link"
+        case $link in *#*)
+            test -z "$to" && to=$f || to=$(dirname $f)/$to
+            sed -n 's/^##* //p' $to | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9\n_-' | grep -qx -e "${link#*#}" || echo "$f: no heading $link" ;;
+        esac
+    done
+done | names
+echo "links: looked at"
+
+# `folder/file.ext`, where nothing stands for something else; 'docs/x.md, "Heading"' and '(`docs/x.md`, "Heading")'.
+for f in $D $S/CHANGELOG.md; do
+    grep -oE '`(docs|tests|cli|schedule|models|sim|exec|traces|base|bench|plots|packaging)/[A-Za-z0-9_./-]+\.[a-z]+`' $f | tr -d '`' |
+        grep -vE '[A-Z]{4}|/$' | while read -r path; do test -e $path || echo "$f: no $path"; done
+    tr '\n' ' ' < $f | grep -oE 'docs/[a-z]+\.md`?, "[^"]*"' | sed 's/`//; s/, "/ /; s/"$//' | while read -r to heading; do
+        grep -qE "^##* .*$heading|^\*\*$heading" $to || echo "$f: no heading '$heading' in $to"
+    done
+done | names
+echo "paths: looked at"
+
+# Every option is in a document; every option on a line with a command is one of that command's.
+all=$(longhaul help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+for c in $all; do longhaul help $c | sed -n 's/^  \(--[a-z-]*\).*/\1/p; s/^  \(-[a-z]\) .*/\1/p' | sort -u > $T/$c; done
+for c in $all; do cat $T/$c; done | sort -u > $T/options
+while read -r option; do
+    grep -qE -e "(^|[^a-z-])$option([^a-z-]|\$)" $D || echo "no document has $option"
+done < $T/options
+# lines that go on are joined; what stands behind a pipe or a semicolon is another command
+for f in $D; do
+    sed -e ':a' -e '/\\$/N; s/\\\n */ /; ta' $f | grep -oE '(^|[ `(/])longhaul [a-z]+ [^`|;#]*' | sed 's/^[^l]*//' > $T/lines
+    while read -r word c rest; do
+        test -f $T/$c || continue
+        for option in $rest; do
+            case $option in --*) grep -qx -e "${option%%[=,.]*}" $T/$c || echo "$f: longhaul $c has no $option" ;; esac
+        done
+    done < $T/lines
+done | names
+echo "options: looked at"
+
+# errors by table: a row of the document beside the line of accuracy_nightly.out
+row() { # FILE, how the row begins, what the line of accuracy_nightly.out begins with
+    wanted=$(sed -n "s#^  $3: \([0-9.]* %\), \([-+][0-9.]* %\), of \([0-9]*\)\$#\1 | \2 \3#p" tests/cli/accuracy_nightly.out)
+    grep -F -e "| $2" $1 | grep -qF -e "| ${wanted% *} |" || echo "$1: '$2' is now $wanted"
+}
+row docs/accuracy.md "Table 2, tokens/s/GPU" "LoongTrain 2 tgs"
+row docs/accuracy.md "Table 6, tokens/s/GPU" "LoongTrain 6 tgs"
+row docs/accuracy.md "Table 4, attention_ms, one operator" "LoongTrain 4 attention_ms"
+row docs/accuracy.md "Table 4, seqalltoall_ms (42)" "LoongTrain 4 seqalltoall_ms"
+row docs/accuracy.md "Table 5, attention_ms, windows" "LoongTrain 5 attention_ms"
+row docs/accuracy.md "Fig. 5d, forward" "LoongTrain fig5d comm_over_compute"
+echo "tables: looked at"
+
+# two blank lines, blanks at the end of a line, a heading without a blank line before it
+for f in $D $S/CHANGELOG.md $S/STYLE.md; do
+    awk -v f=$f '/^```/ { code = !code } { at = f ":" FNR ": " }
+        FNR > 1 && $0 == "" && last == "" { print at "two blank lines" }
+        /[ \t]$/ { print at "blanks at the end of a line" }
+        !code && FNR > 1 && /^##* / && last != "" { print at "no blank line before a heading" }
+        { last = $0 } END { if (last == "") print f ": ends with a blank line" }' $f
+done | names
+echo "lines: looked at"
