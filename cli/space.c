@@ -112,12 +112,6 @@ static void walk_policies(struct walk *w, struct request request)
             add(w, &request);
 }
 
-static bool has_ring(const struct strategy *strategy)
-{
-    return strategy->attention == CHOICE_ATTENTION_RING ||
-           strategy->attention == CHOICE_ATTENTION_2D;
-}
-
 /* Chunks of a sequence: those that make 2 to 32 of it. */
 static void walk_chunks(struct walk *w, struct request request)
 {
@@ -164,33 +158,23 @@ static bool is_corner(const struct walk *w, int64_t tp, int64_t cp, int64_t hp)
 {
     if (!w->open.strategy)
         return false;
-    switch ((enum attention_choice)w->row->attention) {
-    case CHOICE_ATTENTION_LOCAL:
+    struct attention_axes axes = attention_axes[w->row->attention];
+    if (w->row->attention == CHOICE_ATTENTION_LOCAL)
         return w->row->tensor && tp == 1;
-    case CHOICE_ATTENTION_ULYSSES:
-        return hp == 1;
-    case CHOICE_ATTENTION_RING:
-        return cp == 1;
-    case CHOICE_ATTENTION_2D:
-        return cp == 1 || hp == 1;
-    default:
-        return false;
-    }
+    return axes.corner && ((axes.cp && cp == 1) || (axes.hp && hp == 1));
 }
 
 static void walk_degrees(struct walk *w, struct request request)
 {
     const struct request *given = &w->setup->request;
-    bool has_cp = has_ring(w->row);
-    bool has_hp =
-        w->row->attention != CHOICE_ATTENTION_LOCAL && w->row->attention != CHOICE_ATTENTION_RING;
+    struct attention_axes axes = attention_axes[w->row->attention];
     for (int64_t tp = 1; tp <= (w->row->tensor || given->tp > 1 ? request.ranks : 1); tp++)
         for (int64_t pp = 1; pp <= (w->row->tensor || given->pp > 1 ? STAGES_MAX : 1); pp++)
-            for (int64_t cp = 1; cp <= (has_cp ? request.ranks : 1); cp++) {
+            for (int64_t cp = 1; cp <= (axes.cp ? request.ranks : 1); cp++) {
                 if (request.ranks % (tp * pp * cp) != 0)
                     continue;
                 int64_t rest = request.ranks / (tp * pp * cp);
-                for (int64_t hp = 1; hp <= (has_hp ? rest : 1); hp++) {
+                for (int64_t hp = 1; hp <= (axes.hp ? rest : 1); hp++) {
                     if (rest % hp != 0 || !is_open(given->tp, tp) || !is_open(given->pp, pp) ||
                         !is_open(given->cp, cp) || !is_open(given->hp, hp) ||
                         !is_open(given->dp, rest / hp) || is_corner(w, tp, cp, hp))

@@ -9,15 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
 const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
-    [CHOICE_ATTENTION_LOCAL]   = {projected_forward, projected_backward, local_forward,   local_backward},
-    [CHOICE_ATTENTION_ULYSSES] = {projected_forward, projected_backward, ulysses_forward, ulysses_backward},
-    [CHOICE_ATTENTION_RING]    = {projected_forward, projected_backward, two_d_forward,   two_d_backward},
-    [CHOICE_ATTENTION_2D]      = {projected_forward, projected_backward, two_d_forward,   two_d_backward},
-    [CHOICE_ATTENTION_FPDT]    = {fpdt_forward, fpdt_backward, fpdt_operator_forward, fpdt_operator_backward},
+#define ATTENTION(symbol, name, around, inner, cp, hp, corner)                                     \
+    {around##_forward, around##_backward, inner##_forward, inner##_backward},
+#include "schedule/attention_choices.def"
+#undef ATTENTION
 };
-/* clang-format on */
 
 static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind, uint16_t gathered,
                        enum dtype dtype, int64_t count)

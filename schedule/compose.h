@@ -20,13 +20,17 @@
 #include <stdint.h>
 
 enum attention_choice {
-    CHOICE_ATTENTION_LOCAL,
-    CHOICE_ATTENTION_ULYSSES, /* the head ranks of a sequence exchange tokens for heads */
-    CHOICE_ATTENTION_RING,    /* the context ranks of a sequence pass keys and values round */
-    CHOICE_ATTENTION_2D,      /* both: a ring between groups of head ranks */
-    CHOICE_ATTENTION_FPDT, /* Ulysses chunk by chunk, keys and values of the others on the host */
+#define ATTENTION(symbol, name, around, inner, cp, hp, corner) CHOICE_ATTENTION_##symbol,
+#include "schedule/attention_choices.def"
+#undef ATTENTION
     CHOICE_ATTENTION_COUNT
 };
+
+/* By which axes the ranks of a sequence share it, by choice; corner: a degree of 1 leaves a simpler choice. */
+struct attention_axes {
+    bool cp, hp, corner;
+};
+extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 
 /* Which of the two are neighbours in the order of ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };

@@ -47,16 +47,6 @@ enum status resolve_bad_size(struct diag *diag, const char *option, const char *
 
 /* ---- splits ---- */
 
-/* Which axes a choice of attention has. */
-static const struct axes {
-    bool cp, hp;
-} axes_of[CHOICE_ATTENTION_COUNT] = {
-    [CHOICE_ATTENTION_ULYSSES] = {.hp = true},
-    [CHOICE_ATTENTION_RING] = {.cp = true},
-    [CHOICE_ATTENTION_2D] = {.cp = true, .hp = true},
-    [CHOICE_ATTENTION_FPDT] = {.hp = true},
-};
-
 static bool heads_fit(const struct transformer *m, int64_t hp)
 {
     return m->heads % hp == 0 && (m->kv_heads % hp == 0 || hp % m->kv_heads == 0);
@@ -86,7 +76,7 @@ struct split {
 };
 
 /* Splits of `ranks` that fit, those with most head ranks first. */
-static int find_splits(const struct request *r, struct axes axes, int64_t ranks,
+static int find_splits(const struct request *r, struct attention_axes axes, int64_t ranks,
                        struct split split[SPLITS_MAX])
 {
     int count = 0;
@@ -100,7 +90,8 @@ static int find_splits(const struct request *r, struct axes axes, int64_t ranks,
 }
 
 /* "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2". */
-static void put_splits(struct text *out, const struct request *r, struct axes axes, int64_t ranks)
+static void put_splits(struct text *out, const struct request *r, struct attention_axes axes,
+                       int64_t ranks)
 {
     struct split split[SPLITS_MAX];
     if (!axes.cp) {
@@ -119,7 +110,8 @@ static void put_splits(struct text *out, const struct request *r, struct axes ax
 
 /* The split of `ranks` that fits and has what the user gave; where both axes are open, head ranks
  * stay within a node, so that all-to-alls do (LoongTrain, section 4.4). */
-static bool choose_split(const struct request *r, struct axes axes, int64_t ranks, struct split *s)
+static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
+                         struct split *s)
 {
     struct split split[SPLITS_MAX];
     int count = find_splits(r, axes, ranks, split), last = -1;
@@ -141,7 +133,8 @@ static bool choose_split(const struct request *r, struct axes axes, int64_t rank
 
 /* Fills what is open: the split of most ranks that fits, or else one that messages can be about. A
  * degree that cannot be filled stays 0. */
-static void fill_degrees(const struct request *r, struct axes axes, int64_t *dp, struct split *s)
+static void fill_degrees(const struct request *r, struct attention_axes axes, int64_t *dp,
+                         struct split *s)
 {
     int64_t ranks = r->ranks;
     if (*dp > 0)
@@ -162,7 +155,7 @@ static void fill_degrees(const struct request *r, struct axes axes, int64_t *dp,
 static enum status check_axes(const struct request *r, const struct strategy *strategy,
                               struct diag *diag)
 {
-    struct axes axes = axes_of[strategy->attention];
+    struct attention_axes axes = attention_axes[strategy->attention];
     if (!axes.cp && r->cp > 1)
         return diag_error(diag, (struct loc){.name = "--cp"}, STATUS_BAD_INPUT,
                           "strategy '%s' has no context-parallel axis: cp is %lld; 1 would do",
@@ -180,7 +173,7 @@ static enum status check_axes(const struct request *r, const struct strategy *st
     return STATUS_OK;
 }
 
-static enum status check_split(const struct request *r, struct axes axes, struct split s,
+static enum status check_split(const struct request *r, struct attention_axes axes, struct split s,
                                struct diag *diag)
 {
     char what[160];
@@ -274,7 +267,8 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
 }
 
 /* "hp 16 does not divide 8 ranks", of the degrees that were given: those filled are no news. */
-static enum status bad_degrees(const struct request *r, struct axes axes, struct diag *diag)
+static enum status bad_degrees(const struct request *r, struct attention_axes axes,
+                               struct diag *diag)
 {
     const struct {
         const char *option;
@@ -313,7 +307,7 @@ static enum status bad_degrees(const struct request *r, struct axes axes, struct
 
 /* ": 100001 tokens do not divide over 2, 4 or 8": why a sequence is over fewer ranks than there
  * are. Empty where the user said so. Returns whether it is its length. */
-static bool put_why_fewer(struct text *out, const struct request *r, struct axes axes,
+static bool put_why_fewer(struct text *out, const struct request *r, struct attention_axes axes,
                           struct split s)
 {
     int64_t tokens[SPLITS_MAX], heads[SPLITS_MAX];
@@ -341,7 +335,7 @@ static bool put_why_fewer(struct text *out, const struct request *r, struct axes
     return by_tokens > 0;
 }
 
-static void note_dp(const struct request *r, struct axes axes, struct split s, int64_t dp,
+static void note_dp(const struct request *r, struct attention_axes axes, struct split s, int64_t dp,
                     struct diag *note)
 {
     struct text over = {0}, why = {0};
@@ -425,7 +419,7 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag)
 {
-    struct axes axes = axes_of[strategy->attention];
+    struct attention_axes axes = attention_axes[strategy->attention];
     struct split s = {r->cp, r->hp};
     int64_t dp = r->dp;
     if (check_axes(r, strategy, diag) != STATUS_OK)
@@ -450,7 +444,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
         {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},
         {CHOICE_ATTENTION_RING, CHOICE_ATTENTION_2D},
     };
-    if (strategy->attention != CHOICE_ATTENTION_FPDT) /* whose chunks are there on one rank too */
+    if (axes.corner && ((axes.cp && c->cp == 1) || (axes.hp && c->hp == 1)))
         c->attention = left[c->cp > 1][c->hp > 1];
     if (resolve_window(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;

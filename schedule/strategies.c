@@ -2,8 +2,16 @@
  * source of every cell. */
 #include "schedule/compose.h"
 
-const char *const attention_names[CHOICE_ATTENTION_COUNT] = {"local", "ulysses", "ring", "2d",
-                                                             "fpdt"};
+const char *const attention_names[CHOICE_ATTENTION_COUNT] = {
+#define ATTENTION(symbol, name, around, inner, cp, hp, corner) name,
+#include "schedule/attention_choices.def"
+#undef ATTENTION
+};
+const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT] = {
+#define ATTENTION(symbol, name, around, inner, cp, hp, corner) {cp, hp, corner},
+#include "schedule/attention_choices.def"
+#undef ATTENTION
+};
 const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3",
                                                          "hsdp"};
 const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {

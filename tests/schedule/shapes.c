@@ -30,12 +30,13 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     const struct transformer *model = &shapes[check_random_i64(random, 0, SHAPE_COUNT - 1)];
     size_t row = (size_t)check_random_i64(random, 0, (int64_t)strategies - 1);
     uint8_t attention = strategy[row].attention;
+    struct attention_axes axes = attention_axes[attention];
     int64_t hp = 1, cp = 1, dp = 1, tp = 1, window = 1;
-    if (attention == CHOICE_ATTENTION_RING || attention == CHOICE_ATTENTION_2D)
+    if (axes.cp)
         while (2 * cp <= max_ranks && check_random_i64(random, 0, 2) > 0)
             cp *= 2;
     bool chunks = attention == CHOICE_ATTENTION_FPDT;
-    if (attention == CHOICE_ATTENTION_ULYSSES || attention == CHOICE_ATTENTION_2D || chunks)
+    if (axes.hp)
         while (2 * cp * hp <= max_ranks && model->heads % (2 * hp) == 0 &&
                check_random_i64(random, 0, 2) > 0)
             hp *= 2;
