@@ -85,3 +85,18 @@ awk '/^leave one out/ { on = 1 } on && / of [0-9]+$/ { print "| " $1 ", " $2 " |
 tr -d '*' < $S/docs/accuracy.md > $T/accuracy.md
 stands $T/accuracy.md < $T/rows
 awk '/^fitted numbers/ { on = 1 } on && NF == 5 && /[0-9]$/ && $2 != 4 { print "| `" $1 "` | " $2 " | " $3 " | " $4 " | " $5 " |" }' $T/without | stands $S/docs/accuracy.md
+# docs/accuracy.md: errors of groups of rows
+(head -1 $F; grep -E '^FPDT,(fig11|3|4),|^LoongTrain,2,(ulysses|2d),' $F | grep -E '^FPDT|,ulysses,|dhp=32;dcp=1;' | grep -E ',(mfu|tgs),' | grep -v 'LoongTrain.*,mfu,' |
+    grep -vE '^FPDT,3,(megatron-sp|ulysses,.*,65536)') > $T/rows.csv
+longhaul validate --data $T/rows.csv -o $T/errors.csv > $T/note
+group() { # PATTERN, what the row says: its end, mean and worst
+    grep -E "$1" $T/errors.csv | awk -F, -v says="$2" '$NF == "ok" { e = 100 * $(NF - 1); size = e < 0 ? -e : e; sum += size; n++; if (size > most) { most = size; worst = e } }
+        END { printf "(%d%s | %.1f %% | %+.1f %% |\n", n, says, sum / n, worst }' > $T/end
+    grep -qF -e "$(cat $T/end)" $S/docs/accuracy.md && echo "as printed" || echo "not in accuracy.md: $1 $(cat $T/end)"
+}
+group '^LoongTrain,' ')'
+group '^FPDT,3,ulysses' ')'
+group '^FPDT,fig11,ulysses' ')'
+group '^FPDT,fig11,megatron-sp' '; nothing was fitted to them)'
+group '^FPDT,[^,]*,fpdt' '; two of its numbers were fitted to Ulysses rows)'
+group '^LoongTrain|^FPDT,[^,]*,ulysses' ')'

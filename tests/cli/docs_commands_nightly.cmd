@@ -1,0 +1,33 @@
+# Every command that a document shows runs as it stands there, block by block, in a folder with the files that they speak of;
+# left out are blocks with "..." or placeholders, and what needs a GPU, nodes, a machine of its own, gigabytes or hours.
+mkdir $T/work $T/blocks
+cd $T/work
+cp $S/README.md .
+cp $S/tests/data/snapshots/oom.pickle snapshot.pickle
+cp $S/tests/data/calibration/cpu-example.csv mine.csv
+longhaul schedule --model longhaul-3m --cluster ideal --gpus 2 --seq 1K --dtype f32 --attention cpu --profile ideal -o step.ir
+longhaul predict --model longhaul-3m --cluster cpu-node --gpus 2 --seq 1K --dtype f32 --attention cpu --profile ideal --exact --quick -o predicted > note
+longhaul predict --model longhaul-3m --cluster cpu-node --gpus 2 --seq 1K --dtype f32 --attention cpu --profile ideal --exact --quick -o out > note
+longhaul run --model longhaul-3m --gpus 2 --seq 1K --profile ideal -o measured > note
+for f in $S/README.md $S/docs/*.md; do
+    # indented blocks; a prompt or a comment behind a command is none of it, nor is what is printed below a prompt
+    awk -v to=$T/blocks/$(basename $f .md) '
+        /^    / { if (!on) { on = 1; count++; prompts = 0 }
+                  line = substr($0, 5); name = sprintf("%s.%02d", to, count)
+                  if (line ~ /^\$ /) { prompts = 1; sub(/^\$ /, "", line); more = 1 }
+                  if (!prompts || more) print line > name
+                  if (prompts) more = line ~ /\\$/
+                  next }
+        { on = 0 }' $f
+done
+ran=0
+for block in $T/blocks/*; do
+    grep -qE '(^|[ (])longhaul [a-z]+ ' $block || continue
+    grep -qE '\.\.\.|FIGURE|OPTIONS|mpirun|SBATCH|cuda|--seq 4M|longhaul bench|\.txt |rank0\.pt|operators\.csv|gpus=8\.\.512' $block && continue
+    sed -i 's/\(longhaul list[ a-z]*\)  *\(longhaul list\)/\1; \2/' $block
+    code=0
+    sh -c "cd $T/work; traces=$S/traces; . $block" > $T/said 2> $T/wrong < /dev/null || code=$?
+    test $code -le 1 || { echo "$(basename $block): exit $code: $(tail -1 $T/wrong)"; cat $block; }
+    ran=$((ran + 1))
+done
+test $ran -ge 20 && echo "blocks: run"
