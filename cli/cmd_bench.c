@@ -321,10 +321,9 @@ static enum status write_cluster(struct fitted *fitted, const struct options *op
     if (report.size > 0)
         fwrite(report.data, 1, report.size, stderr);
     text_printf(&device, "%.*s.device.json", (int)stem, path);
+    const struct fitted_files files = {.device = device.data, .cluster = path, .base = "cpu-node"};
     if (status == STATUS_OK)
-        status = fitted_save_device(fitted, device.data, NULL, diag);
-    if (status == STATUS_OK)
-        status = fitted_save_cluster(fitted, "cpu-node", path, device.data, diag);
+        status = fitted_save(fitted, &files, diag);
     text_release(&device);
     text_release(&report);
     return status;

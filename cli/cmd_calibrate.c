@@ -118,14 +118,13 @@ static enum status check_cluster(struct fitted *fitted, const struct options *op
 static enum status write_files(struct fitted *fitted, const struct options *options,
                                struct diag *diag)
 {
-    const char *base = options_text(options, "cluster"), *device = options_text(options, "o");
-    enum status status = STATUS_OK;
-    if (device != NULL)
-        status = fitted_save_device(fitted, device, options_text(options, "name"), diag);
-    if (status == STATUS_OK && base != NULL)
-        status =
-            fitted_save_cluster(fitted, base, options_text(options, "cluster-out"), device, diag);
-    return status;
+    const struct fitted_files files = {
+        .device = options_text(options, "o"),
+        .name = options_text(options, "name"),
+        .cluster = options_text(options, "cluster-out"),
+        .base = options_text(options, "cluster"),
+    };
+    return fitted_save(fitted, &files, diag);
 }
 
 enum status cmd_calibrate(const struct options *options, struct diag *diag)

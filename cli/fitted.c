@@ -95,8 +95,8 @@ static const char *stem_of(struct arena *arena, const char *path)
     return arena_text(arena, name, size);
 }
 
-enum status fitted_save_device(struct fitted *fitted, const char *path, const char *name,
-                               struct diag *diag)
+static enum status print_device(struct fitted *fitted, const char *path, const char *name,
+                                struct text *out, struct diag *diag)
 {
     const char *device = points_get(&fitted->points, "device");
     if (!fitted->has_device)
@@ -104,14 +104,11 @@ enum status fitted_save_device(struct fitted *fitted, const char *path, const ch
                           "no point is of a device; links go into a cluster (--cluster-out)");
     if (name == NULL)
         name = stem_of(&fitted->arena, path);
-    struct text out = {0};
     const char *note = device ? arena_printf(&fitted->arena, "%s, measured.", device) : NULL;
-    calibration_print_device(&fitted->device, name, fitted->base_name, note, &out);
+    calibration_print_device(&fitted->device, name, fitted->base_name, note, out);
     struct device_cost again;
-    enum status status = cost_parse(&again, &fitted->arena, path, out.data, out.size, diag);
+    enum status status = cost_parse(&again, &fitted->arena, path, out->data, out->size, diag);
     assert(status == STATUS_OK); /* what we write can be read */
-    status = text_save(path, out.data, out.size, diag);
-    text_release(&out);
     return status;
 }
 
@@ -129,22 +126,40 @@ static const char *seen_from(struct arena *arena, const char *cluster, const cha
     return getcwd(here, sizeof here) != NULL ? arena_printf(arena, "%s/%s", here, device) : device;
 }
 
-enum status fitted_save_cluster(struct fitted *fitted, const char *base, const char *path,
-                                const char *device, struct diag *diag)
+static enum status print_cluster(struct fitted *fitted, const struct fitted_files *files,
+                                 struct text *out, struct diag *diag)
 {
     struct cluster cluster;
-    struct text out = {0};
     size_t before = diag->size;
-    enum status status = cluster_load(&cluster, &fitted->arena, base, diag);
+    const char *path = files->cluster;
+    enum status status = cluster_load(&cluster, &fitted->arena, files->base, diag);
     diag_place(diag, before, "--cluster");
     if (status == STATUS_OK)
         status = link_calibration_print_cluster(&fitted->links, stem_of(&fitted->arena, path),
-                                                seen_from(&fitted->arena, path, device), base,
-                                                &cluster, &out, diag);
+                                                seen_from(&fitted->arena, path, files->device),
+                                                files->base, &cluster, out, diag);
     if (status == STATUS_OK)
-        status = cluster_parse(&cluster, &fitted->arena, path, out.data, out.size, diag);
+        status = cluster_parse(&cluster, &fitted->arena, path, out->data, out->size, diag);
+    return status;
+}
+
+enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag)
+{
+    struct text device = {0}, cluster = {0};
+    struct text_file file[2];
+    size_t count = 0;
+    enum status status = STATUS_OK;
+    if (files->device != NULL) {
+        status = print_device(fitted, files->device, files->name, &device, diag);
+        file[count++] = (struct text_file){files->device, device.data, device.size};
+    }
+    if (status == STATUS_OK && files->cluster != NULL) {
+        status = print_cluster(fitted, files, &cluster, diag);
+        file[count++] = (struct text_file){files->cluster, cluster.data, cluster.size};
+    }
     if (status == STATUS_OK)
-        status = text_save(path, out.data, out.size, diag);
-    text_release(&out);
+        status = text_save_all(file, count, diag);
+    text_release(&device);
+    text_release(&cluster);
     return status;
 }

@@ -33,13 +33,15 @@ enum status fitted_make(struct fitted *fitted, const char *base, bool links, con
                         struct diag *diag);
 void fitted_report(const struct fitted *fitted, struct text *out);
 
-/* Writes the device file; name NULL: that of the file without ".json". */
-enum status fitted_save_device(struct fitted *fitted, const char *path, const char *name,
-                               struct diag *diag);
-
-/* Writes a cluster file over the preset `base` with the measured links, and the device in the file
- * `device` unless that is NULL. */
-enum status fitted_save_cluster(struct fitted *fitted, const char *base, const char *path,
-                                const char *device, struct diag *diag);
+/* Where the results go; NULL: that file is not written. */
+struct fitted_files {
+    const char *device;  /* the device file */
+    const char *name;    /* of the device; NULL: that of its file without ".json" */
+    const char *cluster; /* a cluster over the preset `base` with the measured links, and with the
+                            device of `device` */
+    const char *base;
+};
+/* Writes both, or neither. */
+enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 
 #endif

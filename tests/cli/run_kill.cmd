@@ -53,6 +53,14 @@ longhaul calibrate $S/tests/data/calibration/cpu-example.csv -o $T/device.json >
 cp $T/device.json $T/before.device.json
 full 8 calibrate $S/tests/data/calibration/cpu-example.csv -o $T/device.json 2>&1
 kept device.json
+echo links > $T/links.json && cp $T/links.json $T/before.links.json
+bad() { longhaul "$@" > /dev/null && echo "taken: $*" || echo "  exit $?: $*"; }
+bad calibrate $S/tests/data/calibration/cpu-example.csv --limit 60 -o $T/device.json --cluster cpu-node \
+    --cluster-out /proc/cluster.json 2>&1
+kept device.json
+bad calibrate $S/tests/data/calibration/cpu-example.csv --limit 60 -o /dev/full --cluster cpu-node \
+    --cluster-out $T/links.json 2>&1
+kept links.json
 
 # a place that cannot be written into is found before the work, not after it
 longhaul run $tiny --steps 1000000 -o /proc/none || echo "  exit $?"
