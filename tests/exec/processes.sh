@@ -55,6 +55,8 @@ right 2 --strategy ring --profile torchtitan --rotate all-to-all
 right 2 --strategy fpdt --profile deepspeed --chunk 48
 right 2 --strategy megatron-sp
 right 2 --strategy local --pp 2 --profile ideal --batch 2
+right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --profile ideal --weights replicated
+right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --profile ideal --weights replicated --helper-weights shard
 export EMULATED_NCCL_HANGS=1
 says "(all_reduce, stream" 2 --strategy ulysses --profile ideal --weights replicated --timeout 3
 unset EMULATED_NCCL_HANGS
