@@ -181,9 +181,9 @@ int engine_link(double bytes_per_s)
     guarded([=] {
         std::string name = "l" + std::to_string(links.size());
 #if SIMGRID_VERSION < 33900
-        auto *link = zone->create_link(name, bytes_per_s);
+        auto *link = zone->create_link(name, bytes_per_s * ENGINE_BYTE_PARTS);
 #else
-        auto *link = zone->add_link(name, bytes_per_s);
+        auto *link = zone->add_link(name, bytes_per_s * ENGINE_BYTE_PARTS);
 #endif
         link->set_latency(0.0);
         link->seal();
@@ -239,7 +239,8 @@ void engine_flow(int path, double bytes, int64_t tag)
         auto comm = s4u::Comm::sendto_init();
         comm->set_data(reinterpret_cast<void *>(static_cast<intptr_t>(tag + 1)));
         /* A comm of 0 bytes never starts and never ends. */
-        comm->set_payload_size(bytes < 1 ? 1 : static_cast<uint64_t>(bytes + 0.5));
+        double parts = bytes * ENGINE_BYTE_PARTS;
+        comm->set_payload_size(parts < 1 ? 1 : static_cast<uint64_t>(parts + 0.5));
         comm->add_ref(); /* given back through `ended` */
         auto *host = paths.at(static_cast<size_t>(path));
         comm->set_source(host);
@@ -249,7 +250,9 @@ void engine_flow(int path, double bytes, int64_t tag)
 
 void engine_set_bandwidth(int link, double bytes_per_s)
 {
-    guarded([=] { links.at(static_cast<size_t>(link))->set_bandwidth(bytes_per_s); });
+    guarded([=] {
+        links.at(static_cast<size_t>(link))->set_bandwidth(bytes_per_s * ENGINE_BYTE_PARTS);
+    });
 }
 
 const char *engine_run(void)

@@ -45,7 +45,10 @@ void engine_timer(double date_s, int64_t tag);
 typedef bool (*engine_ahead_fn)(void *context, double until_s);
 void engine_run_ahead(engine_ahead_fn ahead);
 
-/* Starts now. bytes are rounded to whole ones, and at least 1. tag >= 0. */
+/* What a flow moves: parts of a byte, whole ones and at least 1. */
+enum { ENGINE_BYTE_PARTS = 1024 };
+
+/* Starts now. tag >= 0. */
 void engine_flow(int path, double bytes, int64_t tag);
 
 /* From now on, for the flows that run too. */

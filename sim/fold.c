@@ -215,7 +215,7 @@ static void fold_by_colour(struct fold *fold, const struct plan *plan, const str
 
 void fold_make(struct fold *fold, const struct plan *plan, const struct pruned *pruned, bool exact)
 {
-    *fold = (struct fold){0};
+    *fold = (struct fold){.exact = exact};
     fold->class_of_rank = heap_alloc(plan->rank_count, sizeof *fold->class_of_rank);
     fold->class_of_channel = heap_alloc(plan->channel_count + 1u, sizeof *fold->class_of_channel);
     if (exact) {

@@ -24,6 +24,7 @@
 #include "sim/prune.h"
 
 struct fold {
+    bool exact; /* every rank is a class of its own, and all flows are the engine's */
     uint32_t class_count;
     uint32_t *class_of_rank; /* [rank_count] classes are numbered by their lowest rank */
     uint32_t *rank_of_class; /* [class_count] the lowest rank */

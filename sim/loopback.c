@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-/* One second of use alone: payloads of flows are whole bytes, so this is the resolution of time. */
+/* One second of use alone, in bytes: far finer than any time, whatever part of one is lost. */
 const double device_time_per_s = 1e12;
 
 /* What a member does: copies of so much payload in all, and a kernel that counts as so much. */

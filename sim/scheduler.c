@@ -1,4 +1,6 @@
 #include "sim/scheduler.h"
+#include "sim/agenda.h"
+#include "sim/alone.h"
 #include "sim/beside.h"
 #include "sim/engine.h"
 #include "sim/scheduler_state.h"
@@ -89,8 +91,10 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
     uint32_t k = s->channel_of_transfer[s->event[e].transfer];
     const struct channel_state *channel = &s->channel[k];
     uint32_t place = (uint32_t)(e - channel->event_begin);
-    if (s->event[e].moves)
+    if (s->event[e].moves) {
         take_for(s, channel, -1);
+        alone_leave(s, e);
+    }
     s->times->transfers_done[s->event[e].transfer] +=
         s->times->stands_for ? s->times->stands_for[s->side[channel->side_begin].ops[place]] : 1;
     for (uint32_t i = 0; i < channel->side_count; i++) {
@@ -105,15 +109,35 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
     }
 }
 
+static void move(struct scheduler *s, size_t e)
+{
+    uint32_t t = s->event[e].transfer;
+    s->event[e].moves = true;
+    take_for(s, &s->channel[s->channel_of_transfer[t]], 1);
+    s->times->flows += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
+}
+
+static bool start_alone(struct scheduler *s, size_t e)
+{
+    double end_s;
+    if (!alone_begin(s, e, &end_s))
+        return false;
+    move(s, e);
+    agenda_add(s, end_s, e, false);
+    return true;
+}
+
+/* The engine's clock is there. */
 static void start_flows(struct scheduler *s, size_t e)
 {
     const struct fold *fold = s->fold;
     uint32_t t = s->event[e].transfer;
     uint32_t begin = fold->flow_begin[t], end = fold->flow_begin[t + 1];
+    if (start_alone(s, e))
+        return;
+    move(s, e);
+    alone_hand_over(s, e);
     s->event[e].left = end - begin;
-    s->event[e].moves = true;
-    take_for(s, &s->channel[s->channel_of_transfer[t]], 1);
-    s->times->flows += end - begin;
     for (uint32_t i = begin; i < end; i++)
         engine_flow(s->path[fold->flow[i]], s->plan->flows.bytes[fold->flow[i]],
                     (int64_t)(2 * e + 1));
@@ -128,7 +152,10 @@ static void begin_event(struct scheduler *s, size_t e)
         end_event(s, e, date_s);
     } else if (date_s > s->now_s || s->ahead) {
         s->times->timers++;
-        engine_timer(date_s, (int64_t)(2 * e));
+        if (s->fold->exact)
+            engine_timer(date_s, (int64_t)(2 * e));
+        else
+            agenda_add(s, date_s, e, true);
     } else {
         start_flows(s, e);
     }
@@ -226,18 +253,36 @@ static void engine_done(void *context, int64_t tag)
     start_ready(s);
 }
 
-/* Kernels end where no link has a say before. */
+/* Events that are alone start and end; those that are not wait for the engine's clock. */
+static void keep(struct scheduler *s, struct appointment next)
+{
+    s->now_s = next.date_s;
+    agenda_drop_first(s);
+    if (!next.starts)
+        end_event(s, next.event, next.date_s);
+    else if (!start_alone(s, next.event))
+        engine_timer(next.date_s, (int64_t)(2 * next.event));
+}
+
+/* What needs no decision of the engine's, the earliest first. */
 static bool engine_ahead(void *context, double until_s)
 {
     struct scheduler *s = context;
-    uint32_t runner, op;
-    if (s->why->size > 0 || !beside_end(s, until_s, &runner, &op))
+    if (s->why->size > 0)
         return false;
+    const struct appointment *next = agenda_first(s);
+    double date_s = next && next->date_s < until_s ? next->date_s : until_s;
+    uint32_t runner, op;
     s->ahead = true;
-    finish(s, runner, op, s->now_s);
+    bool ends = beside_end(s, date_s, &runner, &op),
+         done = ends || (next && next->date_s <= until_s);
+    if (ends)
+        finish(s, runner, op, s->now_s);
+    else if (done)
+        keep(s, *next);
     start_ready(s);
     s->ahead = false;
-    return true;
+    return done;
 }
 
 /* ---- the engine's platform ---- */
@@ -324,6 +369,7 @@ enum status schedule_run(const struct plan *plan, const struct fold *fold,
         engine_init(engine_done, &s);
         engine_run_ahead(engine_ahead);
         make_paths(&s);
+        alone_init(&s);
         engine_seal();
     }
     for (uint32_t r = 0; r < s.runner_count; r++)

@@ -9,6 +9,7 @@ void scheduler_release(struct scheduler *s)
     free(s->left);
     free(s->event);
     free(s->ready);
+    free(s->agenda.row);
     arena_release(&s->arena);
     *s = (struct scheduler){0};
 }

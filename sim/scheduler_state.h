@@ -43,10 +43,26 @@ struct side {
 
 /* The n-th meeting on a channel class. */
 struct event {
-    double date_s;     /* when the last that has come so far did */
-    uint32_t left;     /* sides that have not come; then flows that run */
+    double date_s;     /* when the last that has come so far did; alone: when its flows started */
+    uint32_t left;     /* sides that have not come; then flows that the engine moves */
     bool moves;        /* flows have started */
+    bool alone;        /* outside the engine: sim/alone.h */
     uint32_t transfer; /* IR_NONE: nobody has come */
+};
+
+/* When an event starts its flows, or ends. */
+struct appointment {
+    double date_s;
+    uint64_t number; /* in the order in which they were made */
+    size_t event;
+    bool starts;
+};
+
+/* A heap, the earliest first. */
+struct agenda {
+    size_t count, capacity;
+    struct appointment *row;
+    uint64_t added;
 };
 
 struct channel_state {
@@ -79,6 +95,14 @@ struct scheduler {
     struct event *event; /* per channel class and place */
     size_t event_count;
     bool has_flows; /* else there is no engine */
+    struct agenda agenda;
+
+    /* Flows that are alone; unused with fold->exact. */
+    uint32_t *holder; /* per link: the event that has it for itself; IR_NONE: none */
+    uint32_t *moving; /* per link: flows that the engine moves over it */
+    double *alone_s;  /* per transfer: seconds of its flows alone; < 0: they are not even */
+    double *rate;     /* per flow: then */
+
     double now_s;
     bool ahead; /* of the engine's clock: no flow may start */
     int *path;  /* [flow count] in the engine; -1: not simulated */

@@ -82,7 +82,7 @@ struct sim_link_load {
 struct sim_counts {
     uint64_t op_instances; /* (rank, op) pairs of the schedule that the result stands for */
     uint64_t simulated;    /* of those, the ones that were executed */
-    uint64_t flows;        /* started in SimGrid */
+    uint64_t flows;        /* started; with exact in SimGrid all of them (sim/alone.h) */
     uint64_t timers;
     double wall_s;     /* all of sim_run() */
     double fold_s;     /* of which: binding to the cluster and folding by ranks */

@@ -20,7 +20,7 @@ static const struct {
     } flow[MOST_FLOWS];
 } table[] = {
     {"alone", {100e9}, {{1, 0, 1e9, 0.01}}},
-    {"one byte is not lost", {1}, {{1, 0, 0.2, 1}}},
+    {"a part of a byte is not lost", {1}, {{1, 0, 0.25, 0.25}, {1, 1, 1e-9, 1 + 1.0 / 1024}}},
     {"latency is the caller's", {100e9}, {{1, 5e-6, 1e9, 0.010005}}},
     {"two share", {100e9}, {{1, 0, 1e9, 0.02}, {1, 0, 1e9, 0.02}}},
     {"the shorter frees its share", {100e9}, {{1, 0, 1e9, 0.02}, {1, 0, 2e9, 0.03}}},
