@@ -92,6 +92,7 @@ longhaul validate --data $T/rows.csv -o $T/errors.csv > $T/note
 group() { # PATTERN, what the row says: its end, mean and worst
     grep -E "$1" $T/errors.csv | awk -F, -v says="$2" '$NF == "ok" { e = 100 * $(NF - 1); size = e < 0 ? -e : e; sum += size; n++; if (size > most) { most = size; worst = e } }
         END { printf "(%d%s | %.1f %% | %+.1f %% |\n", n, says, sum / n, worst }' > $T/end
+    sed 's/^([^|]*| //; s/ |//g; s/+//' $T/end >> $T/groups
     grep -qF -e "$(cat $T/end)" $S/docs/accuracy.md && echo "as printed" || echo "not in accuracy.md: $1 $(cat $T/end)"
 }
 group '^LoongTrain,' ')'
@@ -100,3 +101,11 @@ group '^FPDT,fig11,ulysses' ')'
 group '^FPDT,fig11,megatron-sp' '; nothing was fitted to them)'
 group '^FPDT,[^,]*,fpdt' '; two of its numbers were fitted to Ulysses rows)'
 group '^LoongTrain|^FPDT,[^,]*,ulysses' ')'
+group '^LoongTrain|^FPDT,3,ulysses' ')'
+# README.md: the same of all of Ulysses (and of what nothing was fitted to), and of fpdt; lines 6, 7 and 5 of the groups above
+said() { sed -n "$1p" $T/groups | cut -d' ' -f$2; }
+tr '\n' ' ' < $S/README.md > $T/readme
+for words in "within $(said 6 1) % in the mean ($(said 7 1) % over the seven to which nothing was fitted) and $(said 6 3) % at worst" \
+    "own rows within $(said 5 1) % in the mean and $(said 5 3) % at worst"; do
+    grep -qF -e "$words" $T/readme && echo "as printed" || echo "not in README.md: $words"
+done
