@@ -36,11 +36,11 @@ static uint64_t rounded(const struct plan *p, uint32_t buffer)
     return (bytes + p->alignment - 1) & ~(p->alignment - 1);
 }
 
-/* Remembers the offsets of a packing that takes less than all before. */
-static void settle_for(struct plan *p, uint64_t top)
+/* Remembers the offsets of a packing that takes less than all before, or no more. */
+static void prefer(struct plan *p, uint64_t top)
 {
     struct tenants *t = &p->tenants;
-    if (top >= p->best_top)
+    if (top > p->best_top)
         return;
     if (p->best_capacity < t->capacity) {
         p->best_capacity = t->capacity;
@@ -50,6 +50,12 @@ static void settle_for(struct plan *p, uint64_t top)
     uint64_t *swap = p->best;
     p->best = t->offset;
     t->offset = swap;
+}
+
+static void settle_for(struct plan *p, uint64_t top)
+{
+    if (top < p->best_top)
+        prefer(p, top);
 }
 
 /* The largest first; then again and again, those first that stuck out of the room there was. */
@@ -77,14 +83,17 @@ static void pack(struct plan *p, uint64_t base)
 {
     struct tenants *t = &p->tenants;
     uint64_t enough = t->held + (base + t->held) / WASTE_PARTS;
-    p->best_top = UINT64_MAX;
-    settle_for(p, pack_in_order(t, PACK_LOWEST));
-    if (!p->tight)
-        return;
     /* Once more is much for a large schedule, unless it may help much. */
     uint64_t much = t->count <= BY_SIZE_MAX ? enough : t->held + (base + t->held) / MUCH_PARTS;
-    if (p->best_top > much)
-        settle_for(p, pack_in_order(t, PACK_TIGHTEST));
+    uint64_t lowest = pack_in_order(t, PACK_LOWEST, p->tight ? much : UINT64_MAX);
+    p->best_top = UINT64_MAX;
+    if (!p->tight || lowest <= much) {
+        settle_for(p, lowest);
+    } else {
+        settle_for(p, pack_in_order(t, PACK_TIGHTEST, UINT64_MAX));
+        if (p->best_top >= lowest) /* then what was given up may take less, or as little */
+            prefer(p, pack_in_order(t, PACK_LOWEST, UINT64_MAX));
+    }
     if (p->best_top > enough && t->count <= BY_SIZE_MAX)
         pack_by_size(p, enough);
 }

@@ -24,12 +24,6 @@ struct floor_plan {
     uint64_t top; /* the bytes from here on were never taken */
 };
 
-static bool is_open(const struct floor_plan *p, const struct hole *hole, uint32_t class,
-                    uint32_t birth)
-{
-    return hole->until <= birth || tenants_ends(p->t, hole->last)[class] <= birth;
-}
-
 /* Opens to all what every birth from now on may take, and joins neighbours. */
 static void settle(struct floor_plan *p, uint32_t now)
 {
@@ -91,40 +85,59 @@ static uint64_t take_run(struct floor_plan *p, struct run run, uint64_t size)
     return begin;
 }
 
-static void take(struct floor_plan *p, uint32_t tenant, enum pack_fit fit)
+/* The births of a class from an op on: which holes are open to them? */
+struct asker {
+    const uint32_t *end; /* of the class: end[tenant * classes] */
+    uint32_t classes, birth;
+};
+
+static inline bool is_open(struct asker a, const struct hole *hole)
 {
-    uint64_t size = p->t->size[tenant];
-    uint32_t class = p->t->class_of[tenant], birth = p->t->birth[tenant];
-    struct run best = {.bytes = UINT64_MAX}, run = {0};
-    for (uint32_t i = 0; i < p->count; i = run.end) {
-        run = (struct run){i, i, 0};
-        if (!is_open(p, &p->hole[i], class, birth)) {
-            run.end++;
+    return hole->until <= a.birth || a.end[(size_t)hole->last * a.classes] <= a.birth;
+}
+
+/* The lowest run of `size` bytes that are open, or the one of fewest bytes. Inlined once for each fit. */
+static inline struct run find_run(const struct floor_plan *p, struct asker a, uint64_t size,
+                                  enum pack_fit fit)
+{
+    const struct hole *hole = p->hole;
+    uint32_t count = p->count, i = 0;
+    struct run best = {count, count, UINT64_MAX};
+    while (i < count) {
+        uint32_t first = i++;
+        if (!is_open(a, &hole[first]))
             continue;
-        }
-        do {
-            run.bytes += p->hole[run.end].end - p->hole[run.end].begin;
-            run.end++;
-        } while (run.end < p->count && p->hole[run.end].begin == p->hole[run.end - 1].end &&
-                 (run.bytes < size || fit == PACK_TIGHTEST) &&
-                 is_open(p, &p->hole[run.end], class, birth));
-        if (run.bytes < size || run.bytes >= best.bytes)
+        uint64_t begin = hole[first].begin, end = hole[first].end;
+        for (; i < count && hole[i].begin == end && (fit == PACK_TIGHTEST || end - begin < size) &&
+               is_open(a, &hole[i]);
+             i++)
+            end = hole[i].end;
+        if (end - begin < size || end - begin >= best.bytes)
             continue;
-        best = run;
+        best = (struct run){first, i, end - begin};
         if (fit == PACK_LOWEST)
             break;
     }
-    if (best.bytes == UINT64_MAX) { /* from the top, and what is open below it */
-        best = (struct run){p->count, p->count, 0};
-        uint64_t begin = p->top;
-        while (best.first > 0 && p->hole[best.first - 1].end == begin &&
-               is_open(p, &p->hole[best.first - 1], class, birth))
-            begin = p->hole[--best.first].begin;
-    }
-    p->t->offset[tenant] = take_run(p, best, size);
+    return best;
 }
 
-uint64_t pack_in_order(struct tenants *t, enum pack_fit fit)
+static void take(struct floor_plan *p, uint32_t tenant, enum pack_fit fit)
+{
+    struct tenants *t = p->t;
+    uint64_t size = t->size[tenant];
+    struct asker a = {t->end + t->class_of[tenant], t->classes, t->birth[tenant]};
+    struct run best = fit == PACK_LOWEST ? find_run(p, a, size, PACK_LOWEST)
+                                         : find_run(p, a, size, PACK_TIGHTEST);
+    if (best.bytes == UINT64_MAX) { /* from the top, and what is open below it */
+        uint64_t begin = p->top;
+        while (best.first > 0 && p->hole[best.first - 1].end == begin &&
+               is_open(a, &p->hole[best.first - 1]))
+            begin = p->hole[--best.first].begin;
+    }
+    t->offset[tenant] = take_run(p, best, size);
+}
+
+uint64_t pack_in_order(struct tenants *t, enum pack_fit fit, uint64_t most)
 {
     struct floor_plan p = {.t = t};
     uint32_t ops = t->ops + 1;                      /* the end of the list is an end too */
@@ -132,7 +145,7 @@ uint64_t pack_in_order(struct tenants *t, enum pack_fit fit)
     uint32_t *next = heap_alloc(t->count, sizeof *next);
     memset(head, 0xff, ops * sizeof *head);
     uint32_t now = t->begin;
-    for (uint32_t i = 0; i < t->count; i++) {
+    for (uint32_t i = 0; i < t->count && p.top <= most; i++) {
         for (; now <= t->birth[i]; now++)
             for (uint32_t k = head[now - t->begin]; k != ANYBODY; k = next[k])
                 give(&p, k);

@@ -12,8 +12,9 @@
 enum pack_fit { PACK_LOWEST, PACK_TIGHTEST };
 
 /* In the order of births, each where there is room now: the lowest place, or the one that leaves
- * least. Near-linear. */
-uint64_t pack_in_order(struct tenants *tenants, enum pack_fit fit);
+ * least. Near-linear. Gives up as soon as it takes more than `most` bytes: what it has taken by then is
+ * returned, which all of them would not be less than. */
+uint64_t pack_in_order(struct tenants *tenants, enum pack_fit fit, uint64_t most);
 
 /* The heaviest first, each at the lowest place that is free for all of its life. With bytes for
  * weights it seldom wastes much; it takes time in the square of their number. */

@@ -309,6 +309,18 @@ static bool all_near(const struct stretch *s)
 
 /* ---- places in the long list ---- */
 
+static uint32_t like_of(const struct stretch *s, uint32_t block)
+{
+    const struct stretch_block *b = &s->block[block];
+    const struct stretch_run *run = b->run != IR_NONE ? &s->run[b->run] : NULL;
+    uint32_t at = run ? block - run->begin : 0;
+    if (!run || at < run->alike_low || at >= run->alike_high)
+        return IR_NONE;
+    if (at < run->low)
+        return run->begin + run->low;
+    return at + 1 < run->high ? block + 1 : run->begin + run->high - (at < run->high ? 2 : 1);
+}
+
 static void lay_out(struct stretch *s)
 {
     uint32_t op = s->first_op, buffer = s->to_states + s->states;
@@ -319,6 +331,7 @@ static void lay_out(struct stretch *s)
         uint32_t times = copied ? s->left_out.storeys + 1 : 1;
         block->to_op = op;
         block->to_buffer = buffer;
+        block->like = like_of(s, b);
         op += times * block->ops;
         buffer += times * block->buffers;
     }

@@ -48,6 +48,8 @@ struct stretch_block {
     uint32_t to_op, to_buffer; /* the first ones in the long list */
     uint32_t run;              /* IR_NONE: of none */
     uint32_t storey;
+    uint32_t like; /* the nearest steady block with the same rows; of a steady block, its neighbour.
+                      IR_NONE: none */
 };
 
 struct stretch {
@@ -89,11 +91,8 @@ uint32_t stretch_first_at(const struct stretch *s, const struct stretch_run *run
 /* How many storeys up from where they were the rows of a block, or of a copy, are. */
 uint32_t stretch_rise(const struct stretch *s, struct stretch_from from);
 
-/* The nearest steady block with the same rows; of a steady block, its neighbour. IR_NONE: none. */
-uint32_t stretch_like(const struct stretch *s, uint32_t block);
-
-/* Where something that `from` refers to is in the long list. like: what stretch_like(from.block) has
- * in that place; IR_NONE: there is none. Returns IR_NONE when nobody can tell. */
+/* Where something that `from` refers to is in the long list. like: what the like of from.block
+ * has in that place; IR_NONE: there is none. Returns IR_NONE when nobody can tell. */
 uint32_t stretch_op(const struct stretch *s, struct stretch_from from, uint32_t op, uint32_t like);
 uint32_t stretch_buffer(const struct stretch *s, struct stretch_from from, uint32_t buffer,
                         uint32_t like);

@@ -32,18 +32,6 @@ uint32_t stretch_rise(const struct stretch *s, struct stretch_from from)
     return run->up ? down : more - down;
 }
 
-uint32_t stretch_like(const struct stretch *s, uint32_t block)
-{
-    const struct stretch_block *b = &s->block[block];
-    const struct stretch_run *run = b->run != IR_NONE ? &s->run[b->run] : NULL;
-    uint32_t at = run ? block - run->begin : 0;
-    if (!run || at < run->alike_low || at >= run->alike_high)
-        return IR_NONE;
-    if (at < run->low)
-        return run->begin + run->low;
-    return at + 1 < run->high ? block + 1 : run->begin + run->high - (at < run->high ? 2 : 1);
-}
-
 static bool is_steady(const struct stretch *s, uint32_t block)
 {
     const struct stretch_run *run = &s->run[s->block[block].run];
@@ -75,7 +63,7 @@ struct reference {
 /* Does the like of it lie as far from it as the blocks do from each other? */
 static bool goes_along(const struct stretch *s, struct stretch_from from, const struct reference *r)
 {
-    int64_t blocks = (int64_t)stretch_like(s, from.block) - from.block;
+    int64_t blocks = (int64_t)s->block[from.block].like - from.block;
     return r->has_like && r->like.of == r->spot.of && r->like.slot == r->spot.slot &&
            storeys_up(s, r->spot.of, (int64_t)r->like.at - r->spot.at) ==
                storeys_up(s, s->block[from.block].run, blocks);
@@ -112,6 +100,10 @@ static uint32_t place_seen(const struct stretch *s, struct stretch_from from,
 
 uint32_t stretch_op(const struct stretch *s, struct stretch_from from, uint32_t op, uint32_t like)
 {
+    const struct stretch_block *own = &s->block[from.block];
+    if (op - own->op < own->ops && own->like != IR_NONE &&
+        like - op == s->block[own->like].op - own->op)
+        return own->to_op + from.copy * own->ops + (op - own->op); /* most are the block's own */
     struct reference r = {spot_of_op(s, op), spot_nowhere, like != IR_NONE, like == op};
     const struct stretch_block *block = &s->block[s->block_of_op[op]];
     if (r.spot.of == IR_NONE && r.has_like && !r.same && from.copy > 0)
@@ -128,6 +120,10 @@ uint32_t stretch_op(const struct stretch *s, struct stretch_from from, uint32_t 
 uint32_t stretch_buffer(const struct stretch *s, struct stretch_from from, uint32_t buffer,
                         uint32_t like)
 {
+    const struct stretch_block *own = &s->block[from.block];
+    if (buffer - own->buffer < own->buffers && own->like != IR_NONE &&
+        like - buffer == s->block[own->like].buffer - own->buffer)
+        return own->to_buffer + from.copy * own->buffers + (buffer - own->buffer);
     struct reference r = {spot_of_buffer(s, buffer), spot_nowhere, like != IR_NONE, like == buffer};
     if (r.spot.of == IR_NONE && buffer < s->states)
         return s->to_states + buffer;

@@ -47,7 +47,7 @@ static bool write_block(struct writer *w, struct stretch_from from)
 {
     const struct stretch *s = w->s;
     const struct stretch_block *block = &s->block[from.block];
-    uint32_t classes = w->in->classes, like = stretch_like(s, from.block);
+    uint32_t classes = w->in->classes, like = block->like;
     uint32_t first = w->first[from.block], count = tenants_at(w, from.block);
     if (like != IR_NONE && tenants_at(w, like) != count) /* buffers are alike, and so tenants are */
         return false;
@@ -61,10 +61,14 @@ static bool write_block(struct writer *w, struct stretch_from from)
         w->out->birth[to] = block->to_op + from.copy * block->ops + (w->in->birth[i] - block->op);
         w->out->class_of[to] = w->in->class_of[i];
         w->out->size[to] = w->in->size[i];
-        for (uint32_t c = 0; c < classes; c++)
-            if (!end_seen(s, from, end[c], likes ? &likes[c] : NULL,
-                          &w->out->end[(size_t)to * classes + c]))
+        uint32_t *out = w->out->end + (size_t)to * classes;
+        for (uint32_t c = 0; c < classes; c++) {
+            bool again = c > 0 && end[c] == end[c - 1] && (!likes || likes[c] == likes[c - 1]);
+            if (again)
+                out[c] = out[c - 1];
+            else if (!end_seen(s, from, end[c], likes ? &likes[c] : NULL, &out[c]))
                 return false;
+        }
     }
     return true;
 }

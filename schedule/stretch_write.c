@@ -46,9 +46,9 @@ static uint16_t layer_of(const struct stretch *s, struct stretch_from from, uint
     memcpy(w->out->table.column + w->out->table.count, w->in->table.column + (from),               \
            (rows) * sizeof *w->in->table.column)
 
-static void write_op_columns(struct writer *w, struct stretch_from from)
+/* All but layers. */
+static void write_op_columns(struct writer *w, const struct stretch_block *b)
 {
-    const struct stretch_block *b = &w->s->block[from.block];
     COPY(op, kind, b->op, b->ops);
     COPY(op, stream, b->op, b->ops);
     COPY(op, phase, b->op, b->ops);
@@ -63,12 +63,20 @@ static void write_op_columns(struct writer *w, struct stretch_from from)
     COPY(op, shape, b->op, b->ops);
     uint32_t operand = w->out->operand_count, wait = w->out->wait_count, to = w->out->op.count;
     for (uint32_t i = b->op; i < b->op + b->ops; i++, to++) {
-        w->out->op.layer[to] = layer_of(w->s, from, w->in->op.layer[i]);
         w->out->op.operand_begin[to] = operand;
         w->out->op.wait_begin[to] = wait;
         operand += (uint32_t)w->in->op.reads[i] + w->in->op.writes[i];
         wait += w->in->op.wait_count[i];
     }
+}
+
+static void write_layers(struct writer *w, struct stretch_from from)
+{
+    const struct stretch_block *b = &w->s->block[from.block];
+    const uint16_t *in = w->in->op.layer + b->op;
+    uint16_t *out = w->out->op.layer + w->out->op.count;
+    for (uint32_t i = 0; i < b->ops; i++)
+        out[i] = i > 0 && in[i] == in[i - 1] ? out[i - 1] : layer_of(w->s, from, in[i]);
 }
 
 /* Operands of the neighbour's op in the same place; NULL: the block is not steady. */
@@ -179,9 +187,10 @@ static bool write_buffers(struct writer *w, struct stretch_from from, uint32_t l
 static bool write_block(struct writer *w, struct stretch_from from)
 {
     const struct stretch_block *b = &w->s->block[from.block];
-    uint32_t like = stretch_like(w->s, from.block);
+    uint32_t like = w->s->block[from.block].like;
     w->written++;
-    write_op_columns(w, from);
+    write_op_columns(w, b);
+    write_layers(w, from);
     if (!write_operands(w, from, like) || !write_waits(w, from, like) ||
         !write_buffers(w, from, like))
         return false;
@@ -218,7 +227,7 @@ static void copy_block(struct writer *w, uint32_t block, const struct mark *a, c
     const struct stretch_block *of = &w->s->block[block];
     struct ir *out = w->out;
     struct mark to = here(out);
-    write_op_columns(w, (struct stretch_from){block, 0, false});
+    write_op_columns(w, of);
     for (uint32_t i = 0; i < of->ops; i++)
         out->op.layer[to.op + i] =
             (uint16_t)(2 * out->op.layer[b->op + i] - out->op.layer[a->op + i]);

@@ -33,7 +33,6 @@ void depth_cut_release(struct depth_cut *cut)
 
 struct block {
     uint32_t begin, ops;
-    uint64_t hash;
 };
 
 struct blocks {
@@ -60,14 +59,15 @@ static uint64_t memories(const struct ir *ir, uint32_t op)
            ir->buffer.memory[ir_touched(ir, op, ir->op.reads[op])];
 }
 
-static uint64_t hash_op(const struct ir *ir, uint64_t hash, uint32_t op)
+static uint64_t hash_ops(const struct ir *ir, uint64_t hash, uint32_t begin, uint32_t ops)
 {
-    uint64_t word = (uint64_t)ir->op.shape[op] << 32 | (uint64_t)ir->op.guard[op] << 16 |
-                    (uint64_t)ir->op.stream[op] << 8 | memories(ir, op);
-    return hash_word(hash, word);
+    for (uint32_t op = begin; op < begin + ops; op++)
+        hash = hash_word(hash, (uint64_t)ir->op.shape[op] << 32 | (uint64_t)ir->op.guard[op] << 16 |
+                                   (uint64_t)ir->op.stream[op] << 8 | memories(ir, op));
+    return hash;
 }
 
-/* What runs is the same: shape, stream, guard, memories. */
+/* What runs is the same: shape, and so kind, stream, guard, memories. */
 static bool same_ops(const struct ir *ir, uint32_t a, uint32_t b, uint32_t ops)
 {
     const struct op_table *t = &ir->op;
@@ -102,9 +102,7 @@ static struct blocks find_blocks(const struct ir *ir, enum depth_level level)
             seen[key] = true;
             b.row[b.count++] = (struct block){.begin = op};
         }
-        struct block *row = &b.row[b.count - 1];
-        row->hash = hash_op(ir, row->hash, op);
-        row->ops++;
+        b.row[b.count - 1].ops++;
     }
     free(seen);
     return b;
@@ -114,7 +112,7 @@ static struct blocks find_blocks(const struct ir *ir, enum depth_level level)
 
 static bool same_block(const struct ir *ir, const struct block *a, const struct block *b)
 {
-    return a->hash == b->hash && a->ops == b->ops && same_ops(ir, a->begin, b->begin, a->ops);
+    return a->ops == b->ops && same_ops(ir, a->begin, b->begin, a->ops);
 }
 
 /* Periods to keep by the number of tries that failed. Transients of symmetric ranks are over after one,
@@ -148,10 +146,9 @@ static struct depth_run find_run(const struct ir *ir, const struct blocks *b, ui
             .begin = b->row[at].begin, .periods = equal / length + 1, .blocks = length};
         if (kept_after(0, run.periods) == 0)
             continue;
-        for (uint32_t i = 0; i < length; i++) {
+        for (uint32_t i = 0; i < length; i++)
             run.ops += b->row[at + i].ops;
-            run.hash = hash_word(run.hash, b->row[at + i].hash);
-        }
+        run.hash = hash_ops(ir, 0, run.begin, run.ops);
         return run;
     }
     return (struct depth_run){0};

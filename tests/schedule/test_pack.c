@@ -13,7 +13,7 @@ enum { RULES = 3 };
 static uint64_t pack(struct tenants *t, struct check_random *random, int rule)
 {
     if (rule < 2)
-        return pack_in_order(t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST);
+        return pack_in_order(t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, UINT64_MAX);
     double *weight = heap_alloc(t->count, sizeof *weight);
     for (uint32_t i = 0; i < t->count; i++)
         weight[i] = check_random_double(random);
@@ -77,6 +77,11 @@ static void tenants_that_conflict_have_bytes_of_their_own(void)
                 uint64_t top = pack(&t, &random, rule);
                 CHECK("no plan is smaller than what is held", top >= t.held);
                 CHECK_INT("wrong places", count_wrong(&t, top), 0);
+                if (rule == 2)
+                    continue;
+                uint64_t given_up =
+                    pack_in_order(&t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, top / 2);
+                CHECK("gives up above what it may take", given_up > top / 2 && given_up <= top);
             }
         }
         tenants_release(&t);
