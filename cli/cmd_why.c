@@ -89,9 +89,10 @@ static void print_snapshot(struct text *out, const struct torch_snapshot *s, siz
         text_puts(out, "no allocation failed while the snapshot's history was recorded\n");
     }
     put_gib(out, "held       ", s->reserved, " in ");
-    text_printf(out, "%zu segments of device %lld: ", s->segments, (long long)s->device);
+    text_printf(out, "%zu segment%s of device %lld: ", s->segments, s->segments == 1 ? "" : "s",
+                (long long)s->device);
     put_gib(out, "", s->active, " in use by ");
-    text_printf(out, "%zu blocks (", s->blocks);
+    text_printf(out, "%zu block%s (", s->blocks, s->blocks == 1 ? "" : "s");
     put_gib(out, "", s->active - s->requested, " of it rounding), ");
     put_gib(out, "", s->reserved - s->active, " cached\n\n");
     text_printf(out, "%-60s %10s %7s %7s\n", "allocated at", "bytes", "share", "blocks");
@@ -110,7 +111,8 @@ static void print_answer(struct text *out, const struct answer *a, size_t top)
     struct report_time time = report_time_for(a->step_s);
     put_gib(out, "\nneeded     ", a->seen_bytes, " of ");
     put_gib(out, "", a->most_bytes, " that the allocator could have; predicted ");
-    put_gib(out, "", a->predicted_bytes, "");
+    put_gib(out, "", a->predicted_bytes,
+            a->predicted_bytes > a->seen_bytes ? " at the step's peak, which was not reached" : "");
     if (a->unseen_bytes > 0)
         put_gib(out, ", and ", a->unseen_bytes,
                 " that the schedule does not know of are added to "

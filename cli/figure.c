@@ -4,6 +4,7 @@
 
 #include "base/data_path.h"
 #include "base/process.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,11 +24,18 @@ void figure_release(struct figure *figure)
 void figure_put_quoted(struct text *out, const char *text)
 {
     text_putc(out, '\'');
-    for (; *text != '\0'; text++)
-        if (*text == '\'')
-            text_puts(out, "''");
-        else
-            text_putc(out, (unsigned char)*text < ' ' ? ' ' : *text);
+    size_t from = out->size;
+    utf8_put(out, text);
+    struct text quoted = {0};
+    for (size_t i = from; i < out->size; i++) {
+        char c = out->data[i];
+        if (c == '\'')
+            text_putc(&quoted, c);
+        text_putc(&quoted, (unsigned char)c < ' ' || c == 0x7f ? ' ' : c);
+    }
+    out->size = from;
+    text_append(out, quoted.data, quoted.size);
+    text_release(&quoted);
     text_putc(out, '\'');
 }
 

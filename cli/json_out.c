@@ -1,17 +1,23 @@
 #include "cli/json_out.h"
 
+#include "base/utf8.h"
+
 #include <math.h>
 
 static void put_string(struct text *out, const char *string)
 {
+    size_t size;
     text_putc(out, '"');
-    for (const char *c = string; *c != '\0'; c++) {
+    for (const char *c = string; *c != '\0'; c += size > 0 ? size : 1) {
+        size = utf8_size(c);
         if (*c == '"' || *c == '\\')
             text_printf(out, "\\%c", *c);
+        else if (size == 0)
+            text_puts(out, "\\ufffd");
         else if ((unsigned char)*c < 0x20)
             text_printf(out, "\\u%04x", (unsigned)*c);
         else
-            text_putc(out, *c);
+            text_append(out, c, size);
     }
     text_putc(out, '"');
 }

@@ -1,5 +1,7 @@
 #include "cli/page.h"
 
+#include "base/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,25 +35,30 @@ static const char style[] =
     "overflow-x:auto;font-size:.82rem;white-space:pre-wrap;overflow-wrap:anywhere}"
     "summary{cursor:pointer;margin:.4rem 0}";
 
+static const char *entity_of(char c)
+{
+    static const struct {
+        char c;
+        const char *entity;
+    } entities[] = {{'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}};
+    for (size_t i = 0; i < ARRAY_LEN(entities); i++)
+        if (entities[i].c == c)
+            return entities[i].entity;
+    return NULL;
+}
+
 static void put(struct page *page, const char *text)
 {
-    for (; *text != '\0'; text++)
-        switch (*text) {
-        case '<':
-            text_puts(&page->html, "&lt;");
-            break;
-        case '>':
-            text_puts(&page->html, "&gt;");
-            break;
-        case '&':
-            text_puts(&page->html, "&amp;");
-            break;
-        case '"':
-            text_puts(&page->html, "&quot;");
-            break;
-        default:
-            text_putc(&page->html, *text);
-        }
+    struct text whole = {0};
+    utf8_put(&whole, text);
+    for (size_t i = 0; i < whole.size; i++) {
+        const char *entity = entity_of(whole.data[i]);
+        if (entity != NULL)
+            text_puts(&page->html, entity);
+        else
+            text_putc(&page->html, whole.data[i]);
+    }
+    text_release(&whole);
 }
 
 /* <tag>text</tag> */

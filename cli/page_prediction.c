@@ -36,35 +36,40 @@ static const char *words_or_null(struct json_node object, const char *key)
     return value[0] == '\0' ? NULL : value;
 }
 
-static void put_gib(struct text *out, double bytes)
+/* "device memory needs 46.4 GiB of 79.1 GiB a GPU (32.7 GiB free)": of the memory that decides. */
+static void put_need(struct text *out, struct json_node verdict)
 {
-    units_put_gib(out, bytes);
+    const char *limit = words(verdict, "limit");
+    bool host = strcmp(limit, "host") == 0;
+    struct json_node limited = json_find(verdict, limit);
+    double needed = number(limited, "needed_bytes"), there = number(limited, "available_bytes");
+    text_printf(out, "%s memory needs ", host ? "host" : "device");
+    units_put_gib(out, needed);
+    if (there > 0) {
+        text_puts(out, " of ");
+        units_put_gib(out, there);
+    } else {
+        text_puts(out, " of infinite memory");
+    }
+    text_puts(out, host ? " a node" : " a GPU");
+    if (there > 0) {
+        text_puts(out, " (");
+        units_put_gib(out, fabs(there - needed));
+        text_puts(out, needed <= there ? " free)" : " too much)");
+    }
 }
 
 static void put_verdict(struct page *page, struct json_node root)
 {
     struct json_node verdict = json_find(root, "verdict");
-    const char *limit = words(verdict, "limit");
-    struct json_node limited = json_find(verdict, limit);
+    struct json_node limited = json_find(verdict, words(verdict, "limit"));
     double needed = number(limited, "needed_bytes"), there = number(limited, "available_bytes");
-    bool fits = false, close = there > 0 && fabs(there - needed) < 0.03 * there;
+    bool fits = false, close = there > 0 && fabs(there - needed) < PREDICTION_CLOSE * there;
     struct text text = {0};
     json_get_bool(verdict, "fits", &fits, NULL);
-    text_printf(&text, "%s: %s memory needs ", fits ? "It fits" : "It does not fit",
-                strcmp(limit, "host") == 0 ? "the host's" : "device");
-    put_gib(&text, needed);
-    if (there > 0) {
-        text_puts(&text, " of ");
-        put_gib(&text, there);
-        text_puts(&text, " (");
-        put_gib(&text, fabs(there - needed));
-        text_puts(&text, needed <= there ? " free)" : " too much)");
-    } else {
-        text_puts(&text, " of memory without end");
-    }
-    if (close)
-        text_puts(&text, "; too close to call");
-    text_putc(&text, '.');
+    text_printf(&text, "%s: ", fits ? "It fits" : "It does not fit");
+    put_need(&text, verdict);
+    text_puts(&text, close ? "; too close to call." : ".");
     page_verdict(page, close ? PAGE_CLOSE : fits ? PAGE_GOOD : PAGE_BAD, text.data);
     text_release(&text);
 }
@@ -73,6 +78,25 @@ static void put_time(struct text *out, double seconds)
 {
     struct report_time time = report_time_for(seconds);
     text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
+}
+
+/* Of predict --tokens. */
+static void put_training(struct page *page, struct json_node training)
+{
+    static const struct {
+        const char *key, *what;
+        int decimals;
+    } shown[] = {
+        {"days", "days of training", 2}, {"gpu_hours", "GPU-hours", 0}, {"cost", "cost", 0}};
+    struct text text = {0};
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+        if (!json_is_object(training) || !json_is_number(json_find(training, shown[i].key)))
+            continue;
+        text.size = 0;
+        text_printf(&text, "%.*f", shown[i].decimals, number(training, shown[i].key));
+        page_number(page, text.data, shown[i].what);
+    }
+    text_release(&text);
 }
 
 static void put_numbers(struct page *page, struct json_node root)
@@ -95,36 +119,22 @@ static void put_numbers(struct page *page, struct json_node root)
     text_printf(&text, "%.1f %%", 100 * number(root, "hfu"));
     page_number(page, text.data, "HFU");
     text.size = 0;
-    put_gib(&text, number(json_find(root, "memory"), "peak_bytes"));
+    units_put_gib(&text, number(json_find(root, "memory"), "peak_bytes"));
     page_number(page, text.data, "most live bytes of a GPU");
     text.size = 0;
-    put_gib(&text, number(json_find(root, "memory"), "reserved_bytes"));
+    units_put_gib(&text, number(json_find(root, "memory"), "reserved_bytes"));
     page_number(page, text.data, "a framework would reserve");
+    put_training(page, json_find(root, "training"));
     page_end_numbers(page);
     text_release(&text);
 }
 
-/* What a reader should not take the figures for. */
+/* What a reader should not take the figures for, in the report's words. */
 static void put_warnings(struct page *page, struct json_node root)
 {
-    struct json_node simulation = json_find(root, "simulation");
-    double share = number(simulation, "extrapolated_share"), step_s = number(root, "step_s");
-    double host_s = number(json_find(root, "waterfall_s"), "host");
     struct text text = {0};
-    if (share > 0) {
-        text_printf(&text, "Extrapolated: %.0f %% of compute time lies outside of calibration",
-                    100 * share);
-        if (words(simulation, "extrapolated")[0] != '\0')
-            text_printf(&text, ": %s", words(simulation, "extrapolated"));
-        text_putc(&text, '.');
-        page_warning(page, text.data);
-    }
-    if (host_s > 0.3 * step_s) {
-        text.size = 0;
-        text_printf(&text,
-                    "The host decides %.0f %% of the step: what a profile says of the "
-                    "framework's host time counts more than the devices.",
-                    100 * host_s / step_s);
+    if (words(root, "beware")[0] != '\0') {
+        text_printf(&text, "Beware: %s.", words(root, "beware"));
         page_warning(page, text.data);
     }
     text_release(&text);
@@ -183,7 +193,7 @@ static void put_object(struct page *page, const char *details, struct json_node 
             json_as_string(node, &text, NULL);
             page_cell(page, text);
         } else if (bytes) {
-            put_gib(&value, number(object, key));
+            units_put_gib(&value, number(object, key));
             page_cell(page, value.data);
         } else if (json_is_number(node)) {
             page_cellf(page, "%.6g", number(object, key));
@@ -217,7 +227,10 @@ static void put_next(struct page *page, struct json_node root)
 {
     struct json_node next = json_find(root, "next");
     const char *options = words(next, "options");
+    const char *profile = words(json_find(root, "configuration"), "profile");
     double step_s = number(root, "step_s"), ideal_s = number(root, "ideal_step_s");
+    double next_s = number(next, "step_s");
+    bool fits = false;
     struct text text = {0};
     if (!json_is_object(next))
         return;
@@ -225,14 +238,17 @@ static void put_next(struct page *page, struct json_node root)
     if (options[0] == '\0') {
         text_printf(&text, "None of %.0f other options is better.", number(next, "tried"));
     } else {
-        text_printf(&text, "%s: a step of ", options);
-        put_time(&text, number(next, "step_s"));
-        text_printf(&text, " (%+.1f %%), device memory ",
-                    100 * (number(next, "step_s") / step_s - 1));
-        put_gib(&text, number(json_find(next, "device"), "needed_bytes"));
-        text_putc(&text, '.');
+        text_printf(&text, "%s: ", options);
+        if (next_s > 0) {
+            text_puts(&text, "a step of ");
+            put_time(&text, next_s);
+            text_printf(&text, " (%+.1f %%), ", 100 * (next_s / step_s - 1));
+        }
+        put_need(&text, next);
+        json_get_bool(next, "fits", &fits, NULL);
+        text_puts(&text, fits ? "." : "; still too much.");
     }
-    if (ideal_s > 0) {
+    if (ideal_s > 0 && strcmp(profile, "ideal") != 0) {
         text_puts(&text, " With profile ideal the step would take ");
         put_time(&text, ideal_s);
         text_puts(&text, ": the rest is this implementation.");
@@ -257,9 +273,9 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
                 words(what, "model")[0] != '\0' ? words(what, "model") : "a schedule",
                 number(what, "sequences"));
     units_put_tokens(&text, (int64_t)number(what, "sequence_tokens"));
-    text_printf(&text, " tokens, %.0f GPU%s of %s, %s", number(what, "gpus"),
+    text_printf(&text, " tokens, %.0f GPU%s of %s%s%s", number(what, "gpus"),
                 number(what, "gpus") == 1 ? "" : "s", words(what, "cluster"),
-                words(what, "strategy"));
+                words(what, "strategy")[0] != '\0' ? ", " : "", words(what, "strategy"));
     page_begin(page, title != NULL ? title : "One training step, predicted", text.data);
     put_verdict(page, root);
     put_warnings(page, root);

@@ -509,7 +509,8 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_end_object(&w);
     json_begin_object(&w, "sensitivities_step_s");
     for (int i = 0; i < SENSITIVITIES; i++)
-        json_put_number(&w, machines[i].key, r->sensitivity[i].step_s);
+        json_put_number(&w, machines[i].key,
+                        r->sensitivity[i].step_s > 0 ? r->sensitivity[i].step_s : NAN);
     json_end_object(&w);
     json_end_object(&w);
     text_putc(out, '\n');

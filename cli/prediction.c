@@ -40,12 +40,9 @@ double verdict_margin(const struct verdict *verdict, enum prediction_limit limit
     return (double)verdict->available[limit] - (double)verdict->needed[limit];
 }
 
-/* Of the memory there is: about what reserved memory is off by where it was measured. */
-#define CLOSE 0.03
-
 bool verdict_close(const struct verdict *v)
 {
-    return fabs(verdict_margin(v, v->limit)) < CLOSE * (double)v->available[v->limit];
+    return fabs(verdict_margin(v, v->limit)) < PREDICTION_CLOSE * (double)v->available[v->limit];
 }
 
 /* How much of a memory is taken; above 1 it does not fit. */

@@ -95,6 +95,8 @@ bool prediction_recomputes(const struct prediction *prediction);
 
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" of a limit. */
 void verdict_print(struct text *out, const struct verdict *verdict, enum prediction_limit limit);
+/* Of the memory there is: about what reserved memory is off by where it was measured. */
+#define PREDICTION_CLOSE 0.03
 /* Whether the limit is nearer than the model of memory can tell. */
 bool verdict_close(const struct verdict *verdict);
 /* available - needed; DBL_MAX where there is no end. */

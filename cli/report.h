@@ -24,6 +24,9 @@ void report_print(struct text *out, const struct report *report);
 void report_print_choices(struct text *out, const struct report *report);
 /* The lines "beware", "training" and "next", those of them that there is something to say in. */
 void report_print_notes(struct text *out, const struct report *report);
+
+/* Appends to an empty text what a reader should not take the figures for; nothing: leaves it empty. */
+void report_put_beware(struct text *out, const struct report *report);
 void report_print_json(struct text *out, const struct report *report);
 
 /* Seconds in a unit that fits, as many decimals as make five digits of `whole`. */

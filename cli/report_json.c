@@ -209,7 +209,7 @@ static void put_next(struct json_out *w, const struct report *r)
     json_put_text(w, "options", r->best->options);
     json_put_count(w, "tried", r->best->tried);
     if (r->best->options[0] != '\0') {
-        json_put_number(w, "step_s", r->best->step_s);
+        json_put_number(w, "step_s", r->best->step_s > 0 ? r->best->step_s : NAN);
         put_verdict(w, &r->best->verdict);
     }
     json_end_object(w);
@@ -274,6 +274,11 @@ void report_print_json(struct text *out, const struct report *r)
     }
     if (r->warning != NULL)
         json_put_text(&w, "warning", r->warning);
+    struct text beware = {0};
+    report_put_beware(&beware, r);
+    if (beware.size > 0)
+        json_put_text(&w, "beware", beware.data);
+    text_release(&beware);
     put_next(&w, r);
     put_made_by(&w, r);
     json_end_object(&w);

@@ -29,28 +29,32 @@ static void print_scale(struct text *out, const struct prediction *p)
     }
 }
 
-/* What a reader should not take the figures for. */
-static void print_beware(struct text *out, const struct report *r)
+void report_put_beware(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
-    struct text all = {0};
     if (r->warning != NULL)
-        text_puts(&all, r->warning);
+        text_puts(out, r->warning);
     if (p->extrapolated_share >= EXTRAPOLATED_SHOWN) {
-        text_printf(&all, "%s%.0f %% of compute time lies outside calibration",
-                    all.size > 0 ? "; " : "", 100 * p->extrapolated_share);
+        text_printf(out, "%s%.0f %% of compute time lies outside calibration",
+                    out->size > 0 ? "; " : "", 100 * p->extrapolated_share);
         if (p->extrapolated.size > 0)
-            text_printf(&all, ": %s", p->extrapolated.data);
+            text_printf(out, ": %s", p->extrapolated.data);
     }
     if (host > HOST_DECIDES && p->checkpoints_cost_host) {
-        text_printf(&all,
+        text_printf(out,
                     "%sthe host decides %.0f %% of the step: %g ms per checkpoint on the host, "
                     "fitted to runs of >= 8K tokens a GPU: docs/accuracy.md",
-                    all.size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_checkpoint_s);
+                    out->size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_checkpoint_s);
     }
     if (p->beyond_compared)
-        print_scale(&all, p);
+        print_scale(out, p);
+}
+
+static void print_beware(struct text *out, const struct report *r)
+{
+    struct text all = {0};
+    report_put_beware(&all, r);
     if (all.size > 0)
         text_printf(out, "%-11s%s\n", "beware", all.data);
     text_release(&all);

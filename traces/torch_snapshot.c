@@ -66,6 +66,9 @@ static void put_site(struct text *out, const struct pickle_value *block)
     text_printf(out, "%s:%lld %s", slash == NULL ? file : slash + 1,
                 (long long)pickle_int(pickle_find(chosen->value, "line"), 0),
                 pickle_text(pickle_find(chosen->value, "name"), "?"));
+    for (char *c = out->data; *c != '\0'; c++) /* a name must not drive a terminal */
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
 }
 
 struct sites {
@@ -149,7 +152,8 @@ struct since {
     struct change {
         uint64_t address, bytes;
         const struct pickle_value *event;
-    } * freed, *taken; /* by address, once sorted */
+        const struct pickle_value *took; /* of freed: what had taken it, where that is known */
+    } * freed, *taken;                   /* freed: by address, once sorted, and each address once */
     size_t freed_count, taken_count, freed_capacity, taken_capacity;
 };
 
@@ -172,6 +176,20 @@ static int compare_changes(const void *left, const void *right)
 {
     const struct change *a = left, *b = right;
     return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* The first of freed that is at address or behind it. */
+static size_t first_freed(const struct since *since, uint64_t address)
+{
+    size_t low = 0, high = since->freed_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (since->freed[middle].address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 static const struct change *find_change(const struct change *list, size_t count, uint64_t address)
@@ -232,14 +250,12 @@ static void add_free(struct torch_snapshot *s, const struct since *since, uint64
                      uint64_t bytes)
 {
     uint64_t at = address, end = address + bytes;
-    for (size_t i = 0; i <= since->freed_count; i++) {
+    for (size_t i = first_freed(since, address); i <= since->freed_count && at < end; i++) {
         const struct change *freed = i < since->freed_count ? &since->freed[i] : NULL;
-        if (freed != NULL && (freed->address < at || freed->address >= end))
-            continue;
-        uint64_t piece = (freed != NULL ? freed->address : end) - at;
-        s->largest_free = piece > s->largest_free ? piece : s->largest_free;
-        if (freed != NULL)
-            at = freed->address + freed->bytes < end ? freed->address + freed->bytes : end;
+        uint64_t until = freed != NULL && freed->address < end ? freed->address : end;
+        if (until > at && until - at > s->largest_free)
+            s->largest_free = until - at;
+        at = until < end ? freed->address + freed->bytes : end;
     }
 }
 
@@ -275,15 +291,39 @@ static void add_blocks(struct torch_snapshot *s, struct sites *sites, const stru
  * history goes back so far. */
 static void add_freed(struct torch_snapshot *s, struct sites *sites, const struct since *since)
 {
+    for (const struct pickle_item *i = since->trace; since->freed_count > 0 && i != since->begin;
+         i = i->next) {
+        uint64_t address = bytes_of(i->value, "addr");
+        size_t k = first_freed(since, address);
+        if (k < since->freed_count && since->freed[k].address == address &&
+            strcmp(pickle_text(pickle_find(i->value, "action"), ""), "alloc") == 0)
+            since->freed[k].took = i->value;
+    }
     for (size_t k = 0; k < since->freed_count; k++) {
         const struct change *freed = &since->freed[k];
-        const struct pickle_value *took = freed->event;
-        for (const struct pickle_item *i = since->trace; i != since->begin; i = i->next)
-            if (bytes_of(i->value, "addr") == freed->address &&
-                strcmp(pickle_text(pickle_find(i->value, "action"), ""), "alloc") == 0)
-                took = i->value;
-        add_active(s, sites, freed->bytes, bytes_of(freed->event, "size"), took);
+        add_active(s, sites, freed->bytes, bytes_of(freed->event, "size"),
+                   freed->took != NULL ? freed->took : freed->event);
     }
+}
+
+/* What the segments say must be possible. */
+static enum status check_sums(const struct torch_snapshot *s, const char *name, struct diag *diag)
+{
+    struct loc at = {.name = name};
+    struct text sizes = {0};
+    enum status status = STATUS_OK;
+    if (s->segments == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "the snapshot has no segments: nothing was allocated");
+    if (s->reserved > INT64_MAX || s->active > s->reserved || s->requested > s->active) {
+        text_printf(&sizes, "%lld bytes asked for, %lld in use, %lld in segments",
+                    (long long)s->requested, (long long)s->active, (long long)s->reserved);
+        status = diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "the snapshot contradicts itself: %s; a file cut and joined, or edited?", sizes.data);
+    }
+    text_release(&sizes);
+    return status;
 }
 
 enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, const char *data,
@@ -304,6 +344,13 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
                             "is a pickle, and no snapshot of PyTorch's: it has no 'segments'");
         goto out;
     }
+    for (const struct pickle_item *i = items(segments); i != NULL; i = i->next)
+        if (pickle_find(i->value, "total_size") == NULL) {
+            status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                                "is a pickle, and no snapshot of PyTorch's: a segment has no "
+                                "'total_size'");
+            goto out;
+        }
     s->device = find_device(segments);
     find_failure(s, &since, pickle_find(root, "device_traces"));
     find_changes(s, &since);
@@ -317,9 +364,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     add_freed(s, &sites, &since);
     if (s->sites > 0)
         qsort(s->site, s->sites, sizeof *s->site, compare_sites);
-    if (s->segments == 0)
-        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                            "the snapshot has no segments: nothing was allocated");
+    status = check_sums(s, name, diag);
 out:
     free(since.freed);
     free(since.taken);

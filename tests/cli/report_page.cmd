@@ -27,3 +27,18 @@ bad $T/p/ops.csv
 bad $T/p/trace.json
 bad $T/none $T/c
 bad $T/p -o /proc/page.html
+# the answer that is none: what comes nearest was not simulated
+longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 1M --quick -o $T/n > $T/note || echo "  exit $?"
+longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 4M -o $T/n > $T/note || echo "  exit $?"
+longhaul report $T/n -o $T/page.html
+sed -n 's/.*<p>\(--.*\)<.p>/\1/p; s/.*class="warning">\(.*\)<.p>/\1/p' $T/page.html | sed 's/[0-9][0-9.]* s/N s/'
+sed -n 's/^beware *//p' $T/note
+# part of a model has no page; names of any bytes make UTF-8 of files
+longhaul predict --model gpt2 --cluster ideal --gpus 2 --seq 1K --scope attention -o $T/part > $T/note
+bad $T/part
+odd="$T/$(printf 'odd "q\377\376 \303\251.json')"
+cp $S/tests/data/configs/gpt2.json "$odd"
+longhaul predict --model "$odd" --cluster ideal --gpus 2 --seq 1K --quick -o $T/odd > $T/note
+longhaul report $T/odd --title "$odd" -o $T/page.html
+longhaul plot waterfall $T/odd --title "$odd" -o $T/f.svg
+for file in $T/odd/prediction.json $T/odd/trace.json $T/page.html $T/f.svg; do iconv -f UTF-8 -t UTF-8 $file > $T/note || echo "no UTF-8: $file"; done

@@ -34,3 +34,7 @@ printf '\200\002}q\000.' > $T/dict
 bad why $T/dict
 bad why $snapshot --model llama3-8b
 bad predict --emit-chakra
+printf '\200\002]q\000}q\001(X\012\000\000\000total_sizeq\002K\001X\006\000\000\000blocksq\003]q\004}q\005(X\004\000\000\000sizeq\006M\000\002X\005\000\000\000stateq\007X\020\000\000\000active_allocatedq\010uaua.' > $T/short
+bad why $T/short
+printf '\200\002]q\000}q\001X\004\000\000\000sizeq\002K\001sa.' > $T/bare
+bad why $T/bare

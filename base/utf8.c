@@ -1,0 +1,30 @@
+#include "base/utf8.h"
+
+size_t utf8_size(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] < 0x80)
+        return 1;
+    size_t size = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
+    if (c[0] < 0xc2 || c[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < size; i++)
+        if ((c[i] & 0xc0) != 0x80) /* the NUL at the end is none either */
+            return 0;
+    bool overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+    bool surrogate = c[0] == 0xed && c[1] > 0x9f;
+    bool too_large = c[0] == 0xf4 && c[1] > 0x8f;
+    return overlong || surrogate || too_large ? 0 : size;
+}
+
+void utf8_put(struct text *out, const char *text)
+{
+    while (*text != '\0') {
+        size_t size = utf8_size(text);
+        if (size > 0)
+            text_append(out, text, size);
+        else
+            text_puts(out, "\xef\xbf\xbd");
+        text += size > 0 ? size : 1;
+    }
+}
