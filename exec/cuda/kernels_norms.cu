@@ -67,23 +67,27 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
     }
 }
 
+template <bool CENTRED>
+static int norm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
+                struct cuda_array bias, int64_t rows, int64_t cols, double eps, cudaStream_t stream)
+{
+    return LAUNCH(norm_kernel<CENTRED>, (unsigned)(rows < 65536 ? rows : 65536),
+                  threads_for(cols, ROW_THREADS), 0, stream, rows_of(y, cols), stats,
+                  rows_of(x, cols), rows_of(weight, cols), rows_of(bias, cols), rows, cols,
+                  (float)eps);
+}
+
 int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct cuda_array weight,
                  int64_t rows, int64_t cols, double eps, cudaStream_t stream)
 {
-    return LAUNCH(norm_kernel<false>, (unsigned)(rows < 65536 ? rows : 65536),
-                  threads_for(cols, ROW_THREADS), 0, stream, rows_of(y, cols), rstd,
-                  rows_of(x, cols), rows_of(weight, cols), rows_of(weight, cols), rows, cols,
-                  (float)eps);
+    return norm<false>(y, rstd, x, weight, weight, rows, cols, eps, stream);
 }
 
 int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
                    struct cuda_array bias, int64_t rows, int64_t cols, double eps,
                    cudaStream_t stream)
 {
-    return LAUNCH(norm_kernel<true>, (unsigned)(rows < 65536 ? rows : 65536),
-                  threads_for(cols, ROW_THREADS), 0, stream, rows_of(y, cols), stats,
-                  rows_of(x, cols), rows_of(weight, cols), rows_of(bias, cols), rows, cols,
-                  (float)eps);
+    return norm<true>(y, stats, x, weight, bias, rows, cols, eps, stream);
 }
 
 /* ---- partial sums over rows ---- */
@@ -198,6 +202,18 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
     }
 }
 
+/* Of `parts` blocks, each with its partial sums. */
+template <bool CENTRED>
+static int norm_backward(struct cuda_array dx, float *part, int64_t parts, struct cuda_array dy,
+                         struct cuda_array x, struct cuda_array weight, const float *stats,
+                         int64_t rows, int64_t cols, cudaStream_t stream)
+{
+    size_t shared = shared_for((CENTRED ? 2 : 1) * cols);
+    return LAUNCH(norm_backward_kernel<CENTRED>, (unsigned)parts, threads_for(cols, ROW_THREADS),
+                  shared, stream, rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
+                  rows_of(weight, cols), stats, rows, cols, shared > 0);
+}
+
 int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struct cuda_array dy,
                           struct cuda_array x, struct cuda_array weight, const float *rstd,
                           struct cuda_array before, int64_t rows, int64_t cols, void *scratch,
@@ -205,10 +221,7 @@ int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struc
 {
     float *part = (float *)scratch;
     int64_t parts = parts_of(rows);
-    size_t shared = shared_for(cols);
-    int error = LAUNCH(norm_backward_kernel<false>, (unsigned)parts, threads_for(cols, ROW_THREADS),
-                       shared, stream, rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
-                       rows_of(weight, cols), rstd, rows, cols, shared > 0);
+    int error = norm_backward<false>(dx, part, parts, dy, x, weight, rstd, rows, cols, stream);
     return error ? error : add_parts(dweight, before, part, parts, cols, cols, stream);
 }
 
@@ -220,10 +233,7 @@ int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
 {
     float *part = (float *)scratch;
     int64_t parts = parts_of(rows);
-    size_t shared = shared_for(2 * cols);
-    int error = LAUNCH(norm_backward_kernel<true>, (unsigned)parts, threads_for(cols, ROW_THREADS),
-                       shared, stream, rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
-                       rows_of(weight, cols), stats, rows, cols, shared > 0);
+    int error = norm_backward<true>(dx, part, parts, dy, x, weight, stats, rows, cols, stream);
     if (error == 0)
         error = add_parts(dweight, weight_before, part, parts, 2 * cols, cols, stream);
     return error ? error
