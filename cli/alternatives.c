@@ -1,12 +1,18 @@
 #include "cli/alternatives.h"
 
+#include "cli/bounds.h"
 #include "cli/workers.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS = 4, TWEAKS_MAX = ALTERNATIVES_MAX };
+
+/* Ops of all predictions of one request's neighbours (a processor makes and simulates half a million to three
+ * millions a second), and predictions that there are in any case. */
+enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
 /* What gains less is not worth an option. */
 #define WORTH 0.995
@@ -152,6 +158,59 @@ static double missing(const struct verdict *verdict)
     return sum;
 }
 
+/* As many as there are ops for. */
+static size_t tries_of(const struct prediction *base)
+{
+    size_t tries = OPS_MAX / ((size_t)base->ir.op.count + 1);
+    return tries > TRIES_MIN ? tries : TRIES_MIN;
+}
+
+/* Bounds of tweaks, in their order: of what is legal. */
+struct bounded {
+    const struct tweak *tweak;
+    double bound;
+};
+
+/* What a tweaked request cannot do better: seconds of its step, or bytes of a GPU; negative: it is refused. */
+static double bound_of(const struct trials *trials, const struct tweak *tweak)
+{
+    struct request request = *trials->request;
+    struct choices c;
+    apply(&request, tweak);
+    if (compose_resolve(&c, &request, NULL, NULL) != STATUS_OK)
+        return -1;
+    if (!trials->unfit_too)
+        return bound_step_s(trials->setup, &c);
+    return bound_state_bytes(trials->setup, &c) + bound_optimizer_bytes(&c) + bound_kept_bytes(&c);
+}
+
+/* Keeps the tweaks with the lowest bounds, as many as there are tries for, in the order of the table; what
+ * cannot be below `most` is known without. Returns how many are left, behind trials->tweak[first]. */
+static size_t keep_lowest(struct trials *trials, size_t first, size_t count, size_t tries,
+                          double most, struct alternative *best)
+{
+    struct bounded bounded[TWEAKS_MAX];
+    size_t legal = 0, kept = first;
+    for (size_t i = first; i < count; i++) {
+        double bound = bound_of(trials, trials->tweak[i]);
+        if (bound >= most)
+            best->tried++;
+        else if (bound >= 0)
+            bounded[legal++] = (struct bounded){trials->tweak[i], bound};
+    }
+    for (size_t i = 0; i < legal; i++) {
+        size_t lower = 0;
+        for (size_t k = 0; k < legal; k++)
+            lower += bounded[k].bound < bounded[i].bound ||
+                     (bounded[k].bound == bounded[i].bound && k < i);
+        if (lower < tries)
+            trials->tweak[kept++] = bounded[i].tweak;
+        else
+            best->left_out++;
+    }
+    return kept;
+}
+
 static enum status find_faster(struct alternative *best, const struct prediction *base,
                                struct trials *trials, struct diag *diag)
 {
@@ -161,6 +220,7 @@ static enum status find_faster(struct alternative *best, const struct prediction
     for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(tweaks); i++)
         if (!has(&base->choices, &tweaks[i]))
             trials->tweak[count++] = &tweaks[i];
+    count = keep_lowest(trials, 1, count, tries_of(base) - 1, base->sim.step_s * WORTH, best);
     enum status status = workers_run(count, sizeof trial[0], try_one, trials, trial, diag);
     if (status != STATUS_OK)
         return status;
@@ -183,9 +243,9 @@ static enum status find_faster(struct alternative *best, const struct prediction
 
 /* Adds the tweak that lowers the need most to *request; *used: fields that have one (1 << field). */
 static enum status add_tweak(struct alternative *best, struct request *request, unsigned *used,
-                             const struct setup *setup, struct diag *diag)
+                             const struct prediction *base, struct diag *diag)
 {
-    struct trials trials = {.setup = setup, .request = request, .unfit_too = true};
+    struct trials trials = {.setup = base->setup, .request = request, .unfit_too = true};
     struct trial trial[TWEAKS_MAX];
     struct choices choices;
     size_t count = 0, least = SIZE_MAX;
@@ -195,6 +255,7 @@ static enum status add_tweak(struct alternative *best, struct request *request, 
     for (size_t i = 0; i < ARRAY_LEN(tweaks); i++)
         if (!has(&choices, &tweaks[i]) && (*used >> tweaks[i].field & 1u) == 0)
             trials.tweak[count++] = &tweaks[i];
+    count = keep_lowest(&trials, 0, count, tries_of(base), DBL_MAX, best);
     status = workers_run(count, sizeof trial[0], try_one, &trials, trial, diag);
     if (status != STATUS_OK)
         return status;
@@ -225,7 +286,7 @@ static enum status find_fitting(struct alternative *best, const struct predictio
     enum status status = STATUS_OK;
     best->verdict = base->verdict;
     for (int round = 0; round < ROUNDS && status == STATUS_OK && !best->verdict.fits; round++)
-        status = add_tweak(best, &tweaked, &used, base->setup, diag);
+        status = add_tweak(best, &tweaked, &used, base, diag);
     if (status != STATUS_OK && status != STATUS_NO)
         return status;
     if (!best->verdict.fits)

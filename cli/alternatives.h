@@ -2,7 +2,8 @@
  *
  * Where a request fits, every option of a short table is tried alone and the fastest that fits is
  * named. Where it does not, options are added one by one, each time the one that lowers the need
- * most, until it fits. */
+ * most, until it fits. Large schedules take as long each time: of them only as many options are predicted as
+ * make a stated number of ops, those with the lowest bounds (cli/bounds.h). */
 #ifndef CLI_ALTERNATIVES_H
 #define CLI_ALTERNATIVES_H
 
@@ -18,6 +19,7 @@ struct alternative {
     struct verdict verdict; /* of it */
     double step_s;          /* 0: not simulated */
     size_t tried;           /* options looked at */
+    size_t left_out;        /* that were not, since each would take as long as the request itself */
     double ideal_step_s;    /* the request itself with profile ideal; 0: not known */
 };
 

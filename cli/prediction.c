@@ -119,6 +119,18 @@ static void finish_memory(struct prediction *p)
     judge(p);
 }
 
+static enum status build(struct prediction *p, const struct request *request, struct diag *diag)
+{
+    enum status status = compose_resolve(&p->choices, request, NULL, diag);
+    ir_release(&p->ir);
+    if (status == STATUS_OK)
+        status = compose_build(&p->ir, &p->choices, diag);
+    if (status == STATUS_OK)
+        finish_memory(p);
+    return status;
+}
+
+/* Where stages may share subsequences, as many as are predicted to be fastest and fit. */
 enum status prediction_memory(struct prediction *p, const struct setup *setup,
                               const struct request *request, struct diag *note, struct diag *diag)
 {
@@ -133,14 +145,22 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
                                  setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
         status = subsequences_fill(&filled, setup, request, diag);
-    if (status == STATUS_OK)
-        status = compose_resolve(&p->choices, &filled.request, NULL, diag);
     p->lengths = filled.length; /* now the prediction's */
     p->hidden = filled.hidden;
     if (status == STATUS_OK)
-        status = compose_build(&p->ir, &p->choices, diag);
-    if (status == STATUS_OK)
-        finish_memory(p);
+        status = build(p, &filled.request, diag);
+    for (uint32_t i = 1; status == STATUS_OK && i < filled.shared.count && !p->verdict.fits; i++) {
+        filled.request.shared = &filled.shared.best[i];
+        status = build(p, &filled.request, diag);
+    }
+    if (status == STATUS_OK && note != NULL && filled.shared.count > 0 &&
+        !pipeline_of(&p->choices)->multiplexed)
+        diag_note(note, (struct loc){0},
+                  filled.shared.count > 1
+                      ? "no subsequence is shared: what would pay does not fit; --share-units 1 "
+                        "shares the first"
+                      : "no subsequence is shared: none is predicted to pay; --share-units 1 "
+                        "shares the first");
     return status;
 }
 

@@ -112,6 +112,19 @@ static void print_verdict(struct text *out, const struct report *r)
     text_puts(out, verdict_close(v) ? "; too close to call\n" : "\n");
 }
 
+/* Which subsequences stages share. */
+static void put_shared(struct text *out, const struct choices *c)
+{
+    if (c->pipeline != CHOICE_PIPELINE_MSP)
+        return;
+    text_puts(out, " (shared:");
+    if (c->shared.first > 0)
+        text_printf(out, " first %u", c->shared.first);
+    if (c->shared.last > 0)
+        text_printf(out, "%s last %u", c->shared.first > 0 ? "," : "", c->shared.last);
+    text_puts(out, ")");
+}
+
 void report_print_choices(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -157,6 +170,7 @@ void report_print_choices(struct text *out, const struct report *r)
         }
         if (c->subsequences > 1) {
             text_printf(&piece, "%u subsequences", c->subsequences);
+            put_shared(&piece, c);
             put_piece(&line, &piece);
         }
         text_printf(&piece, "weights %s", weights_names[c->weights]);

@@ -40,8 +40,11 @@ static void put_choices(struct json_out *w, const struct prediction *p)
     json_put_count(w, "dp", c->dp);
     json_put_count(w, "pp", c->pp);
     json_put_text(w, "pipeline", pipeline_names[c->pipeline]);
-    if (c->pipeline == CHOICE_PIPELINE_MSP)
+    if (c->pipeline == CHOICE_PIPELINE_MSP) {
         json_put_text(w, "helper_weights", helper_names[c->helpers]);
+        json_put_count(w, "shared_first", c->shared.first);
+        json_put_count(w, "shared_last", c->shared.last);
+    }
     json_put_count(w, "virtual_stages", c->virtual_stages);
     json_put_count(w, "subsequences", c->subsequences);
     json_put_text(w, "weights", weights_names[c->weights]);
@@ -208,6 +211,7 @@ static void put_next(struct json_out *w, const struct report *r)
     json_begin_object(w, "next");
     json_put_text(w, "options", r->best->options);
     json_put_count(w, "tried", r->best->tried);
+    json_put_count(w, "left_out", r->best->left_out);
     if (r->best->options[0] != '\0') {
         json_put_number(w, "step_s", r->best->step_s > 0 ? r->best->step_s : NAN);
         put_verdict(w, &r->best->verdict);

@@ -74,6 +74,12 @@ static void print_training(struct text *out, const struct report *r)
     text_putc(out, '\n');
 }
 
+static void put_left_out(struct text *out, const struct alternative *best)
+{
+    if (best->left_out > 0)
+        text_printf(out, "; %zu more would each take as long as this prediction", best->left_out);
+}
+
 static void print_next(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -89,9 +95,11 @@ static void print_next(struct text *out, const struct report *r)
     }
     if (best->options[0] == '\0') {
         text_printf(out,
-                    p->verdict.fits ? "none of %zu other options is faster\n"
-                                    : "none of %zu other options makes it fit\n",
+                    p->verdict.fits ? "none of %zu other options is faster"
+                                    : "none of %zu other options makes it fit",
                     best->tried);
+        put_left_out(out, best);
+        text_putc(out, '\n');
         return;
     }
     text_printf(out, "%s: ", best->options);
@@ -104,7 +112,9 @@ static void print_next(struct text *out, const struct report *r)
     }
     text_printf(out, "%s ", prediction_limit_name(best->verdict.limit));
     verdict_print(out, &best->verdict, best->verdict.limit);
-    text_puts(out, best->verdict.fits ? "\n" : "; still too much\n");
+    text_puts(out, best->verdict.fits ? "" : "; still too much");
+    put_left_out(out, best);
+    text_putc(out, '\n');
 }
 
 void report_print_notes(struct text *out, const struct report *report)

@@ -165,6 +165,37 @@ static enum status read_offload_ratio(struct setup *setup, const struct options 
     return STATUS_OK;
 }
 
+/* Which subsequences stages of `msp` share; left open it is chosen by costs. */
+static enum status read_shared(struct setup *setup, const struct options *options,
+                               struct diag *diag)
+{
+    struct request *r = &setup->request;
+    struct shared_units *shared = &setup->shared;
+    const char *text =
+        options_given(options, "share-units") ? options_text(options, "share-units") : "auto";
+    const char *comma = strchr(text, ',');
+    size_t size = comma != NULL ? (size_t)(comma - text) : strlen(text);
+    uint64_t first = 0, last = 0;
+    r->shared_open = strcmp(text, "auto") == 0;
+    if (r->shared_open)
+        return STATUS_OK;
+    r->shared = shared;
+    if (strcmp(text, "both") == 0)
+        *shared = (struct shared_units){SHARED_ALL, SHARED_ALL};
+    else if (strcmp(text, "first") == 0)
+        *shared = (struct shared_units){SHARED_ALL, 0};
+    else if (parse_u64(text, size, &first) && first <= UINT16_MAX &&
+             (comma == NULL ||
+              (parse_u64(comma + 1, strlen(comma + 1), &last) && last <= UINT16_MAX)))
+        *shared = (struct shared_units){(uint32_t)first, (uint32_t)last};
+    else
+        return diag_error(diag, (struct loc){.name = "--share-units"}, STATUS_BAD_INPUT,
+                          "'%s' is not auto, both, first, a number of first subsequences, or that "
+                          "and one of last ones, such as 3,1",
+                          text);
+    return STATUS_OK;
+}
+
 void setup_sparsity(struct setup *setup, int64_t chunk, double share)
 {
     int64_t left_out = (int64_t)(share * (double)chunk + 0.5);
@@ -218,6 +249,8 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     r->activations = options_choice(options, options_given(options, "checkpoint") ? "checkpoint"
                                                                                   : "activations");
     enum status status = read_offload_ratio(setup, options, diag);
+    if (status == STATUS_OK)
+        status = read_shared(setup, options, diag);
     if (status != STATUS_OK)
         return status;
     r->optimizer = options_choice(options, "optimizer");
@@ -272,6 +305,10 @@ enum status setup_fill(struct setup *setup, struct diag *diag)
     enum status status = subsequences_fill(&filled, setup, &setup->request, diag);
     if (status == STATUS_OK) {
         setup->request = filled.request;
+        if (filled.shared.count > 0) {
+            setup->shared = *filled.request.shared;
+            setup->request.shared = &setup->shared;
+        }
         if (filled.length != NULL) {
             size_t count = (size_t)filled.request.subsequences;
             int64_t *length = arena_array(&setup->arena, count, sizeof *length);
@@ -392,6 +429,7 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
                           "adaptive follows from the costs of a cluster, and a run asks for none; "
                           "0.5 would do");
     r->offload_adaptive = false; /* a strategy's own: all of it instead */
+    r->shared_open = false;      /* the same */
     if (status == STATUS_OK && r->partition == PARTITION_OPTION_TIME)
         return diag_error(
             diag, (struct loc){.name = "--partition"}, STATUS_BAD_INPUT,

@@ -24,7 +24,9 @@ struct setup {
     struct cluster cluster;
     struct device_cost cost;
     struct request request;
-    bool partition_given, offload_given; /* how sequences are cut, and what of them leaves */
+    struct shared_units shared; /* request.shared, where it was given */
+    /* how sequences are cut, what of them leaves, what stages share of them */
+    bool partition_given, offload_given;
 };
 
 void setup_release(struct setup *setup);

@@ -142,6 +142,14 @@ static const struct option choice_rows[] = {
      .unset = "broadcast",
      .help =
          "with --pipeline msp: how stages that share subsequences come by each other's weights"},
+    {.name = "share-units",
+     .kind = OPTION_TEXT,
+     .value = "auto|both|first|N|N,M",
+     .unset = "auto; both in a run",
+     .help = "with --pipeline msp: which subsequences stages share: the first and the last of its "
+             "phases, "
+             "the first alone, at most N first and M last ones; auto: as many as are predicted to "
+             "pay"},
     {.name = "virtual-stages",
      .kind = OPTION_COUNT,
      .value = "N",

@@ -116,8 +116,8 @@ static enum status lengths_of(struct setup *setup, const struct run *run, struct
     return partition_make(length, &partition, diag);
 }
 
-static enum status predict(struct setup *setup, const struct run *run, bool timed, double *step_s,
-                           struct verdict *verdict, struct diag *diag)
+static enum status predict(struct setup *setup, const struct run *run, bool timed,
+                           struct sppo_time *time, struct diag *diag)
 {
     struct prediction p = {0};
     struct request *r = &setup->request;
@@ -133,6 +133,7 @@ static enum status predict(struct setup *setup, const struct run *run, bool time
     r->subsequences = run->pieces;
     if (run->system == SPPO_MULTIPLEXED)
         r->pipeline = CHOICE_PIPELINE_MSP;
+    r->shared_open = run->system == SPPO_MULTIPLEXED; /* those that pay, and fit */
     if (run->pieces > 1)
         status = lengths_of(setup, run, diag);
     if (status == STATUS_OK && run->system >= SPPO_ADAPTIVE)
@@ -141,9 +142,7 @@ static enum status predict(struct setup *setup, const struct run *run, bool time
         status = prediction_memory(&p, setup, r, NULL, diag);
     if (status == STATUS_OK && timed)
         status = prediction_time(&p, false, diag);
-    *verdict = p.verdict;
-    if (timed)
-        *step_s = p.sim.step_s;
+    *time = (struct sppo_time){p.sim.step_s, p.verdict, p.choices.shared};
     prediction_release(&p);
     r->offload_hidden_of = NULL;
     free(hidden);
@@ -179,26 +178,28 @@ static enum status speedup(struct sppo_answer *answer, struct setup *setup,
     struct run own = sppo_run(layout, i, (enum sppo_system)system_of(row));
     struct run other = megatron ? megatron_run(layout, i) : sppo_run(layout, i, SPPO_NONE);
     struct run shared = sppo_run(layout, i, SPPO_MULTIPLEXED);
-    double own_s, other_s, whole_s, shared_s;
-    struct verdict told;
-    enum status status = predict(setup, &own, true, &own_s, &answer->verdict, diag);
+    struct sppo_time of_own, of_other, of_whole, of_shared;
+    enum status status = predict(setup, &own, true, &of_own, diag);
     if (status == STATUS_OK)
-        status = predict(setup, &other, true, &other_s, &answer->beyond, diag);
+        status = predict(setup, &other, true, &of_other, diag);
     if (status != STATUS_OK)
         return status;
-    answer->speedup = other_s / own_s;
+    answer->verdict = of_own.verdict;
+    answer->beyond = of_other.verdict;
+    answer->speedup = of_other.step_s / of_own.step_s;
     answer->speedup_whole = answer->speedup_shared = NAN;
     if (own.system == SPPO_ADAPTIVE) {
-        status = predict(setup, &shared, true, &shared_s, &told, diag);
+        status = predict(setup, &shared, true, &of_shared, diag);
         if (status != STATUS_OK)
             return status;
-        answer->speedup_shared = other_s / shared_s;
+        answer->speedup_shared = of_other.step_s / of_shared.step_s;
     }
     if (!megatron)
         return STATUS_OK;
     other.pieces = 1;
-    status = predict(setup, &other, true, &whole_s, &answer->beyond, diag);
-    answer->speedup_whole = whole_s / own_s;
+    status = predict(setup, &other, true, &of_whole, diag);
+    answer->beyond = of_whole.verdict;
+    answer->speedup_whole = of_whole.step_s / of_own.step_s;
     return status;
 }
 
@@ -214,17 +215,17 @@ static enum status longest(struct sppo_answer *answer, int64_t *tokens, struct s
             !is_sppo(row)
                 ? megatron_run(layout, i)
                 : sppo_run(layout, i, reading == READING_SHARED ? SPPO_MULTIPLEXED : SPPO_ADAPTIVE);
-        struct verdict verdict;
+        struct sppo_time time;
         if (reading == READING_TUNED) {
             run.tp = layout->tp * layout->pp;
             run.pp = run.pieces = 1;
         }
-        enum status status = predict(setup, &run, false, NULL, &verdict, diag);
+        enum status status = predict(setup, &run, false, &time, diag);
         if (status != STATUS_OK)
             return status;
         if (reading == READING_SCORED)
-            *(verdict.fits ? &answer->verdict : &answer->beyond) = verdict;
-        if (!verdict.fits)
+            *(time.verdict.fits ? &answer->verdict : &answer->beyond) = time.verdict;
+        if (!time.verdict.fits)
             return STATUS_OK;
         *tokens = run.tokens;
     }
@@ -261,7 +262,7 @@ bool sppo_cell(struct sppo_cell *cell, size_t i)
     return true;
 }
 
-enum status sppo_time(double *step_s, struct verdict *verdict, size_t cell, enum sppo_system system,
+enum status sppo_time(struct sppo_time *time, size_t cell, enum sppo_system system,
                       struct diag *diag)
 {
     const struct layout *layout = &layouts[cell / LENGTHS_MAX];
@@ -271,7 +272,7 @@ enum status sppo_time(double *step_s, struct verdict *verdict, size_t cell, enum
     if (status == STATUS_OK)
         status = setup_load_cluster(&setup, "sppo-a100", 0, layout->tp * layout->pp, diag);
     if (status == STATUS_OK)
-        status = predict(&setup, &run, true, step_s, verdict, diag);
+        status = predict(&setup, &run, true, time, diag);
     setup_release(&setup);
     return status;
 }

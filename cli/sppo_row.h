@@ -32,13 +32,18 @@ enum sppo_system {
     SPPO_NONE, /* nothing to the host */
     SPPO_FULL,
     SPPO_ADAPTIVE,
-    SPPO_MULTIPLEXED, /* adaptive, and stages share the first and last subsequences */
+    SPPO_MULTIPLEXED, /* adaptive, and stages share the subsequences that are predicted to pay */
     SPPO_SYSTEM_COUNT
 };
 extern const char *const sppo_system_names[SPPO_SYSTEM_COUNT];
 /* False: there are no more. */
 bool sppo_cell(struct sppo_cell *cell, size_t i);
-enum status sppo_time(double *step_s, struct verdict *verdict, size_t cell, enum sppo_system system,
+struct sppo_time {
+    double step_s;
+    struct verdict verdict;
+    struct shared_units shared; /* of SPPO_MULTIPLEXED: what was chosen */
+};
+enum status sppo_time(struct sppo_time *time, size_t cell, enum sppo_system system,
                       struct diag *diag);
 
 bool sppo_row(const struct measurement *row);

@@ -2,8 +2,10 @@
 
 #include "cli/offload_estimate.h"
 #include "cli/partition_option.h"
+#include "cli/unit_rates.h"
 #include "models/cost.h"
 #include "schedule/pipeline/partition.h"
+#include "schedule/pipeline/pipeline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,39 +37,9 @@ void subsequences_open(struct request *r, const struct setup *setup)
         r->offload_adaptive = true;
 }
 
-/* Seconds that one rank of a stage needs per token in products, and per pair of tokens in attention,
- * at the rates of large work. */
-struct rates {
-    double token_s, pair_s;
-};
-
-static struct rates rates_of(const struct setup *setup, const struct choices *c)
-{
-    enum { ROWS = 8192 };
-    const struct transformer *m = c->model;
-    const struct device_cost *cost = &setup->cost;
-    double peak = setup->cluster.device.peak_flop_per_s;
-    struct work product = {.kind = WORK_MATMUL,
-                           .in = c->dtype,
-                           .out = c->dtype,
-                           .matmul = {ROWS, m->ffn / c->tp, m->hidden, MATMUL_NT, 0, 0}};
-    struct work tile = {.kind = WORK_ATTENTION,
-                        .in = c->dtype,
-                        .out = c->dtype,
-                        .attention = {ROWS, ROWS, m->heads / c->tp, m->heads / c->tp, m->head_dim,
-                                      MASK_FULL, 0, 0}};
-    enum attention_impl impl = (enum attention_impl)c->attention_impl;
-    double product_s =
-        cost->ideal ? cost_ideal_s(peak, &product) : cost_work_s(cost, impl, &product);
-    double tile_s = cost->ideal ? cost_ideal_s(peak, &tile) : cost_work_s(cost, impl, &tile);
-    double linear = (double)transformer_linear_flops_per_token(m) / c->tp;
-    return (struct rates){linear * product_s / work_flops(&product),
-                          tile_s * c->profile->attention_slowdown / ((double)ROWS * ROWS)};
-}
-
 static double seconds(const void *context, double begin, double end)
 {
-    const struct rates *rates = context;
+    const struct unit_rates *rates = context;
     return rates->token_s * (end - begin) + rates->pair_s * (end * end - begin * begin) / 2;
 }
 
@@ -75,9 +47,9 @@ static enum status make_lengths(struct filled_request *filled, const struct setu
                                 const struct choices *c, struct diag *diag)
 {
     enum partition_option option = (enum partition_option)filled->request.partition;
-    struct rates rates = {0};
+    struct unit_rates rates = {0};
     if (option == PARTITION_OPTION_TIME)
-        rates = rates_of(setup, c);
+        rates = unit_rates_of(setup, c);
     const struct partition partition = {
         .rule = option == PARTITION_OPTION_TIME ? PARTITION_TIME : PARTITION_FLOPS,
         .tokens = c->seq,
@@ -94,6 +66,24 @@ static enum status make_lengths(struct filled_request *filled, const struct setu
     return partition_make(filled->length, &partition, diag);
 }
 
+static enum status choose_shared(struct filled_request *filled, const struct setup *setup,
+                                 struct diag *diag)
+{
+    struct request *r = &filled->request;
+    struct choices c;
+    enum status status = compose_resolve(&c, r, NULL, diag); /* with its lengths */
+    if (status == STATUS_OK)
+        status =
+            cost_check_attention(&setup->cost, (enum attention_impl)c.attention_impl,
+                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+    if (status != STATUS_OK)
+        return status;
+    filled->shared = shared_units_rank(setup, &c);
+    r->shared = &filled->shared.best[0];
+    r->shared_open = false;
+    return STATUS_OK;
+}
+
 enum status subsequences_fill(struct filled_request *filled, const struct setup *setup,
                               const struct request *request, struct diag *diag)
 {
@@ -102,12 +92,15 @@ enum status subsequences_fill(struct filled_request *filled, const struct setup 
     struct request *r = &filled->request;
     bool cuts = r->partition != PARTITION_OPTION_LENGTH && r->lengths == NULL;
     bool hides = r->offload_adaptive && r->offload_hidden <= 0;
-    if (!cuts && !hides)
+    bool shares = r->shared_open && pipeline_row((enum pipeline_choice)r->pipeline)->multiplexed;
+    if (!cuts && !hides && !shares)
         return STATUS_OK;
     enum status status = compose_resolve(&c, request, NULL, diag); /* for its degrees */
     if (status == STATUS_OK && cuts && c.subsequences > 1)
         status = make_lengths(filled, setup, &c, diag);
     if (status == STATUS_OK && hides && c.activations == CHOICE_ACTIVATIONS_RATIO)
         status = offload_hidden_bytes(&filled->hidden, r, setup, diag);
+    if (status == STATUS_OK && shares)
+        status = choose_shared(filled, setup, diag);
     return status;
 }

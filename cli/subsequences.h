@@ -1,15 +1,19 @@
 /* cli/subsequences.h: what of subsequences follows from a model and a cluster's costs: how long each
- * is, and how much of what it keeps its computation hides. */
+ * is, how much of what it keeps its computation hides, and which of them stages share. */
 #ifndef CLI_SUBSEQUENCES_H
 #define CLI_SUBSEQUENCES_H
 
 #include "cli/setup.h"
+#include "cli/shared_units.h"
 
-/* A request whose lengths and hidden bytes are made, if it asks for any. */
+/* A request whose lengths, hidden bytes and shared units are made, if it asks for any. Holds a pointer into
+ * itself: not to be copied. */
 struct filled_request {
     struct request request;
     int64_t *length; /* heap */
     double *hidden;  /* heap: request.offload_hidden_of */
+    struct shared_ranking
+        shared; /* request.shared is its first; none where they were not asked for */
 };
 
 /* Makes them by setup's costs; what is given stays. *filled needs a release in either case. */

@@ -93,6 +93,13 @@ enum helper_weights {
     HELPERS_COUNT
 };
 
+/* Subsequences that such stages share, as far as the pipeline's phases have them: so many of the first, while
+ * it fills, and of the last, while it drains. SHARED_ALL: as many as the phases have. */
+struct shared_units {
+    uint32_t first, last;
+};
+#define SHARED_ALL UINT32_MAX
+
 enum activations_choice {
     CHOICE_ACTIVATIONS_KEEP,              /* everything the backward reads stays */
     CHOICE_ACTIVATIONS_SELECTIVE,         /* layer inputs and what attention's core made stay */
@@ -215,11 +222,12 @@ struct choices {
     const int64_t *lengths;  /* their tokens; NULL: equal pieces. Memory of the caller. */
     bool uneven;             /* lengths are yet to be made: not to be built */
     uint8_t helpers;         /* enum helper_weights */
-    uint8_t placement;       /* enum placement */
-    uint8_t ring_layout;     /* enum ring_layout */
-    uint8_t rotation;        /* enum rotation, not ROTATE_PROFILE */
-    uint32_t interleaved;    /* the context ranks of a node, when windows are interleaved; else 0 */
-    uint32_t window;         /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
+    struct shared_units shared;
+    uint8_t placement;    /* enum placement */
+    uint8_t ring_layout;  /* enum ring_layout */
+    uint8_t rotation;     /* enum rotation, not ROTATE_PROFILE */
+    uint32_t interleaved; /* the context ranks of a node, when windows are interleaved; else 0 */
+    uint32_t window;      /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
     uint32_t shard; /* ranks of a stage that share one copy of its weights; all of dp x cp x hp,
                        or fewer (HSDP) */
     int64_t seq;    /* tokens of one sequence */
@@ -252,9 +260,11 @@ struct request {
     /* Where lengths are not given: 0: equal ones. Above: a rule of the caller's, who makes them
        before he builds; the request resolves without them. */
     int partition;
-    int pipeline;               /* enum pipeline_choice; 0: left open */
-    int helpers;                /* enum helper_weights */
-    int placement, ring_layout; /* enum placement, enum ring_layout */
+    int pipeline;                      /* enum pipeline_choice; 0: left open */
+    int helpers;                       /* enum helper_weights */
+    const struct shared_units *shared; /* NULL: all. Borrowed. */
+    bool shared_open;                  /* the caller makes `shared` of costs before he builds */
+    int placement, ring_layout;        /* enum placement, enum ring_layout */
     int64_t window;
     int windows; /* enum windows */
     int rotate;  /* enum rotation */

@@ -77,7 +77,7 @@ void stage_keys_back(struct stage *s, const struct action *action)
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
     uint32_t unit = action->unit % s->c->subsequences;
-    bool first = unit + chunk == s->c->subsequences;
+    bool first = unit == multiplex_begin_of_last(s->c, chunk);
     struct layer_range layers = pipeline_layers(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
     if (first)

@@ -4,6 +4,7 @@
 #include "schedule/pipeline/orders.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,11 +12,32 @@ struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t s
 {
     if (!pipeline_of(c)->multiplexed)
         return (struct share){pipeline_stage(c, chunk), 1};
-    if (subsequence + chunk + 1 < c->pp)
+    if (subsequence < multiplex_end_of_first(c, chunk))
         return (struct share){chunk, c->pp - chunk};
-    if (subsequence + chunk >= c->subsequences)
+    if (subsequence >= multiplex_begin_of_last(c, chunk))
         return (struct share){0, chunk + 1};
     return (struct share){chunk, 1};
+}
+
+static uint32_t at_most(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+uint32_t multiplex_end_of_first(const struct choices *c, uint32_t chunk)
+{
+    return at_most(c->pp - 1 - chunk, c->shared.first);
+}
+
+uint32_t multiplex_begin_of_last(const struct choices *c, uint32_t chunk)
+{
+    return c->subsequences - at_most(chunk, c->shared.last);
+}
+
+bool multiplex_takes_part(const struct choices *c, uint32_t stage, uint32_t chunk)
+{
+    return stage == chunk || (stage > chunk ? multiplex_end_of_first(c, chunk) > 0
+                                            : multiplex_begin_of_last(c, chunk) < c->subsequences);
 }
 
 uint16_t multiplex_group(struct emit *e, const char *what, struct share share)
@@ -67,7 +89,7 @@ static void condition(struct text *out, bool holds, const char *what, const char
         text_printf(out, "%s%s, not %s", out->size > 0 ? "; " : "", what, is);
 }
 
-void multiplex_conditions(struct text *out, const struct choices *c)
+void multiplex_conditions(struct text *out, const struct choices *c, bool lengths)
 {
     char what[64], is[64];
     snprintf(what, sizeof what, "--subsequences %u or more (as many as stages)", c->pp);
@@ -79,13 +101,13 @@ void multiplex_conditions(struct text *out, const struct choices *c)
     condition(out, c->micro_batch == 1, "--micro-batch 1", is);
     condition(out, c->weights <= CHOICE_WEIGHTS_ZERO1, "--weights replicated or zero1",
               weights_names[c->weights]);
-    if (c->subsequences >= c->pp && !c->uneven)
+    if (c->subsequences >= c->pp && lengths)
         token_conditions(out, c);
 }
 
 /* ---- the order of all stages together ---- */
 
-/* Units of a stage's time for a whole subsequence, all of them alike. */
+/* Time is in flops of a layer, or units. */
 struct greedy {
     const struct choices *c;
     double *free_at;  /* per stage */
@@ -109,17 +131,32 @@ static double start_of(const struct greedy *g, uint32_t chunk)
     return start;
 }
 
+#define EQUAL 1e-9
+
 static bool is_better(const struct greedy *g, uint32_t chunk, double start, uint32_t best,
                       double best_start)
 {
-    const double equal = 1e-9;
     uint32_t count = multiplex_share(g->c, chunk, g->next[chunk]).count;
     uint32_t best_count = multiplex_share(g->c, best, g->next[best]).count;
-    if (start < best_start - equal || start > best_start + equal)
+    if (fabs(start - best_start) > EQUAL * best_start)
         return start < best_start;
     if (count != best_count)
         return count > best_count;
     return g->next[chunk] < g->next[best];
+}
+
+/* Of the piece that takes longest, the last one: it sees the most keys, and one layer is like another.
+ * Subsequences of equal lengths are taken for equal units, as in the paper's figure 8; of others, whose
+ * lengths make whole ones take equally long, pieces do not. */
+static double flops_of(const struct choices *c, uint32_t subsequence, struct share share)
+{
+    if (c->lengths == NULL)
+        return 1.0 / share.count;
+    int64_t begin = pipeline_prefix(c, subsequence), end = pipeline_prefix(c, subsequence + 1);
+    int64_t from = end - (end - begin) / share.count;
+    return (double)((end - from) * transformer_linear_flops_per_token(c->model)) +
+           transformer_attention_flops(c->model, end, true) -
+           transformer_attention_flops(c->model, from, true);
 }
 
 void multiplex_order(const struct choices *c, struct task *task)
@@ -142,7 +179,7 @@ void multiplex_order(const struct choices *c, struct task *task)
         }
         assert(best < c->pp && "the lowest chunk with subsequences left can start");
         struct share share = multiplex_share(c, best, g.next[best]);
-        double end = best_start + 1.0 / share.count;
+        double end = best_start + flops_of(c, g.next[best], share);
         for (uint32_t i = share.first; i < share.first + share.count; i++)
             g.free_at[i] = end;
         g.ended_at[best] = g.passed[best * n + g.next[best]] = end;
@@ -161,14 +198,15 @@ static void add_task(struct actions *actions, const struct choices *c, uint32_t 
 {
     struct share share = multiplex_share(c, t->chunk, t->subsequence);
     bool takes_part = stage - share.first < share.count;
-    uint32_t last = t->subsequence + t->chunk; /* N and more: the stages before share it */
+    uint32_t last =
+        multiplex_begin_of_last(c, t->chunk); /* from which on the stages before share */
     if (takes_part)
         actions_add(actions, forward ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk, unit);
-    if (t->chunk == 0 || stage > t->chunk)
+    if (last == c->subsequences || stage > t->chunk)
         return;
-    if (forward && last < c->subsequences)
+    if (forward && t->subsequence < last)
         actions_add(actions, ACTION_KEYS, t->chunk, unit);
-    if (!forward && last <= c->subsequences)
+    if (!forward && t->subsequence <= last)
         actions_add(actions, ACTION_KEYS_BACK, t->chunk, unit);
 }
 

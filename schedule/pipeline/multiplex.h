@@ -20,12 +20,20 @@ struct share {
 /* With other pipelines: the chunk's own stage. */
 struct share multiplex_share(const struct choices *choices, uint32_t chunk, uint32_t subsequence);
 
+/* Of a chunk, where the first subsequences that are shared end, and where the last ones begin; 0 and N: none. */
+uint32_t multiplex_end_of_first(const struct choices *choices, uint32_t chunk);
+uint32_t multiplex_begin_of_last(const struct choices *choices, uint32_t chunk);
+
+/* Whether a stage has a part of some subsequence of a chunk. */
+bool multiplex_takes_part(const struct choices *choices, uint32_t stage, uint32_t chunk);
+
 /* The stages as a group, of ranks that have the same place in each: a communicator for each stream, since
  * members of a group say all in one order. */
 uint16_t multiplex_group(struct emit *e, const char *what, struct share share);
 
-/* Adds what keeps stages from sharing subsequences, one condition after the other; nothing: they can. */
-void multiplex_conditions(struct text *out, const struct choices *choices);
+/* Adds what keeps stages from sharing subsequences, one condition after the other; nothing: they can. lengths:
+ * those of the choices are what will be built. */
+void multiplex_conditions(struct text *out, const struct choices *choices, bool lengths);
 
 /* A subsequence on its way through a chunk. */
 struct task {
@@ -33,8 +41,9 @@ struct task {
 };
 
 /* The order in which all stages together take the tasks of one micro-batch forward; backward is its
- * reverse. task has room for P N of them. Each starts as early as it can; of several, the one that
- * most stages share comes first. */
+ * reverse. task has room for P N of them. Each takes as long as the flops of its longest piece (where lengths
+ * are equal: its part of a unit), and starts as early as it can; of several, the one that most stages share
+ * comes first. */
 void multiplex_order(const struct choices *choices, struct task *task);
 
 #endif

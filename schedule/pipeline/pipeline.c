@@ -259,11 +259,20 @@ static enum status check_groups(const struct choices *c, struct diag *diag)
     return resolve_bad_size(diag, "--batch", what, &would);
 }
 
-static enum status check_shares(const struct choices *c, struct diag *diag)
+/* Stages that share nothing are those of a pipeline whose stages cannot. */
+static enum status resolve_shares(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct text needs = {0};
     enum status status = STATUS_OK;
-    multiplex_conditions(&needs, c);
+    uint32_t most = c->pp - 1;
+    c->shared = r->shared != NULL ? *r->shared : (struct shared_units){SHARED_ALL, SHARED_ALL};
+    c->shared.first = c->shared.first < most ? c->shared.first : most;
+    c->shared.last = c->shared.last < most ? c->shared.last : most;
+    if (c->shared.first + c->shared.last == 0) {
+        c->pipeline = CHOICE_PIPELINE_SEQ1F1B;
+        return STATUS_OK;
+    }
+    multiplex_conditions(&needs, c, !c->uneven && !r->shared_open);
     if (needs.size > 0)
         status = diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
                             "msp takes %s", needs.data);
@@ -280,5 +289,5 @@ enum status pipeline_resolve(struct choices *c, const struct request *r, struct 
         status = resolve_subsequences(c, r, diag);
     if (status == STATUS_OK)
         status = check_groups(c, diag);
-    return status == STATUS_OK && pipeline_of(c)->multiplexed ? check_shares(c, diag) : status;
+    return status == STATUS_OK && pipeline_of(c)->multiplexed ? resolve_shares(c, r, diag) : status;
 }

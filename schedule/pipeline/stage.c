@@ -90,7 +90,8 @@ static int64_t most_keys(const struct stage *s, uint32_t chunk)
 {
     const struct choices *c = s->c;
     bool shares = s->pipeline->multiplexed;
-    uint32_t last = shares && s->e->stage > chunk ? c->pp - 2 - chunk : c->subsequences - 1;
+    uint32_t last =
+        (shares && s->e->stage > chunk ? multiplex_end_of_first(c, chunk) : c->subsequences) - 1;
     int64_t begin = pipeline_prefix(c, last), rows = (pipeline_prefix(c, last + 1) - begin) / c->tp;
     int64_t most = rows;
     for (uint32_t k = 2; shares && k <= c->pp; k++) {

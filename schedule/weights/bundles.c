@@ -3,7 +3,7 @@
  * The embedding is a bundle, each layer (or, where weights stay whole, a run of layers of at least
  * the profile's bucket size) is one, the head is one. A bundle is padded so that every rank's part
  * (and, where stages hold parts of what they are lent, every stage's) is a multiple of 8 elements (16 bytes in bf16). docs/strategies.md, "Weights". */
-#include "schedule/pipeline/pipeline.h"
+#include "schedule/pipeline/multiplex.h"
 #include "schedule/weights/lend.h"
 #include "schedule/weights/tensor_parallel.h"
 #include "schedule/weights/weights.h"
@@ -368,6 +368,22 @@ static void lay_out_all(struct emit *e)
         leave_out_parts(e);
 }
 
+/* With weights on all stages they all reduce all gradients: of chunks that a stage has no part in, zeros. */
+static void fill_others(struct emit *e)
+{
+    struct op_tags before = e->tags;
+    e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
+                               IR_NONE16,      IR_NONE16,      IR_NONE16};
+    for (uint32_t b = 0; b < e->bundle_count; b++) {
+        if (multiplex_takes_part(e->choices, e->stage, e->bundle[b].chunk))
+            continue;
+        struct view all = view_all(e, e->bundle[b].grad);
+        struct work work = {.kind = WORK_FILL, .elements = {(int64_t)all.count, 0}};
+        emit_op(e, e->compute, &work, NULL, 0, &all, 1);
+    }
+    e->tags = before;
+}
+
 void weights_setup(struct emit *e)
 {
     lay_out_all(e);
@@ -387,6 +403,8 @@ void weights_setup(struct emit *e)
         e->grad_buffer[i] = each_has_its_own(e) ? (buffer_id){IR_NONE} : e->bundle[i].grad;
     if (pipeline_lends_weights(e->choices))
         lend_begin(e);
+    if (pipeline_replicates_weights(e->choices))
+        fill_others(e);
 }
 
 void weights_of_micro_batch(struct emit *e, uint32_t micro)

@@ -9,7 +9,7 @@ bad --model gpt-2.7b --gpus 8 --hp 4 --batch 7 --seq 1K
 bad --model gpt-2.7b --gpus 8 --batch 2000000 --seq 1K
 bad --model gpt-65b --gpus 1 --seq 4096G
 bad --model gpt-7b --gpus 8 --hp 2 --pp 4 --dp 1 --seq 1M --subsequences 2 --pipeline msp --batch 2 --micro-batch 2
-bad --model gpt-7b --gpus 8 --tp 2 --pp 4 --seq 32 --subsequences 8 --strategy megatron-sp --pipeline msp
+bad --model gpt-7b --gpus 8 --tp 2 --pp 4 --seq 32 --subsequences 8 --strategy megatron-sp --pipeline msp --share-units both
 bad --model gpt-7b --gpus 4 --tp 1 --pp 4 --seq 24K --subsequences 6 --strategy megatron-sp --pipeline interleaved --batch 3
 bad --model gpt-7b --gpus 4 --tp 1 --pp 4 --seq 24K --subsequences 6 --strategy megatron-sp --pipeline 1f1b
 bad --model gpt-7b --gpus 4 --pp 2 --cp 2 --seq 24K --subsequences 6 --strategy ring

@@ -8,33 +8,42 @@
 
 #include <stdio.h>
 
-/* Cells where stages that share subsequences take longer than the same stages alone. */
-static const bool multiplexing_loses[15] = {
-    false, false, false, false, false, /* 7B: 512, 640, 768, 896, 1024K */
-    false, false, false, false, true,  /* 13B: 512, 640, 768, 1024, 1280K */
-    false, true,  true,  true,  true,  /* 65B: 512, 600, 640, 768, 1024K */
+/* Which subsequences are shared: as many as are predicted to pay and fit. */
+static const struct shared_units shares[15] = {
+    {1, 2}, {1, 3}, {1, 0}, {1, 0}, {1, 0}, /* 7B: 512, 640, 768, 896, 1024K */
+    {2, 0}, {2, 0}, {2, 0}, {2, 0}, {2, 0}, /* 13B: 512, 640, 768, 1024, 1280K */
+    {2, 0}, {2, 0}, {2, 0}, {1, 0}, {0, 0}, /* 65B: 512, 600, 640, 768, 1024K */
 };
+/* Where nothing leaves, a step needs more than there is. */
+static const bool none_fits[15] = {[5] = true};
 
 static inline void check_orderings(size_t i)
 {
     struct sppo_cell cell;
-    double s[SPPO_SYSTEM_COUNT] = {0};
+    struct sppo_time t[SPPO_SYSTEM_COUNT] = {0};
     char label[96];
     if (!CHECK("a cell of Table 4", sppo_cell(&cell, i)))
         return;
     snprintf(label, sizeof label, "%s %lldK", cell.model, (long long)cell.tokens / 1024);
     for (int system = 0; system < SPPO_SYSTEM_COUNT; system++) {
         struct diag diag = {0};
-        struct verdict verdict;
-        CHECK_INT(label, sppo_time(&s[system], &verdict, i, (enum sppo_system)system, &diag),
-                  STATUS_OK);
+        CHECK_INT(label, sppo_time(&t[system], i, (enum sppo_system)system, &diag), STATUS_OK);
         diag_release(&diag);
     }
-    printf("%s: none %.3f, full %.3f, adaptive %.3f, multiplexed %.3f s\n", label, s[SPPO_NONE],
-           s[SPPO_FULL], s[SPPO_ADAPTIVE], s[SPPO_MULTIPLEXED]);
-    CHECK(label, s[SPPO_NONE] < s[SPPO_FULL]);
-    CHECK(label, s[SPPO_ADAPTIVE] <= s[SPPO_FULL]);
-    CHECK_INT(label, s[SPPO_MULTIPLEXED] > s[SPPO_ADAPTIVE], multiplexing_loses[i]);
+    const struct shared_units *shared = &t[SPPO_MULTIPLEXED].shared;
+    printf("%s:", label);
+    for (int system = 0; system < SPPO_SYSTEM_COUNT; system++)
+        printf(" %s %.3f s %.1f GiB,", sppo_system_names[system], t[system].step_s,
+               (double)t[system].verdict.needed[LIMIT_DEVICE] / (1 << 30));
+    printf(" shared %u first, %u last\n", shared->first, shared->last);
+    CHECK(label, t[SPPO_NONE].step_s < t[SPPO_FULL].step_s);
+    CHECK(label, t[SPPO_ADAPTIVE].step_s <= t[SPPO_FULL].step_s);
+    CHECK(label, t[SPPO_MULTIPLEXED].step_s <= t[SPPO_ADAPTIVE].step_s);
+    CHECK_INT(label, t[SPPO_NONE].verdict.fits, none_fits[i]);
+    CHECK_INT(label, t[SPPO_ADAPTIVE].verdict.fits, true);
+    CHECK_INT(label, t[SPPO_MULTIPLEXED].verdict.fits, true);
+    CHECK_INT(label, shared->first, shares[i].first);
+    CHECK_INT(label, shared->last, shares[i].last);
 }
 
 #endif

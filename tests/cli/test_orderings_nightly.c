@@ -2,7 +2,7 @@
 
 static void all_lengths_of_7b_13b_and_65b_are_ordered_as_documented(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(multiplexing_loses); i++)
+    for (size_t i = 0; i < ARRAY_LEN(shares); i++)
         check_orderings(i);
 }
 

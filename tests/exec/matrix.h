@@ -47,6 +47,7 @@ enum factor {
     FACTOR_FETCH,
     FACTOR_CHUNK_ORDER,
     FACTOR_HELPERS,
+    FACTOR_SHARED,
     FACTOR_COUNT
 };
 
@@ -79,6 +80,7 @@ static const char *const factor_names[FACTOR_COUNT] = {
     [FACTOR_FETCH] = "fetch",
     [FACTOR_CHUNK_ORDER] = "chunk order",
     [FACTOR_HELPERS] = "helpers",
+    [FACTOR_SHARED] = "shared",
 };
 
 /* What levels stand for where there is no registry; 0: left open. */
@@ -99,6 +101,10 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_CHUNK] = {0, 1, 2, 3,
                       4}, /* times ranks; 6 and 16 of them: even chunks and a shorter last */
 };
+
+/* Which subsequences stages share; the first: left open, all. */
+static const struct shared_units factor_shared[] = {
+    {SHARED_ALL, SHARED_ALL}, {SHARED_ALL, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}};
 
 enum { LEVELS_MAX = 32 };
 
@@ -144,6 +150,7 @@ static inline struct factors factors_all(void)
         [FACTOR_FETCH] = FETCH_COUNT,
         [FACTOR_CHUNK_ORDER] = ORDER_COUNT,
         [FACTOR_HELPERS] = HELPERS_COUNT,
+        [FACTOR_SHARED] = ARRAY_LEN(factor_shared),
     }};
 }
 
@@ -184,6 +191,7 @@ static inline struct request product_request(const struct product *product)
         .fetch = l[FACTOR_FETCH],
         .chunk_order = l[FACTOR_CHUNK_ORDER],
         .helpers = l[FACTOR_HELPERS],
+        .shared = l[FACTOR_SHARED] > 0 ? &factor_shared[l[FACTOR_SHARED]] : NULL,
         .sm = 80,
         .gpus_per_node = 2,
     };
@@ -212,7 +220,7 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
     snprintf(text, size,
              "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u tp %u window %u %s shard %u seq "
              "%" PRId64 " / %u micro %" PRId64 " x %u loss %u ffn %u "
-             "chunk %" PRId64 " x %u offload %s %s fetch %s helpers %s %s",
+             "chunk %" PRId64 " x %u offload %s %s fetch %s helpers %s %s shared %u %u",
              c->model->name, compose_strategies(&count)[c->strategy].name, c->profile->name,
              weights_names[c->weights], activations_names[c->activations],
              optimizer_names[c->optimizer], pipeline_names[c->pipeline], c->pp, c->virtual_stages,
@@ -220,7 +228,7 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
              c->subsequences, c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks,
              c->chunk, c->chunks, kv_offload_names[c->kv_offload],
              chunk_order_names[c->chunk_order], fetch_names[c->fetch], helper_names[c->helpers],
-             dtype_name(c->dtype));
+             dtype_name(c->dtype), c->shared.first, c->shared.last);
     return text;
 }
 

@@ -239,15 +239,19 @@ static void lengths_may_differ(void)
     }
 }
 
-/* Idle stages share the first and the last subsequences. */
+/* All that the phases have, the first alone, some of each, the last alone. */
+static const struct shared_units extents[] = {
+    {SHARED_ALL, SHARED_ALL}, {SHARED_ALL, 0}, {1, 2}, {0, 1}};
+
+/* Idle stages share the first and the last subsequences, or some of them. */
 static void shared_subsequences_compute_the_reference(void)
 {
     static const struct {
         int64_t pp, subsequences;
     } rows[] = {{2, 2}, {2, 4}, {3, 5}, {4, 4}, {4, 6}};
-    for (size_t k = 0; k < HELPERS_COUNT * ARRAY_LEN(rows); k++) {
-        size_t i = k % ARRAY_LEN(rows);
-        int helpers = (int)(k / ARRAY_LEN(rows));
+    for (size_t k = 0; k < ARRAY_LEN(extents) * HELPERS_COUNT * ARRAY_LEN(rows); k++) {
+        size_t i = k % ARRAY_LEN(rows), j = k / ARRAY_LEN(rows);
+        int helpers = (int)(j % HELPERS_COUNT);
         struct row row = {.pipeline = CHOICE_PIPELINE_MSP,
                           .weights = i % 2 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED,
                           .activations = (int)(i + 1) % CHOICE_ACTIVATIONS_COUNT,
@@ -263,6 +267,7 @@ static void shared_subsequences_compute_the_reference(void)
         struct diag diag = {0};
         request.seq = (rows[i].pp == 2 ? 4 : 12) * rows[i].subsequences;
         request.helpers = helpers;
+        request.shared = &extents[j / HELPERS_COUNT];
         CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
@@ -288,8 +293,8 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         {2, 4, 1, 5, 68, uneven4, 0, CHOICE_WEIGHTS_REPLICATED, CHOICE_ACTIVATIONS_RATIO,
          "megatron"},
     };
-    for (size_t k = 0; k < HELPERS_COUNT * ARRAY_LEN(rows); k++) {
-        size_t i = k % ARRAY_LEN(rows);
+    for (size_t k = 0; k < ARRAY_LEN(extents) * HELPERS_COUNT * ARRAY_LEN(rows); k++) {
+        size_t i = k % ARRAY_LEN(rows), j = k / ARRAY_LEN(rows);
         struct row row = {.pipeline = CHOICE_PIPELINE_MSP,
                           .weights = rows[i].weights,
                           .activations = rows[i].activations,
@@ -308,7 +313,8 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         request.ranks *= rows[i].tp;
         request.seq = rows[i].seq;
         request.lengths = rows[i].lengths;
-        request.helpers = (int)(k / ARRAY_LEN(rows));
+        request.helpers = (int)(j % HELPERS_COUNT);
+        request.shared = &extents[j / HELPERS_COUNT];
         CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);

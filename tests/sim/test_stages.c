@@ -353,32 +353,35 @@ static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
 }
 
 /* SPPO, section 6, forward alone: 5 units of time become 4 (P 2, N 4), 11 become 8 1/3 (4, 8), 39
- * become 32.48 (8, 32), when a shared subsequence takes its part of the time of a whole one. */
+ * become 32.48 (8, 32), when a shared subsequence takes its part of the time of a whole one. Of the first alone
+ * the second is through the first stage at 1 / P + 1, and the last stage has N - 1 to do behind it. */
 static void shared_subsequences_fill_the_pipeline(void)
 {
     static const struct {
         int64_t pp, n;
-        double plain, shared;
-    } rows[] = {{2, 4, 5, 4}, {4, 8, 11, 8 + 1.0 / 3}, {8, 32, 39, 32.48095238095238}};
+        double units[3]; /* nothing is shared, all that the phases have, the first subsequence */
+    } rows[] = {{2, 4, {5, 4, 4.5}},
+                {4, 8, {11, 8 + 1.0 / 3, 10.25}},
+                {8, 32, {39, 32.48095238095238, 38.125}}};
+    static const struct shared_units shared[] = {{0, 0}, {SHARED_ALL, SHARED_ALL}, {1, 0}};
     struct transformer layers = deep;
     layers.layers = 8;
     layers.max_positions = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        for (int shared = 0; shared < 2; shared++) {
+        for (size_t k = 0; k < ARRAY_LEN(shared); k++) {
             char label[96];
             struct world w;
-            struct request request = layers_request(
-                shared ? CHOICE_PIPELINE_MSP : CHOICE_PIPELINE_TERAPIPE, rows[i].pp, 1);
+            struct request request = layers_request(CHOICE_PIPELINE_MSP, rows[i].pp, 1);
             request.model = &layers;
             request.scope = SCOPE_LAYERS_FORWARD;
             request.subsequences = rows[i].n;
             request.seq = 840 * rows[i].n;
-            snprintf(label, sizeof label, "%s pp %d, %d subsequences",
-                     pipeline_names[request.pipeline], (int)rows[i].pp, (int)rows[i].n);
+            request.shared = &shared[k];
+            snprintf(label, sizeof label, "pp %d, %d subsequences, %u and %u shared",
+                     (int)rows[i].pp, (int)rows[i].n, shared[k].first, shared[k].last);
             if (world_make(&w, label, &request, true)) {
                 double unit = w.stages.busy_s / (double)rows[i].n;
-                CHECK_CLOSE(label, w.sim.step_s / unit, shared ? rows[i].shared : rows[i].plain,
-                            1e-9);
+                CHECK_CLOSE(label, w.sim.step_s / unit, rows[i].units[k], 1e-9);
             }
             world_release(&w);
         }
