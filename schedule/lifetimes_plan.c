@@ -94,7 +94,7 @@ static void pack(struct plan *p, uint64_t base)
         if (p->best_top >= lowest) /* then what was given up may take less, or as little */
             prefer(p, pack_in_order(t, PACK_LOWEST, UINT64_MAX));
     }
-    if (p->best_top > enough && t->count <= BY_SIZE_MAX)
+    if (p->tight && p->best_top > enough && t->count <= BY_SIZE_MAX)
         pack_by_size(p, enough);
 }
 
