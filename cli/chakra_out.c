@@ -100,54 +100,35 @@ static void put_text_attr(struct text *out, unsigned field, const char *name, co
 
 /* ---- nodes ---- */
 
+/* What a kind of work is in a trace. A kind that is not here computes. */
+static const struct {
+    uint8_t type;
+    int8_t collective; /* of TYPE_COMM_COLL */
+} nodes[WORK_KIND_COUNT] = {
+    [WORK_H2D] = {TYPE_MEM_LOAD, COLLECTIVE_NONE},
+    [WORK_D2H] = {TYPE_MEM_STORE, COLLECTIVE_NONE},
+    [WORK_SHIFT] = {TYPE_COMM_SEND, COLLECTIVE_NONE}, /* its other half is a node of its own */
+    [WORK_SEND] = {TYPE_COMM_SEND, COLLECTIVE_NONE},
+    [WORK_RECV] = {TYPE_COMM_RECV, COLLECTIVE_NONE},
+    [WORK_ALL_REDUCE] = {TYPE_COMM_COLL, COLLECTIVE_ALL_REDUCE},
+    [WORK_REDUCE] = {TYPE_COMM_COLL, COLLECTIVE_REDUCE},
+    [WORK_ALL_GATHER] = {TYPE_COMM_COLL, COLLECTIVE_ALL_GATHER},
+    [WORK_SCATTER] = {TYPE_COMM_COLL, COLLECTIVE_SCATTER},
+    [WORK_BROADCAST] = {TYPE_COMM_COLL, COLLECTIVE_BROADCAST},
+    [WORK_ALL_TO_ALL] = {TYPE_COMM_COLL, COLLECTIVE_ALL_TO_ALL},
+    [WORK_REDUCE_SCATTER] = {TYPE_COMM_COLL, COLLECTIVE_REDUCE_SCATTER},
+    [WORK_BARRIER] = {TYPE_COMM_COLL, COLLECTIVE_BARRIER},
+};
+
 static enum node_type type_of(enum work_kind kind)
 {
-    switch (kind) {
-    case WORK_H2D:
-        return TYPE_MEM_LOAD;
-    case WORK_D2H:
-        return TYPE_MEM_STORE;
-    case WORK_SHIFT: /* its other half is a node of its own */
-    case WORK_SEND:
-        return TYPE_COMM_SEND;
-    case WORK_RECV:
-        return TYPE_COMM_RECV;
-    case WORK_ALL_TO_ALL:
-    case WORK_ALL_GATHER:
-    case WORK_REDUCE_SCATTER:
-    case WORK_ALL_REDUCE:
-    case WORK_REDUCE:
-    case WORK_BROADCAST:
-    case WORK_SCATTER:
-    case WORK_BARRIER:
-        return TYPE_COMM_COLL;
-    default:
-        return TYPE_COMP;
-    }
+    return nodes[kind].type == 0 ? TYPE_COMP : (enum node_type)nodes[kind].type;
 }
 
 static enum collective collective_of(enum work_kind kind)
 {
-    switch (kind) {
-    case WORK_ALL_REDUCE:
-        return COLLECTIVE_ALL_REDUCE;
-    case WORK_REDUCE:
-        return COLLECTIVE_REDUCE;
-    case WORK_ALL_GATHER:
-        return COLLECTIVE_ALL_GATHER;
-    case WORK_BROADCAST:
-        return COLLECTIVE_BROADCAST;
-    case WORK_SCATTER:
-        return COLLECTIVE_SCATTER;
-    case WORK_ALL_TO_ALL:
-        return COLLECTIVE_ALL_TO_ALL;
-    case WORK_REDUCE_SCATTER:
-        return COLLECTIVE_REDUCE_SCATTER;
-    case WORK_BARRIER:
-        return COLLECTIVE_BARRIER;
-    default:
-        return COLLECTIVE_NONE;
-    }
+    return nodes[kind].type == TYPE_COMM_COLL ? (enum collective)nodes[kind].collective
+                                              : COLLECTIVE_NONE;
 }
 
 struct writer {

@@ -36,30 +36,6 @@ static const struct option rows[] = {
 };
 const struct option_set plan_options = {"plan", rows, ARRAY_LEN(rows)};
 
-static enum status load(struct setup *setup, const struct options *options, struct diag *diag)
-{
-    static const struct {
-        const char *name, *what;
-    } needed[] = {
-        {"model", "a preset or file; `longhaul list models`"},
-        {"cluster", "a preset, file or line; `longhaul list clusters`"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(needed); i++)
-        if (!options_given(options, needed[i].name))
-            return diag_error(diag, (struct loc){.name = i == 0 ? "--model" : "--cluster"},
-                              STATUS_BAD_INPUT, "is missing: %s", needed[i].what);
-    enum status status =
-        setup_load_model(setup, options_text(options, "model"), options_text(options, "ignore"),
-                         options_text(options, "set"), diag);
-    if (status == STATUS_OK)
-        status = setup_load_cluster(setup, options_text(options, "cluster"),
-                                    options_count(options, "nodes"), options_count(options, "gpus"),
-                                    diag);
-    if (status == STATUS_OK)
-        status = setup_load_costs(setup, options_text(options, "costs"), diag);
-    return status == STATUS_OK ? setup_choose(setup, options, diag) : status;
-}
-
 /* The settings of a request; its gaps are comments in them. */
 static enum status put_settings(struct text *out, const struct options *options,
                                 const struct request *request, struct diag *diag)
@@ -147,7 +123,7 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
     struct setup setup = {0};
     enum status status = check_length(options, diag);
     if (status == STATUS_OK)
-        status = load(&setup, options, diag);
+        status = setup_load_open(&setup, options, diag);
     if (status == STATUS_OK && options_given(options, "longest"))
         status = plan_longest(&setup, options, diag);
     else if (status == STATUS_OK)

@@ -39,6 +39,22 @@ static bool has_pipeline(const struct choices *c)
     return c->pp > 1;
 }
 
+static bool has_gpipe(const struct choices *c)
+{
+    return c->pp > 1 && c->pipeline == CHOICE_PIPELINE_GPIPE;
+}
+
+static bool has_interleaved(const struct choices *c)
+{
+    return c->pp > 1 && c->pipeline == CHOICE_PIPELINE_INTERLEAVED;
+}
+
+/* ZeRO-2 and above: deepspeed/runtime/pipe/engine.py */
+static bool has_sharded_pipeline(const struct choices *c)
+{
+    return c->pp > 1 && c->weights >= CHOICE_WEIGHTS_ZERO2;
+}
+
 static bool has_zero_bubble(const struct choices *c)
 {
     return c->pipeline == CHOICE_PIPELINE_ZB_1P || c->pipeline == CHOICE_PIPELINE_ZB_V;
@@ -57,6 +73,24 @@ static bool has_ratio(const struct choices *c)
 static bool has_hsdp(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP;
+}
+
+/* torchtitan shards over all ranks that share a sequence, at the least. */
+static bool has_small_shards(const struct choices *c)
+{
+    return has_hsdp(c) && c->shard % (c->cp * c->hp) != 0;
+}
+
+static bool has_f16(const struct choices *c)
+{
+    return c->dtype == DTYPE_F16;
+}
+
+/* Of a ring that Megatron has for messages alone, or with heads. */
+static bool has_other_rotation(const struct choices *c)
+{
+    return has_ring(c) &&
+           (c->rotation == ROTATE_ALL_TO_ALL || (c->rotation == ROTATE_ALL_GATHER && has_heads(c)));
 }
 
 static bool has_replicated_states(const struct choices *c)
@@ -125,6 +159,12 @@ static const struct gap {
      "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
     {FRAMEWORK_TORCHTITAN, has_zero2,
      "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
+    {FRAMEWORK_TORCHTITAN, has_small_shards,
+     "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over "
+     "all ranks are set"},
+    {FRAMEWORK_TORCHTITAN, has_f16, "fp16: parameters are bfloat16 or float32; bfloat16 is set"},
+    {FRAMEWORK_TORCHTITAN, has_host_optimizer,
+     "optimizer states alone on the host: offload takes parameters and gradients along"},
     {FRAMEWORK_TORCHTITAN, has_selective,
      "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" "
      "keeps products too"},
@@ -132,6 +172,9 @@ static const struct gap {
     {FRAMEWORK_TORCHTITAN, has_chunks, "chunks of the sequence (FPDT)"},
     {FRAMEWORK_TORCHTITAN, has_loss_chunks, "the loss in pieces"},
     {FRAMEWORK_TORCHTITAN, has_ffn_chunks, "the feed-forward part in pieces"},
+    {FRAMEWORK_MEGATRON, has_other_rotation,
+     "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
+    {FRAMEWORK_MEGATRON, has_gpipe, "all forwards before all backwards (GPipe); 1F1B is set"},
     {FRAMEWORK_MEGATRON, has_windows, "windows of a double ring"},
     {FRAMEWORK_MEGATRON, has_context_first, "context-first placement: head ranks are neighbours"},
     {FRAMEWORK_MEGATRON, has_zero_bubble, "zero-bubble pipelines; 1F1B is set"},
@@ -145,6 +188,10 @@ static const struct gap {
     {FRAMEWORK_MEGATRON, has_ffn_chunks, "the feed-forward part in pieces"},
     {FRAMEWORK_DEEPSPEED, has_ring,
      "rings: sequences are cut by heads alone (Ulysses), and set so"},
+    {FRAMEWORK_DEEPSPEED, has_sharded_pipeline,
+     "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
+    {FRAMEWORK_DEEPSPEED, has_gpipe, "all forwards before all backwards (GPipe); 1F1B is set"},
+    {FRAMEWORK_DEEPSPEED, has_interleaved, "several parts of the layers a stage; one is set"},
     {FRAMEWORK_DEEPSPEED, has_selective, "checkpoints that keep attention's output"},
     {FRAMEWORK_DEEPSPEED, has_zero_bubble, "zero-bubble pipelines; 1F1B is set"},
     {FRAMEWORK_DEEPSPEED, has_ffn_chunks, "the feed-forward part in pieces"},
@@ -192,10 +239,12 @@ static void put_torchtitan(struct text *out, const struct choices *c)
     const char *mode = modes[c->activations], *schedule = schedules[c->pipeline];
     /* a pipeline cuts the local batch into its micro-batches */
     long long local = (long long)c->micro_batch * (has_pipeline(c) ? c->accumulation : 1);
+    /* the degrees of data, context, tensor and pipeline multiply to the ranks; FSDP shards over those of
+     * data and context */
     uint32_t shard = c->ranks / c->tp / c->pp / c->cp / c->hp, replicate = 1;
-    if (has_hsdp(c) && c->shard >= c->cp) {
+    if (has_hsdp(c) && !has_small_shards(c)) {
         replicate = c->ranks / c->tp / c->pp / c->shard;
-        shard = c->shard / c->cp;
+        shard = c->shard / (c->cp * c->hp);
     }
     text_puts(out, "[training]\n");
     text_printf(out, "seq_len = %lld\n", (long long)c->seq);
@@ -225,11 +274,18 @@ static void put_torchtitan(struct text *out, const struct choices *c)
         text_puts(out, "selective_ac_option = \"op\"\n");
 }
 
+/* Both programs refuse a length that positions do not reach. */
+static void put_length(struct text *out, const struct choices *c)
+{
+    text_printf(out, "--seq-length %lld\n--max-position-embeddings %lld\n", (long long)c->seq,
+                (long long)c->seq);
+}
+
 /* ---- Megatron-LM: megatron/training/arguments.py ---- */
 
 static void put_megatron(struct text *out, const struct choices *c)
 {
-    text_printf(out, "--seq-length %lld\n", (long long)c->seq);
+    put_length(out, c);
     text_printf(out, "--micro-batch-size %lld\n", (long long)c->micro_batch);
     text_printf(out, "--global-batch-size %lld\n", (long long)c->global_batch);
     text_printf(out, "--tensor-model-parallel-size %u\n", c->tp);
@@ -245,7 +301,8 @@ static void put_megatron(struct text *out, const struct choices *c)
     else if (has_heads(c))
         text_puts(out, "--cp-comm-type a2a\n");
     else if (has_ring(c))
-        text_puts(out, "--cp-comm-type p2p\n");
+        text_printf(out, "--cp-comm-type %s\n",
+                    c->rotation == ROTATE_ALL_GATHER ? "all_gather" : "p2p");
     if (has_sharded_weights(c) || has_zero2(c))
         text_printf(out,
                     "--use-megatron-fsdp\n--data-parallel-sharding-strategy %s\n"
@@ -294,7 +351,7 @@ static void put_deepspeed(struct text *out, const struct choices *c)
         text_puts(out, "--no-pipeline-parallel\n");
     text_printf(out, "--micro-batch-size %lld\n--global-batch-size %lld\n",
                 (long long)c->micro_batch, (long long)c->global_batch);
-    text_printf(out, "--seq-length %lld\n", (long long)c->seq);
+    put_length(out, c);
     if (has_chunks(c))
         text_printf(
             out, "--ds-sequence-parallel-fpdt\n--ds-sequence-parallel-fpdt-chunk-size %lld\n%s",

@@ -335,6 +335,38 @@ static enum status find_file(const char *path, struct diag *diag)
                       strerror(errno));
 }
 
+/* The model that --model names, and what is ignored or set in it. */
+static enum status load_model(struct setup *setup, const struct options *options, struct diag *diag)
+{
+    return setup_load_model(setup, options_text(options, "model"), options_text(options, "ignore"),
+                            options_text(options, "set"), diag);
+}
+
+static enum status load_machine(struct setup *setup, const struct options *options,
+                                struct diag *diag)
+{
+    enum status status =
+        setup_load_cluster(setup, options_text(options, "cluster"), options_count(options, "nodes"),
+                           options_count(options, "gpus"), diag);
+    return status == STATUS_OK ? setup_load_costs(setup, options_text(options, "costs"), diag)
+                               : status;
+}
+
+static const char needed_model[] = "a preset or file; `longhaul list models`";
+static const char needed_cluster[] = "a preset, file or line; `longhaul list clusters`";
+
+enum status setup_load_open(struct setup *setup, const struct options *options, struct diag *diag)
+{
+    enum status status = need(options, "model", needed_model, diag);
+    if (status == STATUS_OK)
+        status = need(options, "cluster", needed_cluster, diag);
+    if (status == STATUS_OK)
+        status = load_model(setup, options, diag);
+    if (status == STATUS_OK)
+        status = load_machine(setup, options, diag);
+    return status == STATUS_OK ? setup_choose(setup, options, diag) : status;
+}
+
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag)
 {
@@ -347,22 +379,16 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
         if (status == STATUS_OK)
             status = refuse(options, &setup_choice_options, of_files, ARRAY_LEN(of_files), diag);
     } else {
-        status = need(options, "model", "a preset or file; `longhaul list models`", diag);
+        status = need(options, "model", needed_model, diag);
         if (status == STATUS_OK)
             status = need(options, "seq", "tokens of one sequence, such as 128K", diag);
     }
     if (status == STATUS_OK)
-        status = need(options, "cluster", "a preset, file or line; `longhaul list clusters`", diag);
+        status = need(options, "cluster", needed_cluster, diag);
     if (status == STATUS_OK && !from_file)
-        status =
-            setup_load_model(setup, options_text(options, "model"), options_text(options, "ignore"),
-                             options_text(options, "set"), diag);
+        status = load_model(setup, options, diag);
     if (status == STATUS_OK)
-        status = setup_load_cluster(setup, options_text(options, "cluster"),
-                                    options_count(options, "nodes"), options_count(options, "gpus"),
-                                    diag);
-    if (status == STATUS_OK)
-        status = setup_load_costs(setup, options_text(options, "costs"), diag);
+        status = load_machine(setup, options, diag);
     if (status == STATUS_OK)
         status = share_gpu(setup, options, diag);
     if (status != STATUS_OK)
@@ -409,14 +435,12 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
         if (status == STATUS_OK)
             status = refuse(options, &setup_cluster_options, NULL, 0, diag);
     } else {
-        status = need(options, "model", "a preset or file; `longhaul list models`", diag);
+        status = need(options, "model", needed_model, diag);
         if (status == STATUS_OK)
             status = need(options, "seq", "tokens of one sequence, such as 4K", diag);
     }
     if (status == STATUS_OK && options_given(options, "model"))
-        status =
-            setup_load_model(setup, options_text(options, "model"), options_text(options, "ignore"),
-                             options_text(options, "set"), diag);
+        status = load_model(setup, options, diag);
     if (status != STATUS_OK || from_file)
         return status;
     status = load_ranks(setup, options, diag);

@@ -36,6 +36,9 @@ void setup_release(struct setup *setup);
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag);
 
+/* The same of a configuration whose length is looked for, or given. */
+enum status setup_load_open(struct setup *setup, const struct options *options, struct diag *diag);
+
 /* Refuses what describes a configuration or a machine: a file that is looked at alone has its own,
  * and asks for none. */
 enum status setup_of_file(const struct options *options, struct diag *diag);
