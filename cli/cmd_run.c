@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/units.h"
+#include "cli/interrupt.h"
 #include "cli/run_options.h"
 #include "cli/run_report.h"
 #include "cli/setup.h"
@@ -252,6 +253,11 @@ static bool several_processes(const struct options *options)
     return backend != NULL && backend->processes;
 }
 
+static const char *ended_by(void)
+{
+    return interrupted() != 0 ? interrupt_name() : NULL;
+}
+
 static enum status do_run(struct session *s, const struct training_options *how, struct diag *diag)
 {
     struct training training = {0};
@@ -259,8 +265,12 @@ static enum status do_run(struct session *s, const struct training_options *how,
     enum status status =
         training_init(&training, &s->ir, s->name, how->reference ? s->model : NULL, how, diag);
     if (status == STATUS_OK) {
+        struct interrupt interrupt;
         training.tokens = s->tokens;
+        s->wish.exec.ended_by = ended_by;
+        interrupt_catch(&interrupt);
         status = training_run(&training, &s->wish.exec, &result, diag);
+        interrupt_release(&interrupt);
     }
     bool speaks = !several_processes(s->options) || bootstrap_speaks();
     if (status == STATUS_OK && s->wish.exec.trace && speaks) {
@@ -330,5 +340,6 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     ir_release(&session.ir);
     setup_release(&session.setup);
     diag_release(&session.note);
+    interrupt_end(diag);
     return status;
 }

@@ -1,3 +1,4 @@
+#define _XOPEN_SOURCE 700 /* SA_RESETHAND */
 #include "cli/interrupt.h"
 
 #include "base/arena.h"
@@ -13,10 +14,10 @@ static void catch (int number)
     caught = number;
 }
 
-/* Without SA_RESTART, so that waits end. */
+/* Without SA_RESTART, so that waits end; a second signal ends the program at once. */
 void interrupt_catch(struct interrupt *interrupt)
 {
-    struct sigaction action = {.sa_handler = catch};
+    struct sigaction action = {.sa_handler = catch, .sa_flags = SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
         sigaction(numbers[i], &action, &interrupt->before[i]);

@@ -12,8 +12,8 @@ struct interrupt {
     struct sigaction before[2];
 };
 
-/* From now on until interrupt_release() the two are noted, and calls of the system that wait end
- * early. */
+/* From now on until interrupt_release() the first of each is noted, and calls of the system that wait end
+ * early; the second ends the program. */
 void interrupt_catch(struct interrupt *interrupt);
 void interrupt_release(const struct interrupt *interrupt);
 

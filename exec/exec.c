@@ -132,6 +132,8 @@ static enum status run_steps(struct run *run, struct runner *runner, const struc
 {
     uint32_t all = steps->warmup + steps->measured;
     for (run->step = 0; run->step < all; run->step++) {
+        if (run_ended(run))
+            return failure(run, diag);
         enum status status =
             visit_bound(run, io, run->step == 0 ? UINT32_MAX : INPUTS | ZEROED, fill, diag);
         if (status != STATUS_OK)

@@ -65,6 +65,9 @@ struct exec_options {
     enum exec_attention attention;
     struct exec_link copies;   /* one per rank and direction: h2d, d2h */
     struct exec_link messages; /* one per rank, of what it sends */
+    /* Asked between steps and ten times a second: what ends the run, "an interrupt"; NULL: nothing does.
+     * The function may be NULL. */
+    const char *(*ended_by)(void);
     struct exec_fault fault;
     uint32_t
         rob_sms; /* on a GPU: a kernel that keeps so many multiprocessors and copies runs beside
@@ -111,7 +114,8 @@ struct exec_result {
 /* Runs warmup + steps steps. STATUS_BAD_INPUT: the schedule cannot be run (operands that do not
  * fit their op's shape, no planned arena, an unknown backend). STATUS_NO: it ran and went wrong;
  * the message names rank, op and what was wrong or who waits for whom. STATUS_SYSTEM: memory or
- * threads were refused. `name` stands for the schedule in messages. *result must be all-zero, and
+ * threads were refused, or the run was ended
+ * (options.ended_by). `name` stands for the schedule in messages. *result must be all-zero, and
  * is so again unless STATUS_OK is returned; release it in either case. io may be NULL. */
 enum status exec_run(const struct ir *ir, const char *name, const struct exec_options *options,
                      const struct exec_io *io, struct exec_result *result, struct diag *diag);

@@ -53,6 +53,8 @@ void run_failed(struct run *run, uint32_t rank, uint32_t op, const char *format,
     __attribute__((format(printf, 4, 5)));
 /* The same of what is no fault of the schedule or its kernels, and becomes STATUS_SYSTEM. */
 void run_refused(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Whether somebody has ended the run; it fails then. */
+bool run_ended(struct run *run);
 static inline bool run_stopped(const struct run *run)
 {
     return atomic_load_explicit(&run->stop, memory_order_relaxed);

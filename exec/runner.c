@@ -82,6 +82,14 @@ void run_refused(struct run *run, const char *format, ...)
     fail(run, STATUS_SYSTEM, words);
 }
 
+bool run_ended(struct run *run)
+{
+    const char *by = run->options->ended_by != NULL ? run->options->ended_by() : NULL;
+    if (by != NULL)
+        run_refused(run, "ended by %s", by);
+    return by != NULL;
+}
+
 static struct operand operand_of(struct run *run, uint32_t rank, struct view view)
 {
     const struct buffer_table *table = &run->ir->buffer;
@@ -265,6 +273,8 @@ static void look(struct run *run, struct watch *watch)
     double now = run_now();
     uint64_t progress = atomic_load(&run->progress);
     char why[640];
+    if (run_ended(run))
+        return;
     if (progress != watch->progress || atomic_load(&run->busy) > 0) {
         watch->progress = progress;
         watch->still_since_s = now;
@@ -295,6 +305,8 @@ double runner_step(struct runner *runner)
     double look_s = watch.stall_s / 8;
     if (watch.limit_s > 0 && watch.limit_s / 8 < look_s)
         look_s = watch.limit_s / 8;
+    if (run->options->ended_by != NULL && look_s > 0.1)
+        look_s = 0.1;
     pthread_mutex_lock(&run->lock);
     run->ranks_done = 0;
     run->epoch_s = watch.begin_s = watch.still_since_s = run_now();

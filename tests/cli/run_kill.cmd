@@ -32,12 +32,15 @@ grep -c '"points": "[0-9]* of [0-9]*"' $T/points.json
 # a step that is killed leaves the folder of an earlier one as it was
 longhaul run $tiny --steps 2 -o $T/run > $T/out
 cp -r $T/run $T/before.run
-longhaul run $tiny --steps 20000 -o $T/run > $T/out &
-pid=$!
-sleep 0.2
-kill -TERM $pid
-end
-echo "run: exit $code"
+for signal in INT TERM; do
+    OPENBLAS_NUM_THREADS=1 longhaul run $tiny --steps 20000 -o $T/run > $T/out 2> $T/err &
+    pid=$!
+    while test "$(ls /proc/$pid/task | wc -l)" -lt 6; do sleep 0.01; done # ranks and their streams
+    kill -$signal $pid
+    end
+    echo "run: exit $code"
+    cat $T/err
+done
 diff -r $T/before.run $T/run && ls -A $T/run
 
 # a disk that is full: as if nothing had been written
