@@ -67,7 +67,7 @@ static void direct_make(struct direct *d, const struct ir *ir, const struct plan
                               .op = op,
                               .softmax = plan->softmax[op],
                               .model = {1e-5, 5e5},
-                              .adamw = {1e-3, 0.9, 0.95, 1e-8, 0, 1},
+                              .adamw = {1e-3, 0.9, 0.95, 1e-8, 0, 1, 1},
                               .reads = ir->op.reads[op],
                               .writes = ir->op.writes[op]};
         for (uint32_t k = 0; k < (uint32_t)call->reads + call->writes; k++) {
@@ -136,8 +136,10 @@ int main(void)
     direct_step(&direct); /* warm-up */
     double run[TURNS], plain[TURNS];
     for (int i = 0; i < TURNS; i++) {
-        struct exec_options options = {
-            .model = {1e-5, 5e5}, .adamw = {1e-3, 0.9, 0.95, 1e-8, 0, 1}, .warmup = 1, .steps = 1};
+        struct exec_options options = {.model = {1e-5, 5e5},
+                                       .adamw = {1e-3, 0.9, 0.95, 1e-8, 0, 1, 1},
+                                       .warmup = 1,
+                                       .steps = 1};
         struct exec_io io = {.fill = fill};
         struct exec_result result = {0};
         if (exec_run(&ir, "bench", &options, &io, &result, &diag) != STATUS_OK)

@@ -16,7 +16,7 @@ static const enum binding_kind binding_of[AGREEMENT_PART_COUNT] = {
 };
 
 const struct exec_adamw agreement_adamw = {
-    .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
+    .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .max_norm = 0.5};
 
 struct agreement_rule agreement_rule(enum dtype dtype)
 {

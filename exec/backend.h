@@ -10,6 +10,7 @@
 #ifndef EXEC_BACKEND_H
 #define EXEC_BACKEND_H
 
+#include "exec/bindings.h"
 #include "exec/exec.h"
 #include "models/work.h"
 
@@ -33,6 +34,9 @@ struct call {
     uint32_t rank, op;
     int64_t part; /* the rank's index in work_part()'s group; 0 where there is none */
     bool softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
+    /* SQUARE_SUM: what of its first read counts, and how often others count it too; NULL: all, once */
+    const struct share *share;
+    uint32_t share_count;
     struct exec_model model;
     struct exec_adamw adamw; /* step: of the step at hand */
     uint8_t reads, writes;

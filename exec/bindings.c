@@ -141,6 +141,64 @@ static void for_stretches(const struct exec_buffer *buffer, stretch_function *us
     }
 }
 
+struct sharing {
+    const struct ir *ir;
+    uint32_t
+        axes; /* along which ranks of the group hold the same of a tensor that is not cut there */
+    struct share *share;
+    uint32_t count;
+    struct share last;
+};
+
+static void add_stretch(void *context, const struct stretch *stretch)
+{
+    struct sharing *s = context;
+    const struct tensor *tensor = &s->ir->tensor[stretch->tensor];
+    uint32_t same = s->axes & ~(tensor->slice_axes[0] | tensor->slice_axes[1]), copies = 1;
+    for (uint32_t a = 0; a < s->ir->mesh.axis_count; a++)
+        copies *= same >> a & 1 ? s->ir->mesh.axis[a].size : 1;
+    bool goes_on = s->count > 0 && s->last.copies == copies &&
+                   s->last.begin + s->last.count == stretch->in_buffer;
+    if (goes_on)
+        s->last.count += stretch->count;
+    else
+        s->last = (struct share){stretch->in_buffer, stretch->count, copies};
+    s->count += !goes_on;
+    if (s->share != NULL)
+        s->share[s->count - 1] = s->last;
+}
+
+/* Axes along which the ranks of a role have one coordinate. */
+static uint32_t role_axes(const struct ir *ir, uint32_t role)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < ir->role[role].axis_count; i++)
+        axes |= 1u << ir->role[role].axis[i].axis;
+    return axes;
+}
+
+uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
+                         struct share *share)
+{
+    uint16_t row = ir->buffer.binding[buffer];
+    const struct binding *binding = row != IR_NONE16 ? &ir->binding[row] : NULL;
+    const struct exec_buffer bound = {.ir = ir,
+                                      .binding = binding,
+                                      .rank = rank,
+                                      .buffer = buffer,
+                                      .elements = ir_buffer_elements(ir, (buffer_id){buffer})};
+    struct sharing s = {.ir = ir, .share = share};
+    if (binding == NULL || binding->bundle == IR_NONE16) {
+        if (share != NULL)
+            *share = (struct share){0, bound.elements, 1};
+        return 1;
+    }
+    s.axes = group_axes(ir, group) & ~group_axes(ir, binding->shard) &
+             ~role_axes(ir, ir->buffer.role[buffer]);
+    for_stretches(&bound, add_stretch, &s);
+    return s.count;
+}
+
 struct transfer {
     struct bindings *b;
     const struct exec_buffer *buffer;

@@ -19,6 +19,18 @@
 
 #include <stdint.h>
 
+/* A run of elements of a buffer that `copies` ranks of a group hold alike. */
+struct share {
+    uint64_t begin, count;
+    uint32_t copies;
+};
+
+/* What a rank's whole buffer has of the tensors that it is bound to, without padding, neighbours of as
+ * many copies as one: copies in the instance of the group that the rank is in, of its role. A buffer that
+ * is bound to no tensors is one run without copies. Returns how many there are; share may be NULL. */
+uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
+                         struct share *share);
+
 /* Arrays of (ir.tensor_count) pointers, each to rows * cols elements, row after row. */
 struct bindings {
     const struct ir *ir;

@@ -25,7 +25,8 @@ struct exec_model {
 
 struct exec_adamw {
     double lr, beta1, beta2, eps, weight_decay;
-    int64_t step; /* number of the first step run, from 1; 0: 1 */
+    int64_t step;    /* number of the first step run, from 1; 0: 1 */
+    double max_norm; /* of all gradients, where the schedule clips them; 0: as they are */
 };
 
 /* An emulated link: an op that moves n bytes over it takes latency_s + n / bytes_per_s at least,

@@ -440,7 +440,7 @@ static enum status run_rounds(struct bench *b, struct samples *samples, struct d
     const struct exec_options options = {
         .backend = o->backend,
         .model = {1e-5, 10000},
-        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1},
+        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1},
         .steps = 1,
         .trace = true,
         .copies = o->copies,

@@ -48,6 +48,8 @@ static const struct {
     [WORK_HEAD_REDUCE] = {"rows*heads*dim*copies", "rows*heads*dim"},
     [WORK_COLUMN_SUM] = {"rows*cols cols=0?accumulate", "cols"},
     [WORK_ADAMW] = {"count count:f=0 count:f=1 count:f=2", "count:f count:f count:f count"},
+    [WORK_SQUARE_SUM] = {"count 1:f=0?accumulate", "1:f"},
+    [WORK_CLIP] = {"count=0 1:f", "count"},
     [WORK_ALL_TO_ALL] = {"@", "@"},
     [WORK_ALL_GATHER] = {"@", "@*"},
     [WORK_REDUCE_SCATTER] = {"@", "@/"},

@@ -89,6 +89,8 @@ void microbench_add_memory_bound(struct microbench_list *set, int64_t count, boo
         {.kind = WORK_HEAD_REDUCE, .heads = {rows / copies, HEADS, DIM, copies}},
         {.kind = WORK_COLUMN_SUM, .rows = {rows, COLS, 0}},
         {.kind = WORK_ADAMW, .elements = {count}},
+        {.kind = WORK_SQUARE_SUM, .square_sum = {count, 0, 0}},
+        {.kind = WORK_CLIP, .elements = {count}},
     };
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
         if (!host || works[i].kind == WORK_ADAMW)

@@ -273,6 +273,15 @@ static void wants_of(struct wants *w, const struct work *work, uint64_t first, u
         break;
     case WORK_ADAMW:
         want_floats(w, 4, (int)(writes > 3 ? 4 : 3), product(w, rows, 1, 1));
+        want_floats(w, reads > 4 ? 1 : 0, 0, 1);
+        break;
+    case WORK_SQUARE_SUM:
+        want_floats(w, 1, 0, product(w, rows, 1, 1));
+        want_floats(w, work->square_sum.accumulate ? 1 : 0, 1, 1);
+        break;
+    case WORK_CLIP:
+        want_floats(w, 1, 1, product(w, rows, 1, 1));
+        want_floats(w, 1, 0, 1);
         break;
     case WORK_ALL_TO_ALL:
     case WORK_ALL_GATHER:

@@ -199,6 +199,37 @@ static void find_softmax(struct plan *plan)
     free(is_softmax);
 }
 
+/* What each rank's SQUARE_SUM adds: of a bound buffer what its tensors are, so that what several ranks
+ * hold alike counts once; of anything else all. */
+static void find_shares(struct plan *plan)
+{
+    const struct ir *ir = plan->ir;
+    uint32_t rows = 0;
+    plan->share_row = arena_array(&plan->arena, ir->op.count, sizeof *plan->share_row);
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        plan->share_row[op] = ir->op.kind[op] == WORK_SQUARE_SUM ? rows++ : IR_NONE;
+    plan->shares = arena_array(&plan->arena, (size_t)rows * plan->ranks, sizeof *plan->shares);
+    for (uint32_t op = 0; op < ir->op.count && rows > 0; op++) {
+        if (plan->share_row[op] == IR_NONE)
+            continue;
+        struct view view = ir_read(ir, op, 0);
+        int64_t over = ir_work(ir, op)->square_sum.over;
+        uint16_t group = over > 0 ? (uint16_t)(over - 1) : IR_NONE16;
+        bool whole = view.begin == 0 && view.count == ir_buffer_elements(ir, view.buffer);
+        for (uint32_t rank = 0; rank < plan->ranks; rank++) {
+            struct plan_shares *to =
+                &plan->shares[(size_t)plan->share_row[op] * plan->ranks + rank];
+            if (plan->role[rank] != ir->buffer.role[view.buffer.i])
+                continue;
+            to->count = whole ? bindings_shares(ir, rank, view.buffer.i, group, NULL) : 1;
+            to->share = arena_array(&plan->arena, (size_t)to->count + 1, sizeof *to->share);
+            to->share[0] = (struct share){0, view.count, 1};
+            if (whole)
+                bindings_shares(ir, rank, view.buffer.i, group, to->share);
+        }
+    }
+}
+
 /* ---- sends and receives ---- */
 
 struct endpoint {
@@ -324,8 +355,10 @@ enum status plan_init(struct plan *plan, const struct ir *ir, const char *name, 
         status = plan_role(plan, &ir->role[r], name, diag);
     if (status == STATUS_OK)
         status = match_messages(plan, name, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         find_softmax(plan);
+        find_shares(plan);
+    }
     return status;
 }
 

@@ -7,6 +7,7 @@
 #define EXEC_PLAN_H
 
 #include "base/diag.h"
+#include "exec/bindings.h"
 #include "schedule/ir.h"
 
 #include <stdbool.h>
@@ -18,6 +19,12 @@ enum { PLAN_RANKS_MAX = 1024 }; /* each is several threads */
 struct plan_message {
     uint32_t source, destination, channel;
     uint32_t send_op, recv_op; /* IR_NONE: nobody does */
+};
+
+/* What a rank's operand has to add to a sum that others add to as well. */
+struct plan_shares {
+    struct share *share;
+    uint32_t count;
 };
 
 struct plan {
@@ -34,6 +41,8 @@ struct plan {
     uint32_t *barriers;  /* (groups) the same for barriers, which are counted apart */
     bool *
         softmax; /* (ops) CROSS_ENTROPY_BACKWARD: a CROSS_ENTROPY wrote its first read as softmax */
+    struct plan_shares *shares; /* (rows, ranks): of SQUARE_SUM ops */
+    uint32_t *share_row;        /* (ops) row of shares, or IR_NONE */
     struct plan_message *message;
     uint32_t message_count;
     uint32_t *message_of; /* (ranks, op_stride) of a SEND or RECV that is not guarded out; NULL when

@@ -204,6 +204,25 @@ enum status reference_gradients(struct reference *r, const struct reference_batc
     return run(r, batch, true, loss, diag);
 }
 
+/* ---- clipping ---- */
+
+double reference_clip_factor(const struct reference *r, double max_norm)
+{
+    double squares = 0;
+    for (size_t n = 0; n < r->count; n++)
+        for (size_t i = 0; i < r->tensors[n].count; i++)
+            squares += r->tensors[n].grad[i] * r->tensors[n].grad[i];
+    double factor = max_norm / (sqrt(squares) + 1e-6);
+    return max_norm > 0 && factor < 1 ? factor : 1;
+}
+
+void reference_scale_gradients(struct reference *r, double factor)
+{
+    for (size_t n = 0; n < r->count; n++)
+        for (size_t i = 0; i < r->tensors[n].count; i++)
+            r->tensors[n].grad[i] *= factor;
+}
+
 /* ---- AdamW ---- */
 
 void reference_adamw_step(struct reference *r, const struct reference_adamw *a, int64_t step)

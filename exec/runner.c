@@ -109,6 +109,14 @@ void run_call(struct run *run, uint32_t rank, uint32_t op, struct call *call)
     call->softmax = run->plan.softmax[op];
     int64_t part = work_part(call->work);
     call->part = part < 0 ? 0 : plan_index(&run->plan, rank, (uint32_t)part);
+    call->share = NULL;
+    call->share_count = 0;
+    if (run->plan.share_row[op] != IR_NONE) {
+        const struct plan_shares *shares =
+            &run->plan.shares[(size_t)run->plan.share_row[op] * run->plan.ranks + rank];
+        call->share = shares->share;
+        call->share_count = shares->count;
+    }
     call->model = run->options->model;
     call->adamw = run->options->adamw;
     call->adamw.step = (call->adamw.step > 0 ? call->adamw.step : 1) + run->step;

@@ -232,12 +232,32 @@ enum status training_run(struct training *t, const struct exec_options *options,
     return exec_run(t->ir, t->name, &run, &io, result, diag);
 }
 
+static bool has_kind(const struct ir *ir, enum work_kind kind)
+{
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.kind[op] == kind)
+            return true;
+    return false;
+}
+
+void training_update(struct reference *reference, const struct ir *ir,
+                     const struct exec_adamw *adamw, int64_t step)
+{
+    const struct reference_adamw a = {adamw->lr, adamw->beta1, adamw->beta2, adamw->eps,
+                                      adamw->weight_decay};
+    double factor = 1;
+    if (has_kind(ir, WORK_SQUARE_SUM))
+        factor = reference_clip_factor(reference, adamw->max_norm);
+    reference_scale_gradients(reference, factor);
+    reference_adamw_step(reference, &a, step);
+    if (!has_kind(ir, WORK_CLIP))
+        reference_scale_gradients(reference, 1 / factor);
+}
+
 enum status training_reference(struct training *t, const struct exec_adamw *adamw, uint32_t steps,
                                double *loss, struct diag *diag)
 {
     assert(t->reference != NULL);
-    const struct reference_adamw a = {adamw->lr, adamw->beta1, adamw->beta2, adamw->eps,
-                                      adamw->weight_decay};
     int64_t first = adamw_of(t, adamw).step;
     start(t);
     for (uint32_t i = 0; i < steps; i++) {
@@ -247,7 +267,7 @@ enum status training_reference(struct training *t, const struct exec_adamw *adam
         enum status status = reference_gradients(t->reference, &batch, &loss[i], diag);
         if (status != STATUS_OK)
             return status;
-        reference_adamw_step(t->reference, &a, first + i);
+        training_update(t->reference, t->ir, adamw, first + i);
     }
     return STATUS_OK;
 }

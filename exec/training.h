@@ -63,6 +63,11 @@ enum status training_run(struct training *training, const struct exec_options *o
 enum status training_reference(struct training *training, const struct exec_adamw *adamw,
                                uint32_t steps, double *loss, struct diag *diag);
 
+/* What a schedule makes of gradients that are there: AdamW, behind clipping where it clips. Gradients are
+ * left as the schedule leaves its own: scaled, where it scales them before AdamW reads them. */
+void training_update(struct reference *reference, const struct ir *ir,
+                     const struct exec_adamw *adamw, int64_t step);
+
 /* Rows of the table in which the schedule looks its tokens up; 0 when it has none. */
 int64_t training_vocab(const struct ir *ir);
 

@@ -34,6 +34,8 @@ static const size_t fractions[WORK_KIND_COUNT] = {
     [WORK_HEAD_REDUCE] = FRACTION(permute),
     [WORK_COLUMN_SUM] = FRACTION(reduce),
     [WORK_ADAMW] = FRACTION(stream),
+    [WORK_SQUARE_SUM] = FRACTION(reduce),
+    [WORK_CLIP] = FRACTION(stream),
 };
 
 size_t cost_memory_class(enum work_kind kind)

@@ -427,6 +427,10 @@ static double element_bytes(const struct work *work, struct bytes_of e)
         return count * (e.in + e.out);
     case WORK_FILL:
         return count * e.out;
+    case WORK_SQUARE_SUM:
+        return count * e.in + (work->square_sum.accumulate ? 2 : 1) * F32;
+    case WORK_CLIP:
+        return count * (e.in + e.out) + F32;
     default: /* ADAMW: gradient in; master, m, v in and out; the copy for compute out */
         return count * (e.in + 6 * F32 + (e.writes > 3 ? e.out : 0));
     }
@@ -490,6 +494,8 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_HEAD_REDUCE] = head_bytes,
     [WORK_COLUMN_SUM] = column_sum_bytes,
     [WORK_ADAMW] = element_bytes,
+    [WORK_SQUARE_SUM] = element_bytes,
+    [WORK_CLIP] = element_bytes,
     [WORK_ALL_TO_ALL] = no_bytes,
     [WORK_ALL_GATHER] = no_bytes,
     [WORK_REDUCE_SCATTER] = no_bytes,

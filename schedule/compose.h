@@ -136,6 +136,13 @@ enum scope {
     SCOPE_COUNT
 };
 
+/* What becomes of gradients between the last reduction and AdamW. */
+enum clipping {
+    CLIPPING_NONE,
+    CLIPPING_IN_STEP,  /* the norm of all is taken, and AdamW scales what it reads */
+    CLIPPING_IN_PLACE, /* and they are scaled by a pass of their own */
+};
+
 /* What tells one implementation of the same schedule from another. docs/strategies.md has
  * the source of every cell. */
 struct profile {
@@ -195,10 +202,11 @@ struct profile {
         loss_host; /* and their input goes to the host and comes back by blocking pageable copies */
     bool chunk_eager;    /* activations of fpdt's feed-forward part are chains of kernels */
     bool chunk_grad_f32; /* fpdt sums weight gradients of pieces in fp32, beside the gradient */
-    bool optimizer_after_backward; /* AdamW waits for the last reduction */
-    double attention_slowdown;     /* kernel time relative to the plain kernel (dropout) */
-    double host_factor;            /* host issue time relative to plain eager launches */
-    double host_per_step_s;        /* framework time of every rank between backward and optimizer */
+    uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
+    bool clipping_sync;  /* the host reads the norm before it goes on */
+    double attention_slowdown; /* kernel time relative to the plain kernel (dropout) */
+    double host_factor;        /* host issue time relative to plain eager launches */
+    double host_per_step_s;    /* framework time of every rank between backward and optimizer */
     double
         host_per_checkpoint_s; /* framework time on the host after each blocking copy of a checkpoint,
                                   to the host or back */

@@ -200,6 +200,7 @@ struct emit {
     uint16_t replica_group;   /* ranks that hold equal shards; IR_NONE16: one rank */
     uint16_t pp_group;        /* ranks of the same place on all stages; IR_NONE16: one stage */
     uint16_t ends_group;      /* those of the first and of the last stage */
+    uint16_t norm_group;      /* ranks that together have every gradient; IR_NONE16: one */
     uint32_t shard_size, replica_size;
     uint32_t loss_axes; /* bit mask of the mesh axes over which the loss is partial */
     uint32_t all_axes; /* bit mask of the mesh axes over which weight gradients are partial, but for

@@ -10,6 +10,7 @@
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/resolve.h"
 #include "schedule/weights/tensor_parallel.h"
+#include "schedule/weights/weights.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -174,6 +175,10 @@ void emit_mesh(struct emit *e)
         e->all_group = add_group(ir, "all", &plain, e->all_axes);
     e->shard_group = add_group(ir, "shard", &plain, sharded);
     e->replica_group = add_group(ir, "replica", &plain, e->all_axes & ~sharded);
+    e->norm_group = IR_NONE16;
+    if (weights_clip_gradients(c))
+        e->norm_group =
+            add_group(ir, "norm", &plain, sharded | tp | (stages > 1 ? along(&axes, ALONG_PP) : 0));
     e->position_group = c->hp == 1   ? e->tensor.group
                         : c->tp == 1 ? e->hp_group
                                      : add_group(ir, "hp_tp", &plain, hp | tp);

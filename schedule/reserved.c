@@ -158,7 +158,8 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
     uint8_t *use = heap_zalloc((size_t)ir->group_count + 1, 1);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
         uint8_t what = use_of((enum work_kind)ir->op.kind[op]);
-        if (what != 0)
+        bool norm = ir->op.kind[op] == WORK_ALL_REDUCE && ir->op.region[op] == REGION_OPTIMIZER;
+        if (what != 0 && !norm) /* which has the communicator of all ranks */
             use[work_group(ir_work(ir, op))] |= what;
     }
     /* all ranks, for the loss and the norm of the gradients */

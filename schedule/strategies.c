@@ -83,7 +83,8 @@ static const struct profile profiles[] = {
      .loss_host = true,                 /* lm_output.to('cpu'), and .to(device) piece by piece */
      .chunk_eager = true,               /* FPDT_FFN: bias_gelu and its backward, written in PyTorch */
      .chunk_grad_f32 = true,            /* grad_w1.add_(torch.matmul(...)) into fp32 zeros */
-     .optimizer_after_backward = true,  /* step() begins with the norm of all gradients */
+     .clipping = CLIPPING_IN_PLACE,     /* step(): scaled_global_norm(), and unscale_and_clip_grads() multiplies always */
+     .clipping_sync = true,             /* total_norm.item() */
      .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron, but not in FPDT's kernels; docs/accuracy.md */
      .host_factor = 1.0,
      .host_per_checkpoint_s = 44e-3},   /* of a fresh pageable tensor, and with what surrounds it; docs/accuracy.md */
@@ -104,7 +105,8 @@ static const struct profile profiles[] = {
      .grad_dtype = DTYPE_F32,           /* accumulate_allreduce_grads_in_fp32 */
      .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */
      .prefetch = 1,
-     .optimizer_after_backward = true,  /* the norm of all gradients first */
+     .clipping = CLIPPING_IN_STEP,      /* get_grad_norm_fp32(): multi_tensor_l2norm; multi_tensor_scale only above clip_grad */
+     .clipping_sync = true,             /* total_norm.item() */
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "internevo", .summary = "InternEvo (LoongTrain): 2D attention and its corners",
@@ -123,7 +125,8 @@ static const struct profile profiles[] = {
      .prefetch = 1,
      .gathers_behind_core = true,       /* _pre_forward_hook_for_out_proj */
      .host_per_step_s = 0.3,            /* norms, loss scale, metrics; docs/accuracy.md */
-     .optimizer_after_backward = true,  /* the same */
+     .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
+     .clipping_sync = true,
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "torchtitan", .summary = "torchtitan with PyTorch's context parallelism, January 2025",
@@ -140,7 +143,7 @@ static const struct profile profiles[] = {
      .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
      .prefetch = 1,
-     .optimizer_after_backward = true,  /* clip_grad_norm_ */
+     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_: _foreach_norm, _foreach_mul_ by the clamped factor, no wait */
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
@@ -156,7 +159,8 @@ static const struct profile profiles[] = {
      .grad_dtype = DTYPE_F32,           /* main_grad */
      .bucket_elements = 40000000,       /* bucket_size of its data parallelism */
      .prefetch = 1,
-     .optimizer_after_backward = true,  /* clips by the norm of all gradients */
+     .clipping = CLIPPING_IN_STEP,      /* as megatron */
+     .clipping_sync = true,
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "ideal", .summary = "no copy, wait or byte that the method itself does not need",

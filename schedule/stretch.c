@@ -101,6 +101,14 @@ static bool comes_along(const struct ir *ir, uint32_t op)
     return ir->op.region[op] == REGION_WEIGHTS || ir->op.region[op] == REGION_OFFLOAD;
 }
 
+/* Passes over the states at the end of a step: the norm, clipping, and the updates. */
+enum { PASSES_OVER_STATES = 3 };
+
+static uint32_t pass_over_states(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_SQUARE_SUM ? 0 : ir->op.kind[op] == WORK_CLIP ? 1 : 2;
+}
+
 /* A block begins with the first op of its storey and direction in its unit that does not just come along,
  * and goes on until the next does. Blocks of one kind in a row are a run. */
 static void find_blocks(struct stretch *s)
@@ -109,7 +117,7 @@ static void find_blocks(struct stretch *s)
     uint32_t storeys = 0, units = units_of(ir), last_kind = IR_NONE, born = s->states;
     for (uint32_t v = 0; v < s->chunk_count; v++)
         storeys = s->chunk[v].storeys > storeys ? s->chunk[v].storeys : storeys;
-    uint32_t kinds = (2 * units + 1) * s->chunk_count;
+    uint32_t kinds = (2 * units + PASSES_OVER_STATES) * s->chunk_count;
     bool *seen = heap_zalloc((size_t)kinds * storeys, sizeof *seen);
     s->block = heap_alloc((size_t)kinds * storeys + 1, sizeof *s->block);
     s->run = heap_alloc((size_t)kinds * storeys + 1, sizeof *s->run);
@@ -117,7 +125,8 @@ static void find_blocks(struct stretch *s)
     for (uint32_t op = 0; op < ir->op.count; op++) {
         uint32_t v, storey, unit = ir->op.micro[op] != IR_NONE16 ? ir->op.micro[op] : 0;
         if (!comes_along(ir, op) && storey_of(s, op, &v, &storey)) {
-            uint32_t way = ir->op.phase[op] == PHASE_OPTIMIZER ? 2 * units
+            uint32_t way = ir->op.phase[op] == PHASE_OPTIMIZER
+                               ? 2 * units + pass_over_states(ir, op)
                            : ir->op.phase[op] == PHASE_FORWARD ? 2 * unit
                                                                : 2 * unit + 1;
             uint32_t kind = way * s->chunk_count + v;

@@ -69,6 +69,8 @@ enum kernel_class kernel_class_of_kind(const char *kind)
         {"rmsnorm*", CLASS_NORM},
         {"layernorm*", CLASS_NORM},
         {"adamw", CLASS_OPTIMIZER},
+        {"square_sum", CLASS_OPTIMIZER},
+        {"clip", CLASS_OPTIMIZER},
         {"h2d", CLASS_COPY},
         {"d2h", CLASS_COPY},
         {"all_to_all", CLASS_COMMUNICATION},

@@ -33,6 +33,8 @@ const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT] = {
     [WORK_HEAD_REDUCE] = {cpu_head_reduce, NULL, false},
     [WORK_COLUMN_SUM] = {cpu_column_sum, cpu_column_scratch, false},
     [WORK_ADAMW] = {cpu_adamw, NULL, false},
+    [WORK_SQUARE_SUM] = {cpu_square_sum, NULL, false},
+    [WORK_CLIP] = {cpu_clip, NULL, false},
 };
 
 enum { LINE_FLOATS = 16 }; /* 64 bytes */

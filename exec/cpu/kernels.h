@@ -53,7 +53,7 @@ size_t cpu_column_scratch(const struct work *work);
 
 /* exec/cpu/pointwise.c */
 cpu_math cpu_swiglu, cpu_swiglu_backward, cpu_gelu, cpu_gelu_backward, cpu_add, cpu_cast, cpu_fill,
-    cpu_adamw;
+    cpu_adamw, cpu_square_sum, cpu_clip;
 
 /* exec/cpu/rope.c */
 cpu_math cpu_rope, cpu_rope_backward;

@@ -106,6 +106,42 @@ const char *cpu_fill(const struct call *call, float *scratch)
     return NULL;
 }
 
+const char *cpu_square_sum(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct share all = {0, (uint64_t)call->work->square_sum.count, 1};
+    const struct share *share = call->share != NULL ? call->share : &all;
+    const uint32_t shares = call->share != NULL ? call->share_count : 1;
+    const float *x = call->read[0].data;
+    float *y = call->write[0].data;
+    double sum = call->reads > 1 ? *(const float *)call->read[1].data : 0;
+    for (uint32_t k = 0; k < shares; k++) {
+        double own = 0;
+        for (uint64_t i = share[k].begin; i < share[k].begin + share[k].count; i++)
+            own += (double)x[i] * x[i];
+        sum += own / share[k].copies;
+    }
+    *y = (float)sum;
+    return NULL;
+}
+
+/* torch.nn.utils.clip_grad_norm_, Megatron-LM's clip_grads.py: max / (norm + 1e-6), at most 1. */
+static float clip_factor(const struct call *call, const float *squares)
+{
+    double factor = call->adamw.max_norm / (sqrt((double)*squares) + 1e-6);
+    return call->adamw.max_norm > 0 && factor < 1 ? (float)factor : 1;
+}
+
+const char *cpu_clip(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const float *x = call->read[0].data, factor = clip_factor(call, call->read[1].data);
+    float *y = call->write[0].data;
+    for (int64_t i = 0; i < call->work->elements.count; i++)
+        y[i] = x[i] * factor;
+    return NULL;
+}
+
 /* Loshchilov and Hutter (arXiv 1711.05101) in the order in which PyTorch's AdamW computes it:
  * p <- p (1 - lr wd); m, v; p <- p - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps). */
 const char *cpu_adamw(const struct call *call, float *scratch)
@@ -121,8 +157,10 @@ const char *cpu_adamw(const struct call *call, float *scratch)
     const float decay = (float)(1 - a->lr * a->weight_decay);
     const float rate = (float)(a->lr / (1 - pow(a->beta1, (double)a->step)));
     const float root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step)));
+    const float factor = call->reads > 4 ? clip_factor(call, call->read[4].data) : 1;
     for (int64_t i = 0; i < call->work->elements.count; i++) {
-        float g = grad[i], first = b1 * m[i] + keep1 * g, second = b2 * v[i] + keep2 * g * g;
+        float g = grad[i] * factor, first = b1 * m[i] + keep1 * g,
+              second = b2 * v[i] + keep2 * g * g;
         float p = master[i] * decay - rate * first / (sqrtf(second) * root + eps);
         master_new[i] = p;
         m_new[i] = first;

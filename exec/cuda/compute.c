@@ -144,11 +144,44 @@ static int adamw(const struct call *call, const struct cuda_place *place)
         .decay = (float)(1 - a->lr * a->weight_decay),
         .rate = (float)(a->lr / (1 - pow(a->beta1, (double)a->step))),
         .root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step))),
+        .max_norm = (float)a->max_norm,
     };
     return cuda_adamw(call->writes > 3 ? out(call, 3) : NOTHING, call->write[0].data,
                       call->write[1].data, call->write[2].data, in(call, 0), call->read[1].data,
-                      call->read[2].data, call->read[3].data, call->work->elements.count, constants,
-                      place->stream);
+                      call->read[2].data, call->read[3].data,
+                      call->reads > 4 ? call->read[4].data : NULL, call->work->elements.count,
+                      constants, place->stream);
+}
+
+static int clip(const struct call *call, const struct cuda_place *place)
+{
+    return cuda_clip(out(call, 0), in(call, 0), call->read[1].data, call->adamw.max_norm,
+                     call->work->elements.count, place->stream);
+}
+
+static size_t square_sum_scratch(const struct work *work)
+{
+    return cuda_square_sum_scratch(work->square_sum.count);
+}
+
+/* Share by share, each on top of those before. */
+static int square_sum(const struct call *call, const struct cuda_place *place)
+{
+    const struct share all = {0, (uint64_t)call->work->square_sum.count, 1}, none = {0, 0, 1};
+    const struct share *share = call->share == NULL      ? &all
+                                : call->share_count == 0 ? &none
+                                                         : call->share;
+    const float *before = call->reads > 1 ? call->read[1].data : NULL;
+    uint32_t shares = call->share_count > 0 ? call->share_count : 1;
+    int error = 0;
+    for (uint32_t k = 0; k < shares && error == 0; k++) {
+        struct cuda_array x = in(call, 0);
+        x.data = (char *)x.data + share[k].begin * dtype_bytes((enum dtype)call->read[0].dtype);
+        error = cuda_square_sum(call->write[0].data, before, x, (int64_t)share[k].count,
+                                share[k].copies, place->scratch, place->stream);
+        before = call->write[0].data;
+    }
+    return error;
 }
 
 /* ---- embedding and loss ---- */
@@ -317,6 +350,8 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_HEAD_REDUCE] = {head_reduce, NULL},
     [WORK_COLUMN_SUM] = {column_sum, one_column_scratch},
     [WORK_ADAMW] = {adamw, NULL},
+    [WORK_SQUARE_SUM] = {square_sum, square_sum_scratch},
+    [WORK_CLIP] = {clip, NULL},
 };
 
 const char *cuda_fault_text(enum work_kind kind)

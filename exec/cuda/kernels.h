@@ -48,11 +48,20 @@ int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_a
 
 /* Constants of one step; param.data may be NULL. */
 struct cuda_adamw {
-    float beta1, beta2, keep1, keep2, eps, decay, rate, root;
+    float beta1, beta2, keep1, keep2, eps, decay, rate, root, max_norm;
 };
+/* squares: of all gradients' elements; NULL: they are not clipped. */
 int cuda_adamw(struct cuda_array param, float *master_new, float *m_new, float *v_new,
                struct cuda_array grad, const float *master, const float *m, const float *v,
-               int64_t count, struct cuda_adamw constants, cudaStream_t stream);
+               const float *squares, int64_t count, struct cuda_adamw constants,
+               cudaStream_t stream);
+/* y = x at most so long that its elements' squares, of which there are *squares, are max_norm^2. */
+int cuda_clip(struct cuda_array y, struct cuda_array x, const float *squares, double max_norm,
+              int64_t count, cudaStream_t stream);
+/* *sum = *before (NULL: 0) + the sum of x^2 over copies; scratch: cuda_square_sum_scratch() bytes. */
+size_t cuda_square_sum_scratch(int64_t count);
+int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_t count,
+                    uint32_t copies, void *scratch, cudaStream_t stream);
 
 /* direction 1 or -1; stride: elements of a row, those behind heads dim are copied. */
 int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position, int64_t rows,
@@ -111,6 +120,9 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
 /* ---- loss: kernels_loss.cu ---- */
 
 /* A label that is neither -1 nor in the vocabulary puts `mark` into *fault. before NULL: 0. */
+/* *sum = *before (NULL: 0) + the sum of `rows` terms over count, in a fixed order. */
+int cuda_add_terms(float *sum, const float *before, const float *term, int64_t rows, double count,
+                   cudaStream_t stream);
 size_t cuda_cross_entropy_scratch(int64_t rows);
 int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struct cuda_array logits,
                        const int32_t *label, const float *before, int64_t rows, int64_t vocab,

@@ -85,8 +85,8 @@ static __global__ void add_terms_kernel(float *loss, const float *before, const 
     }
 }
 
-static int add_terms(float *loss, const float *before, const float *term, int64_t rows,
-                     double count, cudaStream_t stream)
+int cuda_add_terms(float *loss, const float *before, const float *term, int64_t rows, double count,
+                   cudaStream_t stream)
 {
     return LAUNCH(add_terms_kernel, 1, threads_for(rows * EIGHT, SUM_THREADS), 0, stream, loss,
                   before, term, rows, count);
@@ -106,7 +106,7 @@ int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struc
     int error = LAUNCH(cross_entropy_kernel, blocks_for(rows, 1), threads_for(vocab, ROW_THREADS),
                        0, stream, term, lse, rows_of(softmax, vocab), rows_of(logits, vocab), label,
                        rows, vocab, fault, mark);
-    return error ? error : add_terms(loss, before, term, rows, count, stream);
+    return error ? error : cuda_add_terms(loss, before, term, rows, count, stream);
 }
 
 static __global__ void cross_entropy_backward_kernel(struct array dx, struct array x,
@@ -239,5 +239,5 @@ int cuda_cross_entropy_finish(float *loss, float *lse, const float *stats, const
     float *term = (float *)scratch;
     int error = LAUNCH_APART(cross_entropy_finish_kernel, blocks_for(rows, 256), 256, stream, term,
                              lse, stats, label, rows, parts);
-    return error ? error : add_terms(loss, before, term, rows, count, stream);
+    return error ? error : cuda_add_terms(loss, before, term, rows, count, stream);
 }

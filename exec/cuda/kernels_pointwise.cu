@@ -183,13 +183,77 @@ int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_a
                         stream, array_of(dx), array_of(dy), array_of(x), count);
 }
 
+/* ---- clipping ---- */
+
+static __device__ __forceinline__ float clip_factor(const float *squares, float max_norm)
+{
+    float factor = squares ? max_norm / (sqrtf(*squares) + 1e-6f) : 1.f;
+    return squares && max_norm > 0 && factor < 1.f ? factor : 1.f;
+}
+
+static __global__ void clip_kernel(struct array y, struct array x, const float *squares,
+                                   float max_norm, int64_t count)
+{
+    float factor = clip_factor(squares, max_norm);
+    FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
+    {
+        int64_t i = k * EIGHT;
+        int n = up_to_eight(count - i);
+        struct eight e = load8(x, i, n);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            e.x[j] *= factor;
+        store8(y, i, n, e);
+    }
+}
+
+int cuda_clip(struct cuda_array y, struct cuda_array x, const float *squares, double max_norm,
+              int64_t count, cudaStream_t stream)
+{
+    return LAUNCH_APART(clip_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
+                        array_of(y), array_of(x), squares, (float)max_norm, count);
+}
+
+static __global__ void square_kernel(float *part, struct array x, int64_t count)
+{
+    float own = 0;
+    FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
+    {
+        int64_t i = k * EIGHT;
+        int n = up_to_eight(count - i);
+        struct eight e = load8(x, i, n);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            own += j < n ? e.x[j] * e.x[j] : 0;
+    }
+    own = block_sum(own);
+    if (threadIdx.x == 0)
+        part[blockIdx.x] = own;
+}
+
+size_t cuda_square_sum_scratch(int64_t count)
+{
+    return blocks_for(ceil_div(count, EIGHT), THREADS) * sizeof(float);
+}
+
+int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_t count,
+                    uint32_t copies, void *scratch, cudaStream_t stream)
+{
+    unsigned blocks = blocks_for(ceil_div(count, EIGHT), THREADS);
+    int error =
+        LAUNCH(square_kernel, blocks, THREADS, 0, stream, (float *)scratch, array_of(x), count);
+    return error ? error
+                 : cuda_add_terms(sum, before, (const float *)scratch, blocks, copies, stream);
+}
+
 /* ---- AdamW ---- */
 
 static __global__ void adamw_kernel(struct array param, struct array master_new, struct array m_new,
                                     struct array v_new, struct array grad, struct array master,
-                                    struct array m, struct array v, int64_t count,
-                                    struct cuda_adamw a)
+                                    struct array m, struct array v, const float *squares,
+                                    int64_t count, struct cuda_adamw a)
 {
+    float factor = clip_factor(squares, a.max_norm);
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
         int64_t i = k * EIGHT;
@@ -200,6 +264,7 @@ static __global__ void adamw_kernel(struct array param, struct array master_new,
         struct eight first = unpack(sm, CUDA_F32), second = unpack(sv, CUDA_F32);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
+            g.x[j] *= factor;
             first.x[j] = a.beta1 * first.x[j] + a.keep1 * g.x[j];
             second.x[j] = a.beta2 * second.x[j] + a.keep2 * g.x[j] * g.x[j];
             p.x[j] = p.x[j] * a.decay - a.rate * first.x[j] / (sqrtf(second.x[j]) * a.root + a.eps);
@@ -214,12 +279,13 @@ static __global__ void adamw_kernel(struct array param, struct array master_new,
 
 int cuda_adamw(struct cuda_array param, float *master_new, float *m_new, float *v_new,
                struct cuda_array grad, const float *master, const float *m, const float *v,
-               int64_t count, struct cuda_adamw constants, cudaStream_t stream)
+               const float *squares, int64_t count, struct cuda_adamw constants,
+               cudaStream_t stream)
 {
     return LAUNCH_APART(adamw_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
                         array_of(param), floats_of(master_new), floats_of(m_new), floats_of(v_new),
-                        array_of(grad), floats_of(master), floats_of(m), floats_of(v), count,
-                        constants);
+                        array_of(grad), floats_of(master), floats_of(m), floats_of(v), squares,
+                        count, constants);
 }
 
 /* ---- RoPE ---- */

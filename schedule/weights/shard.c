@@ -464,8 +464,9 @@ static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id
                    1);
 }
 
-/* AdamW on this rank's part of a bundle, and the new parameters back to where they are read. */
-static void update(struct shard *s, uint32_t b, struct program *out)
+/* AdamW on this rank's part of a bundle, which scales the gradient by `norm` where there is one, and the
+ * new parameters back to where they are read. */
+static void update(struct shard *s, uint32_t b, buffer_id norm, struct program *out)
 {
     struct emit *e = s->e;
     struct bundle_state *bundle = &e->bundle[b];
@@ -494,9 +495,11 @@ static void update(struct shard *s, uint32_t b, struct program *out)
     struct view state[4] = {ir_whole(s->ir, bundle->master), ir_whole(s->ir, bundle->moment1),
                             ir_whole(s->ir, bundle->moment2), ir_whole(s->ir, written)};
     struct work work = {.kind = WORK_ADAMW, .elements = {(int64_t)state[0].count}};
-    program_push(out, emit_op(e, host ? e->host : e->compute, &work,
-                              (struct view[]){ir_whole(s->ir, read), state[0], state[1], state[2]},
-                              4, state, copies ? 4 : 3));
+    struct view reads[5] = {ir_whole(s->ir, read), state[0], state[1], state[2]};
+    if (norm.i != IR_NONE)
+        reads[4] = ir_whole(s->ir, norm);
+    program_push(out, emit_op(e, host ? e->host : e->compute, &work, reads,
+                              norm.i != IR_NONE ? 5 : 4, state, copies ? 4 : 3));
     if (host)
         program_push(out, copy(e, WORK_H2D, written, param));
     if (gather_after) {
@@ -519,6 +522,28 @@ static void redirect(struct shard *s, uint32_t op, const struct run *run)
     for (uint32_t k = 0; k < s->ir->op.reads[op]; k++)
         if (program_operand(s->ir, op, k) == param)
             program_redirect(s->ir, op, k, run->gathered);
+}
+
+/* Clips and updates, in the order in which gradients become final: a bundle's last gradient is the one
+ * kept. */
+static void finish_step(struct shard *s, struct program *out)
+{
+    struct emit *e = s->e;
+    uint32_t *bundle = heap_alloc(e->bundle_count + 1, sizeof *bundle), count = 0;
+    uint32_t reduced = out->count;
+    for (uint32_t b = 0; in_order_of_bundles(s) && b < e->bundle_count; b++)
+        if (!e->bundle[b].borrowed)
+            bundle[count++] = b;
+    for (uint32_t row = 0; !in_order_of_bundles(s) && row < s->gradient_count; row++)
+        if (s->gradient[row].is_last)
+            bundle[count++] = s->gradient[row].bundle;
+    buffer_id norm = weights_clip(e, bundle, count, out);
+    for (uint32_t i = 0; i < count; i++)
+        update(s, bundle[i], norm, out);
+    /* the first of them is the first of its stream, so that all the others follow */
+    if (weights_clip_gradients(e->choices) && out->count > reduced)
+        emit_hold_back(e, (op_id){out->op[reduced]}, s->final);
+    free(bundle);
 }
 
 void pass_weights(struct emit *e, struct program *program)
@@ -588,18 +613,8 @@ void pass_weights(struct emit *e, struct program *program)
         reduce_in_order(&s, program, &out);
     reduce_ends(&s, &out);
     between_backward_and_update(&s, &out);
-    /* in the order in which gradients become final; a bundle's last gradient is the one kept */
-    uint32_t reduced = out.count;
-    bool updates = e->choices->scope == SCOPE_STEP;
-    for (uint32_t b = 0; updates && in_order_of_bundles(&s) && b < e->bundle_count; b++)
-        if (!e->bundle[b].borrowed)
-            update(&s, b, &out);
-    for (uint32_t row = 0; updates && !in_order_of_bundles(&s) && row < s.gradient_count; row++)
-        if (s.gradient[row].is_last)
-            update(&s, s.gradient[row].bundle, &out);
-    /* the first of them is the first of its stream, so that all the others follow */
-    if (updates && e->choices->profile->optimizer_after_backward && out.count > reduced)
-        emit_hold_back(e, (op_id){out.op[reduced]}, s.final);
+    if (e->choices->scope == SCOPE_STEP)
+        finish_step(&s, &out);
     free(s.run);
     free(s.gradient);
     free(s.of_param);

@@ -9,6 +9,16 @@
 bool weights_sharded_params(const struct choices *choices);
 bool weights_reduce_each_micro_batch(const struct choices *choices);
 
+/* --- clipping by the norm of all gradients (schedule/weights/clip.c) --- */
+/* Whether a step does. */
+bool weights_clip_gradients(const struct choices *choices);
+/* A buffer of one number that holds the sum of the squares of all gradients' elements, those of all ranks
+ * and stages, from here on; where the profile scales gradients in a pass of its own they are scaled
+ * too. bundles: those that this stage updates, in the order in which it does. What AdamW is to scale by, in
+ * the memory of the optimizer; IR_NONE: nothing. */
+buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count,
+                       struct program *program);
+
 /* Layers of a bundle. */
 int64_t weights_layers_together(const struct choices *choices);
 

@@ -53,6 +53,8 @@ static void every_kind_computes_what_the_processor_does(void)
         {.kind = WORK_HEAD_REDUCE, .heads = {rows, 4, 64, 3}},
         {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, 1}},
         {.kind = WORK_ADAMW, .elements = {rows * cols, 0}},
+        {.kind = WORK_SQUARE_SUM, .square_sum = {rows * cols, 1, 0}},
+        {.kind = WORK_CLIP, .elements = {rows * cols, 0}},
     };
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
         for (size_t d = 0; d < ARRAY_LEN(dtypes); d++)

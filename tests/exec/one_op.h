@@ -111,6 +111,7 @@ static inline double one_op_value(const struct one_op *o, uint32_t read, struct 
         return 3 + x; /* the logarithm of a sum that is there: no probability above 1 */
     bool positive = (kind == WORK_ADAMW && read == 3) ||
                     (kind == WORK_CROSS_ENTROPY_FINISH && read == 2) ||
+                    ((kind == WORK_SQUARE_SUM || kind == WORK_CLIP) && read == 1) ||
                     kind == WORK_RMSNORM_BACKWARD || kind == WORK_LAYERNORM_BACKWARD;
     return positive ? fabs(x) + 0.01 : x;
 }
@@ -151,7 +152,7 @@ static inline bool one_op_run(struct one_op *o, const char *backend, enum exec_a
     const struct exec_options options = {
         .backend = backend,
         .model = {1e-5, 10000},
-        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 7},
+        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 7, 0.25},
         .attention = attention,
         .stall_s = 60,
     };

@@ -240,7 +240,7 @@ static void adamw_takes_the_steps_of_its_definition(void)
 {
     struct check_random random = check_random_make();
     struct trial t = trial_new((struct work){.kind = WORK_ADAMW, .elements = {1}}, &random);
-    t.call.adamw = (struct exec_adamw){0.1, 0.9, 0.999, 1e-8, 0.01, 1};
+    t.call.adamw = (struct exec_adamw){0.1, 0.9, 0.999, 1e-8, 0.01, 1, 0};
     float *grad = trial_read(&t, 1), *master = trial_read(&t, 1);
     float *m = trial_read(&t, 1), *v = trial_read(&t, 1);
     for (uint32_t k = 1; k < 4; k++)
@@ -265,6 +265,45 @@ static void adamw_takes_the_steps_of_its_definition(void)
         CHECK_CLOSE("v", *v, wv, 1e-5);
         CHECK("the copy is the master", *param == *master);
     }
+    trial_release(&t);
+}
+
+/* 3^2 + 4^2 = 25, of which a third element is no part and a fourth, 2^2, is half: with 1 from before 28.
+ * Clipped to 2.5 a norm of 5 halves. */
+static void norms_are_those_of_what_counts(void)
+{
+    struct check_random random = check_random_make();
+    static const struct share share[] = {{0, 2, 1}, {3, 1, 2}};
+    struct trial t =
+        trial_new((struct work){.kind = WORK_SQUARE_SUM, .square_sum = {4, 1, 0}}, &random);
+    float *x = trial_read(&t, 4), *before = trial_read(&t, 1), *y = trial_write(&t, 1);
+    x[0] = 3, x[1] = -4, x[2] = 100, x[3] = 2;
+    *before = 1;
+    t.call.share = share;
+    t.call.share_count = 2;
+    trial_run(&t);
+    CHECK_CLOSE("squares", *y, 28, 1e-6);
+    t.call.share_count = 0; /* a rank that has padding alone */
+    trial_run(&t);
+    CHECK_CLOSE("nothing", *y, 1, 1e-6);
+    trial_release(&t);
+
+    t = trial_new((struct work){.kind = WORK_CLIP, .elements = {2, 0}}, &random);
+    x = trial_read(&t, 2);
+    before = trial_read(&t, 1);
+    y = trial_write(&t, 2);
+    x[0] = 3, x[1] = -4;
+    *before = 25;
+    t.call.adamw.max_norm = 2.5;
+    trial_run(&t);
+    CHECK_CLOSE("clipped", y[0], 1.5, 1e-5);
+    CHECK_CLOSE("clipped", y[1], -2, 1e-5);
+    t.call.adamw.max_norm = 6;
+    trial_run(&t);
+    CHECK_CLOSE("short enough", y[1], -4, 0);
+    t.call.adamw.max_norm = 0;
+    trial_run(&t);
+    CHECK_CLOSE("as they are", y[1], -4, 0);
     trial_release(&t);
 }
 
@@ -378,6 +417,7 @@ static const struct check_case cases[] = {
     {"columns are summed", columns_are_summed},
     {"activations agree, and their gradients", activations_agree},
     {"elements add and clear", elements_add_and_clear},
+    {"norms are those of what counts", norms_are_those_of_what_counts},
     {"AdamW takes the steps of its definition", adamw_takes_the_steps_of_its_definition},
     {"rotation turns pairs and back", rotation_turns_pairs_and_back},
     {"packing cuts columns and unpacking joins them",

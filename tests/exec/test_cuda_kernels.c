@@ -102,8 +102,9 @@ static float draw_value(const struct work *work, uint32_t read)
 {
     float x = draw_float();
     enum work_kind kind = (enum work_kind)work->kind;
-    if ((kind == WORK_ADAMW && read == 3) || (kind == WORK_CROSS_ENTROPY_FINISH && read == 2))
-        return fabsf(x) + 0.01f; /* a variance, a sum of exponentials */
+    if ((kind == WORK_ADAMW && read == 3) || (kind == WORK_CROSS_ENTROPY_FINISH && read == 2) ||
+        ((kind == WORK_SQUARE_SUM || kind == WORK_CLIP) && read == 1))
+        return fabsf(x) + 0.01f; /* a variance, a sum of exponentials or squares */
     if (kind == WORK_MERGE && read % 2 == 1 && draw(0, 4) == 0)
         return -INFINITY; /* a row that saw no key */
     if (kind == WORK_CROSS_ENTROPY || kind == WORK_CROSS_ENTROPY_BACKWARD)
@@ -214,7 +215,7 @@ static void make_call(struct side *side, const struct work *work, const struct b
     side->call = (struct call){
         .work = work,
         .model = {1e-5, 10000},
-        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 7},
+        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 7, 0.25},
         .reads = (uint8_t)o->reads,
         .writes = (uint8_t)o->writes,
     };

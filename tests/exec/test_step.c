@@ -193,15 +193,13 @@ static void losses_follow_the_reference(void)
     if (step_build(&step, "training", &request)) {
         struct reference_batch batch = {step.tokens, NULL, step.ir.global_batch,
                                         step.ir.layout.tokens};
-        const struct reference_adamw adamw = {step_adamw.lr, step_adamw.beta1, step_adamw.beta2,
-                                              step_adamw.eps, step_adamw.weight_decay};
         double loss = 0;
         step.options.warmup = 1;
         step.options.steps = 3;
         CHECK_INT("runs", step_run(&step, "training"), STATUS_OK);
         for (int i = 1; i <= 4; i++) {
             reference_gradients(step.reference, &batch, &loss, NULL);
-            reference_adamw_step(step.reference, &adamw, i);
+            training_update(step.reference, &step.ir, &step_adamw, i);
         }
         CHECK_CLOSE("loss of the fourth step", step.bindings.loss, loss, 1e-4);
         step_compare(&step, "training", "parameter", BINDING_PARAM, 2e-4);

@@ -172,7 +172,7 @@ static void weights_move_as_the_table_says(void)
                   rows[i].gathers);
         CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT),
                   rows[i].reductions);
-        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_ALL_REDUCE, PHASE_COUNT),
+        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_ALL_REDUCE, PHASE_BACKWARD),
                   rows[i].all_reductions);
         ir_release(&ir);
     }
