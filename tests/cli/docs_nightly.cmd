@@ -109,3 +109,17 @@ for words in "within $(said 6 1) % in the mean ($(said 7 1) % over the seven to 
     "own rows within $(said 5 1) % in the mean and $(said 5 3) % at worst"; do
     grep -qF -e "$words" $T/readme && echo "as printed" || echo "not in README.md: $words"
 done
+# docs/planning.md: what SPPO printed and what the search found, both predicted (the search itself is left out: minutes)
+rate() { # MODEL GPUS TOKENS "(SP, PP), N"
+    set -- $1 $2 $3 $(echo "$4" | tr -d '(),')
+    longhaul predict --quick --json --model gpt-$(echo $1 | tr B b) --cluster sppo-a100 --gpus $2 --seq $3 --tp $4 --pp $5 --subsequences $6 --strategy sppo --batch 1 --weights replicated |
+        both | awk '{ printf "%.1f", $2 }'
+}
+grep -E '^\| [0-9]+B, [0-9]+ \| [0-9]+[KM] \|' $S/docs/planning.md | sed 's/^| //; s/, / /; s/ | /|/g' | while IFS='|' read -r model tokens printed found theirs why; do
+    set -- $model $tokens
+    case $found in
+    same* | the*) line="$(rate $1 $2 $3 "$printed")" said=${found##*: } ;;
+    *) line="$(rate $1 $2 $3 "${found%:*}") $(rate $1 $2 $3 "$printed")" said="${found##*: } $theirs" ;;
+    esac
+    test "$line" = "${said% }" && echo "as printed" || echo "docs/planning.md: $model, $tokens: '$said' is now '$line'"
+done | sort | uniq -c | sed 's/^ *//'
