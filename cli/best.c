@@ -1,6 +1,7 @@
 #include "cli/best.h"
 
 #include "cli/longest.h"
+#include "cli/shortened.h"
 #include "cli/workers.h"
 
 #include <float.h>
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND = 16 };
+/* Candidates that are predicted at a time; few where their order is nearly that of their times. */
+enum { ROUND = 16, ROUND_ESTIMATED = 4 };
 
 void best_release(struct best *best)
 {
@@ -243,6 +245,46 @@ static void skip(struct outcome *o, const struct candidate *c, enum outcome_kind
                           .tokens = c->request.seq};
 }
 
+/* Of bytes that a GPU has, what the candidate needs at least, beside what may go to the host. */
+static double least_bytes(const struct best *best, const struct request *given,
+                          const struct candidate *c)
+{
+    double least = best->goal == GOAL_LONGEST ? c->fixed_bytes : c->least_bytes;
+    return given->optimizer < 0 ? least - c->host_bytes : least;
+}
+
+static void estimate(void *context, size_t job, void *result)
+{
+    const struct round *round = context;
+    const struct candidate *c = &round->candidate[job];
+    double *seconds = result;
+    size_t count;
+    if (c->least_bytes >= 0 && compose_strategies(&count)[c->strategy].subsequences)
+        *seconds = shortened_step_s(round->setup, &c->request);
+}
+
+/* Raises the bounds of steps of many micro-batches to what shorter ones tell; *any: there were some. */
+static enum status estimate_all(struct best *best, struct round *round, double available, bool *any,
+                                struct diag *diag)
+{
+    struct space *space = &best->space;
+    double *seconds = heap_zalloc(space->count + 1, sizeof *seconds);
+    struct candidate *copy = heap_alloc(space->count + 1, sizeof *copy);
+    memcpy(copy, space->row, space->count * sizeof *copy);
+    for (size_t i = 0; i < space->count; i++)
+        if (least_bytes(best, round->given, &copy[i]) > available)
+            copy[i].least_bytes = -1; /* it will not be predicted */
+    round->candidate = copy;
+    enum status status = workers_run(space->count, sizeof *seconds, estimate, round, seconds, diag);
+    for (size_t i = 0; status == STATUS_OK && i < space->count; i++) {
+        *any = *any || seconds[i] > 0;
+        space->row[i].bound_s = fmax(space->row[i].bound_s, seconds[i] * (1 - SHORTENED_ERROR));
+    }
+    free(copy);
+    free(seconds);
+    return status;
+}
+
 /* Fills a row for every candidate, in their order. */
 static enum status search(struct best *best, struct setup *setup, struct diag *diag)
 {
@@ -252,22 +294,24 @@ static enum status search(struct best *best, struct setup *setup, struct diag *d
     struct outcome incumbent = {0};
     struct round round = {best->goal, setup, &given, NULL, NULL};
     size_t next = 0;
+    bool estimated = false;
+    enum status status = STATUS_OK;
     best->count = space->count;
     best->row = heap_realloc(best->row, space->count + 1, sizeof *best->row);
+    if (best->goal == GOAL_SPEED)
+        status = estimate_all(best, &round, available, &estimated, diag);
+    if (status != STATUS_OK)
+        return status;
     qsort(space->row, space->count, sizeof *space->row,
           best->goal == GOAL_LONGEST ? roomier_first : faster_first);
     while (next < space->count) {
         struct candidate batch[ROUND];
         struct outcome out[ROUND];
         size_t place[ROUND], jobs = 0;
-        for (; next < space->count && jobs < ROUND; next++) {
+        for (; next < space->count && jobs < (estimated ? ROUND_ESTIMATED : ROUND); next++) {
             const struct candidate *c = &space->row[next];
             /* the optimizer's part may go to the host */
-            double least = c->least_bytes;
-            if (best->goal == GOAL_LONGEST)
-                least = c->fixed_bytes;
-            if (given.optimizer < 0)
-                least -= c->host_bytes;
+            double least = least_bytes(best, &given, c);
             if (least > available) {
                 skip(&best->row[next], c, OUTCOME_NO_ROOM);
                 best->row[next].missing_bytes = least - available;
@@ -280,7 +324,7 @@ static enum status search(struct best *best, struct setup *setup, struct diag *d
             }
         }
         round.candidate = batch;
-        enum status status = workers_run(jobs, sizeof out[0], try_candidate, &round, out, diag);
+        status = workers_run(jobs, sizeof out[0], try_candidate, &round, out, diag);
         if (status != STATUS_OK)
             return status;
         for (size_t i = 0; i < jobs; i++) {

@@ -1,9 +1,11 @@
 /* What a plan skips without a simulation could not have been better. */
 #include "cli/best.h"
 #include "cli/longest.h"
+#include "cli/shortened.h"
 #include "cli/subsequences.h"
 #include "tests/check.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const struct {
@@ -76,6 +78,46 @@ static void nothing_is_better_than_its_bounds(void)
     }
 }
 
+/* Steps of many micro-batches take what steps of few of them tell. */
+static void short_steps_tell_the_time_of_long_ones(void)
+{
+    enum { GPUS = 8, EVERY = 2 };
+    struct setup setup = {0};
+    struct diag diag = {0};
+    struct space space = {0};
+    struct space_open all = {false, true, false};
+    size_t told = 0;
+    double worst = 0;
+    bool ok = setup_load_model(&setup, "gpt-7b", NULL, "layers=4", &diag) == STATUS_OK &&
+              setup_load_cluster(&setup, "sppo-a100", 0, GPUS, &diag) == STATUS_OK;
+    setup_open_request(&setup);
+    setup.request.seq = 65536;
+    setup.request.global_batch = 32;
+    setup.request.strategy = "sppo";
+    subsequences_open(&setup.request, &setup);
+    ok = ok && space_add(&space, &setup, GPUS, all, &diag) == STATUS_OK;
+    CHECK_TEXT("space", diag.text ? diag.text : "", "");
+    for (size_t i = 0; ok && i < space.count; i += EVERY) {
+        const struct request *r = &space.row[i].request;
+        struct prediction p = {0};
+        char label[96];
+        double short_s = shortened_step_s(&setup, r);
+        snprintf(label, sizeof label, "subsequences %lld pp %lld tp %lld dp %lld",
+                 (long long)r->subsequences, (long long)r->pp, (long long)r->tp, (long long)r->dp);
+        if (short_s > 0 && prediction_make(&p, &setup, r, false, &diag) == STATUS_OK) {
+            CHECK_CLOSE(label, short_s, p.sim.step_s, SHORTENED_ERROR);
+            worst = fmax(worst, fabs(short_s / p.sim.step_s - 1));
+            told++;
+        }
+        prediction_release(&p);
+    }
+    CHECK("several", told >= 3);
+    printf("%zu steps, off by %.2f %% at most", told, 100 * worst);
+    space_release(&space);
+    diag_release(&diag);
+    setup_release(&setup);
+}
+
 /* The longest length is the last that fits, from wherever the search begins. */
 static void the_boundary_does_not_depend_on_the_guess(void)
 {
@@ -103,6 +145,7 @@ static void the_boundary_does_not_depend_on_the_guess(void)
 
 static const struct check_case cases[] = {
     {"nothing is better than its bounds", nothing_is_better_than_its_bounds},
+    {"short steps tell the time of long ones", short_steps_tell_the_time_of_long_ones},
     {"the boundary does not depend on the guess", the_boundary_does_not_depend_on_the_guess},
 };
 CHECK_MAIN("space", cases)

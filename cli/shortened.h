@@ -1,0 +1,16 @@
+/* cli/shortened.h: the time of a step of many micro-batches from steps of a few.
+ *
+ * When a pipeline has filled, every further micro-batch takes as long as the one before, so with m of them, enough
+ * for that, a step of M takes T(m) + (M - m) (T(m) - T(m - 1)). Schedules of few are as many times smaller. */
+#ifndef CLI_SHORTENED_H
+#define CLI_SHORTENED_H
+
+#include "cli/setup.h"
+
+/* What such a time is off by at most (tests/cli/test_space.c): a share of the step. */
+#define SHORTENED_ERROR 0.01
+
+/* Seconds of the request's step; 0: it is not twice as large as what they would be told from, or is refused. */
+double shortened_step_s(const struct setup *setup, const struct request *request);
+
+#endif
