@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +102,9 @@ static enum status receive(struct workers *w, size_t i, struct diag *diag)
         return STATUS_OK;
     memset(w->results + ended.job * w->result_size, 0, w->result_size);
     if (WIFSIGNALED(code))
-        return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu died: %s",
-                          ended.job + 1, strsignal(WTERMSIG(code)));
+        return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu died: %s%s",
+                          ended.job + 1, strsignal(WTERMSIG(code)),
+                          WTERMSIG(code) == SIGKILL ? "; memory may have run out" : "");
     return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu ended with code %d",
                       ended.job + 1, WIFEXITED(code) ? WEXITSTATUS(code) : -1);
 }

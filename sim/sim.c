@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,8 +107,9 @@ static enum status wait_child(pid_t child, const struct shared *shared, const ch
         return diag_error(diag, at, STATUS_SYSTEM, "cannot wait for the simulation: %s",
                           strerror(errno));
     if (WIFSIGNALED(state))
-        return diag_error(diag, at, STATUS_SYSTEM, "the simulation was ended by signal %d (%s)",
-                          WTERMSIG(state), strsignal(WTERMSIG(state)));
+        return diag_error(diag, at, STATUS_SYSTEM, "the simulation was ended by signal %d (%s)%s",
+                          WTERMSIG(state), strsignal(WTERMSIG(state)),
+                          WTERMSIG(state) == SIGKILL ? ": memory may have run out" : "");
     if (!shared->finished)
         return diag_error(diag, at, STATUS_SYSTEM, "the simulation ended early with exit code %d",
                           WEXITSTATUS(state));

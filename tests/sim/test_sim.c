@@ -122,7 +122,8 @@ static void meet_fate(void)
 static void a_child_that_dies_is_one_message(void)
 {
     static const char *const messages[] = {
-        [DIE] = "t.ir: error: the simulation was ended by signal 9 (Killed)\n",
+        [DIE] =
+            "t.ir: error: the simulation was ended by signal 9 (Killed): memory may have run out\n",
         [LEAVE] = "t.ir: error: the simulation ended early with exit code 3\n",
     };
     CHECK_INT("hook", pthread_atfork(NULL, NULL, meet_fate), 0);
