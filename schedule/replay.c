@@ -10,7 +10,7 @@
 
 static void note_touch(struct replay *r, uint32_t buffer, uint32_t op)
 {
-    if (r->first[buffer] != IR_NONE)
+    if (buffer - r->begin >= r->end - r->begin || r->first[buffer] != IR_NONE)
         return;
     r->first[buffer] = op;
     if (!lifetimes_persistent(r->ir, buffer))
@@ -84,7 +84,7 @@ static void find_births(struct replay *r)
 static void find_deaths(struct replay *r)
 {
     const struct ir *ir = r->ir;
-    for (uint32_t b = ir->buffer.count; b-- > 0;) {
+    for (uint32_t b = r->end; b-- > r->begin;) {
         r->last[b] = IR_NONE;
         if (r->first[b] == IR_NONE || lifetimes_persistent(ir, b))
             continue;
@@ -100,6 +100,17 @@ static void find_deaths(struct replay *r)
     }
 }
 
+static void find_range(struct replay *r)
+{
+    const struct buffer_table *table = &r->ir->buffer;
+    uint16_t role = (uint16_t)(r->role - r->ir->role);
+    r->end = table->count;
+    while (r->begin < r->end && table->role[r->begin] != role)
+        r->begin++;
+    while (r->end > r->begin && table->role[r->end - 1] != role)
+        r->end--;
+}
+
 void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
 {
     size_t buffers = (size_t)ir->buffer.count + 1, ops = (size_t)role->op_count + 1;
@@ -113,7 +124,8 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
         .dying_next = heap_alloc(buffers, sizeof *r->dying_next),
         .block = heap_alloc(buffers, sizeof *r->block),
     };
-    memset(r->first, 0xff, buffers * sizeof *r->first);
+    find_range(r);
+    memset(r->first + r->begin, 0xff, (r->end - r->begin) * sizeof *r->first);
     memset(r->dying, 0xff, ops * sizeof *r->dying);
     find_births(r);
     find_deaths(r);
@@ -142,11 +154,12 @@ struct state {
     bool used, begins;   /* begins: a segment */
 };
 
-/* What the allocator is like where a period begins: blocks by address. */
+/* What the allocator is like where a period begins. */
 struct look {
     struct state *state;
     uint32_t count, capacity;
-    uint64_t next_address;
+    uint64_t next_address, used, reserved;
+    bool sorted; /* blocks by address; only those that may be compared are */
 };
 
 struct run {
@@ -187,6 +200,9 @@ static void look_at(struct look *look, const struct run *run)
     }
     look->count = 0;
     look->next_address = a->next_address;
+    look->used = a->used;
+    look->reserved = a->reserved;
+    look->sorted = false;
     for (uint32_t row = 0; row < a->count; row++) {
         const struct caching_block *b = &a->block[row];
         if (b->live)
@@ -198,20 +214,28 @@ static void look_at(struct look *look, const struct run *run)
                                .used = b->used,
                                .begins = b->before == UINT32_MAX};
     }
-    if (look->count > 0)
+}
+
+static void sort_look(struct look *look)
+{
+    if (look->count > 0 && !look->sorted)
         qsort(look->state, look->count, sizeof *look->state, by_address);
+    look->sorted = true;
 }
 
 /* Is it as it was so many periods before: the same blocks, of the same buffers, which stay till behind
  * the repeat, or of those as many periods on? */
-static bool same_look(const struct run *run, uint32_t lag)
+static bool same_look(struct run *run, uint32_t lag)
 {
     const struct ir_repeat *repeat = run->repeat;
-    const struct look *before = &run->look[(run->period - lag) % LOOKS];
-    const struct look *now = &run->look[run->period % LOOKS];
+    struct look *before = &run->look[(run->period - lag) % LOOKS];
+    struct look *now = &run->look[run->period % LOOKS];
     uint32_t buffers = repeat->buffers * repeat->periods;
-    if (now->count != before->count || now->next_address != before->next_address)
+    if (now->count != before->count || now->next_address != before->next_address ||
+        now->used != before->used || now->reserved != before->reserved)
         return false;
+    sort_look(before);
+    sort_look(now);
     for (uint32_t i = 0; i < now->count; i++) {
         const struct state *x = &before->state[i], *y = &now->state[i];
         if (x->address != y->address || x->size != y->size || x->used != y->used ||
@@ -309,8 +333,8 @@ void replay_run(struct replay *r, enum memory memory, const struct allocator *a)
         if (a->caching->count > 0) /* what is held beside the buffers is nobody's */
             set_owner(&run, a->caching->count - 1, IR_NONE);
     }
-    for (uint32_t b = 0; b < ir->buffer.count; b++)
-        if (r->first[b] != IR_NONE && lifetimes_persistent(ir, b) && of[b] == memory)
+    for (uint32_t b = r->begin; b < r->end; b++)
+        if (of[b] == memory && r->first[b] != IR_NONE && lifetimes_persistent(ir, b))
             take(&run, b);
     uint32_t begin = r->role->op_begin, end = begin + r->role->op_count;
     for (uint32_t op = begin; op < end; op++) {

@@ -14,9 +14,10 @@
 struct replay {
     const struct ir *ir;
     const struct role *role;
-    uint32_t *first; /* per buffer: the op that touches it first; IR_NONE: none */
-    uint32_t *last;  /* per buffer: the op that it goes with, or IR_NONE if it stays */
-    uint32_t *born;  /* those that do not persist, in the order of their coming */
+    uint32_t begin, end; /* its buffers lie among these; the lists per buffer are of them alone */
+    uint32_t *first;     /* per buffer: the op that touches it first; IR_NONE: none */
+    uint32_t *last;      /* per buffer: the op that it goes with, or IR_NONE if it stays */
+    uint32_t *born;      /* those that do not persist, in the order of their coming */
     uint32_t born_count;
     uint32_t *dying, *dying_next; /* per op: the first that goes; per buffer: the next. IR_NONE */
     uint32_t *block;              /* per buffer */
