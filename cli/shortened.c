@@ -2,10 +2,10 @@
 
 #include "cli/prediction.h"
 
-/* Micro-batches that fill a pipeline: one behind the first unit's way through the stages. */
+/* Micro-batches that fill a pipeline, and one more. */
 static int64_t enough(const struct choices *c)
 {
-    return 2 + (c->pp + c->subsequences - 1) / c->subsequences;
+    return 1 + (c->pp + c->subsequences - 1) / c->subsequences;
 }
 
 static double step_s(const struct setup *setup, const struct request *asked,
@@ -28,7 +28,7 @@ double shortened_step_s(const struct setup *setup, const struct request *request
     if (compose_resolve(&c, request, NULL, NULL) != STATUS_OK)
         return 0;
     int64_t few = enough(&c), all = c.accumulation;
-    if (2 * (2 * few - 1) > all)
+    if (3 * (2 * few - 1) > 2 * all)
         return 0;
     double less_s = step_s(setup, request, &c, few - 1), few_s = step_s(setup, request, &c, few);
     return less_s > 0 && few_s > less_s ? few_s + (double)(all - few) * (few_s - less_s) : 0;

@@ -10,7 +10,7 @@
 /* What such a time is off by at most (tests/cli/test_space.c): a share of the step. */
 #define SHORTENED_ERROR 0.01
 
-/* Seconds of the request's step; 0: it is not twice as large as what they would be told from, or is refused. */
+/* Seconds of the request's step; 0: it is not half as large again as what it would be told from, or is refused. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
 #endif
