@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool lifetimes_persistent(const struct ir *ir, uint32_t buffer)
-{
-    return (ir->buffer.flags[buffer] & BUFFER_PERSISTENT) != 0 ||
-           ir->buffer.binding[buffer] != IR_NONE16;
-}
-
 /* The candidates of one buffer's free set are a linked list; nearly all have one member. */
 struct member {
     uint32_t op, next;

@@ -19,7 +19,11 @@ struct stretch;
 #define LIFETIMES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
 
 /* Does the buffer exist during the whole step? */
-bool lifetimes_persistent(const struct ir *ir, uint32_t buffer);
+static inline bool lifetimes_persistent(const struct ir *ir, uint32_t buffer)
+{
+    return (ir->buffer.flags[buffer] & BUFFER_PERSISTENT) != 0 ||
+           ir->buffer.binding[buffer] != IR_NONE16;
+}
 
 /* Replaces all free sets by the smallest right ones: the last op of each stream that touches the
  * buffer, less those ordered before another of them. A buffer that nothing touches gets an empty

@@ -92,7 +92,7 @@ static void pack(struct plan *p, uint64_t base)
     } else {
         settle_for(p, pack_in_order(t, PACK_TIGHTEST, UINT64_MAX));
         if (p->best_top >= lowest) /* then what was given up may take less, or as little */
-            prefer(p, pack_in_order(t, PACK_LOWEST, UINT64_MAX));
+            prefer(p, pack_in_order(t, PACK_LOWEST, p->best_top));
     }
     if (p->tight && p->best_top > enough && t->count <= BY_SIZE_MAX)
         pack_by_size(p, enough);

@@ -92,6 +92,11 @@ static struct blocks find_blocks(const struct ir *ir, enum depth_level level)
     struct blocks b = {.row = heap_alloc((size_t)2 * layers * micros + 1, sizeof *b.row)};
     b.row[b.count++] = (struct block){0};
     for (uint32_t op = 0; op < t->count; op++) {
+        if (op > 0 && t->layer[op] == t->layer[op - 1] && t->micro[op] == t->micro[op - 1] &&
+            t->phase[op] == t->phase[op - 1]) { /* begins nothing that the op before did not */
+            b.row[b.count - 1].ops++;
+            continue;
+        }
         bool labelled =
             level == DEPTH_LAYER ? t->layer[op] != IR_NONE16 : t->micro[op] != IR_NONE16;
         uint32_t micro = t->micro[op] != IR_NONE16 ? t->micro[op] : 0;
@@ -122,7 +127,7 @@ static uint32_t kept_after(uint32_t tries, uint32_t periods)
 {
     static const struct {
         uint32_t kept, periods_min;
-    } of[] = {{4, 9}, {6, 9}, {18, 48}};
+    } of[] = {{3, 9}, {6, 9}, {18, 48}};
     return tries < ARRAY_LEN(of) && periods >= of[tries].periods_min ? of[tries].kept : 0;
 }
 

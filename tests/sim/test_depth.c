@@ -63,16 +63,16 @@ static void put_list(struct text *out, const struct list *l)
 
 /* clang-format off */
 static const struct list lists[] = {
-    {"equal layers", 1, 20, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_FOLDED, {1, 4, 19}, {0}},
-    {"layers in pairs", 1, 24, {100, 200}, 7, 0.05, false, false, SIM_DEPTH_FOLDED, {2, 8, 22}, {0}},
+    {"equal layers", 1, 20, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_FOLDED, {1, 3, 19}, {0}},
+    {"layers in pairs", 1, 24, {100, 200}, 7, 0.05, false, false, SIM_DEPTH_FOLDED, {2, 6, 22}, {0}},
     {"gathers one layer ahead", 1, 20, {100, 100}, 0, 0.05, true, true, SIM_DEPTH_FOLDED, {1, 6, 19}, {0}},
-    {"copies that set the pace", 1, 20, {100, 100}, 0, 0.15, true, false, SIM_DEPTH_FOLDED, {1, 4, 19}, {0}},
+    {"copies that set the pace", 1, 20, {100, 100}, 0, 0.15, true, false, SIM_DEPTH_FOLDED, {1, 3, 19}, {0}},
     /* the gathers of all layers run as soon as they are issued */
     {"gathers far ahead", 1, 20, {100, 100}, 0, 0.05, false, true, SIM_DEPTH_UNSTEADY, {0}, {0}},
     /* each copy ends 50 ms later behind its kernel than the one before */
     {"copies that fall behind", 1, 20, {100, 100}, 0, 0.15, false, false, SIM_DEPTH_UNSTEADY, {0}, {0}},
     /* the layers of the micro-batches that are left are all alike */
-    {"micro-batches", 12, 3, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_FOLDED, {1, 4, 14}, {1, 4, 11}},
+    {"micro-batches", 12, 3, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_FOLDED, {1, 3, 11}, {1, 3, 11}},
     {"few layers", 1, 8, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_NO_PERIOD, {0}, {0}},
 };
 /* clang-format on */
