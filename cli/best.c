@@ -87,23 +87,34 @@ static void take_times(struct outcome *o, const struct prediction *p)
     o->exposed = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
 }
 
+/* The nearest that it came to fitting. */
+static void note_unfit(struct outcome *o, const struct verdict *verdict)
+{
+    double lacks = missing(verdict);
+    if (o->kind != OUTCOME_REFUSED && lacks >= o->missing_bytes)
+        return;
+    o->kind = OUTCOME_UNFIT;
+    o->verdict = *verdict;
+    o->missing_bytes = lacks;
+}
+
 static void time_it(struct round *round, struct outcome *o)
 {
     for (size_t i = 0; i < ARRAY_LEN(repairs); i++) {
         struct request request = o->request;
         struct prediction p = {0};
+        struct verdict early;
         if (!repair(&request, round->given, &repairs[i]))
             continue;
+        if (shortened_lacks(&early, round->setup, &request)) {
+            note_unfit(o, &early);
+            continue;
+        }
         if (prediction_memory(&p, round->setup, &request, NULL, NULL) != STATUS_OK) {
             prediction_release(&p);
             continue;
         }
-        double lacks = missing(&p.verdict);
-        if (o->kind == OUTCOME_REFUSED || lacks < o->missing_bytes) {
-            o->kind = OUTCOME_UNFIT;
-            o->verdict = p.verdict;
-            o->missing_bytes = lacks;
-        }
+        note_unfit(o, &p.verdict);
         if (p.verdict.fits) {
             double tokens = prediction_tokens(&p) / (double)request.ranks;
             o->request = request;

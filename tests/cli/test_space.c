@@ -78,25 +78,34 @@ static void nothing_is_better_than_its_bounds(void)
     }
 }
 
+/* Candidates of sppo for steps of 32 sequences on 8 GPUs. */
+static bool open_long_steps(struct setup *setup, struct space *space, int64_t seq,
+                            const char *fields, struct diag *diag)
+{
+    enum { GPUS = 8 };
+    struct space_open all = {false, true, false};
+    bool ok = setup_load_model(setup, "gpt-7b", NULL, fields, diag) == STATUS_OK &&
+              setup_load_cluster(setup, "sppo-a100", 0, GPUS, diag) == STATUS_OK;
+    setup_open_request(setup);
+    setup->request.seq = seq;
+    setup->request.global_batch = 32;
+    setup->request.strategy = "sppo";
+    subsequences_open(&setup->request, setup);
+    ok = ok && space_add(space, setup, GPUS, all, diag) == STATUS_OK;
+    CHECK_TEXT("space", diag->text ? diag->text : "", "");
+    return ok;
+}
+
 /* Steps of many micro-batches take what steps of few of them tell. */
 static void short_steps_tell_the_time_of_long_ones(void)
 {
-    enum { GPUS = 8, EVERY = 2 };
+    enum { EVERY = 2 };
     struct setup setup = {0};
     struct diag diag = {0};
     struct space space = {0};
-    struct space_open all = {false, true, false};
     size_t told = 0;
     double worst = 0;
-    bool ok = setup_load_model(&setup, "gpt-7b", NULL, "layers=4", &diag) == STATUS_OK &&
-              setup_load_cluster(&setup, "sppo-a100", 0, GPUS, &diag) == STATUS_OK;
-    setup_open_request(&setup);
-    setup.request.seq = 65536;
-    setup.request.global_batch = 32;
-    setup.request.strategy = "sppo";
-    subsequences_open(&setup.request, &setup);
-    ok = ok && space_add(&space, &setup, GPUS, all, &diag) == STATUS_OK;
-    CHECK_TEXT("space", diag.text ? diag.text : "", "");
+    bool ok = open_long_steps(&setup, &space, 65536, "layers=4", &diag);
     for (size_t i = 0; ok && i < space.count; i += EVERY) {
         const struct request *r = &space.row[i].request;
         struct prediction p = {0};
@@ -113,6 +122,37 @@ static void short_steps_tell_the_time_of_long_ones(void)
     }
     CHECK("several", told >= 3);
     printf("%zu steps, off by %.2f %% at most", told, 100 * worst);
+    space_release(&space);
+    diag_release(&diag);
+    setup_release(&setup);
+}
+
+/* Where a step of few micro-batches has no room, one of many has none. */
+static void what_short_steps_lack_long_ones_lack(void)
+{
+    enum { EVERY = 4 };
+    struct setup setup = {0};
+    struct diag diag = {0};
+    struct space space = {0};
+    size_t lacking = 0, unfit = 0;
+    bool ok = open_long_steps(&setup, &space, 262144, "layers=8", &diag);
+    for (size_t i = 0; ok && i < space.count; i += EVERY) {
+        const struct request *r = &space.row[i].request;
+        struct prediction p = {0};
+        struct verdict early;
+        char label[96];
+        snprintf(label, sizeof label, "subsequences %lld pp %lld tp %lld dp %lld",
+                 (long long)r->subsequences, (long long)r->pp, (long long)r->tp, (long long)r->dp);
+        if (prediction_memory(&p, &setup, r, NULL, NULL) == STATUS_OK) {
+            bool lacks = shortened_lacks(&early, &setup, r);
+            CHECK(label, !lacks || !p.verdict.fits);
+            lacking += lacks;
+            unfit += !p.verdict.fits;
+        }
+        prediction_release(&p);
+    }
+    CHECK("some", lacking > 0);
+    printf("%zu of %zu that do not fit", lacking, unfit);
     space_release(&space);
     diag_release(&diag);
     setup_release(&setup);
@@ -146,6 +186,7 @@ static void the_boundary_does_not_depend_on_the_guess(void)
 static const struct check_case cases[] = {
     {"nothing is better than its bounds", nothing_is_better_than_its_bounds},
     {"short steps tell the time of long ones", short_steps_tell_the_time_of_long_ones},
+    {"what short steps lack, long ones lack", what_short_steps_lack_long_ones_lack},
     {"the boundary does not depend on the guess", the_boundary_does_not_depend_on_the_guess},
 };
 CHECK_MAIN("space", cases)
