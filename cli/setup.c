@@ -7,12 +7,14 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 void setup_release(struct setup *setup)
 {
     arena_release(&setup->arena);
+    free(setup->hidden);
     *setup = (struct setup){0};
 }
 
@@ -314,6 +316,11 @@ enum status setup_fill(struct setup *setup, struct diag *diag)
             int64_t *length = arena_array(&setup->arena, count, sizeof *length);
             memcpy(length, filled.length, count * sizeof *length);
             setup->request.lengths = length;
+        }
+        if (filled.hidden != NULL) {
+            free(setup->hidden);
+            setup->hidden = filled.hidden;
+            filled.hidden = NULL;
         }
     }
     filled_request_release(&filled);

@@ -25,6 +25,7 @@ struct setup {
     struct device_cost cost;
     struct request request;
     struct shared_units shared; /* request.shared, where it was given */
+    double *hidden;             /* heap: request.offload_hidden_of, where setup_fill() made it */
     /* how sequences are cut, what of them leaves, what stages share of them */
     bool partition_given, offload_given;
 };

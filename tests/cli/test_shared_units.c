@@ -1,9 +1,13 @@
-/* Which subsequences are shared where that is left open, against what can be worked out by hand. */
+/* Which subsequences are shared where that is left open, against what can be worked out by hand; and
+ * that what costs say of subsequences is held by the setup. */
+#include "cli/offload_estimate.h"
+#include "cli/partition_option.h"
 #include "cli/shared_units.h"
 #include "schedule/pipeline/pipeline.h"
 #include "tests/check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 struct world {
     struct setup setup;
@@ -97,8 +101,29 @@ static void what_is_ranked_shares_less_and_less(void)
     }
 }
 
+static void hidden_bytes_are_the_setups(void)
+{
+    enum { PIECES = 4 };
+    struct world w;
+    double *bytes = NULL;
+    if (load(&w, "gpt-7b", "dgx-a100", 8, 4, 131072, PIECES)) {
+        struct request *r = &w.setup.request;
+        r->partition = PARTITION_OPTION_LENGTH;
+        r->activations = CHOICE_ACTIVATIONS_RATIO;
+        struct request asked = *r;
+        r->offload_adaptive = true;
+        CHECK("estimated", offload_hidden_bytes(&bytes, &asked, &w.setup, &w.diag) == STATUS_OK);
+        CHECK("filled", setup_fill(&w.setup, &w.diag) == STATUS_OK);
+        for (int i = 0; i < PIECES; i++)
+            CHECK_CLOSE("bytes behind a piece", r->offload_hidden_of[i], bytes[i], 0);
+    }
+    free(bytes);
+    unload(&w);
+}
+
 static const struct check_case cases[] = {
     {"perfect helpers fill the pipeline", perfect_helpers_fill_the_pipeline},
     {"what is ranked shares less and less", what_is_ranked_shares_less_and_less},
+    {"hidden bytes are the setup's", hidden_bytes_are_the_setups},
 };
 CHECK_MAIN("shared_units", cases)
