@@ -415,6 +415,8 @@ static void put_fold(struct text *out, const char *what, const struct sim_depth_
     text_printf(out, ", %u of %u equal %s", fold->simulated, fold->all, what);
     if (fold->period > 1)
         text_printf(out, " (a period is %u)", fold->period);
+    if (fold->given_up > 0)
+        text_printf(out, " (the times of %u others do not repeat)", fold->given_up);
 }
 
 static void put_depth(struct text *out, const struct sim_depth *depth)

@@ -139,6 +139,7 @@ static void put_fold(struct json_out *w, const char *name, const struct sim_dept
     json_put_count(w, "period", fold->period);
     json_put_count(w, "simulated", fold->simulated);
     json_put_count(w, "all", fold->all);
+    json_put_count(w, "given_up", fold->given_up);
     json_end_object(w);
 }
 

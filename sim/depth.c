@@ -167,8 +167,10 @@ static void find_runs(struct depth_cut *cut, const struct blocks *b,
         struct depth_run run = find_run(cut->whole, b, at);
         at += run.blocks > 0 ? run.periods * run.blocks : 1;
         run.kept = run.blocks > 0 ? kept_after(tries_of(patience, run.hash), run.periods) : 0;
-        if (run.kept == 0)
+        if (run.kept == 0) {
+            cut->given_up += run.periods * run.blocks;
             continue;
+        }
         /* Two thirds: what comes before a period weighs more than what comes after it. */
         run.first_kept = run.kept - (run.kept + 2) / 3;
         run.cut_begin = run.begin - left_out;

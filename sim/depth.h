@@ -43,6 +43,8 @@ struct depth_cut {
     struct ir ir; /* the short list: shares all but ops and waits with the long one */
     struct depth_run *run;
     uint32_t run_count;
+    uint32_t
+        given_up; /* layers (micro-batches) of runs that patience has run out with: they stay whole */
     uint32_t *image; /* [ops of the long list] what stands for each in the short one */
 };
 

@@ -381,13 +381,13 @@ static bool expand(struct sim_result *result, const struct cuts *cuts, struct ru
 
 static void note_depth(struct sim_depth *depth, const struct depth_cut *cut)
 {
+    struct sim_depth_fold *fold =
+        cut->level == DEPTH_LAYER ? &depth->layers : &depth->micro_batches;
     for (uint32_t i = 0; i < cut->run_count; i++) {
         const struct depth_run *run = &cut->run[i];
-        bool layers = cut->level == DEPTH_LAYER;
-        struct sim_depth_fold *fold = layers ? &depth->layers : &depth->micro_batches;
         if (run->periods * run->blocks > fold->all)
             *fold = (struct sim_depth_fold){run->blocks, run->kept * run->blocks,
-                                            run->periods * run->blocks};
+                                            run->periods * run->blocks, cut->given_up};
     }
 }
 

@@ -104,7 +104,8 @@ struct sim_depth {
     enum sim_depth_outcome outcome;
     struct sim_depth_fold {
         uint32_t period;         /* layers (micro-batches) that repeat together; 0: none do */
-        uint32_t simulated, all; /* of the longest run of them */
+        uint32_t simulated, all; /* of the longest run of them that was cut */
+        uint32_t given_up;       /* of runs whose times do not repeat, and which were not cut */
     } layers, micro_batches;
 };
 
