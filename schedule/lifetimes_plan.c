@@ -223,8 +223,9 @@ void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figur
     for (int m = 0; m < MEMORY_COUNT; m++)
         for (;;) {
             uint32_t role = largest(of, ir->role_count, m);
-            if (tight[role])
-                break;
+            const struct lifetimes_figures *most = &of[role];
+            if (tight[role] || most->arena[m] <= most->held[m] + most->held[m] / WASTE_PARTS)
+                break; /* packed well, or to be packed by the quick rule once more */
             lifetimes_plan_role(ir, role, NULL, alignment, true, &of[role]);
             tight[role] = true;
         }

@@ -179,11 +179,22 @@ static int heavier_first(const void *a, const void *b)
     return x->tenant < y->tenant ? -1 : 1;
 }
 
-/* What is placed already, by address. Columns, since every placement walks over all of it. */
+/* Who is placed already and lives within some part of the list, by address. */
 struct placed {
     uint32_t count, capacity;
-    uint32_t *tenant, *birth;
-    uint32_t *end; /* (classes, capacity) */
+    struct placed_row {
+        uint32_t tenant, birth, last_end;
+    } * row;
+};
+
+/* All of them, and once more window by window: window i has those that live during the ops
+ * i * stride .. (i + 2) * stride of the role. Who lives within a window, as most do, need be compared
+ * with those in it alone. */
+enum { WINDOWS = 16 };
+
+struct all_placed {
+    struct placed whole, window[WINDOWS];
+    uint32_t stride; /* WINDOWS of them are the list, whose end is an end too */
 };
 
 static void insert(struct placed *p, const struct tenants *t, uint32_t tenant)
@@ -191,39 +202,55 @@ static void insert(struct placed *p, const struct tenants *t, uint32_t tenant)
     uint32_t low = 0, high = p->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (t->offset[p->tenant[middle]] < t->offset[tenant])
+        if (t->offset[p->row[middle].tenant] < t->offset[tenant])
             low = middle + 1;
         else
             high = middle;
     }
-    size_t moved = (p->count - low) * sizeof(uint32_t);
-    memmove(p->tenant + low + 1, p->tenant + low, moved);
-    memmove(p->birth + low + 1, p->birth + low, moved);
-    p->tenant[low] = tenant;
-    p->birth[low] = t->birth[tenant];
-    for (uint32_t c = 0; c < t->classes; c++) {
-        uint32_t *end = p->end + (size_t)c * p->capacity;
-        memmove(end + low + 1, end + low, moved);
-        end[low] = tenants_ends(t, tenant)[c];
+    if (p->count == p->capacity) {
+        p->capacity = (uint32_t)heap_next_capacity(p->capacity, (size_t)p->count + 1);
+        p->row = heap_realloc(p->row, p->capacity, sizeof *p->row);
     }
+    memmove(p->row + low + 1, p->row + low, (p->count - low) * sizeof *p->row);
+    p->row[low] = (struct placed_row){tenant, t->birth[tenant], t->last_end[tenant]};
     p->count++;
 }
 
-/* The lowest place that no tenant has who conflicts. */
-static uint64_t lowest(const struct placed *p, const struct tenants *t, uint32_t tenant)
+/* The strides that a tenant lives in: the first and the last. */
+static uint32_t first_stride(const struct all_placed *all, const struct tenants *t, uint32_t tenant)
 {
-    const uint32_t *end = p->end + (size_t)t->class_of[tenant] * p->capacity;
+    return (t->birth[tenant] - t->begin) / all->stride;
+}
+
+static uint32_t last_stride(const struct all_placed *all, const struct tenants *t, uint32_t tenant)
+{
+    return (t->last_end[tenant] - 1 - t->begin) / all->stride;
+}
+
+static void insert_all(struct all_placed *all, const struct tenants *t, uint32_t tenant)
+{
+    uint32_t first = first_stride(all, t, tenant), last = last_stride(all, t, tenant);
+    insert(&all->whole, t, tenant);
+    for (uint32_t i = first > 0 ? first - 1 : 0; i < WINDOWS && i <= last; i++)
+        insert(&all->window[i], t, tenant);
+}
+
+/* The lowest place that no tenant has who conflicts. */
+static uint64_t lowest(const struct all_placed *all, const struct tenants *t, uint32_t tenant)
+{
+    uint32_t first = first_stride(all, t, tenant), last = last_stride(all, t, tenant);
+    const struct placed *p = last <= first + 1 ? &all->window[first] : &all->whole;
     uint32_t birth = t->birth[tenant], last_end = t->last_end[tenant];
     uint64_t at = 0, size = t->size[tenant];
     for (uint32_t i = 0; i < p->count; i++) {
-        if (end[i] <= birth || p->birth[i] >= last_end)
+        const struct placed_row *other = &p->row[i];
+        if (other->last_end <= birth || other->birth >= last_end)
             continue;
-        uint32_t other = p->tenant[i];
-        if (t->offset[other] >= at + size)
+        uint64_t begin = t->offset[other->tenant], end = begin + t->size[other->tenant];
+        if (begin >= at + size)
             break; /* as are all that follow */
-        uint64_t other_end = t->offset[other] + t->size[other];
-        if (other_end > at && tenants_conflict(t, tenant, other))
-            at = other_end;
+        if (end > at && tenants_conflict(t, tenant, other->tenant))
+            at = end;
     }
     return at;
 }
@@ -231,26 +258,21 @@ static uint64_t lowest(const struct placed *p, const struct tenants *t, uint32_t
 uint64_t pack_by_weight(struct tenants *t, const double *weight)
 {
     struct weighed *row = heap_alloc(t->count, sizeof *row);
-    struct placed p = {
-        .capacity = t->count,
-        .tenant = heap_alloc(t->count, sizeof *p.tenant),
-        .birth = heap_alloc(t->count, sizeof *p.birth),
-        .end = heap_alloc((size_t)t->count * t->classes, sizeof *p.end),
-    };
+    struct all_placed all = {.stride = t->ops / WINDOWS + 1};
     for (uint32_t i = 0; i < t->count; i++)
         row[i] = (struct weighed){weight[i], i};
     qsort(row, t->count, sizeof *row, heavier_first);
     uint64_t top = 0;
     for (uint32_t i = 0; i < t->count; i++) {
         uint32_t tenant = row[i].tenant;
-        t->offset[tenant] = lowest(&p, t, tenant);
+        t->offset[tenant] = lowest(&all, t, tenant);
         uint64_t end = t->offset[tenant] + t->size[tenant];
         top = end > top ? end : top;
-        insert(&p, t, tenant);
+        insert_all(&all, t, tenant);
     }
     free(row);
-    free(p.tenant);
-    free(p.birth);
-    free(p.end);
+    free(all.whole.row);
+    for (int i = 0; i < WINDOWS; i++)
+        free(all.window[i].row);
     return top;
 }
