@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "cli/alternatives.h"
+#include "cli/idle_options.h"
 #include "cli/prediction.h"
 #include "cli/report.h"
 #include "cli/traces_out.h"
@@ -135,6 +136,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = file != NULL ? prediction_memory_of_file(&prediction, &setup, file, diag)
                               : prediction_memory(&prediction, &setup, &setup.request, &note, diag);
+    if (status == STATUS_OK && file == NULL)
+        idle_options_note(options, &setup.request, &prediction.choices, &note);
     struct text warning = {0};
     put_warning(&warning, &note);
     report.warning = warning.data;
