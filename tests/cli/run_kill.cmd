@@ -20,6 +20,7 @@ for signal in INT TERM; do
     sed -n "s/: $rows of [0-9]* points/: N of M points/p" $T/err
     test "$(grep '^# points=' $T/$signal.csv | cut -d ' ' -f 2)" = points=$rows || echo "it does not say $rows"
 done
+: > $T/err # what the one before wrote is not this one's
 longhaul bench --kinds add --json > $T/points.json 2> $T/err &
 pid=$!
 while test "0$(lines . $T/err)" -lt 3; do sleep 0.01; done
