@@ -112,7 +112,7 @@ static void print_verdict(struct text *out, const struct report *r)
     text_puts(out, verdict_close(v) ? "; too close to call\n" : "\n");
 }
 
-/* Which subsequences stages share. */
+/* Which subsequences stages share, and how they come by each other's weights. */
 static void put_shared(struct text *out, const struct choices *c)
 {
     if (c->pipeline != CHOICE_PIPELINE_MSP)
@@ -122,7 +122,7 @@ static void put_shared(struct text *out, const struct choices *c)
         text_printf(out, " first %u", c->shared.first);
     if (c->shared.last > 0)
         text_printf(out, "%s last %u", c->shared.first > 0 ? "," : "", c->shared.last);
-    text_puts(out, ")");
+    text_printf(out, "; helper weights %s)", helper_names[c->helpers]);
 }
 
 void report_print_choices(struct text *out, const struct report *r)
@@ -186,8 +186,8 @@ void report_print_choices(struct text *out, const struct report *r)
             put_piece(&line, &piece);
         }
         if (c->accumulation > 1 || c->micro_batch > 1) {
-            text_printf(&piece, "%u micro-batches of %lld", c->accumulation,
-                        (long long)c->micro_batch);
+            text_printf(&piece, "%u micro-batch%s of %lld", c->accumulation,
+                        c->accumulation == 1 ? "" : "es", (long long)c->micro_batch);
             put_piece(&line, &piece);
         }
         text_printf(&piece, "%s", dtype_name((enum dtype)c->dtype));

@@ -90,8 +90,11 @@ static void print_next(struct text *out, const struct report *r)
     if (best->ideal_step_s > 0 && strcmp(p->choices.profile->name, "ideal") != 0) {
         text_puts(out, "profile ideal: ");
         report_put_time(out, best->ideal_step_s, p->sim.step_s);
-        text_printf(out, " (%.1f %% of the step is this implementation); ",
-                    100 * (1 - best->ideal_step_s / p->sim.step_s));
+        double share = 100 * (1 - best->ideal_step_s / p->sim.step_s);
+        text_printf(out,
+                    share >= 0 ? " (%.1f %% of the step is this implementation); "
+                               : " (%.1f %% more than this implementation); ",
+                    fabs(share));
     }
     if (best->options[0] == '\0') {
         text_printf(out,

@@ -23,6 +23,9 @@ static enum status make(const char *folder, bool *made, struct diag *diag)
     *made = mkdir(folder, 0777) == 0;
     if (*made || (errno == EEXIST && stat(folder, &info) == 0 && S_ISDIR(info.st_mode)))
         return STATUS_OK;
+    if (errno == EEXIST)
+        return diag_error(diag, (struct loc){.name = folder}, STATUS_SYSTEM,
+                          "is no folder; a new name, or that of a folder, would do");
     return refused(folder, "make the folder", diag);
 }
 
