@@ -76,6 +76,16 @@ static double tokens_of(const struct choices *c, uint32_t subsequence)
     return (double)(pipeline_prefix(c, subsequence + 1) - pipeline_prefix(c, subsequence));
 }
 
+/* Of one layer to a stage: of parts all but its own, but for the first use in a step. */
+static double lent_s(const struct choices *c, const struct costs *costs, const struct task *task,
+                     double stages, bool forward)
+{
+    uint32_t s = task->subsequence;
+    bool first = forward && (s == 0 || s == multiplex_begin_of_last(c, task->chunk));
+    bool parts = c->helpers == HELPERS_SHARD && !first;
+    return costs->weights_s * (parts ? (stages - 1) / stages : 1);
+}
+
 /* Of the last piece, which sees the most keys. Its backward has twice the products and half as many
  * collectives again (the input of a product is gathered once more, for the weights' gradient). */
 static double task_s(const struct choices *c, const struct costs *costs, const struct task *task,
@@ -88,7 +98,8 @@ static double task_s(const struct choices *c, const struct costs *costs, const s
     double gather = tokens * costs->keys_s * (k - 1) / k;
     double alone = own * costs->unit.token_s * (forward ? 1 : 2) + tensor +
                    pairs * (forward ? costs->unit.pair_s : costs->unit.pair_back_s);
-    double layer = alone, net = costs->weights_s + gather + (costs->tensor_nics ? tensor : 0);
+    double layer = alone, net = gather + (costs->tensor_nics ? tensor : 0);
+    net += lent_s(c, costs, task, k, forward);
     if (c->helpers == HELPERS_SHARD && !forward) /* gradients of each unit at once */
         net += costs->gradient_s * (k - 1) / k;
     if (stages > 1)
@@ -153,15 +164,15 @@ static void pass_keys(struct replay *r, const struct task *task, double end)
     *cell(r, r->there, task->chunk, task->subsequence) = end;
 }
 
-/* Their gradients are summed over all of these, two units before the owner needs them. */
+/* Their gradients are summed at the owner, down a chain of all of these, two units before it needs them. */
 static void pass_keys_back(struct replay *r, const struct task *task, double end)
 {
     enum { AHEAD = 2 };
     struct share all = {0, task->chunk + 1};
     uint32_t begin = multiplex_begin_of_last(r->c, task->chunk), s = task->subsequence;
     for (uint32_t ahead = s == begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
-        double seconds = 2.0 * task->chunk / all.count * layers_of(r->c, task->chunk) *
-                         tokens_of(r->c, s - ahead) * r->costs->keys_s;
+        double seconds =
+            layers_of(r->c, task->chunk) * tokens_of(r->c, s - ahead) * r->costs->keys_s;
         *cell(r, r->there, task->chunk, s - ahead) = send(r, all, end, seconds);
         for (uint32_t stage = 0; stage < all.count; stage++)
             slow_down(r, stage, seconds);
@@ -199,14 +210,14 @@ static void backward(struct replay *r, const struct task *task)
         begin = fmax(begin, *cell(r, r->end, task->chunk, s + 1));
     if (last < c->subsequences && s < last)
         begin = fmax(begin, *cell(r, r->there, task->chunk, s));
-    double end = begin + task_s(c, r->costs, task, share.count, false), k = share.count;
+    double end = begin + task_s(c, r->costs, task, share.count, false);
     set(r->free_at, share, end);
     *cell(r, r->end, task->chunk, s) = end;
     if (last < c->subsequences && s <= last)
         pass_keys_back(r, task, end);
     bool sums = share.count > 1 && (s == 0 || s == last); /* the last of those that share it so */
     if (sums && c->helpers == HELPERS_BROADCAST)
-        send(r, share, end, 2 * (k - 1) / k * layers_of(c, task->chunk) * r->costs->gradient_s);
+        send(r, share, end, layers_of(c, task->chunk) * r->costs->gradient_s);
 }
 
 static double replay_s(const struct choices *c, const struct costs *costs)

@@ -28,7 +28,7 @@
 
 #define IR_NONE UINT32_MAX /* no id */
 #define IR_NONE16 UINT16_MAX
-#define IR_STREAMS_MAX 64
+#define IR_STREAMS_MAX 192              /* of them two for each stage that another talks to */
 #define IR_ELEMENTS_MAX (INT64_MAX / 8) /* of one buffer, so that its bytes fit 63 bits */
 
 typedef struct op_id {

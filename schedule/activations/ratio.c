@@ -166,6 +166,29 @@ static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
     return bytes < all ? bytes : all;
 }
 
+/* What one chunk hands to another on the same stage as it is, is read by the backward of that one first,
+ * and stays. */
+static void keep_handed_on(const struct ratio *r, const struct program *in, uint8_t *class)
+{
+    const struct ir *ir = r->ir;
+    uint32_t *maker = heap_alloc((size_t)ir->buffer.count + 1, sizeof *maker);
+    memset(maker, 0xff, ((size_t)ir->buffer.count + 1) * sizeof *maker);
+    for (uint32_t i = 0; i < in->count; i++) {
+        uint32_t op = in->op[i], reads = ir->op.reads[op];
+        if (!in_layers(ir, op))
+            continue;
+        uint32_t chunk = r->chunk_of[ir->op.layer[op]];
+        for (uint32_t k = 0; k < reads + (uint32_t)ir->op.writes[op]; k++) {
+            uint32_t b = program_operand(ir, op, k);
+            if (k >= reads && maker[b] == IR_NONE)
+                maker[b] = chunk;
+            if (k < reads && maker[b] != IR_NONE && maker[b] != chunk)
+                class[b] = ACTIVATION_CONTINUOUS;
+        }
+    }
+    free(maker);
+}
+
 static void choose(struct ratio *r, const struct program *in)
 {
     struct ir *ir = r->ir;
@@ -176,6 +199,7 @@ static void choose(struct ratio *r, const struct program *in)
     /* a stage that helps with one subsequence reads its cache once, and has not written all of it */
     for (uint32_t i = 0; i < r->e->caches.count; i++)
         class[r->e->caches.buffer[i].i] = ACTIVATION_CONTINUOUS;
+    keep_handed_on(r, in, class);
     r->moved = heap_alloc((size_t)ir->buffer.count + 1, sizeof *r->moved);
     for (uint32_t i = 0; i + 1 < r->run_count; i++) {
         struct run *run = &r->run[i];

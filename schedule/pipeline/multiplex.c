@@ -57,6 +57,9 @@ uint16_t multiplex_group(struct emit *e, const char *what, struct share share)
 
 /* ---- what it needs ---- */
 
+/* Two streams for the messages of each, and what there is beside. */
+enum { STAGES_MAX = (IR_STREAMS_MAX - 24) / 2 };
+
 /* Tokens that leave none of `count` pieces empty, from `tokens` on. */
 static int64_t tokens_that_cut(int64_t tokens, int64_t ranks, uint32_t count)
 {
@@ -95,6 +98,9 @@ void multiplex_conditions(struct text *out, const struct choices *c, bool length
     snprintf(what, sizeof what, "--subsequences %u or more (as many as stages)", c->pp);
     snprintf(is, sizeof is, "%u", c->subsequences);
     condition(out, c->subsequences >= c->pp, what, is);
+    snprintf(what, sizeof what, "--pp %d or less", STAGES_MAX);
+    snprintf(is, sizeof is, "%u", c->pp);
+    condition(out, c->pp <= STAGES_MAX, what, is);
     snprintf(is, sizeof is, "%u", c->hp);
     condition(out, c->hp == 1, "--hp 1", is);
     snprintf(is, sizeof is, "%lld", (long long)c->micro_batch);

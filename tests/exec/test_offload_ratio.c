@@ -7,6 +7,7 @@ static const struct {
     int64_t pp, tp, units;
     double ratio, hidden;
     bool waits;
+    int64_t subsequences;
 } rows[] = {
     {CHOICE_PIPELINE_GPIPE, 2, 1, 3, 1, 0, false},
     {CHOICE_PIPELINE_GPIPE, 2, 1, 4, 0.37, 0, true},
@@ -17,6 +18,9 @@ static const struct {
     {CHOICE_PIPELINE_INTERLEAVED, 2, 1, 4, 0.8, 0, true},
     {CHOICE_PIPELINE_ZB_1P, 2, 2, 4, 0.5, 0, false},
     {CHOICE_PIPELINE_ZB_V, 2, 1, 4, 0.9, 0, true},
+    /* the last of four stages that share 8 tokens has the same of them as that of three */
+    {CHOICE_PIPELINE_MSP, 4, 1, 1, 1, 0, true, 7},
+    {CHOICE_PIPELINE_MSP, 4, 1, 2, 0.7, 0, false, 7},
 };
 
 static uint64_t copied_out(const struct choices *choices)
@@ -52,7 +56,8 @@ static void what_leaves_comes_back(void)
             .pp = rows[i].pp,
             .tp = rows[i].tp,
             .pipeline = rows[i].pp > 1 ? rows[i].pipeline : 0,
-            .seq = 24,
+            .seq = rows[i].subsequences > 0 ? 8 * rows[i].subsequences : 24,
+            .subsequences = rows[i].subsequences,
             .global_batch = rows[i].units,
             .offload_ratio = rows[i].ratio,
             .offload_hidden = rows[i].hidden,

@@ -136,7 +136,46 @@ static void each_policy_sends_what_it_says(void)
     ir_release(&shard);
 }
 
+/* Two streams for each stage; more than there may be are refused. */
+static void as_many_stages_as_there_are_streams_for(void)
+{
+    enum { BUILT = 30, TOO_MANY = 85 };
+    struct transformer deep = model;
+    deep.layers = TOO_MANY;
+    for (int64_t pp = BUILT; pp <= TOO_MANY; pp += TOO_MANY - BUILT) {
+        struct request request = {.model = &deep,
+                                  .strategy = "ulysses",
+                                  .profile = "megatron",
+                                  .weights = CHOICE_WEIGHTS_REPLICATED,
+                                  .activations = CHOICE_ACTIVATIONS_KEEP,
+                                  .optimizer = CHOICE_OPTIMIZER_DEVICE,
+                                  .attention_impl = ATTENTION_CPU,
+                                  .dtype = DTYPE_BF16,
+                                  .ranks = pp,
+                                  .pp = pp,
+                                  .hp = 1,
+                                  .pipeline = CHOICE_PIPELINE_MSP,
+                                  .subsequences = pp,
+                                  .shared = &(struct shared_units){.first = 1},
+                                  .seq = pp * pp * pp,
+                                  .gpus_per_node = 8};
+        struct choices choices;
+        struct diag diag = {0};
+        struct ir ir = {0};
+        bool ok = compose_resolve(&choices, &request, NULL, &diag) == STATUS_OK &&
+                  compose_build(&ir, &choices, &diag) == STATUS_OK;
+        CHECK_INT("built", ok, pp == BUILT);
+        CHECK("streams",
+              !ok || (ir.stream_count >= 2 * BUILT && ir.stream_count <= IR_STREAMS_MAX));
+        CHECK_TEXT("message", diag.text ? diag.text : "",
+                   ok ? "" : "--pipeline: error: msp takes --pp 84 or less, not 85\n");
+        ir_release(&ir);
+        diag_release(&diag);
+    }
+}
+
 static const struct check_case cases[] = {
     {"each policy sends what it says", each_policy_sends_what_it_says},
+    {"as many stages as there are streams for", as_many_stages_as_there_are_streams_for},
 };
 CHECK_MAIN("lend", cases)
