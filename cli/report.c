@@ -95,20 +95,28 @@ static void put_piece(struct line *line, struct text *piece)
     piece->size = 0;
 }
 
-static void print_verdict(struct text *out, const struct report *r)
+static void put_need(struct text *out, const struct verdict *v, enum prediction_limit limit)
 {
-    const struct verdict *v = &r->prediction->verdict;
-    if (v->fits) {
-        text_printf(out, "fits: the limit is %s, which ", prediction_limit_name(v->limit));
-        verdict_print(out, v, v->limit);
-    } else {
-        text_printf(out, "does not fit: %s ", prediction_limit_name(v->limit));
-        verdict_print(out, v, v->limit);
-    }
-    if (v->limit == LIMIT_HOST)
+    verdict_print(out, v, limit);
+    if (limit == LIMIT_HOST)
         text_puts(out, " a node");
     else
         text_printf(out, " a GPU%s", v->by_reserved ? "" : ", by arena");
+}
+
+/* What does not fit is all said at once: the memory that lacks the largest share first. */
+static void print_verdict(struct text *out, const struct report *r)
+{
+    const struct verdict *v = &r->prediction->verdict;
+    const char *name = prediction_limit_name(v->limit);
+    text_printf(out, v->fits ? "fits: the limit is %s, which " : "does not fit: %s ", name);
+    put_need(out, v, v->limit);
+    for (int limit = 0; limit < LIMIT_COUNT; limit++) {
+        if (limit == (int)v->limit || v->needed[limit] <= v->available[limit])
+            continue;
+        text_printf(out, ", and %s ", prediction_limit_name((enum prediction_limit)limit));
+        put_need(out, v, (enum prediction_limit)limit);
+    }
     text_puts(out, verdict_close(v) ? "; too close to call\n" : "\n");
 }
 

@@ -11,6 +11,9 @@ set format y "%.8g"
 set yrange [0:*]
 set offsets graph 0.04, graph 0.04, graph 0.06, 0
 set key outside right top vertical reverse Left samplen 2
+if (series == 1 && strlen(unfit) == 0) {
+    unset key # one line is what the title says
+}
 if (limit > 0) {
     set arrow from graph 0, first limit to graph 1, first limit nohead front linecolor rgb ink \
         linewidth 1.5 dashtype 2
