@@ -228,7 +228,7 @@ void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, 
         const char *option, *one, *many;
     } shown[] = {
         {"model", "", ""},         {"cluster", "", ""},          {"nodes", " node", " nodes"},
-        {"gpus", " GPU", " GPUs"}, {"seq", " token", " tokens"},
+        {"gpus", " GPU", " GPUs"}, {"seq", " token", " tokens"}, {"strategy", "", ""},
     };
     const char *command = table_head(view->table, "command");
     struct text title = {0}, value = {0};
