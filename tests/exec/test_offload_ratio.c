@@ -9,15 +9,15 @@ static const struct {
     bool waits;
     int64_t subsequences;
 } rows[] = {
-    {CHOICE_PIPELINE_GPIPE, 2, 1, 3, 1, 0, false},
-    {CHOICE_PIPELINE_GPIPE, 2, 1, 4, 0.37, 0, true},
-    {CHOICE_PIPELINE_GPIPE, 1, 1, 2, 1, 0, true},
-    {CHOICE_PIPELINE_1F1B, 3, 1, 4, 0.6, 0, true},
-    {CHOICE_PIPELINE_1F1B, 2, 2, 3, 1, 0, true},
-    {CHOICE_PIPELINE_1F1B, 2, 2, 3, 0, 20000, false},
-    {CHOICE_PIPELINE_INTERLEAVED, 2, 1, 4, 0.8, 0, true},
-    {CHOICE_PIPELINE_ZB_1P, 2, 2, 4, 0.5, 0, false},
-    {CHOICE_PIPELINE_ZB_V, 2, 1, 4, 0.9, 0, true},
+    {CHOICE_PIPELINE_GPIPE, 2, 1, 3, 1, 0, false, 0},
+    {CHOICE_PIPELINE_GPIPE, 2, 1, 4, 0.37, 0, true, 0},
+    {CHOICE_PIPELINE_GPIPE, 1, 1, 2, 1, 0, true, 0},
+    {CHOICE_PIPELINE_1F1B, 3, 1, 4, 0.6, 0, true, 0},
+    {CHOICE_PIPELINE_1F1B, 2, 2, 3, 1, 0, true, 0},
+    {CHOICE_PIPELINE_1F1B, 2, 2, 3, 0, 20000, false, 0},
+    {CHOICE_PIPELINE_INTERLEAVED, 2, 1, 4, 0.8, 0, true, 0},
+    {CHOICE_PIPELINE_ZB_1P, 2, 2, 4, 0.5, 0, false, 0},
+    {CHOICE_PIPELINE_ZB_V, 2, 1, 4, 0.9, 0, true, 0},
     /* the last of four stages that share 8 tokens has the same of them as that of three */
     {CHOICE_PIPELINE_MSP, 4, 1, 1, 1, 0, true, 7},
     {CHOICE_PIPELINE_MSP, 4, 1, 2, 0.7, 0, false, 7},
