@@ -76,7 +76,8 @@ static struct values open_values(int given, int count)
 static void walk_pieces(struct walk *w, struct request request)
 {
     /* of a sequence whose length is looked for; of a step, beside other strategies and alone: a bubble
-       of (P - 1) / 256 is none to shrink, and schedules grow with them */
+       of (P - 1) / 256 is none to shrink, and schedules grow with them. The longest subsequences are always there: with
+       many micro-batches all make more units, and they may be all that fits. */
     enum { PIECES = 64, UNITS_BESIDE = 64, UNITS_ALONE = 256 };
     int64_t most = w->open.strategy ? UNITS_BESIDE : UNITS_ALONE;
     int64_t batches = request.global_batch / (request.dp > 0 ? request.dp : 1) /
@@ -89,11 +90,14 @@ static void walk_pieces(struct walk *w, struct request request)
         add(w, &request);
         return;
     }
+    bool any = false;
     for (int64_t tokens = SPPO_TOKENS_MAX; tokens >= SPPO_TOKENS_MIN; tokens /= 2) {
         request.subsequences = request.seq / tokens;
-        if (request.subsequences > 1 && request.subsequences >= request.pp &&
-            request.subsequences * (batches > 0 ? batches : 1) <= most)
-            add(w, &request);
+        int64_t units = request.subsequences * (batches > 0 ? batches : 1);
+        if (request.subsequences < 2 || request.subsequences < request.pp || (any && units > most))
+            continue;
+        add(w, &request);
+        any = true;
     }
 }
 

@@ -135,7 +135,10 @@ static void what_short_steps_lack_long_ones_lack(void)
     struct diag diag = {0};
     struct space space = {0};
     size_t lacking = 0, unfit = 0;
-    bool ok = open_long_steps(&setup, &space, 262144, "layers=8", &diag);
+    bool ok = open_long_steps(&setup, &space, 262144, "layers=8", &diag), one = false;
+    for (size_t i = 0; ok && i < space.count; i++)
+        one = one || space.row[i].request.dp == 1;
+    CHECK("one sequence at a time", one);
     for (size_t i = 0; ok && i < space.count; i += EVERY) {
         const struct request *r = &space.row[i].request;
         struct prediction p = {0};
