@@ -71,7 +71,17 @@ static struct request layers_request(int pipeline, int64_t pp, int64_t units)
     };
 }
 
-/* free_attention: linear layers alone, whose forward and two backward products take equally long. */
+/* (ir.shape_count), from the heap. free_attention: linear layers alone, whose forward and two backward
+ * products take equally long. */
+static double *times_of(const struct world *w, const struct ir *ir, bool free_attention)
+{
+    double *work_s = heap_zalloc((size_t)ir->shape_count + 1, sizeof *work_s);
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        if (!free_attention || ir->shape[i].kind == WORK_MATMUL)
+            work_s[i] = cost_work_s(&w->device, w->choices.attention_impl, &ir->shape[i]);
+    return work_s;
+}
+
 static bool world_make(struct world *w, const char *label, const struct request *request,
                        bool free_attention)
 {
@@ -83,10 +93,7 @@ static bool world_make(struct world *w, const char *label, const struct request 
               compose_build(&w->ir, &w->choices, &w->diag) == STATUS_OK &&
               verify(&w->ir, NULL, label, NULL, &w->diag) == STATUS_OK;
     if (ok) {
-        w->work_s = heap_zalloc(w->ir.shape_count, sizeof *w->work_s);
-        for (uint32_t i = 0; i < w->ir.shape_count; i++)
-            if (!free_attention || w->ir.shape[i].kind == WORK_MATMUL)
-                w->work_s[i] = cost_work_s(&w->device, w->choices.attention_impl, &w->ir.shape[i]);
+        w->work_s = times_of(w, &w->ir, free_attention);
         struct sim_costs costs = {.work_s = w->work_s};
         struct sim_options options = {0};
         ok = sim_run(&w->ir, &w->cluster, &costs, &options, label, &w->sim, &w->diag) == STATUS_OK;
@@ -304,19 +311,21 @@ static void a_host_that_awaits_messages_exposes_them(void)
         profile.messages_sync = awaits;
         struct choices choices = w.choices;
         choices.profile = &profile;
-        struct sim_costs costs = {.work_s = w.work_s};
         struct sim_options options = {0};
         struct sim_result sim = {0};
         struct ir ir = {0};
         w.cluster.fabric.latency_s = part * unit;
         bool ok = compose_build(&ir, &choices, &w.diag) == STATUS_OK &&
-                  verify(&ir, NULL, label, NULL, &w.diag) == STATUS_OK &&
-                  sim_run(&ir, &w.cluster, &costs, &options, label, &sim, &w.diag) == STATUS_OK;
+                  verify(&ir, NULL, label, NULL, &w.diag) == STATUS_OK;
+        double *work_s = times_of(&w, &ir, false);
+        struct sim_costs costs = {.work_s = work_s};
+        ok = ok && sim_run(&ir, &w.cluster, &costs, &options, label, &sim, &w.diag) == STATUS_OK;
         if (CHECK(label, ok)) {
             /* units wait for a message that is longer than they are either way */
             double going = part > 1 ? 1 + n * part + 1 : 1 + part + n;
             CHECK_CLOSE(label, sim.step_s / unit, awaits ? n * (1 + part) + 1 : going, 1e-9);
         }
+        free(work_s);
         sim_result_release(&sim);
         ir_release(&ir);
         world_release(&w);
