@@ -2,7 +2,8 @@
  *
  * Operands come as fp32 (index operands as i32): cpu_compute() converts what is stored otherwise
  * before and after. Products go through CBLAS on the calling thread; sums over many terms are kept
- * in fp64. docs/ir.md, "Kinds", says what each computes. */
+ * in fp64. Copies are memmove: operands of a broken schedule may overlap, which is wrong but defined.
+ * docs/ir.md, "Kinds", says what each computes. */
 #ifndef EXEC_CPU_KERNELS_H
 #define EXEC_CPU_KERNELS_H
 

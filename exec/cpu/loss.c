@@ -19,7 +19,7 @@ const char *cpu_embedding(const struct call *call, float *scratch)
         float *y = (float *)call->write[0].data + i * cols;
         int64_t row = token[i] - first;
         if (row >= 0 && row < work->embedding.vocab)
-            memcpy(y, table + row * cols, (size_t)cols * sizeof *y);
+            memmove(y, table + row * cols, (size_t)cols * sizeof *y);
         else
             memset(y, 0, (size_t)cols * sizeof *y);
     }
@@ -38,7 +38,7 @@ const char *cpu_embedding_backward(const struct call *call, float *scratch)
     if (call->reads < 3)
         memset(table, 0, bytes);
     else if (call->read[2].data != table)
-        memcpy(table, call->read[2].data, bytes);
+        memmove(table, call->read[2].data, bytes);
     for (int64_t i = 0; i < work->embedding.rows; i++) {
         const float *dy = (const float *)call->read[0].data + i * cols;
         int64_t row = token[i] - first;

@@ -14,7 +14,7 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     bool bias = work->matmul.epilogue == EPILOGUE_BIAS;
     if (work->matmul.accumulate) {
         const float *before = call->read[bias ? 3 : 2].data;
-        if (before != y) /* a broken schedule may have the two overlap: wrong, but defined */
+        if (before != y)
             memmove(y, before, (size_t)m * (size_t)n * sizeof *y);
     }
     if (bias) {

@@ -21,7 +21,7 @@ static void move(const struct call *call, bool pack)
             for (int64_t r = 0; r < rows; r++) {
                 char *in_whole = (char *)whole->data + (size_t)(r * cols + column) * size;
                 char *in_block = (char *)block->data + (size_t)((p * rows + r) * w) * size;
-                memcpy(pack ? in_block : in_whole, pack ? in_whole : in_block, (size_t)w * size);
+                memmove(pack ? in_block : in_whole, pack ? in_whole : in_block, (size_t)w * size);
             }
         block++;
     }
@@ -50,7 +50,7 @@ const char *cpu_head_expand(const struct call *call, float *scratch)
     float *y = call->write[0].data;
     for (int64_t h = 0; h < work->heads.rows * work->heads.heads; h++, x += dim)
         for (int64_t c = 0; c < work->heads.copies; c++, y += dim)
-            memcpy(y, x, (size_t)dim * sizeof *y);
+            memmove(y, x, (size_t)dim * sizeof *y);
     return NULL;
 }
 
@@ -62,7 +62,7 @@ const char *cpu_head_reduce(const struct call *call, float *scratch)
     const float *x = call->read[0].data;
     float *y = call->write[0].data;
     for (int64_t h = 0; h < work->heads.rows * work->heads.heads; h++, y += dim) {
-        memcpy(y, x, (size_t)dim * sizeof *y);
+        memmove(y, x, (size_t)dim * sizeof *y);
         x += dim;
         for (int64_t c = 1; c < work->heads.copies; c++, x += dim)
             for (int64_t d = 0; d < dim; d++)
