@@ -25,6 +25,8 @@ namespace s4u = simgrid::s4u;
 namespace
 {
 
+constexpr double parts_per_byte = ENGINE_BYTE_PARTS;
+
 engine_done_fn done_fn;
 engine_ahead_fn ahead_fn;
 void *done_context;
@@ -181,9 +183,9 @@ int engine_link(double bytes_per_s)
     guarded([=] {
         std::string name = "l" + std::to_string(links.size());
 #if SIMGRID_VERSION < 33900
-        auto *link = zone->create_link(name, bytes_per_s * ENGINE_BYTE_PARTS);
+        auto *link = zone->create_link(name, bytes_per_s * parts_per_byte);
 #else
-        auto *link = zone->add_link(name, bytes_per_s * ENGINE_BYTE_PARTS);
+        auto *link = zone->add_link(name, bytes_per_s * parts_per_byte);
 #endif
         link->set_latency(0.0);
         link->seal();
@@ -239,7 +241,7 @@ void engine_flow(int path, double bytes, int64_t tag)
         auto comm = s4u::Comm::sendto_init();
         comm->set_data(reinterpret_cast<void *>(static_cast<intptr_t>(tag + 1)));
         /* A comm of 0 bytes never starts and never ends. */
-        double parts = bytes * ENGINE_BYTE_PARTS;
+        double parts = bytes * parts_per_byte;
         comm->set_payload_size(parts < 1 ? 1 : static_cast<uint64_t>(parts + 0.5));
         comm->add_ref(); /* given back through `ended` */
         auto *host = paths.at(static_cast<size_t>(path));
@@ -250,9 +252,8 @@ void engine_flow(int path, double bytes, int64_t tag)
 
 void engine_set_bandwidth(int link, double bytes_per_s)
 {
-    guarded([=] {
-        links.at(static_cast<size_t>(link))->set_bandwidth(bytes_per_s * ENGINE_BYTE_PARTS);
-    });
+    guarded(
+        [=] { links.at(static_cast<size_t>(link))->set_bandwidth(bytes_per_s * parts_per_byte); });
 }
 
 const char *engine_run(void)

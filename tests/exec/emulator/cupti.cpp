@@ -50,7 +50,7 @@ std::function<void()> record(std::function<void()> work)
     uint32_t call = ++calls;
     if (!ids.empty())
         ties.push_back({call, ids.back()});
-    return [call, work] {
+    return [call, work = std::move(work)] {
         uint64_t start = now();
         work();
         uint64_t end = now();
