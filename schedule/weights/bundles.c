@@ -420,3 +420,25 @@ void weights_of_micro_batch(struct emit *e, uint32_t micro)
         e->bundle[b].grad = grad[b];
     }
 }
+
+op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
+                         buffer_id from, buffer_id to)
+{
+    struct work work = {.kind = (uint8_t)kind};
+    int64_t bytes = (int64_t)ir_buffer_bytes(e->ir, from);
+    if (kind == WORK_ALL_REDUCE)
+        work.all_reduce.bytes = bytes, work.all_reduce.group = group;
+    else
+        work.collective.bytes = bytes, work.collective.group = group;
+    return emit_op(e, stream, &work, (struct view[]){ir_whole(e->ir, from)}, 1,
+                   (struct view[]){ir_whole(e->ir, to)}, 1);
+}
+
+buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
+                               enum category category, enum dtype dtype, enum memory memory)
+{
+    buffer_id buffer = emit_buffer(e, stem, category, dtype,
+                                   (int64_t)(e->bundle[bundle].elements / e->shard_size), 0);
+    e->ir->buffer.memory[buffer.i] = (uint8_t)memory;
+    return buffer;
+}

@@ -116,19 +116,6 @@ static void set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum p
                                   IR_NONE16,      IR_NONE16,       ir->op.micro[like]};
 }
 
-static op_id collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
-                        buffer_id from, buffer_id to)
-{
-    struct work work = {.kind = (uint8_t)kind};
-    int64_t bytes = (int64_t)ir_buffer_bytes(e->ir, from);
-    if (kind == WORK_ALL_REDUCE)
-        work.all_reduce.bytes = bytes, work.all_reduce.group = group;
-    else
-        work.collective.bytes = bytes, work.collective.group = group;
-    return emit_op(e, stream, &work, (struct view[]){ir_whole(e->ir, from)}, 1,
-                   (struct view[]){ir_whole(e->ir, to)}, 1);
-}
-
 /* A bundle that is read again before `reuse_elements` of other bundles have been read is kept
  * (DeepSpeed's stage3_max_reuse_distance): the last layers and the head, from forward to
  * backward. */
@@ -149,15 +136,6 @@ static void find_kept(struct shard *s)
     }
     free(last);
     free(then);
-}
-
-static buffer_id shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
-                              enum category category, enum dtype dtype, enum memory memory)
-{
-    buffer_id buffer = emit_buffer(e, stem, category, dtype,
-                                   (int64_t)(e->bundle[bundle].elements / e->shard_size), 0);
-    e->ir->buffer.memory[buffer.i] = (uint8_t)memory;
-    return buffer;
 }
 
 /* Gathers the parameters of a run, unless an earlier run's are kept; it may take the memory of the run `prefetch` + 1 before it. */
@@ -186,15 +164,16 @@ static void gather(struct shard *s, uint32_t r, const struct program *in, struct
     }
     run->gathered = program_clone_buffer(s->ir, e->bundle[run->bundle].param);
     if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
-        buffer_id cast = shard_buffer(e, run->bundle, "cast", CATEGORY_COMMUNICATION,
-                                      e->choices->dtype, MEMORY_HBM);
+        buffer_id cast = weights_shard_buffer(e, run->bundle, "cast", CATEGORY_COMMUNICATION,
+                                              e->choices->dtype, MEMORY_HBM);
         struct work work = {.kind = WORK_CAST,
                             .elements = {(int64_t)ir_buffer_elements(s->ir, part)}};
         program_push(out, emit_op(e, e->compute, &work, (struct view[]){ir_whole(s->ir, part)}, 1,
                                   (struct view[]){ir_whole(s->ir, cast)}, 1));
         part = cast;
     }
-    op_id op = collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, part, run->gathered);
+    op_id op =
+        weights_collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, part, run->gathered);
     if (r >= behind)
         emit_hold_back(e, op, (op_id){in->op[s->run[r - behind].end - 1]});
     program_push(out, op);
@@ -339,11 +318,11 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
     reduce_tensor(s, row, grad, out);
     if (e->shard_size > 1) {
         part = bundle->grad_shard;
-        buffer_id target = adds ? shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
-                                               e->grad_dtype, MEMORY_HBM)
+        buffer_id target = adds ? weights_shard_buffer(e, gradient->bundle, "reduced",
+                                                       CATEGORY_GRADIENT, e->grad_dtype, MEMORY_HBM)
                                 : part;
         s->reduced[row] =
-            collective(e, e->reduce, WORK_REDUCE_SCATTER, e->shard_group, grad, target);
+            weights_collective(e, e->reduce, WORK_REDUCE_SCATTER, e->shard_group, grad, target);
         program_push(out, s->reduced[row]);
         if (adds) {
             struct work work = {.kind = WORK_ADD,
@@ -355,7 +334,8 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
         }
     }
     if (e->replica_size > 1 && gradient->is_last) {
-        s->reduced[row] = collective(e, e->reduce, WORK_ALL_REDUCE, e->replica_group, part, part);
+        s->reduced[row] =
+            weights_collective(e, e->reduce, WORK_ALL_REDUCE, e->replica_group, part, part);
         program_push(out, s->reduced[row]);
     }
 }
@@ -372,7 +352,7 @@ static void reduce_ends(struct shard *s, struct program *out)
         buffer_id grad = bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad;
         e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
                                    IR_NONE16,      IR_NONE16,      IR_NONE16};
-        s->final = collective(e, e->reduce, WORK_ALL_REDUCE, e->ends_group, grad, grad);
+        s->final = weights_collective(e, e->reduce, WORK_ALL_REDUCE, e->ends_group, grad, grad);
         program_push(out, s->final);
     }
 }
@@ -456,59 +436,6 @@ static void reduce_in_order(struct shard *s, const struct program *program, stru
             }
 }
 
-static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id to)
-{
-    struct work work = {.kind = (uint8_t)kind, .copy = {(int64_t)ir_buffer_bytes(e->ir, from), 0}};
-    return emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work,
-                   (struct view[]){ir_whole(e->ir, from)}, 1, (struct view[]){ir_whole(e->ir, to)},
-                   1);
-}
-
-/* AdamW on this rank's part of a bundle, which scales the gradient by `norm` where there is one, and the
- * new parameters back to where they are read. */
-static void update(struct shard *s, uint32_t b, buffer_id norm, struct program *out)
-{
-    struct emit *e = s->e;
-    struct bundle_state *bundle = &e->bundle[b];
-    bool host = e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
-    bool sharded = bundle->grad_shard.i != IR_NONE;
-    buffer_id grad = sharded ? bundle->grad_shard : bundle->grad;
-    buffer_id param = bundle->param_shard.i != IR_NONE ? bundle->param_shard : bundle->param;
-    bool gather_after = sharded && bundle->param_shard.i == IR_NONE;
-    e->tags = (struct op_tags){PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE16,
-                               IR_NONE16,       IR_NONE16,        IR_NONE16};
-    if (gather_after)
-        param = shard_buffer(e, b, "updated", CATEGORY_PARAMETER, e->choices->dtype, MEMORY_HBM);
-
-    buffer_id written = param, read = grad;
-    if (host) {
-        read = program_clone_buffer(s->ir, grad);
-        written = program_clone_buffer(s->ir, param);
-        for (int i = 0; i < 2; i++) {
-            buffer_id buffer = i == 0 ? read : written;
-            s->ir->buffer.memory[buffer.i] = MEMORY_PINNED;
-            s->ir->buffer.flags[buffer.i] = 0;
-        }
-        program_push(out, copy(e, WORK_D2H, grad, read));
-    }
-    bool copies = bundle->master.i != param.i; /* parameters beside the optimizer's own */
-    struct view state[4] = {ir_whole(s->ir, bundle->master), ir_whole(s->ir, bundle->moment1),
-                            ir_whole(s->ir, bundle->moment2), ir_whole(s->ir, written)};
-    struct work work = {.kind = WORK_ADAMW, .elements = {(int64_t)state[0].count}};
-    struct view reads[5] = {ir_whole(s->ir, read), state[0], state[1], state[2]};
-    if (norm.i != IR_NONE)
-        reads[4] = ir_whole(s->ir, norm);
-    program_push(out, emit_op(e, host ? e->host : e->compute, &work, reads,
-                              norm.i != IR_NONE ? 5 : 4, state, copies ? 4 : 3));
-    if (host)
-        program_push(out, copy(e, WORK_H2D, written, param));
-    if (gather_after) {
-        e->tags.region = REGION_WEIGHTS;
-        program_push(
-            out, collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, param, bundle->param));
-    }
-}
-
 static uint32_t *none_filled(uint32_t count)
 {
     uint32_t *array = heap_alloc(count, sizeof *array);
@@ -537,9 +464,7 @@ static void finish_step(struct shard *s, struct program *out)
     for (uint32_t row = 0; !in_order_of_bundles(s) && row < s->gradient_count; row++)
         if (s->gradient[row].is_last)
             bundle[count++] = s->gradient[row].bundle;
-    buffer_id norm = weights_clip(e, bundle, count, out);
-    for (uint32_t i = 0; i < count; i++)
-        update(s, bundle[i], norm, out);
+    weights_update(e, bundle, count, out);
     /* the first of them is the first of its stream, so that all the others follow */
     if (weights_clip_gradients(e->choices) && out->count > reduced)
         emit_hold_back(e, (op_id){out->op[reduced]}, s->final);

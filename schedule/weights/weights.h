@@ -19,6 +19,19 @@ bool weights_clip_gradients(const struct choices *choices);
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count,
                        struct program *program);
 
+/* --- the optimizer's step (schedule/weights/update.c) --- */
+/* Clips, and updates bundles in this order. */
+void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count,
+                    struct program *program);
+
+/* --- what both use (schedule/weights/bundles.c) --- */
+/* Of one whole buffer to another; bytes are those of `from`. */
+op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
+                         buffer_id from, buffer_id to);
+/* A buffer for a rank's part of a bundle. */
+buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
+                               enum category category, enum dtype dtype, enum memory memory);
+
 /* Layers of a bundle. */
 int64_t weights_layers_together(const struct choices *choices);
 

@@ -16,24 +16,31 @@ static const struct transformer model = {.name = "eight layers",
 
 enum { STAGES = 4, SUBSEQUENCES = 6 };
 
+/* Of msp, a layer or more a stage, everything else as plain as it can be. */
+static struct request request_of(const struct transformer *m, int64_t stages, int64_t subsequences,
+                                 int64_t tokens)
+{
+    return (struct request){.model = m,
+                            .strategy = "ulysses",
+                            .profile = "megatron",
+                            .weights = CHOICE_WEIGHTS_REPLICATED,
+                            .activations = CHOICE_ACTIVATIONS_KEEP,
+                            .optimizer = CHOICE_OPTIMIZER_DEVICE,
+                            .attention_impl = ATTENTION_CPU,
+                            .dtype = DTYPE_BF16,
+                            .ranks = stages,
+                            .pp = stages,
+                            .hp = 1,
+                            .pipeline = CHOICE_PIPELINE_MSP,
+                            .subsequences = subsequences,
+                            .seq = tokens * subsequences,
+                            .gpus_per_node = 8};
+}
+
 static bool build(struct ir *ir, enum helper_weights helpers)
 {
-    struct request request = {.model = &model,
-                              .strategy = "ulysses",
-                              .profile = "megatron",
-                              .weights = CHOICE_WEIGHTS_REPLICATED,
-                              .activations = CHOICE_ACTIVATIONS_KEEP,
-                              .optimizer = CHOICE_OPTIMIZER_DEVICE,
-                              .attention_impl = ATTENTION_CPU,
-                              .dtype = DTYPE_BF16,
-                              .ranks = STAGES,
-                              .pp = STAGES,
-                              .hp = 1,
-                              .pipeline = CHOICE_PIPELINE_MSP,
-                              .subsequences = SUBSEQUENCES,
-                              .helpers = (int)helpers,
-                              .seq = 12 * SUBSEQUENCES,
-                              .gpus_per_node = STAGES};
+    struct request request = request_of(&model, STAGES, SUBSEQUENCES, 12);
+    request.helpers = (int)helpers;
     struct choices choices;
     struct diag diag = {0};
     bool built = CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
@@ -143,22 +150,8 @@ static void as_many_stages_as_there_are_streams_for(void)
     struct transformer deep = model;
     deep.layers = TOO_MANY;
     for (int64_t pp = BUILT; pp <= TOO_MANY; pp += TOO_MANY - BUILT) {
-        struct request request = {.model = &deep,
-                                  .strategy = "ulysses",
-                                  .profile = "megatron",
-                                  .weights = CHOICE_WEIGHTS_REPLICATED,
-                                  .activations = CHOICE_ACTIVATIONS_KEEP,
-                                  .optimizer = CHOICE_OPTIMIZER_DEVICE,
-                                  .attention_impl = ATTENTION_CPU,
-                                  .dtype = DTYPE_BF16,
-                                  .ranks = pp,
-                                  .pp = pp,
-                                  .hp = 1,
-                                  .pipeline = CHOICE_PIPELINE_MSP,
-                                  .subsequences = pp,
-                                  .shared = &(struct shared_units){.first = 1},
-                                  .seq = pp * pp * pp,
-                                  .gpus_per_node = 8};
+        struct request request = request_of(&deep, pp, pp, pp * pp);
+        request.shared = &(struct shared_units){.first = 1};
         struct choices choices;
         struct diag diag = {0};
         struct ir ir = {0};
