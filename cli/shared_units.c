@@ -216,8 +216,12 @@ static void backward(struct replay *r, const struct task *task)
     if (last < c->subsequences && s <= last)
         pass_keys_back(r, task, end);
     bool sums = share.count > 1 && (s == 0 || s == last); /* the last of those that share it so */
+    double k = share.count, whole = layers_of(c, task->chunk) * r->costs->gradient_s;
     if (sums && c->helpers == HELPERS_BROADCAST)
-        send(r, share, end, layers_of(c, task->chunk) * r->costs->gradient_s);
+        send(r, share, end, whole);
+    if (sums &&
+        c->helpers == HELPERS_SHARD) /* parts go to the owner; of several micro-batches once */
+        send(r, share, end, whole * (k - 1) / k);
 }
 
 static double replay_s(const struct choices *c, const struct costs *costs)
@@ -236,7 +240,7 @@ static double replay_s(const struct choices *c, const struct costs *costs)
         forward(&r, &task[i]);
     for (uint32_t i = all; i-- > 0;)
         backward(&r, &task[i]);
-    double step_s = fmax(latest(r.free_at, stages), latest(r.net_at, stages));
+    double step_s = c->accumulation * fmax(latest(r.free_at, stages), latest(r.net_at, stages));
     if (c->helpers == HELPERS_REPLICATE && c->shared.first + c->shared.last > 0)
         step_s += 2.0 * (c->pp - 1) / c->pp * (double)c->model->layers * costs->gradient_s;
     free(task);
@@ -244,7 +248,7 @@ static double replay_s(const struct choices *c, const struct costs *costs)
     free(r.net_at);
     free(r.end);
     free(r.there);
-    return step_s * c->accumulation;
+    return step_s;
 }
 
 double shared_units_step_s(const struct setup *setup, const struct choices *choices,
