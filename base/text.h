@@ -23,17 +23,15 @@ void text_release(struct text *text);
 enum status text_read(struct text *text, const char *path, struct diag *diag);
 
 /* Writes a file so that a failure (full disk, no permission, a kill) leaves an
- * existing file of that name as it was: a temporary file beside it, flushed, then
- * renamed. path "-" is standard output; devices and pipes are written directly. */
+ * existing file of that name as it was, and nothing beside it (base/saving.h).
+ * path "-" is standard output; devices and pipes are written directly. */
 enum status text_save(const char *path, const char *data, size_t size, struct diag *diag);
 
 struct text_file {
     const char *path, *data;
     size_t size;
 };
-/* The same of several that belong together: where one cannot be written, all stay as they were.
- * Signals that end a program wait meanwhile, so that no temporary files are left.
- * (Devices and pipes are written when all else is ready; a kill between two renames is not undone.) */
+/* The same of several that belong together: where one cannot be written, all stay as they were. */
 enum status text_save_all(const struct text_file *file, size_t count, struct diag *diag);
 
 void text_append(struct text *text, const char *data, size_t size);

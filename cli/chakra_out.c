@@ -246,18 +246,3 @@ void chakra_print(struct text *out, const struct prediction *p, uint32_t rank)
     free(w.before);
     text_release(&message);
 }
-
-enum status chakra_save(const struct prediction *p, const char *folder, struct diag *diag)
-{
-    struct text path = {0}, out = {0};
-    enum status status = STATUS_OK;
-    for (uint32_t rank = 0; rank < p->sim.rank_count && status == STATUS_OK; rank++) {
-        path.size = out.size = 0;
-        text_printf(&path, "%s/chakra.%u.et", folder, rank);
-        chakra_print(&out, p, rank);
-        status = text_save(path.data, out.data, out.size, diag);
-    }
-    text_release(&path);
-    text_release(&out);
-    return status;
-}

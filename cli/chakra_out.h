@@ -6,15 +6,11 @@
 #ifndef CLI_CHAKRA_OUT_H
 #define CLI_CHAKRA_OUT_H
 
-#include "base/diag.h"
 #include "base/text.h"
 #include "cli/prediction.h"
 
 #include <stdint.h>
 
 void chakra_print(struct text *out, const struct prediction *prediction, uint32_t rank);
-
-/* Writes folder/chakra.RANK.et for every rank. */
-enum status chakra_save(const struct prediction *prediction, const char *folder, struct diag *diag);
 
 #endif

@@ -5,6 +5,7 @@
 #include "cli/idle_options.h"
 #include "cli/prediction.h"
 #include "cli/report.h"
+#include "cli/trace_folder.h"
 #include "cli/traces_out.h"
 #include "schedule/verify.h"
 
@@ -131,6 +132,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     options_put_command(&command, options, without);
     report.command = command.data;
     enum status status = check_options_fit(options, diag);
+    if (status == STATUS_OK && options_given(options, "o"))
+        status = trace_folder_check(options_text(options, "o"), diag);
     if (status == STATUS_OK)
         status = setup_load(&setup, options, file != NULL, diag);
     if (status == STATUS_OK)

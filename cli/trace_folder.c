@@ -1,11 +1,9 @@
 #include "cli/trace_folder.h"
 
-#include "base/arena.h"
 #include "traces/csv.h"
 #include "traces/perfetto.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,59 +14,48 @@ static enum status refused(const char *folder, const char *what, struct diag *di
                       strerror(errno));
 }
 
-/* *made: it was not there. */
-static enum status make(const char *folder, bool *made, struct diag *diag)
-{
-    struct stat info;
-    *made = mkdir(folder, 0777) == 0;
-    if (*made || (errno == EEXIST && stat(folder, &info) == 0 && S_ISDIR(info.st_mode)))
-        return STATUS_OK;
-    if (errno == EEXIST)
-        return diag_error(diag, (struct loc){.name = folder}, STATUS_SYSTEM,
-                          "is no folder; a new name, or that of a folder, would do");
-    return refused(folder, "make the folder", diag);
-}
-
 enum status trace_folder_check(const char *folder, struct diag *diag)
 {
-    bool made;
-    enum status status = make(folder, &made, diag);
+    struct saving saving = {.folder = folder};
+    enum status status = saving_begin(&saving, diag);
+    if (status == STATUS_OK && saving.fresh && mkdir(folder, 0777) != 0)
+        status = refused(folder, "make the folder", diag);
     if (status == STATUS_OK && access(folder, W_OK | X_OK) != 0)
         status = refused(folder, "write into the folder", diag);
-    if (made)
+    if (status == STATUS_OK && saving.fresh)
         rmdir(folder);
+    saving_release(&saving);
     return status;
 }
 
-enum status trace_folder_save(const struct trace *trace, const char *folder,
-                              const struct text_file *more, size_t count, struct diag *diag)
+enum status trace_folder_add(const struct trace *trace, struct saving *saving, struct diag *diag)
 {
-    enum { OURS = 3 };
-    static const char *const names[OURS] = {"ops.csv", "memory.csv", "trace.json"};
-    struct text content[OURS] = {0};
-    struct text *path = heap_zalloc(OURS + count, sizeof *path);
-    struct text_file *file = heap_zalloc(OURS + count, sizeof *file);
-    bool made = false;
-    for (size_t i = 0; i < OURS + count; i++)
-        text_printf(&path[i], "%s/%s", folder, i < OURS ? names[i] : more[i - OURS].path);
-    trace_print_ops(trace, &content[0]);
-    trace_print_memory(trace, &content[1]);
-    enum status status = perfetto_print(trace, &content[2], path[2].data, diag);
-    for (size_t i = 0; i < OURS + count; i++)
-        file[i] = i < OURS
-                      ? (struct text_file){path[i].data, content[i].data, content[i].size}
-                      : (struct text_file){path[i].data, more[i - OURS].data, more[i - OURS].size};
+    struct text out = {0}, path = {0};
+    trace_print_ops(trace, &out);
+    enum status status = saving_add(saving, "ops.csv", out.data, out.size, diag);
+    text_release(&out);
+    trace_print_memory(trace, &out);
     if (status == STATUS_OK)
-        status = make(folder, &made, diag);
+        status = saving_add(saving, "memory.csv", out.data, out.size, diag);
+    text_release(&out);
+    text_printf(&path, "%s/trace.json", saving->folder);
     if (status == STATUS_OK)
-        status = text_save_all(file, OURS + count, diag);
-    if (status != STATUS_OK && made)
-        rmdir(folder);
-    for (size_t i = 0; i < OURS + count; i++)
-        text_release(&path[i]);
-    for (size_t i = 0; i < OURS; i++)
-        text_release(&content[i]);
-    free(path);
-    free(file);
+        status = perfetto_print(trace, &out, path.data, diag);
+    if (status == STATUS_OK)
+        status = saving_add(saving, "trace.json", out.data, out.size, diag);
+    text_release(&out);
+    text_release(&path);
+    return status;
+}
+
+enum status trace_folder_save(const struct trace *trace, const char *folder, struct diag *diag)
+{
+    struct saving saving = {.folder = folder};
+    enum status status = saving_begin(&saving, diag);
+    if (status == STATUS_OK)
+        status = trace_folder_add(trace, &saving, diag);
+    if (status == STATUS_OK)
+        status = saving_end(&saving, diag);
+    saving_release(&saving);
     return status;
 }

@@ -40,37 +40,56 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     text_release(&value);
 }
 
-static const char *path_in(struct text *path, const char *folder, const char *name)
+/* What is asked for beside the trace. */
+static enum status add_asked(const struct prediction *p, struct traces_emit emit,
+                             struct saving *saving, struct diag *diag)
 {
-    path->size = 0;
-    text_printf(path, "%s/%s", folder, name);
-    return path->data;
+    struct text out = {0}, name = {0};
+    enum status status = STATUS_OK;
+    if (emit.ir) {
+        ir_print(&out, &p->ir);
+        status = saving_add(saving, "schedule.ir", out.data, out.size, diag);
+    }
+    if (emit.snapshot && status == STATUS_OK) {
+        out.size = 0;
+        snapshot_print(&out, p, 0);
+        status = saving_add(saving, "snapshot.pickle", out.data, out.size, diag);
+    }
+    for (uint32_t rank = 0; emit.chakra && rank < p->sim.rank_count && status == STATUS_OK;
+         rank++) {
+        out.size = name.size = 0;
+        chakra_print(&out, p, rank);
+        text_printf(&name, "chakra.%u.et", rank);
+        status = saving_add(saving, name.data, out.data, out.size, diag);
+    }
+    text_release(&out);
+    text_release(&name);
+    return status;
 }
 
 enum status traces_write(const struct report *report, const char *folder, struct traces_emit emit,
                          struct diag *diag)
 {
     const struct prediction *p = report->prediction;
+    struct saving saving = {.folder = folder};
     struct trace trace = {0};
-    struct text path = {0}, json = {0};
+    struct text json = {0};
     fill_header(&trace, p);
     for (uint32_t i = 0; i < p->sim.class_count; i++)
         sim_trace(&p->ir, &p->sim, p->sim.classes[i].rank, p->sim.classes[i].rank + 1, true,
                   &trace);
     report_print_json(&json, report);
-    const struct text_file prediction = {"prediction.json", json.data, json.size};
-    enum status status = trace_folder_save(&trace, folder, &prediction, 1, diag);
-    if (status == STATUS_OK && emit.ir)
-        status = ir_save(&p->ir, path_in(&path, folder, "schedule.ir"), diag);
-    if (status == STATUS_OK && emit.snapshot) {
-        json.size = 0;
-        snapshot_print(&json, p, 0);
-        status = text_save(path_in(&path, folder, "snapshot.pickle"), json.data, json.size, diag);
-    }
-    if (status == STATUS_OK && emit.chakra)
-        status = chakra_save(p, folder, diag);
+    enum status status = saving_begin(&saving, diag);
+    if (status == STATUS_OK)
+        status = trace_folder_add(&trace, &saving, diag);
+    if (status == STATUS_OK)
+        status = saving_add(&saving, "prediction.json", json.data, json.size, diag);
+    if (status == STATUS_OK)
+        status = add_asked(p, emit, &saving, diag);
+    if (status == STATUS_OK)
+        status = saving_end(&saving, diag);
+    saving_release(&saving);
     text_release(&json);
-    text_release(&path);
     trace_release(&trace);
     return status;
 }

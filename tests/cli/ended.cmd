@@ -61,6 +61,41 @@ done
 begin $with_slow longhaul plot waterfall $T/p -o $T/p/f.svg
 end gnuplot KILL $child
 
+# while files are written: a pipe that nobody reads holds the program when all are ready and none is shown
+longhaul predict --model gpt2 --cluster ideal --gpus 4 --seq 1K --quick -o $T/q > $T/note
+mkfifo $T/q/schedule.ir
+state() { (cd $1 && ls -A && cat $(ls -A | grep -v schedule.ir) | cksum) > $2; }
+state $T/q $T/q.before
+ls -A $T > $T/note && ls -A $T > $T/around
+writing() { # SIGNAL COMMAND: ended while it writes
+    signal=$1
+    shift
+    env --default-signal=INT "$@" > $T/out 2> $T/err &
+    pid=$!
+    until ls -l /proc/$pid/fd 2> $T/note | grep -q "$T/q/.*(deleted)"; do sleep 0.01; done
+    code=0
+    kill -$signal $pid
+    wait $pid 2> $T/note || code=$?
+    echo "while it writes, $signal: exit $code"
+    cat $T/out $T/err
+    state $T/q $T/q.after
+    cmp $T/q.before $T/q.after && ls -A $T | grep -v q.after | diff $T/around - && echo "  all as before"
+}
+for signal in INT TERM KILL; do
+    writing $signal longhaul predict --model gpt2 --cluster ideal --gpus 2 --seq 1K --quick \
+        --emit-ir --emit-snapshot --emit-chakra -o $T/q
+done
+# the last file that is asked for cannot be written: none is
+rm $T/q/schedule.ir
+everything="--emit-ir --emit-snapshot --emit-chakra"
+mkdir $T/q/chakra.1.et
+longhaul predict --model gpt2 --cluster ideal --gpus 2 --seq 1K --quick $everything -o $T/q || echo "  exit $?"
+rmdir $T/q/chakra.1.et
+state $T/q $T/q.after
+sed /schedule.ir/d $T/q.before | cmp - $T/q.after && echo "  all as before"
+longhaul predict --model gpt2 --cluster ideal --gpus 2 --seq 1K --quick $everything -o $T/q > $T/note
+ls -A $T/q
+
 # a disk that is full at the second file, or at once
 full() { # BLOCKS COMMAND
     code=0

@@ -44,6 +44,22 @@ for signal in INT TERM; do
 done
 diff -r $T/before.run $T/run && ls -A $T/run
 
+# one that is ended while it writes the folder, too: a pipe that nobody reads holds it when all is ready
+longhaul run $tiny --steps 1 -o $T/piped > $T/out
+rm $T/piped/trace.json
+mkfifo $T/piped/trace.json
+cat $T/piped/*.csv | cksum > $T/before.piped
+for signal in INT TERM KILL; do
+    env --default-signal=INT longhaul run $tiny --steps 1 -o $T/piped > $T/out 2> $T/err &
+    pid=$!
+    until ls -l /proc/$pid/fd 2> $T/note | grep -q "$T/piped/.*(deleted)"; do sleep 0.01; done
+    kill -$signal $pid
+    end
+    echo "run that writes, $signal: exit $code"
+    cat $T/piped/*.csv | cksum | cmp - $T/before.piped && ls -A $T/piped
+done
+rm -r $T/piped $T/before.piped
+
 # a disk that is full: as if nothing had been written
 full() { # BLOCKS ...
     (ulimit -f $1 && shift && longhaul "$@" > /dev/null) && echo "taken: $*" || echo "  exit $?: $*"

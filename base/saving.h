@@ -1,0 +1,52 @@
+/* base/saving.h: files that appear together, or not at all, whatever ends the program.
+ *
+ *     struct saving saving = {.folder = "out"};
+ *     status = saving_begin(&saving, diag);
+ *     status = saving_add(&saving, "ops.csv", data, size, diag); // as often as needed
+ *     status = saving_end(&saving, diag);
+ *     saving_release(&saving);
+ *
+ * What is added lies on the disk at once but has no name yet: a failure (full disk, no permission), a
+ * signal or a kill leaves everything as it was, and nothing behind. saving_end() gives the names. A
+ * folder that was not there appears with all its files at once; files of a folder that was, or of
+ * several, are renamed one after the other while signals wait (a kill between two renames is not
+ * undone). Where the file system knows no files without names, and beyond SAVING_NAMELESS_MAX files,
+ * hidden names stand in for none (".longhaul-PID-N.tmp"), and signals wait from then on. */
+#ifndef BASE_SAVING_H
+#define BASE_SAVING_H
+
+#include "base/diag.h"
+#include "base/text.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { SAVING_NAMELESS_MAX = 256 }; /* each is an open file */
+
+struct saving {
+    const char *folder; /* set by the caller: paths are names in it; NULL: paths as they stand */
+
+    struct saving_file *file;
+    size_t count, capacity, nameless;
+    bool fresh;        /* the folder is not there yet */
+    struct text made;  /* what becomes it; empty: not made yet */
+    bool direct, held; /* a pipe or device is among the files; signals wait */
+    sigset_t before;
+};
+
+/* Looks whether the folder is one, or is not there. Release *saving in either case. */
+enum status saving_begin(struct saving *saving, struct diag *diag);
+
+/* Writes one file. path "-" is standard output; that, devices and pipes are written by saving_end(),
+ * and their data is borrowed till then; all else may go after the call. */
+enum status saving_add(struct saving *saving, const char *path, const char *data, size_t size,
+                       struct diag *diag);
+
+/* Shows all of them. */
+enum status saving_end(struct saving *saving, struct diag *diag);
+
+/* Without saving_end() before, or when that failed, nothing stays. */
+void saving_release(struct saving *saving);
+
+#endif

@@ -1,0 +1,226 @@
+/* Files that appear together: every way in which a program can end leaves all of them or none. */
+#include "base/saving.h"
+#include "tests/check.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FILES = 4 };
+static const char *const names[FILES] = {"a", "b", "c", "d"};
+
+/* In the program's own folder; kept until it ends. */
+static const char *temp_path(const char *name)
+{
+    static struct arena kept;
+    return arena_printf(&kept, "%s/%s", check_temp_dir(), name);
+}
+
+/* How many files a folder has, hidden ones among them; -1: there is no folder. */
+static int entries(const char *folder)
+{
+    DIR *open = opendir(folder);
+    int count = 0;
+    if (open == NULL)
+        return -1;
+    for (const struct dirent *entry = readdir(open); entry != NULL; entry = readdir(open))
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(open);
+    return count;
+}
+
+/* Removes a folder of files. */
+static void remove_folder(const char *folder)
+{
+    struct text path = {0};
+    DIR *open = opendir(folder);
+    if (open == NULL)
+        return;
+    for (const struct dirent *entry = readdir(open); entry != NULL; entry = readdir(open)) {
+        path.size = 0;
+        text_printf(&path, "%s/%s", folder, entry->d_name);
+        unlink(path.data);
+    }
+    closedir(open);
+    rmdir(folder);
+    text_release(&path);
+}
+
+static enum status save(const char *folder, const char *content, size_t count, struct diag *diag)
+{
+    struct saving saving = {.folder = folder};
+    enum status status = saving_begin(&saving, diag);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = saving_add(&saving, names[i], content, strlen(content), diag);
+    if (status == STATUS_OK)
+        status = saving_end(&saving, diag);
+    saving_release(&saving);
+    return status;
+}
+
+/* How many of the files hold that. */
+static int holding(const char *folder, const char *content)
+{
+    int count = 0;
+    for (size_t i = 0; i < FILES; i++) {
+        struct text path = {0}, text = {0};
+        text_printf(&path, "%s/%s", folder, names[i]);
+        count += text_read(&text, path.data, NULL) == STATUS_OK && text.data != NULL &&
+                 strcmp(text.data, content) == 0;
+        text_release(&text);
+        text_release(&path);
+    }
+    return count;
+}
+
+static void a_folder_is_made_and_its_files_are_replaced(void)
+{
+    struct diag diag = {0};
+    const char *folder = temp_path("made/"); /* the end of the path does not matter */
+    int before = entries(check_temp_dir());
+    CHECK_INT("new", save(folder, "one", FILES, &diag), STATUS_OK);
+    CHECK_INT("all there", holding(folder, "one"), FILES);
+    CHECK_INT("replaced", save(folder, "two", FILES, &diag), STATUS_OK);
+    CHECK_INT("all new", holding(folder, "two"), FILES);
+    CHECK_INT("some", save(folder, "three", 2, &diag), STATUS_OK);
+    CHECK_INT("others stay", holding(folder, "two"), FILES - 2);
+    CHECK_INT("no more files", entries(folder), FILES);
+    CHECK_INT("nothing beside it", entries(check_temp_dir()), before + 1);
+    CHECK_INT("no messages", (int64_t)diag.size, 0);
+    remove_folder(folder);
+    diag_release(&diag);
+}
+
+static void what_is_not_ended_leaves_nothing(void)
+{
+    struct diag diag = {0};
+    const char *folder = temp_path("dropped");
+    int before = entries(check_temp_dir());
+    struct saving saving = {.folder = folder};
+    CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
+    CHECK_INT("add", saving_add(&saving, "a", "x", 1, &diag), STATUS_OK);
+    saving_release(&saving);
+    CHECK_INT("nothing", entries(check_temp_dir()), before);
+    diag_release(&diag);
+}
+
+/* More than may lie open at once: some have hidden names while they wait. */
+static void many_files_appear_together_too(void)
+{
+    enum { MANY = SAVING_NAMELESS_MAX + 20 };
+    struct diag diag = {0};
+    const char *folder = temp_path("many");
+    for (int fresh = 1; fresh >= 0; fresh--) {
+        struct saving saving = {.folder = folder};
+        char name[16], content[16];
+        CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
+        for (int i = 0; i < MANY; i++) {
+            snprintf(name, sizeof name, "%d", i);
+            snprintf(content, sizeof content, "%d %d", i, fresh);
+            CHECK_INT("add", saving_add(&saving, name, content, strlen(content), &diag), STATUS_OK);
+        }
+        if (fresh)
+            CHECK_INT("not there yet", entries(folder), -1);
+        CHECK_INT("end", saving_end(&saving, &diag), STATUS_OK);
+        saving_release(&saving);
+        CHECK_INT("all", entries(folder), MANY);
+    }
+    struct text text = {0};
+    CHECK_INT("last", text_read(&text, temp_path("many/275"), &diag), STATUS_OK);
+    CHECK_TEXT("last", text.data, "275 0");
+    text_release(&text);
+    remove_folder(folder);
+    diag_release(&diag);
+}
+
+static void a_place_that_is_no_folder_is_refused(void)
+{
+    static const struct {
+        const char *label, *folder, *message;
+    } rows[] = {
+        {"a file", "/dev/null",
+         "/dev/null: error: is no folder; a new name, or that of a folder, would do\n"},
+        {"in no folder", "/no/such",
+         "/no/such: error: cannot make the folder: No such file or directory\n"},
+        {"where none can be made", "/proc/none",
+         "/proc/none: error: cannot make the folder: No such file or directory\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct diag diag = {0};
+        CHECK_INT(rows[i].label, save(rows[i].folder, "x", 1, &diag), STATUS_SYSTEM);
+        CHECK_TEXT(rows[i].label, diag.text, rows[i].message);
+        diag_release(&diag);
+    }
+}
+
+/* A file size limit fails as a full disk does: at the third file, which is longer. */
+static void a_full_disk_leaves_no_folder(void)
+{
+    char long_one[8192];
+    memset(long_one, 'x', sizeof long_one);
+    struct rlimit limit, small;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small = (struct rlimit){.rlim_cur = sizeof long_one / 2, .rlim_max = limit.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    for (int there = 0; there < 2; there++) {
+        struct diag diag = {0};
+        const char *folder = temp_path("full");
+        if (there)
+            CHECK_INT("old", save(folder, "old", FILES, &diag), STATUS_OK);
+        int before = entries(check_temp_dir());
+        struct saving saving = {.folder = folder};
+        setrlimit(RLIMIT_FSIZE, &small);
+        enum status status = saving_begin(&saving, &diag);
+        for (int i = 0; i < FILES && status == STATUS_OK; i++)
+            status = saving_add(&saving, names[i], long_one, i == 2 ? sizeof long_one : 10, &diag);
+        saving_release(&saving);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        CHECK_INT("refused", status, STATUS_SYSTEM);
+        CHECK("message", diag.text && strstr(diag.text, "full/c: error: cannot write: File too"));
+        CHECK_INT("nothing beside it", entries(check_temp_dir()), before);
+        CHECK_INT("the folder", entries(folder), there ? FILES : -1);
+        CHECK_INT("as it was", holding(folder, "old"), there ? FILES : 0);
+        remove_folder(folder);
+        diag_release(&diag);
+    }
+}
+
+/* Kills a program at whatever moment it is, over and over: its new folder is whole, or not there. */
+static void a_kill_leaves_all_or_nothing(void)
+{
+    enum { KILLS = 60 };
+    const char *folder = temp_path("killed");
+    int whole = 0, none = 0;
+    for (int i = 0; i < KILLS; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            save(folder, "new", FILES, NULL);
+            _exit(0);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = i * 400000L}, NULL);
+        kill(pid, i % 3 == 0 ? SIGKILL : i % 3 == 1 ? SIGTERM : SIGINT);
+        waitpid(pid, NULL, 0);
+        int count = entries(folder);
+        CHECK("whole or not there", count == -1 || holding(folder, "new") == FILES);
+        whole += count == FILES;
+        none += count == -1;
+        remove_folder(folder);
+    }
+    CHECK_INT("nothing between", whole + none, KILLS);
+}
+
+static const struct check_case cases[] = {
+    {"a folder is made and its files are replaced", a_folder_is_made_and_its_files_are_replaced},
+    {"what is not ended leaves nothing", what_is_not_ended_leaves_nothing},
+    {"many files appear together too", many_files_appear_together_too},
+    {"a place that is no folder is refused", a_place_that_is_no_folder_is_refused},
+    {"a full disk leaves no folder", a_full_disk_leaves_no_folder},
+    {"a kill leaves all or nothing", a_kill_leaves_all_or_nothing},
+};
+CHECK_MAIN("saving", cases)
