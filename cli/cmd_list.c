@@ -10,6 +10,7 @@
 #include "schedule/reserved.h"
 #include "schedule/verify.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { COLUMN = 24 };
@@ -381,7 +382,12 @@ static enum status put_one(struct listing *l, const struct list *list, const cha
         return diag_error(diag, (struct loc){.name = "list"}, STATUS_BAD_INPUT,
                           "%s have no more to show than `longhaul list %s` does", list->name,
                           list->name);
-    return list->one(l, name, diag);
+    char place[32];
+    size_t before = diag->size;
+    snprintf(place, sizeof place, "list %s", list->name);
+    enum status status = list->one(l, name, diag);
+    diag_place(diag, before, place);
+    return status;
 }
 
 enum status cmd_list(const struct options *options, struct diag *diag)

@@ -30,3 +30,5 @@ bad list clutsers
 bad list kinds matmul
 bad list clusters nope
 bad list models llama3-8
+bad list devices nope
+bad list models ./none.json
