@@ -18,16 +18,32 @@ void setup_release(struct setup *setup)
     *setup = (struct setup){0};
 }
 
+/* Whether the text before `end` sets the field too. */
+static bool is_set_before(const char *fields, const char *end, const char *field)
+{
+    size_t size = strlen(field);
+    while (fields < end) {
+        if (strncmp(fields, field, size) == 0 && fields[size] == '=')
+            return true;
+        fields += strcspn(fields, ",") + 1;
+    }
+    return false;
+}
+
 /* "vocab=50257,layers=16" */
-static enum status set_fields(struct setup *setup, const char *fields, struct diag *diag)
+static enum status set_fields(struct setup *setup, const char *all, struct diag *diag)
 {
     struct loc at = {.name = "--set"};
+    const char *fields = all;
     while (*fields != '\0') {
         size_t size = strcspn(fields, ",");
         char *field = arena_text(&setup->arena, fields, size), *equals = strchr(field, '=');
         if (equals == NULL)
             return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not FIELD=VALUE", field);
         *equals = '\0';
+        if (is_set_before(all, fields, field))
+            return diag_error(diag, at, STATUS_BAD_INPUT, "sets %s twice; leave one of them out",
+                              field);
         const char *name = setup->model.name;
         setup->model.name = at.name; /* which messages begin with */
         enum status status = transformer_override(&setup->model, field, equals + 1, diag);

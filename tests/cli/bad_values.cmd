@@ -42,6 +42,9 @@ with --weights hsdp --shard 3
 with --optimizer host --weights replicated
 with --set vocab
 with --set vcab=1
+with --set layers=16,layers=17
+with --set layers=1,vocab=50257,layers=1
+with --set kv_heads=8,heads=7,layers=1
 with --set vocab=0
 with --set kv_heads=5
 with --set layers=99999999999999999999
