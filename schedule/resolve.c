@@ -335,23 +335,32 @@ static bool put_why_fewer(struct text *out, const struct request *r, struct atte
     return by_tokens > 0;
 }
 
+/* "2 context x 4 head ranks"; of one rank nothing is shared. */
+static void put_sharers(struct text *out, const struct request *r, struct split s)
+{
+    const struct {
+        const char *what;
+        int64_t ranks;
+    } axes[] = {{"tensor", r->tp}, {"context", s.cp}, {"head", s.hp}};
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_LEN(axes); i++) {
+        if (axes[i].ranks <= 1)
+            continue;
+        text_printf(out, "%s%lld %s", any ? " x " : "", (long long)axes[i].ranks, axes[i].what);
+        any = true;
+    }
+    text_puts(out, any ? " ranks share a sequence" : "every rank has sequences of its own");
+}
+
 static void note_dp(const struct request *r, struct attention_axes axes, struct split s, int64_t dp,
                     struct diag *note)
 {
-    struct text over = {0}, why = {0};
-    if (r->tp > 1)
-        text_printf(&over, "%lld tensor x ", (long long)r->tp);
-    if (axes.cp)
-        text_printf(&over, "%lld context %s", (long long)s.cp, axes.hp ? "x " : "rank");
-    if (axes.hp || !axes.cp)
-        text_printf(&over, "%lld head rank", (long long)s.hp);
-    if ((axes.hp || !axes.cp ? s.hp : s.cp) != 1)
-        text_putc(&over, 's');
+    struct text sharers = {0}, why = {0};
+    put_sharers(&sharers, r, s);
     bool length = put_why_fewer(&why, r, axes, s); /* which a token more or less would change */
-    (length ? diag_warning : diag_note)(
-        note, nowhere, "%lld ranks hold one sequence over %s; dp is filled to %lld%s",
-        (long long)(r->ranks * r->tp), over.data, (long long)dp, why.size > 0 ? why.data : "");
-    text_release(&over);
+    (length ? diag_warning : diag_note)(note, nowhere, "%s; dp is filled to %lld%s", sharers.data,
+                                        (long long)dp, why.size > 0 ? why.data : "");
+    text_release(&sharers);
     text_release(&why);
 }
 
