@@ -177,7 +177,7 @@ void sweep_put_failed(struct text *row, const struct sweep_grid *grid, size_t po
 
 /* Whether what an option says is loaded: the model and the cluster, not the choices. */
 static const char *const loaded_options[] = {"model", "ignore", "set",  "cluster",
-                                             "nodes", "gpus",   "costs"};
+                                             "nodes", "gpus",   "loopback", "costs"};
 
 static enum status load(struct sweep_predictor *predictor, const struct options *options,
                         struct diag *diag)

@@ -37,3 +37,6 @@ axis --seq 1K --vary 'set=layers=2;layers=4,vocab=1000'
 longhaul sweep --model llama3-8b --cluster dgx-a100 --gpus 1 --vary seq=1M,2M -o $T/c.csv || echo "exit $?"
 longhaul sweep --model llama3-8b --cluster dgx-a100 --gpus 1 --vary seq=1M --unfit-too |
     awk -F , '!/^#/ { print $2, $3, ($4 > 0) ? "timed" : "" }'
+# ranks that share one GPU are varied as any other option: each point has its own
+longhaul sweep --model gpt2 --set layers=1 --cluster dgx-h100 --jobs 1 --seq 1K --vary loopback=1,2,4 |
+    awk -F , '!/^#/ && $2 == "fits" { print $1, ($4 > before) ? "longer" : "the same"; before = $4 }'
