@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "cli/best.h"
+#include "cli/idle_options.h"
 #include "cli/plan_longest.h"
 #include "cli/plan_report.h"
 #include "cli/settings.h"
@@ -55,6 +56,34 @@ static enum status print(struct text *out, enum status status, struct diag *diag
     return printed == STATUS_OK ? status : printed;
 }
 
+/* Of options that no configuration among those that were looked at uses. */
+static void note_idle(const struct options *options, const struct best *best)
+{
+    struct idle_options idle = {0};
+    struct diag note = {0};
+    for (size_t i = 0; i < best->count && idle_options_given(options); i++) {
+        struct choices choices;
+        const struct request *request = &best->row[i].request;
+        if (compose_resolve(&choices, request, NULL, NULL) == STATUS_OK)
+            idle_options_add(&idle, options, request, &choices);
+        if (idle.given != 0 && idle_options_none(&idle))
+            break;
+    }
+    idle_options_note(&idle, &note);
+    command_note(&note);
+    diag_release(&note);
+}
+
+static void note_idle_of(const struct options *options, const struct request *request)
+{
+    struct choices choices;
+    struct diag note = {0};
+    if (compose_resolve(&choices, request, NULL, NULL) == STATUS_OK)
+        idle_options_note_of(options, request, &choices, &note);
+    command_note(&note);
+    diag_release(&note);
+}
+
 static enum status plan_longest(const struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
@@ -70,6 +99,8 @@ static enum status plan_longest(const struct setup *setup, const struct options 
     else
         longest_report_print(&out, &report);
     status = print(&out, status, diag);
+    if (status == STATUS_OK)
+        note_idle_of(options, &request);
     text_release(&out);
     longest_report_release(&report);
     return status;
@@ -97,6 +128,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
             plan_report_print(&out, &report);
     }
     status = print(&out, status, diag);
+    if (status == STATUS_OK || status == STATUS_NO)
+        note_idle(options, &best);
     text_release(&out);
     best_release(&best);
     return status;
@@ -118,10 +151,25 @@ static enum status check_length(const struct options *options, struct diag *diag
     return status == STATUS_OK ? options_exclude(options, "emit", "json", diag) : status;
 }
 
+/* What predict has and a search does not. */
+static enum status check_question(const struct options *options, struct diag *diag)
+{
+    if (options_given(options, "loopback"))
+        return diag_error(diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
+                          "a plan is of ranks with a GPU each; predict takes ranks that share one");
+    if (options_given(options, "scope") && options_choice(options, "scope") != SCOPE_STEP)
+        return diag_error(diag, (struct loc){.name = "--scope"}, STATUS_BAD_INPUT,
+                          "a plan is of the step of the whole model, not of its %s",
+                          options_text(options, "scope"));
+    return STATUS_OK;
+}
+
 enum status cmd_plan(const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
-    enum status status = check_length(options, diag);
+    enum status status = check_question(options, diag);
+    if (status == STATUS_OK)
+        status = check_length(options, diag);
     if (status == STATUS_OK)
         status = setup_load_open(&setup, options, diag);
     if (status == STATUS_OK && options_given(options, "longest"))

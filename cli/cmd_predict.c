@@ -140,7 +140,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = file != NULL ? prediction_memory_of_file(&prediction, &setup, file, diag)
                               : prediction_memory(&prediction, &setup, &setup.request, &note, diag);
     if (status == STATUS_OK && file == NULL)
-        idle_options_note(options, &setup.request, &prediction.choices, &note);
+        idle_options_note_of(options, &setup.request, &prediction.choices, &note);
     struct text warning = {0};
     put_warning(&warning, &note);
     report.warning = warning.data;

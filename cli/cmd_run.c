@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/units.h"
+#include "cli/idle_options.h"
 #include "cli/interrupt.h"
 #include "cli/run_options.h"
 #include "cli/run_report.h"
@@ -68,11 +69,13 @@ static enum status build(struct session *s, struct diag *diag)
     enum status status = compose_resolve(&choices, r, &s->note, diag);
     if (status == STATUS_OK)
         status = compose_build(&s->ir, &choices, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        idle_options_note_of(s->options, r, &choices, &s->note);
         snprintf(s->what, sizeof s->what, "%s, %s (%s), weights %s, activations %s",
                  choices.model->name, compose_strategies(&count)[choices.strategy].name,
                  choices.profile->name, weights_names[choices.weights],
                  activations_names[choices.activations]);
+    }
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* longhaul schedule: the schedule of a configuration as text; longhaul check: is one right? */
 #include "cli/command.h"
 
+#include "cli/idle_options.h"
 #include "cli/json_out.h"
 #include "cli/setup.h"
 #include "schedule/activations/classes.h"
@@ -28,7 +29,8 @@ static const struct option check_rows[] = {
 };
 const struct option_set check_options = {"output", check_rows, ARRAY_LEN(check_rows)};
 
-static enum status build(struct ir *ir, struct setup *setup, struct diag *diag)
+static enum status build(struct ir *ir, struct setup *setup, const struct options *options,
+                         struct diag *diag)
 {
     struct choices choices;
     struct diag note = {0};
@@ -40,8 +42,10 @@ static enum status build(struct ir *ir, struct setup *setup, struct diag *diag)
         status = compose_build(ir, &choices, diag);
     if (status == STATUS_OK)
         status = compose_resolve(&choices, &asked, &note, diag); /* of what was left open */
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        idle_options_note_of(options, &asked, &choices, &note);
         command_note(&note);
+    }
     diag_release(&note);
     return status;
 }
@@ -75,7 +79,7 @@ enum status cmd_schedule(const struct options *options, struct diag *diag)
     struct ir ir = {0};
     enum status status = setup_load(&setup, options, false, diag);
     if (status == STATUS_OK)
-        status = build(&ir, &setup, diag);
+        status = build(&ir, &setup, options, diag);
     if (status == STATUS_OK && options_given(options, "classes"))
         status = print_classes(&ir, diag);
     else if (status == STATUS_OK)
@@ -152,7 +156,7 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     else
         status = setup_of_file(options, diag);
     if (status == STATUS_OK)
-        status = from_file ? ir_load(&ir, name, diag) : build(&ir, &setup, diag);
+        status = from_file ? ir_load(&ir, name, diag) : build(&ir, &setup, options, diag);
     if (status == STATUS_OK) {
         struct verify_limits limits = limits_of(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);

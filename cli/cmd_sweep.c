@@ -100,6 +100,7 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
         .jobs = (size_t)options_count(options, "jobs"),
     };
     struct launcher launcher = {0};
+    struct diag note = {0};
     size_t count;
     const char *const *vary = options_list(options, "vary", &count);
     enum status status = check_options_fit(options, diag);
@@ -125,7 +126,12 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
         status = sweep_run(&grid, &sweep, &journal, &launcher, diag);
     if (status == STATUS_OK)
         status = finish(&journal, &sweep, options, diag);
+    if (status == STATUS_OK || status == STATUS_NO) {
+        sweep_note_idle(&grid, &note);
+        command_note(&note);
+    }
 out:
+    diag_release(&note);
     sweep_journal_release(&journal);
     sweep_grid_release(&grid);
     interrupt_end(diag);

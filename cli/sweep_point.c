@@ -1,5 +1,6 @@
 #include "cli/sweep_point.h"
 
+#include "cli/idle_options.h"
 #include "cli/prediction.h"
 #include "cli/report.h"
 #include "models/mfu.h"
@@ -176,7 +177,7 @@ void sweep_put_failed(struct text *row, const struct sweep_grid *grid, size_t po
 /* ---- predicting ---- */
 
 /* Whether what an option says is loaded: the model and the cluster, not the choices. */
-static const char *const loaded_options[] = {"model", "ignore", "set",  "cluster",
+static const char *const loaded_options[] = {"model", "ignore", "set",      "cluster",
                                              "nodes", "gpus",   "loopback", "costs"};
 
 static enum status load(struct sweep_predictor *predictor, const struct options *options,
@@ -250,6 +251,37 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     options_release(&options);
     arena_release(&arena);
     return outcome;
+}
+
+/* Adds a point's options; returns whether those of further points can tell more. */
+static bool add_idle(struct idle_options *idle, struct sweep_predictor *predictor, size_t point)
+{
+    struct arena arena = {0};
+    struct options options = {0};
+    struct choices choices;
+    struct diag unread = {0};
+    bool given = false;
+    if (sweep_grid_options(predictor->grid, point, &arena, &options, &unread) == STATUS_OK) {
+        given = idle_options_given(&options);
+        if (given && load(predictor, &options, &unread) == STATUS_OK &&
+            compose_resolve(&choices, &predictor->setup.request, NULL, &unread) == STATUS_OK)
+            idle_options_add(idle, &options, &predictor->setup.request, &choices);
+    }
+    diag_release(&unread);
+    options_release(&options);
+    arena_release(&arena);
+    return given && (idle->given == 0 || !idle_options_none(idle));
+}
+
+void sweep_note_idle(const struct sweep_grid *grid, struct diag *note)
+{
+    struct idle_options idle = {0};
+    struct sweep_predictor predictor = {.grid = grid};
+    for (size_t point = 0; point < grid->points; point++)
+        if (!add_idle(&idle, &predictor, point))
+            break;
+    idle_options_note(&idle, note);
+    sweep_predictor_release(&predictor);
 }
 
 enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)

@@ -44,4 +44,7 @@ void sweep_put_columns(struct text *out, const struct sweep_grid *grid);
  * makes a row of every point. */
 enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag);
 
+/* Adds a note for each option that changes nothing in any point (cli/idle_options.h). */
+void sweep_note_idle(const struct sweep_grid *grid, struct diag *note);
+
 #endif

@@ -9,3 +9,5 @@ bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --goal cheap --seq 1M
 bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1M --dp 3
 bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --hp 16
 bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1M --strategy ulisses
+bad plan --model llama3-8b --cluster dgx-h100 --loopback 2 --seq 1M
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --scope layer
