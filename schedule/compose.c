@@ -218,6 +218,11 @@ static bool learned_positions_too_long(const struct choices *c)
     return c->model->positions == POSITIONS_LEARNED && c->seq > c->model->max_positions;
 }
 
+static bool no_token_follows(const struct choices *c)
+{
+    return c->scope == SCOPE_STEP && c->seq < 2;
+}
+
 static bool windows_without_a_ring(const struct choices *c)
 {
     return c->window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_retains);
@@ -248,6 +253,8 @@ static const struct rule rules[] = {
     {learned_positions_too_long, "--seq",
      "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
      "max_positions with --set"},
+    {no_token_follows, "--seq",
+     "a sequence of 1 token has no token to predict, and so no loss; choose --seq 2 or more, or a --scope without the loss"},
     {windows_without_a_ring, "--window",
      "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
      "megatron-te have; choose --window 1, or --rotate p2p and another profile"},

@@ -293,7 +293,10 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
     }
     text_printf(&what, " does not %s %lld ranks", open > 0 ? "divide" : "make",
                 (long long)(r->ranks * r->tp));
-    if (given == 1 && r->dp > 0) {
+    int64_t split = (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);
+    if (r->dp > 0 && open == 0 && r->ranks % split == 0) {
+        text_printf(&would, "dp %lld", (long long)(r->ranks / split));
+    } else if (given == 1 && r->dp > 0) {
         text_puts(&would, "dp ");
         resolve_put_divisors(&would, r->ranks, 0, SPLITS_MAX);
     } else {

@@ -5,6 +5,9 @@ bad --model llama3-8b --gpus 12 --hp 12 --seq 12K
 bad --model gpt-13b --gpus 40 --hp 40 --seq 64K
 bad --model gpt-2.7b --gpus 8 --hp 8 --seq 1001
 bad --model gpt-2.7b --gpus 8 --hp 4 --dp 4 --seq 1K
+bad --model gpt-2.7b --gpus 8 --strategy local --dp 4 --seq 1K
+bad --model gpt-2.7b --gpus 8 --strategy megatron-sp --tp 2 --dp 2 --seq 1K
+bad --model gpt-2.7b --gpus 2 --strategy local --seq 1
 bad --model gpt-2.7b --gpus 8 --hp 4 --batch 7 --seq 1K
 bad --model gpt-2.7b --gpus 8 --batch 2000000 --seq 1K
 bad --model gpt-65b --gpus 1 --seq 4096G

@@ -297,7 +297,7 @@ static void wrong_requests_say_what_would_do(void)
         {"tokens", 0, 4, 1, 4, 0, 63, 0, 0, 0, -1, -1, NULL, NULL,
          "--seq: error: 63 tokens do not divide over 4 ranks; 60 or 64 tokens would do\n"},
         {"degrees", 0, 4, 3, 2, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "--dp: error: dp 3 x hp 2 does not make 4 ranks; hp 1, 2 or 4 would do\n"},
+         "--dp: error: dp 3 x hp 2 does not make 4 ranks; dp 2 would do\n"},
         {"head degree", 0, 8, 0, 16, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
          "--hp: error: hp 16 does not divide 8 ranks; hp 1, 2 or 4 would do\n"},
         {"data degree", 0, 8, 3, 0, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
