@@ -1,11 +1,18 @@
+#define _DEFAULT_SOURCE /* madvise(), sbrk() */
+
 #include "base/arena.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <malloc.h>
 #include <stdalign.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct arena_block {
     struct arena_block *next;
@@ -98,6 +105,54 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     return text;
 }
 
+/* ---- large pages ---- */
+
+/* Tables of large schedules are some hundred blocks, filled from end to end: a page of 4 KiB at a time, a
+ * fifth of a prediction is the kernel's, and a fork copies each page's entry. So blocks up to HEAP_BLOCK
+ * lie side by side in a heap that grows by HEAP_STEP, and what it grows by is asked for in large pages.
+ * A kernel that has none to give is not at fault. */
+enum { LARGE_BLOCK = 1 << 17, HEAP_BLOCK = 1 << 25, HEAP_STEP = 1 << 25, HEAP_SPARE = 1 << 27 };
+
+static void ask_for_large_pages(uintptr_t begin, uintptr_t end)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    int saved = errno;
+    begin = (begin + page - 1) / page * page;
+    if (begin < end)
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    errno = saved;
+}
+
+/* Called around each block: before, so that the first one finds the heap set up. */
+static void expect_block(size_t bytes)
+{
+    static _Atomic bool is_set_up;
+    if (bytes < LARGE_BLOCK || is_set_up)
+        return;
+    is_set_up = true;
+    mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK);
+    mallopt(M_TOP_PAD, HEAP_STEP);
+    mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
+}
+
+static void note_block(const void *block, size_t bytes)
+{
+    static _Atomic uintptr_t known_end;
+    uintptr_t begin = (uintptr_t)block, end;
+    if (bytes < LARGE_BLOCK)
+        return;
+    if (bytes >= HEAP_BLOCK) { /* a mapping of its own */
+        ask_for_large_pages(begin, begin + bytes);
+        return;
+    }
+    end = (uintptr_t)sbrk(0);
+    if (end > known_end && begin < end)
+        ask_for_large_pages(known_end > begin ? known_end : begin, end);
+    known_end = end;
+}
+
+/* ---- the heap ---- */
+
 void *heap_alloc(size_t count, size_t size)
 {
     return heap_realloc(NULL, count, size);
@@ -106,18 +161,22 @@ void *heap_alloc(size_t count, size_t size)
 void *heap_zalloc(size_t count, size_t size)
 {
     size_t bytes = checked_product(count, size);
+    expect_block(bytes);
     void *memory = calloc(1, bytes ? bytes : 1);
     if (!memory)
         out_of_memory(count, size);
+    note_block(memory, bytes);
     return memory;
 }
 
 void *heap_realloc(void *old, size_t count, size_t size)
 {
     size_t bytes = checked_product(count, size);
+    expect_block(bytes);
     void *memory = realloc(old, bytes ? bytes : 1);
     if (!memory)
         out_of_memory(count, size);
+    note_block(memory, bytes);
     return memory;
 }
 

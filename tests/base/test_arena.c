@@ -65,6 +65,32 @@ static void capacities_double_from_sixteen(void)
         CHECK("capacity", heap_next_capacity(rows[i].capacity, rows[i].needed) == rows[i].want);
 }
 
+/* From a page of the heap over blocks in large pages to mappings of their own, and back. */
+static void heap_blocks_of_all_sizes_keep_what_they_hold(void)
+{
+    static const size_t sizes[] = {4000,     131072, 3000000, 33554432, 70000000,
+                                   33554431, 131071, 5000000, 64};
+    unsigned char *block = NULL;
+    size_t had = 0;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        block = heap_realloc(block, sizes[i], 1);
+        size_t kept = had < sizes[i] ? had : sizes[i];
+        for (size_t k = 0; k < kept; k += 4093)
+            CHECK("kept", block[k] == (unsigned char)(k >> 4));
+        for (size_t k = 0; k < sizes[i]; k++)
+            block[k] = (unsigned char)(k >> 4);
+        had = sizes[i];
+        unsigned char *zeroed = heap_zalloc(sizes[i], 1);
+        size_t zeros = 0;
+        while (zeros < sizes[i] && zeroed[zeros] == 0)
+            zeros++;
+        CHECK("zeroed", zeros == sizes[i]);
+        memset(zeroed, 0xff, sizes[i]); /* what the next one may find */
+        free(zeroed);
+    }
+    free(block);
+}
+
 /* The exit code of a child that runs f, its messages dropped. */
 static int exit_code_of(void (*f)(void))
 {
@@ -107,6 +133,7 @@ static const struct check_case cases[] = {
     {"memory is aligned, zeroed and apart", memory_is_aligned_zeroed_and_apart},
     {"texts are terminated copies", texts_are_terminated_copies},
     {"capacities double from sixteen", capacities_double_from_sixteen},
+    {"heap blocks of all sizes keep what they hold", heap_blocks_of_all_sizes_keep_what_they_hold},
     {"impossible sizes end the program with code 2", impossible_sizes_end_the_program_with_code_2},
 };
 CHECK_MAIN("arena", cases)
