@@ -17,6 +17,7 @@ struct maker {
     uint32_t *before;              /* the op before each on its stream; of HOST_SYNC the awaited */
     uint32_t *holder;              /* the last op before each that held the host */
     double peak_flop_per_s;
+    double rounding_s;                       /* dates that differ by less are the same */
     double first_backward_s, last_forward_s; /* kernels' start and end; infinite: none */
     bool in_pipeline;                        /* the rank sends or receives as a stage does */
     wide cause_s[CAUSE_COUNT];
@@ -136,8 +137,15 @@ static void add_busy(struct maker *m, uint32_t row, wide seconds)
 
 /* ---- while none runs ---- */
 
-/* The op that ended last among those that `row` had to wait for, in streams and waits; of equal
- * ones the last in the list. False: none. */
+/* Of ops that end at once, but for rounding, which depends on how ranks were folded, the last in the
+ * list is the later one. */
+static bool ends_later(const struct maker *m, uint32_t row, uint32_t other)
+{
+    double by_s = m->end_s[row] - m->end_s[other];
+    return by_s > m->rounding_s || (by_s >= -m->rounding_s && row > other);
+}
+
+/* The op that ended last among those that `row` had to wait for, in streams and waits. False: none. */
 static bool last_dependency(const struct maker *m, uint32_t row, uint32_t *last)
 {
     const struct ir *ir = m->ir;
@@ -146,8 +154,7 @@ static bool last_dependency(const struct maker *m, uint32_t row, uint32_t *last)
     *last = m->before[row];
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
         uint32_t other = ir->wait[ir->op.wait_begin[op] + w].i - m->op_begin;
-        if (!found || m->end_s[other] > m->end_s[*last] ||
-            (m->end_s[other] == m->end_s[*last] && other > *last))
+        if (!found || ends_later(m, other, *last))
             *last = other;
         found = true;
     }
@@ -180,7 +187,7 @@ static void explain_gap(struct maker *m, uint32_t row, double floor_s)
     while (until_s > floor_s) {
         uint32_t last, holder = m->holder[row];
         bool found = last_dependency(m, row, &last);
-        if (holder != IR_NONE && (!found || m->end_s[holder] > m->end_s[last])) {
+        if (holder != IR_NONE && (!found || m->end_s[holder] > m->end_s[last] + m->rounding_s)) {
             last = holder;
             found = true;
         }
@@ -206,7 +213,7 @@ static void explain_end(struct maker *m, double floor_s, double step_s)
 {
     uint32_t last = IR_NONE;
     for (uint32_t row = 0; row < m->op_count; row++)
-        if (last == IR_NONE || m->end_s[row] >= m->end_s[last])
+        if (last == IR_NONE || ends_later(m, row, last))
             last = row;
     double end_s = last == IR_NONE ? 0 : m->end_s[last];
     add_idle(m, m->in_pipeline ? CAUSE_DRAIN : CAUSE_OTHER, end_s, step_s, floor_s);
@@ -323,7 +330,8 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                       .op_count = class->op_count,
                       .start_s = sim_start_s(result, rank),
                       .end_s = sim_end_s(result, rank),
-                      .peak_flop_per_s = peak_flop_per_s};
+                      .peak_flop_per_s = peak_flop_per_s,
+                      .rounding_s = 1e-12 * result->step_s};
     assert(peak_flop_per_s > 0 && !isinf(peak_flop_per_s));
     m.before = heap_alloc(m.op_count + 1u, sizeof *m.before);
     m.holder = heap_alloc(m.op_count + 1u, sizeof *m.holder);
@@ -332,12 +340,11 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
     uint32_t kernels;
     struct kernel *kernel = list_kernels(&m, &kernels);
     struct running running = {.count = 0};
-    double done_s = 0;                          /* [0, done_s] is explained */
-    double rounding_s = 1e-14 * result->step_s; /* no gap between two kernels: the later one's */
+    double done_s = 0; /* [0, done_s] is explained */
     for (uint32_t k = 0; k < kernels; k++) {
         uint32_t row = kernel[k].row;
         done_s = run_until(&m, &running, done_s, m.start_s[row]);
-        if (m.start_s[row] > done_s + rounding_s) {
+        if (m.start_s[row] > done_s + m.rounding_s) { /* a shorter gap is the later kernel's */
             explain_gap(&m, row, done_s);
             done_s = m.start_s[row];
         }
