@@ -44,7 +44,8 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
 static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
-    int64_t n = c->seq / c->hp / c->cp, local = n * c->micro_batch * (int64_t)c->accumulation;
+    int64_t n = c->seq / c->hp / c->cp;
+    int64_t local = n * c->micro_batch * (int64_t)e->all_choices->accumulation;
     bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
     bool last = all || e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
     uint16_t tensor = e->tensor.group;
@@ -181,8 +182,8 @@ static struct transformer part_model(const struct transformer *model, enum scope
     return bare;
 }
 
-/* One role: what a stage's ranks do, or all ranks. False: as finish_role(). */
-static bool emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
+/* One role: what a stage's ranks do, or all ranks. */
+static enum told emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
 {
     const struct choices *c = e->choices;
     struct program program;
@@ -212,7 +213,7 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_fi
         pass_offload_kept(e, &program);
     if (whole)
         pass_weights(e, &program);
-    bool told = finish_role(e, &program, out, figures);
+    enum told told = finish_role(e, &program, out, figures);
     program_release(&program);
     return told;
 }
@@ -281,10 +282,42 @@ static int64_t layers_of(const struct choices *c, struct depth_left_out left_out
     return (int64_t)left_out.storey * left_out.storeys * pipeline_chunks(c);
 }
 
-/* False: what was left out could not be told; *out is of no use then. */
-static bool build(struct ir *out, const struct choices *all, const struct transformer *whole,
-                  struct depth_left_out left_out)
+/* ---- micro-batches that need not be emitted ---- */
+
+enum {
+    PERIODS_FIRST = 5, /* beside those that fill and drain a stage: its ends, and what is steady */
+    PERIODS_MORE = 3,  /* in the next try: more */
+    PERIODS_TRIES = 2,
+    PERIODS_LEAST = 3, /* that are worth leaving out */
+};
+
+/* What a stage refers to of the first units it holds, and what the last ones refer to, is not yet, or no longer,
+ * as in the middle. */
+static struct units_left_out units_left_out_of(const struct choices *c, uint32_t stage,
+                                               uint32_t tries)
 {
+    struct units_left_out none = {0};
+    if (c->scope != SCOPE_STEP || tries >= PERIODS_TRIES || pipeline_of(c)->multiplexed)
+        return none;
+    uint32_t period = pipeline_period(c), step = period * c->subsequences;
+    uint32_t filled = (pipeline_in_flight(c, stage) + step - 1) / step;
+    uint32_t emitted = 2 * filled + PERIODS_FIRST + tries * PERIODS_MORE;
+    uint32_t periods = c->accumulation / period;
+    return periods < emitted + PERIODS_LEAST ? none
+                                             : (struct units_left_out){step, periods - emitted};
+}
+
+/* What of a schedule is emitted. */
+struct plan {
+    struct depth_left_out left_out;
+    uint32_t unit_tries; /* that failed */
+};
+
+/* *emitted: micro-batches, of all roles together. */
+static enum told build(struct ir *out, const struct choices *all, const struct transformer *whole,
+                       const struct plan *plan, uint32_t *emitted_batches)
+{
+    struct depth_left_out left_out = plan->left_out;
     struct transformer brief = *all->model, brief_whole = *whole;
     struct choices emitted = *all;
     const struct choices *c = &emitted;
@@ -318,12 +351,17 @@ static bool build(struct ir *out, const struct choices *all, const struct transf
     emit_mesh(&e);
     make_streams(&e);
     struct lifetimes_figures *figures = heap_zalloc(c->pp, sizeof *figures);
-    bool told = true;
-    for (uint32_t stage = 0; told && stage < c->pp; stage++) {
+    enum told told = TOLD;
+    *emitted_batches = 0;
+    for (uint32_t stage = 0; told == TOLD && stage < c->pp; stage++) {
+        e.units = units_left_out_of(all, stage, plan->unit_tries);
+        emitted.accumulation =
+            all->accumulation - e.units.periods * e.units.step / all->subsequences;
+        *emitted_batches += emitted.accumulation;
         begin_role(&e, stage);
         told = emit_and_rewrite(&e, out, &figures[stage]);
     }
-    if (told)
+    if (told == TOLD)
         finish(&e, out, figures);
     free(figures);
     free(e.kept.buffer);
@@ -338,7 +376,7 @@ static bool build(struct ir *out, const struct choices *all, const struct transf
 }
 
 enum status compose_build_counted(struct ir *out, const struct choices *choices, bool whole,
-                                  int64_t *emitted, struct diag *diag)
+                                  struct compose_emitted *emitted, struct diag *diag)
 {
     struct transformer bare, share;
     struct choices scoped = in_scope(choices, &bare);
@@ -350,22 +388,25 @@ enum status compose_build_counted(struct ir *out, const struct choices *choices,
     assert((!scoped.uneven || scoped.subsequences == 1) && "lengths are the caller's to make");
     if (check_size(&scoped, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    struct depth_left_out left_out;
+    struct plan plan = {.unit_tries = whole ? PERIODS_TRIES : 0};
     int64_t storeys = STOREYS_FIRST;
-    do {
-        left_out = whole ? (struct depth_left_out){0} : left_out_of(&scoped, storeys);
-        storeys += STOREYS_MORE;
-        *emitted = scoped.model->layers - layers_of(&scoped, left_out);
-        if (build(out, &scoped, model, left_out))
+    for (;;) {
+        plan.left_out = whole ? (struct depth_left_out){0} : left_out_of(&scoped, storeys);
+        emitted->layers = scoped.model->layers - layers_of(&scoped, plan.left_out);
+        enum told told = build(out, &scoped, model, &plan, &emitted->micro_batches);
+        if (told == TOLD)
             return STATUS_OK;
         ir_release(out);
-    } while (left_out.storeys > 0);
-    assert(!"all layers can always be emitted");
-    return STATUS_BAD_INPUT;
+        bool units = told == TOLD_NOT_OF_UNITS;
+        assert((units ? plan.unit_tries < PERIODS_TRIES : plan.left_out.storeys > 0) &&
+               "everything can always be emitted");
+        plan.unit_tries += units;
+        storeys += units ? 0 : STOREYS_MORE;
+    }
 }
 
 enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
 {
-    int64_t emitted;
+    struct compose_emitted emitted;
     return compose_build_counted(out, choices, false, &emitted, diag);
 }

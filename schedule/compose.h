@@ -332,8 +332,13 @@ double compose_attention_slowdown(const struct choices *choices);
  * empty. Too large a schedule (ids are 32 bits) is an error. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
-/* The same, for tests of schedule/stretch.h: whole: every layer is emitted. *emitted: layers that were. */
+/* The same, for tests of schedule/stretch.h and stretch_units.h: whole: every layer of every micro-batch is
+ * emitted. *emitted: how many of them were. */
+struct compose_emitted {
+    int64_t layers;
+    uint32_t micro_batches; /* of all stages together */
+};
 enum status compose_build_counted(struct ir *ir, const struct choices *choices, bool whole,
-                                  int64_t *emitted, struct diag *diag);
+                                  struct compose_emitted *emitted, struct diag *diag);
 
 #endif

@@ -175,6 +175,12 @@ struct lent_part {
     op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
+/* Periods of a role's micro-batches that are left out (schedule/stretch_units.h). */
+struct units_left_out {
+    uint32_t step; /* units of a period */
+    uint32_t periods;
+};
+
 struct emit {
     struct ir *ir;
     const struct choices *choices;   /* the model is what one tensor rank sees */
@@ -182,6 +188,7 @@ struct emit {
     /* Layers are left out, and stretching puts them back: choices and whole have those that are
        emitted; these have all. Bundles and their states are those of all. */
     struct depth_left_out left_out;
+    struct units_left_out units; /* the same of micro-batches, which choices do not count */
     const struct choices *all_choices;
     const struct transformer *all_whole;
     struct stretch_chunk *stretch_chunk; /* of the role, as many as it has chunks */

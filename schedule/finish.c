@@ -10,6 +10,7 @@
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
 #include "schedule/stretch.h"
+#include "schedule/stretch_units.h"
 #include "schedule/waits.h"
 
 #include <assert.h>
@@ -278,50 +279,73 @@ static struct ir rows_with_tables(const struct ir *rows, const struct ir *tables
     return own;
 }
 
+/* Micro-batches that were left out of a role of *out, whose offsets are not planned yet. */
+static bool put_units(const struct emit *e, struct ir *out)
+{
+    struct units units;
+    bool right =
+        units_survey(&units, out, e->role, e->units.step, e->units.periods) && units_insert(&units);
+    units_release(&units);
+    return right;
+}
+
+static void set_role(const struct emit *e, struct ir *out, uint32_t first, uint32_t ops)
+{
+    if (out->role_count > 0) { /* none when there is no op */
+        out->role[e->role].op_begin = first;
+        out->role[e->role].op_count = ops;
+    }
+}
+
 /* The role that is in *brief with few layers behind the rows of *out, with all. */
-static bool write_long(const struct emit *e, const struct ir *brief, const struct order *order,
-                       struct ir *out, struct lifetimes_figures *figures)
+static enum told write_long(const struct emit *e, const struct ir *brief, const struct order *order,
+                            struct ir *out, struct lifetimes_figures *figures)
 {
     struct stretch stretch;
     struct ir in = rows_with_tables(brief, out);
     bool tight = e->choices->pp == 1;
-    bool right = stretch_survey(&stretch, &in, out, e->role, e->left_out, e->stretch_chunk,
-                                pipeline_chunks_at(e->choices)) &&
-                 stretch_write(&stretch);
-    if (right && out->role_count > 0) {
-        out->role[e->role].op_begin = stretch.first_op;
-        out->role[e->role].op_count = stretch.op_count;
+    enum told told = TOLD_NOT_OF_LAYERS;
+    if (stretch_survey(&stretch, &in, out, e->role, e->left_out, e->stretch_chunk,
+                       pipeline_chunks_at(e->choices)) &&
+        stretch_write(&stretch)) {
+        told = TOLD;
+        set_role(e, out, stretch.first_op, stretch.op_count);
     }
-    if (right && !lifetimes_plan_stretched(&stretch, order, LIFETIMES_ALIGNMENT, tight, figures))
+    if (told == TOLD && e->units.periods > 0)
+        told = put_units(e, out) ? TOLD : TOLD_NOT_OF_UNITS;
+    if (told == TOLD &&
+        (e->units.periods > 0 ||
+         !lifetimes_plan_stretched(&stretch, order, LIFETIMES_ALIGNMENT, tight, figures)))
         lifetimes_plan_role(out, e->role, NULL, LIFETIMES_ALIGNMENT, tight, figures);
     stretch_release(&stretch);
-    return right;
+    return told;
 }
 
-bool finish_role(const struct emit *e, const struct program *program, struct ir *out,
-                 struct lifetimes_figures *figures)
+enum told finish_role(const struct emit *e, const struct program *program, struct ir *out,
+                      struct lifetimes_figures *figures)
 {
     struct order order = {0};
     struct ir brief = {0};
-    bool right = true, whole = e->left_out.storeys == 0;
+    enum told told = TOLD;
+    bool whole = e->left_out.storeys == 0, tight = e->choices->pp == 1;
     uint32_t first = out->op.count;
     write_role(e, program, whole ? out : &brief, &order);
     swap_tables(e->ir, out);
     if (whole) {
-        if (out->role_count > 0) { /* none when there is no op */
-            out->role[e->role].op_begin = first;
-            out->role[e->role].op_count = program->count;
-        }
-        lifetimes_plan_role(out, e->role, &order, LIFETIMES_ALIGNMENT, e->choices->pp == 1,
-                            figures);
+        set_role(e, out, first, program->count);
+        if (e->units.periods > 0 && !put_units(e, out))
+            told = TOLD_NOT_OF_UNITS;
+        else
+            lifetimes_plan_role(out, e->role, e->units.periods > 0 ? NULL : &order,
+                                LIFETIMES_ALIGNMENT, tight, figures);
     } else {
-        right = write_long(e, &brief, &order, out, figures);
+        told = write_long(e, &brief, &order, out, figures);
     }
     swap_tables(e->ir, out);
     clear_rows(e->ir);
     order_release(&order);
     ir_release(&brief);
-    return right;
+    return told;
 }
 
 void finish(const struct emit *e, struct ir *out, struct lifetimes_figures *of_role)

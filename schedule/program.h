@@ -55,13 +55,16 @@ void pass_weights(struct emit *e, struct program *program);
 /* Lays out bundles of tensors, and makes the buffers that live through the step. */
 void weights_setup(struct emit *e);
 
+/* Whether a role that was emitted in part says what the rest of it does; if not, what is better emitted. */
+enum told { TOLD, TOLD_NOT_OF_LAYERS, TOLD_NOT_OF_UNITS };
+
 /* Adds role e->role with its program to *out: ops in list order, buffers that are touched, waits for
  * every data dependency between streams that nothing else implies, free sets, arena offsets (which
  * *figures describe; of one role among several they are not the last word). The
- * draft e->ir then has no ops and buffers, and all its other tables, for the next role. False: layers were
- * left out (e->left_out), and nobody can tell what they do; *out is of no use then. */
-bool finish_role(const struct emit *e, const struct program *program, struct ir *out,
-                 struct lifetimes_figures *figures);
+ * draft e->ir then has no ops and buffers, and all its other tables, for the next role. Where what was left
+ * out (e->left_out, e->units) is not told, *out is of no use. */
+enum told finish_role(const struct emit *e, const struct program *program, struct ir *out,
+                      struct lifetimes_figures *figures);
 /* When all roles are there: gives *out those other tables; e->ir is of no further use. of_role: the
  * figures that each of the roles was given. */
 void finish(const struct emit *e, struct ir *out, struct lifetimes_figures *of_role);

@@ -77,6 +77,12 @@ bool pipeline_is_plain(const struct choices *choices);
  * Megatron-LM overlaps those of interleaved ones, and zero-bubble schedules are not its own. */
 bool pipeline_awaits_messages(const struct choices *choices);
 
+/* Behind its warm-up and before its cool-down a stage does the same, with later units, every so many
+ * micro-batches, if it has any such middle (gpipe has none). */
+uint32_t pipeline_period(const struct choices *choices);
+/* The most units of which a stage has done some actions and not all. */
+uint32_t pipeline_in_flight(const struct choices *choices, uint32_t stage);
+
 /* Layers of a chunk: first .. end. */
 struct layer_range {
     uint32_t first, end;

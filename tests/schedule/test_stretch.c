@@ -1,5 +1,6 @@
-/* Deep schedules made from few layers are those that are emitted layer by layer: rows, waits, free sets
- * and offsets alike; and what they say repeats does. */
+/* Deep schedules made from few layers are those that are emitted layer by layer, and those of many
+ * micro-batches those that are emitted one by one: rows, waits, free sets and offsets alike; and what they
+ * say repeats does. */
 #include "schedule/compose.h"
 #include "schedule/ir_text.h"
 #include "schedule/reserved.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORLDS = 100 };
+enum { WORLDS = 100, UNIT_WORLDS = 48 };
 
 /* The first line that differs, for the label of a failure. */
 static void first_difference(const struct text *a, const struct text *b, char *out, size_t size)
@@ -45,7 +46,7 @@ static void check_same(const char *label, const struct ir *stretched, const stru
 
 /* ---- repeats ---- */
 
-static bool strides(uint32_t first, uint32_t second, uint32_t before, uint32_t now)
+static bool strides(uint64_t first, uint64_t second, uint64_t before, uint64_t now)
 {
     return now - before == second - first;
 }
@@ -58,13 +59,13 @@ static bool op_repeats(const struct ir *ir, uint32_t first, uint32_t by, uint32_
                 t->phase[now] == t->phase[before] && t->region[now] == t->region[before] &&
                 t->reads[now] == t->reads[before] && t->writes[now] == t->writes[before] &&
                 t->chunk[now] == t->chunk[before] && t->step[now] == t->step[before] &&
-                t->micro[now] == t->micro[before] && t->guard[now] == t->guard[before] &&
-                t->wait_count[now] == t->wait_count[before] &&
+                strides(t->micro[first], t->micro[second], t->micro[before], t->micro[now]) &&
+                t->guard[now] == t->guard[before] && t->wait_count[now] == t->wait_count[before] &&
                 strides(t->layer[first], t->layer[second], t->layer[before], t->layer[now]);
     for (uint32_t k = 0; same && k < (uint32_t)t->reads[now] + t->writes[now]; k++) {
         struct view a = ir_read(ir, first, k), b = ir_read(ir, second, k);
         struct view x = ir_read(ir, before, k), y = ir_read(ir, now, k);
-        same = x.begin == y.begin && x.count == y.count &&
+        same = strides(a.begin, b.begin, x.begin, y.begin) && x.count == y.count &&
                strides(a.buffer.i, b.buffer.i, x.buffer.i, y.buffer.i);
     }
     for (uint32_t k = 0; same && k < t->wait_count[now]; k++)
@@ -137,13 +138,18 @@ static void check_reserved(const char *label, const struct ir *stretched, const 
     }
 }
 
-/* Builds a request both ways. Returns whether fewer layers were emitted than there are. */
-static bool both_ways(const struct request *request, const char *label)
+/* Of what fewer were emitted than there are. */
+struct fewer {
+    bool layers, micro_batches;
+};
+
+/* Builds a request both ways. */
+static struct fewer both_ways(const struct request *request, const char *label)
 {
-    struct choices choices;
+    struct choices choices = {0};
     struct diag diag = {0};
     struct ir stretched = {0}, whole = {0};
-    int64_t emitted = request->model->layers, all;
+    struct compose_emitted emitted = {0}, all = {0};
     bool built = compose_resolve(&choices, request, NULL, &diag) == STATUS_OK &&
                  compose_build_counted(&stretched, &choices, false, &emitted, &diag) == STATUS_OK &&
                  compose_build_counted(&whole, &choices, true, &all, &diag) == STATUS_OK;
@@ -152,13 +158,15 @@ static bool both_ways(const struct request *request, const char *label)
         check_same(label, &stretched, &whole);
         check_repeats(label, &stretched);
         check_reserved(label, &stretched, &whole);
-        CHECK(label, (stretched.repeat_count > 0) == (emitted < request->model->layers));
+        bool fewer = emitted.layers < all.layers || emitted.micro_batches < all.micro_batches;
+        CHECK(label, (stretched.repeat_count > 0) == fewer);
+        CHECK_INT(label, all.layers, request->model->layers);
         CHECK_INT(label, (int64_t)whole.repeat_count, 0);
     }
     diag_release(&diag);
     ir_release(&stretched);
     ir_release(&whole);
-    return emitted < request->model->layers;
+    return (struct fewer){emitted.layers < all.layers, emitted.micro_batches < all.micro_batches};
 }
 
 /* As wide as models are, for the sake of buckets. */
@@ -183,7 +191,7 @@ static void stretched_is_emitted(void)
         char label[320], shape[256];
         snprintf(label, sizeof label, "layers %lld %s", (long long)deep.layers,
                  shapes_label(&request, shape, sizeof shape));
-        fewer += both_ways(&request, label);
+        fewer += both_ways(&request, label).layers;
     }
     CHECK("half of them are stretched", 2 * fewer > WORLDS);
 }
@@ -216,14 +224,59 @@ static void stretched_stages_are_emitted(void)
         char label[320], shape[256];
         snprintf(label, sizeof label, "stages %s layers %lld %s", pipeline_names[request.pipeline],
                  (long long)deep.layers, shapes_label(&request, shape, sizeof shape));
-        fewer += both_ways(&request, label);
+        fewer += both_ways(&request, label).layers;
         worlds++;
     }
     CHECK("some of them are stretched", 6 * fewer > worlds);
 }
 
+/* Many micro-batches: without stages, and with stages in each order. Layers are few, or many. */
+static void stretched_units_are_emitted(void)
+{
+    struct check_random random = check_random_make();
+    int fewer[CHOICE_PIPELINE_MSP] = {0}, worlds[CHOICE_PIPELINE_MSP] = {0};
+    for (int i = 0; i < UNIT_WORLDS; i++) {
+        struct request request = shapes_request(&random, 4, false);
+        int pipeline = i % CHOICE_PIPELINE_MSP;
+        int64_t pp = pipeline != CHOICE_PIPELINE_NONE ? check_random_i64(&random, 2, 3) : 1;
+        struct transformer deep = deep_model(
+            request.model, i % 3 == 0 ? 16 * pp : check_random_i64(&random, 2 * pp, 3 * pp));
+        if (request.chunk > 0 && pp > 1) /* fpdt has its own pieces of a sequence */
+            continue;
+        request.model = &deep;
+        request.pp = pp;
+        request.ranks *= pp;
+        request.pipeline = pipeline;
+        request.global_batch =
+            request.dp * request.micro_batch *
+            (pipeline == CHOICE_PIPELINE_INTERLEAVED ? pp * check_random_i64(&random, 14, 20)
+                                                     : check_random_i64(&random, 10, 40));
+        request.subsequences = 1;
+        if (pp > 1) {
+            bool cut = request.cp == 1 && (request.tp == 1 || request.hp == 1);
+            if (pipeline == CHOICE_PIPELINE_TERAPIPE || pipeline == CHOICE_PIPELINE_SEQ1F1B)
+                request.subsequences = cut ? 2 : 1;
+            request.weights = (int)check_random_i64(&random, 0, CHOICE_WEIGHTS_ZERO1);
+            request.optimizer = CHOICE_OPTIMIZER_DEVICE;
+            request.shard = 0;
+        }
+        char label[320], shape[256];
+        snprintf(label, sizeof label, "%s pp %lld batch %lld layers %lld %s",
+                 pipeline_names[pipeline], (long long)pp, (long long)request.global_batch,
+                 (long long)deep.layers, shapes_label(&request, shape, sizeof shape));
+        fewer[pipeline] += both_ways(&request, label).micro_batches;
+        worlds[pipeline]++;
+    }
+    for (int p = 0; p < CHOICE_PIPELINE_MSP; p++) {
+        bool steady = p != CHOICE_PIPELINE_GPIPE && p != CHOICE_PIPELINE_TERAPIPE;
+        CHECK(pipeline_names[p], worlds[p] > 0 && (2 * fewer[p] > worlds[p]) == steady);
+        CHECK(pipeline_names[p], steady || fewer[p] == 0);
+    }
+}
+
 static const struct check_case cases[] = {
     {"stretched is emitted", stretched_is_emitted},
     {"stretched stages are emitted", stretched_stages_are_emitted},
+    {"stretched units are emitted", stretched_units_are_emitted},
 };
 CHECK_MAIN("stretch", cases)
