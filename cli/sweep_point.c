@@ -1,6 +1,7 @@
 #include "cli/sweep_point.h"
 
 #include "cli/idle_options.h"
+#include "cli/operator_times.h"
 #include "cli/prediction.h"
 #include "cli/report.h"
 #include "models/mfu.h"
@@ -98,25 +99,34 @@ static void put_choices(struct cells *cells, const struct prediction *p, bool kn
     put_text(cells, "chosen_optimizer", known ? optimizer_names[c->optimizer] : NULL);
 }
 
+/* Of a part of the model (--scope) what passes in it, as predict says, and neither MFU nor HFU; where
+ * time goes is known of layers alone. */
 static void put_times(struct cells *cells, const struct prediction *p, bool known)
 {
     char name[64];
-    put_number(cells, "step_s", known, p->sim.step_s);
-    put_number(cells, "tokens_per_s_gpu", known, p->tokens_per_s_gpu);
+    bool whole = known && p->choices.scope == SCOPE_STEP;
+    bool caused = whole || (known && p->choices.scope >= SCOPE_LAYERS);
+    double seconds = 0, rate = 0;
+    if (known)
+        seconds = whole ? p->sim.step_s : operator_times_of(p).elapsed_s;
+    if (seconds > 0)
+        rate = prediction_tokens(p) / seconds / prediction_gpus(p);
+    put_number(cells, "step_s", known, seconds);
+    put_number(cells, "tokens_per_s_gpu", known, rate);
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
         double fraction = 0;
-        if (known)
+        if (whole)
             fraction =
                 mfu_fraction((enum mfu_convention)i, p->choices.model, p->choices.seq,
                              prediction_sequences(p), prediction_recomputes(p), p->sim.step_s,
                              (int64_t)prediction_gpus(p), p->setup->cluster.device.peak_flop_per_s);
-        put_number(cells, column(name, sizeof name, "mfu_", mfu_table[i].name, ""), known,
+        put_number(cells, column(name, sizeof name, "mfu_", mfu_table[i].name, ""), whole,
                    fraction);
     }
-    put_number(cells, "hfu", known, known ? report_hfu(p) : 0);
+    put_number(cells, "hfu", whole, whole ? report_hfu(p) : 0);
     put_number(cells, "extrapolated", known, p->extrapolated_share);
     for (int i = 0; i < CAUSE_COUNT; i++)
-        put_number(cells, column(name, sizeof name, "", cause_name((enum cause)i), "_s"), known,
+        put_number(cells, column(name, sizeof name, "", cause_name((enum cause)i), "_s"), caused,
                    p->waterfall.cause_s[i]);
 }
 

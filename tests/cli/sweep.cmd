@@ -40,3 +40,11 @@ longhaul sweep --model llama3-8b --cluster dgx-a100 --gpus 1 --vary seq=1M --unf
 # ranks that share one GPU are varied as any other option: each point has its own
 longhaul sweep --model gpt2 --set layers=1 --cluster dgx-h100 --jobs 1 --seq 1K --vary loopback=1,2,4 |
     awk -F , '!/^#/ && $2 == "fits" { print $1, ($4 > before) ? "longer" : "the same"; before = $4 }'
+# of a part, what predict says of it: it has neither MFU nor, but for layers, causes
+for scope in layer layers attention:bwd; do
+    part=$(longhaul predict $what --seq 128K --hp 4 --scope $scope --json 2> $T/note | sed -n 's/^    "elapsed_s": \([^,]*\).*/\1/p')
+    longhaul sweep $what --hp 4 --scope $scope --vary seq=128K |
+        awk -F , -v scope=$scope -v part=$part '/^seq/ { for (i = 1; i <= NF; i++) at[$i] = i }
+            /^128K/ { print scope, $at["step_s"] == part ? "as predict says" : "not as predict says",
+                      $at["hfu"] $at["mfu_longhaul"] == "" ? "no MFU" : "MFU", $at["host_s"] == "" ? "no causes" : "causes" }'
+done
