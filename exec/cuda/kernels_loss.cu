@@ -55,6 +55,7 @@ static __global__ void cross_entropy_kernel(float *term, float *lse, struct arra
         }
         if (softmax.data) {
             float scale = 1 / s.total;
+            __syncthreads(); /* the label's logit has been read: softmax may be x */
             FOR_COLUMNS(c, n, vocab)
             {
                 struct eight e = load8(x, row * vocab + c, (int)n);

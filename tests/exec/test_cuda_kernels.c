@@ -6,6 +6,7 @@
 #include "exec/microbench_operands.h"
 #include "exec/number.h"
 #include "tests/check.h"
+#include "tests/exec/emulator/order.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -304,8 +305,11 @@ static void kernels_compute_what_the_processor_does(void)
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
     rng = check_random_make();
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-        for (int i = 0; i < SHAPES && cuda_compute_rows[kind].run != NULL; i++)
+        for (int i = 0; i < SHAPES && cuda_compute_rows[kind].run != NULL; i++) {
+            emulator_backwards = i % 2;
             compare((enum work_kind)kind, dtypes[i % 3]);
+        }
+    emulator_backwards = 0;
 }
 
 /* A kind that the processor computes has kernels here, or a library's. */
@@ -335,9 +339,35 @@ static void a_wrong_label_is_told(void)
     CHECK_INT("the op's mark", fault, 8);
 }
 
+/* Row r's label is in the middle, where another thread writes than the one that takes the loss. */
+static void softmax_may_go_over_its_logits(void)
+{
+    enum { ROWS = 3, VOCAB = 600 };
+    for (int backwards = 0; backwards < 2; backwards++) {
+        int32_t label[ROWS], fault = 0;
+        float logits[ROWS][VOCAB], softmax[ROWS][VOCAB], lse[2][ROWS], term[64], loss[2];
+        emulator_backwards = backwards;
+        for (int r = 0; r < ROWS; r++) {
+            label[r] = VOCAB / 2 + r;
+            for (int c = 0; c < VOCAB; c++)
+                logits[r][c] = (float)((c * 7 + r) % 13) * 0.5f;
+        }
+        struct cuda_array x = {logits, CUDA_F32}, apart = {softmax, CUDA_F32};
+        cuda_cross_entropy(&loss[0], lse[0], apart, x, label, NULL, ROWS, VOCAB, ROWS, &fault, 1,
+                           term, NULL);
+        cuda_cross_entropy(&loss[1], lse[1], x, x, label, NULL, ROWS, VOCAB, ROWS, &fault, 1, term,
+                           NULL);
+        CHECK_INT("fault", fault, 0);
+        CHECK_CLOSE(backwards ? "last threads first" : "first threads first", loss[1], loss[0], 0);
+        CHECK("softmax", memcmp(logits, softmax, sizeof softmax) == 0);
+    }
+    emulator_backwards = 0;
+}
+
 static const struct check_case cases[] = {
     {"every kind has a row", every_kind_has_a_row},
     {"kernels compute what the processor does", kernels_compute_what_the_processor_does},
     {"a wrong label is told", a_wrong_label_is_told},
+    {"softmax may go over its logits", softmax_may_go_over_its_logits},
 };
 CHECK_MAIN("cuda kernels", cases)

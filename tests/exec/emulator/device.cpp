@@ -1,5 +1,7 @@
 #include "tests/exec/emulator/device.hpp"
 
+#include "tests/exec/emulator/order.h"
+
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +11,7 @@
 #include <vector>
 
 thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+int emulator_backwards;
 
 namespace emulator
 {
@@ -16,6 +19,12 @@ namespace
 {
 
 enum { STACK_BYTES = 128 * 1024, WARP = 32 };
+
+/* The k-th of n to run. */
+unsigned turn(unsigned k, unsigned n)
+{
+    return emulator_backwards ? n - 1 - k : k;
+}
 
 enum class Waits { Nothing, Warp, Block, Over };
 
@@ -119,12 +128,14 @@ void run_block(unsigned threads)
     }
     for (unsigned over = 0; over < threads;) {
         bool went_on = false;
-        for (unsigned i = 0; i < threads; i++)
+        for (unsigned k = 0; k < threads; k++) {
+            unsigned i = turn(k, threads);
             if (fibers.fiber[i].waits == Waits::Nothing) {
                 go_on(i);
                 over += fibers.fiber[i].waits == Waits::Over;
                 went_on = true;
             }
+        }
         for (unsigned w = 0; w < threads; w += WARP)
             went_on |= release(w, w + WARP, Waits::Warp);
         went_on |= release(0, threads, Waits::Block);
@@ -146,14 +157,14 @@ void run_blocks(dim3 grid, dim3 block, size_t shared, bool apart, const std::fun
         fibers.shared.resize(shared / sizeof(float) + 1);
     for (unsigned y = 0; y < grid.y; y++)
         for (unsigned x = 0; x < grid.x; x++) {
-            blockIdx = dim3(x, y);
+            blockIdx = dim3(turn(x, grid.x), turn(y, grid.y));
             if (!apart) {
                 alone = false;
                 run_block(block.x);
                 alone = true;
             }
             for (unsigned i = 0; apart && i < block.x; i++) {
-                threadIdx = dim3(i);
+                threadIdx = dim3(turn(i, block.x));
                 body();
             }
         }

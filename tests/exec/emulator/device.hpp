@@ -4,7 +4,8 @@
  * The threads of a block are fibers of one thread: each runs until it meets the others (a barrier
  * of the block, an exchange within its warp) and goes on when all of these have come. Threads that
  * never all come end the program with a message, as a block that hangs would. Blocks run one after
- * the other, in the order of the stream they were launched on (stream.hpp). */
+ * the other, in the order of the stream they were launched on (stream.hpp); order.h turns it round,
+ * so that what takes one thread's haste for granted fails either way or the other. */
 #ifndef TESTS_EXEC_EMULATOR_DEVICE_HPP
 #define TESTS_EXEC_EMULATOR_DEVICE_HPP
 
