@@ -27,6 +27,22 @@ static const struct option rows[] = {
      .value = "COLUMN",
      .unset = "tokens_per_s_gpu",
      .help = "the column that is drawn; of mfu: mfu_CONVENTION or hfu; of error: the metric"},
+    {.name = "only",
+     .kind = OPTION_LIST,
+     .value = "COLUMN=VALUE,...",
+     .help =
+         "of sweep, heatmap, mfu and error: the rows with one of these values; may be given many "
+         "times, and all hold"},
+    {.name = "y-range",
+     .kind = OPTION_TEXT,
+     .value = "LOW..HIGH",
+     .unset = "all that is drawn",
+     .help =
+         "of sweep, mfu, memory, heatmap (its colours) and error (both axes): what is shown, in "
+         "the unit of the label; LOW.. and ..HIGH leave an end open"},
+    {.name = "y-log",
+     .kind = OPTION_FLAG,
+     .help = "of sweep, mfu and heatmap (its colours): a logarithmic scale"},
     {.name = "rank",
      .kind = OPTION_COUNT,
      .value = "N",
@@ -102,6 +118,8 @@ static enum status of_table(struct figure *figure, const char *path, const struc
 {
     struct table table = {0};
     enum status status = table_load(&table, path, diag);
+    for (size_t i = 0; i < wish->onlys && status == STATUS_OK; i++)
+        status = table_keep(&table, wish->only[i], (struct loc){.name = "--only"}, diag);
     if (status == STATUS_OK)
         status = make(figure, &table, wish, diag);
     table_release(&table);
@@ -184,6 +202,9 @@ static enum status plot_error(struct figure *f, const char *path, const struct f
     return of_table(f, path, wish, figure_error, diag);
 }
 
+/* What can be said of a figure's axis; LOGARITHMIC ones have a scale of that kind alone. */
+enum scale { SCALE_NONE, SCALE_LINEAR, SCALE_EITHER, SCALE_LOGARITHMIC };
+
 static const struct plot {
     const char *name;
     enum status (*make)(struct figure *figure, const char *path, const struct figure_wish *wish,
@@ -191,11 +212,16 @@ static const struct plot {
     /* of several files; NULL: takes one */
     enum status (*make_many)(struct figure *figure, const char *const *path, size_t count,
                              const struct figure_wish *wish, struct diag *diag);
+    bool rows; /* is drawn of rows, some of which can be chosen */
+    enum scale scale;
 } plots[] = {
-    {"timeline", plot_timeline, NULL},   {"memory", plot_memory, plot_memories},
-    {"waterfall", plot_waterfall, NULL}, {"sweep", plot_sweep, NULL},
-    {"heatmap", plot_heatmap, NULL},     {"mfu", plot_mfu, NULL},
-    {"error", plot_error, NULL},
+    {"timeline", plot_timeline, NULL, false, SCALE_NONE},
+    {"memory", plot_memory, plot_memories, false, SCALE_LINEAR},
+    {"waterfall", plot_waterfall, NULL, false, SCALE_NONE},
+    {"sweep", plot_sweep, NULL, true, SCALE_EITHER},
+    {"heatmap", plot_heatmap, NULL, true, SCALE_EITHER},
+    {"mfu", plot_mfu, NULL, true, SCALE_EITHER},
+    {"error", plot_error, NULL, true, SCALE_LOGARITHMIC},
 };
 
 static enum status find_plot(const struct plot **plot, const char *name, struct diag *diag)
@@ -215,6 +241,72 @@ static enum status find_plot(const struct plot **plot, const char *name, struct 
                                     "there is no figure '%s'; there are %s", name, all.data);
     text_release(&all);
     return status;
+}
+
+/* ---- what of it is drawn ---- */
+
+/* "2..8", "2.." or "..8" */
+static enum status read_range(struct figure_range *range, const char *text, struct diag *diag)
+{
+    const char *dots = text != NULL ? strstr(text, "..") : NULL;
+    if (text == NULL)
+        return STATUS_OK;
+    bool good = dots != NULL;
+    if (good) {
+        const char *high = dots + 2;
+        range->from = dots > text;
+        range->to = *high != '\0';
+        good = (range->from || range->to) &&
+               (!range->from || parse_double(text, (size_t)(dots - text), &range->low)) &&
+               (!range->to || parse_double(high, strlen(high), &range->high)) &&
+               !(range->from && range->to && !(range->low < range->high));
+    }
+    return good
+               ? STATUS_OK
+               : diag_error(diag, (struct loc){.name = "--y-range"}, STATUS_BAD_INPUT,
+                            "'%s' is no range: expected LOW..HIGH, LOW.. or ..HIGH, numbers in the "
+                            "unit of the label, the lower one first",
+                            text);
+}
+
+/* "zero=1,3" */
+static enum status check_only(const struct figure_wish *wish, struct diag *diag)
+{
+    for (size_t i = 0; i < wish->onlys; i++) {
+        const char *equals = strchr(wish->only[i], '=');
+        if (equals == NULL || equals == wish->only[i] || equals[1] == '\0')
+            return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
+                              "'%s' is no choice of rows: expected COLUMN=VALUE,...",
+                              wish->only[i]);
+    }
+    return STATUS_OK;
+}
+
+static enum status of_other_figures(const char *option, const struct plot *plot, struct diag *diag)
+{
+    return diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT,
+                      "is not of %s; longhaul help plot has the figures", plot->name);
+}
+
+static enum status check_scale(const struct plot *plot, const struct figure_wish *wish,
+                               struct diag *diag)
+{
+    bool given = wish->y_range.from || wish->y_range.to;
+    bool log = wish->y_log || plot->scale == SCALE_LOGARITHMIC;
+    if (wish->onlys > 0 && !plot->rows)
+        return of_other_figures("--only", plot, diag);
+    if (given && plot->scale == SCALE_NONE)
+        return of_other_figures("--y-range", plot, diag);
+    if (wish->y_log && plot->scale == SCALE_LOGARITHMIC)
+        return diag_error(diag, (struct loc){.name = "--y-log"}, STATUS_BAD_INPUT,
+                          "%s is logarithmic as it is", plot->name);
+    if (wish->y_log && plot->scale != SCALE_EITHER)
+        return of_other_figures("--y-log", plot, diag);
+    if (log && ((wish->y_range.from && !(wish->y_range.low > 0)) ||
+                (wish->y_range.to && !(wish->y_range.high > 0))))
+        return diag_error(diag, (struct loc){.name = "--y-range"}, STATUS_BAD_INPUT,
+                          "a logarithmic scale has no 0 and nothing below it");
+    return STATUS_OK;
 }
 
 /* ---- where it goes ---- */
@@ -282,12 +374,20 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         .window = options_text(options, "window"),
         .rank = (long)options_count(options, "rank"),
         .memory = options_text(options, "memory"),
+        .y_log = options_given(options, "y-log"),
     };
+    wish.only = options_list(options, "only", &wish.onlys);
     const char *path = options_text(options, "o");
     enum status status = find_plot(&plot, options->argument[0], diag);
     if (status == STATUS_OK && path == NULL)
         status = diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                             "is missing: the figure's FILE.svg or FILE.png");
+    if (status == STATUS_OK)
+        status = read_range(&wish.y_range, options_text(options, "y-range"), diag);
+    if (status == STATUS_OK)
+        status = check_only(&wish, diag);
+    if (status == STATUS_OK)
+        status = check_scale(plot, &wish, diag);
     size_t files = options->argument_count - 1;
     if (status == STATUS_OK && files > 1 && plot->make_many == NULL)
         status = diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,

@@ -184,7 +184,7 @@ static const struct command commands[] = {
     {"plot",
      "FIGURE FILE...",
      2,
-     17,
+     65,
      cmd_plot,
      "a figure of what other commands wrote",
      PLOT_ABOUT,

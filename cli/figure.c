@@ -51,6 +51,34 @@ void figure_set_number(struct figure *figure, const char *name, double value)
     text_printf(&figure->set, "%s = %.17g\n", name, value);
 }
 
+/* Points of a key's line, and of a letter beside it, as the scripts set them. */
+enum { KEY_LINE = 18, KEY_LETTER = 8, KEY_AROUND = 130, LINES_WIDE = 640 };
+
+void figure_set_series(struct figure *figure, const char *const *name, size_t count)
+{
+    size_t longest = 0;
+    figure_set_number(figure, "series", (double)count);
+    for (size_t i = 0; i < count; i++) {
+        char variable[32];
+        snprintf(variable, sizeof variable, "name%zu", i + 1);
+        figure_set_text(figure, variable, name[i]);
+        longest = strlen(name[i]) > longest ? strlen(name[i]) : longest;
+    }
+    int high = KEY_AROUND + KEY_LINE * (int)(count + 2);
+    int wide = LINES_WIDE + KEY_LETTER * (int)longest;
+    figure->high = figure->high > high ? figure->high : high;
+    figure->wide = figure->wide > wide ? figure->wide : wide;
+}
+
+void figure_set_y(struct figure *figure, const struct figure_wish *wish)
+{
+    figure_set_number(figure, "y_log", wish->y_log);
+    if (wish->y_range.from)
+        figure_set_number(figure, "y_low", wish->y_range.low);
+    if (wish->y_range.to)
+        figure_set_number(figure, "y_high", wish->y_range.high);
+}
+
 /* Everything that the script needs, and then the script. */
 static enum status put_program(struct text *out, const struct figure *figure,
                                enum figure_format format, bool dark, const char *data,

@@ -41,15 +41,35 @@ void figure_put_quoted(struct text *out, const char *text);
 void figure_set_text(struct figure *figure, const char *name, const char *text);
 void figure_set_number(struct figure *figure, const char *name, double value);
 
+/* Lines and marks that can be told apart: so many colours, dashes and marks plots/common.gp has. */
+enum { FIGURE_SERIES_MAX = 24 };
+
+/* Sets series and name1, name2, ..., and makes the figure as large as its key, which stands in one
+ * column beside it, needs. */
+void figure_set_series(struct figure *figure, const char *const *name, size_t count);
+
+/* Part of an axis; all-zero is all of it. */
+struct figure_range {
+    bool from, to; /* whether an end is given */
+    double low, high;
+};
+
 /* What the reader wants of a figure; all-zero leaves it open. */
 struct figure_wish {
     const char *title;
-    const char *x, *y;   /* columns, or a metric */
-    double from_s, to_s; /* of a time axis; 0, 0: all of it */
-    const char *window;  /* or the ops that it shows: cli/figure_window.h */
-    long rank;           /* of a trace */
-    const char *memory;  /* "hbm" */
+    const char *x, *y;           /* columns, or a metric */
+    double from_s, to_s;         /* of a time axis; 0, 0: all of it */
+    const char *window;          /* or the ops that it shows: cli/figure_window.h */
+    long rank;                   /* of a trace */
+    const char *memory;          /* "hbm" */
+    struct figure_range y_range; /* in the units of its label */
+    bool y_log;
+    const char *const *only; /* "hp=2,4": rows that are drawn; all of them hold */
+    size_t onlys;
 };
+
+/* Sets y_log, and y_low and y_high where the wish has them. */
+void figure_set_y(struct figure *figure, const struct figure_wish *wish);
 
 /* The figures. Each fills an all-zero *figure; release it in either case. */
 enum status figure_timeline(struct figure *figure, const struct trace *trace,

@@ -3,10 +3,9 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
-enum { SERIES_MAX = 8, METRICS_MAX = 32 };
+enum { METRICS_MAX = 32 };
 
 struct columns {
     size_t source, table, metric, value, unit, predicted, status;
@@ -88,7 +87,7 @@ enum status figure_error(struct figure *figure, const struct table *table,
     if (status != STATUS_OK)
         return status;
     const char *metric = wish->y != NULL ? wish->y : find_metric(table, &c), *unit = "";
-    struct text names[SERIES_MAX] = {{0}}, name = {0}, label = {0};
+    struct text names[FIGURE_SERIES_MAX] = {{0}}, name = {0}, label = {0};
     size_t count = 0, rows = 0, counted = 0;
     double low = INFINITY, high = 0, measured, predicted, sum = 0;
     for (size_t i = 0; i < table->rows && metric != NULL; i++) {
@@ -100,11 +99,11 @@ enum status figure_error(struct figure *figure, const struct table *table,
         text_printf(&name, "%s %s", table->row[i][c.source], table->row[i][c.table]);
         while (k < count && strcmp(names[k].data, name.data) != 0)
             k++;
-        if (k == SERIES_MAX) /* what is left shares the last colour */
-            k = SERIES_MAX - 1;
+        if (k == FIGURE_SERIES_MAX) /* what is left shares the last mark */
+            k = FIGURE_SERIES_MAX - 1;
         if (k == count)
             text_puts(&names[count++], name.data);
-        else if (k == SERIES_MAX - 1 && strcmp(names[k].data, name.data) != 0) {
+        else if (k == FIGURE_SERIES_MAX - 1 && strcmp(names[k].data, name.data) != 0) {
             names[k].size = 0;
             text_puts(&names[k], "others");
         }
@@ -132,15 +131,14 @@ enum status figure_error(struct figure *figure, const struct table *table,
     figure->script = "error";
     figure->wide = 820;
     figure->high = 560;
-    figure_set_number(figure, "series", (double)count);
-    figure_set_number(figure, "low", low / 1.25);
-    figure_set_number(figure, "high_value", high * 1.25);
-    for (size_t k = 0; k < count; k++) {
-        char variable[32];
-        snprintf(variable, sizeof variable, "name%zu", k + 1);
-        figure_set_text(figure, variable, names[k].data);
+    figure_set_number(figure, "low", wish->y_range.from ? wish->y_range.low : low / 1.25);
+    figure_set_number(figure, "high_value", wish->y_range.to ? wish->y_range.high : high * 1.25);
+    const char *shown[FIGURE_SERIES_MAX];
+    for (size_t k = 0; k < count; k++)
+        shown[k] = names[k].data;
+    figure_set_series(figure, shown, count);
+    for (size_t k = 0; k < count; k++)
         text_release(&names[k]);
-    }
     text_release(&name);
     text_release(&label);
     return status;

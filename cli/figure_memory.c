@@ -187,6 +187,7 @@ static void set_common(struct figure *figure, const char *memory, double top, do
     figure_set_number(figure, "limit", limit);
     /* a limit far above the figure would flatten it */
     figure_set_number(figure, "top", 1.12 * (limit < 3 * top ? fmax(top, limit) : top));
+    figure_set_y(figure, wish);
     snprintf(name, sizeof name, "usable: %.1f GiB", limit);
     figure_set_text(figure, "limit_name", name);
 }
@@ -228,9 +229,15 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
     struct figure_window whole = {.from_s = 0, .to_s = 0};
     struct figure_window *window = heap_zalloc(count, sizeof *window);
     double top = 0, limit = 0, end_s, most[CATEGORIES_MAX];
+    const char *shown[FIGURE_SERIES_MAX];
     struct levels levels;
     struct text text = {0};
+    struct arena names = {0};
     enum status status = STATUS_OK;
+    if (count > FIGURE_SERIES_MAX)
+        status = diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
+                            "these are %zu traces, and %d can be told apart: leave out %zu", count,
+                            FIGURE_SERIES_MAX, count - FIGURE_SERIES_MAX);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct trace *trace = traces[i].trace;
         status = find_levels(&levels, most, &end_s, trace, rank, memory, diag);
@@ -250,11 +257,7 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
         text_puts(&figure->data, i == 0 ? "" : "\n\n");
         double peak = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
         top = fmax(top, peak);
-        text.size = 0;
-        text_printf(&text, "%s: %.2f GiB", traces[i].name, peak);
-        char name[32];
-        snprintf(name, sizeof name, "name%zu", i + 1);
-        figure_set_text(figure, name, text.data);
+        shown[i] = arena_printf(&names, "%s: %.2f GiB", traces[i].name, peak);
     }
     if (status == STATUS_OK) {
         text.size = 0;
@@ -263,13 +266,14 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
                     memory);
         figure->script = "memories";
         set_common(figure, memory, top, limit, wish, text.data);
-        figure_set_number(figure, "series", (double)count);
+        figure_set_series(figure, shown, count);
         figure_set_text(figure, "origin",
                         wish->window != NULL || wish->from_s > 0 ? "time since the window began"
                                                                  : "time in the step");
         figure_window_set(figure, &whole);
     }
     text_release(&text);
+    arena_release(&names);
     free(window);
     return status;
 }

@@ -37,7 +37,7 @@ static enum status curves_make(struct curves **made, const struct table *sweep, 
     if (status == STATUS_OK)
         status = sweep_axis_make(&c->axis, &c->view, c->x, diag);
     if (status == STATUS_OK)
-        status = sweep_series_make(&c->series, &c->view, &c->x, 1, diag);
+        status = sweep_series_make(&c->series, &c->view, c->x, c->y, diag);
     return status;
 }
 
@@ -75,27 +75,45 @@ static double limit_of(const struct curves *c)
     return limit;
 }
 
+/* The range of a sweep's axis, and its foot, where points stand that have no number. A logarithmic
+ * one has no 0: it begins below what is drawn, and does not go on to the next power of ten. */
+static void set_range(struct figure *figure, const struct figure_wish *wish, double least,
+                      double most)
+{
+    static const double AROUND = 1.3;
+    struct figure_wish range = *wish;
+    if (wish->y_log && least <= most) {
+        double low = wish->y_range.from ? wish->y_range.low : least / AROUND;
+        double high = wish->y_range.to ? wish->y_range.high : most * AROUND;
+        range.y_range = (struct figure_range){true, true, low, high};
+    }
+    figure_set_y(figure, &range);
+    figure_set_number(figure, "foot", range.y_range.from ? range.y_range.low : wish->y_log);
+}
+
 enum status figure_sweep(struct figure *figure, const struct table *sweep,
                          const struct figure_wish *wish, struct diag *diag)
 {
     struct curves *c;
     struct text label = {0}, name = {0};
     size_t unfit = 0, refused = 0, drawn = 0;
+    double least = INFINITY, most = 0;
     enum status status =
         curves_make(&c, sweep, wish->x, wish->y != NULL ? wish->y : "tokens_per_s_gpu", diag);
     if (status != STATUS_OK)
         goto out;
     double scale = sweep_put_label(&label, sweep->name[c->y]), value;
-    for (size_t s = 0; s < c->series.count; s++)
+    for (size_t s = 0; s <= c->series.count; s++)
         for (size_t i = 0; i < sweep->rows; i++) {
-            sweep_series_put(&name, &c->view, i, &c->x, 1);
-            if (strcmp(name.data, c->series.name[s]) != 0)
+            if (c->series.of_row[i] != s)
                 continue;
             bool known = table_number(sweep, i, c->y, &value);
             const char *outcome = known ? "" : sweep->row[i][c->view.status];
             unfit += strcmp(outcome, "does not fit") == 0;
             refused += strcmp(outcome, "refused") == 0;
             drawn += known;
+            least = known && value > 0 ? fmin(least, value * scale) : least;
+            most = known ? fmax(most, value * scale) : most;
             text_printf(&figure->data, "%zu,%.9g,%.9g,%d\n", s + 1, x_of(c, i),
                         known ? value * scale : 0, known);
         }
@@ -106,6 +124,7 @@ enum status figure_sweep(struct figure *figure, const struct table *sweep,
     figure_set_text(figure, "x_label", label.data);
     figure_set_number(figure, "limit", limit_of(c) * scale);
     figure_set_text(figure, "limit_name", "what a GPU has");
+    set_range(figure, wish, least, most);
     figure_set_number(figure, "x_log", c->axis.grows_by_factor ? 2 : 0);
     figure_set_text(figure, "unfit",
                     unfit == 0     ? refused > 0 ? "is refused" : ""
@@ -134,13 +153,21 @@ static enum status choose_axes(size_t at[2], const struct sweep_view *view, cons
                                struct diag *diag)
 {
     const struct table *sweep = view->table;
+    size_t other;
     if (view->axes < 2)
         return diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
                           "a map needs two options that vary; `longhaul plot sweep` draws one");
     enum status status = sweep_view_choose(view, wish, sweep->name[sweep_view_last(view, NULL, 0)],
                                            true, &at[0], diag);
-    if (status == STATUS_OK)
-        at[1] = sweep_view_last(view, at, 1);
+    if (status != STATUS_OK)
+        return status;
+    at[1] = sweep_view_last(view, at, 1);
+    other = sweep_view_last(view, at, 2);
+    if (other != SIZE_MAX && view->varies[other])
+        return diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
+                          "a map takes two options that vary, and here are %zu: draw one value of "
+                          "the others, such as --only %s=%s",
+                          view->varying, sweep->name[other], sweep->row[0][other]);
     return status;
 }
 
@@ -161,7 +188,6 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
     static const char *const ticks[] = {"x", "y"}, *const labels[] = {"x_label", "y_label"};
     struct sweep_view view = {0};
     struct sweep_axis *axis = heap_zalloc(2, sizeof *axis);
-    struct sweep_series series = {0};
     struct text label = {0};
     size_t at[2] = {0, 0}, column = 0;
     double low = INFINITY, high = -INFINITY, value;
@@ -172,12 +198,6 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
         status = sweep_view_choose(&view, wish->y, "tokens_per_s_gpu", false, &column, diag);
     for (int k = 0; k < 2 && status == STATUS_OK; k++)
         status = sweep_axis_make(&axis[k], &view, at[k], diag);
-    if (status == STATUS_OK)
-        status = sweep_series_make(&series, &view, at, 2, diag);
-    if (status == STATUS_OK && series.count > 1)
-        status = diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
-                            "a map takes two options that vary, and here are %zu (%s, ...)",
-                            view.varying, series.name[0]);
     if (status != STATUS_OK)
         goto out;
     double scale = sweep_put_label(&label, sweep->name[column]);
@@ -209,8 +229,13 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
     }
     figure_set_number(figure, "columns", (double)axis[0].count);
     figure_set_number(figure, "rows", (double)axis[1].count);
-    figure_set_number(figure, "low", low < high ? low : 0);
-    figure_set_number(figure, "high_value", low < high ? high : low > 0 && isfinite(low) ? low : 1);
+    figure_set_y(figure, wish);
+    figure_set_number(figure, "low", wish->y_range.from ? wish->y_range.low : low < high ? low : 0);
+    figure_set_number(figure, "high_value",
+                      wish->y_range.to           ? wish->y_range.high
+                      : low < high               ? high
+                      : low > 0 && isfinite(low) ? low
+                                                 : 1);
 out:
     free(axis);
     sweep_view_release(&view);
@@ -218,19 +243,15 @@ out:
     return status;
 }
 
-/* The points of one line: the rows of its name, or all. */
-static void put_mfu_line(struct text *out, const struct curves *c, size_t line, const char *of,
+/* The points of one line, or of all rows when it is every row's. */
+static void put_mfu_line(struct text *out, const struct curves *c, size_t line, bool all,
                          size_t column)
 {
     const struct table *sweep = c->view.table;
-    struct text name = {0};
     double value;
-    for (size_t i = 0; i < sweep->rows && column != SIZE_MAX; i++) {
-        sweep_series_put(&name, &c->view, i, &c->x, 1);
-        if ((of == NULL || strcmp(name.data, of) == 0) && table_number(sweep, i, column, &value))
-            text_printf(out, "%zu,%.9g,%.9g\n", line, x_of(c, i), value);
-    }
-    text_release(&name);
+    for (size_t i = 0; i < sweep->rows && column != SIZE_MAX; i++)
+        if ((all || c->series.of_row[i] == line) && table_number(sweep, i, column, &value))
+            text_printf(out, "%zu,%.9g,%.9g\n", line + 1, x_of(c, i), value);
 }
 
 /* One line alone leaves room for every convention: each becomes a line, and HFU. */
@@ -243,7 +264,7 @@ static void put_conventions(struct figure *figure, struct curves *c)
             hfu ? "hfu" : arena_printf(&c->view.arena, "mfu_%s", mfu_table[s].name);
         c->series.name[c->series.count++] =
             hfu ? "HFU" : arena_printf(&c->view.arena, "MFU %s", mfu_table[s].name);
-        put_mfu_line(&figure->data, c, s + 1, NULL, table_find(c->view.table, column));
+        put_mfu_line(&figure->data, c, s, true, table_find(c->view.table, column));
     }
 }
 
@@ -260,7 +281,7 @@ enum status figure_mfu(struct figure *figure, const struct table *sweep,
     if (all)
         put_conventions(figure, c);
     for (size_t s = 0; s < c->series.count && !all; s++)
-        put_mfu_line(&figure->data, c, s + 1, c->series.name[s], c->y);
+        put_mfu_line(&figure->data, c, s, false, c->y);
     if (figure->data.size == 0) {
         status = diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
                             "no point has an MFU: none fits");
@@ -273,6 +294,7 @@ enum status figure_mfu(struct figure *figure, const struct table *sweep,
     else
         text_puts(&label, "HFU");
     set_common(figure, c, "mfu", wish->title);
+    figure_set_y(figure, wish);
     figure_set_text(figure, "convention", label.data);
 out:
     curves_free(c);

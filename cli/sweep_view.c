@@ -5,7 +5,7 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- axes ---- */
@@ -132,50 +132,117 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
 
 /* ---- lines ---- */
 
-void sweep_series_put(struct text *out, const struct sweep_view *view, size_t row,
-                      const size_t *except, size_t excepted)
+/* The name of the line that a row is of. */
+static void put_name(struct text *out, const struct sweep_view *view, size_t row, size_t x)
 {
     out->size = 0;
     for (size_t a = 0; a < view->axes; a++)
-        if (view->varies[a] && !is_in(except, excepted, a))
+        if (view->varies[a] && a != x)
             text_printf(out, "%s%s=%s", out->size > 0 ? " " : "", view->table->name[a],
                         view->table->row[row][a]);
     if (out->size == 0)
         text_puts(out, "sweep");
 }
 
-enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view,
-                              const size_t *except, size_t excepted, struct diag *diag)
+/* Names of lines, each once. */
+struct names {
+    const char **name;
+    size_t count, capacity;
+};
+
+/* The place of a name, which is added when it is new. */
+static size_t place_of(struct names *names, struct sweep_view *view, const struct text *name)
 {
-    struct text name = {0};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < view->table->rows && status == STATUS_OK; i++) {
-        size_t k = 0;
-        sweep_series_put(&name, view, i, except, excepted);
-        while (k < series->count && strcmp(series->name[k], name.data) != 0)
-            k++;
-        if (k < series->count)
-            continue;
-        if (k == SWEEP_SERIES_MAX)
-            status = diag_error(diag, (struct loc){.name = view->table->path}, STATUS_BAD_INPUT,
-                                "a figure of more than %d lines cannot be read: sweep fewer "
-                                "options, or take another --x",
-                                SWEEP_SERIES_MAX);
-        else
-            series->name[series->count++] = arena_text(&view->arena, name.data, name.size);
+    for (size_t k = 0; k < names->count; k++)
+        if (strcmp(names->name[k], name->data) == 0)
+            return k;
+    if (names->count == names->capacity) {
+        names->capacity = heap_next_capacity(names->capacity, names->count + 1);
+        names->name = heap_realloc((void *)names->name, names->capacity, sizeof *names->name);
     }
+    names->name[names->count] = arena_text(&view->arena, name->data, name->size);
+    return names->count++;
+}
+
+static size_t count_values(const struct table *table, size_t column)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < table->rows; i++) {
+        size_t before = 0;
+        while (strcmp(table->row[before][column], table->row[i][column]) != 0)
+            before++;
+        values += before == i;
+    }
+    return values;
+}
+
+/* Which options make the lines; one value of that with the most values would leave the fewest. */
+static enum status too_many(const struct sweep_view *view, size_t lines, size_t x,
+                            struct diag *diag)
+{
+    const struct table *table = view->table;
+    struct text axes = {0}, only = {0};
+    size_t most = 0;
+    for (size_t a = 0; a < view->axes; a++) {
+        if (!view->varies[a] || a == x)
+            continue;
+        size_t values = count_values(table, a);
+        text_printf(&axes, "%s%s (%zu values)", axes.size > 0 ? ", " : "", table->name[a], values);
+        if (values > most) {
+            most = values;
+            only.size = 0;
+            text_printf(&only, "--only %s=%s", table->name[a], table->row[0][a]);
+        }
+    }
+    enum status status = diag_error(
+        diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+        "these are %zu lines, of %s, and %d can be told apart: draw fewer, such as %s, or "
+        "take another -x",
+        lines, axes.data, FIGURE_SERIES_MAX, only.data);
+    text_release(&axes);
+    text_release(&only);
+    return status;
+}
+
+enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view, size_t x,
+                              size_t y, struct diag *diag)
+{
+    const struct table *table = view->table;
+    struct text name = {0};
+    struct names names = {0};
+    double number;
+    series->of_row = arena_array(&view->arena, table->rows, sizeof *series->of_row);
+    for (int pass = 0; pass < 2; pass++) { /* lines with numbers, then those without */
+        for (size_t i = 0; i < table->rows; i++) {
+            if (table_number(table, i, y, &number) != (pass == 0))
+                continue;
+            put_name(&name, view, i, x);
+            size_t place = place_of(&names, view, &name);
+            series->of_row[i] = pass == 0 || place < series->count ? place : series->count;
+        }
+        if (pass == 0)
+            series->count = names.count;
+    }
+    series->empty = names.count - series->count;
+    enum status status = STATUS_OK;
+    if (series->count > FIGURE_SERIES_MAX)
+        status = too_many(view, series->count, x, diag);
+    for (size_t k = 0; k < series->count && status == STATUS_OK; k++)
+        series->name[k] = names.name[k];
+    free((void *)names.name);
     text_release(&name);
     return status;
 }
 
 void sweep_series_set(struct figure *figure, const struct sweep_series *series)
 {
-    figure_set_number(figure, "series", (double)series->count);
-    for (size_t i = 0; i < series->count; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "name%zu", i + 1);
-        figure_set_text(figure, name, series->name[i]);
-    }
+    struct text empty = {0};
+    figure_set_series(figure, series->name, series->count);
+    if (series->empty > 0)
+        text_printf(&empty, "%zu line%s without a point", series->empty,
+                    series->empty == 1 ? "" : "s");
+    figure_set_text(figure, "empty", empty.size > 0 ? empty.data : "");
+    text_release(&empty);
 }
 
 /* ---- words ---- */
@@ -222,6 +289,9 @@ double sweep_put_label(struct text *out, const char *column)
     return 1;
 }
 
+/* Points of a letter of a title, and of what stands beside it. */
+enum { TITLE_LETTER = 9, TITLE_AROUND = 60 };
+
 void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wish)
 {
     static const struct {
@@ -240,7 +310,10 @@ void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, 
         if (!view->varies[a])
             text_printf(&title, "%s%s=%s", title.size > 0 ? ", " : "", view->table->name[a],
                         view->table->row[0][a]);
-    figure_set_text(figure, "title", wish != NULL ? wish : title.size > 0 ? title.data : "Sweep");
+    const char *line = wish != NULL ? wish : title.size > 0 ? title.data : "Sweep";
+    int wide = TITLE_AROUND + TITLE_LETTER * (int)strlen(line);
+    figure_set_text(figure, "title", line);
+    figure->wide = figure->wide > wide ? figure->wide : wide;
     text_release(&title);
     text_release(&value);
 }

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SWEEP_SERIES_MAX = 24, SWEEP_VALUES_MAX = 400 };
+enum { SWEEP_VALUES_MAX = 400 };
 
 struct sweep_view {
     const struct table *table; /* the caller's */
@@ -50,22 +50,22 @@ size_t sweep_axis_place(const struct sweep_axis *axis, const char *text);
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
                           bool index);
 
-/* The lines: one for each combination of the axes that vary, those in except[] left out. */
+/* The lines over axis x: one for each combination of the other axes that vary of which a row has a
+ * number in column y. More than can be told apart are an error, which says what to leave out. */
 struct sweep_series {
-    const char *name[SWEEP_SERIES_MAX]; /* "strategy=fpdt zero=3"; in the view's arena */
+    const char *name[FIGURE_SERIES_MAX]; /* "strategy=fpdt zero=3"; in the view's arena */
     size_t count;
+    size_t empty;   /* combinations of which no row has a number */
+    size_t *of_row; /* the line of each row; count: one without numbers */
 };
-enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view,
-                              const size_t *except, size_t excepted, struct diag *diag);
+enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view, size_t x,
+                              size_t y, struct diag *diag);
+/* Sets series and their names, and how many are empty. */
 void sweep_series_set(struct figure *figure, const struct sweep_series *series);
-/* The name of the line that a row is of. */
-void sweep_series_put(struct text *out, const struct sweep_view *view, size_t row,
-                      const size_t *except, size_t excepted);
-
 /* What a column is called on an axis: with its unit, and the factor that scales it to it. */
 double sweep_put_label(struct text *out, const char *column);
 
-/* The title of a figure: the wish's, or what all its rows share. */
+/* The title of a figure, which is made as wide as it: the wish's, or what all its rows share. */
 void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wish);
 
 #endif

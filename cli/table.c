@@ -98,6 +98,62 @@ enum status table_get(const struct table *table, const char *name, size_t *colum
     return status;
 }
 
+/* Whether a list "1,3" has it. */
+static bool lists(const char *list, const char *value)
+{
+    size_t length = strlen(value);
+    for (const char *at = list;; at++) {
+        size_t size = strcspn(at, ",");
+        if (size == length && memcmp(at, value, size) == 0)
+            return true;
+        at += size;
+        if (*at == '\0')
+            return false;
+    }
+}
+
+/* "1, 3 and 4 more": the values of a column. */
+static void put_values(struct text *out, const struct table *table, size_t column)
+{
+    enum { SHOWN = 8 };
+    size_t values = 0;
+    for (size_t i = 0; i < table->rows; i++) {
+        size_t before = 0;
+        while (strcmp(table->row[before][column], table->row[i][column]) != 0)
+            before++;
+        if (before == i && ++values <= SHOWN)
+            text_printf(out, "%s%s", values > 1 ? ", " : "", table->row[i][column]);
+    }
+    if (values > SHOWN)
+        text_printf(out, " and %zu more", values - SHOWN);
+}
+
+enum status table_keep(struct table *table, const char *wanted, struct loc at, struct diag *diag)
+{
+    const char *equals = strchr(wanted, '=');
+    size_t column, kept = 0;
+    const char *name = arena_text(&table->arena, wanted, (size_t)(equals - wanted));
+    enum status status = table_get(table, name, &column, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < table->rows; i++)
+        kept += lists(equals + 1, table->row[i][column]);
+    if (kept == 0 && table->rows > 0) {
+        struct text values = {0};
+        put_values(&values, table, column);
+        status = diag_error(diag, at, STATUS_BAD_INPUT, "no row has %s; %s is %s", wanted, name,
+                            values.data);
+        text_release(&values);
+        return status;
+    }
+    kept = 0;
+    for (size_t i = 0; i < table->rows; i++)
+        if (lists(equals + 1, table->row[i][column]))
+            table->row[kept++] = table->row[i];
+    table->rows = kept;
+    return STATUS_OK;
+}
+
 bool table_number(const struct table *table, size_t row, size_t column, double *value)
 {
     const char *text = table->row[row][column];

@@ -25,7 +25,8 @@ colour[5] = "#56b4e9"
 colour[6] = "#d55e00"
 colour[7] = dark ? "#f0e442" : "#c8b900"
 colour[8] = grey
-array mark[8] = [7, 5, 9, 11, 13, 15, 6, 4] # of lines, beside colour
+# Up to 24 series: a colour comes three times, each time with other dashes and another mark.
+array mark[24] = [7, 5, 9, 11, 13, 15, 6, 4,  8, 10, 12, 14, 4, 6, 9, 13,  5, 7, 15, 9, 11, 13, 8, 10]
 
 if (format eq "png") {
     set terminal pngcairo size 2*wide, 2*high font "DejaVu Sans,12" fontscale 1.85 linewidth 2 \
@@ -44,3 +45,24 @@ set grid linecolor rgb faint linewidth 0.5 linetype 1
 set title title textcolor rgb ink font ",14" noenhanced
 set key textcolor rgb ink noenhanced
 set label textcolor rgb ink
+
+# style(i) of series i: a solid line, a dashed one, or one of dashes and dots. Wide lines come first, so
+# that equal ones are seen inside each other.
+if (exists("series")) {
+    wide_to_thin(i) = series < 2 ? 2 : 3.4 - 2.1 * (i - 1) / series
+    do for [i=1:24] {
+        if (i <= 8) {
+            set style line i dashtype solid linecolor rgb colour[1 + (i - 1) % 8] linewidth wide_to_thin(i) \
+                pointtype mark[i] pointsize 1.1 * size_of_marks
+        }
+        if (i > 8 && i <= 16) {
+            set style line i dashtype (9, 4) linecolor rgb colour[1 + (i - 1) % 8] linewidth wide_to_thin(i) \
+                pointtype mark[i] pointsize 1.1 * size_of_marks
+        }
+        if (i > 16) {
+            set style line i dashtype (8, 4, 2, 4) linecolor rgb colour[1 + (i - 1) % 8] linewidth wide_to_thin(i) \
+                pointtype mark[i] pointsize 1.1 * size_of_marks
+        }
+    }
+    name(i) = value(sprintf("name%d", i))
+}

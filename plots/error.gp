@@ -10,12 +10,11 @@ set for [d=-6:12] xtics add (sprintf("%g", 2 * 10.**d) 2 * 10.**d, sprintf("%g",
 set for [d=-6:12] ytics add (sprintf("%g", 2 * 10.**d) 2 * 10.**d, sprintf("%g", 5 * 10.**d) 5 * 10.**d)
 set xlabel "measured ".metric textcolor rgb ink
 set ylabel "predicted ".metric textcolor rgb ink
-set key outside right top vertical reverse Left samplen 1
-name(i) = value(sprintf("name%d", i))
+set key outside right top vertical maxcols 1 reverse Left samplen 1
 set samples 3
 set style fill transparent solid 0.7 noborder
 plot [low:high_value] '+' using 1:($1 / 1.1):($1 * 1.1) with filledcurves linecolor rgb faint \
         title "within 10 %", \
     x with lines linecolor rgb grey linewidth 1 title "equal", \
-    for [i=1:series] data using ($1 == i ? $2 : NaN):3 with points linecolor rgb colour[1 + (i - 1) % 8] \
-        pointtype mark[1 + (i - 1) % 8] pointsize 1.3 * size_of_marks title name(i)
+    for [i=1:series] data using ($1 == i ? $2 : NaN):3 with points linestyle i \
+        linewidth 1.5 pointsize 1.3 * size_of_marks title name(i)

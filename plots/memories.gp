@@ -5,10 +5,10 @@
 load folder."/common.gp"
 set xrange [from:to]
 set yrange [0:top]
+load folder."/y_axis.gp"
 set xlabel origin." (".unit.")" textcolor rgb ink
 set ylabel memory_name." (GiB = 2³⁰ bytes)" textcolor rgb ink
-set key outside right top vertical reverse Left samplen 2 title "peak" textcolor rgb ink
-name(i) = value(sprintf("name%d", i))
+set key outside right top vertical maxcols 1 reverse Left samplen 5 title "peak" textcolor rgb ink
 if (limit > top) {
     set label limit_name.", above the figure" at graph 0.99, graph 0.97 right front textcolor rgb colour[6]
 }
@@ -17,5 +17,4 @@ if (limit > 0 && limit <= top) {
         linecolor rgb ink linewidth 2 dashtype 2
     set label limit_name at graph 0.01, first limit offset 0, 0.6 front textcolor rgb ink
 }
-plot for [i=1:series] data index i - 1 using 1:2 with lines linecolor rgb colour[1 + (i - 1) % 8] \
-    linewidth 1.4 dashtype 1 + (i - 1) / 8 title name(i)
+plot for [i=1:series] data index i - 1 using 1:2 with lines linestyle i linewidth 1.4 title name(i)

@@ -4,6 +4,7 @@
 load folder."/common.gp"
 set xrange [from:to]
 set yrange [0:top]
+load folder."/y_axis.gp"
 set xlabel "time in the step (".unit.")" textcolor rgb ink
 set ylabel memory_name." (GiB = 2³⁰ bytes)" textcolor rgb ink
 set key outside right top vertical reverse Left samplen 1 invert
@@ -18,5 +19,5 @@ if (limit > 0 && limit <= top) {
     set label limit_name at graph 0.01, first limit offset 0, 0.6 front textcolor rgb colour[6]
 }
 plot for [c=1:n] data using 1:(c == 1 ? 0 : column(c)):(column(c + 1)) with filledcurves \
-    linecolor rgb colour[1 + (c - 1) % 8] title word(categories, c), \
+    fillstyle solid 1.0 / (1 + (c - 1) / 8) noborder linecolor rgb colour[1 + (c - 1) % 8] title word(categories, c), \
     data using 1:(column(n + 1)) with lines linecolor rgb ink linewidth 0.6 notitle # a peak too narrow to be filled
