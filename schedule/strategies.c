@@ -92,6 +92,7 @@ static const struct profile profiles[] = {
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,
      .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_P2P,            /* as TransformerEngine's ring, megatron-te */
      .ring_grad_f32 = true,
      .tensor_after = true,              /* CUDA_DEVICE_MAX_CONNECTIONS=1: launched in the order of the code */
      .tensor_buffer = true,             /* get_global_memory_buffer(): "mpu" */

@@ -84,6 +84,8 @@ static void corners_are_the_plain_strategies(void)
             build(&corner, &c, &request, profile[p].name);
             request.strategy = rows[i].strategy;
             build(&plain, &c, &request, profile[p].name);
+            CHECK(profile[p].name,
+                  c.rotation != ROTATE_PROFILE); /* each says how keys come round */
             ir_print(&text[0], &corner);
             ir_print(&text[1], &plain);
             CHECK_TEXT(profile[p].name, text[0].data, text[1].data);
