@@ -197,7 +197,7 @@ struct rule {
 static bool host_optimizer_unsharded(const struct choices *c)
 {
     return c->optimizer == CHOICE_OPTIMIZER_HOST && c->weights == CHOICE_WEIGHTS_REPLICATED &&
-           c->ranks > 1;
+           c->dp * c->cp * c->hp > 1;
 }
 
 static bool too_many_axes(const struct choices *c)
