@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/json_out.h"
 #include "cli/report.h"
+#include "cli/request_options.h"
 #include "cli/workers.h"
 
 #include <math.h>
@@ -107,40 +108,6 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
                        diag);
 }
 
-/* ---- options ---- */
-
-static void put_count(struct text *out, const char *name, int64_t value, int64_t usual)
-{
-    if (value > usual)
-        text_printf(out, " --%s %lld", name, (long long)value);
-}
-
-void plan_put_options(struct text *out, const struct request *r)
-{
-    text_printf(out, "--strategy %s", r->strategy);
-    put_count(out, "tp", r->tp, 1);
-    put_count(out, "pp", r->pp, 1);
-    put_count(out, "cp", r->cp, 1);
-    put_count(out, "hp", r->hp, 1);
-    put_count(out, "dp", r->dp, 0);
-    put_count(out, "subsequences", r->subsequences, 1);
-    put_count(out, "window", r->window, 1);
-    if (r->placement != PLACEMENT_HEAD_FIRST)
-        text_printf(out, " --placement %s", placement_names[r->placement]);
-    if (r->weights >= 0)
-        text_printf(out, " --weights %s", weights_names[r->weights]);
-    if (r->activations >= 0)
-        text_printf(out, " --activations %s", activations_names[r->activations]);
-    if (r->optimizer == CHOICE_OPTIMIZER_HOST)
-        text_puts(out, " --optimizer host");
-    if (r->chunk > 0) {
-        text_puts(out, " --chunk ");
-        units_put_tokens(out, r->chunk);
-    }
-    put_count(out, "loss-chunks", r->loss_chunks, 1);
-    put_count(out, "ffn-chunks", r->ffn_chunks, 1);
-}
-
 /* ---- families ---- */
 
 struct family {
@@ -233,7 +200,7 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
     units_put_gib(out, (double)o->verdict.needed[LIMIT_DEVICE]);
     put_idle(out, o);
     text_puts(out, ": ");
-    plan_put_options(out, &o->request);
+    request_put_options(out, &o->request);
     if (i > 0 && r->best->goal != GOAL_LONGEST)
         put_loss(out, o, &r->best->row[0]);
     text_putc(out, '\n');
@@ -327,12 +294,12 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
     if (f.best != NULL && r->best->goal == GOAL_LONGEST) {
         units_put_tokens(out, f.best->tokens);
         text_puts(out, " tokens at most: ");
-        plan_put_options(out, &f.best->request);
+        request_put_options(out, &f.best->request);
     } else if (f.best != NULL) {
         text_printf(out, "%.1f tokens/s/GPU at most", f.best->most);
         put_loss(out, f.best, winner);
         text_puts(out, ": ");
-        plan_put_options(out, &f.best->request);
+        request_put_options(out, &f.best->request);
     } else if (f.slower > 0 && r->best->goal == GOAL_LONGEST) {
         text_puts(out, "no member reaches the winner's length");
     } else if (f.slower > 0) {
@@ -341,7 +308,7 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
         text_puts(out, "does not fit: ");
         units_put_gib(out, f.nearest->missing_bytes);
         text_puts(out, " too much with ");
-        plan_put_options(out, &f.nearest->request);
+        request_put_options(out, &f.nearest->request);
     } else {
         text_puts(out, "cannot be built here");
     }
@@ -376,8 +343,11 @@ static void put_question(struct text *out, const struct plan_report *r)
         if (r->setup->request.global_batch > 0)
             text_printf(out, " x %lld", (long long)r->setup->request.global_batch);
     }
-    text_printf(out, ", %zu GPU%s of %s\n", best->gpus, best->gpus == 1 ? "" : "s",
+    text_printf(out, ", %zu GPU%s of %s", best->gpus, best->gpus == 1 ? "" : "s",
                 r->setup->cluster.name);
+    if (r->only != NULL)
+        text_printf(out, ", of what %s expresses", r->only);
+    text_putc(out, '\n');
     text_printf(out,
                 "%-11s%zu configurations: %zu have no room for states and layer inputs, %zu do not "
                 "fit, %zu cannot be better, %zu simulated, %zu cannot be built\n",
@@ -455,7 +425,7 @@ static void json_outcome(struct json_out *w, const char *key, const struct outco
                                                           "cannot be better", "simulated"};
     struct text options = {0};
     size_t count;
-    plan_put_options(&options, &o->request);
+    request_put_options(&options, &o->request);
     json_begin_object(w, key);
     json_put_text(w, "outcome", kinds[o->kind]);
     json_put_text(w, "strategy", compose_strategies(&count)[o->strategy].name);
@@ -487,6 +457,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_begin_object(&w, NULL);
     json_put_text(&w, "goal", goals[best->goal]);
     json_put_count(&w, "gpus", best->gpus);
+    json_put_text(&w, "only", r->only);
     json_put_count(&w, "configurations", best->count);
     json_put_count(&w, "simulated", best->kinds[OUTCOME_TIMED]);
     json_begin_array(&w, "ranking");

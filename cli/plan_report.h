@@ -16,6 +16,7 @@ struct plan_report {
     const struct best *best;
     struct setup *setup; /* as the search had it */
     size_t shown;        /* rows of the ranking */
+    const char *only;    /* the framework that the search was restricted to; NULL: none */
     struct sensitivity sensitivity[SENSITIVITIES];
 };
 
@@ -24,8 +25,5 @@ enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
 void plan_report_print(struct text *out, const struct plan_report *report);
 void plan_report_print_json(struct text *out, const struct plan_report *report);
-
-/* "--strategy 2d --cp 8 --hp 8 ...": the options that make a request. */
-void plan_put_options(struct text *out, const struct request *request);
 
 #endif

@@ -1,6 +1,8 @@
 #include "cli/report.h"
 
 #include "cli/link_classes.h"
+#include "cli/partition_option.h"
+#include "cli/request_options.h"
 
 #include "base/units.h"
 #include "models/mfu.h"
@@ -120,12 +122,17 @@ static void print_verdict(struct text *out, const struct report *r)
     text_puts(out, verdict_close(v) ? "; too close to call\n" : "\n");
 }
 
-/* Which subsequences stages share, and how they come by each other's weights. */
-static void put_shared(struct text *out, const struct choices *c)
+/* How they are cut, which of them stages share, and how these come by each other's weights. */
+static void put_subsequences(struct text *out, const struct prediction *p)
 {
-    if (c->pipeline != CHOICE_PIPELINE_MSP)
+    const struct choices *c = &p->choices;
+    text_printf(out, "%u subsequences (partition %s", c->subsequences,
+                partition_option_names[p->partition]);
+    if (c->pipeline != CHOICE_PIPELINE_MSP) {
+        text_putc(out, ')');
         return;
-    text_puts(out, " (shared:");
+    }
+    text_puts(out, "; shared:");
     if (c->shared.first > 0)
         text_printf(out, " first %u", c->shared.first);
     if (c->shared.last > 0)
@@ -177,8 +184,7 @@ void report_print_choices(struct text *out, const struct report *r)
             put_piece(&line, &piece);
         }
         if (c->subsequences > 1) {
-            text_printf(&piece, "%u subsequences", c->subsequences);
-            put_shared(&piece, c);
+            put_subsequences(&piece, p);
             put_piece(&line, &piece);
         }
         text_printf(&piece, "weights %s", weights_names[c->weights]);
@@ -186,6 +192,10 @@ void report_print_choices(struct text *out, const struct report *r)
             text_printf(&piece, " over %u", c->shard);
         put_piece(&line, &piece);
         text_printf(&piece, "activations %s", activations_names[c->activations]);
+        if (c->activations == CHOICE_ACTIVATIONS_RATIO) {
+            text_putc(&piece, ' ');
+            request_put_offload_ratio(&piece, c->offload_hidden > 0, c->offload_ratio);
+        }
         put_piece(&line, &piece);
         text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);
         put_piece(&line, &piece);

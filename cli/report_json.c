@@ -3,7 +3,9 @@
 #include "cli/command.h"
 #include "cli/json_out.h"
 #include "cli/link_classes.h"
+#include "cli/partition_option.h"
 #include "cli/report.h"
+#include "cli/request_options.h"
 #include "models/mfu.h"
 
 #include <float.h>
@@ -21,6 +23,14 @@ static void put_verdict(struct json_out *w, const struct verdict *v)
         json_put_count(w, "available_bytes", v->available[i]);
         json_end_object(w);
     }
+}
+
+static void put_offload_ratio(struct json_out *w, const struct choices *c)
+{
+    struct text ratio = {0};
+    request_put_offload_ratio(&ratio, c->offload_hidden > 0, c->offload_ratio);
+    json_put_text(w, "offload_ratio", ratio.data);
+    text_release(&ratio);
 }
 
 static void put_choices(struct json_out *w, const struct prediction *p)
@@ -47,9 +57,13 @@ static void put_choices(struct json_out *w, const struct prediction *p)
     }
     json_put_count(w, "virtual_stages", c->virtual_stages);
     json_put_count(w, "subsequences", c->subsequences);
+    if (c->subsequences > 1)
+        json_put_text(w, "partition", partition_option_names[p->partition]);
     json_put_text(w, "weights", weights_names[c->weights]);
     json_put_count(w, "shard", c->shard);
     json_put_text(w, "activations", activations_names[c->activations]);
+    if (c->activations == CHOICE_ACTIVATIONS_RATIO)
+        put_offload_ratio(w, c);
     json_put_text(w, "optimizer", optimizer_names[c->optimizer]);
     json_put_count(w, "micro_batch", (uint64_t)c->micro_batch);
     json_put_count(w, "accumulation", c->accumulation);

@@ -20,4 +20,11 @@ said longhaul run --model longhaul-3m --set layers=1 --seq 64 --gpus 2 --hp 2 --
 said longhaul sweep $small --seq 1K --layout striped --vary strategy=ulysses,ring
 said longhaul sweep $small --seq 1K --layout striped --vary hp=1,2,4
 said longhaul sweep $small --seq 1K --vary rotate=p2p,all-gather
+# and how sequences are cut and how much of what they keep leaves, asked for or not; JSON and plan's options too
+sppo="--strategy sppo --tp 1 --pp 4 --subsequences 8"
+for options in "" "--offload-ratio 0.5 --partition length" "--offload-ratio none"; do
+    longhaul predict $step $sppo $options | tr '\n' ' ' | grep -oE '8 subsequences \([^)]*\)|activations [^,]*'
+    longhaul predict $step $sppo $options --json | grep -E '"(partition|offload_ratio)"'
+    longhaul plan ${step% --quick} $sppo $options --top 1 | grep -oE -- '--subsequences.*'
+done
 longhaul predict $step --micro-batch 2 | grep -o '1 micro-batch of 2'
