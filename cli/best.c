@@ -19,6 +19,15 @@ void best_release(struct best *best)
     *best = (struct best){0};
 }
 
+struct round {
+    enum goal goal;
+    struct setup *setup;
+    const struct request *given;
+    const struct space_open *open;
+    const struct candidate *candidate; /* of the round's first job */
+    const struct outcome *incumbent;   /* NULL: none yet */
+};
+
 /* ---- what makes a candidate fit ---- */
 
 /* Tried in this order; what the user gave stays. */
@@ -27,9 +36,9 @@ static const struct repair {
     bool host_optimizer;
 } repairs[] = {{0, 0, false}, {8, 0, false}, {64, 8, false}, {64, 8, true}};
 
-static bool repair(struct request *request, const struct request *given,
-                   const struct repair *repair)
+static bool repair(struct request *request, const struct round *round, const struct repair *repair)
 {
+    const struct request *given = round->given;
     if (repair->loss_chunks > 0 && given->loss_chunks > 0 && given->ffn_chunks > 0 &&
         !repair->host_optimizer)
         return false;
@@ -41,7 +50,7 @@ static bool repair(struct request *request, const struct request *given,
         request->ffn_chunks = repair->ffn_chunks;
     if (repair->host_optimizer)
         request->optimizer = CHOICE_OPTIMIZER_HOST;
-    return true;
+    return round->open->only == NULL || space_allows(round->open, request);
 }
 
 static double missing(const struct verdict *verdict)
@@ -53,14 +62,6 @@ static double missing(const struct verdict *verdict)
 }
 
 /* ---- one candidate, in a child ---- */
-
-struct round {
-    enum goal goal;
-    struct setup *setup;
-    const struct request *given;
-    const struct candidate *candidate; /* of the round's first job */
-    const struct outcome *incumbent;   /* NULL: none yet */
-};
 
 /* The cluster of a smaller question; the child's own. */
 static bool resize(struct round *round, int64_t gpus)
@@ -104,7 +105,7 @@ static void time_it(struct round *round, struct outcome *o)
         struct request request = o->request;
         struct prediction p = {0};
         struct verdict early;
-        if (!repair(&request, round->given, &repairs[i]))
+        if (!repair(&request, round, &repairs[i]))
             continue;
         if (shortened_lacks(&early, round->setup, &request)) {
             note_unfit(o, &early);
@@ -149,7 +150,7 @@ static void lengthen_it(struct round *round, struct outcome *o)
         struct request request = o->request;
         struct ladder ladder;
         struct longest longest;
-        if (!repair(&request, round->given, &repairs[i]) ||
+        if (!repair(&request, round, &repairs[i]) ||
             ladder_of(&ladder, &request, NULL) != STATUS_OK)
             continue;
         int64_t hurdle = beaten > o->tokens ? beaten : o->tokens;
@@ -297,13 +298,14 @@ static enum status estimate_all(struct best *best, struct round *round, double a
 }
 
 /* Fills a row for every candidate, in their order. */
-static enum status search(struct best *best, struct setup *setup, struct diag *diag)
+static enum status search(struct best *best, struct setup *setup, const struct space_open *open,
+                          struct diag *diag)
 {
     struct space *space = &best->space;
     double available = setup->cluster.device.memory_bytes - setup->cluster.device.driver_bytes;
     struct request given = setup->request;
     struct outcome incumbent = {0};
-    struct round round = {best->goal, setup, &given, NULL, NULL};
+    struct round round = {best->goal, setup, &given, open, NULL, NULL};
     size_t next = 0;
     bool estimated = false;
     enum status status = STATUS_OK;
@@ -372,7 +374,7 @@ enum status best_find(struct best *best, enum goal goal, struct setup *setup,
         setup->request.seq = longest_long(setup->cluster.gpus);
     if (goal != GOAL_GPUS) {
         enum status status = space_add(&best->space, setup, setup->cluster.gpus, open, diag);
-        return status == STATUS_OK ? search(best, setup, diag) : status;
+        return status == STATUS_OK ? search(best, setup, &open, diag) : status;
     }
     for (int64_t gpus = 1; gpus <= setup->cluster.gpus; gpus = more_gpus(&setup->cluster, gpus)) {
         struct diag unread = {0};
@@ -383,7 +385,7 @@ enum status best_find(struct best *best, enum goal goal, struct setup *setup,
                                        gpus == setup->cluster.gpus ? diag : &unread);
         diag_release(&unread);
         if (status == STATUS_OK)
-            status = search(best, setup, diag);
+            status = search(best, setup, &open, diag);
         if (status == STATUS_OK || status == STATUS_SYSTEM || gpus == setup->cluster.gpus)
             return status;
     }

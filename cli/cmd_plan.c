@@ -5,7 +5,7 @@
 #include "cli/idle_options.h"
 #include "cli/plan_longest.h"
 #include "cli/plan_report.h"
-#include "cli/settings.h"
+#include "cli/plan_settings.h"
 #include "cli/setup.h"
 
 static const char *const goal_names[GOAL_COUNT] = {"speed", "gpus", "longest"};
@@ -32,20 +32,26 @@ static const struct option rows[] = {
      .kind = OPTION_CHOICE,
      .names = framework_names,
      .name_count = FRAMEWORK_COUNT,
-     .help = "print the configuration that was found as settings of a framework, and nothing else"},
+     .help = "print settings of a framework, and nothing else: of the best configuration that it "
+             "expresses exactly, beside the winner of all"},
+    {.name = "emit-winner",
+     .kind = OPTION_FLAG,
+     .help =
+         "with --emit: settings of the winner of all, with what the framework has not in comments"},
+    {.name = "only",
+     .kind = OPTION_CHOICE,
+     .names = framework_names,
+     .name_count = FRAMEWORK_COUNT,
+     .unset = "all",
+     .help = "search only what a framework expresses, predicted as its own implementation unless "
+             "--profile says another"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
 };
 const struct option_set plan_options = {"plan", rows, ARRAY_LEN(rows)};
 
-/* The settings of a request; its gaps are comments in them. */
-static enum status put_settings(struct text *out, const struct options *options,
-                                const struct request *request, struct diag *diag)
+static enum framework emitted(const struct options *options)
 {
-    struct choices choices;
-    enum status status = compose_resolve(&choices, request, NULL, diag);
-    if (status == STATUS_OK)
-        settings_print(out, (enum framework)options_choice(options, "emit"), &choices);
-    return status;
+    return (enum framework)options_choice(options, "emit");
 }
 
 static enum status print(struct text *out, enum status status, struct diag *diag)
@@ -87,13 +93,13 @@ static void note_idle_of(const struct options *options, const struct request *re
 static enum status plan_longest(const struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
-    struct longest_report report = {0};
+    struct longest_report report = {.brief = options_given(options, "emit")};
     struct text out = {0};
     enum status status = longest_report_make(&report, setup, diag);
     struct request request = report.request;
     request.seq = report.longest.tokens;
     if (status == STATUS_OK && options_given(options, "emit"))
-        status = put_settings(&out, options, &request, diag);
+        status = plan_settings_print(&out, emitted(options), &request, diag);
     else if (options_given(options, "json"))
         longest_report_print_json(&out, &report);
     else
@@ -110,15 +116,21 @@ static enum status plan_best(struct setup *setup, const struct options *options,
 {
     struct best best = {0};
     struct text out = {0};
+    enum framework only = (enum framework)options_choice(options, "only");
     struct space_open open = {.strategy = !options_given(options, "strategy"),
-                              .placement = !options_given(options, "placement")};
+                              .placement = !options_given(options, "placement"),
+                              .only = options_given(options, "only") ? &only : NULL};
     enum goal goal =
         options_given(options, "goal") ? (enum goal)options_choice(options, "goal") : GOAL_SPEED;
-    struct plan_report report = {
-        .best = &best, .setup = setup, .shown = (size_t)options_count(options, "top")};
+    struct plan_report report = {.best = &best,
+                                 .setup = setup,
+                                 .shown = (size_t)options_count(options, "top"),
+                                 .only = open.only != NULL ? framework_names[only] : NULL};
     enum status status = best_find(&best, goal, setup, open, diag);
     if (status == STATUS_OK && options_given(options, "emit")) {
-        status = put_settings(&out, options, &best.row[0].request, diag);
+        status = options_given(options, "emit-winner")
+                     ? plan_settings_of_winner(&out, emitted(options), &best, diag)
+                     : plan_settings_of_best(&out, emitted(options), &best, setup, open, diag);
     } else {
         if (status == STATUS_OK)
             status = plan_report_make(&report, diag);
@@ -151,6 +163,28 @@ static enum status check_length(const struct options *options, struct diag *diag
     return status == STATUS_OK ? options_exclude(options, "emit", "json", diag) : status;
 }
 
+/* Which framework the search and the settings are about. */
+static enum status check_frameworks(const struct options *options, struct diag *diag)
+{
+    if (options_given(options, "emit-winner") && !options_given(options, "emit"))
+        return diag_error(diag, (struct loc){.name = "--emit-winner"}, STATUS_BAD_INPUT,
+                          "needs --emit, the framework whose settings are written");
+    if (options_given(options, "only") && options_given(options, "longest"))
+        return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
+                          "is about a search, and --longest is about one configuration; --goal "
+                          "longest searches");
+    if (options_given(options, "emit-winner") && options_given(options, "longest"))
+        return diag_error(diag, (struct loc){.name = "--emit-winner"}, STATUS_BAD_INPUT,
+                          "is about a search, and --longest is about one configuration, of which "
+                          "--emit writes the settings");
+    if (options_given(options, "only") && options_given(options, "emit") &&
+        options_choice(options, "only") != options_choice(options, "emit"))
+        return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
+                          "is %s, and settings of %s are asked for; leave it out, or give the same",
+                          options_text(options, "only"), options_text(options, "emit"));
+    return STATUS_OK;
+}
+
 /* What predict has and a search does not. */
 static enum status check_question(const struct options *options, struct diag *diag)
 {
@@ -168,6 +202,8 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
     enum status status = check_question(options, diag);
+    if (status == STATUS_OK)
+        status = check_frameworks(options, diag);
     if (status == STATUS_OK)
         status = check_length(options, diag);
     if (status == STATUS_OK)

@@ -79,6 +79,8 @@ enum status longest_report_make(struct longest_report *r, const struct setup *se
     enum status status = ladder_of(&r->ladder, &r->request, diag);
     if (status == STATUS_OK)
         status = longest_find(&r->longest, setup, &r->request, &r->ladder, r->request.seq, diag);
+    if (status == STATUS_OK && r->brief)
+        return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
     if (status == STATUS_OK && r->longest.tokens > 0)
         status = predict_at(&r->at, setup, &r->request, r->longest.tokens, diag);
     if (status == STATUS_OK && r->longest.next > 0 && r->longest.refused[0] == '\0')

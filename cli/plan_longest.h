@@ -13,6 +13,7 @@ struct flip { /* an option, and the longest sequence with it */
 };
 
 struct longest_report {
+    bool brief; /* set by the caller: the length alone, neither simulated nor with other options */
     struct longest longest;
     struct ladder ladder;
     struct request request;             /* degrees filled in */
@@ -22,7 +23,7 @@ struct longest_report {
     bool flips_asked; /* false: schedules are too large to search each option */
 };
 
-/* All that is reported. STATUS_NO: nothing fits. *report must be all-zero; release it in either case. */
+/* All that is reported. STATUS_NO: nothing fits. *report must be all-zero but for `brief`; release it in either case. */
 enum status longest_report_make(struct longest_report *report, const struct setup *setup,
                                 struct diag *diag);
 void longest_report_release(struct longest_report *report);

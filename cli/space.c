@@ -1,6 +1,7 @@
 #include "cli/space.h"
 
 #include "cli/bounds.h"
+#include "cli/request_options.h"
 #include "cli/subsequences.h"
 #include "schedule/pipeline/sppo.h"
 
@@ -44,6 +45,17 @@ static void keep(struct walk *w, const struct request *request, const struct cho
     };
 }
 
+static bool is_expressed(const struct space_open *open, const struct choices *c)
+{
+    return open->only == NULL || expressible(*open->only, c);
+}
+
+bool space_allows(const struct space_open *open, const struct request *request)
+{
+    struct choices c;
+    return compose_resolve(&c, request, NULL, NULL) == STATUS_OK && is_expressed(open, &c);
+}
+
 static void add(struct walk *w, const struct request *request)
 {
     struct choices c;
@@ -54,6 +66,12 @@ static void add(struct walk *w, const struct request *request)
     bool is_zero3 = c.weights == CHOICE_WEIGHTS_HSDP && c.shard >= sharing;
     bool is_alone = sharing == 1 && c.weights != CHOICE_WEIGHTS_REPLICATED;
     if ((is_zero3 || is_alone) && w->setup->request.weights < 0)
+        return;
+    /* of one unit nothing leaves */
+    if (c.activations == CHOICE_ACTIVATIONS_RATIO && c.subsequences * c.accumulation == 1 &&
+        w->setup->request.activations < 0 && !w->row->subsequences)
+        return;
+    if (!is_expressed(&w->open, &c))
         return;
     if (subsequences_fill(&filled, w->setup, request, NULL) == STATUS_OK &&
         compose_resolve(&c, &filled.request, NULL, NULL) == STATUS_OK)
@@ -206,6 +224,8 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
         if (open.strategy && table[s].subsequences && request.subsequences == 1)
             continue; /* then it is the strategy whose sequences it cuts */
         request.strategy = table[s].name;
+        if (open.only != NULL && request_is_published(&request))
+            request.profile = expressible_profile(*open.only, &table[s]);
         if (open.strategy)
             subsequences_open(&request, setup);
         request.ranks = gpus;
@@ -216,6 +236,13 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
         walk_degrees(&w, request);
     }
     enum status status = STATUS_OK;
+    if (space->count == before && open.only != NULL) {
+        struct space all = {0};
+        open.only = NULL;
+        status = space_add(&all, setup, gpus, open, diag);
+        space_release(&all);
+        return status == STATUS_OK ? STATUS_NO : status;
+    }
     if (space->count == before) { /* as if it had been asked for alone */
         struct request request = setup->request;
         struct choices choices;

@@ -7,6 +7,7 @@
 #define CLI_SPACE_H
 
 #include "base/diag.h"
+#include "cli/expressible.h"
 #include "cli/setup.h"
 
 #include <stdbool.h>
@@ -30,9 +31,15 @@ struct space {
 /* What the user left open; everything else in the request stays. */
 struct space_open {
     bool strategy, placement, length;
+    const enum framework *
+        only; /* what it expresses alone, with its own profile unless one is asked for; NULL: all */
 };
 
-/* Adds all legal configurations of setup->request on `gpus` GPUs. An error says why there is none. */
+/* Whether a request is among what is open: it resolves, and the framework expresses it. */
+bool space_allows(const struct space_open *open, const struct request *request);
+
+/* Adds all legal configurations of setup->request on `gpus` GPUs. An error says why there is none;
+ * STATUS_NO: there are some, and the framework expresses none of them. */
 enum status space_add(struct space *space, const struct setup *setup, int64_t gpus,
                       struct space_open open, struct diag *diag);
 void space_release(struct space *space);

@@ -301,6 +301,7 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     c->dtype = choose(r->dtype, DTYPE_BF16);
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;
+    c->gpus_per_node = r->gpus_per_node;
     c->attention_impl = choose(r->attention_impl, r->sm >= 90 ? c->profile->attention_impl_90
                                                               : c->profile->attention_impl);
     if (positive(r->ranks, 1 << 20, "--gpus", "the number of ranks", diag) != STATUS_OK ||

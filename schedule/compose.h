@@ -222,7 +222,8 @@ struct choices {
     int sm;        /* compute capability of the device times ten, for kernel workspaces */
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
 
-    uint32_t ranks; /* all ranks: dp * pp * cp * hp * tp */
+    uint32_t ranks;        /* all ranks: dp * pp * cp * hp * tp */
+    int64_t gpus_per_node; /* of the cluster; 0: not known */
     uint32_t dp, pp, cp, hp;
     uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
     uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */

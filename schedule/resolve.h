@@ -34,6 +34,8 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
 struct resolve_pieces {
     int64_t loss, ffn;
 };
+/* Those that FPDT's public code has; chunks of *c are set. */
+struct resolve_pieces resolve_usual_pieces(const struct choices *c);
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag);
 

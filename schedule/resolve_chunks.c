@@ -17,6 +17,13 @@ static int64_t pieces_of_rows(const struct choices *c, int64_t pieces)
     return pieces < rows ? pieces : rows;
 }
 
+struct resolve_pieces resolve_usual_pieces(const struct choices *c)
+{
+    int64_t chunks = (int64_t)c->chunks * c->micro_batch;
+    return (struct resolve_pieces){pieces_of_rows(c, LOSS_PIECES * chunks),
+                                   pieces_of_rows(c, FFN_PIECES * chunks)};
+}
+
 /* FPDT suggests 2 vocab / hidden pieces of the loss, so that logits take no more than what attention
  * does (section 4.3). */
 static int64_t loss_pieces(const struct choices *c)
@@ -24,7 +31,7 @@ static int64_t loss_pieces(const struct choices *c)
     const struct transformer *m = c->model;
     int64_t chunks = (int64_t)c->chunks * c->micro_batch;
     if (c->profile->chunk_sync)
-        return pieces_of_rows(c, LOSS_PIECES * chunks);
+        return resolve_usual_pieces(c).loss;
     int64_t suggested = (2 * m->vocab + m->hidden - 1) / m->hidden;
     return pieces_of_rows(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
 }
@@ -132,7 +139,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     if (check_fetch(c, diag) != STATUS_OK || check_scope(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (pieces->ffn <= 0)
-        pieces->ffn = pieces_of_rows(c, FFN_PIECES * chunks * c->micro_batch);
+        pieces->ffn = resolve_usual_pieces(c).ffn;
     if (pieces->loss <= 0)
         pieces->loss = loss_pieces(c);
     return STATUS_OK;

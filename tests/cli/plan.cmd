@@ -4,22 +4,6 @@ awk -F '[:,]+' '/"longest_tokens"/ && !t { t = $2 } /"next_tokens"/ { n = $2 } /
     END { printf "steps between: %d\n", (n - t) / s }' $T/longest.json
 grep -E '"fits"' $T/longest.json
 
-# whatever is left open is chosen; what is not expressed stands in comments
-longhaul plan --model llama3-8b --set layers=4 --cluster dgx-h100 --gpus 4 --seq 64K --strategy ring --weights zero3 --checkpoint full --emit torchtitan
-longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --strategy 2d --cp 2 --hp 2 --checkpoint offload --emit megatron | grep -vE '^--(seq|max-pos)'
-longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --strategy 2d --cp 2 --hp 2 --checkpoint offload --emit deepspeed | grep -vE '^--(seq|max-pos)'
-longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --hp 2 --pp 2 --batch 4 --activations selective-offload --emit torchtitan | grep -vE '^seq_len'
-longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --hp 2 --weights hsdp --shard 2 --optimizer host --emit megatron | grep -vE '^--(seq|max-pos)'
-# degrees multiply to the GPUs, and what a framework has not is said: shards of a sequence's ranks or fewer, a gathered ring, ZeRO in a pipeline, fp16
-emit() { # FRAMEWORK OPTIONS
-    longhaul plan --longest --model llama3-8b --set layers=4 --cluster dgx-h100 --gpus 8 --dtype f16 --emit "$@" | grep -vE '^(--seq|seq_len|--max-pos|--micro|--global|# (8 GPUs|not exp)|#   (layer inputs|messages))'
-}
-emit torchtitan --hp 2 --weights hsdp --shard 4 --optimizer host | grep -E '^#|degree|offload'
-emit torchtitan --hp 4 --weights hsdp --shard 2 | grep -E '^#|degree'
-emit megatron --strategy ring --cp 8 --rotate all-gather --zero 1
-emit megatron --strategy megatron-sp --tp 2 --pp 2 --pipeline gpipe --zero 0 --batch 4
-emit deepspeed --hp 2 --pp 2 --zero 2 --batch 4 | grep '^#'
-
 # the fewest GPUs: states of 8B parameters alone are 112 GB, so one GPU needs the optimizer on the host
 longhaul plan --goal gpus --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --optimizer device --strategy ulysses --weights zero3 --checkpoint full --profile ideal | head -1
 
@@ -37,3 +21,7 @@ grep -E '^split' $T/sppo.out | sed -E 's/, best.*//' | sort
 grep -E "^1 " $T/sppo.out | grep -cE -- "--strategy sppo --tp [0-9]+ .*--subsequences [0-9]+"
 # more pieces than a rank has tokens at the shortest length
 longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 32 --strategy ulysses --loss-chunks 64 | grep -c '^longest'
+# weights without replicas may be updated on the host: tensor ranks alone hold 70B parameters on 8 GPUs so
+longhaul plan --model llama3-70b --set layers=60 --cluster dgx-h100 --gpus 8 --seq 8K --strategy megatron-sp --tp 8 --checkpoint full --top 1 | grep -oE '^fits|weights replicated.*optimizer host'
+# of one unit nothing leaves: ratios are not searched beside what is kept
+longhaul plan --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --seq 8K --strategy ulysses --top 1000 | grep -c 'offload-ratio' || true

@@ -11,3 +11,8 @@ bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --hp 16
 bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1M --strategy ulisses
 bad plan --model llama3-8b --cluster dgx-h100 --loopback 2 --seq 1M
 bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --scope layer
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1M --emit-winner
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --only megatron
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --emit megatron --emit-winner
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1M --emit megatron --only torchtitan
+bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1M --only megatron --dp 3

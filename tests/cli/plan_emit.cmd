@@ -1,0 +1,77 @@
+# Settings of frameworks. What a framework has no setting for stands in comments.
+fields=layers=4
+model="--model llama3-8b --cluster dgx-h100"
+longest() { longhaul plan --longest $model --set $fields "$@"; }
+
+# one configuration, whatever becomes of it
+longest --gpus 8 --strategy ring --cp 2 --pp 2 --batch 8 --pipeline interleaved --profile torchtitan --emit torchtitan | grep -v '^seq_len'
+longest --gpus 4 --strategy 2d --cp 2 --hp 2 --checkpoint offload --emit megatron | grep -vE '^--(seq|max-pos)'
+longest --gpus 4 --strategy 2d --cp 2 --hp 2 --checkpoint offload --emit deepspeed | grep -vE '^--(seq|max-pos)'
+
+# the model, where it is not the one above: sizes, biases, norms, positions, a tied head
+of() { # MODEL FRAMEWORK
+    longhaul plan --longest --model $1 --set layers=2 --cluster dgx-h100 --gpus 1 --strategy local --emit $2 |
+        grep -E 'layers|hidden|heads|kv-ch|group|swiglu|bias|norm|posi|rotary|vocab|tie|flavor|settings make|llama3|dim=|biases'
+}
+longhaul plan --longest --model llama3-70b --cluster dgx-h100 --nodes 4 --tp 8 --weights zero3 --strategy megatron-sp --emit torchtitan | grep flavor
+of gpt2 megatron
+of qwen2-7b megatron
+of qwen2-7b deepspeed
+of qwen2-7b torchtitan
+
+# degrees multiply to the GPUs; what is not expressed, row by row of the table
+gaps() { # FRAMEWORK OPTIONS
+    echo "$*"
+    longest --emit "$@" | sed -n '/^# not expr/,/^[^#]/p' | grep '^#  '
+}
+gaps torchtitan --gpus 8 --hp 2 --weights hsdp --shard 4 --optimizer host --dtype f16
+longest --emit torchtitan --gpus 8 --hp 2 --weights hsdp --shard 4 | grep degree
+gaps torchtitan --gpus 8 --hp 4 --weights hsdp --shard 2 --activations selective-offload
+longest --emit torchtitan --gpus 8 --hp 4 --weights hsdp --shard 2 | grep degree
+gaps torchtitan --gpus 8 --strategy ring --cp 8 --layout striped --attention cudnn --weights zero1
+gaps torchtitan --gpus 8 --strategy ring --cp 4 --window 2 --weights zero2
+gaps torchtitan --nodes 2 --pp 2 --hp 1 --batch 8 --pipeline zb-1p --compile --profile torchtitan
+gaps torchtitan --gpus 4 --strategy megatron-sp --tp 4 --loss-chunks 8 --ffn-chunks 8 --profile torchtitan
+gaps megatron --gpus 8 --strategy megatron-sp --tp 2 --pp 2 --pipeline gpipe --batch 4 --weights zero3
+gaps megatron --gpus 8 --strategy 2d --cp 2 --hp 2 --rotate all-gather --placement context-first --compile
+fields=layers=4,kv_heads=4
+gaps megatron --gpus 8 --hp 8 --profile megatron-te
+fields=layers=7
+gaps megatron --gpus 2 --strategy megatron-sp --tp 1 --pp 2 --batch 4 --pipeline zb-v
+fields=layers=4
+gaps megatron --gpus 4 --strategy sppo --tp 1 --pp 4 --subsequences 8
+gaps deepspeed --gpus 8 --hp 2 --pp 2 --zero 2 --batch 4
+gaps deepspeed --gpus 8 --strategy fpdt --chunk 32K --loss-chunks 4 --chunk-order query-outer --fetch one
+fields=layers=9
+gaps deepspeed --gpus 8 --strategy megatron-sp --tp 2 --pp 4 --pipeline interleaved --batch 4
+fields=layers=4
+# and where all is expressed
+for options in "torchtitan --strategy ring --cp 8 --profile torchtitan" "torchtitan --strategy megatron-sp --tp 2 --weights zero3 --profile torchtitan" \
+    "megatron --strategy 2d --cp 2 --hp 4 --profile megatron-te" "megatron --strategy megatron-sp --tp 4 --pp 2 --batch 4" \
+    "deepspeed --strategy ulysses" "deepspeed --strategy fpdt --chunk 32K" "deepspeed --strategy megatron-sp --tp 2 --pp 2 --batch 4 --profile deepspeed"; do
+    echo "$options: $(longest --gpus 8 --emit $options | grep -c '^# not expressed')"
+done
+longest --gpus 8 --emit megatron --strategy megatron-sp --tp 2 --pp 2 --batch 4 | grep mapping
+
+# of a search: the best that the framework expresses, predicted as its own; its options predict the same
+small="$model --set layers=4 --gpus 8 --seq 32K --batch 8"
+for f in torchtitan megatron deepspeed; do
+    longhaul plan $small --emit $f > $T/$f
+    echo "$f, gaps $(grep -cE '^# (not expressed|no settings)' $T/$f)"
+    sed -n '2s/: .*//p; 3s/^\(# [0-9.]* % .*\): .*/\1/p' $T/$f | sed 's/[0-9.]* %/x %/'
+    sed -n '2s/.*GPU: //p' $T/$f > $T/options
+    sed -n '2s/.*: \([0-9.]* tokens\/s\/GPU\): .*/\1/p' $T/$f > $T/found
+    longhaul predict $small $(cat $T/options) --quick 2> $T/notes | grep -oE '[0-9.]+ tokens/s/GPU' | cmp - $T/found && echo "predicted alike"
+done
+# the winner on request, and where it is what the framework expresses
+longhaul plan $small --strategy 2d --emit torchtitan --emit-winner | sed -n '2s/: .*//p; 3,4p'
+longhaul plan $small --strategy local --profile torchtitan --weights zero3 --emit torchtitan | sed -n '2,3s/: .*//p'
+longhaul plan --goal gpus $model --set layers=4 --seq 32K --strategy ring --emit torchtitan | sed -n '2,3s/: .*//p'
+longhaul plan --goal longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --strategy ring --weights zero3 --emit torchtitan | sed -n '2,3s/: .*//p'
+# what it does not express alone is left, and that it does not
+longhaul plan $small --hp 2 --strategy ulysses --emit torchtitan > $T/none || echo "exit $?"
+sed 's/: .*//' $T/none
+# a search of what is expressed
+longhaul plan $small --only deepspeed --top 1000 | grep -E '^(goal|fits|[0-9]+ )' | sed -E 's/[0-9.]+ tokens.s.*--strategy ([a-z-]+) --profile ([a-z]+).*/\1 \2/; s/^[0-9]+ +//' | sort -u
+longhaul plan $small --only torchtitan --strategy ulysses --hp 2 > $T/none || echo "exit $?"
+cat $T/none
