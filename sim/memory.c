@@ -9,8 +9,7 @@
 
 /* ---- peaks ---- */
 
-/* Keeps the list of largest buffers in order; of equal ones, the lower id stands first. */
-static void keep_top(struct sim_peak *peak, struct sim_live live)
+void memory_keep_top(struct sim_peak *peak, struct sim_live live)
 {
     uint32_t at = peak->top_count;
     while (at > 0 &&
@@ -35,7 +34,8 @@ static void find_top(const struct changes *c, const struct lifetimes *lifetimes,
         live[c->row[i].row] = c->row[i].bytes > 0;
     for (uint32_t i = 0; i < lifetimes->count; i++)
         if (live[i] && lifetimes->row[i].memory == memory)
-            keep_top(peak, (struct sim_live){lifetimes->row[i].buffer, lifetimes->row[i].bytes});
+            memory_keep_top(peak,
+                            (struct sim_live){lifetimes->row[i].buffer, lifetimes->row[i].bytes});
     free(live);
 }
 
@@ -145,6 +145,7 @@ void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim
         if (class->role == IR_NONE)
             continue;
         changes_of_class(&changes, ir, result, &lifetimes[class->role], class);
+        result->counts.changes += changes.count;
         find_peaks(&changes, &lifetimes[class->role], result->peak[c]);
         keep_host_changes(&host.of_class[c], &changes);
     }

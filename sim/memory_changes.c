@@ -113,7 +113,7 @@ static struct change *merge_runs(struct change *row, struct change *room, size_t
     return row;
 }
 
-static double same_date_s(const struct sim_result *result)
+double changes_same_date_s(const struct sim_result *result)
 {
     return 1e-11 + 1e-11 * result->step_s;
 }
@@ -122,7 +122,9 @@ void changes_sort(struct changes *c, const struct sim_result *result)
 {
     struct change *room = heap_alloc(c->count + 1, sizeof *room), *rows = c->row;
     size_t *run = heap_alloc(c->count + 2, sizeof *run);
-    double same_s = same_date_s(result), date_s = 0;
+    double same_s = changes_same_date_s(result), date_s = 0;
+    uint32_t dated_by = IR_NONE;
+    bool dated_by_end = false;
     c->row = merge_runs(rows, room, c->count, run);
     if (c->row == room)
         room = rows;
@@ -132,9 +134,14 @@ void changes_sort(struct changes *c, const struct sim_result *result)
         if (c->row[i].time_s > later_s) {
             date_s = c->row[i].time_s;
             later_s = date_s + same_s;
+            dated_by = c->row[i].op;
+            dated_by_end = c->row[i].bytes < 0;
         }
-        for (end = i; end < c->count && c->row[end].time_s <= later_s; end++)
+        for (end = i; end < c->count && c->row[end].time_s <= later_s; end++) {
             c->row[end].time_s = date_s;
+            c->row[end].dated_by = dated_by;
+            c->row[end].dated_by_end = dated_by_end;
+        }
         struct change *sorted = merge_runs(c->row + i, room + i, end - i, run);
         if (sorted != c->row + i)
             memcpy(c->row + i, sorted, (end - i) * sizeof *sorted);
@@ -145,20 +152,22 @@ void changes_sort(struct changes *c, const struct sim_result *result)
 
 /* ---- of a class ---- */
 
-/* The last end of a buffer's free set, and the op; below zero when it has none. */
-static double free_date_s(const struct ir *ir, const struct sim_class *class, const double *end_s,
-                          uint32_t buffer, uint32_t *op)
+double changes_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
+                           uint32_t *op)
 {
-    double date_s = -1;
-    for (uint32_t i = 0; i < ir->buffer.free_count[buffer]; i++) {
-        uint32_t id = ir->free_op[ir->buffer.free_begin[buffer] + i].i;
-        double end = end_s[class->row + (id - class->op_begin)];
-        if (end > date_s) {
-            date_s = end;
-            *op = id;
-        }
-    }
-    return date_s;
+    const op_id *set = ir->free_op + ir->buffer.free_begin[buffer];
+    uint32_t count = ir->buffer.free_count[buffer];
+    double last_s = -1;
+    *op = count > 0 ? set[0].i : IR_NONE;
+    if (count <= 1)
+        return count > 0 ? end_s[*op] : last_s;
+    for (uint32_t i = 0; i < count; i++)
+        last_s = end_s[set[i].i] > last_s ? end_s[set[i].i] : last_s;
+    *op = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (end_s[set[i].i] >= last_s - same_s && set[i].i > *op)
+            *op = set[i].i;
+    return end_s[*op];
 }
 
 /* What goes, per op with whose end it does. */
@@ -183,7 +192,7 @@ static void add(struct change *row, size_t *at, const struct lifetimes *l, uint3
 void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_result *result,
                       const struct lifetimes *l, const struct sim_class *class)
 {
-    double same_s = same_date_s(result);
+    double same_s = changes_same_date_s(result);
     uint32_t streams = ir->stream_count, persistent = 0;
     const double *start_s = result->start_s + class->row, *end_s = result->end_s + class->row;
     const uint8_t *stream = ir->op.stream + class->op_begin;
@@ -199,10 +208,10 @@ void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_r
     for (uint32_t i = l->count; i-- > persistent;) {
         const struct lifetime *row = &l->row[i];
         start[stream[row->writer]]++;
-        if (ir->buffer.free_count[row->buffer] == 0)
+        uint32_t op;
+        double date_s = changes_free_date_s(ir, end_s - class->op_begin, row->buffer, same_s, &op);
+        if (op == IR_NONE)
             continue;
-        uint32_t op = 0;
-        double date_s = free_date_s(ir, class, result->end_s, row->buffer, &op);
         if (date_s <= start_s[row->writer] + same_s) {
             brief[i] = true;
             continue;

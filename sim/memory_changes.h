@@ -20,10 +20,12 @@ void lifetimes_init(struct lifetimes *lifetimes, const struct ir *ir, uint32_t r
 
 struct change {
     double time_s;
-    int64_t bytes;            /* > 0: from now on; < 0: no longer */
-    uint32_t op;              /* that starts, or that ended last; IR_NONE: the start of the step */
-    uint32_t row;             /* of the role's lifetimes; of node sums: unused */
+    int64_t bytes;     /* > 0: from now on; < 0: no longer */
+    uint32_t op;       /* that starts, or that ended last; IR_NONE: the start of the step */
+    uint32_t row;      /* of the role's lifetimes; of node sums: unused */
+    uint32_t dated_by; /* the op whose start or end gave the date; IR_NONE: the start of the step */
     uint8_t memory, category; /* of the buffer */
+    bool dated_by_end;
 };
 
 /* All-zero is empty; the rows are the caller's to free. */
@@ -38,6 +40,14 @@ void changes_reserve(struct changes *changes, size_t capacity);
 /* Fills *changes with those of a class of ranks, in the order of time. */
 void changes_of_class(struct changes *changes, const struct ir *ir, const struct sim_result *result,
                       const struct lifetimes *lifetimes, const struct sim_class *class);
+
+/* How far apart dates may be that rounding alone tells apart. */
+double changes_same_date_s(const struct sim_result *result);
+
+/* When a buffer goes, by the ends of all ops, and with which op: the last of its free set, of those that
+ * end at one date the last in the list. IR_NONE: it stays. */
+double changes_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
+                           uint32_t *op);
 
 /* In the order of time; what ends at a date stands before what starts. Dates that rounding alone tells
  * apart become one date, else it would be luck whether memory is given back before it is taken. Quick

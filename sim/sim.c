@@ -6,6 +6,7 @@
 #include "sim/depth.h"
 #include "sim/fold.h"
 #include "sim/memory.h"
+#include "sim/memory_periods.h"
 #include "sim/plan.h"
 #include "sim/prune.h"
 #include "sim/scheduler.h"
@@ -391,16 +392,40 @@ static void note_depth(struct sim_depth *depth, const struct depth_cut *cut)
     }
 }
 
-/* The result from a shorter list, when it follows from it. *cut_any: there was something to cut. */
+/* Returns false when peaks cannot be told from the short list. */
+static bool find_peaks(struct sim_result *result, const struct ir *ir, const struct question *q,
+                       const struct cuts *cuts, const struct run *run)
+{
+    double began_s = now_s();
+    struct periods periods;
+    bool found = false;
+    if (periods_make(&periods, cuts->cut, cuts->count))
+        found = memory_peaks_of_periods(ir, q->cluster,
+                                        &(struct memory_periods){&periods, cuts->cut, cuts->count,
+                                                                 run->mapping.start_s,
+                                                                 run->mapping.end_s},
+                                        result);
+    periods_release(&periods);
+    q->counts->memory_s += now_s() - began_s;
+    return found;
+}
+
+/* What a shorter list has to say. */
+struct told {
+    bool cut_any; /* there was something to cut */
+    bool peaks;   /* the result has its peaks */
+};
+
+/* The result from a shorter list, when it follows from it. */
 static bool run_short(struct sim_result *result, const struct ir *ir, const struct question *q,
-                      struct depth_patience *patience, bool *cut_any)
+                      struct depth_patience *patience, struct told *told)
 {
     struct cuts cuts;
     struct run run;
     struct diag unread = {0};
     double began_s = now_s();
     cuts_make(&cuts, ir, patience);
-    *cut_any = cuts.count > 0;
+    told->cut_any = cuts.count > 0;
     if (cuts.count == 0)
         return false;
     uint32_t *stands_for = count_images(&cuts);
@@ -420,6 +445,7 @@ static bool run_short(struct sim_result *result, const struct ir *ir, const stru
         result->depth.outcome = SIM_DEPTH_FOLDED;
         for (int i = 0; i < cuts.count; i++)
             note_depth(&result->depth, &cuts.cut[i]);
+        told->peaks = !q->options->no_memory && find_peaks(result, ir, q, &cuts, &run);
     }
     run_release(&run);
     free(stands_for);
@@ -436,16 +462,17 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
     struct question q = {cluster, costs, options, name, &result->counts};
     enum status status = STATUS_OK;
     struct depth_patience patience = {0};
-    bool done = false, cut_any = !options->exact;
+    struct told told = {.cut_any = !options->exact};
+    bool done = false;
     result->depth.outcome = options->exact ? SIM_DEPTH_OFF : SIM_DEPTH_NO_PERIOD;
-    for (int i = 0; i < TRIES_MAX && !done && cut_any; i++)
-        done = run_short(result, ir, &q, &patience, &cut_any);
+    for (int i = 0; i < TRIES_MAX && !done && told.cut_any; i++)
+        done = run_short(result, ir, &q, &patience, &told);
     if (!done)
         status = run_whole(result, ir, &q, diag);
     double simulated_s = now_s();
-    if (status == STATUS_OK && !options->no_memory)
+    if (status == STATUS_OK && !options->no_memory && !told.peaks)
         memory_peaks(ir, cluster, result);
-    result->counts.memory_s = now_s() - simulated_s;
+    result->counts.memory_s += now_s() - simulated_s;
     result->counts.wall_s = now_s() - began_s;
     return status;
 }
