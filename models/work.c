@@ -130,6 +130,39 @@ static const struct {
     {WORK_ADAMW, 0, 3},     /* master, m, v are always f32, the copy for compute is not */
 };
 
+/* Writes that may be the same elements as a read; docs/ir.md says so of each kind. */
+static const struct {
+    enum work_kind kind;
+    uint8_t read, write;
+} in_place[] = {
+    {WORK_MATMUL, 2, 0}, /* with accumulate, after the bias if there is one */
+    {WORK_MATMUL, 3, 0},
+    {WORK_MERGE, 0, 0},
+    {WORK_MERGE, 1, 1},
+    {WORK_RMSNORM_BACKWARD, 4, 1},
+    {WORK_LAYERNORM_BACKWARD, 4, 1},
+    {WORK_LAYERNORM_BACKWARD, 5, 2},
+    {WORK_ROPE, 0, 0},
+    {WORK_ROPE_BACKWARD, 0, 0},
+    {WORK_EMBEDDING_BACKWARD, 2, 0},
+    {WORK_CROSS_ENTROPY, 0, 2},
+    {WORK_CROSS_ENTROPY, 2, 0},
+    {WORK_CROSS_ENTROPY_BACKWARD, 0, 0},
+    {WORK_CROSS_ENTROPY_FINISH, 3, 0},
+    {WORK_CROSS_ENTROPY_PARTIAL_BACKWARD, 0, 0},
+    {WORK_ADD, 0, 0},
+    {WORK_ADD, 1, 0},
+    {WORK_COLUMN_SUM, 1, 0},
+    {WORK_ADAMW, 1, 0},
+    {WORK_ADAMW, 2, 1},
+    {WORK_ADAMW, 3, 2},
+    {WORK_SQUARE_SUM, 1, 0},
+    {WORK_CLIP, 0, 0},
+    {WORK_ALL_REDUCE, 0, 0},
+    {WORK_REDUCE, 0, 0},
+    {WORK_BROADCAST, 0, 0},
+};
+
 static struct work_kind_info kinds[WORK_KIND_COUNT];
 static atomic_bool kinds_ready;
 static pthread_once_t kinds_once = PTHREAD_ONCE_INIT;
@@ -202,6 +235,14 @@ bool work_kind_find(const char *name, size_t size, enum work_kind *kind)
             *kind = (enum work_kind)i;
             return true;
         }
+    return false;
+}
+
+bool work_in_place(enum work_kind kind, uint32_t read, uint32_t write)
+{
+    for (size_t i = 0; i < COUNT_OF(in_place); i++)
+        if (in_place[i].kind == kind && in_place[i].read == read && in_place[i].write == write)
+            return true;
     return false;
 }
 

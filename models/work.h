@@ -150,6 +150,9 @@ struct work_kind_info {
 const struct work_kind_info *work_kind_info(enum work_kind kind);
 bool work_kind_find(const char *name, size_t size, enum work_kind *kind);
 
+/* Whether a kind's write may be the same elements as its read: it works in place there. */
+bool work_in_place(enum work_kind kind, uint32_t read, uint32_t write);
+
 /* Whether ops of a kind may be on a stream of that class. SYNC kinds may name any stream: it is
  * the one they wait for. */
 bool work_runs_on(enum work_kind kind, enum stream_class stream);

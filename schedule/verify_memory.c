@@ -172,23 +172,29 @@ static void race_slot(struct race_walk *w, uint32_t slot, struct access new, str
     *link = a;
 }
 
-/* An op may work in place, on the same elements; anything in between would depend on how its
- * kernel goes about it. */
+/* An op may work in place where its kind can, on the same elements; anything in between would depend
+ * on how its kernel goes about it. */
 static void check_in_place(struct verifier *v, uint32_t op)
 {
     const struct ir *ir = v->ir;
-    for (uint32_t r = 0; r < ir->op.reads[op]; r++)
-        for (uint32_t k = 0; k < ir->op.writes[op]; k++) {
-            const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
-            if (!((operand[r] | operand[ir->op.reads[op] + k]) & IR_RANGE))
-                continue; /* two whole buffers */
-            struct view in = ir_read(ir, op, r), out = ir_write(ir, op, k);
-            bool again = r > 0 && operand[r] == operand[r - 1];
-            if (again || !views_meet(in, out) || (in.begin == out.begin && in.count == out.count))
+    uint32_t reads = ir->op.reads[op], writes = ir->op.writes[op];
+    const uint32_t *read = ir->operand + ir->op.operand_begin[op], *write = read + reads;
+    for (uint32_t k = 0; k < writes; k++) {
+        uint32_t buffer = ir_buffer_of(ir, write[k]);
+        for (uint32_t r = 0; r < reads; r++) {
+            bool again = r > 0 && read[r] == read[r - 1];
+            if (again || ir_buffer_of(ir, read[r]) != buffer)
                 continue;
-            verify_fail(v, "%s reads %s and writes %s: neither the same elements nor others",
-                        op_text(v, op), view_text(v, in), view_text(v, out));
+            struct view in = ir_view(ir, read[r]), out = ir_view(ir, write[k]);
+            bool same = in.begin == out.begin && in.count == out.count;
+            if (!same && views_meet(in, out))
+                verify_fail(v, "%s reads %s and writes %s: neither the same elements nor others",
+                            op_text(v, op), view_text(v, in), view_text(v, out));
+            if (same && !work_in_place((enum work_kind)ir->op.kind[op], r, k))
+                verify_fail(v, "%s writes %s, which it reads: it does not work in place",
+                            op_text(v, op), view_text(v, out));
         }
+    }
 }
 
 void check_races(struct verifier *v)
