@@ -28,6 +28,11 @@ static const struct option rows[] = {
      .name_count = ARRAY_LEN(times),
      .fallback = "median",
      .help = "what is fitted: p10 where others disturb the machine"},
+    {.name = "despite-noise",
+     .kind = OPTION_FLAG,
+     .help =
+         "where other programs disturbed the points of a fit that is refused: fit their p10, and "
+         "where that is refused too leave the numbers as the base has them"},
     {.name = "limit",
      .kind = OPTION_NUMBER,
      .value = "PERCENT",
@@ -87,6 +92,7 @@ static enum status read_all(struct fitted *fitted, const struct options *options
     enum status status = STATUS_OK;
     fitted->options.limit = options_number(options, "limit") / 100;
     fitted->options.fastest = options_choice(options, "times") == TIME_P10;
+    fitted->options.despite_noise = options_given(options, "despite-noise");
     if (rate)
         status = units_parse(rate, strlen(rate), UNIT_BYTES_PER_S,
                              &fitted->options.host_memory_bytes_per_s,

@@ -1,5 +1,7 @@
 #include "cli/fitted.h"
 
+#include "models/noise.h"
+
 #include <assert.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,6 +51,18 @@ static enum status load_base(struct fitted *fitted, const char *base, struct dia
     return status;
 }
 
+/* What to do about points that others disturbed, behind what they refuse. */
+static void note_noise(const struct fitted *fitted, const char *name, struct diag *diag)
+{
+    double spread = noise_spread_of_all(&fitted->points);
+    if (noise_disturbs(spread, 0) && !fitted->options.despite_noise)
+        diag_note(
+            diag, (struct loc){.name = name},
+            "the middle point's p90 is %.1f times its p10 (1.2 to 1.3 where nothing else runs): "
+            "measure again when the machine is idle, or go on with --despite-noise",
+            spread);
+}
+
 enum status fitted_make(struct fitted *fitted, const char *base, bool links_wanted,
                         const char *name, struct diag *diag)
 {
@@ -61,6 +75,8 @@ enum status fitted_make(struct fitted *fitted, const char *base, bool links_want
             device = calibrate_device(&fitted->device, &fitted->points, &fitted->base,
                                       &fitted->options, diag);
     }
+    if (device == STATUS_NO)
+        note_noise(fitted, name, diag);
     if (!fitted->has_links || (device != STATUS_OK && device != STATUS_NO))
         return device;
     if (!fitted->has_device || links_wanted) {
@@ -78,6 +94,8 @@ enum status fitted_make(struct fitted *fitted, const char *base, bool links_want
 void fitted_report(const struct fitted *fitted, struct text *out)
 {
     calibration_print_report(&fitted->device, out);
+    if (fitted->device.spread > 0)
+        calibration_print_noise(&fitted->device, fitted->base_name, out);
     link_calibration_print_report(&fitted->links, out);
     if (fitted->refused.size > 0)
         text_append(out, fitted->refused.data, fitted->refused.size);

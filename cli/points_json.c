@@ -140,6 +140,15 @@ void calibration_print_json(const struct calibration *device, const struct link_
     json_begin_object(&json, NULL);
     put_families(&json, device);
     put_links(&json, links);
+    json_put_number(&json, "spread", device->spread);
+    json_begin_array(&json, "fallen");
+    for (size_t i = 0; i < device->fallens; i++) {
+        json_begin_object(&json, NULL);
+        json_put_text(&json, "name", device->fallen[i].name);
+        json_put_text(&json, "to", device->fallen[i].to_base ? "base" : "fastest");
+        json_end_object(&json);
+    }
+    json_end_array(&json);
     json_put_text(&json, "notes", device->notes.size > 0 ? device->notes.data : "");
     json_put_text(&json, "refused", refused);
     json_end_object(&json);

@@ -1,6 +1,7 @@
 #include "models/calibrate.h"
 
 #include "models/calibrate_parts.h"
+#include "models/noise.h"
 
 #include <assert.h>
 #include <math.h>
@@ -71,6 +72,8 @@ void calibrate_derive(struct calibration *c, const char *name, double *slot, enu
 }
 
 /* ---- one fit ---- */
+
+const char calibrate_disturbed[] = "other programs disturbed these points";
 
 static void set_values(struct calibrate_problem *problem, const double *value)
 {
@@ -163,9 +166,10 @@ static void record(struct calibrate_problem *problem, const struct fit *fit, con
         .residual = fit->rms,
         .source = arena_printf(
             &c->arena,
-            "%zu points of %s: root mean square %.1f %%, worst %+.1f %%, leave-one-out "
+            "%zu points of %s%s: root mean square %.1f %%, worst %+.1f %%, leave-one-out "
             "%.1f %%",
-            fit->points, from, 100 * fit->rms, 100 * fit->worst, 100 * fit->leave_one_out)};
+            fit->points, from, problem->options->fastest ? " (p10)" : "", 100 * fit->rms,
+            100 * fit->worst, 100 * fit->leave_one_out)};
     find_sizes(problem, &family->calibration);
     for (size_t i = 0; i < problem->params; i++) {
         const char *name = problem->param[i].name;
@@ -210,9 +214,11 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
     for (size_t i = 0; i < problem->params; i++)
         start[i] = problem->param[i].start =
             fmin(fmax(problem->param[i].start, problem->param[i].low), problem->param[i].high);
+    problem->disturbed =
+        noise_disturbs(problem->c->spread, noise_spread(problem->point, problem->points));
     const struct fit_problem least = {
         .what = problem->name,
-        .help = problem->help,
+        .help = problem->disturbed ? calibrate_disturbed : problem->help,
         .param = problem->param,
         .params = problem->params,
         .points = problem->points,
@@ -317,15 +323,77 @@ static enum status check_points(const struct points *points, struct diag *diag)
     return STATUS_OK;
 }
 
+/* The state of a calibration that a fit which is refused leaves behind. */
+struct mark {
+    struct device_cost cost;
+    size_t families, numbers, notes;
+};
+
+static struct mark mark_of(const struct calibration *c)
+{
+    return (struct mark){c->cost, c->families, c->numbers, c->notes.size};
+}
+
+static void return_to(struct calibration *c, const struct mark *mark)
+{
+    c->cost = mark->cost;
+    c->families = mark->families;
+    c->numbers = mark->numbers;
+    c->notes.size = mark->notes;
+    if (c->notes.data != NULL)
+        c->notes.data[mark->notes] = '\0';
+}
+
+/* Fits a family: to what was asked for; where disturbed points refuse that and the caller goes on all
+ * the same, to the fastest times; else not at all. */
+static enum status fit_family(const struct calibrate_problem *family,
+                              calibrate_family_function *function, struct diag *diag)
+{
+    struct calibration *c = family->c;
+    struct calibrate_options fastest = *family->options;
+    struct mark before = mark_of(c);
+    struct calibrate_problem problem = *family;
+    struct diag quiet = {0};
+    fastest.fastest = true;
+    if (!family->options->despite_noise)
+        return function(&problem, diag);
+    enum status status = function(&problem, &quiet);
+    bool fallen = status == STATUS_NO && problem.disturbed;
+    if (fallen) {
+        return_to(c, &before);
+        problem = *family;
+        problem.options = &fastest;
+        diag_clear(&quiet);
+        status = function(&problem, &quiet);
+    }
+    if (fallen && (status == STATUS_OK || status == STATUS_NO)) {
+        if (status == STATUS_NO)
+            return_to(c, &before);
+        assert(c->fallens < CALIBRATE_FAMILIES_MAX);
+        c->fallen[c->fallens++] = (struct calibrate_fallen){problem.name, status == STATUS_NO};
+        status = STATUS_OK;
+    }
+    diag_release(&quiet);
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    return_to(c, &before); /* what is refused for another reason is said, all over again */
+    problem = *family;
+    return function(&problem, diag);
+}
+
 enum status calibrate_device(struct calibration *c, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag)
 {
-    static calibrate_family_function *const families[] = {
-        calibrate_start,     calibrate_memory, calibrate_matmul,
-        calibrate_attention, calibrate_host,   calibrate_cpu,
+    static const struct {
+        calibrate_family_function *fit;
+        int impls, passes;
+    } families[] = {
+        {calibrate_start, 1, 1},  {calibrate_memory, 1, 1},
+        {calibrate_matmul, 1, 1}, {calibrate_attention, ATTENTION_IMPL_COUNT, ATTENTION_PASS_COUNT},
+        {calibrate_host, 1, 1},   {calibrate_cpu, 1, 1},
     };
-    *c = (struct calibration){.cost = *base};
+    *c = (struct calibration){.cost = *base, .spread = noise_spread_of_all(points)};
     enum status status = check_points(points, diag);
     if (status == STATUS_OK && base->ideal)
         status = diag_error(diag, (struct loc){.name = base->name}, STATUS_BAD_INPUT,
@@ -335,24 +403,32 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
     if (status != STATUS_OK)
         return status;
     const struct point **point = heap_alloc(points->count + 1, sizeof(const struct point *));
-    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
-        struct calibrate_problem problem = {
-            .c = c,
-            .options = options,
-            .all = points,
-            .point = point,
-            .limit = options->limit > 0 ? options->limit : LIMIT,
-        };
-        enum status one = families[i](&problem, diag);
-        status = status == STATUS_OK ? one : status;
-    }
+    for (size_t i = 0; i < ARRAY_LEN(families); i++)
+        for (int k = 0; k < families[i].impls * families[i].passes; k++) {
+            const struct calibrate_problem problem = {
+                .c = c,
+                .options = options,
+                .all = points,
+                .point = point,
+                .limit = options->limit > 0 ? options->limit : LIMIT,
+                .impl = k / families[i].passes,
+                .pass = k % families[i].passes,
+            };
+            enum status one = fit_family(&problem, families[i].fit, diag);
+            status = status == STATUS_OK ? one : status;
+        }
     free((void *)point);
-    if (status == STATUS_OK && c->families == 0)
+    if (status == STATUS_OK && c->families + c->fallens == 0)
         status = diag_error(diag, (struct loc){0}, STATUS_NO,
                             "no point is of work that a device file describes");
     if (status == STATUS_OK) {
         raise_peak(c);
-        calibrate_jitter(c, points);
+        if (options->despite_noise && noise_disturbs(c->spread, 0))
+            text_puts(&c->notes,
+                      "device.jitter: what others disturbed says nothing of it; it stays "
+                      "as the base has it\n");
+        else
+            calibrate_jitter(c, points);
     }
     return status;
 }

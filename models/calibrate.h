@@ -18,6 +18,9 @@ enum { CALIBRATE_FAMILIES_MAX = 16, CALIBRATE_NUMBERS_MAX = 128 };
 struct calibrate_options {
     double limit; /* largest root mean square of a fit; 0: 0.25. Of the host: twice that */
     bool fastest; /* fits p10_s, for machines that others disturb; else median_s */
+    /* A fit that is refused of disturbed points (models/noise.h) is tried with p10_s, and when that is
+     * refused too its numbers stay as the base has them: calibration.fallen says which. */
+    bool despite_noise;
     double host_memory_bytes_per_s; /* of the cluster; 0: the header's host_memory_bytes_per_s */
 };
 
@@ -48,6 +51,12 @@ struct calibrate_family {
     const char *worst_what; /* "matmul m=64 n=512 k=512" */
 };
 
+/* A fit that disturbed points refuse. */
+struct calibrate_fallen {
+    const char *name; /* of the family */
+    bool to_base;     /* its numbers are the base's; else fitted to the fastest times */
+};
+
 struct calibration {
     struct arena arena;
     struct device_cost cost; /* base and what was fitted */
@@ -55,12 +64,15 @@ struct calibration {
     struct calibrate_family family[CALIBRATE_FAMILIES_MAX];
     struct calibrate_number number[CALIBRATE_NUMBERS_MAX];
     struct text notes; /* what was left as the base has it, and why; one line each */
+    double spread;     /* of all points: models/noise.h */
+    size_t fallens;
+    struct calibrate_fallen fallen[CALIBRATE_FAMILIES_MAX];
 };
 
 void calibration_release(struct calibration *calibration);
 
 /* Fits everything that has points. STATUS_NO: a fit was refused, or no point is of use; all
- * refusals are reported. base and points must outlive the calibration. */
+ * refusals are reported, and those of disturbed points say that they are. base and points must outlive the calibration. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);
@@ -71,5 +83,10 @@ void calibration_print_device(const struct calibration *calibration, const char 
 
 /* Appends a table of the fits: numbers with standard errors, residuals, leave-one-out errors. */
 void calibration_print_report(const struct calibration *calibration, struct text *out);
+
+/* Appends how far the repeats of the points lie apart, whether that is others' doing, and which fits
+ * they refused: lines "spread", "fastest" and "refused". base: the preset that has what was refused. */
+void calibration_print_noise(const struct calibration *calibration, const char *base,
+                             struct text *out);
 
 #endif

@@ -394,9 +394,10 @@ static void find_form(struct calibrate_problem *problem, struct direction direct
                      UNIT_NONE, step, CALIBRATE_DERIVED, how);
 }
 
-static enum status fit_direction(struct calibrate_problem *problem, struct direction direction,
-                                 struct diag *diag)
+enum status calibrate_attention(struct calibrate_problem *problem, struct diag *diag)
 {
+    struct direction direction = {(enum attention_impl)problem->impl,
+                                  (enum attention_direction)problem->pass};
     struct calibration *c = problem->c;
     const char *impl = attention_impl_name(direction.impl);
     struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
@@ -434,19 +435,6 @@ static enum status fit_direction(struct calibrate_problem *problem, struct direc
     status = calibrate_fit(problem, &attention->calibration, diag);
     if (status == STATUS_OK)
         scale_dims(c, direction, measured, before);
-    return status;
-}
-
-enum status calibrate_attention(struct calibrate_problem *problem, struct diag *diag)
-{
-    enum status status = STATUS_OK;
-    for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++)
-        for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
-            struct direction direction = {(enum attention_impl)impl,
-                                          (enum attention_direction)pass};
-            enum status one = fit_direction(problem, direction, diag);
-            status = status == STATUS_OK ? one : status;
-        }
     return status;
 }
 

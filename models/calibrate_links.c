@@ -1,6 +1,7 @@
 #include "models/calibrate_links.h"
 
 #include "models/calibrate_parts.h"
+#include "models/noise.h"
 
 #include <assert.h>
 #include <math.h>
@@ -192,7 +193,7 @@ static bool sizes_vary(const struct link_points *points)
 }
 
 static enum status fit_class(struct link_calibration *links, enum calibrate_link class,
-                             const struct link_points *points,
+                             const struct link_points *points, double spread,
                              const struct calibrate_options *options, struct diag *diag)
 {
     static const struct fit_param params[] = {
@@ -210,8 +211,10 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
         measured_s[i] = calibrate_time(options, points->point[i]);
     const struct fit_problem problem = {
         .what = classes[class].name,
-        .help = "messages below the size at which the library changes its protocol do not belong "
-                "to the same line; leave them out (--min-bytes)",
+        .help = noise_disturbs(spread, noise_spread(points->point, points->count))
+                    ? calibrate_disturbed
+                    : "messages below the size at which the library changes its protocol do not "
+                      "belong to the same line; leave them out (--min-bytes)",
         .param = params,
         .params = ARRAY_LEN(params),
         .points = points->count,
@@ -232,6 +235,7 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
                             const struct calibrate_options *options, struct diag *diag)
 {
     enum status status = STATUS_OK;
+    double spread = noise_spread_of_all(points);
     struct link_points chosen = {
         .point = heap_alloc(points->count + 1, sizeof(const struct point *)),
     };
@@ -245,7 +249,8 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
         }
         if (chosen.count == 0)
             continue;
-        enum status one = fit_class(links, (enum calibrate_link) class, &chosen, options, diag);
+        enum status one =
+            fit_class(links, (enum calibrate_link) class, &chosen, spread, options, diag);
         status = status == STATUS_OK ? one : status;
     }
     free((void *)chosen.point);

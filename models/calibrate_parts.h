@@ -18,7 +18,9 @@ struct calibrate_problem {
     enum unit_kind unit[FIT_PARAMS_MAX];
     size_t params;
     double limit;
-    bool trial; /* only the residual is wanted */
+    bool trial;     /* only the residual is wanted */
+    int impl, pass; /* of attention: enum attention_impl, enum attention_direction */
+    bool disturbed; /* the last fit was of points that others disturbed */
     double (*predict)(const struct calibrate_problem *problem, const struct point *point);
     double host_memory_bytes_per_s;
 };
@@ -43,8 +45,11 @@ void calibrate_derive(struct calibration *c, const char *name, double *slot, enu
 /* The time of a point that counts. */
 double calibrate_time(const struct calibrate_options *options, const struct point *point);
 
+/* Instead of a problem's own help where points are disturbed. */
+extern const char calibrate_disturbed[];
+
 /* Families, in the order in which they build on each other. Each fits its points, if there are
- * any. */
+ * any; attention those of one implementation and direction. */
 typedef enum status calibrate_family_function(struct calibrate_problem *problem, struct diag *diag);
 calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, calibrate_attention,
     calibrate_host, calibrate_cpu;

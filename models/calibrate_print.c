@@ -1,5 +1,6 @@
 /* The device file that a calibration makes, and the table of its fits. */
 #include "models/calibrate_parts.h"
+#include "models/noise.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -248,4 +249,31 @@ void calibration_print_report(const struct calibration *c, struct text *out)
     }
     if (c->notes.size > 0)
         text_append(out, c->notes.data, c->notes.size);
+}
+
+/* "head     a, b" of the fits that fell as far. */
+static void report_fallen(const struct calibration *c, bool to_base, const char *head,
+                          struct text *out)
+{
+    const char *separator = head;
+    for (size_t i = 0; i < c->fallens; i++)
+        if (c->fallen[i].to_base == to_base) {
+            text_printf(out, "%s%s", separator, c->fallen[i].name);
+            separator = ", ";
+        }
+    if (separator != head)
+        text_putc(out, '\n');
+}
+
+void calibration_print_noise(const struct calibration *c, const char *base, struct text *out)
+{
+    struct text head = {0};
+    text_printf(out, "spread     the middle point's p90 is %.2f times its p10%s\n", c->spread,
+                noise_disturbs(c->spread, 0)
+                    ? ": other programs took the processors meanwhile (1.2 to 1.3 is usual)"
+                    : "");
+    report_fallen(c, false, "fastest    fitted to the p10 of disturbed points: ", out);
+    text_printf(&head, "refused    of disturbed points, and left as %s has them: ", base);
+    report_fallen(c, true, head.data, out);
+    text_release(&head);
 }

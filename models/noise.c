@@ -1,0 +1,42 @@
+#include "models/noise.h"
+
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <stdlib.h>
+
+/* Fewer repeats have no p10 and p90 of their own. */
+static const int64_t REPEATS_MIN = 5;
+
+/* All points of an idle machine have a middle spread of 1.2 to 1.3; with as many busy programs as
+ * processors it is 2 and more. Single families of short times (the issuing thread) reach 1.6 when idle. */
+static const double ALL_LIMIT = 1.5, OWN_LIMIT = 2;
+
+double noise_spread(const struct point *const *point, size_t count)
+{
+    double *spread = heap_alloc(count + 1, sizeof *spread), middle = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (point[i]->repeats >= REPEATS_MIN)
+            spread[kept++] = point[i]->p90_s / point[i]->p10_s;
+    if (kept > 0) {
+        gsl_sort(spread, 1, kept);
+        middle = gsl_stats_median_from_sorted_data(spread, 1, kept);
+    }
+    free(spread);
+    return middle;
+}
+
+double noise_spread_of_all(const struct points *points)
+{
+    const struct point **point = heap_alloc(points->count + 1, sizeof(const struct point *));
+    for (size_t i = 0; i < points->count; i++)
+        point[i] = &points->row[i];
+    double spread = noise_spread(point, points->count);
+    free((void *)point);
+    return spread;
+}
+
+bool noise_disturbs(double all, double own)
+{
+    return all >= ALL_LIMIT || own >= OWN_LIMIT;
+}

@@ -1,0 +1,79 @@
+/* Whether points were disturbed by other programs. */
+#include "models/noise.h"
+
+#include "tests/check.h"
+
+/* n points whose p90 is so many times their p10. */
+static void add(struct points *points, size_t n, double spread, int64_t repeats)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct point point = {.role = POINT_WORK,
+                                    .impl = POINT_NO_IMPL,
+                                    .work = {.kind = WORK_ADD, .elements = {1000}},
+                                    .median_s = 2e-3,
+                                    .p10_s = 1e-3,
+                                    .p90_s = 1e-3 * spread,
+                                    .repeats = repeats};
+        points_add(points, &point);
+    }
+}
+
+static void the_middle_point_says_how_far_they_spread(void)
+{
+    static const struct {
+        const char *label;
+        size_t first, second; /* points of each spread */
+        double spread, other;
+        int64_t repeats;
+        double want;
+    } rows[] = {
+        {"no points", 0, 0, 0, 0, 10, 0},
+        {"one", 1, 0, 1.2, 0, 10, 1.2},
+        {"a few far ones do not move it", 9, 4, 1.1, 30, 10, 1.1},
+        {"most do", 4, 9, 1.1, 3, 10, 3},
+        {"repeated too seldom to say", 9, 0, 7, 0, 4, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct points points = {0};
+        add(&points, rows[i].first, rows[i].spread, rows[i].repeats);
+        add(&points, rows[i].second, rows[i].other, rows[i].repeats);
+        CHECK_CLOSE(rows[i].label, noise_spread_of_all(&points), rows[i].want, 1e-12);
+        points_release(&points);
+    }
+}
+
+static void points_repeated_once_do_not_count(void)
+{
+    struct points points = {0};
+    add(&points, 9, 8, 1);
+    add(&points, 2, 1.3, 20);
+    CHECK_CLOSE("the two others", noise_spread_of_all(&points), 1.3, 1e-12);
+    points_release(&points);
+}
+
+static void far_spread_is_others_doing(void)
+{
+    static const struct {
+        const char *label;
+        double all, own;
+        bool want;
+    } rows[] = {
+        {"idle", 1.24, 1.27, false},
+        {"idle, short times of one family", 1.24, 1.6, false},
+        {"all are disturbed, these not", 1.9, 1.24, true},
+        {"just not", 1.49, 1.99, false},
+        {"all, at the limit", 1.5, 1, true},
+        {"these alone", 1.2, 2, true},
+        {"unknown", 0, 0, false},
+        {"these unknown", 2.4, 0, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        CHECK_INT(rows[i].label, noise_disturbs(rows[i].all, rows[i].own), rows[i].want);
+}
+
+static const struct check_case cases[] = {
+    {"the middle point says how far they spread", the_middle_point_says_how_far_they_spread},
+    {"points repeated once do not count", points_repeated_once_do_not_count},
+    {"far spread is others' doing", far_spread_is_others_doing},
+};
+CHECK_MAIN("noise", cases)
