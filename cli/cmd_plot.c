@@ -4,7 +4,6 @@
 #include "cli/figure.h"
 #include "cli/stored.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -324,24 +323,22 @@ static bool has_extension(const char *path)
     return *name != '\0' && strchr(name + 1, '.') != NULL;
 }
 
-/* Makes the folder of a figure where there is none. */
-static enum status make_folder(const char *path, struct diag *diag)
+/* Whether a path may be meant as a folder. */
+static enum status check_folder(const char *path, struct diag *diag)
 {
     struct stat info;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    bool there = stat(path, &info) == 0;
+    if (there && S_ISDIR(info.st_mode))
         return STATUS_OK;
     if (has_extension(path))
         return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                           "is neither FILE.svg nor FILE.png; '%s/' would be a folder of data and "
                           "program",
                           path);
-    if (mkdir(path, 0777) == 0)
-        return STATUS_OK;
-    if (errno == EEXIST)
+    if (there)
         return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                           "is neither FILE.svg nor FILE.png nor a folder");
-    return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
-                      "cannot make the folder of data and program: %s", strerror(errno));
+    return STATUS_OK;
 }
 
 static enum status write_figure(const struct figure *figure, const char *path, bool dark,
@@ -351,7 +348,7 @@ static enum status write_figure(const struct figure *figure, const char *path, b
     struct text picture = {0};
     enum status status;
     if (!png && !ends_in(path, ".svg")) {
-        status = make_folder(path, diag);
+        status = check_folder(path, diag);
         return status == STATUS_OK ? figure_save(figure, FIGURE_SVG, dark, path, diag) : status;
     }
     status = figure_draw(figure, png ? FIGURE_PNG : FIGURE_SVG, dark, &picture, diag);

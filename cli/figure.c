@@ -4,6 +4,7 @@
 
 #include "base/data_path.h"
 #include "base/process.h"
+#include "base/saving.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -246,19 +247,19 @@ enum status figure_draw(const struct figure *figure, enum figure_format format, 
 enum status figure_save(const struct figure *figure, enum figure_format format, bool dark,
                         const char *folder, struct diag *diag)
 {
-    struct text program = {0}, path[2] = {{0}, {0}};
-    text_printf(&path[0], "%s/data.csv", folder);
-    text_printf(&path[1], "%s/figure.gp", folder);
+    struct text program = {0};
+    struct saving saving = {.folder = folder};
     enum status status = put_program(&program, figure, format, dark, "data.csv",
                                      format == FIGURE_SVG ? "figure.svg" : "figure.png", diag);
-    if (status == STATUS_OK) {
-        const struct text_file files[] = {
-            {path[0].data, figure->data.data == NULL ? "" : figure->data.data, figure->data.size},
-            {path[1].data, program.data, program.size}};
-        status = text_save_all(files, ARRAY_LEN(files), diag);
-    }
+    if (status == STATUS_OK)
+        status = saving_begin(&saving, diag);
+    if (status == STATUS_OK)
+        status = saving_add(&saving, "data.csv", figure->data.data, figure->data.size, diag);
+    if (status == STATUS_OK)
+        status = saving_add(&saving, "figure.gp", program.data, program.size, diag);
+    if (status == STATUS_OK)
+        status = saving_end(&saving, diag);
+    saving_release(&saving);
     text_release(&program);
-    text_release(&path[0]);
-    text_release(&path[1]);
     return status;
 }

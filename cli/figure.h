@@ -30,7 +30,8 @@ enum figure_format { FIGURE_SVG, FIGURE_PNG };
 enum status figure_draw(const struct figure *figure, enum figure_format format, bool dark,
                         struct text *picture, struct diag *diag);
 
-/* Writes data.csv and figure.gp, which `gnuplot figure.gp` draws, into a folder that exists. */
+/* Writes data.csv and figure.gp, which `gnuplot figure.gp` draws, into a folder, which is made when it
+ * is not there. */
 enum status figure_save(const struct figure *figure, enum figure_format format, bool dark,
                         const char *folder, struct diag *diag);
 

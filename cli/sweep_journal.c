@@ -394,6 +394,9 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
         text_putc(&out, '\n');
     }
     enum status status = text_save(j->path == NULL ? "-" : j->path, out.data, out.size, diag);
+    if (status != STATUS_OK && j->path != NULL)
+        diag_note(diag, (struct loc){.name = j->part.data},
+                  "has all %zu rows, and the same command goes on from them", j->known);
     if (status == STATUS_OK && j->path != NULL && !failed)
         remove_journals(j);
     text_release(&out);

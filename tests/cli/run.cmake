@@ -7,6 +7,7 @@
 #   NAME.code   the exit code wanted; no file: 0
 #
 # The paths of $T, $S and the folder of the program come out as the words $T, $S and $B.
+# A command file that ends with exit code 77 cannot be tried here: what it printed says why, and the test is skipped.
 # UPDATE_GOLDEN=1 in the environment rewrites .out, .err and .code instead of comparing.
 #
 # Run with -D COMMAND_FILE -D PROGRAM -D SOURCE -D SCRATCH.
@@ -28,6 +29,11 @@ execute_process(
     ERROR_FILE ${SCRATCH}/err
     RESULT_VARIABLE code)
 file(WRITE ${SCRATCH}/code "${code}\n")
+if(code EQUAL 77)
+    file(READ ${SCRATCH}/out why)
+    message(STATUS "cli/${name} skipped: ${why}")
+    return()
+endif()
 
 set(empty_code "0\n")
 set(failed)
