@@ -11,6 +11,7 @@
 #include "schedule/program.h"
 #include "schedule/stretch.h"
 #include "schedule/stretch_units.h"
+#include "schedule/tenants.h"
 #include "schedule/waits.h"
 
 #include <assert.h>
@@ -279,16 +280,6 @@ static struct ir rows_with_tables(const struct ir *rows, const struct ir *tables
     return own;
 }
 
-/* Micro-batches that were left out of a role of *out, whose offsets are not planned yet. */
-static bool put_units(const struct emit *e, struct ir *out)
-{
-    struct units units;
-    bool right =
-        units_survey(&units, out, e->role, e->units.step, e->units.periods) && units_insert(&units);
-    units_release(&units);
-    return right;
-}
-
 static void set_role(const struct emit *e, struct ir *out, uint32_t first, uint32_t ops)
 {
     if (out->role_count > 0) { /* none when there is no op */
@@ -297,28 +288,46 @@ static void set_role(const struct emit *e, struct ir *out, uint32_t first, uint3
     }
 }
 
-/* The role that is in *brief with few layers behind the rows of *out, with all. */
-static enum told write_long(const struct emit *e, const struct ir *brief, const struct order *order,
-                            struct ir *out, struct lifetimes_figures *figures)
+/* The offsets of a role that is there as it was emitted, or as it was stretched. */
+static void plan(const struct emit *e, struct ir *out, const struct order *order,
+                 const struct stretch *stretch, struct lifetimes_figures *figures)
 {
-    struct stretch stretch;
-    struct ir in = rows_with_tables(brief, out);
     bool tight = e->choices->pp == 1;
-    enum told told = TOLD_NOT_OF_LAYERS;
-    if (stretch_survey(&stretch, &in, out, e->role, e->left_out, e->stretch_chunk,
-                       pipeline_chunks_at(e->choices)) &&
-        stretch_write(&stretch)) {
-        told = TOLD;
-        set_role(e, out, stretch.first_op, stretch.op_count);
+    if (stretch && lifetimes_plan_stretched(stretch, order, LIFETIMES_ALIGNMENT, tight, figures))
+        return;
+    lifetimes_plan_role(out, e->role, stretch ? NULL : order, LIFETIMES_ALIGNMENT, tight, figures);
+}
+
+/* The same where micro-batches were left out, which are put in place. False: it cannot be told how. */
+static bool plan_units(const struct emit *e, struct ir *out, const struct order *order,
+                       const struct stretch *stretch, struct lifetimes_figures *figures)
+{
+    struct units units;
+    struct tenants of[MEMORY_COUNT] = {0};
+    bool tight = e->choices->pp == 1;
+    bool right = units_survey(&units, out, e->role, e->units.step, e->units.periods);
+    if (right) {
+        lifetimes_tenants(of, out, e->role, order, stretch, LIFETIMES_ALIGNMENT);
+        right = units_insert(&units);
     }
-    if (told == TOLD && e->units.periods > 0)
-        told = put_units(e, out) ? TOLD : TOLD_NOT_OF_UNITS;
-    if (told == TOLD &&
-        (e->units.periods > 0 ||
-         !lifetimes_plan_stretched(&stretch, order, LIFETIMES_ALIGNMENT, tight, figures)))
+    if (right && !lifetimes_plan_units(&units, of, LIFETIMES_ALIGNMENT, tight, figures))
         lifetimes_plan_role(out, e->role, NULL, LIFETIMES_ALIGNMENT, tight, figures);
-    stretch_release(&stretch);
-    return told;
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        tenants_release(&of[m]);
+    units_release(&units);
+    return right;
+}
+
+/* The role that is in *brief with few layers behind the rows of *out, with all. */
+static bool stretch_role(const struct emit *e, const struct ir *brief, struct ir *out,
+                         struct stretch *stretch)
+{
+    if (!stretch_survey(stretch, brief, out, e->role, e->left_out, e->stretch_chunk,
+                        pipeline_chunks_at(e->choices)) ||
+        !stretch_write(stretch))
+        return false;
+    set_role(e, out, stretch->first_op, stretch->op_count);
+    return true;
 }
 
 enum told finish_role(const struct emit *e, const struct program *program, struct ir *out,
@@ -326,21 +335,21 @@ enum told finish_role(const struct emit *e, const struct program *program, struc
 {
     struct order order = {0};
     struct ir brief = {0};
+    struct stretch stretch = {0}, *stretched = e->left_out.storeys > 0 ? &stretch : NULL;
     enum told told = TOLD;
-    bool whole = e->left_out.storeys == 0, tight = e->choices->pp == 1;
     uint32_t first = out->op.count;
-    write_role(e, program, whole ? out : &brief, &order);
+    write_role(e, program, stretched ? &brief : out, &order);
     swap_tables(e->ir, out);
-    if (whole) {
+    struct ir in = rows_with_tables(&brief, out);
+    if (!stretched)
         set_role(e, out, first, program->count);
-        if (e->units.periods > 0 && !put_units(e, out))
-            told = TOLD_NOT_OF_UNITS;
-        else
-            lifetimes_plan_role(out, e->role, e->units.periods > 0 ? NULL : &order,
-                                LIFETIMES_ALIGNMENT, tight, figures);
-    } else {
-        told = write_long(e, &brief, &order, out, figures);
-    }
+    else if (!stretch_role(e, &in, out, stretched))
+        told = TOLD_NOT_OF_LAYERS;
+    if (told == TOLD && e->units.periods == 0)
+        plan(e, out, &order, stretched, figures);
+    else if (told == TOLD && !plan_units(e, out, &order, stretched, figures))
+        told = TOLD_NOT_OF_UNITS;
+    stretch_release(&stretch);
     swap_tables(e->ir, out);
     clear_rows(e->ir);
     order_release(&order);

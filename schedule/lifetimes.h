@@ -59,6 +59,19 @@ void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order
 bool lifetimes_plan_stretched(const struct stretch *stretch, const struct order *order,
                               uint64_t alignment, bool tight, struct lifetimes_figures *figures);
 
+/* The tenants of a role, (MEMORY_COUNT) of them, whose order is known; or that was stretched (NULL: not) from
+ * a list that has that order. */
+struct tenants;
+void lifetimes_tenants(struct tenants *of, const struct ir *ir, uint32_t role,
+                       const struct order *order, const struct stretch *stretch,
+                       uint64_t alignment);
+
+/* As lifetimes_plan_role() of a role whose micro-batches have been put in place (schedule/stretch_units.h). of:
+ * the tenants it had before. False: they do not tell. */
+struct units;
+bool lifetimes_plan_units(const struct units *units, const struct tenants *of, uint64_t alignment,
+                          bool tight, struct lifetimes_figures *figures);
+
 /* When all roles have been planned quickly: plans well those whose arenas are the largest, until those
  * that are have been, and sets ir->arena_bytes. of: the figures of each role. */
 void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figures *of);

@@ -5,6 +5,7 @@
 #include "schedule/lifetimes.h"
 #include "schedule/pack.h"
 #include "schedule/stretch_tenants.h"
+#include "schedule/stretch_units_tenants.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ struct plan {
     const struct order *order;
     struct births births;
     struct tenants tenants;
-    uint64_t *best; /* offsets of the best packing so far */
+    uint32_t stand_for; /* how many tenants these stand for; 0: for themselves */
+    uint64_t *best;     /* offsets of the best packing so far */
     uint64_t best_top;
     uint32_t best_capacity;
     bool tight;
@@ -82,9 +84,10 @@ static void pack_by_size(struct plan *p, uint64_t enough)
 static void pack(struct plan *p, uint64_t base)
 {
     struct tenants *t = &p->tenants;
+    uint32_t count = p->stand_for > 0 ? p->stand_for : t->count;
     uint64_t enough = t->held + (base + t->held) / WASTE_PARTS;
     /* Once more is much for a large schedule, unless it may help much. */
-    uint64_t much = t->count <= BY_SIZE_MAX ? enough : t->held + (base + t->held) / MUCH_PARTS;
+    uint64_t much = count <= BY_SIZE_MAX ? enough : t->held + (base + t->held) / MUCH_PARTS;
     uint64_t lowest = pack_in_order(t, PACK_LOWEST, p->tight ? much : UINT64_MAX);
     p->best_top = UINT64_MAX;
     if (!p->tight || lowest <= much) {
@@ -94,7 +97,7 @@ static void pack(struct plan *p, uint64_t base)
         if (p->best_top >= lowest) /* then what was given up may take less, or as little */
             prefer(p, pack_in_order(t, PACK_LOWEST, p->best_top));
     }
-    if (p->tight && p->best_top > enough && t->count <= BY_SIZE_MAX)
+    if (p->tight && p->best_top > enough && count <= BY_SIZE_MAX)
         pack_by_size(p, enough);
 }
 
@@ -105,7 +108,7 @@ static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
     struct tenants *t = &p->tenants;
     if (t->count > 0)
         pack(p, base);
-    for (uint32_t i = 0; i < t->count; i++)
+    for (uint32_t i = 0; p->stand_for == 0 && i < t->count; i++)
         p->ir->buffer.offset[t->buffer[i]] = base + p->best[i];
     figures->arena[memory] = base + (t->count > 0 ? p->best_top : 0);
     figures->live[memory] = base + t->live;
@@ -213,6 +216,119 @@ bool lifetimes_plan_stretched(const struct stretch *s, const struct order *order
             plan_arena(&p, (uint8_t)m, base[m], figures);
     }
     tenants_release(&brief);
+    plan_release(&p);
+    return known;
+}
+
+/* ---- of many micro-batches ---- */
+
+static bool tenants_of_stretched(struct tenants *of, const struct order *order,
+                                 const struct stretch *s, uint64_t alignment)
+{
+    struct births births = {0};
+    struct tenants brief = {0};
+    bool known = true;
+    births_of_role(&births, s->in, order);
+    for (int m = 0; known && m < MEMORY_COUNT; m++) {
+        tenants_of(&brief, s->in, order, &births, (uint8_t)m, alignment);
+        known = stretch_tenants(&of[m], &brief, s);
+    }
+    tenants_release(&brief);
+    births_release(&births);
+    return known;
+}
+
+void lifetimes_tenants(struct tenants *of, const struct ir *ir, uint32_t role,
+                       const struct order *order, const struct stretch *stretch, uint64_t alignment)
+{
+    struct births births = {0};
+    struct order made = {0};
+    if (stretch && tenants_of_stretched(of, order, stretch, alignment))
+        return;
+    if (stretch) {
+        order_role(&made, ir, role);
+        order = &made;
+    }
+    births_of_role(&births, ir, order);
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        tenants_of(&of[m], ir, order, &births, (uint8_t)m, alignment);
+    births_release(&births);
+    order_release(&made);
+}
+
+enum {
+    COPIES_FIRST = 16,    /* of a period that are packed when there are many more, */
+    COPIES_PER_REACH = 6, /* and these for every period that tenants reach over */
+    CYCLE_MAX = 64,
+};
+
+/* After how many periods tenants lie where they lay: within so many copies before the last, and as long as
+ * the first of these and the last still meet tenants of others; 0: never. Who places one tenant after the
+ * other goes on so, and what lies anywhere in a longer list lies beside the same as here. */
+static uint32_t cycle_of(const struct plan *p, const struct units_tenancy *of, uint32_t periods)
+{
+    const uint64_t *offset = p->best + of->first;
+    for (uint32_t q = 1; q <= CYCLE_MAX && 2 * q + of->reach < periods; q++) {
+        uint32_t same = q + of->reach + 1; /* periods that must lie as those q before them do */
+        size_t rows = (size_t)same * of->count, to = (size_t)periods * of->count - rows;
+        if (memcmp(offset + to, offset + to - (size_t)q * of->count, rows * sizeof *offset) == 0)
+            return q;
+    }
+    return 0;
+}
+
+/* Of `copies` copies that were packed `more` are to be told, cycle by cycle. */
+static void spread(struct plan *p, const struct units *u, const struct units_tenancy *of,
+                   uint32_t periods, uint32_t cycle, uint32_t more, uint64_t base)
+{
+    const struct tenants *t = &p->tenants;
+    uint64_t *offset = p->ir->buffer.offset;
+    uint32_t end = of->first + periods * of->count, buffers = units_buffers(u);
+    for (uint32_t i = 0; i < t->count; i++)
+        offset[t->buffer[i] + (i < end ? 0 : more * buffers)] = base + p->best[i];
+    for (uint32_t i = 0; i < more * of->count; i++) {
+        uint32_t row = end - cycle * of->count + i % (cycle * of->count);
+        uint32_t further = cycle * (i / (cycle * of->count) + 1) * buffers;
+        offset[t->buffer[row] + further] = base + p->best[row];
+    }
+}
+
+static bool plan_units(struct plan *p, const struct units *u, const struct tenants *brief,
+                       uint8_t memory, uint64_t base, struct lifetimes_figures *figures)
+{
+    struct units_tenancy of;
+    uint32_t copies = u->more;
+    if (!units_tenants(&p->tenants, brief, u, 0, &of))
+        return false;
+    uint32_t all = brief->count + u->more * of.count;
+    if (all > BY_SIZE_MAX && COPIES_FIRST + COPIES_PER_REACH * of.reach < u->more)
+        copies = COPIES_FIRST + COPIES_PER_REACH * of.reach;
+    for (;;) {
+        p->stand_for = copies < u->more ? all : 0;
+        if (!units_tenants(&p->tenants, brief, u, copies, &of))
+            return false;
+        plan_arena(p, memory, base, figures);
+        if (copies == u->more)
+            return true;
+        uint32_t periods = u->ahead.cut + 1 - of.low + copies, cycle = cycle_of(p, &of, periods);
+        uint32_t rest = cycle > 0 ? (u->more - copies) % cycle : 0;
+        if (cycle > 0 && rest == 0) {
+            spread(p, u, &of, periods, cycle, u->more - copies, base);
+            return true;
+        }
+        copies = cycle > 0 ? copies + rest : u->more;
+    }
+}
+
+bool lifetimes_plan_units(const struct units *u, const struct tenants *of, uint64_t alignment,
+                          bool tight, struct lifetimes_figures *figures)
+{
+    struct plan p = {.ir = u->ir, .alignment = alignment, .tight = tight};
+    uint64_t base[MEMORY_COUNT];
+    bool known = true;
+    place_persistent(&p, u->role, base);
+    for (int m = 0; known && m < MEMORY_COUNT; m++)
+        known = plan_units(&p, u, &of[m], (uint8_t)m, base[m], figures);
     plan_release(&p);
     return known;
 }

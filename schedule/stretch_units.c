@@ -175,41 +175,56 @@ static bool free_sets_go_on(const struct units *u, uint32_t p, bool two)
     return true;
 }
 
-static bool refs_go_on(const struct units *u, uint32_t p, bool two)
+/* Do references go on from a period to the next (two), and to the one behind that as well? */
+typedef bool refs_go_on(const struct units *u, uint32_t p, bool two);
+
+static bool back_goes_on(const struct units *u, uint32_t p, bool two)
 {
-    return operands_go_on(u, p, two) && waits_go_on(u, p, two) && free_sets_go_on(u, p, two);
+    return operands_go_on(u, p, two) && waits_go_on(u, p, two);
 }
 
-/* Periods low .. high: the longest run in which each goes on from the one before. */
-static bool find_steady(struct units *u)
+/* The longest run of periods from `low` to `high` in which each goes on from the one before. False: it is short. */
+static bool find_steady(const struct units *u, uint32_t low, uint32_t high, refs_go_on *go_on,
+                        struct units_steady *steady)
 {
-    uint32_t low = 0;
-    for (uint32_t p = 0; p + 2 <= u->periods; p++) {
-        if (!same_rows(u, p) || !refs_go_on(u, p, true)) {
+    for (uint32_t p = low; p + 1 < high; p++) {
+        if (!go_on(u, p, true)) {
             low = p + 1;
             continue;
         }
-        if (p > low && !refs_go_on(u, p - 1, false))
+        if (p > low && !go_on(u, p - 1, false))
             low = p;
-        if (p + 2 - low > u->high - u->low) {
-            u->low = low;
-            u->high = p + 2;
+        if (p + 2 - low > steady->high - steady->low) {
+            steady->low = low;
+            steady->high = p + 2;
         }
     }
-    if (u->high - u->low < STEADY_MIN)
-        return false;
-    u->alike = u->low;
-    while (u->alike > 0 && same_rows(u, u->alike - 1))
-        u->alike--;
-    u->cut = u->low + (u->high - u->low - 1) / 2;
-    return true;
+    steady->cut = steady->low + (steady->high - steady->low - 1) / 2;
+    return steady->high - steady->low >= STEADY_MIN;
+}
+
+/* The longest run of periods with the same rows, and what of it is steady. */
+static bool find_alike(struct units *u)
+{
+    uint32_t low = 0, high = 0;
+    for (uint32_t p = 0; p + 2 <= u->periods; p++) {
+        if (!same_rows(u, p))
+            low = p + 1;
+        else if (p + 2 - low > high - u->alike) {
+            u->alike = low;
+            high = p + 2;
+        }
+    }
+    return high - u->alike >= STEADY_MIN &&
+           find_steady(u, u->alike, high, back_goes_on, &u->back) &&
+           find_steady(u, u->alike, high, free_sets_go_on, &u->ahead);
 }
 
 /* Inputs of which each period reads another part: by the same from each, whoever reads it. */
 static bool find_inputs(struct units *u)
 {
     const struct ir *ir = u->ir;
-    struct thrice begin = begins(ir->op.operand_begin, u->op_at, u->cut, true);
+    struct thrice begin = begins(ir->op.operand_begin, u->op_at, u->back.cut, true);
     uint32_t operands = begin.b - begin.a;
     for (uint32_t i = 0; i < 2 * operands; i++) { /* the second time all of them are known */
         uint32_t operand = ir->operand[begin.a + i % operands], k = 0;
@@ -240,5 +255,5 @@ bool units_survey(struct units *u, struct ir *ir, uint16_t role, uint32_t step, 
     u->first_buffer = first_buffer_of(ir, role);
     u->micro_of = heap_alloc(ir->buffer.count - u->first_buffer + 1, sizeof *u->micro_of);
     find_periods(u);
-    return find_steady(u) && find_inputs(u);
+    return find_alike(u) && find_inputs(u);
 }

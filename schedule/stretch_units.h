@@ -6,10 +6,11 @@
  * out are copies whose ids go on by strides.
  *
  * Nothing is taken on trust: three periods in a row must be the same, row for row, and what they refer
- * to must be the same thing or lie one period further. What the rows behind them refer to moves up
- * with the unit it is of, or with the periods behind the cut. Where that does not tell, there is no
- * stretching, and the role is emitted with all of them. tests/schedule/test_stretch.c compares both
- * ways op for op. */
+ * to must be the same thing or lie one period further. Ops refer back (operands, waits) and buffers
+ * ahead (free sets); where a stage holds many units, the periods whose ops are alike come behind those
+ * whose buffers are. What the rows behind them refer to moves up with the unit it is of, or with the
+ * periods behind the cut. Where that does not tell, there is no stretching, and the role is emitted
+ * with all of them. tests/schedule/test_stretch.c compares both ways op for op. */
 #ifndef SCHEDULE_STRETCH_UNITS_H
 #define SCHEDULE_STRETCH_UNITS_H
 
@@ -37,9 +38,11 @@ struct units {
         *buffer_at;        /* (periods + 1) where each begins, which the last one's end does */
     uint32_t first_buffer; /* of the role */
     uint16_t *micro_of;    /* per buffer of the role: of the op it is born with */
-    uint32_t alike;        /* from here to high periods have the same rows, */
-    uint32_t low, high;    /* and of these they refer to the same things */
-    uint32_t cut;          /* copies stand behind this one */
+    uint32_t alike;        /* from here on periods have the same rows; */
+    struct units_steady {
+        uint32_t low, high; /* these refer to the same things, */
+        uint32_t cut;       /* and copies stand behind this one */
+    } back, ahead;          /* operands and waits; free sets */
     struct units_input input[UNITS_INPUTS_MAX];
     uint32_t input_count;
 };
@@ -53,14 +56,14 @@ void units_release(struct units *units);
  * something refers to; *ir is of no use then. */
 bool units_insert(struct units *units);
 
-/* Rows of each steady period. */
+/* Rows of each of the periods that are alike. */
 static inline uint32_t units_ops(const struct units *u)
 {
-    return u->op_at[u->cut + 1] - u->op_at[u->cut];
+    return u->op_at[u->alike + 1] - u->op_at[u->alike];
 }
 static inline uint32_t units_buffers(const struct units *u)
 {
-    return u->buffer_at[u->cut + 1] - u->buffer_at[u->cut];
+    return u->buffer_at[u->alike + 1] - u->buffer_at[u->alike];
 }
 
 #endif

@@ -13,18 +13,21 @@ struct strides {
     uint32_t *by;
 };
 
+struct moving { /* a range of the period that is another in the next */
+    struct view view;
+    uint32_t buffers; /* born further */
+    uint64_t elements;
+};
+
 struct writer {
     struct units *u;
     struct ir *ir;
-    uint32_t op_end;                    /* of the role */
-    uint32_t op_cut, buffer_cut;        /* the first rows behind the period that is copied */
-    uint32_t up_ops, up_buffers;        /* by so much they move up */
+    uint32_t op_end;             /* of the role */
+    uint32_t op_cut, buffer_cut; /* the first rows behind the copied period, as ops refer to them */
+    uint32_t free_cut;           /* the same buffer as free sets go on */
+    uint32_t up_ops, up_buffers; /* by so much what is behind moves up */
     struct strides operand, wait, free; /* the last: of all free sets, in the order of buffers */
-    struct moving {                     /* ranges of the period that are others in the next */
-        struct view view;
-        uint32_t buffers; /* born further */
-        uint64_t elements;
-    } * moving;
+    struct moving *moving;
     uint32_t moving_count;
     uint32_t *moving_of; /* per operand of the period: row of `moving`; IR_NONE: none */
     uint32_t *range_to;  /* per range: the row that it became last; IR_NONE */
@@ -50,7 +53,7 @@ static uint32_t moving_row(struct writer *w, struct view a, struct view b)
 static bool find_operand_strides(struct writer *w)
 {
     const struct ir *ir = w->ir;
-    uint32_t begin = ir->op.operand_begin[w->u->op_at[w->u->cut]];
+    uint32_t begin = ir->op.operand_begin[w->u->op_at[w->u->back.cut]];
     uint32_t next = ir->op.operand_begin[w->op_cut], count = next - begin;
     w->operand = (struct strides){count, heap_zalloc(count, sizeof *w->operand.by)};
     w->moving = heap_alloc(count, sizeof *w->moving);
@@ -59,7 +62,7 @@ static bool find_operand_strides(struct writer *w)
         uint32_t a = ir->operand[begin + i], b = ir->operand[next + i];
         struct view x = ir_view(ir, a), y = ir_view(ir, b);
         w->moving_of[i] = IR_NONE;
-        if (x.buffer.i == y.buffer.i && x.buffer.i >= w->u->buffer_at[w->u->low])
+        if (x.buffer.i == y.buffer.i && x.buffer.i >= w->u->buffer_at[w->u->back.low])
             return false;
         if (!(a & IR_RANGE))
             w->operand.by[i] = b - a;
@@ -72,12 +75,12 @@ static bool find_operand_strides(struct writer *w)
 static bool find_wait_strides(struct writer *w)
 {
     const struct ir *ir = w->ir;
-    uint32_t begin = ir->op.wait_begin[w->u->op_at[w->u->cut]];
+    uint32_t begin = ir->op.wait_begin[w->u->op_at[w->u->back.cut]];
     uint32_t next = ir->op.wait_begin[w->op_cut];
     w->wait = (struct strides){next - begin, heap_zalloc(next - begin, sizeof *w->wait.by)};
     for (uint32_t i = 0; i < w->wait.count; i++) {
         w->wait.by[i] = ir->wait[next + i].i - ir->wait[begin + i].i;
-        if (w->wait.by[i] == 0 && ir->wait[begin + i].i >= w->u->op_at[w->u->low])
+        if (w->wait.by[i] == 0 && ir->wait[begin + i].i >= w->u->op_at[w->u->back.low])
             return false;
     }
     return true;
@@ -87,11 +90,11 @@ static void find_free_strides(struct writer *w)
 {
     const struct ir *ir = w->ir;
     const struct buffer_table *t = &ir->buffer;
-    uint32_t begin = w->u->buffer_at[w->u->cut], buffers = w->buffer_cut - begin, count = 0;
-    for (uint32_t b = begin; b < w->buffer_cut; b++)
+    uint32_t buffers = units_buffers(w->u), begin = w->free_cut - buffers, count = 0;
+    for (uint32_t b = begin; b < w->free_cut; b++)
         count += t->free_count[b];
     w->free = (struct strides){0, heap_zalloc(count, sizeof *w->free.by)};
-    for (uint32_t b = begin; b < w->buffer_cut; b++)
+    for (uint32_t b = begin; b < w->free_cut; b++)
         for (uint32_t k = 0; k < t->free_count[b]; k++)
             w->free.by[w->free.count++] =
                 ir->free_op[t->free_begin[b + buffers] + k].i - ir->free_op[t->free_begin[b] + k].i;
@@ -148,7 +151,7 @@ static void move_steady_operands(struct writer *w)
 {
     struct ir *ir = w->ir;
     uint32_t begin = ir->op.operand_begin[w->op_cut], more = w->u->more;
-    uint32_t end = ir->op.operand_begin[w->u->op_at[w->u->high]];
+    uint32_t end = ir->op.operand_begin[w->u->op_at[w->u->back.high]];
     for (uint32_t at = begin; at < end; at++) {
         uint32_t i = (at - begin) % w->operand.count, row = ir->operand[at] & ~IR_RANGE;
         if (w->moving_of[i] == IR_NONE) {
@@ -185,7 +188,7 @@ static bool move_operand_behind(struct writer *w, uint32_t *operand, uint16_t mi
 static bool move_ops_behind(struct writer *w)
 {
     struct ir *ir = w->ir;
-    for (uint32_t op = w->u->op_at[w->u->high]; op < w->op_end; op++) {
+    for (uint32_t op = w->u->op_at[w->u->back.high]; op < w->op_end; op++) {
         uint32_t *operand = ir->operand + ir->op.operand_begin[op];
         op_id *wait = ir->wait + ir->op.wait_begin[op];
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
@@ -205,7 +208,7 @@ static void move_steady_waits(struct writer *w)
 {
     struct ir *ir = w->ir;
     uint32_t begin = ir->op.wait_begin[w->op_cut];
-    uint32_t end = ir->op.wait_begin[w->u->op_at[w->u->high]];
+    uint32_t end = ir->op.wait_begin[w->u->op_at[w->u->back.high]];
     for (uint32_t at = begin; at < end; at++)
         ir->wait[at].i += w->u->more * w->wait.by[(at - begin) % w->wait.count];
 }
@@ -215,15 +218,15 @@ static bool move_first_free_sets(struct writer *w)
 {
     const struct units *u = w->u;
     struct ir *ir = w->ir;
-    for (uint32_t b = u->first_buffer; b < u->buffer_at[u->low]; b++)
+    for (uint32_t b = u->first_buffer; b < u->buffer_at[u->ahead.low]; b++)
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++) {
             op_id *op = &ir->free_op[ir->buffer.free_begin[b] + k];
             bool own = of_one_unit(ir->op.micro[op->i], u->micro_of[b - u->first_buffer]);
             if (op->i < w->op_cut)
                 continue;
-            if (op->i < u->op_at[u->high] ? !own : own)
+            if (op->i < u->op_at[u->back.high] ? !own : own)
                 return false;
-            if (op->i >= u->op_at[u->high])
+            if (op->i >= u->op_at[u->back.high])
                 op->i += w->up_ops;
         }
     return true;
@@ -234,12 +237,12 @@ static bool move_steady_free_sets(struct writer *w)
     const struct units *u = w->u;
     struct ir *ir = w->ir;
     uint32_t i = 0;
-    for (uint32_t b = u->buffer_at[u->low]; b < w->buffer_cut; b++)
+    for (uint32_t b = u->buffer_at[u->ahead.low]; b < w->free_cut; b++)
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++, i++) {
             op_id *op = &ir->free_op[ir->buffer.free_begin[b] + k];
             if (w->free.by[i % w->free.count] != 0)
                 continue;
-            if (op->i < u->op_at[u->high])
+            if (op->i < u->op_at[u->back.high])
                 return false;
             op->i += w->up_ops;
         }
@@ -249,7 +252,7 @@ static bool move_steady_free_sets(struct writer *w)
 static void move_free_sets_behind(struct writer *w)
 {
     struct ir *ir = w->ir;
-    for (uint32_t b = w->buffer_cut; b < ir->buffer.count; b++)
+    for (uint32_t b = w->free_cut; b < ir->buffer.count; b++)
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++)
             ir->free_op[ir->buffer.free_begin[b] + k].i += w->up_ops;
 }
@@ -317,7 +320,7 @@ static void copy_free_ops(struct writer *w)
     struct ir *ir = w->ir;
     const struct buffer_table *t = &ir->buffer;
     uint32_t i = 0;
-    for (uint32_t b = w->u->buffer_at[w->u->cut]; b < w->buffer_cut; b++)
+    for (uint32_t b = w->free_cut - units_buffers(w->u); b < w->free_cut; b++)
         for (uint32_t k = 0; k < t->free_count[b]; k++, i++)
             ir->free_op[ir->free_op_count + i].i =
                 ir->free_op[t->free_begin[b] + k].i + w->free.by[i];
@@ -352,12 +355,12 @@ static void copy_buffers(struct writer *w, uint32_t free_op)
     struct ir *ir = w->ir;
     struct buffer_table *t = &ir->buffer;
     uint32_t buffers = units_buffers(w->u), more = w->u->more;
-    uint32_t end = w->buffer_cut + more * buffers;
+    uint32_t end = w->free_cut + more * buffers;
     uint32_t *of_stem = heap_zalloc((size_t)ir->word_count + 1, sizeof *of_stem);
-    for (uint32_t b = w->buffer_cut - buffers; b < w->buffer_cut; b++)
+    for (uint32_t b = w->free_cut - buffers; b < w->free_cut; b++)
         of_stem[t->stem[b]]++;
-    ir_repeat_buffers(ir, (struct ir_rows){w->buffer_cut - buffers, buffers}, more);
-    for (uint32_t b = w->buffer_cut; b < end; b++) {
+    ir_repeat_buffers(ir, (struct ir_rows){w->free_cut - buffers, buffers}, more);
+    for (uint32_t b = w->free_cut; b < end; b++) {
         t->number[b] = t->number[b - buffers] + of_stem[t->stem[b]];
         t->free_begin[b] = free_op;
         free_op += t->free_count[b];
@@ -367,29 +370,38 @@ static void copy_buffers(struct writer *w, uint32_t free_op)
     free(of_stem);
 }
 
-/* Repeats within the steady periods are part of this one. */
+static uint32_t end_of(const struct ir_repeat *repeat)
+{
+    return repeat->op + repeat->ops * repeat->periods;
+}
+
+/* Periods whose ops and buffers both go on; repeats within the steady ones are part of this one. */
 static void note_repeat(struct writer *w)
 {
     const struct units *u = w->u;
     struct ir *ir = w->ir;
+    uint32_t low = u->back.low > u->ahead.low ? u->back.low : u->ahead.low;
+    uint32_t high = u->back.high < u->ahead.high ? u->back.high : u->ahead.high;
+    uint32_t end = high + u->more > low ? high + u->more : low;
     struct ir_repeat own = {.role = u->role,
-                            .op = u->op_at[u->low],
+                            .op = u->op_at[low],
                             .ops = units_ops(u),
-                            .buffer = u->buffer_at[u->low],
+                            .buffer = u->buffer_at[low],
                             .buffers = units_buffers(u),
-                            .periods = u->high - u->low + u->more};
-    uint32_t count = 0, first = 0, behind = u->op_at[u->high];
+                            .periods = end - low};
+    uint32_t count = 0, before = own.op < w->op_cut ? own.op : w->op_cut, first = 0;
     struct ir_repeat *row = heap_alloc((size_t)ir->repeat_count + 1, sizeof *row);
-    while (first < ir->repeat_count &&
-           ir->repeat[first].op + ir->repeat[first].ops * ir->repeat[first].periods <= own.op)
-        row[count++] = ir->repeat[first++];
-    row[count++] = own;
-    for (; first < ir->repeat_count; first++)
-        if (ir->repeat[first].op >= behind) {
-            row[count] = ir->repeat[first];
-            row[count].op += w->up_ops;
-            row[count++].buffer += w->up_buffers;
-        }
+    for (; first < ir->repeat_count && end_of(&ir->repeat[first]) <= before; first++)
+        row[count++] = ir->repeat[first];
+    if (own.periods > 1)
+        row[count++] = own;
+    for (; first < ir->repeat_count; first++) {
+        struct ir_repeat moved = ir->repeat[first];
+        moved.op += w->up_ops;
+        moved.buffer += w->up_buffers;
+        if (ir->repeat[first].op >= w->op_cut && moved.op >= end_of(&own))
+            row[count++] = moved;
+    }
     free(ir->repeat);
     ir->repeat = row;
     ir->repeat_count = ir->repeat_capacity = count;
@@ -402,7 +414,7 @@ static void reserve(struct writer *w)
     struct ir *ir = w->ir;
     uint64_t more = w->u->more, behind = ir->operand_count - ir->op.operand_begin[w->op_cut];
     uint64_t frees = 0;
-    for (uint32_t b = w->u->buffer_at[w->u->cut]; b < w->buffer_cut; b++)
+    for (uint32_t b = w->free_cut - units_buffers(w->u); b < w->free_cut; b++)
         frees += ir->buffer.free_count[b];
     ir_reserve(ir, &(struct ir_room){.operands = more * w->operand.count,
                                      .waits = more * w->wait.count,
@@ -418,8 +430,9 @@ bool units_insert(struct units *u)
     struct writer w = {.u = u,
                        .ir = ir,
                        .op_end = ir->op.count,
-                       .op_cut = u->op_at[u->cut + 1],
-                       .buffer_cut = u->buffer_at[u->cut + 1],
+                       .op_cut = u->op_at[u->back.cut + 1],
+                       .buffer_cut = u->buffer_at[u->back.cut + 1],
+                       .free_cut = u->buffer_at[u->ahead.cut + 1],
                        .up_ops = u->more * units_ops(u),
                        .up_buffers = u->more * units_buffers(u)};
     bool told = find_operand_strides(&w) && find_wait_strides(&w);
