@@ -25,7 +25,6 @@ void depth_cut_release(struct depth_cut *cut)
     free(cut->ir.wait);
     free(cut->ir.role);
     free(cut->run);
-    free(cut->image);
     *cut = (struct depth_cut){0};
 }
 
@@ -49,11 +48,15 @@ static uint32_t after_highest(const uint16_t *label, uint32_t ops)
     return count;
 }
 
+static bool is_copy(uint8_t kind)
+{
+    return kind == WORK_H2D || kind == WORK_D2H;
+}
+
 /* Copies from and to pageable memory take other links than those of pinned memory. */
 static uint64_t memories(const struct ir *ir, uint32_t op)
 {
-    uint8_t kind = ir->op.kind[op];
-    if (kind != WORK_H2D && kind != WORK_D2H)
+    if (!is_copy(ir->op.kind[op]))
         return 0;
     return 1u + ir->buffer.memory[ir_touched(ir, op, 0)] * 4u +
            ir->buffer.memory[ir_touched(ir, op, ir->op.reads[op])];
@@ -75,8 +78,8 @@ static bool same_ops(const struct ir *ir, uint32_t a, uint32_t b, uint32_t ops)
         memcmp(t->stream + a, t->stream + b, ops * sizeof *t->stream) != 0 ||
         memcmp(t->guard + a, t->guard + b, ops * sizeof *t->guard) != 0)
         return false;
-    for (uint32_t i = 0; i < ops; i++)
-        if (memories(ir, a + i) != memories(ir, b + i))
+    for (uint32_t i = 0; i < ops; i++) /* of one kind, as of one shape */
+        if (is_copy(t->kind[a + i]) && memories(ir, a + i) != memories(ir, b + i))
             return false;
     return true;
 }
@@ -190,31 +193,6 @@ static bool is_kept(const struct depth_run *run, uint32_t period)
     return period < run->first_kept || period >= run->periods - run->kept + run->first_kept;
 }
 
-/* Fills the image of every op, and from[] of the short list; returns its length. */
-static uint32_t map_ops(struct depth_cut *cut, uint32_t *from)
-{
-    uint32_t ops = cut->whole->op.count, row = 0, op = 0;
-    for (uint32_t r = 0; r <= cut->run_count; r++) {
-        const struct depth_run *run = r < cut->run_count ? &cut->run[r] : NULL;
-        for (; op < (run ? run->begin : ops); op++) {
-            from[row] = op;
-            cut->image[op] = row++;
-        }
-        if (!run)
-            break;
-        for (uint32_t p = 0; p < run->periods; p++)
-            for (uint32_t i = 0; i < run->ops; i++, op++) {
-                if (is_kept(run, p)) {
-                    from[row] = op;
-                    cut->image[op] = row++;
-                } else {
-                    cut->image[op] = run->cut_begin + (run->first_kept - 1) * run->ops + i;
-                }
-            }
-    }
-    return row;
-}
-
 static const struct depth_run *run_of(const struct depth_cut *cut, uint32_t op)
 {
     for (uint32_t r = 0; r < cut->run_count; r++)
@@ -224,32 +202,91 @@ static const struct depth_run *run_of(const struct depth_cut *cut, uint32_t op)
     return NULL;
 }
 
+/* Where an op that is kept lies in the short list. */
+static uint32_t place_of(const struct depth_cut *cut, uint32_t op)
+{
+    uint32_t left_out = 0;
+    for (uint32_t r = 0; r < cut->run_count; r++) {
+        const struct depth_run *run = &cut->run[r];
+        if (op >= run->begin + (run->periods - run->kept + run->first_kept) * run->ops)
+            left_out += (run->periods - run->kept) * run->ops;
+    }
+    return op - left_out;
+}
+
+uint32_t depth_image(const struct depth_cut *cut, uint32_t op)
+{
+    const struct depth_run *run = run_of(cut, op);
+    if (!run || is_kept(run, (op - run->begin) / run->ops))
+        return place_of(cut, op);
+    return run->cut_begin + (run->first_kept - 1) * run->ops + (op - run->begin) % run->ops;
+}
+
+uint32_t *depth_count_images(const struct depth_cut *cut, const uint32_t *times)
+{
+    uint32_t *count = heap_zalloc(cut->ir.op.count + 1u, sizeof *count);
+    if (times) {
+        for (uint32_t op = 0; op < cut->whole->op.count; op++)
+            count[depth_image(cut, op)] += times[op];
+        return count;
+    }
+    for (uint32_t op = 0; op < cut->ir.op.count; op++)
+        count[op] = 1;
+    for (uint32_t r = 0; r < cut->run_count; r++) {
+        const struct depth_run *run = &cut->run[r];
+        uint32_t *of_run = count + run->cut_begin + (run->first_kept - 1) * run->ops;
+        for (uint32_t i = 0; i < run->ops; i++)
+            of_run[i] += run->periods - run->kept;
+    }
+    return count;
+}
+
 /* The op of the short list to wait for, where the long one waits for `op`: of a period left out,
  * the one that lies as far back from the last. */
 static uint32_t wait_in_short(const struct depth_cut *cut, uint32_t op)
 {
     const struct depth_run *run = run_of(cut, op);
     if (!run)
-        return cut->image[op];
+        return place_of(cut, op);
     uint32_t period = (op - run->begin) / run->ops, out = run->periods - run->kept;
     if (is_kept(run, period))
-        return cut->image[op];
+        return place_of(cut, op);
     uint32_t back = period > out ? period - out : 0;
     return run->cut_begin + back * run->ops + (op - run->begin) % run->ops;
+}
+
+/* Ops that are kept, from one run's gap to the next. */
+struct part {
+    uint32_t begin, ops; /* in the long list */
+};
+
+/* All parts, one more than there are runs; returns how many ops they have. */
+static uint32_t find_parts(const struct depth_cut *cut, struct part *part)
+{
+    uint32_t begin = 0, ops = 0;
+    for (uint32_t r = 0; r <= cut->run_count; r++) {
+        const struct depth_run *run = r < cut->run_count ? &cut->run[r] : NULL;
+        uint32_t end = run ? run->begin + run->first_kept * run->ops : cut->whole->op.count;
+        part[r] = (struct part){begin, end - begin};
+        ops += end - begin;
+        begin = run ? end + (run->periods - run->kept) * run->ops : end;
+    }
+    return ops;
 }
 
 #define TAKE(column)                                                                               \
     do {                                                                                           \
         out->op.column = heap_alloc(ops, sizeof *out->op.column);                                  \
-        for (uint32_t i = 0; i < ops; i++)                                                         \
-            out->op.column[i] = in->op.column[from[i]];                                            \
+        for (uint32_t p = 0, at = 0; p < parts; at += part[p++].ops)                               \
+            memcpy(out->op.column + at, in->op.column + part[p].begin,                             \
+                   part[p].ops * sizeof *out->op.column);                                          \
     } while (0)
 
-static void write_short(struct depth_cut *cut, const uint32_t *from, uint32_t ops)
+static void write_short(struct depth_cut *cut, const struct part *part, uint32_t ops)
 {
     const struct ir *in = cut->whole;
     struct ir *out = &cut->ir;
-    uint32_t waits = 0;
+    uint32_t waits = 0, parts = cut->run_count + 1;
     *out = *in;
     out->repeat = NULL;
     out->repeat_count = out->repeat_capacity = 0;
@@ -265,16 +302,16 @@ static void write_short(struct depth_cut *cut, const uint32_t *from, uint32_t op
     TAKE(wait_count);
     TAKE(shape);
     TAKE(operand_begin);
+    TAKE(wait_begin);
     for (uint32_t i = 0; i < ops; i++)
         waits += out->op.wait_count[i];
     out->wait = heap_alloc(waits + 1, sizeof *out->wait);
     out->wait_count = 0;
-    out->op.wait_begin = heap_alloc(ops, sizeof *out->op.wait_begin);
     for (uint32_t i = 0; i < ops; i++) {
+        const op_id *wait = in->wait + out->op.wait_begin[i];
         out->op.wait_begin[i] = out->wait_count;
         for (uint32_t w = 0; w < out->op.wait_count[i]; w++)
-            out->wait[out->wait_count++].i =
-                wait_in_short(cut, in->wait[in->op.wait_begin[from[i]] + w].i);
+            out->wait[out->wait_count++].i = wait_in_short(cut, wait[w].i);
     }
     out->role = heap_alloc(1, sizeof *out->role);
     out->role[0] = in->role[0];
@@ -292,10 +329,8 @@ bool depth_cut(struct depth_cut *cut, const struct ir *whole, enum depth_level l
     free(blocks.row);
     if (cut->run_count == 0)
         return false;
-    cut->image = heap_alloc(whole->op.count, sizeof *cut->image);
-    uint32_t *from = heap_alloc(whole->op.count, sizeof *from);
-    uint32_t ops = map_ops(cut, from);
-    write_short(cut, from, ops);
-    free(from);
+    struct part *part = heap_alloc(cut->run_count + 1u, sizeof *part);
+    write_short(cut, part, find_parts(cut, part));
+    free(part);
     return true;
 }

@@ -45,7 +45,6 @@ struct depth_cut {
     uint32_t run_count;
     uint32_t
         given_up; /* layers (micro-batches) of runs that patience has run out with: they stay whole */
-    uint32_t *image; /* [ops of the long list] what stands for each in the short one */
 };
 
 /* Cuts the ops of a schedule of one role at a level. Returns false, and leaves *cut empty, when
@@ -54,13 +53,20 @@ bool depth_cut(struct depth_cut *cut, const struct ir *whole, enum depth_level l
                const struct depth_patience *patience);
 void depth_cut_release(struct depth_cut *cut);
 
+/* The op of the short list that stands for one of the long list. */
+uint32_t depth_image(const struct depth_cut *cut, uint32_t op);
+
+/* For how many each op of the short list stands, when each of the long list stands for times[op]
+ * already; NULL: for itself. Heap. */
+uint32_t *depth_count_images(const struct depth_cut *cut, const uint32_t *times);
+
 /* Start and end of every op, of one class of ranks after the other (fold's). */
 struct depth_times {
     double *start_s, *end_s;
     uint8_t *op_class; /* [ops] enum op_class */
 };
 
-/* Fills the times of the long list, and its op_class, from those of the short one, which plan and
+/* Fills the times of the long list, and its op_class where that is not NULL, from those of the short one, which plan and
  * fold are of (or of a cut of it). Returns false when they do not follow, and has more patience
  * with the runs at fault. */
 bool depth_expand(const struct depth_cut *cut, const struct plan *plan, const struct fold *fold,

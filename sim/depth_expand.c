@@ -137,17 +137,23 @@ static bool settle(const struct expand *x, struct depth_run *run)
 
 /* ---- the long list ---- */
 
-static void write_run(const struct expand *x, const struct depth_run *run, const double *in,
-                      double *out, double shift_s)
+/* Ops in a row, so many, that come by_s later. */
+static void write_ops(const double *in, double *out, uint32_t ops, double by_s)
 {
-    const uint32_t *image = x->cut->image;
+    for (uint32_t i = 0; i < ops; i++)
+        out[i] = in[i] + by_s;
+}
+
+/* Period first_kept - 1 stands for those left out, and shift_s is that of the run. */
+static void write_run(const struct depth_run *run, const double *in, double *out, double shift_s)
+{
+    uint32_t left_out = run->periods - run->kept;
     for (uint32_t p = 0; p < run->periods; p++) {
         uint32_t out_of = p >= run->first_kept ? p + 1 - run->first_kept : 0; /* periods behind b */
-        if (out_of > run->periods - run->kept)
-            out_of = run->periods - run->kept;
-        double by_s = shift_s + out_of * run->period_s;
-        for (uint32_t op = run->begin + p * run->ops, i = 0; i < run->ops; i++, op++)
-            out[op] = in[image[op]] + by_s;
+        if (out_of > left_out)
+            out_of = left_out;
+        write_ops(in + (size_t)(p - out_of) * run->ops, out + (size_t)p * run->ops, run->ops,
+                  shift_s + out_of * run->period_s);
     }
 }
 
@@ -155,18 +161,16 @@ static void write_class(const struct expand *x, const double *in, double *out)
 {
     const struct depth_cut *cut = x->cut;
     double shift_s = 0;
-    uint32_t op = 0;
-    for (uint32_t r = 0; r <= cut->run_count; r++) {
-        uint32_t until = r < cut->run_count ? cut->run[r].begin : x->ops;
-        for (; op < until; op++)
-            out[op] = in[cut->image[op]] + shift_s;
-        if (r == cut->run_count)
-            break;
+    uint32_t op = 0, at = 0; /* in the long list, in the short one */
+    for (uint32_t r = 0; r < cut->run_count; r++) {
         const struct depth_run *run = &cut->run[r];
-        write_run(x, run, in, out, shift_s);
+        write_ops(in + at, out + op, run->begin - op, shift_s);
+        write_run(run, in + run->cut_begin, out + run->begin, shift_s);
         shift_s += (run->periods - run->kept) * run->period_s;
-        op += run->periods * run->ops;
+        op = run->begin + run->periods * run->ops;
+        at = run->cut_begin + run->kept * run->ops;
     }
+    write_ops(in + at, out + op, x->ops - op, shift_s);
 }
 
 /* ---- the check ---- */
@@ -271,8 +275,8 @@ bool depth_expand(const struct depth_cut *cut, const struct plan *plan, const st
         wrong = find_wrong_start(&x, c, of_whole->start_s + to, of_whole->end_s + to, last);
     }
     free(last);
-    for (uint32_t op = 0; op < x.ops; op++)
-        of_whole->op_class[op] = of_short->op_class[cut->image[op]];
+    for (uint32_t op = 0; of_whole->op_class && op < x.ops; op++)
+        of_whole->op_class[op] = of_short->op_class[depth_image(cut, op)];
     for (uint32_t r = 0; wrong < x.ops && r < cut->run_count; r++)
         if (cut->run[r].begin <= wrong && is_first_of_its_kind(cut, r))
             be_patient(patience, &cut->run[r]);

@@ -39,7 +39,7 @@ struct maker {
 static uint32_t image(const struct maker *m, uint32_t op)
 {
     for (int i = 0; i < m->from->cuts; i++)
-        op = m->from->cut[i].image[op];
+        op = depth_image(&m->from->cut[i], op);
     return op;
 }
 

@@ -342,42 +342,40 @@ static void cuts_make(struct cuts *cuts, const struct ir *ir, const struct depth
 /* For how many ops of the whole list each of the shortest stands. */
 static uint32_t *count_images(const struct cuts *cuts)
 {
-    uint32_t *times = heap_zalloc(cuts->cut[cuts->count - 1].ir.op.count, sizeof *times);
-    for (uint32_t op = 0; op < cuts->cut[0].whole->op.count; op++) {
-        uint32_t image = op;
-        for (int i = 0; i < cuts->count; i++)
-            image = cuts->cut[i].image[image];
-        times[image]++;
+    uint32_t *times = NULL;
+    for (int i = 0; i < cuts->count; i++) {
+        uint32_t *next = depth_count_images(&cuts->cut[i], times);
+        free(times);
+        times = next;
     }
     return times;
 }
 
 /* From the times of the shortest list to those of the whole one, cut by cut. */
-static bool expand(struct sim_result *result, const struct cuts *cuts, struct run *run,
-                   struct depth_patience *patience, struct diag *diag)
+static bool expand(struct sim_result *result, const struct cuts *cuts, const struct run *run,
+                   struct depth_patience *patience)
 {
-    struct mapping times = {.start_s = run->mapping.start_s, .end_s = run->mapping.end_s};
-    uint8_t *class = run->plan.op_class;
+    struct depth_times times = {run->mapping.start_s, run->mapping.end_s, run->plan.op_class};
     bool holds = true;
     for (int i = cuts->count; holds && i-- > 0;) {
-        uint32_t ops = cuts->cut[i].whole->op.count;
-        struct mapping longer = {0};
-        uint8_t *longer_class = arena_array(&result->arena, ops, sizeof *longer_class);
-        holds = mapping_init(&longer, (size_t)run->fold.class_count * ops, 0, "schedule", diag) ==
-                STATUS_OK;
-        if (holds)
-            holds = depth_expand(&cuts->cut[i], &run->plan, &run->fold,
-                                 &(struct depth_times){times.start_s, times.end_s, class},
-                                 &(struct depth_times){longer.start_s, longer.end_s, longer_class},
-                                 patience);
-        mapping_release(&times);
+        size_t ops = cuts->cut[i].whole->op.count, rows = run->fold.class_count * ops;
+        double *longer_s = heap_alloc(2 * rows, sizeof *longer_s);
+        struct depth_times longer = {longer_s, longer_s + rows, NULL};
+        if (i > 0) /* for the next cut */
+            longer.op_class = arena_array(&result->arena, ops, sizeof *longer.op_class);
+        holds = depth_expand(&cuts->cut[i], &run->plan, &run->fold, &times, &longer, patience);
+        free(result->times);
+        result->times = longer_s;
         times = longer;
-        class = longer_class;
     }
-    if (holds)
-        take_mapping(result, &times);
-    mapping_release(&times);
-    return holds;
+    if (!holds) {
+        free(result->times);
+        result->times = NULL;
+        return false;
+    }
+    result->start_s = times.start_s;
+    result->end_s = times.end_s;
+    return true;
 }
 
 static void note_depth(struct sim_depth *depth, const struct depth_cut *cut)
@@ -434,7 +432,7 @@ static bool run_short(struct sim_result *result, const struct ir *ir, const stru
     result->depth.outcome = SIM_DEPTH_UNSTEADY;
     began_s = now_s();
     if (holds)
-        holds = expand(result, &cuts, &run, patience, &unread);
+        holds = expand(result, &cuts, &run, patience);
     q->counts->depth_s += now_s() - began_s;
     if (holds) {
         fill_classes(result, ir, &run);
@@ -481,6 +479,7 @@ void sim_result_release(struct sim_result *result)
 {
     if (result->mapping)
         munmap(result->mapping, result->mapping_size);
+    free(result->times);
     arena_release(&result->arena);
     *result = (struct sim_result){0};
 }

@@ -129,8 +129,9 @@ struct sim_result {
     struct sim_counts counts;
 
     struct arena arena; /* everything above but start_s and end_s */
-    void *mapping;      /* start_s and end_s, shared with the child that wrote them */
+    void *mapping;      /* start_s and end_s, shared with the child that wrote them, */
     size_t mapping_size;
+    double *times; /* or worked out from a short list's: heap */
 };
 
 /* Simulates one step. Fails with STATUS_BAD_INPUT when the schedule cannot end on this
