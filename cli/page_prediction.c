@@ -62,11 +62,10 @@ static void put_need(struct text *out, struct json_node verdict)
 static void put_verdict(struct page *page, struct json_node root)
 {
     struct json_node verdict = json_find(root, "verdict");
-    struct json_node limited = json_find(verdict, words(verdict, "limit"));
-    double needed = number(limited, "needed_bytes"), there = number(limited, "available_bytes");
-    bool fits = false, close = there > 0 && fabs(there - needed) < PREDICTION_CLOSE * there;
+    bool fits = false, close = false;
     struct text text = {0};
     json_get_bool(verdict, "fits", &fits, NULL);
+    json_get_bool(verdict, "too_close_to_call", &close, NULL);
     text_printf(&text, "%s: ", fits ? "It fits" : "It does not fit");
     put_need(&text, verdict);
     text_puts(&text, close ? "; too close to call." : ".");

@@ -182,6 +182,7 @@ void longest_report_print(struct text *out, const struct longest_report *r)
         put_step(out, &r->at);
         text_printf(out, "%-11s%s ", "fits", prediction_limit_name(l->at.limit));
         verdict_print(out, &l->at, l->at.limit);
+        verdict_put_close(out, &l->at);
         text_putc(out, '\n');
     }
     put_next(out, r);
@@ -198,6 +199,7 @@ static void json_verdict(struct json_out *w, const char *key, const struct verdi
     static const char *const names[LIMIT_COUNT] = {"device", "host"};
     json_begin_object(w, key);
     json_put_bool(w, "fits", v->fits);
+    json_put_bool(w, "too_close_to_call", verdict_close(v));
     for (int i = 0; i < LIMIT_COUNT; i++) {
         json_begin_object(w, names[i]);
         json_put_count(w, "needed_bytes", v->needed[i]);

@@ -184,6 +184,19 @@ static void put_loss(struct text *out, const struct outcome *o, const struct out
     text_putc(out, ')');
 }
 
+/* "78.8 GiB (9.80 GiB of it cache)": what a device holds, and what that says where it is nearly full. */
+static void put_device(struct text *out, const struct verdict *v)
+{
+    units_put_gib(out, (double)v->needed[LIMIT_DEVICE]);
+    if (verdict_close(v)) {
+        text_puts(out, " (too close to call)");
+    } else if (verdict_is_cached(v)) {
+        text_puts(out, " (");
+        units_put_gib(out, (double)v->cache);
+        text_puts(out, " of it cache)");
+    }
+}
+
 static void put_row(struct text *out, const struct plan_report *r, size_t i)
 {
     const struct outcome *o = &r->best->row[i];
@@ -197,7 +210,7 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
     text_printf(out, "%.1f tokens/s/GPU, step ", o->most);
     put_seconds(out, o->step_s);
     text_puts(out, ", ");
-    units_put_gib(out, (double)o->verdict.needed[LIMIT_DEVICE]);
+    put_device(out, &o->verdict);
     put_idle(out, o);
     text_puts(out, ": ");
     request_put_options(out, &o->request);
@@ -237,7 +250,7 @@ static void put_split(struct text *out, const struct plan_report *r, const struc
     switch (o->kind) {
     case OUTCOME_TIMED:
         text_printf(out, "%.1f tokens/s/GPU, ", o->most);
-        units_put_gib(out, (double)o->verdict.needed[LIMIT_DEVICE]);
+        put_device(out, &o->verdict);
         put_idle(out, o);
         if (o != winner && winner->kind == OUTCOME_TIMED)
             put_loss(out, o, winner);
@@ -437,6 +450,8 @@ static void json_outcome(struct json_out *w, const char *key, const struct outco
         json_put_number(w, "stages_idle", o->bubble);
         json_put_number(w, "waiting_for_copies", o->exposed);
         json_put_count(w, "device_needed_bytes", o->verdict.needed[LIMIT_DEVICE]);
+        json_put_count(w, "device_cache_bytes", o->verdict.cache);
+        json_put_bool(w, "too_close_to_call", verdict_close(&o->verdict));
         json_put_count(w, "host_needed_bytes", o->verdict.needed[LIMIT_HOST]);
     } else if (o->kind == OUTCOME_SLOWER) {
         json_put_number(w, "most_tokens_per_s_gpu", o->most);

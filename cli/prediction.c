@@ -40,9 +40,37 @@ double verdict_margin(const struct verdict *verdict, enum prediction_limit limit
     return (double)verdict->available[limit] - (double)verdict->needed[limit];
 }
 
+static bool is_near(const struct verdict *v, enum prediction_limit limit)
+{
+    return v->available[limit] != UINT64_MAX &&
+           fabs(verdict_margin(v, limit)) < RESERVED_ERROR * (double)v->available[limit];
+}
+
 bool verdict_close(const struct verdict *v)
 {
-    return fabs(verdict_margin(v, v->limit)) < PREDICTION_CLOSE * (double)v->available[v->limit];
+    if (v->fits)
+        return is_near(v, LIMIT_HOST) || (v->by_reserved ? v->tight : is_near(v, LIMIT_DEVICE));
+    for (int limit = 0; limit < LIMIT_COUNT; limit++)
+        if (verdict_margin(v, (enum prediction_limit)limit) < 0 &&
+            !is_near(v, (enum prediction_limit)limit))
+            return false;
+    return true;
+}
+
+bool verdict_is_cached(const struct verdict *v)
+{
+    return v->fits && v->by_reserved && !v->tight && is_near(v, LIMIT_DEVICE);
+}
+
+void verdict_put_close(struct text *out, const struct verdict *v)
+{
+    if (verdict_close(v)) {
+        text_puts(out, "; too close to call");
+    } else if (verdict_is_cached(v) && v->limit == LIMIT_DEVICE) {
+        text_puts(out, "; ");
+        units_put_gib(out, (double)v->cache);
+        text_puts(out, " of it are cache, which the allocator gives back when it must");
+    }
 }
 
 /* How much of a memory is taken; above 1 it does not fit. */
@@ -68,6 +96,8 @@ static void judge(struct prediction *p)
         v->by_reserved ? p->reserved.total
                        : p->ir.arena_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
     v->available[LIMIT_DEVICE] = p->reserved.available;
+    v->tight = p->reserved.tight;
+    v->cache = v->by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
 
     uint64_t ranks = mesh_ranks(&p->ir.mesh), on_node = (uint64_t)cluster->gpus_per_node;
     if (ranks < on_node)

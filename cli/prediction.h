@@ -28,6 +28,9 @@ struct verdict {
     uint64_t needed[LIMIT_COUNT];
     uint64_t available[LIMIT_COUNT]; /* UINT64_MAX: infinite */
     bool by_reserved;                /* the device's figure is a framework's */
+    bool tight;                      /* it fits, and would not with a little less device memory */
+    uint64_t cache; /* bytes of the device's figure that hold nothing, and are given back where
+                            memory would be refused */
 };
 
 /* All-zero is empty. Borrows the setup it was made with. */
@@ -96,10 +99,13 @@ bool prediction_recomputes(const struct prediction *prediction);
 
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" of a limit. */
 void verdict_print(struct text *out, const struct verdict *verdict, enum prediction_limit limit);
-/* Of the memory there is: about what reserved memory is off by where it was measured. */
-#define PREDICTION_CLOSE 0.03
-/* Whether the limit is nearer than the model of memory can tell. */
+/* Whether what decides is nearer than the model of memory can tell: a memory that is nearly full, of
+ * tensors and not of an allocator's cache alone, or what does not fit by little. */
 bool verdict_close(const struct verdict *verdict);
+/* Whether a device that fits seems full of what its allocator caches alone. */
+bool verdict_is_cached(const struct verdict *verdict);
+/* Appends "; too close to call", or how much of a device that seems full is cache, or nothing. */
+void verdict_put_close(struct text *out, const struct verdict *verdict);
 /* available - needed; DBL_MAX where there is no end. */
 double verdict_margin(const struct verdict *verdict, enum prediction_limit limit);
 

@@ -119,7 +119,8 @@ static void print_verdict(struct text *out, const struct report *r)
         text_printf(out, ", and %s ", prediction_limit_name((enum prediction_limit)limit));
         put_need(out, v, (enum prediction_limit)limit);
     }
-    text_puts(out, verdict_close(v) ? "; too close to call\n" : "\n");
+    verdict_put_close(out, v);
+    text_putc(out, '\n');
 }
 
 /* How they are cut, which of them stages share, and how these come by each other's weights. */

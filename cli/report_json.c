@@ -21,8 +21,11 @@ static void put_verdict(struct json_out *w, const struct verdict *v)
         json_begin_object(w, names[i]);
         json_put_count(w, "needed_bytes", v->needed[i]);
         json_put_count(w, "available_bytes", v->available[i]);
+        if (i == LIMIT_DEVICE)
+            json_put_count(w, "cache_bytes", v->cache);
         json_end_object(w);
     }
+    json_put_bool(w, "too_close_to_call", verdict_close(v));
 }
 
 static void put_offload_ratio(struct json_out *w, const struct choices *c)

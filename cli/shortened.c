@@ -62,7 +62,7 @@ bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
     if (prediction_memory(&p, setup, &shorter, NULL, NULL) == STATUS_OK)
         for (int limit = 0; limit < LIMIT_COUNT; limit++)
             lacks |= verdict_margin(&p.verdict, (enum prediction_limit)limit) <
-                     -PREDICTION_CLOSE * (double)p.verdict.available[limit];
+                     -RESERVED_ERROR * (double)p.verdict.available[limit];
     *verdict = p.verdict;
     prediction_release(&p);
     return lacks;

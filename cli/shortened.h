@@ -16,7 +16,7 @@
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
 /* Whether that step does not fit because one of few micro-batches, enough to fill the pipeline, does not: what it
- * has in flight is there in the longer one too. By more than PREDICTION_CLOSE, since what an allocator caches
+ * has in flight is there in the longer one too. By more than RESERVED_ERROR, since what an allocator caches
  * differs. *verdict: the shorter one's, when true. False as well where a shorter one tells nothing. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
                      const struct request *request);

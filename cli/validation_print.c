@@ -26,8 +26,7 @@ static void put_arithmetic(struct text *out, const struct run_answer *answer,
 {
     text_printf(out, "%14s%s%s ", "", label, prediction_limit_name(verdict->limit));
     verdict_print(out, verdict, verdict->limit);
-    if (verdict_close(verdict))
-        text_puts(out, ", too close to call");
+    verdict_put_close(out, verdict);
     if (verdict == &answer->verdict && answer->reserved.total > 0) {
         text_puts(out, ";");
         for (int i = 0; i < RESERVED_PART_COUNT; i++) {

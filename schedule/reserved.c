@@ -220,6 +220,43 @@ static void pinned_give(void *of, uint32_t block)
     p->used[block]--;
 }
 
+/* What a role's device holds: what is there throughout, then the tensors of its ops as they come and go. */
+static void run_device(struct caching_allocator *a, const struct ir *ir, const struct role *role,
+                       uint64_t workspaces, struct reserved_held held)
+{
+    if (workspaces > 0) {
+        caching_alloc(a, workspaces - CUBLAS_LT_WORKSPACE);
+        caching_alloc(a, CUBLAS_LT_WORKSPACE);
+    }
+    if (held.buckets > 0)
+        caching_alloc(a, held.buckets);
+    for (int i = 0; i < COMPOSE_TABLES; i++)
+        if (held.table[i] > 0)
+            caching_alloc(a, held.table[i]);
+    struct replay replay;
+    const struct allocator device = {device_take, device_give, a, a};
+    replay_init(&replay, ir, role);
+    replay_run(&replay, MEMORY_HBM, &device);
+    replay_release(&replay);
+}
+
+static uint64_t run_host(const struct ir *ir, const struct role *role)
+{
+    struct replay replay;
+    struct pinned_blocks pinned = {.total = 0};
+    const struct allocator host = {pinned_take, pinned_give, &pinned, NULL};
+    replay_init(&replay, ir, role);
+    replay_run(&replay, MEMORY_PINNED, &host);
+    replay_release(&replay);
+    return pinned.total;
+}
+
+/* Bytes that a share of the device leaves to the allocator; 0 would stand for no limit. */
+static uint64_t limit_of(uint64_t available, uint64_t outside)
+{
+    return available > outside ? available - outside : 1;
+}
+
 static void of_role(struct reserved *out, const struct ir *ir, const struct cluster *cluster,
                     const struct role *role, int sm, struct reserved_held held)
 {
@@ -227,37 +264,16 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     bool bounded = isfinite(cluster->device.usable_bytes);
     uint64_t context = (uint64_t)cluster->device.context_bytes;
     uint64_t nccl = nccl_bytes(ir, cluster, role, &out->communicators);
+    uint64_t outside = context + nccl, workspaces = 0, tables = 0;
     out->available = bounded ? (uint64_t)cluster->device.usable_bytes + context : UINT64_MAX;
-
-    uint64_t workspaces = 0;
-    struct caching_allocator a = {0};
-    if (bounded && out->available > context + nccl)
-        a.limit = out->available - context - nccl;
-    else if (bounded)
-        a.limit = 1;
-    if (!cluster->ideal) {
+    if (!cluster->ideal)
         workspaces = (sm / 10 == 9 ? CUBLAS_WORKSPACE_90 : CUBLAS_WORKSPACE) + CUBLAS_LT_WORKSPACE;
-        caching_alloc(&a, workspaces - CUBLAS_LT_WORKSPACE);
-        caching_alloc(&a, CUBLAS_LT_WORKSPACE);
-    }
-    if (held.buckets > 0)
-        caching_alloc(&a, held.buckets);
-    uint64_t tables = 0;
-    for (int i = 0; i < COMPOSE_TABLES; i++) {
-        if (held.table[i] > 0)
-            caching_alloc(&a, held.table[i]);
+    for (int i = 0; i < COMPOSE_TABLES; i++)
         tables += held.table[i];
-    }
-    struct replay replay;
-    struct pinned_blocks pinned = {.total = 0};
-    const struct allocator device = {device_take, device_give, &a, &a},
-                           host = {pinned_take, pinned_give, &pinned, NULL};
-    replay_init(&replay, ir, role);
-    replay_run(&replay, MEMORY_HBM, &device);
-    replay_run(&replay, MEMORY_PINNED, &host);
-    replay_release(&replay);
-    out->pinned = pinned.total;
 
+    struct caching_allocator a = {.limit = bounded ? limit_of(out->available, outside) : 0};
+    run_device(&a, ir, role, workspaces, held);
+    out->pinned = run_host(ir, role);
     out->bytes[RESERVED_CONTEXT] = context;
     out->bytes[RESERVED_NCCL] = nccl;
     out->bytes[RESERVED_WORKSPACES] = workspaces;
@@ -265,8 +281,18 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     out->bytes[RESERVED_TABLES] = tables;
     out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces - held.buckets - tables;
     out->bytes[RESERVED_CACHE] = a.reserved_peak - a.used_peak;
-    out->total = context + nccl + a.reserved_peak;
+    out->total = outside + a.reserved_peak;
     out->fits = !a.exceeded;
+
+    /* the cache grows into what is there: whether less would do is asked of a smaller device */
+    uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available) : 0;
+    if (bounded && out->fits && out->total > less) {
+        struct caching_allocator b = {.limit = limit_of(less, outside)};
+        if (a.used_peak <= b.limit)
+            run_device(&b, ir, role, workspaces, held);
+        out->tight = a.used_peak > b.limit || b.exceeded;
+        caching_release(&b);
+    }
     caching_release(&a);
 }
 
@@ -277,11 +303,12 @@ void reserved_make(struct reserved *reserved, const struct ir *ir, const struct 
     for (uint32_t i = 0; i < ir->role_count; i++) {
         struct reserved one;
         of_role(&one, ir, cluster, &ir->role[i], sm, held);
-        bool fits = reserved->fits && one.fits;
+        bool fits = reserved->fits && one.fits, tight = reserved->tight || one.tight;
         uint64_t pinned = one.pinned > reserved->pinned ? one.pinned : reserved->pinned;
         if (i == 0 || one.total > reserved->total)
             *reserved = one;
         reserved->fits = fits;
+        reserved->tight = fits && tight;
         reserved->pinned = pinned;
     }
 }

@@ -30,11 +30,15 @@ enum reserved_part {
     RESERVED_PART_COUNT
 };
 
+/* Of the memory there is: about what `total` is off by where it was measured. */
+#define RESERVED_ERROR 0.03
+
 struct reserved {
     uint64_t bytes[RESERVED_PART_COUNT];
     uint64_t total;     /* of all parts */
     uint64_t available; /* device memory less what the driver keeps; UINT64_MAX: infinite */
     bool fits;          /* no segment was refused; freed ones are given back before one is */
+    bool tight;         /* it fits, and would not on a device with RESERVED_ERROR less */
     uint32_t communicators;
     uint64_t pinned; /* host memory of a rank: PyTorch rounds pinned blocks up to powers of two and
                         keeps them for blocks of the same size */

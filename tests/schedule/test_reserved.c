@@ -102,6 +102,29 @@ static void a_device_that_is_too_small_is_told(void)
     release(&f);
 }
 
+/* On devices from one that is too small to one with room: tight is what does not fit on RESERVED_ERROR less. */
+static void tight_is_what_a_little_less_would_not_hold(void)
+{
+    struct fixture f;
+    init(&f, "dgx-a100", 4, 1024);
+    struct reserved r, less;
+    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+    double all = (double)r.total, context = f.cluster.device.context_bytes;
+    int tight = 0, roomy = 0, unfit = 0;
+    for (int percent = 50; percent < 110; percent++) {
+        f.cluster.device.usable_bytes = percent / 100.0 * all - context;
+        reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+        f.cluster.device.usable_bytes = (1 - RESERVED_ERROR) * (double)r.available - context;
+        reserved_make(&less, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+        CHECK("tight", r.tight == (r.fits && !less.fits));
+        tight += r.tight;
+        roomy += r.fits && !r.tight;
+        unfit += !r.fits;
+    }
+    CHECK("some of each", tight > 0 && roomy > 0 && unfit > 0);
+    release(&f);
+}
+
 static void every_constant_has_a_source(void)
 {
     size_t count;
@@ -116,6 +139,7 @@ static const struct check_case cases[] = {
     {"tensors are no more than the arena", tensors_are_no_more_than_the_arena},
     {"one rank talks to nobody", one_rank_talks_to_nobody},
     {"a device that is too small is told", a_device_that_is_too_small_is_told},
+    {"tight is what a little less would not hold", tight_is_what_a_little_less_would_not_hold},
     {"every constant has a source", every_constant_has_a_source},
 };
 CHECK_MAIN("reserved", cases)
