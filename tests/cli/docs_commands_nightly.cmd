@@ -10,15 +10,7 @@ longhaul predict --model longhaul-3m --cluster cpu-node --gpus 2 --seq 1K --dtyp
 longhaul predict --model longhaul-3m --cluster cpu-node --gpus 2 --seq 1K --dtype f32 --attention cpu --profile ideal --exact --quick -o out > note
 longhaul run --model longhaul-3m --gpus 2 --seq 1K --profile ideal -o measured > note
 for f in $S/README.md $S/docs/*.md; do
-    # indented blocks; a prompt or a comment behind a command is none of it, nor is what is printed below a prompt
-    awk -v to=$T/blocks/$(basename $f .md) '
-        /^    / { if (!on) { on = 1; count++; prompts = 0 }
-                  line = substr($0, 5); name = sprintf("%s.%02d", to, count)
-                  if (line ~ /^\$ /) { prompts = 1; sub(/^\$ /, "", line); more = 1 }
-                  if (!prompts || more) print line > name
-                  if (prompts) more = line ~ /\\$/
-                  next }
-        { on = 0 }' $f
+    awk -v to=$T/blocks/$(basename $f .md) -f $S/tests/cli/blocks.awk $f
 done
 ran=0
 for block in $T/blocks/*; do

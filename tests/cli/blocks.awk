@@ -1,0 +1,11 @@
+# The indented blocks of a document, each into a file <to>.NN: its commands, without prompts and what is printed below them.
+/^    / {
+    if (!on) { on = 1; count++; prompts = 0 }
+    line = substr($0, 5)
+    name = sprintf("%s.%02d", to, count)
+    if (line ~ /^\$ /) { prompts = 1; sub(/^\$ /, "", line); more = 1 }
+    if (!prompts || more) print line > name
+    if (prompts) more = line ~ /\\$/
+    next
+}
+{ on = 0 }
