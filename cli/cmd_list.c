@@ -343,6 +343,11 @@ static const struct list {
     {"reserved", "constants of a framework's memory, with sources", list_reserved, NULL},
 };
 
+const char *list_name(size_t i)
+{
+    return i < ARRAY_LEN(lists) ? lists[i].name : NULL;
+}
+
 static enum status find_list(const struct list **list, const char *name, struct diag *diag)
 {
     const char *names[ARRAY_LEN(lists)];

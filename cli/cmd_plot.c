@@ -223,6 +223,11 @@ static const struct plot {
     {"error", plot_error, NULL, true, SCALE_LOGARITHMIC},
 };
 
+const char *plot_figure_name(size_t i)
+{
+    return i < ARRAY_LEN(plots) ? plots[i].name : NULL;
+}
+
 static enum status find_plot(const struct plot **plot, const char *name, struct diag *diag)
 {
     const char *names[ARRAY_LEN(plots)];

@@ -230,6 +230,11 @@ const struct command *command_table(size_t *count)
     return commands;
 }
 
+const char *command_name(size_t i)
+{
+    return i < ARRAY_LEN(commands) ? commands[i].name : NULL;
+}
+
 enum status command_find(const struct command **command, const char *name, struct diag *diag)
 {
     const char *names[ARRAY_LEN(commands)];

@@ -65,6 +65,11 @@ enum status cmd_report(const struct options *options, struct diag *diag);
 enum status cmd_why(const struct options *options, struct diag *diag);
 enum status cmd_help(const struct options *options, struct diag *diag);
 
+/* What a command's first argument may be, by number; NULL: there are no more. For completion. */
+const char *plot_figure_name(size_t i);
+const char *list_name(size_t i);
+const char *command_name(size_t i);
+
 extern const struct option_set plan_options;
 extern const struct option_set bench_options, calibrate_options;
 extern const struct option_set predict_options, schedule_options, check_options, validate_options;

@@ -77,6 +77,18 @@ static void put_values(struct text *out, const struct option *option)
             known[i].put(out);
 }
 
+/* Appends what the first argument of a command may be; nothing: a file. */
+static void put_first(struct text *out, const struct command *command)
+{
+    static const struct {
+        const char *command;
+        const char *(*name)(size_t i);
+    } known[] = {{"plot", plot_figure_name}, {"list", list_name}, {"help", command_name}};
+    for (size_t k = 0; k < ARRAY_LEN(known); k++)
+        for (size_t i = 0; strcmp(known[k].command, command->name) == 0 && known[k].name(i); i++)
+            text_printf(out, "%s%s", i == 0 ? "" : " ", known[k].name(i));
+}
+
 /* ---- bash ---- */
 
 void completion_print_bash(struct text *out)
@@ -86,8 +98,11 @@ void completion_print_bash(struct text *out)
     text_puts(out, "# bash completion for longhaul, made by `longhaul help --completion bash`\n"
                    "_longhaul()\n{\n"
                    "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-                   "    local command=${COMP_WORDS[1]} options= values=\n"
+                   "    local command=${COMP_WORDS[1]} options= values= first=\n"
                    "    COMPREPLY=()\n"
+                   "    # \"--dtype=f\" is three words\n"
+                   "    [[ $word == = ]] && word=\n"
+                   "    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD-2]}\n"
                    "    if ((COMP_CWORD == 1)); then\n"
                    "        COMPREPLY=($(compgen -W \"");
     for (size_t i = 0; i < count; i++)
@@ -100,7 +115,13 @@ void completion_print_bash(struct text *out)
                 const struct option *option = &commands[i].sets[s]->option[k];
                 text_printf(out, "%s%s ", dashes(option), option->name);
             }
-        text_puts(out, "\"\n        case $before in\n");
+        text_puts(out, "\"\n");
+        struct text first = {0};
+        put_first(&first, &commands[i]);
+        if (first.size > 0)
+            text_printf(out, "        first=\"%s\"\n", first.data);
+        text_release(&first);
+        text_puts(out, "        case $before in\n");
         for (size_t s = 0; commands[i].sets[s] != NULL; s++)
             for (size_t k = 0; k < commands[i].sets[s]->count; k++) {
                 const struct option *option = &commands[i].sets[s]->option[k];
@@ -118,6 +139,8 @@ void completion_print_bash(struct text *out)
                    "        COMPREPLY=($(compgen -W \"$values\" -- \"$word\"))\n"
                    "    elif [[ $word == -* ]]; then\n"
                    "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+                   "    elif ((COMP_CWORD == 2)) && [[ -n $first ]]; then\n"
+                   "        COMPREPLY=($(compgen -W \"$first\" -- \"$word\"))\n"
                    "    fi\n"
                    "}\n"
                    "complete -o default -F _longhaul longhaul\n");
@@ -188,7 +211,18 @@ void completion_print_zsh(struct text *out)
         for (size_t s = 0; commands[i].sets[s] != NULL; s++)
             for (size_t k = 0; k < commands[i].sets[s]->count; k++)
                 put_zsh_option(out, &commands[i].sets[s]->option[k]);
+        struct text first = {0};
+        put_first(&first, &commands[i]);
+        if (first.size > 0)
+            text_printf(out, " \\\n            '1:%s:(%s)'", commands[i].name, first.data);
+        text_release(&first);
         text_puts(out, " \\\n            '*:file:_files'\n        ;;\n");
     }
-    text_puts(out, "    esac\n}\n_longhaul \"$@\"\n");
+    /* compinit reads a file of the function's name when it is called first; `source` only defines it */
+    text_puts(out, "    esac\n}\n"
+                   "if [[ $funcstack[1] == _longhaul ]]; then\n"
+                   "    _longhaul \"$@\"\n"
+                   "else\n"
+                   "    compdef _longhaul longhaul\n"
+                   "fi\n");
 }

@@ -56,7 +56,7 @@ static void put_counts(struct page *page, const struct table *sweep, const struc
         if (s->count[i] > 0) {
             text.size = 0;
             text_printf(&text, "%zu", s->count[i]);
-            page_number(page, text.data, sweep_status_names[i]);
+            page_number(page, text.data, sweep_summary_words(i, s->count[i]));
         }
     page_end_numbers(page);
     text_release(&text);
@@ -69,10 +69,12 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
     size_t varied = 0, seq = table_find(sweep, "seq");
     for (size_t a = 0; a < s->axes; a++)
         varied += values_of(sweep, a) > 1;
-    static const struct {
+    const struct {
         const char *y, *caption;
     } curves[] = {
-        {"tokens_per_s_gpu", "Throughput; crosses at the foot did not fit."},
+        {"tokens_per_s_gpu", s->count[SWEEP_FITS] < sweep->rows
+                                 ? "Throughput; crosses at the foot have none."
+                                 : "Throughput."},
         {"device_needed_bytes", "What a GPU needs, also where it is more than it has."},
     };
     for (size_t i = 0; i < ARRAY_LEN(curves) && status == STATUS_OK && varied > 0; i++) {

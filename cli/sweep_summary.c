@@ -69,18 +69,23 @@ static void print_kernels(struct text *out, const struct table *table,
     kernels_release(&kernels);
 }
 
-static void print(struct text *out, const struct table *table, const struct sweep_summary *s,
-                  size_t resumed, bool complete)
+const char *sweep_summary_words(int status, size_t count)
 {
     static const char *const one[SWEEP_STATUS_COUNT] = {"fits", "does not fit", "is refused",
                                                         "failed"};
     static const char *const many[SWEEP_STATUS_COUNT] = {"fit", "do not fit", "are refused",
                                                          "failed"};
+    return count == 1 ? one[status] : many[status];
+}
+
+static void print(struct text *out, const struct table *table, const struct sweep_summary *s,
+                  size_t resumed, bool complete)
+{
     text_printf(out, "%zu point%s in %s: ", table->rows, table->rows == 1 ? "" : "s", table->path);
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         if (s->count[i] > 0 || i == SWEEP_FITS)
             text_printf(out, "%s%zu %s", i == SWEEP_FITS ? "" : ", ", s->count[i],
-                        s->count[i] == 1 ? one[i] : many[i]);
+                        sweep_summary_words(i, s->count[i]));
     if (complete)
         text_puts(out, " (nothing was left to do)");
     else if (resumed > 0)

@@ -16,6 +16,9 @@ struct sweep_summary {
     size_t best; /* row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
 };
 
+/* "fits" of one point, "do not fit" of many. */
+const char *sweep_summary_words(int status, size_t count);
+
 enum status sweep_summary_make(struct sweep_summary *summary, const struct table *table,
                                struct diag *diag);
 

@@ -10,6 +10,12 @@ try longhaul predict --strategy uly
 try longhaul run --checkpoint o
 try longhaul list --mo
 try longhaul sweep --cluster loong
+try longhaul plot wat
+try longhaul list mo
+try longhaul help plo
+try longhaul predict --dtype = f
+try longhaul predict --dtype =
+try longhaul plot sweep chunks.c
 EOF
 bash $T/try
 head -n 1 $T/zsh

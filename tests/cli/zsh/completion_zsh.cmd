@@ -44,5 +44,10 @@ longhaul bench --js
 longhaul plan --model llama3-8b --cluster ide
 longhaul validate --leave
 longhaul help --completion z
+longhaul plot wat
+longhaul list conv
+longhaul help calib
 END
 cat $T/lines
+# as docs/installing.md has it, in the shell itself
+zsh -f -c "autoload -Uz compinit && compinit -u -d $T/dump2 && source <(longhaul help --completion zsh) && print \$_comps[longhaul]"
