@@ -110,9 +110,18 @@ struct sim_depth {
     } layers, micro_batches;
 };
 
+/* Periods of ops that start and end, on every rank, one and the same time behind those of the period
+ * before, and wait alike (ir.repeat). */
+struct sim_steady {
+    uint32_t op, ops, periods;
+    double period_s;
+};
+
 struct sim_result {
     double step_s;
     struct sim_depth depth;
+    struct sim_steady *steady; /* in the order of ops */
+    uint32_t steady_count;
     uint32_t rank_count, class_count, node_count;
     uint32_t *class_of_rank; /* [rank_count] */
     struct sim_class *classes;

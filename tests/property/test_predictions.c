@@ -220,7 +220,7 @@ static bool check_peaks_of_periods(const struct world *w, struct sim_result *fol
 static void layers_left_out_change_nothing(void)
 {
     struct check_random random = check_random_make();
-    uint32_t folded_worlds = 0, quick_peaks = 0;
+    uint32_t folded_worlds = 0, quick_peaks = 0, steady_worlds = 0;
     for (int i = 0; i < 40; i++) {
         struct world w;
         struct sim_result folded, plain;
@@ -244,6 +244,7 @@ static void layers_left_out_change_nothing(void)
                 waterfall_make(&b, &w.ir, &plain, 312e12, 0);
                 for (int k = 0; k < CAUSE_COUNT; k++)
                     CHECK(w.label, fabs(a.cause_s[k] - b.cause_s[k]) <= 1e-9 * plain.step_s);
+                steady_worlds += folded.steady_count > 0;
                 folded_worlds += folded.depth.outcome == SIM_DEPTH_FOLDED;
                 quick_peaks += check_peaks_of_periods(&w, &folded);
             }
@@ -253,6 +254,7 @@ static void layers_left_out_change_nothing(void)
         world_release(&w);
     }
     CHECK("a half of them folds", folded_worlds >= 20);
+    CHECK("a quarter has steady periods", steady_worlds >= 10);
     CHECK("a quarter has its peaks from few periods", quick_peaks >= 10);
 }
 
