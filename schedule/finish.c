@@ -88,24 +88,18 @@ static uint32_t carry_buffer(struct finish *f, uint32_t i)
 }
 
 /* The same range is often named again soon. */
-static uint32_t carry_range(struct finish *f, struct view view)
+static uint32_t carry_range(struct finish *f, struct ir_range range)
 {
     struct ir *out = f->out;
-    uint64_t hash = hash_word(hash_word(view.buffer.i, view.begin), view.count);
+    uint64_t hash = hash_word(0, (uint64_t)range.buffer.i << 32 | range.extent);
     uint32_t *recent = &f->recent_range[hash_fold(hash) & (RECENT_RANGES - 1)];
     if (*recent != IR_NONE) {
-        const struct view *row = &out->range[*recent];
-        if (row->buffer.i == view.buffer.i && row->begin == view.begin && row->count == view.count)
+        const struct ir_range *row = &out->range[*recent];
+        if (row->buffer.i == range.buffer.i && row->extent == range.extent)
             return *recent | IR_RANGE;
     }
-    if (out->range_count == out->range_capacity) {
-        out->range_capacity =
-            (uint32_t)heap_next_capacity(out->range_capacity, (size_t)out->range_count + 1);
-        out->range = heap_realloc(out->range, out->range_capacity, sizeof *out->range);
-    }
-    *recent = out->range_count;
-    out->range[out->range_count] = view;
-    return out->range_count++ | IR_RANGE;
+    *recent = ir_add_range(out, range);
+    return *recent | IR_RANGE;
 }
 
 static struct touch carry_operand(struct finish *f, uint32_t operand, bool write)
@@ -113,11 +107,12 @@ static struct touch carry_operand(struct finish *f, uint32_t operand, bool write
     struct ir *out = f->out;
     struct touch touch = {.write = write, .end = WAITS_WHOLE};
     if (operand & IR_RANGE) {
-        struct view view = f->in->range[operand & ~IR_RANGE];
-        view.buffer.i = touch.buffer = carry_buffer(f, view.buffer.i);
-        touch.begin = view.begin;
-        touch.end = view.begin + view.count;
-        operand = carry_range(f, view);
+        struct ir_range range = f->in->range[operand & ~IR_RANGE];
+        const struct ir_extent *extent = &out->extent[range.extent];
+        range.buffer.i = touch.buffer = carry_buffer(f, range.buffer.i);
+        touch.begin = extent->begin;
+        touch.end = extent->begin + extent->count;
+        operand = carry_range(f, range);
     } else {
         operand = touch.buffer = carry_buffer(f, operand);
     }

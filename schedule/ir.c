@@ -177,7 +177,7 @@ struct view ir_whole(const struct ir *ir, buffer_id buffer)
 struct view ir_view(const struct ir *ir, uint32_t operand)
 {
     if (operand & IR_RANGE)
-        return ir->range[operand & ~IR_RANGE];
+        return ir_range_view(ir, operand & ~IR_RANGE);
     return ir_whole(ir, (buffer_id){operand});
 }
 

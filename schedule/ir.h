@@ -81,6 +81,15 @@ struct view {
     uint64_t begin, count;
 };
 
+/* The same as it is stored: few ranges lie in many buffers. */
+struct ir_extent {
+    uint64_t begin, count;
+};
+struct ir_range {
+    buffer_id buffer;
+    uint32_t extent; /* row of ir.extent */
+};
+
 struct stream {
     char name[MESH_NAME_MAX]; /* "compute", "comm.hp", "h2d", "d2h", "host" */
     uint8_t stream_class;     /* enum stream_class */
@@ -217,7 +226,9 @@ struct ir {
     uint32_t shape_count, shape_capacity;
     struct dims *dims; /* interned */
     uint32_t dims_count, dims_capacity;
-    struct view *range; /* operands that are not whole buffers */
+    struct ir_extent *extent; /* interned */
+    uint32_t extent_count, extent_capacity;
+    struct ir_range *range; /* operands that are not whole buffers */
     uint32_t range_count, range_capacity;
     uint32_t *operand; /* a buffer id, or IR_RANGE | row of range */
     uint32_t operand_count, operand_capacity;
@@ -300,6 +311,10 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
  * replaced; its entries in ir.free_op stay behind, unused. */
 void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
 
+/* The row of ir.extent, and of a range of it one more of ir.range, for passes that write operands themselves. */
+uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent);
+uint32_t ir_add_range(struct ir *ir, struct ir_range range);
+
 /* Makes room behind the rows that are there, for passes that write columns themselves. */
 struct ir_room {
     uint64_t ops, buffers, operands, waits, ranges, free_ops;
@@ -336,6 +351,12 @@ static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
 static inline uint32_t ir_touched(const struct ir *ir, uint32_t op, uint32_t k)
 {
     return ir_buffer_of(ir, ir->operand[ir->op.operand_begin[op] + k]);
+}
+static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
+{
+    const struct ir_range *range = &ir->range[row];
+    const struct ir_extent *extent = &ir->extent[range->extent];
+    return (struct view){range->buffer, extent->begin, extent->count};
 }
 /* The whole of a buffer. */
 struct view ir_whole(const struct ir *ir, buffer_id buffer);

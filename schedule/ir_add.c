@@ -363,6 +363,34 @@ static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct
     return *last = ir->shape_count++;
 }
 
+static bool same_extent(struct ir_extent a, struct ir_extent b)
+{
+    return a.begin == b.begin && a.count == b.count;
+}
+
+uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
+{
+    struct ir_index *index = ir_index(ir);
+    uint64_t hash = hash_word(hash_word(0, extent.begin), extent.count);
+    if (index->last_extent != IR_NONE && same_extent(ir->extent[index->last_extent], extent))
+        return index->last_extent;
+    for (struct id_probe p = id_map_start(&index->extent, hash); id_map_next(&index->extent, &p);)
+        if (same_extent(ir->extent[p.row], extent))
+            return index->last_extent = p.row;
+    RESERVE(ir, extent, 1);
+    id_map_add(&index->extent, hash, ir->extent_count);
+    ir->extent[ir->extent_count] = extent;
+    return index->last_extent = ir->extent_count++;
+}
+
+uint32_t ir_add_range(struct ir *ir, struct ir_range range)
+{
+    assert(ir->range_count < IR_RANGE - 1);
+    RESERVE(ir, range, 1);
+    ir->range[ir->range_count] = range;
+    return ir->range_count++;
+}
+
 /* A range of a buffer as an operand. Equal ranges come close together (what is written is soon
  * read), so a small cache finds most of them. */
 static uint32_t add_range(struct ir *ir, struct ir_index *index, const struct view *view)
@@ -370,16 +398,13 @@ static uint32_t add_range(struct ir *ir, struct ir_index *index, const struct vi
     uint64_t hash = hash_word(hash_word(view->buffer.i, view->begin), view->count);
     uint32_t *recent = &index->recent_range[hash_fold(hash) & (IR_RANGE_CACHE - 1)];
     if (*recent < ir->range_count) { /* the table may have been written anew since */
-        const struct view *row = &ir->range[*recent];
-        if (row->buffer.i == view->buffer.i && row->begin == view->begin &&
-            row->count == view->count)
+        struct view row = ir_range_view(ir, *recent);
+        if (row.buffer.i == view->buffer.i && row.begin == view->begin && row.count == view->count)
             return *recent | IR_RANGE;
     }
-    assert(ir->range_count < IR_RANGE - 1);
-    RESERVE(ir, range, 1);
-    ir->range[ir->range_count] = *view;
-    *recent = ir->range_count;
-    return ir->range_count++ | IR_RANGE;
+    struct ir_extent extent = {view->begin, view->count};
+    *recent = ir_add_range(ir, (struct ir_range){view->buffer, ir_add_extent(ir, extent)});
+    return *recent | IR_RANGE;
 }
 
 static void add_operands(struct ir *ir, struct ir_index *index, const struct view *view,

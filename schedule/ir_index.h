@@ -8,7 +8,7 @@
 enum { IR_RANGE_CACHE = 4096 }; /* a power of two */
 
 struct ir_index {
-    struct id_map shape, dims, word, group, role, tensor, bundle, binding, guard;
+    struct id_map shape, dims, extent, word, group, role, tensor, bundle, binding, guard;
 
     /* Names of buffers. Only texts look buffers up by name, so rows enter this map when the first
      * one does; `named` of them are in it. */
@@ -22,7 +22,7 @@ struct ir_index {
 
     /* Rows most recently made, tried before the hash tables. */
     uint32_t last_shape[WORK_KIND_COUNT]; /* IR_NONE: none yet */
-    uint32_t last_dims;
+    uint32_t last_dims, last_extent;
     uint32_t recent_range[IR_RANGE_CACHE]; /* by hash of the range; IR_NONE: none */
 
     const struct work_kind_info *kind[WORK_KIND_COUNT];

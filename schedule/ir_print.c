@@ -246,10 +246,10 @@ static void put_operands(struct text *out, const struct ir *ir, const char *what
             put_buffer(out, ir, operand[i]);
             continue;
         }
-        const struct view *view = &ir->range[operand[i] & ~IR_RANGE];
-        put_buffer(out, ir, view->buffer.i);
-        put(out, "[", view->begin);
-        put(out, ":", view->begin + view->count);
+        struct view view = ir_view(ir, operand[i]);
+        put_buffer(out, ir, view.buffer.i);
+        put(out, "[", view.begin);
+        put(out, ":", view.begin + view.count);
         text_putc(out, ']');
     }
 }

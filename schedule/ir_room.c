@@ -100,9 +100,9 @@ struct array {
     }
 
 static const struct array arrays[] = {
-    ARRAY(group),   ARRAY(guard),   ARRAY(role),    ARRAY(stream), ARRAY(tensor),
-    ARRAY(bundle),  ARRAY(binding), ARRAY(shape),   ARRAY(dims),   ARRAY(range),
-    ARRAY(operand), ARRAY(wait),    ARRAY(free_op), ARRAY(repeat), ARRAY(word),
+    ARRAY(group),   ARRAY(guard),   ARRAY(role),   ARRAY(stream), ARRAY(tensor), ARRAY(bundle),
+    ARRAY(binding), ARRAY(shape),   ARRAY(dims),   ARRAY(extent), ARRAY(range),  ARRAY(operand),
+    ARRAY(wait),    ARRAY(free_op), ARRAY(repeat), ARRAY(word),
 };
 
 static uint32_t *number_at(struct ir *ir, size_t at)
@@ -124,7 +124,7 @@ struct ir_index *ir_index(struct ir *ir)
     if (ir->index)
         return ir->index;
     struct ir_index *index = heap_zalloc(1, sizeof *index);
-    index->last_dims = IR_NONE;
+    index->last_dims = index->last_extent = IR_NONE;
     for (size_t i = 0; i < IR_RANGE_CACHE; i++)
         index->recent_range[i] = IR_NONE;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
@@ -134,11 +134,13 @@ struct ir_index *ir_index(struct ir *ir)
     return ir->index = index;
 }
 
-static struct id_map *const *index_maps(struct ir_index *index, struct id_map *map[10])
+enum { INDEX_MAPS = 11 };
+
+static struct id_map *const *index_maps(struct ir_index *index, struct id_map *map[INDEX_MAPS])
 {
-    struct id_map *all[10] = {&index->shape, &index->dims,   &index->word,   &index->group,
-                              &index->role,  &index->tensor, &index->bundle, &index->binding,
-                              &index->guard, &index->buffer};
+    struct id_map *all[INDEX_MAPS] = {
+        &index->shape,  &index->dims,   &index->extent,  &index->word,  &index->group, &index->role,
+        &index->tensor, &index->bundle, &index->binding, &index->guard, &index->buffer};
     memcpy(map, all, sizeof all);
     return map;
 }
@@ -150,7 +152,7 @@ void ir_release(struct ir *ir)
     free_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns));
     free_columns(&ir->op, op_columns, ARRAY_LEN(op_columns));
     if (ir->index) {
-        struct id_map *map[10];
+        struct id_map *map[INDEX_MAPS];
         index_maps(ir->index, map);
         for (size_t i = 0; i < ARRAY_LEN(map); i++)
             id_map_release(map[i]);
@@ -169,7 +171,7 @@ size_t ir_memory(const struct ir *ir)
     bytes += ir->buffer.capacity * row_bytes(buffer_columns, ARRAY_LEN(buffer_columns));
     bytes += ir->op.capacity * row_bytes(op_columns, ARRAY_LEN(op_columns));
     if (ir->index) {
-        struct id_map *map[10];
+        struct id_map *map[INDEX_MAPS];
         index_maps(ir->index, map);
         bytes += sizeof *ir->index + ir->index->next_number_capacity * sizeof(uint32_t);
         for (size_t i = 0; i < ARRAY_LEN(map); i++)

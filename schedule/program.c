@@ -33,15 +33,8 @@ void program_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
         *operand = buffer.i;
         return;
     }
-    struct view view = ir->range[*operand & ~IR_RANGE];
-    view.buffer = buffer;
-    if (ir->range_count == ir->range_capacity) {
-        ir->range_capacity =
-            (uint32_t)heap_next_capacity(ir->range_capacity, (size_t)ir->range_count + 1);
-        ir->range = heap_realloc(ir->range, ir->range_capacity, sizeof *ir->range);
-    }
-    ir->range[ir->range_count] = view;
-    *operand = IR_RANGE | ir->range_count++;
+    uint32_t extent = ir->range[*operand & ~IR_RANGE].extent;
+    *operand = IR_RANGE | ir_add_range(ir, (struct ir_range){buffer, extent});
 }
 
 buffer_id program_clone_buffer(struct ir *ir, buffer_id buffer)

@@ -14,7 +14,7 @@ struct strides {
 };
 
 struct moving { /* a range of the period that is another in the next */
-    struct view view;
+    struct ir_range range;
     uint32_t buffers; /* born further */
     uint64_t elements;
 };
@@ -35,14 +35,19 @@ struct writer {
 
 /* ---- strides ---- */
 
-static uint32_t moving_row(struct writer *w, struct view a, struct view b)
+static bool same_range(struct ir_range a, struct ir_range b)
 {
+    return a.buffer.i == b.buffer.i && a.extent == b.extent;
+}
+
+static uint32_t moving_row(struct writer *w, struct ir_range a, struct ir_range b)
+{
+    const struct ir_extent *extent = w->ir->extent;
     uint32_t k = 0, buffers = b.buffer.i - a.buffer.i;
-    uint64_t elements = b.begin - a.begin;
+    uint64_t elements = extent[b.extent].begin - extent[a.extent].begin;
     for (; k < w->moving_count; k++) {
         const struct moving *m = &w->moving[k];
-        if (m->view.buffer.i == a.buffer.i && m->view.begin == a.begin &&
-            m->view.count == a.count && m->buffers == buffers && m->elements == elements)
+        if (same_range(m->range, a) && m->buffers == buffers && m->elements == elements)
             return k;
     }
     w->moving[w->moving_count++] = (struct moving){a, buffers, elements};
@@ -60,13 +65,16 @@ static bool find_operand_strides(struct writer *w)
     w->moving_of = heap_alloc(count, sizeof *w->moving_of);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t a = ir->operand[begin + i], b = ir->operand[next + i];
-        struct view x = ir_view(ir, a), y = ir_view(ir, b);
+        uint32_t buffer = ir_buffer_of(ir, a);
         w->moving_of[i] = IR_NONE;
-        if (x.buffer.i == y.buffer.i && x.buffer.i >= w->u->buffer_at[w->u->back.low])
+        if (buffer == ir_buffer_of(ir, b) && buffer >= w->u->buffer_at[w->u->back.low])
             return false;
-        if (!(a & IR_RANGE))
+        if (!(a & IR_RANGE)) {
             w->operand.by[i] = b - a;
-        else if (x.buffer.i != y.buffer.i || x.begin != y.begin)
+            continue;
+        }
+        struct ir_range x = ir->range[a & ~IR_RANGE], y = ir->range[b & ~IR_RANGE];
+        if (!same_range(x, y))
             w->moving_of[i] = moving_row(w, x, y);
     }
     return true;
@@ -128,23 +136,24 @@ static uint32_t buffer_behind(const struct writer *w, uint32_t buffer, uint16_t 
     return buffer < u->buffer_at[u->alike] ? buffer : IR_NONE;
 }
 
-static bool same_view(struct view a, struct view b)
-{
-    return a.buffer.i == b.buffer.i && a.begin == b.begin && a.count == b.count;
-}
-
 /* An operand that names what a range has become. Others may still name the range as it was. */
-static uint32_t moved_range(struct writer *w, uint32_t row, struct view to)
+static uint32_t moved_range(struct writer *w, uint32_t row, struct ir_range to)
 {
     struct ir *ir = w->ir;
-    if (same_view(ir->range[row], to))
+    if (same_range(ir->range[row], to))
         return row | IR_RANGE;
     uint32_t last = w->range_to[row];
-    if (last == IR_NONE || !same_view(ir->range[last], to)) {
-        last = w->range_to[row] = ir->range_count++;
-        ir->range[last] = to;
-    }
+    if (last == IR_NONE || !same_range(ir->range[last], to))
+        last = w->range_to[row] = ir_add_range(ir, to);
     return last | IR_RANGE;
+}
+
+/* The same range so many elements further. */
+static uint32_t extent_further(struct writer *w, uint32_t extent, uint64_t elements)
+{
+    struct ir_extent to = w->ir->extent[extent];
+    to.begin += elements;
+    return elements > 0 ? ir_add_extent(w->ir, to) : extent;
 }
 
 static void move_steady_operands(struct writer *w)
@@ -159,10 +168,10 @@ static void move_steady_operands(struct writer *w)
             continue;
         }
         const struct moving *m = &w->moving[w->moving_of[i]];
-        struct view view = ir->range[row];
-        view.buffer.i += more * m->buffers;
-        view.begin += more * m->elements;
-        ir->operand[at] = moved_range(w, row, view);
+        struct ir_range range = ir->range[row];
+        range.buffer.i += more * m->buffers;
+        range.extent = extent_further(w, range.extent, more * m->elements);
+        ir->operand[at] = moved_range(w, row, range);
     }
 }
 
@@ -176,12 +185,12 @@ static bool move_operand_behind(struct writer *w, uint32_t *operand, uint16_t mi
         *operand = to;
         return true;
     }
-    struct view view = w->ir->range[row];
+    struct ir_range range = w->ir->range[row];
     for (uint32_t k = 0; k < w->u->input_count; k++)
-        if (w->u->input[k].buffer == view.buffer.i)
-            view.begin += w->u->more * w->u->input[k].step;
-    view.buffer.i = to;
-    *operand = moved_range(w, row, view);
+        if (w->u->input[k].buffer == range.buffer.i)
+            range.extent = extent_further(w, range.extent, w->u->more * w->u->input[k].step);
+    range.buffer.i = to;
+    *operand = moved_range(w, row, range);
     return true;
 }
 
@@ -282,9 +291,9 @@ static void copy_ranges(struct writer *w)
     for (uint32_t copy = 1; copy <= w->u->more; copy++)
         for (uint32_t k = 0; k < w->moving_count; k++) {
             const struct moving *m = &w->moving[k];
-            ir->range[ir->range_count++] = (struct view){{m->view.buffer.i + copy * m->buffers},
-                                                         m->view.begin + copy * m->elements,
-                                                         m->view.count};
+            ir->range[ir->range_count++] =
+                (struct ir_range){{m->range.buffer.i + copy * m->buffers},
+                                  extent_further(w, m->range.extent, copy * m->elements)};
         }
 }
 

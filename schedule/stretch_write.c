@@ -100,16 +100,14 @@ static bool write_operands(struct writer *w, struct stretch_from from, uint32_t 
                 out->operand[out->operand_count++] = w->range[row] | IR_RANGE;
                 continue;
             }
-            struct view view = ir_view(w->in, operand[k]);
-            view.buffer.i = stretch_buffer(w->s, from, view.buffer.i,
-                                           likes ? ir_buffer_of(w->in, likes[k]) : IR_NONE);
-            if (view.buffer.i == IR_NONE)
+            uint32_t to = stretch_buffer(w->s, from, ir_buffer_of(w->in, operand[k]),
+                                         likes ? ir_buffer_of(w->in, likes[k]) : IR_NONE);
+            if (to == IR_NONE)
                 return false;
-            uint32_t to = view.buffer.i;
             if (operand[k] & IR_RANGE) {
                 w->stamp[row] = w->written;
                 w->range[row] = out->range_count;
-                out->range[out->range_count] = view;
+                out->range[out->range_count] = (struct ir_range){{to}, w->in->range[row].extent};
                 to = out->range_count++ | IR_RANGE;
             }
             out->operand[out->operand_count++] = to;
@@ -234,9 +232,9 @@ static void copy_block(struct writer *w, uint32_t block, const struct mark *a, c
     go_on(out->operand, to.operand, a->operand, b->operand);
     go_on_ops(out->wait, to.wait, a->wait, b->wait);
     for (uint32_t i = 0; i < to.range - b->range; i++) {
-        struct view view = out->range[b->range + i];
-        view.buffer.i = 2 * view.buffer.i - out->range[a->range + i].buffer.i;
-        out->range[to.range + i] = view;
+        struct ir_range range = out->range[b->range + i];
+        range.buffer.i = 2 * range.buffer.i - out->range[a->range + i].buffer.i;
+        out->range[to.range + i] = range;
     }
     write_buffer_columns(w, of->buffer, of->buffers);
     for (uint32_t i = 0; i < of->buffers; i++) {

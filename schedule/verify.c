@@ -123,7 +123,7 @@ const struct slots *verify_slots(struct verifier *v)
     for (uint32_t b = 0; b < buffers; b++)
         filled[b] = 1;
     for (uint32_t r = 0; r < ir->range_count; r++) {
-        struct view range = ir->range[r];
+        struct view range = ir_range_view(ir, r);
         uint64_t *row = cut + first_cut[range.buffer.i];
         row[filled[range.buffer.i]++] = range.begin;
         row[filled[range.buffer.i]++] = range.begin + range.count;
@@ -155,7 +155,7 @@ const struct slots *verify_slots(struct verifier *v)
     s->range_from = heap_alloc(ir->range_count, sizeof *s->range_from);
     s->range_to = heap_alloc(ir->range_count, sizeof *s->range_to);
     for (uint32_t r = 0; r < ir->range_count; r++) {
-        struct view range = ir->range[r];
+        struct view range = ir_range_view(ir, r);
         s->range_from[r] = slot_at(s, range.buffer.i, range.begin);
         s->range_to[r] = slot_at(s, range.buffer.i, range.begin + range.count);
     }

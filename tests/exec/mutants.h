@@ -216,10 +216,9 @@ static inline bool has_operands(const struct ir *ir, uint32_t op)
 /* Gives operand k a view of its own. */
 static inline void set_operand(struct ir *ir, uint32_t op, uint32_t k, struct view view)
 {
-    ir->range = heap_realloc(ir->range, ir->range_count + 1, sizeof *ir->range);
-    ir->range[ir->range_count] = view;
-    ir->range_capacity = ir->range_count + 1;
-    ir->operand[ir->op.operand_begin[op] + k] = ir->range_count++ | IR_RANGE;
+    struct ir_range range = {view.buffer,
+                             ir_add_extent(ir, (struct ir_extent){view.begin, view.count})};
+    ir->operand[ir->op.operand_begin[op] + k] = ir_add_range(ir, range) | IR_RANGE;
 }
 
 /* An element range moved within its buffer. */
