@@ -154,13 +154,18 @@ uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle)
     return (uint16_t)ir->bundle_count++;
 }
 
+static uint64_t hash_binding(const struct binding *binding)
+{
+    uint64_t hash = hash_word(binding->kind, (uint64_t)binding->bundle << 48 |
+                                                 (uint64_t)binding->shard << 32 | binding->partial);
+    return hash_word(hash, binding->gathered);
+}
+
 uint16_t ir_add_binding(struct ir *ir, struct binding binding)
 {
     assert(binding.kind != BINDING_NONE && binding.kind < BINDING_KIND_COUNT);
     struct id_map *map = &ir_index(ir)->binding;
-    uint64_t hash = hash_word(binding.kind, (uint64_t)binding.bundle << 48 |
-                                                (uint64_t)binding.shard << 32 | binding.partial);
-    hash = hash_word(hash, binding.gathered);
+    uint64_t hash = hash_binding(&binding);
     for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);) {
         const struct binding *row = &ir->binding[p.row];
         if (row->kind == binding.kind && row->bundle == binding.bundle &&
@@ -206,13 +211,19 @@ static bool same_dims(const struct dims *a, const struct dims *b)
     return true;
 }
 
+static uint64_t hash_dims(const struct dims *dims)
+{
+    uint64_t hash = dims->count;
+    for (uint32_t i = 0; i < dims->count; i++)
+        hash = hash_word(hash, (uint64_t)dims->size[i]);
+    return hash;
+}
+
 static uint32_t intern_dims(struct ir *ir, struct ir_index *index, const struct dims *dims)
 {
     if (index->last_dims != IR_NONE && same_dims(&ir->dims[index->last_dims], dims))
         return index->last_dims;
-    uint64_t hash = dims->count;
-    for (uint32_t i = 0; i < dims->count; i++)
-        hash = hash_word(hash, (uint64_t)dims->size[i]);
+    uint64_t hash = hash_dims(dims);
     for (struct id_probe p = id_map_start(&index->dims, hash); id_map_next(&index->dims, &p);)
         if (same_dims(&ir->dims[p.row], dims))
             return index->last_dims = p.row;
@@ -247,7 +258,7 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
     t->role[row] = desc->role;
     t->layer[row] = desc->layer;
     t->binding[row] = desc->binding;
-    t->dims[row] = intern_dims(ir, ir->index, &desc->dims);
+    t->dims[row] = intern_dims(ir, ir_index(ir), &desc->dims);
     t->stem[row] = stem;
     t->number[row] = number;
     t->free_begin[row] = 0;
@@ -336,6 +347,15 @@ static bool same_shape(const struct work *row, struct shape_key key, const int64
     return true;
 }
 
+static uint64_t hash_shape(struct shape_key key, const int64_t *p, uint32_t params)
+{
+    uint64_t hash = (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
+                    (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32;
+    for (uint32_t i = 0; i < params; i++)
+        hash = hash_word(hash, (uint64_t)p[i]);
+    return hash_word(hash, params);
+}
+
 /* Of desc->work only the kind and the parameters that the kind has count. */
 static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct op_desc *desc,
                              const struct work_kind_info *info)
@@ -345,11 +365,7 @@ static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct
     uint32_t params = info->param_count, *last = &index->last_shape[key.kind];
     if (*last != IR_NONE && same_shape(&ir->shape[*last], key, p, params))
         return *last;
-    uint64_t hash = (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
-                    (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32;
-    for (uint32_t i = 0; i < params; i++)
-        hash = hash_word(hash, (uint64_t)p[i]);
-    hash = hash_word(hash, params);
+    uint64_t hash = hash_shape(key, p, params);
     for (struct id_probe at = id_map_start(&index->shape, hash); id_map_next(&index->shape, &at);)
         if (same_shape(&ir->shape[at.row], key, p, params))
             return *last = at.row;
@@ -368,10 +384,15 @@ static bool same_extent(struct ir_extent a, struct ir_extent b)
     return a.begin == b.begin && a.count == b.count;
 }
 
+static uint64_t hash_extent(struct ir_extent extent)
+{
+    return hash_word(hash_word(0, extent.begin), extent.count);
+}
+
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
 {
     struct ir_index *index = ir_index(ir);
-    uint64_t hash = hash_word(hash_word(0, extent.begin), extent.count);
+    uint64_t hash = hash_extent(extent);
     if (index->last_extent != IR_NONE && same_extent(ir->extent[index->last_extent], extent))
         return index->last_extent;
     for (struct id_probe p = id_map_start(&index->extent, hash); id_map_next(&index->extent, &p);)
@@ -395,6 +416,10 @@ uint32_t ir_add_range(struct ir *ir, struct ir_range range)
  * read), so a small cache finds most of them. */
 static uint32_t add_range(struct ir *ir, struct ir_index *index, const struct view *view)
 {
+    if (!index->recent_range) {
+        index->recent_range = heap_alloc(IR_RANGE_CACHE, sizeof *index->recent_range);
+        memset(index->recent_range, 0xff, IR_RANGE_CACHE * sizeof *index->recent_range);
+    }
     uint64_t hash = hash_word(hash_word(view->buffer.i, view->begin), view->count);
     uint32_t *recent = &index->recent_range[hash_fold(hash) & (IR_RANGE_CACHE - 1)];
     if (*recent < ir->range_count) { /* the table may have been written anew since */
@@ -460,4 +485,25 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
         ir->wait[ir->wait_count++] = desc->wait[i];
     ir->role[index->open_role].op_count++;
     return (op_id){row};
+}
+
+void ir_remember(const struct ir *ir)
+{
+    struct ir_index *index = ir->index;
+    index->forgotten = false;
+    for (uint32_t i = 0; i < ir->shape_count; i++) {
+        const struct work *row = &ir->shape[i];
+        struct shape_key key = {row->kind, row->in, row->out, row->reads, row->writes};
+        id_map_add(&index->shape, hash_shape(key, row->p, index->kind[row->kind]->param_count), i);
+    }
+    for (uint32_t i = 0; i < ir->dims_count; i++)
+        id_map_add(&index->dims, hash_dims(&ir->dims[i]), i);
+    for (uint32_t i = 0; i < ir->extent_count; i++)
+        id_map_add(&index->extent, hash_extent(ir->extent[i]), i);
+    for (uint32_t i = 0; i < ir->binding_count; i++)
+        id_map_add(&index->binding, hash_binding(&ir->binding[i]), i);
+    for (uint32_t i = 0; i < ir->tensor_count; i++) {
+        const char *name = ir->tensor[i].name;
+        id_map_add(&index->tensor, hash_text(name, strlen(name)), i);
+    }
 }

@@ -8,6 +8,9 @@
 enum { IR_RANGE_CACHE = 4096 }; /* a power of two */
 
 struct ir_index {
+    /* Maps of rows that are looked for when rows are added. A list that is done has none of the tables'
+       (ir_shrink()): ir_index() makes them again. */
+    bool forgotten;
     struct id_map shape, dims, extent, word, group, role, tensor, bundle, binding, guard;
 
     /* Names of buffers. Only texts look buffers up by name, so rows enter this map when the first
@@ -23,13 +26,17 @@ struct ir_index {
     /* Rows most recently made, tried before the hash tables. */
     uint32_t last_shape[WORK_KIND_COUNT]; /* IR_NONE: none yet */
     uint32_t last_dims, last_extent;
-    uint32_t recent_range[IR_RANGE_CACHE]; /* by hash of the range; IR_NONE: none */
+    uint32_t
+        *recent_range; /* (IR_RANGE_CACHE) by hash of the range; IR_NONE: none. NULL: none yet */
 
     const struct work_kind_info *kind[WORK_KIND_COUNT];
 };
 
 /* The ir's index, made at the first call. */
 struct ir_index *ir_index(struct ir *ir);
+
+/* Fills maps that were forgotten. */
+void ir_remember(const struct ir *ir);
 
 /* Splits a buffer's name: its number is the longest run of digits at the end that is how a
  * 32-bit number prints (no leading zeros); IR_NONE when there is none. Returns the stem's size. */

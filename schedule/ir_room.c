@@ -121,12 +121,12 @@ static uint32_t capacity_of(const struct ir *ir, const struct array *array)
 
 struct ir_index *ir_index(struct ir *ir)
 {
+    if (ir->index && ir->index->forgotten)
+        ir_remember(ir);
     if (ir->index)
         return ir->index;
     struct ir_index *index = heap_zalloc(1, sizeof *index);
     index->last_dims = index->last_extent = IR_NONE;
-    for (size_t i = 0; i < IR_RANGE_CACHE; i++)
-        index->recent_range[i] = IR_NONE;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         index->last_shape[kind] = IR_NONE;
         index->kind[kind] = work_kind_info((enum work_kind)kind);
@@ -157,6 +157,7 @@ void ir_release(struct ir *ir)
         for (size_t i = 0; i < ARRAY_LEN(map); i++)
             id_map_release(map[i]);
         free(ir->index->next_number);
+        free(ir->index->recent_range);
         free(ir->index);
     }
     arena_release(&ir->arena);
@@ -174,10 +175,25 @@ size_t ir_memory(const struct ir *ir)
         struct id_map *map[INDEX_MAPS];
         index_maps(ir->index, map);
         bytes += sizeof *ir->index + ir->index->next_number_capacity * sizeof(uint32_t);
+        if (ir->index->recent_range)
+            bytes += IR_RANGE_CACHE * sizeof *ir->index->recent_range;
         for (size_t i = 0; i < ARRAY_LEN(map); i++)
             bytes += (size_t)map[i]->capacity * sizeof(struct id_slot);
     }
     return bytes;
+}
+
+/* What is made again by the next look-up, or by the next row. */
+static void forget(struct ir_index *index)
+{
+    struct id_map *map[] = {&index->buffer, &index->shape,   &index->dims,
+                            &index->extent, &index->binding, &index->tensor};
+    for (size_t i = 0; i < ARRAY_LEN(map); i++)
+        id_map_release(map[i]);
+    free(index->recent_range);
+    index->recent_range = NULL;
+    index->named = 0;
+    index->forgotten = true;
 }
 
 void ir_shrink(struct ir *ir)
@@ -199,10 +215,8 @@ void ir_shrink(struct ir *ir)
         resize_columns(&ir->op, op_columns, ARRAY_LEN(op_columns), ir->op.count);
         ir->op.capacity = ir->op.count;
     }
-    if (ir->index) { /* made again by the next look-up */
-        id_map_release(&ir->index->buffer);
-        ir->index->named = 0;
-    }
+    if (ir->index)
+        forget(ir->index);
 }
 
 /* To the row: what is known to be needed is not rounded up. */

@@ -286,6 +286,32 @@ static void an_op_takes_less_than_a_hundred_bytes(void)
     ir_release(&ir);
 }
 
+static void a_shrunk_ir_still_knows_its_rows(void)
+{
+    struct ir ir = {0};
+    const struct tensor tensor = {"wo", 8, 4, {1, 0}, 0, 0};
+    const struct binding binding = {BINDING_TOKENS, IR_NONE16, IR_NONE16, IR_NONE16, 0};
+    const struct work cast = {.kind = WORK_CAST, .elements = {8}};
+    buffer_id x = add_buffer(&ir, "x", DTYPE_BF16, 4, 4);
+    const struct view half = {x, 8, 8}, out = {x, 0, 8};
+    add_op(&ir, cast, &half, 1, &out, 1);
+    ir_add_tensor(&ir, tensor);
+    ir_add_binding(&ir, binding);
+    size_t bytes = ir_memory(&ir);
+    ir_shrink(&ir);
+    CHECK("less", ir_memory(&ir) < bytes);
+    CHECK_INT("found", ir_find_tensor(&ir, "wo", 2), 0);
+    ir_shrink(&ir);
+    x = add_buffer(&ir, "x", DTYPE_BF16, 4, 4);
+    CHECK_INT("dims", ir.buffer.dims[x.i], 0);
+    add_op(&ir, cast, &half, 1, &out, 1);
+    CHECK_INT("shape", ir.op.shape[1], 0);
+    CHECK_INT("extents", ir.extent_count, 2);
+    CHECK_INT("tensor", ir_add_tensor(&ir, tensor), 0);
+    CHECK_INT("binding", ir_add_binding(&ir, binding), 0);
+    ir_release(&ir);
+}
+
 static void texts_that_can_name_something(void)
 {
     static const char *const good[] = {"a", "_x", "comm.hp", "layers.3/w-1:2", "KV0"};
@@ -350,6 +376,7 @@ static const struct check_case cases[] = {
     {"free sets are lists of ops", free_sets_are_lists_of_ops},
     {"some ops hold the host", some_ops_hold_the_host},
     {"an op takes less than a hundred bytes", an_op_takes_less_than_a_hundred_bytes},
+    {"a shrunk ir still knows its rows", a_shrunk_ir_still_knows_its_rows},
     {"texts that can name something", texts_that_can_name_something},
     {"names come back", names_come_back},
     {"shapes that are too large are refused", shapes_that_are_too_large_are_refused},
