@@ -89,6 +89,11 @@ static const struct option rows[] = {
      .name_count = ARRAY_LEN(times),
      .fallback = "median",
      .help = "what --cluster-out fits: p10 where others disturb the machine"},
+    {.name = "despite-noise",
+     .kind = OPTION_FLAG,
+     .help =
+         "with --cluster-out: what disturbed points refuse is fitted to their p10, or left as the "
+         "presets have it"},
 };
 const struct option_set bench_options = {"what to measure", rows, ARRAY_LEN(rows)};
 
@@ -314,6 +319,7 @@ static enum status write_cluster(struct fitted *fitted, const struct options *op
     size_t size = strlen(path), stem = size - strlen(".json");
     struct text device = {0}, report = {0};
     fitted->options.fastest = options_choice(options, "times") == TIME_P10;
+    fitted->options.despite_noise = options_given(options, "despite-noise");
     fitted_sort(fitted, 0);
     enum status status = fitted_make(fitted, NULL, true, path, diag);
     if (status == STATUS_OK || status == STATUS_NO)
@@ -333,6 +339,9 @@ static enum status check_cluster_out(const struct options *options, struct diag 
 {
     const char *path = options_text(options, "cluster-out");
     struct loc at = {.name = "--cluster-out"};
+    if (path == NULL && options_given(options, "despite-noise"))
+        return diag_error(diag, (struct loc){.name = "--despite-noise"}, STATUS_BAD_INPUT,
+                          "is of the fits of --cluster-out; points are measured either way");
     if (path == NULL)
         return STATUS_OK;
     size_t size = strlen(path);

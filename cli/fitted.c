@@ -75,12 +75,14 @@ enum status fitted_make(struct fitted *fitted, const char *base, bool links_want
             device = calibrate_device(&fitted->device, &fitted->points, &fitted->base,
                                       &fitted->options, diag);
     }
-    if (device == STATUS_NO)
+    if (device == STATUS_NO && !links_wanted)
         note_noise(fitted, name, diag);
     if (!fitted->has_links || (device != STATUS_OK && device != STATUS_NO))
         return device;
     if (!fitted->has_device || links_wanted) {
         links = calibrate_links(&fitted->links, &fitted->points, &fitted->options, diag);
+        if (device == STATUS_NO || links == STATUS_NO)
+            note_noise(fitted, name, diag);
         return device == STATUS_OK ? links : device;
     }
     struct diag told = {0}; /* nobody asked for links: what is refused is told, and no more */

@@ -133,6 +133,16 @@ static void put_links(struct json_out *json, const struct link_calibration *link
     json_end_array(json);
 }
 
+static void put_fallen(struct json_out *json, const struct calibrate_fallen *fallen, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        json_begin_object(json, NULL);
+        json_put_text(json, "name", fallen[i].name);
+        json_put_text(json, "to", fallen[i].to_base ? "base" : "fastest");
+        json_end_object(json);
+    }
+}
+
 void calibration_print_json(const struct calibration *device, const struct link_calibration *links,
                             const char *refused, struct text *out)
 {
@@ -142,12 +152,8 @@ void calibration_print_json(const struct calibration *device, const struct link_
     put_links(&json, links);
     json_put_number(&json, "spread", device->spread);
     json_begin_array(&json, "fallen");
-    for (size_t i = 0; i < device->fallens; i++) {
-        json_begin_object(&json, NULL);
-        json_put_text(&json, "name", device->fallen[i].name);
-        json_put_text(&json, "to", device->fallen[i].to_base ? "base" : "fastest");
-        json_end_object(&json);
-    }
+    put_fallen(&json, device->fallen, device->fallens);
+    put_fallen(&json, links->fallen, links->fallens);
     json_end_array(&json);
     json_put_text(&json, "notes", device->notes.size > 0 ? device->notes.data : "");
     json_put_text(&json, "refused", refused);

@@ -236,6 +236,8 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
 {
     enum status status = STATUS_OK;
     double spread = noise_spread_of_all(points);
+    struct calibrate_options fastest = *options;
+    fastest.fastest = true;
     struct link_points chosen = {
         .point = heap_alloc(points->count + 1, sizeof(const struct point *)),
     };
@@ -249,8 +251,16 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
         }
         if (chosen.count == 0)
             continue;
-        enum status one =
-            fit_class(links, (enum calibrate_link) class, &chosen, spread, options, diag);
+        bool go_on = options->despite_noise &&
+                     noise_disturbs(spread, noise_spread(chosen.point, chosen.count));
+        enum status one = fit_class(links, (enum calibrate_link) class, &chosen, spread, options,
+                                    go_on ? NULL : diag);
+        if (one == STATUS_NO && go_on) {
+            one = fit_class(links, (enum calibrate_link) class, &chosen, spread, &fastest, NULL);
+            links->fallen[links->fallens++] =
+                (struct calibrate_fallen){classes[class].name, one == STATUS_NO};
+            one = STATUS_OK;
+        }
         status = status == STATUS_OK ? one : status;
     }
     free((void *)chosen.point);
@@ -277,6 +287,11 @@ void link_calibration_print_report(const struct link_calibration *links, struct 
         calibrate_put_value(out, UNIT_BYTES_PER_S, link->bytes_per_s);
         text_printf(out, " +- %.1f %%\n", 100 * link->bytes_per_s_error / link->bytes_per_s);
     }
+    calibrate_put_fallen(links->fallen, links->fallens, false,
+                         "fastest    links, fitted to the p10 of disturbed points: ", out);
+    calibrate_put_fallen(
+        links->fallen, links->fallens, true,
+        "refused    links of disturbed points, left as the cluster has them: ", out);
 }
 
 /* ---- a cluster file ---- */

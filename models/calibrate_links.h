@@ -45,6 +45,8 @@ struct calibrated_link {
 struct link_calibration {
     struct arena arena;
     struct calibrated_link link[CALIBRATE_LINK_COUNT];
+    size_t fallens; /* to_base: not fitted, and a cluster file leaves them as the preset has them */
+    struct calibrate_fallen fallen[CALIBRATE_LINK_COUNT];
 };
 
 void link_calibration_release(struct link_calibration *links);

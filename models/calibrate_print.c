@@ -251,14 +251,13 @@ void calibration_print_report(const struct calibration *c, struct text *out)
         text_append(out, c->notes.data, c->notes.size);
 }
 
-/* "head     a, b" of the fits that fell as far. */
-static void report_fallen(const struct calibration *c, bool to_base, const char *head,
-                          struct text *out)
+void calibrate_put_fallen(const struct calibrate_fallen *fallen, size_t count, bool to_base,
+                          const char *head, struct text *out)
 {
     const char *separator = head;
-    for (size_t i = 0; i < c->fallens; i++)
-        if (c->fallen[i].to_base == to_base) {
-            text_printf(out, "%s%s", separator, c->fallen[i].name);
+    for (size_t i = 0; i < count; i++)
+        if (fallen[i].to_base == to_base) {
+            text_printf(out, "%s%s", separator, fallen[i].name);
             separator = ", ";
         }
     if (separator != head)
@@ -272,8 +271,9 @@ void calibration_print_noise(const struct calibration *c, const char *base, stru
                 noise_disturbs(c->spread, 0)
                     ? ": other programs took the processors meanwhile (1.2 to 1.3 is usual)"
                     : "");
-    report_fallen(c, false, "fastest    fitted to the p10 of disturbed points: ", out);
+    calibrate_put_fallen(c->fallen, c->fallens, false,
+                         "fastest    fitted to the p10 of disturbed points: ", out);
     text_printf(&head, "refused    of disturbed points, and left as %s has them: ", base);
-    report_fallen(c, true, head.data, out);
+    calibrate_put_fallen(c->fallen, c->fallens, true, head.data, out);
     text_release(&head);
 }

@@ -20,6 +20,10 @@ echo
 # the device is good for a prediction
 longhaul predict --model longhaul-3m --cluster cpu-node --costs fitted.json --gpus 2 --seq 1K --dtype f32 --attention cpu --profile ideal --quick > step
 grep -c '^step' step
+# nor are links missing in a cluster: the preset has those that were refused
+longhaul calibrate disturbed.csv --despite-noise -o links.device.json --cluster cpu-node --cluster-out links.json > report
+grep -E '^(fastest|refused) .*links' report
+longhaul list clusters ./links.json > list
 # of points that nobody disturbed it changes nothing, what is refused of them too
 for more in "" --despite-noise; do
     longhaul calibrate $S/tests/data/calibration/cpu-example.csv --name example $more -o example$more.json > report$more

@@ -21,3 +21,4 @@ wrong bench --copy-latency 5
 wrong bench --kinds send
 wrong bench --cluster-out here
 wrong bench --cluster-out here.json --kinds add
+wrong bench --kinds add --despite-noise

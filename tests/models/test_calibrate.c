@@ -590,6 +590,42 @@ static void links_of_one_gpu_come_back(void)
     fixture_release(&f);
 }
 
+/* Copies to a device keep their fastest times, those from it are anything. */
+static void links_that_others_disturb_fall_as_fits_do(void)
+{
+    for (int go_on = 0; go_on < 2; go_on++) {
+        struct fixture f;
+        struct link_calibration links = {0};
+        struct text out = {0};
+        fixture_init(&f, "a100-80g", 0);
+        for (int i = 0; i < 8; i++) {
+            struct work to = {.kind = WORK_H2D, .copy = {.bytes = (int64_t)1 << (16 + i)}};
+            struct work from = {.kind = WORK_D2H, .copy = {.bytes = (int64_t)1 << (16 + i)}};
+            add(&f, POINT_WORK, POINT_NO_IMPL, to, 10e-6 + 1e-10 * (double)to.copy.bytes);
+            add(&f, POINT_WORK, POINT_NO_IMPL, from, i % 2 == 0 ? 1e-3 : 1e-5);
+        }
+        for (size_t i = 0; i < f.points.count; i++) {
+            f.points.row[i].median_s *= i / 2 % 3 == 0 ? 5 : 1;
+            f.points.row[i].p90_s *= 6;
+        }
+        struct calibrate_options options = {.despite_noise = go_on == 1};
+        CHECK_INT("fitted", calibrate_links(&links, &f.points, &options, &f.diag),
+                  go_on ? STATUS_OK : STATUS_NO);
+        CHECK_INT("messages", (int64_t)f.diag.errors, go_on ? 0 : 2);
+        CHECK("what it is", go_on || strstr(f.diag.text, "other programs disturbed these points"));
+        CHECK_INT("fallen", (int64_t)links.fallens, go_on ? 2 : 0);
+        if (go_on) {
+            CHECK_CLOSE("bandwidth by p10", links.link[CALIBRATE_H2D].bytes_per_s, 1e10, 1e-3);
+            CHECK_INT("none of the other", (int64_t)links.link[CALIBRATE_D2H].points, 0);
+            link_calibration_print_report(&links, &out);
+            CHECK("said", out.data && strstr(out.data, "cluster has them: d2h\n"));
+        }
+        text_release(&out);
+        link_calibration_release(&links);
+        fixture_release(&f);
+    }
+}
+
 static void links_of_one_size_are_refused(void)
 {
     struct fixture f;
@@ -658,6 +694,7 @@ static const struct check_case cases[] = {
      a_number_that_two_effects_share_is_left_alone},
     {"latency and bandwidth of links come back", latency_and_bandwidth_of_links_come_back},
     {"links of one GPU come back", links_of_one_gpu_come_back},
+    {"links that others disturb fall as fits do", links_that_others_disturb_fall_as_fits_do},
     {"links of one size are refused", links_of_one_size_are_refused},
     {"the example is fitted as it was", the_example_is_fitted_as_it_was},
 };
