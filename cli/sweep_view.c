@@ -194,11 +194,11 @@ static enum status too_many(const struct sweep_view *view, size_t lines, size_t 
             text_printf(&only, "--only %s=%s", table->name[a], table->row[0][a]);
         }
     }
-    enum status status = diag_error(
-        diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
-        "these are %zu lines, of %s, and %d can be told apart: draw fewer, such as %s, or "
-        "take another -x",
-        lines, axes.data, FIGURE_SERIES_MAX, only.data);
+    enum status status =
+        diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+                   "these are %zu lines, of %s, and %d can be told apart: `longhaul plot %s` draws "
+                   "some of them, and -x puts another option along the axis",
+                   lines, axes.data, FIGURE_SERIES_MAX, only.data);
     text_release(&axes);
     text_release(&only);
     return status;
