@@ -118,7 +118,7 @@ static void many_files_appear_together_too(void)
     const char *folder = temp_path("many");
     for (int fresh = 1; fresh >= 0; fresh--) {
         struct saving saving = {.folder = folder};
-        char name[16], content[16];
+        char name[32], content[32];
         CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
         for (int i = 0; i < MANY; i++) {
             snprintf(name, sizeof name, "%d", i);
