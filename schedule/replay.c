@@ -165,7 +165,7 @@ struct look {
 struct run {
     struct replay *r;
     enum memory memory;
-    const struct allocator *a;
+    struct caching_allocator *a;
     uint32_t born;   /* row of r->born that comes next */
     uint32_t *owner; /* per block */
     uint32_t owner_capacity;
@@ -193,7 +193,7 @@ static int by_address(const void *a, const void *b)
 
 static void look_at(struct look *look, const struct run *run)
 {
-    const struct caching_allocator *a = run->a->caching;
+    const struct caching_allocator *a = run->a;
     if (look->capacity < a->count) {
         look->capacity = a->count;
         look->state = heap_realloc(look->state, look->capacity, sizeof *look->state);
@@ -317,22 +317,17 @@ static uint32_t look_before(struct run *run, uint32_t op)
 
 static void take(struct run *run, uint32_t buffer)
 {
-    const struct allocator *a = run->a;
-    run->r->block[buffer] = a->take(a->of, ir_buffer_bytes(run->r->ir, (buffer_id){buffer}));
-    if (a->caching)
-        set_owner(run, run->r->block[buffer], buffer);
+    run->r->block[buffer] = caching_alloc(run->a, ir_buffer_bytes(run->r->ir, (buffer_id){buffer}));
+    set_owner(run, run->r->block[buffer], buffer);
 }
 
-void replay_run(struct replay *r, enum memory memory, const struct allocator *a)
+void replay_run(struct replay *r, enum memory memory, struct caching_allocator *a)
 {
     const struct ir *ir = r->ir;
     const uint8_t *of = ir->buffer.memory;
-    struct run run = {.r = r, .memory = memory, .a = a};
-    if (a->caching) {
-        run.repeat = next_repeat(r, 0);
-        if (a->caching->count > 0) /* what is held beside the buffers is nobody's */
-            set_owner(&run, a->caching->count - 1, IR_NONE);
-    }
+    struct run run = {.r = r, .memory = memory, .a = a, .repeat = next_repeat(r, 0)};
+    if (a->count > 0) /* what is held beside the buffers is nobody's */
+        set_owner(&run, a->count - 1, IR_NONE);
     for (uint32_t b = r->begin; b < r->end; b++)
         if (of[b] == memory && r->first[b] != IR_NONE && lifetimes_persistent(ir, b))
             take(&run, b);
@@ -346,7 +341,7 @@ void replay_run(struct replay *r, enum memory memory, const struct allocator *a)
                 take(&run, r->born[run.born]);
         for (uint32_t b = r->dying[op - begin]; b != IR_NONE; b = r->dying_next[b])
             if (of[b] == memory)
-                a->give(a->of, r->block[b]);
+                caching_free(a, r->block[b]);
     }
     free(run.owner);
     for (int i = 0; i < LOOKS; i++)

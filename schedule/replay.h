@@ -1,4 +1,4 @@
-/* schedule/replay.h: the buffers of a role pass through an allocator, in list order.
+/* schedule/replay.h: the buffers of a role pass through a caching allocator, in list order.
  *
  * A buffer takes memory when the host issues the first op that touches it and gives it back when the
  * host has issued the last op of its free set; persistent ones take theirs first, and keep it. Where
@@ -26,15 +26,7 @@ struct replay {
 void replay_init(struct replay *replay, const struct ir *ir, const struct role *role);
 void replay_release(struct replay *replay);
 
-/* What memory is taken from and given back to; a block is what `take` returned. */
-struct allocator {
-    uint32_t (*take)(void *of, uint64_t bytes);
-    void (*give)(void *of, uint32_t block);
-    void *of;
-    const struct caching_allocator *caching; /* of which nothing is hidden; NULL: replay it all */
-};
-
 /* The buffers of one memory. */
-void replay_run(struct replay *replay, enum memory memory, const struct allocator *allocator);
+void replay_run(struct replay *replay, enum memory memory, struct caching_allocator *allocator);
 
 #endif

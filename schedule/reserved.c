@@ -1,6 +1,8 @@
 #include "schedule/reserved.h"
 
+#include "base/arena.h"
 #include "schedule/caching_allocator.h"
+#include "schedule/lifetimes.h"
 #include "schedule/replay.h"
 
 #include <assert.h>
@@ -184,45 +186,9 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 
 /* ---- the allocator ---- */
 
-static uint32_t device_take(void *of, uint64_t bytes)
-{
-    return caching_alloc(of, bytes);
-}
-
-static void device_give(void *of, uint32_t block)
-{
-    caching_free(of, block);
-}
-
-/* Pinned blocks: c10's CachingHostAllocator rounds sizes up to powers of two and gives nothing
- * back. A block is its power. */
-struct pinned_blocks {
-    uint64_t used[64], there[64]; /* blocks of 2^i bytes */
-    uint64_t total;
-};
-
-static uint32_t pinned_take(void *of, uint64_t bytes)
-{
-    struct pinned_blocks *p = of;
-    uint32_t power = 0;
-    while (power < 63 && (uint64_t)1 << power < bytes)
-        power++;
-    if (++p->used[power] > p->there[power]) {
-        p->there[power]++;
-        p->total += (uint64_t)1 << power;
-    }
-    return power;
-}
-
-static void pinned_give(void *of, uint32_t block)
-{
-    struct pinned_blocks *p = of;
-    p->used[block]--;
-}
-
 /* What a role's device holds: what is there throughout, then the tensors of its ops as they come and go. */
-static void run_device(struct caching_allocator *a, const struct ir *ir, const struct role *role,
-                       uint64_t workspaces, struct reserved_held held)
+static void run_device(struct caching_allocator *a, struct replay *replay, uint64_t workspaces,
+                       struct reserved_held held)
 {
     if (workspaces > 0) {
         caching_alloc(a, workspaces - CUBLAS_LT_WORKSPACE);
@@ -233,22 +199,45 @@ static void run_device(struct caching_allocator *a, const struct ir *ir, const s
     for (int i = 0; i < COMPOSE_TABLES; i++)
         if (held.table[i] > 0)
             caching_alloc(a, held.table[i]);
-    struct replay replay;
-    const struct allocator device = {device_take, device_give, a, a};
-    replay_init(&replay, ir, role);
-    replay_run(&replay, MEMORY_HBM, &device);
-    replay_release(&replay);
+    replay_run(replay, MEMORY_HBM, a);
 }
 
-static uint64_t run_host(const struct ir *ir, const struct role *role)
+/* Pinned blocks: c10's CachingHostAllocator rounds sizes up to powers of two and gives nothing back. So
+ * of each power there are as many as are in use at once at most. */
+static uint32_t power_of(uint64_t bytes)
 {
-    struct replay replay;
-    struct pinned_blocks pinned = {.total = 0};
-    const struct allocator host = {pinned_take, pinned_give, &pinned, NULL};
-    replay_init(&replay, ir, role);
-    replay_run(&replay, MEMORY_PINNED, &host);
-    replay_release(&replay);
-    return pinned.total;
+    uint32_t power = 0;
+    while (power < 63 && (uint64_t)1 << power < bytes)
+        power++;
+    return power;
+}
+
+static uint64_t run_host(const struct replay *r)
+{
+    const struct ir *ir = r->ir;
+    uint32_t begin = r->role->op_begin, ops = r->role->op_count;
+    int32_t *more[64] = {NULL}; /* of a power: with each op, so many more are in use */
+    uint64_t total = 0;
+    for (uint32_t b = r->begin; b < r->end; b++) {
+        if (ir->buffer.memory[b] != MEMORY_PINNED || r->first[b] == IR_NONE)
+            continue;
+        uint32_t power = power_of(ir_buffer_bytes(ir, (buffer_id){b}));
+        if (!more[power])
+            more[power] = heap_zalloc((size_t)ops + 1, sizeof *more[power]);
+        more[power][lifetimes_persistent(ir, b) ? 0 : r->first[b] - begin]++;
+        if (r->last[b] != IR_NONE)
+            more[power][r->last[b] - begin + 1]--;
+    }
+    for (uint32_t power = 0; power < ARRAY_LEN(more); power++) {
+        int64_t used = 0, most = 0;
+        for (uint32_t op = 0; more[power] && op < ops; op++) {
+            used += more[power][op];
+            most = used > most ? used : most;
+        }
+        total += (uint64_t)most << power;
+        free(more[power]);
+    }
+    return total;
 }
 
 /* Bytes that a share of the device leaves to the allocator; 0 would stand for no limit. */
@@ -272,8 +261,10 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
         tables += held.table[i];
 
     struct caching_allocator a = {.limit = bounded ? limit_of(out->available, outside) : 0};
-    run_device(&a, ir, role, workspaces, held);
-    out->pinned = run_host(ir, role);
+    struct replay replay;
+    replay_init(&replay, ir, role);
+    run_device(&a, &replay, workspaces, held);
+    out->pinned = run_host(&replay);
     out->bytes[RESERVED_CONTEXT] = context;
     out->bytes[RESERVED_NCCL] = nccl;
     out->bytes[RESERVED_WORKSPACES] = workspaces;
@@ -289,11 +280,12 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     if (bounded && out->fits && out->total > less) {
         struct caching_allocator b = {.limit = limit_of(less, outside)};
         if (a.used_peak <= b.limit)
-            run_device(&b, ir, role, workspaces, held);
+            run_device(&b, &replay, workspaces, held);
         out->tight = a.used_peak > b.limit || b.exceeded;
         caching_release(&b);
     }
     caching_release(&a);
+    replay_release(&replay);
 }
 
 void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
