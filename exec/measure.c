@@ -135,8 +135,9 @@ static double death_of(const struct run *run, const struct op_time *time, uint32
 {
     const struct ir *ir = run->ir;
     double last_s = 0;
+    const op_id *set = ir_free_set(ir, buffer);
     for (uint32_t k = 0; k < ir->buffer.free_count[buffer]; k++) {
-        uint32_t op = ir->free_op[ir->buffer.free_begin[buffer] + k].i;
+        uint32_t op = set[k].i;
         double end_s = time_of(run, time, rank, op).end_s;
         last_s = end_s > last_s ? end_s : last_s;
     }

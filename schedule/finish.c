@@ -81,7 +81,7 @@ static uint32_t carry_buffer(struct finish *f, uint32_t i)
     out->dims[row] = in->dims[i];
     out->stem[row] = in->stem[i];
     out->number[row] = f->next_number[in->stem[i]]++;
-    out->free_begin[row] = 0;
+    out->free_op[row].i = 0;
     out->free_count[row] = 0;
     out->offset[row] = UINT64_MAX;
     return f->buffer[i] = row;
@@ -181,19 +181,15 @@ static void add_holds(struct finish *f)
     struct ir *out = f->out;
     for (uint32_t i = 0; i < f->e->hold_count; i++) {
         uint32_t buffer = f->buffer[f->e->hold[i].buffer.i], until = f->op[f->e->hold[i].until.i];
-        uint32_t begin = out->buffer.free_begin[buffer], count = out->buffer.free_count[buffer];
-        if (out->free_op_count + count + 1 > out->free_op_capacity) {
-            out->free_op_capacity = (uint32_t)heap_next_capacity(
-                out->free_op_capacity, (size_t)out->free_op_count + count + 1);
-            out->free_op = heap_realloc(out->free_op, out->free_op_capacity, sizeof *out->free_op);
-        }
-        out->buffer.free_begin[buffer] = out->free_op_count;
-        for (uint32_t k = 0; k < count; k++)
-            if (out->free_op[begin + k].i != until)
-                out->free_op[out->free_op_count++] = out->free_op[begin + k];
-        out->free_op[out->free_op_count++].i = until;
-        out->buffer.free_count[buffer] =
-            (uint16_t)(out->free_op_count - out->buffer.free_begin[buffer]);
+        const op_id *set = ir_free_set(out, buffer);
+        op_id held[IR_STREAMS_MAX + 1]; /* the last of a stream, and of the host */
+        uint16_t count = 0;
+        assert(out->buffer.free_count[buffer] < ARRAY_LEN(held));
+        for (uint32_t k = 0; k < out->buffer.free_count[buffer]; k++)
+            if (set[k].i != until)
+                held[count++] = set[k];
+        held[count++].i = until;
+        ir_set_free(out, (buffer_id){buffer}, held, count);
     }
 }
 

@@ -153,7 +153,8 @@ struct buffer_table {
     uint16_t *binding;       /* IR_NONE16: none */
     uint32_t *dims;          /* row of ir.dims */
     uint32_t *stem, *number; /* the name: text `stem` and a decimal number (IR_NONE: stem alone) */
-    uint32_t *free_begin; /* ops that must have completed before the memory is free: ir.free_op[] */
+    /* Ops that must have completed before the memory is free: ir_free_set(). Nearly all are one. */
+    op_id *free_op; /* that op; of several: where they begin in ir.free_op[] */
     uint16_t *free_count;
     uint64_t *offset; /* bytes from the start of its memory's arena; UINT64_MAX: not planned */
 };
@@ -234,7 +235,7 @@ struct ir {
     uint32_t operand_count, operand_capacity;
     op_id *wait;
     uint32_t wait_count, wait_capacity;
-    op_id *free_op;
+    op_id *free_op; /* of sets of several */
     uint32_t free_op_count, free_op_capacity;
     struct ir_repeat *repeat;
     uint32_t repeat_count, repeat_capacity;
@@ -310,10 +311,19 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
 /* Says which ops must have completed before a buffer's memory is free. An earlier set is
  * replaced; its entries in ir.free_op stay behind, unused. */
 void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
+/* The same, with ops that are yet to be written to ir_free_set(). */
+void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);
 
 /* The row of ir.extent, and of a range of it one more of ir.range, for passes that write operands themselves. */
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent);
 uint32_t ir_add_range(struct ir *ir, struct ir_range range);
+
+/* ir.buffer.free_count[] of them, until rows are added. */
+static inline op_id *ir_free_set(const struct ir *ir, uint32_t buffer)
+{
+    op_id *own = &ir->buffer.free_op[buffer];
+    return ir->buffer.free_count[buffer] == 1 ? own : ir->free_op + own->i;
+}
 
 /* Makes room behind the rows that are there, for passes that write columns themselves. */
 struct ir_room {

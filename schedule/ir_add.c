@@ -261,7 +261,7 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
     t->dims[row] = intern_dims(ir, ir_index(ir), &desc->dims);
     t->stem[row] = stem;
     t->number[row] = number;
-    t->free_begin[row] = 0;
+    t->free_op[row].i = 0;
     t->free_count[row] = 0;
     t->offset[row] = UINT64_MAX;
     return (buffer_id){row};
@@ -295,14 +295,21 @@ buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
     return add_buffer(ir, stem, number, desc);
 }
 
+void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count)
+{
+    ir->buffer.free_count[buffer] = count;
+    ir->buffer.free_op[buffer].i = ir->free_op_count;
+    if (count <= 1)
+        return;
+    RESERVE(ir, free_op, count);
+    ir->free_op_count += count;
+}
+
 void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count)
 {
-    RESERVE(ir, free_op, count);
-    ir->buffer.free_begin[buffer.i] = ir->free_op_count;
-    ir->buffer.free_count[buffer.i] = count;
+    ir_open_free_set(ir, buffer.i, count);
     if (count > 0)
-        memcpy(ir->free_op + ir->free_op_count, ops, count * sizeof *ops);
-    ir->free_op_count += count;
+        memcpy(ir_free_set(ir, buffer.i), ops, count * sizeof *ops);
 }
 
 /* ---- ops ---- */

@@ -212,7 +212,7 @@ static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bo
     if (t->offset[b] != UINT64_MAX)
         put(out, " at=", t->offset[b]);
     for (uint32_t i = 0; i < t->free_count[b]; i++)
-        put(out, i == 0 ? " free=" : ",", ir->free_op[t->free_begin[b] + i].i);
+        put(out, i == 0 ? " free=" : ",", ir_free_set(ir, b)[i].i);
     text_putc(out, '\n');
 }
 

@@ -24,12 +24,10 @@ struct column {
     }
 
 static const struct column buffer_columns[] = {
-    COLUMN(buffer_table, memory),     COLUMN(buffer_table, dtype),
-    COLUMN(buffer_table, category),   COLUMN(buffer_table, flags),
-    COLUMN(buffer_table, role),       COLUMN(buffer_table, layer),
-    COLUMN(buffer_table, binding),    COLUMN(buffer_table, dims),
-    COLUMN(buffer_table, stem),       COLUMN(buffer_table, number),
-    COLUMN(buffer_table, free_begin), COLUMN(buffer_table, free_count),
+    COLUMN(buffer_table, memory),  COLUMN(buffer_table, dtype),   COLUMN(buffer_table, category),
+    COLUMN(buffer_table, flags),   COLUMN(buffer_table, role),    COLUMN(buffer_table, layer),
+    COLUMN(buffer_table, binding), COLUMN(buffer_table, dims),    COLUMN(buffer_table, stem),
+    COLUMN(buffer_table, number),  COLUMN(buffer_table, free_op), COLUMN(buffer_table, free_count),
     COLUMN(buffer_table, offset),
 };
 

@@ -60,17 +60,10 @@ static void store_set(struct ir *ir, const struct candidates *c, uint32_t buffer
     for (uint32_t m = c->head[buffer]; m != IR_NONE; m = c->member[m].next)
         count++;
     assert(count <= UINT16_MAX); /* one per stream at most */
-    if (ir->free_op_count + count > ir->free_op_capacity) {
-        ir->free_op_capacity =
-            (uint32_t)heap_next_capacity(ir->free_op_capacity, (size_t)ir->free_op_count + count);
-        ir->free_op = heap_realloc(ir->free_op, ir->free_op_capacity, sizeof *ir->free_op);
-    }
-    ir->buffer.free_begin[buffer] = ir->free_op_count;
-    ir->buffer.free_count[buffer] = (uint16_t)count;
-    ir->free_op_count += count;
-    uint32_t end = ir->free_op_count;
+    ir_open_free_set(ir, buffer, (uint16_t)count);
+    op_id *end = ir_free_set(ir, buffer) + count;
     for (uint32_t m = c->head[buffer]; m != IR_NONE; m = c->member[m].next)
-        ir->free_op[--end] = (op_id){c->member[m].op};
+        *--end = (op_id){c->member[m].op};
 }
 
 static void touch_role(struct candidates *c, const struct ir *ir, const struct order *order)

@@ -89,8 +89,9 @@ static void find_deaths(struct replay *r)
         if (r->first[b] == IR_NONE || lifetimes_persistent(ir, b))
             continue;
         uint32_t last = r->first[b];
+        const op_id *set = ir_free_set(ir, b);
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++) {
-            uint32_t op = ir->free_op[ir->buffer.free_begin[b] + k].i;
+            uint32_t op = set[k].i;
             if (op > last && op - r->role->op_begin < r->role->op_count)
                 last = op;
         }

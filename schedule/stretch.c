@@ -236,8 +236,7 @@ static bool same_free_set(const struct stretch *s, uint32_t block, uint32_t a, u
     if (t->free_count[a] != t->free_count[b])
         return false;
     for (uint32_t k = 0; k < t->free_count[a]; k++)
-        if (!like_ops(s, block, s->in->free_op[t->free_begin[a] + k].i,
-                      s->in->free_op[t->free_begin[b] + k].i))
+        if (!like_ops(s, block, ir_free_set(s->in, a)[k].i, ir_free_set(s->in, b)[k].i))
             return false;
     return true;
 }

@@ -66,8 +66,8 @@ static bool buffer_goes_on(const struct pairs *p)
         t->free_count[x] != t->free_count[y] || !layer_goes_on(t->layer, p))
         return false;
     for (uint32_t k = 0; k < t->free_count[x]; k++)
-        if (!goes_on(ir->free_op[t->free_begin[p->a] + k].i, ir->free_op[t->free_begin[p->b] + k].i,
-                     ir->free_op[t->free_begin[x] + k].i, ir->free_op[t->free_begin[y] + k].i))
+        if (!goes_on(ir_free_set(ir, p->a)[k].i, ir_free_set(ir, p->b)[k].i,
+                     ir_free_set(ir, x)[k].i, ir_free_set(ir, y)[k].i))
             return false;
     return true;
 }

@@ -157,17 +157,15 @@ static bool waits_go_on(const struct units *u, uint32_t p, bool two)
 static bool free_sets_go_on(const struct units *u, uint32_t p, bool two)
 {
     const struct buffer_table *t = &u->ir->buffer;
-    const op_id *set = u->ir->free_op;
     uint32_t ops = u->op_at[p + 1] - u->op_at[p];
     uint32_t x = u->buffer_at[p], buffers = u->buffer_at[p + 1] - x;
     if (!SAME(t->free_count, x, x + buffers, buffers))
         return false;
     for (uint32_t i = x; i < x + buffers; i++) {
-        struct thrice begin = {t->free_begin[i], t->free_begin[i + buffers],
-                               two ? 0 : t->free_begin[i + 2 * buffers], two};
+        const op_id *a = ir_free_set(u->ir, i), *b = ir_free_set(u->ir, i + buffers);
+        const op_id *c = two ? b : ir_free_set(u->ir, i + 2 * buffers);
         for (uint32_t k = 0; k < t->free_count[i]; k++) {
-            struct thrice ids = {set[begin.a + k].i, set[begin.b + k].i,
-                                 two ? 0 : set[begin.c + k].i, two};
+            struct thrice ids = {a[k].i, b[k].i, c[k].i, two};
             if (!goes_on(ids, ops))
                 return false;
         }

@@ -105,7 +105,7 @@ static void find_free_strides(struct writer *w)
     for (uint32_t b = begin; b < w->free_cut; b++)
         for (uint32_t k = 0; k < t->free_count[b]; k++)
             w->free.by[w->free.count++] =
-                ir->free_op[t->free_begin[b + buffers] + k].i - ir->free_op[t->free_begin[b] + k].i;
+                ir_free_set(ir, b + buffers)[k].i - ir_free_set(ir, b)[k].i;
 }
 
 /* ---- what the rows that are there refer to ---- */
@@ -229,7 +229,7 @@ static bool move_first_free_sets(struct writer *w)
     struct ir *ir = w->ir;
     for (uint32_t b = u->first_buffer; b < u->buffer_at[u->ahead.low]; b++)
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++) {
-            op_id *op = &ir->free_op[ir->buffer.free_begin[b] + k];
+            op_id *op = &ir_free_set(ir, b)[k];
             bool own = of_one_unit(ir->op.micro[op->i], u->micro_of[b - u->first_buffer]);
             if (op->i < w->op_cut)
                 continue;
@@ -248,7 +248,7 @@ static bool move_steady_free_sets(struct writer *w)
     uint32_t i = 0;
     for (uint32_t b = u->buffer_at[u->ahead.low]; b < w->free_cut; b++)
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++, i++) {
-            op_id *op = &ir->free_op[ir->buffer.free_begin[b] + k];
+            op_id *op = &ir_free_set(ir, b)[k];
             if (w->free.by[i % w->free.count] != 0)
                 continue;
             if (op->i < u->op_at[u->back.high])
@@ -263,7 +263,7 @@ static void move_free_sets_behind(struct writer *w)
     struct ir *ir = w->ir;
     for (uint32_t b = w->free_cut; b < ir->buffer.count; b++)
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++)
-            ir->free_op[ir->buffer.free_begin[b] + k].i += w->up_ops;
+            ir_free_set(ir, b)[k].i += w->up_ops;
 }
 
 /* ---- copies ---- */
@@ -324,19 +324,6 @@ static void copy_waits(struct writer *w)
     ir->wait_count += gap;
 }
 
-static void copy_free_ops(struct writer *w)
-{
-    struct ir *ir = w->ir;
-    const struct buffer_table *t = &ir->buffer;
-    uint32_t i = 0;
-    for (uint32_t b = w->free_cut - units_buffers(w->u); b < w->free_cut; b++)
-        for (uint32_t k = 0; k < t->free_count[b]; k++, i++)
-            ir->free_op[ir->free_op_count + i].i =
-                ir->free_op[t->free_begin[b] + k].i + w->free.by[i];
-    fill(&ir->free_op->i + ir->free_op_count + i, &w->free, w->u->more - 1);
-    ir->free_op_count += w->u->more * i;
-}
-
 static void copy_ops(struct writer *w)
 {
     struct ir *ir = w->ir;
@@ -358,24 +345,37 @@ static void copy_ops(struct writer *w)
     ir->role[w->u->role].op_count += more * ops;
 }
 
-/* Buffers of a stem are numbered in the order of their rows. free_op: where the sets of copies begin. */
-static void copy_buffers(struct writer *w, uint32_t free_op)
+/* The free set of a copy of a buffer, from that of the one before it. Returns its strides' end. */
+static const uint32_t *copy_free_set(struct ir *ir, uint32_t from, uint32_t to, const uint32_t *by)
+{
+    uint16_t count = ir->buffer.free_count[from];
+    ir_open_free_set(ir, to, count);
+    const op_id *before = ir_free_set(ir, from);
+    op_id *set = ir_free_set(ir, to);
+    for (uint32_t k = 0; k < count; k++)
+        set[k].i = before[k].i + by[k];
+    return by + count;
+}
+
+/* Buffers of a stem are numbered in the order of their rows. */
+static void copy_buffers(struct writer *w)
 {
     struct ir *ir = w->ir;
     struct buffer_table *t = &ir->buffer;
-    uint32_t buffers = units_buffers(w->u), more = w->u->more;
-    uint32_t end = w->free_cut + more * buffers;
+    uint32_t buffers = units_buffers(w->u), more = w->u->more, at = w->free_cut;
     uint32_t *of_stem = heap_zalloc((size_t)ir->word_count + 1, sizeof *of_stem);
-    for (uint32_t b = w->free_cut - buffers; b < w->free_cut; b++)
+    for (uint32_t b = at - buffers; b < at; b++)
         of_stem[t->stem[b]]++;
-    ir_repeat_buffers(ir, (struct ir_rows){w->free_cut - buffers, buffers}, more);
-    for (uint32_t b = w->free_cut; b < end; b++) {
-        t->number[b] = t->number[b - buffers] + of_stem[t->stem[b]];
-        t->free_begin[b] = free_op;
-        free_op += t->free_count[b];
+    ir_repeat_buffers(ir, (struct ir_rows){at - buffers, buffers}, more);
+    for (uint32_t copy = 0; copy < more; copy++) {
+        const uint32_t *by = w->free.by;
+        for (uint32_t end = at + buffers; at < end; at++) {
+            t->number[at] = t->number[at - buffers] + of_stem[t->stem[at]];
+            by = copy_free_set(ir, at - buffers, at, by);
+        }
     }
-    for (uint32_t b = end; b < t->count; b++)
-        t->number[b] += more * of_stem[t->stem[b]];
+    for (; at < t->count; at++)
+        t->number[at] += more * of_stem[t->stem[at]];
     free(of_stem);
 }
 
@@ -424,7 +424,7 @@ static void reserve(struct writer *w)
     uint64_t more = w->u->more, behind = ir->operand_count - ir->op.operand_begin[w->op_cut];
     uint64_t frees = 0;
     for (uint32_t b = w->free_cut - units_buffers(w->u); b < w->free_cut; b++)
-        frees += ir->buffer.free_count[b];
+        frees += ir->buffer.free_count[b] > 1 ? ir->buffer.free_count[b] : 0;
     ir_reserve(ir, &(struct ir_room){.operands = more * w->operand.count,
                                      .waits = more * w->wait.count,
                                      .ranges = more * w->moving_count + behind,
@@ -451,15 +451,13 @@ bool units_insert(struct units *u)
         told = move_ops_behind(&w) && move_first_free_sets(&w) && move_steady_free_sets(&w);
     }
     if (told) {
-        uint32_t free_op = ir->free_op_count;
         move_steady_operands(&w);
         move_steady_waits(&w);
         move_free_sets_behind(&w);
         copy_operands(&w);
         copy_waits(&w);
-        copy_free_ops(&w);
         copy_ops(&w);
-        copy_buffers(&w, free_op);
+        copy_buffers(&w);
         note_repeat(&w);
     }
     free(w.operand.by);

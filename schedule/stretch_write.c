@@ -166,17 +166,17 @@ static bool write_buffers(struct writer *w, struct stretch_from from, uint32_t l
     write_buffer_columns(w, b->buffer, b->buffers);
     for (uint32_t i = 0; i < b->buffers; i++) {
         uint32_t buffer = b->buffer + i, to = out->buffer.count + i;
-        const op_id *set = w->in->free_op + in->free_begin[buffer], *likes = NULL;
+        const op_id *set = ir_free_set(w->in, buffer), *likes = NULL;
         uint32_t other = like != IR_NONE ? w->s->block[like].buffer + i : IR_NONE;
         if (other != IR_NONE && in->free_count[other] == in->free_count[buffer])
-            likes = w->in->free_op + in->free_begin[other];
+            likes = ir_free_set(w->in, other);
         out->buffer.layer[to] = layer_of(w->s, from, in->layer[buffer]);
-        out->buffer.free_begin[to] = out->free_op_count;
+        ir_open_free_set(out, to, in->free_count[buffer]);
+        op_id *moved = ir_free_set(out, to);
         for (uint32_t k = 0; k < in->free_count[buffer]; k++) {
-            uint32_t op = stretch_op(w->s, from, set[k].i, likes ? likes[k].i : IR_NONE);
-            if (op == IR_NONE)
+            moved[k].i = stretch_op(w->s, from, set[k].i, likes ? likes[k].i : IR_NONE);
+            if (moved[k].i == IR_NONE)
                 return false;
-            out->free_op[out->free_op_count++].i = op;
         }
     }
     return true;
@@ -240,9 +240,8 @@ static void copy_block(struct writer *w, uint32_t block, const struct mark *a, c
     for (uint32_t i = 0; i < of->buffers; i++) {
         out->buffer.layer[to.buffer + i] =
             (uint16_t)(2 * out->buffer.layer[b->buffer + i] - out->buffer.layer[a->buffer + i]);
-        out->buffer.free_begin[to.buffer + i] =
-            out->buffer.free_begin[b->buffer + i] + (to.free_op - b->free_op);
     }
+    go_on_ops(out->buffer.free_op, to.buffer, a->buffer, b->buffer); /* or where sets begin */
     go_on_ops(out->free_op, to.free_op, a->free_op, b->free_op);
     out->op.count += of->ops;
     out->buffer.count += of->buffers;
@@ -261,6 +260,9 @@ static bool last_is_right(struct writer *w, uint32_t block, const struct mark *l
         return false;
     bool right = same_ids(out->wait, last->wait, end.wait) &&
                  same_ids(out->free_op, last->free_op, end.free_op);
+    for (uint32_t i = 0; right && i < end.buffer - last->buffer; i++)
+        right = out->buffer.free_count[end.buffer + i] != 1 ||
+                out->buffer.free_op[end.buffer + i].i == out->buffer.free_op[last->buffer + i].i;
     for (uint32_t i = 0; right && i < end.operand - last->operand; i++) {
         struct view x = ir_view(out, out->operand[last->operand + i]);
         struct view y = ir_view(out, out->operand[end.operand + i]);
@@ -318,7 +320,7 @@ static void reserve(struct writer *w)
             }
         }
         for (uint32_t i = block->buffer; i < block->buffer + block->buffers; i++)
-            frees += times * w->in->buffer.free_count[i];
+            frees += w->in->buffer.free_count[i] > 1 ? times * w->in->buffer.free_count[i] : 0;
         widest = block->ops > widest ? block->ops : widest;
         widest = block->buffers > widest ? block->buffers : widest;
     }
@@ -334,8 +336,8 @@ static void reserve(struct writer *w)
 static void write_states(struct writer *w)
 {
     write_buffer_columns(w, 0, w->s->states);
-    memset(w->out->buffer.free_begin + w->out->buffer.count, 0,
-           w->s->states * sizeof *w->out->buffer.free_begin);
+    memset(w->out->buffer.free_op + w->out->buffer.count, 0,
+           w->s->states * sizeof *w->out->buffer.free_op);
     w->out->buffer.count += w->s->states;
 }
 

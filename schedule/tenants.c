@@ -192,7 +192,7 @@ static struct member *list_members(struct survey *s, uint32_t *head)
     struct member *member = heap_alloc(capacity, sizeof *member);
     for (uint32_t i = t->count; i-- > 0;) {
         uint32_t set_count = ir->buffer.free_count[t->buffer[i]], last = 0;
-        const op_id *set = ir->free_op + ir->buffer.free_begin[t->buffer[i]];
+        const op_id *set = ir_free_set(ir, t->buffer[i]);
         bool right = set_count > 0;
         for (uint32_t k = 0; k < set_count; k++) {
             right &= set[k].i >= order->begin && set[k].i - order->begin < order->count;

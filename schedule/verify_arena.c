@@ -105,8 +105,7 @@ static const char *life_text(struct verifier *v, uint32_t buffer)
     if (count == 0)
         return "is never freed";
     return arena_printf(&v->arena, "is free after op %" PRIu32 "%s",
-                        ir->free_op[ir->buffer.free_begin[buffer] + count - 1].i,
-                        count > 1 ? " and others" : "");
+                        ir_free_set(ir, buffer)[count - 1].i, count > 1 ? " and others" : "");
 }
 
 /* `buffer` takes bytes that `other` had. */
@@ -116,8 +115,7 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
     const struct ir *ir = v->ir;
     uint32_t count = ir->buffer.free_count[other];
     if (count != 0 && !lifetimes_persistent(ir, other) && !lifetimes_persistent(ir, buffer) &&
-        births_after(&w->births, w->order, buffer, ir->free_op + ir->buffer.free_begin[other],
-                     count))
+        births_after(&w->births, w->order, buffer, ir_free_set(ir, other), count))
         return;
     uint64_t begin = ir->buffer.offset[buffer], end = end_of(ir, buffer);
     if (ir->buffer.offset[other] > begin)

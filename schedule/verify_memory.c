@@ -310,7 +310,7 @@ void check_written(struct verifier *v)
 static bool ends_in_time(const struct ir *ir, const struct order *order, uint32_t buffer,
                          uint32_t op)
 {
-    const op_id *set = ir->free_op + ir->buffer.free_begin[buffer];
+    const op_id *set = ir_free_set(ir, buffer);
     for (uint32_t k = 0; k < ir->buffer.free_count[buffer]; k++) {
         uint32_t last = set[k].i;
         if (last == op)
@@ -341,8 +341,7 @@ void check_use_after_free(struct verifier *v)
                 if (ir->buffer.free_count[buffer] == 0 || lifetimes_persistent(ir, buffer) ||
                     ends_in_time(ir, order, buffer, op) || touched_by_earlier_operand(ir, op, k))
                     continue;
-                op_id last =
-                    ir->free_op[ir->buffer.free_begin[buffer] + ir->buffer.free_count[buffer] - 1u];
+                op_id last = ir_free_set(ir, buffer)[ir->buffer.free_count[buffer] - 1u];
                 verify_fail(v, "%s %s %s, which is free after %s%s, and is not ordered before that",
                             op_text(v, op), k < ir->op.reads[op] ? "reads" : "writes",
                             view_text(v, view),
@@ -363,7 +362,7 @@ void check_double_free(struct verifier *v)
     const struct ir *ir = v->ir;
     uint32_t freed = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
-        const op_id *set = ir->free_op + ir->buffer.free_begin[b];
+        const op_id *set = ir_free_set(ir, b);
         uint32_t count = ir->buffer.free_count[b];
         freed += count != 0;
         if (count != 0 && lifetimes_persistent(ir, b)) {

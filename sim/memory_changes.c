@@ -155,7 +155,7 @@ void changes_sort(struct changes *c, const struct sim_result *result)
 double changes_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
                            uint32_t *op)
 {
-    const op_id *set = ir->free_op + ir->buffer.free_begin[buffer];
+    const op_id *set = ir_free_set(ir, buffer);
     uint32_t count = ir->buffer.free_count[buffer];
     double last_s = -1;
     *op = count > 0 ? set[0].i : IR_NONE;

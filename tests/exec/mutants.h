@@ -100,7 +100,7 @@ static inline bool early_free(struct mutant *m)
     uint32_t b = draw_below(m, ir->buffer.count);
     if (ir->buffer.free_count[b] == 0)
         return false;
-    op_id *op = &ir->free_op[ir->buffer.free_begin[b] + draw_below(m, ir->buffer.free_count[b])];
+    op_id *op = ir_free_set(ir, b) + draw_below(m, ir->buffer.free_count[b]);
     if (op->i == 0)
         return false;
     uint32_t earlier = op->i - 1 - draw_below(m, op->i < 8 ? op->i : 8);
@@ -504,10 +504,11 @@ static inline void copy_memory(struct writer *w)
     const struct buffer_table *t = &w->from->buffer;
     for (uint32_t b = 0; b < t->count; b++) {
         op_id ops[64];
+        const op_id *set = ir_free_set(w->from, b);
         uint16_t count = 0;
         for (uint32_t k = 0; k < t->free_count[b] && count < ARRAY_LEN(ops); k++)
-            if (w->row[w->from->free_op[t->free_begin[b] + k].i] != IR_NONE)
-                ops[count++].i = w->row[w->from->free_op[t->free_begin[b] + k].i];
+            if (w->row[set[k].i] != IR_NONE)
+                ops[count++].i = w->row[set[k].i];
         ir_set_free(w->to, (buffer_id){b}, ops, count);
         w->to->buffer.offset[b] = t->offset[b];
     }

@@ -219,7 +219,9 @@ static void free_sets_are_lists_of_ops(void)
     const op_id ops[] = {{3}, {5}};
     ir_set_free(&ir, x, ops, 2);
     CHECK_INT("count", ir.buffer.free_count[x.i], 2);
-    CHECK_INT("second", ir.free_op[ir.buffer.free_begin[x.i] + 1].i, 5);
+    CHECK_INT("second", ir_free_set(&ir, x.i)[1].i, 5);
+    ir_set_free(&ir, x, ops, 1);
+    CHECK_INT("one", ir_free_set(&ir, x.i)->i, 3);
     ir_set_free(&ir, x, NULL, 0);
     CHECK_INT("none", ir.buffer.free_count[x.i], 0);
     ir_release(&ir);

@@ -30,7 +30,7 @@ static bool ends_before(const struct table *t, uint32_t a, uint32_t b)
     if (lifetimes_persistent(ir, a) || ir->buffer.free_count[a] == 0)
         return false;
     for (uint32_t k = 0; k < ir->buffer.free_count[a]; k++) {
-        uint32_t f = ir->free_op[ir->buffer.free_begin[a] + k].i - t->begin;
+        uint32_t f = ir_free_set(ir, a)[k].i - t->begin;
         for (uint32_t op = 0; op < t->ops; op++)
             if (t->touched[(size_t)b * t->ops + op] && !t->before[(size_t)f * t->ops + op])
                 return false;
@@ -51,7 +51,7 @@ static void check_free_sets(const struct table *t, uint16_t role)
     const struct ir *ir = t->ir;
     uint32_t not_minimal = 0, not_covered = 0, of_persistent = 0, empty = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
-        const op_id *set = ir->free_op + ir->buffer.free_begin[b];
+        const op_id *set = ir_free_set(ir, b);
         uint32_t count = ir->buffer.free_count[b];
         if (ir->buffer.role[b] != role)
             continue;

@@ -45,8 +45,7 @@ static uint32_t count_unfounded(const struct tenants *t, const struct ir *ir,
             if (t->birth[a] > t->birth[b] || a == b || tenants_conflict(t, a, b))
                 continue;
             uint32_t buffer = t->buffer[a];
-            wrong += !births_after(births, order, t->buffer[b],
-                                   ir->free_op + ir->buffer.free_begin[buffer],
+            wrong += !births_after(births, order, t->buffer[b], ir_free_set(ir, buffer),
                                    ir->buffer.free_count[buffer]);
         }
     return wrong;

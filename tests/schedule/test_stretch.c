@@ -85,9 +85,8 @@ static bool buffer_repeats(const struct ir *ir, uint32_t first, uint32_t by, uin
                 t->free_count[now] == t->free_count[before] &&
                 strides(t->layer[first], t->layer[second], t->layer[before], t->layer[now]);
     for (uint32_t k = 0; same && k < t->free_count[now]; k++)
-        same = strides(
-            ir->free_op[t->free_begin[first] + k].i, ir->free_op[t->free_begin[second] + k].i,
-            ir->free_op[t->free_begin[before] + k].i, ir->free_op[t->free_begin[now] + k].i);
+        same = strides(ir_free_set(ir, first)[k].i, ir_free_set(ir, second)[k].i,
+                       ir_free_set(ir, before)[k].i, ir_free_set(ir, now)[k].i);
     return same;
 }
 

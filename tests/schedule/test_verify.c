@@ -475,10 +475,8 @@ static bool plan_is_right(const struct ir *ir)
                     for (uint32_t op = 0; op < n; op++)
                         for (uint32_t i = 0; i < (uint32_t)ir->op.reads[op] + ir->op.writes[op];
                              i++)
-                            one_is[side] &=
-                                ir_read(ir, op, i).buffer.i != y ||
-                                before[(size_t)ir->free_op[ir->buffer.free_begin[x] + k].i * n +
-                                       op];
+                            one_is[side] &= ir_read(ir, op, i).buffer.i != y ||
+                                            before[(size_t)ir_free_set(ir, x)[k].i * n + op];
             }
             right &= one_is[0] || one_is[1];
         }
