@@ -291,8 +291,11 @@ static void build(struct bench *b)
     ir->global_batch = ir->micro_batch = 1;
     ir->layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, 1, 1, 1, 0, NULL};
     ir_add_group(ir, "all", &(struct axis_set){.axis = 0}, 1);
-    uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "random", .rows = 1, .cols = 1});
-    uint16_t bundle = ir_add_bundle(ir, (struct bundle){"random", tensor, 1, 1});
+    /* Of a buffer that is bound to a tensor, square_sum adds what the tensor has: here all. */
+    const struct work *work = &b->wanted->work;
+    int64_t cols = work->kind == WORK_SQUARE_SUM ? work->square_sum.count : 1;
+    uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "random", .rows = 1, .cols = cols});
+    uint16_t bundle = ir_add_bundle(ir, (struct bundle){"random", tensor, 1, (uint64_t)cols});
     struct binding binding = {BINDING_PARAM, bundle, IR_NONE16, IR_NONE16, 0};
     b->inputs = ir_add_binding(ir, binding);
     binding = (struct binding){BINDING_TOKENS, IR_NONE16, IR_NONE16, IR_NONE16, 0};

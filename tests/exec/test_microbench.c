@@ -66,6 +66,32 @@ static void every_kind_can_be_timed(void)
     }
 }
 
+/* However busy the machine is, an op that reads megabytes takes longer than any memory can be read in;
+ * one that leaves its operands out does not. */
+static void work_on_megabytes_takes_its_time(void)
+{
+    static const double BYTES_PER_S_MAX = 1e12; /* of one core */
+    static const struct work rows[] = {
+        {.kind = WORK_ADD, .elements = {1 << 20, 0}},
+        {.kind = WORK_CLIP, .elements = {1 << 20, 0}},
+        {.kind = WORK_ADAMW, .elements = {1 << 20, 0}},
+        {.kind = WORK_SQUARE_SUM, .square_sum = {1 << 20, 0, 0}},
+        {.kind = WORK_SQUARE_SUM, .square_sum = {1 << 20, 1, 0}},
+        {.kind = WORK_COLUMN_SUM, .rows = {1 << 10, 1 << 10, 0}},
+        {.kind = WORK_EMBEDDING, .embedding = {1 << 10, 1 << 10, 64, 0, 0}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *name = work_kind_info((enum work_kind)rows[i].kind)->name;
+        const struct microbench_case wanted = {POINT_WORK, POINT_NO_IMPL, rows[i]};
+        struct microbench_options options = {.seconds = 0.005, .rounds = 1, .dtype = DTYPE_F32};
+        struct diag diag = {0};
+        struct point point;
+        if (CHECK_INT(name, microbench_run(&wanted, &options, &point, &diag), STATUS_OK))
+            CHECK(name, point.p10_s * BYTES_PER_S_MAX > work_memory_bytes(&point.work));
+        diag_release(&diag);
+    }
+}
+
 static void the_set_holds_every_kind_and_its_points_are_read_back(void)
 {
     struct arena arena = {0};
@@ -209,6 +235,7 @@ static void what_cannot_be_timed_is_refused(void)
 
 static const struct check_case cases[] = {
     {"every kind can be timed", every_kind_can_be_timed},
+    {"work on megabytes takes its time", work_on_megabytes_takes_its_time},
     {"the set holds every kind and its points are read back",
      the_set_holds_every_kind_and_its_points_are_read_back},
     {"work is timed in company", work_is_timed_in_company},
