@@ -8,12 +8,14 @@
 
 #include <stdlib.h>
 
-enum { RULES = 3 };
+enum { RULES = 4 };
 
 static uint64_t pack(struct tenants *t, struct check_random *random, int rule)
 {
     if (rule < 2)
         return pack_in_order(t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, UINT64_MAX);
+    if (rule == 3)
+        return pack_by_life(t, NULL, NULL);
     double *weight = heap_alloc(t->count, sizeof *weight);
     for (uint32_t i = 0; i < t->count; i++)
         weight[i] = check_random_double(random);
@@ -76,7 +78,7 @@ static void tenants_that_conflict_have_bytes_of_their_own(void)
                 uint64_t top = pack(&t, &random, rule);
                 CHECK("no plan is smaller than what is held", top >= t.held);
                 CHECK_INT("wrong places", count_wrong(&t, top), 0);
-                if (rule == 2)
+                if (rule >= 2)
                     continue;
                 uint64_t given_up =
                     pack_in_order(&t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, top / 2);
@@ -87,6 +89,66 @@ static void tenants_that_conflict_have_bytes_of_their_own(void)
         births_release(&births);
         order_release(&order);
         ir_release(&ir);
+    }
+}
+
+/* Random lives, of births that some classes never learn of. */
+static void draw_tenants(struct tenants *t, struct check_random *random, uint32_t count)
+{
+    *t = (struct tenants){.ops = (count + 1) / 2, .count = count, .capacity = count, .classes = 3};
+    t->birth = heap_alloc(count, sizeof *t->birth);
+    t->class_of = heap_alloc(count, sizeof *t->class_of);
+    t->end = heap_alloc((size_t)count * t->classes, sizeof *t->end);
+    t->size = heap_alloc(count, sizeof *t->size);
+    t->offset = heap_alloc(count, sizeof *t->offset);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t birth = i / 2;
+        t->birth[i] = birth;
+        t->class_of[i] = (uint8_t)(check_random_i64(random, 0, 99) < 3 ? 2 : i % 2);
+        t->size[i] = 512 * (uint64_t)check_random_i64(random, 1, 9);
+        for (uint32_t c = 0; c < t->classes; c++) {
+            int64_t life = check_random_i64(random, 1, i % 16 == 0 ? count / 4 : 12);
+            bool never = check_random_i64(random, 0, 99) == 0;
+            uint32_t end = birth + (uint32_t)life;
+            t->end[i * t->classes + c] = never ? TENANTS_NEVER : end < t->ops ? end : t->ops;
+        }
+    }
+}
+
+/* Each with the next one of its size that it does not conflict with. */
+static uint32_t *draw_twins(const struct tenants *t)
+{
+    uint32_t *twin = heap_alloc(t->count, sizeof *twin);
+    for (uint32_t i = 0; i < t->count; i++)
+        twin[i] = TENANTS_NEVER;
+    for (uint32_t i = 0; i < t->count; i++)
+        for (uint32_t k = i + 1; k < t->count && twin[i] == TENANTS_NEVER; k++)
+            if (twin[k] == TENANTS_NEVER && t->size[i] == t->size[k] &&
+                !tenants_conflict(t, i, k)) {
+                twin[i] = k;
+                twin[k] = i;
+            }
+    return twin;
+}
+
+static void twins_share_their_place(void)
+{
+    struct check_random random = check_random_make();
+    for (int round = 0; round < 30; round++) {
+        struct tenants t;
+        draw_tenants(&t, &random, (uint32_t)check_random_i64(&random, 2, 600));
+        uint32_t *twin = draw_twins(&t), apart = 0;
+        bool *first = heap_alloc(t.count, sizeof *first);
+        for (uint32_t i = 0; i < t.count; i++)
+            first[i] = check_random_i64(&random, 0, 9) == 0;
+        uint64_t top = pack_by_life(&t, twin, round % 2 == 0 ? first : NULL);
+        for (uint32_t i = 0; i < t.count; i++)
+            apart += twin[i] != TENANTS_NEVER && t.offset[i] != t.offset[twin[i]];
+        CHECK_INT("twins that lie apart", apart, 0);
+        CHECK_INT("wrong places", count_wrong(&t, top), 0);
+        free(twin);
+        free(first);
+        tenants_release(&t);
     }
 }
 
@@ -127,6 +189,7 @@ static void products_waste_little(void)
 static const struct check_case cases[] = {
     {"tenants that conflict have bytes of their own",
      tenants_that_conflict_have_bytes_of_their_own},
+    {"twins share their place", twins_share_their_place},
     {"products waste little", products_waste_little},
 };
 CHECK_MAIN("pack", cases)
