@@ -1,9 +1,11 @@
 /* Offsets, one arena per role and memory. Persistent buffers lie at its start; the others are
  * packed behind them by the cheapest rule that wastes next to nothing, else by the best. Of several
- * roles only the one with the largest arena has to be packed well: the others are packed quickly. */
+ * roles only the one with the largest arena has to be packed well: the others are packed quickly. Long
+ * lists whose layers were left out are packed by periods. */
 #include "schedule/births.h"
 #include "schedule/lifetimes.h"
 #include "schedule/pack.h"
+#include "schedule/stretch_arena.h"
 #include "schedule/stretch_tenants.h"
 #include "schedule/stretch_units_tenants.h"
 
@@ -17,6 +19,11 @@ enum {
     BY_SIZE_MAX = 10000, /* tenants; more of them are not packed by size, which is quadratic */
     ROUNDS_MAX = 15,     /* of packing by size, as long as they look at few pairs: */
     PAIRS_MAX = 20000000,
+    LIFE_ROUNDS = 2,    /* of packing by life */
+    LARGE_PARTS = 16,   /* and what is placed first then: more than 1 part in so many */
+    PERIODS_PARTS = 64, /* up to 1 part in so many may be wasted by packing periods, */
+    LONG_PARTS = 16,    /* and 1 in so many where there are */
+    LONG_MIN = 50000,   /* tenants, which are not packed that well one by one either */
 };
 
 struct plan {
@@ -132,6 +139,80 @@ static void place_persistent(struct plan *p, uint32_t role, uint64_t base[MEMORY
     }
 }
 
+/* ---- a role that was stretched ---- */
+
+/* Places the list of an arena by periods, what is large first; again, those first that stuck out, while
+ * too much is wasted. Returns the bytes taken; UINT64_MAX: much is wasted whatever the order. */
+static uint64_t pack_periods(struct stretch_arena *a, uint64_t enough, uint64_t much)
+{
+    struct tenants *t = &a->list;
+    uint64_t best = UINT64_MAX;
+    if (a->least > much)
+        return UINT64_MAX;
+    uint64_t *offset = heap_alloc(t->count, sizeof *offset);
+    bool *first = heap_zalloc(t->count, sizeof *first);
+    for (uint32_t i = 0; i < t->count; i++)
+        first[i] = t->size[i] > t->held / LARGE_PARTS;
+    for (int round = 0; round < LIFE_ROUNDS && best > enough; round++) {
+        uint64_t top = pack_by_life(t, a->twin, first);
+        for (uint32_t i = 0; i < t->count; i++)
+            first[i] |= t->offset[i] + t->size[i] > enough;
+        if (top >= best)
+            continue;
+        best = top;
+        memcpy(offset, t->offset, t->count * sizeof *offset);
+    }
+    memcpy(t->offset, offset, t->count * sizeof *offset);
+    free(offset);
+    free(first);
+    return best;
+}
+
+/* How many tenants the long list has. */
+static uint64_t long_count(const struct stretch *s, const struct tenants *brief)
+{
+    uint64_t count = brief->count;
+    uint32_t at = 0;
+    for (uint32_t r = 0; r < s->run_count; r++) {
+        const struct stretch_block *block = &s->block[s->run[r].begin + s->run[r].cut - 1];
+        while (at < brief->count && brief->birth[at] < block->op)
+            at++;
+        for (; at < brief->count && brief->birth[at] < block->op + block->ops; at++)
+            count += s->left_out.storeys;
+    }
+    return count;
+}
+
+/* One memory's arena. Long lists are packed by periods; where that wastes much, tenant by tenant too. */
+static bool plan_stretched(struct plan *p, const struct stretch *s, const struct tenants *brief,
+                           uint8_t memory, uint64_t base, struct lifetimes_figures *figures)
+{
+    struct stretch_arena by_periods = {0};
+    uint64_t top = UINT64_MAX, much = 0, count = long_count(s, brief);
+    if (p->tight && count > BY_SIZE_MAX && stretch_arena_make(&by_periods, brief, s)) {
+        const struct tenants *list = &by_periods.list;
+        much = list->held + (base + list->held) / (count < LONG_MIN ? PERIODS_PARTS : LONG_PARTS);
+        uint64_t enough = list->held + (base + list->held) / WASTE_PARTS;
+        top = pack_periods(&by_periods, count < LONG_MIN ? enough : much, much);
+    }
+    bool known = true, periods = top != UINT64_MAX;
+    if (!periods || top > much) {
+        known = stretch_tenants(&p->tenants, brief, s);
+        if (known)
+            plan_arena(p, memory, base, figures);
+        periods &= known && base + top < figures->arena[memory];
+    }
+    if (periods) {
+        stretch_arena_write(&by_periods, base);
+        figures->arena[memory] = base + top;
+        figures->held[memory] = base + by_periods.list.held;
+    }
+    stretch_arena_release(&by_periods);
+    return known;
+}
+
+/* ---- roles ---- */
+
 static void plan_role(struct plan *p, uint32_t role, struct lifetimes_figures *figures)
 {
     uint64_t base[MEMORY_COUNT];
@@ -211,9 +292,7 @@ bool lifetimes_plan_stretched(const struct stretch *s, const struct order *order
     births_of_role(&p.births, s->in, order);
     for (int m = 0; known && m < MEMORY_COUNT; m++) {
         tenants_of(&brief, s->in, order, &p.births, (uint8_t)m, alignment);
-        known = stretch_tenants(&p.tenants, &brief, s);
-        if (known)
-            plan_arena(&p, (uint8_t)m, base[m], figures);
+        known = plan_stretched(&p, s, &brief, (uint8_t)m, base[m], figures);
     }
     tenants_release(&brief);
     plan_release(&p);

@@ -30,9 +30,8 @@ static uint32_t tenants_at(const struct writer *w, uint32_t block)
     return w->first[block + 1] - w->first[block];
 }
 
-/* An end in the long list. like: of the neighbour's tenant; NULL: there is none. */
-static bool end_seen(const struct stretch *s, struct stretch_from from, uint32_t end,
-                     const uint32_t *like, uint32_t *to)
+bool stretch_end(const struct stretch *s, struct stretch_from from, uint32_t end,
+                 const uint32_t *like, uint32_t *to)
 {
     uint32_t ops = s->in->op.count;
     if (end >= ops || (like && *like >= ops)) { /* never, or behind the last op */
@@ -66,7 +65,7 @@ static bool write_block(struct writer *w, struct stretch_from from)
             bool again = c > 0 && end[c] == end[c - 1] && (!likes || likes[c] == likes[c - 1]);
             if (again)
                 out[c] = out[c - 1];
-            else if (!end_seen(s, from, end[c], likes ? &likes[c] : NULL, &out[c]))
+            else if (!stretch_end(s, from, end[c], likes ? &likes[c] : NULL, &out[c]))
                 return false;
         }
     }
