@@ -4,6 +4,7 @@
 #include "cli/subsequences.h"
 #include "schedule/ir_text.h"
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/repeats.h"
 #include "sim/jitter.h"
 
 #include <assert.h>
@@ -278,15 +279,17 @@ static void add_checkpoints(const struct prediction *p, struct costs *costs)
     if (seconds <= 0 || p->setup->cost.ideal)
         return;
     bool *added = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *added);
-    for (uint32_t op = 0; op < p->ir.op.count; op++) {
-        uint32_t shape = p->ir.op.shape[op];
-        bool copies = p->ir.op.kind[op] == WORK_D2H || p->ir.op.kind[op] == WORK_H2D;
-        if (!copies || p->ir.op.region[op] != REGION_OFFLOAD || !ir_blocks_host(&p->ir, op) ||
-            added[shape])
-            continue;
-        costs->return_s[shape] = seconds;
-        added[shape] = costs->checkpoints = true;
-    }
+    struct repeats_walk walk = repeats_begin(&p->ir, 0, p->ir.op.count);
+    while (repeats_next(&walk))
+        for (uint32_t op = walk.begin; op < walk.end; op++) {
+            uint32_t shape = p->ir.op.shape[op];
+            bool copies = p->ir.op.kind[op] == WORK_D2H || p->ir.op.kind[op] == WORK_H2D;
+            if (!copies || p->ir.op.region[op] != REGION_OFFLOAD || !ir_blocks_host(&p->ir, op) ||
+                added[shape])
+                continue;
+            costs->return_s[shape] = seconds;
+            added[shape] = costs->checkpoints = true;
+        }
     free(added);
 }
 
@@ -372,13 +375,16 @@ static void find_extrapolated(struct prediction *p, const struct costs *costs)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     double *spent = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *spent), all = 0, outside = 0;
-    for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
-        if (p->ir.stream_count == 0 ||
-            p->ir.stream[p->ir.op.stream[op]].stream_class != STREAM_COMPUTE)
-            continue;
-        spent[p->ir.op.shape[op]] += costs->work_s[p->ir.op.shape[op]];
-        all += costs->work_s[p->ir.op.shape[op]];
-    }
+    struct repeats_walk walk = repeats_begin(&p->ir, class->op_begin, class->op_count);
+    while (repeats_next(&walk))
+        for (uint32_t op = walk.begin; op < walk.end; op++) {
+            if (p->ir.stream_count == 0 ||
+                p->ir.stream[p->ir.op.stream[op]].stream_class != STREAM_COMPUTE)
+                continue;
+            double seconds = walk.times * costs->work_s[p->ir.op.shape[op]];
+            spent[p->ir.op.shape[op]] += seconds;
+            all += seconds;
+        }
     bool *told = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *told);
     struct text reason = {0};
     for (uint32_t i = 0; i < p->ir.shape_count; i++)

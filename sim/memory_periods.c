@@ -28,7 +28,9 @@ struct maker {
     double same_s;
     const uint32_t *writer; /* per buffer; IR_NONE */
     const bool *is_kept;    /* per op of the whole list */
-    uint64_t *sign;         /* per op of the whole list: of all that comes and goes with it */
+    uint64_t *elements;     /* per row of ir.dims */
+    uint64_t dtype_bytes[DTYPE_COUNT];
+    uint64_t *sign; /* per op of the whole list: of all that comes and goes with it */
     struct stay *stay;
     uint32_t stay_count;
     struct changes changes;
@@ -44,12 +46,14 @@ static uint32_t image(const struct maker *m, uint32_t op)
 }
 
 /* What is alike of buffers that stand for each other in two periods. */
-static uint64_t sign_of(const struct buffer_table *t, uint32_t buffer, bool goes)
+static uint64_t sign_of(const struct buffer_table *t, uint32_t buffer)
 {
-    uint64_t word = (uint64_t)t->dims[buffer] << 32 | (uint64_t)t->dtype[buffer] << 24 |
-                    (uint64_t)t->memory[buffer] << 16 | (uint64_t)t->category[buffer] << 8 | goes;
+    uint64_t word = (uint64_t)t->dims[buffer] << 32 | (uint64_t)t->dtype[buffer] << 16 |
+                    (uint64_t)t->memory[buffer] << 8 | (uint64_t)t->category[buffer];
     return hash_word(hash_word(0x10c6, word), word);
 }
+
+#define GOES UINT64_C(0xd6e8feb86659fd93) /* times the sign of what comes */
 
 static void find_stays(struct maker *m)
 {
@@ -63,9 +67,10 @@ static void find_stays(struct maker *m)
         uint32_t death;
         double date_s = changes_free_date_s(m->ir, m->whole_end_s, b, m->same_s, &death);
         bool born_here = m->is_kept[birth], dies_here = death != IR_NONE && m->is_kept[death];
-        m->sign[birth] += sign_of(t, b, false);
+        uint64_t sign = sign_of(t, b);
+        m->sign[birth] += sign;
         if (death != IR_NONE)
-            m->sign[death] += sign_of(t, b, true);
+            m->sign[death] += sign * GOES;
         if (!born_here && !dies_here)
             continue;
         if (death != IR_NONE && date_s <= m->whole_start_s[birth] + m->same_s)
@@ -75,9 +80,15 @@ static void find_stays(struct maker *m)
     }
 }
 
+static uint64_t bytes_of(const struct maker *m, uint32_t buffer)
+{
+    const struct buffer_table *t = &m->ir->buffer;
+    return m->elements[t->dims[buffer]] * m->dtype_bytes[t->dtype[buffer]];
+}
+
 static void add(struct maker *m, size_t at, uint32_t buffer, double time_s, uint32_t op, bool goes)
 {
-    int64_t bytes = (int64_t)ir_buffer_bytes(m->ir, (buffer_id){buffer});
+    int64_t bytes = (int64_t)bytes_of(m, buffer);
     m->changes.row[at] = (struct change){.time_s = time_s,
                                          .bytes = goes ? -bytes : bytes,
                                          .op = op,
@@ -369,16 +380,15 @@ static bool is_live(const struct maker *m, const struct sim_peak *peak, uint32_t
     return death == IR_NONE || (death_s > until_s && death_s > m->whole_start_s[birth] + m->same_s);
 }
 
-static void find_top(const struct maker *m, uint32_t peak_buffer, uint8_t memory,
-                     struct sim_peak *peak)
+static void find_tops(const struct maker *m, const uint32_t peak_buffer[MEMORY_COUNT],
+                      struct sim_peak peaks[MEMORY_COUNT])
 {
     const struct buffer_table *t = &m->ir->buffer;
     for (uint32_t b = 0; b < t->count; b++) {
-        if (t->memory[b] != memory)
-            continue;
-        uint64_t bytes = ir_buffer_bytes(m->ir, (buffer_id){b});
+        struct sim_peak *peak = &peaks[t->memory[b]];
+        uint64_t bytes = bytes_of(m, b);
         if ((peak->top_count < SIM_TOP_BUFFERS || bytes > peak->top[SIM_TOP_BUFFERS - 1].bytes) &&
-            is_live(m, peak, peak_buffer, b))
+            peak->bytes > 0 && is_live(m, peak, peak_buffer[t->memory[b]], b))
             memory_keep_top(peak, (struct sim_live){b, bytes});
     }
 }
@@ -405,6 +415,7 @@ static bool fill_peaks(const struct maker *m, struct sim_peak peak[MEMORY_COUNT]
 {
     struct fullest fullest[MEMORY_COUNT] = {{.bytes = 0}};
     struct walk w = {.m = m, .fullest = fullest};
+    uint32_t buffer[MEMORY_COUNT] = {0};
     walk(&w, 0, m->changes.count, 0, m->jump_count, 0);
     for (int k = 0; k < MEMORY_COUNT; k++) {
         const struct fullest *f = &fullest[k];
@@ -417,11 +428,10 @@ static bool fill_peaks(const struct maker *m, struct sim_peak peak[MEMORY_COUNT]
         if (change->op != IR_NONE)
             peak[k].op = periods_whole_op(m->from->periods, change->op) + f->ops_on;
         memcpy(peak[k].category_bytes, f->category_bytes, sizeof f->category_bytes);
-        uint32_t buffer;
-        if (!buffer_of(m, change, peak[k].op, &buffer))
+        if (!buffer_of(m, change, peak[k].op, &buffer[k]))
             return false;
-        find_top(m, buffer, (uint8_t)k, &peak[k]);
     }
+    find_tops(m, buffer, peak);
     return true;
 }
 
@@ -441,6 +451,15 @@ static uint32_t *first_writers(const struct ir *ir)
         if (lifetimes_persistent(ir, b))
             writer[b] = IR_NONE;
     return writer;
+}
+
+static void size_up(struct maker *m)
+{
+    m->elements = heap_alloc(m->ir->dims_count + 1u, sizeof *m->elements);
+    for (uint32_t d = 0; d < m->ir->dims_count; d++)
+        (void)dims_elements(&m->ir->dims[d], &m->elements[d]);
+    for (int d = 0; d < DTYPE_COUNT; d++)
+        m->dtype_bytes[d] = dtype_bytes((enum dtype)d);
 }
 
 static bool *find_kept(const struct periods *p, uint32_t ops)
@@ -494,6 +513,7 @@ bool memory_peaks_of_periods(const struct ir *ir, const struct cluster *cluster,
         .jump = heap_alloc(periods->gap_count + 1u, sizeof *m.jump),
     };
     size_t row = 0;
+    size_up(&m);
     for (uint32_t c = 0; holds && c < result->class_count; c++) {
         m.class = &result->classes[c];
         for (int k = 0; k < MEMORY_COUNT; k++)
@@ -513,6 +533,7 @@ bool memory_peaks_of_periods(const struct ir *ir, const struct cluster *cluster,
     holds = holds && fill_hosts(cluster, result);
     free(writer);
     free(is_kept);
+    free(m.elements);
     free(m.sign);
     free(m.stay);
     free(m.jump);

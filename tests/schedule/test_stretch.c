@@ -3,12 +3,14 @@
  * say repeats does. */
 #include "schedule/compose.h"
 #include "schedule/ir_text.h"
+#include "schedule/repeats.h"
 #include "schedule/reserved.h"
 #include "schedule/verify.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WORLDS = 100, UNIT_WORLDS = 48, LONG_WORLDS = 12, LONG_LIST = 10000 /* buffers */ };
@@ -125,6 +127,24 @@ static bool are_born_there(const struct ir *ir, const struct ir_repeat *r)
     return born == r->buffer + r->buffers;
 }
 
+/* Ops of each shape, visited one by one and with those that repeat visited once. */
+static void check_walk(const char *label, const struct ir *ir)
+{
+    int64_t *count = heap_zalloc(ir->shape_count + 1u, sizeof *count), visited = 0;
+    for (uint32_t r = 0; r < ir->role_count; r++) {
+        struct repeats_walk walk = repeats_begin(ir, ir->role[r].op_begin, ir->role[r].op_count);
+        while (repeats_next(&walk))
+            for (uint32_t op = walk.begin; op < walk.end; op++, visited++)
+                count[ir->op.shape[op]] += walk.times;
+    }
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        count[ir->op.shape[op]]--;
+    for (uint32_t shape = 0; shape < ir->shape_count; shape++)
+        CHECK_INT(label, count[shape], 0);
+    CHECK(label, (visited < ir->op.count) == (ir->repeat_count > 0));
+    free(count);
+}
+
 static void check_repeats(const char *label, const struct ir *ir)
 {
     uint32_t behind = 0;
@@ -141,6 +161,7 @@ static void check_repeats(const char *label, const struct ir *ir)
             right = buffer_repeats(ir, r->buffer + k % r->buffers, r->buffers, r->buffer + k);
         CHECK(label, right && are_born_there(ir, r));
     }
+    check_walk(label, ir);
 }
 
 /* An allocator holds the same whether periods of the list may be left out or not, when there is plenty
