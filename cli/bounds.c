@@ -54,7 +54,7 @@ static double layers_s(const struct choices *c, const struct rates *rates, int64
     const struct transformer *t = c->model;
     return (double)t->layers *
            (3 * (double)end * (double)transformer_linear_flops_per_token(t) * rates->product_s +
-            transformer_attention_flops(t, end, true) * rates->attention_s);
+            transformer_seen_flops(t, end) * rates->attention_s);
 }
 
 double bound_step_s(const struct setup *setup, const struct choices *c)
@@ -99,6 +99,8 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
            setup->cluster.device.context_bytes;
 }
 
+/* The parameters and two states in fp32. Where sharded parameters are the optimizer's own (torchtitan), what is
+ * counted twice is no more than the gradients, which are there too when AdamW runs. */
 double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST)

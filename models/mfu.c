@@ -90,7 +90,9 @@ double mfu_model_flops(enum mfu_convention convention, const struct transformer 
     assert((unsigned)convention < MFU_CONVENTION_COUNT);
     const struct mfu_row *row = &mfu_table[convention];
     const double forwards = row->counts_recompute && recomputes ? 4 : 3;
-    double attention = transformer_attention_flops(t, seq_len, row->halved_attention);
+    double attention = convention == MFU_LONGHAUL
+                           ? transformer_seen_flops(t, seq_len)
+                           : transformer_attention_flops(t, seq_len, row->halved_attention);
     if (convention == MFU_LOONGTRAIN) /* its attention is 2sh, whatever the heads are */
         attention *= (double)t->hidden / (double)transformer_q_width(t);
     const double sequence = linear[convention](t) * (double)seq_len + (double)t->layers * attention;

@@ -15,7 +15,7 @@
 #include "models/transformer.h"
 
 enum mfu_convention {
-    MFU_LONGHAUL, /* ours: every product the model needs, causal attention */
+    MFU_LONGHAUL, /* ours: every product the model needs, attention as its mask shows it */
     MFU_LOONGTRAIN,
     MFU_TORCHTITAN,
     MFU_FPDT,

@@ -163,4 +163,8 @@ int64_t transformer_head_flops_per_token(const struct transformer *t);
  * exactly half of full, s^2 / 2 pairs, as the conventions that halve it do. */
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
 
+/* Causal, and of block-sparse attention the pairs alone that are seen: of its own chunk a token sees
+ * as always, of each before it what is kept. */
+double transformer_seen_flops(const struct transformer *t, int64_t seq_len);
+
 #endif

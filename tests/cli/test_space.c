@@ -8,16 +8,22 @@
 #include <math.h>
 #include <stdio.h>
 
-static const struct {
+static const struct question {
     const char *model, *cluster, *profile, *strategy; /* NULL: all */
     int64_t gpus, layers, seq, batch;
     size_t every; /* of the candidates, the one that is looked at */
+    int dtype;
+    int64_t chunk; /* of a sequence, of whose keys others do not see half; 0: dense */
 } questions[] = {
-    {"llama3-8b", "dgx-h100", "published", NULL, 8, 4, 65536, 8, 9},
-    {"gpt-2.7b", "fpdt-a100-80g", "ideal", NULL, 4, 3, 32768, 0, 9},
-    {"llama3-8b", "dgx-a100", "published", NULL, 16, 2, 131072, 16, 9},
-    {"gpt-7b", "sppo-a100", "published", "sppo", 8, 5, 131072, 2, 3},
-    {"gpt-7b", "sppo-a100", "ideal", "sppo", 8, 4, 65536, 1, 3},
+    {"llama3-8b", "dgx-h100", "published", NULL, 8, 4, 65536, 8, 9, DTYPE_BF16, 0},
+    {"gpt-2.7b", "fpdt-a100-80g", "ideal", NULL, 4, 3, 32768, 0, 9, DTYPE_BF16, 0},
+    {"llama3-8b", "dgx-a100", "published", NULL, 16, 2, 131072, 16, 9, DTYPE_BF16, 0},
+    {"gpt-7b", "sppo-a100", "published", "sppo", 8, 5, 131072, 2, 3, DTYPE_BF16, 0},
+    {"gpt-7b", "sppo-a100", "ideal", "sppo", 8, 4, 65536, 1, 3, DTYPE_BF16, 0},
+    /* little but states */
+    {"gpt-65b", "dgx-h100", "torchtitan", NULL, 8, 40, 1024, 8, 25, DTYPE_BF16, 0},
+    {"gpt-13b", "dgx-h100", "ideal", NULL, 8, 40, 1024, 8, 25, DTYPE_F32, 0},
+    {"llama3-8b", "dgx-h100", "ideal", "fpdt", 4, 2, 1048576, 1, 2, DTYPE_BF16, 65536},
 };
 
 static bool load(struct setup *setup, size_t i, struct diag *diag)
@@ -33,6 +39,10 @@ static bool load(struct setup *setup, size_t i, struct diag *diag)
     setup->request.global_batch = questions[i].batch;
     setup->request.profile = questions[i].profile;
     setup->request.strategy = questions[i].strategy;
+    setup->request.dtype = questions[i].dtype;
+    setup->request.chunk = questions[i].chunk;
+    if (questions[i].chunk > 0)
+        setup_sparsity(setup, questions[i].chunk, 0.5);
     subsequences_open(&setup->request, setup);
     return ok;
 }

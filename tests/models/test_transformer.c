@@ -117,6 +117,14 @@ static void flops_follow_from_shapes(void)
     CHECK_INT("24 h^2", transformer_linear_flops_per_token(&t), 24 * 64 * 64);
     CHECK_INT("head", transformer_head_flops_per_token(&t), 2 * 64 * 10);
     CHECK_CLOSE("full: 4 s^2 h", transformer_attention_flops(&t, 1000, false), 4e6 * 64, 1e-15);
+    /* chunks of 4 whose first token others see: 8, 8 + 4 x 1, and of 2 tokens 2 + 2 x 2 x 1 */
+    t.attention_chunk = 4;
+    t.attention_kept = 1;
+    CHECK_CLOSE("sparse", transformer_seen_flops(&t, 10), 4.0 * 26 * 64, 1e-15);
+    t.attention_kept = 4;
+    CHECK_CLOSE("all is kept", transformer_seen_flops(&t, 1000), 2e6 * 64, 1e-15);
+    t.attention_chunk = t.attention_kept = 0;
+    CHECK_CLOSE("dense", transformer_seen_flops(&t, 1000), 2e6 * 64, 1e-15);
     CHECK_CLOSE("causal: 2 s^2 h", transformer_attention_flops(&t, 1000, true), 2e6 * 64, 1e-15);
     t.activation = ACTIVATION_SWIGLU;
     t.kv_heads = 1; /* 2 h^2 for q, 2 h^2 for o, 4 h 16 for k and v, 6 h f */
