@@ -214,6 +214,12 @@ static enum status read_shared(struct setup *setup, const struct options *option
     return STATUS_OK;
 }
 
+void setup_apply(struct setup *setup, const struct setup_change *change)
+{
+    if (change != NULL)
+        change->apply(setup, change->context);
+}
+
 void setup_sparsity(struct setup *setup, int64_t chunk, double share)
 {
     int64_t left_out = (int64_t)(share * (double)chunk + 0.5);

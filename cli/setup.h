@@ -66,6 +66,13 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
                                struct diag *diag);
 void setup_open_request(struct setup *setup);
 
+/* Changes the numbers of a machine that is loaded: what sensitivities ask about. NULL stands for none. */
+struct setup_change {
+    void (*apply)(struct setup *setup, const void *context);
+    const void *context;
+};
+void setup_apply(struct setup *setup, const struct setup_change *change);
+
 /* Makes attention block-sparse: a share of each chunk's keys is seen by its own queries alone. */
 void setup_sparsity(struct setup *setup, int64_t chunk, double share);
 

@@ -190,8 +190,9 @@ static void walk_degrees(struct walk *w, struct request request)
 {
     const struct request *given = &w->setup->request;
     struct attention_axes axes = attention_axes[w->row->attention];
+    int64_t stages = given->pp > STAGES_MAX ? given->pp : STAGES_MAX;
     for (int64_t tp = 1; tp <= (w->row->tensor || given->tp > 1 ? request.ranks : 1); tp++)
-        for (int64_t pp = 1; pp <= (w->row->tensor || given->pp > 1 ? STAGES_MAX : 1); pp++)
+        for (int64_t pp = 1; pp <= (w->row->tensor || given->pp > 1 ? stages : 1); pp++)
             for (int64_t cp = 1; cp <= (axes.cp ? request.ranks : 1); cp++) {
                 if (request.ranks % (tp * pp * cp) != 0)
                     continue;

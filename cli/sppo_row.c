@@ -233,12 +233,14 @@ static enum status longest(struct sppo_answer *answer, int64_t *tokens, struct s
 }
 
 enum status sppo_predict(struct sppo_answer *answer, const struct measurement *row,
-                         struct diag *diag)
+                         const struct setup_change *change, struct diag *diag)
 {
     struct setup setup = {0};
     enum status status = setup_load_model(&setup, row->text[MEASUREMENT_MODEL], NULL, NULL, diag);
     if (status == STATUS_OK)
         status = setup_load_cluster(&setup, row->text[MEASUREMENT_CLUSTER], 0, row->gpus, diag);
+    if (status == STATUS_OK)
+        setup_apply(&setup, change);
     if (status == STATUS_OK && row->metric == METRIC_SPEEDUP)
         status = speedup(answer, &setup, row, diag);
     else if (status == STATUS_OK)

@@ -49,6 +49,6 @@ enum status sppo_time(struct sppo_time *time, size_t cell, enum sppo_system syst
 bool sppo_row(const struct measurement *row);
 bool sppo_supported(const struct measurement *row, struct text *why);
 enum status sppo_predict(struct sppo_answer *answer, const struct measurement *row,
-                         struct diag *diag);
+                         const struct setup_change *change, struct diag *diag);
 
 #endif

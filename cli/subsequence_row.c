@@ -109,7 +109,7 @@ static enum status subsequences(struct subsequence_answer *answer, const struct 
 }
 
 enum status subsequence_predict(struct subsequence_answer *answer, const struct measurement *row,
-                                struct diag *diag)
+                                const struct setup_change *change, struct diag *diag)
 {
     struct setup setup = {0};
     enum status status = setup_load_model(&setup, row->text[MEASUREMENT_MODEL], NULL, NULL, diag);
@@ -118,6 +118,8 @@ enum status subsequence_predict(struct subsequence_answer *answer, const struct 
         answer->kept_bytes *= (double)setup.model.layers;
     } else if (status == STATUS_OK) {
         status = setup_load_cluster(&setup, row->text[MEASUREMENT_CLUSTER], 0, row->gpus, diag);
+        if (status == STATUS_OK)
+            setup_apply(&setup, change);
         if (status == STATUS_OK)
             status = subsequences(answer, &setup, row, diag);
     }

@@ -4,6 +4,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "cli/setup.h"
 #include "traces/measurements.h"
 
 #include <stdbool.h>
@@ -21,7 +22,7 @@ bool subsequence_row(const struct measurement *row);
 /* Whether it has what the answer takes; why gets what is missing. */
 bool subsequence_supported(const struct measurement *row, struct text *why);
 enum status subsequence_predict(struct subsequence_answer *answer, const struct measurement *row,
-                                struct diag *diag);
+                                const struct setup_change *change, struct diag *diag);
 /* The answer to the row's metric, by either balance of attention. */
 double subsequence_value(const struct subsequence_answer *answer, enum measurement_metric metric,
                          bool halved);

@@ -82,6 +82,13 @@ static void put_error(struct run_answer *answer, const struct diag *diag)
              text != NULL ? text : "failed");
 }
 
+static void apply_tweaks(struct setup *setup, const void *context)
+{
+    const struct validation *v = context;
+    for (size_t i = 0; i < v->tweaks; i++)
+        validation_tweak(setup, v->tweak[i]);
+}
+
 static void run_one(void *context, size_t job, void *result)
 {
     const struct validation *v = context;
@@ -89,19 +96,19 @@ static void run_one(void *context, size_t job, void *result)
     const struct measurement *row = &v->rows->row[v->first_row[job]];
     struct setup setup = {0};
     struct diag diag = {0};
+    const struct setup_change tweaks = {apply_tweaks, v};
     if (sppo_row(row)) {
-        sppo_predict(&answer->sppo, row, &diag);
+        sppo_predict(&answer->sppo, row, &tweaks, &diag);
         answer->longest = answer->sppo.longest > answer->sppo.longest_tuned
                               ? answer->sppo.longest
                               : answer->sppo.longest_tuned;
         answer->verdict = answer->sppo.verdict;
         answer->beyond = answer->sppo.beyond;
     } else if (subsequence_row(row)) {
-        subsequence_predict(&answer->subsequence, row, &diag);
+        subsequence_predict(&answer->subsequence, row, &tweaks, &diag);
         answer->verdict.fits = true; /* nobody asks */
     } else if (measured_setup(&setup, row, &diag) == STATUS_OK) {
-        for (size_t i = 0; i < v->tweaks; i++)
-            validation_tweak(&setup, v->tweak[i]);
+        setup_apply(&setup, &tweaks);
         if (v->search[job])
             search(&setup, !measured_lower_bound(row), answer, &diag);
         else
@@ -167,11 +174,12 @@ static void plan(struct validation *v)
     v->first_row = first;
 }
 
-/* Whether another row holds the same cell's tokens per second, which are preferred over its MFU. */
+/* Whether another row that counts holds the same cell's tokens per second, which are preferred over its MFU. */
 static bool has_tgs(const struct validation *v, size_t i)
 {
     for (size_t k = 0; k < v->rows->count; k++)
-        if (v->rows->row[k].metric == METRIC_TGS && v->row[k].run == v->row[i].run)
+        if (v->rows->row[k].metric == METRIC_TGS && v->row[k].run == v->row[i].run &&
+            v->rows->row[k].value != 0)
             return true;
     return false;
 }
@@ -200,6 +208,8 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
     const struct measurement *row = &v->rows->row[i];
     struct validated *out = &v->row[i];
     judge_value(v, i, answer->mfu);
+    if (out->result.outcome != OUTCOME_OK)
+        return;
     const struct source_defaults *d = measured_defaults(row->text[MEASUREMENT_SOURCE]);
     const char *checkpoint = measurement_option(row, "checkpoint");
     bool recomputes = checkpoint != NULL ? strcmp(checkpoint, "none") != 0

@@ -80,18 +80,24 @@ static double deviation_of(const struct refit *r, size_t row)
     return r->rows.row[row].metric == METRIC_SEQALLTOALL_MS ? exchange_deviation : row_deviation;
 }
 
+/* Whether a step takes a row: it counts, is of no table that is left out, and was predicted. */
+static bool is_fitted(const struct refit *r, size_t row, size_t without, const double *error)
+{
+    return r->used[row] && !in_table(r, row, without) && isfinite(log1p(error[row]));
+}
+
 /* One step to the least squares of the rows that count outside a table. */
 static void step_from(const struct refit *r, size_t without, const double *error, double *x)
 {
     size_t count = FITTED, line = 0;
     for (size_t i = 0; i < r->rows.count; i++)
-        count += r->used[i] && !in_table(r, i, without);
+        count += is_fitted(r, i, without, error);
     gsl_matrix *a = gsl_matrix_calloc(count, FITTED),
                *covariance = gsl_matrix_alloc(FITTED, FITTED);
     gsl_vector *b = gsl_vector_alloc(count), *move = gsl_vector_alloc(FITTED);
     gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(count, FITTED);
     for (size_t i = 0; i < r->rows.count; i++) {
-        if (!r->used[i] || in_table(r, i, without))
+        if (!is_fitted(r, i, without, error))
             continue;
         for (size_t k = 0; k < FITTED; k++)
             gsl_matrix_set(a, line, k, r->jacobian[i * FITTED + k] / deviation_of(r, i));

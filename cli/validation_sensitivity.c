@@ -95,66 +95,95 @@ static double mean_of(const struct validation *v, size_t i)
     return count > 0 ? sum / (double)count : 0;
 }
 
-/* Appends a line where a table moves; the tables are those of first[0..tables). */
-static enum status put_number(struct text *out, const struct validation *v, size_t number,
-                              const char *name, const size_t *first, size_t tables, bool *moves,
-                              struct diag *diag)
+/* The tables, known by their first rows that count, and how each moves when a number falls [0] and rises [1]. */
+struct moves {
+    size_t *first, tables;
+    double *by[2];
+};
+
+static void moves_init(struct moves *m, const struct validation *v)
 {
-    double moved[2][64];
-    *moves = false;
+    *m = (struct moves){.first = heap_alloc(v->rows->count + 1, sizeof *m->first)};
+    for (size_t i = 0; i < v->rows->count; i++) {
+        bool seen = !v->row[i].counted;
+        for (size_t t = 0; t < m->tables; t++)
+            seen |= validation_same_table(v, m->first[t], i);
+        if (!seen)
+            m->first[m->tables++] = i;
+    }
+    for (int up = 0; up < 2; up++)
+        m->by[up] = heap_zalloc(m->tables + 1, sizeof *m->by[up]);
+}
+
+static void moves_release(struct moves *m)
+{
+    free(m->first);
+    free(m->by[0]);
+    free(m->by[1]);
+}
+
+/* Predicts all rows with a number lowered and raised; *any: a table moves. */
+static enum status move(struct moves *m, const struct validation *v, size_t number, bool *any,
+                        struct diag *diag)
+{
+    *any = false;
     for (int up = 0; up < 2; up++) {
         struct validation_tweak tweak = {number, up ? 1 + step : 1 - step};
         struct validation other = {.tweak = &tweak, .tweaks = 1};
         enum status status = validation_run(&other, v->rows, diag);
-        for (size_t t = 0; t < tables && status == STATUS_OK; t++) {
-            moved[up][t] = mean_of(&other, first[t]) - mean_of(v, first[t]);
-            *moves |= fabs(moved[up][t]) >= shown;
+        for (size_t t = 0; t < m->tables && status == STATUS_OK; t++) {
+            m->by[up][t] = mean_of(&other, m->first[t]) - mean_of(v, m->first[t]);
+            *any |= fabs(m->by[up][t]) >= shown;
         }
         validation_release(&other);
         if (status != STATUS_OK)
             return status;
     }
-    if (!*moves)
-        return STATUS_OK;
-    text_printf(out, "  %-30s", name);
-    for (size_t t = 0; t < tables; t++)
-        text_printf(out, "  %+5.2f %+5.2f", 100 * moved[0][t], 100 * moved[1][t]);
-    text_putc(out, '\n');
     return STATUS_OK;
+}
+
+static void put_head(struct text *out, const struct validation *v, const struct moves *m)
+{
+    text_puts(
+        out, "sensitivity: points of a table's mean error when a number falls and rises by 10 %\n");
+    for (size_t t = 0; t < m->tables; t++) {
+        const char *const *text = v->rows->row[m->first[t]].text;
+        text_printf(out, "  (%zu) %s %s %s\n", t + 1, text[MEASUREMENT_SOURCE],
+                    text[MEASUREMENT_TABLE], text[MEASUREMENT_METRIC]);
+    }
+    text_printf(out, "  %-34s", "");
+    for (size_t t = 0; t < m->tables; t++)
+        text_printf(out, "  %12zu ", t + 1);
+    text_putc(out, '\n');
 }
 
 enum status validation_print_sensitivity(struct text *out, const struct validation *v,
                                          struct diag *diag)
 {
-    size_t first[64], tables = 0;
-    for (size_t i = 0; i < v->rows->count && tables < ARRAY_LEN(first); i++) {
-        bool seen = !v->row[i].counted;
-        for (size_t t = 0; t < tables; t++)
-            seen |= validation_same_table(v, first[t], i);
-        if (!seen)
-            first[tables++] = i;
-    }
-    text_puts(
-        out, "sensitivity: points of a table's mean error when a number falls and rises by 10 %\n");
-    text_printf(out, "  %-30s", "");
-    for (size_t t = 0; t < tables; t++)
-        text_printf(out, "  %s %s", v->rows->row[first[t]].text[MEASUREMENT_TABLE],
-                    v->rows->row[first[t]].text[MEASUREMENT_METRIC]);
-    text_putc(out, '\n');
+    struct moves m;
     struct text still = {0}, name = {0};
     enum status status = STATUS_OK;
+    moves_init(&m, v);
+    put_head(out, v, &m);
     for (size_t i = 0; i < number_count() && status == STATUS_OK; i++) {
-        bool moves = false;
+        bool any = false;
         name.size = 0;
         if (!put_name(&name, i))
             continue;
-        status = put_number(out, v, i, name.data, first, tables, &moves, diag);
-        if (!moves)
+        status = move(&m, v, i, &any, diag);
+        if (!any) {
             text_printf(&still, " %s", name.data);
+            continue;
+        }
+        text_printf(out, "  %-34s", name.data);
+        for (size_t t = 0; t < m.tables; t++)
+            text_printf(out, "  %+6.2f %+6.2f", 100 * m.by[0][t], 100 * m.by[1][t]);
+        text_putc(out, '\n');
     }
     text_printf(out, "  no table moves by %g points with:%s\n", 100 * shown,
                 still.size > 0 ? still.data : " none");
     text_release(&still);
     text_release(&name);
+    moves_release(&m);
     return status;
 }

@@ -23,3 +23,5 @@ sed -n 's/^rows: \([0-9]*\).*/\1 rows/p' $T/all
 # a full disk loses nothing: what is there stays, and the report is printed all the same
 longhaul validate --data $T/own.csv -o /dev/full > $T/report2 || echo "exit $?"
 cmp $T/report $T/report2
+# rows of every kind move with the numbers of the machine: those of subsequences too
+longhaul validate --source SPPO --table fig5 --sensitivity | sed -n '/^sensitivity/,/^  pcie/p' | sed 's/  *$//'
