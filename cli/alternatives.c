@@ -147,17 +147,6 @@ static void try_one(void *context, size_t job, void *result)
     prediction_release(&p);
 }
 
-/* Whether a verdict is better than another, for what does not fit: less is missing. */
-static double missing(const struct verdict *verdict)
-{
-    double sum = 0;
-    for (int limit = 0; limit < LIMIT_COUNT; limit++) {
-        double margin = verdict_margin(verdict, (enum prediction_limit)limit);
-        sum += margin < 0 ? -margin : 0;
-    }
-    return sum;
-}
-
 /* As many as there are ops for. */
 static size_t tries_of(const struct prediction *base)
 {
@@ -263,8 +252,9 @@ static enum status add_tweak(struct alternative *best, struct request *request, 
         if (!trial[i].ok)
             continue;
         best->tried++;
-        if (missing(&trial[i].verdict) < missing(&best->verdict) &&
-            (least == SIZE_MAX || missing(&trial[i].verdict) < missing(&trial[least].verdict)))
+        if (verdict_missing(&trial[i].verdict) < verdict_missing(&best->verdict) &&
+            (least == SIZE_MAX ||
+             verdict_missing(&trial[i].verdict) < verdict_missing(&trial[least].verdict)))
             least = i;
     }
     if (least == SIZE_MAX)

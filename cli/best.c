@@ -53,14 +53,6 @@ static bool repair(struct request *request, const struct round *round, const str
     return round->open->only == NULL || space_allows(round->open, request);
 }
 
-static double missing(const struct verdict *verdict)
-{
-    double sum = 0;
-    for (int limit = 0; limit < LIMIT_COUNT; limit++)
-        sum += fmax(0, -verdict_margin(verdict, (enum prediction_limit)limit));
-    return sum;
-}
-
 /* ---- one candidate, in a child ---- */
 
 /* The cluster of a smaller question; the child's own. */
@@ -91,7 +83,7 @@ static void take_times(struct outcome *o, const struct prediction *p)
 /* The nearest that it came to fitting. */
 static void note_unfit(struct outcome *o, const struct verdict *verdict)
 {
-    double lacks = missing(verdict);
+    double lacks = verdict_missing(verdict);
     if (o->kind != OUTCOME_REFUSED && lacks >= o->missing_bytes)
         return;
     o->kind = OUTCOME_UNFIT;
@@ -165,7 +157,7 @@ static void lengthen_it(struct round *round, struct outcome *o)
         if (longest_find(&longest, round->setup, &request, &ladder, next, NULL) != STATUS_OK)
             continue;
         if (longest.tokens == 0 && o->kind == OUTCOME_UNFIT) {
-            o->missing_bytes = missing(&longest.beyond);
+            o->missing_bytes = verdict_missing(&longest.beyond);
             o->verdict = longest.beyond;
         }
         if (longest.tokens <= o->tokens)

@@ -196,16 +196,8 @@ void longest_report_print(struct text *out, const struct longest_report *r)
 
 static void json_verdict(struct json_out *w, const char *key, const struct verdict *v)
 {
-    static const char *const names[LIMIT_COUNT] = {"device", "host"};
     json_begin_object(w, key);
-    json_put_bool(w, "fits", v->fits);
-    json_put_bool(w, "too_close_to_call", verdict_close(v));
-    for (int i = 0; i < LIMIT_COUNT; i++) {
-        json_begin_object(w, names[i]);
-        json_put_count(w, "needed_bytes", v->needed[i]);
-        json_put_count(w, "available_bytes", v->available[i]);
-        json_end_object(w);
-    }
+    report_json_verdict(w, v);
     json_end_object(w);
 }
 

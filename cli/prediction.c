@@ -41,6 +41,14 @@ double verdict_margin(const struct verdict *verdict, enum prediction_limit limit
     return (double)verdict->available[limit] - (double)verdict->needed[limit];
 }
 
+double verdict_missing(const struct verdict *verdict)
+{
+    double sum = 0;
+    for (int limit = 0; limit < LIMIT_COUNT; limit++)
+        sum += fmax(0, -verdict_margin(verdict, (enum prediction_limit)limit));
+    return sum;
+}
+
 static bool is_near(const struct verdict *v, enum prediction_limit limit)
 {
     return v->available[limit] != UINT64_MAX &&

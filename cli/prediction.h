@@ -108,6 +108,8 @@ bool verdict_is_cached(const struct verdict *verdict);
 void verdict_put_close(struct text *out, const struct verdict *verdict);
 /* available - needed; DBL_MAX where there is no end. */
 double verdict_margin(const struct verdict *verdict, enum prediction_limit limit);
+/* Bytes that are not there, of all memories; 0: it fits. */
+double verdict_missing(const struct verdict *verdict);
 
 const char *prediction_limit_name(enum prediction_limit limit);
 

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/alternatives.h"
+#include "cli/json_out.h"
 #include "cli/operator_times.h"
 #include "cli/prediction.h"
 
@@ -28,6 +29,8 @@ void report_print_notes(struct text *out, const struct report *report);
 /* Appends to an empty text what a reader should not take the figures for; nothing: leaves it empty. */
 void report_put_beware(struct text *out, const struct report *report);
 void report_print_json(struct text *out, const struct report *report);
+/* A verdict's members, of an object that is open. */
+void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 
 /* Seconds in a unit that fits, as many decimals as make five digits of `whole`. */
 struct report_time {

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-static void put_verdict(struct json_out *w, const struct verdict *v)
+void report_json_verdict(struct json_out *w, const struct verdict *v)
 {
     static const char *const names[LIMIT_COUNT] = {"device", "host"};
     json_put_bool(w, "fits", v->fits);
@@ -232,7 +232,7 @@ static void put_next(struct json_out *w, const struct report *r)
     json_put_count(w, "left_out", r->best->left_out);
     if (r->best->options[0] != '\0') {
         json_put_number(w, "step_s", r->best->step_s > 0 ? r->best->step_s : NAN);
-        put_verdict(w, &r->best->verdict);
+        report_json_verdict(w, &r->best->verdict);
     }
     json_end_object(w);
 }
@@ -263,7 +263,7 @@ void report_print_json(struct text *out, const struct report *r)
     json_begin_object(&w, NULL);
     if (r->part == NULL) {
         json_begin_object(&w, "verdict");
-        put_verdict(&w, &p->verdict);
+        report_json_verdict(&w, &p->verdict);
         json_end_object(&w);
     }
     json_begin_object(&w, "configuration");
