@@ -280,8 +280,8 @@ double transformer_seen_flops(const struct transformer *t, int64_t seq_len)
     if (t->attention_chunk == 0)
         return transformer_attention_flops(t, seq_len, true);
     const double chunk = (double)t->attention_chunk, kept = (double)t->attention_kept;
-    const double whole = (double)(seq_len / t->attention_chunk);
-    const double rest = (double)(seq_len % t->attention_chunk);
+    const int64_t chunks = seq_len / t->attention_chunk;
+    const double whole = (double)chunks, rest = (double)(seq_len - chunks * t->attention_chunk);
     const double own = (whole * chunk * chunk + rest * rest) / 2;
     const double others = kept * (chunk * whole * (whole - 1) / 2 + rest * whole);
     return 4 * (own + others) * (double)transformer_q_width(t);
