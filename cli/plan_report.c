@@ -400,7 +400,12 @@ void plan_report_print(struct text *out, const struct plan_report *r)
     size_t strategies;
     compose_strategies(&strategies);
     put_question(out, r);
-    if (!found)
+    if (!found && best->count == 0 && r->only != NULL)
+        text_printf(out,
+                    "%-11snothing: %s expresses none of what is left open; --emit %s --emit-winner "
+                    "says why of the winner\n",
+                    "fits", r->only, r->only);
+    else if (!found)
         text_printf(out, "%-11snothing\n", "fits");
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
         put_row(out, r, i);
