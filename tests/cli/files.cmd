@@ -1,5 +1,5 @@
 # what `schedule` prints is predicted like the configuration it came from, and what `predict -o`
-# writes holds it again
+# writes holds it again; a file does not say what repeats, and its sums are taken in another order
 what="--model gpt2 --cluster ideal --gpus 4 --seq 1K"
 longhaul schedule $what -o $T/a.ir
 longhaul predict $what --quick --profile ideal -o $T/out --emit-ir --json > $T/a.json
@@ -8,7 +8,8 @@ cmp $T/a.json $T/out/prediction.json
 longhaul schedule $what --profile ideal | cmp - $T/out/schedule.ir
 longhaul predict $T/out/schedule.ir --cluster ideal --gpus 4 --json > $T/b.json
 for name in a b; do
-    grep -A 100 '"step_s"' $T/$name.json | grep -E '"(step_s|hfu|recomputation|peak_bytes)"' > $T/$name.figures
+    grep -A 100 '"step_s"' $T/$name.json | grep -E '"(step_s|hfu|recomputation|peak_bytes)"' |
+        awk '{ printf "%s %.13g\n", $1, $2 }' > $T/$name.figures
 done
 cmp $T/a.figures $T/b.figures
 grep -v '"command"' $T/b.json > $T/b.rest
