@@ -17,6 +17,7 @@ enum {
     WASTE_PARTS = 128,   /* up to 1 part in so many of what is held may be wasted */
     MUCH_PARTS = 32,     /* more than 1 part in so many is much */
     BY_SIZE_MAX = 10000, /* tenants; more of them are not packed by size, which is quadratic */
+    TIGHT_LOOKS = 1000,  /* at holes, for each tenant; who needs more is not packed by tightness */
     ROUNDS_MAX = 15,     /* of packing by size, as long as they look at few pairs: */
     PAIRS_MAX = 20000000,
     LIFE_ROUNDS = 2,    /* of packing by life */
@@ -95,14 +96,15 @@ static void pack(struct plan *p, uint64_t base)
     uint64_t enough = t->held + (base + t->held) / WASTE_PARTS;
     /* Once more is much for a large schedule, unless it may help much. */
     uint64_t much = count <= BY_SIZE_MAX ? enough : t->held + (base + t->held) / MUCH_PARTS;
-    uint64_t lowest = pack_in_order(t, PACK_LOWEST, p->tight ? much : UINT64_MAX);
+    uint64_t lowest = pack_in_order(t, PACK_LOWEST, p->tight ? much : UINT64_MAX, NULL);
     p->best_top = UINT64_MAX;
     if (!p->tight || lowest <= much) {
         settle_for(p, lowest);
     } else {
-        settle_for(p, pack_in_order(t, PACK_TIGHTEST, UINT64_MAX));
+        uint64_t looks = (uint64_t)TIGHT_LOOKS * t->count;
+        settle_for(p, pack_in_order(t, PACK_TIGHTEST, UINT64_MAX, &looks));
         if (p->best_top >= lowest) /* then what was given up may take less, or as little */
-            prefer(p, pack_in_order(t, PACK_LOWEST, p->best_top));
+            prefer(p, pack_in_order(t, PACK_LOWEST, p->best_top, NULL));
     }
     if (p->tight && p->best_top > enough && count <= BY_SIZE_MAX)
         pack_by_size(p, enough);

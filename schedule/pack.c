@@ -1,167 +1,45 @@
 #include "schedule/pack.h"
 
+#include "schedule/pack_holes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- in the order of births ---- */
 
-enum { SETTLE_EVERY = 32 }; /* births between two looks at which holes are open to all */
+enum { SETTLE_EVERY = 32 }; /* births between two times that a block of holes is settled */
 
-#define ANYBODY UINT32_MAX
+#define NOBODY UINT32_MAX
 
-/* Bytes that nobody has. Until all births to come may take them, they are open to those that the
- * ends of their last tenant allow. */
-struct hole {
-    uint64_t begin, end;
-    uint32_t last;  /* the tenant that had them; ANYBODY: open to all */
-    uint32_t until; /* from this op on they are open to all */
-};
-
-struct floor_plan {
-    struct tenants *t;
-    struct hole *hole; /* by address; neighbours that are open to all are one */
-    uint32_t count, capacity;
-    uint64_t top; /* the bytes from here on were never taken */
-};
-
-/* Opens to all what every birth from now on may take, and joins neighbours. */
-static void settle(struct floor_plan *p, uint32_t now)
+uint64_t pack_in_order(struct tenants *t, enum pack_fit fit, uint64_t most, uint64_t *looks)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < p->count; i++) {
-        struct hole hole = p->hole[i];
-        if (hole.until <= now)
-            hole.last = ANYBODY;
-        struct hole *left = kept > 0 ? &p->hole[kept - 1] : NULL;
-        if (left && hole.last == ANYBODY && left->last == ANYBODY && left->end == hole.begin)
-            left->end = hole.end;
-        else
-            p->hole[kept++] = hole;
-    }
-    p->count = kept;
-}
-
-static void give(struct floor_plan *p, uint32_t tenant)
-{
-    if (p->count == p->capacity) {
-        p->capacity = (uint32_t)heap_next_capacity(p->capacity, (size_t)p->count + 1);
-        p->hole = heap_realloc(p->hole, p->capacity, sizeof *p->hole);
-    }
-    uint64_t begin = p->t->offset[tenant];
-    uint32_t low = 0, high = p->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->hole[middle].begin < begin)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    memmove(p->hole + low + 1, p->hole + low, (p->count - low) * sizeof *p->hole);
-    p->hole[low] = (struct hole){begin, begin + p->t->size[tenant], tenant, p->t->last_end[tenant]};
-    p->count++;
-}
-
-/* Neighbouring holes first .. end that are open to a birth. */
-struct run {
-    uint32_t first, end;
-    uint64_t bytes;
-};
-
-/* Takes `size` bytes from the start of a run; what is missing is taken from the top. */
-static uint64_t take_run(struct floor_plan *p, struct run run, uint64_t size)
-{
-    uint64_t begin = run.first < run.end ? p->hole[run.first].begin : p->top;
-    uint64_t end = begin + size;
-    uint32_t from = run.first;
-    while (from < run.end && p->hole[from].end <= end)
-        from++;
-    if (from < run.end && p->hole[from].begin < end)
-        p->hole[from].begin = end;
-    if (from > run.first) {
-        memmove(p->hole + run.first, p->hole + from, (p->count - from) * sizeof *p->hole);
-        p->count -= from - run.first;
-    }
-    p->top = end > p->top ? end : p->top;
-    return begin;
-}
-
-/* The births of a class from an op on: which holes are open to them? */
-struct asker {
-    const uint32_t *end; /* of the class: end[tenant * classes] */
-    uint32_t classes, birth;
-};
-
-static inline bool is_open(struct asker a, const struct hole *hole)
-{
-    return hole->until <= a.birth || a.end[(size_t)hole->last * a.classes] <= a.birth;
-}
-
-/* The lowest run of `size` bytes that are open, or the one of fewest bytes. Inlined once for each fit. */
-static inline struct run find_run(const struct floor_plan *p, struct asker a, uint64_t size,
-                                  enum pack_fit fit)
-{
-    const struct hole *hole = p->hole;
-    uint32_t count = p->count, i = 0;
-    struct run best = {count, count, UINT64_MAX};
-    while (i < count) {
-        uint32_t first = i++;
-        if (!is_open(a, &hole[first]))
-            continue;
-        uint64_t begin = hole[first].begin, end = hole[first].end;
-        for (; i < count && hole[i].begin == end && (fit == PACK_TIGHTEST || end - begin < size) &&
-               is_open(a, &hole[i]);
-             i++)
-            end = hole[i].end;
-        if (end - begin < size || end - begin >= best.bytes)
-            continue;
-        best = (struct run){first, i, end - begin};
-        if (fit == PACK_LOWEST)
-            break;
-    }
-    return best;
-}
-
-static void take(struct floor_plan *p, uint32_t tenant, enum pack_fit fit)
-{
-    struct tenants *t = p->t;
-    uint64_t size = t->size[tenant];
-    struct asker a = {t->end + t->class_of[tenant], t->classes, t->birth[tenant]};
-    struct run best = fit == PACK_LOWEST ? find_run(p, a, size, PACK_LOWEST)
-                                         : find_run(p, a, size, PACK_TIGHTEST);
-    if (best.bytes == UINT64_MAX) { /* from the top, and what is open below it */
-        uint64_t begin = p->top;
-        while (best.first > 0 && p->hole[best.first - 1].end == begin &&
-               is_open(a, &p->hole[best.first - 1]))
-            begin = p->hole[--best.first].begin;
-    }
-    t->offset[tenant] = take_run(p, best, size);
-}
-
-uint64_t pack_in_order(struct tenants *t, enum pack_fit fit, uint64_t most)
-{
-    struct floor_plan p = {.t = t};
+    struct holes holes = {.t = t};
+    uint64_t enough = looks ? *looks : UINT64_MAX;
     uint32_t ops = t->ops + 1;                      /* the end of the list is an end too */
     uint32_t *head = heap_alloc(ops, sizeof *head); /* op -> tenant that ends there */
     uint32_t *next = heap_alloc(t->count, sizeof *next);
     memset(head, 0xff, ops * sizeof *head);
     uint32_t now = t->begin;
-    for (uint32_t i = 0; i < t->count && p.top <= most; i++) {
+    for (uint32_t i = 0; i < t->count && holes.top <= most && holes.looked <= enough; i++) {
         for (; now <= t->birth[i]; now++)
-            for (uint32_t k = head[now - t->begin]; k != ANYBODY; k = next[k])
-                give(&p, k);
+            for (uint32_t k = head[now - t->begin]; k != NOBODY; k = next[k])
+                holes_give(&holes, k);
         if (i % SETTLE_EVERY == 0)
-            settle(&p, t->birth[i]);
-        take(&p, i, fit);
+            holes_settle(&holes, t->birth[i]);
+        holes_take(&holes, i, fit);
         uint32_t end = t->first_end[i];
         if (end == TENANTS_NEVER)
             continue;
         next[i] = head[end - t->begin];
         head[end - t->begin] = i;
     }
+    uint64_t top = holes.looked <= enough ? holes.top : UINT64_MAX;
+    if (looks)
+        *looks = holes.looked;
+    holes_release(&holes);
     free(head);
     free(next);
-    free(p.hole);
-    return p.top;
+    return top;
 }
 
 /* ---- the heaviest first ---- */

@@ -13,7 +13,7 @@ enum { RULES = 4 };
 static uint64_t pack(struct tenants *t, struct check_random *random, int rule)
 {
     if (rule < 2)
-        return pack_in_order(t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, UINT64_MAX);
+        return pack_in_order(t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, UINT64_MAX, NULL);
     if (rule == 3)
         return pack_by_life(t, NULL, NULL);
     double *weight = heap_alloc(t->count, sizeof *weight);
@@ -81,7 +81,7 @@ static void tenants_that_conflict_have_bytes_of_their_own(void)
                 if (rule >= 2)
                     continue;
                 uint64_t given_up =
-                    pack_in_order(&t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, top / 2);
+                    pack_in_order(&t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, top / 2, NULL);
                 CHECK("gives up above what it may take", given_up > top / 2 && given_up <= top);
             }
         }
@@ -112,6 +112,72 @@ static void draw_tenants(struct tenants *t, struct check_random *random, uint32_
             uint32_t end = birth + (uint32_t)life;
             t->end[i * t->classes + c] = never ? TENANTS_NEVER : end < t->ops ? end : t->ops;
         }
+    }
+}
+
+/* Units of work one after the other. Most of their tenants stay: some until the middle of the list, when they
+ * leave holes between the others, most of them too small for what comes then. Births of the other class
+ * learn of ends a little later, and never before those who took the bytes meanwhile have ended. */
+static void draw_units(struct tenants *t, struct check_random *random, uint32_t count)
+{
+    enum { LATER = 3 };
+    draw_tenants(t, random, count);
+    t->first_end = heap_alloc(count, sizeof *t->first_end);
+    t->last_end = heap_alloc(count, sizeof *t->last_end);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t birth = t->birth[i], middle = count / 4, *end = t->end + (size_t)i * t->classes;
+        bool stays = birth < middle && i % 4 != 0, until_middle = stays && i % 4 == 1;
+        uint32_t gone = birth + LATER + (uint32_t)check_random_i64(random, 0, 9);
+        gone = stays ? (until_middle ? middle : t->ops) : gone;
+        t->size[i] = 512 * (uint64_t)(until_middle ? check_random_i64(random, 1, 4)
+                                                   : check_random_i64(random, 4, 12));
+        t->class_of[i] = (uint8_t)(i % t->classes);
+        for (uint32_t c = 0; c < t->classes; c++) {
+            uint32_t learns = gone + (c == t->class_of[i] ? 0 : LATER);
+            end[c] = learns < t->ops ? learns : t->ops;
+        }
+    }
+    tenants_settle(t, 0, t->ops);
+}
+
+/* Below tenant i, with those placed that were born before: is there room for it? Looked at one by one. */
+static uint64_t lowest_room(const struct tenants *t, uint32_t i)
+{
+    uint64_t at = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t k = 0; k < i; k++)
+            if (tenants_conflict(t, i, k) && t->offset[k] < at + t->size[i] &&
+                at < t->offset[k] + t->size[k]) {
+                at = t->offset[k] + t->size[k];
+                moved = true;
+            }
+    }
+    return at;
+}
+
+static void long_lists_are_packed_without_a_look_at_all_holes(void)
+{
+    enum { LOOKS = 50 }; /* a tenant; holes are a thousand for half of the list */
+    struct check_random random = check_random_make();
+    for (int round = 0; round < 2; round++) {
+        struct tenants t;
+        draw_units(&t, &random, 6000);
+        uint32_t higher = 0;
+        uint64_t looks = (uint64_t)LOOKS * t.count;
+        uint64_t lowest = pack_in_order(&t, PACK_LOWEST, UINT64_MAX, &looks);
+        CHECK("few looks", looks <= (uint64_t)LOOKS * t.count);
+        CHECK_INT("wrong places", count_wrong(&t, lowest), 0);
+        for (uint32_t i = 0; i < t.count; i += 5)
+            higher += t.offset[i] != lowest_room(&t, i);
+        CHECK_INT("are not where the lowest room is", higher, 0);
+        uint64_t tightest = pack_in_order(&t, PACK_TIGHTEST, UINT64_MAX, NULL);
+        CHECK_INT("wrong places", count_wrong(&t, tightest), 0);
+        looks = t.count;
+        CHECK("gives up when it has looked",
+              pack_in_order(&t, PACK_TIGHTEST, UINT64_MAX, &looks) == UINT64_MAX);
+        CHECK("and says how often", looks > t.count && looks < 2 * t.count);
+        tenants_release(&t);
     }
 }
 
@@ -189,6 +255,8 @@ static void products_waste_little(void)
 static const struct check_case cases[] = {
     {"tenants that conflict have bytes of their own",
      tenants_that_conflict_have_bytes_of_their_own},
+    {"long lists are packed without a look at all holes",
+     long_lists_are_packed_without_a_look_at_all_holes},
     {"twins share their place", twins_share_their_place},
     {"products waste little", products_waste_little},
 };
