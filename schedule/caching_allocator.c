@@ -40,8 +40,11 @@ uint64_t caching_segment_bytes(uint64_t rounded)
 void caching_release(struct caching_allocator *a)
 {
     free(a->block);
-    for (int i = 0; i < CACHING_POOL_COUNT; i++)
-        free(a->free[i].block);
+    for (int i = 0; i < CACHING_POOL_COUNT; i++) {
+        for (uint32_t k = 0; k < a->free[i].count; k++)
+            free(a->free[i].part[k]);
+        free(a->free[i].part);
+    }
     *a = (struct caching_allocator){0};
 }
 
@@ -65,20 +68,80 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
     a->spare = row + 1;
 }
 
-/* The place of the first free block that is not below (size, address). */
-static uint32_t place(const struct caching_allocator *a, const struct caching_free *list,
-                      uint64_t size, uint64_t address)
+/* Is the block a segment of which nothing else is left? */
+static bool is_segment(const struct caching_block *b)
 {
-    uint32_t low = 0, high = list->count;
+    return b->before == NONE && b->after == NONE;
+}
+
+static bool is_below(const struct caching_block *b, uint64_t size, uint64_t address)
+{
+    return b->size < size || (b->size == size && b->address < address);
+}
+
+/* Where in a list a block is or goes: in the last part that begins below it. */
+struct spot {
+    uint32_t part, row;
+};
+
+/* The spot of the first free block that is not below (size, address); it may be the end of a part. */
+static struct spot place(const struct caching_allocator *a, const struct caching_free *list,
+                         uint64_t size, uint64_t address)
+{
+    uint32_t part = 0, behind = list->count;
+    while (behind - part > 1) {
+        uint32_t middle = part + (behind - part) / 2;
+        if (is_below(&a->block[list->part[middle]->block[0]], size, address))
+            part = middle;
+        else
+            behind = middle;
+    }
+    uint32_t low = 0, high = list->count > 0 ? list->part[part]->count : 0;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const struct caching_block *b = &a->block[list->block[middle]];
-        if (b->size < size || (b->size == size && b->address < address))
+        if (is_below(&a->block[list->part[part]->block[middle]], size, address))
             low = middle + 1;
         else
             high = middle;
     }
-    return low;
+    return (struct spot){part, low};
+}
+
+/* The same, but for a block that is there: the end of a part is the start of the next. */
+static struct spot place_of_free(const struct caching_allocator *a, const struct caching_free *list,
+                                 uint64_t size, uint64_t address)
+{
+    struct spot at = place(a, list, size, address);
+    bool end = at.part < list->count && at.row == list->part[at.part]->count;
+    return end ? (struct spot){at.part + 1, 0} : at;
+}
+
+static struct caching_part *add_part(struct caching_free *list, uint32_t at)
+{
+    if (list->count == list->capacity) {
+        list->capacity = (uint32_t)heap_next_capacity(list->capacity, (size_t)list->count + 1);
+        list->part = heap_realloc(list->part, list->capacity, sizeof(*list->part));
+    }
+    memmove(list->part + at + 1, list->part + at, (list->count - at) * sizeof(*list->part));
+    list->part[at] = heap_alloc(1, sizeof **list->part);
+    list->part[at]->count = 0;
+    list->count++;
+    return list->part[at];
+}
+
+static void remove_part(struct caching_free *list, uint32_t at)
+{
+    free(list->part[at]);
+    list->count--;
+    memmove(list->part + at, list->part + at + 1, (list->count - at) * sizeof(*list->part));
+}
+
+static void halve_part(struct caching_free *list, uint32_t at)
+{
+    struct caching_part *high = add_part(list, at + 1), *low = list->part[at];
+    low->count = CACHING_PART_ROWS / 2;
+    high->count = CACHING_PART_ROWS - low->count;
+    memcpy(high->block, low->block + low->count, high->count * sizeof *high->block);
 }
 
 static void add_free(struct caching_allocator *a, uint32_t row)
@@ -86,49 +149,69 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     struct caching_block *b = &a->block[row];
     struct caching_free *list = &a->free[b->pool];
     b->used = false;
-    if (list->count == list->capacity) {
-        list->capacity = (uint32_t)heap_next_capacity(list->capacity, (size_t)list->count + 1);
-        list->block = heap_realloc(list->block, list->capacity, sizeof *list->block);
+    if (list->count == 0)
+        add_part(list, 0);
+    struct spot at = place(a, list, b->size, b->address);
+    if (list->part[at.part]->count == CACHING_PART_ROWS) {
+        halve_part(list, at.part);
+        at = place(a, list, b->size, b->address);
     }
-    uint32_t at = place(a, list, b->size, b->address);
-    memmove(list->block + at + 1, list->block + at, (list->count - at) * sizeof *list->block);
-    list->block[at] = row;
-    list->count++;
+    struct caching_part *part = list->part[at.part];
+    memmove(part->block + at.row + 1, part->block + at.row,
+            (part->count - at.row) * sizeof *part->block);
+    part->block[at.row] = row;
+    part->count++;
+    a->cached += is_segment(b);
 }
 
-static void remove_at(struct caching_free *list, uint32_t at)
+static void remove_at(struct caching_allocator *a, struct caching_free *list, struct spot at)
 {
-    list->count--;
-    memmove(list->block + at, list->block + at + 1, (list->count - at) * sizeof *list->block);
+    struct caching_part *part = list->part[at.part];
+    a->cached -= is_segment(&a->block[part->block[at.row]]);
+    part->count--;
+    memmove(part->block + at.row, part->block + at.row + 1,
+            (part->count - at.row) * sizeof *part->block);
+    if (part->count == 0)
+        remove_part(list, at.part);
 }
 
 static void remove_free(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block *b = &a->block[row];
     struct caching_free *list = &a->free[b->pool];
-    uint32_t at = place(a, list, b->size, b->address);
-    assert(at < list->count && list->block[at] == row);
-    remove_at(list, at);
+    struct spot at = place_of_free(a, list, b->size, b->address);
+    assert(at.part < list->count && list->part[at.part]->block[at.row] == row);
+    remove_at(a, list, at);
+}
+
+static void release_of_part(struct caching_allocator *a, struct caching_part *part)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < part->count; i++) {
+        uint32_t row = part->block[i];
+        struct caching_block *b = &a->block[row];
+        if (!is_segment(b)) {
+            part->block[kept++] = row;
+            continue;
+        }
+        a->reserved -= b->size;
+        a->released += b->size;
+        a->cached--;
+        drop_row(a, row);
+    }
+    part->count = kept;
 }
 
 /* Gives back every segment of which nothing is in use. */
 static void release_cached(struct caching_allocator *a)
 {
-    for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
+    for (int pool = 0; a->cached > 0 && pool < CACHING_POOL_COUNT; pool++) {
         struct caching_free *list = &a->free[pool];
-        uint32_t kept = 0;
-        for (uint32_t i = 0; i < list->count; i++) {
-            uint32_t row = list->block[i];
-            struct caching_block *b = &a->block[row];
-            if (b->before != NONE || b->after != NONE) {
-                list->block[kept++] = row;
-                continue;
-            }
-            a->reserved -= b->size;
-            a->released += b->size;
-            drop_row(a, row);
+        for (uint32_t i = list->count; i-- > 0;) {
+            release_of_part(a, list->part[i]);
+            if (list->part[i]->count == 0)
+                remove_part(list, i);
         }
-        list->count = kept;
     }
 }
 
@@ -184,10 +267,11 @@ uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
 {
     uint64_t rounded = caching_round(bytes);
     struct caching_free *list = &a->free[rounded <= SMALL_SIZE ? CACHING_SMALL : CACHING_LARGE];
-    uint32_t at = place(a, list, rounded, 0), row;
-    if (at < list->count) {
-        row = list->block[at];
-        remove_at(list, at);
+    struct spot at = place_of_free(a, list, rounded, 0);
+    uint32_t row;
+    if (at.part < list->count) {
+        row = list->part[at.part]->block[at.row];
+        remove_at(a, list, at);
     } else {
         row = new_segment(a, rounded);
     }

@@ -25,16 +25,24 @@ struct caching_block {
     bool used, live; /* live: the row holds a block */
 };
 
+enum { CACHING_PART_ROWS = 256 };
+
+struct caching_part {
+    uint32_t count, block[CACHING_PART_ROWS];
+};
+
 struct caching_allocator {
     uint64_t limit; /* bytes of the device that segments may take; 0: not limited */
 
     struct caching_block *block;
     uint32_t count, capacity, spare; /* spare: 1 + first row without a block, chained by after */
-    struct caching_free {            /* free blocks by size, then address */
-        uint32_t *block;
+    struct caching_free {            /* free blocks by size, then address, in parts: lists are long
+                                        of steps with many units */
+        struct caching_part **part;  /* none of them empty */
         uint32_t count, capacity;
     } free[CACHING_POOL_COUNT];
     uint64_t next_address;
+    uint32_t cached; /* segments of which nothing is in use */
 
     uint64_t reserved, used;           /* of all segments; of all blocks in use */
     uint64_t reserved_peak, used_peak; /* most of each */

@@ -97,17 +97,42 @@ static void cached_segments_go_back_before_a_device_is_full(void)
     caching_release(&a);
 }
 
-/* Whatever comes and goes: blocks in use never exceed segments, and all of it comes back. */
-static void sums_hold_for_any_order(void)
+/* Bytes in the lists of free blocks, which are by size, then address. */
+static uint64_t free_in_order(const struct caching_allocator *a, uint32_t *most_parts)
 {
+    uint64_t bytes = 0;
+    for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
+        const struct caching_free *list = &a->free[pool];
+        const struct caching_block *last = NULL;
+        *most_parts = list->count > *most_parts ? list->count : *most_parts;
+        for (uint32_t i = 0; i < list->count; i++)
+            for (uint32_t k = 0; k < list->part[i]->count; k++) {
+                const struct caching_block *block = &a->block[list->part[i]->block[k]];
+                CHECK("in order",
+                      !last || last->size < block->size ||
+                          (last->size == block->size && last->address < block->address));
+                last = block;
+                bytes += block->size;
+            }
+    }
+    return bytes;
+}
+
+/* Whatever comes and goes: blocks in use never exceed segments, and all of it comes back. In turns more come
+ * and more go, so that free blocks are many. */
+static void check_sums(uint64_t limit)
+{
+    enum { LIVE = 3000, STEPS = 40000, TURN = 5000 };
     struct check_random random = check_random_make();
-    struct caching_allocator a = {0};
-    enum { LIVE = 64 };
-    uint32_t live[LIVE];
-    uint64_t size[LIVE], sum = 0;
+    struct caching_allocator a = {.limit = limit};
+    static uint32_t live[LIVE];
+    static uint64_t size[LIVE];
+    uint64_t sum = 0;
+    uint32_t most_parts = 0;
     int count = 0;
-    for (int step = 0; step < 20000; step++) {
-        if (count < LIVE && (count == 0 || check_random_i64(&random, 0, 1) == 0)) {
+    for (int step = 0; step < STEPS; step++) {
+        bool more = check_random_i64(&random, 0, 9) < (step / TURN % 2 == 0 ? 9 : 2);
+        if (count < LIVE && (count == 0 || more)) {
             uint64_t bytes =
                 (uint64_t)check_random_i64(&random, 1, 1 << check_random_i64(&random, 1, 26));
             size[count] = bytes;
@@ -122,16 +147,23 @@ static void sums_hold_for_any_order(void)
         }
         if (!CHECK("used", a.used >= sum) || !CHECK("reserved", a.reserved >= a.used))
             break;
+        if (step % 100 == 0)
+            CHECK_INT("free", (int64_t)free_in_order(&a, &most_parts),
+                      (int64_t)(a.reserved - a.used));
     }
     while (count > 0)
         caching_free(&a, live[--count]);
     CHECK_INT("used", (int64_t)a.used, 0);
-    uint64_t free_bytes = 0;
-    for (int pool = 0; pool < CACHING_POOL_COUNT; pool++)
-        for (uint32_t i = 0; i < a.free[pool].count; i++)
-            free_bytes += a.block[a.free[pool].block[i]].size;
-    CHECK_INT("free", (int64_t)free_bytes, (int64_t)a.reserved);
+    CHECK_INT("free", (int64_t)free_in_order(&a, &most_parts), (int64_t)a.reserved);
+    CHECK("lists were long", most_parts > 2);
+    CHECK("segments went back where there is a limit", (a.released > 0) == (limit > 0));
     caching_release(&a);
+}
+
+static void sums_hold_for_any_order(void)
+{
+    check_sums(0);
+    check_sums(1024 * MIB);
 }
 
 static const struct check_case cases[] = {
