@@ -11,10 +11,12 @@ enum { CHUNK_TOKENS = 65536 };
  * section 4.3). */
 enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
 
+/* What is usual is not refused: no more pieces than rows, and than a list can number. */
 static int64_t pieces_of_rows(const struct choices *c, int64_t pieces)
 {
-    int64_t rows = c->seq / c->hp * c->micro_batch;
-    return pieces < rows ? pieces : rows;
+    enum { PIECES_MAX = 65535 };
+    int64_t rows = c->seq / c->hp * c->micro_batch, most = rows < PIECES_MAX ? rows : PIECES_MAX;
+    return pieces < most ? pieces : most;
 }
 
 struct resolve_pieces resolve_usual_pieces(const struct choices *c)

@@ -25,3 +25,5 @@ longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gp
 longhaul plan --model llama3-70b --set layers=60 --cluster dgx-h100 --gpus 8 --seq 8K --strategy megatron-sp --tp 8 --checkpoint full --top 1 | grep -oE '^fits|weights replicated.*optimizer host'
 # of one unit nothing leaves: ratios are not searched beside what is kept
 longhaul plan --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --seq 8K --strategy ulysses --top 1000 | grep -c 'offload-ratio' || true
+# chunks of a length that many ranks divide would have more pieces of the loss than a list numbers
+longhaul plan --longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 64 --strategy fpdt --dp 8 --emit deepspeed | grep -c 'GPUs; written'
