@@ -1,6 +1,6 @@
 #include "cli/best.h"
 
-#include "cli/longest.h"
+#include "cli/progress.h"
 #include "cli/shortened.h"
 #include "cli/workers.h"
 
@@ -149,6 +149,12 @@ static void lengthen_it(struct round *round, struct outcome *o)
         int64_t next = (hurdle / ladder.first + 1) * ladder.first;
         if (o->kind == OUTCOME_REFUSED)
             o->kind = OUTCOME_UNFIT;
+        o->ladder = ladder;
+        if (next > ladder_end(&ladder)) { /* lists of more chunks are not made to learn so much */
+            o->kind = OUTCOME_SLOWER;
+            o->cut = true;
+            break;
+        }
         if (hurdle > 0 && !reaches(round, &request, next)) {
             if (beaten > 0 && o->kind == OUTCOME_UNFIT)
                 o->kind = OUTCOME_SLOWER; /* it may fit, but is no longer than another */
@@ -165,6 +171,7 @@ static void lengthen_it(struct round *round, struct outcome *o)
         request.seq = longest.tokens;
         o->kind = OUTCOME_SLOWER;
         o->tokens = longest.tokens;
+        o->cut = longest.next == 0;
         o->verdict = longest.at;
         o->request = request;
     }
@@ -298,6 +305,7 @@ static enum status search(struct best *best, struct setup *setup, const struct s
     struct request given = setup->request;
     struct outcome incumbent = {0};
     struct round round = {best->goal, setup, &given, open, NULL, NULL};
+    struct progress progress;
     size_t next = 0;
     bool estimated = false;
     enum status status = STATUS_OK;
@@ -309,7 +317,8 @@ static enum status search(struct best *best, struct setup *setup, const struct s
         return status;
     qsort(space->row, space->count, sizeof *space->row,
           best->goal == GOAL_LONGEST ? roomier_first : faster_first);
-    while (next < space->count) {
+    progress_begin(&progress, space->count, 0);
+    while (next < space->count && status == STATUS_OK) {
         struct candidate batch[ROUND];
         struct outcome out[ROUND];
         size_t place[ROUND], jobs = 0;
@@ -328,11 +337,10 @@ static enum status search(struct best *best, struct setup *setup, const struct s
                 batch[jobs++] = *c;
             }
         }
+        progress_update(&progress, next - jobs, "");
         round.candidate = batch;
         status = workers_run(jobs, sizeof out[0], try_candidate, &round, out, diag);
-        if (status != STATUS_OK)
-            return status;
-        for (size_t i = 0; i < jobs; i++) {
+        for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
             best->row[place[i]] = out[i];
             if (out[i].kind == OUTCOME_TIMED &&
                 (round.incumbent == NULL || best_is_better(best->goal, &out[i], &incumbent))) {
@@ -341,6 +349,9 @@ static enum status search(struct best *best, struct setup *setup, const struct s
             }
         }
     }
+    progress_end(&progress);
+    if (status != STATUS_OK)
+        return status;
     for (size_t i = 0; i < best->count; i++)
         best->kinds[best->row[i].kind]++;
     rank_rows(best);
@@ -362,8 +373,11 @@ enum status best_find(struct best *best, enum goal goal, struct setup *setup,
     best->goal = goal;
     best->gpus = (size_t)setup->cluster.gpus;
     open.length = goal == GOAL_LONGEST;
-    if (goal == GOAL_LONGEST) /* bounds are of a length that all degrees divide */
-        setup->request.seq = longest_long(setup->cluster.gpus);
+    if (goal == GOAL_LONGEST) { /* bounds are of a length that all degrees divide, or the last */
+        int64_t seq = longest_long(setup->cluster.gpus), most = setup->model.max_positions;
+        bool ends = setup->model.positions == POSITIONS_LEARNED && most < seq;
+        setup->request.seq = ends ? most : seq;
+    }
     if (goal != GOAL_GPUS) {
         enum status status = space_add(&best->space, setup, setup->cluster.gpus, open, diag);
         return status == STATUS_OK ? search(best, setup, &open, diag) : status;

@@ -7,6 +7,7 @@
 #ifndef CLI_BEST_H
 #define CLI_BEST_H
 
+#include "cli/longest.h"
 #include "cli/prediction.h"
 #include "cli/space.h"
 
@@ -35,6 +36,9 @@ struct outcome {
     double bubble,
         exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
     int64_t tokens; /* of a sequence: the longest, or the one asked about */
+    struct ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
+    bool cut; /* GOAL_LONGEST: longer ones may fit, since its ladder ends before memory does, or
+               * before the length that is to be beaten */
 };
 
 struct best {

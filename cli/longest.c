@@ -12,6 +12,19 @@ int64_t ladder_length(const struct ladder *ladder, uint32_t rung)
                            : ladder->first * ((int64_t)ladder->below + rung + 1);
 }
 
+int64_t ladder_end(const struct ladder *ladder)
+{
+    return ladder_length(ladder, ladder->rungs - 1);
+}
+
+const char *ladder_why_end(const struct ladder *ladder)
+{
+    return ladder->chunked ? "more than 32 chunks; a larger --chunk goes on"
+                           : "more than 4G tokens";
+}
+
+_Static_assert(LONGEST_CHUNKS == 32, "ladder_why_end()");
+
 /* ---- which lengths there are ---- */
 
 /* A table of learned positions bounds the length, and says nothing of what divides it. */
@@ -74,8 +87,10 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
     int64_t most = chunked ? LONGEST_CHUNKS * choices.chunk : MOST_TOKENS;
     if (below >= most / step) /* the one length left is refused with the reason */
         below = (uint32_t)(most / step) - 1;
-    *ladder =
-        (struct ladder){.first = step, .rungs = (uint32_t)(most / step) - below, .below = below};
+    *ladder = (struct ladder){.first = step,
+                              .rungs = (uint32_t)(most / step) - below,
+                              .below = below,
+                              .chunked = chunked};
     return STATUS_OK;
 }
 

@@ -19,9 +19,14 @@ struct ladder {
     uint32_t rungs;
     uint32_t below; /* multiples of first that are too short, as one chunk of a sequence is */
     bool doubles;
+    bool chunked; /* it ends with LONGEST_CHUNKS of them */
 };
 
 int64_t ladder_length(const struct ladder *ladder, uint32_t rung);
+
+/* The last length, and why there is none behind it: "more than 32 chunks; ...". */
+int64_t ladder_end(const struct ladder *ladder);
+const char *ladder_why_end(const struct ladder *ladder);
 
 enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked about */
 

@@ -133,9 +133,7 @@ static void put_next(struct text *out, const struct longest_report *r)
     const struct longest *l = &r->longest;
     text_printf(out, "%-11s", "next");
     if (l->next == 0) {
-        text_puts(out, r->ladder.below > 0
-                           ? "not asked about: more than 32 chunks; a larger --chunk goes on\n"
-                           : "not asked about: more than 4G tokens\n");
+        text_printf(out, "not asked about: %s\n", ladder_why_end(&r->ladder));
         return;
     }
     put_tokens(out, l->next);

@@ -112,6 +112,7 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
 
 struct family {
     const struct outcome *best, *nearest; /* that was simulated; of those that do not fit */
+    const struct outcome *cut; /* of those that were not asked about longer lengths, the longest */
     size_t members, slower;
     double most; /* tokens/s/GPU that no member exceeds */
 };
@@ -129,6 +130,8 @@ static struct family family_of(const struct best *best, uint8_t strategy)
         if (o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER)
             f.most = fmax(f.most, o->most);
         f.slower += o->kind == OUTCOME_SLOWER;
+        if (o->cut && (f.cut == NULL || ladder_end(&o->ladder) > ladder_end(&f.cut->ladder)))
+            f.cut = o;
         if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
             (f.nearest == NULL || o->missing_bytes < f.nearest->missing_bytes))
             f.nearest = o;
@@ -205,7 +208,7 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
     text_printf(out, "%-11s", rank);
     if (r->best->goal == GOAL_LONGEST) {
         units_put_tokens(out, o->tokens);
-        text_puts(out, " tokens, ");
+        text_puts(out, o->cut ? " tokens at least, " : " tokens, ");
     }
     text_printf(out, "%.1f tokens/s/GPU, step ", o->most);
     put_seconds(out, o->step_s);
@@ -296,6 +299,15 @@ static void put_splits(struct text *out, const struct plan_report *r)
     }
 }
 
+/* What the winner's length is not, if its ladder ended before memory did. */
+static void put_end(struct text *out, const struct plan_report *r)
+{
+    const struct outcome *winner = &r->best->row[0];
+    if (r->best->count == 0 || !winner->cut || winner->kind != OUTCOME_TIMED)
+        return;
+    text_printf(out, "%-11snot asked about: %s\n", "next", ladder_why_end(&winner->ladder));
+}
+
 static void put_family(struct text *out, const struct plan_report *r, uint8_t strategy)
 {
     size_t count;
@@ -306,13 +318,17 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
     text_printf(out, "%-11s%s: ", "lost", compose_strategies(&count)[strategy].name);
     if (f.best != NULL && r->best->goal == GOAL_LONGEST) {
         units_put_tokens(out, f.best->tokens);
-        text_puts(out, " tokens at most: ");
+        text_puts(out, f.best->cut ? " tokens at least: " : " tokens at most: ");
         request_put_options(out, &f.best->request);
     } else if (f.best != NULL) {
         text_printf(out, "%.1f tokens/s/GPU at most", f.best->most);
         put_loss(out, f.best, winner);
         text_puts(out, ": ");
         request_put_options(out, &f.best->request);
+    } else if (f.cut != NULL) {
+        text_puts(out, "not asked about beyond ");
+        units_put_tokens(out, ladder_end(&f.cut->ladder));
+        text_printf(out, " tokens: %s", ladder_why_end(&f.cut->ladder));
     } else if (f.slower > 0 && r->best->goal == GOAL_LONGEST) {
         text_puts(out, "no member reaches the winner's length");
     } else if (f.slower > 0) {
@@ -411,6 +427,7 @@ void plan_report_print(struct text *out, const struct plan_report *r)
         put_row(out, r, i);
     if (best->goal != GOAL_LONGEST)
         put_splits(out, r);
+    put_end(out, r);
     for (size_t s = 0; s < strategies; s++)
         put_family(out, r, (uint8_t)s);
     if (!found)
@@ -449,6 +466,8 @@ static void json_outcome(struct json_out *w, const char *key, const struct outco
     json_put_text(w, "strategy", compose_strategies(&count)[o->strategy].name);
     json_put_text(w, "options", options.data);
     json_put_count(w, "tokens", (uint64_t)o->tokens);
+    if (o->cut)
+        json_put_count(w, "asked_tokens", (uint64_t)ladder_end(&o->ladder));
     if (o->kind == OUTCOME_TIMED) {
         json_put_number(w, "tokens_per_s_gpu", o->most);
         json_put_number(w, "step_s", o->step_s);
@@ -493,6 +512,8 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
         json_begin_object(&w, table[s].name);
         json_put_count(&w, "configurations", f.members);
         json_put_number(&w, "most_tokens_per_s_gpu", f.most);
+        if (f.cut != NULL)
+            json_put_count(&w, "asked_tokens", (uint64_t)ladder_end(&f.cut->ladder));
         if (o != NULL)
             json_outcome(&w, "best", o);
         json_end_object(&w);

@@ -25,5 +25,13 @@ longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gp
 longhaul plan --model llama3-70b --set layers=60 --cluster dgx-h100 --gpus 8 --seq 8K --strategy megatron-sp --tp 8 --checkpoint full --top 1 | grep -oE '^fits|weights replicated.*optimizer host'
 # of one unit nothing leaves: ratios are not searched beside what is kept
 longhaul plan --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --seq 8K --strategy ulysses --top 1000 | grep -c 'offload-ratio' || true
+# a list grows with the square of its chunks: lengths end at 32 of them, and the report says so of the winner and of those that another beats
+longhaul plan --goal longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 2 --strategy fpdt --chunk 2K --checkpoint offload > $T/ends.out
+grep -oE '^(1 .*at least|next.*)' $T/ends.out
+longhaul plan --goal longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 8 --weights zero3 --loss-chunks 8 --ffn-chunks 8 --optimizer device --json > $T/beaten.json
+grep -A 3 '"fpdt"' $T/beaten.json | grep -o '"asked_tokens": [0-9]*'
+longhaul plan --goal longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 8 --weights zero3 --loss-chunks 8 --ffn-chunks 8 --optimizer device | grep '^lost *fpdt'
 # chunks of a length that many ranks divide would have more pieces of the loss than a list numbers
 longhaul plan --longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 64 --strategy fpdt --dp 8 --emit deepspeed | grep -c 'GPUs; written'
+# a table of learned positions is the longest there is
+longhaul plan --goal longest --model gpt2 --set layers=2 --cluster dgx-h100 --gpus 1 | grep -oE '^1 .*tokens,'
