@@ -120,9 +120,10 @@ static struct caching_part *add_part(struct caching_free *list, uint32_t at)
 {
     if (list->count == list->capacity) {
         list->capacity = (uint32_t)heap_next_capacity(list->capacity, (size_t)list->count + 1);
-        list->part = heap_realloc(list->part, list->capacity, sizeof(*list->part));
+        list->part = heap_realloc(list->part, list->capacity, sizeof(struct caching_part *));
     }
-    memmove(list->part + at + 1, list->part + at, (list->count - at) * sizeof(*list->part));
+    memmove(list->part + at + 1, list->part + at,
+            (list->count - at) * sizeof(struct caching_part *));
     list->part[at] = heap_alloc(1, sizeof **list->part);
     list->part[at]->count = 0;
     list->count++;
@@ -133,7 +134,8 @@ static void remove_part(struct caching_free *list, uint32_t at)
 {
     free(list->part[at]);
     list->count--;
-    memmove(list->part + at, list->part + at + 1, (list->count - at) * sizeof(*list->part));
+    memmove(list->part + at, list->part + at + 1,
+            (list->count - at) * sizeof(struct caching_part *));
 }
 
 static void halve_part(struct caching_free *list, uint32_t at)

@@ -130,9 +130,9 @@ static void add_block(struct holes *h, uint32_t at)
 {
     if (h->blocks == h->capacity) {
         h->capacity = (uint32_t)heap_next_capacity(h->capacity, (size_t)h->blocks + 1);
-        h->block = heap_realloc(h->block, h->capacity, sizeof(*h->block));
+        h->block = heap_realloc(h->block, h->capacity, sizeof(struct hole_block *));
     }
-    memmove(h->block + at + 1, h->block + at, (h->blocks - at) * sizeof(*h->block));
+    memmove(h->block + at + 1, h->block + at, (h->blocks - at) * sizeof(struct hole_block *));
     h->block[at] = heap_alloc(1, sizeof **h->block);
     h->block[at]->count = 0;
     h->blocks++;
@@ -142,7 +142,7 @@ static void remove_blocks(struct holes *h, uint32_t begin, uint32_t end)
 {
     for (uint32_t i = begin; i < end; i++)
         free(h->block[i]);
-    memmove(h->block + begin, h->block + end, (h->blocks - end) * sizeof(*h->block));
+    memmove(h->block + begin, h->block + end, (h->blocks - end) * sizeof(struct hole_block *));
     h->blocks -= end - begin;
 }
 
