@@ -1,5 +1,6 @@
 #include "cli/best.h"
 
+#include "cli/bounds.h"
 #include "cli/progress.h"
 #include "cli/shortened.h"
 #include "cli/workers.h"
@@ -123,12 +124,26 @@ static void time_it(struct round *round, struct outcome *o)
     }
 }
 
+/* Whether its bounds say that a length does not fit, for which no list is needed. Of subsequences they would
+ * need the lengths first. */
+static bool lacks_room(const struct setup *setup, const struct request *asked)
+{
+    struct choices c;
+    const struct device *device = &setup->cluster.device;
+    if (compose_resolve(&c, asked, NULL, NULL) != STATUS_OK || c.subsequences > 1)
+        return false;
+    return bound_state_bytes(setup, &c) + bound_optimizer_bytes(&c) + bound_kept_bytes(&c) >
+           device->memory_bytes - device->driver_bytes;
+}
+
 /* Whether a length fits. */
 static bool reaches(const struct round *round, const struct request *request, int64_t tokens)
 {
     struct prediction p = {0};
     struct request asked = *request;
     asked.seq = tokens;
+    if (lacks_room(round->setup, &asked))
+        return false;
     bool fits =
         prediction_memory(&p, round->setup, &asked, NULL, NULL) == STATUS_OK && p.verdict.fits;
     prediction_release(&p);
