@@ -314,9 +314,9 @@ static void products_waste_little(void)
         CHECK(label, compose_resolve(&choices, &request, NULL, &diag) == STATUS_OK &&
                          compose_build(&ir, &choices, &diag) == STATUS_OK);
         lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
-        for (uint8_t m = 0; m < MEMORY_COUNT; m++) {
-            uint64_t floor =
-                ir.role_count == 1 ? floor_of_role(&ir, m, figures.held[m]) : figures.held[m];
+        for (int m = 0; m < MEMORY_COUNT; m++) {
+            uint64_t floor = ir.role_count == 1 ? floor_of_role(&ir, (uint8_t)m, figures.held[m])
+                                                : figures.held[m];
             CHECK(label, figures.arena[m] >= floor);
             CHECK(label, (double)figures.arena[m] <= most[m] * (double)floor);
         }
