@@ -137,11 +137,13 @@ static enum status check_layers(const struct choices *c, struct diag *diag)
              (long long)c->model->layers, chunks, c->pp, c->virtual_stages);
     int64_t chunks_fit = c->pipeline == CHOICE_PIPELINE_INTERLEAVED ? c->model->layers / c->pp : 0,
             stages_fit = c->model->layers / c->virtual_stages;
+    while (stages_fit > 1 && c->ranks % stages_fit != 0)
+        stages_fit--;
+    stages_fit = stages_fit > 1 ? stages_fit : 1;
     if (chunks_fit > 1)
         text_printf(&would, "--virtual-stages %lld or less", (long long)chunks_fit);
     else
-        text_printf(&would, "--pp %lld%s", (long long)(stages_fit > 1 ? stages_fit : 1),
-                    stages_fit > 1 ? " or less" : "");
+        text_printf(&would, "--pp %lld", (long long)stages_fit);
     return resolve_bad_size(diag, chunks_fit > 1 ? "--virtual-stages" : "--pp", what, &would);
 }
 
