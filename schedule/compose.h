@@ -333,7 +333,7 @@ double compose_attention_slowdown(const struct choices *choices);
  * empty. Too large a schedule (ids are 32 bits) is an error. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
-/* The same, for tests of schedule/stretch.h and stretch_units.h: whole: every layer of every micro-batch is
+/* The same, for tests of schedule/stretch/ (stretch.h, units.h): whole: every layer of every micro-batch is
  * emitted. *emitted: how many of them were. */
 struct compose_emitted {
     int64_t layers;

@@ -12,7 +12,7 @@
 
 #include "schedule/compose.h"
 #include "schedule/ir.h"
-#include "schedule/stretch.h"
+#include "schedule/stretch/stretch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -175,7 +175,7 @@ struct lent_part {
     op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
-/* Periods of a role's micro-batches that are left out (schedule/stretch_units.h). */
+/* Periods of a role's micro-batches that are left out (schedule/stretch/units.h). */
 struct units_left_out {
     uint32_t step; /* units of a period */
     uint32_t periods;

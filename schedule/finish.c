@@ -9,8 +9,8 @@
 #include "schedule/order.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
-#include "schedule/stretch.h"
-#include "schedule/stretch_units.h"
+#include "schedule/stretch/stretch.h"
+#include "schedule/stretch/units.h"
 #include "schedule/tenants.h"
 #include "schedule/waits.h"
 

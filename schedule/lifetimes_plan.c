@@ -5,9 +5,9 @@
 #include "schedule/births.h"
 #include "schedule/lifetimes.h"
 #include "schedule/pack.h"
-#include "schedule/stretch_arena.h"
-#include "schedule/stretch_tenants.h"
-#include "schedule/stretch_units_tenants.h"
+#include "schedule/stretch/arena.h"
+#include "schedule/stretch/tenants.h"
+#include "schedule/stretch/units_tenants.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* schedule/stretch_spot.h: where a row of the short list is among the storeys of its chunk or run. What
- * stretch.c compares and stretch_place.c looks for. */
+/* schedule/stretch/spot.h: where a row of the short list is among the storeys of its chunk or run. What
+ * stretch.c compares and place.c looks for. */
 #ifndef SCHEDULE_STRETCH_SPOT_H
 #define SCHEDULE_STRETCH_SPOT_H
 
-#include "schedule/stretch.h"
+#include "schedule/stretch/stretch.h"
 
 struct spot {
     uint32_t of;   /* run, or run_count + chunk for states; IR_NONE: of none */

@@ -1,6 +1,6 @@
 /* The long list. Blocks that are there are written with what they refer to moved to its place, and so
  * are the first two copies; of the others every number goes on as from the one to the other. */
-#include "schedule/stretch.h"
+#include "schedule/stretch/stretch.h"
 
 #include "base/arena.h"
 

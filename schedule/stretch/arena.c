@@ -1,8 +1,8 @@
 /* Who stands for whom, and in which rows. */
-#include "schedule/stretch_arena.h"
+#include "schedule/stretch/arena.h"
 
 #include "base/arena.h"
-#include "schedule/stretch_tenants.h"
+#include "schedule/stretch/tenants.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Tenants of the copies: the period's, later by strides, as stretch_units_write.c makes its rows. */
-#include "schedule/stretch_units_tenants.h"
+/* Tenants of the copies: the period's, later by strides, as units_write.c makes its rows. */
+#include "schedule/stretch/units_tenants.h"
 
 #include "base/arena.h"
 

@@ -1,5 +1,5 @@
 /* Who is meant: from what a block of the short list refers to, to its place in the long one. */
-#include "schedule/stretch_spot.h"
+#include "schedule/stretch/spot.h"
 
 /* The last storey, which may be shorter, is the last in the short list too. */
 struct spot spot_of_state(const struct stretch *s, uint32_t buffer)

@@ -1,6 +1,6 @@
 /* Births and ends are moved to the two periods that stand for a run: those of its first block to the first
  * of them, of its last one to the second. What ends in between has met all of a period by then. */
-#include "schedule/stretch_spans.h"
+#include "schedule/stretch/spans.h"
 
 #include "base/arena.h"
 

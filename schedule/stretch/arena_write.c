@@ -1,5 +1,5 @@
 /* From places of periods to offsets of all of them. */
-#include "schedule/stretch_arena.h"
+#include "schedule/stretch/arena.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* schedule/stretch.h: a schedule of few layers made into one of many.
+/* schedule/stretch/stretch.h: a schedule of few layers made into one of many.
  *
  * Layers that are alike have the same ops, buffers and waits but for whose they are. So a role is
  * emitted, rewritten and finished with few layers, and the layers left out are copies: block by

@@ -1,4 +1,4 @@
-/* schedule/stretch_arena.h: the arena of a stretched role, planned from one period of each of its runs.
+/* schedule/stretch/arena.h: the arena of a stretched role, planned from one period of each of its runs.
  *
  * Blocks of a run that are alike have the same tenants, and nobody need place them block by block. One
  * tenant of a period stands for all that are like it, whether in blocks of the short list or in copies:
@@ -15,7 +15,7 @@
 #ifndef SCHEDULE_STRETCH_ARENA_H
 #define SCHEDULE_STRETCH_ARENA_H
 
-#include "schedule/stretch_spans.h"
+#include "schedule/stretch/spans.h"
 
 /* Where a tenant is in all periods: in one place, or in one of several of a row. */
 struct stretch_place {

@@ -1,4 +1,4 @@
-/* schedule/stretch_spans.h: which blocks of a run two periods of it stand for, and when its tenants live then.
+/* schedule/stretch/spans.h: which blocks of a run two periods of it stand for, and when its tenants live then.
  *
  * The two are the blocks next to the copies. Blocks beside them whose tenants are those of the period, but for
  * a few at their end, belong to the run's span with the copies. Times in the span are told as times of the
@@ -6,7 +6,7 @@
 #ifndef SCHEDULE_STRETCH_SPANS_H
 #define SCHEDULE_STRETCH_SPANS_H
 
-#include "schedule/stretch.h"
+#include "schedule/stretch/stretch.h"
 #include "schedule/tenants.h"
 
 #define SPANS_APART (-1)

@@ -1,4 +1,4 @@
-/* schedule/stretch_units.h: a schedule of few micro-batches made into one of many.
+/* schedule/stretch/units.h: a schedule of few micro-batches made into one of many.
  *
  * Behind its warm-up and before its cool-down a role does the same with one micro-batch after the other
  * (with one pipeline: with so many), its period: all of a unit, or one unit's forward and an earlier

@@ -1,5 +1,5 @@
-/* Tenants of the long list from those of the short one, as stretch_write.c makes its rows. */
-#include "schedule/stretch_tenants.h"
+/* Tenants of the long list from those of the short one, as write.c makes its rows. */
+#include "schedule/stretch/tenants.h"
 
 #include "base/arena.h"
 

@@ -1,6 +1,6 @@
 /* The repeats of a stretched role. Copies behind the second are made by going on from one to the next,
  * so they are one repeat as they are; the blocks beside them join it when they differ by the same. */
-#include "schedule/stretch.h"
+#include "schedule/stretch/stretch.h"
 
 #include "base/arena.h"
 

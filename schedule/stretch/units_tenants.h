@@ -1,8 +1,8 @@
-/* schedule/stretch_units_tenants.h: the tenants of a role whose micro-batches were left out. */
+/* schedule/stretch/units_tenants.h: the tenants of a role whose micro-batches were left out. */
 #ifndef SCHEDULE_STRETCH_UNITS_TENANTS_H
 #define SCHEDULE_STRETCH_UNITS_TENANTS_H
 
-#include "schedule/stretch_units.h"
+#include "schedule/stretch/units.h"
 #include "schedule/tenants.h"
 
 /* Where the tenants of steady periods are among all. */

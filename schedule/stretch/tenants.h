@@ -1,8 +1,8 @@
-/* schedule/stretch_tenants.h: the tenants of a stretched role's arena, without asking its clocks. */
+/* schedule/stretch/tenants.h: the tenants of a stretched role's arena, without asking its clocks. */
 #ifndef SCHEDULE_STRETCH_TENANTS_H
 #define SCHEDULE_STRETCH_TENANTS_H
 
-#include "schedule/stretch.h"
+#include "schedule/stretch/stretch.h"
 #include "schedule/tenants.h"
 
 /* Fills *out with the tenants of the long list, from those of the short one. False: nobody can tell

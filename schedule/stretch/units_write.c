@@ -1,6 +1,6 @@
 /* Copies of a steady period, put in place. Ids of a copy are those of the period before it and a stride,
  * which the period and the next one tell; what stands behind moves up. */
-#include "schedule/stretch_units.h"
+#include "schedule/stretch/units.h"
 
 #include "base/arena.h"
 

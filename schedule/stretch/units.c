@@ -1,5 +1,5 @@
 /* Periods, and what of them is steady. */
-#include "schedule/stretch_units.h"
+#include "schedule/stretch/units.h"
 
 #include "base/arena.h"
 #include "schedule/lifetimes.h"

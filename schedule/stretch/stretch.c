@@ -1,5 +1,5 @@
 /* Blocks, runs, and what of them is steady. */
-#include "schedule/stretch_spot.h"
+#include "schedule/stretch/spot.h"
 
 #include <stdlib.h>
 #include <string.h>
