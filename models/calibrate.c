@@ -214,11 +214,12 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
     for (size_t i = 0; i < problem->params; i++)
         start[i] = problem->param[i].start =
             fmin(fmax(problem->param[i].start, problem->param[i].low), problem->param[i].high);
-    problem->disturbed =
+    bool disturbed =
         noise_disturbs(problem->c->spread, noise_spread(problem->point, problem->points));
     const struct fit_problem least = {
         .what = problem->name,
-        .help = problem->disturbed ? calibrate_disturbed : problem->help,
+        .help = problem->help,
+        .scatter_help = disturbed ? calibrate_disturbed : NULL,
         .param = problem->param,
         .params = problem->params,
         .points = problem->points,
@@ -230,6 +231,7 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
     };
     enum status status =
         fit_run(&fit, &least, (struct loc){.name = problem->point[0]->at.name}, diag);
+    problem->fallen = disturbed && fit.scattered;
     set_values(problem, status == STATUS_OK ? fit.value : start);
     if (status == STATUS_OK) {
         record(problem, &fit, sources(problem));
@@ -344,8 +346,8 @@ static void return_to(struct calibration *c, const struct mark *mark)
         c->notes.data[mark->notes] = '\0';
 }
 
-/* Fits a family: to what was asked for; where disturbed points refuse that and the caller goes on all
- * the same, to the fastest times; else not at all. */
+/* Fits a family: to what was asked for; where that is refused because disturbed points scatter and the
+ * caller goes on all the same, to the fastest times; else not at all. */
 static enum status fit_family(const struct calibrate_problem *family,
                               calibrate_family_function *function, struct diag *diag)
 {
@@ -358,7 +360,7 @@ static enum status fit_family(const struct calibrate_problem *family,
     if (!family->options->despite_noise)
         return function(&problem, diag);
     enum status status = function(&problem, &quiet);
-    bool fallen = status == STATUS_NO && problem.disturbed;
+    bool fallen = status == STATUS_NO && problem.fallen;
     if (fallen) {
         return_to(c, &before);
         problem = *family;
@@ -423,7 +425,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
                             "no point is of work that a device file describes");
     if (status == STATUS_OK) {
         raise_peak(c);
-        if (options->despite_noise && noise_disturbs(c->spread, 0))
+        if (noise_disturbs(c->spread, 0))
             text_puts(&c->notes,
                       "device.jitter: what others disturbed says nothing of it; it stays "
                       "as the base has it\n");

@@ -18,7 +18,7 @@ enum { CALIBRATE_FAMILIES_MAX = 16, CALIBRATE_NUMBERS_MAX = 128 };
 struct calibrate_options {
     double limit; /* largest root mean square of a fit; 0: 0.25. Of the host: twice that */
     bool fastest; /* fits p10_s, for machines that others disturb; else median_s */
-    /* A fit that is refused of disturbed points (models/noise.h) is tried with p10_s, and when that is
+    /* A fit that disturbed points (models/noise.h) lie too far from is tried with p10_s, and when that is
      * refused too its numbers stay as the base has them: calibration.fallen says which. */
     bool despite_noise;
     double host_memory_bytes_per_s; /* of the cluster; 0: the header's host_memory_bytes_per_s */
@@ -51,7 +51,7 @@ struct calibrate_family {
     const char *worst_what; /* "matmul m=64 n=512 k=512" */
 };
 
-/* A fit that disturbed points refuse. */
+/* A fit that disturbed points lie too far from. */
 struct calibrate_fallen {
     const char *name; /* of the family */
     bool to_base;     /* its numbers are the base's; else fitted to the fastest times */
@@ -72,7 +72,8 @@ struct calibration {
 void calibration_release(struct calibration *calibration);
 
 /* Fits everything that has points. STATUS_NO: a fit was refused, or no point is of use; all
- * refusals are reported, and those of disturbed points say that they are. base and points must outlive the calibration. */
+ * refusals are reported, and those of disturbed points say that they are. base and points must
+ * outlive the calibration. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);

@@ -193,14 +193,16 @@ static bool sizes_vary(const struct link_points *points)
 }
 
 static enum status fit_class(struct link_calibration *links, enum calibrate_link class,
-                             const struct link_points *points, double spread,
-                             const struct calibrate_options *options, struct diag *diag)
+                             const struct link_points *points, bool disturbed,
+                             const struct calibrate_options *options, bool *scattered,
+                             struct diag *diag)
 {
     static const struct fit_param params[] = {
         {"latency", 1e-6, 0, 1, SCALE_S, false},
         {"bandwidth", 1e10, 1, 1e15, 0, false},
     };
     struct loc at = {.name = points->point[0]->at.name};
+    *scattered = false;
     if (points->count < ARRAY_LEN(params) || !sizes_vary(points))
         return diag_error(diag, at, STATUS_NO,
                           "%s: all points move as many bytes; latency and bandwidth need small "
@@ -211,10 +213,9 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
         measured_s[i] = calibrate_time(options, points->point[i]);
     const struct fit_problem problem = {
         .what = classes[class].name,
-        .help = noise_disturbs(spread, noise_spread(points->point, points->count))
-                    ? calibrate_disturbed
-                    : "messages below the size at which the library changes its protocol do not "
-                      "belong to the same line; leave them out (--min-bytes)",
+        .help = "messages below the size at which the library changes its protocol do not "
+                "belong to the same line; leave them out (--min-bytes)",
+        .scatter_help = disturbed ? calibrate_disturbed : NULL,
         .param = params,
         .params = ARRAY_LEN(params),
         .points = points->count,
@@ -225,9 +226,34 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
     };
     struct fit fit;
     enum status status = fit_run(&fit, &problem, at, diag);
+    *scattered = fit.scattered;
     if (status == STATUS_OK)
         record(links, class, points, &fit);
     free(measured_s);
+    return status;
+}
+
+/* As fit_family() of calibrate.c, of a class of links. */
+static enum status fit_or_fall(struct link_calibration *links, enum calibrate_link class,
+                               const struct link_points *points, bool disturbed,
+                               const struct calibrate_options *options, struct diag *diag)
+{
+    bool scattered;
+    struct calibrate_options fastest = *options;
+    struct diag quiet = {0};
+    fastest.fastest = true;
+    if (!disturbed || !options->despite_noise)
+        return fit_class(links, class, points, disturbed, options, &scattered, diag);
+    enum status status = fit_class(links, class, points, disturbed, options, &scattered, &quiet);
+    if (status == STATUS_NO && scattered) {
+        status = fit_class(links, class, points, disturbed, &fastest, &scattered, &quiet);
+        links->fallen[links->fallens++] =
+            (struct calibrate_fallen){classes[class].name, status == STATUS_NO};
+        status = STATUS_OK;
+    } else if (status != STATUS_OK) { /* refused for another reason: that is said */
+        status = fit_class(links, class, points, disturbed, options, &scattered, diag);
+    }
+    diag_release(&quiet);
     return status;
 }
 
@@ -236,8 +262,6 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
 {
     enum status status = STATUS_OK;
     double spread = noise_spread_of_all(points);
-    struct calibrate_options fastest = *options;
-    fastest.fastest = true;
     struct link_points chosen = {
         .point = heap_alloc(points->count + 1, sizeof(const struct point *)),
     };
@@ -251,16 +275,9 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
         }
         if (chosen.count == 0)
             continue;
-        bool go_on = options->despite_noise &&
-                     noise_disturbs(spread, noise_spread(chosen.point, chosen.count));
-        enum status one = fit_class(links, (enum calibrate_link) class, &chosen, spread, options,
-                                    go_on ? NULL : diag);
-        if (one == STATUS_NO && go_on) {
-            one = fit_class(links, (enum calibrate_link) class, &chosen, spread, &fastest, NULL);
-            links->fallen[links->fallens++] =
-                (struct calibrate_fallen){classes[class].name, one == STATUS_NO};
-            one = STATUS_OK;
-        }
+        bool disturbed = noise_disturbs(spread, noise_spread(chosen.point, chosen.count));
+        enum status one =
+            fit_or_fall(links, (enum calibrate_link) class, &chosen, disturbed, options, diag);
         status = status == STATUS_OK ? one : status;
     }
     free((void *)chosen.point);

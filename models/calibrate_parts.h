@@ -20,7 +20,7 @@ struct calibrate_problem {
     double limit;
     bool trial;     /* only the residual is wanted */
     int impl, pass; /* of attention: enum attention_impl, enum attention_direction */
-    bool disturbed; /* the last fit was of points that others disturbed */
+    bool fallen;    /* the last fit was refused because of points that others disturbed */
     double (*predict)(const struct calibrate_problem *problem, const struct point *point);
     double host_memory_bytes_per_s;
 };
@@ -45,7 +45,7 @@ void calibrate_derive(struct calibration *c, const char *name, double *slot, enu
 /* The time of a point that counts. */
 double calibrate_time(const struct calibrate_options *options, const struct point *point);
 
-/* Instead of a problem's own help where points are disturbed. */
+/* Instead of a problem's own help where disturbed points scatter. */
 extern const char calibrate_disturbed[];
 
 /* Families, in the order in which they build on each other. Each fits its points, if there are

@@ -398,12 +398,14 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
     fit->freedom = problem->points - search.frees;
     find_residuals(fit, &search);
     find_errors(fit, &search);
-    if (fit->rms > problem->limit) {
+    fit->scattered = fit->rms > problem->limit;
+    if (fit->scattered) {
         status = diag_error(diag, at, STATUS_NO,
                             "%s: the fit lies %.1f %% from its %zu points (root mean square; at "
                             "most %.0f %% is accepted), %+.0f %% from the worst: %s",
                             problem->what, 100 * fit->rms, fit->points, 100 * problem->limit,
-                            100 * fit->worst, problem->help);
+                            100 * fit->worst,
+                            problem->scatter_help ? problem->scatter_help : problem->help);
         goto out;
     }
     if (!problem->trial)

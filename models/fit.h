@@ -30,6 +30,7 @@ typedef double fit_model(void *context, const double *value, size_t point);
 struct fit_problem {
     const char *what; /* "matmul", for messages */
     const char *help; /* which points would help, for messages: "add products of other depths" */
+    const char *scatter_help; /* the same where the points lie too far from the fit; NULL: help */
     const struct fit_param *param;
     size_t params, points;
     const double *measured_s; /* (points) */
@@ -51,6 +52,7 @@ struct fit {
     enum fit_state state[FIT_PARAMS_MAX];
     size_t points, freedom; /* points less free parameters */
     double rms, worst;      /* relative, over the points */
+    bool scattered;         /* refused because rms is above the limit; false: for another reason */
     size_t worst_point;
     /* Root mean square of the relative errors of points predicted by a fit to all the others; only
      * over those that the others can predict, of which there are left_out. */

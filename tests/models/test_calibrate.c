@@ -406,6 +406,52 @@ static void fits_that_others_disturb_are_said_to_be(void)
     }
 }
 
+/* Of one size latency and rate cannot be told apart, however quiet the machine is. */
+static void what_more_points_would_mend_is_not_put_down_to_others(void)
+{
+    for (int go_on = 0; go_on < 2; go_on++) {
+        struct fixture f;
+        fixture_init(&f, "a100-80g", 0);
+        for (int i = 0; i < 8; i++) {
+            struct work adds = {.kind = WORK_ADD, .elements = {100000}};
+            add_true(&f, POINT_NO_IMPL, adds);
+            f.points.row[f.points.count - 1].p90_s *= 4;
+        }
+        struct calibrate_options options = {.despite_noise = go_on == 1};
+        CHECK_INT("refused", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+                  STATUS_NO);
+        CHECK("which points would help", f.diag.text && strstr(f.diag.text, "bytes"));
+        CHECK("not others", f.diag.text && !strstr(f.diag.text, "other programs"));
+        CHECK_INT("none fell", (int64_t)f.result.fallens, 0);
+        fixture_release(&f);
+    }
+}
+
+static void jitter_is_not_taken_from_what_others_disturbed(void)
+{
+    static const struct {
+        const char *label;
+        double spread;
+        bool kept;
+    } rows[] = {{"quiet", 1.2, false}, {"disturbed", 4, true}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f;
+        fixture_init(&f, "a100-80g", 0);
+        for (int k = 0; k < 12; k++) {
+            struct work adds = {.kind = WORK_ADD, .elements = {1000 << k}};
+            add_true(&f, POINT_NO_IMPL, adds);
+            struct point *point = &f.points.row[f.points.count - 1];
+            point->repeats = 20;
+            point->p90_s = rows[i].spread * point->p10_s;
+        }
+        struct calibrate_options options = {0};
+        CHECK_INT(rows[i].label, calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+                  STATUS_OK);
+        CHECK_INT(rows[i].label, f.result.cost.device_jitter == f.base.device_jitter, rows[i].kept);
+        fixture_release(&f);
+    }
+}
+
 static void what_disturbed_points_refuse_falls_to_p10_or_to_the_base(void)
 {
     struct fixture f;
@@ -493,6 +539,10 @@ static const struct check_case cases[] = {
     {"the file is read back", the_file_is_read_back},
     {"what points cannot tell is refused", what_points_cannot_tell_is_refused},
     {"fits that others disturb are said to be", fits_that_others_disturb_are_said_to_be},
+    {"what more points would mend is not put down to others",
+     what_more_points_would_mend_is_not_put_down_to_others},
+    {"jitter is not taken from what others disturbed",
+     jitter_is_not_taken_from_what_others_disturbed},
     {"what disturbed points refuse falls to p10 or to the base",
      what_disturbed_points_refuse_falls_to_p10_or_to_the_base},
     {"a number that two effects share is left alone",

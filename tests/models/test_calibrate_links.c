@@ -151,10 +151,29 @@ static void links_of_one_size_are_refused(void)
     fixture_release(&f);
 }
 
+static void one_size_is_not_put_down_to_others(void)
+{
+    struct fixture f;
+    fixture_init(&f, "a100-80g", 0);
+    for (int i = 0; i < 3; i++) {
+        struct work work = {.kind = WORK_H2D, .copy = {1 << 20, 0}};
+        add(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
+        f.points.row[i].p90_s *= 6;
+    }
+    struct link_calibration links = {0};
+    struct calibrate_options options = {.despite_noise = true};
+    CHECK_INT("refused", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_NO);
+    CHECK("why", f.diag.text && strstr(f.diag.text, "all points move as many bytes"));
+    CHECK_INT("none fell", (int64_t)links.fallens, 0);
+    link_calibration_release(&links);
+    fixture_release(&f);
+}
+
 static const struct check_case cases[] = {
     {"latency and bandwidth of links come back", latency_and_bandwidth_of_links_come_back},
     {"links of one GPU come back", links_of_one_gpu_come_back},
     {"links that others disturb fall as fits do", links_that_others_disturb_fall_as_fits_do},
     {"links of one size are refused", links_of_one_size_are_refused},
+    {"one size is not put down to others", one_size_is_not_put_down_to_others},
 };
 CHECK_MAIN("calibrate_links", cases)
