@@ -30,7 +30,9 @@ enum reserved_part {
     RESERVED_PART_COUNT
 };
 
-/* Of the memory there is: about what `total` is off by where it was measured. */
+/* Of the memory there is: a chosen margin, within which a verdict is too close to call. torchtitan's
+ * two printed peaks of reserved memory are 9 and 11 % below ours (docs/accuracy.md): no measurement
+ * says yet how far off a verdict may be. */
 #define RESERVED_ERROR 0.03
 
 struct reserved {
