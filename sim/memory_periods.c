@@ -165,7 +165,7 @@ static void make_changes(struct maker *m)
 struct jump {
     size_t window, cut;
     uint32_t times;
-    uint32_t whole_ops; /* that each time lies further on */
+    uint32_t ops_on; /* so far on in the whole list lies what comes behind all of them */
     enum depth_level level;
 };
 
@@ -222,7 +222,8 @@ static bool jump_of(struct jump *jump, const struct maker *m, const struct perio
     uint32_t first, begin = gap->begin + gap->before * gap->ops, end = begin + gap->ops;
     const struct changes *c = &m->changes;
     double period_s, near_s = 2 * m->same_s;
-    *jump = (struct jump){.times = gap->left_out, .whole_ops = gap->whole_ops, .level = gap->level};
+    *jump = (struct jump){
+        .times = gap->left_out, .ops_on = gap->left_out * gap->whole_ops, .level = gap->level};
     if (!periods_steady(gap, m->start_s, m->end_s, m->same_s, &first, &period_s) ||
         !same_signs(m, gap, first))
         return false;
@@ -267,7 +268,9 @@ static bool find_jumps(struct maker *m)
 
 /* ---- peaks ---- */
 
-/* A memory at its fullest, behind a change, whose op lies so far on in the whole list. */
+/* A memory at its fullest, behind a change, whose op lies so far on in the whole list: as far as the
+ * periods that were left out and are over by then. In front of them, the period behind the gap stands for
+ * the first that was left out. */
 struct fullest {
     uint64_t bytes, category_bytes[CATEGORY_COUNT];
     size_t at;
@@ -340,11 +343,14 @@ static void walk(struct walk *w, size_t begin, size_t end, uint32_t jump, uint32
     for (; jump < jumps; jump++) {
         const struct jump *j = &w->m->jump[jump];
         struct levels sum = sum_of(w->m, jump);
+        uint32_t within = first_within(w->m, jump), again = ops_on + j->ops_on;
         walk_to(w, begin, j->cut, ops_on);
         add_levels(&w->now, &sum, j->times - 1u);
-        walk(w, j->window, j->cut, first_within(w->m, jump), jump,
-             ops_on + j->times * j->whole_ops);
+        for (uint32_t k = within; k < jump; k++)
+            again -= w->m->jump[k].ops_on;
+        walk(w, j->window, j->cut, within, jump, again);
         begin = j->cut;
+        ops_on += j->ops_on;
     }
     walk_to(w, begin, end, ops_on);
 }
@@ -357,7 +363,7 @@ static double date_of(const struct maker *m, const struct fullest *f)
     const struct change *change = &m->changes.row[f->at];
     if (change->dated_by == IR_NONE)
         return 0;
-    uint32_t op = periods_whole_op(m->from->periods, change->dated_by) + f->ops_on;
+    uint32_t op = change->dated_by + f->ops_on;
     return change->dated_by_end ? m->whole_end_s[op] : m->whole_start_s[op];
 }
 
@@ -426,7 +432,7 @@ static bool fill_peaks(const struct maker *m, struct sim_peak peak[MEMORY_COUNT]
         peak[k].bytes = f->bytes;
         peak[k].time_s = date_of(m, f);
         if (change->op != IR_NONE)
-            peak[k].op = periods_whole_op(m->from->periods, change->op) + f->ops_on;
+            peak[k].op = change->op + f->ops_on;
         memcpy(peak[k].category_bytes, f->category_bytes, sizeof f->category_bytes);
         if (!buffer_of(m, change, peak[k].op, &buffer[k]))
             return false;

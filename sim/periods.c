@@ -148,19 +148,6 @@ bool periods_make(struct periods *p, const struct depth_cut *cut, int cuts)
     return true;
 }
 
-uint32_t periods_whole_op(const struct periods *p, uint32_t op)
-{
-    uint32_t low = 0, high = p->part_count;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->part[middle].image <= op)
-            low = middle;
-        else
-            high = middle;
-    }
-    return p->part[low].op + (op - p->part[low].image);
-}
-
 bool periods_steady(const struct periods_gap *gap, const double *start_s, const double *end_s,
                     double same_s, uint32_t *first, double *period_s)
 {

@@ -36,9 +36,6 @@ struct periods {
 bool periods_make(struct periods *periods, const struct depth_cut *cut, int cuts);
 void periods_release(struct periods *periods);
 
-/* The op of the whole list that one of the short list is: where it stands for several, the first. */
-uint32_t periods_whole_op(const struct periods *periods, uint32_t op);
-
 /* The periods of the short list round a gap that come one and the same time behind each other on a rank
  * with these times: from *first on to the one behind the gap. False: not even the last two. */
 bool periods_steady(const struct periods_gap *gap, const double *start_s, const double *end_s,
