@@ -26,11 +26,11 @@ struct finish {
     struct ir *out;
     struct order *order;
     struct waits *waits;
-    uint32_t *buffer;      /* old id -> new id, or IR_NONE */
-    uint32_t *op;          /* old id -> new id */
-    uint32_t *held_until;  /* old op id -> the op it is held back by (old id), or IR_NONE; NULL: no
-                             op is held back */
-    uint32_t *next_number; /* per stem */
+    uint32_t *buffer; /* old id -> new id, or IR_NONE */
+    uint32_t *op;     /* old id -> new id */
+    uint32_t *held;   /* old op id -> row of e->hold_back, or IR_NONE; NULL: no op is held back */
+    uint32_t *held_next;                  /* of such a row: another one of the same op */
+    uint32_t *next_number;                /* per stem */
     uint32_t recent_range[RECENT_RANGES]; /* new rows by hash; IR_NONE: none */
 };
 
@@ -163,8 +163,8 @@ static void carry_op(struct finish *f, uint32_t i)
     order_start(f->order, order_place_of(f->out, row), stream);
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
         waits_add(f->waits, f->op[f->in->wait[in->wait_begin[i] + k].i]);
-    if (f->held_until && f->held_until[i] != IR_NONE)
-        waits_add(f->waits, f->op[f->held_until[i]]);
+    for (uint32_t k = f->held ? f->held[i] : IR_NONE; k != IR_NONE; k = f->held_next[k])
+        waits_add(f->waits, f->op[f->e->hold_back[k].until.i]);
     for (uint32_t k = 0; k < operands; k++) {
         touch[k] = carry_operand(f, f->in->operand[in->operand_begin[i] + k], k >= reads);
         waits_touch(f->waits, &touch[k], stream);
@@ -237,9 +237,13 @@ static void write_role(const struct emit *e, const struct program *program, stru
     };
     memset(f.recent_range, 0xff, sizeof f.recent_range);
     if (e->hold_back_count > 0)
-        f.held_until = rows_of_none(in->op.count);
-    for (uint32_t i = 0; i < e->hold_back_count; i++)
-        f.held_until[e->hold_back[i].op.i] = e->hold_back[i].until.i;
+        f.held = rows_of_none(in->op.count);
+    f.held_next = heap_alloc((size_t)e->hold_back_count + 1, sizeof *f.held_next);
+    for (uint32_t i = 0; i < e->hold_back_count; i++) {
+        uint32_t *held = &f.held[e->hold_back[i].op.i];
+        f.held_next[i] = *held;
+        *held = i;
+    }
 
     swap_tables(in, out);
     ir_reserve(out, &(struct ir_room){.ops = program->count,
@@ -259,7 +263,8 @@ static void write_role(const struct emit *e, const struct program *program, stru
     swap_tables(in, out);
     free(f.buffer);
     free(f.op);
-    free(f.held_until);
+    free(f.held);
+    free(f.held_next);
     free(f.next_number);
 }
 

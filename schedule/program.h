@@ -40,8 +40,8 @@ buffer_id program_clone_buffer(struct ir *ir, buffer_id buffer);
 void pass_recompute(struct emit *e, struct program *program);
 /* Copies between device and host whose result nobody reads are left out. */
 void pass_unread(struct emit *e, struct program *program);
-/* What one rank gathers to keep for all (schedule/attention/fpdt_host.c) waits for what it has not
- * copied yet: two of them are on the device at once. */
+/* Chunks wait for what goes to the host (schedule/attention/fpdt_host.c): what two of them keep there, and
+ * two of what one rank gathers for all, are on the device at once. */
 void pass_keep(struct emit *e, struct program *program);
 /* What recomputation starts from goes to the host in the forward and comes back before it is read. */
 void pass_offload(struct emit *e, struct program *program);

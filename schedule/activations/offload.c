@@ -6,7 +6,8 @@
  * waits for each copy, in the forward before the layer is issued, in the backward before it is
  * recomputed; and since such a copy is made on the current stream, it starts after the work
  * issued there before it. Otherwise: pinned memory, copies on their own streams, the next layer's input
- * fetched while this one's backward runs. */
+ * fetched while this one's backward runs. A layer's forward then starts when the copy of the layer before the
+ * last has ended: else nothing that computes would ever learn that a copy's bytes are free. */
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
 
@@ -26,6 +27,7 @@ struct offload {
     bool blocking;
     struct fetch *fetch;
     op_id last_compute;       /* listed so far */
+    op_id stored[2];          /* copies to the host of the last two layers; IR_NONE: none yet */
     uint32_t *writer_segment; /* per buffer: 1 + the segment whose forward writes it; 0: none */
 };
 
@@ -78,6 +80,7 @@ static void keep(struct offload *o, uint32_t op, struct program *out)
     program_push(out, (op_id){op});
 }
 
+/* Before op, the layer's first. */
 static void store(struct offload *o, uint32_t op, struct program *out)
 {
     struct fetch *fetch = &o->fetch[segment_of(o, op)];
@@ -85,6 +88,10 @@ static void store(struct offload *o, uint32_t op, struct program *out)
     o->ir->buffer.memory[fetch->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
     fetch->store = copy(o, WORK_D2H, fetch->input, fetch->host, op, PHASE_FORWARD);
     program_push(out, fetch->store);
+    if (!o->blocking && o->stored[0].i != IR_NONE)
+        emit_hold_back(o->e, (op_id){op}, o->stored[0]);
+    o->stored[0] = o->stored[1];
+    o->stored[1] = fetch->store;
 }
 
 static op_id load(struct offload *o, uint32_t segment, uint32_t like, struct program *out)
@@ -122,6 +129,7 @@ void pass_offload(struct emit *e, struct program *program)
         .layers = layers,
         .blocking = e->choices->profile->offload_blocking,
         .last_compute = {IR_NONE},
+        .stored = {{IR_NONE}, {IR_NONE}},
         .fetch = heap_alloc(segments, sizeof *o.fetch),
         .writer_segment = heap_zalloc(ir->buffer.count, sizeof *o.writer_segment),
     };

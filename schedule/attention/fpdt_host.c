@@ -171,13 +171,12 @@ struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, i
                               fpdt_bring(f, f->load, after, k, host.v, "v")};
 }
 
-void pass_keep(struct emit *e, struct program *program)
+/* What is gathered for one rank to keep waits for the last but one before it to be copied. */
+static void hold_back_gathers(struct emit *e, const struct program *program)
 {
     const struct ir *ir = e->ir;
     op_id copied[2] = {{IR_NONE}, {IR_NONE}}; /* the last two copies of what was gathered */
     uint32_t gathered = IR_NONE;              /* buffer */
-    if (!fpdt_fetches_by_one(e->choices))
-        return;
     for (uint32_t i = 0; i < program->count; i++) {
         uint32_t op = program->op[i];
         if (ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_OFFLOAD) {
@@ -189,4 +188,42 @@ void pass_keep(struct emit *e, struct program *program)
             copied[1].i = op;
         }
     }
+}
+
+/* A copy to the host that the forward of a chunk makes, or its repetition. */
+static bool stores(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_D2H && ir->op.region[op] == REGION_OFFLOAD &&
+           ir->op.chunk[op] != IR_NONE16 && ir->op.phase[op] != PHASE_BACKWARD;
+}
+
+/* What a chunk computes behind its first copy waits for all copies of the last chunk but one. Where chunks
+ * fetch keys and values they learn of most of them so; of two chunks none does. */
+static void hold_back_chunks(struct emit *e, const struct program *program)
+{
+    const struct ir *ir = e->ir;
+    op_id stored[2] = {{IR_NONE}, {IR_NONE}}, until = {IR_NONE}; /* of the last two chunks */
+    uint32_t chunk = IR_NONE;
+    for (uint32_t i = 0; i < program->count; i++) {
+        uint32_t op = program->op[i];
+        if (stores(ir, op) && ir->op.chunk[op] != chunk) { /* chunks in a row differ */
+            chunk = ir->op.chunk[op];
+            until = stored[0];
+            stored[0] = stored[1];
+        }
+        if (stores(ir, op))
+            stored[1].i = op;
+        if (until.i == IR_NONE || ir->op.stream[op] != e->compute)
+            continue;
+        emit_hold_back(e, (op_id){op}, until);
+        until.i = IR_NONE;
+    }
+}
+
+void pass_keep(struct emit *e, struct program *program)
+{
+    if (fpdt_fetches_by_one(e->choices))
+        hold_back_gathers(e, program);
+    if (fpdt_offloads(e->choices) && !e->choices->profile->chunk_sync)
+        hold_back_chunks(e, program);
 }

@@ -6,6 +6,7 @@
 #include "schedule/weights/tensor_parallel.h"
 #include "tests/schedule/composed.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void random_products_verify(void)
@@ -230,6 +231,52 @@ static void fewer_activations_take_less_memory(void)
     }
 }
 
+/* Who computes waits for the copies of the last layer, or chunk, but one: what goes to the host is in nobody's
+ * way for longer, however many layers there are. */
+static void copies_to_the_host_make_room(void)
+{
+    static const struct {
+        const char *strategy, *profile;
+        int activations, fetch;
+        int64_t chunks;
+    } rows[] = {
+        {"ulysses", "ideal", CHOICE_ACTIVATIONS_OFFLOAD, FETCH_EACH, 0},
+        {"ring", "megatron", CHOICE_ACTIVATIONS_OFFLOAD, FETCH_EACH, 0},
+        {"ulysses", "internevo", CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, FETCH_EACH, 0},
+        {"fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, FETCH_EACH, 2},
+        {"fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, FETCH_EACH, 3},
+        {"fpdt", "internevo", CHOICE_ACTIVATIONS_FULL, FETCH_EACH, 2},
+        {"fpdt", "internevo", CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, FETCH_EACH, 2},
+        {"fpdt", "internevo", CHOICE_ACTIVATIONS_OFFLOAD, FETCH_ONE, 2},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint64_t waste[2]; /* of few layers, of many */
+        char label[96];
+        snprintf(label, sizeof label, "%s %s %s %lld", rows[i].strategy, rows[i].profile,
+                 activations_names[rows[i].activations], (long long)rows[i].chunks);
+        for (int deep = 0; deep < 2; deep++) {
+            struct transformer model = shapes[0];
+            struct request request = small(0, 2);
+            struct lifetimes_figures figures;
+            struct choices c;
+            struct ir ir;
+            model.layers = deep ? 24 : 6;
+            request.model = &model;
+            request.strategy = rows[i].strategy;
+            request.profile = rows[i].profile;
+            request.activations = rows[i].activations;
+            request.fetch = rows[i].fetch;
+            request.seq = 6144;
+            request.chunk = rows[i].chunks > 0 ? request.seq / rows[i].chunks : 0;
+            build(&ir, &c, &request, label);
+            lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+            waste[deep] = figures.arena[MEMORY_HBM] - figures.live[MEMORY_HBM];
+            ir_release(&ir);
+        }
+        CHECK(label, waste[1] <= 2 * waste[0]); /* of layers there are four times as many */
+    }
+}
+
 static void print_parse_print_is_the_identity(void)
 {
     struct check_random random = check_random_make();
@@ -357,6 +404,7 @@ static const struct check_case cases[] = {
     {"weights move as the table says", weights_move_as_the_table_says},
     {"all-to-alls move what Ulysses says", all_to_alls_move_what_ulysses_says},
     {"fewer kept activations take less memory", fewer_activations_take_less_memory},
+    {"copies to the host make room", copies_to_the_host_make_room},
     {"print, parse, print is the identity", print_parse_print_is_the_identity},
     {"a small schedule is as recorded", a_small_schedule_is_as_recorded},
     {"wrong requests say what would do", wrong_requests_say_what_would_do},
