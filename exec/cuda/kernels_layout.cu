@@ -213,17 +213,43 @@ static __global__ void place_kernel(int32_t *list, int32_t *next, const int32_t 
     }
 }
 
-/* A block per entry: each position's rank among those of its token. */
-static __global__ void order_kernel(int32_t *sorted, const int32_t *list, const int32_t *begin,
+/* How many of from..to, which ascends, are below x. */
+static __device__ int64_t below(const int32_t *list, int64_t from, int64_t to, int32_t x)
+{
+    int64_t first = from;
+    while (from < to) {
+        int64_t middle = from + (to - from) / 2;
+        if (list[middle] < x)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from - first;
+}
+
+/* A block per entry puts the positions of its token in ascending order: runs of one, two, four ...
+ * are merged, each position going as many places behind the begin of both as are below it in its own
+ * and in the other. n log^2 n steps in all, for one token may fill the batch (padding does). */
+static __global__ void order_kernel(int32_t *sorted, int32_t *list, const int32_t *begin,
                                     int64_t vocab)
 {
     for (int64_t entry = blockIdx.x; entry < vocab; entry += gridDim.x) {
-        int32_t from = begin[entry], to = begin[entry + 1];
-        for (int32_t i = from + (int32_t)threadIdx.x; i < to; i += (int32_t)blockDim.x) {
-            int32_t rank = from;
-            for (int32_t j = from; j < to; j++)
-                rank += list[j] < list[i];
-            sorted[rank] = list[i];
+        int64_t first = begin[entry], end = begin[entry + 1], count = end - first;
+        int32_t *from = list, *to = sorted;
+        for (int64_t run = 1; count > 0 && (run < count || from == list); run *= 2) {
+            for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+                int64_t own = i / run, pair = first + own / 2 * 2 * run;
+                int64_t other = first + (own % 2 == 0 ? own + 1 : own - 1) * run;
+                int64_t behind = i % run;
+                if (other < end)
+                    behind +=
+                        below(from, other, other + run < end ? other + run : end, from[first + i]);
+                to[pair + behind] = from[first + i];
+            }
+            __syncthreads();
+            int32_t *full = to;
+            to = from;
+            from = full;
         }
     }
 }
@@ -274,8 +300,8 @@ int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const
         error = LAUNCH_APART(place_kernel, blocks_for(rows, THREADS), THREADS, stream, list, count,
                              token, rows, vocab, first);
     if (error == 0)
-        error = LAUNCH_APART(order_kernel, blocks_for(vocab, 1), WARP, stream, sorted, list, begin,
-                             vocab);
+        error =
+            LAUNCH(order_kernel, blocks_for(vocab, 1), WARP, 0, stream, sorted, list, begin, vocab);
     if (error == 0)
         error = LAUNCH_APART(add_rows_kernel, blocks_for(vocab, 1), threads_for(cols, THREADS),
                              stream, rows_of(table, cols), rows_of(dy, cols), rows_of(before, cols),
