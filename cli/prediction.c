@@ -488,8 +488,7 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
     if (status == STATUS_OK) {
         p->simulated = true;
         p->checkpoints_cost_host = costs.checkpoints;
-        double peak = p->setup->cost.ideal ? p->setup->cluster.device.peak_flop_per_s
-                                           : p->setup->cost.device_peak_flop_per_s;
+        double peak = p->setup->cluster.device.peak_flop_per_s; /* as MFU and HFU */
         waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
         if (p->ir.role_count > 1)
             stages_make(&p->stages, &p->ir, &p->sim, peak);

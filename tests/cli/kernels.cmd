@@ -12,9 +12,13 @@ longhaul compare $T/ulysses $T/ulysses | grep -c '^kernels' || :
 # model flops at peak over the step is MFU by our convention, but for s + 1 keys in place of s; pieces that
 # are computed again are no model flops
 fpdt="--model gpt-2.7b --set layers=2 --cluster fpdt-a100-80g --nodes 1 --gpus 4 --strategy fpdt"
+same() { awk -F'[:,]' '/"step_s"/ && !step { step = $2 } /"model flops at peak"/ { peak = $2 } /"longhaul"/ { mfu = $2 }
+    END { d = peak / step / mfu - 1; print (d < 1e-4 && d > -1e-4 ? "the same" : d) }' $T/json; }
 for profile in deepspeed ideal; do
     longhaul predict $fpdt --profile $profile --seq 64K --chunk 16K --quick --json > $T/json
-    awk -F'[:,]' '/"step_s"/ && !step { step = $2 } /"model flops at peak"/ { peak = $2 } /"longhaul"/ { mfu = $2 }
-        END { d = peak / step / mfu - 1; print (d < 1e-4 && d > -1e-4 ? "the same" : d) }' $T/json
+    same
 done
+# the peak is the cluster's, whatever that of the devices is of which the costs are
+longhaul predict --model llama3-8b --set layers=2 --cluster 1x4xh100 --costs a100-80g --seq 64K --quick --json > $T/json
+same
 longhaul predict $(echo $fpdt | sed 's|2.7b|6.7b|') --profile ideal --seq 1M --chunk 512K --quick | tr '\n' ' ' | sed 's/  */ /g' | grep -o 'HFU [0-9.]* %, .* fault' | sed 's/[0-9.]* %/N %/'
