@@ -15,7 +15,11 @@ struct accesses {
     uint8_t stream;       /* of all of them; NO_STREAM: of none, MANY: of several */
 };
 
-enum { NO_STREAM = UINT8_MAX, MANY = UINT8_MAX - 1 };
+enum {
+    NO_STREAM = UINT8_MAX,
+    MANY = UINT8_MAX - 1,
+    LOOKS_MAX = 8 /* at the newest accesses of a list, for those that are superseded */
+};
 
 struct waits {
     const struct order *order;
@@ -106,10 +110,12 @@ const op_id *waits_settle(struct waits *w, struct order *order, uint32_t *count)
     return w->kept;
 }
 
-/* Forgets the accesses of a list that lie inside the touch: all, or those of one stream. */
+/* Forgets accesses of a list that lie inside the touch: all, or those of one stream. Which of them are kept is
+ * all the same, because the touch is ordered behind them; so it looks at the newest alone: the pieces of a
+ * buffer may be thousands. */
 static void supersede(struct waits *w, uint32_t *link, const struct touch *touch, uint8_t stream)
 {
-    while (*link != IR_NONE) {
+    for (uint32_t look = 0; look < LOOKS_MAX && *link != IR_NONE; look++) {
         struct access *a = &w->access[*link];
         if (touch->begin <= a->begin && a->end <= touch->end &&
             (stream == MANY || a->stream == stream)) {
