@@ -53,6 +53,21 @@ static inline void raise_to(uint32_t *restrict row, const uint32_t *restrict oth
             row[j] = row[j] > other[j] ? row[j] : other[j];
 }
 
+/* The maximum of two. */
+static inline void join_rows(uint32_t *restrict row, const uint32_t *restrict a,
+                             const uint32_t *restrict b, uint32_t width)
+{
+    for (uint32_t i = 0; i < width; i += LANES)
+        for (uint32_t j = i; j < i + LANES; j++)
+            row[j] = a[j] > b[j] ? a[j] : b[j];
+}
+
+static inline void copy_row(uint32_t *restrict row, const uint32_t *restrict other, uint32_t width)
+{
+    for (uint32_t i = 0; i < width; i += LANES)
+        memcpy(row + i, other + i, LANES * sizeof *row);
+}
+
 static inline uint32_t *open_row(struct order *order)
 {
     return order->row + (size_t)order->count * order->width;
@@ -66,18 +81,19 @@ void order_reserve(struct order *order, uint32_t ops)
 const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream)
 {
     reserve(order, order->count + 1);
-    uint32_t *row = open_row(order);
-    memcpy(row, order->host, order->width * sizeof *row);
+    uint32_t *row = open_row(order), tail = 0;
     order->place = (uint8_t)place;
     order->stream[order->count] = ORDER_ON_HOST;
-    if (place == ORDER_HOST)
-        return row;
-    assert(stream < order->streams);
-    if (place != ORDER_SYNC)
-        order->stream[order->count] = (uint8_t)stream;
-    uint32_t tail = order->tail[stream];
-    if (tail != 0) {
-        raise_to(row, order_row(order, tail - 1), order->width);
+    if (place != ORDER_HOST) {
+        assert(stream < order->streams);
+        tail = order->tail[stream];
+        if (place != ORDER_SYNC)
+            order->stream[order->count] = (uint8_t)stream;
+    }
+    if (tail == 0) {
+        copy_row(row, order->host, order->width);
+    } else {
+        join_rows(row, order->host, order_row(order, tail - 1), order->width);
         row[stream] = tail;
     }
     return row;
@@ -104,7 +120,7 @@ void order_finish(struct order *order)
     if (stream != ORDER_ON_HOST)
         order->tail[stream] = op + 1;
     if (order->place != ORDER_STREAM) {
-        memcpy(order->host, open_row(order), order->width * sizeof *order->host);
+        copy_row(order->host, open_row(order), order->width);
         if (stream != ORDER_ON_HOST)
             order->host[stream] = op + 1;
     }

@@ -14,6 +14,7 @@ void stretch_release(struct stretch *s)
     free(s->block_of_buffer);
     free(s->state_begin);
     free(s->state_count);
+    free(s->layer);
     *s = (struct stretch){0};
 }
 
@@ -55,12 +56,17 @@ static bool find_states(struct stretch *s)
 
 /* ---- blocks ---- */
 
-static uint32_t chunk_of_layer(const struct stretch *s, uint32_t layer)
+/* Where each layer of the short list is: it is asked of every op. */
+static void find_storeys(struct stretch *s)
 {
     for (uint32_t v = 0; v < s->chunk_count; v++)
-        if (layer - s->chunk[v].first < s->chunk[v].layers)
-            return v;
-    return IR_NONE;
+        if (s->chunk[v].first + s->chunk[v].layers > s->layers)
+            s->layers = s->chunk[v].first + s->chunk[v].layers;
+    s->layer = heap_alloc((size_t)s->layers + 1, sizeof *s->layer);
+    memset(s->layer, 0xff, s->layers * sizeof *s->layer); /* of no chunk */
+    for (uint32_t v = 0; v < s->chunk_count; v++)
+        for (uint32_t i = 0; i < s->chunk[v].layers; i++)
+            s->layer[s->chunk[v].first + i] = (struct stretch_layer){v, i / s->left_out.storey};
 }
 
 /* What an op says about its block: chunk and storey; false: nothing. Updates have no layer: their
@@ -69,12 +75,17 @@ static bool storey_of(const struct stretch *s, uint32_t op, uint32_t *v, uint32_
 {
     const struct ir *ir = s->in;
     if (ir->op.layer[op] != IR_NONE16) {
-        *v = chunk_of_layer(s, ir->op.layer[op]);
-        *storey = *v != IR_NONE ? (ir->op.layer[op] - s->chunk[*v].first) / s->left_out.storey : 0;
+        if (ir->op.layer[op] >= s->layers)
+            return false;
+        struct stretch_layer layer = s->layer[ir->op.layer[op]];
+        *v = layer.chunk;
+        *storey = layer.storey;
         return *v != IR_NONE;
     }
+    if (ir->op.phase[op] != PHASE_OPTIMIZER)
+        return false;
     uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-    for (uint32_t k = 0; ir->op.phase[op] == PHASE_OPTIMIZER && k < operands; k++) {
+    for (uint32_t k = 0; k < operands; k++) {
         uint32_t buffer = ir_touched(ir, op, k);
         struct spot spot = spot_of_state(s, buffer);
         if (spot.of == IR_NONE)
@@ -149,11 +160,12 @@ static void find_blocks(struct stretch *s)
             }
         }
         struct stretch_block *block = &s->block[s->block_count - 1];
+        const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
         s->block_of_op[op] = s->block_count - 1;
         block->ops++;
         for (uint32_t k = 0; k < operands; k++) /* rows of buffers stand in the order of births */
-            if (ir_touched(ir, op, k) == born) {
+            if (ir_buffer_of(ir, operand[k]) == born) {
                 s->block_of_buffer[born++] = s->block_count - 1;
                 block->buffers++;
             }
@@ -171,13 +183,20 @@ static bool alike(const struct stretch *s, const struct stretch_run *run, struct
     return spot_is_up(s, a.of) == run->up ? b.at == a.at + 1 : a.at == b.at + 1;
 }
 
+/* Most of what a block refers to is its own, and the next one's the same of that. */
 static bool like_ops(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
 {
-    return a == b || alike(s, &s->run[s->block[block].run], spot_of_op(s, a), spot_of_op(s, b));
+    const struct stretch_block *own = &s->block[block];
+    if (a - own->op < own->ops && b - a == own->ops)
+        return true;
+    return a == b || alike(s, &s->run[own->run], spot_of_op(s, a), spot_of_op(s, b));
 }
 
 static bool like_buffers(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
 {
+    const struct stretch_block *own = &s->block[block];
+    if (a - own->buffer < own->buffers && b - a == own->buffers)
+        return true;
     return a == b ||
            alike(s, &s->run[s->block[block].run], spot_of_buffer(s, a), spot_of_buffer(s, b));
 }
@@ -210,6 +229,15 @@ static bool same_space(const struct stretch *s, uint32_t block, uint32_t a, uint
            like_layers(s, block, t->layer[a], t->layer[b]);
 }
 
+/* Are two operands the same elements of their buffers? Sizes and extents are interned. */
+static bool same_elements(const struct ir *ir, uint32_t a, uint32_t b)
+{
+    if ((a ^ b) & IR_RANGE)
+        return false; /* all of a buffer has no range */
+    return a & IR_RANGE ? ir->range[a & ~IR_RANGE].extent == ir->range[b & ~IR_RANGE].extent
+                        : ir->buffer.dims[a] == ir->buffer.dims[b];
+}
+
 /* Do they refer to the same things, as seen from their blocks? */
 static bool same_operands(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
 {
@@ -217,13 +245,11 @@ static bool same_operands(const struct stretch *s, uint32_t block, uint32_t a, u
     const struct op_table *t = &ir->op;
     if (t->wait_count[a] != t->wait_count[b])
         return false;
-    for (uint32_t k = 0; k < (uint32_t)t->reads[a] + t->writes[a]; k++) {
-        struct view x = ir_view(ir, ir->operand[t->operand_begin[a] + k]);
-        struct view y = ir_view(ir, ir->operand[t->operand_begin[b] + k]);
-        if (x.begin != y.begin || x.count != y.count ||
-            !like_buffers(s, block, x.buffer.i, y.buffer.i))
+    const uint32_t *x = ir->operand + t->operand_begin[a], *y = ir->operand + t->operand_begin[b];
+    for (uint32_t k = 0; k < (uint32_t)t->reads[a] + t->writes[a]; k++)
+        if (!same_elements(ir, x[k], y[k]) ||
+            !like_buffers(s, block, ir_buffer_of(ir, x[k]), ir_buffer_of(ir, y[k])))
             return false;
-    }
     for (uint32_t k = 0; k < t->wait_count[a]; k++)
         if (!like_ops(s, block, ir->wait[t->wait_begin[a] + k].i, ir->wait[t->wait_begin[b] + k].i))
             return false;
@@ -295,24 +321,21 @@ static uint32_t distance(uint32_t a, uint32_t b)
  * to blocks that nobody copies. */
 static bool all_near(const struct stretch *s)
 {
-    uint32_t reach = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (uint32_t b = 0; b < s->block_count; b++) {
-            const struct stretch_block *block = &s->block[b];
-            const struct stretch_run *run = block->run != IR_NONE ? &s->run[block->run] : NULL;
-            bool steady = run && b - run->begin >= run->low && b - run->begin < run->high;
-            for (uint32_t op = block->op; op < block->op + block->ops; op++) {
-                uint32_t v, storey;
-                if (!storey_of(s, op, &v, &storey))
-                    continue;
-                uint32_t far = distance(storey, run ? block->storey : s->block[b + 1].storey);
-                if (pass == 0 && steady && far > reach)
-                    reach = far;
-                if (pass == 1 && far > reach)
-                    return false;
-            }
+    uint32_t reach = 0, farthest = 0; /* of steady blocks, and of all */
+    for (uint32_t b = 0; b < s->block_count; b++) {
+        const struct stretch_block *block = &s->block[b];
+        const struct stretch_run *run = block->run != IR_NONE ? &s->run[block->run] : NULL;
+        bool steady = run && b - run->begin >= run->low && b - run->begin < run->high;
+        for (uint32_t op = block->op; op < block->op + block->ops; op++) {
+            uint32_t v, storey;
+            if (!storey_of(s, op, &v, &storey))
+                continue;
+            uint32_t far = distance(storey, run ? block->storey : s->block[b + 1].storey);
+            farthest = far > farthest ? far : farthest;
+            reach = steady && far > reach ? far : reach;
         }
-    return true;
+    }
+    return farthest <= reach;
 }
 
 /* ---- places in the long list ---- */
@@ -361,6 +384,7 @@ bool stretch_survey(struct stretch *s, const struct ir *in, struct ir *out, uint
                           .first_op = out->op.count};
     if (!find_states(s))
         return false;
+    find_storeys(s);
     s->block_of_op = heap_alloc((size_t)in->op.count + 1, sizeof *s->block_of_op);
     s->block_of_buffer = heap_alloc((size_t)in->buffer.count + 1, sizeof *s->block_of_buffer);
     memset(s->block_of_buffer, 0xff, in->buffer.count * sizeof *s->block_of_buffer);

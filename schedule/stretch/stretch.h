@@ -67,6 +67,10 @@ struct stretch {
     uint32_t states, to_states;      /* buffers that live throughout come first; in the long list */
     uint32_t *state_begin;           /* per chunk: the first of its storeys' */
     uint32_t *state_count;           /* per chunk: of each storey */
+    struct stretch_layer {
+        uint32_t chunk, storey;
+    } * layer; /* of the short list */
+    uint32_t layers;
     uint32_t op_count, buffer_count; /* of the long list */
     uint32_t first_op;               /* of the role in the long list */
 };

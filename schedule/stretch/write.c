@@ -46,8 +46,8 @@ static uint16_t layer_of(const struct stretch *s, struct stretch_from from, uint
     memcpy(w->out->table.column + w->out->table.count, w->in->table.column + (from),               \
            (rows) * sizeof *w->in->table.column)
 
-/* All but layers. */
-static void write_op_columns(struct writer *w, const struct stretch_block *b)
+/* All but layers and where spans begin. */
+static void copy_op_columns(struct writer *w, const struct stretch_block *b)
 {
     COPY(op, kind, b->op, b->ops);
     COPY(op, stream, b->op, b->ops);
@@ -61,6 +61,11 @@ static void write_op_columns(struct writer *w, const struct stretch_block *b)
     COPY(op, guard, b->op, b->ops);
     COPY(op, wait_count, b->op, b->ops);
     COPY(op, shape, b->op, b->ops);
+}
+
+static void write_op_columns(struct writer *w, const struct stretch_block *b)
+{
+    copy_op_columns(w, b);
     uint32_t operand = w->out->operand_count, wait = w->out->wait_count, to = w->out->op.count;
     for (uint32_t i = b->op; i < b->op + b->ops; i++, to++) {
         w->out->op.operand_begin[to] = operand;
@@ -86,32 +91,50 @@ static const uint32_t *like_operands(const struct writer *w, uint32_t like, uint
                            : w->in->operand + w->in->op.operand_begin[w->s->block[like].op + i];
 }
 
+/* The place of a range's buffer, in a row of its own, which all of the block's operands share that are that
+ * range; IR_NONE: nobody can tell. */
+static uint32_t write_range(struct writer *w, struct stretch_from from, uint32_t row, uint32_t like)
+{
+    struct ir *out = w->out;
+    if (w->stamp[row] != w->written) {
+        uint32_t to = stretch_buffer(w->s, from, w->in->range[row].buffer.i,
+                                     like != IR_NONE ? ir_buffer_of(w->in, like) : IR_NONE);
+        if (to == IR_NONE)
+            return IR_NONE;
+        w->stamp[row] = w->written;
+        w->range[row] = out->range_count;
+        out->range[out->range_count++] = (struct ir_range){{to}, w->in->range[row].extent};
+    }
+    return w->range[row] | IR_RANGE;
+}
+
 static bool write_operands(struct writer *w, struct stretch_from from, uint32_t like)
 {
     const struct stretch_block *b = &w->s->block[from.block];
+    const struct ir *in = w->in;
     struct ir *out = w->out;
+    /* Most are the block's own, as the neighbour has its own there. */
+    uint32_t own = b->to_buffer + from.copy * b->buffers - b->buffer;
+    uint32_t next = like != IR_NONE ? w->s->block[like].buffer - b->buffer : IR_NONE;
     for (uint32_t i = 0; i < b->ops; i++) {
-        const uint32_t *operand = w->in->operand + w->in->op.operand_begin[b->op + i];
+        const uint32_t *operand = in->operand + in->op.operand_begin[b->op + i];
         const uint32_t *likes = like_operands(w, like, i);
-        uint32_t operands = (uint32_t)w->in->op.reads[b->op + i] + w->in->op.writes[b->op + i];
+        uint32_t operands = (uint32_t)in->op.reads[b->op + i] + in->op.writes[b->op + i];
+        uint32_t *written = out->operand + out->operand_count;
         for (uint32_t k = 0; k < operands; k++) {
-            uint32_t row = operand[k] & ~IR_RANGE;
-            if ((operand[k] & IR_RANGE) && w->stamp[row] == w->written) {
-                out->operand[out->operand_count++] = w->range[row] | IR_RANGE;
-                continue;
-            }
-            uint32_t to = stretch_buffer(w->s, from, ir_buffer_of(w->in, operand[k]),
-                                         likes ? ir_buffer_of(w->in, likes[k]) : IR_NONE);
+            uint32_t to;
+            if (operand[k] & IR_RANGE)
+                to = write_range(w, from, operand[k] & ~IR_RANGE, likes ? likes[k] : IR_NONE);
+            else if (likes && operand[k] - b->buffer < b->buffers && likes[k] - operand[k] == next)
+                to = operand[k] + own;
+            else
+                to = stretch_buffer(w->s, from, operand[k],
+                                    likes ? ir_buffer_of(in, likes[k]) : IR_NONE);
             if (to == IR_NONE)
                 return false;
-            if (operand[k] & IR_RANGE) {
-                w->stamp[row] = w->written;
-                w->range[row] = out->range_count;
-                out->range[out->range_count] = (struct ir_range){{to}, w->in->range[row].extent};
-                to = out->range_count++ | IR_RANGE;
-            }
-            out->operand[out->operand_count++] = to;
+            written[k] = to;
         }
+        out->operand_count += operands;
     }
     return true;
 }
@@ -143,7 +166,8 @@ static void number_buffers(struct writer *w, uint32_t count)
     }
 }
 
-static void write_buffer_columns(struct writer *w, uint32_t at, uint32_t count)
+/* All but numbers and offsets. */
+static void copy_buffer_columns(struct writer *w, uint32_t at, uint32_t count)
 {
     COPY(buffer, memory, at, count);
     COPY(buffer, dtype, at, count);
@@ -155,6 +179,11 @@ static void write_buffer_columns(struct writer *w, uint32_t at, uint32_t count)
     COPY(buffer, stem, at, count);
     COPY(buffer, layer, at, count);
     COPY(buffer, free_count, at, count);
+}
+
+static void write_buffer_columns(struct writer *w, uint32_t at, uint32_t count)
+{
+    copy_buffer_columns(w, at, count);
     number_buffers(w, count);
 }
 
@@ -170,7 +199,9 @@ static bool write_buffers(struct writer *w, struct stretch_from from, uint32_t l
         uint32_t other = like != IR_NONE ? w->s->block[like].buffer + i : IR_NONE;
         if (other != IR_NONE && in->free_count[other] == in->free_count[buffer])
             likes = ir_free_set(w->in, other);
-        out->buffer.layer[to] = layer_of(w->s, from, in->layer[buffer]);
+        out->buffer.layer[to] = i > 0 && in->layer[buffer] == in->layer[buffer - 1]
+                                    ? out->buffer.layer[to - 1]
+                                    : layer_of(w->s, from, in->layer[buffer]);
         ir_open_free_set(out, to, in->free_count[buffer]);
         op_id *moved = ir_free_set(out, to);
         for (uint32_t k = 0; k < in->free_count[buffer]; k++) {
@@ -199,17 +230,43 @@ static bool write_block(struct writer *w, struct stretch_from from)
 
 /* ---- the copies behind the second ---- */
 
-/* Rows from `a` on, and those like them from `b` on: the next ones. Ids that differ go on differing. */
+/* Rows from `a` on, and those like them from `b` on: the next ones. Ids that differ go on differing. By
+ * strips, which are vectors. */
+enum { STRIP = 8 };
+
 static void go_on(uint32_t *row, uint32_t to, uint32_t a, uint32_t b)
 {
-    for (uint32_t i = 0; i < to - b; i++)
-        row[to + i] = 2 * row[b + i] - row[a + i];
+    const uint32_t *restrict from = row + a, *restrict next = row + b;
+    uint32_t *restrict end = row + to, count = to - b, i = 0;
+    for (; i + STRIP <= count; i += STRIP)
+        for (uint32_t j = i; j < i + STRIP; j++)
+            end[j] = 2 * next[j] - from[j];
+    for (; i < count; i++)
+        end[i] = 2 * next[i] - from[i];
 }
 
 static void go_on_ops(op_id *row, uint32_t to, uint32_t a, uint32_t b)
 {
-    for (uint32_t i = 0; i < to - b; i++)
-        row[to + i].i = 2 * row[b + i].i - row[a + i].i;
+    const op_id *restrict from = row + a, *restrict next = row + b;
+    op_id *restrict end = row + to;
+    uint32_t count = to - b, i = 0;
+    for (; i + STRIP <= count; i += STRIP)
+        for (uint32_t j = i; j < i + STRIP; j++)
+            end[j].i = 2 * next[j].i - from[j].i;
+    for (; i < count; i++)
+        end[i].i = 2 * next[i].i - from[i].i;
+}
+
+static void go_on_layers(uint16_t *row, uint32_t to, uint32_t a, uint32_t b)
+{
+    const uint16_t *restrict from = row + a, *restrict next = row + b;
+    uint16_t *restrict end = row + to;
+    uint32_t count = to - b, i = 0;
+    for (; i + STRIP <= count; i += STRIP)
+        for (uint32_t j = i; j < i + STRIP; j++)
+            end[j] = (uint16_t)(2 * next[j] - from[j]);
+    for (; i < count; i++)
+        end[i] = (uint16_t)(2 * next[i] - from[i]);
 }
 
 static bool same_ids(const op_id *row, uint32_t a, uint32_t b)
@@ -220,15 +277,16 @@ static bool same_ids(const op_id *row, uint32_t a, uint32_t b)
     return true;
 }
 
+/* Every column is long, and is copied or goes on by itself. */
 static void copy_block(struct writer *w, uint32_t block, const struct mark *a, const struct mark *b)
 {
     const struct stretch_block *of = &w->s->block[block];
     struct ir *out = w->out;
     struct mark to = here(out);
-    write_op_columns(w, of);
-    for (uint32_t i = 0; i < of->ops; i++)
-        out->op.layer[to.op + i] =
-            (uint16_t)(2 * out->op.layer[b->op + i] - out->op.layer[a->op + i]);
+    copy_op_columns(w, of);
+    go_on(out->op.operand_begin, to.op, a->op, b->op);
+    go_on(out->op.wait_begin, to.op, a->op, b->op);
+    go_on_layers(out->op.layer, to.op, a->op, b->op);
     go_on(out->operand, to.operand, a->operand, b->operand);
     go_on_ops(out->wait, to.wait, a->wait, b->wait);
     for (uint32_t i = 0; i < to.range - b->range; i++) {
@@ -236,13 +294,13 @@ static void copy_block(struct writer *w, uint32_t block, const struct mark *a, c
         range.buffer.i = 2 * range.buffer.i - out->range[a->range + i].buffer.i;
         out->range[to.range + i] = range;
     }
-    write_buffer_columns(w, of->buffer, of->buffers);
-    for (uint32_t i = 0; i < of->buffers; i++) {
-        out->buffer.layer[to.buffer + i] =
-            (uint16_t)(2 * out->buffer.layer[b->buffer + i] - out->buffer.layer[a->buffer + i]);
-    }
+    copy_buffer_columns(w, of->buffer, of->buffers);
+    go_on(out->buffer.number, to.buffer, a->buffer, b->buffer);
+    go_on_layers(out->buffer.layer, to.buffer, a->buffer, b->buffer);
     go_on_ops(out->buffer.free_op, to.buffer, a->buffer, b->buffer); /* or where sets begin */
     go_on_ops(out->free_op, to.free_op, a->free_op, b->free_op);
+    for (uint32_t i = to.buffer; i < to.buffer + of->buffers; i++)
+        out->buffer.offset[i] = UINT64_MAX;
     out->op.count += of->ops;
     out->buffer.count += of->buffers;
     out->operand_count += to.operand - b->operand;
@@ -291,6 +349,9 @@ static bool write_copies(struct writer *w, uint32_t block)
         a = b;
         b = now;
     }
+    const struct stretch_block *of = &w->s->block[block];
+    for (uint32_t i = of->buffer; i < of->buffer + of->buffers && w->s->left_out.storeys > 2; i++)
+        w->next_number[w->in->buffer.stem[i]] += w->s->left_out.storeys - 2;
     return last_is_right(w, block, &b);
 }
 
