@@ -98,8 +98,14 @@ static bool is_like(const struct condense *c, const struct family *f, uint32_t b
         return own.periods == SPANS_APART;
     if (f->places > 1) /* their places are taken all the time: it is their own turns that count */
         return block + 1 == f->span->high || lie_no_later(own, f->lie[in->class_of[w]]);
+    const struct stretch_block *birth = &c->s->block[block];
+    const uint32_t *end = tenants_ends(in, w);
+    uint32_t alike = c->spans->alike_ops[block];
     for (uint32_t k = 0; k < c->classes; k++) {
-        struct lie lie = spans_lie(c->spans, f->span, block, tenants_ends(in, w)[k]);
+        uint32_t slot = end[k] - birth->op;
+        if (slot < birth->ops && slot <= alike && f->lie[k].periods == 0 && slot <= f->lie[k].slot)
+            continue; /* it ends in the block of its birth, as most do */
+        struct lie lie = spans_lie(c->spans, f->span, block, end[k]);
         bool leaves =
             block + 1 == f->span->high && lie.periods == SPANS_APART && f->lie[k].periods >= 1;
         if (!leaves && !lie_no_later(lie, f->lie[k]))

@@ -64,9 +64,9 @@ struct stretch {
     struct stretch_run *run;
     uint32_t run_count;
     uint32_t *block_of_op, *block_of_buffer; /* IR_NONE: a state, or nobody's */
-    uint32_t states, to_states;      /* buffers that live throughout come first; in the long list */
-    uint32_t *state_begin;           /* per chunk: the first of its storeys' */
-    uint32_t *state_count;           /* per chunk: of each storey */
+    uint32_t states, to_states; /* buffers that live throughout come first; in the long list */
+    uint32_t *state_begin;      /* per chunk: the first of its storeys' */
+    uint32_t *state_count;      /* per chunk: of each storey */
     struct stretch_layer {
         uint32_t chunk, storey;
     } * layer; /* of the short list */
