@@ -3,6 +3,7 @@
 #include "schedule/stretch/units.h"
 
 #include "base/arena.h"
+#include "schedule/id_map.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,9 @@ struct writer {
     struct strides operand, wait, free; /* the last: of all free sets, in the order of buffers */
     struct moving *moving;
     uint32_t moving_count;
-    uint32_t *moving_of; /* per operand of the period: row of `moving`; IR_NONE: none */
-    uint32_t *range_to;  /* per range: the row that it became last; IR_NONE */
+    struct id_map moving_map; /* their rows: a ring has some for each step of each layer */
+    uint32_t *moving_of;      /* per operand of the period: row of `moving`; IR_NONE: none */
+    uint32_t *range_to;       /* per range: the row that it became last; IR_NONE */
 };
 
 /* ---- strides ---- */
@@ -43,15 +45,17 @@ static bool same_range(struct ir_range a, struct ir_range b)
 static uint32_t moving_row(struct writer *w, struct ir_range a, struct ir_range b)
 {
     const struct ir_extent *extent = w->ir->extent;
-    uint32_t k = 0, buffers = b.buffer.i - a.buffer.i;
+    uint32_t buffers = b.buffer.i - a.buffer.i;
     uint64_t elements = extent[b.extent].begin - extent[a.extent].begin;
-    for (; k < w->moving_count; k++) {
-        const struct moving *m = &w->moving[k];
+    uint64_t hash = hash_word(hash_word(0, (uint64_t)a.buffer.i << 32 | a.extent), elements);
+    for (struct id_probe p = id_map_start(&w->moving_map, hash); id_map_next(&w->moving_map, &p);) {
+        const struct moving *m = &w->moving[p.row];
         if (same_range(m->range, a) && m->buffers == buffers && m->elements == elements)
-            return k;
+            return p.row;
     }
-    w->moving[w->moving_count++] = (struct moving){a, buffers, elements};
-    return k;
+    id_map_add(&w->moving_map, hash, w->moving_count);
+    w->moving[w->moving_count] = (struct moving){a, buffers, elements};
+    return w->moving_count++;
 }
 
 /* What every period names is not made in one of them. */
@@ -464,6 +468,7 @@ bool units_insert(struct units *u)
     free(w.wait.by);
     free(w.free.by);
     free(w.moving);
+    id_map_release(&w.moving_map);
     free(w.moving_of);
     free(w.range_to);
     return told;
