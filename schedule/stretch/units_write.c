@@ -324,6 +324,8 @@ static void copy_waits(struct writer *w)
 {
     struct ir *ir = w->ir;
     uint32_t at = ir->op.wait_begin[w->op_cut], gap = w->u->more * w->wait.count;
+    if (gap == 0) /* nor need there be any */
+        return;
     fill(open_gap(&ir->wait->i, ir->wait_count, at, gap), &w->wait, w->u->more);
     ir->wait_count += gap;
 }

@@ -340,10 +340,28 @@ static void stretched_units_are_emitted(void)
     }
 }
 
+/* One rank whose ops are all of one stream. */
+static void lists_without_waits_are_emitted(void)
+{
+    struct request request = {.model = &shapes[0],
+                              .weights = CHOICE_WEIGHTS_REPLICATED,
+                              .activations = CHOICE_ACTIVATIONS_KEEP,
+                              .optimizer = CHOICE_OPTIMIZER_DEVICE,
+                              .attention_impl = -1,
+                              .dtype = -1,
+                              .ranks = 1,
+                              .seq = 32,
+                              .global_batch = 32,
+                              .micro_batch = 1,
+                              .sm = 80};
+    CHECK("units are left out", both_ways(&request, "without waits").micro_batches);
+}
+
 static const struct check_case cases[] = {
     {"stretched is emitted", stretched_is_emitted},
     {"long lists are packed by periods", long_lists_are_packed_by_periods},
     {"stretched stages are emitted", stretched_stages_are_emitted},
     {"stretched units are emitted", stretched_units_are_emitted},
+    {"lists without waits are emitted", lists_without_waits_are_emitted},
 };
 CHECK_MAIN("stretch", cases)
