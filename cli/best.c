@@ -3,6 +3,7 @@
 #include "cli/bounds.h"
 #include "cli/progress.h"
 #include "cli/shortened.h"
+#include "cli/subsequences.h"
 #include "cli/workers.h"
 
 #include <float.h>
@@ -124,35 +125,56 @@ static void time_it(struct round *round, struct outcome *o)
     }
 }
 
-/* Whether its bounds say that a length does not fit, for which no list is needed. Of subsequences they would
- * need the lengths first. */
-static bool lacks_room(const struct setup *setup, const struct request *asked)
+/* Whether its bounds say that choices do not fit. */
+static bool lacks_room(const struct setup *setup, const struct choices *c)
 {
-    struct choices c;
-    const struct device *device = &setup->cluster.device;
-    if (compose_resolve(&c, asked, NULL, NULL) != STATUS_OK || c.subsequences > 1)
-        return false;
-    return bound_state_bytes(setup, &c) + bound_optimizer_bytes(&c) + bound_kept_bytes(&c) >
-           device->memory_bytes - device->driver_bytes;
+    const struct cluster *cluster = &setup->cluster;
+    double device = cluster->device.memory_bytes - cluster->device.driver_bytes;
+    double host = cluster->host.memory_bytes - cluster->host.reserved_bytes;
+    double on_node = fmin((double)c->ranks, (double)cluster->gpus_per_node);
+    return bound_state_bytes(setup, c) + bound_optimizer_bytes(c) + bound_kept_bytes(c) > device ||
+           on_node * bound_host_bytes(c) > host;
 }
 
-/* Whether a length fits. */
-static bool reaches(const struct round *round, const struct request *request, int64_t tokens)
+/* The same of a request, for which no list is needed. */
+static bool is_too_long(const struct setup *setup, const struct request *asked)
+{
+    struct choices c;
+    struct filled_request filled;
+    bool lacks = subsequences_fill(&filled, setup, asked, NULL) == STATUS_OK &&
+                 compose_resolve(&c, &filled.request, NULL, NULL) == STATUS_OK &&
+                 lacks_room(setup, &c);
+    filled_request_release(&filled);
+    return lacks;
+}
+
+/* Whether a length fits, or no repair makes it fit: for want of host memory, of which they take nothing off but
+ * where shares of activations go there (tests/cli/test_space.c). */
+struct reach {
+    bool fits, never;
+};
+
+static struct reach reach_of(const struct round *round, const struct request *request,
+                             int64_t tokens)
 {
     struct prediction p = {0};
     struct request asked = *request;
+    struct reach reach = {0};
     asked.seq = tokens;
-    if (lacks_room(round->setup, &asked))
-        return false;
-    bool fits =
-        prediction_memory(&p, round->setup, &asked, NULL, NULL) == STATUS_OK && p.verdict.fits;
+    if (is_too_long(round->setup, &asked))
+        return reach;
+    if (prediction_memory(&p, round->setup, &asked, NULL, NULL) == STATUS_OK)
+        reach = (struct reach){.fits = p.verdict.fits,
+                               .never = p.choices.activations != CHOICE_ACTIVATIONS_RATIO &&
+                                        verdict_margin(&p.verdict, LIMIT_HOST) < 0};
     prediction_release(&p);
-    return fits;
+    return reach;
 }
 
 static void lengthen_it(struct round *round, struct outcome *o)
 {
     int64_t beaten = round->incumbent != NULL ? round->incumbent->tokens : 0;
+    int64_t never = INT64_MAX; /* a length that no repair makes fit */
     for (size_t i = 0; i < ARRAY_LEN(repairs); i++) {
         struct request request = o->request;
         struct ladder ladder;
@@ -170,7 +192,12 @@ static void lengthen_it(struct round *round, struct outcome *o)
             o->cut = true;
             break;
         }
-        if (hurdle > 0 && !reaches(round, &request, next)) {
+        struct reach reach = {.fits = hurdle == 0};
+        if (hurdle > 0 && next < never)
+            reach = reach_of(round, &request, next);
+        if (reach.never)
+            never = next;
+        if (!reach.fits) {
             if (beaten > 0 && o->kind == OUTCOME_UNFIT)
                 o->kind = OUTCOME_SLOWER; /* it may fit, but is no longer than another */
             continue;

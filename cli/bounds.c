@@ -108,17 +108,25 @@ double bound_optimizer_bytes(const struct choices *c)
     return 12 * share_of_parameters(c) / shards_of(c, CHOICE_WEIGHTS_ZERO1);
 }
 
-/* Bytes that one layer of a rank keeps of each token of its stage, that may leave: from the list of ops. */
-static double kept_of_token(const struct choices *c)
+enum { ROWS_MAX = 64 };
+
+/* Bytes that one layer of a rank keeps of each token of its stage, that may leave: of each tensor, from the
+ * list of ops. */
+struct kept_of_token {
+    double bytes[ROWS_MAX];
+    uint32_t count;
+};
+
+static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
 {
-    enum { TOKENS = 128, ROWS_MAX = 64 };
+    enum { TOKENS = 128 };
     struct activation_row row[ROWS_MAX];
     struct transformer two = *c->model;
     struct choices small;
     struct ir ir = {0};
     int64_t ranks = (int64_t)c->tp * c->hp;
-    double bytes = 0;
     size_t count;
+    kept->count = 0;
     two.layers = 2; /* the second one reads what the first one leaves */
     struct request request = {.model = &two,
                               .strategy = compose_strategies(&count)[c->strategy].name,
@@ -141,47 +149,92 @@ static double kept_of_token(const struct choices *c)
         uint32_t rows = activations_table(&ir, 0, row, ROWS_MAX);
         for (uint32_t i = 0; i < rows; i++)
             if (row[i].class == ACTIVATION_ONCE)
-                bytes += (double)row[i].bytes;
+                kept->bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);
     }
     ir_release(&ir);
-    return bytes / (double)(TOKENS * ranks);
 }
 
-/* Bytes of all subsequences of one sequence in one stage when the last one has run forward: what left
- * has left. Bytes are rounded up to the grain, so a little more may. */
-static double subsequence_bytes(const struct choices *c)
+/* Bytes of one layer and so many tokens, of tensors of `least` bytes and more. */
+static double bytes_of_tokens(const struct kept_of_token *kept, double tokens, double least)
+{
+    double bytes = 0;
+    for (uint32_t i = 0; i < kept->count; i++)
+        bytes += kept->bytes[i] * tokens >= least ? kept->bytes[i] * tokens : 0;
+    return bytes;
+}
+
+/* Bytes of all subsequences of one sequence in the last stage when the last one has run forward: what is
+ * on the device, keys and values among it, and what has left. */
+struct sequence_bytes {
+    double here, left;
+};
+
+/* How much of subsequence i leaves: of the last one nothing where its backward comes next. */
+static double leaving_share(const struct choices *c, uint32_t i, double bytes)
+{
+    uint32_t n = c->subsequences;
+    if (c->activations != CHOICE_ACTIVATIONS_RATIO || (i + 1 == n && c->accumulation == 1))
+        return 0;
+    return c->offload_hidden_of != NULL ? ratio_hidden(bytes, c->offload_hidden_of[(i + 1) % n])
+           : c->offload_hidden > 0      ? ratio_hidden(bytes, c->offload_hidden)
+                                        : c->offload_ratio;
+}
+
+/* Bytes are rounded up to the grain, so a little more may leave; what is smaller stays, as does what the
+ * last layer hands to what is no layer. */
+static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers(c, c->pp - 1);
-    double layers = (double)(last.end - last.first), each = kept_of_token(c) * layers, kept = 0;
+    double layers = (double)(last.end - last.first), grain = (double)c->profile->offload_grain;
     struct transformer share = tensor_share(c->model, c->tp, 1);
     double kv = 2 * (double)c->seq / c->hp * (double)transformer_kv_width(&share) *
                 (double)dtype_bytes((enum dtype)c->dtype) * layers;
-    uint32_t n = c->subsequences;
+    struct sequence_bytes kept = {.here = kv};
+    struct kept_of_token of_token;
     if (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO)
-        return kv;
-    for (uint32_t i = 0; i < n; i++) {
-        double bytes = each * (double)(pipeline_prefix(c, i + 1) - pipeline_prefix(c, i)),
-               leaves = 0;
-        if (c->activations == CHOICE_ACTIVATIONS_RATIO && (i + 1 < n || c->accumulation > 1))
-            leaves = c->offload_hidden_of != NULL
-                         ? ratio_hidden(bytes, c->offload_hidden_of[(i + 1) % n])
-                     : c->offload_hidden > 0 ? ratio_hidden(bytes, c->offload_hidden)
-                                             : c->offload_ratio;
-        kept +=
-            fmax(0, (1 - leaves) * bytes - (leaves > 0 ? (double)c->profile->offload_grain : 0));
+        return kept;
+    kept_of_token(&of_token, c);
+    for (uint32_t i = 0; i < c->subsequences; i++) {
+        double tokens = (double)(pipeline_prefix(c, i + 1) - pipeline_prefix(c, i));
+        double bytes = layers * bytes_of_tokens(&of_token, tokens, 0);
+        double leaves = leaving_share(c, i, bytes);
+        kept.here += fmax(0, (1 - leaves) * bytes - (leaves > 0 ? grain : 0));
+        if (i + 1 == c->subsequences)
+            continue;
+        bytes = (layers - 1) * bytes_of_tokens(&of_token, tokens, grain);
+        kept.left += bytes * leaving_share(c, i, bytes);
     }
-    return kept + kv;
+    return kept;
+}
+
+static bool has_subsequence_bytes(const struct choices *c)
+{
+    return c->subsequences > 1 && (c->pp == 1 || pipeline_is_plain(c));
+}
+
+/* Inputs of all layers, of one micro-batch. */
+static double input_bytes(const struct choices *c, double layers)
+{
+    double rows = (double)c->micro_batch * (double)c->seq / c->cp / c->hp / c->tp;
+    return layers * rows * (double)c->model->hidden * (double)dtype_bytes((enum dtype)c->dtype);
 }
 
 double bound_kept_bytes(const struct choices *c)
 {
-    if (c->subsequences > 1 && (c->pp == 1 || pipeline_is_plain(c)))
-        return subsequence_bytes(c);
+    if (has_subsequence_bytes(c))
+        return subsequence_bytes(c).here;
     if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         return 0;
-    double rows = (double)c->micro_batch * (double)c->seq / c->cp / c->hp / c->tp;
     if (c->pp > 1) /* micro-batches may be cut, and stages drop inputs early */
         return 0;
-    return (double)c->model->layers * rows * (double)c->model->hidden *
-           (double)dtype_bytes((enum dtype)c->dtype);
+    return input_bytes(c, (double)c->model->layers);
+}
+
+double bound_host_bytes(const struct choices *c)
+{
+    if (has_subsequence_bytes(c))
+        return subsequence_bytes(c).left;
+    if (c->activations != CHOICE_ACTIVATIONS_OFFLOAD || c->pp > 1)
+        return 0;
+    return input_bytes(c, (double)c->model->layers - 1); /* the last one's backward comes next */
 }

@@ -18,4 +18,8 @@ double bound_optimizer_bytes(const struct choices *choices);
  * they keep what does not leave, M = A_(N-1) + sum of (1 - alpha_i) A_i (schedule/pipeline/ratios.h). */
 double bound_kept_bytes(const struct choices *choices);
 
+/* What of them must lie in the host's memory, for each GPU: inputs of all layers but the last where they
+ * go there, and sum of alpha_i A_i of subsequences but the last. */
+double bound_host_bytes(const struct choices *choices);
+
 #endif

@@ -1,5 +1,6 @@
 /* What a plan skips without a simulation could not have been better. */
 #include "cli/best.h"
+#include "cli/bounds.h"
 #include "cli/longest.h"
 #include "cli/shortened.h"
 #include "cli/subsequences.h"
@@ -47,6 +48,32 @@ static bool load(struct setup *setup, size_t i, struct diag *diag)
     return ok;
 }
 
+/* What is tried where something does not fit takes nothing off the host, but where shares go there. */
+static void check_repairs(const char *label, const struct setup *setup,
+                          const struct request *request, uint64_t host_bytes)
+{
+    static const struct {
+        int64_t loss_chunks, ffn_chunks;
+        bool host_optimizer;
+    } tries[] = {{8, 0, false}, {64, 8, false}, {64, 8, true}};
+    for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
+        struct prediction p = {0};
+        struct request repaired = *request;
+        repaired.loss_chunks = tries[i].loss_chunks;
+        repaired.ffn_chunks = tries[i].ffn_chunks;
+        if (tries[i].host_optimizer)
+            repaired.optimizer = CHOICE_OPTIMIZER_HOST;
+        if (prediction_memory(&p, setup, &repaired, NULL, NULL) == STATUS_OK)
+            CHECK(label, p.verdict.needed[LIMIT_HOST] >= host_bytes);
+        prediction_release(&p);
+    }
+}
+
+static double ranks_of_node(const struct setup *setup)
+{
+    return fmin((double)setup->cluster.gpus, (double)setup->cluster.gpus_per_node);
+}
+
 static void check_candidate(struct setup *setup, const struct candidate *c)
 {
     struct prediction p = {0};
@@ -63,7 +90,11 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
         CHECK(label, c->bound_s <= p.sim.step_s);
         CHECK(label, bound_s <= p.sim.step_s * (1 + 1e-9));
         CHECK(label, c->least_bytes <= (double)p.verdict.needed[LIMIT_DEVICE]);
+        CHECK(label, ranks_of_node(setup) * bound_host_bytes(&p.choices) <=
+                         (double)p.verdict.needed[LIMIT_HOST]);
         CHECK_CLOSE(label, prediction_tokens(&p), c->tokens, 1e-15);
+        if (p.choices.activations != CHOICE_ACTIVATIONS_RATIO)
+            check_repairs(label, setup, &c->request, p.verdict.needed[LIMIT_HOST]);
     }
     CHECK_TEXT(label, diag.text ? diag.text : "", "");
     diag_release(&diag);
