@@ -230,6 +230,18 @@ const struct command *command_table(size_t *count)
     return commands;
 }
 
+/* Options of shared sets that a command refuses; each list ends in NULL. */
+static const char *const *refused(const struct command *command)
+{
+    static const char *const none[] = {NULL}, *const of_plan[] = {"loopback", "scope", NULL};
+    return command->run == cmd_plan ? of_plan : none;
+}
+
+bool command_shows(const struct command *command, const struct option *option)
+{
+    return !options_are_without(refused(command), option->name);
+}
+
 const char *command_name(size_t i)
 {
     return i < ARRAY_LEN(commands) ? commands[i].name : NULL;
@@ -342,7 +354,7 @@ void command_print_help(struct text *out, const struct command *command)
     text_printf(out, "usage: longhaul %s%s%s [OPTIONS]\n\n", command->name,
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
     options_print_wrapped(out, command->about, 0, 0);
-    options_print_help(out, command->sets);
+    options_print_help(out, command->sets, refused(command));
 }
 
 void command_print_version(struct text *out)

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/options.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct command {
@@ -22,6 +23,9 @@ struct command {
     const char *about;                                  /* a few sentences */
     const struct option_set *sets[OPTION_SETS_MAX + 1]; /* ends in NULL */
 };
+
+/* Whether its help names an option of its sets: all but those that it refuses, with a message of its own. */
+bool command_shows(const struct command *command, const struct option *option);
 
 const struct command *command_table(size_t *count);
 

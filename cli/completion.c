@@ -113,7 +113,8 @@ void completion_print_bash(struct text *out)
         for (size_t s = 0; commands[i].sets[s] != NULL; s++)
             for (size_t k = 0; k < commands[i].sets[s]->count; k++) {
                 const struct option *option = &commands[i].sets[s]->option[k];
-                text_printf(out, "%s%s ", dashes(option), option->name);
+                if (command_shows(&commands[i], option))
+                    text_printf(out, "%s%s ", dashes(option), option->name);
             }
         text_puts(out, "\"\n");
         struct text first = {0};
@@ -127,7 +128,7 @@ void completion_print_bash(struct text *out)
                 const struct option *option = &commands[i].sets[s]->option[k];
                 struct text values = {0};
                 put_values(&values, option);
-                if (values.size > 0)
+                if (values.size > 0 && command_shows(&commands[i], option))
                     text_printf(out, "        %s%s) values=\"%s\" ;;\n", dashes(option),
                                 option->name, values.data);
                 text_release(&values);
@@ -210,7 +211,8 @@ void completion_print_zsh(struct text *out)
         text_printf(out, "    %s)\n        _arguments", commands[i].name);
         for (size_t s = 0; commands[i].sets[s] != NULL; s++)
             for (size_t k = 0; k < commands[i].sets[s]->count; k++)
-                put_zsh_option(out, &commands[i].sets[s]->option[k]);
+                if (command_shows(&commands[i], &commands[i].sets[s]->option[k]))
+                    put_zsh_option(out, &commands[i].sets[s]->option[k]);
         struct text first = {0};
         put_first(&first, &commands[i]);
         if (first.size > 0)

@@ -39,7 +39,8 @@ static void put_command(struct json_out *json, const struct command *command)
     json_begin_array(json, "options");
     for (size_t s = 0; command->sets[s] != NULL; s++)
         for (size_t i = 0; i < command->sets[s]->count; i++)
-            put_option(json, &command->sets[s]->option[i]);
+            if (command_shows(command, &command->sets[s]->option[i]))
+                put_option(json, &command->sets[s]->option[i]);
     json_end_array(json);
     json_end_object(json);
 }

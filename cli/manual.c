@@ -56,6 +56,21 @@ static const struct command *first_with(const struct option_set *set)
     return NULL;
 }
 
+/* ", but for --scope": of a set that is printed with another command. */
+static void put_refused(struct text *out, const struct command *command,
+                        const struct option_set *set)
+{
+    const char *between = ", but for ";
+    for (size_t i = 0; i < set->count; i++) {
+        if (command_shows(command, &set->option[i]))
+            continue;
+        text_puts(out, between);
+        put(out, "--");
+        put(out, set->option[i].name);
+        between = " and ";
+    }
+}
+
 static void put_command(struct text *out, const struct command *command)
 {
     text_puts(out, ".SS ");
@@ -74,6 +89,7 @@ static void put_command(struct text *out, const struct command *command)
             put(out, command->sets[s]->title);
             text_puts(out, ": as of ");
             put(out, first->name);
+            put_refused(out, command, command->sets[s]);
             text_puts(out, ".\n");
             continue;
         }
@@ -81,7 +97,8 @@ static void put_command(struct text *out, const struct command *command)
         put(out, command->sets[s]->title);
         text_puts(out, ":\n");
         for (size_t i = 0; i < command->sets[s]->count; i++)
-            put_option(out, &command->sets[s]->option[i]);
+            if (command_shows(command, &command->sets[s]->option[i]))
+                put_option(out, &command->sets[s]->option[i]);
     }
 }
 

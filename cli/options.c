@@ -296,6 +296,14 @@ void options_put_word(struct text *out, const char *word)
     text_putc(out, '\'');
 }
 
+bool options_are_without(const char *const *without, const char *name)
+{
+    for (size_t i = 0; without[i] != NULL; i++)
+        if (strcmp(without[i], name) == 0)
+            return true;
+    return false;
+}
+
 void options_put_command(struct text *out, const struct options *options,
                          const char *const *without)
 {
@@ -306,9 +314,7 @@ void options_put_command(struct text *out, const struct options *options,
         for (size_t i = 0; i < options->sets[s]->count; i++, row++) {
             const struct option *option = &options->sets[s]->option[i];
             const struct option_value *value = &options->value[row];
-            bool left_out = !value->given;
-            for (size_t k = 0; without[k] != NULL; k++)
-                left_out |= strcmp(without[k], option->name) == 0;
+            bool left_out = !value->given || options_are_without(without, option->name);
             size_t times = left_out ? 0 : option->kind == OPTION_LIST ? (size_t)value->count : 1;
             for (size_t k = 0; k < times; k++) {
                 text_printf(out, " %s", show(option->name).text);
@@ -368,11 +374,13 @@ static void print_option(struct text *out, const struct option *option)
     text_release(&body);
 }
 
-void options_print_help(struct text *out, const struct option_set *const *sets)
+void options_print_help(struct text *out, const struct option_set *const *sets,
+                        const char *const *without)
 {
     for (size_t s = 0; sets[s] != NULL; s++) {
         text_printf(out, "\n%s:\n", sets[s]->title);
         for (size_t i = 0; i < sets[s]->count; i++)
-            print_option(out, &sets[s]->option[i]);
+            if (!options_are_without(without, sets[s]->option[i].name))
+                print_option(out, &sets[s]->option[i]);
     }
 }

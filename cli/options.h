@@ -91,14 +91,18 @@ enum status options_exclude(const struct options *options, const char *one, cons
 /* Appends a blank and a word as a shell reads it back, on one line. */
 void options_put_word(struct text *out, const char *word);
 
+/* Whether a name is in without[], which ends in NULL. */
+bool options_are_without(const char *const *without, const char *name);
+
 /* Appends the options that were given, in the order of the tables, and the arguments; but for those
- * named in without[], which ends in NULL. */
+ * named in without[]. */
 void options_put_command(struct text *out, const struct options *options,
                          const char *const *without);
 
 /* Appends the help of all sets: names, values, what they do, defaults; lines of at most 100
- * columns. */
-void options_print_help(struct text *out, const struct option_set *const *sets);
+ * columns. without: as above. */
+void options_print_help(struct text *out, const struct option_set *const *sets,
+                        const char *const *without);
 
 /* Appends text broken at blanks, each line after the first behind `indent` blanks. column: where
  * the first line stands. Ends the line. */

@@ -16,6 +16,8 @@ try longhaul help plo
 try longhaul predict --dtype = f
 try longhaul predict --dtype =
 try longhaul plot sweep chunks.c
+try longhaul predict --sc
+try longhaul plan --sc
 EOF
 bash $T/try
 head -n 1 $T/zsh

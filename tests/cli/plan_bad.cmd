@@ -16,5 +16,11 @@ bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --only megatron
 bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --longest --emit megatron --emit-winner
 bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1M --emit megatron --only torchtitan
 bad plan --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1M --only megatron --dp 3
+# what plan refuses is in no help
+named() { grep -c -e loopback -e '--scope' -e '"scope"' || :; }
+longhaul predict --help | named
+longhaul help predict --json | named
+longhaul plan --help | named
+longhaul help plan --json | named
 # more stages than are searched are taken where they are asked for
 longhaul plan --model gpt-65b --set layers=32 --cluster sppo-a100 --gpus 32 --seq 4K --strategy megatron-sp --pp 32 --tp 1 --batch 32 --weights replicated --activations full --top 1 | grep -o -- '--pp 32'

@@ -161,7 +161,7 @@ static void wrong_options_are_told_apart(void)
 static void help_comes_from_the_same_rows(void)
 {
     struct text out = {0};
-    options_print_help(&out, sets);
+    options_print_help(&out, sets, (const char *const[]){NULL});
     CHECK_TEXT("help", out.data,
                "\nfirst:\n"
                "  --name NAME             a name [none]\n"
