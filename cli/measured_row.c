@@ -17,6 +17,9 @@ static const struct source_defaults defaults[] = {
      "on the GPU, vocabulary 50257 for llama"},
     {"torchtitan-cp", MFU_TORCHTITAN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, CHOICE_WEIGHTS_ZERO3,       1, true,  NULL,
      "bf16, full checkpoints, weights sharded over all ranks, loss whole, torch.compile"},
+    {"SPPO",          MFU_LONGHAUL,   -1,         -1,                      -1,                         0, false, NULL,
+     "tensor ranks, stages and subsequences of its Table 4, adaptive offload; Megatron recomputes on the same subsequences; "
+     "DeepSpeed: Ulysses, ZeRO-3 and FPDT's chunks on the host"},
     {NULL,            MFU_LONGHAUL,   -1,         -1,                      -1,                         0, false, NULL,
      "what the strategy leaves open"},
 };
@@ -176,7 +179,7 @@ static int64_t measured_seq(const struct measurement *row)
 
 bool measured_supported(const struct measurement *row, struct text *why)
 {
-    if (sppo_row(row))
+    if (sppo_row(row) || sppo_step_row(row))
         return sppo_supported(row, why);
     if (subsequence_row(row))
         return subsequence_supported(row, why);
@@ -220,6 +223,8 @@ bool measured_supported(const struct measurement *row, struct text *why)
 
 enum status measured_setup(struct setup *setup, const struct measurement *row, struct diag *diag)
 {
+    if (sppo_step_row(row))
+        return sppo_setup(setup, row, diag);
     const struct source_defaults *d = measured_defaults(row->text[MEASUREMENT_SOURCE]);
     const char *model = row->text[MEASUREMENT_MODEL];
     const char *fields = strncmp(model, "llama", 5) == 0 ? d->llama_fields : NULL;

@@ -1,54 +1,45 @@
-/* cli/sppo_row.h: SPPO's own rows: its speed-ups, and the longest lengths that it and its baseline run.
+/* cli/sppo_row.h: rows of SPPO's paper: its speed-ups, the longest lengths that it and its baselines run, and
+ * steps of them.
  *
- * The paper (arXiv 2503.10377, Table 4) gives tensor ranks, stages and subsequences for each model and
- * length; subsequences are balanced by flops with full attention, as its Figure 5 shows. The baseline
- * recomputes layers; how it fills its pipeline with one sequence is not stated: the same subsequences are
- * scored, and whole sequences told beside. */
+ * How the Megatron baseline fills its pipeline with one sequence is not stated: the same subsequences are
+ * scored, and whole sequences told beside. DeepSpeed is scored in FPDT's chunks, and told without. */
 #ifndef CLI_SPPO_ROW_H
 #define CLI_SPPO_ROW_H
 
 #include "base/diag.h"
 #include "base/text.h"
-#include "cli/prediction.h"
+#include "cli/sppo_run.h"
 #include "traces/measurements.h"
 
 #include <stdbool.h>
 
 /* Plain bytes, since it crosses a process. */
 struct sppo_answer {
-    double speedup, speedup_whole;  /* the second: against whole sequences; NAN: not asked for */
-    double speedup_shared;          /* with multiplexed partitioning; NAN: not asked for */
-    int64_t longest, longest_tuned; /* the second: of (all GPUs, 1); 0: not asked for */
-    int64_t longest_shared;         /* with multiplexed partitioning; -1: not asked for */
+    double speedup,
+        speedup_other;     /* the second: against the other reading of the baseline; NAN: none */
+    double speedup_shared; /* with multiplexed partitioning; NAN: not asked for */
+    int64_t longest, longest_other;   /* by two readings of the row */
+    int64_t longest_scored;           /* Megatron's: the longer of them */
+    char scored_as[32], other_as[48]; /* what the readings are; other_as empty: there is none */
     struct verdict verdict, beyond;
 };
 
-/* Table 4's configurations, and what a step of each takes. */
-struct sppo_cell {
-    const char *model;
-    int64_t tokens, pieces, tp, pp;
-};
-enum sppo_system {
-    SPPO_NONE, /* nothing to the host */
-    SPPO_FULL,
-    SPPO_ADAPTIVE,
-    SPPO_MULTIPLEXED, /* adaptive, and stages share the subsequences that are predicted to pay */
-    SPPO_SYSTEM_COUNT
-};
-extern const char *const sppo_system_names[SPPO_SYSTEM_COUNT];
-/* False: there are no more. */
+/* Table 4's configurations, and what a step of each takes. False: there are no more. */
 bool sppo_cell(struct sppo_cell *cell, size_t i);
 struct sppo_time {
-    double step_s;
+    double step_s, tokens_per_s_gpu;
     struct verdict verdict;
     struct shared_units shared; /* of SPPO_MULTIPLEXED: what was chosen */
 };
-enum status sppo_time(struct sppo_time *time, size_t cell, enum sppo_system system,
+enum status sppo_time(struct sppo_time *time, const struct sppo_cell *cell, enum sppo_system system,
                       struct diag *diag);
 
+/* Rows that sppo_predict() answers, and those of one step, which sppo_setup() makes ready. */
 bool sppo_row(const struct measurement *row);
+bool sppo_step_row(const struct measurement *row);
 bool sppo_supported(const struct measurement *row, struct text *why);
 enum status sppo_predict(struct sppo_answer *answer, const struct measurement *row,
                          const struct setup_change *change, struct diag *diag);
+enum status sppo_setup(struct setup *setup, const struct measurement *row, struct diag *diag);
 
 #endif

@@ -99,9 +99,7 @@ static void run_one(void *context, size_t job, void *result)
     const struct setup_change tweaks = {apply_tweaks, v};
     if (sppo_row(row)) {
         sppo_predict(&answer->sppo, row, &tweaks, &diag);
-        answer->longest = answer->sppo.longest > answer->sppo.longest_tuned
-                              ? answer->sppo.longest
-                              : answer->sppo.longest_tuned;
+        answer->longest = answer->sppo.longest_scored;
         answer->verdict = answer->sppo.verdict;
         answer->beyond = answer->sppo.beyond;
     } else if (subsequence_row(row)) {
@@ -225,21 +223,25 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
     }
 }
 
-/* Beside the baseline on the same subsequences, one that takes the sequence whole. */
+/* Beside the reading of the baseline that is scored, the other one. */
 static void judge_speedup(struct validation *v, size_t i, const struct run_answer *answer)
 {
     const struct measurement *row = &v->rows->row[i];
-    double whole = answer->sppo.speedup_whole;
+    const char *baseline = measurement_option(row, "baseline");
+    bool megatron = baseline != NULL && strcmp(baseline, "megatron-sp") == 0;
+    double other = answer->sppo.speedup_other;
     double multiplexed = answer->sppo.speedup_shared;
     const char *shared = "";
     judge_value(v, i, answer->sppo.speedup);
     if (!isnan(multiplexed) && row->value != 0)
         shared = arena_printf(&v->arena, "; multiplexed %.4g, %+.1f %%", multiplexed,
                               100 * (multiplexed / row->value - 1));
-    if (!isnan(whole) && row->value != 0)
-        v->row[i].other = arena_printf(
-            &v->arena, "baseline on the same subsequences; on whole sequences %.4g, %+.1f %%%s",
-            whole, 100 * (whole / row->value - 1), shared);
+    if (!isnan(other) && row->value != 0)
+        v->row[i].other =
+            arena_printf(&v->arena, "baseline %s %.4g, %+.1f %%%s",
+                         megatron ? "on the same subsequences; on whole sequences"
+                                  : "in FPDT's chunks; Ulysses with checkpoints on the host",
+                         other, 100 * (other / row->value - 1), shared);
 }
 
 /* By full attention, as the figure's sizes say; the other balance beside it. */
@@ -263,13 +265,14 @@ static void judge_length(struct validation *v, size_t i, const struct run_answer
                  : measured_lower_bound(row) ? longest >= row->value
                                              : longest == row->value;
     out->result.outcome = right ? OUTCOME_RIGHT : OUTCOME_WRONG;
-    if (answer->sppo.longest_tuned > 0)
-        out->other = arena_printf(&v->arena, "%lld K by its stages, %lld K on tensor ranks alone",
-                                  (long long)answer->sppo.longest / 1024,
-                                  (long long)answer->sppo.longest_tuned / 1024);
-    if (answer->sppo.longest_shared >= 0 && answer->sppo.longest > 0)
-        out->other = arena_printf(&v->arena, "%lld K multiplexed",
-                                  (long long)answer->sppo.longest_shared / 1024);
+    const struct sppo_answer *sppo = &answer->sppo;
+    if (sppo->other_as[0] != '\0' && sppo->scored_as[0] != '\0')
+        out->other =
+            arena_printf(&v->arena, "%lld K %s, %lld K %s", (long long)sppo->longest / 1024,
+                         sppo->scored_as, (long long)sppo->longest_other / 1024, sppo->other_as);
+    else if (sppo->other_as[0] != '\0')
+        out->other = arena_printf(&v->arena, "%lld K %s", (long long)sppo->longest_other / 1024,
+                                  sppo->other_as);
     if (answer->longest > 0)
         out->result.predicted = longest;
     else

@@ -24,10 +24,10 @@ static inline void check_orderings(size_t i)
     char label[96];
     if (!CHECK("a cell of Table 4", sppo_cell(&cell, i)))
         return;
-    snprintf(label, sizeof label, "%s %lldK", cell.model, (long long)cell.tokens / 1024);
+    snprintf(label, sizeof label, "%s %lldK", cell.layout->model, (long long)cell.tokens / 1024);
     for (int system = 0; system < SPPO_SYSTEM_COUNT; system++) {
         struct diag diag = {0};
-        CHECK_INT(label, sppo_time(&t[system], i, (enum sppo_system)system, &diag), STATUS_OK);
+        CHECK_INT(label, sppo_time(&t[system], &cell, (enum sppo_system)system, &diag), STATUS_OK);
         diag_release(&diag);
     }
     const struct shared_units *shared = &t[SPPO_MULTIPLEXED].shared;
