@@ -34,6 +34,7 @@ struct plan {
     struct births births;
     struct tenants tenants;
     uint32_t stand_for; /* how many tenants these stand for; 0: for themselves */
+    uint64_t beat;      /* only a packing that takes fewer bytes counts; UINT64_MAX: any */
     uint64_t *best;     /* offsets of the best packing so far */
     uint64_t best_top;
     uint32_t best_capacity;
@@ -88,7 +89,8 @@ static void pack_by_size(struct plan *p, uint64_t enough)
     free(weight);
 }
 
-/* Fills p->best with offsets behind the persistent buffers, whose bytes are `base`. */
+/* Fills p->best with offsets behind the persistent buffers, whose bytes are `base`; where no packing beats
+ * p->beat, p->best_top is no less. */
 static void pack(struct plan *p, uint64_t base)
 {
     struct tenants *t = &p->tenants;
@@ -97,12 +99,12 @@ static void pack(struct plan *p, uint64_t base)
     /* Once more is much for a large schedule, unless it may help much. */
     uint64_t much = count <= BY_SIZE_MAX ? enough : t->held + (base + t->held) / MUCH_PARTS;
     uint64_t lowest = pack_in_order(t, PACK_LOWEST, p->tight ? much : UINT64_MAX, NULL);
-    p->best_top = UINT64_MAX;
+    p->best_top = p->beat;
     if (!p->tight || lowest <= much) {
         settle_for(p, lowest);
     } else {
         uint64_t looks = (uint64_t)TIGHT_LOOKS * t->count;
-        settle_for(p, pack_in_order(t, PACK_TIGHTEST, UINT64_MAX, &looks));
+        settle_for(p, pack_in_order(t, PACK_TIGHTEST, p->best_top, &looks));
         if (p->best_top >= lowest) /* then what was given up may take less, or as little */
             prefer(p, pack_in_order(t, PACK_LOWEST, p->best_top, NULL));
     }
@@ -110,18 +112,21 @@ static void pack(struct plan *p, uint64_t base)
         pack_by_size(p, enough);
 }
 
-/* Of the tenants that p->tenants holds. */
-static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
+/* Of the tenants that p->tenants holds. False: it would not beat p->beat. */
+static bool plan_arena(struct plan *p, uint8_t memory, uint64_t base,
                        struct lifetimes_figures *figures)
 {
     struct tenants *t = &p->tenants;
     if (t->count > 0)
         pack(p, base);
+    if (t->count > 0 && p->beat != UINT64_MAX && p->best_top >= p->beat)
+        return false;
     for (uint32_t i = 0; p->stand_for == 0 && i < t->count; i++)
         p->ir->buffer.offset[t->buffer[i]] = base + p->best[i];
     figures->arena[memory] = base + (t->count > 0 ? p->best_top : 0);
     figures->live[memory] = base + t->live;
     figures->held[memory] = base + t->held;
+    return true;
 }
 
 /* Where the persistent buffers of a role end, which lie first. */
@@ -200,9 +205,9 @@ static bool plan_stretched(struct plan *p, const struct stretch *s, const struct
     bool known = true, periods = top != UINT64_MAX;
     if (!periods || top > much) {
         known = stretch_tenants(&p->tenants, brief, s);
-        if (known)
-            plan_arena(p, memory, base, figures);
-        periods &= known && base + top < figures->arena[memory];
+        p->beat = top;
+        periods = known && !plan_arena(p, memory, base, figures);
+        p->beat = UINT64_MAX;
     }
     if (periods) {
         stretch_arena_write(&by_periods, base);
@@ -274,8 +279,11 @@ void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *known
                          uint64_t alignment, bool tight, struct lifetimes_figures *figures)
 {
     struct order made = {0};
-    struct plan p = {
-        .ir = ir, .alignment = alignment, .tight = tight, .order = known ? known : &made};
+    struct plan p = {.ir = ir,
+                     .alignment = alignment,
+                     .tight = tight,
+                     .beat = UINT64_MAX,
+                     .order = known ? known : &made};
     if (!known && role < ir->role_count)
         order_role(&made, ir, role);
     plan_role(&p, role, figures);
@@ -286,7 +294,8 @@ void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *known
 bool lifetimes_plan_stretched(const struct stretch *s, const struct order *order,
                               uint64_t alignment, bool tight, struct lifetimes_figures *figures)
 {
-    struct plan p = {.ir = s->out, .alignment = alignment, .tight = tight, .order = order};
+    struct plan p = {
+        .ir = s->out, .alignment = alignment, .tight = tight, .beat = UINT64_MAX, .order = order};
     struct tenants brief = {0};
     uint64_t base[MEMORY_COUNT];
     bool known = true;
@@ -404,7 +413,7 @@ static bool plan_units(struct plan *p, const struct units *u, const struct tenan
 bool lifetimes_plan_units(const struct units *u, const struct tenants *of, uint64_t alignment,
                           bool tight, struct lifetimes_figures *figures)
 {
-    struct plan p = {.ir = u->ir, .alignment = alignment, .tight = tight};
+    struct plan p = {.ir = u->ir, .alignment = alignment, .tight = tight, .beat = UINT64_MAX};
     uint64_t base[MEMORY_COUNT];
     bool known = true;
     place_persistent(&p, u->role, base);
