@@ -19,6 +19,20 @@ void tenants_release(struct tenants *t)
     *t = (struct tenants){0};
 }
 
+void tenants_reserve(struct tenants *t, uint32_t rows)
+{
+    if (rows <= t->capacity)
+        return;
+    t->capacity = rows;
+    t->buffer = heap_realloc(t->buffer, rows, sizeof *t->buffer);
+    t->birth = heap_realloc(t->birth, rows, sizeof *t->birth);
+    t->class_of = heap_realloc(t->class_of, rows, sizeof *t->class_of);
+    t->size = heap_realloc(t->size, rows, sizeof *t->size);
+    t->offset = heap_realloc(t->offset, rows, sizeof *t->offset);
+    t->first_end = heap_realloc(t->first_end, rows, sizeof *t->first_end);
+    t->last_end = heap_realloc(t->last_end, rows, sizeof *t->last_end);
+}
+
 /* Births of one stream in list order; their clocks never fall. Buffers that are born earlier than
  * their first touch says (schedule/births.h) are a class of their own, whose clocks are lowered
  * to those of later births so that they do not fall either. */
@@ -45,20 +59,6 @@ struct survey {
     } * cursor;
 };
 
-static void reserve(struct tenants *t, uint32_t rows)
-{
-    if (rows <= t->capacity)
-        return;
-    t->capacity = rows;
-    t->buffer = heap_realloc(t->buffer, rows, sizeof *t->buffer);
-    t->birth = heap_realloc(t->birth, rows, sizeof *t->birth);
-    t->class_of = heap_realloc(t->class_of, rows, sizeof *t->class_of);
-    t->size = heap_realloc(t->size, rows, sizeof *t->size);
-    t->offset = heap_realloc(t->offset, rows, sizeof *t->offset);
-    t->first_end = heap_realloc(t->first_end, rows, sizeof *t->first_end);
-    t->last_end = heap_realloc(t->last_end, rows, sizeof *t->last_end);
-}
-
 static void collect(struct survey *s, uint8_t memory, uint64_t alignment)
 {
     const struct ir *ir = s->ir;
@@ -67,7 +67,7 @@ static void collect(struct survey *s, uint8_t memory, uint64_t alignment)
     uint8_t class_of_stream[ORDER_ON_HOST];
     memset(class_of_stream, ORDER_ON_HOST, sizeof class_of_stream);
     t->count = t->classes = 0;
-    reserve(t, births->born_count);
+    tenants_reserve(t, births->born_count);
     for (uint32_t i = 0; i < births->born_count; i++) {
         uint32_t buffer = births->born[i], op = births->first[buffer];
         if (ir->buffer.memory[buffer] != memory || lifetimes_persistent(ir, buffer))

@@ -37,6 +37,9 @@ struct tenants {
 
 void tenants_release(struct tenants *tenants);
 
+/* Makes room for so many rows, of which ends are not part; there is never less than there was. */
+void tenants_reserve(struct tenants *tenants, uint32_t rows);
+
 /* The buffers of a role and memory that are touched and not persistent; sizes are multiples of
  * alignment. */
 void tenants_of(struct tenants *tenants, const struct ir *ir, const struct order *order,

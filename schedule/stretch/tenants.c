@@ -121,15 +121,8 @@ static void reserve(struct writer *w)
     }
     out->classes = w->in->classes;
     out->count = 0;
-    out->capacity = count;
-    out->buffer = heap_realloc(out->buffer, count, sizeof *out->buffer);
-    out->birth = heap_realloc(out->birth, count, sizeof *out->birth);
-    out->class_of = heap_realloc(out->class_of, count, sizeof *out->class_of);
+    tenants_reserve(out, count);
     out->end = heap_realloc(out->end, (size_t)count * out->classes, sizeof *out->end);
-    out->first_end = heap_realloc(out->first_end, count, sizeof *out->first_end);
-    out->last_end = heap_realloc(out->last_end, count, sizeof *out->last_end);
-    out->size = heap_realloc(out->size, count, sizeof *out->size);
-    out->offset = heap_realloc(out->offset, count, sizeof *out->offset);
 }
 
 bool stretch_tenants(struct tenants *out, const struct tenants *in, const struct stretch *s)

@@ -163,16 +163,7 @@ static void reserve(struct writer *w)
     uint32_t count = w->in->count + w->copies * rows_at(w, w->u->ahead.cut);
     out->classes = w->in->classes;
     out->end = heap_realloc(out->end, (size_t)count * out->classes, sizeof *out->end);
-    if (count <= out->capacity)
-        return;
-    out->capacity = count;
-    out->buffer = heap_realloc(out->buffer, count, sizeof *out->buffer);
-    out->birth = heap_realloc(out->birth, count, sizeof *out->birth);
-    out->class_of = heap_realloc(out->class_of, count, sizeof *out->class_of);
-    out->first_end = heap_realloc(out->first_end, count, sizeof *out->first_end);
-    out->last_end = heap_realloc(out->last_end, count, sizeof *out->last_end);
-    out->size = heap_realloc(out->size, count, sizeof *out->size);
-    out->offset = heap_realloc(out->offset, count, sizeof *out->offset);
+    tenants_reserve(out, count);
 }
 
 bool units_tenants(struct tenants *out, const struct tenants *in, const struct units *u,

@@ -5,6 +5,7 @@
 #include "schedule/ir_text.h"
 #include "schedule/repeats.h"
 #include "schedule/reserved.h"
+#include "schedule/stretch/tenants.h"
 #include "schedule/verify.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
@@ -357,11 +358,40 @@ static void lists_without_waits_are_emitted(void)
     CHECK("units are left out", both_ways(&request, "without waits").micro_batches);
 }
 
+/* Planners change offsets for others of the same room: what a shorter list needs is not less. */
+static void tenants_keep_the_room_they_had(void)
+{
+    enum { MANY = 10 };
+    struct ir in = {.op = {.count = 1}}, out = {0};
+    struct stretch_block block = {.ops = 1, .run = IR_NONE, .like = IR_NONE};
+    uint32_t nobody = 0;
+    struct stretch s = {.in = &in,
+                        .out = &out,
+                        .block = &block,
+                        .block_count = 1,
+                        .block_of_op = &nobody,
+                        .op_count = 1};
+    struct tenants one = {.ops = 1, .classes = 1}, of_long = {0};
+    tenants_reserve(&one, 1);
+    one.count = 1;
+    one.birth[0] = one.buffer[0] = one.class_of[0] = 0;
+    one.size[0] = 512;
+    one.end = heap_alloc(1, sizeof *one.end);
+    one.end[0] = 1;
+    tenants_reserve(&of_long, MANY);
+    CHECK("told", stretch_tenants(&of_long, &one, &s));
+    CHECK_INT("tenants", of_long.count, 1);
+    CHECK_INT("room", of_long.capacity, MANY);
+    tenants_release(&one);
+    tenants_release(&of_long);
+}
+
 static const struct check_case cases[] = {
     {"stretched is emitted", stretched_is_emitted},
     {"long lists are packed by periods", long_lists_are_packed_by_periods},
     {"stretched stages are emitted", stretched_stages_are_emitted},
     {"stretched units are emitted", stretched_units_are_emitted},
     {"lists without waits are emitted", lists_without_waits_are_emitted},
+    {"tenants keep the room they had", tenants_keep_the_room_they_had},
 };
 CHECK_MAIN("stretch", cases)
