@@ -284,6 +284,8 @@ struct buffer_desc {
 };
 /* A buffer that is bound is made persistent. Names must differ; only the parser checks it. */
 buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc);
+/* One more of the same stem, bound to nothing. */
+buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer);
 /* The same under a whole name ("kv0", "loss"): stem and number come from it, not from desc. */
 buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
                               const struct buffer_desc *desc);
@@ -307,6 +309,9 @@ struct op_desc {
  * counts are within the kind's, views within their buffers, tags' unused labels IR_NONE16. Nothing
  * is asked of waits here: the verifier reports bad ones. */
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
+/* The same as an op that is there, in a phase, on other buffers of the same sizes and dtypes, one per operand. */
+op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
+                     const op_id *wait, uint16_t wait_count);
 
 /* Says which ops must have completed before a buffer's memory is free. An earlier set is
  * replaced; its entries in ir.free_op stay behind, unused. */

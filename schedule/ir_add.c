@@ -190,14 +190,17 @@ uint32_t ir_word(struct ir *ir, const char *text, size_t size)
     struct ir_index *index = ir_index(ir);
     assert(ir_name_ok(text, size));
     RESERVE(ir, word, 1);
-    if (index->next_number_capacity < ir->word_capacity) {
-        index->next_number_capacity = ir->word_capacity;
+    if (index->stem_capacity < ir->word_capacity) {
+        index->stem_capacity = ir->word_capacity;
         index->next_number =
             heap_realloc(index->next_number, ir->word_capacity, sizeof *index->next_number);
+        index->stem_dims =
+            heap_realloc(index->stem_dims, ir->word_capacity, sizeof *index->stem_dims);
     }
     id_map_add(&index->word, hash_text(text, size), ir->word_count);
     ir->word[ir->word_count] = arena_text(&ir->arena, text, size);
     index->next_number[ir->word_count] = 0;
+    index->stem_dims[ir->word_count] = IR_NONE;
     return ir->word_count++;
 }
 
@@ -219,14 +222,16 @@ static uint64_t hash_dims(const struct dims *dims)
     return hash;
 }
 
-static uint32_t intern_dims(struct ir *ir, struct ir_index *index, const struct dims *dims)
+/* *last: of those that are likely the same. */
+static uint32_t intern_dims(struct ir *ir, struct ir_index *index, const struct dims *dims,
+                            uint32_t *last)
 {
-    if (index->last_dims != IR_NONE && same_dims(&ir->dims[index->last_dims], dims))
-        return index->last_dims;
+    if (*last != IR_NONE && same_dims(&ir->dims[*last], dims))
+        return *last;
     uint64_t hash = hash_dims(dims);
     for (struct id_probe p = id_map_start(&index->dims, hash); id_map_next(&index->dims, &p);)
         if (same_dims(&ir->dims[p.row], dims))
-            return index->last_dims = p.row;
+            return *last = p.row;
     uint64_t elements;
     bool fits = dims_elements(dims, &elements);
     assert(fits);
@@ -234,7 +239,7 @@ static uint32_t intern_dims(struct ir *ir, struct ir_index *index, const struct 
     id_map_add(&index->dims, hash, ir->dims_count);
     ir->dims[ir->dims_count] = (struct dims){.count = dims->count};
     memcpy(ir->dims[ir->dims_count].size, dims->size, dims->count * sizeof dims->size[0]);
-    return index->last_dims = ir->dims_count++;
+    return *last = ir->dims_count++;
 }
 
 /* The buffer's name is word `stem` and `number`; desc's are not looked at. */
@@ -258,7 +263,7 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
     t->role[row] = desc->role;
     t->layer[row] = desc->layer;
     t->binding[row] = desc->binding;
-    t->dims[row] = intern_dims(ir, ir_index(ir), &desc->dims);
+    t->dims[row] = intern_dims(ir, ir_index(ir), &desc->dims, &ir->index->stem_dims[stem]);
     t->stem[row] = stem;
     t->number[row] = number;
     t->free_op[row].i = 0;
@@ -267,12 +272,22 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
     return (buffer_id){row};
 }
 
+/* The word of a stem. Stems are names in the program, so most are where they were when last asked about. */
+static uint32_t stem_row(struct ir *ir, const char *text, size_t size)
+{
+    struct ir_recent_stem *recent =
+        &ir_index(ir)->recent_stem[(uintptr_t)text / sizeof(void *) % IR_STEM_CACHE];
+    if (recent->text != text || strcmp(ir->word[recent->row], text) != 0)
+        *recent = (struct ir_recent_stem){text, ir_word(ir, text, size)};
+    return recent->row;
+}
+
 buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc)
 {
     size_t size = strlen(desc->stem);
     /* Else "kv1" with number 2 and "kv" with number 12 would both be "kv12". */
     assert(size > 0 && (desc->stem[size - 1] < '0' || desc->stem[size - 1] > '9'));
-    uint32_t stem = ir_word(ir, desc->stem, size);
+    uint32_t stem = stem_row(ir, desc->stem, size);
     uint32_t number = desc->number, *next = &ir->index->next_number[stem];
     if (number == IR_NONE)
         number = *next;
@@ -421,8 +436,9 @@ uint32_t ir_add_range(struct ir *ir, struct ir_range range)
 
 /* A range of a buffer as an operand. Equal ranges come close together (what is written is soon
  * read), so a small cache finds most of them. */
-static uint32_t add_range(struct ir *ir, struct ir_index *index, const struct view *view)
+uint32_t ir_range_operand(struct ir *ir, const struct view *view)
 {
+    struct ir_index *index = ir_index(ir);
     if (!index->recent_range) {
         index->recent_range = heap_alloc(IR_RANGE_CACHE, sizeof *index->recent_range);
         memset(index->recent_range, 0xff, IR_RANGE_CACHE * sizeof *index->recent_range);
@@ -439,8 +455,7 @@ static uint32_t add_range(struct ir *ir, struct ir_index *index, const struct vi
     return *recent | IR_RANGE;
 }
 
-static void add_operands(struct ir *ir, struct ir_index *index, const struct view *view,
-                         uint32_t count)
+static void add_operands(struct ir *ir, const struct view *view, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         assert(view[i].buffer.i < ir->buffer.count);
@@ -448,7 +463,7 @@ static void add_operands(struct ir *ir, struct ir_index *index, const struct vie
         assert(view[i].count >= 1 && view[i].begin < elements &&
                view[i].count <= elements - view[i].begin);
         ir->operand[ir->operand_count++] =
-            view[i].count == elements ? view[i].buffer.i : add_range(ir, index, &view[i]);
+            view[i].count == elements ? view[i].buffer.i : ir_range_operand(ir, &view[i]);
     }
 }
 
@@ -484,8 +499,8 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->guard[row] = desc->guard;
     t->shape[row] = intern_shape(ir, index, desc, info);
     t->operand_begin[row] = ir->operand_count;
-    add_operands(ir, index, desc->read, desc->read_count);
-    add_operands(ir, index, desc->write, desc->write_count);
+    add_operands(ir, desc->read, desc->read_count);
+    add_operands(ir, desc->write, desc->write_count);
     t->wait_begin[row] = ir->wait_count;
     t->wait_count[row] = desc->wait_count;
     for (uint32_t i = 0; i < desc->wait_count; i++)

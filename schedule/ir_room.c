@@ -124,7 +124,7 @@ struct ir_index *ir_index(struct ir *ir)
     if (ir->index)
         return ir->index;
     struct ir_index *index = heap_zalloc(1, sizeof *index);
-    index->last_dims = index->last_extent = IR_NONE;
+    index->last_extent = IR_NONE;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         index->last_shape[kind] = IR_NONE;
         index->kind[kind] = work_kind_info((enum work_kind)kind);
@@ -155,6 +155,7 @@ void ir_release(struct ir *ir)
         for (size_t i = 0; i < ARRAY_LEN(map); i++)
             id_map_release(map[i]);
         free(ir->index->next_number);
+        free(ir->index->stem_dims);
         free(ir->index->recent_range);
         free(ir->index);
     }
@@ -172,7 +173,7 @@ size_t ir_memory(const struct ir *ir)
     if (ir->index) {
         struct id_map *map[INDEX_MAPS];
         index_maps(ir->index, map);
-        bytes += sizeof *ir->index + ir->index->next_number_capacity * sizeof(uint32_t);
+        bytes += sizeof *ir->index + 2 * ir->index->stem_capacity * sizeof(uint32_t);
         if (ir->index->recent_range)
             bytes += IR_RANGE_CACHE * sizeof *ir->index->recent_range;
         for (size_t i = 0; i < ARRAY_LEN(map); i++)

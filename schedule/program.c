@@ -36,22 +36,3 @@ void program_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
     uint32_t extent = ir->range[*operand & ~IR_RANGE].extent;
     *operand = IR_RANGE | ir_add_range(ir, (struct ir_range){buffer, extent});
 }
-
-buffer_id program_clone_buffer(struct ir *ir, buffer_id buffer)
-{
-    struct buffer_table *table = &ir->buffer;
-    uint32_t i = buffer.i;
-    struct buffer_desc desc = {
-        .stem = ir->word[table->stem[i]],
-        .number = IR_NONE,
-        .memory = table->memory[i],
-        .dtype = table->dtype[i],
-        .category = table->category[i],
-        .flags = table->flags[i],
-        .role = table->role[i],
-        .layer = table->layer[i],
-        .binding = IR_NONE16,
-        .dims = ir->dims[table->dims[i]],
-    };
-    return ir_add_buffer(ir, &desc);
-}

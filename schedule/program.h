@@ -31,9 +31,6 @@ static inline uint32_t program_operand(const struct ir *ir, uint32_t op, uint32_
     return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
 }
 
-/* A new buffer like another one. */
-buffer_id program_clone_buffer(struct ir *ir, buffer_id buffer);
-
 /* Passes, in the order in which compose_build() runs them. Each replaces *program. */
 
 /* Layers forget what their forward kept, and compute it again before their backward. */

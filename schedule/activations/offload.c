@@ -84,7 +84,7 @@ static void keep(struct offload *o, uint32_t op, struct program *out)
 static void store(struct offload *o, uint32_t op, struct program *out)
 {
     struct fetch *fetch = &o->fetch[segment_of(o, op)];
-    fetch->host = program_clone_buffer(o->ir, fetch->input);
+    fetch->host = ir_add_buffer_like(o->ir, fetch->input);
     o->ir->buffer.memory[fetch->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
     fetch->store = copy(o, WORK_D2H, fetch->input, fetch->host, op, PHASE_FORWARD);
     program_push(out, fetch->store);
@@ -97,7 +97,7 @@ static void store(struct offload *o, uint32_t op, struct program *out)
 static op_id load(struct offload *o, uint32_t segment, uint32_t like, struct program *out)
 {
     struct fetch *fetch = &o->fetch[segment];
-    fetch->back = program_clone_buffer(o->ir, fetch->input);
+    fetch->back = ir_add_buffer_like(o->ir, fetch->input);
     op_id op = copy(o, WORK_H2D, fetch->host, fetch->back, like, PHASE_RECOMPUTE);
     o->ir->op.layer[op.i] = (uint16_t)(segment % o->layers);
     program_push(out, op);

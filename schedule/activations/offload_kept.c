@@ -76,7 +76,7 @@ static void store(struct offload *o, uint32_t which, struct program *out)
     struct segment *segment = &o->segment[which];
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
         struct item *item = &o->item[i];
-        item->host = program_clone_buffer(o->ir, item->buffer);
+        item->host = ir_add_buffer_like(o->ir, item->buffer);
         o->ir->buffer.memory[item->host.i] = MEMORY_PINNED;
         segment->store = copy(o, WORK_D2H, item->buffer, item->host, which, PHASE_FORWARD, out);
     }
@@ -91,7 +91,7 @@ static void load(struct offload *o, uint32_t which, op_id after, struct program 
     segment->loaded = true;
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
         struct item *item = &o->item[i];
-        item->back = program_clone_buffer(o->ir, item->buffer);
+        item->back = ir_add_buffer_like(o->ir, item->buffer);
         op_id op = copy(o, WORK_H2D, item->host, item->back, which, PHASE_RECOMPUTE, out);
         if (after.i != IR_NONE)
             emit_hold_back(o->e, op, after);

@@ -108,40 +108,26 @@ static void find_needed(struct recompute *r, const struct program *program, uint
 static void repeat_op(struct recompute *r, uint32_t op, struct program *out)
 {
     struct ir *ir = r->ir;
-    struct view view[16];
+    buffer_id of[16];
     op_id wait[8];
-    uint32_t reads = ir->op.reads[op], writes = ir->op.writes[op], waits = 0;
-    assert(reads + writes <= ARRAY_LEN(view));
-    for (uint32_t k = reads; k < reads + writes; k++) {
+    uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op], waits = 0;
+    assert(operands <= ARRAY_LEN(of));
+    for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = program_operand(ir, op, k);
         bool shared = r->cache[buffer] || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
         if (r->buffer[buffer] == IR_NONE && !shared) /* of a cache, the same values again */
-            r->buffer[buffer] = program_clone_buffer(ir, (buffer_id){buffer}).i;
+            r->buffer[buffer] = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
     }
-    for (uint32_t k = 0; k < reads + writes; k++) {
-        view[k] = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
-        if (r->buffer[view[k].buffer.i] != IR_NONE)
-            view[k].buffer.i = r->buffer[view[k].buffer.i];
+    for (uint32_t k = 0; k < operands; k++) {
+        uint32_t buffer = program_operand(ir, op, k), again = r->buffer[buffer];
+        of[k].i = again != IR_NONE ? again : buffer;
     }
     for (uint32_t k = 0; k < ir->op.wait_count[op] && waits < ARRAY_LEN(wait); k++) {
         uint32_t target = r->op[ir->wait[ir->op.wait_begin[op] + k].i];
         if (target != IR_NONE)
             wait[waits++] = (op_id){target};
     }
-    struct op_desc desc = {
-        .work = *ir_work(ir, op),
-        .stream = ir->op.stream[op],
-        .read_count = (uint8_t)reads,
-        .write_count = (uint8_t)writes,
-        .guard = ir->op.guard[op],
-        .wait_count = (uint16_t)waits,
-        .tags = {PHASE_RECOMPUTE, ir->op.region[op], ir->op.layer[op], ir->op.chunk[op],
-                 ir->op.step[op], ir->op.micro[op]},
-        .read = view,
-        .write = view + reads,
-        .wait = wait,
-    };
-    op_id copy = ir_add_op(ir, &desc);
+    op_id copy = ir_add_op_like(ir, op, PHASE_RECOMPUTE, of, wait, (uint16_t)waits);
     r->op[op] = copy.i;
     program_push(out, copy);
 }

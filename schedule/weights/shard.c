@@ -162,7 +162,7 @@ static void gather(struct shard *s, uint32_t r, const struct program *in, struct
             program_push(out, kept);
         return;
     }
-    run->gathered = program_clone_buffer(s->ir, e->bundle[run->bundle].param);
+    run->gathered = ir_add_buffer_like(s->ir, e->bundle[run->bundle].param);
     if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
         buffer_id cast = weights_shard_buffer(e, run->bundle, "cast", CATEGORY_COMMUNICATION,
                                               e->choices->dtype, MEMORY_HBM);

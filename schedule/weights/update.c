@@ -28,8 +28,8 @@ static void update(struct emit *e, uint32_t b, buffer_id norm, struct program *o
 
     buffer_id written = param, read = grad;
     if (host) {
-        read = program_clone_buffer(e->ir, grad);
-        written = program_clone_buffer(e->ir, param);
+        read = ir_add_buffer_like(e->ir, grad);
+        written = ir_add_buffer_like(e->ir, param);
         for (int i = 0; i < 2; i++) {
             buffer_id buffer = i == 0 ? read : written;
             e->ir->buffer.memory[buffer.i] = MEMORY_PINNED;
