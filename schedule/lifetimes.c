@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The candidates of one buffer's free set are a linked list; nearly all have one member. */
+/* The candidates of one buffer's free set: nearly all have one. Those before it are a linked list. */
 struct member {
     uint32_t op, next;
 };
@@ -14,7 +14,8 @@ struct member {
 struct candidates {
     struct member *member;
     uint32_t count, capacity, spare; /* spare: list of unused members */
-    uint32_t *head;                  /* per buffer */
+    uint32_t *newest;                /* per buffer: the op; IR_NONE: there is none */
+    uint32_t *before;                /* and the list of the others, newest first */
 };
 
 static uint32_t new_member(struct candidates *c)
@@ -31,15 +32,20 @@ static uint32_t new_member(struct candidates *c)
     return c->count++;
 }
 
-/* `op` touches the buffer: it replaces the candidates that have ended before it starts. */
-static void touch(struct candidates *c, const struct order *order, uint32_t buffer, uint32_t op)
+/* Has a candidate ended before an op starts? */
+static inline bool has_ended(const struct order *order, uint32_t candidate, uint32_t op)
 {
-    uint32_t *link = &c->head[buffer];
-    if (*link != IR_NONE && c->member[*link].op == op)
-        return;
+    return candidate >= order->begin && order_before(order, candidate, op);
+}
+
+/* The newest and others stay beside `op`, but for those that have ended before it starts. */
+static void touch_beside(struct candidates *c, const struct order *order, uint32_t buffer,
+                         uint32_t op)
+{
+    uint32_t *link = &c->before[buffer], newest = c->newest[buffer];
     while (*link != IR_NONE) {
         struct member *m = &c->member[*link];
-        if (m->op >= order->begin && order_before(order, m->op, op)) {
+        if (has_ended(order, m->op, op)) {
             uint32_t gone = *link;
             *link = m->next;
             m->next = c->spare;
@@ -48,21 +54,38 @@ static void touch(struct candidates *c, const struct order *order, uint32_t buff
             link = &m->next;
         }
     }
+    if (has_ended(order, newest, op))
+        return;
     uint32_t m = new_member(c);
-    c->member[m] = (struct member){.op = op, .next = c->head[buffer]};
-    c->head[buffer] = m;
+    c->member[m] = (struct member){.op = newest, .next = c->before[buffer]};
+    c->before[buffer] = m;
 }
 
-/* The list of a buffer is newest first, and a free set is in list order. */
+/* `op` touches the buffer: it replaces the candidates that have ended before it starts. */
+static inline void touch(struct candidates *c, const struct order *order, uint32_t buffer,
+                         uint32_t op)
+{
+    uint32_t newest = c->newest[buffer];
+    if (newest == op)
+        return;
+    if (newest != IR_NONE && (c->before[buffer] != IR_NONE || !has_ended(order, newest, op)))
+        touch_beside(c, order, buffer, op);
+    c->newest[buffer] = op;
+}
+
+/* A free set is in list order. */
 static void store_set(struct ir *ir, const struct candidates *c, uint32_t buffer)
 {
-    uint32_t count = 0;
-    for (uint32_t m = c->head[buffer]; m != IR_NONE; m = c->member[m].next)
+    uint32_t count = c->newest[buffer] != IR_NONE;
+    for (uint32_t m = c->before[buffer]; m != IR_NONE; m = c->member[m].next)
         count++;
     assert(count <= UINT16_MAX); /* one per stream at most */
     ir_open_free_set(ir, buffer, (uint16_t)count);
+    if (count == 0)
+        return;
     op_id *end = ir_free_set(ir, buffer) + count;
-    for (uint32_t m = c->head[buffer]; m != IR_NONE; m = c->member[m].next)
+    *--end = (op_id){c->newest[buffer]};
+    for (uint32_t m = c->before[buffer]; m != IR_NONE; m = c->member[m].next)
         *--end = (op_id){c->member[m].op};
 }
 
@@ -81,8 +104,10 @@ static void touch_role(struct candidates *c, const struct ir *ir, const struct o
 static struct candidates candidates_of(const struct ir *ir)
 {
     struct candidates c = {.spare = IR_NONE};
-    c.head = heap_alloc(ir->buffer.count, sizeof *c.head);
-    memset(c.head, 0xff, ir->buffer.count * sizeof *c.head);
+    c.newest = heap_alloc(ir->buffer.count, sizeof *c.newest);
+    c.before = heap_alloc(ir->buffer.count, sizeof *c.before);
+    memset(c.newest, 0xff, ir->buffer.count * sizeof *c.newest);
+    memset(c.before, 0xff, ir->buffer.count * sizeof *c.before);
     return c;
 }
 
@@ -92,7 +117,8 @@ static void store_sets(struct ir *ir, uint32_t role, struct candidates *c)
     for (uint32_t buffer = 0; buffer < ir->buffer.count; buffer++)
         if (role == IR_NONE || ir->buffer.role[buffer] == role)
             store_set(ir, c, buffer);
-    free(c->head);
+    free(c->newest);
+    free(c->before);
     free(c->member);
 }
 

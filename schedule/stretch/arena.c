@@ -93,18 +93,15 @@ static bool is_like(const struct condense *c, const struct family *f, uint32_t b
     if (in->class_of[w] != in->class_of[f->x] || in->size[w] != in->size[f->x] ||
         in->birth[w] - c->s->block[block].op != f->slot)
         return false;
-    struct lie own = spans_lie(c->spans, f->span, block, tenants_ends(in, w)[in->class_of[w]]);
-    if (f->places == UINT32_MAX)
-        return own.periods == SPANS_APART;
-    if (f->places > 1) /* their places are taken all the time: it is their own turns that count */
-        return block + 1 == f->span->high || lie_no_later(own, f->lie[in->class_of[w]]);
-    const struct stretch_block *birth = &c->s->block[block];
     const uint32_t *end = tenants_ends(in, w);
-    uint32_t alike = c->spans->alike_ops[block];
+    if (f->places > 1) {
+        struct lie own = spans_lie(c->spans, f->span, block, end[in->class_of[w]]);
+        if (f->places == UINT32_MAX)
+            return own.periods == SPANS_APART;
+        /* their places are taken all the time: it is their own turns that count */
+        return block + 1 == f->span->high || lie_no_later(own, f->lie[in->class_of[w]]);
+    }
     for (uint32_t k = 0; k < c->classes; k++) {
-        uint32_t slot = end[k] - birth->op;
-        if (slot < birth->ops && slot <= alike && f->lie[k].periods == 0 && slot <= f->lie[k].slot)
-            continue; /* it ends in the block of its birth, as most do */
         struct lie lie = spans_lie(c->spans, f->span, block, end[k]);
         bool leaves =
             block + 1 == f->span->high && lie.periods == SPANS_APART && f->lie[k].periods >= 1;

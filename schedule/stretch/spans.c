@@ -144,8 +144,8 @@ uint32_t spans_end_of_copy(const struct stretch_spans *p, uint32_t op)
                                                     : moved_end(p, block, slot);
 }
 
-struct lie spans_lie(const struct stretch_spans *p, const struct stretch_span *span, uint32_t from,
-                     uint32_t end)
+struct lie spans_lie_apart(const struct stretch_spans *p, const struct stretch_span *span,
+                           uint32_t from, uint32_t end)
 {
     struct lie apart = {SPANS_APART, 0};
     if (end >= p->s->in->op.count)

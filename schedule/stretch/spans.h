@@ -61,8 +61,19 @@ uint32_t spans_end_of_copy(const struct stretch_spans *spans, uint32_t op);
 /* An op of the long list: its block of the short one and its slot there; true: it is of a copy of that. */
 bool spans_is_copied(const struct stretch *s, uint32_t op, uint32_t *block, uint32_t *slot);
 
-struct lie spans_lie(const struct stretch_spans *spans, const struct stretch_span *span,
-                     uint32_t from, uint32_t end);
+struct lie spans_lie_apart(const struct stretch_spans *spans, const struct stretch_span *span,
+                           uint32_t from, uint32_t end);
+
+/* Most lie in the block of the birth, which is of the span. */
+static inline struct lie spans_lie(const struct stretch_spans *p, const struct stretch_span *span,
+                                   uint32_t from, uint32_t end)
+{
+    const struct stretch_block *block = &p->s->block[from];
+    uint32_t slot = end - block->op;
+    if (slot < block->ops && slot <= p->alike_ops[from])
+        return (struct lie){0, slot};
+    return spans_lie_apart(p, span, from, end);
+}
 
 /* Which period of the run a block of the span is in the long list. */
 uint32_t spans_period(const struct stretch_spans *spans, const struct stretch_span *span,

@@ -192,16 +192,24 @@ static bool write_buffers(struct writer *w, struct stretch_from from, uint32_t l
     const struct stretch_block *b = &w->s->block[from.block];
     const struct buffer_table *in = &w->in->buffer;
     struct ir *out = w->out;
+    uint32_t own = b->to_op + from.copy * b->ops - b->op;
+    uint32_t next = like != IR_NONE ? w->s->block[like].op - b->op : IR_NONE;
     write_buffer_columns(w, b->buffer, b->buffers);
     for (uint32_t i = 0; i < b->buffers; i++) {
         uint32_t buffer = b->buffer + i, to = out->buffer.count + i;
-        const op_id *set = ir_free_set(w->in, buffer), *likes = NULL;
         uint32_t other = like != IR_NONE ? w->s->block[like].buffer + i : IR_NONE;
-        if (other != IR_NONE && in->free_count[other] == in->free_count[buffer])
-            likes = ir_free_set(w->in, other);
         out->buffer.layer[to] = i > 0 && in->layer[buffer] == in->layer[buffer - 1]
                                     ? out->buffer.layer[to - 1]
                                     : layer_of(w->s, from, in->layer[buffer]);
+        uint32_t last = in->free_op[buffer].i;
+        if (other != IR_NONE && in->free_count[buffer] == 1 && in->free_count[other] == 1 &&
+            last - b->op < b->ops && in->free_op[other].i - last == next) {
+            out->buffer.free_op[to].i = last + own; /* most have one, of the block's own ops */
+            continue;
+        }
+        const op_id *set = ir_free_set(w->in, buffer), *likes = NULL;
+        if (other != IR_NONE && in->free_count[other] == in->free_count[buffer])
+            likes = ir_free_set(w->in, other);
         ir_open_free_set(out, to, in->free_count[buffer]);
         op_id *moved = ir_free_set(out, to);
         for (uint32_t k = 0; k < in->free_count[buffer]; k++) {
