@@ -251,7 +251,7 @@ static struct choices in_scope(const struct choices *choices, struct transformer
 
 enum {
     STOREYS_FIRST = 4, /* of each chunk that are emitted at first, ends and what is steady */
-    STOREYS_MORE = 3,  /* in the next tries: more */
+    STOREYS_MORE = 3,  /* in the next tries: more; at first too, where gathers go ahead */
     STOREYS_LEAST = 3, /* that are worth leaving out */
 };
 
@@ -389,7 +389,8 @@ enum status compose_build_counted(struct ir *out, const struct choices *choices,
     if (check_size(&scoped, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     struct plan plan = {.unit_tries = whole ? PERIODS_TRIES : 0};
-    int64_t storeys = STOREYS_FIRST;
+    bool ahead = weights_sharded_params(&scoped) && storeys_kept(&scoped, 1) == 0;
+    int64_t storeys = STOREYS_FIRST + (ahead ? STOREYS_MORE : 0);
     for (;;) {
         plan.left_out = whole ? (struct depth_left_out){0} : left_out_of(&scoped, storeys);
         emitted->layers = scoped.model->layers - layers_of(&scoped, plan.left_out);
