@@ -61,21 +61,26 @@ static int heavier_first(const void *a, const void *b)
 struct placed {
     uint32_t count, capacity;
     struct placed_row {
-        uint32_t tenant, birth, last_end;
+        uint32_t tenant;
+        struct life life;
     } * row;
 };
 
 /* All of them, and once more window by window: window i has those that live during the ops
- * i * stride .. (i + 2) * stride of the role. Who lives within a window, as most do, need be compared
- * with those in it alone. */
-enum { WINDOWS = 16 };
+ * i * stride .. (i + 2) * stride of the role. Who lives within a window need be compared with those in it
+ * alone; most do within a small one. */
+enum { LEVELS = 2, TENANTS_PER_WINDOW = 32, WINDOWS_MIN = 16, WINDOWS_MAX = 256 };
 
 struct all_placed {
-    struct placed whole, window[WINDOWS];
-    uint32_t stride; /* WINDOWS of them are the list, whose end is an end too */
+    const struct life *life; /* per tenant */
+    struct placed whole;
+    struct level {
+        struct placed *window;
+        uint32_t windows, stride; /* so many strides are the list, whose end is an end too */
+    } level[LEVELS];              /* small windows first */
 };
 
-static void insert(struct placed *p, const struct tenants *t, uint32_t tenant)
+static void insert(struct placed *p, const struct tenants *t, uint32_t tenant, struct life life)
 {
     uint32_t low = 0, high = p->count;
     while (low < high) {
@@ -90,39 +95,55 @@ static void insert(struct placed *p, const struct tenants *t, uint32_t tenant)
         p->row = heap_realloc(p->row, p->capacity, sizeof *p->row);
     }
     memmove(p->row + low + 1, p->row + low, (p->count - low) * sizeof *p->row);
-    p->row[low] = (struct placed_row){tenant, t->birth[tenant], t->last_end[tenant]};
+    p->row[low] = (struct placed_row){tenant, life};
     p->count++;
 }
 
-/* The strides that a tenant lives in: the first and the last. */
-static uint32_t first_stride(const struct all_placed *all, const struct tenants *t, uint32_t tenant)
-{
-    return (t->birth[tenant] - t->begin) / all->stride;
-}
+/* The strides that a tenant lives in. */
+struct strides {
+    uint32_t first, last;
+};
 
-static uint32_t last_stride(const struct all_placed *all, const struct tenants *t, uint32_t tenant)
+static struct strides strides_of(const struct level *level, const struct tenants *t,
+                                 struct life life)
 {
-    return (t->last_end[tenant] - 1 - t->begin) / all->stride;
+    return (struct strides){(life.from - t->begin) / level->stride,
+                            (life.until - 1 - t->begin) / level->stride};
 }
 
 static void insert_all(struct all_placed *all, const struct tenants *t, uint32_t tenant)
 {
-    uint32_t first = first_stride(all, t, tenant), last = last_stride(all, t, tenant);
-    insert(&all->whole, t, tenant);
-    for (uint32_t i = first > 0 ? first - 1 : 0; i < WINDOWS && i <= last; i++)
-        insert(&all->window[i], t, tenant);
+    struct life life = all->life[tenant];
+    insert(&all->whole, t, tenant, life);
+    for (int l = 0; l < LEVELS; l++) {
+        struct level *level = &all->level[l];
+        struct strides in = strides_of(level, t, life);
+        for (uint32_t i = in.first > 0 ? in.first - 1 : 0; i < level->windows && i <= in.last; i++)
+            insert(&level->window[i], t, tenant, life);
+    }
+}
+
+/* All whom it may conflict with, and some more. */
+static const struct placed *placed_beside(const struct all_placed *all, const struct tenants *t,
+                                          struct life life)
+{
+    for (int l = 0; l < LEVELS; l++) {
+        struct strides in = strides_of(&all->level[l], t, life);
+        if (in.last <= in.first + 1)
+            return &all->level[l].window[in.first];
+    }
+    return &all->whole;
 }
 
 /* The lowest place that no tenant has who conflicts. */
 static uint64_t lowest(const struct all_placed *all, const struct tenants *t, uint32_t tenant)
 {
-    uint32_t first = first_stride(all, t, tenant), last = last_stride(all, t, tenant);
-    const struct placed *p = last <= first + 1 ? &all->window[first] : &all->whole;
-    uint32_t birth = t->birth[tenant], last_end = t->last_end[tenant];
+    struct life life = all->life[tenant];
+    const struct placed *p = placed_beside(all, t, life);
     uint64_t at = 0, size = t->size[tenant];
     for (uint32_t i = 0; i < p->count; i++) {
         const struct placed_row *other = &p->row[i];
-        if (other->last_end <= birth || other->birth >= last_end)
+        if (other->life.until <= life.from || other->life.from >= life.until)
             continue;
         uint64_t begin = t->offset[other->tenant], end = begin + t->size[other->tenant];
         if (begin >= at + size)
@@ -133,10 +154,29 @@ static uint64_t lowest(const struct all_placed *all, const struct tenants *t, ui
     return at;
 }
 
+static struct level level_of(const struct tenants *t, uint32_t windows)
+{
+    return (struct level){heap_zalloc(windows, sizeof(struct placed)), windows,
+                          t->ops / windows + 1};
+}
+
+static void all_placed_release(struct all_placed *all)
+{
+    free(all->whole.row);
+    for (int l = 0; l < LEVELS; l++) {
+        for (uint32_t i = 0; i < all->level[l].windows; i++)
+            free(all->level[l].window[i].row);
+        free(all->level[l].window);
+    }
+}
+
 uint64_t pack_by_weight(struct tenants *t, const double *weight)
 {
     struct weighed *row = heap_alloc(t->count, sizeof *row);
-    struct all_placed all = {.stride = t->ops / WINDOWS + 1};
+    uint32_t small = t->count / TENANTS_PER_WINDOW;
+    small = small < WINDOWS_MIN ? WINDOWS_MIN : small > WINDOWS_MAX ? WINDOWS_MAX : small;
+    struct life *life = pack_lives_of(t);
+    struct all_placed all = {.life = life, .level = {level_of(t, small), level_of(t, WINDOWS_MIN)}};
     for (uint32_t i = 0; i < t->count; i++)
         row[i] = (struct weighed){weight[i], i};
     qsort(row, t->count, sizeof *row, heavier_first);
@@ -149,8 +189,7 @@ uint64_t pack_by_weight(struct tenants *t, const double *weight)
         insert_all(&all, t, tenant);
     }
     free(row);
-    free(all.whole.row);
-    for (int i = 0; i < WINDOWS; i++)
-        free(all.window[i].row);
+    free(life);
+    all_placed_release(&all);
     return top;
 }

@@ -29,4 +29,12 @@ uint64_t pack_by_weight(struct tenants *tenants, const double *weight);
  * stuck out the last time; NULL: none. */
 uint64_t pack_by_life(struct tenants *tenants, const uint32_t *twin, const bool *first);
 
+/* The part of the list in which a tenant is in others' way: who conflict live at the same time. */
+struct life {
+    uint32_t from, until;
+};
+
+/* Those of all tenants, for the caller to free. For schedule/pack*.c. */
+struct life *pack_lives_of(const struct tenants *tenants);
+
 #endif

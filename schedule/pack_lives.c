@@ -44,11 +44,6 @@ static uint32_t last_birth(const struct birth_bits *b, uint32_t c, uint32_t end)
     return bits != 0 ? end / WORD * WORD + WORD - (uint32_t)__builtin_clzll(bits) : b->before[word];
 }
 
-/* The part of the list in which a tenant is in others' way. */
-struct life {
-    uint32_t from, until;
-};
-
 /* Classes of few births say little about when they may take bytes: hardly anything is ordered before
  * them. Their tenants are in everybody's way, and the lives of others do not ask for them. */
 enum { FEW_PARTS = 128 };
@@ -63,27 +58,44 @@ static void find_rare(const struct tenants *t, bool *rare)
     free(births);
 }
 
-/* Lives end behind the last conflict with a later birth, which is sooner than the last end where births
+/* A life ends behind the last conflict with a later birth, which is sooner than the last end where births
  * of a class are far between. */
-static struct life *lives_of(const struct tenants *t)
+static struct life life_of(const struct tenants *t, const struct birth_bits *bits, uint32_t i,
+                           const bool *rare)
+{
+    const uint32_t *end = tenants_ends(t, i);
+    uint32_t last = t->birth[i] + 1;
+    for (uint32_t c = 0; c < t->classes; c++) {
+        if (end[c] <= last || (rare && rare[c]))
+            continue;
+        uint32_t behind = end[c] - t->begin < t->ops ? end[c] - t->begin : t->ops;
+        uint32_t op = t->begin + last_birth(bits, c, behind);
+        last = op > last ? op : last;
+    }
+    return (struct life){t->birth[i], last};
+}
+
+struct life *pack_lives_of(const struct tenants *t)
+{
+    struct life *life = heap_alloc(t->count, sizeof *life);
+    struct birth_bits bits = births_as_bits(t);
+    for (uint32_t i = 0; i < t->count; i++)
+        life[i] = life_of(t, &bits, i, NULL);
+    free(bits.bit);
+    free(bits.before);
+    return life;
+}
+
+/* The same, but for those of rare classes. */
+static struct life *lives_of_most(const struct tenants *t)
 {
     struct life *life = heap_alloc(t->count, sizeof *life);
     struct birth_bits bits = births_as_bits(t);
     bool *rare = heap_alloc(t->classes, sizeof *rare);
     find_rare(t, rare);
-    for (uint32_t i = 0; i < t->count; i++) {
-        const uint32_t *end = tenants_ends(t, i);
-        uint32_t last = t->birth[i] + 1;
-        for (uint32_t c = 0; c < t->classes; c++) {
-            if (end[c] <= last || rare[c])
-                continue;
-            uint32_t behind = end[c] - t->begin < t->ops ? end[c] - t->begin : t->ops;
-            uint32_t op = t->begin + last_birth(&bits, c, behind);
-            last = op > last ? op : last;
-        }
+    for (uint32_t i = 0; i < t->count; i++)
         life[i] = rare[t->class_of[i]] ? (struct life){t->begin, t->begin + t->ops}
-                                       : (struct life){t->birth[i], last};
-    }
+                                       : life_of(t, &bits, i, rare);
     free(rare);
     free(bits.bit);
     free(bits.before);
@@ -290,7 +302,7 @@ static uint64_t place(struct board *b, struct tenants *t, uint32_t i, uint32_t t
 
 uint64_t pack_by_life(struct tenants *t, const uint32_t *twin, const bool *first)
 {
-    struct life *life = lives_of(t);
+    struct life *life = lives_of_most(t);
     struct board b = {.t = t, .life = life};
     uint32_t stride = (uint32_t)((uint64_t)BIRTHS_PER_STRIDE * t->ops / t->count) + 1;
     for (uint32_t c = 0; c < LENGTHS; c++) {
