@@ -162,28 +162,28 @@ static struct depth_run find_run(const struct ir *ir, const struct blocks *b, ui
     return (struct depth_run){0};
 }
 
-static void find_runs(struct depth_cut *cut, const struct blocks *b,
-                      const struct depth_patience *patience)
+struct depth_run *depth_find_runs(const struct ir *whole, enum depth_level level, uint32_t *count)
 {
-    uint32_t capacity = 0, left_out = 0;
-    for (uint32_t at = 0; at < b->count;) {
-        struct depth_run run = find_run(cut->whole, b, at);
+    struct depth_run *runs = NULL;
+    uint32_t capacity = 0;
+    *count = 0;
+    if (whole->role_count != 1 || whole->op.count == 0 || whole->role[0].op_begin != 0)
+        return NULL;
+    struct blocks b = find_blocks(whole, level);
+    for (uint32_t at = 0; at < b.count;) {
+        struct depth_run run = find_run(whole, &b, at);
         at += run.blocks > 0 ? run.periods * run.blocks : 1;
-        run.kept = run.blocks > 0 ? kept_after(tries_of(patience, run.hash), run.periods) : 0;
-        if (run.kept == 0) {
-            cut->given_up += run.periods * run.blocks;
+        if (run.blocks == 0)
             continue;
+        run.kept = run.periods;
+        if (*count == capacity) {
+            capacity = (uint32_t)heap_next_capacity(capacity, *count + 1);
+            runs = heap_realloc(runs, capacity, sizeof *runs);
         }
-        /* Two thirds: what comes before a period weighs more than what comes after it. */
-        run.first_kept = run.kept - (run.kept + 2) / 3;
-        run.cut_begin = run.begin - left_out;
-        left_out += (run.periods - run.kept) * run.ops;
-        if (cut->run_count == capacity) {
-            capacity = (uint32_t)heap_next_capacity(capacity, cut->run_count + 1);
-            cut->run = heap_realloc(cut->run, capacity, sizeof *cut->run);
-        }
-        cut->run[cut->run_count++] = run;
+        runs[(*count)++] = run;
     }
+    free(b.row);
+    return runs;
 }
 
 /* ---- the short list ---- */
@@ -318,19 +318,67 @@ static void write_short(struct depth_cut *cut, const struct part *part, uint32_t
     out->role[0].op_count = ops;
 }
 
-bool depth_cut(struct depth_cut *cut, const struct ir *whole, enum depth_level level,
-               const struct depth_patience *patience)
+bool depth_cut_runs(struct depth_cut *cut, const struct ir *whole, enum depth_level level,
+                    const struct depth_run *run, uint32_t count)
 {
+    uint32_t left_out = 0;
     *cut = (struct depth_cut){.whole = whole, .level = level};
-    if (whole->role_count != 1 || whole->op.count == 0 || whole->role[0].op_begin != 0)
+    cut->run = heap_alloc(count + 1u, sizeof *cut->run);
+    for (uint32_t r = 0; r < count; r++) {
+        if (run[r].kept == run[r].periods) {
+            cut->given_up += run[r].periods * run[r].blocks;
+            continue;
+        }
+        cut->run[cut->run_count] = run[r];
+        cut->run[cut->run_count++].cut_begin = run[r].begin - left_out;
+        left_out += (run[r].periods - run[r].kept) * run[r].ops;
+    }
+    if (cut->run_count == 0) {
+        depth_cut_release(cut);
         return false;
-    struct blocks blocks = find_blocks(whole, level);
-    find_runs(cut, &blocks, patience);
-    free(blocks.row);
-    if (cut->run_count == 0)
-        return false;
+    }
     struct part *part = heap_alloc(cut->run_count + 1u, sizeof *part);
     write_short(cut, part, find_parts(cut, part));
     free(part);
     return true;
+}
+
+bool depth_cut(struct depth_cut *cut, const struct ir *whole, enum depth_level level,
+               const struct depth_patience *patience)
+{
+    uint32_t count;
+    struct depth_run *run = depth_find_runs(whole, level, &count);
+    for (uint32_t r = 0; r < count; r++) {
+        uint32_t kept = kept_after(tries_of(patience, run[r].hash), run[r].periods);
+        if (kept == 0)
+            continue;
+        /* Two thirds: what comes before a period weighs more than what comes after it. */
+        run[r].kept = kept;
+        run[r].first_kept = kept - (kept + 2) / 3;
+    }
+    bool any = depth_cut_runs(cut, whole, level, run, count);
+    free(run);
+    return any;
+}
+
+double *depth_keep_rows(const struct depth_cut *cut, const double *row, uint32_t classes)
+{
+    struct part *part = heap_alloc(cut->run_count + 1u, sizeof *part);
+    uint32_t ops = find_parts(cut, part);
+    double *kept = heap_alloc((size_t)classes * ops + 1, sizeof *kept), *next = kept;
+    for (uint32_t c = 0; c < classes; c++, row += cut->whole->op.count)
+        for (uint32_t p = 0; p <= cut->run_count; next += part[p++].ops)
+            memcpy(next, row + part[p].begin, part[p].ops * sizeof *next);
+    free(part);
+    return kept;
+}
+
+uint8_t *depth_keep_classes(const struct depth_cut *cut, const uint8_t *op_class)
+{
+    struct part *part = heap_alloc(cut->run_count + 1u, sizeof *part);
+    uint8_t *kept = heap_alloc(find_parts(cut, part) + 1u, sizeof *kept), *next = kept;
+    for (uint32_t p = 0; p <= cut->run_count; next += part[p++].ops)
+        memcpy(next, op_class + part[p].begin, part[p].ops);
+    free(part);
+    return kept;
 }

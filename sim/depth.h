@@ -53,6 +53,20 @@ bool depth_cut(struct depth_cut *cut, const struct ir *whole, enum depth_level l
                const struct depth_patience *patience);
 void depth_cut_release(struct depth_cut *cut);
 
+/* The runs of a schedule of one role that are long enough to leave periods out of, all of which are
+ * kept. Heap; *count: how many. */
+struct depth_run *depth_find_runs(const struct ir *whole, enum depth_level level, uint32_t *count);
+
+/* Cuts what the runs do not keep: their kept and first_kept are given. Returns false, and leaves *cut
+ * empty, when they keep everything. */
+bool depth_cut_runs(struct depth_cut *cut, const struct ir *whole, enum depth_level level,
+                    const struct depth_run *run, uint32_t count);
+
+/* Of one row per op of each class of ranks in the long list, the rows of those that the short one has,
+ * of so many classes. Heap. */
+double *depth_keep_rows(const struct depth_cut *cut, const double *row, uint32_t classes);
+uint8_t *depth_keep_classes(const struct depth_cut *cut, const uint8_t *op_class);
+
 /* The op of the short list that stands for one of the long list. */
 uint32_t depth_image(const struct depth_cut *cut, uint32_t op);
 

@@ -3,6 +3,7 @@
 #include "sim/alone.h"
 #include "sim/beside.h"
 #include "sim/engine.h"
+#include "sim/leap.h"
 #include "sim/scheduler_state.h"
 
 #include <assert.h>
@@ -11,7 +12,7 @@
 
 /* ---- events ---- */
 
-static void push(struct scheduler *s, uint32_t runner, uint32_t op)
+void scheduler_push(struct scheduler *s, uint32_t runner, uint32_t op)
 {
     if (s->ready_count == s->ready_capacity) {
         s->ready_capacity = heap_next_capacity(s->ready_capacity, s->ready_count + 1);
@@ -19,8 +20,6 @@ static void push(struct scheduler *s, uint32_t runner, uint32_t op)
     }
     s->ready[s->ready_count++] = (struct ready){runner, op};
 }
-
-static void issue(struct scheduler *s, uint32_t runner);
 
 /* An op's end is known: tell those that need it. */
 static void finish(struct scheduler *s, uint32_t runner, uint32_t op, double date_s)
@@ -38,7 +37,7 @@ static void finish(struct scheduler *s, uint32_t runner, uint32_t op, double dat
         if (times->start_s[row] < date_s)
             times->start_s[row] = date_s;
         if (--s->left[row] == 0)
-            push(s, runner, program->after[i]);
+            scheduler_push(s, runner, program->after[i]);
     }
     if (r->held == op) {
         const double *return_s = s->plan->costs->return_s;
@@ -46,13 +45,15 @@ static void finish(struct scheduler *s, uint32_t runner, uint32_t op, double dat
         bool runs = plan_runs(s->plan, r->rank, program->op_begin + op);
         r->held = IR_NONE;
         r->host_s = date_s + (return_s && runs ? return_s[shape] : 0);
-        issue(s, runner);
+        scheduler_issue(s, runner);
     }
+    if (times->run_count > 0)
+        leap_ended(s, runner, op, date_s);
 }
 
 /* The host issues ops until one holds it. What an op costs to issue is spent before it can
  * start; of a sync, after it ends. Ops that a guard leaves out cost nothing and hold as they would. */
-static void issue(struct scheduler *s, uint32_t runner)
+void scheduler_issue(struct scheduler *s, uint32_t runner)
 {
     struct runner *r = &s->runner[runner];
     const struct ir *ir = s->plan->ir;
@@ -60,7 +61,7 @@ static void issue(struct scheduler *s, uint32_t runner)
     const double *cost_s = s->plan->costs->issue_s;
     double host_s = r->host_s;
     bool held = false;
-    while (!held && r->issued < program->op_count) {
+    while (!held && leap_may_issue(s, r) && r->issued < program->op_count) {
         uint32_t row = r->issued++, op = program->op_begin + row;
         bool sync = ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
         held = ir_blocks_host(ir, op);
@@ -72,7 +73,7 @@ static void issue(struct scheduler *s, uint32_t runner)
         if (*start_s < host_s)
             *start_s = host_s;
         if (--s->left[r->row + row] == 0)
-            push(s, runner, row);
+            scheduler_push(s, runner, row);
     }
     r->host_s = host_s;
 }
@@ -217,6 +218,7 @@ static void start_op(struct scheduler *s, uint32_t runner, uint32_t op)
         finish(s, runner, op, date_s + plan->duration_s[shape]);
         break;
     case OP_SLOWED:
+        leap_check_date(s, date_s);
         if (s->has_flows)
             beside_start(s, runner, op, date_s, plan->duration_s[shape]);
         else
@@ -226,6 +228,7 @@ static void start_op(struct scheduler *s, uint32_t runner, uint32_t op)
         finish(s, runner, op, date_s + plan->host_s[shape]);
         break;
     case OP_EVENT:
+        leap_check_date(s, date_s);
         start_event_op(s, runner, op, date_s);
         break;
     }
@@ -372,8 +375,9 @@ enum status schedule_run(const struct plan *plan, const struct fold *fold,
         alone_init(&s);
         engine_seal();
     }
+    leap_init(&s);
     for (uint32_t r = 0; r < s.runner_count; r++)
-        issue(&s, r);
+        scheduler_issue(&s, r);
     start_ready(&s);
     if (flows && why->size == 0)
         fault = engine_run();
@@ -386,6 +390,8 @@ enum status schedule_run(const struct plan *plan, const struct fold *fold,
         deadlock_explain(&s, why);
         status = STATUS_BAD_INPUT;
     }
+    leap_count_events(&s);
+    times->late = s.leap.late;
     scheduler_release(&s);
     return status;
 }

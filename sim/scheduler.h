@@ -11,6 +11,7 @@
 #define SIM_SCHEDULER_H
 
 #include "base/text.h"
+#include "sim/depth.h"
 #include "sim/fold.h"
 #include "sim/plan.h"
 
@@ -20,6 +21,10 @@ struct schedule_times {
     double step_s;
     uint64_t flows, timers;     /* started in the engine */
     const uint32_t *stands_for; /* [ops] an event of one counts that often; NULL: once */
+    struct depth_run *run; /* [run_count] whose periods may be left out (sim/leap.h): kept and */
+    uint32_t run_count;    /* first_kept then say which; rows of those are not written */
+    uint32_t ahead; /* periods that hosts issue beyond the one that all ranks have ended last */
+    bool late;      /* leaving periods out was too late: the times are worth nothing */
 };
 
 /* Rows of class c in the arrays: from begin[c] to begin[c + 1]; into begin[class_count + 1]. */

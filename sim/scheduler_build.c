@@ -10,6 +10,7 @@ void scheduler_release(struct scheduler *s)
     free(s->event);
     free(s->ready);
     free(s->agenda.row);
+    free(s->leap.open);
     arena_release(&s->arena);
     *s = (struct scheduler){0};
 }

@@ -20,6 +20,7 @@ struct runner {
     uint32_t held;     /* the op that holds the host; IR_NONE: none */
     double host_s;     /* date until which the host has worked */
     uint32_t ended;    /* ops that have ended */
+    uint32_t gap;      /* the next that the host comes to */
     uint32_t *send;    /* [line_count] channel class, or IR_NONE */
     uint32_t *receive; /* [line_count] of shifts */
     struct beside {
@@ -71,6 +72,22 @@ struct channel_state {
     uint32_t side_begin, side_count;
 };
 
+/* Periods that are left out while events run: sim/leap.h. */
+struct leap {
+    uint32_t at;              /* of times->run, the one that is watched; run_count: none any more */
+    uint32_t *open;           /* [periods] ops that have not ended, of all runners */
+    uint32_t issued;          /* periods that hosts may issue, */
+    uint32_t stop;            /* and where they wait; IR_NONE: nowhere */
+    uint32_t watched, streak; /* the period whose end is awaited; so many before it repeated */
+    double period_s;
+    struct leap_gap {
+        uint32_t begin, end;     /* ops that never happen */
+        uint32_t run_begin, ops; /* of the run, and of its periods */
+    } * gap;
+    uint32_t gap_count;
+    bool late;
+};
+
 /* Values of scheduler.left[]: what an op still needs before it starts; then ARRIVED + the
  * events it is in that have not ended; then ENDED. */
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
@@ -103,6 +120,8 @@ struct scheduler {
     double *alone_s;  /* per transfer: seconds of its flows alone; < 0: they are not even */
     double *rate;     /* per flow: then */
 
+    struct leap leap;
+
     double now_s;
     bool ahead; /* of the engine's clock: no flow may start */
     int *path;  /* [flow count] in the engine; -1: not simulated */
@@ -118,6 +137,10 @@ struct scheduler {
 /* Makes all tables from s->plan and s->fold; scheduler_build.c. */
 void scheduler_build(struct scheduler *s);
 void scheduler_release(struct scheduler *s);
+
+/* The host of a runner that nothing holds goes on; an op that needs nothing more may start. */
+void scheduler_issue(struct scheduler *s, uint32_t runner);
+void scheduler_push(struct scheduler *s, uint32_t runner, uint32_t op);
 
 /* Says in *why which send and receive of a channel class do not fit. */
 void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place,

@@ -1,206 +1,22 @@
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, which POSIX has only since 2024 */
-
 #include "sim/sim.h"
 
-#include "base/process.h"
+#include "sim/child.h"
 #include "sim/depth.h"
-#include "sim/fold.h"
 #include "sim/memory.h"
 #include "sim/memory_periods.h"
-#include "sim/plan.h"
-#include "sim/prune.h"
-#include "sim/scheduler.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* ---- what parent and child share ---- */
-
-enum { WHY_SIZE = 2048, LINK_NAME_SIZE = 96 };
-
-/* The head of the mapping; the arrays follow it. The child writes, the parent reads. */
-struct shared {
-    int finished; /* set last: a child that dies leaves 0 */
-    enum status status;
-    double step_s, wall_s;
-    uint64_t flows, timers;
-    char why[WHY_SIZE];
-};
-
-struct mapping {
-    struct shared *shared;
-    double *start_s, *end_s;
-    uint64_t *transfers_done;
-    size_t size;
-};
-
-static enum status mapping_init(struct mapping *m, size_t rows, uint32_t transfers,
-                                const char *name, struct diag *diag)
-{
-    size_t head = (sizeof *m->shared + 63) / 64 * 64;
-    m->size = head + 2 * rows * sizeof(double) + transfers * sizeof(uint64_t);
-    void *memory = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
-                          "cannot share %zu bytes with a simulation: %s", m->size, strerror(errno));
-    m->shared = memory;
-    m->start_s = (double *)((char *)memory + head);
-    m->end_s = m->start_s + rows;
-    m->transfers_done = (uint64_t *)(m->end_s + rows);
-    return STATUS_OK;
-}
-
-static void mapping_release(struct mapping *m)
-{
-    if (m->shared)
-        munmap(m->shared, m->size);
-    *m = (struct mapping){0};
-}
-
-/* ---- the child ---- */
-
-static void run_child(const struct plan *plan, const struct fold *fold, const uint32_t *stands_for,
-                      const struct mapping *m)
-{
-    struct text why = {0};
-    struct schedule_times times = {.start_s = m->start_s,
-                                   .end_s = m->end_s,
-                                   .transfers_done = m->transfers_done,
-                                   .stands_for = stands_for};
-    double began_s = now_s();
-    struct shared *shared = m->shared;
-    shared->status = schedule_run(plan, fold, &times, &why);
-    shared->wall_s = now_s() - began_s;
-    shared->step_s = times.step_s;
-    shared->flows = times.flows;
-    shared->timers = times.timers;
-    size_t size = why.size < WHY_SIZE - 1 ? why.size : WHY_SIZE - 1;
-    if (size > 0)
-        memcpy(shared->why, why.data, size);
-    shared->finished = 1;
-}
-
-static enum status wait_child(pid_t child, const struct shared *shared, const char *name,
-                              struct diag *diag)
-{
-    struct loc at = {.name = name};
-    int state = 0;
-    pid_t got;
-    do
-        got = waitpid(child, &state, 0);
-    while (got < 0 && errno == EINTR);
-    if (got < 0)
-        return diag_error(diag, at, STATUS_SYSTEM, "cannot wait for the simulation: %s",
-                          strerror(errno));
-    if (WIFSIGNALED(state))
-        return diag_error(diag, at, STATUS_SYSTEM, "the simulation was ended by signal %d (%s)%s",
-                          WTERMSIG(state), strsignal(WTERMSIG(state)),
-                          WTERMSIG(state) == SIGKILL ? ": memory may have run out" : "");
-    if (!shared->finished)
-        return diag_error(diag, at, STATUS_SYSTEM, "the simulation ended early with exit code %d",
-                          WEXITSTATUS(state));
-    if (shared->status != STATUS_OK)
-        return diag_error(diag, at, shared->status, "%s", shared->why);
-    return STATUS_OK;
-}
-
-static enum status run_forked(const struct plan *plan, const struct fold *fold,
-                              const uint32_t *stands_for, const struct mapping *m, const char *name,
-                              struct diag *diag)
-{
-    fflush(stdout); /* SimGrid flushes it in the child, with whatever the parent left there */
-    pid_t parent = getpid(), child = fork();
-    if (child < 0)
-        return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
-                          "cannot start a simulation: fork: %s", strerror(errno));
-    if (child == 0) {
-        process_ends_with(parent);
-        run_child(plan, fold, stands_for, m);
-        _exit(0); /* no exit handlers: they are the parent's */
-    }
-    return wait_child(child, m->shared, name, diag);
-}
-
-/* ---- one simulation ---- */
-
-/* A list of ops bound to the cluster, folded, and its times. */
-struct run {
-    struct plan plan;
-    struct pruned pruned;
-    struct fold fold;
-    struct mapping mapping;
-};
-
-static void run_release(struct run *run)
-{
-    mapping_release(&run->mapping);
-    fold_release(&run->fold);
-    prune_release(&run->pruned);
-    sim_plan_release(&run->plan);
-}
-
-/* What is asked for, and how long each part of the answer took. */
-struct question {
-    const struct cluster *cluster;
-    const struct sim_costs *costs;
-    const struct sim_options *options;
-    const char *name;
-    struct sim_counts *counts;
-};
-
-static size_t row_count(const struct plan *plan, const struct fold *fold)
-{
-    size_t *rows = heap_alloc(fold->class_count + 1u, sizeof *rows);
-    schedule_rows(plan, fold, rows);
-    size_t count = rows[fold->class_count];
-    free(rows);
-    return count;
-}
-
-/* stands_for: as in struct schedule_times. Release *run in either case. */
-static enum status run_make(struct run *run, const struct ir *ir, const uint32_t *stands_for,
-                            const struct question *q, struct diag *diag)
-{
-    double began_s = now_s();
-    *run = (struct run){0};
-    enum status status = plan_make(&run->plan, ir, q->cluster, q->costs, q->name, diag);
-    if (status != STATUS_OK)
-        return status;
-    prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
-    fold_make(&run->fold, &run->plan, &run->pruned, q->options->exact);
-    status = mapping_init(&run->mapping, row_count(&run->plan, &run->fold),
-                          run->plan.transfer_count, q->name, diag);
-    double folded_s = now_s();
-    q->counts->fold_s += folded_s - began_s;
-    if (status == STATUS_OK)
-        status = run_forked(&run->plan, &run->fold, stands_for, &run->mapping, q->name, diag);
-    if (status != STATUS_OK)
-        return status;
-    q->counts->fork_s += now_s() - folded_s - run->mapping.shared->wall_s;
-    q->counts->flows += run->mapping.shared->flows;
-    q->counts->timers += run->mapping.shared->timers;
-    q->counts->run_wall_s += run->mapping.shared->wall_s;
-    return STATUS_OK;
-}
 
 /* ---- the result ---- */
 
-static void fill_classes(struct sim_result *result, const struct ir *ir, const struct run *run)
+enum { LINK_NAME_SIZE = 96 };
+
+/* simulated: the list of the ops that happened. */
+static void fill_classes(struct sim_result *result, const struct ir *ir,
+                         const struct child_run *run, const struct ir *simulated)
 {
     const struct plan *plan = &run->plan;
     const struct fold *fold = &run->fold;
@@ -224,7 +40,7 @@ static void fill_classes(struct sim_result *result, const struct ir *ir, const s
         class->op_begin = ir->role[role].op_begin;
         class->op_count = ir->role[role].op_count;
         result->row_count += class->op_count;
-        result->counts.simulated += plan->ir->role[role].op_count;
+        result->counts.simulated += simulated->role[role].op_count;
         result->counts.op_instances += (uint64_t) class->op_count * class->ranks;
     }
 }
@@ -243,7 +59,7 @@ static bool is_named_before(const struct platform *platform, uint32_t a, uint32_
 
 /* Every channel of a class has done what the one that was simulated did. Caps of single flows
  * are no part of the machine and are left out. */
-static void fill_loads(struct sim_result *result, const struct run *run)
+static void fill_loads(struct sim_result *result, const struct child_run *run)
 {
     const struct plan *plan = &run->plan;
     const struct fold *fold = &run->fold;
@@ -288,27 +104,31 @@ static void fill_loads(struct sim_result *result, const struct run *run)
 }
 
 /* Hands the times over to the result. */
-static void take_mapping(struct sim_result *result, struct mapping *mapping)
+static void take_mapping(struct sim_result *result, struct child_mapping *mapping)
 {
     result->mapping = mapping->shared;
     result->mapping_size = mapping->size;
     result->start_s = mapping->start_s;
     result->end_s = mapping->end_s;
-    *mapping = (struct mapping){0};
+    *mapping = (struct child_mapping){0};
+}
+
+static void take_whole(struct sim_result *result, const struct ir *ir, struct child_run *run)
+{
+    fill_classes(result, ir, run, ir);
+    result->step_s = run->mapping.shared->step_s;
+    fill_loads(result, run);
+    take_mapping(result, &run->mapping);
 }
 
 static enum status run_whole(struct sim_result *result, const struct ir *ir,
                              const struct question *q, struct diag *diag)
 {
-    struct run run;
-    enum status status = run_make(&run, ir, NULL, q, diag);
-    if (status == STATUS_OK) {
-        fill_classes(result, ir, &run);
-        result->step_s = run.mapping.shared->step_s;
-        fill_loads(result, &run);
-        take_mapping(result, &run.mapping);
-    }
-    run_release(&run);
+    struct child_run run;
+    enum status status = child_run_make(&run, ir, &(struct child_stand_in){0}, q, diag);
+    if (status == STATUS_OK)
+        take_whole(result, ir, &run);
+    child_run_release(&run);
     return status;
 }
 
@@ -329,10 +149,12 @@ static void cuts_release(struct cuts *cuts)
     cuts->count = 0;
 }
 
-static void cuts_make(struct cuts *cuts, const struct ir *ir, const struct depth_patience *patience)
+/* Of the levels before `end`. */
+static void cuts_make(struct cuts *cuts, const struct ir *ir, const struct depth_patience *patience,
+                      enum depth_level end)
 {
     cuts->count = 0;
-    for (int level = 0; level < DEPTH_LEVELS; level++) {
+    for (int level = 0; level < (int)end; level++) {
         const struct ir *whole = cuts->count > 0 ? &cuts->cut[cuts->count - 1].ir : ir;
         if (depth_cut(&cuts->cut[cuts->count], whole, (enum depth_level)level, patience))
             cuts->count++;
@@ -352,10 +174,9 @@ static uint32_t *count_images(const struct cuts *cuts)
 }
 
 /* From the times of the shortest list to those of the whole one, cut by cut. */
-static bool expand(struct sim_result *result, const struct cuts *cuts, const struct run *run,
-                   struct depth_patience *patience)
+static bool expand(struct sim_result *result, const struct cuts *cuts, const struct child_run *run,
+                   struct depth_times times, struct depth_patience *patience)
 {
-    struct depth_times times = {run->mapping.start_s, run->mapping.end_s, run->plan.op_class};
     bool holds = true;
     for (int i = cuts->count; holds && i-- > 0;) {
         size_t ops = cuts->cut[i].whole->op.count, rows = run->fold.class_count * ops;
@@ -420,19 +241,18 @@ static void note_depth(struct sim_depth *depth, const struct depth_cut *cut)
 
 /* Returns false when peaks cannot be told from the short list. */
 static bool find_peaks(struct sim_result *result, const struct ir *ir, const struct question *q,
-                       const struct cuts *cuts, const struct run *run)
+                       const struct cuts *cuts, const struct depth_times *times)
 {
-    double began_s = now_s();
+    double began_s = child_now_s();
     struct periods periods;
     bool found = false;
     if (periods_make(&periods, cuts->cut, cuts->count))
         found = memory_peaks_of_periods(ir, q->cluster,
                                         &(struct memory_periods){&periods, cuts->cut, cuts->count,
-                                                                 run->mapping.start_s,
-                                                                 run->mapping.end_s},
+                                                                 times->start_s, times->end_s},
                                         result);
     periods_release(&periods);
-    q->counts->memory_s += now_s() - began_s;
+    q->counts->memory_s += child_now_s() - began_s;
     return found;
 }
 
@@ -440,67 +260,171 @@ static bool find_peaks(struct sim_result *result, const struct ir *ir, const str
 struct told {
     bool cut_any; /* there was something to cut */
     bool peaks;   /* the result has its peaks */
+    bool late;    /* hosts were held up: they have to be further ahead */
 };
+
+/* The result from the times of the shortest list, when it follows from them. */
+static bool conclude(struct sim_result *result, const struct ir *ir, const struct question *q,
+                     const struct cuts *cuts, const struct child_run *run,
+                     const struct depth_times *times, struct depth_patience *patience,
+                     struct told *told)
+{
+    double began_s = child_now_s();
+    bool holds = expand(result, cuts, run, *times, patience);
+    q->counts->depth_s += child_now_s() - began_s;
+    if (!holds)
+        return false;
+    fill_classes(result, ir, run, &cuts->cut[cuts->count - 1].ir);
+    for (size_t i = 0; i < result->row_count; i++)
+        if (result->end_s[i] > result->step_s)
+            result->step_s = result->end_s[i];
+    fill_loads(result, run);
+    note_steady(result, ir, &cuts->cut[0]);
+    result->depth.outcome = SIM_DEPTH_FOLDED;
+    for (int i = 0; i < cuts->count; i++)
+        note_depth(&result->depth, &cuts->cut[i]);
+    told->peaks = !q->options->no_memory && find_peaks(result, ir, q, cuts, times);
+    return true;
+}
 
 /* The result from a shorter list, when it follows from it. */
 static bool run_short(struct sim_result *result, const struct ir *ir, const struct question *q,
                       struct depth_patience *patience, struct told *told)
 {
     struct cuts cuts;
-    struct run run;
+    struct child_run run;
     struct diag unread = {0};
-    double began_s = now_s();
-    cuts_make(&cuts, ir, patience);
+    double began_s = child_now_s();
+    cuts_make(&cuts, ir, patience, DEPTH_LEVELS);
     told->cut_any = cuts.count > 0;
     if (cuts.count == 0)
         return false;
     uint32_t *stands_for = count_images(&cuts);
-    q->counts->depth_s += now_s() - began_s;
-    bool holds = run_make(&run, &cuts.cut[cuts.count - 1].ir, stands_for, q, &unread) == STATUS_OK;
+    q->counts->depth_s += child_now_s() - began_s;
     result->depth.outcome = SIM_DEPTH_UNSTEADY;
-    began_s = now_s();
+    bool holds =
+        child_run_make(&run, &cuts.cut[cuts.count - 1].ir,
+                       &(struct child_stand_in){.stands_for = stands_for}, q, &unread) == STATUS_OK;
+    struct depth_times times = {run.mapping.start_s, run.mapping.end_s, run.plan.op_class};
     if (holds)
-        holds = expand(result, &cuts, &run, patience);
-    q->counts->depth_s += now_s() - began_s;
-    if (holds) {
-        fill_classes(result, ir, &run);
-        for (size_t i = 0; i < result->row_count; i++)
-            if (result->end_s[i] > result->step_s)
-                result->step_s = result->end_s[i];
-        fill_loads(result, &run);
-        note_steady(result, ir, &cuts.cut[0]);
-        result->depth.outcome = SIM_DEPTH_FOLDED;
-        for (int i = 0; i < cuts.count; i++)
-            note_depth(&result->depth, &cuts.cut[i]);
-        told->peaks = !q->options->no_memory && find_peaks(result, ir, q, &cuts, &run);
-    }
-    run_release(&run);
+        holds = conclude(result, ir, q, &cuts, &run, &times, patience, told);
+    child_run_release(&run);
     free(stands_for);
     cuts_release(&cuts);
     diag_release(&unread);
     return holds;
 }
 
+/* ---- periods left out while events run ---- */
+
+static bool any_left_out(const struct child_mapping *m, uint32_t runs)
+{
+    for (uint32_t r = 0; r < runs; r++)
+        if (m->run[r].kept < m->run[r].periods)
+            return true;
+    return false;
+}
+
+/* The result of a run that left periods out: of the list that it made shorter as it went. */
+static bool conclude_leaps(struct sim_result *result, const struct ir *ir, const struct question *q,
+                           struct cuts *cuts, const struct child_run *run, uint32_t runs,
+                           struct depth_patience *patience, struct told *told)
+{
+    double began_s = child_now_s();
+    const struct ir *whole = run->plan.ir;
+    const struct child_mapping *m = &run->mapping;
+    struct depth_times times = {m->start_s, m->end_s, run->plan.op_class};
+    struct depth_cut *cut = &cuts->cut[cuts->count];
+    bool leapt = depth_cut_runs(cut, whole, DEPTH_LAYER, m->run, runs);
+    if (leapt) {
+        cuts->count++;
+        times.start_s = depth_keep_rows(cut, times.start_s, run->fold.class_count);
+        times.end_s = depth_keep_rows(cut, times.end_s, run->fold.class_count);
+        times.op_class = depth_keep_classes(cut, times.op_class);
+    }
+    q->counts->depth_s += child_now_s() - began_s;
+    bool holds = conclude(result, ir, q, cuts, run, &times, patience, told);
+    if (leapt) {
+        free(times.start_s);
+        free(times.end_s);
+        free(times.op_class);
+    }
+    return holds;
+}
+
+/* The result from one run of all layers (and of few micro-batches), periods of which are left out as
+ * soon as they repeat the times of those before. */
+static bool run_leaping(struct sim_result *result, const struct ir *ir, const struct question *q,
+                        uint32_t ahead, struct depth_patience *patience, struct told *told)
+{
+    struct cuts cuts;
+    struct child_run run;
+    struct diag unread = {0};
+    double began_s = child_now_s();
+    cuts_make(&cuts, ir, patience, DEPTH_LAYER);
+    const struct ir *whole = cuts.count > 0 ? &cuts.cut[0].ir : ir;
+    struct child_stand_in in = {.stands_for = count_images(&cuts), .ahead = ahead};
+    struct depth_run *runs = depth_find_runs(whole, DEPTH_LAYER, &in.run_count);
+    in.run = runs;
+    told->cut_any = cuts.count > 0 || in.run_count > 0;
+    q->counts->depth_s += child_now_s() - began_s;
+    bool holds = told->cut_any;
+    run = (struct child_run){0};
+    if (holds) {
+        result->depth.outcome = SIM_DEPTH_UNSTEADY;
+        holds = child_run_make(&run, whole, &in, q, &unread) == STATUS_OK;
+        told->late = run.mapping.shared && run.mapping.shared->late;
+    }
+    if (holds && cuts.count == 0 && !any_left_out(&run.mapping, in.run_count))
+        take_whole(result, ir, &run); /* nothing repeated: this was the whole list */
+    else if (holds)
+        holds = conclude_leaps(result, ir, q, &cuts, &run, in.run_count, patience, told);
+    child_run_release(&run);
+    free(runs);
+    free((void *)in.stands_for);
+    cuts_release(&cuts);
+    diag_release(&unread);
+    return holds;
+}
+
+/* Periods; copies to the host end two behind what runs then. */
+enum { AHEAD = 2, FAR_AHEAD = 4 };
+
+/* Ranks that send each other messages may drift against each other for many layers. */
+static bool may_drift(const struct ir *ir)
+{
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        if (ir->shape[i].kind == WORK_SHIFT || ir->shape[i].kind == WORK_SEND ||
+            ir->shape[i].kind == WORK_RECV)
+            return true;
+    return false;
+}
+
 enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
-    double began_s = now_s();
+    double began_s = child_now_s();
     struct question q = {cluster, costs, options, name, &result->counts};
     enum status status = STATUS_OK;
     struct depth_patience patience = {0};
     struct told told = {.cut_any = !options->exact};
     bool done = false;
     result->depth.outcome = options->exact ? SIM_DEPTH_OFF : SIM_DEPTH_NO_PERIOD;
+    if (told.cut_any && may_drift(ir)) {
+        done = run_leaping(result, ir, &q, AHEAD, &patience, &told);
+        if (told.late)
+            done = run_leaping(result, ir, &q, FAR_AHEAD, &patience, &told);
+    }
     for (int i = 0; i < TRIES_MAX && !done && told.cut_any; i++)
         done = run_short(result, ir, &q, &patience, &told);
     if (!done)
         status = run_whole(result, ir, &q, diag);
-    double simulated_s = now_s();
+    double simulated_s = child_now_s();
     if (status == STATUS_OK && !options->no_memory && !told.peaks)
         memory_peaks(ir, cluster, result);
-    result->counts.memory_s += now_s() - simulated_s;
-    result->counts.wall_s = now_s() - began_s;
+    result->counts.memory_s += child_now_s() - simulated_s;
+    result->counts.wall_s = child_now_s() - began_s;
     return status;
 }
 

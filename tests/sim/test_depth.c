@@ -2,6 +2,8 @@
 
 #include "base/text.h"
 
+enum { BACK_MAX = 16 };
+
 /* Lists of one rank or four: micro-batches of layers, each a kernel of so many milliseconds, then a
  * copy out that may overlap the next ones. */
 struct list {
@@ -10,11 +12,13 @@ struct list {
     int kernel_ms[2]; /* of even and of odd layers */
     int first_ms;     /* before the layers */
     double copy_s;
-    bool waits;  /* for the copy of the layer before the last */
-    bool gather; /* of all ranks, a layer ahead; with waits, after the kernel of the layer before */
+    int waits; /* for the copy of the layer so many before; 0: for none */
+    const char
+        *meets; /* all ranks, a layer ahead; with waits, after the kernel of the layer before */
     enum sim_depth_outcome outcome;
     struct sim_depth_fold layers_fold, micro_fold;
-    int hasty; /* layers more, whose kernels take half as long */
+    int hasty;       /* layers more, whose kernels take half as long */
+    double queued_s; /* of copying in front of the copies of the layers */
 };
 
 static const char head[] = "longhaul schedule 1\n"
@@ -30,53 +34,65 @@ static const char head[] = "longhaul schedule 1\n"
 
 static void put_list(struct text *out, const struct list *l)
 {
-    int op = 0, copy[2] = {-1, -1}, gathered = -1, kernel = -1;
+    int op = 0, copy[BACK_MAX], gathered = -1, kernel = -1, layer = 0;
     text_puts(out, head);
     if (l->first_ms > 0)
         text_printf(out, "op %d fill compute count=%d000000 writes a0\n", op++, l->first_ms);
+    if (l->queued_s > 0)
+        text_printf(out, "op %d d2h d2h bytes=%.0f reads c0 writes p0\n", op++, l->queued_s * 20e9);
     for (int m = 0; m < l->micros; m++)
-        for (int i = 0; i < l->layers + l->hasty; i++) {
-            int next = op;
-            if (l->gather) {
-                text_printf(out, "op %d all_gather comm group=g bytes=1000000000 ", op++);
-                if (l->waits && kernel >= 0)
+        for (int i = 0; i < l->layers + l->hasty; i++, layer++) {
+            int next = op, behind = l->waits > 0 && layer >= l->waits ? layer - l->waits : -1;
+            if (l->meets) {
+                text_printf(out, "op %d %s bytes=1000000000 ", op++, l->meets);
+                if (l->waits > 0 && kernel >= 0)
                     text_printf(out, "waits %d ", kernel);
                 text_printf(out, "reads a0 writes b0 layer=%d micro=%d\n", i, m);
             }
             kernel = op;
             text_printf(out, "op %d fill compute count=%d000000", op++,
                         l->kernel_ms[i % 2] / (i < l->layers ? 1 : 2));
-            if (gathered >= 0 || (l->waits && copy[0] >= 0))
+            if (gathered >= 0 || behind >= 0)
                 text_puts(out, " waits ");
-            if (l->waits && copy[0] >= 0)
-                text_printf(out, "%d%s", copy[0], gathered >= 0 ? "," : "");
+            if (behind >= 0)
+                text_printf(out, "%d%s", copy[behind % BACK_MAX], gathered >= 0 ? "," : "");
             if (gathered >= 0)
                 text_printf(out, "%d", gathered);
             text_printf(out, " writes c0 layer=%d micro=%d\n", i, m);
             text_printf(out,
                         "op %d d2h d2h bytes=%.0f waits %d reads c0 writes p0 layer=%d micro=%d\n",
                         op, l->copy_s * 20e9, op - 1, i, m);
-            copy[0] = copy[1];
-            copy[1] = op++;
-            gathered = l->gather ? next : -1;
+            copy[layer % BACK_MAX] = op++;
+            gathered = l->meets ? next : -1;
         }
     text_printf(out, "op %d fill compute count=1000000 waits %d writes a0\n", op, op - 1);
 }
 
+static const char gather[] = "all_gather comm group=g", shift[] = "shift comm group=g by=+1";
+
 /* clang-format off */
 static const struct list lists[] = {
-    {"equal layers", 1, 20, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_FOLDED, {1, 3, 19, 0}, {0}, 0},
-    {"layers in pairs", 1, 24, {100, 200}, 7, 0.05, false, false, SIM_DEPTH_FOLDED, {2, 6, 22, 0}, {0}, 0},
-    {"gathers one layer ahead", 1, 20, {100, 100}, 0, 0.05, true, true, SIM_DEPTH_FOLDED, {1, 6, 19, 0}, {0}, 0},
-    {"copies that set the pace", 1, 20, {100, 100}, 0, 0.15, true, false, SIM_DEPTH_FOLDED, {1, 3, 19, 0}, {0}, 0},
+    {"equal layers", 1, 20, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_FOLDED, {1, 3, 19, 0}, {0}, 0, 0},
+    {"layers in pairs", 1, 24, {100, 200}, 7, 0.05, 0, NULL, SIM_DEPTH_FOLDED, {2, 6, 22, 0}, {0}, 0, 0},
+    {"gathers one layer ahead", 1, 20, {100, 100}, 0, 0.05, 2, gather, SIM_DEPTH_FOLDED, {1, 6, 19, 0}, {0}, 0, 0},
+    {"copies that set the pace", 1, 20, {100, 100}, 0, 0.15, 2, NULL, SIM_DEPTH_FOLDED, {1, 3, 19, 0}, {0}, 0, 0},
     /* the gathers of all layers run as soon as they are issued */
-    {"gathers far ahead", 1, 20, {100, 100}, 0, 0.05, false, true, SIM_DEPTH_UNSTEADY, {0}, {0}, 0},
+    {"gathers far ahead", 1, 20, {100, 100}, 0, 0.05, 0, gather, SIM_DEPTH_UNSTEADY, {0}, {0}, 0, 0},
     /* each copy ends 50 ms later behind its kernel than the one before */
-    {"copies that fall behind", 1, 20, {100, 100}, 0, 0.15, false, false, SIM_DEPTH_UNSTEADY, {0}, {0}, 0},
+    {"copies that fall behind", 1, 20, {100, 100}, 0, 0.15, 0, NULL, SIM_DEPTH_UNSTEADY, {0}, {0}, 0, 0},
     /* the layers of the micro-batches that are left are all alike */
-    {"micro-batches", 12, 3, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_FOLDED, {1, 3, 11, 0}, {1, 3, 11, 0}, 0},
-    {"copies that fall behind later on", 1, 20, {200, 200}, 0, 0.15, false, false, SIM_DEPTH_FOLDED, {1, 3, 20, 11}, {0}, 12},
-    {"few layers", 1, 8, {100, 100}, 0, 0.05, false, false, SIM_DEPTH_NO_PERIOD, {0}, {0}, 0},
+    {"micro-batches", 12, 3, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_FOLDED, {1, 3, 11, 0}, {1, 3, 11, 0}, 0, 0},
+    {"copies that fall behind later on", 1, 20, {200, 200}, 0, 0.15, 0, NULL, SIM_DEPTH_FOLDED, {1, 3, 20, 11}, {0}, 12, 0},
+    /* with messages, a run is watched, and left as soon as it repeats itself */
+    {"messages", 1, 20, {100, 100}, 0, 0.05, 2, shift, SIM_DEPTH_FOLDED, {1, 6, 19, 0}, {0}, 0, 0},
+    /* the copy before the layers keeps the first one waiting for 30 ms, which the others make up for by 2 each */
+    {"messages that settle late", 1, 40, {100, 100}, 0, 0.0735, 3, shift, SIM_DEPTH_FOLDED, {1, 22, 39, 0}, {0}, 0, 0.0975},
+    {"too late", 1, 16, {100, 100}, 0, 0.0735, 3, shift, SIM_DEPTH_UNSTEADY, {0}, {0}, 0, 0.0975},
+    {"messages of micro-batches", 12, 3, {100, 100}, 0, 0.05, 2, shift, SIM_DEPTH_FOLDED, {1, 6, 20, 0}, {1, 6, 11, 0}, 0, 0},
+    {"messages of copies that fall behind later on", 1, 20, {200, 200}, 0, 0.15, 2, shift, SIM_DEPTH_FOLDED, {1, 8, 20, 0}, {0}, 12, 0},
+    /* hosts that wait for layers to end hold messages up: that is found out */
+    {"messages far ahead", 1, 20, {100, 100}, 0, 0.05, 0, shift, SIM_DEPTH_UNSTEADY, {0}, {0}, 0, 0},
+    {"few layers", 1, 8, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_NO_PERIOD, {0}, {0}, 0, 0},
 };
 /* clang-format on */
 

@@ -1,0 +1,163 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, which POSIX has only since 2024 */
+
+#include "sim/child.h"
+
+#include "base/process.h"
+#include "sim/scheduler.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+double child_now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static enum status mapping_init(struct child_mapping *m, size_t rows, uint32_t transfers,
+                                uint32_t runs, const char *name, struct diag *diag)
+{
+    size_t head = (sizeof *m->shared + 63) / 64 * 64;
+    m->size = head + 2 * rows * sizeof(double) + transfers * sizeof(uint64_t) +
+              runs * sizeof(struct depth_run);
+    void *memory = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
+                          "cannot share %zu bytes with a simulation: %s", m->size, strerror(errno));
+    m->shared = memory;
+    m->start_s = (double *)((char *)memory + head);
+    m->end_s = m->start_s + rows;
+    m->transfers_done = (uint64_t *)(m->end_s + rows);
+    m->run = (struct depth_run *)(m->transfers_done + transfers);
+    return STATUS_OK;
+}
+
+static void mapping_release(struct child_mapping *m)
+{
+    if (m->shared)
+        munmap(m->shared, m->size);
+    *m = (struct child_mapping){0};
+}
+
+/* ---- the child ---- */
+
+static void run_child(const struct plan *plan, const struct fold *fold,
+                      const struct child_stand_in *in, const struct child_mapping *m)
+{
+    struct text why = {0};
+    struct schedule_times times = {.start_s = m->start_s,
+                                   .end_s = m->end_s,
+                                   .transfers_done = m->transfers_done,
+                                   .stands_for = in->stands_for,
+                                   .run = m->run,
+                                   .run_count = in->run_count,
+                                   .ahead = in->ahead};
+    double began_s = child_now_s();
+    struct child_shared *shared = m->shared;
+    shared->status = schedule_run(plan, fold, &times, &why);
+    shared->wall_s = child_now_s() - began_s;
+    shared->late = times.late;
+    shared->step_s = times.step_s;
+    shared->flows = times.flows;
+    shared->timers = times.timers;
+    size_t size = why.size < CHILD_WHY_SIZE - 1 ? why.size : CHILD_WHY_SIZE - 1;
+    if (size > 0)
+        memcpy(shared->why, why.data, size);
+    shared->finished = 1;
+}
+
+static enum status wait_child(pid_t child, const struct child_shared *shared, const char *name,
+                              struct diag *diag)
+{
+    struct loc at = {.name = name};
+    int state = 0;
+    pid_t got;
+    do
+        got = waitpid(child, &state, 0);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return diag_error(diag, at, STATUS_SYSTEM, "cannot wait for the simulation: %s",
+                          strerror(errno));
+    if (WIFSIGNALED(state))
+        return diag_error(diag, at, STATUS_SYSTEM, "the simulation was ended by signal %d (%s)%s",
+                          WTERMSIG(state), strsignal(WTERMSIG(state)),
+                          WTERMSIG(state) == SIGKILL ? ": memory may have run out" : "");
+    if (!shared->finished)
+        return diag_error(diag, at, STATUS_SYSTEM, "the simulation ended early with exit code %d",
+                          WEXITSTATUS(state));
+    if (shared->status != STATUS_OK)
+        return diag_error(diag, at, shared->status, "%s", shared->why);
+    return STATUS_OK;
+}
+
+static enum status run_forked(const struct plan *plan, const struct fold *fold,
+                              const struct child_stand_in *in, const struct child_mapping *m,
+                              const char *name, struct diag *diag)
+{
+    fflush(stdout); /* SimGrid flushes it in the child, with whatever the parent left there */
+    pid_t parent = getpid(), child = fork();
+    if (child < 0)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
+                          "cannot start a simulation: fork: %s", strerror(errno));
+    if (child == 0) {
+        process_ends_with(parent);
+        run_child(plan, fold, in, m);
+        _exit(0); /* no exit handlers: they are the parent's */
+    }
+    return wait_child(child, m->shared, name, diag);
+}
+
+/* ---- one simulation ---- */
+
+void child_run_release(struct child_run *run)
+{
+    mapping_release(&run->mapping);
+    fold_release(&run->fold);
+    prune_release(&run->pruned);
+    sim_plan_release(&run->plan);
+}
+
+static size_t row_count(const struct plan *plan, const struct fold *fold)
+{
+    size_t *rows = heap_alloc(fold->class_count + 1u, sizeof *rows);
+    schedule_rows(plan, fold, rows);
+    size_t count = rows[fold->class_count];
+    free(rows);
+    return count;
+}
+
+enum status child_run_make(struct child_run *run, const struct ir *ir,
+                           const struct child_stand_in *in, const struct question *q,
+                           struct diag *diag)
+{
+    double began_s = child_now_s();
+    *run = (struct child_run){0};
+    enum status status = plan_make(&run->plan, ir, q->cluster, q->costs, q->name, diag);
+    if (status != STATUS_OK)
+        return status;
+    prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
+    fold_make(&run->fold, &run->plan, &run->pruned, q->options->exact);
+    status = mapping_init(&run->mapping, row_count(&run->plan, &run->fold),
+                          run->plan.transfer_count, in->run_count, q->name, diag);
+    double folded_s = child_now_s();
+    q->counts->fold_s += folded_s - began_s;
+    if (status == STATUS_OK && in->run_count > 0)
+        memcpy(run->mapping.run, in->run, in->run_count * sizeof *in->run);
+    if (status == STATUS_OK)
+        status = run_forked(&run->plan, &run->fold, in, &run->mapping, q->name, diag);
+    if (status != STATUS_OK)
+        return status;
+    q->counts->fork_s += child_now_s() - folded_s - run->mapping.shared->wall_s;
+    q->counts->flows += run->mapping.shared->flows;
+    q->counts->timers += run->mapping.shared->timers;
+    q->counts->run_wall_s += run->mapping.shared->wall_s;
+    return STATUS_OK;
+}

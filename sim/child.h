@@ -1,0 +1,67 @@
+/* sim/child.h: a list of ops bound to the cluster, folded by ranks, and run in a child.
+ *
+ * SimGrid keeps its state for as long as a process lives; so each run has a child of its own, which
+ * writes the times into memory that both share. */
+#ifndef SIM_CHILD_H
+#define SIM_CHILD_H
+
+#include "sim/depth.h"
+#include "sim/fold.h"
+#include "sim/plan.h"
+#include "sim/prune.h"
+
+enum { CHILD_WHY_SIZE = 2048 };
+
+/* The head of what parent and child share; the arrays follow it. The child writes, the parent reads. */
+struct child_shared {
+    int finished; /* set last: a child that dies leaves 0 */
+    enum status status;
+    bool late; /* struct schedule_times */
+    double step_s, wall_s;
+    uint64_t flows, timers;
+    char why[CHILD_WHY_SIZE];
+};
+
+struct child_mapping {
+    struct child_shared *shared;
+    double *start_s, *end_s; /* rows of the classes */
+    uint64_t *transfers_done;
+    struct depth_run *run;
+    size_t size;
+};
+
+/* What a list that is run stands for. */
+struct child_stand_in {
+    const uint32_t *stands_for; /* as in struct schedule_times */
+    const struct depth_run *run;
+    uint32_t run_count; /* whose periods may be left out (sim/leap.h) */
+    uint32_t ahead;     /* struct schedule_times */
+};
+
+/* A list and its times. All-zero is empty. */
+struct child_run {
+    struct plan plan;
+    struct pruned pruned;
+    struct fold fold;
+    struct child_mapping mapping;
+};
+
+/* What is asked for, and how long each part of the answer took. */
+struct question {
+    const struct cluster *cluster;
+    const struct sim_costs *costs;
+    const struct sim_options *options;
+    const char *name;
+    struct sim_counts *counts;
+};
+
+/* Runs a list. Release *run in either case. */
+enum status child_run_make(struct child_run *run, const struct ir *ir,
+                           const struct child_stand_in *in, const struct question *q,
+                           struct diag *diag);
+void child_run_release(struct child_run *run);
+
+/* The clock that q->counts go by. */
+double child_now_s(void);
+
+#endif
