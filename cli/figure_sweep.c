@@ -124,7 +124,7 @@ enum status figure_sweep(struct figure *figure, const struct table *sweep,
     figure_set_text(figure, "x_label", label.data);
     figure_set_number(figure, "limit", limit_of(c) * scale);
     figure_set_text(figure, "limit_name", "what a GPU has");
-    set_range(figure, wish, least, most);
+    set_range(figure, wish, least, fmax(most, limit_of(c) * scale));
     figure_set_number(figure, "x_log", c->axis.grows_by_factor ? 2 : 0);
     figure_set_text(figure, "unfit",
                     unfit == 0     ? refused > 0 ? "is refused" : ""

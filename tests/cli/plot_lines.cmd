@@ -33,6 +33,9 @@ ticks sweep s.csv --only zero=1 --only hp=1,2 -y step_s --y-range 3..
 ticks sweep s.csv --only zero=1 --only hp=1,10 -y step_s --y-log
 ticks sweep s.csv --only zero=1 --only hp=1,10 -y step_s --y-log --y-range 0.01..100
 ticks heatmap s.csv --only zero=1 --only hp=1,10 -y step_s --y-log --y-range 1..50 | tr ' ' '\n' | grep -v K | tail -n 4
+# a logarithmic axis reaches to what a GPU has
+printf '# command=longhaul sweep\nhp,status,device_needed_bytes,device_available_bytes\n1,fits,2e9,8e10\n2,fits,4e9,8e10\n' > $T/d.csv
+ticks sweep d.csv -y device_needed_bytes --y-log
 longhaul predict --model gpt2 --cluster ideal --gpus 2 --seq 1K --quick -o $T/p > $T/note
 ticks memory p --y-range 0..2
 ticks memory p p --y-range 0..2
