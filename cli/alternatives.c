@@ -210,7 +210,7 @@ static enum status find_faster(struct alternative *best, const struct prediction
         if (!has(&base->choices, &tweaks[i]))
             trials->tweak[count++] = &tweaks[i];
     count = keep_lowest(trials, 1, count, tries_of(base) - 1, base->sim.step_s * WORTH, best);
-    enum status status = workers_run(count, sizeof trial[0], try_one, trials, trial, diag);
+    enum status status = workers_run(count, sizeof trial[0], try_one, trials, trial, NULL, diag);
     if (status != STATUS_OK)
         return status;
     best->ideal_step_s = trial[0].ok ? trial[0].step_s : 0;
@@ -245,7 +245,7 @@ static enum status add_tweak(struct alternative *best, struct request *request, 
         if (!has(&choices, &tweaks[i]) && (*used >> tweaks[i].field & 1u) == 0)
             trials.tweak[count++] = &tweaks[i];
     count = keep_lowest(&trials, 0, count, tries_of(base), DBL_MAX, best);
-    status = workers_run(count, sizeof trial[0], try_one, &trials, trial, diag);
+    status = workers_run(count, sizeof trial[0], try_one, &trials, trial, NULL, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
@@ -369,7 +369,7 @@ enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *trie
         for (size_t k = i + 1; k < opens && jobs < REMEDIES_MAX; k++)
             if (open[i]->field != open[k]->field)
                 trials.pair[jobs++] = (struct remedy_pair){open[i], open[k]};
-    enum status status = workers_run(jobs, sizeof trial[0], try_remedy, &trials, trial, diag);
+    enum status status = workers_run(jobs, sizeof trial[0], try_remedy, &trials, trial, NULL, diag);
     *tried = jobs;
     *count = 0;
     for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {

@@ -202,7 +202,7 @@ static void lengthen_it(struct round *round, struct outcome *o)
                 o->kind = OUTCOME_SLOWER; /* it may fit, but is no longer than another */
             continue;
         }
-        if (longest_find(&longest, round->setup, &request, &ladder, next, NULL) != STATUS_OK)
+        if (longest_find(&longest, round->setup, &request, &ladder, next, NULL, NULL) != STATUS_OK)
             continue;
         if (longest.tokens == 0 && o->kind == OUTCOME_UNFIT) {
             o->missing_bytes = verdict_missing(&longest.beyond);
@@ -323,12 +323,16 @@ static enum status estimate_all(struct best *best, struct round *round, double a
     struct space *space = &best->space;
     double *seconds = heap_zalloc(space->count + 1, sizeof *seconds);
     struct candidate *copy = heap_alloc(space->count + 1, sizeof *copy);
+    struct progress progress;
     memcpy(copy, space->row, space->count * sizeof *copy);
     for (size_t i = 0; i < space->count; i++)
         if (least_bytes(best, round->given, &copy[i]) > available)
             copy[i].least_bytes = -1; /* it will not be predicted */
     round->candidate = copy;
-    enum status status = workers_run(space->count, sizeof *seconds, estimate, round, seconds, diag);
+    progress_begin(&progress, space->count, 0);
+    enum status status =
+        workers_run(space->count, sizeof *seconds, estimate, round, seconds, &progress, diag);
+    progress_end(&progress);
     for (size_t i = 0; status == STATUS_OK && i < space->count; i++) {
         *any = *any || seconds[i] > 0;
         space->row[i].bound_s = fmax(space->row[i].bound_s, seconds[i] * (1 - SHORTENED_ERROR));
@@ -379,9 +383,9 @@ static enum status search(struct best *best, struct setup *setup, const struct s
                 batch[jobs++] = *c;
             }
         }
-        progress_update(&progress, next - jobs, "");
+        progress.base = next - jobs;
         round.candidate = batch;
-        status = workers_run(jobs, sizeof out[0], try_candidate, &round, out, diag);
+        status = workers_run(jobs, sizeof out[0], try_candidate, &round, out, &progress, diag);
         for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
             best->row[place[i]] = out[i];
             if (out[i].kind == OUTCOME_TIMED &&

@@ -47,7 +47,7 @@ struct best {
     struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
     size_t count;
     size_t kinds[OUTCOME_KIND_COUNT];
-    size_t first_unfit_gpus, gpus; /* GOAL_GPUS: counts below `gpus` where nothing fits */
+    size_t gpus; /* that were asked about: of GOAL_GPUS the fewest on which something fits */
 };
 
 /* *best must be all-zero; release it in either case. STATUS_NO: nothing fits. */

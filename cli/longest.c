@@ -1,5 +1,7 @@
 #include "cli/longest.h"
 
+#include "base/units.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -101,7 +103,29 @@ struct search {
     const struct request *request;
     const struct ladder *ladder;
     struct longest *longest;
+    struct progress *progress;
 };
+
+/* Bisection takes as many lengths more as halvings of what is between the last that fits and the first that
+ * does not. */
+static void show(const struct search *s)
+{
+    const struct longest *l = s->longest;
+    struct text note = {0};
+    int64_t end = l->next > 0 ? l->next : ladder_end(s->ladder) + s->ladder->first;
+    int64_t between = (end - l->tokens) / s->ladder->first;
+    if (s->progress == NULL)
+        return;
+    s->progress->total = l->asked;
+    for (; between > 1; between /= 2)
+        s->progress->total++;
+    if (l->tokens > 0) {
+        units_put_tokens(&note, l->tokens);
+        text_puts(&note, " tokens fit");
+    }
+    progress_update(s->progress, l->asked, note.data != NULL ? note.data : "");
+    text_release(&note);
+}
 
 static void put_refusal(struct longest *longest, const struct diag *diag)
 {
@@ -139,6 +163,7 @@ static bool fits(struct search *s, uint32_t rung, struct diag *diag)
     }
     prediction_release(&p);
     diag_release(&own);
+    show(s);
     return fits;
 }
 
@@ -154,9 +179,9 @@ static uint32_t rung_of(const struct ladder *ladder, int64_t length)
 
 enum status longest_find(struct longest *longest, const struct setup *setup,
                          const struct request *request, const struct ladder *ladder, int64_t guess,
-                         struct diag *diag)
+                         struct progress *progress, struct diag *diag)
 {
-    struct search s = {setup, request, ladder, longest};
+    struct search s = {setup, request, ladder, longest, progress};
     uint32_t at = rung_of(ladder, guess), low, high, stride = 1; /* low fits, high does not */
     *longest = (struct longest){0};
     if (fits(&s, at, diag)) {

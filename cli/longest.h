@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "cli/prediction.h"
+#include "cli/progress.h"
 #include "cli/setup.h"
 
 #include <stdbool.h>
@@ -48,9 +49,9 @@ struct longest {
 };
 
 /* Fails where the shortest length cannot be asked about. guess: a length to begin with; 0: the
- * shortest. */
+ * shortest. progress, if not NULL, has begun. */
 enum status longest_find(struct longest *longest, const struct setup *setup,
                          const struct request *request, const struct ladder *ladder, int64_t guess,
-                         struct diag *diag);
+                         struct progress *progress, struct diag *diag);
 
 #endif

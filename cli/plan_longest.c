@@ -35,7 +35,7 @@ static void find_flip(void *context, size_t job, void *result)
     struct flip *flip = result;
     alternatives_apply(&request, job);
     if (ladder_of(&ladder, &request, NULL) == STATUS_OK &&
-        longest_find(&longest, flips->setup, &request, &ladder, report->longest.next, NULL) ==
+        longest_find(&longest, flips->setup, &request, &ladder, report->longest.next, NULL, NULL) ==
             STATUS_OK)
         flip->tokens = longest.tokens;
 }
@@ -52,7 +52,10 @@ static enum status find_flips(struct longest_report *r, const struct setup *setu
     struct flips flips = {setup, r};
     struct flip all[ALTERNATIVES_MAX];
     size_t count = alternatives_count();
-    enum status status = workers_run(count, sizeof all[0], find_flip, &flips, all, diag);
+    struct progress progress;
+    progress_begin(&progress, count, 0);
+    enum status status = workers_run(count, sizeof all[0], find_flip, &flips, all, &progress, diag);
+    progress_end(&progress);
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (all[i].tokens > r->longest.tokens) {
             r->flip[r->flips] = all[i];
@@ -77,8 +80,12 @@ enum status longest_report_make(struct longest_report *r, const struct setup *se
 {
     r->request = setup->request;
     enum status status = ladder_of(&r->ladder, &r->request, diag);
+    struct progress progress;
+    progress_begin(&progress, 0, 0);
     if (status == STATUS_OK)
-        status = longest_find(&r->longest, setup, &r->request, &r->ladder, r->request.seq, diag);
+        status = longest_find(&r->longest, setup, &r->request, &r->ladder, r->request.seq,
+                              &progress, diag);
+    progress_end(&progress);
     if (status == STATUS_OK && r->brief)
         return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
     if (status == STATUS_OK && r->longest.tokens > 0)

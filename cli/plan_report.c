@@ -104,8 +104,12 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
     if (r->best->count == 0 || r->best->row[0].kind != OUTCOME_TIMED)
         return STATUS_OK;
     struct trial trial = {r->setup, &r->best->row[0].request};
-    return workers_run(SENSITIVITIES, sizeof r->sensitivity[0], try_machine, &trial, r->sensitivity,
-                       diag);
+    struct progress progress;
+    progress_begin(&progress, SENSITIVITIES, 0);
+    enum status status = workers_run(SENSITIVITIES, sizeof r->sensitivity[0], try_machine, &trial,
+                                     r->sensitivity, &progress, diag);
+    progress_end(&progress);
+    return status;
 }
 
 /* ---- families ---- */

@@ -9,6 +9,7 @@
 struct progress {
     bool shown; /* standard error is a terminal */
     size_t total, first;
+    size_t base; /* done before the jobs of workers_run() */
     double began_s, printed_s;
 };
 

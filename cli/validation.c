@@ -33,7 +33,7 @@ static void search(const struct setup *setup, bool above, struct run_answer *ans
         ladder.first /= 2;
     while (ladder_length(&ladder, ladder.rungs) <= (above ? LONGEST : seq) || ladder.rungs == 0)
         ladder.rungs++;
-    if (longest_find(&longest, setup, &setup->request, &ladder, seq, diag) != STATUS_OK)
+    if (longest_find(&longest, setup, &setup->request, &ladder, seq, NULL, diag) != STATUS_OK)
         return;
     answer->longest = longest.tokens;
     answer->verdict = longest.tokens > 0 ? longest.at : longest.beyond;
@@ -357,7 +357,8 @@ enum status validation_run(struct validation *v, const struct measurements *rows
     v->row = arena_array(&v->arena, rows->count + 1, sizeof *v->row);
     plan(v);
     v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);
-    enum status status = workers_run(v->run_count, sizeof *v->answer, run_one, v, v->answer, diag);
+    enum status status =
+        workers_run(v->run_count, sizeof *v->answer, run_one, v, v->answer, NULL, diag);
     for (size_t i = 0; status == STATUS_OK && i < rows->count; i++)
         judge(v, i);
     return status;

@@ -23,7 +23,7 @@ struct child {
 
 struct workers {
     struct child child[CHILDREN_MAX];
-    size_t children, most;
+    size_t children, most, ended;
     size_t result_size;
     workers_function *function;
     void *context;
@@ -98,6 +98,7 @@ static enum status receive(struct workers *w, size_t i, struct diag *diag)
         ;
     struct child ended = *child;
     *child = w->child[--w->children];
+    w->ended++;
     if (ended.received == w->result_size)
         return STATUS_OK;
     memset(w->results + ended.job * w->result_size, 0, w->result_size);
@@ -130,7 +131,7 @@ static enum status wait_some(struct workers *w, struct diag *diag)
 }
 
 enum status workers_run(size_t count, size_t result_size, workers_function *function, void *context,
-                        void *results, struct diag *diag)
+                        void *results, struct progress *progress, struct diag *diag)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct workers *w = heap_zalloc(1, sizeof *w);
@@ -145,6 +146,8 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
     size_t next = 0;
     while (next < count || w->children > 0) {
         enum status one;
+        if (progress != NULL)
+            progress_update(progress, progress->base + w->ended, "");
         if (next < count && w->children < w->most) {
             one = start(w, next++, diag);
             if (one != STATUS_OK)

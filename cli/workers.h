@@ -4,6 +4,7 @@
 #define CLI_WORKERS_H
 
 #include "base/diag.h"
+#include "cli/progress.h"
 
 #include <stddef.h>
 
@@ -11,9 +12,9 @@
  * it changes elsewhere is lost. */
 typedef void workers_function(void *context, size_t job, void *result);
 
-/* Runs jobs 0..count. results holds count * result_size bytes. A child that dies leaves an error
+/* Runs jobs 0..count. progress, if not NULL, has begun, and goes on from its base. results holds count * result_size bytes. A child that dies leaves an error
  * that names its job, and ends the run with STATUS_SYSTEM when all others have ended. */
 enum status workers_run(size_t count, size_t result_size, workers_function *function, void *context,
-                        void *results, struct diag *diag);
+                        void *results, struct progress *progress, struct diag *diag);
 
 #endif

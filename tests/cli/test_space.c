@@ -214,9 +214,10 @@ static void the_boundary_does_not_depend_on_the_guess(void)
         int64_t first = 0;
         for (size_t i = 0; i < ARRAY_LEN(guesses); i++) {
             struct longest longest;
-            CHECK_INT("found",
-                      longest_find(&longest, &setup, &setup.request, &ladder, guesses[i], &diag),
-                      STATUS_OK);
+            CHECK_INT(
+                "found",
+                longest_find(&longest, &setup, &setup.request, &ladder, guesses[i], NULL, &diag),
+                STATUS_OK);
             CHECK("at fits", longest.at.fits && !longest.beyond.fits);
             CHECK_INT("one step", longest.next - longest.tokens, ladder.first);
             first = first > 0 ? first : longest.tokens;

@@ -26,7 +26,8 @@ static void results_stand_in_the_order_of_jobs(void)
     struct square *results = heap_alloc(JOBS, sizeof *results);
     struct diag diag = {0};
     double factor = 3;
-    CHECK_INT("status", workers_run(JOBS, sizeof *results, square_it, &factor, results, &diag),
+    CHECK_INT("status",
+              workers_run(JOBS, sizeof *results, square_it, &factor, results, NULL, &diag),
               STATUS_OK);
     for (size_t i = 0; i < JOBS; i++) {
         CHECK_INT("job", (int64_t)results[i].job, (int64_t)i);
@@ -39,7 +40,7 @@ static void results_stand_in_the_order_of_jobs(void)
 
 static void no_job_is_no_work(void)
 {
-    CHECK_INT("status", workers_run(0, 8, square_it, NULL, NULL, NULL), STATUS_OK);
+    CHECK_INT("status", workers_run(0, 8, square_it, NULL, NULL, NULL, NULL), STATUS_OK);
 }
 
 static void die_at_two(void *context, size_t job, void *result)
@@ -54,7 +55,7 @@ static void a_child_that_ends_early_is_told(void)
 {
     int results[4];
     struct diag diag = {0};
-    CHECK_INT("status", workers_run(4, sizeof results[0], die_at_two, NULL, results, &diag),
+    CHECK_INT("status", workers_run(4, sizeof results[0], die_at_two, NULL, results, NULL, &diag),
               STATUS_SYSTEM);
     CHECK_TEXT("message", diag.text, "longhaul: error: the process of job 3 ended with code 7\n");
     CHECK_INT("others", results[0] + results[1] + results[3], 3);
