@@ -98,15 +98,15 @@ static void put_parent(struct text *out, const char *path)
 
 /* Tries names beside path that nobody else uses, which are short and not made from path's, so that
  * they fit where path fits, until one can be made. Returns what make() does, -1 at last. */
-static int with_hidden_name(const char *path, struct text *name,
+static int with_hidden_name(struct saving *s, const char *path, struct text *name,
                             int (*make)(const char *name, const void *context), const void *context)
 {
     struct text parent = {0};
     int made = -1;
     put_parent(&parent, path);
-    for (unsigned i = 0; i < 1000; i++) {
+    for (int others = 0; others < 1000; others++) { /* left by a program of this number */
         name->size = 0;
-        text_printf(name, "%s.longhaul-%ld-%u.tmp", parent.data, (long)getpid(), i);
+        text_printf(name, "%s.longhaul-%ld-%u.tmp", parent.data, (long)getpid(), s->hidden++);
         made = make(name->data, context);
         if (made >= 0 || errno != EEXIST)
             break;
@@ -145,7 +145,7 @@ static enum status make_hidden_folder(struct saving *s, struct diag *diag)
     if (s->made.size > 0)
         return STATUS_OK;
     hold_signals(s);
-    if (with_hidden_name(s->folder, &s->made, make_folder, NULL) == 0)
+    if (with_hidden_name(s, s->folder, &s->made, make_folder, NULL) == 0)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
                       "cannot make the folder: %s", strerror(errno));
@@ -191,7 +191,7 @@ static enum status open_hidden(struct saving *s, struct saving_file *f, int *fil
         if (*file < 0)
             text_release(&f->temporary);
     } else {
-        *file = with_hidden_name(f->path, &f->temporary, make_file, NULL);
+        *file = with_hidden_name(s, f->path, &f->temporary, make_file, NULL);
     }
     return *file >= 0 ? STATUS_OK : cannot_write(diag, f->shown);
 }
@@ -298,7 +298,7 @@ static enum status name_all(struct saving *s, struct diag *diag)
             if (linked != 0)
                 text_release(&f->temporary);
         } else {
-            linked = with_hidden_name(f->path, &f->temporary, make_link, &f->nameless);
+            linked = with_hidden_name(s, f->path, &f->temporary, make_link, &f->nameless);
         }
         if (linked != 0)
             status = cannot_write(diag, f->shown);
@@ -345,9 +345,25 @@ static enum status show_folder(struct saving *s, struct diag *diag)
     return STATUS_OK;
 }
 
+/* Takes away what is replaced last, which says of a folder that all of it is of one run. */
+static enum status break_seal(const struct saving *s, struct diag *diag)
+{
+    const struct saving_file *seal =
+        s->folder != NULL && s->count > 1 ? &s->file[s->count - 1] : NULL;
+    if (seal == NULL || seal->path == NULL)
+        return STATUS_OK;
+    if (unlink(seal->path) != 0 && errno != ENOENT)
+        return cannot_write(diag, seal->shown);
+    sync_folder_of(seal->path);
+    return STATUS_OK;
+}
+
 static enum status show_files(struct saving *s, struct diag *diag)
 {
     const char *last = NULL;
+    enum status status = break_seal(s, diag);
+    if (status != STATUS_OK)
+        return status;
     for (size_t i = 0; i < s->count; i++) {
         struct saving_file *f = &s->file[i];
         if (f->path == NULL)
@@ -378,6 +394,15 @@ enum status saving_end(struct saving *s, struct diag *diag)
     if (status == STATUS_OK)
         status = s->fresh ? show_folder(s, diag) : show_files(s, diag);
     return status;
+}
+
+bool saving_has(const struct saving *s, const char *path)
+{
+    size_t before = s->folder != NULL ? strlen(s->folder) + 1 : 0;
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(s->file[i].shown + before, path) == 0)
+            return true;
+    return false;
 }
 
 void saving_release(struct saving *s)

@@ -8,9 +8,9 @@
  *
  * What is added lies on the disk at once but has no name yet: a failure (full disk, no permission), a
  * signal or a kill leaves everything as it was, and nothing behind. saving_end() gives the names. A
- * folder that was not there appears with all its files at once; files of a folder that was, or of
- * several, are renamed one after the other while signals wait (a kill between two renames is not
- * undone). Where the file system knows no files without names, and beyond SAVING_NAMELESS_MAX files,
+ * folder that was not there appears with all its files at once. Files of a folder that was, or of
+ * several, are renamed one after the other while signals wait; of a folder the file that was added last
+ * is taken away before and comes last, so that what a kill between two renames mixes lacks it. Where the file system knows no files without names, and beyond SAVING_NAMELESS_MAX files,
  * hidden names stand in for none (".longhaul-PID-N.tmp"), and signals wait from then on. */
 #ifndef BASE_SAVING_H
 #define BASE_SAVING_H
@@ -29,6 +29,7 @@ struct saving {
 
     struct saving_file *file;
     size_t count, capacity, nameless;
+    unsigned hidden;   /* names that were tried */
     bool fresh;        /* the folder is not there yet */
     struct text made;  /* what becomes it; empty: not made yet */
     bool direct, held; /* a pipe or device is among the files; signals wait */
@@ -45,6 +46,9 @@ enum status saving_add(struct saving *saving, const char *path, const char *data
 
 /* Shows all of them. */
 enum status saving_end(struct saving *saving, struct diag *diag);
+
+/* Whether a file of that path was added. */
+bool saving_has(const struct saving *saving, const char *path);
 
 /* Without saving_end() before, or when that failed, nothing stays. */
 void saving_release(struct saving *saving);

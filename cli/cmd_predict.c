@@ -74,7 +74,7 @@ static enum status verify_it(const struct prediction *p, const char *name, struc
 }
 
 static enum status print_report(const struct report *report, const struct options *options,
-                                struct diag *diag)
+                                struct diag *note, struct diag *diag)
 {
     struct text out = {0};
     enum status status = STATUS_OK;
@@ -85,7 +85,7 @@ static enum status print_report(const struct report *report, const struct option
                                   .snapshot = options_given(options, "emit-snapshot"),
                                   .chakra = options_given(options, "emit-chakra"),
                               },
-                              diag);
+                              note, diag);
     if (options_given(options, "json"))
         report_print_json(&out, report);
     else
@@ -161,7 +161,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         report.best = &best;
     }
     if (status == STATUS_OK)
-        status = print_report(&report, options, diag);
+        status = print_report(&report, options, &note, diag);
     if (status == STATUS_OK || status == STATUS_NO)
         command_note(&note);
     diag_release(&note);

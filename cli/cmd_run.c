@@ -279,7 +279,7 @@ static enum status do_run(struct session *s, const struct training_options *how,
     if (status == STATUS_OK && s->wish.exec.trace && speaks) {
         if (s->model != NULL)
             trace_set(&result.trace, "model", s->model->name);
-        status = trace_folder_save(&result.trace, options_text(s->options, "o"), diag);
+        status = trace_folder_save(&result.trace, options_text(s->options, "o"), &s->note, diag);
     }
     if (status == STATUS_OK) {
         open_json(s);

@@ -68,7 +68,7 @@ static enum status add_asked(const struct prediction *p, struct traces_emit emit
 }
 
 enum status traces_write(const struct report *report, const char *folder, struct traces_emit emit,
-                         struct diag *diag)
+                         struct diag *note, struct diag *diag)
 {
     const struct prediction *p = report->prediction;
     struct saving saving = {.folder = folder};
@@ -83,11 +83,13 @@ enum status traces_write(const struct report *report, const char *folder, struct
     if (status == STATUS_OK)
         status = trace_folder_add(&trace, &saving, diag);
     if (status == STATUS_OK)
+        status = add_asked(p, emit, &saving, diag);
+    if (status == STATUS_OK) /* last: a folder that has it is of one run */
         status = saving_add(&saving, "prediction.json", json.data, json.size, diag);
     if (status == STATUS_OK)
-        status = add_asked(p, emit, &saving, diag);
-    if (status == STATUS_OK)
         status = saving_end(&saving, diag);
+    if (status == STATUS_OK)
+        trace_folder_note_others(&saving, note);
     saving_release(&saving);
     text_release(&json);
     trace_release(&trace);

@@ -110,10 +110,10 @@ static void what_is_not_ended_leaves_nothing(void)
     diag_release(&diag);
 }
 
-/* More than may lie open at once: some have hidden names while they wait. */
+/* More than may lie open at once: some have hidden names while they wait; of a folder that is there all. */
 static void many_files_appear_together_too(void)
 {
-    enum { MANY = SAVING_NAMELESS_MAX + 20 };
+    enum { MANY = SAVING_NAMELESS_MAX + 850 };
     struct diag diag = {0};
     const char *folder = temp_path("many");
     for (int fresh = 1; fresh >= 0; fresh--) {
@@ -215,6 +215,30 @@ static void a_kill_leaves_all_or_nothing(void)
     CHECK_INT("nothing between", whole + none, KILLS);
 }
 
+/* A rename that fails stands for a kill between two of them. */
+static void what_is_mixed_lacks_the_last_file(void)
+{
+    struct diag diag = {0};
+    const char *folder = temp_path("mixed");
+    CHECK_INT("old", save(folder, "old", FILES, &diag), STATUS_OK);
+    struct saving saving = {.folder = folder};
+    CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
+    for (int i = 0; i < FILES; i++)
+        CHECK_INT("add", saving_add(&saving, names[i], "new", 3, &diag), STATUS_OK);
+    CHECK("one of them", saving_has(&saving, "b") && !saving_has(&saving, "e"));
+    unlink(temp_path("mixed/b"));
+    mkdir(temp_path("mixed/b"), 0777);
+    CHECK_INT("refused", saving_end(&saving, &diag), STATUS_SYSTEM);
+    saving_release(&saving);
+    rmdir(temp_path("mixed/b"));
+    CHECK_INT("new", holding(folder, "new"), 1);
+    CHECK_INT("old", holding(folder, "old"), 1);
+    CHECK("not the last", access(temp_path("mixed/d"), F_OK) != 0);
+    CHECK_INT("nothing else", entries(folder), 2);
+    remove_folder(folder);
+    diag_release(&diag);
+}
+
 static const struct check_case cases[] = {
     {"a folder is made and its files are replaced", a_folder_is_made_and_its_files_are_replaced},
     {"what is not ended leaves nothing", what_is_not_ended_leaves_nothing},
@@ -222,5 +246,6 @@ static const struct check_case cases[] = {
     {"a place that is no folder is refused", a_place_that_is_no_folder_is_refused},
     {"a full disk leaves no folder", a_full_disk_leaves_no_folder},
     {"a kill leaves all or nothing", a_kill_leaves_all_or_nothing},
+    {"what is mixed lacks the last file", what_is_mixed_lacks_the_last_file},
 };
 CHECK_MAIN("saving", cases)

@@ -25,3 +25,10 @@ longhaul predict $what --quick -o $T/out2 --json > $T/c.json
 longhaul predict $what --quick -o $T/out3 --json | cmp - $T/c.json
 cmp $T/out2/trace.json $T/out3/trace.json
 cmp $T/out2/ops.csv $T/out3/ops.csv
+# what another run left in a folder stays, and is named
+longhaul predict $what --quick --emit-chakra -o $T/out3 2>&1 > $T/note
+small="--model gpt2 --cluster ideal --gpus 2 --seq 1K"
+longhaul predict $small --quick --emit-chakra -o $T/out3 2>&1 > $T/note
+longhaul predict $small --quick -o $T/out 2>&1 > $T/note
+longhaul run --model longhaul-3m --gpus 1 --seq 32 -o $T/out 2>&1 > $T/note
+ls $T/out
