@@ -49,6 +49,16 @@ static void put_activations(struct text *out, const struct request *r)
     }
 }
 
+/* As --share-units reads it. */
+static void put_shared(struct text *out, const struct shared_units *shared)
+{
+    text_puts(out, " --share-units ");
+    if (shared->first != SHARED_ALL)
+        text_printf(out, "%u,%u", shared->first, shared->last);
+    else
+        text_puts(out, shared->last == SHARED_ALL ? "both" : "first");
+}
+
 static void put_pipeline(struct text *out, const struct request *r)
 {
     put_count(out, "pp", r->pp, 1);
@@ -59,6 +69,8 @@ static void put_pipeline(struct text *out, const struct request *r)
         text_printf(out, " --partition %s", request_partition_name(r));
     if (r->pipeline == CHOICE_PIPELINE_MSP)
         put_name(out, "helper-weights", r->helpers, helper_names);
+    if (r->pipeline == CHOICE_PIPELINE_MSP && r->shared != NULL)
+        put_shared(out, r->shared);
 }
 
 void request_put_options(struct text *out, const struct request *r)

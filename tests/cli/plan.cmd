@@ -35,3 +35,13 @@ longhaul plan --goal longest --model longhaul-3m --set layers=1 --cluster dgx-h1
 longhaul plan --longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 64 --strategy fpdt --dp 8 --emit deepspeed | grep -c 'GPUs; written'
 # a table of learned positions is the longest there is
 longhaul plan --goal longest --model gpt2 --set layers=2 --cluster dgx-h100 --gpus 1 | grep -oE '^1 .*tokens,'
+# what plan prints of shared subsequences is what was asked for, as predict takes it
+for share in 1 2,1 first both auto; do
+    what="--model gpt-7b --set layers=4 --cluster sppo-a100 --gpus 4 --seq 16K"
+    longhaul plan $what --strategy sppo --tp 1 --pp 4 --batch 1 --subsequences 8 --pipeline msp --share-units $share --top 1 > $T/msp
+    options=$(sed -n 's/^1 .*: --strategy/--strategy/p' $T/msp)
+    longhaul predict $what $options --quick > $T/predicted 2> $T/note
+    sed -n 's/^1 .*, step \([^,]*\),.*/\1/p' $T/msp > $T/planned
+    sed -n 's/^step *\([^,]*\),.*/\1/p' $T/predicted | cmp - $T/planned
+    echo "$share: $(echo $options | grep -o -e '--share-units [^ ]*')"
+done
