@@ -71,10 +71,11 @@ static enum status build(struct session *s, struct diag *diag)
         status = compose_build(&s->ir, &choices, diag);
     if (status == STATUS_OK) {
         idle_options_note_of(s->options, r, &choices, &s->note);
-        snprintf(s->what, sizeof s->what, "%s, %s (%s), weights %s, activations %s",
-                 choices.model->name, compose_strategies(&count)[choices.strategy].name,
-                 choices.profile->name, weights_names[choices.weights],
-                 activations_names[choices.activations]);
+        bool whole = choices.scope == SCOPE_STEP;
+        snprintf(s->what, sizeof s->what, "%s%s%s, %s (%s), weights %s, activations %s",
+                 whole ? "" : scope_names[choices.scope], whole ? "" : " of ", choices.model->name,
+                 compose_strategies(&count)[choices.strategy].name, choices.profile->name,
+                 weights_names[choices.weights], activations_names[choices.activations]);
     }
     return status;
 }
