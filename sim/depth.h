@@ -80,9 +80,9 @@ struct depth_times {
     uint8_t *op_class; /* [ops] enum op_class */
 };
 
-/* Fills the times of the long list, and its op_class where that is not NULL, from those of the short one, which plan and
- * fold are of (or of a cut of it). Returns false when they do not follow, and has more patience
- * with the runs at fault. */
+/* Fills the times of the long list, and its op_class where that is not NULL, from those of the short
+ * one, which plan and fold are of (or of a cut of it). Returns false when they do not follow, and has
+ * more patience with the runs at fault. */
 bool depth_expand(const struct depth_cut *cut, const struct plan *plan, const struct fold *fold,
                   const struct depth_times *of_short, struct depth_times *of_whole,
                   struct depth_patience *patience);

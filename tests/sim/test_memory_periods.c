@@ -136,41 +136,83 @@ static void check_same_peak(const char *label, const struct sim_peak *got,
         CHECK_INT(label, got->top[i].buffer, want->top[i].buffer);
 }
 
-static void check_list(const struct list *l, const struct ir *ir)
+/* Compares folded with exact; returns whether peaks were told from few periods. */
+static bool check_list(const struct list *l, struct sim_result *folded, struct sim_result *exact)
 {
-    struct sim_result folded = {0}, exact = {0};
+    struct text text = {0};
+    struct ir ir = {0};
     struct cluster cluster = machine_make(1);
-    struct machine_costs costs = machine_costs_make(ir, 1e-5);
-    if (machine_run(l->label, ir, &cluster, &costs.costs, (struct sim_options){0}, &folded) &&
-        machine_run(l->label, ir, &cluster, &costs.costs, (struct sim_options){.exact = true},
-                    &exact)) {
-        CHECK_INT(l->label, folded.depth.outcome, SIM_DEPTH_FOLDED);
-        CHECK_INT(l->label, 2 * folded.counts.changes < exact.counts.changes, l->told);
-        CHECK_INT(l->label, exact.peak[0][MEMORY_HBM].op, l->hbm_op);
-        for (int m = 0; m < MEMORY_COUNT; m++) {
-            check_same_peak(l->label, &folded.peak[0][m], &exact.peak[0][m]);
-            CHECK_INT(l->label, (int64_t)folded.host[m].bytes, (int64_t)exact.host[m].bytes);
+    bool told = false;
+    put_list(&text, l);
+    if (machine_parse(&ir, l->label, text.data)) {
+        struct machine_costs costs = machine_costs_make(&ir, 1e-5);
+        if (machine_run(l->label, &ir, &cluster, &costs.costs, (struct sim_options){0}, folded) &&
+            machine_run(l->label, &ir, &cluster, &costs.costs, (struct sim_options){.exact = true},
+                        exact)) {
+            for (int m = 0; m < MEMORY_COUNT; m++) {
+                check_same_peak(l->label, &folded->peak[0][m], &exact->peak[0][m]);
+                CHECK_INT(l->label, (int64_t)folded->host[m].bytes, (int64_t)exact->host[m].bytes);
+            }
+            told = 2 * folded->counts.changes < exact->counts.changes;
         }
+        machine_costs_release(&costs);
     }
-    machine_costs_release(&costs);
-    sim_result_release(&folded);
-    sim_result_release(&exact);
+    ir_release(&ir);
+    text_release(&text);
+    return told;
 }
 
 static void peaks_are_those_of_the_whole_list(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        struct text text = {0};
-        struct ir ir = {0};
-        put_list(&text, &lists[i]);
-        if (machine_parse(&ir, lists[i].label, text.data))
-            check_list(&lists[i], &ir);
-        ir_release(&ir);
-        text_release(&text);
+        const struct list *l = &lists[i];
+        struct sim_result folded = {0}, exact = {0};
+        CHECK_INT(l->label, check_list(l, &folded, &exact), l->told);
+        CHECK_INT(l->label, folded.depth.outcome, SIM_DEPTH_FOLDED);
+        CHECK(l->label, exact.peak != NULL && exact.peak[0][MEMORY_HBM].op == l->hbm_op);
+        sim_result_release(&folded);
+        sim_result_release(&exact);
     }
+}
+
+enum { RANDOM_LISTS = 200 };
+
+/* 0 as often as not. */
+static int some(struct check_random *random, int most)
+{
+    return check_random_i64(random, 0, 1) ? (int)check_random_i64(random, 1, most) : 0;
+}
+
+static void peaks_of_random_lists_are_too(void)
+{
+    struct check_random random = check_random_make();
+    int told = 0;
+    for (int i = 0; i < RANDOM_LISTS; i++) {
+        char label[96];
+        struct list l = {.label = label};
+        l.micros = (int)check_random_i64(&random, 1, 14);
+        l.layers = (int)check_random_i64(&random, 4, 24);
+        l.first = some(&random, 9000);
+        l.kept = some(&random, 300);
+        l.own = (int)check_random_i64(&random, 1, 500);
+        l.copy_ms = check_random_i64(&random, 0, 3) ? some(&random, 400) : l.own; /* ties in time */
+        l.back = check_random_i64(&random, 0, 3) ? some(&random, 900) : l.own;
+        l.stays = check_random_i64(&random, 0, 1) == 0;
+        l.last = some(&random, 3000);
+        snprintf(label, sizeof label,
+                 "%d x %d layers: first %d kept %d own %d copy %d back %d%s last %d", l.micros,
+                 l.layers, l.first, l.kept, l.own, l.copy_ms, l.back,
+                 l.stays ? ", which stays," : "", l.last);
+        struct sim_result folded = {0}, exact = {0};
+        told += check_list(&l, &folded, &exact);
+        sim_result_release(&folded);
+        sim_result_release(&exact);
+    }
+    CHECK("a quarter is told from few periods", 4 * told > RANDOM_LISTS);
 }
 
 static const struct check_case cases[] = {
     {"peaks are those of the whole list", peaks_are_those_of_the_whole_list},
+    {"peaks of random lists are too", peaks_of_random_lists_are_too},
 };
 CHECK_MAIN("memory_periods", cases)
