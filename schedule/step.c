@@ -122,6 +122,57 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
     stage_await_messages(s);
 }
 
+/* ---- what was sent has arrived ---- */
+
+/* Nothing else tells what computes that the bytes of a message are free; with what comes back it is known
+ * without a wait of its own. */
+struct arrivals {
+    uint32_t *returns; /* per action: pipeline_returns(); NULL: nobody asks */
+    uint32_t *first,
+        *next; /* per action: the first that has returned by it; per such action: another */
+    op_id *sent;
+};
+
+static struct arrivals arrivals_of(const struct stage *s, const struct actions *actions)
+{
+    struct arrivals a = {0};
+    size_t count = (size_t)actions->count + 1;
+    if (s->c->pp == 1 || s->pipeline->multiplexed || s->c->scope == SCOPE_LAYERS_FORWARD)
+        return a;
+    a.returns = heap_alloc(count, sizeof *a.returns);
+    a.first = heap_alloc(count, sizeof *a.first);
+    a.next = heap_alloc(count, sizeof *a.next);
+    a.sent = heap_alloc(count, sizeof *a.sent);
+    memset(a.first, 0xff, count * sizeof *a.first);
+    pipeline_returns(s->c, s->e->stage, actions, a.returns);
+    return a;
+}
+
+/* Action i has been emitted, from op `begin` on. */
+static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint32_t begin)
+{
+    const struct ir *ir = s->e->ir;
+    if (a->returns == NULL)
+        return;
+    while (begin < ir->op.count && ir->op.stream[begin] != s->e->compute)
+        begin++;
+    for (uint32_t k = a->first[i]; begin < ir->op.count && k != PIPELINE_NEVER; k = a->next[k])
+        emit_hold_back(s->e, (op_id){begin}, a->sent[k]);
+    if (s->sent.i == IR_NONE || a->returns[i] == PIPELINE_NEVER)
+        return;
+    a->sent[i] = s->sent;
+    a->next[i] = a->first[a->returns[i]];
+    a->first[a->returns[i]] = i;
+}
+
+static void arrivals_release(struct arrivals *a)
+{
+    free(a->returns);
+    free(a->first);
+    free(a->next);
+    free(a->sent);
+}
+
 static void perform(struct stage *s, const struct actions *actions)
 {
     static void (*const what[ACTION_KIND_COUNT])(struct stage *, const struct action *) = {
@@ -131,6 +182,7 @@ static void perform(struct stage *s, const struct actions *actions)
     };
     uint32_t next = next_of_compute(actions, 0);
     bool awaits = pipeline_awaits_messages(s->c);
+    struct arrivals arrivals = arrivals_of(s, actions);
     if (next < actions->count)
         stage_receive(s, &actions->action[next]);
     stage_await_messages(s);
@@ -140,11 +192,15 @@ static void perform(struct stage *s, const struct actions *actions)
             if (next < actions->count)
                 stage_receive(s, &actions->action[next]);
         }
+        uint32_t begin = s->e->ir->op.count;
+        s->sent.i = IR_NONE;
         what[actions->action[i].kind](s, &actions->action[i]);
+        note_arrivals(s, &arrivals, i, begin);
         if (awaits)
             exchange(s, &actions->action[i],
                      i + 1 < actions->count ? &actions->action[i + 1] : NULL);
     }
+    arrivals_release(&arrivals);
 }
 
 static void leave_forward(struct actions *actions)

@@ -406,7 +406,7 @@ void stage_pass_on(struct stage *s, enum pass pass, const struct action *action,
         struct rows both = overlap(mine, rows_of(s, (uint32_t)to, action->unit, peer));
         if (peer == e->stage || both.begin == both.end)
             continue;
-        message(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
-                outbound(s, made, pass, seam, both, mine));
+        s->sent = message(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
+                          outbound(s, made, pass, seam, both, mine));
     }
 }

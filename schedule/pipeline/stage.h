@@ -41,6 +41,7 @@ struct stage {
     uint8_t keys_out, keys_in, keys_back;     /* the same */
     uint8_t pending[2 * PASSES]; /* streams with messages that the host has not waited for */
     uint32_t pending_count;
+    op_id sent; /* by the last action; IR_NONE: nothing */
     struct inbound *inbound;
     uint32_t inbound_count, inbound_capacity;
 };

@@ -277,6 +277,42 @@ static void copies_to_the_host_make_room(void)
     }
 }
 
+/* A stage learns with what comes back that what it sent has arrived: many micro-batches need no more than as
+ * many as fill the stages. */
+static void messages_that_arrived_make_room(void)
+{
+    static const int pipelines[] = {CHOICE_PIPELINE_1F1B, CHOICE_PIPELINE_INTERLEAVED,
+                                    CHOICE_PIPELINE_ZB_1P, CHOICE_PIPELINE_ZB_V,
+                                    CHOICE_PIPELINE_SEQ1F1B};
+    for (size_t i = 0; i < ARRAY_LEN(pipelines); i++) {
+        const char *label = pipeline_names[pipelines[i]];
+        uint64_t most[2];
+        for (int many = 0; many < 2; many++) {
+            struct transformer model = shapes[0];
+            struct request request = small(0, 4);
+            struct choices c;
+            struct ir ir;
+            model.layers = 8;
+            model.hidden *= 16; /* tokens of all micro-batches are there throughout */
+            model.head_dim *= 16;
+            model.ffn *= 16;
+            request.model = &model;
+            request.profile = "ideal";
+            request.activations = CHOICE_ACTIVATIONS_FULL;
+            request.pipeline = pipelines[i];
+            request.pp = 4;
+            request.seq = 4096;
+            request.micro_batch = 1;
+            request.global_batch = many ? 96 : 16;
+            request.subsequences = pipelines[i] == CHOICE_PIPELINE_SEQ1F1B ? 4 : 1;
+            build(&ir, &c, &request, label);
+            most[many] = ir.arena_bytes[MEMORY_HBM];
+            ir_release(&ir);
+        }
+        CHECK(label, (double)most[1] <= 1.1 * (double)most[0]);
+    }
+}
+
 static void print_parse_print_is_the_identity(void)
 {
     struct check_random random = check_random_make();
@@ -405,6 +441,7 @@ static const struct check_case cases[] = {
     {"all-to-alls move what Ulysses says", all_to_alls_move_what_ulysses_says},
     {"fewer kept activations take less memory", fewer_activations_take_less_memory},
     {"copies to the host make room", copies_to_the_host_make_room},
+    {"messages that arrived make room", messages_that_arrived_make_room},
     {"print, parse, print is the identity", print_parse_print_is_the_identity},
     {"a small schedule is as recorded", a_small_schedule_is_as_recorded},
     {"wrong requests say what would do", wrong_requests_say_what_would_do},

@@ -1,0 +1,85 @@
+/* What comes back from a stage says what has arrived there: it sends after it has received. */
+#include "schedule/pipeline/pipeline.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the actions of a stage are in its order: (FORWARD or BACKWARD, chunks, units). */
+struct places {
+    const struct choices *c;
+    uint32_t stage, chunks, units;
+    uint32_t *at;
+};
+
+static struct places places_of(const struct choices *c, uint32_t stage, const struct actions *of)
+{
+    struct places p = {c, stage, pipeline_chunks_at(c), pipeline_units(c), NULL};
+    p.at = heap_alloc((size_t)2 * p.chunks * p.units, sizeof *p.at);
+    for (uint32_t i = 0; i < of->count; i++) {
+        const struct action *a = &of->action[i];
+        if (a->kind <= ACTION_BACKWARD)
+            p.at[((size_t)a->kind * p.chunks + a->chunk) * p.units + a->unit] = i;
+    }
+    return p;
+}
+
+/* The action of a stage that goes on with what an action of another one makes; PIPELINE_NEVER: it does not. */
+static uint32_t receiver(const struct places *to, uint32_t stage, const struct action *made)
+{
+    if (made->kind > ACTION_BACKWARD)
+        return PIPELINE_NEVER;
+    uint32_t chunk = pipeline_chunk(to->c, stage, made->chunk);
+    chunk = made->kind == ACTION_FORWARD ? chunk + 1 : chunk - 1; /* before 0 is none either */
+    if (chunk >= pipeline_chunks(to->c) || pipeline_stage(to->c, chunk) != to->stage)
+        return PIPELINE_NEVER;
+    uint32_t v = 0;
+    while (pipeline_chunk(to->c, to->stage, v) != chunk)
+        v++;
+    return to->at[((size_t)made->kind * to->chunks + v) * to->units + made->unit];
+}
+
+static void of_peer(const struct places *own, const struct actions *actions, uint32_t peer,
+                    uint32_t *returns)
+{
+    struct actions theirs = {0};
+    pipeline_of(own->c)->order(&theirs, own->c, peer);
+    struct places places = places_of(own->c, peer, &theirs);
+    uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
+    answer[theirs.count] = PIPELINE_NEVER;
+    for (uint32_t i = theirs.count;
+         i-- > 0;) { /* the first of ours that needs what they make from i on */
+        uint32_t ours = receiver(own, peer, &theirs.action[i]);
+        answer[i] = ours != PIPELINE_NEVER ? ours : answer[i + 1];
+    }
+    for (uint32_t i = 0; i < actions->count; i++) {
+        uint32_t at = receiver(&places, own->stage, &actions->action[i]);
+        if (at == PIPELINE_NEVER)
+            continue;
+        returns[i] = answer[at];
+        assert(returns[i] > i);
+    }
+    free(places.at);
+    free(answer);
+    actions_release(&theirs);
+}
+
+void pipeline_returns(const struct choices *c, uint32_t stage, const struct actions *actions,
+                      uint32_t *returns)
+{
+    struct places own = places_of(c, stage, actions);
+    memset(returns, 0xff, actions->count * sizeof *returns);
+    for (uint32_t peer = 0; peer < c->pp; peer++) {
+        bool near = false;
+        for (uint32_t v = 0; v < own.chunks; v++) {
+            uint32_t chunk = pipeline_chunk(c, stage, v);
+            near |= chunk > 0 && pipeline_stage(c, chunk - 1) == peer;
+            near |= chunk + 1 < pipeline_chunks(c) && pipeline_stage(c, chunk + 1) == peer;
+        }
+        if (near && peer != stage)
+            of_peer(&own, actions, peer, returns);
+    }
+    free(own.at);
+}
