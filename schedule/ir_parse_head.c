@@ -262,7 +262,7 @@ enum status parse_group(struct parser *p)
 {
     char name[MESH_NAME_MAX];
     struct axis_set axes[MESH_AXES_MAX];
-    uint32_t count;
+    uint32_t count = 0;
     if (p->ir->group_count == IR_NONE16 - 1)
         return parse_error(p, p->cursor.line_start, "more than %d groups", IR_NONE16 - 1);
     enum status status = parse_ranks(p, "group", group_exists, name, axes, &count);
@@ -275,7 +275,7 @@ enum status parse_role(struct parser *p)
 {
     char name[MESH_NAME_MAX];
     struct axis_set axes[MESH_AXES_MAX];
-    uint32_t count;
+    uint32_t count = 0;
     if (p->ir->buffer.count > 0 || p->ir->op.count > 0 || p->in_ops)
         return parse_error(p, p->cursor.line_start, "roles must come before buffers and ops");
     if (p->ir->role_count == IR_NONE16 - 1)
