@@ -128,8 +128,8 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
  * without a wait of its own. */
 struct arrivals {
     uint32_t *returns; /* per action: pipeline_returns(); NULL: nobody asks */
-    uint32_t *first,
-        *next; /* per action: the first that has returned by it; per such action: another */
+    uint32_t *first;   /* per action: one that has returned by it */
+    uint32_t *next;    /* per such action: another */
     op_id *sent;
 };
 

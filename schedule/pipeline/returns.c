@@ -49,8 +49,8 @@ static void of_peer(const struct places *own, const struct actions *actions, uin
     struct places places = places_of(own->c, peer, &theirs);
     uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
     answer[theirs.count] = PIPELINE_NEVER;
-    for (uint32_t i = theirs.count;
-         i-- > 0;) { /* the first of ours that needs what they make from i on */
+    /* The first of ours that needs what they make from i on. */
+    for (uint32_t i = theirs.count; i-- > 0;) {
         uint32_t ours = receiver(own, peer, &theirs.action[i]);
         answer[i] = ours != PIPELINE_NEVER ? ours : answer[i + 1];
     }
