@@ -10,8 +10,9 @@
  * signal or a kill leaves everything as it was, and nothing behind. saving_end() gives the names. A
  * folder that was not there appears with all its files at once. Files of a folder that was, or of
  * several, are renamed one after the other while signals wait; of a folder the file that was added last
- * is taken away before and comes last, so that what a kill between two renames mixes lacks it. Where the file system knows no files without names, and beyond SAVING_NAMELESS_MAX files,
- * hidden names stand in for none (".longhaul-PID-N.tmp"), and signals wait from then on. */
+ * is taken away before and comes last, so that what a kill between two renames mixes lacks it. Where the
+ * file system knows no files without names, and beyond SAVING_NAMELESS_MAX files, hidden names stand in for
+ * none (".longhaul-PID-N.tmp"), and signals wait from then on. */
 #ifndef BASE_SAVING_H
 #define BASE_SAVING_H
 

@@ -2,8 +2,8 @@
  *
  * Text such as "900 GB/s", "141 GiB", "1.5 us" or "312 TFLOP/s" becomes bytes per
  * second, bytes, seconds or flop per second. A missing or wrong unit is an error:
- * nothing is guessed. GB = 10^9 bytes, GiB = 2^30 bytes, "Gb/s" = 10^9 bits per second. Token counts take K = 1024,
- * M = 1024^2 and G = 1024^3 ("512K" is 524288) and must be whole. */
+ * nothing is guessed. GB = 10^9 bytes, GiB = 2^30 bytes, "Gb/s" = 10^9 bits per second.
+ * Token counts take K = 1024, M = 1024^2 and G = 1024^3 ("512K" is 524288) and must be whole. */
 #ifndef BASE_UNITS_H
 #define BASE_UNITS_H
 

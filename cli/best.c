@@ -148,8 +148,8 @@ static bool is_too_long(const struct setup *setup, const struct request *asked)
     return lacks;
 }
 
-/* Whether a length fits, or no repair makes it fit: for want of host memory, of which they take nothing off but
- * where shares of activations go there (tests/cli/test_space.c). */
+/* Whether a length fits, or no repair makes it fit: for want of host memory, of which they take nothing off
+ * but where shares of activations go there (tests/cli/test_space.c). */
 struct reach {
     bool fits, never;
 };

@@ -99,8 +99,8 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
            setup->cluster.device.context_bytes;
 }
 
-/* The parameters and two states in fp32. Where sharded parameters are the optimizer's own (torchtitan), what is
- * counted twice is no more than the gradients, which are there too when AdamW runs. */
+/* The parameters and two states in fp32. Where sharded parameters are the optimizer's own (torchtitan),
+ * what is counted twice is no more than the gradients, which are there too when AdamW runs. */
 double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST)

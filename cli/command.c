@@ -94,6 +94,10 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "every number of that one, and its source."
 #define HELP_ABOUT "Prints all commands, or one with its options and their defaults."
 
+/* Options of shared sets that a command refuses, with a message of its own; each list ends in NULL. */
+static const char *const refused_by_plan[] = {"loopback", "scope", NULL};
+static const char *const refused_by_run[] = {"costs", NULL};
+
 static const struct command commands[] = {
     {"predict",
      "[FILE.ir]",
@@ -121,7 +125,8 @@ static const struct command commands[] = {
      "the longest sequence, or the best options",
      PLAN_ABOUT,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &plan_options,
-      &general_options}},
+      &general_options},
+     refused_by_plan},
     {"schedule",
      "",
      0,
@@ -180,7 +185,8 @@ static const struct command commands[] = {
      "execute a step and measure it",
      RUN_ABOUT,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &run_options,
-      &general_options}},
+      &general_options},
+     refused_by_run},
     {"plot",
      "FIGURE FILE...",
      2,
@@ -230,11 +236,10 @@ const struct command *command_table(size_t *count)
     return commands;
 }
 
-/* Options of shared sets that a command refuses; each list ends in NULL. */
 static const char *const *refused(const struct command *command)
 {
-    static const char *const none[] = {NULL}, *const of_plan[] = {"loopback", "scope", NULL};
-    return command->run == cmd_plan ? of_plan : none;
+    static const char *const none[] = {NULL};
+    return command->refused != NULL ? command->refused : none;
 }
 
 bool command_shows(const struct command *command, const struct option *option)

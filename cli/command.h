@@ -22,9 +22,10 @@ struct command {
     const char *summary;
     const char *about;                                  /* a few sentences */
     const struct option_set *sets[OPTION_SETS_MAX + 1]; /* ends in NULL */
+    const char *const *refused; /* options of the sets that it has not; ends in NULL. NULL: none */
 };
 
-/* Whether its help names an option of its sets: all but those that it refuses, with a message of its own. */
+/* Whether its help names an option of its sets: all but those that it refuses. */
 bool command_shows(const struct command *command, const struct option *option);
 
 const struct command *command_table(size_t *count);

@@ -35,8 +35,8 @@ enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked ab
 int64_t longest_long(int64_t ranks);
 
 /* The lengths that the choices of a request can be cut into, in steps of 1K tokens or the next
- * multiple of it, up to 4G tokens (32 chunks). Degrees that are open are filled for a length that all divide, and
- * stay. An error is one of the choices. */
+ * multiple of it, up to 4G tokens (32 chunks). Degrees that are open are filled for a length that all
+ * divide, and stay. An error is one of the choices. */
 enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag);
 
 struct longest {

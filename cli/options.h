@@ -1,9 +1,9 @@
 /* cli/options.h: the options of a command, as tables: parsing, defaults and help from the same rows.
  *
  * An option is --name VALUE or --name=VALUE; a name of one letter is -n VALUE; a flag has no
- * value. Each may be given once, but for lists. What is not an option is an argument; everything behind "--" is
- * one. Values are checked while parsing, so that a command only sees ones that can be meant;
- * what fits together is the command's business.
+ * value. Each may be given once, but for lists. What is not an option is an argument; everything behind
+ * "--" is one. Values are checked while parsing, so that a command only sees ones that can be meant; what
+ * fits together is the command's business.
  *
  * Messages begin with the option: "--seq: error: ...". */
 #ifndef CLI_OPTIONS_H

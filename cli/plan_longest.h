@@ -23,7 +23,8 @@ struct longest_report {
     bool flips_asked; /* false: schedules are too large to search each option */
 };
 
-/* All that is reported. STATUS_NO: nothing fits. *report must be all-zero but for `brief`; release it in either case. */
+/* All that is reported. STATUS_NO: nothing fits. *report must be all-zero but for `brief`; release it in
+ * either case. */
 enum status longest_report_make(struct longest_report *report, const struct setup *setup,
                                 struct diag *diag);
 void longest_report_release(struct longest_report *report);

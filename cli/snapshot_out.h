@@ -2,7 +2,8 @@
  * pytorch.org/memory_viz shows and traces/torch_snapshot.h reads.
  *
  * It is what a dump at the rank's fullest moment would hold: the arena is the one segment, buffers are
- * the blocks at their planned places, and the history is the step so far. A block's frames are its buffer's name, category and layer. */
+ * the blocks at their planned places, and the history is the step so far. A block's frames are its buffer's
+ * name, category and layer. */
 #ifndef CLI_SNAPSHOT_OUT_H
 #define CLI_SNAPSHOT_OUT_H
 

@@ -1,8 +1,8 @@
 /* cli/sppo_run.h: the runs that SPPO's paper (arXiv 2503.10377) compares, as requests.
  *
- * Its Table 4 gives tensor ranks, stages and subsequences for each model and length; subsequences are balanced
- * by flops with full attention, as its Figure 5 shows. DeepSpeed is Ulysses with ZeRO-3, and with FPDT's
- * offload or with checkpoints on the host alone: which of the two is not stated. */
+ * Its Table 4 gives tensor ranks, stages and subsequences for each model and length; subsequences are
+ * balanced by flops with full attention, as its Figure 5 shows. DeepSpeed is Ulysses with ZeRO-3, and with
+ * FPDT's offload or with checkpoints on the host alone: which of the two is not stated. */
 #ifndef CLI_SPPO_RUN_H
 #define CLI_SPPO_RUN_H
 

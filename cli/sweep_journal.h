@@ -38,8 +38,8 @@ struct sweep_journal {
 };
 
 /* Opens or makes the journal of path, and reads every row that there is. Refuses files that are no
- * sweep or another's, and journals in use. part of parts: which points will be added; 0 of 0: all. path NULL: rows are kept in
- * memory only. */
+ * sweep or another's, and journals in use. part of parts: which points will be added; 0 of 0: all. path
+ * NULL: rows are kept in memory only. */
 enum status sweep_journal_open(struct sweep_journal *journal, const struct sweep_grid *grid,
                                const char *path, size_t part, size_t parts, struct diag *diag);
 

@@ -28,8 +28,8 @@ size_t table_find(const struct table *table, const char *name);
 enum status table_get(const struct table *table, const char *name, size_t *column,
                       struct diag *diag);
 
-/* Keeps the rows that have one of the values in a column, "zero=1,3", which has that form. Errors point to `at`: no such
- * column, or no row would be left. */
+/* Keeps the rows that have one of the values in a column, "zero=1,3", which has that form. Errors point to
+ * `at`: no such column, or no row would be left. */
 enum status table_keep(struct table *table, const char *wanted, struct loc at, struct diag *diag);
 
 /* The number in a cell; false where there is none. */

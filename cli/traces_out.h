@@ -15,8 +15,8 @@ struct traces_emit {
 };
 
 /* Writes ops.csv, memory.csv, trace.json and prediction.json, and what is asked for, into a folder,
- * which is made when it is not there: all of them appear together, or none. The traces hold one rank of each class that was simulated.
- * Notes what is there of another run. */
+ * which is made when it is not there: all of them appear together, or none. The traces hold one rank of
+ * each class that was simulated. Notes what is there of another run. */
 enum status traces_write(const struct report *report, const char *folder, struct traces_emit emit,
                          struct diag *note, struct diag *diag);
 

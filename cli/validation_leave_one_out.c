@@ -14,8 +14,8 @@
 /* A number, or two that stand for one mechanism, and the relative deviation it is held within. The
  * deviations are judgements of what is known of it without the tables: a share of what data sheets
  * and formats of messages bound is held tightly, what NCCL chooses or a framework takes loosely.
- * docs/accuracy.md has the sources of the numbers themselves. The eleventh fitted number, the profile's host_per_list_s, is no
- * number of a machine and keeps its value. */
+ * docs/accuracy.md has the sources of the numbers themselves. The eleventh fitted number, the profile's
+ * host_per_list_s, is no number of a machine and keeps its value. */
 static const struct fitted {
     const char *number[2], *what;
     double deviation;

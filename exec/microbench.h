@@ -34,8 +34,8 @@ struct microbench_case {
     struct work work;
 };
 
-/* Roles beyond WORK, START, ISSUE and HOST are of compute and copies alone; ROBBED runs beside a kernel that only the
- * cuda backend has. */
+/* Roles beyond WORK, START, ISSUE and HOST are of compute and copies alone; ROBBED runs beside a kernel
+ * that only the cuda backend has. */
 
 /* Measures one point. STATUS_BAD_INPUT: the shape does not fit its kind, or the backend is
  * unknown. A point whose median moved by more than 10 % between rounds until the last is

@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* count elements of dtype (a floating-point type) to or from fp32. In place is not allowed unless dtype is F32. */
+/* count elements of dtype (a floating-point type) to or from fp32. In place is not allowed unless dtype is
+ * F32. */
 void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count);
 void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count);
 

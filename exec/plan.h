@@ -63,8 +63,8 @@ struct plan_stream {
 };
 
 /* Fills list (streams of the schedule), all-zero before, for a rank, and place (ops of its role): each op's
- * place on its stream, of SYNC ops, which stand on none, among those of the host. list[].op and place are from
- * malloc(). */
+ * place on its stream, of SYNC ops, which stand on none, among those of the host. list[].op and place are
+ * from malloc(). */
 void plan_list_streams(const struct plan *plan, uint32_t rank, struct plan_stream *list,
                        uint32_t **place);
 

@@ -231,8 +231,8 @@ static const struct point *find_role(const struct calibrate_problem *problem, en
     return NULL;
 }
 
-/* Points last some 60 ms, before power limits the clock; one that was repeated for seconds says what is left then,
- * which is what rates are. */
+/* Points last some 60 ms, before power limits the clock; one that was repeated for seconds says what is
+ * left then, which is what rates are. */
 static void add_sustained(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->c->cost;

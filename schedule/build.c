@@ -291,8 +291,8 @@ enum {
     PERIODS_LEAST = 3, /* that are worth leaving out */
 };
 
-/* What a stage refers to of the first units it holds, and what the last ones refer to, is not yet, or no longer,
- * as in the middle. */
+/* What a stage refers to of the first units it holds, and what the last ones refer to, is not yet, or no
+ * longer, as in the middle. */
 static struct units_left_out units_left_out_of(const struct choices *c, uint32_t stage,
                                                uint32_t tries)
 {

@@ -309,7 +309,8 @@ struct op_desc {
  * counts are within the kind's, views within their buffers, tags' unused labels IR_NONE16. Nothing
  * is asked of waits here: the verifier reports bad ones. */
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
-/* The same as an op that is there, in a phase, on other buffers of the same sizes and dtypes, one per operand. */
+/* The same as an op that is there, in a phase, on other buffers of the same sizes and dtypes, one per
+ * operand. */
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count);
 

@@ -54,8 +54,8 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
 void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                          uint64_t alignment, bool tight, struct lifetimes_figures *figures);
 
-/* The same for a role that was stretched (schedule/stretch/stretch.h), whose short list has that order. False:
- * it does not tell; then the role has no offsets. figures->live is not looked for. */
+/* The same for a role that was stretched (schedule/stretch/stretch.h), whose short list has that order.
+ * False: it does not tell; then the role has no offsets. figures->live is not looked for. */
 bool lifetimes_plan_stretched(const struct stretch *stretch, const struct order *order,
                               uint64_t alignment, bool tight, struct lifetimes_figures *figures);
 
@@ -66,8 +66,8 @@ void lifetimes_tenants(struct tenants *of, const struct ir *ir, uint32_t role,
                        const struct order *order, const struct stretch *stretch,
                        uint64_t alignment);
 
-/* As lifetimes_plan_role() of a role whose micro-batches have been put in place (schedule/stretch/units.h). of:
- * the tenants it had before. False: they do not tell. */
+/* As lifetimes_plan_role() of a role whose micro-batches have been put in place (schedule/stretch/units.h).
+ * of: the tenants it had before. False: they do not tell. */
 struct units;
 bool lifetimes_plan_units(const struct units *units, const struct tenants *of, uint64_t alignment,
                           bool tight, struct lifetimes_figures *figures);

@@ -1,11 +1,12 @@
 /* Ranks on a mesh, and the groups in which they communicate.
  *
  * Sequences lie along dp, the slowest axis, and stages of a pipeline along the next, so that
- * neighbouring stages are as near to each other as the ranks of a stage allow. Head-first placement makes the ranks of a head group
- * neighbours, context-first those of a ring; that is all there is to placement. A Double-Ring cuts
- * the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts at most one
- * axis in two. Tensor ranks are neighbours, and no axis of a shard: they hold different weights. Where
- * there are more of them than key and value heads, those with the same heads are. Names of axes count up to the first '_' for what lies along them (exec/bindings.h). */
+ * neighbouring stages are as near to each other as the ranks of a stage allow. Head-first placement makes
+ * the ranks of a head group neighbours, context-first those of a ring; that is all there is to placement. A
+ * Double-Ring cuts the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts
+ * at most one axis in two. Tensor ranks are neighbours, and no axis of a shard: they hold different
+ * weights. Where there are more of them than key and value heads, those with the same heads are. Names of
+ * axes count up to the first '_' for what lies along them (exec/bindings.h). */
 #include "schedule/emit.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/resolve.h"

@@ -110,9 +110,9 @@ const op_id *waits_settle(struct waits *w, struct order *order, uint32_t *count)
     return w->kept;
 }
 
-/* Forgets accesses of a list that lie inside the touch: all, or those of one stream. Which of them are kept is
- * all the same, because the touch is ordered behind them; so it looks at the newest alone: the pieces of a
- * buffer may be thousands. */
+/* Forgets accesses of a list that lie inside the touch: all, or those of one stream. Which of them are kept
+ * is all the same, because the touch is ordered behind them; so it looks at the newest alone: the pieces of
+ * a buffer may be thousands. */
 static void supersede(struct waits *w, uint32_t *link, const struct touch *touch, uint8_t stream)
 {
     for (uint32_t look = 0; look < LOOKS_MAX && *link != IR_NONE; look++) {

@@ -17,7 +17,8 @@ struct transfer collective_make(struct platform *platform, struct flow_table *fl
                                 const struct work *work, const uint32_t *member, uint32_t count,
                                 uint32_t key);
 
-/* The same between ranks that share a GPU (loopback.c), as exec/cuda's loopback makes it: every member fetches its own part from the others' buffers. */
+/* The same between ranks that share a GPU (loopback.c), as exec/cuda's loopback makes it: every member
+ * fetches its own part from the others' buffers. */
 struct transfer loopback_collective(struct platform *platform, struct flow_table *flows,
                                     const struct work *work, const uint32_t *member,
                                     uint32_t count);

@@ -8,8 +8,8 @@
  *
  * So that nobody has begun what is to be left out, hosts issue a run only some periods ahead of the one
  * that all ranks have ended. Where that held anything up the times are worth nothing, and the one who
- * asked is told (leap.late). The times are those of a shorter list in any case: whether those of the whole one follow
- * is for depth_expand() to say. */
+ * asked is told (leap.late). The times are those of a shorter list in any case: whether those of the whole
+ * one follow is for depth_expand() to say. */
 #ifndef SIM_LEAP_H
 #define SIM_LEAP_H
 

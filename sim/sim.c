@@ -387,7 +387,8 @@ static bool run_leaping(struct sim_result *result, const struct ir *ir, const st
     return holds;
 }
 
-/* Periods; copies to the host end two behind what runs then. */
+/* Periods that hosts are ahead of the one that all ranks have ended. Computing may be two ahead of copies to
+ * the host, and is not held up by two; by what is slower still it is, and the second try has more. */
 enum { AHEAD = 2, FAR_AHEAD = 4 };
 
 /* Ranks that send each other messages may drift against each other for many layers. */

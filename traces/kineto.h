@@ -23,8 +23,8 @@
 /* Whether a text can only be such a recording and no CSV: it starts with '{' or '['. */
 bool kineto_recognise(const char *data, size_t size);
 
-/* Adds the rows of data[0..size) to the trace, stream by stream in order of start. name stands for the text in
- * messages; with a fault nothing is added. A recording without any row is a fault. */
+/* Adds the rows of data[0..size) to the trace, stream by stream in order of start. name stands for the text
+ * in messages; with a fault nothing is added. A recording without any row is a fault. */
 enum status kineto_parse(struct trace *trace, const char *name, const char *data, size_t size,
                          struct diag *diag);
 

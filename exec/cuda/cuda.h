@@ -137,7 +137,8 @@ enum status cuda_refused(struct diag *diag, const char *call, cudaError_t error)
 
 /* ---- launch.c: from queues to CUDA streams ---- */
 
-/* Lists of a rank's ops by stream; then its streams and events; all that can be waited for or timed gets an event. */
+/* Lists of a rank's ops by stream; then its streams and events; all that can be waited for or timed gets an
+ * event. */
 void cuda_list_ops(struct cuda_rank *rank);
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_streams(struct cuda_rank *rank);

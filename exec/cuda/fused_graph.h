@@ -1,7 +1,7 @@
 /* exec/cuda/fused_graph.h: the graph of operations of a fused attention, for fused.c alone.
  *
- * Everything that is made belongs to the struct and goes with it. After the first refusal nothing is called any
- * more, and `words` has what cuDNN said. */
+ * Everything that is made belongs to the struct and goes with it. After the first refusal nothing is called
+ * any more, and `words` has what cuDNN said. */
 #ifndef EXEC_CUDA_FUSED_GRAPH_H
 #define EXEC_CUDA_FUSED_GRAPH_H
 

@@ -2,8 +2,8 @@
  *
  * A communicator per group, and per group, channel and direction of messages: a send and a receive
  * of one rank that flow apart must not wait for each other. Barriers have one of their own, since their
- * place among the collectives of their group is the host's and not a stream's. All are made before the first step,
- * in an order that is the same everywhere. */
+ * place among the collectives of their group is the host's and not a stream's. All are made before the
+ * first step, in an order that is the same everywhere. */
 #ifndef EXEC_CUDA_NCCL_H
 #define EXEC_CUDA_NCCL_H
 
@@ -16,8 +16,8 @@ void nccl_links_close(struct cuda *cuda);
 void nccl_links_abort(struct cuda *cuda);
 /* Puts the rank's part of a communication op on its stream. */
 bool nccl_launch(struct cuda_stream *stream, struct call *call);
-/* Waits until all members of a barrier's group have come to it: an all-reduce of one number. False: the run has
- * been stopped, or it failed. */
+/* Waits until all members of a barrier's group have come to it: an all-reduce of one number. False: the run
+ * has been stopped, or it failed. */
 bool nccl_barrier(struct cuda_rank *rank, uint32_t op);
 /* Bytes of scratch that an op needs; 0 for most. */
 size_t nccl_scratch(const struct call *call);

@@ -1,5 +1,6 @@
 /* Copies that nobody reads go, and what is gathered for them: those that a layer's first forward makes
- * for a backward which then starts from the recomputation's. Nothing waits for a copy but through what it writes. */
+ * for a backward which then starts from the recomputation's. Nothing waits for a copy but through what it
+ * writes. */
 #include "schedule/program.h"
 
 #include <stdlib.h>

@@ -16,7 +16,8 @@ struct qkv {
 
 /* qkv[N, W] = x[N, h] wqkv^T (+ bias). */
 buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x);
-/* dx = dqkv wqkv for the rows of x, which with tensor parallelism are this rank's own, and the gradients of wqkv and its bias. */
+/* dx = dqkv wqkv for the rows of x, which with tensor parallelism are this rank's own, and the gradients of
+ * wqkv and its bias. */
 void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer_id x,
                           buffer_id dx);
 

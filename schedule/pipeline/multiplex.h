@@ -31,8 +31,8 @@ bool multiplex_takes_part(const struct choices *choices, uint32_t stage, uint32_
  * members of a group say all in one order. */
 uint16_t multiplex_group(struct emit *e, const char *what, struct share share);
 
-/* Adds what keeps stages from sharing subsequences, one condition after the other; nothing: they can. lengths:
- * those of the choices are what will be built. */
+/* Adds what keeps stages from sharing subsequences, one condition after the other; nothing: they can.
+ * lengths: those of the choices are what will be built. */
 void multiplex_conditions(struct text *out, const struct choices *choices, bool lengths);
 
 /* A subsequence on its way through a chunk. */

@@ -84,7 +84,8 @@ uint32_t pipeline_period(const struct choices *choices);
 uint32_t pipeline_in_flight(const struct choices *choices, uint32_t stage);
 
 /* For each of a stage's actions the first one that starts from what another stage made after it had received
- * what this one sends, PIPELINE_NEVER: there is none, or nothing is sent. Not where stages share subsequences. */
+ * what this one sends, PIPELINE_NEVER: there is none, or nothing is sent. Not where stages share
+ * subsequences. */
 #define PIPELINE_NEVER UINT32_MAX
 void pipeline_returns(const struct choices *choices, uint32_t stage, const struct actions *actions,
                       uint32_t *returns);

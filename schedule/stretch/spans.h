@@ -1,8 +1,9 @@
-/* schedule/stretch/spans.h: which blocks of a run two periods of it stand for, and when its tenants live then.
+/* schedule/stretch/spans.h: which blocks of a run two periods of it stand for, and when its tenants live
+ * then.
  *
- * The two are the blocks next to the copies. Blocks beside them whose tenants are those of the period, but for
- * a few at their end, belong to the run's span with the copies. Times in the span are told as times of the
- * two; who lives in the span and who meets whom there is then the same, or more, never less. */
+ * The two are the blocks next to the copies. Blocks beside them whose tenants are those of the period, but
+ * for a few at their end, belong to the run's span with the copies. Times in the span are told as times of
+ * the two; who lives in the span and who meets whom there is then the same, or more, never less. */
 #ifndef SCHEDULE_STRETCH_SPANS_H
 #define SCHEDULE_STRETCH_SPANS_H
 

@@ -181,7 +181,8 @@ static bool back_goes_on(const struct units *u, uint32_t p, bool two)
     return operands_go_on(u, p, two) && waits_go_on(u, p, two);
 }
 
-/* The longest run of periods from `low` to `high` in which each goes on from the one before. False: it is short. */
+/* The longest run of periods from `low` to `high` in which each goes on from the one before. False: it is
+ * short. */
 static bool find_steady(const struct units *u, uint32_t low, uint32_t high, refs_go_on *go_on,
                         struct units_steady *steady)
 {

@@ -255,14 +255,7 @@ static void go_on(uint32_t *row, uint32_t to, uint32_t a, uint32_t b)
 
 static void go_on_ops(op_id *row, uint32_t to, uint32_t a, uint32_t b)
 {
-    const op_id *restrict from = row + a, *restrict next = row + b;
-    op_id *restrict end = row + to;
-    uint32_t count = to - b, i = 0;
-    for (; i + STRIP <= count; i += STRIP)
-        for (uint32_t j = i; j < i + STRIP; j++)
-            end[j].i = 2 * next[j].i - from[j].i;
-    for (; i < count; i++)
-        end[i].i = 2 * next[i].i - from[i].i;
+    go_on(&row->i, to, a, b);
 }
 
 static void go_on_layers(uint16_t *row, uint32_t to, uint32_t a, uint32_t b)

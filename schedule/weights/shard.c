@@ -138,7 +138,8 @@ static void find_kept(struct shard *s)
     free(then);
 }
 
-/* Gathers the parameters of a run, unless an earlier run's are kept; it may take the memory of the run `prefetch` + 1 before it. */
+/* Gathers the parameters of a run, unless an earlier run's are kept; it may take the memory of the run
+ * `prefetch` + 1 before it. */
 static void gather(struct shard *s, uint32_t r, const struct program *in, struct program *out)
 {
     struct emit *e = s->e;

@@ -1,4 +1,5 @@
-/* tests/exec/comm_cases.h: communication between ranks, on the backend that hand_backend names. Included by test files only. */
+/* tests/exec/comm_cases.h: communication between ranks, on the backend that hand_backend names. Included by
+ * test files only. */
 #ifndef TESTS_EXEC_COMM_CASES_H
 #define TESTS_EXEC_COMM_CASES_H
 

@@ -1,4 +1,5 @@
-/* tests/exec/runner_cases.h: how runs end, on the backend that hand_backend names. Included by test files only. */
+/* tests/exec/runner_cases.h: how runs end, on the backend that hand_backend names. Included by test files
+ * only. */
 #ifndef TESTS_EXEC_RUNNER_CASES_H
 #define TESTS_EXEC_RUNNER_CASES_H
 

@@ -144,8 +144,8 @@ static void cudnn_rates_are_reproduced(void)
     fixture_release(&f);
 }
 
-/* FlashAttention-3, arXiv 2407.08608, Fig. 5 and 6: H100 SXM5, 16 heads of dim 128, 16K tokens in a batch, no mask:
- * TFLOP/s by sequence length. */
+/* FlashAttention-3, arXiv 2407.08608, Fig. 5 and 6: H100 SXM5, 16 heads of dim 128, 16K tokens in a batch,
+ * no mask: TFLOP/s by sequence length. */
 static const struct {
     int64_t tokens;
     double fa2[2], fa3[2];

@@ -231,8 +231,8 @@ static void fewer_activations_take_less_memory(void)
     }
 }
 
-/* Who computes waits for the copies of the last layer, or chunk, but one: what goes to the host is in nobody's
- * way for longer, however many layers there are. */
+/* Who computes waits for the copies of the last layer, or chunk, but one: what goes to the host is in
+ * nobody's way for longer, however many layers there are. */
 static void copies_to_the_host_make_room(void)
 {
     static const struct {

@@ -1,5 +1,6 @@
-/* What stages that share subsequences send each other of weights and their gradients, counted by hand: 4 stages
- * of 2 layers, 6 subsequences. Chunk i's first 3 - i are shared by stages i .. 3, its last i by 0 .. i. */
+/* What stages that share subsequences send each other of weights and their gradients, counted by hand: 4
+ * stages of 2 layers, 6 subsequences. Chunk i's first 3 - i are shared by stages i .. 3, its last i by 0 ..
+ * i. */
 #include "schedule/compose.h"
 #include "tests/check.h"
 

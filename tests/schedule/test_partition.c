@@ -98,8 +98,9 @@ static void equal_lengths_leave_the_rest_to_the_first(void)
     diag_release(&diag);
 }
 
-/* Units of 8, 6, 4, 2 bytes behind computations that hide 4, whatever the first one does: alpha = 1/2, 2/3, 1, 0. M: 8; 6 + 4 = 10; 4 + 4 + 2
- * = 10; 2 + 4 + 2 + 0 = 8; while unit 1 runs, the 4 bytes of unit 0 are still leaving: 14. */
+/* Units of 8, 6, 4, 2 bytes behind computations that hide 4, whatever the first one does: alpha = 1/2, 2/3,
+ * 1, 0. M: 8; 6 + 4 = 10; 4 + 4 + 2 = 10; 2 + 4 + 2 + 0 = 8; while unit 1 runs, the 4 bytes of unit 0 are
+ * still leaving: 14. */
 static void ratios_keep_what_the_recurrence_says(void)
 {
     static const double bytes[] = {8, 6, 4, 2}, want[] = {0.5, 4.0 / 6, 1, 0};

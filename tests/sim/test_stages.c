@@ -362,8 +362,8 @@ static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
 }
 
 /* SPPO, section 6, forward alone: 5 units of time become 4 (P 2, N 4), 11 become 8 1/3 (4, 8), 39
- * become 32.48 (8, 32), when a shared subsequence takes its part of the time of a whole one. Of the first alone
- * the second is through the first stage at 1 / P + 1, and the last stage has N - 1 to do behind it. */
+ * become 32.48 (8, 32), when a shared subsequence takes its part of the time of a whole one. Of the first
+ * alone the second is through the first stage at 1 / P + 1, and the last stage has N - 1 to do behind it. */
 static void shared_subsequences_fill_the_pipeline(void)
 {
     static const struct {

@@ -1,5 +1,6 @@
-/* The part of NCCL that the backend calls, between processes on one machine: a file that all of a communicator map,
- * with a mailbox for each pair. Everything is made of sends and receives on the emulated stream. */
+/* The part of NCCL that the backend calls, between processes on one machine: a file that all of a
+ * communicator map, with a mailbox for each pair. Everything is made of sends and receives on the emulated
+ * stream. */
 #include "tests/exec/emulator/emulator.h"
 #ifdef HAVE_NCCL
 #include "tests/exec/emulator/numbers.h"
