@@ -10,6 +10,8 @@
 #define HOST_DECIDES 0.3
 /* The share of compute time from which costs outside of calibration are worth a line. */
 #define EXTRAPOLATED_SHOWN 0.005
+/* Peaks of costs and cluster that are so many times apart are of different devices. */
+#define OTHER_DEVICE 1.25
 
 /* Appends that nobody compared steps on so many ranks, and what is known of the slowest of them. */
 static void print_scale(struct text *out, const struct prediction *p)
@@ -29,12 +31,26 @@ static void print_scale(struct text *out, const struct prediction *p)
     }
 }
 
+/* Appends that costs are of a device that is much faster or slower than the cluster's. */
+static void print_other_device(struct text *out, const struct setup *setup)
+{
+    double costs = setup->cost.device_peak_flop_per_s, peak = setup->cluster.device.peak_flop_per_s;
+    if (setup->cost.ideal || (costs < peak * OTHER_DEVICE && costs * OTHER_DEVICE > peak))
+        return;
+    text_printf(out, "%scosts are of %s (", out->size > 0 ? "; " : "", setup->cost.name);
+    units_put(out, UNIT_FLOP_PER_S, costs);
+    text_puts(out, " at peak), and the GPUs have ");
+    units_put(out, UNIT_FLOP_PER_S, peak);
+    text_puts(out, ": MFU and HFU are shares of that");
+}
+
 void report_put_beware(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
     if (r->warning != NULL)
         text_puts(out, r->warning);
+    print_other_device(out, p->setup);
     if (p->extrapolated_share >= EXTRAPOLATED_SHOWN) {
         text_printf(out, "%s%.0f %% of compute time lies outside calibration",
                     out->size > 0 ? "; " : "", 100 * p->extrapolated_share);
