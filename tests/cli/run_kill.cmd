@@ -34,7 +34,7 @@ grep -c '"points": "[0-9]* of [0-9]*"' $T/points.json
 longhaul run $tiny --steps 2 -o $T/run > $T/out
 cp -r $T/run $T/before.run
 for signal in INT TERM; do
-    OPENBLAS_NUM_THREADS=1 longhaul run $tiny --steps 20000 -o $T/run > $T/out 2> $T/err &
+    longhaul run $tiny --steps 20000 -o $T/run > $T/out 2> $T/err &
     pid=$!
     while test "$(ls /proc/$pid/task | wc -l)" -lt 6; do sleep 0.01; done # ranks and their streams
     kill -$signal $pid
