@@ -70,6 +70,7 @@ enum status json_parse(struct json *json, const char *name, const char *data, si
     enum status status = json_scan_check(name, data, size, &facts, diag);
     if (status != STATUS_OK)
         return status;
+    json->value_count = facts.values;
     if (facts.comments) {
         char *copy = heap_alloc(size, 1);
         memcpy(copy, data, size);
@@ -101,11 +102,72 @@ struct json_node json_root(struct json *json)
     return (struct json_node){.doc = json, .value = json->root, .path = ""};
 }
 
+/* ---- lines ---- */
+
+struct json_line {
+    const json_object *value;
+    uint32_t line;
+};
+
+/* Adds value and what is in it. *line is the line of value, and goes on to that of the next. */
+static void add_lines(struct json *json, json_object *value, const uint32_t **line)
+{
+    if (value)
+        json->lines[json->line_count++] = (struct json_line){.value = value, .line = **line};
+    ++*line;
+    if (json_object_is_type(value, json_type_object)) {
+        json_object_object_foreach(value, key, member)
+        {
+            (void)key;
+            add_lines(json, member, line);
+        }
+    } else if (json_object_is_type(value, json_type_array)) {
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            add_lines(json, json_object_array_get_idx(value, i), line);
+    }
+}
+
+static int by_address(const void *left, const void *right)
+{
+    uintptr_t a = (uintptr_t)((const struct json_line *)left)->value;
+    uintptr_t b = (uintptr_t)((const struct json_line *)right)->value;
+    return (a > b) - (a < b);
+}
+
+/* json-c keeps members in the order of the text, so that the n-th value of the one is that of the other. */
+static void make_lines(struct json *json)
+{
+    uint32_t *line = heap_alloc(json->value_count, sizeof *line);
+    json_scan_lines(json->data, json->size, line);
+    json->lines = arena_array(&json->arena, json->value_count, sizeof *json->lines);
+    const uint32_t *next = line;
+    add_lines(json, json->root, &next);
+    assert(next == line + json->value_count);
+    free(line);
+    qsort(json->lines, json->line_count, sizeof *json->lines, by_address);
+}
+
+/* A reader asks for the lines of hundreds of values, all of which take one scan. What is not there, or
+ * null, has no address and only gets into messages: it is looked for by its path. */
 struct loc json_loc(struct json_node node)
 {
-    return (struct loc){.name = node.doc->name,
-                        .line = json_scan_line(node.doc->data, node.doc->size, node.path)};
+    struct json *json = node.doc;
+    struct loc at = {.name = json->name};
+    if (!node.value) {
+        at.line = json_scan_line(json->data, json->size, node.path);
+        return at;
+    }
+    if (!json->lines)
+        make_lines(json);
+    struct json_line wanted = {.value = node.value};
+    const struct json_line *found =
+        bsearch(&wanted, json->lines, json->line_count, sizeof wanted, by_address);
+    assert(found);
+    at.line = found->line;
+    return at;
 }
+
+/* ---- messages ---- */
 
 enum status json_error(struct json_node node, struct diag *diag, const char *format, ...)
 {

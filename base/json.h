@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 struct json_object;
+struct json_line;
 
 struct json {
     struct arena arena; /* paths */
@@ -26,6 +27,10 @@ struct json {
     const char *data;   /* the text, to find lines; borrowed */
     size_t size;
     struct json_object *root; /* owned */
+
+    /* The lines of all values, by address; made when the first is asked for. */
+    struct json_line *lines;
+    size_t value_count, line_count;
 
     /* Where the last json_member() stood, so that a walk over an object is linear. */
     struct json_object *walk_object;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* One scan of the text. Every scan walks the same grammar; `want` and `seen`
- * make it also look for a path or for duplicate keys. */
+ * make it also look for a path or for duplicate keys, `lines` note where values begin. */
 struct scan {
     const char *name;
     const char *at, *end;
@@ -25,7 +25,8 @@ struct scan {
     uint32_t found_line;
 
     bool duplicates;
-    char *blank; /* the same text, writable: where comments go away */
+    uint32_t *lines; /* of the values so far, or NULL */
+    char *blank;     /* the same text, writable: where comments go away */
     const char *start;
 };
 
@@ -381,6 +382,9 @@ static enum status scan_object(struct scan *scan, ptrdiff_t used)
 
 static enum status scan_value(struct scan *scan, ptrdiff_t used)
 {
+    if (scan->lines)
+        scan->lines[scan->facts.values] = scan->line;
+    scan->facts.values++;
     if (used != OFF_PATH && (size_t)used + 1 > scan->found_size) {
         scan->found_size = (size_t)used + 1;
         scan->found_line = scan->line;
@@ -438,6 +442,14 @@ enum status json_scan_duplicate(const char *name, const char *data, size_t size,
     struct scan scan = scan_make(name, data, size, diag);
     scan.duplicates = true;
     return scan_document(&scan);
+}
+
+void json_scan_lines(const char *data, size_t size, uint32_t *line)
+{
+    struct scan scan = scan_make(NULL, data, size, NULL);
+    scan.lines = line;
+    enum status status = scan_document(&scan);
+    assert(status == STATUS_OK);
 }
 
 uint32_t json_scan_line(const char *data, size_t size, const char *path)

@@ -315,6 +315,81 @@ static void numbers_beyond_double_are_refused_when_asked_for(void)
     release(&f);
 }
 
+/* "line " for a value and all that is in it, in the order of the text; null members and elements have theirs too. */
+static void put_lines(struct text *out, struct json_node node)
+{
+    const char *key;
+    text_printf(out, "%u ", json_loc(node).line);
+    for (size_t i = 0; i < json_members(node); i++)
+        put_lines(out, json_member(node, i, &key));
+    for (size_t i = 0; i < json_count(node); i++)
+        put_lines(out, json_at(node, i));
+}
+
+static void every_value_has_its_line(void)
+{
+    static const struct {
+        const char *label, *text, *want;
+    } rows[] = {
+        {"one value", "1", "1 "},
+        {"behind space and comments", "\n// a\n/* b\n */ 1\n", "4 "},
+        {"null", "\nnull", "2 "},
+        {"LF", "{\n\"a\": 1,\n\"b\":\n2\n}\n", "1 2 4 "},
+        {"CRLF", "{\r\n\"a\": 1,\r\n\"b\":\r\n2\r\n}\r\n", "1 2 4 "},
+        {"no line end at the end", "{\n\"a\": 1,\n\"b\": 2}", "1 2 3 "},
+        {"CR alone is no line end", "[\r1,\n2]", "1 1 2 "},
+        {"nested", "{\"a\": {\n\"b\": [1,\n{\"c\": [\n]}, \"x\"],\n\"d\": {}},\n\"e\": true}",
+         "1 1 2 2 3 3 4 5 6 "},
+        {"null among others", "{\"a\": null,\n\"b\": [null,\n1, null]\n, \"c\": 2}",
+         "1 1 2 2 3 3 4 "},
+        {"keys that look like paths", "{\"a.b\": 1,\n\"a[0]\": 2,\n\"a\": {\"b\":\n3}}",
+         "1 1 2 3 4 "},
+        {"an escaped key", "{\"\\u0061\":\n1,\n\"b\": 2}", "1 2 3 "},
+        {"a number's own text", "[1.50,\n18446744073709551615,\n-0,\n1e400]", "1 1 2 3 4 "},
+        {"line ends in strings are escaped", "[\"a\\nb\",\n\"c\"]", "1 1 2 "},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f = parse(rows[i].text, strlen(rows[i].text));
+        struct text got = {0};
+        CHECK_INT(rows[i].label, f.status, STATUS_OK);
+        put_lines(&got, json_root(&f.json));
+        CHECK_TEXT(rows[i].label, got.data, rows[i].want);
+        text_release(&got);
+        release(&f);
+    }
+}
+
+static void what_is_not_there_has_the_line_of_what_leads_to_it(void)
+{
+    struct fixture f = parse(cluster, strlen(cluster));
+    struct json_node nodes = json_find(json_root(&f.json), "nodes");
+    CHECK_INT("a member", json_loc(json_find(json_find(nodes, "gpu"), "x")).line, 6);
+    CHECK_INT("an element", json_loc(json_at(json_find(nodes, "count"), 3)).line, 10);
+    CHECK_INT("of what is not there", json_loc(json_find(json_find(nodes, "x"), "y")).line, 5);
+    CHECK_INT("null", json_loc(json_find(nodes, "none")).line, 10);
+    release(&f);
+}
+
+/* A scan for each value would take a minute. */
+static void lines_of_a_long_text_take_one_scan(void)
+{
+    enum { VALUES = 50000 };
+    struct text text = {0};
+    text_puts(&text, "[");
+    for (int i = 0; i < VALUES; i++)
+        text_printf(&text, "%s{\"value\": %d}", i ? ",\n" : "", i);
+    text_puts(&text, "]");
+    struct fixture f = parse(text.data, text.size);
+    struct json_node root = json_root(&f.json);
+    size_t wrong = 0;
+    for (size_t i = 0; i < json_count(root); i++)
+        wrong += json_loc(json_find(json_at(root, i), "value")).line != i + 1;
+    CHECK_INT("values", (int64_t)json_count(root), VALUES);
+    CHECK_INT("wrong lines", (int64_t)wrong, 0);
+    release(&f);
+    text_release(&text);
+}
+
 static const struct check_case cases[] = {
     {"values come out as written", values_come_out_as_written},
     {"members come in file order", members_come_in_file_order},
@@ -325,5 +400,9 @@ static const struct check_case cases[] = {
     {"every prefix ends in one message", every_prefix_ends_in_one_message},
     {"numbers beyond double are refused when asked for",
      numbers_beyond_double_are_refused_when_asked_for},
+    {"every value has its line", every_value_has_its_line},
+    {"what is not there has the line of what leads to it",
+     what_is_not_there_has_the_line_of_what_leads_to_it},
+    {"lines of a long text take one scan", lines_of_a_long_text_take_one_scan},
 };
 CHECK_MAIN("json", cases)
