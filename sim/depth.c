@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCKS_MAX = 8 }; /* of a period */
+enum {
+    BLOCKS_MAX = 8,  /* of a period */
+    PERIODS_MIN = 9, /* that are worth leaving some out */
+};
 
 void depth_cut_release(struct depth_cut *cut)
 {
@@ -38,15 +41,6 @@ struct blocks {
     struct block *row;
     uint32_t count;
 };
-
-static uint32_t after_highest(const uint16_t *label, uint32_t ops)
-{
-    uint32_t count = 1;
-    for (uint32_t i = 0; i < ops; i++)
-        if (label[i] != IR_NONE16 && label[i] >= count)
-            count = label[i] + 1u;
-    return count;
-}
 
 static bool is_copy(uint8_t kind)
 {
@@ -84,43 +78,139 @@ static bool same_ops(const struct ir *ir, uint32_t a, uint32_t b, uint32_t ops)
     return true;
 }
 
-/* A block begins with the first op of a layer and direction (of a micro-batch), and goes on until
- * the next does: gathers of the layer ahead, which stand between, are part of it. */
-static struct blocks find_blocks(const struct ir *ir, enum depth_level level)
+/* Finding blocks. */
+struct finder {
+    const struct ir *ir;
+    enum depth_level level;
+    uint32_t layers;
+    bool *seen; /* per layer, direction and micro-batch: it has begun */
+    struct blocks blocks;
+    uint32_t *change; /* ops of a period whose labels may be others than those of the op before */
+    uint32_t change_count;
+};
+
+static uint32_t after_label(const uint16_t *label, uint32_t begin, uint32_t end, uint32_t after)
 {
-    const struct op_table *t = &ir->op;
-    uint32_t layers = level == DEPTH_LAYER ? after_highest(t->layer, t->count) : 1;
-    uint32_t micros = after_highest(t->micro, t->count);
-    bool *seen = heap_zalloc((size_t)2 * layers * micros, sizeof *seen);
-    struct blocks b = {.row = heap_alloc((size_t)2 * layers * micros + 1, sizeof *b.row)};
-    b.row[b.count++] = (struct block){0};
-    for (uint32_t op = 0; op < t->count; op++) {
-        if (op > 0 && t->layer[op] == t->layer[op - 1] && t->micro[op] == t->micro[op - 1] &&
-            t->phase[op] == t->phase[op - 1]) { /* begins nothing that the op before did not */
-            b.row[b.count - 1].ops++;
-            continue;
-        }
-        bool labelled =
-            level == DEPTH_LAYER ? t->layer[op] != IR_NONE16 : t->micro[op] != IR_NONE16;
-        uint32_t micro = t->micro[op] != IR_NONE16 ? t->micro[op] : 0;
-        uint32_t key = micro;
-        if (level == DEPTH_LAYER && labelled)
-            key = (micro * layers + t->layer[op]) * 2 + (t->phase[op] != PHASE_FORWARD);
-        if (labelled && !seen[key]) {
-            seen[key] = true;
-            b.row[b.count++] = (struct block){.begin = op};
-        }
-        b.row[b.count - 1].ops++;
+    for (uint32_t i = begin; i < end; i++)
+        if (label[i] != IR_NONE16 && label[i] >= after)
+            after = label[i] + 1u;
+    return after;
+}
+
+/* Of a repeat the first period or the last has the highest label. */
+static uint32_t after_highest(const struct ir *ir, const uint16_t *label)
+{
+    uint32_t after = 1, at = 0;
+    for (uint32_t i = 0; i < ir->repeat_count; i++) {
+        const struct ir_repeat *repeat = &ir->repeat[i];
+        uint32_t last = repeat->op + repeat->ops * (repeat->periods - 1);
+        after = after_label(label, at, repeat->op + repeat->ops, after);
+        after = after_label(label, last, last + repeat->ops, after);
+        at = last + repeat->ops;
     }
-    free(seen);
-    return b;
+    return after_label(label, at, ir->op.count, after);
+}
+
+static void begin_block_at(struct finder *f, uint32_t op)
+{
+    const struct op_table *t = &f->ir->op;
+    bool layers = f->level == DEPTH_LAYER;
+    uint32_t key = t->micro[op] != IR_NONE16 ? t->micro[op] : 0;
+    if ((layers ? t->layer[op] : t->micro[op]) == IR_NONE16)
+        return;
+    if (layers)
+        key = (key * f->layers + t->layer[op]) * 2 + (t->phase[op] != PHASE_FORWARD);
+    if (f->seen[key])
+        return;
+    f->seen[key] = true;
+    f->blocks.row[f->blocks.count++] = (struct block){.begin = op};
+}
+
+/* Ops with the labels of the one before begin nothing that it did not. */
+static void look_for_blocks(struct finder *f, uint32_t begin, uint32_t end)
+{
+    const struct op_table *t = &f->ir->op;
+    for (uint32_t op = begin; op < end; op++) {
+        if (op > 0 && t->layer[op] == t->layer[op - 1] && t->micro[op] == t->micro[op - 1] &&
+            t->phase[op] == t->phase[op - 1])
+            continue;
+        f->change[f->change_count++] = op;
+        begin_block_at(f, op);
+    }
+}
+
+/* Labels go on from one period to the next as from the second to the third: ops that have those of the op
+ * before in these two have them in all behind. */
+static void look_at_repeat(struct finder *f, const struct ir_repeat *repeat)
+{
+    uint32_t third = repeat->op + 2 * repeat->ops;
+    look_for_blocks(f, repeat->op, repeat->op + repeat->ops);
+    f->change_count = 0;
+    look_for_blocks(f, repeat->op + repeat->ops, third);
+    if (repeat->periods < 3)
+        return;
+    uint32_t of_second = f->change_count;
+    look_for_blocks(f, third, third + repeat->ops);
+    for (uint32_t p = 3; p < repeat->periods; p++)
+        for (uint32_t i = 0, k = of_second; i < of_second || k < f->change_count;) {
+            uint32_t a = i < of_second ? f->change[i] + repeat->ops : UINT32_MAX;
+            uint32_t b = k < f->change_count ? f->change[k] : UINT32_MAX;
+            begin_block_at(f, (a < b ? a : b) + (p - 2) * repeat->ops);
+            i += a <= b;
+            k += b <= a;
+        }
+}
+
+/* A block begins with the first op of a layer and direction (of a micro-batch), and goes on until
+ * the next does: gathers of the layer ahead, which stand between, are part of it. Fewer than `least` blocks
+ * are not looked for. */
+static struct blocks find_blocks(const struct ir *ir, enum depth_level level, uint32_t least)
+{
+    struct finder f = {.ir = ir, .level = level, .layers = 1};
+    uint32_t keys = after_highest(ir, ir->op.micro), at = 0;
+    if (level == DEPTH_LAYER) {
+        f.layers = after_highest(ir, ir->op.layer);
+        keys *= 2 * f.layers;
+    }
+    if (keys + 1 < least)
+        return f.blocks;
+    f.seen = heap_zalloc(keys, sizeof *f.seen);
+    f.change = heap_alloc(ir->op.count, sizeof *f.change);
+    f.blocks.row = heap_alloc((size_t)keys + 1, sizeof *f.blocks.row);
+    f.blocks.row[f.blocks.count++] = (struct block){0};
+    for (uint32_t i = 0; i < ir->repeat_count; i++) {
+        f.change_count = 0;
+        look_for_blocks(&f, at, ir->repeat[i].op);
+        look_at_repeat(&f, &ir->repeat[i]);
+        at = ir->repeat[i].op + ir->repeat[i].ops * ir->repeat[i].periods;
+    }
+    look_for_blocks(&f, at, ir->op.count);
+    for (uint32_t i = 0; i < f.blocks.count; i++) {
+        struct block *block = &f.blocks.row[i];
+        block->ops = (i + 1 < f.blocks.count ? block[1].begin : ir->op.count) - block->begin;
+    }
+    free(f.seen);
+    free(f.change);
+    return f.blocks;
 }
 
 /* ---- runs ---- */
 
+/* Are they as far on in periods of one repeat? */
+static bool repeat_each_other(const struct ir *ir, uint32_t a, uint32_t b, uint32_t ops)
+{
+    for (uint32_t i = 0; i < ir->repeat_count; i++) {
+        const struct ir_repeat *r = &ir->repeat[i];
+        if (a >= r->op && b + ops <= r->op + r->ops * r->periods)
+            return (b - a) % r->ops == 0;
+    }
+    return false;
+}
+
 static bool same_block(const struct ir *ir, const struct block *a, const struct block *b)
 {
-    return a->ops == b->ops && same_ops(ir, a->begin, b->begin, a->ops);
+    return a->ops == b->ops && (repeat_each_other(ir, a->begin, b->begin, a->ops) ||
+                                same_ops(ir, a->begin, b->begin, a->ops));
 }
 
 /* Periods to keep by the number of tries that failed. Transients of symmetric ranks are over after one,
@@ -130,7 +220,7 @@ static uint32_t kept_after(uint32_t tries, uint32_t periods)
 {
     static const struct {
         uint32_t kept, periods_min;
-    } of[] = {{3, 9}, {6, 9}, {18, 48}};
+    } of[] = {{3, PERIODS_MIN}, {6, PERIODS_MIN}, {18, 48}};
     return tries < ARRAY_LEN(of) && periods >= of[tries].periods_min ? of[tries].kept : 0;
 }
 
@@ -169,7 +259,7 @@ struct depth_run *depth_find_runs(const struct ir *whole, enum depth_level level
     *count = 0;
     if (whole->role_count != 1 || whole->op.count == 0 || whole->role[0].op_begin != 0)
         return NULL;
-    struct blocks b = find_blocks(whole, level);
+    struct blocks b = find_blocks(whole, level, PERIODS_MIN);
     for (uint32_t at = 0; at < b.count;) {
         struct depth_run run = find_run(whole, &b, at);
         at += run.blocks > 0 ? run.periods * run.blocks : 1;

@@ -28,6 +28,7 @@ static bool operand_goes_on(const struct ir *ir, uint32_t a, uint32_t b, uint32_
         return false;
     struct view x = ir_view(ir, from), y = ir_view(ir, to);
     return x.begin == y.begin && x.count == y.count &&
+           ir->buffer.memory[x.buffer.i] == ir->buffer.memory[y.buffer.i] &&
            goes_on(ir_buffer_of(ir, a), ir_buffer_of(ir, b), x.buffer.i, y.buffer.i);
 }
 

@@ -94,6 +94,7 @@ static bool op_repeats(const struct ir *ir, uint32_t first, uint32_t by, uint32_
         struct view a = ir_read(ir, first, k), b = ir_read(ir, second, k);
         struct view x = ir_read(ir, before, k), y = ir_read(ir, now, k);
         same = strides(a.begin, b.begin, x.begin, y.begin) && x.count == y.count &&
+               ir->buffer.memory[x.buffer.i] == ir->buffer.memory[y.buffer.i] &&
                strides(a.buffer.i, b.buffer.i, x.buffer.i, y.buffer.i);
     }
     for (uint32_t k = 0; same && k < t->wait_count[now]; k++)
