@@ -186,9 +186,9 @@ struct op_table {
  * member of a free set), every layer and every micro is that of the period before it and some constant
  * (0: the same thing), the same constant from any period to the next; all else is equal, and so are
  * the memories that operands lie in. Operands that are ranges have rows of ir.range that do so, and where
- * these begin does. So what holds from one period to the next holds from any to any. Recorded where copies are made (schedule/stretch/
- * stretch.h and units.h): a list that was read from text has none, and who changes rows takes them out. In
- * the order of ops. */
+ * these begin does. So what holds from one period to the next holds from any to any. Recorded where
+ * copies are made (schedule/stretch/stretch.h and units.h): a list that was read from text has none, and
+ * who changes rows takes them out. In the order of ops. */
 struct ir_repeat {
     uint16_t role;
     uint32_t op, ops;         /* the first op of the first period; of each */

@@ -87,4 +87,10 @@ bool depth_expand(const struct depth_cut *cut, const struct plan *plan, const st
                   const struct depth_times *of_short, struct depth_times *of_whole,
                   struct depth_patience *patience);
 
+/* The periods of a run from the last in front of what was left out to the first behind it, as far as one
+ * repeat of the whole list goes (ir.repeat): once depth_expand() has told their times. Returns false when
+ * these are not two. */
+bool depth_steady(const struct depth_cut *cut, const struct depth_run *run,
+                  struct sim_steady *steady);
+
 #endif

@@ -175,37 +175,201 @@ static void write_class(const struct expand *x, const double *in, double *out)
 
 /* ---- the check ---- */
 
-/* The first op of a class that does not start when the last of what it needs has ended (as in
- * scheduler.c); x->ops: none. */
-static uint32_t find_wrong_start(const struct expand *x, uint32_t class, const double *start_s,
-                                 const double *end_s, uint32_t *last)
+bool depth_steady(const struct depth_cut *cut, const struct depth_run *run,
+                  struct sim_steady *steady)
 {
-    const struct ir *ir = x->cut->whole;
-    const double *cost_s = x->plan->costs->issue_s, *return_s = x->plan->costs->return_s;
-    double host_s = 0;
-    for (uint32_t i = 0; i < ir->stream_count; i++)
-        last[i] = IR_NONE;
-    for (uint32_t op = 0; op < x->ops; op++) {
-        uint8_t kind = ir->op.kind[op], stream = ir->op.stream[op];
-        bool sync = kind == WORK_HOST_SYNC || kind == WORK_BARRIER;
-        bool runs = passes(x, class, ir->op.guard[op]);
-        if (cost_s && !sync && runs)
-            host_s += cost_s[ir->op.shape[op]];
-        double need_s = host_s;
-        if (kind != WORK_BARRIER && last[stream] != IR_NONE && end_s[last[stream]] > need_s)
-            need_s = end_s[last[stream]];
-        if (!sync)
-            last[stream] = op;
+    const struct ir *ir = cut->whole;
+    uint32_t op = run->begin + (run->first_kept - 1) * run->ops, i = 0;
+    uint32_t periods = run->periods - run->kept + 2;
+    while (i < ir->repeat_count &&
+           ir->repeat[i].op + ir->repeat[i].ops * ir->repeat[i].periods <= op)
+        i++;
+    if (i == ir->repeat_count || run->ops % ir->repeat[i].ops != 0)
+        return false;
+    const struct ir_repeat *repeat = &ir->repeat[i];
+    uint32_t end = repeat->op + repeat->ops * repeat->periods;
+    for (; periods > 0 && op < repeat->op; periods--)
+        op += run->ops;
+    while (periods > 0 && op + run->ops * periods > end)
+        periods--;
+    *steady = (struct sim_steady){op, run->ops, periods, run->period_s};
+    return periods > 1;
+}
+
+/* Of a class's ops, one after the other. */
+struct check {
+    const struct expand *x;
+    uint32_t class;
+    const double *start_s, *end_s; /* of its ops */
+    double host_s;                 /* when the host comes to the next */
+    uint32_t *last;                /* per stream: its last op; IR_NONE */
+};
+
+static bool is_sync(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
+}
+
+/* The op that it comes behind on its stream; IR_NONE: none. */
+static uint32_t before_on_stream(const struct check *c, const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_BARRIER ? IR_NONE : c->last[ir->op.stream[op]];
+}
+
+static bool host_issues(const struct check *c, const struct ir *ir, uint32_t op)
+{
+    return passes(c->x, c->class, ir->op.guard[op]);
+}
+
+static double issued_s(const struct check *c, const struct ir *ir, uint32_t op)
+{
+    const double *issue_s = c->x->plan->costs->issue_s;
+    return issue_s && !is_sync(ir, op) && host_issues(c, ir, op)
+               ? c->host_s + issue_s[ir->op.shape[op]]
+               : c->host_s;
+}
+
+/* Behind an op that was issued by then. */
+static void go_on_behind(struct check *c, const struct ir *ir, uint32_t op, double host_s)
+{
+    const double *return_s = c->x->plan->costs->return_s;
+    c->host_s = host_s;
+    if (!is_sync(ir, op))
+        c->last[ir->op.stream[op]] = op;
+    if (!ir_blocks_host(ir, op))
+        return;
+    bool returns = return_s && host_issues(c, ir, op);
+    c->host_s = c->end_s[op] + (returns ? return_s[ir->op.shape[op]] : 0);
+}
+
+/* The first of some ops that does not start when the last of what it needs has ended (as in
+ * scheduler.c); end: none. */
+static uint32_t check_ops(struct check *c, uint32_t begin, uint32_t end)
+{
+    const struct ir *ir = c->x->cut->whole;
+    for (uint32_t op = begin; op < end; op++) {
+        double host_s = issued_s(c, ir, op), need_s = host_s;
+        uint32_t before = before_on_stream(c, ir, op);
+        if (before != IR_NONE && c->end_s[before] > need_s)
+            need_s = c->end_s[before];
         const op_id *wait = ir->wait + ir->op.wait_begin[op];
         for (uint32_t w = 0; w < ir->op.wait_count[op]; w++)
-            if (end_s[wait[w].i] > need_s)
-                need_s = end_s[wait[w].i];
-        if (!same(x, start_s[op], need_s))
+            if (c->end_s[wait[w].i] > need_s)
+                need_s = c->end_s[wait[w].i];
+        if (!same(c->x, c->start_s[op], need_s))
             return op;
-        if (ir_blocks_host(ir, op))
-            host_s = end_s[op] + (return_s && runs ? return_s[ir->op.shape[op]] : 0);
+        go_on_behind(c, ir, op, host_s);
     }
-    return x->ops;
+    return end;
+}
+
+/* What an op of the second of steady periods waits for that does not move with it from one to the next:
+ * its k-th wait. */
+struct apart {
+    uint32_t op, k;
+};
+
+/* Checks the second period. *moves: is each start told by the host, or by the end of something that comes a
+ * period later in the next one? Then *apart has what does not. */
+static uint32_t check_second(struct check *c, const struct sim_steady *s, bool *moves,
+                             struct apart *apart, uint32_t *count)
+{
+    const struct ir *ir = c->x->cut->whole;
+    uint32_t begin = s->op + s->ops, end = begin + s->ops;
+    *moves = true;
+    for (uint32_t op = begin; op < end; op++) {
+        double moving_s = issued_s(c, ir, op);
+        uint32_t before = before_on_stream(c, ir, op), wait = ir->op.wait_begin[op];
+        if (before != IR_NONE && before >= s->op && c->end_s[before] > moving_s)
+            moving_s = c->end_s[before];
+        for (uint32_t w = wait; w < wait + ir->op.wait_count[op]; w++) {
+            uint32_t other = ir->wait[w].i;
+            uint32_t next = ir->wait[ir->op.wait_begin[op + s->ops] + (w - wait)].i;
+            if (other < s->op || other >= op || next - other != s->ops)
+                apart[(*count)++] = (struct apart){op, w - wait};
+            else if (c->end_s[other] > moving_s)
+                moving_s = c->end_s[other];
+        }
+        *moves = *moves && same(c->x, c->start_s[op], moving_s);
+        if (check_ops(c, op, op + 1) == op)
+            return op;
+    }
+    return end;
+}
+
+/* The first op of the third period to the last but one that starts before what it waits for apart from its
+ * like has ended; IR_NONE: none. */
+static uint32_t check_apart(const struct check *c, const struct sim_steady *s,
+                            const struct apart *apart, uint32_t count)
+{
+    const struct ir *ir = c->x->cut->whole;
+    for (uint32_t p = 2; p + 1 < s->periods; p++)
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t op = apart[i].op + (p - 1) * s->ops;
+            uint32_t other = ir->wait[ir->op.wait_begin[op] + apart[i].k].i;
+            if (c->end_s[other] > c->start_s[op] + c->x->same_s)
+                return op;
+        }
+    return IR_NONE;
+}
+
+/* Goes on behind `periods` of the steady ones, in each of which the host comes so much later. */
+static void leave_out(struct check *c, const struct sim_steady *s, uint32_t periods, double host_s)
+{
+    c->host_s += periods * host_s;
+    for (uint32_t i = 0; i < c->x->cut->whole->stream_count; i++)
+        if (c->last[i] != IR_NONE && c->last[i] >= s->op)
+            c->last[i] += periods * s->ops;
+}
+
+/* As check_ops(), of steady periods: the first two and the last tell of those between. The host comes to
+ * each the same time behind the one before. So it is late nowhere when it is not in the first and in the
+ * last, and where it tells a start of the second, it tells those of all. What moves along with the periods
+ * does so too; other waits are looked up. */
+static uint32_t check_steady(struct check *c, const struct sim_steady *s)
+{
+    const uint16_t *waits = c->x->cut->whole->op.wait_count;
+    uint32_t second = s->op + s->ops, third = second + s->ops, end = s->op + s->periods * s->ops;
+    uint32_t wrong = check_ops(c, s->op, second), room = 1, count = 0;
+    if (wrong < second)
+        return wrong;
+    for (uint32_t op = second; op < third; op++)
+        room += waits[op];
+    struct apart *apart = heap_alloc(room, sizeof *apart);
+    double from_s = c->host_s;
+    bool moves;
+    wrong = check_second(c, s, &moves, apart, &count);
+    if (wrong == third && moves) {
+        uint32_t late = check_apart(c, s, apart, count);
+        leave_out(c, s, s->periods - 3, c->host_s - from_s);
+        third = end - s->ops;
+        wrong = late == IR_NONE ? third : late;
+    }
+    free(apart);
+    return wrong < third ? wrong : check_ops(c, third, end);
+}
+
+/* The first op of a class that does not start when it must; x->ops: none. */
+static uint32_t find_wrong_start(struct check *c)
+{
+    const struct depth_cut *cut = c->x->cut;
+    uint32_t at = 0;
+    c->host_s = 0;
+    for (uint32_t i = 0; i < cut->whole->stream_count; i++)
+        c->last[i] = IR_NONE;
+    for (uint32_t r = 0; r < cut->run_count; r++) {
+        struct sim_steady steady;
+        if (!depth_steady(cut, &cut->run[r], &steady) || steady.periods < 4)
+            continue;
+        uint32_t wrong = check_ops(c, at, steady.op);
+        if (wrong < steady.op)
+            return wrong;
+        at = steady.op + steady.ops * steady.periods;
+        wrong = check_steady(c, &steady);
+        if (wrong < at)
+            return wrong;
+    }
+    return check_ops(c, at, c->x->ops);
 }
 
 /* ---- what failed ---- */
@@ -272,7 +436,11 @@ bool depth_expand(const struct depth_cut *cut, const struct plan *plan, const st
         size_t from = rows_before(&x, c, x.cut_ops), to = rows_before(&x, c, x.ops);
         write_class(&x, of_short->start_s + from, of_whole->start_s + to);
         write_class(&x, of_short->end_s + from, of_whole->end_s + to);
-        wrong = find_wrong_start(&x, c, of_whole->start_s + to, of_whole->end_s + to, last);
+        wrong = find_wrong_start(&(struct check){.x = &x,
+                                                 .class = c,
+                                                 .start_s = of_whole->start_s + to,
+                                                 .end_s = of_whole->end_s + to,
+                                                 .last = last});
     }
     free(last);
     for (uint32_t op = 0; of_whole->op_class && op < x.ops; op++)

@@ -199,32 +199,12 @@ static bool expand(struct sim_result *result, const struct cuts *cuts, const str
     return true;
 }
 
-/* From the last period in front of a gap to the first behind it, as far as one repeat of the list goes. */
-static void note_steady(struct sim_result *result, const struct ir *ir, const struct depth_cut *cut)
+static void note_steady(struct sim_result *result, const struct depth_cut *cut)
 {
     result->steady = arena_array(&result->arena, cut->run_count, sizeof *result->steady);
-    for (uint32_t r = 0, i = 0; r < cut->run_count; r++) {
-        const struct depth_run *run = &cut->run[r];
-        struct sim_steady steady = {.op = run->begin + (run->first_kept - 1) * run->ops,
-                                    .ops = run->ops,
-                                    .periods = run->periods - run->kept + 2,
-                                    .period_s = run->period_s};
-        while (i < ir->repeat_count &&
-               ir->repeat[i].op + ir->repeat[i].ops * ir->repeat[i].periods <= steady.op)
-            i++;
-        if (i == ir->repeat_count || steady.ops % ir->repeat[i].ops != 0)
-            continue;
-        const struct ir_repeat *repeat = &ir->repeat[i];
-        while (steady.periods > 0 && steady.op < repeat->op) {
-            steady.op += steady.ops;
-            steady.periods--;
-        }
-        while (steady.periods > 0 &&
-               steady.op + steady.ops * steady.periods > repeat->op + repeat->ops * repeat->periods)
-            steady.periods--;
-        if (steady.periods > 1)
-            result->steady[result->steady_count++] = steady;
-    }
+    for (uint32_t r = 0; r < cut->run_count; r++)
+        result->steady_count +=
+            depth_steady(cut, &cut->run[r], &result->steady[result->steady_count]);
 }
 
 static void note_depth(struct sim_depth *depth, const struct depth_cut *cut)
@@ -279,7 +259,7 @@ static bool conclude(struct sim_result *result, const struct ir *ir, const struc
         if (result->end_s[i] > result->step_s)
             result->step_s = result->end_s[i];
     fill_loads(result, run);
-    note_steady(result, ir, &cuts->cut[0]);
+    note_steady(result, &cuts->cut[0]);
     result->depth.outcome = SIM_DEPTH_FOLDED;
     for (int i = 0; i < cuts->count; i++)
         note_depth(&result->depth, &cuts->cut[i]);

@@ -1,6 +1,7 @@
 #include "tests/sim/machine.h"
 
 #include "base/text.h"
+#include "sim/depth.h"
 
 enum { BACK_MAX = 16 };
 
@@ -150,7 +151,143 @@ static void what_repeats_is_simulated_a_few_times(void)
     }
 }
 
+/* ---- times of the long list are checked ---- */
+
+enum { LAYERS = 24, FRONT = LAYERS + 1, LATE = 10, OPS = FRONT + 2 * LAYERS };
+
+/* Layers of a kernel and a copy out, each of which waits for an op of its own in front of them all, and of
+ * which rows are known to repeat. Their times are right, but that the host issues slower, or that what a
+ * layer waits for ends later, or sooner. */
+struct times {
+    const char *label;
+    bool blocking;  /* copies */
+    bool paced;     /* layers start as what they wait for ends; else all of that is over by then */
+    double issue_s; /* of each op */
+    double claimed_s; /* of the layers' kernels, in what is checked */
+    double end_s;     /* of the op that layer LATE waits for, in what is checked; 0: as it is */
+    bool right;
+};
+
+/* clang-format off */
+static const struct times times[] = {
+    {"nothing but kernels",                    false, false, 1e-3, 1e-3, 0,    true },
+    {"copies that hold the host",              true,  false, 1e-3, 1e-3, 0,    true },
+    {"a host that is late by the end",         false, false, 0.02, 0.165, 0,   false},
+    {"a host that would be late behind it",    false, false, 0.02, 0.13, 0,    true },
+    {"late where layers are left out",         false, false, 1e-3, 1e-3, 3.07, false},
+    {"late, but not for the layer that waits", false, false, 1e-3, 1e-3, 3,    true },
+    {"late while copies hold the host",        true,  false, 1e-3, 1e-3, 3.7,  false},
+    {"layers that are held up",                false, true,  0,    0,    0,    true },
+    {"a host that sets the pace",              false, true,  0.11, 0.11, 0,    true },
+    {"one that nothing holds up",              false, true,  0,    0,    0.9,  false},
+};
+/* clang-format on */
+
+static void put_times(struct text *out, const struct times *t)
+{
+    text_puts(out, head);
+    text_puts(out, "stream second compute\nstream third compute\n");
+    for (int i = 0; i < LAYERS; i++) {
+        int turns = i == LATE ? LATE + 1 : i == LATE + 1 ? 2 : 1;
+        text_printf(out, "op %d fill %s count=%d writes b0\n", i, i == LATE ? "third" : "second",
+                    t->paced ? turns * 100000000 : 1000);
+    }
+    text_printf(out, "op %d fill compute count=%d writes a0\n", LAYERS,
+                t->paced ? 1000 : 2000000000);
+    for (int i = 0, op = FRONT; i < LAYERS; i++, op += 2) {
+        text_printf(out, "op %d fill compute count=%d waits %d writes c0 layer=%d\n", op,
+                    t->paced ? 50000000 : 100000000, i, i);
+        text_printf(out, "op %d d2h d2h bytes=1000000000%s waits %d reads c0 writes p0 layer=%d\n",
+                    op + 1, t->blocking ? " blocking=1" : "", op, i);
+    }
+}
+
+/* Each op as soon as the host, its stream and its waits let it start. */
+static void start_all(const struct ir *ir, const struct sim_costs *costs, double *start_s,
+                      double *end_s)
+{
+    double host_s = 0, stream_s[8] = {0};
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        const double *before_s = &stream_s[ir->op.stream[op]];
+        host_s += costs->issue_s[ir->op.shape[op]];
+        start_s[op] = fmax(host_s, *before_s);
+        for (uint32_t w = 0; w < ir->op.wait_count[op]; w++)
+            start_s[op] = fmax(start_s[op], end_s[ir->wait[ir->op.wait_begin[op] + w].i]);
+        end_s[op] =
+            start_s[op] + (ir->op.kind[op] == WORK_D2H ? 0.05 : costs->work_s[ir->op.shape[op]]);
+        stream_s[ir->op.stream[op]] = end_s[op];
+        if (ir_blocks_host(ir, op))
+            host_s = end_s[op];
+    }
+}
+
+/* Expands times whose periods in the long list are these; *patience: what came of it. */
+static bool expand(const struct ir *ir, const struct sim_costs *costs, const double *start_s,
+                   const double *end_s, struct depth_patience *patience)
+{
+    static uint8_t op_class[OPS]; /* no events */
+    uint32_t zero[1] = {0}, ones[1] = {1};
+    struct plan plan = {.ir = ir, .costs = costs, .rank_count = 1, .role_of_rank = zero};
+    struct fold fold = {
+        .class_count = 1, .class_of_rank = zero, .rank_of_class = zero, .class_ranks = ones};
+    struct depth_cut cut;
+    bool right = false;
+    if (!CHECK("cut", depth_cut(&cut, ir, DEPTH_LAYER, patience)))
+        return false;
+    const struct depth_run *run = &cut.run[0];
+    double *short_start_s = depth_keep_rows(&cut, start_s, 1),
+           *short_end_s = depth_keep_rows(&cut, end_s, 1);
+    double whole_s[2][OPS],
+        shift_s = (run->periods - run->kept) * (start_s[OPS - 2] - start_s[OPS - 4]);
+    for (uint32_t op = run->cut_begin + run->first_kept * run->ops; op < cut.ir.op.count; op++) {
+        short_start_s[op] -= shift_s;
+        short_end_s[op] -= shift_s;
+    }
+    right = depth_expand(&cut, &plan, &fold,
+                         &(struct depth_times){short_start_s, short_end_s, op_class},
+                         &(struct depth_times){whole_s[0], whole_s[1], NULL}, patience);
+    for (uint32_t op = 0; right && op < OPS; op++)
+        right = CHECK_CLOSE("time", whole_s[0][op], start_s[op], 1e-9) &&
+                CHECK_CLOSE("time", whole_s[1][op], end_s[op], 1e-9);
+    free(short_start_s);
+    free(short_end_s);
+    depth_cut_release(&cut);
+    return right;
+}
+
+/* What of a long list repeats is checked in few periods: with the same answer as all of it. */
+static void times_of_few_periods_tell_those_of_all(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+        const struct times *t = &times[i];
+        struct text text = {0};
+        struct ir ir = {0};
+        struct ir_repeat repeat = {.op = FRONT, .ops = 2, .periods = LAYERS};
+        double start_s[OPS], end_s[OPS];
+        put_times(&text, t);
+        if (machine_parse(&ir, t->label, text.data)) {
+            struct machine_costs costs = machine_costs_make(&ir, t->issue_s);
+            struct machine_costs claimed = machine_costs_make(&ir, t->issue_s);
+            struct depth_patience all = {0}, few = {0};
+            claimed.issue_s[ir.op.shape[FRONT]] = t->claimed_s;
+            start_all(&ir, &costs.costs, start_s, end_s);
+            end_s[LATE] = t->end_s > 0 ? t->end_s : end_s[LATE];
+            CHECK(t->label, expand(&ir, &claimed.costs, start_s, end_s, &all) == t->right);
+            ir.repeat = heap_alloc(1, sizeof *ir.repeat);
+            ir.repeat[0] = repeat;
+            ir.repeat_count = ir.repeat_capacity = 1;
+            CHECK(t->label, expand(&ir, &claimed.costs, start_s, end_s, &few) == t->right);
+            CHECK_INT(t->label, few.count, all.count);
+            machine_costs_release(&costs);
+            machine_costs_release(&claimed);
+        }
+        ir_release(&ir);
+        text_release(&text);
+    }
+}
+
 static const struct check_case cases[] = {
     {"what repeats is simulated a few times", what_repeats_is_simulated_a_few_times},
+    {"times of few periods tell those of all", times_of_few_periods_tell_those_of_all},
 };
 CHECK_MAIN("depth", cases)
