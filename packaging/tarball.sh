@@ -34,18 +34,7 @@ done <<<"$found"
 loader=$(ldd "$stage/libexec/longhaul" | sed -n 's/^\s*\(\/\S*ld-linux\S*\) .*/\1/p')
 cp -L "$loader" "$stage/lib/glibc/ld.so"
 
-cat > "$stage/bin/longhaul" <<'EOF'
-#!/bin/sh
-# The system's glibc where it is new enough, else the one that came with this.
-here=$(dirname "$(readlink -f "$0")")/..
-program=$here/libexec/longhaul
-if [ -z "$LONGHAUL_OWN_GLIBC" ] && "$program" --version > /dev/null 2>&1; then
-    exec "$program" "$@"
-fi
-: "${LONGHAUL_DATA:=$here/share/longhaul}"
-export LONGHAUL_DATA
-exec "$here/lib/glibc/ld.so" --library-path "$here/lib/glibc:$here/lib" "$program" "$@"
-EOF
+cp packaging/start.sh "$stage/bin/longhaul"
 chmod +x "$stage/bin/longhaul"
 cp packaging/NOTICE "$stage/NOTICE"
 tar -C $build --sort=name --owner=0 --group=0 --numeric-owner -czf "$out/$name.tar.gz" "$name"
