@@ -6,99 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who comes and goes when ---- */
-
-static void note_touch(struct replay *r, uint32_t buffer, uint32_t op)
-{
-    if (buffer - r->begin >= r->end - r->begin || r->first[buffer] != IR_NONE)
-        return;
-    r->first[buffer] = op;
-    if (!lifetimes_persistent(r->ir, buffer))
-        r->born[r->born_count++] = buffer;
-}
+/* ---- who is there throughout ---- */
 
 static uint32_t operands_of(const struct ir *ir, uint32_t op)
 {
     return (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-}
-
-static void touch_ops(struct replay *r, uint32_t begin, uint32_t end)
-{
-    for (uint32_t op = begin; op < end; op++)
-        for (uint32_t k = 0; k < operands_of(r->ir, op); k++)
-            note_touch(r, ir_touched(r->ir, op, k), op);
-}
-
-/* Of a repeat: what is born in its first period, `born` on, is born in each; and persistent buffers
- * that it touches are followed by others. */
-static void touch_periods(struct replay *r, const struct ir_repeat *repeat, uint32_t born)
-{
-    const struct ir *ir = r->ir;
-    uint32_t count = r->born_count - born;
-    for (uint32_t p = 1; p < repeat->periods; p++)
-        for (uint32_t i = born; i < born + count; i++) {
-            uint32_t buffer = r->born[i] + p * repeat->buffers;
-            r->first[buffer] = r->first[r->born[i]] + p * repeat->ops;
-            r->born[r->born_count++] = buffer;
-        }
-    for (uint32_t op = repeat->op; op < repeat->op + repeat->ops; op++)
-        for (uint32_t k = 0; k < operands_of(ir, op); k++) {
-            uint32_t buffer = ir_touched(ir, op, k);
-            if (!lifetimes_persistent(ir, buffer))
-                continue;
-            uint32_t by = ir_touched(ir, op + repeat->ops, k) - buffer;
-            for (uint32_t p = 1; by != 0 && p < repeat->periods; p++)
-                note_touch(r, buffer + p * by, op + p * repeat->ops);
-        }
-}
-
-/* All that is born in the first period of a repeat, and in no other way. */
-static bool is_born_whole(const struct replay *r, const struct ir_repeat *repeat, uint32_t born)
-{
-    for (uint32_t i = born; i < r->born_count; i++)
-        if (r->born[i] - repeat->buffer >= repeat->buffers)
-            return false;
-    return r->born_count - born == repeat->buffers;
-}
-
-static void find_births(struct replay *r)
-{
-    const struct ir *ir = r->ir;
-    uint32_t op = r->role->op_begin, end = op + r->role->op_count;
-    for (uint32_t i = 0; i < ir->repeat_count; i++) {
-        const struct ir_repeat *repeat = &ir->repeat[i];
-        if (&ir->role[repeat->role] != r->role || repeat->periods < 2)
-            continue;
-        touch_ops(r, op, repeat->op);
-        uint32_t born = r->born_count;
-        op = repeat->op + repeat->ops;
-        touch_ops(r, repeat->op, op);
-        if (!is_born_whole(r, repeat, born))
-            continue;
-        touch_periods(r, repeat, born);
-        op = repeat->op + repeat->ops * repeat->periods;
-    }
-    touch_ops(r, op, end);
-}
-
-static void find_deaths(struct replay *r)
-{
-    const struct ir *ir = r->ir;
-    for (uint32_t b = r->end; b-- > r->begin;) {
-        r->last[b] = IR_NONE;
-        if (r->first[b] == IR_NONE || lifetimes_persistent(ir, b))
-            continue;
-        uint32_t last = r->first[b];
-        const op_id *set = ir_free_set(ir, b);
-        for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++) {
-            uint32_t op = set[k].i;
-            if (op > last && op - r->role->op_begin < r->role->op_count)
-                last = op;
-        }
-        r->last[b] = last;
-        r->dying_next[b] = r->dying[last - r->role->op_begin];
-        r->dying[last - r->role->op_begin] = b;
-    }
 }
 
 static void find_range(struct replay *r)
@@ -112,35 +24,104 @@ static void find_range(struct replay *r)
         r->end--;
 }
 
+/* Buffers among which all that persist lie, and which of them are touched. */
+struct touched {
+    uint32_t begin, end;
+    bool *is;
+};
+
+static void touch_ops(struct touched *t, const struct ir *ir, uint32_t begin, uint32_t end)
+{
+    for (uint32_t op = begin; op < end; op++)
+        for (uint32_t k = 0, count = operands_of(ir, op); k < count; k++) {
+            uint32_t buffer = ir_touched(ir, op, k) - t->begin;
+            if (buffer < t->end - t->begin)
+                t->is[buffer] = true;
+        }
+}
+
+/* What a period of a repeat touches is touched, or followed by another, in the next. */
+static void touch_periods(struct touched *t, const struct ir *ir, const struct ir_repeat *repeat)
+{
+    for (uint32_t op = repeat->op; op < repeat->op + repeat->ops; op++)
+        for (uint32_t k = 0; k < operands_of(ir, op); k++) {
+            uint32_t buffer = ir_touched(ir, op, k) - t->begin;
+            if (buffer >= t->end - t->begin)
+                continue;
+            uint32_t by = ir_touched(ir, op + repeat->ops, k) - t->begin - buffer;
+            for (uint32_t p = 1; by != 0 && p < repeat->periods; p++)
+                if (buffer + p * by < t->end - t->begin)
+                    t->is[buffer + p * by] = true;
+        }
+}
+
+static void touch_all(struct touched *t, const struct ir *ir, const struct role *role)
+{
+    uint32_t op = role->op_begin, end = op + role->op_count;
+    for (uint32_t i = 0; i < ir->repeat_count; i++) {
+        const struct ir_repeat *repeat = &ir->repeat[i];
+        if (&ir->role[repeat->role] != role || repeat->periods < 2)
+            continue;
+        touch_ops(t, ir, op, repeat->op + repeat->ops);
+        touch_periods(t, ir, repeat);
+        op = repeat->op + repeat->ops * repeat->periods;
+    }
+    touch_ops(t, ir, op, end);
+}
+
+static void find_held(struct replay *r)
+{
+    const struct ir *ir = r->ir;
+    uint32_t count = 0;
+    struct touched t = {.begin = r->end, .end = r->begin};
+    for (uint32_t b = r->begin; b < r->end; b++)
+        if (lifetimes_persistent(ir, b)) {
+            t.begin = b < t.begin ? b : t.begin;
+            t.end = b + 1;
+            count++;
+        }
+    r->held = heap_alloc(count + 1u, sizeof *r->held);
+    if (count == 0)
+        return;
+    t.is = heap_zalloc(t.end - t.begin, sizeof *t.is);
+    touch_all(&t, ir, r->role);
+    for (uint32_t b = t.begin; b < t.end; b++)
+        if (t.is[b - t.begin] && lifetimes_persistent(ir, b))
+            r->held[r->held_count++] = b;
+    free(t.is);
+}
+
 void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
 {
-    size_t buffers = (size_t)ir->buffer.count + 1, ops = (size_t)role->op_count + 1;
-    *r = (struct replay){
-        .ir = ir,
-        .role = role,
-        .first = heap_alloc(buffers, sizeof *r->first),
-        .last = heap_alloc(buffers, sizeof *r->last),
-        .born = heap_alloc(buffers, sizeof *r->born),
-        .dying = heap_alloc(ops, sizeof *r->dying),
-        .dying_next = heap_alloc(buffers, sizeof *r->dying_next),
-        .block = heap_alloc(buffers, sizeof *r->block),
-    };
+    *r = (struct replay){.ir = ir, .role = role};
     find_range(r);
-    memset(r->first + r->begin, 0xff, (r->end - r->begin) * sizeof *r->first);
-    memset(r->dying, 0xff, ops * sizeof *r->dying);
-    find_births(r);
-    find_deaths(r);
+    find_held(r);
 }
 
 void replay_release(struct replay *r)
 {
-    free(r->first);
-    free(r->last);
-    free(r->born);
-    free(r->dying);
-    free(r->dying_next);
-    free(r->block);
+    free(r->held);
     *r = (struct replay){0};
+}
+
+/* The op that a buffer goes with, which comes with `first`. */
+static uint32_t last_of(const struct replay *r, uint32_t buffer, uint32_t first)
+{
+    const op_id *set = ir_free_set(r->ir, buffer);
+    uint32_t last = first;
+    for (uint32_t k = 0; k < r->ir->buffer.free_count[buffer]; k++)
+        if (set[k].i > last && set[k].i - r->role->op_begin < r->role->op_count)
+            last = set[k].i;
+    return last;
+}
+
+static void add_stay(struct replay_stays *stays, struct replay_stay stay)
+{
+    if (stays->count == stays->capacity) {
+        stays->capacity = (uint32_t)heap_next_capacity(stays->capacity, (size_t)stays->count + 1);
+        stays->row = heap_realloc(stays->row, stays->capacity, sizeof *stays->row);
+    }
+    stays->row[stays->count++] = stay;
 }
 
 /* ---- is the allocator as it was a period or two before? ---- */
@@ -151,8 +132,8 @@ enum { LAG_MAX = 2, LOOKS = LAG_MAX + 1 };
 /* A block of the allocator, as its behaviour depends on it: rows may be others. */
 struct state {
     uint64_t address, size;
-    uint32_t owner, row; /* owner: the buffer, or IR_NONE */
-    bool used, begins;   /* begins: a segment */
+    uint32_t owner, last, row; /* owner: the buffer, or IR_NONE; last: the op that it goes with */
+    bool used, begins;         /* begins: a segment */
 };
 
 /* What the allocator is like where a period begins. */
@@ -163,19 +144,30 @@ struct look {
     bool sorted; /* blocks by address; only those that may be compared are */
 };
 
+/* Of a block in use. */
+struct owner {
+    uint32_t buffer, last; /* IR_NONE; the op that it goes with, IR_NONE if it stays */
+};
+
+#define BORN_ELSEWHERE UINT32_MAX
+
 struct run {
-    struct replay *r;
+    const struct replay *r;
     enum memory memory;
     struct caching_allocator *a;
-    uint32_t born;   /* row of r->born that comes next */
-    uint32_t *owner; /* per block */
+    uint32_t *block; /* per buffer, from r->begin on: 1 + its row; 0: it has not come */
+    uint32_t *dying,
+        *dying_next;     /* per op of the role, per buffer: 1 + the next that goes with it; 0 */
+    struct owner *owner; /* per block */
     uint32_t owner_capacity;
+    struct replay_stays *stays;     /* of another memory; NULL: nobody asks */
+    uint32_t stays_begin;           /* of the last period */
     const struct ir_repeat *repeat; /* that the ops are in, or come to next; NULL: none */
     uint32_t period;                /* of it that begins next */
     struct look look[LOOKS];        /* of the last periods: of period p in [p % LOOKS] */
 };
 
-static void set_owner(struct run *run, uint32_t row, uint32_t owner)
+static void set_owner(struct run *run, uint32_t row, struct owner owner)
 {
     if (row >= run->owner_capacity) {
         uint32_t old = run->owner_capacity;
@@ -184,6 +176,19 @@ static void set_owner(struct run *run, uint32_t row, uint32_t owner)
         memset(run->owner + old, 0xff, (run->owner_capacity - old) * sizeof *run->owner);
     }
     run->owner[row] = owner;
+}
+
+/* A buffer has a block until an op has ended; IR_NONE: throughout. */
+static void hold(struct run *run, uint32_t buffer, uint32_t row, uint32_t last)
+{
+    uint32_t at = buffer - run->r->begin;
+    run->block[at] = row + 1;
+    set_owner(run, row, (struct owner){buffer, last});
+    if (last == IR_NONE)
+        return;
+    last -= run->r->role->op_begin;
+    run->dying_next[at] = run->dying[last];
+    run->dying[last] = at + 1;
 }
 
 static int by_address(const void *a, const void *b)
@@ -210,7 +215,8 @@ static void look_at(struct look *look, const struct run *run)
             look->state[look->count++] =
                 (struct state){.address = b->address,
                                .size = b->size,
-                               .owner = b->used ? run->owner[row] : IR_NONE,
+                               .owner = b->used ? run->owner[row].buffer : IR_NONE,
+                               .last = b->used ? run->owner[row].last : IR_NONE,
                                .row = row,
                                .used = b->used,
                                .begins = b->before == UINT32_MAX};
@@ -242,8 +248,7 @@ static bool same_look(struct run *run, uint32_t lag)
         if (x->address != y->address || x->size != y->size || x->used != y->used ||
             x->begins != y->begins)
             return false;
-        bool stays = y->owner == IR_NONE ||
-                     run->r->last[y->owner] >= repeat->op + repeat->ops * repeat->periods;
+        bool stays = y->last >= repeat->op + repeat->ops * repeat->periods; /* or is nobody's */
         bool follows = y->owner - x->owner == lag * repeat->buffers &&
                        x->owner - repeat->buffer < buffers && y->owner - repeat->buffer < buffers;
         if (x->owner == y->owner ? !stays : !follows)
@@ -252,17 +257,40 @@ static bool same_look(struct run *run, uint32_t lag)
     return true;
 }
 
-/* Does every buffer of the memory go with the op one period behind that of its like? */
+/* Does every buffer of the memory go with the op one period behind that of its like? That op is the last of
+ * several, each of which goes on by a constant: so periods between two of which it goes on by one period's
+ * ops do as these do. */
 static bool deaths_repeat(const struct run *run)
 {
     const struct ir_repeat *repeat = run->repeat;
-    const uint32_t *last = run->r->last;
-    uint32_t end = repeat->buffer + repeat->buffers * repeat->periods;
-    for (uint32_t b = repeat->buffer + repeat->buffers; b < end; b++)
-        if (run->r->ir->buffer.memory[b] == run->memory &&
-            last[b] - last[b - repeat->buffers] != repeat->ops)
-            return false;
+    const struct buffer_table *t = &run->r->ir->buffer;
+    uint32_t at_end = repeat->buffers * (repeat->periods - 2);
+    for (uint32_t b = repeat->buffer; b < repeat->buffer + repeat->buffers; b++) {
+        if (t->memory[b] != run->memory || t->free_count[b] == 0)
+            continue;
+        for (uint32_t from = b; from <= b + at_end; from += at_end > 0 ? at_end : 1)
+            if (last_of(run->r, from + repeat->buffers, 0) - last_of(run->r, from, 0) !=
+                repeat->ops)
+                return false;
+    }
     return true;
+}
+
+/* What came in the last period in the other memory comes in each that is left out. */
+static void repeat_stays(struct run *run, uint32_t periods)
+{
+    const struct ir_repeat *repeat = run->repeat;
+    struct replay_stays *stays = run->stays;
+    uint32_t begin = run->stays_begin, end = stays->count;
+    for (uint32_t p = 1; p <= periods; p++)
+        for (uint32_t i = begin; i < end; i++) {
+            struct replay_stay stay = stays->row[i];
+            stay.buffer += p * repeat->buffers;
+            stay.first += p * repeat->ops;
+            stay.last = last_of(run->r, stay.buffer, stay.first);
+            run->block[stay.buffer - run->r->begin] = BORN_ELSEWHERE;
+            add_stay(stays, stay);
+        }
 }
 
 /* As many of the periods that are left as are whole lags do as those before did. Returns how many. */
@@ -273,13 +301,13 @@ static uint32_t leave_out(struct run *run, uint32_t lag)
     const struct look *now = &run->look[run->period % LOOKS];
     uint32_t periods = (repeat->periods - run->period) / lag * lag;
     for (uint32_t i = 0; i < now->count; i++) {
-        uint32_t owner = now->state[i].owner + periods * repeat->buffers, row = now->state[i].row;
-        if (before->state[i].owner == now->state[i].owner)
-            continue;
-        run->r->block[owner] = row;
-        set_owner(run, row, owner);
+        const struct state *state = &now->state[i];
+        if (before->state[i].owner != state->owner)
+            hold(run, state->owner + periods * repeat->buffers, state->row,
+                 state->last + periods * repeat->ops);
     }
-    run->born += periods * repeat->buffers;
+    if (run->stays)
+        repeat_stays(run, periods);
     return periods;
 }
 
@@ -303,9 +331,9 @@ static uint32_t look_before(struct run *run, uint32_t op)
     uint32_t left_out = 0;
     look_at(&run->look[run->period % LOOKS], run);
     for (uint32_t lag = 1; left_out == 0 && lag <= LAG_MAX && lag <= run->period; lag++)
-        if (same_look(run, lag) && deaths_repeat(run) && run->born < run->r->born_count &&
-            run->r->born[run->born] == repeat->buffer + run->period * repeat->buffers)
+        if (same_look(run, lag) && deaths_repeat(run))
             left_out = leave_out(run, lag);
+    run->stays_begin = run->stays ? run->stays->count : 0;
     run->period++;
     if (left_out > 0 || run->period == repeat->periods) {
         run->repeat = next_repeat(run->r, (uint32_t)(repeat - run->r->ir->repeat) + 1);
@@ -316,34 +344,55 @@ static uint32_t look_before(struct run *run, uint32_t op)
 
 /* ---- the run ---- */
 
-static void take(struct run *run, uint32_t buffer)
+static void take(struct run *run, uint32_t buffer, uint32_t first, uint32_t last)
 {
-    run->r->block[buffer] = caching_alloc(run->a, ir_buffer_bytes(run->r->ir, (buffer_id){buffer}));
-    set_owner(run, run->r->block[buffer], buffer);
+    const struct ir *ir = run->r->ir;
+    if (ir->buffer.memory[buffer] == run->memory) {
+        hold(run, buffer, caching_alloc(run->a, ir_buffer_bytes(ir, (buffer_id){buffer})), last);
+        return;
+    }
+    run->block[buffer - run->r->begin] = BORN_ELSEWHERE;
+    if (run->stays && ir->buffer.memory[buffer] == run->stays->memory)
+        add_stay(run->stays, (struct replay_stay){buffer, first, last});
 }
 
-void replay_run(struct replay *r, enum memory memory, struct caching_allocator *a)
+/* What an op touches comes, unless it has; then what goes with the op goes. */
+static void step(struct run *run, uint32_t op)
 {
-    const struct ir *ir = r->ir;
-    const uint8_t *of = ir->buffer.memory;
-    struct run run = {.r = r, .memory = memory, .a = a, .repeat = next_repeat(r, 0)};
-    if (a->count > 0) /* what is held beside the buffers is nobody's */
-        set_owner(&run, a->count - 1, IR_NONE);
-    for (uint32_t b = r->begin; b < r->end; b++)
-        if (of[b] == memory && r->first[b] != IR_NONE && lifetimes_persistent(ir, b))
-            take(&run, b);
-    uint32_t begin = r->role->op_begin, end = begin + r->role->op_count;
-    for (uint32_t op = begin; op < end; op++) {
-        op = look_before(&run, op);
-        if (op == end)
-            break;
-        for (; run.born < r->born_count && r->first[r->born[run.born]] == op; run.born++)
-            if (of[r->born[run.born]] == memory)
-                take(&run, r->born[run.born]);
-        for (uint32_t b = r->dying[op - begin]; b != IR_NONE; b = r->dying_next[b])
-            if (of[b] == memory)
-                caching_free(a, r->block[b]);
+    const struct replay *r = run->r;
+    for (uint32_t k = 0, count = operands_of(r->ir, op); k < count; k++) {
+        uint32_t buffer = ir_touched(r->ir, op, k);
+        if (buffer - r->begin < r->end - r->begin && run->block[buffer - r->begin] == 0)
+            take(run, buffer, op, last_of(r, buffer, op));
     }
+    for (uint32_t b = run->dying[op - r->role->op_begin]; b != 0; b = run->dying_next[b - 1])
+        caching_free(run->a, run->block[b - 1] - 1);
+}
+
+void replay_run(const struct replay *r, enum memory memory, struct caching_allocator *a,
+                struct replay_stays *stays)
+{
+    uint32_t begin = r->role->op_begin, end = begin + r->role->op_count;
+    size_t buffers = (size_t)(r->end - r->begin) + 1;
+    struct run run = {
+        .r = r,
+        .memory = memory,
+        .a = a,
+        .block = heap_zalloc(buffers, sizeof *run.block),
+        .dying = heap_zalloc((size_t)r->role->op_count + 1, sizeof *run.dying),
+        .dying_next = heap_alloc(buffers, sizeof *run.dying_next),
+        .stays = stays,
+        .repeat = next_repeat(r, 0),
+    };
+    if (a->count > 0) /* what is held beside the buffers is nobody's */
+        set_owner(&run, a->count - 1, (struct owner){IR_NONE, IR_NONE});
+    for (uint32_t i = 0; i < r->held_count; i++)
+        take(&run, r->held[i], begin, IR_NONE);
+    for (uint32_t op = look_before(&run, begin); op < end; op = look_before(&run, op + 1))
+        step(&run, op);
+    free(run.block);
+    free(run.dying);
+    free(run.dying_next);
     free(run.owner);
     for (int i = 0; i < LOOKS; i++)
         free(run.look[i].state);

@@ -10,23 +10,29 @@
 #include "schedule/caching_allocator.h"
 #include "schedule/ir.h"
 
-/* When the buffers of a role come and go. Lists are by op of the role. */
+/* All-zero is empty. */
 struct replay {
     const struct ir *ir;
     const struct role *role;
-    uint32_t begin, end; /* its buffers lie among these; the lists per buffer are of them alone */
-    uint32_t *first;     /* per buffer: the op that touches it first; IR_NONE: none */
-    uint32_t *last;      /* per buffer: the op that it goes with, or IR_NONE if it stays */
-    uint32_t *born;      /* those that do not persist, in the order of their coming */
-    uint32_t born_count;
-    uint32_t *dying, *dying_next; /* per op: the first that goes; per buffer: the next. IR_NONE */
-    uint32_t *block;              /* per buffer */
+    uint32_t begin, end; /* its buffers lie among these */
+    uint32_t *held;      /* those that persist and are touched */
+    uint32_t held_count;
 };
 
 void replay_init(struct replay *replay, const struct ir *ir, const struct role *role);
 void replay_release(struct replay *replay);
 
-/* The buffers of one memory. */
-void replay_run(struct replay *replay, enum memory memory, struct caching_allocator *allocator);
+/* When buffers of a memory come and go: with which ops. Those that persist come with the role's first. */
+struct replay_stays {
+    enum memory memory;
+    uint32_t count, capacity;
+    struct replay_stay {
+        uint32_t buffer, first, last; /* last: IR_NONE if it stays */
+    } * row;                          /* in the order of their coming; the caller frees them */
+};
+
+/* The buffers of one memory; those of another are put into *stays, unless it is NULL. */
+void replay_run(const struct replay *replay, enum memory memory,
+                struct caching_allocator *allocator, struct replay_stays *stays);
 
 #endif

@@ -190,8 +190,8 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 /* ---- the allocator ---- */
 
 /* What a role's device holds: what is there throughout, then the tensors of its ops as they come and go. */
-static void run_device(struct caching_allocator *a, struct replay *replay, uint64_t workspaces,
-                       struct reserved_held held)
+static void run_device(struct caching_allocator *a, const struct replay *replay,
+                       uint64_t workspaces, struct reserved_held held, struct replay_stays *stays)
 {
     if (workspaces > 0) {
         caching_alloc(a, workspaces - CUBLAS_LT_WORKSPACE);
@@ -202,44 +202,57 @@ static void run_device(struct caching_allocator *a, struct replay *replay, uint6
     for (int i = 0; i < COMPOSE_TABLES; i++)
         if (held.table[i] > 0)
             caching_alloc(a, held.table[i]);
-    replay_run(replay, MEMORY_HBM, a);
+    replay_run(replay, MEMORY_HBM, a, stays);
 }
 
 /* Pinned blocks: c10's CachingHostAllocator rounds sizes up to powers of two and gives nothing back. So
  * of each power there are as many as are in use at once at most. */
-static uint32_t power_of(uint64_t bytes)
+static uint8_t power_of(uint64_t bytes)
 {
-    uint32_t power = 0;
-    while (power < 63 && (uint64_t)1 << power < bytes)
-        power++;
-    return power;
+    return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));
 }
 
-static uint64_t run_host(const struct replay *r)
+/* The first of those that come behind an op; as many as there are: none. */
+static uint32_t first_behind(const struct replay_stays *stays, uint32_t op)
 {
-    const struct ir *ir = r->ir;
-    uint32_t begin = r->role->op_begin, ops = r->role->op_count;
-    int32_t *more[64] = {NULL}; /* of a power: with each op, so many more are in use */
+    uint32_t low = 0, high = stays->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (stays->row[middle].first <= op)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Each that goes is counted with the first that comes behind it: before that nothing is fuller. */
+static uint64_t pinned_bytes(const struct ir *ir, const struct replay_stays *stays)
+{
+    uint32_t count = stays->count;
+    uint32_t *gone = heap_zalloc(count + 1u, sizeof *gone); /* 1 + the first that goes before; 0 */
+    uint32_t *next = heap_alloc(count + 1u, sizeof *next);
+    uint8_t *power = heap_alloc(count + 1u, sizeof *power);
+    int64_t used[64] = {0}, most[64] = {0};
     uint64_t total = 0;
-    for (uint32_t b = r->begin; b < r->end; b++) {
-        if (ir->buffer.memory[b] != MEMORY_PINNED || r->first[b] == IR_NONE)
-            continue;
-        uint32_t power = power_of(ir_buffer_bytes(ir, (buffer_id){b}));
-        if (!more[power])
-            more[power] = heap_zalloc((size_t)ops + 1, sizeof *more[power]);
-        more[power][lifetimes_persistent(ir, b) ? 0 : r->first[b] - begin]++;
-        if (r->last[b] != IR_NONE)
-            more[power][r->last[b] - begin + 1]--;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t before = first_behind(stays, stays->row[i].last);
+        power[i] = power_of(ir_buffer_bytes(ir, (buffer_id){stays->row[i].buffer}));
+        next[i] = gone[before];
+        gone[before] = i + 1;
     }
-    for (uint32_t power = 0; power < ARRAY_LEN(more); power++) {
-        int64_t used = 0, most = 0;
-        for (uint32_t op = 0; more[power] && op < ops; op++) {
-            used += more[power][op];
-            most = used > most ? used : most;
-        }
-        total += (uint64_t)most << power;
-        free(more[power]);
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = gone[i]; k != 0; k = next[k - 1])
+            used[power[k - 1]]--;
+        used[power[i]]++;
+        if (used[power[i]] > most[power[i]])
+            most[power[i]] = used[power[i]];
     }
+    for (uint32_t p = 0; p < ARRAY_LEN(most); p++)
+        total += (uint64_t)most[p] << p;
+    free(gone);
+    free(next);
+    free(power);
     return total;
 }
 
@@ -265,9 +278,10 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
 
     struct caching_allocator a = {.limit = bounded ? limit_of(out->available, outside) : 0};
     struct replay replay;
+    struct replay_stays pinned = {.memory = MEMORY_PINNED};
     replay_init(&replay, ir, role);
-    run_device(&a, &replay, workspaces, held);
-    out->pinned = run_host(&replay);
+    run_device(&a, &replay, workspaces, held, &pinned);
+    out->pinned = pinned_bytes(ir, &pinned);
     out->bytes[RESERVED_CONTEXT] = context;
     out->bytes[RESERVED_NCCL] = nccl;
     out->bytes[RESERVED_WORKSPACES] = workspaces;
@@ -283,11 +297,12 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     if (bounded && out->fits && out->total > less) {
         struct caching_allocator b = {.limit = limit_of(less, outside)};
         if (a.used_peak <= b.limit)
-            run_device(&b, &replay, workspaces, held);
+            run_device(&b, &replay, workspaces, held, NULL);
         out->tight = a.used_peak > b.limit || b.exceeded;
         caching_release(&b);
     }
     caching_release(&a);
+    free(pinned.row);
     replay_release(&replay);
 }
 
