@@ -31,15 +31,26 @@ struct caching_part {
     uint32_t count, block[CACHING_PART_ROWS];
 };
 
+/* Free blocks of one size, by address, in parts: they are many in steps with many units. */
+struct caching_size {
+    uint64_t bytes;
+    uint32_t blocks;
+    struct caching_part **part; /* none of them empty, unless there is but one */
+    uint32_t count, capacity;
+};
+
+enum { CACHING_RECENT = 64 };
+
 struct caching_allocator {
     uint64_t limit; /* bytes of the device that segments may take; 0: not limited */
 
     struct caching_block *block;
     uint32_t count, capacity, spare; /* spare: 1 + first row without a block, chained by after */
-    struct caching_free {            /* free blocks by size, then address, in parts: lists are long
-                                        of steps with many units */
-        struct caching_part **part;  /* none of them empty */
-        uint32_t count, capacity;
+    struct caching_free {
+        struct caching_size **size; /* in order; of some there may be no block now */
+        uint32_t count, spare;      /* behind them so many that stand for no size, for later use */
+        uint32_t capacity;
+        struct caching_size *recent[CACHING_RECENT]; /* by a hash of their bytes; NULL: none yet */
     } free[CACHING_POOL_COUNT];
     uint64_t next_address;
     uint32_t cached; /* segments of which nothing is in use */

@@ -321,12 +321,18 @@ static const struct ir_repeat *next_repeat(const struct replay *r, uint32_t at)
     return at < ir->repeat_count ? &ir->repeat[at] : NULL;
 }
 
+/* The op in front of which the allocator is looked at next; the end: none. */
+static uint32_t next_look(const struct run *run, uint32_t end)
+{
+    return run->repeat ? run->repeat->op + run->period * run->repeat->ops : end;
+}
+
 /* Looks at the allocator where a period begins. Returns the op to go on with: this one, or one behind
  * periods that can be left out, where another repeat may begin. */
 static uint32_t look_before(struct run *run, uint32_t op)
 {
     const struct ir_repeat *repeat = run->repeat;
-    if (!repeat || op != repeat->op + run->period * repeat->ops)
+    if (op != next_look(run, UINT32_MAX))
         return op;
     uint32_t left_out = 0;
     look_at(&run->look[run->period % LOOKS], run);
@@ -344,7 +350,7 @@ static uint32_t look_before(struct run *run, uint32_t op)
 
 /* ---- the run ---- */
 
-static void take(struct run *run, uint32_t buffer, uint32_t first, uint32_t last)
+static inline void take(struct run *run, uint32_t buffer, uint32_t first, uint32_t last)
 {
     const struct ir *ir = run->r->ir;
     if (ir->buffer.memory[buffer] == run->memory) {
@@ -388,8 +394,11 @@ void replay_run(const struct replay *r, enum memory memory, struct caching_alloc
         set_owner(&run, a->count - 1, (struct owner){IR_NONE, IR_NONE});
     for (uint32_t i = 0; i < r->held_count; i++)
         take(&run, r->held[i], begin, IR_NONE);
-    for (uint32_t op = look_before(&run, begin); op < end; op = look_before(&run, op + 1))
-        step(&run, op);
+    for (uint32_t op = begin; op < end;) {
+        op = look_before(&run, op);
+        for (uint32_t until = next_look(&run, end); op < until; op++)
+            step(&run, op);
+    }
     free(run.block);
     free(run.dying);
     free(run.dying_next);

@@ -97,23 +97,34 @@ static void cached_segments_go_back_before_a_device_is_full(void)
     caching_release(&a);
 }
 
+/* The most that there were at once. */
+struct most {
+    uint32_t parts, sizes;
+};
+
 /* Bytes in the lists of free blocks, which are by size, then address. */
-static uint64_t free_in_order(const struct caching_allocator *a, uint32_t *most_parts)
+static uint64_t free_in_order(const struct caching_allocator *a, struct most *most)
 {
     uint64_t bytes = 0;
     for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
         const struct caching_free *list = &a->free[pool];
-        const struct caching_block *last = NULL;
-        *most_parts = list->count > *most_parts ? list->count : *most_parts;
-        for (uint32_t i = 0; i < list->count; i++)
-            for (uint32_t k = 0; k < list->part[i]->count; k++) {
-                const struct caching_block *block = &a->block[list->part[i]->block[k]];
-                CHECK("in order",
-                      !last || last->size < block->size ||
-                          (last->size == block->size && last->address < block->address));
-                last = block;
-                bytes += block->size;
-            }
+        most->sizes = list->count > most->sizes ? list->count : most->sizes;
+        for (uint32_t s = 0; s < list->count; s++) {
+            const struct caching_size *size = list->size[s];
+            const struct caching_block *last = NULL;
+            uint32_t blocks = 0;
+            CHECK("sizes are in order", s == 0 || list->size[s - 1]->bytes < size->bytes);
+            most->parts = size->count > most->parts ? size->count : most->parts;
+            for (uint32_t i = 0; i < size->count; i++)
+                for (uint32_t k = 0; k < size->part[i]->count; k++, blocks++) {
+                    const struct caching_block *block = &a->block[size->part[i]->block[k]];
+                    CHECK("in order",
+                          block->size == size->bytes && (!last || last->address < block->address));
+                    last = block;
+                    bytes += block->size;
+                }
+            CHECK_INT("blocks", size->blocks, blocks);
+        }
     }
     return bytes;
 }
@@ -128,13 +139,15 @@ static void check_sums(uint64_t limit)
     static uint32_t live[LIVE];
     static uint64_t size[LIVE];
     uint64_t sum = 0;
-    uint32_t most_parts = 0;
+    struct most most = {0};
     int count = 0;
     for (int step = 0; step < STEPS; step++) {
         bool more = check_random_i64(&random, 0, 9) < (step / TURN % 2 == 0 ? 9 : 2);
         if (count < LIVE && (count == 0 || more)) {
             uint64_t bytes =
-                (uint64_t)check_random_i64(&random, 1, 1 << check_random_i64(&random, 1, 26));
+                check_random_i64(&random, 0, 1) == 0
+                    ? 12 * MIB /* of one size, and never split */
+                    : (uint64_t)check_random_i64(&random, 1, 1 << check_random_i64(&random, 1, 26));
             size[count] = bytes;
             sum += caching_round(bytes);
             live[count++] = caching_alloc(&a, bytes);
@@ -148,14 +161,13 @@ static void check_sums(uint64_t limit)
         if (!CHECK("used", a.used >= sum) || !CHECK("reserved", a.reserved >= a.used))
             break;
         if (step % 100 == 0)
-            CHECK_INT("free", (int64_t)free_in_order(&a, &most_parts),
-                      (int64_t)(a.reserved - a.used));
+            CHECK_INT("free", (int64_t)free_in_order(&a, &most), (int64_t)(a.reserved - a.used));
     }
     while (count > 0)
         caching_free(&a, live[--count]);
     CHECK_INT("used", (int64_t)a.used, 0);
-    CHECK_INT("free", (int64_t)free_in_order(&a, &most_parts), (int64_t)a.reserved);
-    CHECK("lists were long", most_parts > 2);
+    CHECK_INT("free", (int64_t)free_in_order(&a, &most), (int64_t)a.reserved);
+    CHECK("lists were long", most.parts > 2 && most.sizes > 200);
     CHECK("segments went back where there is a limit", (a.released > 0) == (limit > 0));
     caching_release(&a);
 }
