@@ -90,14 +90,14 @@ static void pack_by_size(struct plan *p, uint64_t enough)
 }
 
 /* Fills p->best with offsets behind the persistent buffers, whose bytes are `base`; where no packing beats
- * p->beat, p->best_top is no less. */
-static void pack(struct plan *p, uint64_t base)
+ * p->beat, p->best_top is no less. held: tenants_held(). */
+static void pack(struct plan *p, uint64_t base, uint64_t held)
 {
     struct tenants *t = &p->tenants;
     uint32_t count = p->stand_for > 0 ? p->stand_for : t->count;
-    uint64_t enough = t->held + (base + t->held) / WASTE_PARTS;
+    uint64_t enough = held + (base + held) / WASTE_PARTS;
     /* Once more is much for a large schedule, unless it may help much. */
-    uint64_t much = count <= BY_SIZE_MAX ? enough : t->held + (base + t->held) / MUCH_PARTS;
+    uint64_t much = count <= BY_SIZE_MAX ? enough : held + (base + held) / MUCH_PARTS;
     uint64_t lowest = pack_in_order(t, PACK_LOWEST, p->tight ? much : UINT64_MAX, NULL);
     p->best_top = p->beat;
     if (!p->tight || lowest <= much) {
@@ -117,15 +117,16 @@ static bool plan_arena(struct plan *p, uint8_t memory, uint64_t base,
                        struct lifetimes_figures *figures)
 {
     struct tenants *t = &p->tenants;
+    uint64_t held = t->count > 0 ? tenants_held(t) : 0;
     if (t->count > 0)
-        pack(p, base);
+        pack(p, base, held);
     if (t->count > 0 && p->beat != UINT64_MAX && p->best_top >= p->beat)
         return false;
     for (uint32_t i = 0; p->stand_for == 0 && i < t->count; i++)
         p->ir->buffer.offset[t->buffer[i]] = base + p->best[i];
     figures->arena[memory] = base + (t->count > 0 ? p->best_top : 0);
     figures->live[memory] = base + t->live;
-    figures->held[memory] = base + t->held;
+    figures->held[memory] = base + held;
     return true;
 }
 
@@ -159,7 +160,7 @@ static uint64_t pack_periods(struct stretch_arena *a, uint64_t enough, uint64_t 
     uint64_t *offset = heap_alloc(t->count, sizeof *offset);
     bool *first = heap_zalloc(t->count, sizeof *first);
     for (uint32_t i = 0; i < t->count; i++)
-        first[i] = t->size[i] > t->held / LARGE_PARTS;
+        first[i] = t->size[i] > a->held / LARGE_PARTS;
     for (int round = 0; round < LIFE_ROUNDS && best > enough; round++) {
         uint64_t top = pack_by_life(t, a->twin, first);
         for (uint32_t i = 0; i < t->count; i++)
@@ -197,9 +198,9 @@ static bool plan_stretched(struct plan *p, const struct stretch *s, const struct
     struct stretch_arena by_periods = {0};
     uint64_t top = UINT64_MAX, much = 0, count = long_count(s, brief);
     if (p->tight && count > BY_SIZE_MAX && stretch_arena_make(&by_periods, brief, s)) {
-        const struct tenants *list = &by_periods.list;
-        much = list->held + (base + list->held) / (count < LONG_MIN ? PERIODS_PARTS : LONG_PARTS);
-        uint64_t enough = list->held + (base + list->held) / WASTE_PARTS;
+        uint64_t held = by_periods.held;
+        much = held + (base + held) / (count < LONG_MIN ? PERIODS_PARTS : LONG_PARTS);
+        uint64_t enough = held + (base + held) / WASTE_PARTS;
         top = pack_periods(&by_periods, count < LONG_MIN ? enough : much, much);
     }
     bool known = true, periods = top != UINT64_MAX;
@@ -212,7 +213,7 @@ static bool plan_stretched(struct plan *p, const struct stretch *s, const struct
     if (periods) {
         stretch_arena_write(&by_periods, base);
         figures->arena[memory] = base + top;
-        figures->held[memory] = base + by_periods.list.held;
+        figures->held[memory] = base + by_periods.held;
     }
     stretch_arena_release(&by_periods);
     return known;

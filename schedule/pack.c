@@ -1,5 +1,6 @@
 #include "schedule/pack.h"
 
+#include "schedule/op_marks.h"
 #include "schedule/pack_holes.h"
 
 #include <stdlib.h>
@@ -15,13 +16,12 @@ uint64_t pack_in_order(struct tenants *t, enum pack_fit fit, uint64_t most, uint
 {
     struct holes holes = {.t = t};
     uint64_t enough = looks ? *looks : UINT64_MAX;
-    uint32_t ops = t->ops + 1;                      /* the end of the list is an end too */
-    uint32_t *head = heap_alloc(ops, sizeof *head); /* op -> tenant that ends there */
+    struct op_marks ends = op_marks_none(t->begin, t->ops);
+    uint32_t *head = heap_alloc((size_t)t->ops + 1, sizeof *head); /* who ends with a marked op */
     uint32_t *next = heap_alloc(t->count, sizeof *next);
-    memset(head, 0xff, ops * sizeof *head);
-    uint32_t now = t->begin;
+    uint32_t now = UINT32_MAX; /* the first of the ends to come */
     for (uint32_t i = 0; i < t->count && holes.top <= most && holes.looked <= enough; i++) {
-        for (; now <= t->birth[i]; now++)
+        for (; now <= t->birth[i]; now = op_marks_next(&ends, now + 1))
             for (uint32_t k = head[now - t->begin]; k != NOBODY; k = next[k])
                 holes_give(&holes, k);
         if (i % SETTLE_EVERY == 0)
@@ -30,13 +30,15 @@ uint64_t pack_in_order(struct tenants *t, enum pack_fit fit, uint64_t most, uint
         uint32_t end = t->first_end[i];
         if (end == TENANTS_NEVER)
             continue;
-        next[i] = head[end - t->begin];
+        next[i] = op_marks_add(&ends, end) ? NOBODY : head[end - t->begin];
         head[end - t->begin] = i;
+        now = end < now ? end : now;
     }
     uint64_t top = holes.looked <= enough ? holes.top : UINT64_MAX;
     if (looks)
         *looks = holes.looked;
     holes_release(&holes);
+    free(ends.bit);
     free(head);
     free(next);
     return top;

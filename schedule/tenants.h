@@ -31,8 +31,6 @@ struct tenants {
     uint64_t *offset; /* what a planner fills in */
 
     uint64_t live; /* most bytes live when ops run one after the other in list order */
-    uint64_t held; /* the same, a tenant being live until some birth may take its bytes: no plan
-                      is smaller */
 };
 
 void tenants_release(struct tenants *tenants);
@@ -45,8 +43,12 @@ void tenants_reserve(struct tenants *tenants, uint32_t rows);
 void tenants_of(struct tenants *tenants, const struct ir *ir, const struct order *order,
                 const struct births *births, uint8_t memory, uint64_t alignment);
 
-/* Fills first_end, last_end and held from the other columns; ops of the role: begin .. begin + ops. */
+/* Fills first_end and last_end from the other columns; ops of the role: begin .. begin + ops. */
 void tenants_settle(struct tenants *tenants, uint32_t begin, uint32_t ops);
+
+/* As `live`, a tenant being live until some birth may take its bytes: no plan is smaller. Of tenants that are
+ * settled. */
+uint64_t tenants_held(const struct tenants *tenants);
 
 static inline const uint32_t *tenants_ends(const struct tenants *t, uint32_t i)
 {

@@ -572,7 +572,7 @@ bool stretch_arena_make(struct stretch_arena *a, const struct tenants *in, const
     a->s = s;
     a->in = in;
     a->list.count = 0;
-    a->list.held = a->list.live = 0;
+    a->held = 0;
     if (in->count == 0)
         return true;
     spans_release(&a->spans);
@@ -584,7 +584,7 @@ bool stretch_arena_make(struct stretch_arena *a, const struct tenants *in, const
     for (uint32_t b = 0; right && b < s->block_count; b++)
         right = add_block(&c, b);
     if (right) {
-        a->list.held = most_held(in, c.change);
+        a->held = most_held(in, c.change);
         memset(c.change, 0, ((size_t)in->ops + 1) * sizeof *c.change);
         a->least = most_held(&a->list, c.change);
     }

@@ -31,8 +31,9 @@ struct stretch_arena {
     const struct stretch *s;
     const struct tenants *in; /* of the short list */
     struct stretch_spans spans;
-    struct tenants list; /* to be placed: list.offset. `live` is not looked for, `held` is the long
-                            list's; buffers, first and last ends are left out. Not by birth. */
+    struct tenants list; /* to be placed: list.offset. `live` is not looked for; buffers, first
+                            and last ends are left out. Not by birth. */
+    uint64_t held;       /* of the long list: tenants_held() */
     uint32_t *twin;      /* per row of list, as pack_by_life() asks */
     uint64_t least;      /* bytes that the list takes wherever its rows are placed */
     uint32_t *spot;      /* per tenant of the short list: where it and those like it are */

@@ -130,7 +130,7 @@ bool stretch_tenants(struct tenants *out, const struct tenants *in, const struct
     struct writer w = {.s = s, .in = in, .out = out};
     bool right = true;
     out->count = 0;
-    out->held = out->live = 0;
+    out->live = 0;
     if (in->count == 0)
         return true;
     w.first = heap_alloc((size_t)s->block_count + 1, sizeof *w.first);

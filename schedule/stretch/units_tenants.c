@@ -178,7 +178,7 @@ bool units_tenants(struct tenants *out, const struct tenants *in, const struct u
                        .copies = copies};
     *of = (struct units_tenancy){.low = u->ahead.low};
     out->count = 0;
-    out->held = out->live = 0;
+    out->live = 0;
     if (in->count == 0)
         return true;
     w.at = heap_alloc((size_t)u->periods + 1, sizeof *w.at);

@@ -54,6 +54,22 @@ static uint32_t count_unfounded(const struct tenants *t, const struct ir *ir,
     return wrong;
 }
 
+/* Tenants whose least or greatest end is not one of theirs, or not that one. */
+static uint32_t count_beside_ends(const struct tenants *t)
+{
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint32_t first = TENANTS_NEVER, last = 0;
+        for (uint32_t c = 0; c < t->classes; c++) {
+            uint32_t end = tenants_ends(t, i)[c];
+            first = end < first ? end : first;
+            last = end > last ? end : last;
+        }
+        wrong += t->first_end[i] != first || t->last_end[i] != last;
+    }
+    return wrong;
+}
+
 static void tenants_that_conflict_have_bytes_of_their_own(void)
 {
     struct check_random random = check_random_make();
@@ -73,11 +89,12 @@ static void tenants_that_conflict_have_bytes_of_their_own(void)
         births_of_role(&births, &ir, &order);
         for (int memory = 0; memory < MEMORY_COUNT; memory++) {
             tenants_of(&t, &ir, &order, &births, (uint8_t)memory, LIFETIMES_ALIGNMENT);
-            CHECK("held is not less than live", t.held >= t.live);
+            CHECK("held is not less than live", tenants_held(&t) >= t.live);
             CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &births), 0);
+            CHECK_INT("least and greatest ends", count_beside_ends(&t), 0);
             for (int rule = 0; t.count > 0 && rule < RULES; rule++) {
                 uint64_t top = pack(&t, &random, rule);
-                CHECK("no plan is smaller than what is held", top >= t.held);
+                CHECK("no plan is smaller than what is held", top >= tenants_held(&t));
                 CHECK_INT("wrong places", count_wrong(&t, top), 0);
                 if (rule >= 2)
                     continue;
@@ -255,7 +272,7 @@ static uint64_t floor_of(const struct tenants *t)
     for (uint32_t i = 0; i < t->count; i++)
         hold(t, change, t->birth[i], t->first_end[i], t->size[i]);
     uint32_t full = op_of_most(t, change, &most);
-    CHECK_INT("most that is held", (int64_t)most, (int64_t)t->held);
+    CHECK_INT("most that is held", (int64_t)most, (int64_t)tenants_held(t));
     for (uint32_t c = 0; c < t->classes; c++) {
         memset(change, 0, ((size_t)t->ops + 1) * sizeof *change);
         for (uint32_t i = 0; i < t->count; i++) {
@@ -280,7 +297,7 @@ static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held
     order_role(&order, ir, 0);
     births_of_role(&births, ir, &order);
     tenants_of(&t, ir, &order, &births, memory, LIFETIMES_ALIGNMENT);
-    uint64_t floor = t.count > 0 ? held - t.held + floor_of(&t) : held;
+    uint64_t floor = t.count > 0 ? held - tenants_held(&t) + floor_of(&t) : held;
     tenants_release(&t);
     births_release(&births);
     order_release(&order);
