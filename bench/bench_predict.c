@@ -3,8 +3,8 @@
  * part's by itself; processor seconds, children included, stand beside them for busy machines.
  *
  *     bench_predict [NAME]    all rows, or those whose names contain NAME; `grid`: the grid alone */
-#include "cli/pool.h"
-#include "cli/prediction.h"
+#include "cli/predict/prediction.h"
+#include "cli/sweep/pool.h"
 
 #include <stdio.h>
 #include <string.h>

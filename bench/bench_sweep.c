@@ -3,10 +3,10 @@
  * A 7B model on 64 A100s: lengths, ZeRO stages, checkpoints, head ranks: 240 points, as many worker
  * processes as cores; best of three. The target is 300 points/s on two cores, 6.67 ms of processor a
  * point. */
-#include "cli/pool.h"
-#include "cli/setup.h"
-#include "cli/sweep.h"
-#include "cli/sweep_point.h"
+#include "cli/setup/setup.h"
+#include "cli/sweep/point.h"
+#include "cli/sweep/pool.h"
+#include "cli/sweep/sweep.h"
 
 #include <stdio.h>
 #include <sys/resource.h>

@@ -2,9 +2,9 @@
 #include "cli/command.h"
 
 #include "base/units.h"
-#include "cli/fitted.h"
 #include "cli/interrupt.h"
-#include "cli/points_json.h"
+#include "cli/measure/fitted.h"
+#include "cli/measure/points_json.h"
 #include "exec/backend.h"
 #include "exec/microbench.h"
 #include "exec/run.h"

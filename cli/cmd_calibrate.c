@@ -1,8 +1,8 @@
 /* longhaul calibrate: a device file, and the links of a cluster file, from measured points. */
 #include "cli/command.h"
 
-#include "cli/fitted.h"
-#include "cli/points_json.h"
+#include "cli/measure/fitted.h"
+#include "cli/measure/points_json.h"
 #include "models/nccl_tests.h"
 
 #include <string.h>

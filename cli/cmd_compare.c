@@ -1,6 +1,6 @@
 #include "cli/command.h"
-#include "cli/compare_report.h"
-#include "cli/compared.h"
+#include "cli/measure/compare_report.h"
+#include "cli/measure/compared.h"
 
 #include <string.h>
 

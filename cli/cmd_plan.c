@@ -1,12 +1,12 @@
 /* longhaul plan: the longest sequence of a configuration, or the best configuration. */
 #include "cli/command.h"
 
-#include "cli/best.h"
 #include "cli/idle_options.h"
-#include "cli/plan_longest.h"
-#include "cli/plan_report.h"
-#include "cli/plan_settings.h"
-#include "cli/setup.h"
+#include "cli/plan/best.h"
+#include "cli/plan/longest_report.h"
+#include "cli/plan/report.h"
+#include "cli/plan/winner_settings.h"
+#include "cli/setup/setup.h"
 
 static const char *const goal_names[GOAL_COUNT] = {"speed", "gpus", "longest"};
 

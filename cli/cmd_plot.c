@@ -1,8 +1,8 @@
 /* longhaul plot: figures of what other commands wrote. */
 #include "cli/command.h"
 
-#include "cli/figure.h"
-#include "cli/stored.h"
+#include "cli/figure/figure.h"
+#include "cli/folder/stored.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* longhaul predict: what a training step would take. */
 #include "cli/command.h"
 
-#include "cli/alternatives.h"
+#include "cli/folder/trace_folder.h"
+#include "cli/folder/traces_out.h"
 #include "cli/idle_options.h"
-#include "cli/prediction.h"
-#include "cli/report.h"
-#include "cli/trace_folder.h"
-#include "cli/traces_out.h"
+#include "cli/predict/alternatives.h"
+#include "cli/predict/prediction.h"
+#include "cli/report/report.h"
 #include "schedule/verify.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* longhaul report: one page of HTML about what another command wrote. */
 #include "cli/command.h"
 
-#include "cli/pages.h"
+#include "cli/page/pages.h"
 
 #include <stdint.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 
 #include "cli/idle_options.h"
 #include "cli/json_out.h"
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 #include "schedule/activations/classes.h"
 #include "schedule/ir_text.h"
 #include "schedule/verify.h"

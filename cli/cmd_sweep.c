@@ -2,11 +2,11 @@
 #include "cli/command.h"
 
 #include "cli/interrupt.h"
-#include "cli/setup.h"
-#include "cli/sweep.h"
-#include "cli/sweep_point.h"
-#include "cli/sweep_remote.h"
-#include "cli/sweep_summary.h"
+#include "cli/setup/setup.h"
+#include "cli/sweep/point.h"
+#include "cli/sweep/remote.h"
+#include "cli/sweep/summary.h"
+#include "cli/sweep/sweep.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "cli/command.h"
 
 #include "base/data_path.h"
-#include "cli/validation.h"
+#include "cli/validate/validation.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 #include "cli/command.h"
 
 #include "base/units.h"
-#include "cli/alternatives.h"
 #include "cli/json_out.h"
-#include "cli/report.h"
-#include "cli/setup.h"
+#include "cli/predict/alternatives.h"
+#include "cli/report/report.h"
+#include "cli/setup/setup.h"
 #include "traces/torch_snapshot.h"
 
 #include <stdlib.h>

@@ -348,6 +348,28 @@ void options_print_wrapped(struct text *out, const char *text, size_t indent, si
     text_putc(out, '\n');
 }
 
+bool options_in_command(const char *command, const char *name, struct text *value)
+{
+    struct text wanted = {0};
+    value->size = 0;
+    static const struct {
+        const char *before, *after, *ends; /* of the value */
+    } forms[] = {{" --", "='", "'"},
+                 {" --", "=", " "},
+                 {" '--", "=", "'"},
+                 {" --", " '", "'"},
+                 {" --", " ", " "}};
+    for (size_t i = 0; i < ARRAY_LEN(forms) && command != NULL && value->size == 0; i++) {
+        wanted.size = 0;
+        text_printf(&wanted, "%s%s%s", forms[i].before, name, forms[i].after);
+        const char *at = strstr(command, wanted.data);
+        if (at != NULL)
+            text_append(value, at + wanted.size, strcspn(at + wanted.size, forms[i].ends));
+    }
+    text_release(&wanted);
+    return value->size > 0;
+}
+
 static void print_option(struct text *out, const struct option *option)
 {
     struct text head = {0}, body = {0};

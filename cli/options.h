@@ -99,6 +99,10 @@ bool options_are_without(const char *const *without, const char *name);
 void options_put_command(struct text *out, const struct options *options,
                          const char *const *without);
 
+/* The value of an option in such a command, as a file's head has it; false, where there is none. NULL: no
+ * command. */
+bool options_in_command(const char *command, const char *name, struct text *value);
+
 /* Appends the help of all sets: names, values, what they do, defaults; lines of at most 100
  * columns. without: as above. */
 void options_print_help(struct text *out, const struct option_set *const *sets,

@@ -1,5 +1,5 @@
-/* The module longhaul_mpi.so: what cli/launcher.h wants of MPI. */
-#include "cli/launcher.h"
+/* The module longhaul_mpi.so: what cli/sweep/launcher.h wants of MPI. */
+#include "cli/sweep/launcher.h"
 
 #include <mpi.h>
 

@@ -1,4 +1,4 @@
-#include "cli/baseline.h"
+#include "cli/validate/baseline.h"
 
 #include "tests/check.h"
 

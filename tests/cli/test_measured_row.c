@@ -1,4 +1,4 @@
-#include "cli/measured_row.h"
+#include "cli/validate/measured_row.h"
 
 #include "tests/check.h"
 

@@ -1,5 +1,5 @@
 /* Rings as predictions show them: which rotation is faster where, and what lies in memory when. */
-#include "cli/prediction.h"
+#include "cli/predict/prediction.h"
 #include "sim/memory.h"
 #include "tests/check.h"
 

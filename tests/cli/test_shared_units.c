@@ -1,8 +1,8 @@
 /* Which subsequences are shared where that is left open, against what can be worked out by hand; and
  * that what costs say of subsequences is held by the setup. */
-#include "cli/offload_estimate.h"
-#include "cli/partition_option.h"
-#include "cli/shared_units.h"
+#include "cli/setup/offload_estimate.h"
+#include "cli/setup/partition_option.h"
+#include "cli/setup/shared_units.h"
 #include "schedule/pipeline/pipeline.h"
 #include "tests/check.h"
 

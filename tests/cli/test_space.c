@@ -1,9 +1,9 @@
 /* What a plan skips without a simulation could not have been better. */
-#include "cli/best.h"
-#include "cli/bounds.h"
-#include "cli/longest.h"
-#include "cli/shortened.h"
-#include "cli/subsequences.h"
+#include "cli/plan/best.h"
+#include "cli/plan/longest.h"
+#include "cli/plan/shortened.h"
+#include "cli/predict/bounds.h"
+#include "cli/setup/subsequences.h"
 #include "tests/check.h"
 
 #include <math.h>

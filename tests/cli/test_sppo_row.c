@@ -1,6 +1,6 @@
-#include "cli/sppo_row.h"
+#include "cli/validate/sppo_row.h"
 
-#include "cli/measured_row.h"
+#include "cli/validate/measured_row.h"
 #include "tests/check.h"
 
 #include <math.h>

@@ -1,0 +1,145 @@
+/* The figure of a validation: predictions beside measurements of one metric. */
+#include "cli/figure/figure.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { METRICS_MAX = 32 };
+
+struct columns {
+    size_t source, table, metric, value, unit, predicted, status;
+};
+
+static enum status find_columns(struct columns *c, const struct table *table, struct diag *diag)
+{
+    const struct {
+        const char *name;
+        size_t *column;
+    } wanted[] = {
+        {"source", &c->source}, {"table", &c->table}, {"metric", &c->metric},
+        {"value", &c->value},   {"unit", &c->unit},   {"predicted", &c->predicted},
+        {"status", &c->status},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < ARRAY_LEN(wanted) && status == STATUS_OK; i++)
+        status = table_get(table, wanted[i].name, wanted[i].column, diag);
+    return status;
+}
+
+/* Whether a row has both numbers, above 0. */
+static bool has_both(const struct table *table, const struct columns *c, size_t row,
+                     double *measured, double *predicted)
+{
+    return table_number(table, row, c->value, measured) &&
+           table_number(table, row, c->predicted, predicted) && *measured > 0 && *predicted > 0;
+}
+
+/* The metric of most rows, of those that have both numbers. */
+static const char *find_metric(const struct table *table, const struct columns *c)
+{
+    const char *metric[METRICS_MAX];
+    size_t rows[METRICS_MAX], count = 0, most = 0;
+    double measured, predicted;
+    for (size_t i = 0; i < table->rows; i++) {
+        size_t k = 0;
+        if (!has_both(table, c, i, &measured, &predicted))
+            continue;
+        while (k < count && strcmp(metric[k], table->row[i][c->metric]) != 0)
+            k++;
+        if (k == METRICS_MAX)
+            continue;
+        if (k == count) {
+            metric[count] = table->row[i][c->metric];
+            rows[count++] = 0;
+        }
+        if (++rows[k] > rows[most])
+            most = k;
+    }
+    return count > 0 ? metric[most] : NULL;
+}
+
+/* "mfu: 30 rows, mean error 3.0 % of the 28 that count" */
+static void put_title(struct text *out, const char *metric, size_t rows, size_t counted, double sum)
+{
+    text_printf(out, "%s: %zu row%s", metric, rows, rows == 1 ? "" : "s");
+    if (counted == 0)
+        text_puts(out, ", none of which counts");
+    else
+        text_printf(out, ", mean error %.1f %%", 100 * sum / (double)counted);
+    if (counted > 0 && counted < rows)
+        text_printf(out, " of the %zu that count%s", counted, counted == 1 ? "s" : "");
+}
+
+/* "mfu by the convention of its source (fraction)" */
+static void put_metric(struct text *out, const char *metric, const char *unit)
+{
+    text_printf(out, "%s%s (%s)", metric,
+                strcmp(metric, "mfu") == 0 ? " by the convention of its source" : "",
+                unit[0] != '\0' ? unit : "no unit");
+}
+
+enum status figure_error(struct figure *figure, const struct table *table,
+                         const struct figure_wish *wish, struct diag *diag)
+{
+    struct columns c;
+    enum status status = find_columns(&c, table, diag);
+    if (status != STATUS_OK)
+        return status;
+    const char *metric = wish->y != NULL ? wish->y : find_metric(table, &c), *unit = "";
+    struct text names[FIGURE_SERIES_MAX] = {{0}}, name = {0}, label = {0};
+    size_t count = 0, rows = 0, counted = 0;
+    double low = INFINITY, high = 0, measured, predicted, sum = 0;
+    for (size_t i = 0; i < table->rows && metric != NULL; i++) {
+        if (strcmp(table->row[i][c.metric], metric) != 0 ||
+            !has_both(table, &c, i, &measured, &predicted))
+            continue;
+        size_t k = 0;
+        name.size = 0;
+        text_printf(&name, "%s %s", table->row[i][c.source], table->row[i][c.table]);
+        while (k < count && strcmp(names[k].data, name.data) != 0)
+            k++;
+        if (k == FIGURE_SERIES_MAX) /* what is left shares the last mark */
+            k = FIGURE_SERIES_MAX - 1;
+        if (k == count)
+            text_puts(&names[count++], name.data);
+        else if (k == FIGURE_SERIES_MAX - 1 && strcmp(names[k].data, name.data) != 0) {
+            names[k].size = 0;
+            text_puts(&names[k], "others");
+        }
+        unit = table->row[i][c.unit];
+        text_printf(&figure->data, "%zu,%.9g,%.9g\n", k + 1, measured, predicted);
+        low = fmin(low, fmin(measured, predicted));
+        high = fmax(high, fmax(measured, predicted));
+        rows++;
+        if (strcmp(table->row[i][c.status], "ok") == 0) { /* and not "ok: why it does not count" */
+            sum += fabs(predicted / measured - 1);
+            counted++;
+        }
+    }
+    if (rows == 0) {
+        status = diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+                            "no row has both a measured and a predicted number%s%s",
+                            metric != NULL ? " of metric " : "", metric != NULL ? metric : "");
+    } else {
+        put_title(&label, metric, rows, counted, sum);
+        figure_set_text(figure, "title", wish->title != NULL ? wish->title : label.data);
+        label.size = 0;
+        put_metric(&label, metric, unit);
+        figure_set_text(figure, "metric", label.data);
+    }
+    figure->script = "error";
+    figure->wide = 820;
+    figure->high = 560;
+    figure_set_number(figure, "low", wish->y_range.from ? wish->y_range.low : low / 1.25);
+    figure_set_number(figure, "high_value", wish->y_range.to ? wish->y_range.high : high * 1.25);
+    const char *shown[FIGURE_SERIES_MAX];
+    for (size_t k = 0; k < count; k++)
+        shown[k] = names[k].data;
+    figure_set_series(figure, shown, count);
+    for (size_t k = 0; k < count; k++)
+        text_release(&names[k]);
+    text_release(&name);
+    text_release(&label);
+    return status;
+}

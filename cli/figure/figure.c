@@ -1,0 +1,265 @@
+#define _XOPEN_SOURCE 700 /* realpath() */
+
+#include "cli/figure/figure.h"
+
+#include "base/data_path.h"
+#include "base/process.h"
+#include "base/saving.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void figure_release(struct figure *figure)
+{
+    text_release(&figure->data);
+    text_release(&figure->set);
+    *figure = (struct figure){0};
+}
+
+void figure_put_quoted(struct text *out, const char *text)
+{
+    text_putc(out, '\'');
+    size_t from = out->size;
+    utf8_put(out, text);
+    struct text quoted = {0};
+    for (size_t i = from; i < out->size; i++) {
+        char c = out->data[i];
+        if (c == '\'')
+            text_putc(&quoted, c);
+        text_putc(&quoted, (unsigned char)c < ' ' || c == 0x7f ? ' ' : c);
+    }
+    out->size = from;
+    text_append(out, quoted.data, quoted.size);
+    text_release(&quoted);
+    text_putc(out, '\'');
+}
+
+void figure_set_text(struct figure *figure, const char *name, const char *text)
+{
+    text_printf(&figure->set, "%s = ", name);
+    figure_put_quoted(&figure->set, text);
+    text_putc(&figure->set, '\n');
+}
+
+void figure_set_number(struct figure *figure, const char *name, double value)
+{
+    text_printf(&figure->set, "%s = %.17g\n", name, value);
+}
+
+/* Points of a key's line, and of a letter beside it, as the scripts set them. */
+enum { KEY_LINE = 18, KEY_LETTER = 8, KEY_AROUND = 130, LINES_WIDE = 640 };
+
+void figure_set_series(struct figure *figure, const char *const *name, size_t count)
+{
+    size_t longest = 0;
+    figure_set_number(figure, "series", (double)count);
+    for (size_t i = 0; i < count; i++) {
+        char variable[32];
+        snprintf(variable, sizeof variable, "name%zu", i + 1);
+        figure_set_text(figure, variable, name[i]);
+        longest = strlen(name[i]) > longest ? strlen(name[i]) : longest;
+    }
+    int high = KEY_AROUND + KEY_LINE * (int)(count + 2);
+    int wide = LINES_WIDE + KEY_LETTER * (int)longest;
+    figure->high = figure->high > high ? figure->high : high;
+    figure->wide = figure->wide > wide ? figure->wide : wide;
+}
+
+void figure_set_y(struct figure *figure, const struct figure_wish *wish)
+{
+    figure_set_number(figure, "y_log", wish->y_log);
+    if (wish->y_range.from)
+        figure_set_number(figure, "y_low", wish->y_range.low);
+    if (wish->y_range.to)
+        figure_set_number(figure, "y_high", wish->y_range.high);
+}
+
+/* Everything that the script needs, and then the script. */
+static enum status put_program(struct text *out, const struct figure *figure,
+                               enum figure_format format, bool dark, const char *data,
+                               const char *output, struct diag *diag)
+{
+    static const char *const names[] = {"svg", "png"};
+    struct text folder = {0};
+    enum status status = data_path(&folder, "plots", diag);
+    if (status == STATUS_OK) {
+        char *whole = realpath(folder.data, NULL); /* gnuplot may run in another folder */
+        text_printf(out, "format = '%s'\ndark = %d\nwide = %d\nhigh = %d\n", names[format], dark,
+                    figure->wide, figure->high);
+        text_puts(out, "folder = ");
+        figure_put_quoted(out, whole != NULL ? whole : folder.data);
+        free(whole);
+        text_puts(out, "\ndata = ");
+        figure_put_quoted(out, data);
+        text_puts(out, "\noutput = ");
+        figure_put_quoted(out, output);
+        text_putc(out, '\n');
+        text_append(out, figure->set.data, figure->set.size);
+        text_printf(out, "load folder.'/%s.gp'\n", figure->script);
+    }
+    text_release(&folder);
+    return status;
+}
+
+/* ---- gnuplot ---- */
+
+/* What passes between us and gnuplot lies in files without names, which end with the last process
+ * that has them open: an interrupt leaves nothing behind. It knows them as descriptors. */
+enum channel { CHANNEL_PROGRAM, CHANNEL_PICTURE, CHANNEL_WORDS, CHANNEL_DATA, CHANNEL_COUNT };
+#define DATA_PATH "/dev/fd/3"
+#define PICTURE_PATH "/dev/fd/1"
+
+static bool fill(int fd, const struct text *text)
+{
+    for (size_t at = 0; at < text->size;) {
+        ssize_t put = write(fd, text->data + at, text->size - at);
+        if (put < 0 && errno != EINTR)
+            return false;
+        at += put > 0 ? (size_t)put : 0;
+    }
+    return lseek(fd, 0, SEEK_SET) == 0;
+}
+
+static bool drain(int fd, struct text *text)
+{
+    char piece[1 << 14];
+    for (;;) {
+        ssize_t got = pread(fd, piece, sizeof piece, (off_t)text->size);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return got == 0;
+        text_append(text, piece, got > 0 ? (size_t)got : 0);
+    }
+}
+
+static _Noreturn void be_gnuplot(const int channel[CHANNEL_COUNT], pid_t parent)
+{
+    process_ends_with(parent);
+    for (int i = 0; i < CHANNEL_COUNT; i++)
+        if (dup2(channel[i], i) < 0)
+            _exit(126);
+    setenv("LC_ALL", "C.UTF-8", 1);
+    execlp("gnuplot", "gnuplot", "-", (char *)NULL);
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, struct diag *diag)
+{
+    struct loc at = {.name = "gnuplot"};
+    pid_t parent = getpid(), pid = fork();
+    if (pid < 0)
+        return diag_error(diag, at, STATUS_SYSTEM, "cannot fork: %s", strerror(errno));
+    if (pid == 0)
+        be_gnuplot(channel, parent);
+    int state = 0;
+    while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
+        ;
+    *code = WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+    if (*code == 127)
+        return diag_error(diag, at, STATUS_SYSTEM,
+                          "is not installed, and draws the figures: apt-get install gnuplot-nox "
+                          "fonts-dejavu-core, or the like");
+    if (WIFSIGNALED(state))
+        return diag_error(diag, at, STATUS_SYSTEM, "was ended by signal %d (%s)", WTERMSIG(state),
+                          strsignal(WTERMSIG(state)));
+    return STATUS_OK;
+}
+
+/* gnuplot shows the place in its program first, and then says what is wrong. */
+static const char *last_line(struct text *words, size_t drawn)
+{
+    while (words->size > 0 && strchr("\n ", words->data[words->size - 1]) != NULL)
+        words->data[--words->size] = '\0';
+    if (words->size == 0)
+        return drawn > 0 ? "the picture was cut off" : "it says nothing";
+    const char *line = strrchr(words->data, '\n');
+    line = line == NULL ? words->data : line + 1;
+    return line + strspn(line, " ");
+}
+
+/* gnuplot does not say when the picture cannot be written to its end. */
+static bool is_whole(const struct text *picture, enum figure_format format)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+    } ends[] = {{"</svg>", 6}, {"IEND\xae\x42\x60\x82", 8}};
+    size_t size = picture->size, ending = ends[format].size;
+    while (size > 0 && picture->data[size - 1] == '\n')
+        size--;
+    return size > ending && memcmp(picture->data + size - ending, ends[format].text, ending) == 0;
+}
+
+static enum status draw(const struct figure *figure, enum figure_format format,
+                        const struct text *program, const int channel[CHANNEL_COUNT],
+                        struct text *picture, struct diag *diag)
+{
+    struct text words = {0}, got = {0};
+    int code = 0;
+    if (!fill(channel[CHANNEL_PROGRAM], program) || !fill(channel[CHANNEL_DATA], &figure->data))
+        return diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
+                          "cannot give it the figure: %s", strerror(errno));
+    enum status status = run_gnuplot(channel, &code, diag);
+    if (status == STATUS_OK &&
+        (code != 0 || !drain(channel[CHANNEL_PICTURE], &got) || !is_whole(&got, format))) {
+        drain(channel[CHANNEL_WORDS], &words);
+        status =
+            diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
+                       "cannot draw plots/%s.gp: %s", figure->script, last_line(&words, got.size));
+    }
+    if (status == STATUS_OK)
+        text_append(picture, got.data, got.size);
+    text_release(&words);
+    text_release(&got);
+    return status;
+}
+
+enum status figure_draw(const struct figure *figure, enum figure_format format, bool dark,
+                        struct text *picture, struct diag *diag)
+{
+    struct text program = {0};
+    int channel[CHANNEL_COUNT];
+    bool made = true;
+    for (int i = 0; i < CHANNEL_COUNT; i++) {
+        channel[i] = process_nameless_file(CHANNEL_COUNT); /* above gnuplot's own */
+        made = made && channel[i] >= 0;
+    }
+    enum status status = STATUS_OK;
+    if (!made)
+        status = diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
+                            "cannot give it the figure: %s", strerror(errno));
+    if (status == STATUS_OK)
+        status = put_program(&program, figure, format, dark, DATA_PATH, PICTURE_PATH, diag);
+    if (status == STATUS_OK)
+        status = draw(figure, format, &program, channel, picture, diag);
+    for (int i = 0; i < CHANNEL_COUNT; i++)
+        if (channel[i] >= 0)
+            close(channel[i]);
+    text_release(&program);
+    return status;
+}
+
+enum status figure_save(const struct figure *figure, enum figure_format format, bool dark,
+                        const char *folder, struct diag *diag)
+{
+    struct text program = {0};
+    struct saving saving = {.folder = folder};
+    enum status status = put_program(&program, figure, format, dark, "data.csv",
+                                     format == FIGURE_SVG ? "figure.svg" : "figure.png", diag);
+    if (status == STATUS_OK)
+        status = saving_begin(&saving, diag);
+    if (status == STATUS_OK)
+        status = saving_add(&saving, "data.csv", figure->data.data, figure->data.size, diag);
+    if (status == STATUS_OK)
+        status = saving_add(&saving, "figure.gp", program.data, program.size, diag);
+    if (status == STATUS_OK)
+        status = saving_end(&saving, diag);
+    saving_release(&saving);
+    text_release(&program);
+    return status;
+}

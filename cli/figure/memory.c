@@ -1,0 +1,279 @@
+/* Figures of what memories hold over time: of one trace by category, of several by their sums. */
+#include "cli/figure/window.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Changes of memory closer than this part of the window are one: they would be one on the paper. */
+#define FINEST (1.0 / 3000)
+
+enum { CATEGORIES_MAX = 32 };
+
+#define GIB (1024.0 * 1024 * 1024)
+
+struct levels {
+    uint16_t category[CATEGORIES_MAX];
+    double bytes[CATEGORIES_MAX];
+    size_t count;
+};
+
+/* What is drawn of a state: each category on top of those before it, or their sum alone. */
+struct drawing {
+    struct text *out;
+    const struct figure_window *window;
+    double origin_s; /* the time that is 0 on the axis */
+    bool sum_only;
+};
+
+static void put_level(const struct drawing *d, const struct levels *levels, double time_s)
+{
+    double sum = 0;
+    text_printf(d->out, "%.9g", (time_s - d->origin_s) / d->window->time.unit_s);
+    for (size_t k = 0; k < levels->count; k++) {
+        sum += levels->bytes[k] / GIB;
+        if (!d->sum_only || k + 1 == levels->count)
+            text_printf(d->out, ",%.6g", sum);
+    }
+    text_putc(d->out, '\n');
+}
+
+static double level(const struct levels *levels)
+{
+    double sum = 0;
+    for (size_t k = 0; k < levels->count; k++)
+        sum += levels->bytes[k];
+    return sum;
+}
+
+static bool is_of(const struct trace *trace, size_t row, uint32_t rank, const char *memory)
+{
+    return trace->memory.rank[row] == rank &&
+           strcmp(trace->label[trace->memory.memory[row]], memory) == 0;
+}
+
+/* A finest interval: its fullest state, and that in which it ends. */
+struct slot {
+    bool any;
+    double start_s, last_s;
+    struct levels fullest, last;
+};
+
+static void put_slot(const struct drawing *d, const struct slot *slot, double until_s)
+{
+    double start_s = fmax(slot->start_s, d->window->from_s);
+    put_level(d, &slot->fullest, start_s);
+    if (slot->last_s > start_s) {
+        put_level(d, &slot->fullest, slot->last_s);
+        put_level(d, &slot->last, slot->last_s);
+    }
+    put_level(d, &slot->last, until_s);
+}
+
+/* Takes the state that holds from time_s on, which is not behind the window. */
+static void settle(const struct drawing *d, struct slot *slot, const struct levels *levels,
+                   double time_s)
+{
+    const struct figure_window *window = d->window;
+    double finest_s = (window->to_s - window->from_s) * FINEST;
+    bool before = time_s <= window->from_s;
+    if (slot->any && !before && time_s - slot->start_s <= finest_s) {
+        if (level(levels) > level(&slot->fullest))
+            slot->fullest = *levels;
+    } else {
+        if (slot->any && !before)
+            put_slot(d, slot, time_s);
+        *slot = (struct slot){.any = true, .start_s = time_s, .fullest = *levels};
+    }
+    slot->last = *levels;
+    slot->last_s = time_s;
+}
+
+/* Steps, thinned out: of each finest interval the fullest state is drawn. Returns the top in bytes. */
+static double put_levels(const struct drawing *d, const struct trace *trace, uint32_t rank,
+                         const char *memory, struct levels *levels)
+{
+    struct slot slot = {.fullest = *levels, .last = *levels};
+    double top = 0, now_s = -INFINITY; /* several rows of one time are one state */
+    bool more = false;
+    for (size_t i = 0; i < trace->memory.count && trace->memory.time_s[i] <= d->window->to_s; i++) {
+        if (!is_of(trace, i, rank, memory))
+            continue;
+        if (more && trace->memory.time_s[i] > now_s) {
+            settle(d, &slot, levels, now_s);
+            top = now_s > d->window->from_s ? fmax(top, level(levels)) : level(levels);
+        }
+        now_s = trace->memory.time_s[i];
+        more = true;
+        for (size_t k = 0; k < levels->count; k++)
+            if (levels->category[k] == trace->memory.category[i])
+                levels->bytes[k] = trace->memory.bytes[i];
+    }
+    if (more) {
+        settle(d, &slot, levels, now_s);
+        top = now_s > d->window->from_s ? fmax(top, level(levels)) : level(levels);
+    }
+    put_slot(d, &slot, d->window->to_s);
+    return top;
+}
+
+/* The categories of a memory, and when the step ends. */
+static enum status find_levels(struct levels *levels, double most[CATEGORIES_MAX], double *end_s,
+                               const struct trace *trace, uint32_t rank, const char *memory,
+                               struct diag *diag)
+{
+    *levels = (struct levels){0};
+    *end_s = 0;
+    for (size_t i = 0; i < trace->memory.count; i++) {
+        size_t k = 0;
+        if (!is_of(trace, i, rank, memory))
+            continue;
+        *end_s = fmax(*end_s, trace->memory.time_s[i]);
+        while (k < levels->count && levels->category[k] != trace->memory.category[i])
+            k++;
+        if (k == levels->count && k < CATEGORIES_MAX) {
+            most[k] = 0;
+            levels->category[levels->count++] = trace->memory.category[i];
+        }
+        if (k < CATEGORIES_MAX)
+            most[k] = fmax(most[k], trace->memory.bytes[i]);
+    }
+    if (levels->count == 0)
+        return diag_error(diag, (struct loc){.name = "--memory"}, STATUS_BAD_INPUT,
+                          "the trace has no rows of memory '%s' of rank %u", memory, rank);
+    const char *step = trace_get(trace, "step_s");
+    double step_s;
+    if (step != NULL && parse_double(step, strlen(step), &step_s))
+        *end_s = fmax(*end_s, step_s);
+    return STATUS_OK;
+}
+
+/* Leaves out categories that are thinner than a line. */
+static void drop_thin(struct levels *levels, const double most[CATEGORIES_MAX])
+{
+    double all = 0;
+    size_t kept = 0;
+    for (size_t k = 0; k < levels->count; k++)
+        all = fmax(all, most[k]);
+    for (size_t k = 0; k < levels->count; k++)
+        if (most[k] > all * 2e-3)
+            levels->category[kept++] = levels->category[k];
+    levels->count = kept;
+}
+
+/* GiB that the device has; 0: unknown */
+static double limit_of(const struct trace *trace, const char *memory)
+{
+    struct text key = {0};
+    double limit = 0;
+    text_printf(&key, "available_bytes.%s", memory);
+    const char *available = trace_get(trace, key.data);
+    if (available != NULL && parse_double(available, strlen(available), &limit))
+        limit /= GIB;
+    text_release(&key);
+    return limit;
+}
+
+/* What both scripts need. */
+static void set_common(struct figure *figure, const char *memory, double top, double limit,
+                       const struct figure_wish *wish, const char *title)
+{
+    char name[64];
+    figure->wide = 1000;
+    figure->high = 420;
+    figure_set_text(figure, "title", wish->title != NULL ? wish->title : title);
+    figure_set_text(figure, "memory_name", memory);
+    figure_set_number(figure, "limit", limit);
+    /* a limit far above the figure would flatten it */
+    figure_set_number(figure, "top", 1.12 * (limit < 3 * top ? fmax(top, limit) : top));
+    figure_set_y(figure, wish);
+    snprintf(name, sizeof name, "usable: %.1f GiB", limit);
+    figure_set_text(figure, "limit_name", name);
+}
+
+enum status figure_memory(struct figure *figure, const struct trace *trace,
+                          const struct figure_wish *wish, struct diag *diag)
+{
+    const char *memory = wish->memory != NULL ? wish->memory : "hbm";
+    uint32_t rank = (uint32_t)wish->rank;
+    struct levels levels;
+    struct figure_window window;
+    double most[CATEGORIES_MAX], end_s;
+    struct text names = {0}, title = {0};
+    enum status status = find_levels(&levels, most, &end_s, trace, rank, memory, diag);
+    if (status == STATUS_OK)
+        status = figure_window_find(&window, trace, end_s, wish, diag);
+    if (status != STATUS_OK)
+        return status;
+    drop_thin(&levels, most);
+    struct drawing drawing = {.out = &figure->data, .window = &window};
+    double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
+    for (size_t k = 0; k < levels.count; k++)
+        text_printf(&names, "%s%s", k == 0 ? "" : " ", trace->label[levels.category[k]]);
+    text_printf(&title, "Live bytes of rank %ld by category: %s", wish->rank, memory);
+    figure->script = "memory";
+    set_common(figure, memory, top, limit_of(trace, memory), wish, title.data);
+    figure_set_text(figure, "categories", names.data);
+    figure_window_set(figure, &window);
+    text_release(&names);
+    text_release(&title);
+    return STATUS_OK;
+}
+
+enum status figure_memories(struct figure *figure, const struct figure_trace *traces, size_t count,
+                            const struct figure_wish *wish, struct diag *diag)
+{
+    const char *memory = wish->memory != NULL ? wish->memory : "hbm";
+    uint32_t rank = (uint32_t)wish->rank;
+    struct figure_window whole = {.from_s = 0, .to_s = 0};
+    struct figure_window *window = heap_zalloc(count, sizeof *window);
+    double top = 0, limit = 0, end_s, most[CATEGORIES_MAX];
+    const char *shown[FIGURE_SERIES_MAX];
+    struct levels levels;
+    struct text text = {0};
+    struct arena names = {0};
+    enum status status = STATUS_OK;
+    if (count > FIGURE_SERIES_MAX)
+        status = diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
+                            "these are %zu traces, and %d can be told apart: leave out %zu", count,
+                            FIGURE_SERIES_MAX, count - FIGURE_SERIES_MAX);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        const struct trace *trace = traces[i].trace;
+        status = find_levels(&levels, most, &end_s, trace, rank, memory, diag);
+        if (status == STATUS_OK)
+            status = figure_window_find(&window[i], trace, end_s, wish, diag);
+        if (status != STATUS_OK)
+            break;
+        whole.to_s = fmax(whole.to_s, window[i].to_s - window[i].from_s);
+        limit = i == 0 || limit_of(trace, memory) == limit ? limit_of(trace, memory) : 0;
+    }
+    whole.time = report_time_for(whole.to_s);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        const struct trace *trace = traces[i].trace;
+        window[i].time = whole.time;
+        struct drawing drawing = {&figure->data, &window[i], window[i].from_s, true};
+        find_levels(&levels, most, &end_s, trace, rank, memory, diag);
+        text_puts(&figure->data, i == 0 ? "" : "\n\n");
+        double peak = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
+        top = fmax(top, peak);
+        shown[i] = arena_printf(&names, "%s: %.2f GiB", traces[i].name, peak);
+    }
+    if (status == STATUS_OK) {
+        text.size = 0;
+        text_printf(&text, "Live bytes of rank %ld%s%s: %s", wish->rank,
+                    wish->window != NULL ? ", " : "", wish->window != NULL ? wish->window : "",
+                    memory);
+        figure->script = "memories";
+        set_common(figure, memory, top, limit, wish, text.data);
+        figure_set_series(figure, shown, count);
+        figure_set_text(figure, "origin",
+                        wish->window != NULL || wish->from_s > 0 ? "time since the window began"
+                                                                 : "time in the step");
+        figure_window_set(figure, &whole);
+    }
+    text_release(&text);
+    arena_release(&names);
+    free(window);
+    return status;
+}

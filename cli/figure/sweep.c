@@ -1,0 +1,303 @@
+/* The figures of a sweep: a curve over one axis, a map over two, MFU over the length. */
+#include "cli/figure/figure.h"
+
+#include "cli/figure/sweep_view.h"
+#include "models/mfu.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Curves: a line for each combination of the other axes. */
+struct curves {
+    struct sweep_view view;
+    struct sweep_axis axis;
+    struct sweep_series series;
+    size_t x, y;
+};
+
+static void curves_free(struct curves *c)
+{
+    sweep_view_release(&c->view);
+    free(c);
+}
+
+/* x NULL: the last axis that varies. Free *made in either case. */
+static enum status curves_make(struct curves **made, const struct table *sweep, const char *x,
+                               const char *y, struct diag *diag)
+{
+    struct curves *c = *made = heap_zalloc(1, sizeof *c);
+    enum status status = sweep_view_make(&c->view, sweep, diag);
+    if (status == STATUS_OK)
+        status = sweep_view_choose(&c->view, x, sweep->name[sweep_view_last(&c->view, NULL, 0)],
+                                   true, &c->x, diag);
+    if (status == STATUS_OK)
+        status = sweep_view_choose(&c->view, y, NULL, false, &c->y, diag);
+    if (status == STATUS_OK)
+        status = sweep_axis_make(&c->axis, &c->view, c->x, diag);
+    if (status == STATUS_OK)
+        status = sweep_series_make(&c->series, &c->view, c->x, c->y, diag);
+    return status;
+}
+
+static double x_of(const struct curves *c, size_t row)
+{
+    return c->axis.at[sweep_axis_place(&c->axis, c->view.table->row[row][c->x])];
+}
+
+static void set_common(struct figure *figure, const struct curves *c, const char *script,
+                       const char *title)
+{
+    figure->script = script;
+    figure->wide = 960;
+    figure->high = 460;
+    sweep_view_set_title(figure, &c->view, title);
+    sweep_series_set(figure, &c->series);
+    sweep_axis_set_ticks(figure, "x", &c->axis, false);
+}
+
+/* What a GPU has: the line that needs are held against. 0: of another column, or not the same for all. */
+static double limit_of(const struct curves *c)
+{
+    const struct table *sweep = c->view.table;
+    size_t column = table_find(sweep, "device_available_bytes");
+    double limit = 0, other;
+    if (strcmp(sweep->name[c->y], "device_needed_bytes") != 0 || column == SIZE_MAX)
+        return 0;
+    for (size_t i = 0; i < sweep->rows; i++) {
+        if (!table_number(sweep, i, column, &other))
+            continue;
+        if (limit > 0 && other != limit)
+            return 0;
+        limit = other;
+    }
+    return limit;
+}
+
+/* The range of a sweep's axis, and its foot, where points stand that have no number. A logarithmic
+ * one has no 0: it begins below what is drawn, and does not go on to the next power of ten. */
+static void set_range(struct figure *figure, const struct figure_wish *wish, double least,
+                      double most)
+{
+    static const double AROUND = 1.3;
+    struct figure_wish range = *wish;
+    if (wish->y_log && least <= most) {
+        double low = wish->y_range.from ? wish->y_range.low : least / AROUND;
+        double high = wish->y_range.to ? wish->y_range.high : most * AROUND;
+        range.y_range = (struct figure_range){true, true, low, high};
+    }
+    figure_set_y(figure, &range);
+    figure_set_number(figure, "foot", range.y_range.from ? range.y_range.low : wish->y_log);
+}
+
+enum status figure_sweep(struct figure *figure, const struct table *sweep,
+                         const struct figure_wish *wish, struct diag *diag)
+{
+    struct curves *c;
+    struct text label = {0}, name = {0};
+    size_t unfit = 0, refused = 0, drawn = 0;
+    double least = INFINITY, most = 0;
+    enum status status =
+        curves_make(&c, sweep, wish->x, wish->y != NULL ? wish->y : "tokens_per_s_gpu", diag);
+    if (status != STATUS_OK)
+        goto out;
+    double scale = sweep_put_label(&label, sweep->name[c->y]), value;
+    for (size_t s = 0; s <= c->series.count; s++)
+        for (size_t i = 0; i < sweep->rows; i++) {
+            if (c->series.of_row[i] != s)
+                continue;
+            bool known = table_number(sweep, i, c->y, &value);
+            const char *outcome = known ? "" : sweep->row[i][c->view.status];
+            unfit += strcmp(outcome, "does not fit") == 0;
+            refused += strcmp(outcome, "refused") == 0;
+            drawn += known;
+            least = known && value > 0 ? fmin(least, value * scale) : least;
+            most = known ? fmax(most, value * scale) : most;
+            text_printf(&figure->data, "%zu,%.9g,%.9g,%d\n", s + 1, x_of(c, i),
+                        known ? value * scale : 0, known);
+        }
+    set_common(figure, c, "sweep", wish->title);
+    figure_set_text(figure, "y_label", label.data);
+    label.size = 0;
+    sweep_put_label(&label, sweep->name[c->x]);
+    figure_set_text(figure, "x_label", label.data);
+    figure_set_number(figure, "limit", limit_of(c) * scale);
+    figure_set_text(figure, "limit_name", "what a GPU has");
+    set_range(figure, wish, least, fmax(most, limit_of(c) * scale));
+    figure_set_number(figure, "x_log", c->axis.grows_by_factor ? 2 : 0);
+    figure_set_text(figure, "unfit",
+                    unfit == 0     ? refused > 0 ? "is refused" : ""
+                    : refused == 0 ? "does not fit"
+                                   : "does not fit, or is refused");
+    name.size = 0;
+    text_printf(&name, "none of %zu points %s", sweep->rows,
+                unfit > 0 ? "fits" : "has a number here");
+    figure_set_text(figure, "nothing", drawn == 0 ? name.data : "");
+out:
+    curves_free(c);
+    text_release(&label);
+    text_release(&name);
+    return status;
+}
+
+/* A cell's number with three digits. */
+static void put_cell(struct text *out, double value)
+{
+    int decimals = 2 - (int)floor(log10(fabs(value) > 0 ? fabs(value) : 1));
+    text_printf(out, "%.*f", decimals > 0 ? decimals : 0, value);
+}
+
+/* The columns of a map: the wish and the last other axis that varies. */
+static enum status choose_axes(size_t at[2], const struct sweep_view *view, const char *wish,
+                               struct diag *diag)
+{
+    const struct table *sweep = view->table;
+    size_t other;
+    if (view->axes < 2)
+        return diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
+                          "a map needs two options that vary; `longhaul plot sweep` draws one");
+    enum status status = sweep_view_choose(view, wish, sweep->name[sweep_view_last(view, NULL, 0)],
+                                           true, &at[0], diag);
+    if (status != STATUS_OK)
+        return status;
+    at[1] = sweep_view_last(view, at, 1);
+    other = sweep_view_last(view, at, 2);
+    if (other != SIZE_MAX && view->varies[other])
+        return diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
+                          "a map takes two options that vary, and here are %zu: draw one value of "
+                          "the others, such as --only %s=%s",
+                          view->varying, sweep->name[other], sweep->row[0][other]);
+    return status;
+}
+
+static const char *empty_cell(const struct table *sweep, size_t row, size_t status)
+{
+    static const struct {
+        const char *status, *cell;
+    } cells[] = {{"refused", "-"}, {"failed", "failed"}};
+    for (size_t i = 0; i < ARRAY_LEN(cells); i++)
+        if (strcmp(sweep->row[row][status], cells[i].status) == 0)
+            return cells[i].cell;
+    return "no fit";
+}
+
+enum status figure_heatmap(struct figure *figure, const struct table *sweep,
+                           const struct figure_wish *wish, struct diag *diag)
+{
+    static const char *const ticks[] = {"x", "y"}, *const labels[] = {"x_label", "y_label"};
+    struct sweep_view view = {0};
+    struct sweep_axis *axis = heap_zalloc(2, sizeof *axis);
+    struct text label = {0};
+    size_t at[2] = {0, 0}, column = 0;
+    double low = INFINITY, high = -INFINITY, value;
+    enum status status = sweep_view_make(&view, sweep, diag);
+    if (status == STATUS_OK)
+        status = choose_axes(at, &view, wish->x, diag);
+    if (status == STATUS_OK)
+        status = sweep_view_choose(&view, wish->y, "tokens_per_s_gpu", false, &column, diag);
+    for (int k = 0; k < 2 && status == STATUS_OK; k++)
+        status = sweep_axis_make(&axis[k], &view, at[k], diag);
+    if (status != STATUS_OK)
+        goto out;
+    double scale = sweep_put_label(&label, sweep->name[column]);
+    for (size_t i = 0; i < sweep->rows; i++) {
+        bool known = table_number(sweep, i, column, &value);
+        text_printf(&figure->data, "%zu,%zu,", sweep_axis_place(&axis[0], sweep->row[i][at[0]]),
+                    sweep_axis_place(&axis[1], sweep->row[i][at[1]]));
+        if (known) {
+            value *= scale;
+            low = fmin(low, value);
+            high = fmax(high, value);
+            text_printf(&figure->data, "%.9g,", value);
+            put_cell(&figure->data, value);
+            text_putc(&figure->data, '\n');
+        } else {
+            text_printf(&figure->data, ",%s\n", empty_cell(sweep, i, view.status));
+        }
+    }
+    figure->script = "heatmap";
+    figure->wide = 260 + 78 * (int)(axis[0].count < 20 ? axis[0].count : 20);
+    figure->high = 160 + 44 * (int)(axis[1].count < 20 ? axis[1].count : 20);
+    sweep_view_set_title(figure, &view, wish->title);
+    figure_set_text(figure, "value_label", label.data);
+    for (int k = 0; k < 2; k++) {
+        label.size = 0;
+        sweep_put_label(&label, sweep->name[at[k]]);
+        figure_set_text(figure, labels[k], label.data);
+        sweep_axis_set_ticks(figure, ticks[k], &axis[k], true);
+    }
+    figure_set_number(figure, "columns", (double)axis[0].count);
+    figure_set_number(figure, "rows", (double)axis[1].count);
+    figure_set_y(figure, wish);
+    figure_set_number(figure, "low", wish->y_range.from ? wish->y_range.low : low < high ? low : 0);
+    figure_set_number(figure, "high_value",
+                      wish->y_range.to           ? wish->y_range.high
+                      : low < high               ? high
+                      : low > 0 && isfinite(low) ? low
+                                                 : 1);
+out:
+    free(axis);
+    sweep_view_release(&view);
+    text_release(&label);
+    return status;
+}
+
+/* The points of one line, or of all rows when it is every row's. */
+static void put_mfu_line(struct text *out, const struct curves *c, size_t line, bool all,
+                         size_t column)
+{
+    const struct table *sweep = c->view.table;
+    double value;
+    for (size_t i = 0; i < sweep->rows && column != SIZE_MAX; i++)
+        if ((all || c->series.of_row[i] == line) && table_number(sweep, i, column, &value))
+            text_printf(out, "%zu,%.9g,%.9g\n", line + 1, x_of(c, i), value);
+}
+
+/* One line alone leaves room for every convention: each becomes a line, and HFU. */
+static void put_conventions(struct figure *figure, struct curves *c)
+{
+    c->series.count = 0;
+    for (size_t s = 0; s <= MFU_CONVENTION_COUNT; s++) {
+        bool hfu = s == MFU_CONVENTION_COUNT;
+        const char *column =
+            hfu ? "hfu" : arena_printf(&c->view.arena, "mfu_%s", mfu_table[s].name);
+        c->series.name[c->series.count++] =
+            hfu ? "HFU" : arena_printf(&c->view.arena, "MFU %s", mfu_table[s].name);
+        put_mfu_line(&figure->data, c, s, true, table_find(c->view.table, column));
+    }
+}
+
+enum status figure_mfu(struct figure *figure, const struct table *sweep,
+                       const struct figure_wish *wish, struct diag *diag)
+{
+    struct curves *c;
+    struct text label = {0};
+    enum status status =
+        curves_make(&c, sweep, "seq", wish->y != NULL ? wish->y : "mfu_longhaul", diag);
+    if (status != STATUS_OK)
+        goto out;
+    bool all = c->series.count == 1 && wish->y == NULL;
+    if (all)
+        put_conventions(figure, c);
+    for (size_t s = 0; s < c->series.count && !all; s++)
+        put_mfu_line(&figure->data, c, s, false, c->y);
+    if (figure->data.size == 0) {
+        status = diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
+                            "no point has an MFU: none fits");
+        goto out;
+    }
+    if (all)
+        text_puts(&label, "MFU by each convention, and HFU");
+    else if (strncmp(sweep->name[c->y], "mfu_", 4) == 0)
+        text_printf(&label, "MFU by convention %s", sweep->name[c->y] + 4);
+    else
+        text_puts(&label, "HFU");
+    set_common(figure, c, "mfu", wish->title);
+    figure_set_y(figure, wish);
+    figure_set_text(figure, "convention", label.data);
+out:
+    curves_free(c);
+    text_release(&label);
+    return status;
+}

@@ -1,0 +1,319 @@
+#include "cli/figure/sweep_view.h"
+
+#include "base/units.h"
+#include "cli/options.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- axes ---- */
+
+enum status sweep_view_make(struct sweep_view *view, const struct table *table, struct diag *diag)
+{
+    view->table = table;
+    enum status status = table_get(table, "status", &view->status, diag);
+    if (status != STATUS_OK)
+        return status;
+    view->axes = view->status;
+    if (view->axes == 0)
+        return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+                          "is no sweep: no column comes before 'status'");
+    if (table->rows == 0)
+        return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT, "has no rows");
+    view->varies = arena_array(&view->arena, view->axes, sizeof *view->varies);
+    for (size_t a = 0; a < view->axes; a++) {
+        for (size_t i = 1; i < table->rows && !view->varies[a]; i++)
+            view->varies[a] = strcmp(table->row[i][a], table->row[0][a]) != 0;
+        view->varying += view->varies[a];
+    }
+    return STATUS_OK;
+}
+
+void sweep_view_release(struct sweep_view *view)
+{
+    arena_release(&view->arena);
+    *view = (struct sweep_view){0};
+}
+
+static bool is_in(const size_t *list, size_t count, size_t value)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i] == value)
+            return true;
+    return false;
+}
+
+size_t sweep_view_last(const struct sweep_view *view, const size_t *except, size_t excepted)
+{
+    size_t last = SIZE_MAX;
+    for (size_t a = 0; a < view->axes; a++)
+        if (!is_in(except, excepted, a) &&
+            (last == SIZE_MAX || view->varies[a] || !view->varies[last]))
+            last = a;
+    return last;
+}
+
+enum status sweep_view_choose(const struct sweep_view *view, const char *wish, const char *fallback,
+                              bool of_axes, size_t *column, struct diag *diag)
+{
+    enum status status = table_get(view->table, wish != NULL ? wish : fallback, column, diag);
+    if (status == STATUS_OK && of_axes && *column >= view->axes)
+        return diag_error(diag, (struct loc){.name = view->table->path}, STATUS_BAD_INPUT,
+                          "'%s' was not varied", view->table->name[*column]);
+    return status;
+}
+
+/* "128K", "12", "0.5" */
+static bool number_of(const char *text, double *value)
+{
+    int64_t tokens;
+    if (parse_double(text, strlen(text), value))
+        return true;
+    if (units_parse_tokens(text, strlen(text), &tokens, (struct loc){0}, NULL) != STATUS_OK)
+        return false;
+    *value = (double)tokens;
+    return true;
+}
+
+enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,
+                            struct diag *diag)
+{
+    *axis = (struct sweep_axis){.column = column, .numbers = true};
+    for (size_t i = 0; i < view->table->rows; i++) {
+        const char *text = view->table->row[i][column];
+        size_t k = 0;
+        while (k < axis->count && strcmp(axis->text[k], text) != 0)
+            k++;
+        if (k < axis->count)
+            continue;
+        if (k == SWEEP_VALUES_MAX)
+            return diag_error(diag, (struct loc){.name = view->table->path}, STATUS_BAD_INPUT,
+                              "'%s' has more than %d values, too many for a figure",
+                              view->table->name[column], SWEEP_VALUES_MAX);
+        axis->text[axis->count] = text;
+        axis->numbers = axis->numbers && number_of(text, &axis->at[axis->count]);
+        axis->count++;
+    }
+    axis->grows_by_factor = axis->numbers && axis->count > 2;
+    for (size_t k = 0; k < axis->count; k++) {
+        if (!axis->numbers)
+            axis->at[k] = (double)k;
+        if (axis->numbers && k > 1 && axis->at[0] > 0 &&
+            fabs(axis->at[k] / axis->at[k - 1] / (axis->at[1] / axis->at[0]) - 1) > 1e-6)
+            axis->grows_by_factor = false;
+    }
+    if (axis->count > 0 && !(axis->at[0] > 0))
+        axis->grows_by_factor = false;
+    return STATUS_OK;
+}
+
+size_t sweep_axis_place(const struct sweep_axis *axis, const char *text)
+{
+    size_t k = 0;
+    while (strcmp(axis->text[k], text) != 0)
+        k++;
+    return k;
+}
+
+void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
+                          bool index)
+{
+    size_t every = 1 + axis->count / 16;
+    text_printf(&figure->set, "set %stics (", which);
+    for (size_t k = 0; k < axis->count; k += every) {
+        text_puts(&figure->set, k == 0 ? "" : ", ");
+        figure_put_quoted(&figure->set, axis->text[k]);
+        text_printf(&figure->set, " %.17g", index ? (double)k : axis->at[k]);
+    }
+    text_puts(&figure->set, ")\n");
+}
+
+/* ---- lines ---- */
+
+/* The name of the line that a row is of. */
+static void put_name(struct text *out, const struct sweep_view *view, size_t row, size_t x)
+{
+    out->size = 0;
+    for (size_t a = 0; a < view->axes; a++)
+        if (view->varies[a] && a != x)
+            text_printf(out, "%s%s=%s", out->size > 0 ? " " : "", view->table->name[a],
+                        view->table->row[row][a]);
+    if (out->size == 0)
+        text_puts(out, "sweep");
+}
+
+/* Names of lines, each once. */
+struct names {
+    const char **name;
+    size_t count, capacity;
+};
+
+/* The place of a name, which is added when it is new. */
+static size_t place_of(struct names *names, struct sweep_view *view, const struct text *name)
+{
+    for (size_t k = 0; k < names->count; k++)
+        if (strcmp(names->name[k], name->data) == 0)
+            return k;
+    if (names->count == names->capacity) {
+        names->capacity = heap_next_capacity(names->capacity, names->count + 1);
+        names->name = heap_realloc((void *)names->name, names->capacity, sizeof *names->name);
+    }
+    names->name[names->count] = arena_text(&view->arena, name->data, name->size);
+    return names->count++;
+}
+
+static size_t count_values(const struct table *table, size_t column)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < table->rows; i++) {
+        size_t before = 0;
+        while (strcmp(table->row[before][column], table->row[i][column]) != 0)
+            before++;
+        values += before == i;
+    }
+    return values;
+}
+
+/* Which options make the lines; one value of that with the most values would leave the fewest. */
+static enum status too_many(const struct sweep_view *view, size_t lines, size_t x,
+                            struct diag *diag)
+{
+    const struct table *table = view->table;
+    struct text axes = {0}, only = {0};
+    size_t most = 0;
+    for (size_t a = 0; a < view->axes; a++) {
+        if (!view->varies[a] || a == x)
+            continue;
+        size_t values = count_values(table, a);
+        text_printf(&axes, "%s%s (%zu values)", axes.size > 0 ? ", " : "", table->name[a], values);
+        if (values > most) {
+            most = values;
+            only.size = 0;
+            text_printf(&only, "--only %s=%s", table->name[a], table->row[0][a]);
+        }
+    }
+    enum status status =
+        diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+                   "these are %zu lines, of %s, and %d can be told apart: `longhaul plot %s` draws "
+                   "some of them, and -x puts another option along the axis",
+                   lines, axes.data, FIGURE_SERIES_MAX, only.data);
+    text_release(&axes);
+    text_release(&only);
+    return status;
+}
+
+enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view, size_t x,
+                              size_t y, struct diag *diag)
+{
+    const struct table *table = view->table;
+    struct text name = {0};
+    struct names names = {0};
+    double number;
+    series->of_row = arena_array(&view->arena, table->rows, sizeof *series->of_row);
+    for (int pass = 0; pass < 2; pass++) { /* lines with numbers, then those without */
+        for (size_t i = 0; i < table->rows; i++) {
+            if (table_number(table, i, y, &number) != (pass == 0))
+                continue;
+            put_name(&name, view, i, x);
+            size_t place = place_of(&names, view, &name);
+            series->of_row[i] = pass == 0 || place < series->count ? place : series->count;
+        }
+        if (pass == 0)
+            series->count = names.count;
+    }
+    series->empty = names.count - series->count;
+    enum status status = STATUS_OK;
+    if (series->count > FIGURE_SERIES_MAX)
+        status = too_many(view, series->count, x, diag);
+    for (size_t k = 0; k < series->count && status == STATUS_OK; k++)
+        series->name[k] = names.name[k];
+    free((void *)names.name);
+    text_release(&name);
+    return status;
+}
+
+void sweep_series_set(struct figure *figure, const struct sweep_series *series)
+{
+    struct text empty = {0};
+    figure_set_series(figure, series->name, series->count);
+    if (series->empty > 0)
+        text_printf(&empty, "%zu line%s without a point", series->empty,
+                    series->empty == 1 ? "" : "s");
+    figure_set_text(figure, "empty", empty.size > 0 ? empty.data : "");
+    text_release(&empty);
+}
+
+/* ---- words ---- */
+
+double sweep_put_label(struct text *out, const char *column)
+{
+    static const struct {
+        const char *column, *label;
+        double scale;
+    } known[] = {
+        {"step_s", "step (s)", 1},
+        {"tokens_per_s_gpu", "tokens/s/GPU", 1},
+        {"hfu", "HFU (% of dense peak)", 100},
+        {"extrapolated", "compute time outside of calibration (%)", 100},
+        {"seq", "tokens of a sequence (K = 1024)", 1},
+        {"chunk", "tokens of a chunk, over all ranks (K = 1024)", 1},
+        {"gpus", "GPUs", 1},
+    };
+    size_t size = strlen(column);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(column, known[i].column) == 0) {
+            text_puts(out, known[i].label);
+            return known[i].scale;
+        }
+    if (strncmp(column, "mfu_", 4) == 0) {
+        text_printf(out, "MFU by convention %s (%% of dense peak)", column + 4);
+        return 100;
+    }
+    for (size_t i = 0; i < size; i++)
+        text_putc(out, column[i] == '_' ? ' ' : column[i]);
+    if (size > 6 && strcmp(column + size - 6, "_bytes") == 0) {
+        out->size -= 6;
+        text_puts(out, " (GiB of a GPU)");
+        if (strncmp(column, "host", 4) == 0) {
+            out->size -= 7;
+            text_puts(out, "a node)");
+        }
+        return 1.0 / (1024.0 * 1024 * 1024);
+    }
+    if (size > 2 && strcmp(column + size - 2, "_s") == 0) {
+        out->size -= 2;
+        text_puts(out, " (s of the step of rank 0)");
+    }
+    return 1;
+}
+
+/* Points of a letter of a title, and of what stands beside it. */
+enum { TITLE_LETTER = 9, TITLE_AROUND = 60 };
+
+void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wish)
+{
+    static const struct {
+        const char *option, *one, *many;
+    } shown[] = {
+        {"model", "", ""},         {"cluster", "", ""},          {"nodes", " node", " nodes"},
+        {"gpus", " GPU", " GPUs"}, {"seq", " token", " tokens"}, {"strategy", "", ""},
+    };
+    const char *command = table_head(view->table, "command");
+    struct text title = {0}, value = {0};
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++)
+        if (options_in_command(command, shown[i].option, &value))
+            text_printf(&title, "%s%s%s", title.size > 0 ? ", " : "", value.data,
+                        strcmp(value.data, "1") == 0 ? shown[i].one : shown[i].many);
+    for (size_t a = 0; a < view->axes; a++)
+        if (!view->varies[a])
+            text_printf(&title, "%s%s=%s", title.size > 0 ? ", " : "", view->table->name[a],
+                        view->table->row[0][a]);
+    const char *line = wish != NULL ? wish : title.size > 0 ? title.data : "Sweep";
+    int wide = TITLE_AROUND + TITLE_LETTER * (int)strlen(line);
+    figure_set_text(figure, "title", line);
+    figure->wide = figure->wide > wide ? figure->wide : wide;
+    text_release(&title);
+    text_release(&value);
+}

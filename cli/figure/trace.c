@@ -1,0 +1,236 @@
+/* The figure of a trace that shows what streams do. */
+#include "cli/figure/figure.h"
+
+#include "cli/figure/window.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A timeline's lane has so many bins, about a pixel each in a PNG; a narrower box than SEEN of the
+ * window would be overlooked. */
+enum { BINS = 1500 };
+#define SEEN (1.0 / 600)
+
+enum { LANES_MAX = 32 };
+
+/* What a box is coloured by: in the order of the colours. */
+enum colour {
+    COLOUR_ATTENTION = 1,
+    COLOUR_MATMUL,
+    COLOUR_OTHER_COMPUTE,
+    COLOUR_OPTIMIZER,
+    COLOUR_EXCHANGE,
+    COLOUR_WEIGHTS,
+    COLOUR_COPY,
+    COLOUR_WAIT,
+    COLOUR_COUNT,
+};
+static const char colour_names[] = "attention matmul other_compute optimizer activations_exchanged "
+                                   "weights_exchanged copies waiting";
+
+struct coloured {
+    const char *name;
+    enum colour colour;
+};
+
+static const struct coloured kinds[] = {
+    {"attention", COLOUR_ATTENTION},
+    {"attention_backward", COLOUR_ATTENTION},
+    {"matmul", COLOUR_MATMUL},
+    {"d2h", COLOUR_COPY},
+    {"h2d", COLOUR_COPY},
+    {"host_sync", COLOUR_WAIT},
+    {"barrier", COLOUR_WAIT},
+    {"all_to_all", COLOUR_EXCHANGE},
+    {"shift", COLOUR_EXCHANGE},
+    {"send", COLOUR_EXCHANGE},
+    {"recv", COLOUR_EXCHANGE},
+    {"all_gather", COLOUR_EXCHANGE},
+    {"all_reduce", COLOUR_EXCHANGE},
+    {"reduce_scatter", COLOUR_EXCHANGE},
+    {"reduce", COLOUR_EXCHANGE},
+    {"broadcast", COLOUR_EXCHANGE},
+    {"scatter", COLOUR_EXCHANGE},
+};
+
+/* Rows of a profiler have the names of kernels as kinds, and as region what these do
+ * (traces/kernel_class.h). */
+static const struct coloured classes[] = {
+    {"attention", COLOUR_ATTENTION},    {"matmul", COLOUR_MATMUL},
+    {"optimizer", COLOUR_OPTIMIZER},    {"copy", COLOUR_COPY},
+    {"communication", COLOUR_EXCHANGE},
+};
+
+static enum colour find_colour(const struct coloured *list, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return list[i].colour;
+    return COLOUR_OTHER_COMPUTE;
+}
+
+static enum colour colour_of(const char *kind, const char *phase, const char *region)
+{
+    enum colour colour = find_colour(kinds, ARRAY_LEN(kinds), kind);
+    if (colour == COLOUR_EXCHANGE && strcmp(region, "weights") == 0)
+        return COLOUR_WEIGHTS;
+    if (colour != COLOUR_OTHER_COMPUTE)
+        return colour;
+    return strcmp(phase, "optimizer") == 0 ? COLOUR_OPTIMIZER
+                                           : find_colour(classes, ARRAY_LEN(classes), region);
+}
+
+struct box {
+    double start_s, end_s;
+    enum colour colour;
+};
+
+/* One BINS-th of the window on one lane: how long each colour runs in it, and between which times
+ * anything does. */
+struct bin {
+    double busy_s[COLOUR_COUNT]; /* all 0: idle */
+    double first_s, last_s;
+};
+
+/* Adds what of start_s..end_s lies in the window to the bins of a lane. */
+static void fill(struct bin *bin, const struct figure_window *window, double start_s, double end_s,
+                 enum colour colour)
+{
+    double bin_s = (window->to_s - window->from_s) / BINS;
+    start_s = fmax(start_s, window->from_s);
+    end_s = fmin(end_s, window->to_s);
+    for (size_t i = (size_t)((start_s - window->from_s) / bin_s); i < BINS; i++) {
+        double first_s = fmax(start_s, window->from_s + (double)i * bin_s);
+        double last_s = fmin(end_s, window->from_s + (double)(i + 1) * bin_s);
+        if (!(first_s < end_s))
+            break;
+        if (!(first_s < last_s)) /* it begins at the end of its bin, but for rounding */
+            continue;
+        bool idle = !(bin[i].first_s < bin[i].last_s);
+        bin[i].first_s = idle ? first_s : fmin(bin[i].first_s, first_s);
+        bin[i].last_s = idle ? last_s : fmax(bin[i].last_s, last_s);
+        bin[i].busy_s[colour] += last_s - first_s;
+    }
+}
+
+/* The boxes of a lane, in order of time and apart from each other. A bin has the colour that fills
+ * most of it; neighbours of one colour are one box, with the edges that it has in the trace where
+ * they border on idle time. box: BINS. */
+static size_t find_boxes(struct box *box, const struct bin *bin, const struct figure_window *window)
+{
+    double bin_s = (window->to_s - window->from_s) / BINS;
+    size_t count = 0;
+    for (size_t i = 0; i < BINS; i++) {
+        enum colour most = COLOUR_ATTENTION;
+        for (enum colour c = most; c < COLOUR_COUNT; c++)
+            if (bin[i].busy_s[c] > bin[i].busy_s[most])
+                most = c;
+        if (!(bin[i].busy_s[most] > 0))
+            continue;
+        struct box *last = count > 0 ? &box[count - 1] : NULL;
+        if (last != NULL && last->colour == most && bin[i].first_s - last->end_s < bin_s)
+            last->end_s = bin[i].last_s;
+        else
+            box[count++] = (struct box){bin[i].first_s, bin[i].last_s, most};
+    }
+    return count;
+}
+
+/* Narrow boxes grow to what is seen, into idle time alone. */
+static void widen(struct box *box, size_t count, const struct figure_window *window)
+{
+    for (size_t i = 0; i < count; i++) {
+        double room_s = i + 1 < count ? box[i + 1].start_s : window->to_s;
+        double wish_s = box[i].start_s + (window->to_s - window->from_s) * SEEN;
+        box[i].end_s = fmax(box[i].end_s, fmin(wish_s, room_s));
+    }
+}
+
+/* Compute on top, then the others as they come. lane[i]: label of a stream. */
+static size_t find_lanes(const struct trace *trace, uint32_t rank, uint16_t *lane)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->ops.count; i++) {
+        size_t k = 0;
+        if (trace->ops.rank[i] != rank)
+            continue;
+        while (k < count && lane[k] != trace->ops.stream[i])
+            k++;
+        if (k == count && count < LANES_MAX)
+            lane[count++] = trace->ops.stream[i];
+    }
+    for (size_t k = 0; k < count; k++)
+        if (strcmp(trace->label[lane[k]], "compute") == 0) {
+            uint16_t compute = lane[k];
+            memmove(&lane[1], &lane[0], k * sizeof *lane);
+            lane[0] = compute;
+        }
+    return count;
+}
+
+static enum status no_rows(const struct figure_wish *wish, const char *what, struct diag *diag)
+{
+    return diag_error(diag, (struct loc){.name = "--rank"}, STATUS_BAD_INPUT,
+                      "the trace has no %s of rank %ld; one rank of each class is written", what,
+                      wish->rank);
+}
+
+enum status figure_timeline(struct figure *figure, const struct trace *trace,
+                            const struct figure_wish *wish, struct diag *diag)
+{
+    uint16_t lane[LANES_MAX];
+    uint32_t rank = (uint32_t)wish->rank;
+    size_t lanes = find_lanes(trace, rank, lane), count = 0;
+    double end_s = 0;
+    struct figure_window window;
+    if (lanes == 0)
+        return no_rows(wish, "op", diag);
+    for (size_t i = 0; i < trace->ops.count; i++)
+        if (trace->ops.rank[i] == rank)
+            end_s = fmax(end_s, trace->ops.end_s[i]);
+    enum status status = figure_window_find(&window, trace, end_s, wish, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct bin *bin = heap_zalloc(lanes * BINS, sizeof *bin);
+    struct box *box = heap_alloc(BINS, sizeof *box);
+    for (size_t i = 0; i < trace->ops.count; i++) {
+        const struct trace_ops *t = &trace->ops;
+        if (t->rank[i] != rank || t->end_s[i] <= window.from_s || t->start_s[i] >= window.to_s)
+            continue;
+        size_t k = 0;
+        while (k < lanes && lane[k] != t->stream[i])
+            k++;
+        if (k < lanes)
+            fill(&bin[k * BINS], &window, t->start_s[i], t->end_s[i],
+                 colour_of(trace->label[t->kind[i]], trace->label[t->phase[i]],
+                           trace->label[t->region[i]]));
+    }
+    for (size_t k = lanes; k-- > 0;) {
+        size_t boxes = find_boxes(box, &bin[k * BINS], &window);
+        widen(box, boxes, &window);
+        for (size_t i = 0; i < boxes; i++)
+            text_printf(&figure->data, "%zu,%u,%.9g,%.9g\n", lanes - 1 - k, box[i].colour,
+                        box[i].start_s / window.time.unit_s, box[i].end_s / window.time.unit_s);
+        count += boxes;
+    }
+    free(bin);
+    free(box);
+    if (count == 0)
+        return no_rows(wish, "op in that window", diag);
+
+    struct text names = {0}, title = {0};
+    for (size_t k = lanes; k-- > 0;)
+        text_printf(&names, "%s%s", trace->label[lane[k]], k == 0 ? "" : " ");
+    text_printf(&title, "Streams of rank %ld", wish->rank);
+    figure->script = "timeline";
+    figure->wide = 1000;
+    figure->high = 170 + 42 * (int)lanes;
+    figure_set_text(figure, "title", wish->title != NULL ? wish->title : title.data);
+    figure_set_text(figure, "lanes", names.data);
+    figure_set_text(figure, "classes", colour_names);
+    figure_window_set(figure, &window);
+    text_release(&names);
+    text_release(&title);
+    return STATUS_OK;
+}

@@ -1,0 +1,60 @@
+/* The figure of a waterfall: where a step went. */
+#include "cli/figure/figure.h"
+
+#include "cli/report/report.h"
+
+#include <math.h>
+
+/* Colours by what kind of cause it is: work that must be, work that need not, waiting. */
+static int colour_of(enum cause cause)
+{
+    switch (cause) {
+    case CAUSE_USEFUL:
+        return 3;
+    case CAUSE_IMBALANCE:
+    case CAUSE_RECOMPUTE:
+    case CAUSE_INEFFICIENCY:
+    case CAUSE_MEMORY_BOUND:
+    case CAUSE_OPTIMIZER:
+        return 2;
+    default:
+        return cause == CAUSE_HOST || cause == CAUSE_OTHER ? 8 : 1;
+    }
+}
+
+enum status figure_waterfall(struct figure *figure, const char *name, const struct waterfall *w,
+                             const struct figure_wish *wish, struct diag *diag)
+{
+    struct report_time time = report_time_for(w->step_s);
+    long long rounded[CAUSE_COUNT]; /* as the report has them: they add up */
+    struct text label = {0};
+    double at_s = 0;
+    int rows = 0;
+    if (!(w->step_s > 0))
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                          "the step takes no time: there is nothing to draw");
+    report_round(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
+    for (int i = 0; i < CAUSE_COUNT; i++) {
+        double cause_s = w->cause_s[i];
+        if (rounded[i] == 0)
+            continue;
+        text_printf(&figure->data, "%d,%.9g,%.9g,%d,%s,\"%.*f %s  %.1f %%\"\n", rows,
+                    at_s / time.unit_s, (at_s + cause_s) / time.unit_s, colour_of((enum cause)i),
+                    cause_name((enum cause)i), time.decimals,
+                    (double)rounded[i] / pow(10, time.decimals), time.name,
+                    100 * cause_s / w->step_s);
+        at_s += cause_s;
+        rows++;
+    }
+    text_printf(&label, "Where a step of %.*f %s goes", time.decimals, w->step_s / time.unit_s,
+                time.name);
+    figure->script = "waterfall";
+    figure->wide = 900;
+    figure->high = 110 + 32 * rows;
+    figure_set_text(figure, "title", wish->title != NULL ? wish->title : label.data);
+    figure_set_text(figure, "unit", time.name);
+    figure_set_number(figure, "rows", rows);
+    figure_set_number(figure, "step", w->step_s / time.unit_s);
+    text_release(&label);
+    return STATUS_OK;
+}

@@ -1,0 +1,26 @@
+/* cli/figure/window.h: the part of a trace's time that a figure shows. */
+#ifndef CLI_FIGURE_WINDOW_H
+#define CLI_FIGURE_WINDOW_H
+
+#include "base/diag.h"
+#include "cli/figure/figure.h"
+#include "cli/report/report.h"
+#include "traces/trace.h"
+
+struct figure_window {
+    double from_s, to_s;
+    struct report_time time; /* the unit of its axis */
+};
+
+/* From wish->window, the ops that it names of wish->rank, or from wish->from_s to wish->to_s, or
+ * all of the trace, which ends at end_s. wish->window is a phase, or KEY=N or KEY=N..M of op,
+ * layer, chunk and step, or several with ':' between them, all of which hold:
+ * "backward:layer=1", "op=100..200". The window goes from the start of the first such op to the
+ * end of the last. */
+enum status figure_window_find(struct figure_window *window, const struct trace *trace,
+                               double end_s, const struct figure_wish *wish, struct diag *diag);
+
+/* Sets unit, from and to of the script. */
+void figure_window_set(struct figure *figure, const struct figure_window *window);
+
+#endif

@@ -1,0 +1,16 @@
+/* cli/folder/chakra_out.h: the schedule as Chakra execution traces (mlcommons/chakra, schema
+ * et_def.proto), one file per rank, for simulators that read them (ASTRA-sim).
+ *
+ * A node per op that the rank does, with what it waits for as data dependencies and the op before it on
+ * its stream as control dependency; a shift is a send and a receive. Durations are predicted ones. */
+#ifndef CLI_FOLDER_CHAKRA_OUT_H
+#define CLI_FOLDER_CHAKRA_OUT_H
+
+#include "base/text.h"
+#include "cli/predict/prediction.h"
+
+#include <stdint.h>
+
+void chakra_print(struct text *out, const struct prediction *prediction, uint32_t rank);
+
+#endif

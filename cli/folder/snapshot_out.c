@@ -1,0 +1,207 @@
+#include "cli/folder/snapshot_out.h"
+
+#include "sim/memory.h"
+#include "traces/pickle.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* Where a device's memory may lie; anything that is not 0. */
+#define BASE INT64_C(0x7f0000000000)
+
+static void put_key_int(struct text *out, const char *key, int64_t value)
+{
+    pickle_put_text(out, key);
+    pickle_put_int(out, value);
+}
+
+static void put_key_text(struct text *out, const char *key, const char *value)
+{
+    pickle_put_text(out, key);
+    pickle_put_text(out, value);
+}
+
+/* [{"name": ..., "filename": category, "line": layer}] */
+static void put_frames(struct text *out, const struct ir *ir, uint32_t buffer)
+{
+    char name[128];
+    uint16_t layer = ir->buffer.layer[buffer];
+    ir_buffer_name(ir, (buffer_id){buffer}, name, sizeof name);
+    pickle_put_text(out, "frames");
+    pickle_begin_list(out);
+    pickle_begin_dict(out);
+    put_key_text(out, "name", name);
+    put_key_text(out, "filename", category_name((enum category)ir->buffer.category[buffer]));
+    put_key_int(out, "line", layer == IR_NONE16 ? 0 : layer);
+    pickle_end_dict(out);
+    pickle_end_list(out);
+}
+
+static void put_event(struct text *out, const struct ir *ir, const char *action,
+                      const struct memory_event *event)
+{
+    pickle_begin_dict(out);
+    put_key_text(out, "action", action);
+    put_key_int(out, "addr", BASE + (int64_t)ir->buffer.offset[event->buffer]);
+    put_key_int(out, "size", event->bytes < 0 ? -event->bytes : event->bytes);
+    put_key_int(out, "stream", 0);
+    put_key_int(out, "time_us", (int64_t)(1e6 * event->time_s));
+    put_frames(out, ir, event->buffer);
+    pickle_end_dict(out);
+}
+
+static void put_history(struct text *out, const struct ir *ir, const struct memory_event *event,
+                        size_t count, uint64_t arena)
+{
+    pickle_begin_list(out);
+    pickle_begin_dict(out);
+    put_key_text(out, "action", "segment_alloc");
+    put_key_int(out, "addr", BASE);
+    put_key_int(out, "size", (int64_t)arena);
+    put_key_int(out, "stream", 0);
+    put_key_int(out, "time_us", 0);
+    pickle_put_text(out, "frames");
+    pickle_begin_list(out);
+    pickle_end_list(out);
+    pickle_end_dict(out);
+    for (size_t i = 0; i < count; i++)
+        if (ir->buffer.memory[event[i].buffer] != MEMORY_HBM) {
+            continue;
+        } else if (event[i].bytes > 0) {
+            put_event(out, ir, "alloc", &event[i]);
+        } else {
+            put_event(out, ir, "free_requested", &event[i]);
+            put_event(out, ir, "free_completed", &event[i]);
+        }
+    pickle_end_list(out);
+}
+
+struct live {
+    uint64_t offset, bytes;
+    uint32_t buffer;
+};
+
+static int compare_live(const void *left, const void *right)
+{
+    const struct live *a = left, *b = right;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+/* How many events there are up to the fullest moment. Snapshots end there: readers go back from the
+ * state of the segments through the history, so that the two must end together. */
+static size_t count_to_peak(const struct ir *ir, const struct memory_event *event, size_t count)
+{
+    int64_t bytes = 0, most = -1;
+    size_t upto = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (ir->buffer.memory[event[i].buffer] != MEMORY_HBM)
+            continue;
+        bytes += event[i].bytes;
+        if (bytes > most) {
+            most = bytes;
+            upto = i + 1;
+        }
+    }
+    return upto;
+}
+
+/* The buffers that are there after the events, by place; the caller frees the array. */
+static size_t find_live(const struct ir *ir, const struct memory_event *event, size_t count,
+                        struct live **live)
+{
+    size_t lives = 0;
+    bool *there = heap_zalloc(ir->buffer.count + 1u, sizeof *there);
+    for (size_t i = 0; i < count; i++)
+        there[event[i].buffer] = event[i].bytes > 0;
+    *live = heap_alloc(ir->buffer.count + 1u, sizeof **live);
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        if (there[b] && ir->buffer.memory[b] == MEMORY_HBM)
+            (*live)[lives++] = (struct live){.offset = ir->buffer.offset[b],
+                                             .bytes = ir_buffer_bytes(ir, (buffer_id){b}),
+                                             .buffer = b};
+    free(there);
+    if (lives > 0)
+        qsort(*live, lives, sizeof **live, compare_live);
+    return lives;
+}
+
+static void put_block(struct text *out, const struct ir *ir, uint64_t offset, uint64_t bytes,
+                      uint32_t buffer)
+{
+    pickle_begin_dict(out);
+    put_key_int(out, "address", BASE + (int64_t)offset);
+    put_key_int(out, "size", (int64_t)bytes);
+    put_key_int(out, "requested_size", buffer == IR_NONE ? 0 : (int64_t)bytes);
+    put_key_text(out, "state", buffer == IR_NONE ? "inactive" : "active_allocated");
+    if (buffer != IR_NONE) {
+        put_frames(out, ir, buffer);
+    } else {
+        pickle_put_text(out, "frames");
+        pickle_begin_list(out);
+        pickle_end_list(out);
+    }
+    pickle_end_dict(out);
+}
+
+/* The arena at its fullest; blocks and gaps tile it. */
+static void put_segment(struct text *out, const struct ir *ir, const struct live *live,
+                        size_t count, uint64_t arena)
+{
+    uint64_t at = 0, active = 0;
+    for (size_t i = 0; i < count; i++)
+        active += live[i].bytes;
+    pickle_begin_dict(out);
+    put_key_int(out, "device", 0);
+    put_key_int(out, "address", BASE);
+    put_key_int(out, "total_size", (int64_t)arena);
+    put_key_int(out, "allocated_size", (int64_t)active);
+    put_key_int(out, "active_size", (int64_t)active);
+    put_key_int(out, "requested_size", (int64_t)active);
+    put_key_int(out, "stream", 0);
+    put_key_text(out, "segment_type", "large");
+    pickle_put_text(out, "is_expandable");
+    pickle_put_bool(out, false);
+    pickle_put_text(out, "frames");
+    pickle_begin_list(out);
+    pickle_end_list(out);
+    pickle_put_text(out, "blocks");
+    pickle_begin_list(out);
+    for (size_t i = 0; i < count; i++) {
+        if (live[i].offset > at)
+            put_block(out, ir, at, live[i].offset - at, IR_NONE);
+        put_block(out, ir, live[i].offset, live[i].bytes, live[i].buffer);
+        at = live[i].offset + live[i].bytes;
+    }
+    if (at < arena)
+        put_block(out, ir, at, arena - at, IR_NONE);
+    pickle_end_list(out);
+    pickle_end_dict(out);
+}
+
+void snapshot_print(struct text *out, const struct prediction *p, uint32_t rank)
+{
+    const struct ir *ir = &p->ir;
+    uint64_t arena = ir->arena_bytes[MEMORY_HBM];
+    struct memory_event *event;
+    struct live *live;
+    size_t all = memory_events(ir, &p->sim, rank, &event), count = count_to_peak(ir, event, all);
+    size_t lives = find_live(ir, event, count, &live);
+    pickle_begin(out);
+    pickle_begin_dict(out);
+    pickle_put_text(out, "segments");
+    pickle_begin_list(out);
+    put_segment(out, ir, live, lives, arena);
+    pickle_end_list(out);
+    pickle_put_text(out, "device_traces");
+    pickle_begin_list(out);
+    put_history(out, ir, event, count, arena);
+    pickle_end_list(out);
+    pickle_put_text(out, "allocator_settings");
+    pickle_begin_dict(out);
+    put_key_text(out, "made_by", "longhaul " LONGHAUL_VERSION " predict");
+    pickle_end_dict(out);
+    pickle_end_dict(out);
+    pickle_end(out);
+    free(live);
+    free(event);
+}

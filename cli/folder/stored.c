@@ -1,0 +1,68 @@
+#include "cli/folder/stored.h"
+
+#include "traces/csv.h"
+#include "traces/kineto.h"
+
+#include <float.h>
+#include <sys/stat.h>
+
+static void put_path(struct text *out, const char *path, const char *name)
+{
+    struct stat info;
+    text_puts(out, path);
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        text_printf(out, "/%s", name);
+}
+
+enum status stored_load(struct stored *stored, const char *path, struct diag *diag)
+{
+    put_path(&stored->path, path, "prediction.json");
+    enum status status = text_read(&stored->text, stored->path.data, diag);
+    if (status == STATUS_OK)
+        status =
+            json_parse(&stored->json, stored->path.data,
+                       stored->text.data == NULL ? "" : stored->text.data, stored->text.size, diag);
+    return status;
+}
+
+void stored_release(struct stored *stored)
+{
+    json_release(&stored->json);
+    text_release(&stored->text);
+    text_release(&stored->path);
+    *stored = (struct stored){0};
+}
+
+enum status stored_waterfall(struct stored *stored, struct waterfall *w, struct diag *diag)
+{
+    struct json_node root = json_root(&stored->json), causes;
+    *w = (struct waterfall){0};
+    if (json_is_object(json_find(root, "part")) && !json_is_number(json_find(root, "step_s")))
+        return diag_error(diag, (struct loc){.name = stored->path.data}, STATUS_BAD_INPUT,
+                          "predicts a part of the model (--scope), and no step: there is no "
+                          "waterfall, and no page of it");
+    enum status status = json_get_double(root, "step_s", 0, DBL_MAX, &w->step_s, diag);
+    if (status == STATUS_OK)
+        status = json_get_object(root, "waterfall_s", &causes, diag);
+    for (int i = 0; i < CAUSE_COUNT && status == STATUS_OK; i++)
+        status =
+            json_get_double(causes, cause_name((enum cause)i), 0, DBL_MAX, &w->cause_s[i], diag);
+    return status;
+}
+
+enum status stored_trace(struct trace *trace, const char *path, bool memory, struct diag *diag)
+{
+    struct text whole = {0}, text = {0};
+    put_path(&whole, path, memory ? "memory.csv" : "ops.csv");
+    enum status status = text_read(&text, whole.data, diag);
+    const char *data = text.data == NULL ? "" : text.data;
+    if (status == STATUS_OK && memory)
+        status = trace_parse_memory(trace, whole.data, data, text.size, diag);
+    else if (status == STATUS_OK && kineto_recognise(data, text.size))
+        status = kineto_parse(trace, whole.data, data, text.size, diag);
+    else if (status == STATUS_OK)
+        status = trace_parse_ops(trace, whole.data, data, text.size, diag);
+    text_release(&whole);
+    text_release(&text);
+    return status;
+}

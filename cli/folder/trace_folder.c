@@ -1,0 +1,104 @@
+#include "cli/folder/trace_folder.h"
+
+#include "traces/csv.h"
+#include "traces/perfetto.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum status refused(const char *folder, const char *what, struct diag *diag)
+{
+    return diag_error(diag, (struct loc){.name = folder}, STATUS_SYSTEM, "cannot %s: %s", what,
+                      strerror(errno));
+}
+
+enum status trace_folder_check(const char *folder, struct diag *diag)
+{
+    struct saving saving = {.folder = folder};
+    enum status status = saving_begin(&saving, diag);
+    if (status == STATUS_OK && saving.fresh && mkdir(folder, 0777) != 0)
+        status = refused(folder, "make the folder", diag);
+    if (status == STATUS_OK && access(folder, W_OK | X_OK) != 0)
+        status = refused(folder, "write into the folder", diag);
+    if (status == STATUS_OK && saving.fresh)
+        rmdir(folder);
+    saving_release(&saving);
+    return status;
+}
+
+enum status trace_folder_add(const struct trace *trace, struct saving *saving, struct diag *diag)
+{
+    struct text out = {0}, path = {0};
+    trace_print_ops(trace, &out);
+    enum status status = saving_add(saving, "ops.csv", out.data, out.size, diag);
+    text_release(&out);
+    trace_print_memory(trace, &out);
+    if (status == STATUS_OK)
+        status = saving_add(saving, "memory.csv", out.data, out.size, diag);
+    text_release(&out);
+    text_printf(&path, "%s/trace.json", saving->folder);
+    if (status == STATUS_OK)
+        status = perfetto_print(trace, &out, path.data, diag);
+    if (status == STATUS_OK)
+        status = saving_add(saving, "trace.json", out.data, out.size, diag);
+    text_release(&out);
+    text_release(&path);
+    return status;
+}
+
+/* What predict and run write into a folder. */
+static bool is_ours(const char *name)
+{
+    static const char *const names[] = {"ops.csv",     "memory.csv",      "trace.json",
+                                        "schedule.ir", "snapshot.pickle", "prediction.json"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    if (strncmp(name, "chakra.", 7) != 0)
+        return false;
+    size_t digits = strspn(name + 7, "0123456789");
+    return digits > 0 && strcmp(name + 7 + digits, ".et") == 0;
+}
+
+void trace_folder_note_others(const struct saving *saving, struct diag *note)
+{
+    DIR *folder = opendir(saving->folder);
+    struct text first = {0};
+    size_t others = 0;
+    if (folder == NULL)
+        return;
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        if (!is_ours(entry->d_name) || saving_has(saving, entry->d_name))
+            continue;
+        if (others++ == 0 || strcmp(entry->d_name, first.data) < 0) {
+            first.size = 0;
+            text_puts(&first, entry->d_name);
+        }
+    }
+    closedir(folder);
+    if (others > 1)
+        text_printf(&first, " and %zu more", others - 1);
+    if (others > 0)
+        diag_note(note, (struct loc){.name = saving->folder},
+                  "%s %s of another run, and %s beside what this one wrote", first.data,
+                  others == 1 ? "is" : "are", others == 1 ? "stays" : "stay");
+    text_release(&first);
+}
+
+enum status trace_folder_save(const struct trace *trace, const char *folder, struct diag *note,
+                              struct diag *diag)
+{
+    struct saving saving = {.folder = folder};
+    enum status status = saving_begin(&saving, diag);
+    if (status == STATUS_OK)
+        status = trace_folder_add(trace, &saving, diag);
+    if (status == STATUS_OK)
+        status = saving_end(&saving, diag);
+    if (status == STATUS_OK)
+        trace_folder_note_others(&saving, note);
+    saving_release(&saving);
+    return status;
+}

@@ -1,0 +1,97 @@
+#include "cli/folder/traces_out.h"
+
+#include "cli/folder/chakra_out.h"
+#include "cli/folder/snapshot_out.h"
+#include "cli/folder/trace_folder.h"
+#include "schedule/ir_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void fill_header(struct trace *trace, const struct prediction *p)
+{
+    struct text value = {0};
+    trace_set(trace, "made_by", "longhaul " LONGHAUL_VERSION " predict");
+    if (p->has_choices) {
+        trace_set(trace, "model", p->choices.model->name);
+        trace_set(trace, "profile", p->choices.profile->name);
+    }
+    trace_set(trace, "attention",
+              attention_impl_name((enum attention_impl)p->choices.attention_impl));
+    trace_set(trace, "cluster", p->setup->cluster.name);
+    text_printf(&value, "%u", mesh_ranks(&p->ir.mesh));
+    trace_set(trace, "ranks", value.data);
+    value.size = 0;
+    text_put_double(&value, p->sim.step_s);
+    trace_set(trace, "step_s", value.data);
+    for (int m = 0; m < MEMORY_COUNT; m++) {
+        char key[32];
+        snprintf(key, sizeof key, "arena_bytes.%s", memory_name((enum memory)m));
+        value.size = 0;
+        text_printf(&value, "%" PRIu64, p->ir.arena_bytes[m]);
+        trace_set(trace, key, value.data);
+    }
+    if (p->verdict.available[LIMIT_DEVICE] != UINT64_MAX) {
+        value.size = 0;
+        text_printf(&value, "%" PRIu64, p->verdict.available[LIMIT_DEVICE]);
+        trace_set(trace, "available_bytes.hbm", value.data);
+    }
+    text_release(&value);
+}
+
+/* What is asked for beside the trace. */
+static enum status add_asked(const struct prediction *p, struct traces_emit emit,
+                             struct saving *saving, struct diag *diag)
+{
+    struct text out = {0}, name = {0};
+    enum status status = STATUS_OK;
+    if (emit.ir) {
+        ir_print(&out, &p->ir);
+        status = saving_add(saving, "schedule.ir", out.data, out.size, diag);
+    }
+    if (emit.snapshot && status == STATUS_OK) {
+        out.size = 0;
+        snapshot_print(&out, p, 0);
+        status = saving_add(saving, "snapshot.pickle", out.data, out.size, diag);
+    }
+    for (uint32_t rank = 0; emit.chakra && rank < p->sim.rank_count && status == STATUS_OK;
+         rank++) {
+        out.size = name.size = 0;
+        chakra_print(&out, p, rank);
+        text_printf(&name, "chakra.%u.et", rank);
+        status = saving_add(saving, name.data, out.data, out.size, diag);
+    }
+    text_release(&out);
+    text_release(&name);
+    return status;
+}
+
+enum status traces_write(const struct report *report, const char *folder, struct traces_emit emit,
+                         struct diag *note, struct diag *diag)
+{
+    const struct prediction *p = report->prediction;
+    struct saving saving = {.folder = folder};
+    struct trace trace = {0};
+    struct text json = {0};
+    fill_header(&trace, p);
+    for (uint32_t i = 0; i < p->sim.class_count; i++)
+        sim_trace(&p->ir, &p->sim, p->sim.classes[i].rank, p->sim.classes[i].rank + 1, true,
+                  &trace);
+    report_print_json(&json, report);
+    enum status status = saving_begin(&saving, diag);
+    if (status == STATUS_OK)
+        status = trace_folder_add(&trace, &saving, diag);
+    if (status == STATUS_OK)
+        status = add_asked(p, emit, &saving, diag);
+    if (status == STATUS_OK) /* last: a folder that has it is of one run */
+        status = saving_add(&saving, "prediction.json", json.data, json.size, diag);
+    if (status == STATUS_OK)
+        status = saving_end(&saving, diag);
+    if (status == STATUS_OK)
+        trace_folder_note_others(&saving, note);
+    saving_release(&saving);
+    text_release(&json);
+    trace_release(&trace);
+    return status;
+}

@@ -1,0 +1,349 @@
+#include "cli/measure/compare_report.h"
+
+#include "base/units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_percent(struct text *out, double error)
+{
+    if (isfinite(error))
+        text_printf(out, "%+.1f %%", 100 * error);
+    else
+        text_puts(out, "-");
+}
+
+static void put_error(struct text *out, double predicted, double measured)
+{
+    put_percent(out, predicted == measured ? 0 : compare_error(predicted, measured));
+}
+
+/* A right-aligned cell. */
+static void put_cell(struct text *out, int width, const struct text *cell)
+{
+    text_printf(out, "%*s", width, cell->data == NULL ? "" : cell->data);
+}
+
+static void put_error_cell(struct text *out, int width, double predicted, double measured)
+{
+    struct text cell = {0};
+    put_error(&cell, predicted, measured);
+    put_cell(out, width, &cell);
+    text_release(&cell);
+}
+
+/* Milliseconds, of how many, as a percentage of them. */
+static void put_share(struct text *out, double part_s, double all_s)
+{
+    text_printf(out, " %13.3f %13.3f ", 1e3 * part_s, 1e3 * all_s);
+    if (all_s > 0)
+        text_printf(out, "%8.1f %%", 100 * part_s / all_s);
+    else
+        text_printf(out, "%10s", "-");
+}
+
+static void print_verdict(struct text *out, const struct compare_report *report)
+{
+    const struct comparison *c = report->comparison;
+    double percent = 100 * report->tolerance;
+    bool step = fabs(compare_error(c->predicted.step_s, c->measured.step_s)) <= report->tolerance;
+    switch (report->verdict) {
+    case VERDICT_WITHIN:
+        text_printf(out, "verdict    within %.3g %%: step time and every figure of memory\n",
+                    percent);
+        break;
+    case VERDICT_BEYOND:
+        text_printf(out, "verdict    beyond %.3g %%: %s\n", percent, step ? "memory" : "step time");
+        break;
+    case VERDICT_NONE:
+        text_puts(out, "verdict    none: too little was matched\n");
+        break;
+    }
+}
+
+static void print_head(struct text *out, const struct compare_report *report)
+{
+    const struct comparison *c = report->comparison;
+    if (report->tolerance > 0)
+        print_verdict(out, report);
+    text_printf(out, "predicted  %s%s%s\n", report->predicted, report->predicted_by ? ", " : "",
+                report->predicted_by ? report->predicted_by : "");
+    text_printf(out, "measured   %s%s%s\n", report->measured, report->measured_by ? ", " : "",
+                report->measured_by ? report->measured_by : "");
+    if (report->predicted_kernels != NULL && report->measured_kernels != NULL &&
+        strcmp(report->predicted_kernels, report->measured_kernels) != 0)
+        text_printf(
+            out,
+            "kernels    attention's differ: %s, and %s in what it is compared with; predict "
+            "--attention makes them alike\n",
+            report->predicted_kernels, report->measured_kernels);
+    text_printf(out, "step       predicted %.3f ms, measured %.3f ms, error ",
+                1e3 * c->predicted.step_s, 1e3 * c->measured.step_s);
+    put_error(out, c->predicted.step_s, c->measured.step_s);
+    if (c->steps > 1)
+        text_printf(out, "; median of %zu steps, %.3f to %.3f ms", c->steps, 1e3 * c->step_low_s,
+                    1e3 * c->step_high_s);
+    text_printf(out,
+                "\nmatched    %.1f %% of the time; without a partner: %zu of %zu predicted rows "
+                "(%.3f ms), %zu of %zu measured (%.3f ms)\n",
+                100 * c->match_rate, c->predicted.unmatched_rows, c->predicted.rows,
+                1e3 * c->predicted.unmatched_s, c->measured.unmatched_rows, c->measured.rows,
+                1e3 * c->measured.unmatched_s);
+    if (c->match_rate < COMPARE_MATCH_MIN)
+        text_puts(out,
+                  "           too little for a verdict: the figures below may pair unlike work\n");
+    if (c->absent_ranks > 0)
+        text_printf(out, "ranks      %zu compared; %zu measured ones are not in the prediction\n",
+                    c->compared_ranks, c->absent_ranks);
+    if (c->foreign && c->predicted_period.repeats > 0 && c->measured_period.repeats > 0)
+        text_printf(
+            out, "layers     predicted %zu of %zu products and attentions, measured %zu of %zu\n",
+            c->predicted_period.repeats, c->predicted_period.length, c->measured_period.repeats,
+            c->measured_period.length);
+}
+
+static void print_memory(struct text *out, const struct compare_report *report)
+{
+    const struct comparison *c = report->comparison;
+    for (size_t i = 0; i < c->arena_count; i++) {
+        const struct compare_memory *row = &c->arena[i];
+        text_printf(out, "arena      %s: ", row->memory);
+        if (row->predicted_bytes == row->measured_bytes)
+            text_printf(out, "%.0f bytes in both\n", row->predicted_bytes);
+        else
+            text_printf(out, "predicted %.0f bytes, measured %.0f\n", row->predicted_bytes,
+                        row->measured_bytes);
+    }
+    for (size_t i = 0; i < c->memory_count; i++) {
+        const struct compare_memory *row = &c->memory[i];
+        text_printf(out, "peak       rank %u %s: predicted ", row->rank, row->memory);
+        units_put_gib(out, row->predicted_bytes);
+        text_puts(out, ", measured ");
+        units_put_gib(out, row->measured_bytes);
+        text_puts(out, ", error ");
+        put_error(out, row->predicted_bytes, row->measured_bytes);
+        text_putc(out, '\n');
+    }
+}
+
+/* What no kernel hides; the roles of streams that carry something. */
+static void print_exposed(struct text *out, const struct comparison *c)
+{
+    bool head = false;
+    for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
+        const struct compare_exposed *row = &c->exposed[role];
+        if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
+            continue;
+        if (!head)
+            text_printf(out, "\n%-24s %13s %13s %10s %13s %13s %10s\n", "exposed, of a rank",
+                        "predicted ms", "of ms", "share", "measured ms", "of ms", "share");
+        head = true;
+        text_printf(out, "%-24s", stream_role_name((enum stream_role)role));
+        put_share(out, row->predicted_s, row->predicted_busy_s);
+        put_share(out, row->measured_s, row->measured_busy_s);
+        text_putc(out, '\n');
+    }
+}
+
+static void print_groups(struct text *out, const struct comparison *c, enum compare_by by)
+{
+    struct compare_group *group;
+    size_t count = compare_groups(c, by, &group);
+    text_printf(out, "\n%-24s %7s %13s %13s %10s %12s\n", compare_by_name(by), "pairs",
+                "predicted ms", "measured ms", "error", "off by ms");
+    for (size_t i = 0; i < count; i++) {
+        if (group[i].name != NULL)
+            text_printf(out, "%-24s", group[i].name[0] == '\0' ? "(none)" : group[i].name);
+        else
+            text_printf(out, "%-24u", group[i].rank);
+        text_printf(out, " %7zu %13.3f %13.3f ", group[i].pairs, 1e3 * group[i].predicted_s,
+                    1e3 * group[i].measured_s);
+        put_error_cell(out, 10, group[i].predicted_s, group[i].measured_s);
+        text_printf(out, " %12.3f\n", 1e3 * group[i].off_s);
+    }
+    free(group);
+}
+
+static void print_ops(struct text *out, const struct compare_report *report)
+{
+    struct compare_op *op;
+    size_t count = compare_ops(report->comparison, &op);
+    if (count > report->top)
+        count = report->top;
+    if (count > 0)
+        text_printf(out, "\n%-8s %-23s %-10s %5s %13s %13s %10s %7s\n", "op", "most off", "phase",
+                    "layer", "predicted ms", "measured ms", "error", "share");
+    for (size_t i = 0; i < count; i++) {
+        const struct compare_pair *first = op[i].first;
+        text_printf(out, "%-8u %-23s %-10s ", first->op, first->kind, first->phase);
+        if (first->layer >= 0)
+            text_printf(out, "%5d", first->layer);
+        else
+            text_puts(out, "    -");
+        text_printf(out, " %13.3f %13.3f ", 1e3 * op[i].predicted_s, 1e3 * op[i].measured_s);
+        put_error_cell(out, 10, op[i].predicted_s, op[i].measured_s);
+        text_printf(out, " %5.1f %%\n", 100 * op[i].share);
+    }
+    free(op);
+}
+
+void compare_report_print(struct text *out, const struct compare_report *report)
+{
+    print_head(out, report);
+    print_memory(out, report);
+    if (report->by < 0)
+        print_exposed(out, report->comparison);
+    for (int by = 0; by < BY_COUNT; by++)
+        if (report->by < 0 || report->by == by)
+            print_groups(out, report->comparison, (enum compare_by)by);
+    print_ops(out, report);
+}
+
+/* --- JSON: SI units, all digits --- */
+
+static void put_string(struct text *out, const char *string)
+{
+    text_putc(out, '"');
+    for (const char *c = string; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\')
+            text_printf(out, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20)
+            text_printf(out, "\\u%04x", (unsigned)(unsigned char)*c);
+        else
+            text_putc(out, *c);
+    }
+    text_putc(out, '"');
+}
+
+static void put_number(struct text *out, const char *key, double value)
+{
+    text_printf(out, ", \"%s\": ", key);
+    if (isfinite(value))
+        text_put_double(out, value);
+    else
+        text_puts(out, "null");
+}
+
+static void put_times(struct text *out, double predicted_s, double measured_s)
+{
+    put_number(out, "predicted_s", predicted_s);
+    put_number(out, "measured_s", measured_s);
+    put_number(out, "error", compare_error(predicted_s, measured_s));
+}
+
+static void put_side(struct text *out, const char *name, const char *path,
+                     const struct compare_side *side)
+{
+    text_printf(out, "  \"%s\": {\"path\": ", name);
+    put_string(out, path);
+    text_printf(out, ", \"rows\": %zu, \"unmatched_rows\": %zu", side->rows, side->unmatched_rows);
+    put_number(out, "busy_s", side->busy_s);
+    put_number(out, "unmatched_s", side->unmatched_s);
+    put_number(out, "step_s", side->step_s);
+    text_puts(out, "},\n");
+}
+
+static void put_memory(struct text *out, const char *name, const struct compare_memory *row,
+                       size_t count)
+{
+    text_printf(out, "  \"%s\": [", name);
+    for (size_t i = 0; i < count; i++) {
+        text_printf(out, "%s\n    {\"rank\": %u, \"memory\": ", i == 0 ? "" : ",", row[i].rank);
+        put_string(out, row[i].memory);
+        put_number(out, "predicted_bytes", row[i].predicted_bytes);
+        put_number(out, "measured_bytes", row[i].measured_bytes);
+        text_putc(out, '}');
+    }
+    text_puts(out, count == 0 ? "],\n" : "\n  ],\n");
+}
+
+static void put_exposed(struct text *out, const struct comparison *c)
+{
+    const char *before = "";
+    text_puts(out, "  \"exposed\": [");
+    for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
+        const struct compare_exposed *row = &c->exposed[role];
+        if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
+            continue;
+        text_printf(out, "%s\n    {\"stream\": \"%s\"", before,
+                    stream_role_name((enum stream_role)role));
+        put_number(out, "predicted_s", row->predicted_s);
+        put_number(out, "predicted_busy_s", row->predicted_busy_s);
+        put_number(out, "measured_s", row->measured_s);
+        put_number(out, "measured_busy_s", row->measured_busy_s);
+        text_putc(out, '}');
+        before = ",";
+    }
+    text_puts(out, before[0] == '\0' ? "],\n" : "\n  ],\n");
+}
+
+static void put_groups(struct text *out, const struct comparison *c, enum compare_by by)
+{
+    struct compare_group *group;
+    size_t count = compare_groups(c, by, &group);
+    text_printf(out, "  \"by_%s\": [", compare_by_name(by));
+    for (size_t i = 0; i < count; i++) {
+        text_printf(out, "%s\n    {\"%s\": ", i == 0 ? "" : ",", compare_by_name(by));
+        if (group[i].name != NULL)
+            put_string(out, group[i].name);
+        else
+            text_printf(out, "%u", group[i].rank);
+        text_printf(out, ", \"pairs\": %zu", group[i].pairs);
+        put_times(out, group[i].predicted_s, group[i].measured_s);
+        put_number(out, "off_s", group[i].off_s);
+        text_putc(out, '}');
+    }
+    text_puts(out, count == 0 ? "],\n" : "\n  ],\n");
+    free(group);
+}
+
+static void put_ops(struct text *out, const struct compare_report *report)
+{
+    struct compare_op *op;
+    size_t count = compare_ops(report->comparison, &op);
+    if (count > report->top)
+        count = report->top;
+    text_puts(out, "  \"ops\": [");
+    for (size_t i = 0; i < count; i++) {
+        const struct compare_pair *first = op[i].first;
+        text_printf(out, "%s\n    {\"op\": %u, \"kind\": ", i == 0 ? "" : ",", first->op);
+        put_string(out, first->kind);
+        text_puts(out, ", \"phase\": ");
+        put_string(out, first->phase);
+        text_printf(out, ", \"layer\": %d, \"ranks\": %zu", first->layer, op[i].ranks);
+        put_times(out, op[i].predicted_s, op[i].measured_s);
+        put_number(out, "share", op[i].share);
+        text_putc(out, '}');
+    }
+    text_puts(out, count == 0 ? "]\n" : "\n  ]\n");
+    free(op);
+}
+
+void compare_report_print_json(struct text *out, const struct compare_report *report)
+{
+    static const char *const verdicts[] = {
+        [VERDICT_WITHIN] = "within", [VERDICT_BEYOND] = "beyond", [VERDICT_NONE] = "none"};
+    const struct comparison *c = report->comparison;
+    text_puts(out, "{\n");
+    if (report->tolerance > 0) {
+        text_printf(out, "  \"verdict\": \"%s\"", verdicts[report->verdict]);
+        put_number(out, "tolerance", report->tolerance);
+        text_puts(out, ",\n");
+    }
+    put_side(out, "predicted", report->predicted, &c->predicted);
+    put_side(out, "measured", report->measured, &c->measured);
+    text_printf(out, "  \"steps\": %zu, \"aligned\": %s", c->steps, c->foreign ? "true" : "false");
+    put_number(out, "step_error", compare_error(c->predicted.step_s, c->measured.step_s));
+    put_number(out, "match_rate", c->match_rate);
+    text_printf(out, ", \"ranks\": %zu, \"absent_ranks\": %zu,\n", c->compared_ranks,
+                c->absent_ranks);
+    put_memory(out, "arena", c->arena, c->arena_count);
+    put_memory(out, "peak", c->memory, c->memory_count);
+    put_exposed(out, c);
+    for (int by = 0; by < BY_COUNT; by++)
+        if (report->by < 0 || report->by == by)
+            put_groups(out, c, (enum compare_by)by);
+    put_ops(out, report);
+    text_puts(out, "}\n");
+}

@@ -1,0 +1,24 @@
+/* cli/measure/compare_report.h: a comparison as tables for people, or as JSON. */
+#ifndef CLI_MEASURE_COMPARE_REPORT_H
+#define CLI_MEASURE_COMPARE_REPORT_H
+
+#include "base/text.h"
+#include "traces/compare.h"
+
+#include <stddef.h>
+
+struct compare_report {
+    const struct comparison *comparison;
+    const char *predicted, *measured;                 /* paths */
+    const char *predicted_by, *measured_by;           /* what made them, or NULL */
+    const char *predicted_kernels, *measured_kernels; /* of attention, or NULL */
+    int by;                                           /* enum compare_by; -1: all */
+    size_t top;                                       /* ops listed */
+    double tolerance;                                 /* 0: none was asked for */
+    enum compare_verdict verdict;
+};
+
+void compare_report_print(struct text *out, const struct compare_report *report);
+void compare_report_print_json(struct text *out, const struct compare_report *report);
+
+#endif

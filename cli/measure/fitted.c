@@ -1,0 +1,185 @@
+#include "cli/measure/fitted.h"
+
+#include "models/noise.h"
+
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+void fitted_release(struct fitted *fitted)
+{
+    text_release(&fitted->refused);
+    calibration_release(&fitted->device);
+    link_calibration_release(&fitted->links);
+    points_release(&fitted->points);
+    arena_release(&fitted->arena);
+    *fitted = (struct fitted){0};
+}
+
+void fitted_sort(struct fitted *fitted, int64_t min_bytes)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < fitted->points.count; i++) {
+        enum calibrate_link link;
+        const struct point *point = &fitted->points.row[i];
+        bool of_link = calibrate_link_find(point, &link);
+        if (of_link && work_payload_bytes(&point->work) < min_bytes)
+            continue;
+        fitted->has_links |= of_link;
+        fitted->has_device |= !of_link;
+        fitted->points.row[kept++] = *point;
+    }
+    fitted->points.count = kept;
+}
+
+static enum status load_base(struct fitted *fitted, const char *base, struct diag *diag)
+{
+    const char *backend = points_get(&fitted->points, "backend");
+    fitted->base_name = base;
+    if (fitted->base_name == NULL && backend && strcmp(backend, "cpu") == 0)
+        fitted->base_name = "cpu-generic";
+    if (fitted->base_name == NULL)
+        return diag_error(diag, (struct loc){.name = "--base"}, STATUS_BAD_INPUT,
+                          "name the preset that has what was not measured; `longhaul list devices` "
+                          "lists them");
+    if (strchr(fitted->base_name, '.') || strchr(fitted->base_name, '/'))
+        return diag_error(diag, (struct loc){.name = "--base"}, STATUS_BAD_INPUT,
+                          "'%s' is no preset; a device file builds on a preset", fitted->base_name);
+    size_t before = diag->size;
+    enum status status = cost_load(&fitted->base, &fitted->arena, fitted->base_name, diag);
+    diag_place(diag, before, "--base");
+    return status;
+}
+
+/* What to do about points that others disturbed, behind what they refuse. */
+static void note_noise(const struct fitted *fitted, const char *name, struct diag *diag)
+{
+    double spread = noise_spread_of_all(&fitted->points);
+    if (noise_disturbs(spread, 0) && !fitted->options.despite_noise)
+        diag_note(
+            diag, (struct loc){.name = name},
+            "the middle point's p90 is %.1f times its p10 (1.2 to 1.3 where nothing else runs): "
+            "measure again when the machine is idle, or go on with --despite-noise",
+            spread);
+}
+
+enum status fitted_make(struct fitted *fitted, const char *base, bool links_wanted,
+                        const char *name, struct diag *diag)
+{
+    enum status device = STATUS_OK, links = STATUS_OK;
+    if (!fitted->has_device && !fitted->has_links)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_NO, "no points are left to fit");
+    if (fitted->has_device) {
+        device = load_base(fitted, base, diag);
+        if (device == STATUS_OK)
+            device = calibrate_device(&fitted->device, &fitted->points, &fitted->base,
+                                      &fitted->options, diag);
+    }
+    if (device == STATUS_NO && !links_wanted)
+        note_noise(fitted, name, diag);
+    if (!fitted->has_links || (device != STATUS_OK && device != STATUS_NO))
+        return device;
+    if (!fitted->has_device || links_wanted) {
+        links = calibrate_links(&fitted->links, &fitted->points, &fitted->options, diag);
+        if (device == STATUS_NO || links == STATUS_NO)
+            note_noise(fitted, name, diag);
+        return device == STATUS_OK ? links : device;
+    }
+    struct diag told = {0}; /* nobody asked for links: what is refused is told, and no more */
+    calibrate_links(&fitted->links, &fitted->points, &fitted->options, &told);
+    if (told.size > 0)
+        text_printf(&fitted->refused, "links not fitted:\n%s", told.text);
+    diag_release(&told);
+    return device;
+}
+
+void fitted_report(const struct fitted *fitted, struct text *out)
+{
+    calibration_print_report(&fitted->device, out);
+    if (fitted->device.spread > 0)
+        calibration_print_noise(&fitted->device, fitted->base_name, out);
+    link_calibration_print_report(&fitted->links, out);
+    if (fitted->refused.size > 0)
+        text_append(out, fitted->refused.data, fitted->refused.size);
+}
+
+/* ---- files ---- */
+
+/* The file's name without folders and ".json". */
+static const char *stem_of(struct arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t size = strlen(name);
+    if (size > 5 && strcmp(name + size - 5, ".json") == 0)
+        size -= 5;
+    return arena_text(arena, name, size);
+}
+
+static enum status print_device(struct fitted *fitted, const char *path, const char *name,
+                                struct text *out, struct diag *diag)
+{
+    const char *device = points_get(&fitted->points, "device");
+    if (!fitted->has_device)
+        return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
+                          "no point is of a device; links go into a cluster (--cluster-out)");
+    if (name == NULL)
+        name = stem_of(&fitted->arena, path);
+    const char *note = device ? arena_printf(&fitted->arena, "%s, measured.", device) : NULL;
+    calibration_print_device(&fitted->device, name, fitted->base_name, note, out);
+    struct device_cost again;
+    enum status status = cost_parse(&again, &fitted->arena, path, out->data, out->size, diag);
+    assert(status == STATUS_OK); /* what we write can be read */
+    return status;
+}
+
+/* The file of the device as the cluster's file has to name it: from its own folder, or in full. */
+static const char *seen_from(struct arena *arena, const char *cluster, const char *device)
+{
+    if (device == NULL || device[0] == '/')
+        return device;
+    const char *a = strrchr(cluster, '/'), *b = strrchr(device, '/');
+    size_t folder = a != NULL ? (size_t)(a - cluster) + 1 : 0;
+    if (folder == (b != NULL ? (size_t)(b - device) + 1 : 0) &&
+        memcmp(cluster, device, folder) == 0)
+        return device + folder;
+    char here[4096];
+    return getcwd(here, sizeof here) != NULL ? arena_printf(arena, "%s/%s", here, device) : device;
+}
+
+static enum status print_cluster(struct fitted *fitted, const struct fitted_files *files,
+                                 struct text *out, struct diag *diag)
+{
+    struct cluster cluster;
+    size_t before = diag->size;
+    const char *path = files->cluster;
+    enum status status = cluster_load(&cluster, &fitted->arena, files->base, diag);
+    diag_place(diag, before, "--cluster");
+    if (status == STATUS_OK)
+        status = link_calibration_print_cluster(&fitted->links, stem_of(&fitted->arena, path),
+                                                seen_from(&fitted->arena, path, files->device),
+                                                files->base, &cluster, out, diag);
+    if (status == STATUS_OK)
+        status = cluster_parse(&cluster, &fitted->arena, path, out->data, out->size, diag);
+    return status;
+}
+
+enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag)
+{
+    struct text device = {0}, cluster = {0};
+    struct text_file file[2];
+    size_t count = 0;
+    enum status status = STATUS_OK;
+    if (files->device != NULL) {
+        status = print_device(fitted, files->device, files->name, &device, diag);
+        file[count++] = (struct text_file){files->device, device.data, device.size};
+    }
+    if (status == STATUS_OK && files->cluster != NULL) {
+        status = print_cluster(fitted, files, &cluster, diag);
+        file[count++] = (struct text_file){files->cluster, cluster.data, cluster.size};
+    }
+    if (status == STATUS_OK)
+        status = text_save_all(file, count, diag);
+    text_release(&device);
+    text_release(&cluster);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* cli/measure/fitted.h: points fitted to a device and to links, and the files that are made of them; what
+ * calibrate does with files of points, and bench with its own when it is asked for a cluster. */
+#ifndef CLI_MEASURE_FITTED_H
+#define CLI_MEASURE_FITTED_H
+
+#include "base/text.h"
+#include "models/calibrate.h"
+#include "models/calibrate_links.h"
+
+/* All-zero is empty. points and options are filled by the caller. */
+struct fitted {
+    struct arena arena;
+    struct points points;
+    struct calibrate_options options;
+
+    struct device_cost base;
+    const char *base_name;
+    struct calibration device;
+    struct link_calibration links;
+    bool has_device, has_links; /* points of them */
+    struct text refused;        /* of links that nobody asked for */
+};
+
+void fitted_release(struct fitted *fitted);
+
+/* Sorts out what the points are of; messages and copies of fewer bytes go. */
+void fitted_sort(struct fitted *fitted, int64_t min_bytes);
+
+/* Fits all that there are points of. base: a device preset; NULL: that of the backend which the
+ * points are of. What is refused of links is a fault (STATUS_NO) when they are wanted, or there is
+ * nothing else; name stands for the points in messages. */
+enum status fitted_make(struct fitted *fitted, const char *base, bool links, const char *name,
+                        struct diag *diag);
+void fitted_report(const struct fitted *fitted, struct text *out);
+
+/* Where the results go; NULL: that file is not written. */
+struct fitted_files {
+    const char *device;  /* the device file */
+    const char *name;    /* of the device; NULL: that of its file without ".json" */
+    const char *cluster; /* a cluster over the preset `base` with the measured links, and with the
+                            device of `device` */
+    const char *base;
+};
+/* Writes both, or neither. */
+enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
+
+#endif

@@ -1,0 +1,16 @@
+/* cli/measure/points_json.h: measured points, and what was fitted to them, as JSON in SI units. */
+#ifndef CLI_MEASURE_POINTS_JSON_H
+#define CLI_MEASURE_POINTS_JSON_H
+
+#include "base/text.h"
+#include "models/calibrate_links.h"
+
+/* Appends an object: the header, and the points with the columns of models/points.h. */
+void points_print_json(const struct points *points, struct text *out);
+
+/* Appends an object: families with their residuals and numbers, numbers that were not fitted,
+ * links. refused: what else is to be told, "" for nothing. */
+void calibration_print_json(const struct calibration *device, const struct link_calibration *links,
+                            const char *refused, struct text *out);
+
+#endif

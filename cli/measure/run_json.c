@@ -1,0 +1,78 @@
+/* What `longhaul run` says, as JSON. */
+#include "cli/measure/run_report.h"
+
+static void put_series(struct json_out *json, const char *key, const double *value, uint32_t count)
+{
+    json_begin_array(json, key);
+    for (uint32_t i = 0; i < count; i++)
+        json_put_number(json, NULL, value[i]);
+    json_end_array(json);
+}
+
+/* A tensor that the schedule does not bind has no error: null, as one that is not a number. */
+void run_json_agreement(struct json_out *json, const struct agreement *a)
+{
+    json_begin_object(json, "check");
+    json_put_bool(json, "right", a->agrees);
+    json_put_number(json, "tolerance", a->rule.tolerance);
+    json_put_number(json, "moment2_tolerance", agreement_tolerance(&a->rule, AGREEMENT_MOMENT2));
+    json_put_number(json, "loss", a->loss);
+    json_put_number(json, "reference_loss", a->reference_loss);
+    json_put_number(json, "loss_error", a->loss_error);
+    json_put_number(json, "loss_tolerance", a->rule.loss);
+    json_put_count(json, "replicas_differ", a->replicas_differ);
+    json_begin_array(json, "tensors");
+    for (uint32_t i = 0; i < a->row_count; i++) {
+        json_begin_object(json, NULL);
+        json_put_text(json, "name", a->row[i].tensor);
+        for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
+            json_put_number(json, agreement_part_names[part], a->row[i].error[part]);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+void run_json_curve(struct json_out *json, const struct loss_curve *curve)
+{
+    json_begin_object(json, "training");
+    put_series(json, "loss", curve->loss, curve->steps);
+    if (curve->reference != NULL) {
+        double error = run_curve_error(curve);
+        put_series(json, "reference_loss", curve->reference, curve->steps);
+        json_put_bool(json, "right", error <= curve->tolerance);
+        json_put_number(json, "loss_error", error);
+        json_put_number(json, "loss_tolerance", curve->tolerance);
+    }
+    json_end_object(json);
+}
+
+static void put_bytes(struct json_out *json, const char *key, const uint64_t *bytes)
+{
+    json_begin_object(json, key);
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        json_put_count(json, memory_name((enum memory)m), bytes[m]);
+    json_end_object(json);
+}
+
+void run_json_times(struct json_out *json, const char *what, const char *backend,
+                    const struct ir *ir, const struct exec_result *result)
+{
+    double tokens = (double)ir->global_batch * (double)ir->layout.tokens;
+    json_begin_object(json, "configuration");
+    json_put_text(json, "what", what);
+    json_put_text(json, "backend", backend);
+    json_put_count(json, "ranks", result->ranks);
+    json_put_count(json, "sequence_tokens", (uint64_t)ir->layout.tokens);
+    json_put_count(json, "sequences", (uint64_t)ir->global_batch);
+    json_put_text(json, "dtype", dtype_name((enum dtype)ir->dtype));
+    json_end_object(json);
+    json_put_number(json, "step_s", result->median_s);
+    put_series(json, "steps_s", result->step_s, result->steps);
+    json_put_number(json, "tokens_per_s", tokens / result->median_s);
+    json_begin_object(json, "memory");
+    put_bytes(json, "arena_bytes", result->arena_bytes);
+    if (result->trace.memory.count > 0)
+        put_bytes(json, "peak_bytes", result->peak_bytes);
+    json_end_object(json);
+}

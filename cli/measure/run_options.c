@@ -1,0 +1,175 @@
+/* The options of `longhaul run`, and what they ask for. */
+#include "cli/measure/run_options.h"
+
+#include "base/units.h"
+#include "cli/command.h"
+#include "exec/backend.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { STEPS = 3 };
+
+static const struct option rows[] = {
+    {.name = "backend",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "cpu",
+     .help = "what runs it: cpu, a thread per rank and stream; cuda, GPUs"},
+    {.name = "attention-by",
+     .kind = OPTION_TEXT,
+     .value = "WHO",
+     .fallback = "auto",
+     .help = "on cuda: fused (cuDNN), tiles (products and own kernels), auto (fused where it can)"},
+    {.name = "cupti",
+     .kind = OPTION_FLAG,
+     .help = "on cuda, with -o: times of kernels by CUPTI's records instead of events"},
+    {.name = "check",
+     .kind = OPTION_FLAG,
+     .help = "compare one step with the unsharded model in double: loss, gradients, parameters"},
+    {.name = "poison",
+     .kind = OPTION_FLAG,
+     .help = "prove that every element is written before it is read; slow"},
+    {.name = "steps",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = 1000000,
+     .unset = "3, with --check alone none",
+     .help = "steps to run and measure"},
+    {.name = "warmup",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 0,
+     .high = 1000,
+     .unset = "1, with --data 0",
+     .help = "steps before those that are measured"},
+    {.name = "data",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .help = "train on the bytes of a file, and print the loss of each step"},
+    {.name = "lr",
+     .kind = OPTION_NUMBER,
+     .value = "X",
+     .fallback = "0.001",
+     .help = "learning rate of --data"},
+    {.name = "max-norm",
+     .kind = OPTION_NUMBER,
+     .value = "X",
+     .fallback = "1",
+     .help = "what schedules that clip gradients clip their norm to"},
+    {.name = "seed",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 0,
+     .high = INT64_MAX,
+     .fallback = "1",
+     .help = "of the starting weights, and of tokens without --data"},
+    {.name = "timeout",
+     .kind = OPTION_NUMBER,
+     .value = "S",
+     .unset = "none",
+     .help = "seconds after which a step has failed"},
+    {.name = "copy-rate",
+     .kind = OPTION_TEXT,
+     .value = "RATE",
+     .unset = "the machine's",
+     .help = "emulate links between host and device of that rate: \"8 GB/s\""},
+    {.name = "message-rate",
+     .kind = OPTION_TEXT,
+     .value = "RATE",
+     .unset = "the machine's",
+     .help = "emulate links between ranks of that rate"},
+    {.name = "o",
+     .kind = OPTION_TEXT,
+     .value = "DIR",
+     .help = "write ops.csv, memory.csv and trace.json of the median step into a folder"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
+};
+const struct option_set run_options = {"run", rows, ARRAY_LEN(rows)};
+
+static enum status read_link(struct exec_link *link, const struct options *options,
+                             const char *name, const char *shown, struct diag *diag)
+{
+    const char *text = options_text(options, name);
+    if (text == NULL)
+        return STATUS_OK;
+    enum status status = units_parse(text, strlen(text), UNIT_BYTES_PER_S, &link->bytes_per_s,
+                                     (struct loc){.name = shown}, diag);
+    if (status == STATUS_OK && !(link->bytes_per_s > 0 && isfinite(link->bytes_per_s)))
+        status = diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+                            "'%s' is no rate that a link can have", text);
+    return status;
+}
+
+static enum status check_backend(const char *name, struct diag *diag)
+{
+    if (backend_find(name) != NULL)
+        return STATUS_OK;
+    size_t count;
+    const struct backend *const *all = backend_all(&count);
+    struct text names = {0};
+    for (size_t i = 0; i < count; i++)
+        text_printf(&names, "%s'%s'", i == 0 ? "" : ", ", all[i]->name);
+    enum status status = diag_error(diag, (struct loc){.name = "--backend"}, STATUS_BAD_INPUT,
+                                    "this build has no backend '%s'; it has %s", name, names.data);
+    text_release(&names);
+    return status;
+}
+
+static enum status read_attention(enum exec_attention *attention, const char *who,
+                                  struct diag *diag)
+{
+    static const char *const names[EXEC_ATTENTION_COUNT] = {"auto", "fused", "tiles"};
+    for (int i = 0; i < EXEC_ATTENTION_COUNT; i++)
+        if (strcmp(names[i], who) == 0) {
+            *attention = (enum exec_attention)i;
+            return STATUS_OK;
+        }
+    return diag_error(diag, (struct loc){.name = "--attention-by"}, STATUS_BAD_INPUT,
+                      "'%s' is none of auto, fused and tiles", who);
+}
+
+enum status run_options_read(struct run_wish *wish, const struct options *o, struct diag *diag)
+{
+    bool train = options_given(o, "data"), check = options_given(o, "check");
+    bool run = !check || train || options_given(o, "steps") || options_given(o, "o");
+    *wish = (struct run_wish){
+        .check = check,
+        .train = train,
+        .run = run,
+        .seed = (uint64_t)options_count(o, "seed"),
+        .exec =
+            {
+                .backend = options_text(o, "backend"),
+                .model = {1e-5, 1e4}, /* of a file without a model: any will do to measure */
+                .adamw = {.lr = options_number(o, "lr"),
+                          .beta1 = 0.9,
+                          .beta2 = 0.95,
+                          .eps = 1e-8,
+                          .weight_decay = 0.1,
+                          .max_norm = options_number(o, "max-norm")},
+                .warmup =
+                    options_given(o, "warmup") ? (uint32_t)options_count(o, "warmup") : !train,
+                .steps = options_given(o, "steps") ? (uint32_t)options_count(o, "steps") : STEPS,
+                .poison = options_given(o, "poison"),
+                .trace = options_given(o, "o"),
+                .profile = options_given(o, "cupti"),
+                .limit_s = options_number(o, "timeout"),
+            },
+    };
+    const struct backend *backend = backend_find(wish->exec.backend);
+    if (wish->exec.profile && backend != NULL && (backend->host_memory || !wish->exec.trace))
+        return diag_error(diag, (struct loc){.name = "--cupti"}, STATUS_BAD_INPUT,
+                          "says how the ops of a trace are timed on a GPU: it needs --backend cuda "
+                          "and -o FOLDER");
+    wish->steps = run ? wish->exec.warmup + wish->exec.steps : 0;
+    enum status status = check_backend(wish->exec.backend, diag);
+    if (status == STATUS_OK)
+        status = read_attention(&wish->exec.attention, options_text(o, "attention-by"), diag);
+    if (status == STATUS_OK)
+        status = read_link(&wish->exec.copies, o, "copy-rate", "--copy-rate", diag);
+    if (status == STATUS_OK)
+        status = read_link(&wish->exec.messages, o, "message-rate", "--message-rate", diag);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* cli/measure/run_options.h: what `longhaul run` was asked for. */
+#ifndef CLI_MEASURE_RUN_OPTIONS_H
+#define CLI_MEASURE_RUN_OPTIONS_H
+
+#include "base/diag.h"
+#include "cli/options.h"
+#include "exec/exec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct run_wish {
+    bool check, run, train;
+    uint64_t seed;
+    uint32_t steps; /* warm-up included; 0: only a check */
+    struct exec_options exec;
+};
+
+/* Fills *wish from the options of the command; texts stay the options'. */
+enum status run_options_read(struct run_wish *wish, const struct options *options,
+                             struct diag *diag);
+
+#endif

@@ -1,0 +1,119 @@
+#include "cli/measure/run_report.h"
+
+#include "base/units.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- the check ---- */
+
+static void put_error(struct text *out, double error)
+{
+    if (isnan(error))
+        text_printf(out, "%11s", "-");
+    else
+        text_printf(out, "%11.1e", error);
+}
+
+void run_report_agreement(struct text *out, const struct agreement *a)
+{
+    int width = 24;
+    for (uint32_t i = 0; i < a->row_count; i++)
+        if ((int)strlen(a->row[i].tensor) > width)
+            width = (int)strlen(a->row[i].tensor);
+    text_printf(out, "%-*s", width, "worst error of");
+    for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
+        text_printf(out, "%11s", agreement_part_names[part]);
+    text_putc(out, '\n');
+    for (uint32_t i = 0; i < a->row_count; i++) {
+        text_printf(out, "%-*s", width, a->row[i].tensor);
+        for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
+            put_error(out, a->row[i].error[part]);
+        text_putc(out, '\n');
+    }
+    text_printf(out, "loss %.7g, reference %.7g, off by %.1e\n", a->loss, a->reference_loss,
+                a->loss_error);
+    text_printf(out,
+                "%s: %" PRIu32 " tensors beside the reference, tolerance %.0e of the largest "
+                "element\n",
+                a->agrees ? "right" : "wrong", a->row_count, a->rule.tolerance);
+}
+
+/* ---- training ---- */
+
+double run_curve_error(const struct loss_curve *curve)
+{
+    double worst = 0;
+    for (uint32_t i = 0; i < curve->steps; i++) {
+        double off = fabs(curve->loss[i] - curve->reference[i]) / fabs(curve->reference[i]);
+        worst = off > worst ? off : isnan(off) ? (double)INFINITY : worst;
+    }
+    return worst;
+}
+
+void run_report_curve(struct text *out, const struct loss_curve *curve)
+{
+    const double *reference = curve->reference;
+    text_puts(out, reference != NULL ? "step      loss  reference  off by\n" : "step      loss\n");
+    for (uint32_t i = 0; i < curve->steps; i++) {
+        text_printf(out, "%4" PRIu32 "  %8.5f", i + 1, curve->loss[i]);
+        if (reference != NULL)
+            text_printf(out, "   %8.5f  %.0e", reference[i],
+                        fabs(curve->loss[i] - reference[i]) / fabs(reference[i]));
+        text_putc(out, '\n');
+    }
+    if (reference == NULL)
+        return;
+    double worst = run_curve_error(curve);
+    text_printf(out, "%s: the loss lies within %.1e of the reference's, tolerance %.0e\n",
+                worst <= curve->tolerance ? "right" : "wrong", worst, curve->tolerance);
+}
+
+/* ---- the run ---- */
+
+static void put_memory(struct text *out, const struct exec_result *result)
+{
+    const char *before = "";
+    for (int m = 0; m < MEMORY_COUNT; m++) {
+        if (result->arena_bytes[m] == 0)
+            continue;
+        text_printf(out, "%s%s arena ", before, memory_name((enum memory)m));
+        units_put(out, UNIT_BYTES, (double)result->arena_bytes[m]);
+        if (result->trace.memory.count > 0) {
+            text_puts(out, ", peak ");
+            units_put(out, UNIT_BYTES, (double)result->peak_bytes[m]);
+        }
+        before = "; ";
+    }
+}
+
+void run_report_times(struct text *out, const char *what, const char *backend, const struct ir *ir,
+                      const struct exec_result *result)
+{
+    double fastest = result->median_s, slowest = result->median_s;
+    double tokens = (double)ir->global_batch * (double)ir->layout.tokens;
+    for (uint32_t i = 0; i < result->steps; i++) {
+        fastest = fmin(fastest, result->step_s[i]);
+        slowest = fmax(slowest, result->step_s[i]);
+    }
+    text_printf(out, "ran      %s; %" PRIu32 " rank%s on %s, ", what, result->ranks,
+                result->ranks == 1 ? "" : "s", backend);
+    units_put_tokens(out, ir->layout.tokens);
+    text_printf(out, " tokens, batch %" PRId64 ", %s\n", ir->global_batch,
+                dtype_name((enum dtype)ir->dtype));
+    text_puts(out, "step     ");
+    units_put(out, UNIT_SECONDS, result->median_s);
+    if (result->steps > 1) {
+        text_printf(out, ", median of %" PRIu32 " (", result->steps);
+        units_put(out, UNIT_SECONDS, fastest);
+        text_puts(out, " to ");
+        units_put(out, UNIT_SECONDS, slowest);
+        text_puts(out, ")");
+    }
+    double rate = tokens / result->median_s;
+    text_printf(out, "; %.*f tokens/s\n", rate < 100 ? 2 : 0, rate);
+    text_puts(out, "memory   per rank: ");
+    put_memory(out, result);
+    text_putc(out, '\n');
+}

@@ -1,0 +1,41 @@
+/* cli/measure/run_report.h: what `longhaul run` prints and leaves behind. */
+#ifndef CLI_MEASURE_RUN_REPORT_H
+#define CLI_MEASURE_RUN_REPORT_H
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "cli/json_out.h"
+#include "exec/agreement.h"
+#include "exec/exec.h"
+#include "schedule/ir.h"
+
+#include <stdint.h>
+
+/* Appends a table with the error of every tensor, and the verdict. */
+void run_report_agreement(struct text *out, const struct agreement *agreement);
+
+/* The loss of every step of a training. */
+struct loss_curve {
+    const double *loss, *reference; /* (steps); reference NULL: there is none */
+    uint32_t steps;
+    double tolerance; /* relative: how far the loss may lie from the reference's */
+};
+
+/* The largest relative distance of a curve with a reference; infinite: not a number came. */
+double run_curve_error(const struct loss_curve *curve);
+
+/* Appends a line per step: its loss, and with a reference how far off it is. */
+void run_report_curve(struct text *out, const struct loss_curve *curve);
+
+/* Appends what ran, how long a step took and what memory it had. what: "longhaul-3m, ulysses". */
+void run_report_times(struct text *out, const char *what, const char *backend, const struct ir *ir,
+                      const struct exec_result *result);
+
+/* The same three as members of a JSON object: "check", "training", and what ran with its times and
+ * memory. */
+void run_json_agreement(struct json_out *json, const struct agreement *agreement);
+void run_json_curve(struct json_out *json, const struct loss_curve *curve);
+void run_json_times(struct json_out *json, const char *what, const char *backend,
+                    const struct ir *ir, const struct exec_result *result);
+
+#endif

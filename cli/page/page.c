@@ -1,0 +1,212 @@
+#include "cli/page/page.h"
+
+#include "base/utf8.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char style[] =
+    ":root{--ink:#222;--paper:#fff;--soft:#f4f4f2;--line:#d9d9d9;--grey:#666;--good:#00694e;"
+    "--bad:#a63c00;--close:#7a5c00;color-scheme:light dark}"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--paper:#16181c;--soft:#1f2228;"
+    "--line:#3a3f47;--grey:#9aa0a8;--good:#3fd0a5;--bad:#ff9a5c;--close:#f0e442}"
+    ".light{display:none}}"
+    "@media not (prefers-color-scheme:dark){.dark{display:none}}"
+    "@media print{.dark{display:none}.light{display:block!important}details>*{display:block}}"
+    "body{font:15px/1.5 system-ui,'DejaVu Sans',sans-serif;color:var(--ink);"
+    "background:var(--paper);max-width:66rem;margin:2rem auto;padding:0 1rem}"
+    "h1{font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem;"
+    "border-bottom:1px solid var(--line);padding-bottom:.2rem}.sub{color:var(--grey);margin:.2rem "
+    "0 "
+    "1.2rem}.verdict{font-size:1.15rem;font-weight:600;padding:.8rem 1rem;background:var(--soft);"
+    "border-left:.4rem solid}.good{border-color:var(--good)}.bad{border-color:var(--bad)}"
+    ".close{border-color:var(--close)}.warning{background:var(--soft);border-left:.25rem solid "
+    "var(--close);padding:.5rem .8rem;margin:.5rem "
+    "0}.figures{display:grid;gap:.6rem;"
+    "grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));margin:1rem 0}"
+    ".figures div{background:var(--soft);padding:.6rem .9rem}"
+    ".figures b{display:block;font-size:1.25rem}.figures span{color:var(--grey);font-size:.85rem}"
+    ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.88rem;margin:.6rem 0;"
+    "font-variant-numeric:tabular-nums}th,td{padding:.22rem .7rem;border-bottom:1px solid "
+    "var(--line);text-align:left;vertical-align:top}th{color:var(--grey);font-weight:600}"
+    ".n{text-align:right;white-space:nowrap}figure{margin:1rem 0}figure svg{width:100%;height:auto}"
+    "figcaption{color:var(--grey);font-size:.85rem}pre{background:var(--soft);padding:.7rem .9rem;"
+    "overflow-x:auto;font-size:.82rem;white-space:pre-wrap;overflow-wrap:anywhere}"
+    "summary{cursor:pointer;margin:.4rem 0}";
+
+static const char *entity_of(char c)
+{
+    static const struct {
+        char c;
+        const char *entity;
+    } entities[] = {{'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}};
+    for (size_t i = 0; i < ARRAY_LEN(entities); i++)
+        if (entities[i].c == c)
+            return entities[i].entity;
+    return NULL;
+}
+
+static void put(struct page *page, const char *text)
+{
+    struct text whole = {0};
+    utf8_put(&whole, text);
+    for (size_t i = 0; i < whole.size; i++) {
+        const char *entity = entity_of(whole.data[i]);
+        if (entity != NULL)
+            text_puts(&page->html, entity);
+        else
+            text_putc(&page->html, whole.data[i]);
+    }
+    text_release(&whole);
+}
+
+/* <tag>text</tag> */
+static void put_in(struct page *page, const char *open, const char *text, const char *close)
+{
+    text_puts(&page->html, open);
+    put(page, text);
+    text_puts(&page->html, close);
+}
+
+void page_begin(struct page *page, const char *title, const char *subtitle)
+{
+    text_puts(&page->html, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                           "<meta name=\"viewport\" content=\"width=device-width\">\n");
+    put_in(page, "<title>", title, "</title>\n");
+    text_printf(&page->html, "<style>%s</style></head>\n<body>\n", style);
+    put_in(page, "<h1>", title, "</h1>\n");
+    put_in(page, "<p class=\"sub\">", subtitle, "</p>\n");
+}
+
+void page_end(struct page *page)
+{
+    text_puts(&page->html, "</body></html>\n");
+}
+
+void page_verdict(struct page *page, enum page_mood mood, const char *text)
+{
+    static const char *const classes[] = {"good", "bad", "close"};
+    text_printf(&page->html, "<p class=\"verdict %s\">", classes[mood]);
+    put(page, text);
+    text_puts(&page->html, "</p>\n");
+}
+
+void page_heading(struct page *page, const char *text)
+{
+    put_in(page, "<h2>", text, "</h2>\n");
+}
+
+void page_text(struct page *page, const char *text)
+{
+    put_in(page, "<p>", text, "</p>\n");
+}
+
+void page_warning(struct page *page, const char *text)
+{
+    put_in(page, "<p class=\"warning\">", text, "</p>\n");
+}
+
+void page_details(struct page *page, const char *summary, const char *text)
+{
+    put_in(page, "<details><summary>", summary, "</summary>\n");
+    put_in(page, "<pre>", text, "</pre></details>\n");
+}
+
+void page_code(struct page *page, const char *text)
+{
+    put_in(page, "<pre>", text, "</pre>\n");
+}
+
+void page_begin_numbers(struct page *page)
+{
+    text_puts(&page->html, "<div class=\"figures\">\n");
+}
+
+void page_number(struct page *page, const char *value, const char *what)
+{
+    put_in(page, "<div><b>", value, "</b>");
+    put_in(page, "<span>", what, "</span></div>\n");
+}
+
+void page_end_numbers(struct page *page)
+{
+    text_puts(&page->html, "</div>\n");
+}
+
+void page_begin_table(struct page *page, const char *details, const char *const *heads)
+{
+    if (details != NULL)
+        put_in(page, "<details><summary>", details, "</summary>\n");
+    else
+        text_puts(&page->html, "<div>");
+    text_puts(&page->html, "<div class=\"scroll\"><table><thead><tr>");
+    for (size_t i = 0; heads[i] != NULL; i++)
+        put_in(page, "<th>", heads[i], "</th>");
+    text_puts(&page->html, "</tr></thead>\n<tr>");
+    page->folded = details != NULL;
+}
+
+void page_cell(struct page *page, const char *text)
+{
+    size_t digits = strspn(text, "0123456789.,+-% ");
+    put_in(page, text[0] != '\0' && text[digits] == '\0' ? "<td class=\"n\">" : "<td>", text,
+           "</td>");
+}
+
+void page_cellf(struct page *page, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    page_cell(page, text);
+}
+
+void page_end_row(struct page *page)
+{
+    text_puts(&page->html, "</tr>\n<tr>");
+}
+
+void page_end_table(struct page *page)
+{
+    text_puts(&page->html, "</tr></table></div>");
+    text_puts(&page->html, page->folded ? "</details>\n" : "</div>\n");
+}
+
+/* The svg element, without what makes a file of it. */
+static void put_svg(struct page *page, const char *class, int wide, const struct text *svg)
+{
+    const char *at = strstr(svg->data, "<svg");
+    page->svgs++;
+    text_printf(&page->html, "<div class=\"%s\" style=\"max-width:%dpx\">", class, wide);
+    for (at = at == NULL ? svg->data : at; *at != '\0'; at++) {
+        /* gnuplot's marks have the same ids in every figure */
+        bool mark = strncmp(at, "gp", 2) == 0 && (at[-1] == '#' || at[-1] == '\'');
+        if (mark)
+            text_printf(&page->html, "s%zu-", page->svgs);
+        text_putc(&page->html, *at);
+    }
+    text_puts(&page->html, "</div>");
+}
+
+enum status page_draw(struct page *page, struct figure *figure, enum status status,
+                      const char *caption, struct diag *diag)
+{
+    struct text light = {0}, dark = {0};
+    if (status == STATUS_OK)
+        status = figure_draw(figure, FIGURE_SVG, false, &light, diag);
+    if (status == STATUS_OK)
+        status = figure_draw(figure, FIGURE_SVG, true, &dark, diag);
+    if (status == STATUS_OK) {
+        text_puts(&page->html, "<figure>");
+        put_svg(page, "light", figure->wide, &light);
+        put_svg(page, "dark", figure->wide, &dark);
+        put_in(page, "<figcaption>", caption, "</figcaption></figure>\n");
+    }
+    text_release(&light);
+    text_release(&dark);
+    figure_release(figure);
+    return status;
+}

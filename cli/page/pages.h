@@ -1,0 +1,18 @@
+/* cli/page/pages.h: the pages of `report`, one per kind of result. Each appends a whole page to an
+ * all-zero *page; title NULL: what it is. */
+#ifndef CLI_PAGE_PAGES_H
+#define CLI_PAGE_PAGES_H
+
+#include "cli/page/page.h"
+#include "cli/table.h"
+
+enum status page_of_prediction(struct page *page, const char *path, const char *title,
+                               struct diag *diag);
+enum status page_of_sweep(struct page *page, const struct table *sweep, const char *title,
+                          struct diag *diag);
+enum status page_of_validation(struct page *page, const struct table *validated, const char *title,
+                               struct diag *diag);
+enum status page_of_comparison(struct page *page, const char *predicted, const char *measured,
+                               const char *title, struct diag *diag);
+
+#endif

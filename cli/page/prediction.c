@@ -1,0 +1,308 @@
+/* The page of a prediction: a folder of predict -o. */
+#include "cli/page/pages.h"
+
+#include "base/units.h"
+#include "cli/folder/stored.h"
+#include "cli/page/sources.h"
+#include "cli/report/report.h"
+#include "models/mfu.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Values of prediction.json; what is absent is 0 or "". */
+static double number(struct json_node object, const char *key)
+{
+    double value = 0;
+    struct json_node node = json_find(object, key);
+    if (json_is_number(node))
+        json_as_double(node, -DBL_MAX, DBL_MAX, &value, NULL);
+    return value;
+}
+
+static const char *words(struct json_node object, const char *key)
+{
+    const char *value = "";
+    struct json_node node = json_find(object, key);
+    if (json_is_string(node))
+        json_as_string(node, &value, NULL);
+    return value;
+}
+
+static const char *words_or_null(struct json_node object, const char *key)
+{
+    const char *value = words(object, key);
+    return value[0] == '\0' ? NULL : value;
+}
+
+/* "device memory needs 46.4 GiB of 79.1 GiB a GPU (32.7 GiB free)": of the memory that decides. */
+static void put_need(struct text *out, struct json_node verdict)
+{
+    const char *limit = words(verdict, "limit");
+    bool host = strcmp(limit, "host") == 0;
+    struct json_node limited = json_find(verdict, limit);
+    double needed = number(limited, "needed_bytes"), there = number(limited, "available_bytes");
+    text_printf(out, "%s memory needs ", host ? "host" : "device");
+    units_put_gib(out, needed);
+    if (there > 0) {
+        text_puts(out, " of ");
+        units_put_gib(out, there);
+    } else {
+        text_puts(out, " of infinite memory");
+    }
+    text_puts(out, host ? " a node" : " a GPU");
+    if (there > 0) {
+        text_puts(out, " (");
+        units_put_gib(out, fabs(there - needed));
+        text_puts(out, needed <= there ? " free)" : " too much)");
+    }
+}
+
+static void put_verdict(struct page *page, struct json_node root)
+{
+    struct json_node verdict = json_find(root, "verdict");
+    bool fits = false, close = false;
+    struct text text = {0};
+    json_get_bool(verdict, "fits", &fits, NULL);
+    json_get_bool(verdict, "too_close_to_call", &close, NULL);
+    text_printf(&text, "%s: ", fits ? "It fits" : "It does not fit");
+    put_need(&text, verdict);
+    text_puts(&text, close ? "; too close to call." : ".");
+    page_verdict(page, close ? PAGE_CLOSE : fits ? PAGE_GOOD : PAGE_BAD, text.data);
+    text_release(&text);
+}
+
+static void put_time(struct text *out, double seconds)
+{
+    struct report_time time = report_time_for(seconds);
+    text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
+}
+
+/* Of predict --tokens. */
+static void put_training(struct page *page, struct json_node training)
+{
+    static const struct {
+        const char *key, *what;
+        int decimals;
+    } shown[] = {
+        {"days", "days of training", 2}, {"gpu_hours", "GPU-hours", 0}, {"cost", "cost", 0}};
+    struct text text = {0};
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+        if (!json_is_object(training) || !json_is_number(json_find(training, shown[i].key)))
+            continue;
+        text.size = 0;
+        text_printf(&text, "%.*f", shown[i].decimals, number(training, shown[i].key));
+        page_number(page, text.data, shown[i].what);
+    }
+    text_release(&text);
+}
+
+static void put_numbers(struct page *page, struct json_node root)
+{
+    struct text text = {0};
+    double step_s = number(root, "step_s");
+    page_begin_numbers(page);
+    put_time(&text, step_s);
+    page_number(page, text.data, "a step");
+    text.size = 0;
+    text_printf(&text, "%.1f", number(root, "tokens_per_s_gpu"));
+    page_number(page, text.data, "tokens/s/GPU");
+    struct json_node mfu = json_find(root, "mfu");
+    if (json_members(mfu) > 0) {
+        text.size = 0;
+        text_printf(&text, "%.1f %%", 100 * number(mfu, mfu_table[MFU_LONGHAUL].name));
+        page_number(page, text.data, "MFU, convention longhaul");
+    }
+    text.size = 0;
+    text_printf(&text, "%.1f %%", 100 * number(root, "hfu"));
+    page_number(page, text.data, "HFU");
+    text.size = 0;
+    units_put_gib(&text, number(json_find(root, "memory"), "peak_bytes"));
+    page_number(page, text.data, "most live bytes of a GPU");
+    text.size = 0;
+    units_put_gib(&text, number(json_find(root, "memory"), "reserved_bytes"));
+    page_number(page, text.data, "a framework would reserve");
+    put_training(page, json_find(root, "training"));
+    page_end_numbers(page);
+    text_release(&text);
+}
+
+/* What a reader should not take the figures for, in the report's words. */
+static void put_warnings(struct page *page, struct json_node root)
+{
+    struct text text = {0};
+    if (words(root, "beware")[0] != '\0') {
+        text_printf(&text, "Beware: %s.", words(root, "beware"));
+        page_warning(page, text.data);
+    }
+    text_release(&text);
+}
+
+static void put_figures_of(struct page *page, const char *path, struct stored *stored,
+                           enum status *status, struct diag *diag)
+{
+    static const struct {
+        bool memory;
+        const char *caption;
+        enum status (*make)(struct figure *, const struct trace *, const struct figure_wish *,
+                            struct diag *);
+    } of_traces[] = {
+        {false, "What each stream of rank 0 does. Boxes closer than the paper can show are one.",
+         figure_timeline},
+        {true, "Live bytes of rank 0's device by category, and what the device has.",
+         figure_memory},
+    };
+    struct figure figure = {0};
+    struct waterfall waterfall;
+    const struct figure_wish wish = {0};
+    *status = stored_waterfall(stored, &waterfall, diag);
+    if (*status == STATUS_OK)
+        *status = page_draw(page, &figure, figure_waterfall(&figure, path, &waterfall, &wish, diag),
+                            "Every instant of rank 0 has one cause. Green: flops that the model "
+                            "needs; orange: other work; blue: waiting for data; grey: the host.",
+                            diag);
+    for (size_t i = 0; i < ARRAY_LEN(of_traces) && *status == STATUS_OK; i++) {
+        struct trace trace = {0};
+        struct figure one = {0};
+        *status = stored_trace(&trace, path, of_traces[i].memory, diag);
+        if (*status == STATUS_OK)
+            *status = page_draw(page, &one, of_traces[i].make(&one, &trace, &wish, diag),
+                                of_traces[i].caption, diag);
+        figure_release(&one);
+        trace_release(&trace);
+    }
+    figure_release(&figure);
+}
+
+/* A table of an object's members: names and values. */
+static void put_object(struct page *page, const char *details, struct json_node object,
+                       const char *what, bool bytes, double of)
+{
+    const char *const heads[] = {what, "", of > 0 ? "share" : NULL, NULL};
+    page_begin_table(page, details, heads);
+    for (size_t i = 0; i < json_members(object); i++) {
+        const char *key, *text = "";
+        struct json_node node = json_member(object, i, &key);
+        struct text value = {0};
+        if (json_is_object(node) || (bytes && number(object, key) == 0))
+            continue;
+        page_cell(page, key);
+        if (json_is_string(node)) {
+            json_as_string(node, &text, NULL);
+            page_cell(page, text);
+        } else if (bytes) {
+            units_put_gib(&value, number(object, key));
+            page_cell(page, value.data);
+        } else if (json_is_number(node)) {
+            page_cellf(page, "%.6g", number(object, key));
+        } else {
+            page_cell(page, "-");
+        }
+        if (of > 0)
+            page_cellf(page, "%.1f %%", 100 * number(object, key) / of);
+        page_end_row(page);
+        text_release(&value);
+    }
+    page_end_table(page);
+}
+
+static void put_mfu(struct page *page, struct json_node root)
+{
+    static const char *const heads[] = {"MFU by convention", "% of the device's dense peak", NULL};
+    struct json_node mfu = json_find(root, "mfu");
+    page_begin_table(page, NULL, heads);
+    for (size_t i = 0; i < json_members(mfu); i++) {
+        const char *key;
+        json_member(mfu, i, &key);
+        page_cell(page, key);
+        page_cellf(page, "%.1f", 100 * number(mfu, key));
+        page_end_row(page);
+    }
+    page_end_table(page);
+}
+
+static void put_next(struct page *page, struct json_node root)
+{
+    struct json_node next = json_find(root, "next");
+    const char *options = words(next, "options");
+    const char *profile = words(json_find(root, "configuration"), "profile");
+    double step_s = number(root, "step_s"), ideal_s = number(root, "ideal_step_s");
+    double next_s = number(next, "step_s");
+    bool fits = false;
+    struct text text = {0};
+    if (!json_is_object(next))
+        return;
+    page_heading(page, "What to try next");
+    if (options[0] == '\0') {
+        text_printf(&text, "None of %.0f other options is better.", number(next, "tried"));
+    } else {
+        text_printf(&text, "%s: ", options);
+        if (next_s > 0) {
+            text_puts(&text, "a step of ");
+            put_time(&text, next_s);
+            text_printf(&text, " (%+.1f %%), ", 100 * (next_s / step_s - 1));
+        }
+        put_need(&text, next);
+        json_get_bool(next, "fits", &fits, NULL);
+        text_puts(&text, fits ? "." : "; still too much.");
+    }
+    if (ideal_s > 0 && strcmp(profile, "ideal") != 0) {
+        text_puts(&text, " With profile ideal the step would take ");
+        put_time(&text, ideal_s);
+        text_puts(&text, ideal_s <= step_s ? ": the rest is this implementation."
+                                           : ", more than with this implementation.");
+    }
+    page_text(page, text.data);
+    text_release(&text);
+}
+
+enum status page_of_prediction(struct page *page, const char *path, const char *title,
+                               struct diag *diag)
+{
+    struct stored stored = {0};
+    struct text text = {0};
+    enum status status = stored_load(&stored, path, diag);
+    if (status != STATUS_OK) {
+        stored_release(&stored);
+        return status;
+    }
+    struct json_node root = json_root(&stored.json), what = json_find(root, "configuration");
+    struct json_node made_by = json_find(root, "made_by"), memory = json_find(root, "memory");
+    text_printf(&text, "%s, %.0f x ",
+                words(what, "model")[0] != '\0' ? words(what, "model") : "a schedule",
+                number(what, "sequences"));
+    units_put_tokens(&text, (int64_t)number(what, "sequence_tokens"));
+    text_printf(&text, " tokens, %.0f GPU%s of %s%s%s", number(what, "gpus"),
+                number(what, "gpus") == 1 ? "" : "s", words(what, "cluster"),
+                words(what, "strategy")[0] != '\0' ? ", " : "", words(what, "strategy"));
+    page_begin(page, title != NULL ? title : "One training step, predicted", text.data);
+    put_verdict(page, root);
+    put_warnings(page, root);
+    put_numbers(page, root);
+    page_heading(page, "Where the step goes");
+    put_figures_of(page, path, &stored, &status, diag);
+    if (status == STATUS_OK) {
+        put_object(page, "The causes as numbers", json_find(root, "waterfall_s"), "cause (s)",
+                   false, number(root, "step_s"));
+        page_heading(page, "Memory of a GPU");
+        put_object(page, NULL, json_find(memory, "reserved_parts_bytes"), "reserved", true,
+                   number(memory, "reserved_bytes"));
+        put_object(page, NULL, json_find(memory, "at_peak_bytes"), "live at the peak", true,
+                   number(memory, "peak_bytes"));
+        put_next(page, root);
+        page_heading(page, "Utilisation");
+        put_mfu(page, root);
+        page_heading(page, "What was predicted");
+        put_object(page, NULL, what, "choice", false, 0);
+        page_put_sources(page, words_or_null(made_by, "model"), words_or_null(made_by, "cluster"),
+                         words_or_null(made_by, "costs"), words_or_null(what, "profile"));
+        page_heading(page, "Made by");
+        page_code(page, words(made_by, "command"));
+        page_text(page, words(made_by, "versions"));
+        page_end(page);
+    }
+    text_release(&text);
+    stored_release(&stored);
+    return status;
+}

@@ -1,0 +1,382 @@
+/* The pages of rows: of sweep, and of validate -o. */
+#include "cli/page/pages.h"
+
+#include "cli/options.h"
+#include "cli/page/sources.h"
+#include "cli/report/report.h"
+#include "cli/sweep/summary.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sweep ---- */
+
+static size_t values_of(const struct table *table, size_t column)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < table->rows && count < 2; i++) {
+        size_t k = 0;
+        while (k < i && strcmp(table->row[k][column], table->row[i][column]) != 0)
+            k++;
+        count += k == i;
+    }
+    return count;
+}
+
+static void put_sweep_verdict(struct page *page, const struct table *sweep,
+                              const struct sweep_summary *s)
+{
+    struct text text = {0};
+    double step_s = 0, rate = 0;
+    if (s->best == SIZE_MAX) {
+        text_printf(&text, "No point of %zu fits.", sweep->rows);
+        page_verdict(page, PAGE_BAD, text.data);
+    } else {
+        table_number(sweep, s->best, table_find(sweep, "step_s"), &step_s);
+        table_number(sweep, s->best, table_find(sweep, "tokens_per_s_gpu"), &rate);
+        struct report_time time = report_time_for(step_s);
+        text_puts(&text, "Fastest of those that fit:");
+        for (size_t a = 0; a < s->axes; a++)
+            text_printf(&text, " %s=%s", sweep->name[a], sweep->row[s->best][a]);
+        text_printf(&text, ", %.1f tokens/s/GPU, a step of %.*f %s.", rate, time.decimals,
+                    step_s / time.unit_s, time.name);
+        page_verdict(page, PAGE_GOOD, text.data);
+    }
+    text_release(&text);
+}
+
+static void put_counts(struct page *page, const struct table *sweep, const struct sweep_summary *s)
+{
+    struct text text = {0};
+    page_begin_numbers(page);
+    text_printf(&text, "%zu", sweep->rows);
+    page_number(page, text.data, "points");
+    for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
+        if (s->count[i] > 0) {
+            text.size = 0;
+            text_printf(&text, "%zu", s->count[i]);
+            page_number(page, text.data, sweep_summary_words(i, s->count[i]));
+        }
+    page_end_numbers(page);
+    text_release(&text);
+}
+
+static enum status put_sweep_figures(struct page *page, const struct table *sweep,
+                                     const struct sweep_summary *s, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    size_t varied = 0, seq = table_find(sweep, "seq");
+    for (size_t a = 0; a < s->axes; a++)
+        varied += values_of(sweep, a) > 1;
+    const struct {
+        const char *y, *caption;
+    } curves[] = {
+        {"tokens_per_s_gpu", s->count[SWEEP_FITS] < sweep->rows
+                                 ? "Throughput; crosses at the foot have none."
+                                 : "Throughput."},
+        {"device_needed_bytes", "What a GPU needs, also where it is more than it has."},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(curves) && status == STATUS_OK && varied > 0; i++) {
+        struct figure figure = {0};
+        struct figure_wish wish = {.y = curves[i].y, .title = ""};
+        struct diag note = {0};
+        enum status made = figure_sweep(&figure, sweep, &wish, &note);
+        if (made == STATUS_OK)
+            status = page_draw(page, &figure, made, curves[i].caption, diag);
+        else
+            page_warning(page, note.text); /* too many lines to draw; the table has them */
+        figure_release(&figure);
+        diag_release(&note);
+    }
+    if (status == STATUS_OK && s->axes == 2 && varied == 2) {
+        struct figure figure = {0};
+        struct figure_wish wish = {.title = ""};
+        status = page_draw(page, &figure, figure_heatmap(&figure, sweep, &wish, diag),
+                           "The same as a map.", diag);
+        figure_release(&figure);
+    }
+    if (status == STATUS_OK && seq < s->axes && values_of(sweep, seq) > 1 &&
+        s->count[SWEEP_FITS] > 0) {
+        struct figure figure = {0};
+        struct figure_wish wish = {.title = ""};
+        enum status made = figure_mfu(&figure, sweep, &wish, NULL);
+        if (made == STATUS_OK)
+            status = page_draw(page, &figure, made, "Utilisation by length.", diag);
+        figure_release(&figure);
+    }
+    return status;
+}
+
+static void put_points(struct page *page, const struct table *sweep, const struct sweep_summary *s)
+{
+    static const struct {
+        const char *column, *head;
+        double scale;
+        int decimals;
+    } shown[] = {
+        {"step_s", "step s", 1, 3},
+        {"tokens_per_s_gpu", "tokens/s/GPU", 1, 1},
+        {"mfu_longhaul", "MFU %", 100, 1},
+        {"device_needed_bytes", "GiB a GPU", 1 / (1024.0 * 1024 * 1024), 1},
+        {"extrapolated", "extrapolated %", 100, 0},
+    };
+    const char **heads = heap_zalloc(s->axes + ARRAY_LEN(shown) + 3, sizeof *heads);
+    for (size_t a = 0; a < s->axes; a++)
+        heads[a] = sweep->name[a];
+    heads[s->axes] = "status";
+    for (size_t k = 0; k < ARRAY_LEN(shown); k++)
+        heads[s->axes + 1 + k] = shown[k].head;
+    heads[s->axes + 1 + ARRAY_LEN(shown)] = "reason";
+    page_begin_table(page, sweep->rows > 40 ? "Every point" : NULL, heads);
+    for (size_t i = 0; i < sweep->rows; i++) {
+        double value;
+        for (size_t a = 0; a <= s->axes; a++)
+            page_cell(page, sweep->row[i][a]);
+        for (size_t k = 0; k < ARRAY_LEN(shown); k++) {
+            size_t column = table_find(sweep, shown[k].column);
+            if (column != SIZE_MAX && table_number(sweep, i, column, &value))
+                page_cellf(page, "%.*f", shown[k].decimals, value * shown[k].scale);
+            else
+                page_cell(page, "");
+        }
+        page_cell(page, sweep->row[i][s->axes + 1]);
+        page_end_row(page);
+    }
+    page_end_table(page);
+    free((void *)heads);
+}
+
+/* The most that a point which fits owes to costs outside of their range. */
+static void put_extrapolation(struct page *page, const struct table *sweep)
+{
+    size_t column = table_find(sweep, "extrapolated"), points = 0;
+    double most = 0, value;
+    for (size_t i = 0; i < sweep->rows && column != SIZE_MAX; i++)
+        if (table_number(sweep, i, column, &value) && value > 0) {
+            points++;
+            most = fmax(most, value);
+        }
+    if (points == 0)
+        return;
+    struct text text = {0};
+    text_printf(&text,
+                "Extrapolated: at %zu points compute time lies outside of calibration, up to "
+                "%.0f %% of it; column extrapolated says how much.",
+                points, 100 * most);
+    page_warning(page, text.data);
+    text_release(&text);
+}
+
+enum status page_of_sweep(struct page *page, const struct table *sweep, const char *title,
+                          struct diag *diag)
+{
+    struct sweep_summary summary;
+    struct text text = {0}, model = {0}, cluster = {0}, costs = {0};
+    const char *command = table_head(sweep, "command"), *made_by = table_head(sweep, "made_by");
+    enum status status = sweep_summary_make(&summary, sweep, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t a = 0; a < summary.axes; a++)
+        text_printf(&text, "%s%s", a == 0 ? "over " : ", ", sweep->name[a]);
+    bool has_model = options_in_command(command, "model", &model);
+    bool has_cluster = options_in_command(command, "cluster", &cluster);
+    bool has_costs = options_in_command(command, "costs", &costs);
+    if (has_model)
+        text_printf(&text, "; %s", model.data);
+    if (has_cluster)
+        text_printf(&text, " on %s", cluster.data);
+    page_begin(page, title != NULL ? title : "A sweep of training steps, predicted", text.data);
+    put_sweep_verdict(page, sweep, &summary);
+    put_extrapolation(page, sweep);
+    put_counts(page, sweep, &summary);
+    status = put_sweep_figures(page, sweep, &summary, diag);
+    page_heading(page, "Points");
+    put_points(page, sweep, &summary);
+    page_put_sources(page, has_model ? model.data : NULL, has_cluster ? cluster.data : NULL,
+                     has_costs ? costs.data : NULL, NULL);
+    page_heading(page, "Made by");
+    page_code(page, command != NULL ? command : "");
+    page_text(page, made_by != NULL ? made_by : "");
+    page_end(page);
+    text_release(&text);
+    text_release(&model);
+    text_release(&cluster);
+    text_release(&costs);
+    return status;
+}
+
+/* ---- validation ---- */
+
+enum { METRICS_MAX = 32 };
+
+struct metric {
+    const char *name;
+    size_t rows;
+    double sum, worst;
+    size_t worst_row;
+};
+
+struct columns {
+    size_t source, table, system, model, seq, options, metric, value, unit, predicted, error,
+        status;
+};
+
+static enum status find_columns(struct columns *c, const struct table *t, struct diag *diag)
+{
+    const struct {
+        const char *name;
+        size_t *column;
+    } wanted[] = {
+        {"source", &c->source}, {"table", &c->table},         {"system", &c->system},
+        {"model", &c->model},   {"seq_len", &c->seq},         {"options", &c->options},
+        {"metric", &c->metric}, {"value", &c->value},         {"unit", &c->unit},
+        {"status", &c->status}, {"predicted", &c->predicted}, {"relative_error", &c->error},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < ARRAY_LEN(wanted) && status == STATUS_OK; i++)
+        status = table_get(t, wanted[i].name, wanted[i].column, diag);
+    return status;
+}
+
+static size_t sum_metrics(const struct table *t, const struct columns *c, struct metric *metric)
+{
+    size_t count = 0;
+    double error;
+    for (size_t i = 0; i < t->rows; i++) {
+        size_t k = 0;
+        if (!table_number(t, i, c->error, &error) || strcmp(t->row[i][c->status], "ok") != 0)
+            continue;
+        while (k < count && strcmp(metric[k].name, t->row[i][c->metric]) != 0)
+            k++;
+        if (k == METRICS_MAX)
+            continue;
+        if (k == count)
+            metric[count++] = (struct metric){.name = t->row[i][c->metric]};
+        metric[k].rows++;
+        metric[k].sum += fabs(error);
+        if (fabs(error) >= metric[k].worst) {
+            metric[k].worst = fabs(error);
+            metric[k].worst_row = i;
+        }
+    }
+    return count;
+}
+
+/* Whether a row is shown and not counted: "ok: why". */
+static bool is_left_out(const struct table *t, const struct columns *c, size_t row)
+{
+    return strncmp(t->row[row][c->status], "ok:", 3) == 0;
+}
+
+/* "dhp=32;zero=1" with blanks, at which lines may break. */
+static void put_options(struct page *page, const char *options)
+{
+    struct text text = {0};
+    for (; *options != '\0'; options++) {
+        text_putc(&text, *options);
+        if (*options == ';')
+            text_putc(&text, ' ');
+    }
+    page_cell(page, text.size > 0 ? text.data : "");
+    text_release(&text);
+}
+
+static void put_rows(struct page *page, const struct table *t, const struct columns *c)
+{
+    static const char *const heads[] = {"source",  "table",  "system",   "model",
+                                        "tokens",  "metric", "measured", "predicted",
+                                        "error %", "status", "options",  NULL};
+    page_begin_table(page, t->rows > 60 ? "Every row" : NULL, heads);
+    for (size_t i = 0; i < t->rows; i++) {
+        const size_t plain[] = {c->source, c->table,  c->system, c->model,
+                                c->seq,    c->metric, c->value,  c->predicted};
+        double error;
+        for (size_t k = 0; k < ARRAY_LEN(plain); k++)
+            page_cell(page, t->row[i][plain[k]]);
+        if (table_number(t, i, c->error, &error))
+            page_cellf(page, "%+.1f", 100 * error);
+        else
+            page_cell(page, "");
+        page_cell(page, t->row[i][c->status]);
+        put_options(page, t->row[i][c->options]);
+        page_end_row(page);
+    }
+    page_end_table(page);
+}
+
+enum status page_of_validation(struct page *page, const struct table *t, const char *title,
+                               struct diag *diag)
+{
+    static const char *const heads[] = {"metric", "rows", "mean error %", "worst %", "at", NULL};
+    struct columns c;
+    struct metric metric[METRICS_MAX];
+    struct text text = {0};
+    enum status status = find_columns(&c, t, diag);
+    if (status != STATUS_OK)
+        return status;
+    size_t count = sum_metrics(t, &c, metric), most = 0, wrong = 0, right = 0, unsupported = 0,
+           left_out = 0;
+    for (size_t k = 1; k < count; k++)
+        most = metric[k].rows > metric[most].rows ? k : most;
+    for (size_t i = 0; i < t->rows; i++) {
+        right += strcmp(t->row[i][c.status], "right") == 0;
+        wrong += strcmp(t->row[i][c.status], "wrong") == 0;
+        unsupported += strcmp(t->row[i][c.status], "unsupported") == 0;
+        left_out += is_left_out(t, &c, i);
+    }
+    text_printf(&text, "%zu rows of %s", t->rows, t->path);
+    page_begin(page, title != NULL ? title : "Predictions beside measurements", text.data);
+    text.size = 0;
+    if (count > 0)
+        text_printf(&text, "%s: mean error %.1f %%, worst %.1f %%, over %zu rows.",
+                    metric[most].name, 100 * metric[most].sum / (double)metric[most].rows,
+                    100 * metric[most].worst, metric[most].rows);
+    else
+        text_puts(&text, "No row has a number to compare.");
+    if (right + wrong > 0)
+        text_printf(&text, " Verdicts: %zu right, %zu wrong.", right, wrong);
+    /* the aim of docs/accuracy.md: 5 % in the mean, 15 % at worst */
+    bool met = count > 0 && wrong == 0 && metric[most].sum <= 0.05 * (double)metric[most].rows &&
+               metric[most].worst <= 0.15;
+    page_verdict(page, met ? PAGE_GOOD : PAGE_CLOSE, text.data);
+    if (unsupported > 0) {
+        text.size = 0;
+        text_printf(&text, "%zu rows are not supported, and not counted.", unsupported);
+        page_warning(page, text.data);
+    }
+    if (left_out > 0) {
+        text.size = 0;
+        text_printf(&text, "%zu rows are shown, and not counted: their status says why.", left_out);
+        page_warning(page, text.data);
+    }
+    page_begin_table(page, NULL, heads);
+    for (size_t k = 0; k < count; k++) {
+        const struct metric *m = &metric[k];
+        page_cell(page, m->name);
+        page_cellf(page, "%zu", m->rows);
+        page_cellf(page, "%.1f", 100 * m->sum / (double)m->rows);
+        page_cellf(page, "%.1f", 100 * m->worst);
+        page_cellf(page, "%s %s, %s, %s tokens", t->row[m->worst_row][c.source],
+                   t->row[m->worst_row][c.table], t->row[m->worst_row][c.system],
+                   t->row[m->worst_row][c.seq]);
+        page_end_row(page);
+    }
+    page_end_table(page);
+    for (size_t k = 0; k < count && status == STATUS_OK; k++) {
+        struct figure figure = {0};
+        struct figure_wish wish = {.y = metric[k].name};
+        if (metric[k].rows >= 2 && figure_error(&figure, t, &wish, NULL) == STATUS_OK)
+            status = page_draw(page, &figure, STATUS_OK, "Each mark is a row.", diag);
+        figure_release(&figure);
+    }
+    page_heading(page, "Rows");
+    put_rows(page, t, &c);
+    page_put_sources(page, NULL, NULL, NULL, NULL);
+    page_heading(page, "Made by");
+    page_text(page, "longhaul " LONGHAUL_VERSION " validate");
+    page_end(page);
+    text_release(&text);
+    return status;
+}

@@ -1,0 +1,235 @@
+#include "cli/plan/longest_report.h"
+
+#include "base/units.h"
+#include "cli/json_out.h"
+#include "cli/report/report.h"
+#include "cli/workers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void longest_report_release(struct longest_report *r)
+{
+    prediction_release(&r->at);
+    prediction_release(&r->beyond);
+    *r = (struct longest_report){0};
+}
+
+/* ---- what other options would give ---- */
+
+enum { FLIPS_OPS_MAX = 100000 }; /* a search of each option takes too long beyond */
+
+struct flips {
+    const struct setup *setup;
+    const struct longest_report *report;
+};
+
+static void find_flip(void *context, size_t job, void *result)
+{
+    const struct flips *flips = context;
+    const struct longest_report *report = flips->report;
+    struct request request = report->request;
+    struct ladder ladder;
+    struct longest longest;
+    struct flip *flip = result;
+    alternatives_apply(&request, job);
+    if (ladder_of(&ladder, &request, NULL) == STATUS_OK &&
+        longest_find(&longest, flips->setup, &request, &ladder, report->longest.next, NULL, NULL) ==
+            STATUS_OK)
+        flip->tokens = longest.tokens;
+}
+
+static int longer_first(const void *left, const void *right)
+{
+    const struct flip *a = left, *b = right;
+    return a->tokens != b->tokens ? (a->tokens > b->tokens ? -1 : 1) : strcmp(a->option, b->option);
+}
+
+static enum status find_flips(struct longest_report *r, const struct setup *setup,
+                              struct diag *diag)
+{
+    struct flips flips = {setup, r};
+    struct flip all[ALTERNATIVES_MAX];
+    size_t count = alternatives_count();
+    struct progress progress;
+    progress_begin(&progress, count, 0);
+    enum status status = workers_run(count, sizeof all[0], find_flip, &flips, all, &progress, diag);
+    progress_end(&progress);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        if (all[i].tokens > r->longest.tokens) {
+            r->flip[r->flips] = all[i];
+            r->flip[r->flips++].option = alternatives_option(i);
+        }
+    qsort(r->flip, r->flips, sizeof r->flip[0], longer_first);
+    return status;
+}
+
+/* ---- both sides of the boundary ---- */
+
+static enum status predict_at(struct prediction *p, const struct setup *setup,
+                              const struct request *request, int64_t tokens, struct diag *diag)
+{
+    struct request at = *request;
+    at.seq = tokens;
+    return prediction_make(p, setup, &at, false, diag);
+}
+
+enum status longest_report_make(struct longest_report *r, const struct setup *setup,
+                                struct diag *diag)
+{
+    r->request = setup->request;
+    enum status status = ladder_of(&r->ladder, &r->request, diag);
+    struct progress progress;
+    progress_begin(&progress, 0, 0);
+    if (status == STATUS_OK)
+        status = longest_find(&r->longest, setup, &r->request, &r->ladder, r->request.seq,
+                              &progress, diag);
+    progress_end(&progress);
+    if (status == STATUS_OK && r->brief)
+        return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
+    if (status == STATUS_OK && r->longest.tokens > 0)
+        status = predict_at(&r->at, setup, &r->request, r->longest.tokens, diag);
+    if (status == STATUS_OK && r->longest.next > 0 && r->longest.refused[0] == '\0')
+        status = predict_at(&r->beyond, setup, &r->request, r->longest.next, diag);
+    r->flips_asked = r->longest.next > 0 && r->at.ir.op.count < FLIPS_OPS_MAX;
+    if (status == STATUS_OK && r->flips_asked)
+        status = find_flips(r, setup, diag);
+    return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;
+}
+
+/* ---- text ---- */
+
+static void put_tokens(struct text *out, int64_t tokens)
+{
+    units_put_tokens(out, tokens);
+    text_printf(out, " tokens");
+}
+
+static void put_step(struct text *out, const struct prediction *p)
+{
+    struct report_time time = report_time_for(p->sim.step_s);
+    text_printf(out, "%-11s%.*f %s, %.1f tokens/s/GPU\n", "step", time.decimals,
+                p->sim.step_s / time.unit_s, time.name, p->tokens_per_s_gpu);
+}
+
+/* "activation 61.2 GiB, ...; op 966 (cross_entropy, forward)": the moment that needs most. */
+static void put_peak(struct text *out, const struct prediction *p)
+{
+    const struct sim_peak *peak = prediction_peak(p);
+    bool first = true;
+    text_printf(out, "%-11s", "at its peak");
+    for (int c = 0; c < CATEGORY_COUNT; c++) {
+        if (peak->category_bytes[c] == 0)
+            continue;
+        text_puts(out, first ? " " : ", ");
+        text_printf(out, "%s ", category_name((enum category)c));
+        units_put_gib(out, (double)peak->category_bytes[c]);
+        first = false;
+    }
+    if (peak->op != IR_NONE)
+        text_printf(out, ", op %u (%s, %s)", peak->op,
+                    work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
+                    phase_name((enum phase)p->ir.op.phase[peak->op]));
+    text_putc(out, '\n');
+}
+
+/* "the next length, 513K, does not fit: device memory needs ... (213 MiB too much)" */
+static void put_next(struct text *out, const struct longest_report *r)
+{
+    const struct longest *l = &r->longest;
+    text_printf(out, "%-11s", "next");
+    if (l->next == 0) {
+        text_printf(out, "not asked about: %s\n", ladder_why_end(&r->ladder));
+        return;
+    }
+    put_tokens(out, l->next);
+    if (l->refused[0] != '\0') {
+        text_printf(out, ": refused: %s\n", l->refused);
+        return;
+    }
+    const char *between = ": ";
+    for (int limit = 0; limit < LIMIT_COUNT; limit++) {
+        if (verdict_margin(&l->beyond, (enum prediction_limit)limit) >= 0)
+            continue;
+        text_printf(out, "%s%s ", between, prediction_limit_name((enum prediction_limit)limit));
+        verdict_print(out, &l->beyond, (enum prediction_limit)limit);
+        text_printf(out, ", %.0f bytes", -verdict_margin(&l->beyond, (enum prediction_limit)limit));
+        between = "; ";
+    }
+    text_putc(out, '\n');
+}
+
+static void put_flips(struct text *out, const struct longest_report *r)
+{
+    enum { SHOWN = 4 };
+    text_printf(out, "%-11s", "with");
+    for (size_t i = 0; i < r->flips && i < SHOWN; i++) {
+        text_printf(out, "%s%s: ", i > 0 ? ", " : "", r->flip[i].option);
+        units_put_tokens(out, r->flip[i].tokens);
+    }
+    text_puts(out, r->flips == 0 ? "no one other option does a longer sequence fit\n" : " fits\n");
+}
+
+void longest_report_print(struct text *out, const struct longest_report *r)
+{
+    const struct longest *l = &r->longest;
+    text_printf(out, "%-11s", "longest");
+    if (l->tokens == 0) {
+        text_puts(out, "none: ");
+        put_tokens(out, ladder_length(&r->ladder, 0));
+        text_puts(out, " do not fit\n");
+    } else {
+        put_tokens(out, l->tokens);
+        text_printf(out, " (%lld), in steps of %lld, %u lengths asked about\n",
+                    (long long)l->tokens, (long long)r->ladder.first, l->asked);
+        report_print_choices(out, &(struct report){.prediction = &r->at});
+        put_step(out, &r->at);
+        text_printf(out, "%-11s%s ", "fits", prediction_limit_name(l->at.limit));
+        verdict_print(out, &l->at, l->at.limit);
+        verdict_put_close(out, &l->at);
+        text_putc(out, '\n');
+    }
+    put_next(out, r);
+    if (r->beyond.simulated)
+        put_peak(out, &r->beyond);
+    if (r->flips_asked)
+        put_flips(out, r);
+}
+
+/* ---- JSON ---- */
+
+static void json_verdict(struct json_out *w, const char *key, const struct verdict *v)
+{
+    json_begin_object(w, key);
+    report_json_verdict(w, v);
+    json_end_object(w);
+}
+
+void longest_report_print_json(struct text *out, const struct longest_report *r)
+{
+    const struct longest *l = &r->longest;
+    struct json_out w = {.out = out};
+    json_begin_object(&w, NULL);
+    json_put_count(&w, "longest_tokens", (uint64_t)l->tokens);
+    json_put_count(&w, "step_tokens", (uint64_t)r->ladder.first);
+    json_put_count(&w, "next_tokens", (uint64_t)l->next);
+    json_put_text(&w, "next_refused", l->refused[0] != '\0' ? l->refused : NULL);
+    if (l->tokens > 0) {
+        json_verdict(&w, "at_longest", &l->at);
+        json_put_number(&w, "step_s", r->at.sim.step_s);
+        json_put_number(&w, "tokens_per_s_gpu", r->at.tokens_per_s_gpu);
+    }
+    if (l->next > 0 && l->refused[0] == '\0')
+        json_verdict(&w, "at_next", &l->beyond);
+    json_begin_array(&w, "with_option");
+    for (size_t i = 0; i < r->flips; i++) {
+        json_begin_object(&w, NULL);
+        json_put_text(&w, "option", r->flip[i].option);
+        json_put_count(&w, "longest_tokens", (uint64_t)r->flip[i].tokens);
+        json_end_object(&w);
+    }
+    json_end_array(&w);
+    json_end_object(&w);
+    text_putc(out, '\n');
+}

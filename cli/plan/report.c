@@ -1,0 +1,533 @@
+#include "cli/plan/report.h"
+#include "cli/predict/kernels.h"
+
+#include "base/units.h"
+#include "cli/json_out.h"
+#include "cli/report/report.h"
+#include "cli/setup/request_options.h"
+#include "cli/workers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sensitivities ---- */
+
+static void faster_pcie(struct setup *s)
+{
+    s->cluster.pcie.nominal_bytes_per_s *= 2;
+    s->cluster.pcie.h2d_bytes_per_s *= 2;
+    s->cluster.pcie.d2h_bytes_per_s *= 2;
+    s->cluster.pcie.uplink_bytes_per_s *= 2;
+}
+
+static void faster_nics(struct setup *s)
+{
+    s->cluster.nic.bytes_per_s *= 2;
+    s->cluster.nic.peer_bytes_per_s *= 2;
+}
+
+static void faster_fabric(struct setup *s)
+{
+    s->cluster.fabric.bytes_per_s *= 2;
+    s->cluster.fabric.peer_bytes_per_s *= 2;
+    s->cluster.fabric.all_to_all_peer_bytes_per_s *= 2;
+    s->cluster.fabric.all_to_all_channels_bytes_per_s *= 2;
+}
+
+static void faster_hbm(struct setup *s)
+{
+    s->cost.device_memory_bytes_per_s *= 2;
+}
+
+static void scale_clocks(struct setup *s, double factor)
+{
+    struct device_cost *cost = &s->cost;
+    cost->device_peak_flop_per_s *= factor;
+    cost->matmul_flop_per_s *= factor;
+    cost->matmul_f32_flop_per_s *= factor;
+    for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
+        for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++)
+            for (size_t d = 0; d < cost->attention[i][pass].dims; d++)
+                cost->attention[i][pass].flop_per_s[d] *= factor;
+}
+
+static void less_power(struct setup *s)
+{
+    scale_clocks(s, 0.9);
+}
+
+static void faster_host(struct setup *s)
+{
+    s->cost.host_op_s /= 2;
+    s->cost.host_kernel_s /= 2;
+    s->cost.host_collective_s /= 2;
+    s->cost.host_copy_s /= 2;
+    s->cost.host_sync_s /= 2;
+}
+
+static const struct {
+    const char *what, *key;
+    void (*change)(struct setup *setup);
+} machines[SENSITIVITIES] = {
+    {"PCIe of the next generation (2x)", "pcie_2x", faster_pcie},
+    {"NICs twice as fast", "nic_2x", faster_nics},
+    {"GPU fabric twice as fast", "fabric_2x", faster_fabric},
+    {"HBM twice as fast", "hbm_2x", faster_hbm},
+    {"clocks 10 % lower (power)", "clocks_0.9x", less_power},
+    {"host issue twice as fast", "issue_2x", faster_host},
+};
+
+struct trial {
+    struct setup *setup;
+    const struct request *request;
+};
+
+static void try_machine(void *context, size_t job, void *result)
+{
+    struct trial *trial = context;
+    struct sensitivity *out = result;
+    struct prediction p = {0};
+    if (trial->setup->cluster.gpus != trial->request->ranks &&
+        cluster_resize(&trial->setup->cluster, &trial->setup->arena, 0, trial->request->ranks,
+                       NULL) != STATUS_OK)
+        return;
+    machines[job].change(trial->setup); /* this process' own */
+    if (prediction_make(&p, trial->setup, trial->request, false, NULL) == STATUS_OK)
+        out->step_s = p.sim.step_s;
+    prediction_release(&p);
+}
+
+enum status plan_report_make(struct plan_report *r, struct diag *diag)
+{
+    if (r->best->count == 0 || r->best->row[0].kind != OUTCOME_TIMED)
+        return STATUS_OK;
+    struct trial trial = {r->setup, &r->best->row[0].request};
+    struct progress progress;
+    progress_begin(&progress, SENSITIVITIES, 0);
+    enum status status = workers_run(SENSITIVITIES, sizeof r->sensitivity[0], try_machine, &trial,
+                                     r->sensitivity, &progress, diag);
+    progress_end(&progress);
+    return status;
+}
+
+/* ---- families ---- */
+
+struct family {
+    const struct outcome *best, *nearest; /* that was simulated; of those that do not fit */
+    const struct outcome *cut; /* of those that were not asked about longer lengths, the longest */
+    size_t members, slower;
+    double most; /* tokens/s/GPU that no member exceeds */
+};
+
+static struct family family_of(const struct best *best, uint8_t strategy)
+{
+    struct family f = {0};
+    for (size_t i = 0; i < best->count; i++) {
+        const struct outcome *o = &best->row[i];
+        if (o->strategy != strategy)
+            continue;
+        f.members++;
+        if (o->kind == OUTCOME_TIMED && f.best == NULL)
+            f.best = o;
+        if (o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER)
+            f.most = fmax(f.most, o->most);
+        f.slower += o->kind == OUTCOME_SLOWER;
+        if (o->cut && (f.cut == NULL || ladder_end(&o->ladder) > ladder_end(&f.cut->ladder)))
+            f.cut = o;
+        if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
+            (f.nearest == NULL || o->missing_bytes < f.nearest->missing_bytes))
+            f.nearest = o;
+    }
+    return f;
+}
+
+/* The cause that takes most longer than in the winner's step, per token. */
+static enum cause slower_cause(const struct outcome *o, const struct outcome *winner, double *by_s)
+{
+    enum cause most = CAUSE_OTHER;
+    *by_s = 0;
+    for (int c = 0; c < CAUSE_COUNT; c++)
+        if (o->cause_s[c] - winner->cause_s[c] > *by_s) {
+            *by_s = o->cause_s[c] - winner->cause_s[c];
+            most = (enum cause)c;
+        }
+    return most;
+}
+
+/* ---- text ---- */
+
+static void put_seconds(struct text *out, double seconds)
+{
+    struct report_time time = report_time_for(seconds);
+    text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
+}
+
+/* ", stages idle 7.6 %, waiting for copies 0.1 %" of the step. */
+static void put_idle(struct text *out, const struct outcome *o)
+{
+    if (o->request.pp > 1)
+        text_printf(out, ", stages idle %.1f %%", 100 * o->bubble);
+    if (o->exposed >= 0.0005)
+        text_printf(out, ", waiting for copies %.1f %%", 100 * o->exposed);
+}
+
+/* " (-3.2 %; pipeline fill takes 1.2 s longer)", " (as fast)" below what is printed */
+static void put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
+{
+    double by_s, loss = 100 * (o->most / winner->most - 1);
+    enum cause cause = slower_cause(o, winner, &by_s);
+    if (fabs(loss) < 0.05) {
+        text_puts(out, " (as fast)");
+        return;
+    }
+    text_printf(out, " (%+.1f %%", loss);
+    if (by_s > 0) {
+        text_printf(out, "; %s takes ", cause_name(cause));
+        put_seconds(out, by_s);
+        text_puts(out, " longer");
+    }
+    text_putc(out, ')');
+}
+
+/* "78.8 GiB (9.80 GiB of it cache)": what a device holds, and what that says where it is nearly full. */
+static void put_device(struct text *out, const struct verdict *v)
+{
+    units_put_gib(out, (double)v->needed[LIMIT_DEVICE]);
+    if (verdict_close(v)) {
+        text_puts(out, " (too close to call)");
+    } else if (verdict_is_cached(v)) {
+        text_puts(out, " (");
+        units_put_gib(out, (double)v->cache);
+        text_puts(out, " of it cache)");
+    }
+}
+
+static void put_row(struct text *out, const struct plan_report *r, size_t i)
+{
+    const struct outcome *o = &r->best->row[i];
+    char rank[24];
+    snprintf(rank, sizeof rank, "%zu", i + 1);
+    text_printf(out, "%-11s", rank);
+    if (r->best->goal == GOAL_LONGEST) {
+        units_put_tokens(out, o->tokens);
+        text_puts(out, o->cut ? " tokens at least, " : " tokens, ");
+    }
+    text_printf(out, "%.1f tokens/s/GPU, step ", o->most);
+    put_seconds(out, o->step_s);
+    text_puts(out, ", ");
+    put_device(out, &o->verdict);
+    put_idle(out, o);
+    text_puts(out, ": ");
+    request_put_options(out, &o->request);
+    if (i > 0 && r->best->goal != GOAL_LONGEST)
+        put_loss(out, o, &r->best->row[0]);
+    text_putc(out, '\n');
+}
+
+/* ---- one family's splits ---- */
+
+static bool same_split(const struct request *a, const struct request *b)
+{
+    return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->hp == b->hp;
+}
+
+/* Whether a says more of its split than b: the faster of those simulated, else what is nearest to it. */
+static bool tells_more(const struct outcome *a, const struct outcome *b)
+{
+    if (a->kind != b->kind)
+        return a->kind > b->kind;
+    if (a->kind == OUTCOME_TIMED || a->kind == OUTCOME_SLOWER)
+        return a->most > b->most;
+    return a->missing_bytes < b->missing_bytes;
+}
+
+/* "tp 16 x pp 2, 64 of 4 numbers of subsequences: 310.2 tokens/s/GPU, ..." */
+static void put_split(struct text *out, const struct plan_report *r, const struct outcome *o,
+                      size_t members)
+{
+    const struct outcome *winner = &r->best->row[0];
+    text_printf(out, "%-11stp %lld x pp %lld", "split", (long long)o->request.tp,
+                (long long)o->request.pp);
+    if (o->request.dp > 1)
+        text_printf(out, " x dp %lld", (long long)o->request.dp);
+    text_printf(out, ", best of %zu with %lld subsequences: ", members,
+                (long long)o->request.subsequences);
+    switch (o->kind) {
+    case OUTCOME_TIMED:
+        text_printf(out, "%.1f tokens/s/GPU, ", o->most);
+        put_device(out, &o->verdict);
+        put_idle(out, o);
+        if (o != winner && winner->kind == OUTCOME_TIMED)
+            put_loss(out, o, winner);
+        break;
+    case OUTCOME_SLOWER:
+        text_printf(out, "no more than %.1f tokens/s/GPU", o->most);
+        break;
+    case OUTCOME_UNFIT:
+    case OUTCOME_NO_ROOM:
+        units_put_gib(out, o->missing_bytes);
+        text_puts(out, o->kind == OUTCOME_UNFIT
+                           ? " too much"
+                           : " too much of states and what cannot leave alone");
+        break;
+    default:
+        text_puts(out, "cannot be built");
+    }
+    text_putc(out, '\n');
+}
+
+/* Of a strategy of subsequences that was asked for or won: every product of tensor ranks and stages. */
+static void put_splits(struct text *out, const struct plan_report *r)
+{
+    size_t count;
+    const struct best *best = r->best;
+    for (size_t i = 0; i < best->count; i++) {
+        const struct outcome *o = &best->row[i];
+        size_t members = 0;
+        bool seen = false;
+        if (o->strategy != best->row[0].strategy ||
+            !compose_strategies(&count)[o->strategy].subsequences)
+            continue;
+        for (size_t k = 0; k < best->count; k++) {
+            if (best->row[k].strategy != o->strategy ||
+                !same_split(&best->row[k].request, &best->row[i].request))
+                continue;
+            seen = seen || k < i;
+            members++;
+            o = tells_more(&best->row[k], o) ? &best->row[k] : o;
+        }
+        if (!seen)
+            put_split(out, r, o, members);
+    }
+}
+
+/* What the winner's length is not, if its ladder ended before memory did. */
+static void put_end(struct text *out, const struct plan_report *r)
+{
+    const struct outcome *winner = &r->best->row[0];
+    if (r->best->count == 0 || !winner->cut || winner->kind != OUTCOME_TIMED)
+        return;
+    text_printf(out, "%-11snot asked about: %s\n", "next", ladder_why_end(&winner->ladder));
+}
+
+static void put_family(struct text *out, const struct plan_report *r, uint8_t strategy)
+{
+    size_t count;
+    const struct outcome *winner = &r->best->row[0];
+    struct family f = family_of(r->best, strategy);
+    if (f.members == 0 || (winner->kind == OUTCOME_TIMED && winner->strategy == strategy))
+        return;
+    text_printf(out, "%-11s%s: ", "lost", compose_strategies(&count)[strategy].name);
+    if (f.best != NULL && r->best->goal == GOAL_LONGEST) {
+        units_put_tokens(out, f.best->tokens);
+        text_puts(out, f.best->cut ? " tokens at least: " : " tokens at most: ");
+        request_put_options(out, &f.best->request);
+    } else if (f.best != NULL) {
+        text_printf(out, "%.1f tokens/s/GPU at most", f.best->most);
+        put_loss(out, f.best, winner);
+        text_puts(out, ": ");
+        request_put_options(out, &f.best->request);
+    } else if (f.cut != NULL) {
+        text_puts(out, "not asked about beyond ");
+        units_put_tokens(out, ladder_end(&f.cut->ladder));
+        text_printf(out, " tokens: %s", ladder_why_end(&f.cut->ladder));
+    } else if (f.slower > 0 && r->best->goal == GOAL_LONGEST) {
+        text_puts(out, "no member reaches the winner's length");
+    } else if (f.slower > 0) {
+        text_printf(out, "no member exceeds %.1f tokens/s/GPU", f.most);
+    } else if (f.nearest != NULL) {
+        text_puts(out, "does not fit: ");
+        units_put_gib(out, f.nearest->missing_bytes);
+        text_puts(out, " too much with ");
+        request_put_options(out, &f.nearest->request);
+    } else {
+        text_puts(out, "cannot be built here");
+    }
+    text_putc(out, '\n');
+}
+
+static void put_sensitivities(struct text *out, const struct plan_report *r)
+{
+    const struct outcome *winner = &r->best->row[0];
+    text_printf(out, "%-11s", "if");
+    bool first = true;
+    for (int i = 0; i < SENSITIVITIES; i++) {
+        if (!(r->sensitivity[i].step_s > 0))
+            continue;
+        text_printf(out, "%s%s: %+.1f %%", first ? "" : ", ", machines[i].what,
+                    100 * (winner->step_s / r->sensitivity[i].step_s - 1));
+        first = false;
+    }
+    text_puts(out, " tokens/s\n");
+}
+
+static void put_question(struct text *out, const struct plan_report *r)
+{
+    static const char *const goals[GOAL_COUNT] = {"most tokens/s/GPU", "fewest GPUs",
+                                                  "longest sequence"};
+    const struct best *best = r->best;
+    text_printf(out, "%-11s%s: %s", "goal", goals[best->goal], r->setup->model.name);
+    if (best->goal != GOAL_LONGEST) {
+        text_puts(out, ", ");
+        units_put_tokens(out, r->setup->request.seq);
+        text_puts(out, " tokens");
+        if (r->setup->request.global_batch > 0)
+            text_printf(out, " x %lld", (long long)r->setup->request.global_batch);
+    }
+    text_printf(out, ", %zu GPU%s of %s", best->gpus, best->gpus == 1 ? "" : "s",
+                r->setup->cluster.name);
+    if (r->only != NULL)
+        text_printf(out, ", of what %s expresses", r->only);
+    text_putc(out, '\n');
+    text_printf(out,
+                "%-11s%zu configurations: %zu have no room for states and layer inputs, %zu do not "
+                "fit, %zu cannot be better, %zu simulated, %zu cannot be built\n",
+                "searched", best->count, best->kinds[OUTCOME_NO_ROOM], best->kinds[OUTCOME_UNFIT],
+                best->kinds[OUTCOME_SLOWER], best->kinds[OUTCOME_TIMED],
+                best->kinds[OUTCOME_REFUSED]);
+}
+
+/* Those of the first member of every family that was simulated or bounded; returns the winner's. */
+static enum attention_impl kernels_of(struct kernels *kernels, const struct best *best)
+{
+    size_t strategies;
+    const struct strategy *table = compose_strategies(&strategies);
+    bool *seen = heap_zalloc(strategies, sizeof *seen);
+    enum attention_impl winners = ATTENTION_FA2;
+    for (size_t i = 0; i < best->count; i++) {
+        const struct outcome *o = &best->row[i];
+        struct choices c;
+        struct diag diag = {0};
+        bool has_speed = o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER;
+        if (has_speed && !seen[o->strategy] &&
+            compose_resolve(&c, &o->request, NULL, &diag) == STATUS_OK) {
+            seen[o->strategy] = true;
+            kernels_add(kernels, (enum attention_impl)c.attention_impl, table[o->strategy].name);
+            winners = i == 0 ? (enum attention_impl)c.attention_impl : winners;
+        }
+        diag_release(&diag);
+    }
+    free(seen);
+    return winners;
+}
+
+void plan_report_print(struct text *out, const struct plan_report *r)
+{
+    const struct best *best = r->best;
+    bool found = best->count > 0 && best->row[0].kind == OUTCOME_TIMED;
+    size_t strategies;
+    compose_strategies(&strategies);
+    put_question(out, r);
+    if (!found && best->count == 0 && r->only != NULL)
+        text_printf(out,
+                    "%-11snothing: %s expresses none of what is left open; --emit %s --emit-winner "
+                    "says why of the winner\n",
+                    "fits", r->only, r->only);
+    else if (!found)
+        text_printf(out, "%-11snothing\n", "fits");
+    for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
+        put_row(out, r, i);
+    if (best->goal != GOAL_LONGEST)
+        put_splits(out, r);
+    put_end(out, r);
+    for (size_t s = 0; s < strategies; s++)
+        put_family(out, r, (uint8_t)s);
+    if (!found)
+        return;
+    struct kernels kernels = {0};
+    enum attention_impl winners = kernels_of(&kernels, best);
+    kernels_print(out, &kernels, winners);
+    kernels_release(&kernels);
+    struct family f = family_of(best, best->row[0].strategy);
+    if (best->goal != GOAL_LONGEST) {
+        double most = 0;
+        for (size_t i = 0; i < best->count; i++)
+            if (best->row[i].kind == OUTCOME_SLOWER)
+                most = fmax(most, best->row[i].most);
+        if (most > 0)
+            text_printf(
+                out,
+                "%-11sno configuration that was not simulated exceeds %.1f tokens/s/GPU; the "
+                "winner's family has %zu\n",
+                "proof", most, f.members);
+    }
+    put_sensitivities(out, r);
+}
+
+/* ---- JSON ---- */
+
+static void json_outcome(struct json_out *w, const char *key, const struct outcome *o)
+{
+    static const char *const kinds[OUTCOME_KIND_COUNT] = {"no room", "refused", "does not fit",
+                                                          "cannot be better", "simulated"};
+    struct text options = {0};
+    size_t count;
+    request_put_options(&options, &o->request);
+    json_begin_object(w, key);
+    json_put_text(w, "outcome", kinds[o->kind]);
+    json_put_text(w, "strategy", compose_strategies(&count)[o->strategy].name);
+    json_put_text(w, "options", options.data);
+    json_put_count(w, "tokens", (uint64_t)o->tokens);
+    if (o->cut)
+        json_put_count(w, "asked_tokens", (uint64_t)ladder_end(&o->ladder));
+    if (o->kind == OUTCOME_TIMED) {
+        json_put_number(w, "tokens_per_s_gpu", o->most);
+        json_put_number(w, "step_s", o->step_s);
+        json_put_number(w, "stages_idle", o->bubble);
+        json_put_number(w, "waiting_for_copies", o->exposed);
+        json_put_count(w, "device_needed_bytes", o->verdict.needed[LIMIT_DEVICE]);
+        json_put_count(w, "device_cache_bytes", o->verdict.cache);
+        json_put_bool(w, "too_close_to_call", verdict_close(&o->verdict));
+        json_put_count(w, "host_needed_bytes", o->verdict.needed[LIMIT_HOST]);
+    } else if (o->kind == OUTCOME_SLOWER) {
+        json_put_number(w, "most_tokens_per_s_gpu", o->most);
+    } else {
+        json_put_number(w, "missing_bytes", o->missing_bytes);
+    }
+    json_end_object(w);
+    text_release(&options);
+}
+
+void plan_report_print_json(struct text *out, const struct plan_report *r)
+{
+    static const char *const goals[GOAL_COUNT] = {"speed", "gpus", "longest"};
+    const struct best *best = r->best;
+    struct json_out w = {.out = out};
+    size_t strategies;
+    const struct strategy *table = compose_strategies(&strategies);
+    json_begin_object(&w, NULL);
+    json_put_text(&w, "goal", goals[best->goal]);
+    json_put_count(&w, "gpus", best->gpus);
+    json_put_text(&w, "only", r->only);
+    json_put_count(&w, "configurations", best->count);
+    json_put_count(&w, "simulated", best->kinds[OUTCOME_TIMED]);
+    json_begin_array(&w, "ranking");
+    for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
+        json_outcome(&w, NULL, &best->row[i]);
+    json_end_array(&w);
+    json_begin_object(&w, "families");
+    for (size_t s = 0; s < strategies; s++) {
+        struct family f = family_of(best, (uint8_t)s);
+        const struct outcome *o = f.best != NULL ? f.best : f.nearest;
+        if (f.members == 0)
+            continue;
+        json_begin_object(&w, table[s].name);
+        json_put_count(&w, "configurations", f.members);
+        json_put_number(&w, "most_tokens_per_s_gpu", f.most);
+        if (f.cut != NULL)
+            json_put_count(&w, "asked_tokens", (uint64_t)ladder_end(&f.cut->ladder));
+        if (o != NULL)
+            json_outcome(&w, "best", o);
+        json_end_object(&w);
+    }
+    json_end_object(&w);
+    json_begin_object(&w, "sensitivities_step_s");
+    for (int i = 0; i < SENSITIVITIES; i++)
+        json_put_number(&w, machines[i].key,
+                        r->sensitivity[i].step_s > 0 ? r->sensitivity[i].step_s : NAN);
+    json_end_object(&w);
+    json_end_object(&w);
+    text_putc(out, '\n');
+}

@@ -1,0 +1,29 @@
+/* cli/plan/report.h: what a search found: the ranking, why each family lost, what would move the
+ * winner. */
+#ifndef CLI_PLAN_REPORT_H
+#define CLI_PLAN_REPORT_H
+
+#include "base/text.h"
+#include "cli/plan/best.h"
+
+enum { SENSITIVITIES = 6 };
+
+struct sensitivity {
+    double step_s; /* 0: not known */
+};
+
+struct plan_report {
+    const struct best *best;
+    struct setup *setup; /* as the search had it */
+    size_t shown;        /* rows of the ranking */
+    const char *only;    /* the framework that the search was restricted to; NULL: none */
+    struct sensitivity sensitivity[SENSITIVITIES];
+};
+
+/* Simulates the winner on machines that differ in one thing each. */
+enum status plan_report_make(struct plan_report *report, struct diag *diag);
+
+void plan_report_print(struct text *out, const struct plan_report *report);
+void plan_report_print_json(struct text *out, const struct plan_report *report);
+
+#endif

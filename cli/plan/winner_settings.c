@@ -1,0 +1,109 @@
+#include "cli/plan/winner_settings.h"
+
+#include "base/units.h"
+#include "cli/plan/settings.h"
+#include "cli/setup/request_options.h"
+
+#include <math.h>
+
+static enum status put_settings(struct text *out, enum framework framework,
+                                const struct request *request, struct diag *diag)
+{
+    struct choices choices;
+    enum status status = compose_resolve(&choices, request, NULL, diag);
+    if (status == STATUS_OK)
+        settings_print(out, framework, &choices);
+    return status;
+}
+
+static void put_head(struct text *out, int64_t gpus)
+{
+    text_printf(out, "# %lld GPU%s; written by longhaul plan\n", (long long)gpus,
+                gpus == 1 ? "" : "s");
+}
+
+enum status plan_settings_print(struct text *out, enum framework framework,
+                                const struct request *request, struct diag *diag)
+{
+    put_head(out, request->ranks);
+    return put_settings(out, framework, request, diag);
+}
+
+/* "768K tokens, 310.2 tokens/s/GPU: --strategy ...", by what was asked for. */
+static void put_outcome(struct text *out, const struct best *best)
+{
+    const struct outcome *o = &best->row[0];
+    if (best->goal == GOAL_LONGEST) {
+        units_put_tokens(out, o->tokens);
+        text_puts(out, " tokens, ");
+    }
+    if (best->goal == GOAL_GPUS)
+        text_printf(out, "%zu GPU%s, ", best->gpus, best->gpus == 1 ? "" : "s");
+    text_printf(out, "%.1f tokens/s/GPU: ", o->most);
+    request_put_options(out, &o->request);
+    text_putc(out, '\n');
+}
+
+static void put_named(struct text *out, const char *what, const struct best *best)
+{
+    text_printf(out, "# %s: ", what);
+    put_outcome(out, best);
+}
+
+/* "12.3 % slower than": by the measure of the goal. */
+static void put_distance(struct text *out, const struct best *own, const struct best *all)
+{
+    const struct outcome *a = &own->row[0], *b = &all->row[0];
+    if (all->goal == GOAL_GPUS && own->gpus != all->gpus) {
+        text_printf(out, "%.3g times as many GPUs as", (double)own->gpus / (double)all->gpus);
+        return;
+    }
+    bool length = all->goal == GOAL_LONGEST && a->tokens != b->tokens;
+    double part = length ? (double)a->tokens / (double)b->tokens : a->most / b->most;
+    double percent = 100 * (part - 1);
+    if (fabs(percent) < 0.05)
+        text_puts(out, "as fast as");
+    else
+        text_printf(out, "%.1f %% %s than", fabs(percent),
+                    length        ? percent < 0 ? "shorter" : "longer"
+                    : percent < 0 ? "slower"
+                                  : "faster");
+}
+
+enum status plan_settings_of_winner(struct text *out, enum framework framework,
+                                    const struct best *all, struct diag *diag)
+{
+    put_head(out, all->row[0].request.ranks);
+    put_named(out, "the winner of all strategies", all);
+    return put_settings(out, framework, &all->row[0].request, diag);
+}
+
+enum status plan_settings_of_best(struct text *out, enum framework framework,
+                                  const struct best *all, struct setup *setup,
+                                  struct space_open open, struct diag *diag)
+{
+    struct best own = {0};
+    struct text name = {0};
+    open.only = &framework;
+    if (space_allows(&open, &all->row[0].request))
+        return plan_settings_of_winner(out, framework, all, diag);
+    enum status status = best_find(&own, all->goal, setup, open, diag);
+    if (status == STATUS_OK) {
+        const struct request *request = &own.row[0].request;
+        put_head(out, request->ranks);
+        text_printf(&name, "the best that %s expresses", framework_names[framework]);
+        put_named(out, name.data, &own);
+        text_puts(out, "# ");
+        put_distance(out, &own, all);
+        text_printf(out, " the winner of all strategies%s, for which see --emit-winner: ",
+                    request_is_published(&setup->request) ? " as published" : "");
+        put_outcome(out, all);
+        status = put_settings(out, framework, request, diag);
+    } else if (status == STATUS_NO) {
+        text_printf(out, "# nothing that %s expresses fits\n", framework_names[framework]);
+        put_named(out, "the winner of all strategies, for which see --emit-winner", all);
+    }
+    text_release(&name);
+    best_release(&own);
+    return status;
+}

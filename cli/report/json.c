@@ -1,0 +1,308 @@
+/* The report as JSON: the same figures, in SI units and with all their digits. */
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/json_out.h"
+#include "cli/predict/link_classes.h"
+#include "cli/report/report.h"
+#include "cli/setup/partition_option.h"
+#include "cli/setup/request_options.h"
+#include "models/mfu.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+void report_json_verdict(struct json_out *w, const struct verdict *v)
+{
+    static const char *const names[LIMIT_COUNT] = {"device", "host"};
+    json_put_bool(w, "fits", v->fits);
+    json_put_text(w, "limit", names[v->limit]);
+    for (int i = 0; i < LIMIT_COUNT; i++) {
+        json_begin_object(w, names[i]);
+        json_put_count(w, "needed_bytes", v->needed[i]);
+        json_put_count(w, "available_bytes", v->available[i]);
+        if (i == LIMIT_DEVICE)
+            json_put_count(w, "cache_bytes", v->cache);
+        json_end_object(w);
+    }
+    json_put_bool(w, "too_close_to_call", verdict_close(v));
+}
+
+static void put_offload_ratio(struct json_out *w, const struct choices *c)
+{
+    struct text ratio = {0};
+    request_put_offload_ratio(&ratio, c->offload_hidden > 0, c->offload_ratio);
+    json_put_text(w, "offload_ratio", ratio.data);
+    text_release(&ratio);
+}
+
+static void put_choices(struct json_out *w, const struct prediction *p)
+{
+    const struct choices *c = &p->choices;
+    size_t count;
+    json_put_text(w, "model", c->model->name);
+    json_put_text(w, "scope", scope_names[c->scope]);
+    json_put_text(w, "strategy", compose_strategies(&count)[c->strategy].name);
+    json_put_text(w, "profile", c->profile->name);
+    json_put_count(w, "cp", c->cp);
+    json_put_count(w, "hp", c->hp);
+    json_put_count(w, "tp", c->tp);
+    json_put_count(w, "window", c->window);
+    json_put_text(w, "rotation", rotation_names[c->rotation]);
+    json_put_text(w, "placement", placement_names[c->placement]);
+    json_put_count(w, "dp", c->dp);
+    json_put_count(w, "pp", c->pp);
+    json_put_text(w, "pipeline", pipeline_names[c->pipeline]);
+    if (c->pipeline == CHOICE_PIPELINE_MSP) {
+        json_put_text(w, "helper_weights", helper_names[c->helpers]);
+        json_put_count(w, "shared_first", c->shared.first);
+        json_put_count(w, "shared_last", c->shared.last);
+    }
+    json_put_count(w, "virtual_stages", c->virtual_stages);
+    json_put_count(w, "subsequences", c->subsequences);
+    if (c->subsequences > 1)
+        json_put_text(w, "partition", partition_option_names[p->partition]);
+    json_put_text(w, "weights", weights_names[c->weights]);
+    json_put_count(w, "shard", c->shard);
+    json_put_text(w, "activations", activations_names[c->activations]);
+    if (c->activations == CHOICE_ACTIVATIONS_RATIO)
+        put_offload_ratio(w, c);
+    json_put_text(w, "optimizer", optimizer_names[c->optimizer]);
+    json_put_count(w, "micro_batch", (uint64_t)c->micro_batch);
+    json_put_count(w, "accumulation", c->accumulation);
+    json_put_count(w, "loss_chunks", c->loss_chunks);
+    json_put_count(w, "ffn_chunks", c->ffn_chunks);
+    json_put_text(w, "dtype", dtype_name((enum dtype)c->dtype));
+}
+
+/* The bubble by both definitions, and what each stage does with the step. */
+static void put_stages(struct json_out *w, const struct prediction *p)
+{
+    const struct stages *s = &p->stages;
+    json_begin_object(w, "stages");
+    json_put_number(w, "idle_of_step", s->to_step);
+    json_put_number(w, "idle_of_useful", s->to_useful);
+    for (uint32_t stage = 0; stage < s->count; stage++) {
+        json_begin_object(w, p->ir.role[stage].name);
+        for (int i = 0; i < CAUSE_COUNT; i++)
+            json_put_number(w, cause_name((enum cause)i), s->of[stage].cause_s[i]);
+        json_end_object(w);
+    }
+    json_end_object(w);
+}
+
+static void put_times(struct json_out *w, const struct prediction *p)
+{
+    json_put_number(w, "step_s", p->sim.step_s);
+    json_put_number(w, "tokens_per_s_gpu", p->tokens_per_s_gpu);
+    json_begin_object(w, "mfu");
+    for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++)
+        json_put_number(w, mfu_table[i].name,
+                        mfu_fraction((enum mfu_convention)i, p->choices.model, p->choices.seq,
+                                     prediction_sequences(p), prediction_recomputes(p),
+                                     p->sim.step_s, (int64_t)prediction_gpus(p),
+                                     p->setup->cluster.device.peak_flop_per_s));
+    json_end_object(w);
+    json_put_number(w, "hfu", report_hfu(p));
+    json_begin_object(w, "waterfall_s");
+    for (int i = 0; i < CAUSE_COUNT; i++)
+        json_put_number(w, cause_name((enum cause)i), p->waterfall.cause_s[i]);
+    json_end_object(w);
+    if (p->stages.count > 1)
+        put_stages(w, p);
+}
+
+static void put_part(struct json_out *w, const struct operator_times *t)
+{
+    json_begin_object(w, "part");
+    json_put_number(w, "elapsed_s", t->elapsed_s);
+    json_put_number(w, "compute_alone_s", t->compute_s);
+    json_put_number(w, "communication_alone_s", t->communication_s);
+    json_put_number(w, "all_to_all_s", t->exchange_s);
+    json_put_number(w, "ring_s", t->ring_s);
+    json_put_number(w, "rotation_s", t->rotation_s);
+    if (t->pair_s > 0) {
+        json_put_number(w, "fetch_pair_s", t->pair_s);
+        json_put_number(w, "fetch_set_s", t->set_s);
+    }
+    json_end_object(w);
+}
+
+static void put_memory(struct json_out *w, const struct prediction *p)
+{
+    const struct sim_peak *peak = prediction_peak(p);
+    json_begin_object(w, "memory");
+    json_begin_object(w, "arena_bytes");
+    for (int i = 0; i < MEMORY_COUNT; i++)
+        json_put_count(w, memory_name((enum memory)i), p->ir.arena_bytes[i]);
+    json_end_object(w);
+    json_put_count(w, "peak_bytes", peak->bytes);
+    json_put_count(w, "peak_rank", prediction_fullest_rank(p));
+    json_begin_object(w, "at_peak_bytes");
+    for (int i = 0; i < CATEGORY_COUNT; i++)
+        json_put_count(w, category_name((enum category)i), peak->category_bytes[i]);
+    json_end_object(w);
+    json_put_count(w, "reserved_bytes", p->reserved.total);
+    json_begin_object(w, "reserved_parts_bytes");
+    for (int i = 0; i < RESERVED_PART_COUNT; i++)
+        json_put_count(w, reserved_part_name((enum reserved_part)i), p->reserved.bytes[i]);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static void put_fold(struct json_out *w, const char *name, const struct sim_depth_fold *fold)
+{
+    json_begin_object(w, name);
+    json_put_count(w, "period", fold->period);
+    json_put_count(w, "simulated", fold->simulated);
+    json_put_count(w, "all", fold->all);
+    json_put_count(w, "given_up", fold->given_up);
+    json_end_object(w);
+}
+
+static void put_depth(struct json_out *w, const struct sim_depth *depth)
+{
+    static const char *const outcomes[] = {
+        [SIM_DEPTH_OFF] = "off",
+        [SIM_DEPTH_NO_PERIOD] = "no period",
+        [SIM_DEPTH_UNSTEADY] = "unsteady",
+        [SIM_DEPTH_FOLDED] = "folded",
+    };
+    json_begin_object(w, "depth");
+    json_put_text(w, "outcome", outcomes[depth->outcome]);
+    put_fold(w, "layers", &depth->layers);
+    put_fold(w, "micro_batches", &depth->micro_batches);
+    json_end_object(w);
+}
+
+/* The links that the step uses, and whether anybody has measured them. */
+static void put_link_classes(struct json_out *w, const struct prediction *p)
+{
+    struct link_class class[LINK_CLASSES_MAX];
+    size_t count = link_classes(class, &p->ir, &p->setup->cluster);
+    json_begin_object(w, "links");
+    for (size_t i = 0; i < count; i++) {
+        json_begin_object(w, class[i].name);
+        json_put_bool(w, "measured", class[i].measured);
+        json_put_text(w, "source", class[i].source);
+        json_end_object(w);
+    }
+    json_end_object(w);
+}
+
+static void put_simulation(struct json_out *w, const struct prediction *p)
+{
+    json_begin_object(w, "simulation");
+    json_put_count(w, "ranks", p->sim.rank_count);
+    json_put_count(w, "classes", p->sim.class_count);
+    json_put_count(w, "op_instances", p->sim.counts.op_instances);
+    json_put_count(w, "simulated", p->sim.counts.simulated);
+    json_put_count(w, "flows", p->sim.counts.flows);
+    json_put_count(w, "timers", p->sim.counts.timers);
+    put_depth(w, &p->sim.depth);
+    json_put_number(w, "extrapolated_share", p->extrapolated_share);
+    json_put_text(w, "extrapolated", p->extrapolated.size > 0 ? p->extrapolated.data : "");
+    if (p->beyond_compared) {
+        json_put_count(w, "compared_ranks", (uint64_t)p->compared_ranks);
+        json_put_number(w, "jitter", p->setup->cost.device_jitter);
+        json_put_number(w, "jitter_s", p->jitter_s);
+    }
+    json_end_object(w);
+    put_link_classes(w, p);
+    if (p->sim.busiest_name) {
+        const struct sim_link_load *load = &p->sim.load[p->sim.busiest];
+        json_begin_object(w, "busiest_link");
+        json_put_text(w, "name", p->sim.busiest_name);
+        json_put_number(w, "bytes", load->bytes);
+        json_put_number(w, "bytes_per_s", load->bytes_per_s);
+        json_put_number(w, "busy", load->busy);
+        json_end_object(w);
+    }
+}
+
+static void put_next(struct json_out *w, const struct report *r)
+{
+    if (r->best == NULL)
+        return;
+    if (r->best->ideal_step_s > 0)
+        json_put_number(w, "ideal_step_s", r->best->ideal_step_s);
+    json_begin_object(w, "next");
+    json_put_text(w, "options", r->best->options);
+    json_put_count(w, "tried", r->best->tried);
+    json_put_count(w, "left_out", r->best->left_out);
+    if (r->best->options[0] != '\0') {
+        json_put_number(w, "step_s", r->best->step_s > 0 ? r->best->step_s : NAN);
+        report_json_verdict(w, &r->best->verdict);
+    }
+    json_end_object(w);
+}
+
+static void put_made_by(struct json_out *json, const struct report *r)
+{
+    struct text versions = {0};
+    json_begin_object(json, "made_by");
+    json_put_text(json, "command", r->command);
+    json_put_text(json, "version", "longhaul " LONGHAUL_VERSION);
+    command_print_version(&versions);
+    for (size_t i = 0; i + 1 < versions.size; i++) /* a line a library */
+        if (versions.data[i] == '\n')
+            versions.data[i] = ',';
+    versions.data[versions.size - 1] = '\0';
+    json_put_text(json, "versions", versions.data);
+    json_put_text(json, "model", r->model);
+    json_put_text(json, "cluster", r->cluster);
+    json_put_text(json, "costs", r->costs);
+    json_end_object(json);
+    text_release(&versions);
+}
+
+void report_print_json(struct text *out, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    struct json_out w = {.out = out};
+    json_begin_object(&w, NULL);
+    if (r->part == NULL) {
+        json_begin_object(&w, "verdict");
+        report_json_verdict(&w, &p->verdict);
+        json_end_object(&w);
+    }
+    json_begin_object(&w, "configuration");
+    json_put_text(&w, "cluster", p->setup->cluster.name);
+    json_put_count(&w, "gpus", mesh_ranks(&p->ir.mesh));
+    json_put_count(&w, "sequence_tokens", (uint64_t)p->ir.layout.tokens);
+    json_put_count(&w, "sequences", (uint64_t)prediction_sequences(p));
+    json_put_text(&w, "attention",
+                  attention_impl_name((enum attention_impl)p->choices.attention_impl));
+    if (p->has_choices)
+        put_choices(&w, p);
+    json_end_object(&w);
+    if (r->part != NULL)
+        put_part(&w, r->part);
+    else
+        put_times(&w, p);
+    put_memory(&w, p);
+    put_simulation(&w, p);
+    if (r->total_tokens > 0) {
+        double steps = ceil(r->total_tokens / prediction_tokens(p));
+        double hours = steps * p->sim.step_s / 3600 * prediction_gpus(p);
+        json_begin_object(&w, "training");
+        json_put_number(&w, "tokens", r->total_tokens);
+        json_put_number(&w, "steps", steps);
+        json_put_number(&w, "days", steps * p->sim.step_s / 86400);
+        json_put_number(&w, "gpu_hours", hours);
+        if (r->price > 0)
+            json_put_number(&w, "cost", hours * r->price);
+        json_end_object(&w);
+    }
+    if (r->warning != NULL)
+        json_put_text(&w, "warning", r->warning);
+    struct text beware = {0};
+    report_put_beware(&beware, r);
+    if (beware.size > 0)
+        json_put_text(&w, "beware", beware.data);
+    text_release(&beware);
+    put_next(&w, r);
+    put_made_by(&w, r);
+    json_end_object(&w);
+    text_putc(out, '\n');
+}

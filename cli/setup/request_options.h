@@ -1,0 +1,22 @@
+/* cli/setup/request_options.h: the options that make a request. */
+#ifndef CLI_SETUP_REQUEST_OPTIONS_H
+#define CLI_SETUP_REQUEST_OPTIONS_H
+
+#include "base/text.h"
+#include "schedule/compose.h"
+
+#include <stdbool.h>
+
+/* Appends "--strategy 2d --cp 8 --hp 8 ...": what is not the default, but for the model, the cluster, the
+ * length and the batch, and the kernels of attention and the type of compute. */
+void request_put_options(struct text *out, const struct request *request);
+
+/* Whether each strategy is predicted as the implementation that it was published with. */
+bool request_is_published(const struct request *request);
+
+/* How subsequences are cut, and how much of what they keep leaves: "adaptive", "full" or a share. Of a
+ * request whose activations leave by ratio. */
+const char *request_partition_name(const struct request *request);
+void request_put_offload_ratio(struct text *out, bool adaptive, double ratio);
+
+#endif

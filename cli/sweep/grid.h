@@ -1,0 +1,57 @@
+/* cli/sweep/grid.h: the points of a sweep: every combination of the values that options take.
+ *
+ * A grid is the options that all points share and the axes, `--vary KEY=VALUES` each. VALUES is a
+ * list "a,b,c" (separated by ';' where there is one, for values that hold commas), or for options
+ * that count "A..B:xF" (times F) or "A..B:+S" (plus S); B is a point when a step meets it. The first
+ * axis changes slowest. */
+#ifndef CLI_SWEEP_GRID_H
+#define CLI_SWEEP_GRID_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/text.h"
+#include "cli/options.h"
+
+#include <stddef.h>
+
+enum { SWEEP_POINTS_MAX = 10000000 };
+
+struct sweep_axis {
+    const char *key;
+    const char *given; /* "8K..256K:x2" */
+    const char **value;
+    size_t count, capacity;
+};
+
+struct sweep_grid {
+    struct arena arena;                   /* texts and arrays */
+    const struct option_set *const *sets; /* of the options of a point; ends in NULL */
+    struct sweep_axis *axis;
+    size_t axis_count;
+    char **base; /* "--seq=128K": what all points share */
+    size_t base_count;
+    size_t points;
+};
+
+/* Makes the grid of the options: every one of `sets` that was given, and axes vary[0..count).
+ * *grid must be all-zero; release it in either case. */
+enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *const *sets,
+                            const struct options *options, const char *const *vary, size_t count,
+                            struct diag *diag);
+void sweep_grid_release(struct sweep_grid *grid);
+
+/* The value of an axis at a point. */
+const char *sweep_grid_value(const struct sweep_grid *grid, size_t point, size_t axis);
+
+/* The options of a point. Their texts live in the grid and in *arena. */
+enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, struct arena *arena,
+                               struct options *options, struct diag *diag);
+
+/* Appends the command that makes the grid, its options in the order of the tables. */
+void sweep_grid_print(struct text *out, const struct sweep_grid *grid);
+
+/* A number that differs between grids: of the version, the options, the values of the axes, and
+ * the bytes of the files that options name. */
+uint64_t sweep_grid_identity(const struct sweep_grid *grid);
+
+#endif

@@ -1,0 +1,413 @@
+#include "cli/sweep/journal.h"
+
+#include "cli/sweep/point.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A power cut loses the rows of so many seconds at most; anything less loses none. */
+#define SYNC_EVERY_S 1.0
+
+static const char journal_head[] = "# longhaul sweep journal 1\n";
+
+static enum status cannot(struct diag *diag, const char *path, const char *what)
+{
+    return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot %s: %s", what,
+                      strerror(errno));
+}
+
+/* The lines that both kinds of file begin with. */
+static void put_head(struct text *out, const struct sweep_grid *grid)
+{
+    text_puts(out, "# command=");
+    sweep_grid_print(out, grid);
+    text_printf(out, "\n# made_by=longhaul " LONGHAUL_VERSION " sweep\n# identity=%016" PRIx64 "\n",
+                sweep_grid_identity(grid));
+}
+
+/* The value of a line "# key=value" among the comments that data begins with. */
+static const char *find_head(const char *data, const char *key, size_t *size)
+{
+    size_t length = strlen(key);
+    while (data != NULL && data[0] == '#') {
+        const char *end = strchr(data, '\n');
+        if (end == NULL)
+            return NULL;
+        if (strncmp(data, "# ", 2) == 0 && strncmp(data + 2, key, length) == 0 &&
+            data[2 + length] == '=') {
+            *size = (size_t)(end - data) - length - 3;
+            return data + length + 3;
+        }
+        data = end + 1;
+    }
+    return NULL;
+}
+
+/* Whether the rows of a file that begins like this may be taken for ours. */
+static enum status check_head(const struct sweep_grid *grid, const char *path, const char *data,
+                              struct diag *diag)
+{
+    struct loc at = {.name = path};
+    struct text ours = {0};
+    size_t size, command_size;
+    const char *identity = find_head(data, "identity", &size);
+    const char *command = find_head(data, "command", &command_size);
+    enum status status = STATUS_OK;
+    if (identity == NULL || command == NULL)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "exists and is no sweep: remove it, or write to another file with -o");
+    text_printf(&ours, "%016" PRIx64, sweep_grid_identity(grid));
+    bool same = size == ours.size && memcmp(identity, ours.data, size) == 0;
+    ours.size = 0;
+    sweep_grid_print(&ours, grid);
+    if (!same && command_size == ours.size && memcmp(command, ours.data, ours.size) == 0)
+        status = diag_error(diag, at, STATUS_BAD_INPUT,
+                            "this sweep was begun by another version of longhaul, or a file that "
+                            "it reads has changed: remove it, or write to another file with -o");
+    else if (!same)
+        status = diag_error(diag, at, STATUS_BAD_INPUT,
+                            "holds another sweep, `%.*s`: remove it, or write to another file "
+                            "with -o",
+                            (int)command_size, command);
+    text_release(&ours);
+    return status;
+}
+
+/* ---- lines ---- */
+
+static uint32_t checksum(const char *data, size_t size)
+{
+    uint32_t sum = 2166136261u;
+    for (size_t i = 0; i < size; i++)
+        sum = (sum ^ (unsigned char)data[i]) * 16777619u;
+    return sum;
+}
+
+static void keep(struct sweep_journal *j, size_t point, const char *text, size_t size, bool failed)
+{
+    j->known += j->row[point].text == NULL;
+    j->row[point] = (struct sweep_row){.text = arena_text(&j->arena, text, size), .failed = failed};
+}
+
+/* "checksum point - row" or "checksum point f row"; the checksum is of what follows it. */
+static void put_line(struct text *out, size_t point, const struct text *row, bool failed)
+{
+    struct text rest = {0};
+    text_printf(&rest, "%zu %c ", point, failed ? 'f' : '-');
+    text_append(&rest, row->data, row->size);
+    text_printf(out, "%" PRIu32 " ", checksum(rest.data, rest.size));
+    text_append(out, rest.data, rest.size);
+    text_putc(out, '\n');
+    text_release(&rest);
+}
+
+/* A number and the blank behind it; *at moves behind both. */
+static bool take_number(const char **at, const char *end, uint64_t *value)
+{
+    const char *blank = memchr(*at, ' ', (size_t)(end - *at));
+    if (blank == NULL || !parse_u64(*at, (size_t)(blank - *at), value))
+        return false;
+    *at = blank + 1;
+    return true;
+}
+
+/* Takes the row of a line; one that is damaged is left out, and its point predicted again. */
+static void take_line(struct sweep_journal *j, const char *line, size_t size)
+{
+    const char *at = line, *end = line + size, *rest;
+    uint64_t sum, point;
+    if (!take_number(&at, end, &sum))
+        return;
+    rest = at;
+    if (!take_number(&at, end, &point) || point >= j->grid->points || end - at < 2 ||
+        checksum(rest, (size_t)(end - rest)) != sum)
+        return;
+    bool failed = at[0] == 'f';
+    if (j->row[point].text == NULL || !failed)
+        keep(j, (size_t)point, at + 2, (size_t)(end - at) - 2, failed);
+}
+
+/* Through the file that is locked: to open and close it once more would end the lock. */
+static enum status read_all(struct text *text, int file, const char *path, struct diag *diag)
+{
+    char piece[1 << 14];
+    for (;;) {
+        ssize_t got = pread(file, piece, sizeof piece, (off_t)text->size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return cannot(diag, path, "read");
+        if (got == 0)
+            return STATUS_OK;
+        text_append(text, piece, (size_t)got);
+    }
+}
+
+/* Reads a journal; *size is where its last whole line ends. */
+static enum status read_journal(struct sweep_journal *j, int file, const char *path,
+                                long long *size, struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = read_all(&text, file, path, diag);
+    *size = 0;
+    size_t at = 0, head = sizeof journal_head - 1;
+    if (status != STATUS_OK || text.size == 0)
+        goto out;
+    bool cut = text.size < head && memcmp(text.data, journal_head, text.size) == 0;
+    if (!cut && (text.size < head || memcmp(text.data, journal_head, head) != 0))
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "exists and is no journal of a sweep: remove it, or write to another "
+                            "file with -o");
+    struct text wanted = {0};
+    put_head(&wanted, j->grid);
+    /* a journal cut off inside its head has no rows to lose */
+    if (status == STATUS_OK && !cut &&
+        !(text.size < head + wanted.size &&
+          memcmp(text.data + head, wanted.data, text.size - head) == 0)) {
+        status = check_head(j->grid, path, text.data, diag);
+        for (at = head; status == STATUS_OK && at < text.size;) {
+            const char *line = text.data + at, *end = memchr(line, '\n', text.size - at);
+            if (end == NULL)
+                break;
+            if (*line != '#')
+                take_line(j, line, (size_t)(end - line));
+            at += (size_t)(end - line) + 1;
+            *size = (long long)at;
+        }
+    }
+    text_release(&wanted);
+out:
+    text_release(&text);
+    return status;
+}
+
+/* ---- files ---- */
+
+static enum status lock(int file, const char *path, struct diag *diag)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(file, F_SETLK, &whole) == 0)
+        return STATUS_OK;
+    if (errno != EACCES && errno != EAGAIN) /* a file system without locks */
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
+                      "another sweep is writing it");
+}
+
+static enum status write_all(int file, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t put = write(file, data, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return STATUS_SYSTEM;
+        data += put;
+        size -= (size_t)put;
+    }
+    return STATUS_OK;
+}
+
+/* Appends whole or not at all. */
+static enum status append(struct sweep_journal *j, const struct text *text, struct diag *diag)
+{
+    if (write_all(j->file, text->data, text->size) == STATUS_OK) {
+        j->size += (long long)text->size;
+        return STATUS_OK;
+    }
+    enum status status =
+        diag_error(diag, (struct loc){.name = j->part.data}, STATUS_SYSTEM,
+                   "cannot write: %s; the %zu rows before are kept, and the same command goes on",
+                   strerror(errno), j->known);
+    if (ftruncate(j->file, (off_t)j->size) != 0)
+        (void)0; /* the next run sees by the checksum that the line was cut off */
+    return status;
+}
+
+/* The journals of path: of all of it, and of its parts. */
+static void find_journals(const char *path, glob_t *found)
+{
+    static const char *const endings[] = {".part", ".part-[0-9]*-of-[0-9]*"};
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+        struct text pattern = {0};
+        for (const char *c = path; *c != '\0'; c++) { /* the path itself holds no patterns */
+            if (strchr("*?[\\", *c) != NULL)
+                text_putc(&pattern, '\\');
+            text_putc(&pattern, *c);
+        }
+        text_puts(&pattern, endings[i]);
+        glob(pattern.data, i > 0 ? GLOB_APPEND : 0, NULL, found);
+        text_release(&pattern);
+    }
+}
+
+/* Rows that were made part by part. */
+static enum status read_others(struct sweep_journal *j, struct diag *diag)
+{
+    glob_t found = {0};
+    enum status status = STATUS_OK;
+    find_journals(j->path, &found);
+    for (size_t i = 0; status == STATUS_OK && i < found.gl_pathc; i++) {
+        const char *path = found.gl_pathv[i];
+        long long size;
+        if (strcmp(path, j->part.data) == 0)
+            continue;
+        int file = open(path, O_RDWR | O_CLOEXEC);
+        if (file < 0)
+            status = cannot(diag, path, "open");
+        if (status == STATUS_OK)
+            status = lock(file, path, diag);
+        if (status == STATUS_OK)
+            status = read_journal(j, file, path, &size, diag);
+        if (file >= 0)
+            close(file);
+    }
+    globfree(&found);
+    return status;
+}
+
+static enum status open_journal(struct sweep_journal *j, struct diag *diag)
+{
+    const char *path = j->part.data;
+    j->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+    if (j->file < 0)
+        return cannot(diag, path, "write");
+    enum status status = lock(j->file, path, diag);
+    if (status == STATUS_OK)
+        status = read_journal(j, j->file, path, &j->size, diag);
+    if (status == STATUS_OK && ftruncate(j->file, (off_t)j->size) != 0)
+        status = cannot(diag, path, "shorten");
+    if (status == STATUS_OK && j->size == 0) {
+        struct text head = {0};
+        text_puts(&head, journal_head);
+        put_head(&head, j->grid);
+        status = append(j, &head, diag);
+        text_release(&head);
+    }
+    return status;
+}
+
+/* Whether the finished file is there, and ours. */
+static enum status look_at_finished(const struct sweep_grid *grid, const char *path, bool *there,
+                                    struct diag *diag)
+{
+    struct text text = {0};
+    struct stat info;
+    *there = stat(path, &info) == 0;
+    if (!*there)
+        return STATUS_OK;
+    if (!S_ISREG(info.st_mode))
+        return diag_error(
+            diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+            "is no file: rows are kept beside it until all are there; without -o they "
+            "go to standard output");
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = check_head(grid, path, text.data, diag);
+    text_release(&text);
+    return status;
+}
+
+enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid *grid,
+                               const char *path, size_t part, size_t parts, struct diag *diag)
+{
+    *j = (struct sweep_journal){.grid = grid, .path = path, .file = -1};
+    j->row = arena_array(&j->arena, grid->points, sizeof *j->row);
+    if (path == NULL)
+        return STATUS_OK;
+    bool there;
+    enum status status = look_at_finished(grid, path, &there, diag);
+    if (status != STATUS_OK)
+        return status;
+    text_printf(&j->part, "%s.part", path);
+    if (parts > 0)
+        text_printf(&j->part, "-%zu-of-%zu", part, parts);
+    if (there && access(j->part.data, F_OK) != 0) { /* none of its rows has failed */
+        j->complete = true;
+        return STATUS_OK;
+    }
+    status = open_journal(j, diag);
+    if (status == STATUS_OK && parts == 0)
+        status = read_others(j, diag);
+    for (size_t i = 0; i < grid->points; i++)
+        if (j->row[i].text != NULL && j->row[i].failed) {
+            j->row[i] = (struct sweep_row){0};
+            j->known--;
+        }
+    j->resumed = j->known;
+    return status;
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+enum status sweep_journal_add(struct sweep_journal *j, size_t point, const struct text *row,
+                              bool failed, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (j->file >= 0) {
+        struct text line = {0};
+        put_line(&line, point, row, failed);
+        status = append(j, &line, diag);
+        text_release(&line);
+        if (status == STATUS_OK && now_s() - j->synced_s > SYNC_EVERY_S) {
+            fdatasync(j->file); /* a disk that fails says so by the next write */
+            j->synced_s = now_s();
+        }
+    }
+    if (status == STATUS_OK)
+        keep(j, point, row->data, row->size, failed);
+    return status;
+}
+
+static void remove_journals(const struct sweep_journal *j)
+{
+    glob_t found = {0};
+    find_journals(j->path, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        unlink(found.gl_pathv[i]);
+    globfree(&found);
+}
+
+enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
+{
+    struct text out = {0};
+    bool failed = false;
+    put_head(&out, j->grid);
+    sweep_put_columns(&out, j->grid);
+    text_putc(&out, '\n');
+    for (size_t i = 0; i < j->grid->points; i++) {
+        failed |= j->row[i].failed;
+        text_puts(&out, j->row[i].text);
+        text_putc(&out, '\n');
+    }
+    enum status status = text_save(j->path == NULL ? "-" : j->path, out.data, out.size, diag);
+    if (status != STATUS_OK && j->path != NULL)
+        diag_note(diag, (struct loc){.name = j->part.data},
+                  "has all %zu rows, and the same command goes on from them", j->known);
+    if (status == STATUS_OK && j->path != NULL && !failed)
+        remove_journals(j);
+    text_release(&out);
+    return status;
+}
+
+void sweep_journal_release(struct sweep_journal *j)
+{
+    if (j->row != NULL && j->file >= 0)
+        close(j->file);
+    text_release(&j->part);
+    arena_release(&j->arena);
+    *j = (struct sweep_journal){0};
+}

@@ -1,0 +1,91 @@
+#define _GNU_SOURCE /* RTLD_DEEPBIND */
+
+#include "cli/sweep/launcher.h"
+
+#include "base/arena.h"
+#include "base/data_path.h"
+#include "base/text.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct loc nowhere = {.name = "longhaul"};
+
+/* Who says how many of us there are, and which we are. */
+static const struct {
+    const char *size, *rank, *name;
+} launchers[] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI"},
+    {"PMI_SIZE", "PMI_RANK", "MPICH or Intel MPI"},
+    {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MVAPICH2"},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"},
+};
+
+static int number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    int64_t value;
+    return text != NULL && parse_i64(text, strlen(text), &value) && value >= 0 && value < 1 << 20
+               ? (int)value
+               : -1;
+}
+
+/* Beside the program, as built, or where it is installed. */
+static void *load_module(void)
+{
+    static const char *const places[] = {"longhaul_mpi.so", "../lib/longhaul/longhaul_mpi.so"};
+    struct text path = {0};
+    void *module = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(places) && module == NULL; i++) {
+        path.size = 0;
+        if (!program_folder(&path))
+            break;
+        text_puts(&path, places[i]);
+        /* SimGrid has an MPI of its own (SMPI) with the same names, which would come first. And MPI
+         * loads parts of its own, which look for it among what is global. */
+        if (access(path.data, R_OK) == 0) /* sanitizers refuse the flag, file or no file */
+            module = dlopen(path.data, RTLD_NOW | RTLD_GLOBAL | RTLD_DEEPBIND);
+    }
+    text_release(&path);
+    return module;
+}
+
+enum status launcher_find(struct launcher *launcher, struct diag *diag)
+{
+    *launcher = (struct launcher){.size = 1};
+    for (size_t i = 0; i < ARRAY_LEN(launchers); i++) {
+        int size = number_of(launchers[i].size), rank = number_of(launchers[i].rank);
+        if (size <= 1 || rank < 0)
+            continue;
+        void *module = load_module();
+        launcher->calls = module == NULL ? NULL : dlsym(module, "longhaul_mpi");
+        if (launcher->calls == NULL)
+            return diag_error(
+                diag, nowhere, STATUS_SYSTEM,
+                "%s started %d of us, and this build has no MPI: build it where CMake "
+                "finds MPI (libopenmpi-dev), or start each by itself with --part "
+                "%d/%d",
+                launchers[i].name, size, rank + 1, size);
+        launcher->size = size;
+        launcher->rank = rank;
+        return STATUS_OK;
+    }
+    return STATUS_OK;
+}
+
+enum status launcher_start(struct launcher *launcher, struct diag *diag)
+{
+    int rank = 0, size = 0;
+    if (launcher->size == 1)
+        return STATUS_OK;
+    if (!launcher->calls->start(&rank, &size))
+        return diag_error(diag, nowhere, STATUS_SYSTEM, "MPI does not start");
+    if (rank != launcher->rank || size != launcher->size)
+        return diag_error(diag, nowhere, STATUS_SYSTEM,
+                          "the launcher says process %d of %d, and MPI says %d of %d: was longhaul "
+                          "built with another MPI than that of the mpirun?",
+                          launcher->rank, launcher->size, rank, size);
+    return STATUS_OK;
+}

@@ -1,0 +1,235 @@
+#define _GNU_SOURCE /* sched_getaffinity: a launcher may have bound us to a few of the cores */
+
+#include "cli/sweep/pool.h"
+
+#include "base/arena.h"
+#include "base/process.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct pool_worker {
+    pid_t pid;
+    int to, from; /* our ends of its pipes */
+    bool busy;
+    uint64_t job;
+    struct text answer;
+};
+
+static const struct loc nowhere = {.name = "longhaul"};
+
+size_t pool_cores(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+    return count > 0 ? (size_t)count : 1;
+}
+
+static bool write_all(int fd, const void *data, size_t size)
+{
+    const char *at = data;
+    while (size > 0) {
+        ssize_t written = write(fd, at, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        at += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+static bool read_all(int fd, void *data, size_t size)
+{
+    char *at = data;
+    while (size > 0) {
+        ssize_t got = read(fd, at, size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        at += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+/* A worker is the leader of a process group, so that the interrupt of a terminal reaches the parent
+ * alone, which ends the group: with it go the worker's own children. */
+static _Noreturn void be_worker(struct pool *pool, int from, int to, pid_t parent)
+{
+    setpgid(0, 0);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    process_ends_with(parent);
+    for (size_t i = 0; i < pool->count; i++)
+        if (pool->worker[i].pid > 0) {
+            close(pool->worker[i].to);
+            close(pool->worker[i].from);
+        }
+    struct text answer = {0};
+    uint64_t job;
+    while (read_all(from, &job, sizeof job)) {
+        answer.size = 0;
+        pool->function(pool->context, job, &answer);
+        uint64_t size = answer.size;
+        if (!write_all(to, &size, sizeof size) || !write_all(to, answer.data, answer.size))
+            _exit(2);
+    }
+    _exit(0);
+}
+
+static enum status start(struct pool *pool, struct pool_worker *worker, struct diag *diag)
+{
+    int down[2], up[2];
+    worker->pid = 0;
+    if (pipe(down) != 0)
+        return diag_error(diag, nowhere, STATUS_SYSTEM, "cannot make a pipe: %s", strerror(errno));
+    if (pipe(up) != 0) {
+        close(down[0]);
+        close(down[1]);
+        return diag_error(diag, nowhere, STATUS_SYSTEM, "cannot make a pipe: %s", strerror(errno));
+    }
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        close(down[1]);
+        close(up[0]);
+        be_worker(pool, down[0], up[1], parent);
+    }
+    int error = errno;
+    close(down[0]);
+    close(up[1]);
+    if (pid < 0) {
+        close(down[1]);
+        close(up[0]);
+        return diag_error(diag, nowhere, STATUS_SYSTEM, "cannot fork: %s", strerror(error));
+    }
+    setpgid(pid, pid); /* whoever comes first */
+    worker->pid = pid;
+    worker->to = down[1];
+    worker->from = up[0];
+    worker->busy = false;
+    return STATUS_OK;
+}
+
+/* Ends a worker and its children; its exit state. */
+static int end(struct pool_worker *worker)
+{
+    int state = 0;
+    close(worker->to);
+    close(worker->from);
+    while (waitpid(worker->pid, &state, 0) < 0 && errno == EINTR)
+        ;
+    worker->pid = 0;
+    return state;
+}
+
+enum status pool_start(struct pool *pool, size_t workers, pool_function *function, void *context,
+                       struct diag *diag)
+{
+    *pool = (struct pool){.worker = heap_zalloc(workers + 1, sizeof *pool->worker),
+                          .count = workers,
+                          .function = function,
+                          .context = context};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < workers; i++)
+        status = start(pool, &pool->worker[i], diag);
+    return status;
+}
+
+void pool_release(struct pool *pool)
+{
+    for (size_t i = 0; i < pool->count; i++)
+        if (pool->worker[i].pid > 0) {
+            kill(-pool->worker[i].pid, SIGKILL);
+            end(&pool->worker[i]);
+        }
+    for (size_t i = 0; i < pool->count; i++)
+        text_release(&pool->worker[i].answer);
+    free(pool->worker);
+    *pool = (struct pool){0};
+}
+
+enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag)
+{
+    assert(pool->busy < pool->count);
+    struct pool_worker *worker = pool->worker;
+    while (worker->busy)
+        worker++;
+    /* one that died idle has no job to lose */
+    if (!write_all(worker->to, &job, sizeof job)) {
+        end(worker);
+        enum status status = start(pool, worker, diag);
+        if (status != STATUS_OK)
+            return status;
+        if (!write_all(worker->to, &job, sizeof job))
+            return diag_error(diag, nowhere, STATUS_SYSTEM, "a worker takes no job: %s",
+                              strerror(errno));
+    }
+    worker->busy = true;
+    worker->job = job;
+    pool->busy++;
+    return STATUS_OK;
+}
+
+/* Takes the answer of a worker that has begun to write one, or its end. */
+static enum status receive(struct pool *pool, struct pool_worker *worker, struct pool_event *event,
+                           struct diag *diag)
+{
+    uint64_t size = 0;
+    struct text *answer = &worker->answer;
+    *event = (struct pool_event){.kind = POOL_ANSWER, .job = worker->job, .answer = answer};
+    answer->size = 0;
+    pool->busy--;
+    worker->busy = false;
+    bool whole = read_all(worker->from, &size, sizeof size);
+    char piece[4096];
+    while (whole && answer->size < size) {
+        size_t left = (size_t)size - answer->size;
+        left = left < sizeof piece ? left : sizeof piece;
+        whole = read_all(worker->from, piece, left);
+        if (whole)
+            text_append(answer, piece, left);
+    }
+    if (whole)
+        return STATUS_OK;
+    event->kind = POOL_DEATH;
+    kill(-worker->pid, SIGKILL); /* what it left running */
+    int state = end(worker);
+    answer->size = 0;
+    if (WIFSIGNALED(state))
+        text_printf(answer, "its process died: %s", strsignal(WTERMSIG(state)));
+    else
+        text_printf(answer, "its process ended with code %d", WEXITSTATUS(state));
+    return start(pool, worker, diag);
+}
+
+enum status pool_wait(struct pool *pool, int timeout_ms, struct pool_event *event,
+                      struct diag *diag)
+{
+    struct pollfd *fds = heap_zalloc(pool->count + 1, sizeof *fds);
+    enum status status = STATUS_OK;
+    *event = (struct pool_event){.kind = POOL_NOTHING};
+    for (size_t i = 0; i < pool->count; i++) /* poll() skips negative ones */
+        fds[i] = (struct pollfd){.fd = pool->worker[i].busy ? pool->worker[i].from : -1,
+                                 .events = POLLIN};
+    int ready = poll(fds, (nfds_t)pool->count, timeout_ms);
+    if (ready < 0 && errno != EINTR)
+        status = diag_error(diag, nowhere, STATUS_SYSTEM, "cannot poll: %s", strerror(errno));
+    for (size_t i = 0; ready > 0 && i < pool->count; i++)
+        if (fds[i].revents != 0) {
+            status = receive(pool, &pool->worker[i], event, diag);
+            break;
+        }
+    free(fds);
+    return status;
+}

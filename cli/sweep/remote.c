@@ -1,0 +1,186 @@
+#include "cli/sweep/remote.h"
+
+#include "cli/sweep/pool.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum tag { TAG_WANT = 1, TAG_POINT, TAG_ROW, TAG_STOP };
+
+/* How long a worker's wait keeps us from looking for messages. */
+enum { LOOK_EVERY_MS = 2 };
+
+/* ---- rank 0 ---- */
+
+void sweep_remote_release(struct sweep_remote *remote)
+{
+    free(remote->wanting);
+    *remote = (struct sweep_remote){0};
+}
+
+static void add_want(struct sweep_remote *remote, int rank)
+{
+    if (remote->wants == remote->capacity) {
+        remote->capacity = heap_next_capacity(remote->capacity, remote->wants + 1);
+        remote->wanting = heap_realloc(remote->wanting, remote->capacity, sizeof *remote->wanting);
+    }
+    remote->wanting[remote->wants++] = rank;
+}
+
+bool sweep_remote_wants(struct sweep_remote *remote)
+{
+    return remote->wants > 0;
+}
+
+void sweep_remote_give(struct sweep_remote *remote, size_t point)
+{
+    uint64_t message = point;
+    int rank = remote->wanting[0]; /* who has waited longest */
+    memmove(remote->wanting, remote->wanting + 1, --remote->wants * sizeof *remote->wanting);
+    remote->launcher->calls->send(rank, TAG_POINT, &message, sizeof message);
+    remote->away++;
+}
+
+/* A row's message: its point, how it came out, its text. */
+struct row_head {
+    uint64_t point, outcome;
+};
+
+bool sweep_remote_take(struct sweep_remote *remote, struct sweep_remote_row *row)
+{
+    const struct launcher_calls *calls = remote->launcher->calls;
+    int from, tag;
+    size_t size;
+    while (remote->launcher->size > 1 && calls->probe(&from, &tag, &size)) {
+        char *message = heap_alloc(size + 1, 1);
+        struct row_head head;
+        calls->receive(from, tag, message, size);
+        bool is_row = tag == TAG_ROW && size >= sizeof head;
+        if (is_row) {
+            memcpy(&head, message, sizeof head);
+            row->point = (size_t)head.point;
+            row->outcome = (enum sweep_status)head.outcome;
+            row->row.size = 0;
+            text_append(&row->row, message + sizeof head, size - sizeof head);
+            remote->away--;
+        } else {
+            add_want(remote, from);
+        }
+        free(message);
+        if (is_row)
+            return true;
+    }
+    return false;
+}
+
+void sweep_remote_stop(struct sweep_remote *remote)
+{
+    if (remote->launcher->size == 1)
+        return;
+    for (int rank = 1; rank < remote->launcher->size; rank++)
+        remote->launcher->calls->send(rank, TAG_STOP, NULL, 0);
+    /* what they asked for meanwhile is received, so that nobody waits to send it */
+    struct sweep_remote_row row = {0};
+    while (sweep_remote_take(remote, &row))
+        ;
+    text_release(&row.row);
+    remote->launcher->calls->finish();
+}
+
+/* ---- the others ---- */
+
+struct server {
+    const struct sweep_grid *grid;
+    const struct launcher_calls *calls;
+    struct pool pool;
+    uint64_t *queue; /* points that were given and not begun */
+    size_t queued, asked, most;
+    uint64_t died; /* the last point whose process died; it is tried once more */
+    bool stopped;
+};
+
+static void do_point(void *context, uint64_t job, struct text *answer)
+{
+    text_putc(answer, '-');
+    enum sweep_status outcome = sweep_predict(context, (size_t)job, answer);
+    answer->data[0] = (char)('0' + outcome);
+}
+
+static void look_for_messages(struct server *s)
+{
+    int from, tag;
+    size_t size;
+    while (s->calls->probe(&from, &tag, &size)) {
+        uint64_t point = 0;
+        s->calls->receive(from, tag, &point, size < sizeof point ? size : sizeof point);
+        if (tag == TAG_STOP) {
+            s->stopped = true;
+        } else {
+            s->queue[s->queued++] = point;
+            s->asked--;
+        }
+    }
+}
+
+static void send_row(struct server *s, uint64_t point, uint64_t outcome, const char *text,
+                     size_t size)
+{
+    struct row_head head = {point, outcome};
+    struct text message = {0};
+    text_append(&message, (const char *)&head, sizeof head);
+    text_append(&message, text, size);
+    s->calls->send(0, TAG_ROW, message.data, message.size);
+    text_release(&message);
+}
+
+static void take(struct server *s, const struct pool_event *event)
+{
+    if (event->kind == POOL_ANSWER) {
+        send_row(s, event->job, (uint64_t)(event->answer->data[0] - '0'), event->answer->data + 1,
+                 event->answer->size - 1);
+    } else if (event->kind == POOL_DEATH && s->died != event->job) {
+        s->died = event->job;
+        s->queue[s->queued++] = event->job;
+    } else if (event->kind == POOL_DEATH) {
+        struct text row = {0};
+        sweep_put_failed(&row, s->grid, (size_t)event->job, event->answer->data);
+        send_row(s, event->job, SWEEP_FAILED, row.data, row.size);
+        text_release(&row);
+    }
+}
+
+enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launcher *launcher,
+                        struct diag *diag)
+{
+    struct sweep_predictor predictor = {.grid = grid};
+    struct server s = {.grid = grid, .calls = launcher->calls, .died = UINT64_MAX};
+    size_t workers = jobs > 0 ? jobs : pool_cores();
+    s.most = 2 * workers;
+    s.queue = heap_alloc(s.most + workers + 1, sizeof *s.queue);
+    enum status status = pool_start(&s.pool, workers, do_point, &predictor, diag);
+    if (status == STATUS_OK)
+        status = launcher_start(launcher, diag);
+    while (status == STATUS_OK && (!s.stopped || s.pool.busy > 0)) {
+        struct pool_event event;
+        while (!s.stopped && s.queued + s.asked < s.most) {
+            s.calls->send(0, TAG_WANT, NULL, 0);
+            s.asked++;
+        }
+        look_for_messages(&s);
+        while (status == STATUS_OK && s.queued > 0 && s.pool.busy < s.pool.count) {
+            status = pool_give(&s.pool, s.queue[0], diag);
+            memmove(s.queue, s.queue + 1, --s.queued * sizeof *s.queue);
+        }
+        if (status == STATUS_OK)
+            status = pool_wait(&s.pool, LOOK_EVERY_MS, &event, diag);
+        if (status == STATUS_OK)
+            take(&s, &event);
+    }
+    if (status == STATUS_OK)
+        launcher->calls->finish();
+    pool_release(&s.pool);
+    free(s.queue);
+    sweep_predictor_release(&predictor);
+    return status;
+}

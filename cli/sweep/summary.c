@@ -1,0 +1,167 @@
+#include "cli/sweep/summary.h"
+
+#include "cli/command.h"
+#include "cli/json_out.h"
+#include "cli/predict/kernels.h"
+#include "cli/report/report.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum status sweep_summary_make(struct sweep_summary *s, const struct table *table,
+                               struct diag *diag)
+{
+    size_t status_column, rate_column;
+    *s = (struct sweep_summary){.best = SIZE_MAX};
+    enum status status = table_get(table, "status", &status_column, diag);
+    if (status == STATUS_OK)
+        status = table_get(table, "tokens_per_s_gpu", &rate_column, diag);
+    if (status != STATUS_OK)
+        return status;
+    s->axes = status_column;
+    double most = 0, rate;
+    for (size_t i = 0; i < table->rows; i++) {
+        int outcome = 0;
+        while (outcome < SWEEP_STATUS_COUNT &&
+               strcmp(table->row[i][status_column], sweep_status_names[outcome]) != 0)
+            outcome++;
+        if (outcome == SWEEP_STATUS_COUNT)
+            return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+                              "row %zu has the unknown status '%s'", i + 1,
+                              table->row[i][status_column]);
+        s->count[outcome]++;
+        if (outcome == SWEEP_FITS && table_number(table, i, rate_column, &rate) && rate > most) {
+            most = rate;
+            s->best = i;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Those of the points that fit, unless the sweep varies them itself. */
+static void print_kernels(struct text *out, const struct table *table,
+                          const struct sweep_summary *s)
+{
+    size_t impl_column = table_find(table, "chosen_attention"),
+           strategy_column = table_find(table, "chosen_strategy"),
+           profile_column = table_find(table, "chosen_profile");
+    struct kernels kernels = {0};
+    enum attention_impl impl, best = ATTENTION_FA2;
+    bool varied = table_find(table, "attention") < s->axes,
+         profiles = table_find(table, "profile") < s->axes;
+    if (varied || impl_column == SIZE_MAX || strategy_column == SIZE_MAX ||
+        profile_column == SIZE_MAX)
+        return;
+    for (size_t i = 0; i < table->rows; i++) {
+        const char **row = table->row[i];
+        struct text who = {0};
+        if (strcmp(row[s->axes], sweep_status_names[SWEEP_FITS]) != 0 ||
+            !attention_impl_find(row[impl_column], strlen(row[impl_column]), &impl))
+            continue;
+        text_puts(&who, row[strategy_column]);
+        if (profiles)
+            text_printf(&who, "/%s", row[profile_column]);
+        kernels_add(&kernels, impl, who.data);
+        best = i == s->best ? impl : best;
+        text_release(&who);
+    }
+    kernels_print(out, &kernels, best);
+    kernels_release(&kernels);
+}
+
+const char *sweep_summary_words(int status, size_t count)
+{
+    static const char *const one[SWEEP_STATUS_COUNT] = {"fits", "does not fit", "is refused",
+                                                        "failed"};
+    static const char *const many[SWEEP_STATUS_COUNT] = {"fit", "do not fit", "are refused",
+                                                         "failed"};
+    return count == 1 ? one[status] : many[status];
+}
+
+static void print(struct text *out, const struct table *table, const struct sweep_summary *s,
+                  size_t resumed, bool complete)
+{
+    text_printf(out, "%zu point%s in %s: ", table->rows, table->rows == 1 ? "" : "s", table->path);
+    for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
+        if (s->count[i] > 0 || i == SWEEP_FITS)
+            text_printf(out, "%s%zu %s", i == SWEEP_FITS ? "" : ", ", s->count[i],
+                        sweep_summary_words(i, s->count[i]));
+    if (complete)
+        text_puts(out, " (nothing was left to do)");
+    else if (resumed > 0)
+        text_printf(out, " (%zu from an earlier run)", resumed);
+    text_putc(out, '\n');
+    double step_s, rate;
+    if (s->best == SIZE_MAX ||
+        !table_number(table, s->best, table_find(table, "step_s"), &step_s) ||
+        !table_number(table, s->best, table_find(table, "tokens_per_s_gpu"), &rate))
+        return;
+    text_puts(out, "best");
+    for (size_t a = 0; a < s->axes; a++)
+        text_printf(out, " %s=%s", table->name[a], table->row[s->best][a]);
+    struct report_time time = report_time_for(step_s);
+    text_printf(out, ": step %.*f %s, %.1f tokens/s/GPU\n", time.decimals, step_s / time.unit_s,
+                time.name, rate);
+    print_kernels(out, table, s);
+}
+
+static void print_json(struct text *out, const struct table *table, const struct sweep_summary *s,
+                       size_t resumed)
+{
+    struct json_out json = {.out = out};
+    json_begin_object(&json, NULL);
+    json_put_text(&json, "file", table->path);
+    json_put_text(&json, "command", table_head(table, "command"));
+    json_put_count(&json, "points", table->rows);
+    json_put_count(&json, "resumed", resumed);
+    json_begin_object(&json, "status");
+    for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
+        json_put_count(&json, sweep_status_names[i], s->count[i]);
+    json_end_object(&json);
+    if (s->best != SIZE_MAX) {
+        double value = 0;
+        json_begin_object(&json, "best");
+        json_put_count(&json, "row", s->best);
+        for (size_t a = 0; a < s->axes; a++)
+            json_put_text(&json, table->name[a], table->row[s->best][a]);
+        if (table_number(table, s->best, table_find(table, "step_s"), &value))
+            json_put_number(&json, "step_s", value);
+        if (table_number(table, s->best, table_find(table, "tokens_per_s_gpu"), &value))
+            json_put_number(&json, "tokens_per_s_gpu", value);
+        json_end_object(&json);
+    }
+    json_end_object(&json);
+    text_putc(out, '\n');
+}
+
+enum status sweep_summarise(const char *path, size_t resumed, bool complete, bool json,
+                            struct diag *diag)
+{
+    struct table table = {0};
+    struct sweep_summary summary;
+    struct text out = {0};
+    enum status status = table_load(&table, path, diag);
+    if (status == STATUS_OK)
+        status = sweep_summary_make(&summary, &table, diag);
+    if (status == STATUS_OK) {
+        if (json)
+            print_json(&out, &table, &summary, complete ? table.rows : resumed);
+        else
+            print(&out, &table, &summary, resumed, complete);
+        status = command_print(&out, diag);
+    }
+    if (status == STATUS_OK && summary.count[SWEEP_FAILED] > 0)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
+                            "%zu of %zu points could not be predicted; column reason says why, and "
+                            "the same command tries them again",
+                            summary.count[SWEEP_FAILED], table.rows);
+    else if (status == STATUS_OK && summary.count[SWEEP_REFUSED] == table.rows)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "every point is refused; the first because: %s",
+                            table.row[0][summary.axes + 1]);
+    else if (status == STATUS_OK && summary.count[SWEEP_FITS] == 0)
+        status = STATUS_NO;
+    text_release(&out);
+    table_release(&table);
+    return status;
+}

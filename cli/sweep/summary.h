@@ -1,0 +1,30 @@
+/* cli/sweep/summary.h: what a finished sweep says in a few lines: how many points came out how, and
+ * the best of those that fit. */
+#ifndef CLI_SWEEP_SUMMARY_H
+#define CLI_SWEEP_SUMMARY_H
+
+#include "base/diag.h"
+#include "cli/sweep/point.h"
+#include "cli/table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct sweep_summary {
+    size_t count[SWEEP_STATUS_COUNT];
+    size_t axes; /* the first columns */
+    size_t best; /* row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
+};
+
+/* "fits" of one point, "do not fit" of many. */
+const char *sweep_summary_words(int status, size_t count);
+
+enum status sweep_summary_make(struct sweep_summary *summary, const struct table *table,
+                               struct diag *diag);
+
+/* Prints the summary of the file. STATUS_NO when no point fits, STATUS_SYSTEM when one has failed.
+ * resumed: rows that an earlier run had made; complete: all. */
+enum status sweep_summarise(const char *path, size_t resumed, bool complete, bool json,
+                            struct diag *diag);
+
+#endif

@@ -1,0 +1,181 @@
+#include "cli/sweep/sweep.h"
+
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/sweep/point.h"
+#include "cli/sweep/pool.h"
+#include "cli/sweep/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a worker answers: how the point came out, then the row. */
+static void do_point(void *context, uint64_t job, struct text *answer)
+{
+    text_putc(answer, '-');
+    enum sweep_status outcome = sweep_predict(context, (size_t)job, answer);
+    answer->data[0] = (char)('0' + outcome);
+}
+
+/* Points still to do, in grid order, and behind them those whose process died. */
+struct queue {
+    size_t *point;
+    size_t count, next;
+    bool *died; /* of every point of the grid: once already */
+};
+
+static void queue_make(struct queue *queue, const struct sweep_journal *journal,
+                       const struct sweep_options *options)
+{
+    size_t points = journal->grid->points;
+    queue->point = heap_alloc(2 * points + 1, sizeof *queue->point);
+    queue->died = heap_zalloc(points, sizeof *queue->died);
+    queue->count = queue->next = 0;
+    for (size_t i = 0; i < points; i++)
+        if (!journal->complete && journal->row[i].text == NULL &&
+            (options->parts == 0 || i % options->parts == options->part - 1))
+            queue->point[queue->count++] = i;
+}
+
+struct run {
+    const struct sweep_grid *grid;
+    struct sweep_journal *journal;
+    struct pool pool;
+    struct queue queue;
+    struct sweep_remote remote;
+    struct progress progress;
+    size_t done, outcome[SWEEP_STATUS_COUNT];
+};
+
+static void show(struct run *run)
+{
+    char note[96] = "";
+    size_t other = run->done;
+    for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
+        other -= run->outcome[i];
+    size_t unfit = run->done - other - run->outcome[SWEEP_FITS];
+    if (unfit > 0)
+        snprintf(note, sizeof note, "%zu infeasible", unfit);
+    progress_update(&run->progress, run->done, note);
+}
+
+/* A point that died has company no more: another's hunger for memory may have been the cause. */
+static bool may_give(const struct run *run)
+{
+    const struct queue *queue = &run->queue;
+    if (queue->next == queue->count || run->pool.busy == run->pool.count)
+        return false;
+    if (queue->died[queue->point[queue->next]])
+        return run->pool.busy == 0;
+    return true;
+}
+
+static enum status take_death(struct run *run, size_t point, const char *why, struct diag *diag)
+{
+    if (!run->queue.died[point]) {
+        run->queue.died[point] = true;
+        run->queue.point[run->queue.count++] = point;
+        return STATUS_OK;
+    }
+    struct text row = {0};
+    sweep_put_failed(&row, run->grid, point, why);
+    run->done++;
+    run->outcome[SWEEP_FAILED]++;
+    enum status status = sweep_journal_add(run->journal, point, &row, true, diag);
+    text_release(&row);
+    return status;
+}
+
+static enum status take(struct run *run, const struct pool_event *event, struct diag *diag)
+{
+    size_t point = (size_t)event->job;
+    if (event->kind == POOL_NOTHING)
+        return STATUS_OK;
+    if (event->kind == POOL_DEATH)
+        return take_death(run, point, event->answer->data, diag);
+    int outcome = event->answer->data[0] - '0';
+    struct text row = {.data = event->answer->data + 1, .size = event->answer->size - 1};
+    run->done++;
+    run->outcome[outcome]++;
+    return sweep_journal_add(run->journal, point, &row, outcome == SWEEP_FAILED, diag);
+}
+
+/* Points go to other nodes while there are any that no process has died of; rows come back. */
+static enum status exchange(struct run *run, struct diag *diag)
+{
+    struct sweep_remote_row row = {0};
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && sweep_remote_take(&run->remote, &row)) {
+        run->done++;
+        run->outcome[row.outcome]++;
+        status =
+            sweep_journal_add(run->journal, row.point, &row.row, row.outcome == SWEEP_FAILED, diag);
+    }
+    while (run->queue.next < run->queue.count &&
+           !run->queue.died[run->queue.point[run->queue.next]] && sweep_remote_wants(&run->remote))
+        sweep_remote_give(&run->remote, run->queue.point[run->queue.next++]);
+    text_release(&row.row);
+    return status;
+}
+
+static enum status run_here(struct run *run, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    int wait_ms = run->remote.launcher->size > 1 ? 2 : 1000;
+    while (status == STATUS_OK && interrupted() == 0 &&
+           (run->queue.next < run->queue.count || run->pool.busy > 0 || run->remote.away > 0)) {
+        struct pool_event event;
+        if (run->remote.launcher->size > 1)
+            status = exchange(run, diag);
+        while (status == STATUS_OK && may_give(run))
+            status = pool_give(&run->pool, run->queue.point[run->queue.next++], diag);
+        if (status == STATUS_OK)
+            status = pool_wait(&run->pool, wait_ms, &event, diag);
+        if (status == STATUS_OK && interrupted() == 0)
+            status = take(run, &event, diag);
+        show(run);
+    }
+    return status;
+}
+
+enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options *options,
+                      struct sweep_journal *journal, struct launcher *launcher, struct diag *diag)
+{
+    struct sweep_predictor predictor = {.grid = grid};
+    struct run run = {
+        .grid = grid, .journal = journal, .done = journal->known, .remote.launcher = launcher};
+    struct interrupt interrupt;
+    queue_make(&run.queue, journal, options);
+    size_t jobs = options->jobs > 0 ? options->jobs : pool_cores();
+    if (jobs > run.queue.count)
+        jobs = run.queue.count;
+    interrupt_catch(&interrupt);
+    enum status status = pool_start(&run.pool, jobs, do_point, &predictor, diag);
+    if (status == STATUS_OK)
+        status = launcher_start(launcher, diag);
+    progress_begin(&run.progress, journal->known + run.queue.count, journal->known);
+    if (status == STATUS_OK)
+        status = run_here(&run, diag);
+    progress_end(&run.progress);
+    if (status == STATUS_OK && interrupted() == 0)
+        sweep_remote_stop(&run.remote);
+    pool_release(&run.pool);
+    interrupt_release(&interrupt);
+    if (status == STATUS_OK && interrupted() != 0) {
+        if (journal->path != NULL)
+            status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
+                                "ended by %s: %zu of %zu rows are kept in %s, and the same command "
+                                "goes on",
+                                interrupt_name(), journal->known, grid->points, journal->part.data);
+        else
+            status =
+                diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
+                           "ended by %s; with -o, rows would have been kept", interrupt_name());
+    }
+    sweep_remote_release(&run.remote);
+    free(run.queue.point);
+    free(run.queue.died);
+    sweep_predictor_release(&predictor);
+    return status;
+}

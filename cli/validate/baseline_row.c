@@ -1,0 +1,91 @@
+/* The closed form on the rows of a validation, at the share of the peak that suits it best. */
+#include "cli/validate/validation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The closed form's relative error of a row; false where it has nothing to say. */
+static bool error_of(const struct validation *v, size_t i, double share, double *error)
+{
+    const struct validated *row = &v->row[i];
+    const struct measurement *published = &v->rows->row[i];
+    if (!row->counted || row->run == SIZE_MAX || !v->answer[row->run].has_baseline)
+        return false;
+    const struct run_answer *answer = &v->answer[row->run];
+    double there_s = published->value * published->scale;
+    switch (published->metric) {
+    case METRIC_TGS:
+    case METRIC_MFU: /* both are something over the step */
+        there_s = answer->step_s * row->result.predicted / published->value;
+        *error = there_s / baseline_s(&answer->baseline, share) - 1;
+        return true;
+    case METRIC_STEP_MS:
+    case METRIC_ATTENTION_MS:
+        *error = baseline_s(&answer->baseline, share) / there_s - 1;
+        return true;
+    case METRIC_SEQALLTOALL_MS:
+        *error = baseline_exchange_s(&answer->baseline) / there_s - 1;
+        return true;
+    default:
+        return false;
+    }
+}
+
+struct sum {
+    double error, worst, ours;
+    size_t count;
+};
+
+static struct sum sum_of(const struct validation *v, size_t table, double share)
+{
+    struct sum sum = {0};
+    for (size_t i = 0; i < v->rows->count; i++) {
+        double error;
+        bool wanted = table == SIZE_MAX || validation_same_table(v, table, i);
+        if (!wanted || !error_of(v, i, share, &error))
+            continue;
+        sum.error += fabs(error);
+        sum.ours += fabs(v->row[i].result.relative_error);
+        sum.worst = fabs(error) > fabs(sum.worst) ? error : sum.worst;
+        sum.count++;
+    }
+    return sum;
+}
+
+void validation_print_baseline(struct text *out, const struct validation *v)
+{
+    double share = 0, least = INFINITY;
+    for (int step = 40; step < 200; step++) {
+        double s = step / 200.0;
+        struct sum sum = sum_of(v, SIZE_MAX, s);
+        if (sum.count > 0 && sum.error < least) {
+            least = sum.error;
+            share = s;
+        }
+    }
+    if (share == 0) {
+        text_puts(out, "baseline: no row that the closed form speaks of\n");
+        return;
+    }
+    text_printf(
+        out,
+        "baseline: LoongTrain's closed form with all products at %.1f %% of the peak, which "
+        "suits these rows best\n",
+        100 * share);
+    bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
+    for (size_t i = 0; i < v->rows->count; i++) {
+        double error;
+        if (done[i] || !error_of(v, i, share, &error))
+            continue;
+        for (size_t k = i; k < v->rows->count; k++)
+            done[k] |= validation_same_table(v, i, k);
+        struct sum sum = sum_of(v, i, share);
+        const struct measurement *row = &v->rows->row[i];
+        text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",
+                    row->text[MEASUREMENT_SOURCE], row->text[MEASUREMENT_TABLE],
+                    row->text[MEASUREMENT_METRIC], 100 * sum.error / (double)sum.count,
+                    100 * sum.worst, sum.count, 100 * sum.ours / (double)sum.count);
+    }
+    free(done);
+}

@@ -1,0 +1,46 @@
+/* Validated rows as JSON. */
+#include "cli/json_out.h"
+#include "cli/validate/validation.h"
+
+static void put_row(struct json_out *json, const struct validation *v, size_t i)
+{
+    static const struct {
+        const char *name;
+        enum measurement_column column;
+    } texts[] = {
+        {"source", MEASUREMENT_SOURCE},   {"table", MEASUREMENT_TABLE},
+        {"system", MEASUREMENT_SYSTEM},   {"model", MEASUREMENT_MODEL},
+        {"cluster", MEASUREMENT_CLUSTER}, {"options", MEASUREMENT_OPTIONS},
+        {"metric", MEASUREMENT_METRIC},   {"value", MEASUREMENT_VALUE},
+        {"unit", MEASUREMENT_UNIT},
+    };
+    const struct measurement *row = &v->rows->row[i];
+    const struct validated *judged = &v->row[i];
+    json_begin_object(json, NULL);
+    for (size_t k = 0; k < ARRAY_LEN(texts); k++)
+        json_put_text(json, texts[k].name, row->text[texts[k].column]);
+    json_put_count(json, "gpus", (uint64_t)row->gpus);
+    json_put_count(json, "seq_len", (uint64_t)row->seq_len);
+    if (judged->result.predicted_text != NULL)
+        json_put_text(json, "predicted", judged->result.predicted_text);
+    else
+        json_put_number(json, "predicted", judged->result.predicted);
+    json_put_number(json, "relative_error", judged->result.relative_error);
+    json_put_text(json, "status", measurement_outcome_name(judged->result.outcome));
+    json_put_bool(json, "counted", judged->counted);
+    json_put_text(json, "why", judged->result.why != NULL ? judged->result.why : judged->why);
+    json_put_text(json, "note", judged->other);
+    json_end_object(json);
+}
+
+void validation_print_json(struct text *out, const struct validation *v)
+{
+    struct json_out json = {.out = out};
+    json_begin_object(&json, NULL);
+    json_begin_array(&json, "rows");
+    for (size_t i = 0; i < v->rows->count; i++)
+        put_row(&json, v, i);
+    json_end_array(&json);
+    json_end_object(&json);
+    text_putc(out, '\n');
+}

@@ -1,0 +1,212 @@
+/* Validated rows as text. */
+#include "base/units.h"
+#include "cli/validate/validation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *column(const struct validation *v, size_t i, enum measurement_column which)
+{
+    return v->rows->row[i].text[which];
+}
+
+/* "system model 32 x 512K dhp=32;..." */
+static void put_run(struct text *out, const struct validation *v, size_t i)
+{
+    const struct measurement *row = &v->rows->row[i];
+    text_printf(out, "%s %s, %lld x ", column(v, i, MEASUREMENT_SYSTEM),
+                column(v, i, MEASUREMENT_MODEL), (long long)row->gpus);
+    units_put_tokens(out, row->seq_len);
+    text_printf(out, ", %s", column(v, i, MEASUREMENT_OPTIONS));
+}
+
+static void put_arithmetic(struct text *out, const struct run_answer *answer,
+                           const struct verdict *verdict, const char *label)
+{
+    text_printf(out, "%14s%s%s ", "", label, prediction_limit_name(verdict->limit));
+    verdict_print(out, verdict, verdict->limit);
+    verdict_put_close(out, verdict);
+    if (verdict == &answer->verdict && answer->reserved.total > 0) {
+        text_puts(out, ";");
+        for (int i = 0; i < RESERVED_PART_COUNT; i++) {
+            text_printf(out, "%s %s ", i == 0 ? "" : ",",
+                        reserved_part_name((enum reserved_part)i));
+            units_put_gib(out, (double)answer->reserved.bytes[i]);
+        }
+    }
+    text_putc(out, '\n');
+}
+
+static void put_length(struct text *out, double tokens)
+{
+    units_put_tokens(out, (int64_t)tokens);
+}
+
+static void put_row(struct text *out, const struct validation *v, size_t i)
+{
+    const struct measurement *row = &v->rows->row[i];
+    const struct validated *r = &v->row[i];
+    const struct measurement_result *result = &r->result;
+    const char *metric = column(v, i, MEASUREMENT_METRIC);
+    text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
+    if (result->outcome == OUTCOME_ERROR) {
+        text_printf(out, "%s; error: %s\n", column(v, i, MEASUREMENT_VALUE), result->why);
+        return;
+    }
+    bool length = row->metric == METRIC_MAX_SEQ_LEN;
+    if (length && row->is_number)
+        put_length(out, row->value);
+    else if (row->is_number)
+        text_printf(out, "%.6g", row->value);
+    else
+        text_puts(out, column(v, i, MEASUREMENT_VALUE));
+    text_puts(out, " -> ");
+    if (result->predicted_text != NULL)
+        text_puts(out, result->predicted_text);
+    else if (length)
+        put_length(out, result->predicted);
+    else
+        text_printf(out, "%.4g", result->predicted);
+    if (!isnan(result->relative_error))
+        text_printf(out, "  %+.1f %%", 100 * result->relative_error);
+    else
+        text_printf(out, "  %s", measurement_outcome_name(result->outcome));
+    if (r->other != NULL)
+        text_printf(out, "  (%s)", r->other);
+    text_putc(out, '\n');
+    const struct run_answer *answer = &v->answer[r->run];
+    if (row->metric == METRIC_VERDICT) {
+        put_arithmetic(out, answer, &answer->verdict, "");
+    } else if (length) {
+        if (answer->longest > 0)
+            put_arithmetic(out, answer, &answer->verdict, "there: ");
+        if (answer->beyond.available[LIMIT_DEVICE] > 0) /* not asked of a lower bound */
+            put_arithmetic(out, answer, &answer->beyond, "one length further: ");
+    } else if (!answer->verdict.fits) {
+        put_arithmetic(out, answer, &answer->verdict, "it ran, yet ");
+    }
+}
+
+static void put_rows(struct text *out, const struct validation *v)
+{
+    size_t last = SIZE_MAX;
+    for (size_t i = 0; i < v->rows->count; i++) {
+        if (v->row[i].run == SIZE_MAX)
+            continue;
+        if (last == SIZE_MAX ||
+            strcmp(column(v, i, MEASUREMENT_SOURCE), column(v, last, MEASUREMENT_SOURCE)) != 0)
+            text_printf(out, "%s: assumed where it says nothing: %s\n",
+                        column(v, i, MEASUREMENT_SOURCE),
+                        measured_defaults(column(v, i, MEASUREMENT_SOURCE))->assumed);
+        if (last == SIZE_MAX || !measured_same_run(&v->rows->row[i], &v->rows->row[last])) {
+            text_printf(out, "%s %s: ", column(v, i, MEASUREMENT_SOURCE),
+                        column(v, i, MEASUREMENT_TABLE));
+            put_run(out, v, i);
+            text_putc(out, '\n');
+        }
+        put_row(out, v, i);
+        last = i;
+    }
+}
+
+bool validation_same_table(const struct validation *v, size_t a, size_t b)
+{
+    return strcmp(column(v, a, MEASUREMENT_SOURCE), column(v, b, MEASUREMENT_SOURCE)) == 0 &&
+           strcmp(column(v, a, MEASUREMENT_TABLE), column(v, b, MEASUREMENT_TABLE)) == 0 &&
+           v->rows->row[a].metric == v->rows->row[b].metric;
+}
+
+/* Mean and worst of the counted rows of each table and metric. */
+static void put_means(struct text *out, const struct validation *v)
+{
+    bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
+    text_puts(out, "\nerrors: mean of absolute values, and worst\n");
+    double all = 0;
+    size_t all_count = 0;
+    for (size_t i = 0; i < v->rows->count; i++) {
+        double sum = 0, worst = 0;
+        size_t count = 0;
+        if (done[i] || !v->row[i].counted)
+            continue;
+        for (size_t k = i; k < v->rows->count; k++) {
+            if (!v->row[k].counted || !validation_same_table(v, i, k))
+                continue;
+            double error = v->row[k].result.relative_error;
+            done[k] = true;
+            count++;
+            sum += fabs(error);
+            if (fabs(error) > fabs(worst))
+                worst = error;
+        }
+        text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu\n",
+                    column(v, i, MEASUREMENT_SOURCE), column(v, i, MEASUREMENT_TABLE),
+                    column(v, i, MEASUREMENT_METRIC), 100 * sum / (double)count, 100 * worst,
+                    count);
+        enum measurement_metric metric = v->rows->row[i].metric;
+        if (metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_STEP_MS) {
+            all += sum;
+            all_count += count;
+        }
+    }
+    if (all_count > 0)
+        text_printf(out, "  all of tgs, mfu and step_ms: %.1f %% of %zu\n",
+                    100 * all / (double)all_count, all_count);
+    else
+        text_puts(out, "  none\n");
+    free(done);
+}
+
+static size_t count_outcome(const struct validation *v, enum measurement_outcome outcome)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < v->rows->count; i++)
+        count += v->row[i].result.outcome == outcome;
+    return count;
+}
+
+/* Runs that were timed ran, whatever their rows say. */
+static void put_verdicts(struct text *out, const struct validation *v)
+{
+    size_t ran = 0, unfit = 0;
+    for (size_t run = 0; run < v->run_count; run++)
+        if (v->timed[run] && v->answer[run].ok) {
+            ran++;
+            unfit += !v->answer[run].verdict.fits;
+        }
+    text_printf(out,
+                "verdicts and longest lengths: %zu right, %zu wrong; of %zu runs that were "
+                "timed, %zu are predicted not to fit\n",
+                count_outcome(v, OUTCOME_RIGHT), count_outcome(v, OUTCOME_WRONG), ran, unfit);
+}
+
+static void put_unsupported(struct text *out, const struct validation *v)
+{
+    text_printf(out,
+                "rows: %zu; ok %zu, right %zu, wrong %zu, zero %zu, error %zu, unsupported %zu\n",
+                v->rows->count, count_outcome(v, OUTCOME_OK), count_outcome(v, OUTCOME_RIGHT),
+                count_outcome(v, OUTCOME_WRONG), count_outcome(v, OUTCOME_ZERO),
+                count_outcome(v, OUTCOME_ERROR), count_outcome(v, OUTCOME_UNSUPPORTED));
+    bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
+    for (size_t i = 0; i < v->rows->count; i++) {
+        size_t count = 0;
+        if (done[i] || v->row[i].why == NULL)
+            continue;
+        for (size_t k = i; k < v->rows->count; k++)
+            if (v->row[k].why != NULL && strcmp(v->row[k].why, v->row[i].why) == 0) {
+                done[k] = true;
+                count++;
+            }
+        text_printf(out, "  %zu unsupported: %s\n", count, v->row[i].why);
+    }
+    free(done);
+}
+
+void validation_print(struct text *out, const struct validation *v)
+{
+    put_rows(out, v);
+    put_means(out, v);
+    validation_print_choices(out, v);
+    put_verdicts(out, v);
+    put_unsupported(out, v);
+}

@@ -1,0 +1,99 @@
+/* cli/validate/validation.h: measurements predicted: rows to runs, runs to answers, answers to outcomes.
+ *
+ * Rows of one run share its prediction. Runs are predicted in child processes, as many at once as
+ * there are cores. Memory alone decides verdicts and longest lengths, so those take no simulation. */
+#ifndef CLI_VALIDATE_VALIDATION_H
+#define CLI_VALIDATE_VALIDATION_H
+
+#include "base/diag.h"
+#include "cli/predict/operator_times.h"
+#include "cli/predict/prediction.h"
+#include "cli/validate/baseline.h"
+#include "cli/validate/measured_row.h"
+#include "cli/validate/sppo_row.h"
+#include "cli/validate/subsequence_row.h"
+#include "traces/measurements.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What came of one run; plain bytes, since it crosses a process. */
+struct run_answer {
+    bool ok;
+    char error[256];
+    struct verdict verdict; /* at the row's length; of a search, at the longest that fits */
+    struct reserved reserved;
+    double step_s, tokens_per_s_gpu;
+    double mfu, mfu_other; /* by the source's convention; with the other factor for recomputation */
+    struct operator_times operator;        /* of scope attention */
+    struct sppo_answer sppo;               /* of SPPO's speed-ups and lengths */
+    struct subsequence_answer subsequence; /* of rows about what is kept */
+    bool has_baseline;
+    struct baseline baseline; /* the same in closed form */
+    int64_t longest;          /* of a search: the longest of the doubling grid that fits; 0: none */
+    struct verdict beyond;    /* of a search: at the next length */
+};
+
+/* One row, judged. */
+struct validated {
+    struct measurement_result result;
+    size_t run;        /* of validation.answer[]; SIZE_MAX: unsupported */
+    bool counted;      /* in the means */
+    const char *why;   /* unsupported: the reason */
+    const char *other; /* why it is not counted, or what the reader should know; NULL: nothing */
+};
+
+/* One number of every run's machine times a factor; 0: none. Numbers count through the fields of a
+ * cluster, the numbers of a device's costs and attention's. */
+struct validation_tweak {
+    size_t number;
+    double factor;
+};
+void validation_tweak(struct setup *setup, struct validation_tweak tweak);
+/* The number of that name, as --sensitivity prints it; it must exist. */
+size_t validation_number(const char *name);
+
+struct validation {
+    const struct validation_tweak *tweak; /* the caller's, tweaks of them; the rest is
+                                             validation_run()'s */
+    size_t tweaks;
+    struct arena arena;
+    const struct measurements *rows;
+    struct validated *row; /* rows->count */
+    struct run_answer *answer;
+    size_t run_count;
+    const size_t *first_row; /* of each run */
+    bool *search, *timed;    /* of each run */
+};
+
+enum status validation_run(struct validation *validation, const struct measurements *rows,
+                           struct diag *diag);
+void validation_release(struct validation *validation);
+
+/* Appends a line per row that was predicted, then means by table and metric, verdicts, and the
+ * number of unsupported rows by reason. */
+void validation_print(struct text *out, const struct validation *validation);
+
+/* The rows as JSON: their columns, what was predicted, how it came out. */
+void validation_print_json(struct text *out, const struct validation *validation);
+/* Where runs differ in one choice only (the split, the placement, the window, the rotation): whether
+ * the one predicted to be best was best. Part of validation_print(). */
+void validation_print_choices(struct text *out, const struct validation *validation);
+
+/* Appends the errors of the closed form on the same rows. */
+void validation_print_baseline(struct text *out, const struct validation *validation);
+
+/* Appends how each table's mean error moves with each number of the machine: predicts all rows again
+ * twice a number. */
+enum status validation_print_sensitivity(struct text *out, const struct validation *validation,
+                                         struct diag *diag);
+
+/* Appends the errors of each table of LoongTrain when the numbers fitted to them are fitted to the
+ * other tables alone. STATUS_BAD_INPUT where there are not two tables with rows that count. */
+enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
+                                           struct diag *diag);
+
+/* Whether two rows are of one source, table and metric. */
+bool validation_same_table(const struct validation *validation, size_t a, size_t b);
+
+#endif
