@@ -27,8 +27,10 @@ struct finish {
     struct order *order;
     struct waits *waits;
     uint32_t *buffer; /* old id -> new id, or IR_NONE */
-    uint32_t *op;     /* old id -> new id */
-    uint32_t *held;   /* old op id -> row of e->hold_back, or IR_NONE; NULL: no op is held back */
+    uint32_t *was;    /* per new id, from the role's first on: the old one */
+    uint32_t first_buffer;
+    uint32_t *op;   /* old id -> new id */
+    uint32_t *held; /* old op id -> row of e->hold_back, or IR_NONE; NULL: no op is held back */
     uint32_t *held_next;                  /* of such a row: another one of the same op */
     uint32_t *next_number;                /* per stem */
     uint32_t recent_range[RECENT_RANGES]; /* new rows by hash; IR_NONE: none */
@@ -64,28 +66,79 @@ static void swap_tables(struct ir *a, struct ir *b)
     }
 }
 
-static uint32_t carry_buffer(struct finish *f, uint32_t i)
+static inline uint32_t carry_buffer(struct finish *f, uint32_t i)
 {
     if (f->buffer[i] != IR_NONE)
         return f->buffer[i];
-    const struct buffer_table *in = &f->in->buffer;
-    struct buffer_table *out = &f->out->buffer;
-    uint32_t row = out->count++;
-    out->memory[row] = in->memory[i];
-    out->dtype[row] = in->dtype[i];
-    out->category[row] = in->category[i];
-    out->flags[row] = in->flags[i];
-    out->role[row] = in->role[i];
-    out->layer[row] = in->layer[i];
-    out->binding[row] = in->binding[i];
-    out->dims[row] = in->dims[i];
-    out->stem[row] = in->stem[i];
-    out->number[row] = f->next_number[in->stem[i]]++;
-    out->free_op[row].i = 0;
-    out->free_count[row] = 0;
-    out->offset[row] = UINT64_MAX;
+    uint32_t row = f->out->buffer.count++;
+    f->was[row - f->first_buffer] = i;
     return f->buffer[i] = row;
 }
+
+/* ---- columns: what is next to each other was mostly emitted so ---- */
+
+/* How many of `count` ids follow each other. */
+static uint32_t in_a_row(const uint32_t *id, uint32_t count)
+{
+    uint32_t ids = 1;
+    while (ids < count && id[ids] == id[0] + ids)
+        ids++;
+    return ids;
+}
+
+#define CARRY(column) memcpy(out->column + to, in->column + from, rows * sizeof *in->column)
+
+/* What operands and waits do not tell of ops. */
+static void carry_op_columns(struct finish *f, const struct program *program)
+{
+    const struct op_table *in = &f->in->op;
+    struct op_table *out = &f->out->op;
+    for (uint32_t i = 0, rows; i < program->count; i += rows) {
+        uint32_t from = program->op[i], to = out->count + i;
+        rows = in_a_row(program->op + i, program->count - i);
+        CARRY(kind);
+        CARRY(stream);
+        CARRY(phase);
+        CARRY(region);
+        CARRY(reads);
+        CARRY(writes);
+        CARRY(layer);
+        CARRY(chunk);
+        CARRY(step);
+        CARRY(micro);
+        CARRY(guard);
+        CARRY(shape);
+    }
+}
+
+/* Of all buffers that the role's ops name. */
+static void carry_buffer_columns(struct finish *f)
+{
+    const struct buffer_table *in = &f->in->buffer;
+    struct buffer_table *out = &f->out->buffer;
+    uint32_t buffers = out->count - f->first_buffer;
+    for (uint32_t i = 0, rows; i < buffers; i += rows) {
+        uint32_t from = f->was[i], to = f->first_buffer + i;
+        rows = in_a_row(f->was + i, buffers - i);
+        CARRY(memory);
+        CARRY(dtype);
+        CARRY(category);
+        CARRY(flags);
+        CARRY(role);
+        CARRY(layer);
+        CARRY(binding);
+        CARRY(dims);
+        CARRY(stem);
+    }
+    for (uint32_t row = f->first_buffer; row < out->count; row++) {
+        out->number[row] = f->next_number[out->stem[row]]++;
+        out->free_op[row].i = 0;
+        out->free_count[row] = 0;
+        out->offset[row] = UINT64_MAX;
+    }
+}
+
+/* ---- operands and waits ---- */
 
 /* The same range is often named again soon. */
 static uint32_t carry_range(struct finish *f, struct ir_range range)
@@ -137,27 +190,17 @@ static void carry_waits(struct finish *f, uint32_t row)
         out->wait[out->wait_count++] = kept[i];
 }
 
+/* Its columns are there. */
 static void carry_op(struct finish *f, uint32_t i)
 {
     const struct op_table *in = &f->in->op;
     struct op_table *out = &f->out->op;
     uint32_t row = out->count++, reads = in->reads[i], operands = reads + in->writes[i];
+    const uint32_t *operand = f->in->operand + in->operand_begin[i];
     uint8_t stream = in->stream[i];
     struct touch touch[16];
     assert(operands <= ARRAY_LEN(touch));
     f->op[i] = row;
-    out->kind[row] = in->kind[i];
-    out->stream[row] = stream;
-    out->phase[row] = in->phase[i];
-    out->region[row] = in->region[i];
-    out->reads[row] = in->reads[i];
-    out->writes[row] = in->writes[i];
-    out->layer[row] = in->layer[i];
-    out->chunk[row] = in->chunk[i];
-    out->step[row] = in->step[i];
-    out->micro[row] = in->micro[i];
-    out->guard[row] = in->guard[i];
-    out->shape[row] = in->shape[i];
     out->operand_begin[row] = f->out->operand_count;
 
     order_start(f->order, order_place_of(f->out, row), stream);
@@ -165,14 +208,12 @@ static void carry_op(struct finish *f, uint32_t i)
         waits_add(f->waits, f->op[f->in->wait[in->wait_begin[i] + k].i]);
     for (uint32_t k = f->held ? f->held[i] : IR_NONE; k != IR_NONE; k = f->held_next[k])
         waits_add(f->waits, f->op[f->e->hold_back[k].until.i]);
-    for (uint32_t k = 0; k < operands; k++) {
-        touch[k] = carry_operand(f, f->in->operand[in->operand_begin[i] + k], k >= reads);
-        waits_touch(f->waits, &touch[k], stream);
-    }
+    for (uint32_t k = 0; k < operands; k++)
+        touch[k] = carry_operand(f, operand[k], k >= reads);
+    waits_touch(f->waits, touch, operands, stream);
     carry_waits(f, row);
     order_finish(f->order);
-    for (uint32_t k = 0; k < operands; k++)
-        waits_note(f->waits, &touch[k], stream, row);
+    waits_note(f->waits, touch, operands, stream, row);
 }
 
 /* Adds ops to free sets: what an implementation holds longer than its last use. */
@@ -232,6 +273,8 @@ static void write_role(const struct emit *e, const struct program *program, stru
         .out = out,
         .order = order,
         .buffer = rows_of_none(in->buffer.count),
+        .was = heap_alloc(in->buffer.count, sizeof *f.was),
+        .first_buffer = out->buffer.count,
         .op = heap_alloc(in->op.count, sizeof *f.op),
         .next_number = next_numbers(out, in->word_count),
     };
@@ -255,13 +298,16 @@ static void write_role(const struct emit *e, const struct program *program, stru
     for (uint32_t b = 0; b < in->buffer.count; b++) /* states first, in the order of their making */
         if (lifetimes_persistent(in, b))
             carry_buffer(&f, b);
+    carry_op_columns(&f, program);
     for (uint32_t i = 0; i < program->count; i++)
         carry_op(&f, program->op[i]);
+    carry_buffer_columns(&f);
     waits_free(f.waits);
     lifetimes_free_sets_ordered(out, e->role, order);
     add_holds(&f);
     swap_tables(in, out);
     free(f.buffer);
+    free(f.was);
     free(f.op);
     free(f.held);
     free(f.held_next);

@@ -9,15 +9,17 @@ struct access {
     uint8_t stream;
 };
 
-/* A buffer's accesses: reads do not ask about reads, and most buffers are of one stream alone. */
+/* A buffer's accesses. Of most buffers all are of the whole, and since the last write one stream alone reads:
+ * `write` and `read` are those two ops then. Else they begin two lists, because reads do not ask about reads. */
 struct accesses {
-    uint32_t read, write; /* lists */
-    uint8_t stream;       /* of all of them; NO_STREAM: of none, MANY: of several */
+    uint32_t read, write;              /* ops, or accesses; IR_NONE: none */
+    uint8_t read_stream, write_stream; /* of the ops */
+    uint8_t stream;                    /* of all that are listed; MANY: of several */
+    bool listed;
 };
 
 enum {
-    NO_STREAM = UINT8_MAX,
-    MANY = UINT8_MAX - 1,
+    MANY = UINT8_MAX,
     LOOKS_MAX = 8 /* at the newest accesses of a list, for those that are superseded */
 };
 
@@ -37,7 +39,8 @@ struct waits *waits_new(const struct order *order, uint32_t buffers)
     struct waits *w = heap_zalloc(1, sizeof *w);
     w->order = order;
     w->of = heap_alloc(buffers, sizeof *w->of);
-    memset(w->of, 0xff, buffers * sizeof *w->of); /* IR_NONE and NO_STREAM */
+    for (uint32_t b = 0; b < buffers; b++)
+        w->of[b] = (struct accesses){.read = IR_NONE, .write = IR_NONE};
     w->spare = IR_NONE;
     return w;
 }
@@ -74,19 +77,36 @@ static void add_conflicts(struct waits *w, uint32_t list, const struct touch *to
     }
 }
 
-void waits_touch(struct waits *w, const struct touch *touch, uint8_t stream)
+static inline void ask(struct waits *w, const struct touch *touch, uint8_t stream)
 {
     const struct accesses *of = &w->of[touch->buffer];
-    if (of->stream == stream)
+    if (of->listed && of->stream == stream)
         return;
-    add_conflicts(w, of->write, touch);
-    if (touch->write)
-        add_conflicts(w, of->read, touch);
+    if (of->listed) {
+        add_conflicts(w, of->write, touch);
+        if (touch->write)
+            add_conflicts(w, of->read, touch);
+        return;
+    }
+    if (of->write != IR_NONE && of->write_stream != stream && !order_covers(w->order, of->write))
+        waits_add(w, of->write);
+    if (touch->write && of->read != IR_NONE && of->read_stream != stream &&
+        !order_covers(w->order, of->read))
+        waits_add(w, of->read);
+}
+
+void waits_touch(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream)
+{
+    for (uint32_t k = 0; k < count; k++)
+        ask(w, &touch[k], stream);
 }
 
 const op_id *waits_settle(struct waits *w, struct order *order, uint32_t *count)
 {
     uint32_t kept = 0;
+    *count = 0;
+    if (w->wait_count == 0)
+        return w->kept;
     for (uint32_t i = 1; i < w->wait_count; i++) /* few: insertion sort, descending */
         for (uint32_t k = i; k > 0 && w->wait[k - 1] < w->wait[k]; k--) {
             uint32_t swap = w->wait[k];
@@ -147,17 +167,60 @@ static void add_access(struct waits *w, uint32_t *list, const struct touch *touc
     *list = row;
 }
 
-void waits_note(struct waits *w, const struct touch *touch, uint8_t stream, uint32_t op)
+static void list_access(struct waits *w, struct accesses *of, const struct touch *touch,
+                        uint8_t stream, uint32_t op)
 {
-    struct accesses *of = &w->of[touch->buffer];
+    bool first = of->write == IR_NONE && of->read == IR_NONE;
+    of->stream = first || of->stream == stream ? stream : MANY;
+    add_access(w, touch->write ? &of->write : &of->read, touch, stream, op);
+}
+
+/* From the two ops to lists. */
+static void make_lists(struct waits *w, struct accesses *of)
+{
+    struct touch whole = {.end = WAITS_WHOLE};
+    uint32_t read = of->read, write = of->write;
+    of->listed = true;
+    of->read = of->write = IR_NONE;
+    if (read != IR_NONE)
+        list_access(w, of, &whole, of->read_stream, read);
+    whole.write = true;
+    if (write != IR_NONE)
+        list_access(w, of, &whole, of->write_stream, write);
+}
+
+/* The touch of a buffer whose accesses are listed. */
+static void note_listed(struct waits *w, struct accesses *of, const struct touch *touch,
+                        uint8_t stream, uint32_t op)
+{
     if (touch->write) {
         supersede(w, &of->write, touch, MANY);
         supersede(w, &of->read, touch, MANY);
-        if (of->write == IR_NONE && of->read == IR_NONE)
-            of->stream = NO_STREAM;
     } else {
         supersede(w, &of->read, touch, stream);
     }
-    of->stream = of->stream == NO_STREAM || of->stream == stream ? stream : MANY;
-    add_access(w, touch->write ? &of->write : &of->read, touch, stream, op);
+    list_access(w, of, touch, stream, op);
+}
+
+void waits_note(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream,
+                uint32_t op)
+{
+    for (; count > 0; count--, touch++) {
+        struct accesses *of = &w->of[touch->buffer];
+        bool whole = touch->end == WAITS_WHOLE && touch->begin == 0;
+        if (!of->listed && whole && touch->write) {
+            of->write = op;
+            of->write_stream = stream;
+            of->read = IR_NONE;
+            continue;
+        }
+        if (!of->listed && whole && (of->read == IR_NONE || of->read_stream == stream)) {
+            of->read = op;
+            of->read_stream = stream;
+            continue;
+        }
+        if (!of->listed)
+            make_lists(w, of);
+        note_listed(w, of, touch, stream, op);
+    }
 }

@@ -31,14 +31,15 @@ void waits_free(struct waits *waits);
 /* Adds an op that the open op is to wait for, whatever it touches. */
 void waits_add(struct waits *waits, uint32_t op);
 
-/* Adds those with which a touch of the open op, which runs on `stream`, conflicts. */
-void waits_touch(struct waits *waits, const struct touch *touch, uint8_t stream);
+/* Adds those with which touches of the open op, which runs on `stream`, conflict. */
+void waits_touch(struct waits *waits, const struct touch *touch, uint32_t count, uint8_t stream);
 
 /* Joins what was added to the open op's clock, and forgets it. Returns the ops that no other one
  * implies, in list order, in memory of `waits`. */
 const op_id *waits_settle(struct waits *waits, struct order *order, uint32_t *count);
 
-/* Notes a touch of op `op` for those that come later. */
-void waits_note(struct waits *waits, const struct touch *touch, uint8_t stream, uint32_t op);
+/* Notes touches of op `op` for those that come later. */
+void waits_note(struct waits *waits, const struct touch *touch, uint32_t count, uint8_t stream,
+                uint32_t op);
 
 #endif

@@ -482,18 +482,16 @@ static inline void write_op(struct writer *w, uint32_t op)
         for (uint32_t k = 0; k < count; k++)
             waits_add(w->waits, wait[k].i);
         struct touch touch[16];
-        for (uint32_t k = 0; k < operands; k++) {
+        for (uint32_t k = 0; k < operands; k++)
             touch[k] = (struct touch){view[k].buffer.i, k >= t->reads[op], view[k].begin,
                                       view[k].begin + view[k].count};
-            waits_touch(w->waits, &touch[k], t->stream[op]);
-        }
+        waits_touch(w->waits, touch, operands, t->stream[op]);
         const op_id *kept = waits_settle(w->waits, &w->order, &count);
         count = count < ARRAY_LEN(wait) ? count : ARRAY_LEN(wait);
         for (uint32_t k = 0; k < count; k++)
             wait[k] = kept[k];
         order_finish(&w->order);
-        for (uint32_t k = 0; k < operands; k++)
-            waits_note(w->waits, &touch[k], t->stream[op], at);
+        waits_note(w->waits, touch, operands, t->stream[op], at);
     }
     desc.wait_count = (uint16_t)count;
     w->row[op] = ir_add_op(w->to, &desc).i;
