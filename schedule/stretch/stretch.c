@@ -99,10 +99,12 @@ static bool storey_of(const struct stretch *s, uint32_t op, uint32_t *v, uint32_
 
 static uint32_t units_of(const struct ir *ir)
 {
-    uint32_t units = 1;
-    for (uint32_t op = 0; op < ir->op.count; op++)
-        if (ir->op.micro[op] != IR_NONE16 && ir->op.micro[op] >= units)
-            units = ir->op.micro[op] + 1u;
+    const uint16_t *micro = ir->op.micro;
+    uint16_t units = 1;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        uint16_t behind = (uint16_t)(micro[op] + 1); /* of IR_NONE16: 0 */
+        units = behind > units ? behind : units;
+    }
     return units;
 }
 
@@ -120,6 +122,27 @@ static uint32_t pass_over_states(const struct ir *ir, uint32_t op)
     return ir->op.kind[op] == WORK_SQUARE_SUM ? 0 : ir->op.kind[op] == WORK_CLIP ? 1 : 2;
 }
 
+/* Has an op that has a layer the same storey, direction and unit as the one before it? Most have. */
+static bool goes_on(const struct ir *ir, uint32_t op)
+{
+    const struct op_table *t = &ir->op;
+    return op > 0 && t->layer[op] != IR_NONE16 && t->layer[op] == t->layer[op - 1] &&
+           t->phase[op] != PHASE_OPTIMIZER && t->phase[op] == t->phase[op - 1] &&
+           t->micro[op] == t->micro[op - 1] && !comes_along(ir, op - 1);
+}
+
+/* How many ops and buffers the last block has, now that all of them are known. */
+static void end_block(struct stretch *s, uint32_t op, uint32_t buffer)
+{
+    struct stretch_block *block = &s->block[s->block_count - 1];
+    block->ops = op - block->op;
+    block->buffers = buffer - block->buffer;
+    for (uint32_t i = block->op; i < op; i++)
+        s->block_of_op[i] = s->block_count - 1;
+    for (uint32_t i = block->buffer; i < buffer; i++)
+        s->block_of_buffer[i] = s->block_count - 1;
+}
+
 /* A block begins with the first op of its storey and direction in its unit that does not just come along,
  * and goes on until the next does. Blocks of one kind in a row are a run. */
 static void find_blocks(struct stretch *s)
@@ -135,7 +158,7 @@ static void find_blocks(struct stretch *s)
     s->block[s->block_count++] = (struct stretch_block){.buffer = born, .run = IR_NONE};
     for (uint32_t op = 0; op < ir->op.count; op++) {
         uint32_t v, storey, unit = ir->op.micro[op] != IR_NONE16 ? ir->op.micro[op] : 0;
-        if (!comes_along(ir, op) && storey_of(s, op, &v, &storey)) {
+        if (!comes_along(ir, op) && !goes_on(ir, op) && storey_of(s, op, &v, &storey)) {
             uint32_t way = ir->op.phase[op] == PHASE_OPTIMIZER
                                ? 2 * units + pass_over_states(ir, op)
                            : ir->op.phase[op] == PHASE_FORWARD ? 2 * unit
@@ -154,22 +177,18 @@ static void find_blocks(struct stretch *s)
                 if (!joins)
                     s->run[s->run_count++] = (struct stretch_run){.begin = s->block_count};
                 s->run[s->run_count - 1].blocks++;
+                end_block(s, op, born);
                 s->block[s->block_count++] = (struct stretch_block){
                     .op = op, .buffer = born, .run = s->run_count - 1, .storey = storey};
                 last_kind = kind;
             }
         }
-        struct stretch_block *block = &s->block[s->block_count - 1];
         const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-        s->block_of_op[op] = s->block_count - 1;
-        block->ops++;
         for (uint32_t k = 0; k < operands; k++) /* rows of buffers stand in the order of births */
-            if (ir_buffer_of(ir, operand[k]) == born) {
-                s->block_of_buffer[born++] = s->block_count - 1;
-                block->buffers++;
-            }
+            born += ir_buffer_of(ir, operand[k]) == born;
     }
+    end_block(s, ir->op.count, born);
     free(seen);
 }
 
@@ -201,33 +220,51 @@ static bool like_buffers(const struct stretch *s, uint32_t block, uint32_t a, ui
            alike(s, &s->run[s->block[block].run], spot_of_buffer(s, a), spot_of_buffer(s, b));
 }
 
-static bool like_layers(const struct stretch *s, uint32_t block, uint16_t a, uint16_t b)
+/* ---- columns of a block and of the next, which are the same but for layers ---- */
+
+#define SAME(table, column, a, b, rows)                                                            \
+    (memcmp(s->in->table.column + (a), s->in->table.column + (b),                                  \
+            (rows) * sizeof *s->in->table.column) == 0)
+
+static bool like_layers(const struct stretch *s, uint32_t block, const uint16_t *a,
+                        const uint16_t *b, uint32_t rows)
 {
-    uint32_t by = s->left_out.storey;
-    if (a == IR_NONE16 || b == IR_NONE16)
-        return a == b;
-    return s->run[s->block[block].run].up ? a + by == b : b + by == a;
+    uint16_t by = (uint16_t)s->left_out.storey, unlike = 0;
+    if (!s->run[s->block[block].run].up)
+        by = (uint16_t)-by;
+    for (uint32_t i = 0; i < rows; i++) {
+        bool none = a[i] == IR_NONE16;
+        unlike |= (uint16_t)(b[i] != (none ? IR_NONE16 : (uint16_t)(a[i] + by)));
+        unlike |= (uint16_t)(none != (b[i] == IR_NONE16));
+    }
+    return unlike == 0;
 }
 
 /* Rows of the same shapes in the same places, whatever they refer to. */
-static bool same_work(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
+static bool same_work(const struct stretch *s, uint32_t block)
 {
-    const struct op_table *t = &s->in->op;
-    return t->shape[a] == t->shape[b] && t->stream[a] == t->stream[b] &&
-           t->phase[a] == t->phase[b] && t->region[a] == t->region[b] &&
-           t->reads[a] == t->reads[b] && t->writes[a] == t->writes[b] &&
-           t->chunk[a] == t->chunk[b] && t->step[a] == t->step[b] && t->micro[a] == t->micro[b] &&
-           t->guard[a] == t->guard[b] && like_layers(s, block, t->layer[a], t->layer[b]);
+    const uint16_t *layer = s->in->op.layer;
+    uint32_t a = s->block[block].op, b = s->block[block + 1].op, rows = s->block[block].ops;
+    return SAME(op, shape, a, b, rows) && SAME(op, stream, a, b, rows) &&
+           SAME(op, phase, a, b, rows) && SAME(op, region, a, b, rows) &&
+           SAME(op, reads, a, b, rows) && SAME(op, writes, a, b, rows) &&
+           SAME(op, chunk, a, b, rows) && SAME(op, step, a, b, rows) &&
+           SAME(op, micro, a, b, rows) && SAME(op, guard, a, b, rows) &&
+           like_layers(s, block, layer + a, layer + b, rows);
 }
 
-static bool same_space(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
+static bool same_space(const struct stretch *s, uint32_t block)
 {
-    const struct buffer_table *t = &s->in->buffer;
-    return t->memory[a] == t->memory[b] && t->dtype[a] == t->dtype[b] &&
-           t->category[a] == t->category[b] && t->flags[a] == t->flags[b] &&
-           t->dims[a] == t->dims[b] && t->stem[a] == t->stem[b] &&
-           like_layers(s, block, t->layer[a], t->layer[b]);
+    const uint16_t *layer = s->in->buffer.layer;
+    uint32_t a = s->block[block].buffer, b = s->block[block + 1].buffer;
+    uint32_t rows = s->block[block].buffers;
+    return SAME(buffer, memory, a, b, rows) && SAME(buffer, dtype, a, b, rows) &&
+           SAME(buffer, category, a, b, rows) && SAME(buffer, flags, a, b, rows) &&
+           SAME(buffer, dims, a, b, rows) && SAME(buffer, stem, a, b, rows) &&
+           like_layers(s, block, layer + a, layer + b, rows);
 }
+
+/* ---- what they refer to ---- */
 
 /* Are two operands the same elements of their buffers? Sizes and extents are interned. */
 static bool same_elements(const struct ir *ir, uint32_t a, uint32_t b)
@@ -238,32 +275,58 @@ static bool same_elements(const struct ir *ir, uint32_t a, uint32_t b)
                         : ir->buffer.dims[a] == ir->buffer.dims[b];
 }
 
-/* Do they refer to the same things, as seen from their blocks? */
-static bool same_operands(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
+/* Where operands of a block begin; they lie in the order of its ops, as waits do. */
+static const uint32_t *operands_of(const struct ir *ir, const struct stretch_block *block)
+{
+    return ir->operand + ir->op.operand_begin[block->op];
+}
+
+/* Do they refer to the same things, as seen from their blocks? Their rows are the same. */
+static bool same_operands(const struct stretch *s, uint32_t block)
 {
     const struct ir *ir = s->in;
-    const struct op_table *t = &ir->op;
-    if (t->wait_count[a] != t->wait_count[b])
-        return false;
-    const uint32_t *x = ir->operand + t->operand_begin[a], *y = ir->operand + t->operand_begin[b];
-    for (uint32_t k = 0; k < (uint32_t)t->reads[a] + t->writes[a]; k++)
-        if (!same_elements(ir, x[k], y[k]) ||
-            !like_buffers(s, block, ir_buffer_of(ir, x[k]), ir_buffer_of(ir, y[k])))
+    const struct stretch_block *a = &s->block[block], *b = a + 1;
+    const uint32_t *x = operands_of(ir, a), *y = operands_of(ir, b);
+    uint32_t last = a->op + a->ops - 1;
+    const uint32_t *end = ir->operand + ir->op.operand_begin[last] + (uint32_t)ir->op.reads[last] +
+                          ir->op.writes[last];
+    for (; x < end; x++, y++) {
+        if (*x - a->buffer < a->buffers && *y - *x == a->buffers)
+            continue; /* most are the block's own, of the same size */
+        if (!same_elements(ir, *x, *y) ||
+            !like_buffers(s, block, ir_buffer_of(ir, *x), ir_buffer_of(ir, *y)))
             return false;
-    for (uint32_t k = 0; k < t->wait_count[a]; k++)
-        if (!like_ops(s, block, ir->wait[t->wait_begin[a] + k].i, ir->wait[t->wait_begin[b] + k].i))
+    }
+    return true;
+}
+
+static bool same_waits(const struct stretch *s, uint32_t block)
+{
+    const struct ir *ir = s->in;
+    const struct stretch_block *a = &s->block[block], *b = a + 1;
+    if (!SAME(op, wait_count, a->op, b->op, a->ops))
+        return false;
+    const op_id *x = ir->wait + ir->op.wait_begin[a->op], *y = ir->wait + ir->op.wait_begin[b->op];
+    uint32_t last = a->op + a->ops - 1;
+    const op_id *end = ir->wait + ir->op.wait_begin[last] + ir->op.wait_count[last];
+    for (; x < end; x++, y++)
+        if (!like_ops(s, block, x->i, y->i))
             return false;
     return true;
 }
 
-static bool same_free_set(const struct stretch *s, uint32_t block, uint32_t a, uint32_t b)
+static bool same_free_sets(const struct stretch *s, uint32_t block)
 {
     const struct buffer_table *t = &s->in->buffer;
-    if (t->free_count[a] != t->free_count[b])
+    const struct stretch_block *a = &s->block[block], *b = a + 1;
+    if (!SAME(buffer, free_count, a->buffer, b->buffer, a->buffers))
         return false;
-    for (uint32_t k = 0; k < t->free_count[a]; k++)
-        if (!like_ops(s, block, ir_free_set(s->in, a)[k].i, ir_free_set(s->in, b)[k].i))
-            return false;
+    for (uint32_t i = 0; i < a->buffers; i++) {
+        const op_id *x = ir_free_set(s->in, a->buffer + i), *y = ir_free_set(s->in, b->buffer + i);
+        for (uint32_t k = 0; k < t->free_count[a->buffer + i]; k++)
+            if (!like_ops(s, block, x[k].i, y[k].i))
+                return false;
+    }
     return true;
 }
 
@@ -271,23 +334,14 @@ static bool same_free_set(const struct stretch *s, uint32_t block, uint32_t a, u
 static bool same_rows(const struct stretch *s, uint32_t block)
 {
     const struct stretch_block *a = &s->block[block], *b = a + 1;
-    bool same = a->ops == b->ops && a->buffers == b->buffers;
-    for (uint32_t i = 0; same && i < a->ops; i++)
-        same = same_work(s, block, a->op + i, b->op + i);
-    for (uint32_t i = 0; same && i < a->buffers; i++)
-        same = same_space(s, block, a->buffer + i, b->buffer + i);
-    return same;
+    return a->ops == b->ops && a->buffers == b->buffers && same_work(s, block) &&
+           same_space(s, block);
 }
 
 static bool same_block(const struct stretch *s, uint32_t block)
 {
-    const struct stretch_block *a = &s->block[block], *b = a + 1;
-    bool same = same_rows(s, block);
-    for (uint32_t i = 0; same && i < a->ops; i++)
-        same = same_operands(s, block, a->op + i, b->op + i);
-    for (uint32_t i = 0; same && i < a->buffers; i++)
-        same = same_free_set(s, block, a->buffer + i, b->buffer + i);
-    return same;
+    return same_rows(s, block) && same_operands(s, block) && same_waits(s, block) &&
+           same_free_sets(s, block);
 }
 
 /* The cut goes through the middle, which is as far as can be from both ends: what depends on how far
@@ -321,6 +375,7 @@ static uint32_t distance(uint32_t a, uint32_t b)
  * to blocks that nobody copies. */
 static bool all_near(const struct stretch *s)
 {
+    const struct ir *ir = s->in;
     uint32_t reach = 0, farthest = 0; /* of steady blocks, and of all */
     for (uint32_t b = 0; b < s->block_count; b++) {
         const struct stretch_block *block = &s->block[b];
@@ -328,7 +383,9 @@ static bool all_near(const struct stretch *s)
         bool steady = run && b - run->begin >= run->low && b - run->begin < run->high;
         for (uint32_t op = block->op; op < block->op + block->ops; op++) {
             uint32_t v, storey;
-            if (!storey_of(s, op, &v, &storey))
+            bool told = op > block->op && ir->op.layer[op] != IR_NONE16 &&
+                        ir->op.layer[op] == ir->op.layer[op - 1];
+            if (told || !storey_of(s, op, &v, &storey))
                 continue;
             uint32_t far = distance(storey, run ? block->storey : s->block[b + 1].storey);
             farthest = far > farthest ? far : farthest;
