@@ -155,15 +155,6 @@ bool dims_elements(const struct dims *dims, uint64_t *elements)
     return true;
 }
 
-uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer)
-{
-    const struct dims *dims = &ir->dims[ir->buffer.dims[buffer.i]];
-    uint64_t elements = (uint64_t)dims->size[0];
-    for (uint32_t i = 1; i < dims->count; i++)
-        elements *= (uint64_t)dims->size[i];
-    return elements;
-}
-
 uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer)
 {
     return ir_buffer_elements(ir, buffer) * dtype_bytes((enum dtype)ir->buffer.dtype[buffer.i]);

@@ -162,6 +162,7 @@ struct buffer_table {
 struct dims { /* a tensor shape, outermost first */
     uint8_t count;
     int64_t size[4];
+    uint64_t elements; /* of rows of ir.dims: their product */
 };
 
 /* Product of the sizes; false when there are not 1 to 4 of them, one is below 1, or it exceeds
@@ -376,7 +377,10 @@ static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
 }
 /* The whole of a buffer. */
 struct view ir_whole(const struct ir *ir, buffer_id buffer);
-uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer);
+static inline uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer)
+{
+    return ir->dims[ir->buffer.dims[buffer.i]].elements;
+}
 uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer);
 /* The role an op belongs to. */
 uint32_t ir_role_of(const struct ir *ir, uint32_t op);

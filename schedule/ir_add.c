@@ -237,7 +237,7 @@ static uint32_t intern_dims(struct ir *ir, struct ir_index *index, const struct 
     assert(fits);
     RESERVE(ir, dims, 1);
     id_map_add(&index->dims, hash, ir->dims_count);
-    ir->dims[ir->dims_count] = (struct dims){.count = dims->count};
+    ir->dims[ir->dims_count] = (struct dims){.count = dims->count, .elements = elements};
     memcpy(ir->dims[ir->dims_count].size, dims->size, dims->count * sizeof dims->size[0]);
     return *last = ir->dims_count++;
 }

@@ -38,7 +38,11 @@ struct ir_index {
 };
 
 /* The ir's index, made at the first call. */
-struct ir_index *ir_index(struct ir *ir);
+struct ir_index *ir_make_index(struct ir *ir);
+static inline struct ir_index *ir_index(struct ir *ir)
+{
+    return ir->index && !ir->index->forgotten ? ir->index : ir_make_index(ir);
+}
 
 /* Fills maps that were forgotten. */
 void ir_remember(const struct ir *ir);

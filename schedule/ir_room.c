@@ -117,7 +117,7 @@ static uint32_t capacity_of(const struct ir *ir, const struct array *array)
 
 /* ---- the index ---- */
 
-struct ir_index *ir_index(struct ir *ir)
+struct ir_index *ir_make_index(struct ir *ir)
 {
     if (ir->index && ir->index->forgotten)
         ir_remember(ir);
