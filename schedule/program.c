@@ -8,14 +8,10 @@ void program_release(struct program *program)
     *program = (struct program){0};
 }
 
-void program_push(struct program *program, op_id op)
+void program_grow(struct program *program)
 {
-    if (program->count == program->capacity) {
-        program->capacity =
-            (uint32_t)heap_next_capacity(program->capacity, (size_t)program->count + 1);
-        program->op = heap_realloc(program->op, program->capacity, sizeof *program->op);
-    }
-    program->op[program->count++] = op.i;
+    program->capacity = (uint32_t)heap_next_capacity(program->capacity, (size_t)program->count + 1);
+    program->op = heap_realloc(program->op, program->capacity, sizeof *program->op);
 }
 
 void program_init(struct program *program, const struct ir *ir)

@@ -18,7 +18,13 @@ struct program {
 };
 
 void program_release(struct program *program);
-void program_push(struct program *program, op_id op);
+void program_grow(struct program *program);
+static inline void program_push(struct program *program, op_id op)
+{
+    if (program->count == program->capacity)
+        program_grow(program);
+    program->op[program->count++] = op.i;
+}
 /* The ops of the ir in the order in which they were emitted. */
 void program_init(struct program *program, const struct ir *ir);
 

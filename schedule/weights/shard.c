@@ -42,6 +42,7 @@ struct shard {
     uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
     uint32_t *bundle_of_grad;
     uint32_t *lent_of_grad; /* buffer -> row of e->lent, or IR_NONE; NULL: stages lend no weights */
+    uint8_t *marked;        /* per position: something is to be done there; of most nothing is */
     uint32_t owed[2];       /* rows of e->lent that have been summed last; IR_NONE: none */
     op_id *reduced;         /* per gradient: its reduction */
     uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
@@ -98,8 +99,10 @@ static void survey(struct shard *s, const struct program *program)
                  operands = reads + ir->op.writes[op];
         for (uint32_t k = 0; k < reads; k++) {
             uint32_t bundle = s->of_param[program_operand(ir, op, k)];
-            if (bundle != IR_NONE)
-                note_read(s, bundle, i, op);
+            if (bundle == IR_NONE)
+                continue;
+            note_read(s, bundle, i, op);
+            s->marked[i] = 1;
         }
         for (uint32_t k = reads; k < operands; k++) {
             uint32_t buffer = program_operand(ir, op, k);
@@ -107,6 +110,8 @@ static void survey(struct shard *s, const struct program *program)
                 note_write(s, buffer, s->bundle_of_grad[buffer], i);
         }
     }
+    for (uint32_t row = 0; row < s->gradient_count; row++)
+        s->marked[s->gradient[row].first] = s->marked[s->gradient[row].last] = 1;
 }
 
 static void set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum phase phase,
@@ -202,12 +207,14 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
 static void find_cores(struct shard *s, const struct program *program)
 {
     const struct ir *ir = s->ir;
-    for (uint32_t r = 0; r < s->run_count; r++)
+    for (uint32_t r = 0; r < s->run_count; r++) {
         for (uint32_t i = s->run[r].begin; i + 1 < s->run[r].end; i++) {
             uint32_t op = program->op[i];
             if (ir->op.region[op] == REGION_ATTENTION && ir->op.phase[op] != PHASE_BACKWARD)
                 s->run[r].behind_core = i + 1;
         }
+        s->marked[s->run[r].behind_core] = 1;
+    }
 }
 
 /* What a framework does on its thread between the backward and the optimizer, once a step: the norm of
@@ -499,6 +506,7 @@ void pass_weights(struct emit *e, struct program *program)
         s.bundle_of_grad[e->lent[i].buffer.i] = e->lent[i].bundle;
         s.lent_of_grad[e->lent[i].buffer.i] = i;
     }
+    s.marked = heap_zalloc(program->count, sizeof *s.marked);
     s.left = heap_zalloc(e->bundle_count, sizeof *s.left);
     s.reduced_of = heap_zalloc(e->bundle_count, sizeof *s.reduced_of);
     survey(&s, program);
@@ -513,6 +521,10 @@ void pass_weights(struct emit *e, struct program *program)
     uint32_t listed = program->count;
     for (uint32_t i = 0; i < listed; i++) {
         uint32_t op = program->op[i];
+        if (!s.marked[i]) {
+            program_push(&out, (op_id){op});
+            continue;
+        }
         while (r < s.run_count && s.run[r].end <= i)
             r++;
         if (r < s.run_count && s.run[r].begin <= i)
@@ -550,6 +562,7 @@ void pass_weights(struct emit *e, struct program *program)
     free(s.left);
     free(s.reduced_of);
     free(s.reduced);
+    free(s.marked);
     program_release(program);
     *program = out;
 }
