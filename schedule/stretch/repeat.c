@@ -4,6 +4,8 @@
 
 #include "base/arena.h"
 
+#include <string.h>
+
 /* Two pairs of neighbouring blocks: does `to` lie behind `from` as `b` does behind `a`? */
 struct pairs {
     const struct ir *ir;
@@ -15,61 +17,92 @@ static bool goes_on(uint32_t a, uint32_t b, uint32_t from, uint32_t to)
     return to - from == b - a;
 }
 
-static bool layer_goes_on(const uint16_t *layer, const struct pairs *p)
+static bool layers_go_on(const uint16_t *layer, const struct pairs *p, uint32_t rows)
 {
-    if (layer[p->from] == IR_NONE16 || layer[p->to] == IR_NONE16)
-        return layer[p->from] == layer[p->to];
-    return goes_on(layer[p->a], layer[p->b], layer[p->from], layer[p->to]);
-}
-
-static bool operand_goes_on(const struct ir *ir, uint32_t a, uint32_t b, uint32_t from, uint32_t to)
-{
-    if ((from ^ to) & IR_RANGE || !goes_on(a, b, from, to))
-        return false;
-    struct view x = ir_view(ir, from), y = ir_view(ir, to);
-    return x.begin == y.begin && x.count == y.count &&
-           ir->buffer.memory[x.buffer.i] == ir->buffer.memory[y.buffer.i] &&
-           goes_on(ir_buffer_of(ir, a), ir_buffer_of(ir, b), x.buffer.i, y.buffer.i);
-}
-
-static bool op_goes_on(const struct pairs *p)
-{
-    const struct ir *ir = p->ir;
-    const struct op_table *t = &ir->op;
-    uint32_t x = p->from, y = p->to, operands = (uint32_t)t->reads[x] + t->writes[x];
-    if (t->shape[x] != t->shape[y] || t->stream[x] != t->stream[y] || t->phase[x] != t->phase[y] ||
-        t->region[x] != t->region[y] || t->reads[x] != t->reads[y] ||
-        t->writes[x] != t->writes[y] || t->chunk[x] != t->chunk[y] || t->step[x] != t->step[y] ||
-        t->micro[x] != t->micro[y] || t->guard[x] != t->guard[y] ||
-        t->wait_count[x] != t->wait_count[y] || !layer_goes_on(t->layer, p))
-        return false;
-    for (uint32_t k = 0; k < operands; k++)
-        if (!operand_goes_on(ir, ir->operand[t->operand_begin[p->a] + k],
-                             ir->operand[t->operand_begin[p->b] + k],
-                             ir->operand[t->operand_begin[x] + k],
-                             ir->operand[t->operand_begin[y] + k]))
+    const uint16_t *a = layer + p->a, *b = layer + p->b, *x = layer + p->from, *y = layer + p->to;
+    for (uint32_t i = 0; i < rows; i++) {
+        if (x[i] == IR_NONE16 || y[i] == IR_NONE16 ? x[i] != y[i]
+                                                   : !goes_on(a[i], b[i], x[i], y[i]))
             return false;
-    for (uint32_t k = 0; k < t->wait_count[x]; k++)
-        if (!goes_on(ir->wait[t->wait_begin[p->a] + k].i, ir->wait[t->wait_begin[p->b] + k].i,
-                     ir->wait[t->wait_begin[x] + k].i, ir->wait[t->wait_begin[y] + k].i))
+    }
+    return true;
+}
+
+static bool ids_go_on(const uint32_t *id, const struct pairs *p, uint32_t rows)
+{
+    const uint32_t *a = id + p->a, *b = id + p->b, *x = id + p->from, *y = id + p->to;
+    for (uint32_t i = 0; i < rows; i++)
+        if (!goes_on(a[i], b[i], x[i], y[i]))
             return false;
     return true;
 }
 
-static bool buffer_goes_on(const struct pairs *p)
+/* Two operands that lie in memories of one kind, and as many elements of them. */
+static bool same_elements(const struct ir *ir, uint32_t from, uint32_t to)
+{
+    uint8_t memory = ir->buffer.memory[ir_buffer_of(ir, from)];
+    if ((from ^ to) & IR_RANGE || memory != ir->buffer.memory[ir_buffer_of(ir, to)])
+        return false;
+    return from & IR_RANGE ? ir->range[from & ~IR_RANGE].extent == ir->range[to & ~IR_RANGE].extent
+                           : ir->buffer.dims[from] == ir->buffer.dims[to];
+}
+
+static bool operands_go_on(const struct ir *ir, const struct pairs *p, uint32_t rows)
+{
+    const uint32_t *a = ir->operand + p->a, *b = ir->operand + p->b, *x = ir->operand + p->from,
+                   *y = ir->operand + p->to;
+    for (uint32_t i = 0; i < rows; i++)
+        if (!goes_on(a[i], b[i], x[i], y[i]) || !same_elements(ir, x[i], y[i]) ||
+            (x[i] & IR_RANGE && !goes_on(ir_buffer_of(ir, a[i]), ir_buffer_of(ir, b[i]),
+                                         ir_buffer_of(ir, x[i]), ir_buffer_of(ir, y[i]))))
+            return false;
+    return true;
+}
+
+#define SAME(table, column, p, rows)                                                               \
+    (memcmp((table).column + (p)->from, (table).column + (p)->to,                                  \
+            (rows) * sizeof *(table).column) == 0)
+
+/* The pairs that spans of theirs begin with. */
+static struct pairs spans_of(const struct ir *ir, const uint32_t *begin, const struct pairs *p)
+{
+    return (struct pairs){ir, begin[p->a], begin[p->b], begin[p->from], begin[p->to]};
+}
+
+/* Rows have their operands and waits one behind the other. */
+static bool ops_go_on(const struct pairs *p, uint32_t rows)
+{
+    const struct ir *ir = p->ir;
+    const struct op_table *t = &ir->op;
+    uint32_t operands = 0, waits = 0;
+    if (!SAME(*t, shape, p, rows) || !SAME(*t, stream, p, rows) || !SAME(*t, phase, p, rows) ||
+        !SAME(*t, region, p, rows) || !SAME(*t, reads, p, rows) || !SAME(*t, writes, p, rows) ||
+        !SAME(*t, chunk, p, rows) || !SAME(*t, step, p, rows) || !SAME(*t, micro, p, rows) ||
+        !SAME(*t, guard, p, rows) || !SAME(*t, wait_count, p, rows) ||
+        !layers_go_on(t->layer, p, rows))
+        return false;
+    for (uint32_t i = 0; i < rows; i++) {
+        operands += (uint32_t)t->reads[p->from + i] + t->writes[p->from + i];
+        waits += t->wait_count[p->from + i];
+    }
+    struct pairs of_operands = spans_of(ir, t->operand_begin, p);
+    struct pairs of_waits = spans_of(ir, t->wait_begin, p);
+    return operands_go_on(ir, &of_operands, operands) && ids_go_on(&ir->wait->i, &of_waits, waits);
+}
+
+static bool buffers_go_on(const struct pairs *p, uint32_t rows)
 {
     const struct ir *ir = p->ir;
     const struct buffer_table *t = &ir->buffer;
-    uint32_t x = p->from, y = p->to;
-    if (t->memory[x] != t->memory[y] || t->dtype[x] != t->dtype[y] ||
-        t->category[x] != t->category[y] || t->flags[x] != t->flags[y] ||
-        t->dims[x] != t->dims[y] || t->stem[x] != t->stem[y] ||
-        t->free_count[x] != t->free_count[y] || !layer_goes_on(t->layer, p))
+    if (!SAME(*t, memory, p, rows) || !SAME(*t, dtype, p, rows) || !SAME(*t, category, p, rows) ||
+        !SAME(*t, flags, p, rows) || !SAME(*t, dims, p, rows) || !SAME(*t, stem, p, rows) ||
+        !SAME(*t, free_count, p, rows) || !layers_go_on(t->layer, p, rows))
         return false;
-    for (uint32_t k = 0; k < t->free_count[x]; k++)
-        if (!goes_on(ir_free_set(ir, p->a)[k].i, ir_free_set(ir, p->b)[k].i,
-                     ir_free_set(ir, x)[k].i, ir_free_set(ir, y)[k].i))
-            return false;
+    for (uint32_t i = 0; i < rows; i++)
+        for (uint32_t k = 0; k < t->free_count[p->from + i]; k++)
+            if (!goes_on(ir_free_set(ir, p->a + i)[k].i, ir_free_set(ir, p->b + i)[k].i,
+                         ir_free_set(ir, p->from + i)[k].i, ir_free_set(ir, p->to + i)[k].i))
+                return false;
     return true;
 }
 
@@ -79,17 +112,12 @@ static bool block_goes_on(const struct stretch *s, const struct stretch_run *run
     const struct stretch_block *block = &s->block[run->begin + run->cut - 1];
     uint32_t op = stretch_first_at(s, run, at, false),
              a = stretch_first_at(s, run, run->cut, false);
-    for (uint32_t i = 0; i < block->ops; i++)
-        if (!op_goes_on(
-                &(struct pairs){s->out, a + i, a + block->ops + i, op + i, op + block->ops + i}))
-            return false;
-    uint32_t buffer = stretch_first_at(s, run, at, true);
-    a = stretch_first_at(s, run, run->cut, true);
-    for (uint32_t i = 0; i < block->buffers; i++)
-        if (!buffer_goes_on(&(struct pairs){s->out, a + i, a + block->buffers + i, buffer + i,
-                                            buffer + block->buffers + i}))
-            return false;
-    return true;
+    uint32_t buffer = stretch_first_at(s, run, at, true),
+             b = stretch_first_at(s, run, run->cut, true);
+    return ops_go_on(&(struct pairs){s->out, a, a + block->ops, op, op + block->ops}, block->ops) &&
+           buffers_go_on(
+               &(struct pairs){s->out, b, b + block->buffers, buffer, buffer + block->buffers},
+               block->buffers);
 }
 
 static void add(struct ir *ir, struct ir_repeat repeat)

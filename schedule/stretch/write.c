@@ -15,6 +15,7 @@ struct writer {
     uint32_t *next_number;   /* per stem */
     uint32_t *range, *stamp; /* per range of *in: its row in the block being written, if stamped */
     uint32_t written;        /* blocks: the stamp */
+    uint32_t operands;       /* of the block being written */
 };
 
 /* Where the rows of a block begin. */
@@ -73,6 +74,7 @@ static void write_op_columns(struct writer *w, const struct stretch_block *b)
         operand += (uint32_t)w->in->op.reads[i] + w->in->op.writes[i];
         wait += w->in->op.wait_count[i];
     }
+    w->operands = operand - w->out->operand_count;
 }
 
 static void write_layers(struct writer *w, struct stretch_from from)
@@ -82,13 +84,6 @@ static void write_layers(struct writer *w, struct stretch_from from)
     uint16_t *out = w->out->op.layer + w->out->op.count;
     for (uint32_t i = 0; i < b->ops; i++)
         out[i] = i > 0 && in[i] == in[i - 1] ? out[i - 1] : layer_of(w->s, from, in[i]);
-}
-
-/* Operands of the neighbour's op in the same place; NULL: the block is not steady. */
-static const uint32_t *like_operands(const struct writer *w, uint32_t like, uint32_t i)
-{
-    return like == IR_NONE ? NULL
-                           : w->in->operand + w->in->op.operand_begin[w->s->block[like].op + i];
 }
 
 /* The place of a range's buffer, in a row of its own, which all of the block's operands share that are that
@@ -108,34 +103,60 @@ static uint32_t write_range(struct writer *w, struct stretch_from from, uint32_t
     return w->range[row] | IR_RANGE;
 }
 
+/* Most references are to what a block has of its own, as its neighbour's in that place are to what that one
+ * has. Of a block that is copied all are; one that has no like means itself. */
+struct own {
+    uint32_t begin, rows; /* of the block, in the short list */
+    uint32_t to, next; /* so much further in the long list; and for the neighbour (without one 0) */
+};
+
+static struct own own_buffers(const struct writer *w, struct stretch_from from, uint32_t like)
+{
+    const struct stretch_block *b = &w->s->block[from.block];
+    uint32_t next = like != IR_NONE ? w->s->block[like].buffer - b->buffer : 0;
+    return (struct own){b->buffer, b->buffers, b->to_buffer + from.copy * b->buffers - b->buffer,
+                        next};
+}
+
+static struct own own_ops(const struct writer *w, struct stretch_from from, uint32_t like)
+{
+    const struct stretch_block *b = &w->s->block[from.block];
+    uint32_t next = like != IR_NONE ? w->s->block[like].op - b->op : 0;
+    return (struct own){b->op, b->ops, b->to_op + from.copy * b->ops - b->op, next};
+}
+
+/* like: what the neighbour has in that place; without a neighbour the same. */
+static bool is_own(const struct own *own, uint32_t id, uint32_t like)
+{
+    return id - own->begin < own->rows && like - id == own->next;
+}
+
+/* Rows of a block's ops, and of its neighbour's, have their operands one behind the other, as many. */
 static bool write_operands(struct writer *w, struct stretch_from from, uint32_t like)
 {
     const struct stretch_block *b = &w->s->block[from.block];
     const struct ir *in = w->in;
     struct ir *out = w->out;
-    /* Most are the block's own, as the neighbour has its own there. */
-    uint32_t own = b->to_buffer + from.copy * b->buffers - b->buffer;
-    uint32_t next = like != IR_NONE ? w->s->block[like].buffer - b->buffer : IR_NONE;
-    for (uint32_t i = 0; i < b->ops; i++) {
-        const uint32_t *operand = in->operand + in->op.operand_begin[b->op + i];
-        const uint32_t *likes = like_operands(w, like, i);
-        uint32_t operands = (uint32_t)in->op.reads[b->op + i] + in->op.writes[b->op + i];
-        uint32_t *written = out->operand + out->operand_count;
-        for (uint32_t k = 0; k < operands; k++) {
-            uint32_t to;
-            if (operand[k] & IR_RANGE)
-                to = write_range(w, from, operand[k] & ~IR_RANGE, likes ? likes[k] : IR_NONE);
-            else if (likes && operand[k] - b->buffer < b->buffers && likes[k] - operand[k] == next)
-                to = operand[k] + own;
-            else
-                to = stretch_buffer(w->s, from, operand[k],
-                                    likes ? ir_buffer_of(in, likes[k]) : IR_NONE);
-            if (to == IR_NONE)
-                return false;
-            written[k] = to;
-        }
-        out->operand_count += operands;
+    const uint32_t *operand = in->operand + in->op.operand_begin[b->op];
+    bool has_like = like != IR_NONE;
+    const uint32_t *likes =
+        has_like ? in->operand + in->op.operand_begin[w->s->block[like].op] : operand;
+    uint32_t *written = out->operand + out->operand_count, count = w->operands;
+    struct own own = own_buffers(w, from, like);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t to;
+        if (operand[i] & IR_RANGE)
+            to = write_range(w, from, operand[i] & ~IR_RANGE, has_like ? likes[i] : IR_NONE);
+        else if (is_own(&own, operand[i], likes[i]))
+            to = operand[i] + own.to;
+        else
+            to = stretch_buffer(w->s, from, operand[i],
+                                has_like ? ir_buffer_of(in, likes[i]) : IR_NONE);
+        if (to == IR_NONE)
+            return false;
+        written[i] = to;
     }
+    out->operand_count += count;
     return true;
 }
 
@@ -192,8 +213,7 @@ static bool write_buffers(struct writer *w, struct stretch_from from, uint32_t l
     const struct stretch_block *b = &w->s->block[from.block];
     const struct buffer_table *in = &w->in->buffer;
     struct ir *out = w->out;
-    uint32_t own = b->to_op + from.copy * b->ops - b->op;
-    uint32_t next = like != IR_NONE ? w->s->block[like].op - b->op : IR_NONE;
+    struct own own = own_ops(w, from, like);
     write_buffer_columns(w, b->buffer, b->buffers);
     for (uint32_t i = 0; i < b->buffers; i++) {
         uint32_t buffer = b->buffer + i, to = out->buffer.count + i;
@@ -201,10 +221,10 @@ static bool write_buffers(struct writer *w, struct stretch_from from, uint32_t l
         out->buffer.layer[to] = i > 0 && in->layer[buffer] == in->layer[buffer - 1]
                                     ? out->buffer.layer[to - 1]
                                     : layer_of(w->s, from, in->layer[buffer]);
-        uint32_t last = in->free_op[buffer].i;
-        if (other != IR_NONE && in->free_count[buffer] == 1 && in->free_count[other] == 1 &&
-            last - b->op < b->ops && in->free_op[other].i - last == next) {
-            out->buffer.free_op[to].i = last + own; /* most have one, of the block's own ops */
+        uint32_t last = in->free_op[buffer].i, same = other != IR_NONE ? other : buffer;
+        if (in->free_count[buffer] == 1 && in->free_count[same] == 1 &&
+            is_own(&own, last, in->free_op[same].i)) {
+            out->buffer.free_op[to].i = last + own.to; /* most have one, of the block's own ops */
             continue;
         }
         const op_id *set = ir_free_set(w->in, buffer), *likes = NULL;
@@ -358,40 +378,67 @@ static bool write_copies(struct writer *w, uint32_t block)
 
 /* ---- all of it ---- */
 
-/* As much of the rows that have no count of their own as the long list may have. */
+static uint64_t count_ranges(const uint32_t *operand, uint32_t count)
+{
+    uint32_t ranges[STRIP] = {0}, i = 0;
+    uint64_t sum = 0;
+    for (; i + STRIP <= count; i += STRIP)
+        for (uint32_t j = 0; j < STRIP; j++)
+            ranges[j] += (operand[i + j] & IR_RANGE) != 0;
+    for (; i < count; i++)
+        sum += (operand[i] & IR_RANGE) != 0;
+    for (uint32_t j = 0; j < STRIP; j++)
+        sum += ranges[j];
+    return sum;
+}
+
+/* As much of the rows that have no count of their own as so many copies of a block may have. */
+static void reserve_copies(struct writer *w, const struct stretch_block *block, uint64_t times,
+                           struct ir_room *room)
+{
+    const struct ir *in = w->in;
+    uint64_t frees = 0, ranges = 0, waits = 0;
+    uint32_t operand = in->op.operand_begin[block->op], begin = operand;
+    w->written++;
+    for (uint32_t op = block->op; op < block->op + block->ops; op++) {
+        uint32_t end = operand + in->op.reads[op] + in->op.writes[op];
+        waits += in->op.wait_count[op];
+        for (; operand < end; operand++) {
+            uint32_t row = in->operand[operand] & ~IR_RANGE;
+            if (row == in->operand[operand] || w->stamp[row] == w->written)
+                continue;
+            w->stamp[row] = w->written;
+            ranges++;
+        }
+    }
+    for (uint32_t i = block->buffer; i < block->buffer + block->buffers; i++)
+        frees += in->buffer.free_count[i] > 1 ? in->buffer.free_count[i] : 0;
+    room->operands += times * (operand - begin);
+    room->waits += times * waits;
+    room->ranges += times * ranges;
+    room->free_ops += times * frees;
+}
+
+/* The same of the long list. One copy of a block is written twice, to be compared. */
 static void reserve(struct writer *w)
 {
     const struct stretch *s = w->s;
-    uint64_t operands = 0, waits = 0, ranges = 0, frees = 0;
+    const struct ir *in = w->in;
+    struct ir_room room = {.operands = in->operand_count,
+                           .waits = in->wait_count,
+                           .ranges = count_ranges(in->operand, in->operand_count),
+                           .free_ops = in->free_op_count};
     uint32_t widest = 0;
     for (uint32_t b = 0; b < s->block_count; b++) {
         const struct stretch_block *block = &s->block[b];
         const struct stretch_run *run = block->run != IR_NONE ? &s->run[block->run] : NULL;
-        uint64_t times = run && b - run->begin + 1 == run->cut ? s->left_out.storeys + 2 : 1;
-        w->written++;
-        for (uint32_t op = block->op; op < block->op + block->ops; op++) {
-            uint32_t count = (uint32_t)w->in->op.reads[op] + w->in->op.writes[op];
-            operands += times * count;
-            waits += times * w->in->op.wait_count[op];
-            for (uint32_t k = 0; k < count; k++) {
-                uint32_t operand = w->in->operand[w->in->op.operand_begin[op] + k];
-                if (!(operand & IR_RANGE) || w->stamp[operand & ~IR_RANGE] == w->written)
-                    continue;
-                w->stamp[operand & ~IR_RANGE] = w->written;
-                ranges += times;
-            }
-        }
-        for (uint32_t i = block->buffer; i < block->buffer + block->buffers; i++)
-            frees += w->in->buffer.free_count[i] > 1 ? times * w->in->buffer.free_count[i] : 0;
+        if (run && b - run->begin + 1 == run->cut)
+            reserve_copies(w, block, s->left_out.storeys + 1, &room);
         widest = block->ops > widest ? block->ops : widest;
         widest = block->buffers > widest ? block->buffers : widest;
     }
-    struct ir_room room = {.ops = s->op_count + widest, /* one is written twice, to be compared */
-                           .buffers = s->buffer_count + widest,
-                           .operands = operands,
-                           .waits = waits,
-                           .ranges = ranges,
-                           .free_ops = frees};
+    room.ops = s->op_count + widest;
+    room.buffers = s->buffer_count + widest;
     ir_reserve(w->out, &room);
 }
 
