@@ -425,3 +425,20 @@ void saving_release(struct saving *s)
         sigprocmask(SIG_SETMASK, &s->before, NULL);
     *s = (struct saving){0};
 }
+
+enum status saving_write_all(const struct saving_whole *file, size_t count, struct diag *diag)
+{
+    struct saving saving = {0};
+    enum status status = saving_begin(&saving, diag);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = saving_add(&saving, file[i].path, file[i].data, file[i].size, diag);
+    if (status == STATUS_OK)
+        status = saving_end(&saving, diag);
+    saving_release(&saving);
+    return status;
+}
+
+enum status saving_write(const char *path, const char *data, size_t size, struct diag *diag)
+{
+    return saving_write_all(&(struct saving_whole){path, data, size}, 1, diag);
+}

@@ -54,4 +54,13 @@ bool saving_has(const struct saving *saving, const char *path);
 /* Without saving_end() before, or when that failed, nothing stays. */
 void saving_release(struct saving *saving);
 
+struct saving_whole {
+    const char *path, *data;
+    size_t size;
+};
+/* All of it for one file, or for several that belong together: where one cannot be written, all stay as they
+ * were. */
+enum status saving_write(const char *path, const char *data, size_t size, struct diag *diag);
+enum status saving_write_all(const struct saving_whole *file, size_t count, struct diag *diag);
+
 #endif

@@ -1,7 +1,6 @@
 #include "base/text.h"
 
 #include "base/arena.h"
-#include "base/saving.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -82,23 +81,6 @@ out:
     if (status != STATUS_OK)
         text_release(text);
     return status;
-}
-
-enum status text_save_all(const struct text_file *file, size_t count, struct diag *diag)
-{
-    struct saving saving = {0};
-    enum status status = saving_begin(&saving, diag);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = saving_add(&saving, file[i].path, file[i].data, file[i].size, diag);
-    if (status == STATUS_OK)
-        status = saving_end(&saving, diag);
-    saving_release(&saving);
-    return status;
-}
-
-enum status text_save(const char *path, const char *data, size_t size, struct diag *diag)
-{
-    return text_save_all(&(struct text_file){path, data, size}, 1, diag);
 }
 
 void text_append(struct text *text, const char *data, size_t size)

@@ -22,18 +22,6 @@ void text_release(struct text *text);
  * path and the system's reason; files over 4 GiB are refused. */
 enum status text_read(struct text *text, const char *path, struct diag *diag);
 
-/* Writes a file so that a failure (full disk, no permission, a kill) leaves an
- * existing file of that name as it was, and nothing beside it (base/saving.h).
- * path "-" is standard output; devices and pipes are written directly. */
-enum status text_save(const char *path, const char *data, size_t size, struct diag *diag);
-
-struct text_file {
-    const char *path, *data;
-    size_t size;
-};
-/* The same of several that belong together: where one cannot be written, all stay as they were. */
-enum status text_save_all(const struct text_file *file, size_t count, struct diag *diag);
-
 void text_append(struct text *text, const char *data, size_t size);
 void text_puts(struct text *text, const char *string);
 void text_putc(struct text *text, char c);

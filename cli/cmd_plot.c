@@ -1,4 +1,5 @@
 /* longhaul plot: figures of what other commands wrote. */
+#include "base/saving.h"
 #include "cli/command.h"
 
 #include "cli/figure/figure.h"
@@ -358,7 +359,7 @@ static enum status write_figure(const struct figure *figure, const char *path, b
     }
     status = figure_draw(figure, png ? FIGURE_PNG : FIGURE_SVG, dark, &picture, diag);
     if (status == STATUS_OK)
-        status = text_save(path, picture.data, picture.size, diag);
+        status = saving_write(path, picture.data, picture.size, diag);
     text_release(&picture);
     return status;
 }

@@ -1,4 +1,5 @@
 /* longhaul report: one page of HTML about what another command wrote. */
+#include "base/saving.h"
 #include "cli/command.h"
 
 #include "cli/page/pages.h"
@@ -55,8 +56,8 @@ enum status cmd_report(const struct options *options, struct diag *diag)
     else
         status = page_of_rows(&page, first, title, diag);
     if (status == STATUS_OK)
-        status = text_save(options_given(options, "o") ? options_text(options, "o") : "-",
-                           page.html.data, page.html.size, diag);
+        status = saving_write(options_given(options, "o") ? options_text(options, "o") : "-",
+                              page.html.data, page.html.size, diag);
     text_release(&page.html);
     return status;
 }

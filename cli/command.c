@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include "base/arena.h"
+#include "base/saving.h"
 #include "cli/completion.h"
 #include "cli/manual.h"
 #include "cli/setup/setup.h"
@@ -347,7 +348,7 @@ enum status command_run(const struct command *command, int argc, char **argv, st
 
 enum status command_print(const struct text *text, struct diag *diag)
 {
-    return text_save("-", text->data, text->size, diag);
+    return saving_write("-", text->data, text->size, diag);
 }
 
 void command_note(const struct diag *note)

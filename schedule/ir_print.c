@@ -1,3 +1,4 @@
+#include "base/saving.h"
 #include "schedule/ir_text.h"
 
 #include <assert.h>
@@ -314,7 +315,7 @@ enum status ir_save(const struct ir *ir, const char *path, struct diag *diag)
 {
     struct text out = {0};
     ir_print(&out, ir);
-    enum status status = text_save(path, out.data, out.size, diag);
+    enum status status = saving_write(path, out.data, out.size, diag);
     text_release(&out);
     return status;
 }

@@ -1,4 +1,5 @@
 #include "traces/csv.h"
+#include "base/saving.h"
 
 #include "traces/records.h"
 
@@ -371,7 +372,7 @@ static enum status save_table(const struct trace *trace, const struct table *tab
 {
     struct text out = {0};
     print_table(trace, table, &out);
-    enum status status = text_save(path, out.data, out.size, diag);
+    enum status status = saving_write(path, out.data, out.size, diag);
     text_release(&out);
     return status;
 }

@@ -1,4 +1,5 @@
 #include "traces/measurements.h"
+#include "base/saving.h"
 
 #include "traces/records.h"
 
@@ -379,7 +380,7 @@ enum status measurements_save(const struct measurements *measurements,
 {
     struct text out = {0};
     measurements_print(measurements, result, &out);
-    enum status status = text_save(path, out.data, out.size, diag);
+    enum status status = saving_write(path, out.data, out.size, diag);
     text_release(&out);
     return status;
 }

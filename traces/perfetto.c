@@ -1,4 +1,5 @@
 #include "traces/perfetto.h"
+#include "base/saving.h"
 
 #include "base/utf8.h"
 
@@ -328,7 +329,7 @@ enum status perfetto_save(const struct trace *trace, const char *path, struct di
     struct text out = {0};
     enum status status = perfetto_print(trace, &out, path, diag);
     if (status == STATUS_OK)
-        status = text_save(path, out.data, out.size, diag);
+        status = saving_write(path, out.data, out.size, diag);
     text_release(&out);
     return status;
 }

@@ -1,4 +1,5 @@
 #include "cli/measure/fitted.h"
+#include "base/saving.h"
 
 #include "models/noise.h"
 
@@ -166,19 +167,19 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag)
 {
     struct text device = {0}, cluster = {0};
-    struct text_file file[2];
+    struct saving_whole file[2];
     size_t count = 0;
     enum status status = STATUS_OK;
     if (files->device != NULL) {
         status = print_device(fitted, files->device, files->name, &device, diag);
-        file[count++] = (struct text_file){files->device, device.data, device.size};
+        file[count++] = (struct saving_whole){files->device, device.data, device.size};
     }
     if (status == STATUS_OK && files->cluster != NULL) {
         status = print_cluster(fitted, files, &cluster, diag);
-        file[count++] = (struct text_file){files->cluster, cluster.data, cluster.size};
+        file[count++] = (struct saving_whole){files->cluster, cluster.data, cluster.size};
     }
     if (status == STATUS_OK)
-        status = text_save_all(file, count, diag);
+        status = saving_write_all(file, count, diag);
     text_release(&device);
     text_release(&cluster);
     return status;

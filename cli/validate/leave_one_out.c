@@ -61,12 +61,12 @@ static bool in_table(const struct refit *r, size_t row, size_t table)
 static enum status errors_at(const struct refit *r, const double *x, double *error,
                              struct diag *diag)
 {
-    struct validation_tweak tweak[2 * FITTED];
+    struct tweak tweak[2 * FITTED];
     size_t tweaks = 0;
     for (size_t i = 0; i < FITTED; i++)
         for (size_t k = 0; k < 2 && fitted[i].number[k] != NULL; k++)
-            tweak[tweaks++] = (struct validation_tweak){
-                .number = validation_number(fitted[i].number[k]), .factor = exp(x[i])};
+            tweak[tweaks++] =
+                (struct tweak){.number = tweak_number(fitted[i].number[k]), .factor = exp(x[i])};
     struct validation v = {.tweak = tweak, .tweaks = tweaks};
     enum status status = validation_run(&v, &r->rows, diag);
     for (size_t i = 0; i < r->rows.count && status == STATUS_OK; i++)

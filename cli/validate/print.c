@@ -110,13 +110,6 @@ static void put_rows(struct text *out, const struct validation *v)
     }
 }
 
-bool validation_same_table(const struct validation *v, size_t a, size_t b)
-{
-    return strcmp(column(v, a, MEASUREMENT_SOURCE), column(v, b, MEASUREMENT_SOURCE)) == 0 &&
-           strcmp(column(v, a, MEASUREMENT_TABLE), column(v, b, MEASUREMENT_TABLE)) == 0 &&
-           v->rows->row[a].metric == v->rows->row[b].metric;
-}
-
 /* Mean and worst of the counted rows of each table and metric. */
 static void put_means(struct text *out, const struct validation *v)
 {

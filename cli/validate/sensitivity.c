@@ -1,7 +1,5 @@
 /* How the mean error of each table moves when one number of the machine does. */
 #include "cli/validate/validation.h"
-#include "models/cluster_fields.h"
-#include "models/cost_parts.h"
 
 #include <assert.h>
 #include <math.h>
@@ -9,78 +7,6 @@
 #include <string.h>
 
 static const double step = 0.1, shown = 0.0005; /* a mean that moves by less is not shown */
-
-/* Numbers of a cluster, then of a device's costs, then of each direction of attention by fa2. */
-enum { RATE, RAMP, ATTENTION_NUMBERS };
-
-static size_t number_count(void)
-{
-    return CLUSTER_FIELD_COUNT + cost_param_count + ATTENTION_PASS_COUNT * ATTENTION_NUMBERS;
-}
-
-static double *cluster_number(struct cluster *cluster, const struct cluster_field *field)
-{
-    bool real = field->type == FIELD_BYTES_PER_S || field->type == FIELD_SECONDS ||
-                field->type == FIELD_NUMBER;
-    return real ? (double *)((char *)cluster + field->offset) : NULL;
-}
-
-static bool put_name(struct text *name, size_t i)
-{
-    static const char *const numbers[ATTENTION_NUMBERS] = {"rates", "ramp_s"};
-    if (i < CLUSTER_FIELD_COUNT) {
-        struct cluster none = {0};
-        text_puts(name, cluster_fields[i].path);
-        return cluster_number(&none, &cluster_fields[i]) != NULL;
-    }
-    i -= CLUSTER_FIELD_COUNT;
-    if (i < cost_param_count) {
-        text_printf(name, "%s.%s", cost_params[i].family, cost_params[i].field);
-        return true;
-    }
-    i -= cost_param_count;
-    text_printf(name, "attention.fa2.%s.%s", cost_pass_names[i / ATTENTION_NUMBERS],
-                numbers[i % ATTENTION_NUMBERS]);
-    return true;
-}
-
-size_t validation_number(const char *name)
-{
-    struct text text = {0};
-    size_t i = 0;
-    for (; i < number_count(); i++) {
-        text.size = 0;
-        if (put_name(&text, i) && strcmp(text.data, name) == 0)
-            break;
-    }
-    text_release(&text);
-    assert(i < number_count());
-    return i;
-}
-
-void validation_tweak(struct setup *setup, struct validation_tweak tweak)
-{
-    size_t i = tweak.number;
-    if (tweak.factor == 0)
-        return;
-    if (i < CLUSTER_FIELD_COUNT) {
-        double *number = cluster_number(&setup->cluster, &cluster_fields[i]);
-        if (number != NULL)
-            *number *= tweak.factor;
-        return;
-    }
-    i -= CLUSTER_FIELD_COUNT;
-    if (i < cost_param_count) {
-        *(double *)((char *)&setup->cost + cost_params[i].offset) *= tweak.factor;
-        return;
-    }
-    i -= cost_param_count;
-    struct cost_attention *a = &setup->cost.attention[ATTENTION_FA2][i / ATTENTION_NUMBERS];
-    if (i % ATTENTION_NUMBERS == RAMP)
-        a->ramp_s *= tweak.factor;
-    for (size_t d = 0; i % ATTENTION_NUMBERS == RATE && d < a->dims; d++)
-        a->flop_per_s[d] *= tweak.factor;
-}
 
 /* The mean error of the table and metric of row i. */
 static double mean_of(const struct validation *v, size_t i)
@@ -128,7 +54,7 @@ static enum status move(struct moves *m, const struct validation *v, size_t numb
 {
     *any = false;
     for (int up = 0; up < 2; up++) {
-        struct validation_tweak tweak = {number, up ? 1 + step : 1 - step};
+        struct tweak tweak = {number, up ? 1 + step : 1 - step};
         struct validation other = {.tweak = &tweak, .tweaks = 1};
         enum status status = validation_run(&other, v->rows, diag);
         for (size_t t = 0; t < m->tables && status == STATUS_OK; t++) {
@@ -165,10 +91,10 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
     enum status status = STATUS_OK;
     moves_init(&m, v);
     put_head(out, v, &m);
-    for (size_t i = 0; i < number_count() && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < tweak_count() && status == STATUS_OK; i++) {
         bool any = false;
         name.size = 0;
-        if (!put_name(&name, i))
+        if (!tweak_put_name(&name, i))
             continue;
         status = move(&m, v, i, &any, diag);
         if (!any) {

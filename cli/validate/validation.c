@@ -86,7 +86,7 @@ static void apply_tweaks(struct setup *setup, const void *context)
 {
     const struct validation *v = context;
     for (size_t i = 0; i < v->tweaks; i++)
-        validation_tweak(setup, v->tweak[i]);
+        tweak_apply(setup, v->tweak[i]);
 }
 
 static void run_one(void *context, size_t job, void *result)
@@ -362,4 +362,12 @@ enum status validation_run(struct validation *v, const struct measurements *rows
     for (size_t i = 0; status == STATUS_OK && i < rows->count; i++)
         judge(v, i);
     return status;
+}
+
+bool validation_same_table(const struct validation *v, size_t a, size_t b)
+{
+    const struct measurement *one = &v->rows->row[a], *other = &v->rows->row[b];
+    return strcmp(one->text[MEASUREMENT_SOURCE], other->text[MEASUREMENT_SOURCE]) == 0 &&
+           strcmp(one->text[MEASUREMENT_TABLE], other->text[MEASUREMENT_TABLE]) == 0 &&
+           one->metric == other->metric;
 }

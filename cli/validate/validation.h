@@ -12,6 +12,7 @@
 #include "cli/validate/measured_row.h"
 #include "cli/validate/sppo_row.h"
 #include "cli/validate/subsequence_row.h"
+#include "cli/validate/tweak.h"
 #include "traces/measurements.h"
 
 #include <stdbool.h>
@@ -43,19 +44,9 @@ struct validated {
     const char *other; /* why it is not counted, or what the reader should know; NULL: nothing */
 };
 
-/* One number of every run's machine times a factor; 0: none. Numbers count through the fields of a
- * cluster, the numbers of a device's costs and attention's. */
-struct validation_tweak {
-    size_t number;
-    double factor;
-};
-void validation_tweak(struct setup *setup, struct validation_tweak tweak);
-/* The number of that name, as --sensitivity prints it; it must exist. */
-size_t validation_number(const char *name);
-
 struct validation {
-    const struct validation_tweak *tweak; /* the caller's, tweaks of them; the rest is
-                                             validation_run()'s */
+    const struct tweak
+        *tweak; /* of every run's machine; the caller's, the rest is validation_run()'s */
     size_t tweaks;
     struct arena arena;
     const struct measurements *rows;

@@ -8,18 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-bool cuda_failed(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error)
-{
-    run_failed(rank->run, rank->rank, op, "%s: %s", call, cudaGetErrorString(error));
-    return false;
-}
-
-enum status cuda_refused(struct diag *diag, const char *call, cudaError_t error)
-{
-    return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM, "%s",
-                      cudaGetErrorString(error));
-}
-
 static void select_device(const struct cuda_rank *rank)
 {
     cudaSetDevice(rank->device); /* open() has found it good */
