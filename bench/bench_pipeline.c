@@ -6,7 +6,7 @@
 #include "models/cluster.h"
 #include "models/cost.h"
 #include "schedule/compose.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 #include "sim/sim.h"
 
 #include <stdio.h>

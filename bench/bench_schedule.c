@@ -2,7 +2,7 @@
  * of a few runs, so that a busy machine shows less. */
 #include "schedule/compose.h"
 #include "schedule/lifetimes.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -8,7 +8,7 @@
 #include "models/transformer.h"
 #include "schedule/compose.h"
 #include "schedule/reserved.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "cli/predict/alternatives.h"
 #include "cli/predict/prediction.h"
 #include "cli/report/report.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #include "exec/plan.h"
 #include "exec/training.h"
 #include "schedule/ir_text.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "cli/setup/setup.h"
 #include "schedule/activations/classes.h"
 #include "schedule/ir_text.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 
 #include <math.h>
 

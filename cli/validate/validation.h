@@ -45,8 +45,8 @@ struct validated {
 };
 
 struct validation {
-    const struct tweak
-        *tweak; /* of every run's machine; the caller's, the rest is validation_run()'s */
+    /* The caller's: of every run's machine. The rest is validation_run()'s. */
+    const struct tweak *tweak;
     size_t tweaks;
     struct arena arena;
     const struct measurements *rows;

@@ -9,7 +9,7 @@
 
 #include "exec/agreement.h"
 #include "schedule/compose.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 

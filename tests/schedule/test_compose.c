@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "schedule/ir_text.h"
 #include "schedule/lifetimes.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 #include "schedule/weights/tensor_parallel.h"
 #include "tests/schedule/composed.h"
 

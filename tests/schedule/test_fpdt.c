@@ -2,7 +2,7 @@
  * 2408.16978), copies and tiles of a layer, and memory that falls with the size of a chunk. */
 #include "schedule/lifetimes.h"
 #include "schedule/order.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 #include "tests/schedule/shapes.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "schedule/repeats.h"
 #include "schedule/reserved.h"
 #include "schedule/stretch/tenants.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 

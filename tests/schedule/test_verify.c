@@ -1,4 +1,4 @@
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 
 #include "base/text.h"
 #include "schedule/ir_text.h"

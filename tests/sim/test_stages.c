@@ -6,7 +6,7 @@
 #include "models/cost.h"
 #include "schedule/compose.h"
 #include "schedule/pipeline/pipeline.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 #include "tests/check.h"
 
 #include <math.h>

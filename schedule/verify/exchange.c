@@ -1,7 +1,7 @@
-#include "schedule/verify_exchange.h"
+#include "schedule/verify/exchange.h"
 
 #include "schedule/id_map.h"
-#include "schedule/verify_rules.h"
+#include "schedule/verify/rules.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* schedule/verify_rules.h: what the rules of the verifier share. Only verify*.c include it.
+/* schedule/verify/rules.h: what the rules of the verifier share. Only files of this folder include it.
  *
  * A rule is a function that looks at v->ir and calls verify_fail() for each fault it finds, with
  * the fault's text alone; verify.c adds the names and counts. What is costly to make and used by
@@ -9,8 +9,8 @@
 #include "base/arena.h"
 #include "schedule/id_map.h"
 #include "schedule/order.h"
-#include "schedule/verify.h"
-#include "schedule/verify_exchange.h"
+#include "schedule/verify/exchange.h"
+#include "schedule/verify/verify.h"
 
 #include <stdbool.h>
 
@@ -29,7 +29,7 @@ struct rank_sets {
     uint16_t *role;     /* per rank; IR_NONE16: none */
     uint64_t *of_role;  /* (roles, words) */
     uint64_t *of_guard; /* (guards, words) */
-    /* the rest is verify_ranks.c's */
+    /* the rest is ranks.c's */
     uint64_t *bits;  /* (count, words) */
     uint32_t *first; /* per set */
     uint32_t count, capacity;
@@ -94,23 +94,23 @@ static inline bool is_message(enum work_kind kind)
     return kind == WORK_SEND || kind == WORK_RECV;
 }
 
-/* verify_order.c */
+/* order.c */
 void check_waits(struct verifier *v);
 void check_deadlock(struct verifier *v);
-/* verify_memory.c */
+/* memory.c */
 void check_races(struct verifier *v);
 void check_written(struct verifier *v);
 void check_use_after_free(struct verifier *v);
 void check_double_free(struct verifier *v);
 void check_leaks(struct verifier *v);
-/* verify_arena.c */
+/* arena.c */
 void check_overlap(struct verifier *v);
 void check_capacity(struct verifier *v);
-/* verify_comm.c */
+/* comm.c */
 void check_collectives(struct verifier *v);
 void check_messages(struct verifier *v);
 void check_guards(struct verifier *v);
-/* verify_operands.c */
+/* operands.c */
 void check_operands(struct verifier *v);
 void check_placement(struct verifier *v);
 void check_bindings(struct verifier *v);

@@ -1,6 +1,6 @@
 /* Sets of ranks, each stored once, with what came of combining two of them remembered: schedules
  * have few guards, and walks over millions of ops meet the same sets again and again. */
-#include "schedule/verify_rules.h"
+#include "schedule/verify/rules.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
-/* schedule/verify_run.h: running a schedule without time, for the deadlock rule.
+/* schedule/verify/run.h: running a schedule without time, for the deadlock rule.
  *
- * Every actor (verify_exchange.h) goes through its role's list as its host and its streams would; an op
+ * Every actor (exchange.h) goes through its role's list as its host and its streams would; an op
  * ends as soon as nothing holds it. An actor's collective waits for all actors that any of its
  * ranks meets in the group. */
 #ifndef SCHEDULE_VERIFY_RUN_H
 #define SCHEDULE_VERIFY_RUN_H
 
-#include "schedule/verify_rules.h"
+#include "schedule/verify/rules.h"
 
 #include <stdbool.h>
 #include <stdint.h>

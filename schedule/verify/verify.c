@@ -1,7 +1,7 @@
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 
 #include "base/text.h"
-#include "schedule/verify_rules.h"
+#include "schedule/verify/rules.h"
 
 #include <assert.h>
 #include <inttypes.h>

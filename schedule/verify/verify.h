@@ -1,12 +1,12 @@
-/* schedule/verify.h: is a schedule right? Rules by name, each with the guarantee it gives.
+/* schedule/verify/verify.h: is a schedule right? Rules by name, each with the guarantee it gives.
  *
  * All rules run and all failures are reported, each with a counterexample: the ops, the buffers
  * and element ranges, and a rank on which it goes wrong. A schedule that passes can neither
  * deadlock nor race nor read what was not written, whatever the ops cost. Order inside a rank is
  * checked once per role (guards never change it); what ranks say to each other is checked once for
  * all instances of a group that look the same. docs/ir.md, "Verifier rules", is the reference. */
-#ifndef SCHEDULE_VERIFY_H
-#define SCHEDULE_VERIFY_H
+#ifndef SCHEDULE_VERIFY_VERIFY_H
+#define SCHEDULE_VERIFY_VERIFY_H
 
 #include "base/diag.h"
 #include "schedule/ir.h"

@@ -1,10 +1,10 @@
-/* Rules on order: waits, and deadlock by running the schedule without time (verify_run.h). What has
+/* Rules on order: waits, and deadlock by running the schedule without time (run.h). What has
  * not ended then waits for itself round some cycle.
  *
  * Actors are merged ranks. If the merged run ends, so does the real one: a cycle of ranks would be
  * a cycle of their actors. If it does not end, the cycle may be an artefact of merging, and the
  * schedule is run again with every rank on its own, when that is not too large. */
-#include "schedule/verify_run.h"
+#include "schedule/verify/run.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
  * is fixed; "?p" when the operand is there only if parameter p is not 0, "?!p" if it is 0; "?" at the
  * end of a list when it may be left out. "any" asks nothing. Communication and copies give
  * bytes instead: "@" is the op's bytes, "@*" times the size of its group, "@/" divided by it. */
-#include "schedule/verify_rules.h"
+#include "schedule/verify/rules.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* placement: where ops run and what memories they touch. binding: what bound buffers hold. */
 #include "schedule/lifetimes.h"
-#include "schedule/verify_rules.h"
+#include "schedule/verify/rules.h"
 
 #include <inttypes.h>
 

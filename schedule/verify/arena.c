@@ -4,7 +4,7 @@
  * died. The map is a treap of disjoint byte ranges; every birth adds one and cuts at most two. */
 #include "schedule/births.h"
 #include "schedule/lifetimes.h"
-#include "schedule/verify_rules.h"
+#include "schedule/verify/rules.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

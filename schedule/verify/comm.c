@@ -1,5 +1,5 @@
 /* Rules on what ranks say to each other: collectives by issue order, messages by queues. */
-#include "schedule/verify_rules.h"
+#include "schedule/verify/rules.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "schedule/verify_run.h"
+#include "schedule/verify/run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* schedule/verify_exchange.h: which ranks meet in which ops.
+/* schedule/verify/exchange.h: which ranks meet in which ops.
  *
  * Ranks that look the same to those they talk with are one actor: the ranks of a role; or, where
  * sends and receives tell them apart (by guards, by who is at the end of a pipeline), the ranks at

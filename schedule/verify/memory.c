@@ -1,6 +1,6 @@
 /* Rules on what ops touch: races, reads of nothing, life and death of buffers.
  *
- * A race is looked for in one walk over a role's ops. For each slot of a buffer (verify_rules.h) the
+ * A race is looked for in one walk over a role's ops. For each slot of a buffer (rules.h) the
  * walk keeps the accesses that a later op could still race with. An access drops out when a later
  * one is ordered behind it and would race with all that it would: writes stand for everything
  * before them, reads for earlier reads. So a slot holds about one write, and one read per
@@ -11,7 +11,7 @@
  * at another step; since what is ordered behind an access is ordered behind all earlier ones
  * of the stream, a new op looks at the latest few of each stream only. */
 #include "schedule/lifetimes.h"
-#include "schedule/verify_rules.h"
+#include "schedule/verify/rules.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
