@@ -382,6 +382,8 @@ static inline uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer)
     return ir->dims[ir->buffer.dims[buffer.i]].elements;
 }
 uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer);
+/* Flops of each shape. Heap. */
+double *ir_flops(const struct ir *ir);
 /* The role an op belongs to. */
 uint32_t ir_role_of(const struct ir *ir, uint32_t op);
 

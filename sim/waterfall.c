@@ -24,8 +24,8 @@ struct maker {
     const double *start_s, *end_s; /* of the rank's ops */
     uint32_t *before;              /* the op before each on its stream; of HOST_SYNC the awaited */
     uint32_t *holder;              /* the last op before each that held the host */
-    double peak_flop_per_s;
-    double rounding_s;                       /* dates that differ by less are the same */
+    wide *at_peak_s;               /* per shape: its flops; 0: it has none */
+    double rounding_s;             /* dates that differ by less are the same */
     double first_backward_s, last_forward_s; /* kernels' start and end; infinite: none */
     bool in_pipeline;                        /* the rank sends or receives as a stage does */
     wide cause_s[CAUSE_COUNT];
@@ -172,12 +172,11 @@ static void add_busy(struct maker *m, uint32_t row, wide seconds)
     default:
         break;
     }
-    double flops = work_flops(ir_work(m->ir, op));
-    if (!(flops > 0)) {
+    wide at_peak = m->at_peak_s[m->ir->op.shape[op]];
+    if (!(at_peak > 0)) {
         m->cause_s[CAUSE_MEMORY_BOUND] += seconds;
         return;
     }
-    wide at_peak = (wide)flops / m->peak_flop_per_s;
     if (at_peak > seconds)
         at_peak = seconds;
     wide useful = at_peak * model_share((enum work_kind)m->ir->op.kind[op]);
@@ -378,8 +377,11 @@ static double run_until(struct maker *m, struct running *r, double from_s, doubl
             if (m->end_s[r->row[i]] < m->end_s[r->row[first]])
                 first = i;
         double end_s = m->end_s[r->row[first]], to_s = end_s < until_s ? end_s : until_s;
+        wide share_s = (wide)to_s - (wide)from_s;
+        if (r->count > 1) /* a division takes longer than all the rest */
+            share_s /= r->count;
         for (uint32_t i = 0; i < r->count; i++)
-            r->share_s[i] += ((wide)to_s - (wide)from_s) / r->count;
+            r->share_s[i] += share_s;
         from_s = to_s;
         if (end_s > to_s)
             break;
@@ -474,9 +476,12 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                       .op_count = class->op_count,
                       .start_s = sim_start_s(result, rank),
                       .end_s = sim_end_s(result, rank),
-                      .peak_flop_per_s = peak_flop_per_s,
                       .rounding_s = 1e-12 * result->step_s};
     assert(peak_flop_per_s > 0 && !isinf(peak_flop_per_s));
+    double *flops = ir_flops(ir);
+    m.at_peak_s = heap_alloc(ir->shape_count + 1u, sizeof *m.at_peak_s);
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        m.at_peak_s[i] = (wide)flops[i] / peak_flop_per_s;
     m.before = heap_alloc(m.op_count + 1u, sizeof *m.before);
     m.holder = heap_alloc(m.op_count + 1u, sizeof *m.holder);
     find_skips(&m, result);
@@ -488,6 +493,8 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
     for (int c = 0; c < CAUSE_COUNT; c++)
         waterfall->cause_s[c] = (double)m.cause_s[c];
     free(m.skip);
+    free(flops);
+    free(m.at_peak_s);
     free(m.before);
     free(m.holder);
 }
