@@ -273,21 +273,22 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
 }
 
 /* The word of a stem. Stems are names in the program, so most are where they were when last asked about. */
-static uint32_t stem_row(struct ir *ir, const char *text, size_t size)
+static uint32_t stem_row(struct ir *ir, const char *text)
 {
     struct ir_recent_stem *recent =
         &ir_index(ir)->recent_stem[(uintptr_t)text / sizeof(void *) % IR_STEM_CACHE];
-    if (recent->text != text || strcmp(ir->word[recent->row], text) != 0)
-        *recent = (struct ir_recent_stem){text, ir_word(ir, text, size)};
+    if (recent->text == text && strcmp(ir->word[recent->row], text) == 0)
+        return recent->row;
+    size_t size = strlen(text);
+    /* Else "kv1" with number 2 and "kv" with number 12 would both be "kv12". */
+    assert(size > 0 && (text[size - 1] < '0' || text[size - 1] > '9'));
+    *recent = (struct ir_recent_stem){text, ir_word(ir, text, size)};
     return recent->row;
 }
 
 buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc)
 {
-    size_t size = strlen(desc->stem);
-    /* Else "kv1" with number 2 and "kv" with number 12 would both be "kv12". */
-    assert(size > 0 && (desc->stem[size - 1] < '0' || desc->stem[size - 1] > '9'));
-    uint32_t stem = stem_row(ir, desc->stem, size);
+    uint32_t stem = stem_row(ir, desc->stem);
     uint32_t number = desc->number, *next = &ir->index->next_number[stem];
     if (number == IR_NONE)
         number = *next;

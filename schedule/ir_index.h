@@ -5,7 +5,7 @@
 #include "schedule/id_map.h"
 #include "schedule/ir.h"
 
-enum { IR_RANGE_CACHE = 4096, IR_STEM_CACHE = 32 }; /* powers of two */
+enum { IR_RANGE_CACHE = 4096, IR_STEM_CACHE = 256 }; /* powers of two */
 
 struct ir_index {
     /* Maps of rows that are looked for when rows are added. A list that is done has none of the tables'

@@ -77,6 +77,11 @@ static inline void touch(struct candidates *c, const struct order *order, uint32
 static void store_set(struct ir *ir, const struct candidates *c, uint32_t buffer)
 {
     uint32_t count = c->newest[buffer] != IR_NONE;
+    if (count == 1 && c->before[buffer] == IR_NONE) { /* nearly all */
+        ir->buffer.free_count[buffer] = 1;
+        ir->buffer.free_op[buffer].i = c->newest[buffer];
+        return;
+    }
     for (uint32_t m = c->before[buffer]; m != IR_NONE; m = c->member[m].next)
         count++;
     assert(count <= UINT16_MAX); /* one per stream at most */
@@ -92,9 +97,10 @@ static void store_set(struct ir *ir, const struct candidates *c, uint32_t buffer
 static void touch_role(struct candidates *c, const struct ir *ir, const struct order *order)
 {
     for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
-        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-        for (uint32_t k = 0; k < operands; k++) {
-            uint32_t buffer = ir_touched(ir, op, k);
+        const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
+        const uint32_t *end = operand + ir->op.reads[op] + ir->op.writes[op];
+        for (; operand < end; operand++) {
+            uint32_t buffer = ir_buffer_of(ir, *operand);
             if (!lifetimes_persistent(ir, buffer))
                 touch(c, order, buffer, op);
         }

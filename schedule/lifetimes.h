@@ -18,11 +18,10 @@ struct stretch;
 
 #define LIFETIMES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
 
-/* Does the buffer exist during the whole step? */
+/* Does the buffer exist during the whole step? Those that are bound are flagged, too. */
 static inline bool lifetimes_persistent(const struct ir *ir, uint32_t buffer)
 {
-    return (ir->buffer.flags[buffer] & BUFFER_PERSISTENT) != 0 ||
-           ir->buffer.binding[buffer] != IR_NONE16;
+    return (ir->buffer.flags[buffer] & BUFFER_PERSISTENT) != 0;
 }
 
 /* Replaces all free sets by the smallest right ones: the last op of each stream that touches the
