@@ -67,6 +67,24 @@ bool weights_sharded_params(const struct choices *c)
     return sharded_params(c);
 }
 
+enum { NAME_SIZE = 112 };
+
+/* The name of a tensor, or (block not NULL) of a block of it. A deep model has a thousand: printing takes
+ * longer than all else that is done for one. */
+static void name_tensor(char name[NAME_SIZE], const char *prefix, const char *tensor,
+                        const char *block)
+{
+    const char *texts[] = {prefix, tensor, block ? ":" : "", block ? block : ""};
+    size_t at = 0;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        size_t size = strlen(texts[i]);
+        assert(at + size < NAME_SIZE);
+        memcpy(name + at, texts[i], size);
+        at += size;
+    }
+    name[at] = '\0';
+}
+
 /* One tensor, or the blocks of it that tensor ranks cut apart: what a rank has of it lies at *offset.
  * Returns the first row. */
 static uint32_t add_tensor(struct emit *e, const char *prefix, const struct tensor_spec *spec,
@@ -76,7 +94,7 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct tens
     int64_t rows = 0, cols = cut->cols ? spec->cols / (int64_t)e->tensor.size : spec->cols;
     int64_t first = 0;
     uint32_t begin = IR_NONE;
-    char name[112];
+    char name[NAME_SIZE];
     for (int i = 0; i < cut->blocks; i++) {
         const struct tensor_block *block = &cut->block[i];
         int64_t parts = (int64_t)e->tensor.size;
@@ -85,8 +103,7 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct tens
         int64_t padded = cut->vocabulary ? e->choices->model->vocab * parts : 0;
         if (padded < block->rows + parts) /* which parts of equal size have by themselves */
             padded = 0;
-        snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name, block->name ? ":" : "",
-                 block->name ? block->name : "");
+        name_tensor(name, prefix, spec->name, block->name);
         uint32_t row = ir_add_tensor(
             e->ir,
             (struct tensor){.name = name,
