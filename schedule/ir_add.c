@@ -456,16 +456,22 @@ uint32_t ir_range_operand(struct ir *ir, const struct view *view)
     return *recent | IR_RANGE;
 }
 
-static void add_operands(struct ir *ir, const struct view *view, uint32_t count)
+static inline uint32_t operand_of(struct ir *ir, const struct view *view)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        assert(view[i].buffer.i < ir->buffer.count);
-        uint64_t elements = ir_buffer_elements(ir, view[i].buffer);
-        assert(view[i].count >= 1 && view[i].begin < elements &&
-               view[i].count <= elements - view[i].begin);
-        ir->operand[ir->operand_count++] =
-            view[i].count == elements ? view[i].buffer.i : ir_range_operand(ir, &view[i]);
-    }
+    assert(view->buffer.i < ir->buffer.count);
+    uint64_t elements = ir_buffer_elements(ir, view->buffer);
+    if (view->begin == 0 && view->count == elements)
+        return view->buffer.i;
+    assert(view->count >= 1 && view->begin < elements && view->count <= elements - view->begin);
+    return ir_range_operand(ir, view);
+}
+
+static void add_operands(struct ir *ir, const struct op_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->read_count; i++)
+        ir->operand[ir->operand_count++] = operand_of(ir, &desc->read[i]);
+    for (uint32_t i = 0; i < desc->write_count; i++)
+        ir->operand[ir->operand_count++] = operand_of(ir, &desc->write[i]);
 }
 
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
@@ -500,8 +506,7 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->guard[row] = desc->guard;
     t->shape[row] = intern_shape(ir, index, desc, info);
     t->operand_begin[row] = ir->operand_count;
-    add_operands(ir, desc->read, desc->read_count);
-    add_operands(ir, desc->write, desc->write_count);
+    add_operands(ir, desc);
     t->wait_begin[row] = ir->wait_count;
     t->wait_count[row] = desc->wait_count;
     for (uint32_t i = 0; i < desc->wait_count; i++)

@@ -30,6 +30,7 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
         .kv_width = z.kv_width / z.ranks,
         .heads = z.heads / z.ranks,
         .kv_heads = z.kv_sent / z.ranks,
+        .ranks = z.ranks,
     };
     if (f.offload && e->choices->profile->chunk_fifo) {
         f.load = f.store = e->offload;
@@ -38,23 +39,31 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
     return f;
 }
 
+/* A rank's own tokens of chunk i, and how many come before; the last chunk may be shorter. */
+static int64_t own_tokens(const struct fpdt *f, int64_t i, int64_t *first)
+{
+    const struct emit *e = f->e;
+    int64_t size = e->choices->chunk / e->choices->hp;
+    *first = i * size;
+    return e->n - *first < size ? e->n - *first : size;
+}
+
 struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin)
 {
-    const struct choices *c = f->e->choices;
     struct exchange z = exchange_of(f->e);
-    int64_t size = c->chunk / c->hp, first = i * size;
-    *begin = f->sequence * f->e->n + first;
-    z.n = f->e->n - first < size ? f->e->n - first : size;
+    int64_t first;
+    z.n = own_tokens(f, i, &first);
     z.s = z.n * z.ranks;
     z.positions = view_part(z.positions, first, z.n);
     z.positions_all = view_part(z.positions_all, first * z.ranks, z.s);
+    *begin = f->sequence * f->e->n + first;
     return z;
 }
 
 int64_t fpdt_tokens(const struct fpdt *f, int64_t i)
 {
-    int64_t begin;
-    return fpdt_exchange(f, i, &begin).s;
+    int64_t first;
+    return own_tokens(f, i, &first) * f->ranks;
 }
 
 struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k)

@@ -46,6 +46,7 @@ struct fpdt {
     uint8_t load, store, aside; /* streams; aside: of copies that nothing waits for soon */
     int64_t q_width, kv_width;  /* columns of one head rank's q, and of its k */
     int64_t heads, kv_heads;    /* of one head rank */
+    int64_t ranks;              /* of the head group */
 };
 
 struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);
