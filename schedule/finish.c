@@ -184,7 +184,6 @@ static void carry_waits(struct finish *f, uint32_t row)
             (uint32_t)heap_next_capacity(out->wait_capacity, (size_t)out->wait_count + count);
         out->wait = heap_realloc(out->wait, out->wait_capacity, sizeof *out->wait);
     }
-    out->op.wait_begin[row] = out->wait_count;
     out->op.wait_count[row] = (uint16_t)count;
     for (uint32_t i = 0; i < count; i++)
         out->wait[out->wait_count++] = kept[i];
@@ -210,8 +209,10 @@ static void carry_op(struct finish *f, uint32_t i)
         waits_add(f->waits, f->op[f->e->hold_back[k].until.i]);
     for (uint32_t k = 0; k < operands; k++)
         touch[k] = carry_operand(f, operand[k], k >= reads);
-    waits_touch(f->waits, touch, operands, stream);
-    carry_waits(f, row);
+    out->wait_begin[row] = f->out->wait_count;
+    out->wait_count[row] = 0;
+    if (waits_touch(f->waits, touch, operands, stream) > 0)
+        carry_waits(f, row);
     order_finish(f->order);
     waits_note(f->waits, touch, operands, stream, row);
 }

@@ -37,7 +37,7 @@ void order_begin(struct order *order, uint32_t streams, uint32_t first_op)
         order->width = width;
     }
     order->begin = first_op;
-    order->count = 0;
+    order->count = order->host_known = 0;
     order->streams = streams;
     order->tail = heap_realloc(order->tail, width, sizeof *order->tail);
     order->host = heap_realloc(order->host, width, sizeof *order->host);
@@ -49,8 +49,8 @@ void order_begin(struct order *order, uint32_t streams, uint32_t first_op)
 static inline void raise_to(uint32_t *restrict row, const uint32_t *restrict other, uint32_t width)
 {
     for (uint32_t i = 0; i < width; i += LANES)
-        for (uint32_t j = i; j < i + LANES; j++)
-            row[j] = row[j] > other[j] ? row[j] : other[j];
+        for (uint32_t j = 0; j < LANES; j++)
+            row[i + j] = row[i + j] > other[i + j] ? row[i + j] : other[i + j];
 }
 
 /* The maximum of two. */
@@ -58,8 +58,8 @@ static inline void join_rows(uint32_t *restrict row, const uint32_t *restrict a,
                              const uint32_t *restrict b, uint32_t width)
 {
     for (uint32_t i = 0; i < width; i += LANES)
-        for (uint32_t j = i; j < i + LANES; j++)
-            row[j] = a[j] > b[j] ? a[j] : b[j];
+        for (uint32_t j = 0; j < LANES; j++)
+            row[i + j] = a[i + j] > b[i + j] ? a[i + j] : b[i + j];
 }
 
 static inline void copy_row(uint32_t *restrict row, const uint32_t *restrict other, uint32_t width)
@@ -93,7 +93,11 @@ const uint32_t *order_start(struct order *order, enum order_place place, uint32_
     if (tail == 0) {
         copy_row(row, order->host, order->width);
     } else {
-        join_rows(row, order->host, order_row(order, tail - 1), order->width);
+        const uint32_t *before = order_row(order, tail - 1);
+        if (tail - 1 - order->begin >= order->host_known)
+            copy_row(row, before, order->width);
+        else
+            join_rows(row, order->host, before, order->width);
         row[stream] = tail;
     }
     return row;
@@ -123,6 +127,7 @@ void order_finish(struct order *order)
         copy_row(order->host, open_row(order), order->width);
         if (stream != ORDER_ON_HOST)
             order->host[stream] = op + 1;
+        order->host_known = order->count + 1;
     }
     order->count++;
 }

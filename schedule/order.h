@@ -47,7 +47,8 @@ struct order {
     uint32_t *tail;        /* (streams) 1 + last op of the stream; 0: none yet */
     uint32_t *host;        /* (width) what has ended when the host issues the next op */
     uint32_t capacity;
-    uint8_t place; /* enum order_place of the op under construction */
+    uint32_t host_known; /* rows from this one on have `host` in them */
+    uint8_t place;       /* enum order_place of the op under construction */
 };
 
 void order_release(struct order *order);

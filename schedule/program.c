@@ -22,6 +22,18 @@ void program_init(struct program *program, const struct ir *ir)
         program->op[i] = i;
 }
 
+uint32_t program_alike(const struct ir *ir, const uint32_t *op, uint32_t count)
+{
+    const struct op_table *t = &ir->op;
+    uint32_t ops = 1;
+    uint16_t layer = t->layer[op[0]], micro = t->micro[op[0]];
+    uint8_t phase = t->phase[op[0]];
+    while (ops < count && t->layer[op[ops]] == layer && t->phase[op[ops]] == phase &&
+           t->micro[op[ops]] == micro)
+        ops++;
+    return ops;
+}
+
 void program_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
 {
     uint32_t *operand = &ir->operand[ir->op.operand_begin[op] + k];

@@ -28,6 +28,10 @@ static inline void program_push(struct program *program, op_id op)
 /* The ops of the ir in the order in which they were emitted. */
 void program_init(struct program *program, const struct ir *ir);
 
+/* How many of `count` listed ops from the first on have its layer, phase and micro-batch: most have those of
+ * the op before. */
+uint32_t program_alike(const struct ir *ir, const uint32_t *op, uint32_t count);
+
 /* Makes operand k of the op (reads first, then writes) name another buffer, same range. */
 void program_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
 /* The buffer that operand k names. */

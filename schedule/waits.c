@@ -95,18 +95,16 @@ static inline void ask(struct waits *w, const struct touch *touch, uint8_t strea
         waits_add(w, of->read);
 }
 
-void waits_touch(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream)
+uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream)
 {
     for (uint32_t k = 0; k < count; k++)
         ask(w, &touch[k], stream);
+    return w->wait_count;
 }
 
 const op_id *waits_settle(struct waits *w, struct order *order, uint32_t *count)
 {
     uint32_t kept = 0;
-    *count = 0;
-    if (w->wait_count == 0)
-        return w->kept;
     for (uint32_t i = 1; i < w->wait_count; i++) /* few: insertion sort, descending */
         for (uint32_t k = i; k > 0 && w->wait[k - 1] < w->wait[k]; k--) {
             uint32_t swap = w->wait[k];

@@ -31,8 +31,10 @@ void waits_free(struct waits *waits);
 /* Adds an op that the open op is to wait for, whatever it touches. */
 void waits_add(struct waits *waits, uint32_t op);
 
-/* Adds those with which touches of the open op, which runs on `stream`, conflict. */
-void waits_touch(struct waits *waits, const struct touch *touch, uint32_t count, uint8_t stream);
+/* Adds those with which touches of the open op, which runs on `stream`, conflict. Returns how many have been
+ * added for it in all. */
+uint32_t waits_touch(struct waits *waits, const struct touch *touch, uint32_t count,
+                     uint8_t stream);
 
 /* Joins what was added to the open op's clock, and forgets it. Returns the ops that no other one
  * implies, in list order, in memory of `waits`. */

@@ -26,7 +26,6 @@ struct offload {
     uint32_t layers;
     bool blocking;
     struct fetch *fetch;
-    op_id last_compute;       /* listed so far */
     op_id stored[2];          /* copies to the host of the last two layers; IR_NONE: none yet */
     uint32_t *writer_segment; /* per buffer: 1 + the segment whose forward writes it; 0: none */
 };
@@ -56,8 +55,17 @@ static void find_inputs(struct offload *o, const struct program *program)
     }
 }
 
+/* The last op listed so far that computes; IR_NONE: there is none. */
+static op_id last_compute(const struct offload *o, const struct program *out)
+{
+    uint32_t i = out->count;
+    while (i > 0 && o->ir->op.stream[out->op[i - 1]] != o->e->compute)
+        i--;
+    return (op_id){i > 0 ? out->op[i - 1] : IR_NONE};
+}
+
 static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
-                  uint32_t like, enum phase phase)
+                  uint32_t like, enum phase phase, struct program *out)
 {
     struct ir *ir = o->ir;
     struct emit *e = o->e;
@@ -68,16 +76,11 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
     op_id op =
         emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work, (struct view[]){ir_whole(ir, from)},
                 1, (struct view[]){ir_whole(ir, to)}, 1);
-    if (o->blocking && o->last_compute.i != IR_NONE)
-        emit_hold_back(e, op, o->last_compute);
+    op_id last = o->blocking ? last_compute(o, out) : (op_id){IR_NONE};
+    if (last.i != IR_NONE)
+        emit_hold_back(e, op, last);
+    program_push(out, op);
     return op;
-}
-
-static void keep(struct offload *o, uint32_t op, struct program *out)
-{
-    if (o->ir->op.stream[op] == o->e->compute)
-        o->last_compute.i = op;
-    program_push(out, (op_id){op});
 }
 
 /* Before op, the layer's first. */
@@ -86,8 +89,7 @@ static void store(struct offload *o, uint32_t op, struct program *out)
     struct fetch *fetch = &o->fetch[segment_of(o, op)];
     fetch->host = ir_add_buffer_like(o->ir, fetch->input);
     o->ir->buffer.memory[fetch->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
-    fetch->store = copy(o, WORK_D2H, fetch->input, fetch->host, op, PHASE_FORWARD);
-    program_push(out, fetch->store);
+    fetch->store = copy(o, WORK_D2H, fetch->input, fetch->host, op, PHASE_FORWARD, out);
     if (!o->blocking && o->stored[0].i != IR_NONE)
         emit_hold_back(o->e, (op_id){op}, o->stored[0]);
     o->stored[0] = o->stored[1];
@@ -98,9 +100,8 @@ static op_id load(struct offload *o, uint32_t segment, uint32_t like, struct pro
 {
     struct fetch *fetch = &o->fetch[segment];
     fetch->back = ir_add_buffer_like(o->ir, fetch->input);
-    op_id op = copy(o, WORK_H2D, fetch->host, fetch->back, like, PHASE_RECOMPUTE);
+    op_id op = copy(o, WORK_H2D, fetch->host, fetch->back, like, PHASE_RECOMPUTE, out);
     o->ir->op.layer[op.i] = (uint16_t)(segment % o->layers);
-    program_push(out, op);
     return op;
 }
 
@@ -118,6 +119,12 @@ static void redirect(struct offload *o, uint32_t op, const struct fetch *fetch)
             program_redirect(o->ir, op, k, fetch->back);
 }
 
+static void push_all(struct program *out, const uint32_t *op, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        program_push(out, (op_id){op[i]});
+}
+
 void pass_offload(struct emit *e, struct program *program)
 {
     struct ir *ir = e->ir;
@@ -128,7 +135,6 @@ void pass_offload(struct emit *e, struct program *program)
         .ir = ir,
         .layers = layers,
         .blocking = e->choices->profile->offload_blocking,
-        .last_compute = {IR_NONE},
         .stored = {{IR_NONE}, {IR_NONE}},
         .fetch = heap_alloc(segments, sizeof *o.fetch),
         .writer_segment = heap_zalloc(ir->buffer.count, sizeof *o.writer_segment),
@@ -139,10 +145,11 @@ void pass_offload(struct emit *e, struct program *program)
     struct program out = {0};
     op_id last = {IR_NONE}; /* last op of the layer before, in the backward's order */
     uint32_t current = IR_NONE;
-    for (uint32_t i = 0; i < program->count; i++) {
+    for (uint32_t i = 0, ops; i < program->count; i += ops) {
         uint32_t op = program->op[i];
+        ops = program_alike(ir, program->op + i, program->count - i);
         if (ir->op.layer[op] == IR_NONE16) {
-            keep(&o, op, &out);
+            push_all(&out, program->op + i, ops);
             continue;
         }
         uint32_t segment = segment_of(&o, op);
@@ -150,7 +157,7 @@ void pass_offload(struct emit *e, struct program *program)
         if (ir->op.phase[op] == PHASE_FORWARD) {
             if (fetch->store.i == IR_NONE)
                 store(&o, op, &out);
-            keep(&o, op, &out);
+            push_all(&out, program->op + i, ops);
             continue;
         }
         if (segment != current) {
@@ -166,8 +173,9 @@ void pass_offload(struct emit *e, struct program *program)
                     emit_hold_back(e, ahead, last);
             }
         }
-        redirect(&o, op, fetch);
-        keep(&o, op, &out);
+        for (uint32_t k = i; k < i + ops; k++)
+            redirect(&o, program->op[k], fetch);
+        push_all(&out, program->op + i, ops);
     }
     free(o.fetch);
     free(o.writer_segment);

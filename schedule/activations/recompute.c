@@ -46,22 +46,11 @@ static bool in_backward(const struct ir *ir, uint32_t op)
     return in_layer(ir, op, PHASE_BACKWARD) || in_layer(ir, op, PHASE_RECOMPUTE);
 }
 
-/* How many ops from the first on have the same layer, phase and micro-batch: most do. */
-static uint32_t alike(const struct ir *ir, const uint32_t *op, uint32_t count)
-{
-    const struct op_table *t = &ir->op;
-    uint32_t ops = 1;
-    while (ops < count && t->layer[op[ops]] == t->layer[op[0]] &&
-           t->phase[op[ops]] == t->phase[op[0]] && t->micro[op[ops]] == t->micro[op[0]])
-        ops++;
-    return ops;
-}
-
 static void find_segments(struct recompute *r, const struct program *program)
 {
     for (uint32_t i = 0, ops; i < program->count; i += ops) {
         uint32_t op = program->op[i];
-        ops = alike(r->ir, program->op + i, program->count - i);
+        ops = program_alike(r->ir, program->op + i, program->count - i);
         if (in_backward(r->ir, op))
             r->segment[segment_of(r, op)].last = i + ops - 1;
         if (!in_layer(r->ir, op, PHASE_FORWARD))
@@ -229,7 +218,7 @@ void pass_recompute(struct emit *e, struct program *program)
     struct program out = {0};
     for (uint32_t i = 0, end; i < program->count; i = end) {
         uint32_t op = program->op[i];
-        end = i + alike(ir, program->op + i, program->count - i);
+        end = i + program_alike(ir, program->op + i, program->count - i);
         if (!in_backward(ir, op)) {
             for (uint32_t k = i; k < end; k++)
                 program_push(&out, (op_id){program->op[k]});
@@ -237,7 +226,7 @@ void pass_recompute(struct emit *e, struct program *program)
         }
         while (end < program->count && in_backward(ir, program->op[end]) &&
                segment_of(&r, program->op[end]) == segment_of(&r, op))
-            end += alike(ir, program->op + end, program->count - end);
+            end += program_alike(ir, program->op + end, program->count - end);
         rewrite_backward(&r, program, i, end, &out);
     }
     repeat_holds(&r);

@@ -95,17 +95,18 @@ static void survey(struct shard *s, const struct program *program)
 {
     struct ir *ir = s->ir;
     for (uint32_t i = 0; i < program->count; i++) {
-        uint32_t op = program->op[i], reads = ir->op.reads[op],
-                 operands = reads + ir->op.writes[op];
-        for (uint32_t k = 0; k < reads; k++) {
-            uint32_t bundle = s->of_param[program_operand(ir, op, k)];
+        uint32_t op = program->op[i];
+        const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
+        const uint32_t *write = operand + ir->op.reads[op], *end = write + ir->op.writes[op];
+        for (; operand < write; operand++) {
+            uint32_t bundle = s->of_param[ir_buffer_of(ir, *operand)];
             if (bundle == IR_NONE)
                 continue;
             note_read(s, bundle, i, op);
             s->marked[i] = 1;
         }
-        for (uint32_t k = reads; k < operands; k++) {
-            uint32_t buffer = program_operand(ir, op, k);
+        for (; operand < end; operand++) {
+            uint32_t buffer = ir_buffer_of(ir, *operand);
             if (s->bundle_of_grad[buffer] != IR_NONE)
                 note_write(s, buffer, s->bundle_of_grad[buffer], i);
         }
