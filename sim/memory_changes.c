@@ -142,9 +142,11 @@ void changes_sort(struct changes *c, const struct sim_result *result)
             c->row[end].dated_by = dated_by;
             c->row[end].dated_by_end = dated_by_end;
         }
-        struct change *sorted = merge_runs(c->row + i, room + i, end - i, run);
-        if (sorted != c->row + i)
-            memcpy(c->row + i, sorted, (end - i) * sizeof *sorted);
+        struct change *row = c->row + i, *sorted = row;
+        if (end - i > 1)
+            sorted = merge_runs(row, room + i, end - i, run);
+        if (sorted != row)
+            memcpy(row, sorted, (end - i) * sizeof *row);
     }
     free(room);
     free(run);
@@ -152,15 +154,12 @@ void changes_sort(struct changes *c, const struct sim_result *result)
 
 /* ---- of a class ---- */
 
-double changes_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
-                           uint32_t *op)
+double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
+                          uint32_t *op)
 {
     const op_id *set = ir_free_set(ir, buffer);
     uint32_t count = ir->buffer.free_count[buffer];
     double last_s = -1;
-    *op = count > 0 ? set[0].i : IR_NONE;
-    if (count <= 1)
-        return count > 0 ? end_s[*op] : last_s;
     for (uint32_t i = 0; i < count; i++)
         last_s = end_s[set[i].i] > last_s ? end_s[set[i].i] : last_s;
     *op = 0;

@@ -44,10 +44,21 @@ void changes_of_class(struct changes *changes, const struct ir *ir, const struct
 /* How far apart dates may be that rounding alone tells apart. */
 double changes_same_date_s(const struct sim_result *result);
 
+/* Of several ops that a buffer waits for, the one that ends last. */
+double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
+                          uint32_t *op);
+
 /* When a buffer goes, by the ends of all ops, and with which op: the last of its free set, of those that
- * end at one date the last in the list. IR_NONE: it stays. */
-double changes_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
-                           uint32_t *op);
+ * end at one date the last in the list. IR_NONE: it stays. Nearly all sets are of one op. */
+static inline double changes_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer,
+                                         double same_s, uint32_t *op)
+{
+    uint32_t count = ir->buffer.free_count[buffer];
+    if (count > 1)
+        return changes_last_end_s(ir, end_s, buffer, same_s, op);
+    *op = count > 0 ? ir->buffer.free_op[buffer].i : IR_NONE;
+    return count > 0 ? end_s[*op] : -1;
+}
 
 /* In the order of time; what ends at a date stands before what starts. Dates that rounding alone tells
  * apart become one date, else it would be luck whether memory is given back before it is taken. Quick

@@ -26,9 +26,10 @@ struct maker {
     const double *start_s, *end_s;             /* of the short list */
     const double *whole_start_s, *whole_end_s; /* of the whole one */
     double same_s;
-    const uint32_t *writer; /* per buffer; IR_NONE */
-    const bool *is_kept;    /* per op of the whole list */
-    uint64_t *elements;     /* per row of ir.dims */
+    const uint32_t *writer;          /* per buffer; IR_NONE */
+    const bool *is_kept;             /* per op of the whole list */
+    const struct periods_part *part; /* that was looked at last */
+    uint64_t *elements;              /* per row of ir.dims */
     uint64_t dtype_bytes[DTYPE_COUNT];
     uint64_t *sign; /* per op of the whole list: of all that comes and goes with it */
     struct stay *stay;
@@ -38,11 +39,22 @@ struct maker {
     uint32_t jump_count;
 };
 
-static uint32_t image(const struct maker *m, uint32_t op)
+/* In the short list, of an op that it has. Most lie in the part of the one before. */
+static uint32_t image(struct maker *m, uint32_t op)
 {
-    for (int i = 0; i < m->from->cuts; i++)
-        op = depth_image(&m->from->cut[i], op);
-    return op;
+    const struct periods *p = m->from->periods;
+    if (op - m->part->op >= m->part->ops) {
+        uint32_t low = 0, high = p->part_count - 1;
+        while (low < high) {
+            uint32_t middle = low + (high - low + 1) / 2;
+            if (p->part[middle].op <= op)
+                low = middle;
+            else
+                high = middle - 1;
+        }
+        m->part = &p->part[low];
+    }
+    return m->part->image + (op - m->part->op);
 }
 
 /* What is alike of buffers that stand for each other in two periods. */
@@ -86,7 +98,8 @@ static uint64_t bytes_of(const struct maker *m, uint32_t buffer)
     return m->elements[t->dims[buffer]] * m->dtype_bytes[t->dtype[buffer]];
 }
 
-static void add(struct maker *m, size_t at, uint32_t buffer, double time_s, uint32_t op, bool goes)
+static inline void add(struct maker *m, size_t at, uint32_t buffer, double time_s, uint32_t op,
+                       bool goes)
 {
     int64_t bytes = (int64_t)bytes_of(m, buffer);
     m->changes.row[at] = (struct change){.time_s = time_s,
@@ -514,6 +527,7 @@ bool memory_peaks_of_periods(const struct ir *ir, const struct cluster *cluster,
         .same_s = changes_same_date_s(result),
         .writer = writer,
         .is_kept = is_kept,
+        .part = periods->part,
         .sign = heap_alloc(ir->op.count + 1u, sizeof *m.sign),
         .stay = heap_alloc(ir->buffer.count + 1u, sizeof *m.stay),
         .jump = heap_alloc(periods->gap_count + 1u, sizeof *m.jump),
