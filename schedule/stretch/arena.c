@@ -2,6 +2,7 @@
 #include "schedule/stretch/arena.h"
 
 #include "base/arena.h"
+#include "schedule/stretch/arena_held.h"
 #include "schedule/stretch/tenants.h"
 
 #include <stdlib.h>
@@ -36,6 +37,8 @@ struct family {
     uint64_t inner;  /* and where in it */
     struct lie *lie; /* per class */
     uint32_t *apart; /* the latest of the ends that are elsewhere, moved */
+    bool here;       /* it keeps to itself: all ends of x are in its block, at slots up to */
+    uint32_t far;
 };
 
 /* Ends of copies that do not go along with them: the latest. */
@@ -72,6 +75,8 @@ static bool look_at(const struct condense *c, struct family *f)
     if (own != in->class_of[y] || in->size[f->x] != in->size[y])
         return false;
     f->slot = in->birth[f->x] - c->s->block[f->span->a].op;
+    f->here = true;
+    f->far = 0;
     for (uint32_t k = 0; k < c->classes; k++) {
         struct lie lie = spans_lie(c->spans, f->span, f->span->a, tenants_ends(in, f->x)[k]);
         struct lie next = spans_lie(c->spans, f->span, f->span->b, tenants_ends(in, y)[k]);
@@ -79,11 +84,27 @@ static bool look_at(const struct condense *c, struct family *f)
             lie.periods != SPANS_APART && lie.periods == next.periods && lie.slot == next.slot;
         f->lie[k] = along ? lie : (struct lie){SPANS_APART, 0};
         f->apart[k] = 0;
+        f->here &= f->lie[k].periods == 0;
+        f->far = spans_later(f->far, lie.slot);
         if (!along && !ends_of_copies(c, f, k))
             return false;
     }
     f->places = places_of(f->lie[own], f->slot);
     return true;
+}
+
+/* Does a tenant of a block end where one of another does, and in its own block as that does? Most do. */
+static bool ends_alike(const struct condense *c, const struct family *f, uint32_t block,
+                       const uint32_t *end)
+{
+    const struct stretch_block *own = &c->s->block[block];
+    const uint32_t *ends = tenants_ends(c->in, f->x);
+    uint32_t further = own->op - c->s->block[f->span->a].op, unlike = 0;
+    if (!f->here || f->far >= own->ops || f->far > c->spans->alike_ops[block])
+        return false;
+    for (uint32_t k = 0; k < c->classes; k++)
+        unlike |= end[k] - ends[k] - further;
+    return unlike == 0;
 }
 
 /* Does it keep to what the tenant of span->a does? */
@@ -94,6 +115,8 @@ static bool is_like(const struct condense *c, const struct family *f, uint32_t b
         in->birth[w] - c->s->block[block].op != f->slot)
         return false;
     const uint32_t *end = tenants_ends(in, w);
+    if (ends_alike(c, f, block, end))
+        return true;
     if (f->places > 1) {
         struct lie own = spans_lie(c->spans, f->span, block, end[in->class_of[w]]);
         if (f->places == UINT32_MAX)
@@ -240,33 +263,6 @@ static void add_alone(struct condense *c, uint32_t block, uint32_t w)
     c->arena->spot[w] = add_spot(c, row, c->in->size[w]);
 }
 
-/* Copies that stay hold what they have from the time between the two periods on; until the time between
- * those of the run where they end, or until they all end. */
-static void hold_copies(struct condense *c, const struct stretch_span *span, uint32_t i)
-{
-    const struct stretch *s = c->s;
-    const struct tenants *in = c->in;
-    uint32_t x = c->spans->first[span->a] + i, y = c->spans->first[span->b] + i;
-    struct lie lie = spans_lie(c->spans, span, span->a, in->first_end[x]);
-    struct lie next = spans_lie(c->spans, span, span->b, in->first_end[y]);
-    if (lie.periods != SPANS_APART && lie.periods == next.periods && lie.slot == next.slot)
-        return;
-    int64_t bytes = (int64_t)(s->left_out.storeys * in->size[x]);
-    uint32_t until = TENANTS_NEVER, block, slot;
-    for (uint32_t k = 0; k < c->classes; k++) {
-        uint32_t end = tenants_ends(in, x)[k], like = tenants_ends(in, y)[k], to;
-        if (stretch_end(s, (struct stretch_from){span->a, 2, true}, end, &like, &to) && to < until)
-            until = to;
-    }
-    c->change[s->block[span->b].op] += bytes;
-    if (until >= s->first_op + s->op_count)
-        return;
-    if (spans_is_copied(s, until, &block, &slot))
-        c->change[s->block[block + 1].op] -= bytes;
-    else
-        c->change[s->block[block].op + slot] -= bytes;
-}
-
 /* ---- the families of a run ---- */
 
 /* Finds a family, and those of it in the short list: their place tells how many come before. */
@@ -290,7 +286,7 @@ static bool find_family(struct condense *c, struct family *f)
             f->last = w;
         if (block + 1 == span->high && f->places > 1)
             break; /* where it ends is asked by itself */
-        for (uint32_t k = 0; k < c->classes; k++)
+        for (uint32_t k = 0; !f->here && k < c->classes; k++)
             if (f->lie[k].periods == SPANS_APART || f->places > 1)
                 f->apart[k] =
                     spans_later(f->apart[k], spans_end(c->spans, block, tenants_ends(c->in, w)[k]));
@@ -484,7 +480,7 @@ static bool add_families(struct condense *c, const struct stretch_span *span)
                                     .lie = lie + (size_t)i * c->classes,
                                     .apart = apart + (size_t)i * c->classes};
         right = find_family(c, &family[i]);
-        hold_copies(c, span, i);
+        arena_hold_copies(c->change, c->spans, span, i);
     }
     for (uint32_t i = 0; right && i < count; i++)
         if (goes_with(c, &family[i], &family[i]) && family[i].pool == IR_NONE) {
@@ -504,27 +500,6 @@ static bool add_families(struct condense *c, const struct stretch_span *span)
     free(apart);
     free(member);
     return right;
-}
-
-/* ---- what is held ---- */
-
-/* The most bytes at once, when those of some tenants are added to what changes already. */
-static uint64_t most_held(const struct tenants *t, int64_t *change)
-{
-    int64_t held = 0, most = 0;
-    for (uint32_t i = 0; i < t->count; i++) {
-        uint32_t end = TENANTS_NEVER;
-        for (uint32_t k = 0; k < t->classes; k++)
-            end = tenants_ends(t, i)[k] < end ? tenants_ends(t, i)[k] : end;
-        change[t->birth[i] - t->begin] += (int64_t)t->size[i];
-        if (end != TENANTS_NEVER)
-            change[end - t->begin] -= (int64_t)t->size[i];
-    }
-    for (uint32_t op = 0; op < t->ops; op++) {
-        held += change[op];
-        most = held > most ? held : most;
-    }
-    return (uint64_t)most;
 }
 
 /* ---- all of it ---- */
@@ -584,9 +559,9 @@ bool stretch_arena_make(struct stretch_arena *a, const struct tenants *in, const
     for (uint32_t b = 0; right && b < s->block_count; b++)
         right = add_block(&c, b);
     if (right) {
-        a->held = most_held(in, c.change);
+        a->held = arena_most_held(in, in->first_end, c.change);
         memset(c.change, 0, ((size_t)in->ops + 1) * sizeof *c.change);
-        a->least = most_held(&a->list, c.change);
+        a->least = arena_most_held(&a->list, NULL, c.change);
     }
     free(c.change);
     free(c.lie);
