@@ -87,7 +87,8 @@ static bool ops_go_on(const struct pairs *p, uint32_t rows)
     }
     struct pairs of_operands = spans_of(ir, t->operand_begin, p);
     struct pairs of_waits = spans_of(ir, t->wait_begin, p);
-    return operands_go_on(ir, &of_operands, operands) && ids_go_on(&ir->wait->i, &of_waits, waits);
+    return operands_go_on(ir, &of_operands, operands) &&
+           (waits == 0 || ids_go_on(&ir->wait->i, &of_waits, waits));
 }
 
 static bool buffers_go_on(const struct pairs *p, uint32_t rows)

@@ -273,9 +273,11 @@ static void go_on(uint32_t *row, uint32_t to, uint32_t a, uint32_t b)
         end[i] = 2 * next[i] - from[i];
 }
 
+/* There need be none, nor a row then. */
 static void go_on_ops(op_id *row, uint32_t to, uint32_t a, uint32_t b)
 {
-    go_on(&row->i, to, a, b);
+    if (to > b)
+        go_on(&row->i, to, a, b);
 }
 
 static void go_on_layers(uint16_t *row, uint32_t to, uint32_t a, uint32_t b)
