@@ -89,6 +89,14 @@ static void pack_by_size(struct plan *p, uint64_t enough)
     free(weight);
 }
 
+/* Bytes up to which a packing is not looked at again. Once more is much for a large schedule, unless it may
+ * help much. held: tenants_held(). */
+static uint64_t enough_of(const struct plan *p, uint64_t base, uint64_t held)
+{
+    uint32_t count = p->stand_for > 0 ? p->stand_for : p->tenants.count;
+    return held + (base + held) / (count <= BY_SIZE_MAX ? WASTE_PARTS : MUCH_PARTS);
+}
+
 /* Fills p->best with offsets behind the persistent buffers, whose bytes are `base`; where no packing beats
  * p->beat, p->best_top is no less. held: tenants_held(). */
 static void pack(struct plan *p, uint64_t base, uint64_t held)
@@ -96,8 +104,7 @@ static void pack(struct plan *p, uint64_t base, uint64_t held)
     struct tenants *t = &p->tenants;
     uint32_t count = p->stand_for > 0 ? p->stand_for : t->count;
     uint64_t enough = held + (base + held) / WASTE_PARTS;
-    /* Once more is much for a large schedule, unless it may help much. */
-    uint64_t much = count <= BY_SIZE_MAX ? enough : held + (base + held) / MUCH_PARTS;
+    uint64_t much = enough_of(p, base, held);
     uint64_t lowest = pack_in_order(t, PACK_LOWEST, p->tight ? much : UINT64_MAX, NULL);
     p->best_top = p->beat;
     if (!p->tight || lowest <= much) {
@@ -127,6 +134,7 @@ static bool plan_arena(struct plan *p, uint8_t memory, uint64_t base,
     figures->arena[memory] = base + (t->count > 0 ? p->best_top : 0);
     figures->live[memory] = base + t->live;
     figures->held[memory] = base + held;
+    figures->enough[memory] = base + enough_of(p, base, held);
     return true;
 }
 
@@ -214,6 +222,7 @@ static bool plan_stretched(struct plan *p, const struct stretch *s, const struct
         stretch_arena_write(&by_periods, base);
         figures->arena[memory] = base + top;
         figures->held[memory] = base + by_periods.held;
+        figures->enough[memory] = base + much;
     }
     stretch_arena_release(&by_periods);
     return known;
@@ -227,7 +236,7 @@ static void plan_role(struct plan *p, uint32_t role, struct lifetimes_figures *f
     place_persistent(p, role, base);
     if (role >= p->ir->role_count) { /* a schedule without ops: buffers and no role yet */
         for (int m = 0; m < MEMORY_COUNT; m++)
-            figures->arena[m] = figures->live[m] = figures->held[m] = base[m];
+            figures->arena[m] = figures->live[m] = figures->held[m] = figures->enough[m] = base[m];
         return;
     }
     births_of_role(&p->births, p->ir, p->order);
@@ -272,6 +281,7 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
         figures->arena[m] = most->arena[m];
         figures->live[m] = most->live[m];
         figures->held[m] = most->held[m];
+        figures->enough[m] = most->enough[m];
     }
     free(of);
 }
@@ -424,6 +434,15 @@ bool lifetimes_plan_units(const struct units *u, const struct tenants *of, uint6
     return known;
 }
 
+/* Would a role's arenas be the same if it were planned well? */
+static bool is_well(const struct lifetimes_figures *of)
+{
+    bool well = true;
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        well &= of->arena[m] <= of->enough[m];
+    return well;
+}
+
 void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figures *of)
 {
     bool *tight = heap_zalloc(ir->role_count, sizeof *tight);
@@ -433,7 +452,8 @@ void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figur
             const struct lifetimes_figures *most = &of[role];
             if (tight[role] || most->arena[m] <= most->held[m] + most->held[m] / WASTE_PARTS)
                 break; /* packed well, or to be packed by the quick rule once more */
-            lifetimes_plan_role(ir, role, NULL, alignment, true, &of[role]);
+            if (!is_well(most))
+                lifetimes_plan_role(ir, role, NULL, alignment, true, &of[role]);
             tight[role] = true;
         }
     for (int m = 0; m < MEMORY_COUNT; m++)
