@@ -150,12 +150,14 @@ struct owner {
 };
 
 #define BORN_ELSEWHERE UINT32_MAX
+#define GONE (UINT32_MAX - 1)
 
 struct run {
     const struct replay *r;
     enum memory memory;
     struct caching_allocator *a;
-    uint32_t *block; /* per buffer, from r->begin on: 1 + its row; 0: it has not come */
+    uint32_t
+        *block; /* per buffer, from r->begin on: 1 + its row; 0: it has not come; or as above */
     uint32_t *dying,
         *dying_next;     /* per op of the role, per buffer: 1 + the next that goes with it; 0 */
     struct owner *owner; /* per block */
@@ -293,6 +295,30 @@ static void repeat_stays(struct run *run, uint32_t periods)
         }
 }
 
+/* Blocks go over to those that follow their buffers so many periods on, and go with these. Such a one may
+ * be there already, where buffers live for longer than what is left out: then it is to go where it was. */
+static void hand_on(struct run *run, const struct look *before, const struct look *now,
+                    uint32_t periods)
+{
+    const struct ir_repeat *repeat = run->repeat;
+    for (uint32_t i = 0; i < now->count; i++)
+        if (before->state[i].owner != now->state[i].owner)
+            run->block[now->state[i].owner - run->r->begin] = GONE;
+    for (uint32_t i = 0; i < now->count; i++) {
+        const struct state *state = &now->state[i];
+        if (before->state[i].owner == state->owner)
+            continue;
+        uint32_t owner = state->owner + periods * repeat->buffers;
+        uint32_t last = state->last + periods * repeat->ops;
+        if (run->block[owner - run->r->begin] == 0) {
+            hold(run, owner, state->row, last);
+        } else {
+            run->block[owner - run->r->begin] = state->row + 1;
+            set_owner(run, state->row, (struct owner){owner, last});
+        }
+    }
+}
+
 /* As many of the periods that are left as are whole lags do as those before did. Returns how many. */
 static uint32_t leave_out(struct run *run, uint32_t lag)
 {
@@ -300,12 +326,7 @@ static uint32_t leave_out(struct run *run, uint32_t lag)
     const struct look *before = &run->look[(run->period - lag) % LOOKS];
     const struct look *now = &run->look[run->period % LOOKS];
     uint32_t periods = (repeat->periods - run->period) / lag * lag;
-    for (uint32_t i = 0; i < now->count; i++) {
-        const struct state *state = &now->state[i];
-        if (before->state[i].owner != state->owner)
-            hold(run, state->owner + periods * repeat->buffers, state->row,
-                 state->last + periods * repeat->ops);
-    }
+    hand_on(run, before, now, periods);
     if (run->stays)
         repeat_stays(run, periods);
     return periods;
@@ -372,7 +393,8 @@ static void step(struct run *run, uint32_t op)
             take(run, buffer, op, last_of(r, buffer, op));
     }
     for (uint32_t b = run->dying[op - r->role->op_begin]; b != 0; b = run->dying_next[b - 1])
-        caching_free(run->a, run->block[b - 1] - 1);
+        if (run->block[b - 1] != GONE)
+            caching_free(run->a, run->block[b - 1] - 1);
 }
 
 void replay_run(const struct replay *r, enum memory memory, struct caching_allocator *a,

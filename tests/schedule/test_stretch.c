@@ -299,6 +299,38 @@ static void stretched_stages_are_emitted(void)
     CHECK("some of them are stretched", 6 * fewer > worlds);
 }
 
+/* Stages of chunks of a sequence, of which an allocator leaves out fewer periods than buffers live for. */
+static void buffers_outlive_what_is_left_out(void)
+{
+    struct arena arena = {0};
+    struct diag diag = {0};
+    struct transformer model;
+    CHECK_INT("model", transformer_load(&model, &arena, "gpt-7b", NULL, &diag), STATUS_OK);
+    for (int64_t layers = 26; layers <= 38; layers += 2) {
+        struct request request = {
+            .model = &model,
+            .strategy = "fpdt",
+            .ranks = 8,
+            .pp = 2,
+            .seq = 256 << 10,
+            .chunk = 64 << 10,
+            .sm = 80,
+            .gpus_per_node = 8,
+            .weights = -1,
+            .activations = -1,
+            .optimizer = -1,
+            .attention_impl = -1,
+            .dtype = -1,
+        };
+        model.layers = layers;
+        char label[64];
+        snprintf(label, sizeof label, "chunks on stages, layers %lld", (long long)layers);
+        both_ways(&request, label);
+    }
+    diag_release(&diag);
+    arena_release(&arena);
+}
+
 /* Many micro-batches: without stages, and with stages in each order. Layers are few, or many. */
 static void stretched_units_are_emitted(void)
 {
@@ -391,6 +423,7 @@ static const struct check_case cases[] = {
     {"stretched is emitted", stretched_is_emitted},
     {"long lists are packed by periods", long_lists_are_packed_by_periods},
     {"stretched stages are emitted", stretched_stages_are_emitted},
+    {"buffers outlive what is left out", buffers_outlive_what_is_left_out},
     {"stretched units are emitted", stretched_units_are_emitted},
     {"lists without waits are emitted", lists_without_waits_are_emitted},
     {"tenants keep the room they had", tenants_keep_the_room_they_had},
