@@ -275,8 +275,11 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
 /* The word of a stem. Stems are names in the program, so most are where they were when last asked about. */
 static uint32_t stem_row(struct ir *ir, const char *text)
 {
+    struct ir_index *index = ir_index(ir);
+    if (!index->recent_stem)
+        index->recent_stem = heap_zalloc(IR_STEM_CACHE, sizeof *index->recent_stem);
     struct ir_recent_stem *recent =
-        &ir_index(ir)->recent_stem[(uintptr_t)text / sizeof(void *) % IR_STEM_CACHE];
+        &index->recent_stem[(uintptr_t)text / sizeof(void *) % IR_STEM_CACHE];
     if (recent->text == text && strcmp(ir->word[recent->row], text) == 0)
         return recent->row;
     size_t size = strlen(text);

@@ -30,7 +30,7 @@ struct ir_index {
     struct ir_recent_stem {
         const char *text; /* which may say something else by now */
         uint32_t row;
-    } recent_stem[IR_STEM_CACHE];
+    } * recent_stem; /* (IR_STEM_CACHE) by the text's address; NULL: none yet */
     uint32_t
         *recent_range; /* (IR_RANGE_CACHE) by hash of the range; IR_NONE: none. NULL: none yet */
 

@@ -157,6 +157,7 @@ void ir_release(struct ir *ir)
         free(ir->index->next_number);
         free(ir->index->stem_dims);
         free(ir->index->recent_range);
+        free(ir->index->recent_stem);
         free(ir->index);
     }
     arena_release(&ir->arena);
@@ -176,6 +177,8 @@ size_t ir_memory(const struct ir *ir)
         bytes += sizeof *ir->index + 2 * ir->index->stem_capacity * sizeof(uint32_t);
         if (ir->index->recent_range)
             bytes += IR_RANGE_CACHE * sizeof *ir->index->recent_range;
+        if (ir->index->recent_stem)
+            bytes += IR_STEM_CACHE * sizeof *ir->index->recent_stem;
         for (size_t i = 0; i < ARRAY_LEN(map); i++)
             bytes += (size_t)map[i]->capacity * sizeof(struct id_slot);
     }
@@ -190,7 +193,9 @@ static void forget(struct ir_index *index)
     for (size_t i = 0; i < ARRAY_LEN(map); i++)
         id_map_release(map[i]);
     free(index->recent_range);
+    free(index->recent_stem);
     index->recent_range = NULL;
+    index->recent_stem = NULL;
     index->named = 0;
     index->forgotten = true;
 }
