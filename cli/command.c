@@ -2,8 +2,6 @@
 
 #include "base/arena.h"
 #include "base/saving.h"
-#include "cli/completion.h"
-#include "cli/manual.h"
 #include "cli/setup/setup.h"
 #include "cli/sweep/point.h"
 
@@ -20,17 +18,6 @@
 static const struct option general_rows[] = {
     {.name = "help", .kind = OPTION_FLAG, .help = "print this help and end"},
 };
-static const char *const shell_choices[] = {"bash", "zsh"};
-static const struct option help_rows[] = {
-    {.name = "man", .kind = OPTION_FLAG, .help = "print the manual page"},
-    {.name = "json", .kind = OPTION_FLAG, .help = "print commands and options as JSON"},
-    {.name = "completion",
-     .kind = OPTION_CHOICE,
-     .names = shell_choices,
-     .name_count = ARRAY_LEN(shell_choices),
-     .help = "print completion for a shell"},
-};
-static const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help_rows)};
 static const struct option_set general_options = {"general", general_rows, ARRAY_LEN(general_rows)};
 
 #define PREDICT_ABOUT                                                                              \
@@ -382,30 +369,4 @@ void command_print_version(struct text *out)
     sg_version_get(&major, &minor, &patch);
     text_printf(out, "longhaul %s\nSimGrid %d.%d.%d\njson-c %s\nGSL %s\n", LONGHAUL_VERSION, major,
                 minor, patch, json_c_version(), gsl_version);
-}
-
-enum status cmd_help(const struct options *options, struct diag *diag)
-{
-    struct text out = {0};
-    const struct command *command = NULL;
-    enum status status = STATUS_OK;
-    if (options->argument_count > 0)
-        status = command_find(&command, options->argument[0], diag);
-    if (status != STATUS_OK)
-        return status;
-    if (options_given(options, "man"))
-        manual_print(&out);
-    else if (options_given(options, "completion") && options_choice(options, "completion") == 0)
-        completion_print_bash(&out);
-    else if (options_given(options, "completion"))
-        completion_print_zsh(&out);
-    else if (options_given(options, "json"))
-        help_print_json(&out, command);
-    else if (command == NULL)
-        command_print_overview(&out);
-    else
-        command_print_help(&out, command);
-    status = command_print(&out, diag);
-    text_release(&out);
-    return status;
 }

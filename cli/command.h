@@ -79,6 +79,6 @@ extern const struct option_set plan_options;
 extern const struct option_set bench_options, calibrate_options;
 extern const struct option_set predict_options, schedule_options, check_options, validate_options;
 extern const struct option_set compare_options, run_options, sweep_options, plot_options,
-    report_options, why_options, list_options;
+    report_options, why_options, list_options, help_options;
 
 #endif

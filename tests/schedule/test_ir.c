@@ -358,12 +358,15 @@ static void names_come_back(void)
 static void shapes_that_are_too_large_are_refused(void)
 {
     uint64_t elements = 0;
-    CHECK("four sizes", dims_elements(&(struct dims){4, {2, 3, 4, 5}}, &elements));
+    CHECK("four sizes", dims_elements(&(struct dims){.count = 4, .size = {2, 3, 4, 5}}, &elements));
     CHECK_INT("product", (int64_t)elements, 120);
-    CHECK("the most", dims_elements(&(struct dims){1, {IR_ELEMENTS_MAX}}, &elements));
-    CHECK("one more", !dims_elements(&(struct dims){1, {IR_ELEMENTS_MAX + 1}}, &elements));
-    CHECK("overflow", !dims_elements(&(struct dims){2, {INT64_MAX, INT64_MAX}}, &elements));
-    CHECK("empty", !dims_elements(&(struct dims){2, {4, 0}}, &elements));
+    CHECK("the most",
+          dims_elements(&(struct dims){.count = 1, .size = {IR_ELEMENTS_MAX}}, &elements));
+    CHECK("one more",
+          !dims_elements(&(struct dims){.count = 1, .size = {IR_ELEMENTS_MAX + 1}}, &elements));
+    CHECK("overflow",
+          !dims_elements(&(struct dims){.count = 2, .size = {INT64_MAX, INT64_MAX}}, &elements));
+    CHECK("empty", !dims_elements(&(struct dims){.count = 2, .size = {4, 0}}, &elements));
     CHECK("none", !dims_elements(&(struct dims){0}, &elements));
 }
 

@@ -1,0 +1,43 @@
+/* longhaul help: the commands and their options, from the tables, in several forms. */
+#include "base/arena.h"
+#include "cli/command.h"
+#include "cli/completion.h"
+#include "cli/manual.h"
+
+static const char *const shell_choices[] = {"bash", "zsh"};
+static const struct option help_rows[] = {
+    {.name = "man", .kind = OPTION_FLAG, .help = "print the manual page"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print commands and options as JSON"},
+    {.name = "completion",
+     .kind = OPTION_CHOICE,
+     .names = shell_choices,
+     .name_count = ARRAY_LEN(shell_choices),
+     .help = "print completion for a shell"},
+};
+const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help_rows)};
+
+enum status cmd_help(const struct options *options, struct diag *diag)
+{
+    struct text out = {0};
+    const struct command *command = NULL;
+    enum status status = STATUS_OK;
+    if (options->argument_count > 0)
+        status = command_find(&command, options->argument[0], diag);
+    if (status != STATUS_OK)
+        return status;
+    if (options_given(options, "man"))
+        manual_print(&out);
+    else if (options_given(options, "completion") && options_choice(options, "completion") == 0)
+        completion_print_bash(&out);
+    else if (options_given(options, "completion"))
+        completion_print_zsh(&out);
+    else if (options_given(options, "json"))
+        help_print_json(&out, command);
+    else if (command == NULL)
+        command_print_overview(&out);
+    else
+        command_print_help(&out, command);
+    status = command_print(&out, diag);
+    text_release(&out);
+    return status;
+}
