@@ -13,6 +13,7 @@ version=$(sed -n 's/^project(longhaul VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt
 name=longhaul-$version-linux-$(uname -m)
 stage=$build/$name
 
+mkdir -p build "$out"
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DLONGHAUL_TESTS=OFF -DLONGHAUL_BUNDLE=ON \
     -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON > $build.log 2>&1 || { cat $build.log >&2; exit 2; }
 cmake --build $build --target longhaul >&2
