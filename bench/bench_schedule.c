@@ -1,7 +1,7 @@
 /* How fast schedules are made and verified, and how tightly arenas are packed. Times are the best
  * of a few runs, so that a busy machine shows less. */
 #include "schedule/compose.h"
-#include "schedule/lifetimes.h"
+#include "schedule/passes/lifetimes.h"
 #include "schedule/verify/verify.h"
 
 #include <stdio.h>

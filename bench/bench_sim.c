@@ -5,10 +5,10 @@
  * baseline replays what the simulation found: a timer for the end of every kernel, a timer for the
  * latency of every message, copy and collective, and the same flows on the same paths, each set
  * when the one before it fires; no dependencies, no bookkeeping. The target is 80 % of that. */
-#include "sim/engine.h"
-#include "sim/fold.h"
-#include "sim/plan.h"
-#include "sim/prune.h"
+#include "sim/plan/fold.h"
+#include "sim/plan/plan.h"
+#include "sim/plan/prune.h"
+#include "sim/scheduler/engine.h"
 #include "sim/sim.h"
 
 #include "base/arena.h"

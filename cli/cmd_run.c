@@ -13,7 +13,7 @@
 #include "exec/bootstrap.h"
 #include "exec/plan.h"
 #include "exec/training.h"
-#include "schedule/ir_text.h"
+#include "schedule/ir/ir_text.h"
 #include "schedule/verify/verify.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "cli/json_out.h"
 #include "cli/setup/setup.h"
 #include "schedule/activations/classes.h"
-#include "schedule/ir_text.h"
+#include "schedule/ir/ir_text.h"
 #include "schedule/verify/verify.h"
 
 #include <math.h>

@@ -22,7 +22,7 @@
 #include "exec/exec.h"
 #include "exec/training.h"
 #include "models/transformer.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <stdbool.h>
 #include <stdint.h>

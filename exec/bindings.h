@@ -15,7 +15,7 @@
 
 #include "base/diag.h"
 #include "exec/exec.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <stdint.h>
 

@@ -11,7 +11,7 @@
 #define EXEC_EXEC_H
 
 #include "base/diag.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 #include "traces/trace.h"
 
 #include <stdbool.h>

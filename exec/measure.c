@@ -1,6 +1,6 @@
 #include "exec/measure.h"
 
-#include "schedule/lifetimes.h"
+#include "schedule/passes/lifetimes.h"
 
 #include <math.h>
 #include <stdlib.h>

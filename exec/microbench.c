@@ -2,7 +2,7 @@
 
 #include "exec/backend.h"
 #include "exec/microbench_operands.h"
-#include "schedule/lifetimes.h"
+#include "schedule/passes/lifetimes.h"
 
 #include <assert.h>
 #include <math.h>

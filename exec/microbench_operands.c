@@ -1,6 +1,6 @@
 #include "exec/microbench_operands.h"
 
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <string.h>
 

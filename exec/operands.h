@@ -6,7 +6,7 @@
 #define EXEC_OPERANDS_H
 
 #include "base/diag.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 /* Checks counts and dtypes of an op's operands. members: ranks of its group (communication kinds;
  * else 0). The message names the op and the operand. */

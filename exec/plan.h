@@ -8,7 +8,7 @@
 
 #include "base/diag.h"
 #include "exec/bindings.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <stdbool.h>
 #include <stdint.h>

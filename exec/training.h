@@ -12,7 +12,7 @@
 #include "exec/exec.h"
 #include "exec/reference.h"
 #include "models/transformer.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <stdbool.h>
 #include <stdint.h>

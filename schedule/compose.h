@@ -14,7 +14,7 @@
 #include "base/diag.h"
 #include "models/transformer.h"
 #include "models/work.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 #define SCHEDULE_EMIT_H
 
 #include "schedule/compose.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 #include "schedule/stretch/stretch.h"
 
 #include <stdbool.h>

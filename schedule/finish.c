@@ -4,15 +4,15 @@
  * bindings) are handed over as they are, so their ids stay good; ops, operands and buffers are
  * written anew, each column front to back. Roles are drafted and finished one after the other, so
  * that no more than one draft is in memory. */
-#include "schedule/id_map.h"
-#include "schedule/lifetimes.h"
-#include "schedule/order.h"
+#include "schedule/ir/id_map.h"
+#include "schedule/passes/lifetimes.h"
+#include "schedule/passes/order.h"
+#include "schedule/passes/tenants.h"
+#include "schedule/passes/waits.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
 #include "schedule/stretch/stretch.h"
 #include "schedule/stretch/units.h"
-#include "schedule/tenants.h"
-#include "schedule/waits.h"
 
 #include <assert.h>
 #include <stdlib.h>

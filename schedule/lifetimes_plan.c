@@ -2,9 +2,9 @@
  * packed behind them by the cheapest rule that wastes next to nothing, else by the best. Of several
  * roles only the one with the largest arena has to be packed well: the others are packed quickly. Long
  * lists whose layers were left out are packed by periods. */
-#include "schedule/births.h"
-#include "schedule/lifetimes.h"
-#include "schedule/pack.h"
+#include "schedule/passes/births.h"
+#include "schedule/passes/lifetimes.h"
+#include "schedule/passes/pack.h"
 #include "schedule/stretch/arena.h"
 #include "schedule/stretch/tenants.h"
 #include "schedule/stretch/units_tenants.h"

@@ -8,7 +8,7 @@
 #define SCHEDULE_PROGRAM_H
 
 #include "schedule/emit.h"
-#include "schedule/lifetimes.h"
+#include "schedule/passes/lifetimes.h"
 
 #include <stdint.h>
 

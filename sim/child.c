@@ -3,7 +3,7 @@
 #include "sim/child.h"
 
 #include "base/process.h"
-#include "sim/scheduler.h"
+#include "sim/scheduler/scheduler.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -5,10 +5,10 @@
 #ifndef SIM_CHILD_H
 #define SIM_CHILD_H
 
-#include "sim/depth.h"
-#include "sim/fold.h"
-#include "sim/plan.h"
-#include "sim/prune.h"
+#include "sim/plan/depth.h"
+#include "sim/plan/fold.h"
+#include "sim/plan/plan.h"
+#include "sim/plan/prune.h"
 
 enum { CHILD_WHY_SIZE = 2048 };
 
@@ -34,7 +34,7 @@ struct child_mapping {
 struct child_stand_in {
     const uint32_t *stands_for; /* as in struct schedule_times */
     const struct depth_run *run;
-    uint32_t run_count; /* whose periods may be left out (sim/leap.h) */
+    uint32_t run_count; /* whose periods may be left out (sim/scheduler/leap.h) */
     uint32_t ahead;     /* struct schedule_times */
 };
 

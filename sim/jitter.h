@@ -11,7 +11,7 @@
 #ifndef SIM_JITTER_H
 #define SIM_JITTER_H
 
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 #include "sim/sim.h"
 
 /* Seconds that the step of a rank grows by; relative in [0, 1]. */

@@ -1,9 +1,9 @@
 #include "sim/sim.h"
 
 #include "sim/child.h"
-#include "sim/depth.h"
-#include "sim/memory.h"
-#include "sim/memory_periods.h"
+#include "sim/memory/memory.h"
+#include "sim/memory/memory_periods.h"
+#include "sim/plan/depth.h"
 
 #include <assert.h>
 #include <stdlib.h>

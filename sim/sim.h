@@ -13,7 +13,7 @@
 
 #include "base/diag.h"
 #include "models/cluster.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 #include "traces/trace.h"
 
 #include <stdbool.h>
@@ -73,7 +73,7 @@ struct sim_node_peak {
 
 /* What one link carried. */
 struct sim_link_load {
-    uint8_t kind;       /* enum link_kind of sim/platform.h */
+    uint8_t kind;       /* enum link_kind of sim/platform/platform.h */
     double bytes_per_s; /* capacity */
     double bytes;       /* over the step, in units of the capacity: protocol overhead included */
     double busy;        /* bytes / (capacity * step) */
@@ -82,7 +82,7 @@ struct sim_link_load {
 struct sim_counts {
     uint64_t op_instances; /* (rank, op) pairs of the schedule that the result stands for */
     uint64_t simulated;    /* of those, the ones that were executed */
-    uint64_t flows;        /* started; with exact in SimGrid all of them (sim/alone.h) */
+    uint64_t flows;        /* started; with exact in SimGrid all of them (sim/scheduler/alone.h) */
     uint64_t timers;
     uint64_t changes;  /* of memory that were put in order to find its peaks */
     double wall_s;     /* all of sim_run() */
@@ -93,7 +93,7 @@ struct sim_counts {
     double memory_s;   /* of which: live bytes over time */
 };
 
-/* Whether layers and micro-batches that repeat the times of others were left out (sim/depth.h). */
+/* Whether layers and micro-batches that repeat the times of others were left out (sim/plan/depth.h). */
 enum sim_depth_outcome {
     SIM_DEPTH_OFF,       /* not asked for */
     SIM_DEPTH_NO_PERIOD, /* nothing in the list repeats often enough, or there are several roles */

@@ -1,4 +1,4 @@
-#include "sim/memory.h"
+#include "sim/memory/memory.h"
 #include "sim/sim.h"
 
 #include "base/arena.h"

@@ -6,7 +6,7 @@
 #ifndef SIM_STAGES_H
 #define SIM_STAGES_H
 
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 #include "sim/sim.h"
 #include "sim/waterfall.h"
 

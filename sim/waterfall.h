@@ -8,7 +8,7 @@
 #ifndef SIM_WATERFALL_H
 #define SIM_WATERFALL_H
 
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 #include "sim/sim.h"
 
 enum cause {

@@ -1,7 +1,7 @@
 #include "cli/folder/chakra_out.h"
 
 #include "models/work.h"
-#include "schedule/mesh.h"
+#include "schedule/ir/mesh.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "cli/folder/snapshot_out.h"
 
-#include "sim/memory.h"
+#include "sim/memory/memory.h"
 #include "traces/pickle.h"
 
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #include "cli/json_out.h"
 #include "exec/agreement.h"
 #include "exec/exec.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <stdint.h>
 

@@ -5,7 +5,7 @@
 #include "models/mfu.h"
 #include "models/transformer.h"
 #include "schedule/compose.h"
-#include "schedule/reserved.h"
+#include "schedule/reserved/reserved.h"
 
 #include <string.h>
 

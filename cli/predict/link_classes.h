@@ -3,7 +3,7 @@
 #define CLI_PREDICT_LINK_CLASSES_H
 
 #include "models/cluster.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,9 +2,9 @@
 
 #include "base/units.h"
 #include "cli/setup/subsequences.h"
-#include "schedule/ir_text.h"
+#include "schedule/ir/ir_text.h"
+#include "schedule/ir/repeats.h"
 #include "schedule/pipeline/pipeline.h"
-#include "schedule/repeats.h"
 #include "sim/jitter.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 #include "cli/predict/verdict.h"
 
 #include "base/units.h"
-#include "schedule/reserved.h"
+#include "schedule/reserved/reserved.h"
 
 #include <float.h>
 #include <math.h>

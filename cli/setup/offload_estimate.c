@@ -1,7 +1,7 @@
 #include "cli/setup/offload_estimate.h"
 
 #include "models/cost.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 #include "schedule/pipeline/pipeline.h"
 
 /* Adds to seconds[s] those of the forward kernels in layers, of the first role and subsequence s. */

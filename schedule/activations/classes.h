@@ -5,7 +5,7 @@
 #ifndef SCHEDULE_ACTIVATIONS_CLASSES_H
 #define SCHEDULE_ACTIVATIONS_CLASSES_H
 
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 enum activation_class {
     ACTIVATION_NONE,       /* no layer's forward makes it */

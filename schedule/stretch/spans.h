@@ -7,8 +7,8 @@
 #ifndef SCHEDULE_STRETCH_SPANS_H
 #define SCHEDULE_STRETCH_SPANS_H
 
+#include "schedule/passes/tenants.h"
 #include "schedule/stretch/stretch.h"
-#include "schedule/tenants.h"
 
 #define SPANS_APART (-1)
 

@@ -13,8 +13,8 @@
 #ifndef SCHEDULE_STRETCH_H
 #define SCHEDULE_STRETCH_H
 
-#include "schedule/ir.h"
-#include "schedule/lifetimes.h"
+#include "schedule/ir/ir.h"
+#include "schedule/passes/lifetimes.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 #ifndef SCHEDULE_STRETCH_TENANTS_H
 #define SCHEDULE_STRETCH_TENANTS_H
 
+#include "schedule/passes/tenants.h"
 #include "schedule/stretch/stretch.h"
-#include "schedule/tenants.h"
 
 /* Fills *out with the tenants of the long list, from those of the short one. False: nobody can tell
  * when they end. `live` is not looked for. */

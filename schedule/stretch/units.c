@@ -2,7 +2,7 @@
 #include "schedule/stretch/units.h"
 
 #include "base/arena.h"
-#include "schedule/lifetimes.h"
+#include "schedule/passes/lifetimes.h"
 
 #include <stdlib.h>
 #include <string.h>

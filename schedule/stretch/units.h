@@ -14,7 +14,7 @@
 #ifndef SCHEDULE_STRETCH_UNITS_H
 #define SCHEDULE_STRETCH_UNITS_H
 
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <stdbool.h>
 #include <stdint.h>

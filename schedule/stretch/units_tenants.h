@@ -2,8 +2,8 @@
 #ifndef SCHEDULE_STRETCH_UNITS_TENANTS_H
 #define SCHEDULE_STRETCH_UNITS_TENANTS_H
 
+#include "schedule/passes/tenants.h"
 #include "schedule/stretch/units.h"
-#include "schedule/tenants.h"
 
 /* Where the tenants of steady periods are among all. */
 struct units_tenancy {

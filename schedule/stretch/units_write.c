@@ -3,7 +3,7 @@
 #include "schedule/stretch/units.h"
 
 #include "base/arena.h"
-#include "schedule/id_map.h"
+#include "schedule/ir/id_map.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * at its birth, and asks for the bytes it takes: is the buffer that had them last surely dead? It
  * is enough to ask the last one, since that one was found to be born after the one before it had
  * died. The map is a treap of disjoint byte ranges; every birth adds one and cuts at most two. */
-#include "schedule/births.h"
-#include "schedule/lifetimes.h"
+#include "schedule/passes/births.h"
+#include "schedule/passes/lifetimes.h"
 #include "schedule/verify/rules.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 #include "schedule/verify/exchange.h"
 
-#include "schedule/id_map.h"
+#include "schedule/ir/id_map.h"
 #include "schedule/verify/rules.h"
 
 #include <assert.h>

@@ -7,7 +7,7 @@
 #ifndef SCHEDULE_VERIFY_EXCHANGE_H
 #define SCHEDULE_VERIFY_EXCHANGE_H
 
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* placement: where ops run and what memories they touch. binding: what bound buffers hold. */
-#include "schedule/lifetimes.h"
+#include "schedule/passes/lifetimes.h"
 #include "schedule/verify/rules.h"
 
 #include <inttypes.h>

@@ -7,8 +7,8 @@
 #define SCHEDULE_VERIFY_RULES_H
 
 #include "base/arena.h"
-#include "schedule/id_map.h"
-#include "schedule/order.h"
+#include "schedule/ir/id_map.h"
+#include "schedule/passes/order.h"
 #include "schedule/verify/exchange.h"
 #include "schedule/verify/verify.h"
 

@@ -9,7 +9,7 @@
 #define SCHEDULE_VERIFY_VERIFY_H
 
 #include "base/diag.h"
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include <stddef.h>
 #include <stdint.h>

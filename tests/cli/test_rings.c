@@ -1,6 +1,6 @@
 /* Rings as predictions show them: which rotation is faster where, and what lies in memory when. */
 #include "cli/predict/prediction.h"
-#include "sim/memory.h"
+#include "sim/memory/memory.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

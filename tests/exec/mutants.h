@@ -9,8 +9,8 @@
 #ifndef TESTS_EXEC_MUTANTS_H
 #define TESTS_EXEC_MUTANTS_H
 
-#include "schedule/lifetimes.h"
-#include "schedule/waits.h"
+#include "schedule/passes/lifetimes.h"
+#include "schedule/passes/waits.h"
 #include "tests/exec/matrix.h"
 
 struct mutant {

@@ -7,7 +7,7 @@
 #include "exec/exec.h"
 #include "exec/microbench_operands.h"
 #include "exec/number.h"
-#include "schedule/lifetimes.h"
+#include "schedule/passes/lifetimes.h"
 #include "tests/check.h"
 
 #include <math.h>

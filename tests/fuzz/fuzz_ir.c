@@ -1,6 +1,6 @@
 /* Whatever the text, ir_parse() ends in a schedule that prints, reads back and prints the same
  * bytes again, or in exactly one message. */
-#include "schedule/ir_text.h"
+#include "schedule/ir/ir_text.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>

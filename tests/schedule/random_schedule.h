@@ -6,7 +6,7 @@
 #ifndef TESTS_SCHEDULE_RANDOM_SCHEDULE_H
 #define TESTS_SCHEDULE_RANDOM_SCHEDULE_H
 
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

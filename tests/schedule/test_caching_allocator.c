@@ -1,4 +1,4 @@
-#include "schedule/caching_allocator.h"
+#include "schedule/reserved/caching_allocator.h"
 
 #include "tests/check.h"
 

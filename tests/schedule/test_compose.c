@@ -1,7 +1,7 @@
 /* The schedules that choices make: legal products verify, work does not depend on the strategy. */
 #include "base/text.h"
-#include "schedule/ir_text.h"
-#include "schedule/lifetimes.h"
+#include "schedule/ir/ir_text.h"
+#include "schedule/passes/lifetimes.h"
 #include "schedule/verify/verify.h"
 #include "schedule/weights/tensor_parallel.h"
 #include "tests/schedule/composed.h"

@@ -1,4 +1,4 @@
-#include "schedule/ir.h"
+#include "schedule/ir/ir.h"
 
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "schedule/ir_text.h"
+#include "schedule/ir/ir_text.h"
 
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "schedule/layout.h"
+#include "schedule/ir/layout.h"
 
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "schedule/lifetimes.h"
+#include "schedule/passes/lifetimes.h"
 
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"

@@ -1,4 +1,4 @@
-#include "schedule/mesh.h"
+#include "schedule/ir/mesh.h"
 
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "schedule/order.h"
+#include "schedule/passes/order.h"
 
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"

@@ -1,7 +1,7 @@
-#include "schedule/pack.h"
+#include "schedule/passes/pack.h"
 
 #include "schedule/compose.h"
-#include "schedule/lifetimes.h"
+#include "schedule/passes/lifetimes.h"
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"
 #include "tests/schedule/shapes.h"

@@ -1,4 +1,4 @@
-#include "schedule/reserved.h"
+#include "schedule/reserved/reserved.h"
 
 #include "base/diag.h"
 #include "schedule/compose.h"

@@ -2,9 +2,9 @@
  * micro-batches those that are emitted one by one: rows, waits, free sets and offsets alike; and what they
  * say repeats does. */
 #include "schedule/compose.h"
-#include "schedule/ir_text.h"
-#include "schedule/repeats.h"
-#include "schedule/reserved.h"
+#include "schedule/ir/ir_text.h"
+#include "schedule/ir/repeats.h"
+#include "schedule/reserved/reserved.h"
 #include "schedule/stretch/tenants.h"
 #include "schedule/verify/verify.h"
 #include "tests/check.h"

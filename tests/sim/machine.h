@@ -3,7 +3,7 @@
 #ifndef TESTS_SIM_MACHINE_H
 #define TESTS_SIM_MACHINE_H
 
-#include "schedule/ir_text.h"
+#include "schedule/ir/ir_text.h"
 #include "sim/sim.h"
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "sim/collective.h"
+#include "sim/platform/collective.h"
 #include "tests/sim/machine.h"
 
 static struct work make_work(enum work_kind kind, int64_t bytes, int64_t algorithm)

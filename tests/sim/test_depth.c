@@ -1,7 +1,7 @@
 #include "tests/sim/machine.h"
 
 #include "base/text.h"
-#include "sim/depth.h"
+#include "sim/plan/depth.h"
 
 enum { BACK_MAX = 16 };
 

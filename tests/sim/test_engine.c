@@ -1,6 +1,6 @@
 /* What we rely on in SimGrid, as numbers: a flow takes exactly bytes / rate, links are shared
  * max-min, timers fire when they should. Each case runs in a child: one engine per process. */
-#include "sim/engine.h"
+#include "sim/scheduler/engine.h"
 #include "tests/check.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "tests/sim/random_plan.h"
 
-#include "sim/fold.h"
+#include "sim/plan/fold.h"
 #include "sim/waterfall.h"
 
 /* What folding may change: nothing but the rounding of dates. */

@@ -1,7 +1,7 @@
 /* Ranks that share a GPU: every kind of communication that there is, by hand. 4 ranks, 4 GB each, copies of
  * 100 GB/s for all of them together. */
 #include "base/text.h"
-#include "schedule/ir_text.h"
+#include "schedule/ir/ir_text.h"
 #include "tests/sim/machine.h"
 
 /* GB that all members copy, or read and write in a kernel, of which two count as one copied; 0: a kind that

@@ -1,4 +1,4 @@
-#include "sim/memory.h"
+#include "sim/memory/memory.h"
 #include "tests/sim/machine.h"
 
 /* Kernels of 1 s each; lifetimes: k0 [0, 2), v0 [1, 3), tail0 from 2 on, keep0 always. The copy out

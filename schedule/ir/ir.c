@@ -1,0 +1,343 @@
+#include "schedule/ir/ir.h"
+
+#include "schedule/ir/ir_index.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+static const char *const memory_names[MEMORY_COUNT] = {"hbm", "pinned", "pageable"};
+
+static const char *const category_names[CATEGORY_COUNT] = {
+    [CATEGORY_PARAMETER] = "parameter",
+    [CATEGORY_GRADIENT] = "gradient",
+    [CATEGORY_OPTIMIZER] = "optimizer",
+    [CATEGORY_ACTIVATION] = "activation",
+    [CATEGORY_KV] = "kv",
+    [CATEGORY_WORKSPACE] = "workspace",
+    [CATEGORY_COMMUNICATION] = "communication",
+    [CATEGORY_LOGITS] = "logits",
+    [CATEGORY_INPUT] = "input",
+};
+
+static const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "backward",
+                                                     "optimizer"};
+
+static const char *const region_names[REGION_COUNT] = {
+    [REGION_NONE] = "none",           [REGION_EMBEDDING] = "embedding",
+    [REGION_NORM] = "norm",           [REGION_LINEAR] = "linear",
+    [REGION_ATTENTION] = "attention", [REGION_LOSS] = "loss",
+    [REGION_WEIGHTS] = "weights",     [REGION_OFFLOAD] = "offload",
+    [REGION_OPTIMIZER] = "optimizer",
+};
+
+static const char *const binding_names[BINDING_KIND_COUNT] = {
+    [BINDING_NONE] = "none",     [BINDING_PARAM] = "param",     [BINDING_GRAD] = "grad",
+    [BINDING_MASTER] = "master", [BINDING_MOMENT1] = "moment1", [BINDING_MOMENT2] = "moment2",
+    [BINDING_TOKENS] = "tokens", [BINDING_LABELS] = "labels",   [BINDING_POSITIONS] = "positions",
+    [BINDING_LOSS] = "loss",
+};
+
+static bool is_named(const char *row, const char *name, size_t size)
+{
+    return strlen(row) == size && memcmp(row, name, size) == 0;
+}
+
+/* The place of a name in a table, or -1. */
+static int find(const char *const *names, int count, const char *name, size_t size)
+{
+    for (int i = 0; i < count; i++)
+        if (is_named(names[i], name, size))
+            return i;
+    return -1;
+}
+
+const char *memory_name(enum memory memory)
+{
+    assert(memory < MEMORY_COUNT);
+    return memory_names[memory];
+}
+
+const char *category_name(enum category category)
+{
+    assert(category < CATEGORY_COUNT);
+    return category_names[category];
+}
+
+const char *phase_name(enum phase phase)
+{
+    assert(phase < PHASE_COUNT);
+    return phase_names[phase];
+}
+
+const char *region_name(enum region region)
+{
+    assert(region < REGION_COUNT);
+    return region_names[region];
+}
+
+const char *binding_name(enum binding_kind kind)
+{
+    assert(kind < BINDING_KIND_COUNT);
+    return binding_names[kind];
+}
+
+bool memory_find(const char *name, size_t size, enum memory *memory)
+{
+    int i = find(memory_names, MEMORY_COUNT, name, size);
+    if (i >= 0)
+        *memory = (enum memory)i;
+    return i >= 0;
+}
+
+bool category_find(const char *name, size_t size, enum category *category)
+{
+    int i = find(category_names, CATEGORY_COUNT, name, size);
+    if (i >= 0)
+        *category = (enum category)i;
+    return i >= 0;
+}
+
+bool phase_find(const char *name, size_t size, enum phase *phase)
+{
+    int i = find(phase_names, PHASE_COUNT, name, size);
+    if (i >= 0)
+        *phase = (enum phase)i;
+    return i >= 0;
+}
+
+bool region_find(const char *name, size_t size, enum region *region)
+{
+    int i = find(region_names, REGION_COUNT, name, size);
+    if (i >= 0)
+        *region = (enum region)i;
+    return i >= 0;
+}
+
+bool binding_find(const char *name, size_t size, enum binding_kind *kind)
+{
+    int i = find(binding_names, BINDING_KIND_COUNT, name, size);
+    if (i >= 0)
+        *kind = (enum binding_kind)i;
+    return i >= 0;
+}
+
+bool ir_name_ok(const char *name, size_t size)
+{
+    static const char inner[] = "_.-/:";
+    if (size == 0)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        char c = name[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        bool other = (c >= '0' && c <= '9') || (c != '\0' && strchr(inner, c));
+        if (!letter && !(i > 0 && other))
+            return false;
+    }
+    return true;
+}
+
+/* ---- shapes of buffers and views ---- */
+
+bool dims_elements(const struct dims *dims, uint64_t *elements)
+{
+    if (dims->count < 1 || dims->count > 4)
+        return false;
+    int64_t product = 1;
+    for (uint32_t i = 0; i < dims->count; i++) {
+        if (dims->size[i] < 1 || dims->size[i] > IR_ELEMENTS_MAX / product)
+            return false;
+        product *= dims->size[i];
+    }
+    *elements = (uint64_t)product;
+    return true;
+}
+
+uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer)
+{
+    return ir_buffer_elements(ir, buffer) * dtype_bytes((enum dtype)ir->buffer.dtype[buffer.i]);
+}
+
+struct view ir_whole(const struct ir *ir, buffer_id buffer)
+{
+    return (struct view){buffer, 0, ir_buffer_elements(ir, buffer)};
+}
+
+struct view ir_view(const struct ir *ir, uint32_t operand)
+{
+    if (operand & IR_RANGE)
+        return ir_range_view(ir, operand & ~IR_RANGE);
+    return ir_whole(ir, (buffer_id){operand});
+}
+
+/* ---- ops ---- */
+
+double *ir_flops(const struct ir *ir)
+{
+    double *flops = heap_alloc(ir->shape_count + 1u, sizeof *flops);
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        flops[i] = work_flops(&ir->shape[i]);
+    return flops;
+}
+
+uint32_t ir_role_of(const struct ir *ir, uint32_t op)
+{
+    assert(op < ir->op.count);
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        if (op - ir->role[r].op_begin < ir->role[r].op_count)
+            return r;
+    assert(false && "every op has a role");
+    return 0;
+}
+
+bool ir_blocks_host(const struct ir *ir, uint32_t op)
+{
+    switch ((enum work_kind)ir->op.kind[op]) {
+    case WORK_HOST_SYNC:
+    case WORK_BARRIER:
+        return true;
+    case WORK_H2D:
+    case WORK_D2H:
+        return ir_work(ir, op)->copy.blocking != 0;
+    default:
+        return false;
+    }
+}
+
+/* ---- finding rows by name ---- */
+
+size_t ir_split_name(const char *name, size_t size, uint32_t *number)
+{
+    uint64_t value = 0, place = 1;
+    size_t stem = size;
+    *number = IR_NONE;
+    for (size_t i = size; i > 0 && name[i - 1] >= '0' && name[i - 1] <= '9'; i--) {
+        value += place * (uint64_t)(name[i - 1] - '0');
+        place *= 10;
+        if (value >= IR_NONE || size - i >= 10)
+            break;
+        if (name[i - 1] == '0' && i != size) /* a leading zero: it may yet be an inner one */
+            continue;
+        *number = (uint32_t)value;
+        stem = i - 1;
+    }
+    return stem;
+}
+
+uint32_t ir_find_word(const struct ir *ir, const char *text, size_t size)
+{
+    if (!ir->index)
+        return IR_NONE;
+    const struct id_map *map = &ir->index->word;
+    for (struct id_probe p = id_map_start(map, hash_text(text, size)); id_map_next(map, &p);)
+        if (is_named(ir->word[p.row], text, size))
+            return p.row;
+    return IR_NONE;
+}
+
+/* Eight neighbouring numbers get neighbouring slots: texts name buffers in about the order of
+ * their numbers, and scattering each would miss the cache at each. Longer runs would meet and make
+ * probes as long as themselves. */
+static uint64_t buffer_hash(uint32_t stem, uint32_t number)
+{
+    uint64_t run = hash_word(0, (uint64_t)stem << 32 | number >> 3);
+    return (run & ~(UINT64_C(7) << 32)) | (uint64_t)(number & 7) << 32;
+}
+
+buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size)
+{
+    uint32_t number;
+    size_t stem_size = ir_split_name(name, size, &number);
+    uint32_t stem = ir_find_word(ir, name, stem_size);
+    if (stem == IR_NONE)
+        return (buffer_id){IR_NONE};
+    struct ir_index *index = ir->index;
+    for (; index->named < ir->buffer.count; index->named++) {
+        uint32_t b = index->named;
+        id_map_add(&index->buffer, buffer_hash(ir->buffer.stem[b], ir->buffer.number[b]), b);
+    }
+    struct id_probe p = id_map_start(&index->buffer, buffer_hash(stem, number));
+    while (id_map_next(&index->buffer, &p))
+        if (ir->buffer.stem[p.row] == stem && ir->buffer.number[p.row] == number)
+            return (buffer_id){p.row};
+    return (buffer_id){IR_NONE};
+}
+
+size_t ir_buffer_name(const struct ir *ir, buffer_id buffer, char *text, size_t size)
+{
+    char digits[10];
+    size_t digit_count = 0;
+    uint32_t number = ir->buffer.number[buffer.i];
+    const char *stem = ir->word[ir->buffer.stem[buffer.i]];
+    if (number != IR_NONE) {
+        uint32_t rest = number;
+        do {
+            digits[digit_count++] = (char)('0' + rest % 10);
+            rest /= 10;
+        } while (rest);
+    }
+    size_t stem_size = strlen(stem), length = stem_size + digit_count;
+    for (size_t i = 0; i < length && i + 1 < size; i++)
+        text[i] = i < stem_size ? stem[i] : digits[length - 1 - i];
+    if (size > 0)
+        text[length < size ? length : size - 1] = '\0';
+    return length;
+}
+
+int ir_find_group(const struct ir *ir, const char *name, size_t size)
+{
+    if (!ir->index || size >= MESH_NAME_MAX)
+        return -1;
+    const struct id_map *map = &ir->index->group;
+    for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);)
+        if (is_named(ir->group[p.row].name, name, size))
+            return (int)p.row;
+    return -1;
+}
+
+int ir_find_role(const struct ir *ir, const char *name, size_t size)
+{
+    if (!ir->index || size >= MESH_NAME_MAX)
+        return -1;
+    const struct id_map *map = &ir->index->role;
+    for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);)
+        if (is_named(ir->role[p.row].name, name, size))
+            return (int)p.row;
+    return -1;
+}
+
+int ir_find_stream(const struct ir *ir, const char *name, size_t size)
+{
+    if (size >= MESH_NAME_MAX)
+        return -1;
+    for (uint32_t i = 0; i < ir->stream_count; i++)
+        if (is_named(ir->stream[i].name, name, size))
+            return (int)i;
+    return -1;
+}
+
+uint32_t ir_find_tensor(const struct ir *ir, const char *name, size_t size)
+{
+    if (!ir->index)
+        return IR_NONE;
+    if (ir->index->forgotten)
+        ir_remember(ir);
+    const struct id_map *map = &ir->index->tensor;
+    for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);)
+        if (is_named(ir->tensor[p.row].name, name, size))
+            return p.row;
+    return IR_NONE;
+}
+
+int ir_find_bundle(const struct ir *ir, const char *name, size_t size)
+{
+    if (!ir->index)
+        return -1;
+    const struct id_map *map = &ir->index->bundle;
+    for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);)
+        if (is_named(ir->bundle[p.row].name, name, size))
+            return (int)p.row;
+    return -1;
+}

@@ -1,0 +1,408 @@
+/* schedule/ir/ir.h: a schedule as flat tables: one row per op, buffer, group, binding.
+ *
+ * An op is a piece of work placed on a stream. A schedule holds work (shapes) and
+ * order, never time: the simulator predicts times, the executor measures them.
+ *
+ * Every rank of a role runs the role's list of ops. List order is the order in which
+ * the host issues them; an op starts after its issue, after the op before it on its
+ * stream, and after the ops it waits for. HOST_SYNC waits on the host for everything
+ * issued before on its `stream`; BARRIER waits for all ranks of a group; a copy with
+ * blocking=1 holds the host until it ends. docs/ir.md is the specification.
+ *
+ * Columns are heap arrays that grow (a schedule has millions of ops, and a column that
+ * grows in an arena would leave its old copies behind); names, sets and other small
+ * things live in the ir's own arena. Rows are named by ids that stay valid while the
+ * tables grow; a pointer into a table does not. */
+#ifndef SCHEDULE_IR_H
+#define SCHEDULE_IR_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "models/work.h"
+#include "schedule/ir/layout.h"
+#include "schedule/ir/mesh.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define IR_NONE UINT32_MAX /* no id */
+#define IR_NONE16 UINT16_MAX
+#define IR_STREAMS_MAX 192              /* of them two for each stage that another talks to */
+#define IR_ELEMENTS_MAX (INT64_MAX / 8) /* of one buffer, so that its bytes fit 63 bits */
+
+typedef struct op_id {
+    uint32_t i;
+} op_id;
+typedef struct buffer_id {
+    uint32_t i;
+} buffer_id;
+
+enum memory { MEMORY_HBM, MEMORY_PINNED, MEMORY_PAGEABLE, MEMORY_COUNT };
+
+enum category {
+    CATEGORY_PARAMETER,
+    CATEGORY_GRADIENT,
+    CATEGORY_OPTIMIZER,
+    CATEGORY_ACTIVATION,
+    CATEGORY_KV,
+    CATEGORY_WORKSPACE,
+    CATEGORY_COMMUNICATION,
+    CATEGORY_LOGITS,
+    CATEGORY_INPUT,
+    CATEGORY_COUNT
+};
+
+enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_COUNT };
+
+/* What part of the model an op belongs to; passes select ops by it. */
+enum region {
+    REGION_NONE,
+    REGION_EMBEDDING,
+    REGION_NORM,
+    REGION_LINEAR,
+    REGION_ATTENTION, /* from the first all-to-all or ring step to the last */
+    REGION_LOSS,
+    REGION_WEIGHTS, /* gathers and reductions of parameters and gradients */
+    REGION_OFFLOAD,
+    REGION_OPTIMIZER,
+    REGION_COUNT
+};
+
+/* Labels of an op; IR_NONE16 where one does not apply. */
+struct op_tags {
+    uint8_t phase, region;
+    uint16_t layer, chunk, step, micro;
+};
+
+/* An element range of a buffer. */
+struct view {
+    buffer_id buffer;
+    uint64_t begin, count;
+};
+
+/* The same as it is stored: few ranges lie in many buffers. */
+struct ir_extent {
+    uint64_t begin, count;
+};
+struct ir_range {
+    buffer_id buffer;
+    uint32_t extent; /* row of ir.extent */
+};
+
+struct stream {
+    char name[MESH_NAME_MAX]; /* "compute", "comm.hp", "h2d", "d2h", "host" */
+    uint8_t stream_class;     /* enum stream_class */
+};
+
+/* One tensor of the model, global shape, or a block of its rows where blocks are cut apart (q, k and
+ * v of wqkv); slice_axes[k]: mesh axes over which dimension k is cut. Columns cut into equal parts;
+ * rows into parts of ceil(rows / parts), the last of which have fewer and room for as many. padded: rows, of
+ * which the last stand for none of the model's, that parts are cut of instead. */
+struct tensor {
+    const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
+    int64_t rows, cols;
+    uint32_t slice_axes[2]; /* bit masks of mesh axes; 0: whole */
+    int64_t first;          /* of the block's rows in the model's tensor */
+    int64_t padded;         /* 0: as many as rows */
+};
+
+/* Tensors laid end to end, each rank holding its own slices of them; padded at the end. */
+struct bundle {
+    const char *name;
+    uint32_t tensor_begin, tensor_count; /* consecutive rows of the tensor table */
+    uint64_t elements;                   /* of one rank before flat sharding, padding included */
+};
+
+enum binding_kind {
+    BINDING_NONE,
+    BINDING_PARAM,
+    BINDING_GRAD,
+    BINDING_MASTER,    /* fp32 copy of the parameters */
+    BINDING_MOMENT1,   /* Adam m */
+    BINDING_MOMENT2,   /* Adam v */
+    BINDING_TOKENS,    /* input, i32 */
+    BINDING_LABELS,    /* input, i32; already shifted; -1: ignored */
+    BINDING_POSITIONS, /* input, i32 */
+    BINDING_LOSS,      /* output, f32 [1] */
+    BINDING_KIND_COUNT
+};
+
+/* What a buffer means to the outside. Bound buffers are persistent, initialised before
+ * op 0, and exempt from leak and read-before-write (gradients are zero before op 0). */
+struct binding {
+    uint8_t kind;    /* enum binding_kind */
+    uint16_t bundle; /* of PARAM..MOMENT2; else IR_NONE16 */
+    /* The group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole. */
+    uint16_t shard;
+    /* TOKENS, LABELS, POSITIONS: the group whose members' tokens lie here in gathered order (one
+     * sequence after the other); IR_NONE16: the rank's own. */
+    uint16_t gathered;
+    /* Bit mask of mesh axes over which the content is a partial sum; a tensor that an axis cuts is
+     * none over that axis. */
+    uint32_t partial;
+};
+
+/* A growing column set: `count` rows in use, room for `capacity`. */
+struct buffer_table {
+    uint32_t count, capacity;
+    uint8_t *memory, *dtype, *category;
+    uint8_t *flags; /* BUFFER_* */
+    uint16_t *role;
+    uint16_t *layer;         /* for reports; IR_NONE16: none */
+    uint16_t *binding;       /* IR_NONE16: none */
+    uint32_t *dims;          /* row of ir.dims */
+    uint32_t *stem, *number; /* the name: text `stem` and a decimal number (IR_NONE: stem alone) */
+    /* Ops that must have completed before the memory is free: ir_free_set(). Nearly all are one. */
+    op_id *free_op; /* that op; of several: where they begin in ir.free_op[] */
+    uint16_t *free_count;
+    uint64_t *offset; /* bytes from the start of its memory's arena; UINT64_MAX: not planned */
+};
+
+struct dims { /* a tensor shape, outermost first */
+    uint8_t count;
+    int64_t size[4];
+    uint64_t elements; /* of rows of ir.dims: their product */
+};
+
+/* Product of the sizes; false when there are not 1 to 4 of them, one is below 1, or it exceeds
+ * IR_ELEMENTS_MAX. */
+bool dims_elements(const struct dims *dims, uint64_t *elements);
+
+struct op_table {
+    uint32_t count, capacity;
+    uint8_t *kind;   /* enum work_kind, the same as the shape's */
+    uint8_t *stream; /* row of ir.stream; for HOST_SYNC the stream it waits for */
+    uint8_t *phase, *region;
+    uint8_t *reads, *writes; /* number of operands of each */
+    uint16_t *layer, *chunk, *step, *micro;
+    uint16_t *guard; /* IR_NONE16: none */
+    uint16_t *wait_count;
+    uint32_t *shape;         /* row of ir.shape */
+    uint32_t *operand_begin; /* reads first, then writes: ir.operand[] */
+    uint32_t *wait_begin;    /* ir.wait[] */
+};
+
+/* Periods of rows, one behind the other, that differ by strides: every id in a period (operand, wait,
+ * member of a free set), every layer and every micro is that of the period before it and some constant
+ * (0: the same thing), the same constant from any period to the next; all else is equal, and so are
+ * the memories that operands lie in. Operands that are ranges have rows of ir.range that do so, and where
+ * these begin does. So what holds from one period to the next holds from any to any. Recorded where
+ * copies are made (schedule/stretch/stretch.h and units.h): a list that was read from text has none, and
+ * who changes rows takes them out. In the order of ops. */
+struct ir_repeat {
+    uint16_t role;
+    uint32_t op, ops;         /* the first op of the first period; of each */
+    uint32_t buffer, buffers; /* born in them */
+    uint32_t periods;
+};
+
+struct ir {
+    struct arena arena;
+
+    struct mesh mesh;
+    struct token_layout layout;
+    int64_t global_batch; /* sequences per step, over all ranks */
+    int64_t micro_batch;  /* sequences per rank and micro-batch */
+    uint8_t dtype;        /* enum dtype of compute */
+
+    struct group *group;
+    uint32_t group_count, group_capacity;
+    struct guard *guard;
+    uint32_t guard_count, guard_capacity;
+    struct role *role; /* at least one once ops exist */
+    uint32_t role_count, role_capacity;
+    struct stream *stream;
+    uint32_t stream_count, stream_capacity;
+    struct tensor *tensor;
+    uint32_t tensor_count, tensor_capacity;
+    struct bundle *bundle;
+    uint32_t bundle_count, bundle_capacity;
+    struct binding *binding;
+    uint32_t binding_count, binding_capacity;
+
+    struct buffer_table buffer;
+    struct op_table op;
+
+    struct work *shape; /* interned */
+    uint32_t shape_count, shape_capacity;
+    struct dims *dims; /* interned */
+    uint32_t dims_count, dims_capacity;
+    struct ir_extent *extent; /* interned */
+    uint32_t extent_count, extent_capacity;
+    struct ir_range *range; /* operands that are not whole buffers */
+    uint32_t range_count, range_capacity;
+    uint32_t *operand; /* a buffer id, or IR_RANGE | row of range */
+    uint32_t operand_count, operand_capacity;
+    op_id *wait;
+    uint32_t wait_count, wait_capacity;
+    op_id *free_op; /* of sets of several */
+    uint32_t free_op_count, free_op_capacity;
+    struct ir_repeat *repeat;
+    uint32_t repeat_count, repeat_capacity;
+
+    const char **word; /* interned texts (name stems) */
+    uint32_t word_count, word_capacity;
+
+    /* Planned size of each memory's arena, of the largest role; 0 until planned. */
+    uint64_t arena_bytes[MEMORY_COUNT];
+
+    struct ir_index *index; /* hash tables behind interning; owned */
+};
+
+#define IR_RANGE 0x80000000u
+
+/* buffer flags */
+#define BUFFER_PERSISTENT 1u /* exists during the whole step (bound buffers always do) */
+
+void ir_release(struct ir *ir); /* all-zero is a valid empty ir */
+
+/* Whether a text may name something: a letter or '_', then letters, digits and any of "_.-/:". */
+bool ir_name_ok(const char *name, size_t size);
+
+/* --- rows that are few: each returns the id of an equal row when there is one. Names and sets
+ * are copied. The mesh must be there first; two rows of one table never share a name. --- */
+uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
+uint16_t ir_add_guard(struct ir *ir, struct guard guard);
+uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
+uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_class);
+uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor);
+uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle);
+uint16_t ir_add_binding(struct ir *ir, struct binding binding);
+int ir_find_group(const struct ir *ir, const char *name, size_t size);       /* -1: none */
+int ir_find_stream(const struct ir *ir, const char *name, size_t size);      /* -1: none */
+int ir_find_role(const struct ir *ir, const char *name, size_t size);        /* -1: none */
+int ir_find_bundle(const struct ir *ir, const char *name, size_t size);      /* -1: none */
+uint32_t ir_find_tensor(const struct ir *ir, const char *name, size_t size); /* IR_NONE: none */
+
+/* --- rows that are many --- */
+struct buffer_desc {
+    const char *stem; /* not ending in a digit */
+    uint32_t number;  /* IR_NONE: one more than the highest number of this stem so far */
+    uint8_t memory, dtype, category, flags;
+    uint16_t role, layer, binding;
+    struct dims dims;
+};
+/* A buffer that is bound is made persistent. Names must differ; only the parser checks it. */
+buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc);
+/* One more of the same stem, bound to nothing. */
+buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer);
+/* The same under a whole name ("kv0", "loss"): stem and number come from it, not from desc. */
+buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
+                              const struct buffer_desc *desc);
+/* The buffer of that name ("kv0"), or IR_NONE. The first look-up after rows were added puts their
+ * names in a table behind `ir`: not for two threads at once. */
+buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size);
+/* Its name into text[0..size); returns the length. */
+size_t ir_buffer_name(const struct ir *ir, buffer_id buffer, char *text, size_t size);
+
+struct op_desc {
+    struct work work; /* in and out are set by ir_add_op() from the operands */
+    uint8_t stream;
+    uint8_t read_count, write_count;
+    uint16_t guard; /* IR_NONE16: none */
+    uint16_t wait_count;
+    struct op_tags tags;
+    const struct view *read, *write;
+    const op_id *wait;
+};
+/* Ops go to the last role added (a role "all" of all ranks is made when there is none). Operand
+ * counts are within the kind's, views within their buffers, tags' unused labels IR_NONE16. Nothing
+ * is asked of waits here: the verifier reports bad ones. */
+op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
+/* The same as an op that is there, in a phase, on other buffers of the same sizes and dtypes, one per
+ * operand. */
+op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
+                     const op_id *wait, uint16_t wait_count);
+
+/* Says which ops must have completed before a buffer's memory is free. An earlier set is
+ * replaced; its entries in ir.free_op stay behind, unused. */
+void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
+/* The same, with ops that are yet to be written to ir_free_set(). */
+void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);
+
+/* The row of ir.extent, and of a range of it one more of ir.range, for passes that write operands themselves. */
+uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent);
+uint32_t ir_add_range(struct ir *ir, struct ir_range range);
+
+/* ir.buffer.free_count[] of them, until rows are added. */
+static inline op_id *ir_free_set(const struct ir *ir, uint32_t buffer)
+{
+    op_id *own = &ir->buffer.free_op[buffer];
+    return ir->buffer.free_count[buffer] == 1 ? own : ir->free_op + own->i;
+}
+
+/* Makes room behind the rows that are there, for passes that write columns themselves. */
+struct ir_room {
+    uint64_t ops, buffers, operands, waits, ranges, free_ops;
+};
+void ir_reserve(struct ir *ir, const struct ir_room *room);
+
+/* Puts `times` copies of rows behind them, as they are; what is behind moves up. References to ops and
+ * buffers, and where spans begin, are for the caller to set right. */
+struct ir_rows {
+    uint32_t begin, count;
+};
+void ir_repeat_ops(struct ir *ir, struct ir_rows rows, uint32_t times);
+void ir_repeat_buffers(struct ir *ir, struct ir_rows rows, uint32_t times);
+
+/* --- reading --- */
+struct view ir_view(const struct ir *ir, uint32_t operand);
+static inline const struct work *ir_work(const struct ir *ir, uint32_t op)
+{
+    return &ir->shape[ir->op.shape[op]];
+}
+static inline struct view ir_read(const struct ir *ir, uint32_t op, uint32_t k)
+{
+    return ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+}
+static inline struct view ir_write(const struct ir *ir, uint32_t op, uint32_t k)
+{
+    return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.reads[op] + k]);
+}
+/* The buffer alone, which costs no look at its size: of an operand; of the k-th of an op, reads first. */
+static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
+{
+    return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
+}
+static inline uint32_t ir_touched(const struct ir *ir, uint32_t op, uint32_t k)
+{
+    return ir_buffer_of(ir, ir->operand[ir->op.operand_begin[op] + k]);
+}
+static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
+{
+    const struct ir_range *range = &ir->range[row];
+    const struct ir_extent *extent = &ir->extent[range->extent];
+    return (struct view){range->buffer, extent->begin, extent->count};
+}
+/* The whole of a buffer. */
+struct view ir_whole(const struct ir *ir, buffer_id buffer);
+static inline uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer)
+{
+    return ir->dims[ir->buffer.dims[buffer.i]].elements;
+}
+uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer);
+/* Flops of each shape. Heap. */
+double *ir_flops(const struct ir *ir);
+/* The role an op belongs to. */
+uint32_t ir_role_of(const struct ir *ir, uint32_t op);
+
+/* Does the op hold the host until it ends (HOST_SYNC, BARRIER, blocking copies)? */
+bool ir_blocks_host(const struct ir *ir, uint32_t op);
+
+/* Heap bytes of all tables, for the benchmark. ir_shrink() gives back unused capacity. */
+size_t ir_memory(const struct ir *ir);
+void ir_shrink(struct ir *ir);
+
+const char *memory_name(enum memory memory);
+const char *category_name(enum category category);
+const char *phase_name(enum phase phase);
+const char *region_name(enum region region);
+const char *binding_name(enum binding_kind kind);
+bool memory_find(const char *name, size_t size, enum memory *memory);
+bool category_find(const char *name, size_t size, enum category *category);
+bool phase_find(const char *name, size_t size, enum phase *phase);
+bool region_find(const char *name, size_t size, enum region *region);
+bool binding_find(const char *name, size_t size, enum binding_kind *kind);
+
+#endif

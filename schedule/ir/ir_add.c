@@ -1,0 +1,540 @@
+/* Rows enter an ir here, and what is alike is one row. */
+#include "schedule/ir/ir_columns.h"
+#include "schedule/ir/ir_index.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- few rows ---- */
+
+static void copy_name(char target[MESH_NAME_MAX], const char *name)
+{
+    size_t size = strlen(name);
+    assert(size < MESH_NAME_MAX && ir_name_ok(name, size));
+    memcpy(target, name, size + 1);
+}
+
+/* Copies axis sets; explicit ones into the arena. */
+static void copy_axes(struct ir *ir, struct axis_set *target, const struct axis_set *axes,
+                      uint32_t count)
+{
+    assert(count <= MESH_AXES_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        assert(axes[i].axis < ir->mesh.axis_count);
+        target[i] = axes[i];
+        if (axes[i].count == 0) {
+            target[i].set = NULL;
+            continue;
+        }
+        uint32_t *set = arena_array(&ir->arena, axes[i].count, sizeof *set);
+        memcpy(set, axes[i].set, axes[i].count * sizeof *set);
+        target[i].set = set;
+    }
+}
+
+static bool same_axes(const struct axis_set *a, uint32_t a_count, const struct axis_set *b,
+                      uint32_t b_count)
+{
+    if (a_count != b_count)
+        return false;
+    for (uint32_t i = 0; i < a_count; i++)
+        if (a[i].axis != b[i].axis || a[i].count != b[i].count ||
+            (a[i].count && memcmp(a[i].set, b[i].set, a[i].count * sizeof *a[i].set) != 0))
+            return false;
+    return true;
+}
+
+uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count)
+{
+    size_t size = strlen(name);
+    int found = ir_find_group(ir, name, size);
+    if (found >= 0) {
+        assert(same_axes(ir->group[found].axis, ir->group[found].axis_count, axes, count));
+        return (uint16_t)found;
+    }
+    assert(ir->group_count < IDS16_MAX);
+    RESERVE(ir, group, 1);
+    struct group *group = &ir->group[ir->group_count];
+    *group = (struct group){.axis_count = count};
+    copy_name(group->name, name);
+    copy_axes(ir, group->axis, axes, count);
+    id_map_add(&ir_index(ir)->group, hash_text(name, size), ir->group_count);
+    return (uint16_t)ir->group_count++;
+}
+
+uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count)
+{
+    size_t size = strlen(name);
+    int found = ir_find_role(ir, name, size);
+    if (found >= 0) {
+        assert(same_axes(ir->role[found].axis, ir->role[found].axis_count, axes, count));
+        return (uint16_t)found;
+    }
+    assert(ir->role_count < IDS16_MAX);
+    RESERVE(ir, role, 1);
+    struct role *role = &ir->role[ir->role_count];
+    *role = (struct role){.axis_count = count, .op_begin = ir->op.count};
+    copy_name(role->name, name);
+    copy_axes(ir, role->axis, axes, count);
+    id_map_add(&ir_index(ir)->role, hash_text(name, size), ir->role_count);
+    ir->index->open_role = ir->role_count;
+    return (uint16_t)ir->role_count++;
+}
+
+uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_class)
+{
+    assert(stream_class < STREAM_SYNC); /* SYNC kinds run on the issuing thread */
+    int found = ir_find_stream(ir, name, strlen(name));
+    if (found >= 0) {
+        assert(ir->stream[found].stream_class == stream_class);
+        return (uint8_t)found;
+    }
+    assert(ir->stream_count < IR_STREAMS_MAX);
+    RESERVE(ir, stream, 1);
+    struct stream *stream = &ir->stream[ir->stream_count];
+    *stream = (struct stream){.stream_class = (uint8_t)stream_class};
+    copy_name(stream->name, name);
+    return (uint8_t)ir->stream_count++;
+}
+
+uint16_t ir_add_guard(struct ir *ir, struct guard guard)
+{
+    assert(guard.group < ir->group_count && guard.test < GUARD_TEST_COUNT);
+    struct id_map *map = &ir_index(ir)->guard;
+    uint64_t hash = hash_word(guard.test, (uint64_t)guard.group << 32 | guard.value);
+    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);) {
+        const struct guard *row = &ir->guard[p.row];
+        if (row->group == guard.group && row->test == guard.test && row->value == guard.value)
+            return (uint16_t)p.row;
+    }
+    assert(ir->guard_count < IDS16_MAX);
+    RESERVE(ir, guard, 1);
+    id_map_add(map, hash, ir->guard_count);
+    ir->guard[ir->guard_count] = guard;
+    return (uint16_t)ir->guard_count++;
+}
+
+uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor)
+{
+    size_t size = strlen(tensor.name);
+    uint32_t found = ir_find_tensor(ir, tensor.name, size);
+    if (found != IR_NONE) {
+        const struct tensor *row = &ir->tensor[found];
+        assert(row->rows == tensor.rows && row->cols == tensor.cols && row->first == tensor.first &&
+               row->padded == tensor.padded && row->slice_axes[0] == tensor.slice_axes[0] &&
+               row->slice_axes[1] == tensor.slice_axes[1]);
+        return found;
+    }
+    assert(ir_name_ok(tensor.name, size) && tensor.rows >= 1 && tensor.cols >= 1);
+    RESERVE(ir, tensor, 1);
+    tensor.name = arena_text(&ir->arena, tensor.name, size);
+    id_map_add(&ir_index(ir)->tensor, hash_text(tensor.name, size), ir->tensor_count);
+    ir->tensor[ir->tensor_count] = tensor;
+    return ir->tensor_count++;
+}
+
+uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle)
+{
+    size_t size = strlen(bundle.name);
+    int found = ir_find_bundle(ir, bundle.name, size);
+    if (found >= 0) {
+        const struct bundle *row = &ir->bundle[found];
+        assert(row->tensor_begin == bundle.tensor_begin &&
+               row->tensor_count == bundle.tensor_count && row->elements == bundle.elements);
+        return (uint16_t)found;
+    }
+    assert(ir_name_ok(bundle.name, size) && bundle.tensor_count >= 1);
+    assert((uint64_t)bundle.tensor_begin + bundle.tensor_count <= ir->tensor_count);
+    assert(ir->bundle_count < IDS16_MAX);
+    RESERVE(ir, bundle, 1);
+    bundle.name = arena_text(&ir->arena, bundle.name, size);
+    id_map_add(&ir_index(ir)->bundle, hash_text(bundle.name, size), ir->bundle_count);
+    ir->bundle[ir->bundle_count] = bundle;
+    return (uint16_t)ir->bundle_count++;
+}
+
+static uint64_t hash_binding(const struct binding *binding)
+{
+    uint64_t hash = hash_word(binding->kind, (uint64_t)binding->bundle << 48 |
+                                                 (uint64_t)binding->shard << 32 | binding->partial);
+    return hash_word(hash, binding->gathered);
+}
+
+uint16_t ir_add_binding(struct ir *ir, struct binding binding)
+{
+    assert(binding.kind != BINDING_NONE && binding.kind < BINDING_KIND_COUNT);
+    struct id_map *map = &ir_index(ir)->binding;
+    uint64_t hash = hash_binding(&binding);
+    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);) {
+        const struct binding *row = &ir->binding[p.row];
+        if (row->kind == binding.kind && row->bundle == binding.bundle &&
+            row->shard == binding.shard && row->gathered == binding.gathered &&
+            row->partial == binding.partial)
+            return (uint16_t)p.row;
+    }
+    assert(ir->binding_count < IDS16_MAX);
+    RESERVE(ir, binding, 1);
+    id_map_add(map, hash, ir->binding_count);
+    ir->binding[ir->binding_count] = binding;
+    return (uint16_t)ir->binding_count++;
+}
+
+/* ---- buffers ---- */
+
+uint32_t ir_word(struct ir *ir, const char *text, size_t size)
+{
+    uint32_t found = ir_find_word(ir, text, size);
+    if (found != IR_NONE)
+        return found;
+    struct ir_index *index = ir_index(ir);
+    assert(ir_name_ok(text, size));
+    RESERVE(ir, word, 1);
+    if (index->stem_capacity < ir->word_capacity) {
+        index->stem_capacity = ir->word_capacity;
+        index->next_number =
+            heap_realloc(index->next_number, ir->word_capacity, sizeof *index->next_number);
+        index->stem_dims =
+            heap_realloc(index->stem_dims, ir->word_capacity, sizeof *index->stem_dims);
+    }
+    id_map_add(&index->word, hash_text(text, size), ir->word_count);
+    ir->word[ir->word_count] = arena_text(&ir->arena, text, size);
+    index->next_number[ir->word_count] = 0;
+    index->stem_dims[ir->word_count] = IR_NONE;
+    return ir->word_count++;
+}
+
+static bool same_dims(const struct dims *a, const struct dims *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->size[i] != b->size[i])
+            return false;
+    return true;
+}
+
+static uint64_t hash_dims(const struct dims *dims)
+{
+    uint64_t hash = dims->count;
+    for (uint32_t i = 0; i < dims->count; i++)
+        hash = hash_word(hash, (uint64_t)dims->size[i]);
+    return hash;
+}
+
+/* *last: of those that are likely the same. */
+static uint32_t intern_dims(struct ir *ir, struct ir_index *index, const struct dims *dims,
+                            uint32_t *last)
+{
+    if (*last != IR_NONE && same_dims(&ir->dims[*last], dims))
+        return *last;
+    uint64_t hash = hash_dims(dims);
+    for (struct id_probe p = id_map_start(&index->dims, hash); id_map_next(&index->dims, &p);)
+        if (same_dims(&ir->dims[p.row], dims))
+            return *last = p.row;
+    uint64_t elements;
+    bool fits = dims_elements(dims, &elements);
+    assert(fits);
+    RESERVE(ir, dims, 1);
+    id_map_add(&index->dims, hash, ir->dims_count);
+    ir->dims[ir->dims_count] = (struct dims){.count = dims->count, .elements = elements};
+    memcpy(ir->dims[ir->dims_count].size, dims->size, dims->count * sizeof dims->size[0]);
+    return *last = ir->dims_count++;
+}
+
+/* The buffer's name is word `stem` and `number`; desc's are not looked at. */
+static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
+                            const struct buffer_desc *desc)
+{
+    struct buffer_table *t = &ir->buffer;
+    assert(desc->memory < MEMORY_COUNT && desc->dtype < DTYPE_COUNT);
+    assert(desc->category < CATEGORY_COUNT);
+    assert(desc->binding == IR_NONE16 || desc->binding < ir->binding_count);
+    assert(t->count < IR_RANGE);
+    if (t->count == t->capacity)
+        ir_grow_buffers(t);
+    uint32_t row = t->count++;
+    t->memory[row] = desc->memory;
+    t->dtype[row] = desc->dtype;
+    t->category[row] = desc->category;
+    t->flags[row] = desc->flags;
+    if (desc->binding != IR_NONE16)
+        t->flags[row] |= BUFFER_PERSISTENT;
+    t->role[row] = desc->role;
+    t->layer[row] = desc->layer;
+    t->binding[row] = desc->binding;
+    t->dims[row] = intern_dims(ir, ir_index(ir), &desc->dims, &ir->index->stem_dims[stem]);
+    t->stem[row] = stem;
+    t->number[row] = number;
+    t->free_op[row].i = 0;
+    t->free_count[row] = 0;
+    t->offset[row] = UINT64_MAX;
+    return (buffer_id){row};
+}
+
+/* The word of a stem. Stems are names in the program, so most are where they were when last asked about. */
+static uint32_t stem_row(struct ir *ir, const char *text)
+{
+    struct ir_index *index = ir_index(ir);
+    if (!index->recent_stem)
+        index->recent_stem = heap_zalloc(IR_STEM_CACHE, sizeof *index->recent_stem);
+    struct ir_recent_stem *recent =
+        &index->recent_stem[(uintptr_t)text / sizeof(void *) % IR_STEM_CACHE];
+    if (recent->text == text && strcmp(ir->word[recent->row], text) == 0)
+        return recent->row;
+    size_t size = strlen(text);
+    /* Else "kv1" with number 2 and "kv" with number 12 would both be "kv12". */
+    assert(size > 0 && (text[size - 1] < '0' || text[size - 1] > '9'));
+    *recent = (struct ir_recent_stem){text, ir_word(ir, text, size)};
+    return recent->row;
+}
+
+buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc)
+{
+    uint32_t stem = stem_row(ir, desc->stem);
+    uint32_t number = desc->number, *next = &ir->index->next_number[stem];
+    if (number == IR_NONE)
+        number = *next;
+    if (number >= *next) {
+        assert(number < IR_NONE - 1);
+        *next = number + 1;
+    }
+    return add_buffer(ir, stem, number, desc);
+}
+
+buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
+                              const struct buffer_desc *desc)
+{
+    uint32_t number;
+    size_t stem_size = ir_split_name(name, size, &number);
+    uint32_t stem = ir_word(ir, name, stem_size);
+    uint32_t *next = &ir->index->next_number[stem];
+    if (number != IR_NONE && number >= *next)
+        *next = number + 1;
+    return add_buffer(ir, stem, number, desc);
+}
+
+void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count)
+{
+    ir->buffer.free_count[buffer] = count;
+    ir->buffer.free_op[buffer].i = ir->free_op_count;
+    if (count <= 1)
+        return;
+    RESERVE(ir, free_op, count);
+    ir->free_op_count += count;
+}
+
+void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count)
+{
+    ir_open_free_set(ir, buffer.i, count);
+    if (count > 0)
+        memcpy(ir_free_set(ir, buffer.i), ops, count * sizeof *ops);
+}
+
+/* ---- ops ---- */
+
+/* The dtype of the buffer of view k, or of the last one when there are fewer. */
+static uint8_t dtype_of(const struct ir *ir, const struct view *view, uint32_t count, uint32_t k)
+{
+    return ir->buffer.dtype[view[k < count ? k : count - 1].buffer.i];
+}
+
+/* What of a work is interned beside its parameters. */
+struct shape_key {
+    uint8_t kind, in, out, reads, writes;
+};
+
+static struct shape_key shape_key(const struct ir *ir, const struct op_desc *desc,
+                                  const struct work_kind_info *info)
+{
+    struct shape_key key = {
+        .kind = desc->work.kind, .reads = desc->read_count, .writes = desc->write_count};
+    if (desc->read_count)
+        key.in = dtype_of(ir, desc->read, desc->read_count, info->in);
+    if (desc->write_count)
+        key.out = dtype_of(ir, desc->write, desc->write_count, info->out);
+    if (!desc->read_count)
+        key.in = key.out;
+    if (!desc->write_count)
+        key.out = key.in;
+    return key;
+}
+
+/* Word by word: the parameters were stored just now, one by one, and wider loads would wait. */
+static bool same_shape(const struct work *row, struct shape_key key, const int64_t *p,
+                       uint32_t params)
+{
+    if (row->kind != key.kind || row->in != key.in || row->out != key.out ||
+        row->reads != key.reads || row->writes != key.writes)
+        return false;
+    for (uint32_t i = 0; i < params; i++)
+        if (row->p[i] != p[i])
+            return false;
+    return true;
+}
+
+static uint64_t hash_shape(struct shape_key key, const int64_t *p, uint32_t params)
+{
+    uint64_t hash = (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
+                    (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32;
+    for (uint32_t i = 0; i < params; i++)
+        hash = hash_word(hash, (uint64_t)p[i]);
+    return hash_word(hash, params);
+}
+
+/* Of desc->work only the kind and the parameters that the kind has count. */
+static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct op_desc *desc,
+                             const struct work_kind_info *info)
+{
+    struct shape_key key = shape_key(ir, desc, info);
+    const int64_t *p = desc->work.p;
+    uint32_t params = info->param_count, *last = &index->last_shape[key.kind];
+    if (*last != IR_NONE && same_shape(&ir->shape[*last], key, p, params))
+        return *last;
+    uint64_t hash = hash_shape(key, p, params);
+    for (struct id_probe at = id_map_start(&index->shape, hash); id_map_next(&index->shape, &at);)
+        if (same_shape(&ir->shape[at.row], key, p, params))
+            return *last = at.row;
+    RESERVE(ir, shape, 1);
+    id_map_add(&index->shape, hash, ir->shape_count);
+    struct work *row = &ir->shape[ir->shape_count];
+    *row = (struct work){
+        .kind = key.kind, .in = key.in, .out = key.out, .reads = key.reads, .writes = key.writes};
+    memset(row->p, 0, sizeof row->p);
+    memcpy(row->p, p, params * sizeof *p);
+    return *last = ir->shape_count++;
+}
+
+static bool same_extent(struct ir_extent a, struct ir_extent b)
+{
+    return a.begin == b.begin && a.count == b.count;
+}
+
+static uint64_t hash_extent(struct ir_extent extent)
+{
+    return hash_word(hash_word(0, extent.begin), extent.count);
+}
+
+uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
+{
+    struct ir_index *index = ir_index(ir);
+    uint64_t hash = hash_extent(extent);
+    if (index->last_extent != IR_NONE && same_extent(ir->extent[index->last_extent], extent))
+        return index->last_extent;
+    for (struct id_probe p = id_map_start(&index->extent, hash); id_map_next(&index->extent, &p);)
+        if (same_extent(ir->extent[p.row], extent))
+            return index->last_extent = p.row;
+    RESERVE(ir, extent, 1);
+    id_map_add(&index->extent, hash, ir->extent_count);
+    ir->extent[ir->extent_count] = extent;
+    return index->last_extent = ir->extent_count++;
+}
+
+uint32_t ir_add_range(struct ir *ir, struct ir_range range)
+{
+    assert(ir->range_count < IR_RANGE - 1);
+    RESERVE(ir, range, 1);
+    ir->range[ir->range_count] = range;
+    return ir->range_count++;
+}
+
+/* A range of a buffer as an operand. Equal ranges come close together (what is written is soon
+ * read), so a small cache finds most of them. */
+uint32_t ir_range_operand(struct ir *ir, const struct view *view)
+{
+    struct ir_index *index = ir_index(ir);
+    if (!index->recent_range) {
+        index->recent_range = heap_alloc(IR_RANGE_CACHE, sizeof *index->recent_range);
+        memset(index->recent_range, 0xff, IR_RANGE_CACHE * sizeof *index->recent_range);
+    }
+    uint64_t hash = hash_word(hash_word(view->buffer.i, view->begin), view->count);
+    uint32_t *recent = &index->recent_range[hash_fold(hash) & (IR_RANGE_CACHE - 1)];
+    if (*recent < ir->range_count) { /* the table may have been written anew since */
+        struct view row = ir_range_view(ir, *recent);
+        if (row.buffer.i == view->buffer.i && row.begin == view->begin && row.count == view->count)
+            return *recent | IR_RANGE;
+    }
+    struct ir_extent extent = {view->begin, view->count};
+    *recent = ir_add_range(ir, (struct ir_range){view->buffer, ir_add_extent(ir, extent)});
+    return *recent | IR_RANGE;
+}
+
+static inline uint32_t operand_of(struct ir *ir, const struct view *view)
+{
+    assert(view->buffer.i < ir->buffer.count);
+    uint64_t elements = ir_buffer_elements(ir, view->buffer);
+    if (view->begin == 0 && view->count == elements)
+        return view->buffer.i;
+    assert(view->count >= 1 && view->begin < elements && view->count <= elements - view->begin);
+    return ir_range_operand(ir, view);
+}
+
+static void add_operands(struct ir *ir, const struct op_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->read_count; i++)
+        ir->operand[ir->operand_count++] = operand_of(ir, &desc->read[i]);
+    for (uint32_t i = 0; i < desc->write_count; i++)
+        ir->operand[ir->operand_count++] = operand_of(ir, &desc->write[i]);
+}
+
+op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
+{
+    struct ir_index *index = ir_index(ir);
+    struct op_table *t = &ir->op;
+    uint8_t kind = desc->work.kind;
+    assert(kind < WORK_KIND_COUNT && desc->stream < ir->stream_count);
+    const struct work_kind_info *info = index->kind[kind];
+    assert(desc->read_count >= info->reads_min && desc->read_count <= info->reads_max);
+    assert(desc->write_count >= info->writes_min && desc->write_count <= info->writes_max);
+    assert(desc->guard == IR_NONE16 || desc->guard < ir->guard_count);
+    if (ir->role_count == 0)
+        ir_add_role(ir, "all", NULL, 0);
+    if (t->count == t->capacity)
+        ir_grow_ops(t);
+    uint32_t operands = (uint32_t)desc->read_count + desc->write_count;
+    RESERVE(ir, operand, operands);
+    RESERVE(ir, wait, desc->wait_count);
+
+    uint32_t row = t->count++;
+    t->kind[row] = kind;
+    t->stream[row] = desc->stream;
+    t->phase[row] = desc->tags.phase;
+    t->region[row] = desc->tags.region;
+    t->reads[row] = desc->read_count;
+    t->writes[row] = desc->write_count;
+    t->layer[row] = desc->tags.layer;
+    t->chunk[row] = desc->tags.chunk;
+    t->step[row] = desc->tags.step;
+    t->micro[row] = desc->tags.micro;
+    t->guard[row] = desc->guard;
+    t->shape[row] = intern_shape(ir, index, desc, info);
+    t->operand_begin[row] = ir->operand_count;
+    add_operands(ir, desc);
+    t->wait_begin[row] = ir->wait_count;
+    t->wait_count[row] = desc->wait_count;
+    for (uint32_t i = 0; i < desc->wait_count; i++)
+        ir->wait[ir->wait_count++] = desc->wait[i];
+    ir->role[index->open_role].op_count++;
+    return (op_id){row};
+}
+
+void ir_remember(const struct ir *ir)
+{
+    struct ir_index *index = ir->index;
+    index->forgotten = false;
+    for (uint32_t i = 0; i < ir->shape_count; i++) {
+        const struct work *row = &ir->shape[i];
+        struct shape_key key = {row->kind, row->in, row->out, row->reads, row->writes};
+        id_map_add(&index->shape, hash_shape(key, row->p, index->kind[row->kind]->param_count), i);
+    }
+    for (uint32_t i = 0; i < ir->dims_count; i++)
+        id_map_add(&index->dims, hash_dims(&ir->dims[i]), i);
+    for (uint32_t i = 0; i < ir->extent_count; i++)
+        id_map_add(&index->extent, hash_extent(ir->extent[i]), i);
+    for (uint32_t i = 0; i < ir->binding_count; i++)
+        id_map_add(&index->binding, hash_binding(&ir->binding[i]), i);
+    for (uint32_t i = 0; i < ir->tensor_count; i++) {
+        const char *name = ir->tensor[i].name;
+        id_map_add(&index->tensor, hash_text(name, strlen(name)), i);
+    }
+}

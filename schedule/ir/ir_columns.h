@@ -1,0 +1,30 @@
+/* schedule/ir/ir_columns.h: how the tables of an ir grow. Private to schedule/ir/ir*.c. */
+#ifndef SCHEDULE_IR_COLUMNS_H
+#define SCHEDULE_IR_COLUMNS_H
+
+#include "schedule/ir/ir.h"
+
+#include <assert.h>
+
+/* Ids fit 32 bits and IR_NONE is none of them. */
+#define ROWS_MAX ((uint64_t)UINT32_MAX - 1)
+#define IDS16_MAX ((uint64_t)IR_NONE16 - 1)
+
+/* The capacity of a table that has to hold so many rows. */
+uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed);
+
+/* Room for one row more in all columns. */
+void ir_grow_buffers(struct buffer_table *table);
+void ir_grow_ops(struct op_table *table);
+
+/* Makes room for `more` rows behind ir->NAME_count in the array ir->NAME. */
+#define RESERVE(ir, name, more)                                                                    \
+    do {                                                                                           \
+        uint64_t needed_ = (uint64_t)(ir)->name##_count + (more);                                  \
+        if (needed_ > (ir)->name##_capacity) {                                                     \
+            (ir)->name##_capacity = ir_grown_capacity((ir)->name##_capacity, needed_);             \
+            (ir)->name = heap_realloc((ir)->name, (ir)->name##_capacity, sizeof *(ir)->name);      \
+        }                                                                                          \
+    } while (0)
+
+#endif

@@ -1,0 +1,356 @@
+/* The parser's frame: statements, words, and what all statements share. */
+#include "schedule/ir/ir_parse.h"
+
+#include "schedule/ir/ir_index.h"
+#include "schedule/ir/ir_text.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longer words are cut in messages. */
+enum { QUOTED = 60 };
+
+static int quoted(struct word word)
+{
+    return word.size < QUOTED ? (int)word.size : QUOTED;
+}
+
+enum status parse_error(struct parser *p, const char *at, const char *format, ...)
+{
+    struct loc loc = {.name = p->cursor.name,
+                      .line = p->cursor.line,
+                      .column = (uint32_t)(at - p->cursor.line_start) + 1};
+    va_list args;
+    va_start(args, format);
+    diag_verror(p->diag, loc, STATUS_BAD_INPUT, format, args);
+    va_end(args);
+    return STATUS_BAD_INPUT;
+}
+
+/* The names in a sentence: "a, b or c". */
+static void put_choices(struct text *out, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        text_puts(out, i == 0 ? "" : i + 1 == count ? " or " : ", ");
+        text_append(out, names[i], strcspn(names[i], "!"));
+    }
+}
+
+enum status parse_unknown(struct parser *p, struct word word, const char *what,
+                          const char *const *names, size_t count)
+{
+    char copy[QUOTED + 1];
+    memcpy(copy, word.at, (size_t)quoted(word));
+    copy[quoted(word)] = '\0';
+    const char *nearest = diag_nearest(copy, names, count);
+    if (nearest)
+        return parse_error(p, word.at, "unknown %s '%s'; did you mean '%.*s'?", what, copy,
+                           (int)strcspn(nearest, "!"), nearest);
+    if (count == 0 || count > 16)
+        return parse_error(p, word.at, "unknown %s '%s'", what, copy);
+    struct text choices = {0};
+    put_choices(&choices, names, count);
+    parse_error(p, word.at, "unknown %s '%s': expected %s", what, copy, choices.data);
+    text_release(&choices);
+    return STATUS_BAD_INPUT;
+}
+
+/* As cursor_word(), with one look at each letter: most of a parse is spent here. */
+struct word parse_word(struct parser *p)
+{
+    static const bool ends[256] = {
+        [' '] = true, ['\t'] = true, ['\r'] = true, ['\n'] = true, ['#'] = true};
+    const char *at = p->cursor.at, *end = p->cursor.end;
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+        at++;
+    struct word word = {at, 0};
+    while (at < end && !ends[(unsigned char)*at])
+        at++;
+    word.size = (size_t)(at - word.at);
+    p->cursor.at = at;
+    return word;
+}
+
+enum status parse_expect(struct parser *p, struct word *word, const char *what)
+{
+    *word = parse_word(p);
+    if (word->size == 0)
+        return parse_error(p, word->at, "expected %s at the end of the line", what);
+    return STATUS_OK;
+}
+
+enum status parse_line_end(struct parser *p)
+{
+    struct word word = parse_word(p);
+    if (word.size > 0)
+        return parse_error(p, word.at, "unexpected '%.*s' behind the end of the statement",
+                           quoted(word), word.at);
+    return STATUS_OK;
+}
+
+struct word word_cut(struct word *word, char c)
+{
+    const char *found = word->size ? memchr(word->at, c, word->size) : NULL;
+    if (!found)
+        return (struct word){0};
+    struct word rest = {found + 1, word->size - (size_t)(found - word->at) - 1};
+    word->size = (size_t)(found - word->at);
+    return rest;
+}
+
+enum status parse_number(struct parser *p, struct word word, const char *what, int64_t low,
+                         int64_t high, int64_t *value)
+{
+    if (parse_i64(word.at, word.size, value) && *value >= low && *value <= high)
+        return STATUS_OK;
+    if (high == INT64_MAX && low != INT64_MIN)
+        return parse_error(p, word.at,
+                           "%s: expected a whole number of at least %" PRId64
+                           " that fits 63 bits, not '%.*s'",
+                           what, low, quoted(word), word.at);
+    return parse_error(p, word.at,
+                       "%s: expected a whole number in %" PRId64 "..%" PRId64 ", not '%.*s'", what,
+                       low, high, quoted(word), word.at);
+}
+
+enum status parse_name(struct parser *p, const char *what, bool is_short, struct word *word)
+{
+    if (word->size == 0)
+        return parse_error(p, word->at, "expected the name of a %s", what);
+    if (!ir_name_ok(word->at, word->size))
+        return parse_error(p, word->at,
+                           "'%.*s' cannot name a %s: names are a letter or '_', then letters, "
+                           "digits and any of _ . - / :",
+                           quoted(*word), word->at, what);
+    if (is_short && word->size >= MESH_NAME_MAX)
+        return parse_error(p, word->at, "the name '%.*s' of a %s is longer than %d letters",
+                           quoted(*word), word->at, what, MESH_NAME_MAX - 1);
+    return STATUS_OK;
+}
+
+/* Does the word name this attribute? Flags end in '!'. */
+static bool is_attribute(struct word key, const char *name)
+{
+    if (key.size == 0 || *key.at != *name)
+        return false;
+    size_t size = strlen(name);
+    size -= name[size - 1] == '!';
+    return key.size == size && memcmp(key.at, name, size) == 0;
+}
+
+enum status parse_attributes(struct parser *p, const char *what, const char *const *names,
+                             size_t count, uint32_t required, struct word *value)
+{
+    char kind[64];
+    for (size_t i = 0; i < count; i++)
+        value[i] = (struct word){0};
+    for (;;) {
+        struct word key = parse_word(p);
+        if (key.size == 0)
+            break;
+        struct word rest = word_cut(&key, '=');
+        size_t i = 0;
+        while (i < count && !is_attribute(key, names[i]))
+            i++;
+        if (i == count) {
+            snprintf(kind, sizeof kind, "attribute of a %s", what);
+            return parse_unknown(p, key, kind, names, count);
+        }
+        bool flag = names[i][strlen(names[i]) - 1] == '!';
+        if (flag != !rest.at)
+            return parse_error(p, key.at, flag ? "'%.*s' takes no value" : "'%.*s' needs '=VALUE'",
+                               quoted(key), key.at);
+        if (value[i].at)
+            return parse_error(p, key.at, "'%.*s' is given twice", quoted(key), key.at);
+        value[i] = flag ? key : rest;
+    }
+    for (size_t i = 0; i < count; i++)
+        if ((required >> i & 1) && !value[i].at)
+            return parse_error(p, p->cursor.at, "a %s needs %s=", what, names[i]);
+    return STATUS_OK;
+}
+
+enum status parse_group_name(struct parser *p, struct word word, uint16_t *group)
+{
+    int found = ir_find_group(p->ir, word.at, word.size);
+    if (found >= 0) {
+        *group = (uint16_t)found;
+        return STATUS_OK;
+    }
+    const char **names = arena_array(&p->scratch, p->ir->group_count, sizeof *names);
+    for (uint32_t i = 0; i < p->ir->group_count; i++)
+        names[i] = p->ir->group[i].name;
+    return parse_unknown(p, word, "group", names, p->ir->group_count);
+}
+
+enum status parse_op_list(struct parser *p, struct word word, const char *what)
+{
+    p->list_count = 0;
+    for (struct word rest = word; rest.at;) {
+        struct word item = rest;
+        rest = word_cut(&item, ',');
+        int64_t op;
+        enum status status = parse_number(p, item, what, 0, (int64_t)IR_NONE - 1, &op);
+        if (status != STATUS_OK)
+            return status;
+        if (p->list_count == UINT16_MAX)
+            return parse_error(p, item.at, "%s: more than %d ops", what, UINT16_MAX);
+        if (p->list_count == p->list_capacity) {
+            p->list_capacity = heap_next_capacity(p->list_capacity, p->list_count + 1);
+            p->list = heap_realloc(p->list, p->list_capacity, sizeof *p->list);
+        }
+        p->list[p->list_count++] = (op_id){(uint32_t)op};
+    }
+    return STATUS_OK;
+}
+
+enum status parse_dims(struct parser *p, struct word word, struct dims *dims)
+{
+    *dims = (struct dims){0};
+    if (word.size < 2 || word.at[0] != '[' || word.at[word.size - 1] != ']')
+        return parse_error(p, word.at, "expected a shape such as [4096,128], not '%.*s'",
+                           quoted(word), word.at);
+    for (struct word rest = {word.at + 1, word.size - 2}; rest.at;) {
+        struct word item = rest;
+        rest = word_cut(&item, ',');
+        if (dims->count == ARRAY_LEN(dims->size))
+            return parse_error(p, item.at, "a shape has at most %d sizes",
+                               (int)ARRAY_LEN(dims->size));
+        enum status status =
+            parse_number(p, item, "a size of a shape", 1, INT64_MAX, &dims->size[dims->count++]);
+        if (status != STATUS_OK)
+            return status;
+    }
+    uint64_t elements;
+    if (!dims_elements(dims, &elements))
+        return parse_error(p, word.at, "the shape %.*s has more than %" PRId64 " elements",
+                           quoted(word), word.at, (int64_t)IR_ELEMENTS_MAX);
+    return STATUS_OK;
+}
+
+/* ---- the whole text ---- */
+
+static const struct {
+    const char *name;
+    parse_function *parse;
+} statements[] = {
+    {"op", parse_op}, /* by far the most frequent one, then buffers */
+    {"buffer", parse_buffer}, {"mesh", parse_mesh},     {"tokens", parse_tokens},
+    {"arena", parse_arena},   {"group", parse_group},   {"role", parse_role},
+    {"stream", parse_stream}, {"tensor", parse_tensor}, {"bundle", parse_bundle},
+    {"ops", parse_ops},
+};
+
+static enum status parse_statement(struct parser *p)
+{
+    struct word word = parse_word(p);
+    if (word.size == 0)
+        return STATUS_OK;
+    for (size_t i = 0; i < ARRAY_LEN(statements); i++)
+        if (word_is(word, statements[i].name)) {
+            enum status status = statements[i].parse(p);
+            return status == STATUS_OK ? parse_line_end(p) : status;
+        }
+    const char *names[ARRAY_LEN(statements)];
+    for (size_t i = 0; i < ARRAY_LEN(statements); i++)
+        names[i] = statements[i].name;
+    return parse_unknown(p, word, "statement", names, ARRAY_LEN(names));
+}
+
+/* The first line that is not empty. */
+static enum status parse_header(struct parser *p)
+{
+    struct word word = parse_word(p);
+    while (word.size == 0 && cursor_next_line(&p->cursor))
+        word = parse_word(p);
+    struct word second = parse_word(p);
+    if (!word_is(word, "longhaul") || !word_is(second, "schedule"))
+        return parse_error(p, word.at,
+                           "not a schedule: its first line must be 'longhaul schedule %d'",
+                           IR_TEXT_VERSION);
+    struct word version;
+    enum status status = parse_expect(p, &version, "the version of the schedule format");
+    if (status != STATUS_OK)
+        return status;
+    int64_t number;
+    status = parse_number(p, version, "the version of the schedule format", 0, INT64_MAX, &number);
+    if (status != STATUS_OK)
+        return status;
+    if (number != IR_TEXT_VERSION)
+        return parse_error(p, version.at,
+                           "version %" PRId64 " of the schedule format: this program reads "
+                           "version %d",
+                           number, IR_TEXT_VERSION);
+    return parse_line_end(p);
+}
+
+static enum status check_pending(struct parser *p)
+{
+    for (size_t i = 0; i < p->pending_count; i++) {
+        const struct pending *at = &p->pending[i];
+        struct loc loc = {p->cursor.name, at->line, at->column};
+        if (at->op >= p->ir->op.count)
+            return diag_error(p->diag, loc, STATUS_BAD_INPUT,
+                              "free: there is no op %" PRIu32 "; the schedule has %" PRIu32 " ops",
+                              at->op, p->ir->op.count);
+    }
+    return STATUS_OK;
+}
+
+/* A NUL would end a message that quotes the word around it, so it is told apart before. */
+static enum status check_nul(struct parser *p)
+{
+    size_t left = (size_t)(p->cursor.end - p->cursor.at);
+    const char *nul = left > 0 ? memchr(p->cursor.at, '\0', left) : NULL;
+    if (!nul)
+        return STATUS_OK;
+    while (memchr(p->cursor.at, '\n', (size_t)(nul - p->cursor.at)))
+        cursor_next_line(&p->cursor);
+    return parse_error(p, nul, "a NUL byte: this is not text");
+}
+
+static enum status parse_all(struct parser *p)
+{
+    enum status status = parse_header(p);
+    if (status == STATUS_OK)
+        status = check_nul(p);
+    while (status == STATUS_OK && cursor_next_line(&p->cursor))
+        status = parse_statement(p);
+    if (status == STATUS_OK)
+        status = check_pending(p);
+    if (status == STATUS_OK && p->ir->index) /* roles behind the open one have no ops */
+        for (uint32_t r = p->ir->index->open_role + 1; r < p->ir->role_count; r++)
+            p->ir->role[r].op_begin = p->ir->op.count;
+    return status;
+}
+
+enum status ir_parse(struct ir *ir, const char *name, const char *text, size_t size,
+                     struct diag *diag)
+{
+    assert(ir->op.count == 0 && ir->buffer.count == 0 && !ir->index);
+    struct parser p = {.ir = ir, .cursor = cursor_make(name, text, size), .diag = diag};
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        const char *kind_name = work_kind_info((enum work_kind)kind)->name;
+        id_map_add(&p.kinds, hash_text(kind_name, strlen(kind_name)), (uint32_t)kind);
+    }
+    enum status status = parse_all(&p);
+    id_map_release(&p.kinds);
+    arena_release(&p.scratch);
+    free(p.pending);
+    free(p.list);
+    return status;
+}
+
+enum status ir_load(struct ir *ir, const char *path, struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = ir_parse(ir, strcmp(path, "-") == 0 ? "standard input" : path, text.data,
+                          text.size, diag);
+    text_release(&text);
+    return status;
+}

@@ -1,0 +1,94 @@
+/* schedule/ir/ir_parse.h: what the parts of the parser share. Private to schedule/ir/ir_parse*.c. */
+#ifndef SCHEDULE_IR_PARSE_H
+#define SCHEDULE_IR_PARSE_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/text.h"
+#include "schedule/ir/id_map.h"
+#include "schedule/ir/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct word {
+    const char *at; /* NULL: not there */
+    size_t size;
+};
+
+/* An op that a free set names, to be looked at when all ops are known. */
+struct pending {
+    uint32_t line, column, op;
+};
+
+struct parser {
+    struct ir *ir;
+    struct cursor cursor;
+    struct diag *diag;
+    struct arena scratch; /* explicit coordinate sets */
+    struct id_map kinds;  /* rows are enum work_kind */
+
+    bool has_mesh, has_tokens, has_arena; /* each at most once */
+    bool in_ops;                          /* an `ops` line was seen */
+
+    struct pending *pending;
+    size_t pending_count, pending_capacity;
+    op_id *list; /* the list being read: waits or a free set */
+    size_t list_count, list_capacity;
+};
+
+/* A statement's first word was read; the function reads the rest of the line. */
+typedef enum status parse_function(struct parser *p);
+
+parse_function parse_mesh, parse_tokens, parse_arena, parse_group, parse_role, parse_stream,
+    parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
+
+/* "name:line:column: error: ..." at a word of the current line; STATUS_BAD_INPUT. */
+enum status parse_error(struct parser *p, const char *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* "unknown WHAT 'x'", with the nearest of the names that would be right, or all of them when they
+ * are few. */
+enum status parse_unknown(struct parser *p, struct word word, const char *what,
+                          const char *const *names, size_t count);
+
+/* The next word of the line; size 0 at its end. */
+struct word parse_word(struct parser *p);
+/* The next word, which must be there: "expected WHAT". */
+enum status parse_expect(struct parser *p, struct word *word, const char *what);
+enum status parse_line_end(struct parser *p);
+
+static inline bool word_is(struct word word, const char *text)
+{
+    return word.size > 0 && *word.at == *text && strlen(text) == word.size &&
+           memcmp(text, word.at, word.size) == 0;
+}
+
+/* Cuts word at the first `c`: *word becomes what is before, the result what is behind. The
+ * result's at is NULL when there is no `c`. */
+struct word word_cut(struct word *word, char c);
+
+/* A decimal in low..high; what: "layer". */
+enum status parse_number(struct parser *p, struct word word, const char *what, int64_t low,
+                         int64_t high, int64_t *value);
+
+/* A new name of the table whose rows are `what`, shorter than MESH_NAME_MAX when `is_short`. */
+enum status parse_name(struct parser *p, const char *what, bool is_short, struct word *word);
+
+/* Reads KEY=VALUE words to the line's end: value[i] is that of names[i], with at == NULL when it
+ * is not there; flags (names ending in '!') are given as the bare name. The bits of `required`
+ * must be there; what: "buffer". */
+enum status parse_attributes(struct parser *p, const char *what, const char *const *names,
+                             size_t count, uint32_t required, struct word *value);
+
+/* The id of a group by name. */
+enum status parse_group_name(struct parser *p, struct word word, uint16_t *group);
+/* "cp,hp" as a bit mask of mesh axes. */
+enum status parse_axis_mask(struct parser *p, struct word word, uint32_t *mask);
+/* "12,14" into p->list; at most 65535 ids. */
+enum status parse_op_list(struct parser *p, struct word word, const char *what);
+/* "[6144,4096]". */
+enum status parse_dims(struct parser *p, struct word word, struct dims *dims);
+
+#endif

@@ -1,0 +1,344 @@
+/* Statements about ranks and streams: mesh, tokens, arena, group, role, stream, ops. */
+#include "schedule/ir/ir_index.h"
+#include "schedule/ir/ir_parse.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* The row of a name in a table of names, or an error. */
+static enum status find_name(struct parser *p, struct word word, const char *what,
+                             const char *const *names, size_t count, uint32_t *found)
+{
+    for (size_t i = 0; i < count; i++)
+        if (word_is(word, names[i])) {
+            *found = (uint32_t)i;
+            return STATUS_OK;
+        }
+    return parse_unknown(p, word, what, names, count);
+}
+
+static enum status find_axis(struct parser *p, struct word word, uint32_t *axis)
+{
+    const char *names[MESH_AXES_MAX];
+    for (uint32_t a = 0; a < p->ir->mesh.axis_count; a++)
+        names[a] = p->ir->mesh.axis[a].name;
+    return find_name(p, word, "axis of the mesh", names, p->ir->mesh.axis_count, axis);
+}
+
+enum status parse_mesh(struct parser *p)
+{
+    struct mesh *mesh = &p->ir->mesh;
+    struct word word;
+    if (p->has_mesh)
+        return parse_error(p, p->cursor.line_start, "a second mesh: there is only one");
+    if (p->ir->group_count > 0 || p->ir->role_count > 0 || p->ir->tensor_count > 0)
+        return parse_error(p, p->cursor.line_start,
+                           "the mesh must come before groups, roles, tensors and ops");
+    p->has_mesh = true;
+    enum status status = parse_expect(p, &word, "an axis such as cp=4");
+    for (; status == STATUS_OK && word.size > 0; word = parse_word(p)) {
+        struct word size = word_cut(&word, '=');
+        status = parse_name(p, "mesh axis", true, &word);
+        if (status != STATUS_OK)
+            return status;
+        if (!size.at)
+            return parse_error(p, word.at, "the axis needs a size: %.*s=SIZE", (int)word.size,
+                               word.at);
+        if (mesh->axis_count == MESH_AXES_MAX)
+            return parse_error(p, word.at, "a mesh has at most %d axes", MESH_AXES_MAX);
+        struct mesh_axis *axis = &mesh->axis[mesh->axis_count];
+        memcpy(axis->name, word.at, word.size);
+        axis->name[word.size] = '\0';
+        if (mesh_find_axis(mesh, axis->name) >= 0)
+            return parse_error(p, word.at, "the axis '%s' is given twice", axis->name);
+        int64_t value, ranks = mesh_ranks(mesh);
+        status = parse_number(p, size, axis->name, 1, MESH_RANKS_MAX, &value);
+        if (status == STATUS_OK && ranks * value > MESH_RANKS_MAX)
+            return parse_error(p, size.at, "a mesh has at most %u ranks", MESH_RANKS_MAX);
+        axis->size = (uint32_t)value;
+        mesh->axis_count++;
+    }
+    return status;
+}
+
+/* One length for each of the layout's chunks. */
+static enum status parse_lengths(struct parser *p, struct word list)
+{
+    struct token_layout *layout = &p->ir->layout;
+    uint32_t count = 0, commas = 0;
+    for (size_t i = 0; i < list.size; i++)
+        commas += list.at[i] == ',';
+    if (commas + 1 != layout->chunks)
+        return parse_error(p, list.at, "%" PRIu32 " lengths of %" PRIu32 " chunks", commas + 1,
+                           layout->chunks);
+    int64_t *length = arena_array(&p->ir->arena, layout->chunks, sizeof *length);
+    for (struct word rest = list; rest.at;) {
+        struct word item = rest;
+        rest = word_cut(&item, ',');
+        enum status status =
+            parse_number(p, item, "a length of a chunk", 1, INT64_MAX, &length[count++]);
+        if (status != STATUS_OK)
+            return status;
+    }
+    layout->length = length;
+    return STATUS_OK;
+}
+
+enum status parse_tokens(struct parser *p)
+{
+    enum { LAYOUT, CP, HP, CHUNKS, CHUNK, SEQ, BATCH, MICRO_BATCH, LENGTHS, DTYPE, COUNT };
+    static const char *const keys[COUNT] = {"layout", "cp",    "hp",          "chunks",  "chunk",
+                                            "seq",    "batch", "micro_batch", "lengths", "dtype"};
+    const char *start = p->cursor.line_start, *names[LAYOUT_KIND_COUNT];
+    struct word value[COUNT];
+    if (p->has_tokens)
+        return parse_error(p, start, "a second tokens line: there is only one");
+    p->has_tokens = true;
+    enum status status = parse_attributes(p, "tokens line", keys, COUNT, 1u << DTYPE, value);
+    if (status != STATUS_OK)
+        return status;
+    enum dtype dtype;
+    if (!dtype_find(value[DTYPE].at, value[DTYPE].size, &dtype))
+        return parse_error(p, value[DTYPE].at, "unknown dtype '%.*s': expected bf16, f16 or f32",
+                           value[DTYPE].size < 60 ? (int)value[DTYPE].size : 60, value[DTYPE].at);
+    p->ir->dtype = (uint8_t)dtype;
+
+    int64_t number[COUNT] = {[CP] = 1, [HP] = 1, [CHUNKS] = 1};
+    for (int i = CP; i <= MICRO_BATCH; i++) {
+        int64_t high = i <= CHUNKS ? UINT32_MAX : INT64_MAX;
+        if (value[i].at)
+            status = parse_number(p, value[i], keys[i], 1, high, &number[i]);
+        if (status != STATUS_OK)
+            return status;
+        if (i <= SEQ && value[i].at && !value[LAYOUT].at)
+            return parse_error(p, value[i].at, "%s is of a layout: give layout=KIND too", keys[i]);
+    }
+    p->ir->global_batch = number[BATCH];
+    p->ir->micro_batch = number[MICRO_BATCH];
+    if (!value[LAYOUT].at)
+        return STATUS_OK;
+    if (!value[SEQ].at)
+        return parse_error(p, value[LAYOUT].at, "a layout needs seq=TOKENS");
+    for (int i = 0; i < LAYOUT_KIND_COUNT; i++)
+        names[i] = layout_name((enum layout_kind)i);
+    uint32_t kind = 0;
+    status = find_name(p, value[LAYOUT], "layout", names, LAYOUT_KIND_COUNT, &kind);
+    if (status != STATUS_OK)
+        return status;
+    p->ir->layout = (struct token_layout){.kind = (uint8_t)kind,
+                                          .cp = (uint32_t)number[CP],
+                                          .hp = (uint32_t)number[HP],
+                                          .chunks = (uint32_t)number[CHUNKS],
+                                          .chunk = number[CHUNK],
+                                          .tokens = number[SEQ]};
+    if (value[LENGTHS].at)
+        status = parse_lengths(p, value[LENGTHS]);
+    if (status != STATUS_OK)
+        return status;
+    struct loc at = {p->cursor.name, p->cursor.line, (uint32_t)(value[LAYOUT].at - start) + 1};
+    return layout_check(&p->ir->layout, at, p->diag);
+}
+
+enum status parse_arena(struct parser *p)
+{
+    const char *keys[MEMORY_COUNT];
+    struct word value[MEMORY_COUNT];
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        keys[m] = memory_name((enum memory)m);
+    if (p->has_arena)
+        return parse_error(p, p->cursor.line_start, "a second arena line: there is only one");
+    p->has_arena = true;
+    enum status status = parse_attributes(p, "arena line", keys, MEMORY_COUNT, 0, value);
+    for (int m = 0; status == STATUS_OK && m < MEMORY_COUNT; m++)
+        if (value[m].at) {
+            int64_t bytes;
+            status = parse_number(p, value[m], keys[m], 1, INT64_MAX, &bytes);
+            p->ir->arena_bytes[m] = (uint64_t)bytes;
+        }
+    return status;
+}
+
+/* "0+3": ascending coordinates of an axis. */
+static enum status parse_set(struct parser *p, struct word word, struct axis_set *set)
+{
+    const struct mesh_axis *axis = &p->ir->mesh.axis[set->axis];
+    size_t items = 1;
+    for (size_t i = 0; i < word.size; i++)
+        items += word.at[i] == '+';
+    uint32_t *coordinate = arena_array(&p->scratch, items, sizeof *coordinate);
+    set->set = coordinate;
+    for (struct word rest = word; rest.at;) {
+        struct word item = rest;
+        rest = word_cut(&item, '+');
+        int64_t value;
+        enum status status = parse_number(p, item, axis->name, 0, (int64_t)axis->size - 1, &value);
+        if (status != STATUS_OK)
+            return status;
+        if (set->count > 0 && value <= coordinate[set->count - 1])
+            return parse_error(p, item.at, "coordinates of an axis must ascend");
+        coordinate[set->count++] = (uint32_t)value;
+    }
+    return STATUS_OK;
+}
+
+/* "pp:0+3,tp": axes, each whole or with a set of coordinates. */
+static enum status parse_axes(struct parser *p, struct word word, struct axis_set *axes,
+                              uint32_t *count)
+{
+    uint32_t seen = 0;
+    *count = 0;
+    for (struct word rest = word; rest.at;) {
+        struct word item = rest;
+        rest = word_cut(&item, ',');
+        struct word set = word_cut(&item, ':');
+        uint32_t axis = 0;
+        enum status status = find_axis(p, item, &axis);
+        if (status != STATUS_OK)
+            return status;
+        if (seen >> axis & 1)
+            return parse_error(p, item.at, "the axis '%s' is given twice",
+                               p->ir->mesh.axis[axis].name);
+        seen |= 1u << axis;
+        axes[*count] = (struct axis_set){.axis = (uint8_t)axis};
+        if (set.at)
+            status = parse_set(p, set, &axes[*count]);
+        if (status != STATUS_OK)
+            return status;
+        (*count)++;
+    }
+    return STATUS_OK;
+}
+
+enum status parse_axis_mask(struct parser *p, struct word word, uint32_t *mask)
+{
+    *mask = 0;
+    for (struct word rest = word; rest.at;) {
+        struct word item = rest;
+        rest = word_cut(&item, ',');
+        uint32_t axis = 0;
+        enum status status = find_axis(p, item, &axis);
+        if (status != STATUS_OK)
+            return status;
+        if (*mask >> axis & 1)
+            return parse_error(p, item.at, "the axis '%s' is given twice",
+                               p->ir->mesh.axis[axis].name);
+        *mask |= 1u << axis;
+    }
+    return STATUS_OK;
+}
+
+/* A group or a role: a new name and its axes. */
+static enum status parse_ranks(struct parser *p, const char *what,
+                               bool exists(const struct ir *ir, struct word word),
+                               char name[MESH_NAME_MAX], struct axis_set *axes, uint32_t *count)
+{
+    static const char *const keys[] = {"axes"};
+    struct word value, word = parse_word(p);
+    enum status status = parse_name(p, what, true, &word);
+    if (status != STATUS_OK)
+        return status;
+    if (exists(p->ir, word))
+        return parse_error(p, word.at, "a second %s named '%.*s'", what, (int)word.size, word.at);
+    memcpy(name, word.at, word.size);
+    name[word.size] = '\0';
+    *count = 0;
+    status = parse_attributes(p, what, keys, 1, 0, &value);
+    if (status == STATUS_OK && value.at)
+        status = parse_axes(p, value, axes, count);
+    return status;
+}
+
+static bool group_exists(const struct ir *ir, struct word word)
+{
+    return ir_find_group(ir, word.at, word.size) >= 0;
+}
+
+static bool role_exists(const struct ir *ir, struct word word)
+{
+    return ir_find_role(ir, word.at, word.size) >= 0;
+}
+
+enum status parse_group(struct parser *p)
+{
+    char name[MESH_NAME_MAX];
+    struct axis_set axes[MESH_AXES_MAX];
+    uint32_t count = 0;
+    if (p->ir->group_count == IR_NONE16 - 1)
+        return parse_error(p, p->cursor.line_start, "more than %d groups", IR_NONE16 - 1);
+    enum status status = parse_ranks(p, "group", group_exists, name, axes, &count);
+    if (status == STATUS_OK)
+        ir_add_group(p->ir, name, axes, count);
+    return status;
+}
+
+enum status parse_role(struct parser *p)
+{
+    char name[MESH_NAME_MAX];
+    struct axis_set axes[MESH_AXES_MAX];
+    uint32_t count = 0;
+    if (p->ir->buffer.count > 0 || p->ir->op.count > 0 || p->in_ops)
+        return parse_error(p, p->cursor.line_start, "roles must come before buffers and ops");
+    if (p->ir->role_count == IR_NONE16 - 1)
+        return parse_error(p, p->cursor.line_start, "more than %d roles", IR_NONE16 - 1);
+    enum status status = parse_ranks(p, "role", role_exists, name, axes, &count);
+    if (status == STATUS_OK) {
+        ir_add_role(p->ir, name, axes, count);
+        p->ir->index->open_role = 0;
+    }
+    return status;
+}
+
+enum status parse_stream(struct parser *p)
+{
+    static const size_t classes = STREAM_SYNC; /* no stream is of the class SYNC */
+    const char *names[STREAM_SYNC];
+    char name[MESH_NAME_MAX];
+    struct word word = parse_word(p), class_word;
+    enum status status = parse_name(p, "stream", true, &word);
+    if (status == STATUS_OK)
+        status = parse_expect(p, &class_word, "the class of the stream");
+    if (status != STATUS_OK)
+        return status;
+    if (ir_find_stream(p->ir, word.at, word.size) >= 0)
+        return parse_error(p, word.at, "a second stream named '%.*s'", (int)word.size, word.at);
+    if (p->ir->stream_count == IR_STREAMS_MAX)
+        return parse_error(p, word.at, "more than %d streams", IR_STREAMS_MAX);
+    for (size_t i = 0; i < classes; i++)
+        names[i] = stream_class_name((enum stream_class)i);
+    uint32_t found = 0;
+    status = find_name(p, class_word, "class of stream", names, classes, &found);
+    if (status != STATUS_OK)
+        return status;
+    memcpy(name, word.at, word.size);
+    name[word.size] = '\0';
+    ir_add_stream(p->ir, name, (enum stream_class)found);
+    return STATUS_OK;
+}
+
+enum status parse_ops(struct parser *p)
+{
+    struct ir *ir = p->ir;
+    struct word word;
+    enum status status = parse_expect(p, &word, "the name of a role");
+    if (status != STATUS_OK)
+        return status;
+    if (!p->in_ops && ir->op.count > 0)
+        return parse_error(p, word.at, "ops before the first 'ops' line have no role");
+    int role = ir_find_role(ir, word.at, word.size);
+    if (role < 0) {
+        const char **names = arena_array(&p->scratch, ir->role_count, sizeof *names);
+        for (uint32_t i = 0; i < ir->role_count; i++)
+            names[i] = ir->role[i].name;
+        return parse_unknown(p, word, "role", names, ir->role_count);
+    }
+    uint32_t next = p->in_ops ? ir->index->open_role + 1 : 0;
+    if ((uint32_t)role < next)
+        return parse_error(p, word.at,
+                           "the ops of role '%s' must come once, in the order of the role lines",
+                           ir->role[role].name);
+    for (uint32_t r = next; r <= (uint32_t)role; r++)
+        ir->role[r].op_begin = ir->op.count;
+    ir->index->open_role = (uint32_t)role;
+    p->in_ops = true;
+    return STATUS_OK;
+}

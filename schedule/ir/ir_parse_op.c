@@ -1,0 +1,385 @@
+/* The statement of an op. */
+#include "schedule/ir/ir_index.h"
+#include "schedule/ir/ir_parse.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OPERANDS_MAX = 8 }; /* reads, or writes, of any kind */
+
+/* Keys that label an op, beside the parameters of its kind. */
+enum { PHASE, REGION, LAYER, CHUNK, STEP, MICRO, TAGS };
+static const char *const tag_names[TAGS] = {"phase", "region", "layer", "chunk", "step", "micro"};
+
+/* An op line as it is read. */
+struct op_line {
+    struct op_desc desc;
+    const struct work_kind_info *info;
+    uint32_t id;
+    const char *start; /* of its id */
+    uint32_t keys;     /* bits of the parameters, then of the labels given */
+    bool guard, waits, reads, writes;
+    struct view read[OPERANDS_MAX], write[OPERANDS_MAX];
+};
+
+static enum status parse_kind(struct parser *p, struct op_line *line)
+{
+    struct word word;
+    enum status status = parse_expect(p, &word, "a kind of work");
+    if (status != STATUS_OK)
+        return status;
+    uint64_t hash = hash_text(word.at, word.size);
+    for (struct id_probe at = id_map_start(&p->kinds, hash); id_map_next(&p->kinds, &at);) {
+        const struct work_kind_info *info = work_kind_info((enum work_kind)at.row);
+        if (word_is(word, info->name)) {
+            line->info = info;
+            line->desc.work.kind = (uint8_t)at.row;
+            return STATUS_OK;
+        }
+    }
+    const char *names[WORK_KIND_COUNT];
+    for (int i = 0; i < WORK_KIND_COUNT; i++)
+        names[i] = work_kind_info((enum work_kind)i)->name;
+    return parse_unknown(p, word, "kind of work", names, WORK_KIND_COUNT);
+}
+
+static enum status parse_op_stream(struct parser *p, struct op_line *line)
+{
+    struct word word;
+    enum status status = parse_expect(p, &word, "a stream");
+    if (status != STATUS_OK)
+        return status;
+    int found = ir_find_stream(p->ir, word.at, word.size);
+    if (found < 0) {
+        const char *names[IR_STREAMS_MAX];
+        for (uint32_t i = 0; i < p->ir->stream_count; i++)
+            names[i] = p->ir->stream[i].name;
+        return parse_unknown(p, word, "stream", names, p->ir->stream_count);
+    }
+    enum stream_class class = (enum stream_class)p->ir->stream[found].stream_class;
+    if (!work_runs_on((enum work_kind)line->desc.work.kind, class))
+        return parse_error(p, word.at, "%s runs on streams of class %s, and '%s' is of class %s",
+                           line->info->name,
+                           stream_class_name((enum stream_class)line->info->stream),
+                           p->ir->stream[found].name, stream_class_name(class));
+    line->desc.stream = (uint8_t)found;
+    return STATUS_OK;
+}
+
+static enum status parse_param(struct parser *p, struct op_line *line, uint32_t i,
+                               struct word value)
+{
+    const struct work_param *param = &line->info->param[i];
+    int64_t *target = &line->desc.work.p[i];
+    if (param->is_group) {
+        uint16_t group;
+        enum status status = parse_group_name(p, value, &group);
+        *target = status == STATUS_OK ? group + param->optional : 0;
+        return status;
+    }
+    if (!param->values)
+        return parse_number(p, value, param->name,
+                            param->is_signed  ? INT64_MIN
+                            : param->optional ? 0
+                                              : 1,
+                            INT64_MAX, target);
+    for (int k = 0; k < param->value_count; k++)
+        if (word_is(value, param->values[k])) {
+            *target = k;
+            return STATUS_OK;
+        }
+    return parse_unknown(p, value, param->name, param->values, param->value_count);
+}
+
+static enum status parse_tag(struct parser *p, struct op_line *line, int tag, struct word value)
+{
+    struct op_tags *tags = &line->desc.tags;
+    uint16_t *label[TAGS] = {[LAYER] = &tags->layer,
+                             [CHUNK] = &tags->chunk,
+                             [STEP] = &tags->step,
+                             [MICRO] = &tags->micro};
+    const char *names[PHASE_COUNT + REGION_COUNT];
+    if (tag == PHASE) {
+        enum phase phase;
+        if (phase_find(value.at, value.size, &phase)) {
+            tags->phase = (uint8_t)phase;
+            return STATUS_OK;
+        }
+        for (int i = 0; i < PHASE_COUNT; i++)
+            names[i] = phase_name((enum phase)i);
+        return parse_unknown(p, value, "phase", names, PHASE_COUNT);
+    }
+    if (tag == REGION) {
+        enum region region;
+        if (region_find(value.at, value.size, &region)) {
+            tags->region = (uint8_t)region;
+            return STATUS_OK;
+        }
+        for (int i = 0; i < REGION_COUNT; i++)
+            names[i] = region_name((enum region)i);
+        return parse_unknown(p, value, "region", names, REGION_COUNT);
+    }
+    int64_t number;
+    enum status status = parse_number(p, value, tag_names[tag], 0, IR_NONE16 - 1, &number);
+    if (status == STATUS_OK)
+        *label[tag] = (uint16_t)number;
+    return status;
+}
+
+/* KEY=VALUE: a parameter of the kind, or a label. */
+static enum status parse_key(struct parser *p, struct op_line *line, struct word key,
+                             struct word value)
+{
+    const uint32_t params = line->info->param_count;
+    uint32_t i = 0;
+    while (i < params && !word_is(key, line->info->param[i].name))
+        i++;
+    while (i >= params && i < params + TAGS && !word_is(key, tag_names[i - params]))
+        i++;
+    if (i < params + TAGS) {
+        if (line->keys >> i & 1)
+            return parse_error(p, key.at, "'%.*s' is given twice", (int)key.size, key.at);
+        line->keys |= 1u << i;
+        return i < params ? parse_param(p, line, i, value)
+                          : parse_tag(p, line, (int)(i - params), value);
+    }
+    const char *names[WORK_PARAMS_MAX + TAGS];
+    char what[64];
+    for (i = 0; i < params; i++)
+        names[i] = line->info->param[i].name;
+    memcpy(names + params, tag_names, sizeof tag_names);
+    snprintf(what, sizeof what, "parameter of %s", line->info->name);
+    return parse_unknown(p, key, what, names, params + TAGS);
+}
+
+/* "cp>=3" */
+static enum status parse_guard(struct parser *p, struct op_line *line)
+{
+    static const struct {
+        const char *sign;
+        enum guard_test test;
+    } signs[] = {{">=", GUARD_GE}, {"==", GUARD_EQ}, {"<", GUARD_LT}};
+    struct word word;
+    enum status status = parse_expect(p, &word, "a guard such as cp>=3");
+    if (status != STATUS_OK)
+        return status;
+    size_t name_size = 0, s = 0;
+    while (name_size < word.size && !memchr("<>=!", word.at[name_size], 4))
+        name_size++;
+    struct word rest = {word.at + name_size, word.size - name_size};
+    for (; s < ARRAY_LEN(signs); s++)
+        if (rest.size >= strlen(signs[s].sign) &&
+            memcmp(rest.at, signs[s].sign, strlen(signs[s].sign)) == 0)
+            break;
+    if (s == ARRAY_LEN(signs))
+        return parse_error(p, rest.at, "a guard is GROUP<N, GROUP>=N or GROUP==N");
+    size_t sign_size = strlen(signs[s].sign);
+    struct word number = {rest.at + sign_size, rest.size - sign_size};
+    struct guard guard = {.test = (uint8_t)signs[s].test};
+    int64_t value;
+    status = parse_group_name(p, (struct word){word.at, name_size}, &guard.group);
+    if (status == STATUS_OK)
+        status = parse_number(p, number, "guard", 0, UINT32_MAX, &value);
+    if (status != STATUS_OK)
+        return status;
+    guard.value = (uint32_t)value;
+    if (p->ir->guard_count == IR_NONE16 - 1)
+        return parse_error(p, word.at, "more than %d different guards", IR_NONE16 - 1);
+    line->desc.guard = ir_add_guard(p->ir, guard);
+    return STATUS_OK;
+}
+
+static enum status parse_waits(struct parser *p, struct op_line *line)
+{
+    struct word word;
+    enum status status = parse_expect(p, &word, "op ids such as 12,14");
+    if (status == STATUS_OK)
+        status = parse_op_list(p, word, "waits");
+    if (status == STATUS_OK && (uint64_t)p->ir->wait_count + p->list_count >= IR_NONE)
+        return parse_error(p, word.at, "more than %" PRIu32 " waits", IR_NONE - 1);
+    line->desc.wait_count = (uint16_t)p->list_count;
+    return status;
+}
+
+static enum status unknown_buffer(struct parser *p, struct word name)
+{
+    enum { LOOKED_AT = 10000 };
+    const struct ir *ir = p->ir;
+    uint32_t first = ir->buffer.count > LOOKED_AT ? ir->buffer.count - LOOKED_AT : 0;
+    uint32_t count = ir->buffer.count - first;
+    const char **names = arena_array(&p->scratch, count, sizeof *names);
+    for (uint32_t i = 0; i < count; i++) {
+        size_t size = ir_buffer_name(ir, (buffer_id){first + i}, NULL, 0);
+        char *text = arena_alloc(&p->scratch, size + 1);
+        ir_buffer_name(ir, (buffer_id){first + i}, text, size + 1);
+        names[i] = text;
+    }
+    return parse_unknown(p, name, "buffer", names, count);
+}
+
+/* "kv1" or "kv1[0:4096]": a buffer or a range of its elements, of which either end may be open. */
+static enum status parse_view(struct parser *p, struct word word, struct view *view)
+{
+    struct word name = word, range = word_cut(&name, '[');
+    buffer_id buffer = ir_find_buffer(p->ir, name.at, name.size);
+    if (buffer.i == IR_NONE)
+        return unknown_buffer(p, name);
+    if (p->ir->buffer.role[buffer.i] != p->ir->index->open_role)
+        return parse_error(p, name.at, "buffer '%.*s' is of role '%s', this op of role '%s'",
+                           (int)name.size, name.at, p->ir->role[p->ir->buffer.role[buffer.i]].name,
+                           p->ir->role[p->ir->index->open_role].name);
+    *view = ir_whole(p->ir, buffer);
+    if (!range.at)
+        return STATUS_OK;
+    struct word end = range.size > 0 && range.at[range.size - 1] == ']'
+                          ? (struct word){range.at, range.size - 1}
+                          : (struct word){0};
+    struct word begin = end;
+    if (end.at)
+        end = word_cut(&begin, ':');
+    if (!end.at)
+        return parse_error(p, range.at - 1, "expected a range such as [0:4096]");
+    int64_t elements = (int64_t)view->count, from = 0, to = elements;
+    enum status status = STATUS_OK;
+    if (begin.size > 0)
+        status = parse_number(p, begin, "begin of a range", 0, elements - 1, &from);
+    if (status == STATUS_OK && end.size > 0)
+        status = parse_number(p, end, "end of a range", from + 1, elements, &to);
+    if (status != STATUS_OK)
+        return status;
+    view->begin = (uint64_t)from;
+    view->count = (uint64_t)(to - from);
+    return STATUS_OK;
+}
+
+/* The operands up to the next keyword or KEY=VALUE. */
+static enum status parse_operands(struct parser *p, struct op_line *line, bool write)
+{
+    static const char *const ends[] = {"reads", "writes", "waits", "guard"};
+    struct view *view = write ? line->write : line->read;
+    uint8_t *count = write ? &line->desc.write_count : &line->desc.read_count;
+    uint8_t most = write ? line->info->writes_max : line->info->reads_max;
+    for (;;) {
+        struct cursor before = p->cursor;
+        struct word word = parse_word(p);
+        bool end = word.size == 0 || memchr(word.at, '=', word.size);
+        for (size_t i = 0; i < ARRAY_LEN(ends) && !end; i++)
+            end = word_is(word, ends[i]);
+        if (end && *count == 0)
+            return parse_error(p, word.at, "expected a buffer that the op %s",
+                               write ? "writes" : "reads");
+        if (end) {
+            p->cursor = before;
+            return STATUS_OK;
+        }
+        if (*count == most)
+            return parse_error(p, word.at, "%s %s at most %d operands", line->info->name,
+                               write ? "writes" : "reads", most);
+        enum status status = parse_view(p, word, &view[(*count)++]);
+        if (status != STATUS_OK)
+            return status;
+    }
+}
+
+/* One clause of an op line behind the stream. */
+static enum status parse_clause(struct parser *p, struct op_line *line, struct word word)
+{
+    const struct {
+        const char *word;
+        bool *seen;
+    } clauses[] = {{"reads", &line->reads},
+                   {"writes", &line->writes},
+                   {"waits", &line->waits},
+                   {"guard", &line->guard}};
+    struct word key = word, value = word_cut(&key, '=');
+    if (value.at)
+        return parse_key(p, line, key, value);
+    size_t i = 0;
+    while (i < ARRAY_LEN(clauses) && !word_is(word, clauses[i].word))
+        i++;
+    if (i == ARRAY_LEN(clauses)) {
+        static const char *const names[] = {"reads", "writes", "waits", "guard"};
+        return parse_unknown(p, word, "clause of an op", names, ARRAY_LEN(names));
+    }
+    if (*clauses[i].seen)
+        return parse_error(p, word.at, "'%s' is given twice", clauses[i].word);
+    *clauses[i].seen = true;
+    switch (i) {
+    case 0:
+        return parse_operands(p, line, false);
+    case 1:
+        return parse_operands(p, line, true);
+    case 2:
+        return parse_waits(p, line);
+    default:
+        return parse_guard(p, line);
+    }
+}
+
+/* What only the whole line shows. */
+static enum status check_line(struct parser *p, const struct op_line *line)
+{
+    const struct work_kind_info *info = line->info;
+    for (uint32_t i = 0; i < info->param_count; i++)
+        if (!info->param[i].optional && !(line->keys >> i & 1))
+            return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s needs %s=", line->id,
+                               info->name, info->param[i].name);
+    if (line->desc.read_count < info->reads_min)
+        return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s reads at least %d operands, not %d",
+                           line->id, info->name, info->reads_min, line->desc.read_count);
+    if (line->desc.write_count < info->writes_min)
+        return parse_error(p, p->cursor.at,
+                           "op %" PRIu32 ": %s writes at least %d operands, not %d", line->id,
+                           info->name, info->writes_min, line->desc.write_count);
+    if ((uint64_t)p->ir->operand_count + 2 * OPERANDS_MAX >= IR_NONE ||
+        p->ir->range_count >= IR_RANGE - 2 * OPERANDS_MAX)
+        return parse_error(p, line->start, "more operands than 32 bits can count");
+    return STATUS_OK;
+}
+
+enum status parse_op(struct parser *p)
+{
+    struct op_line line = {.desc = {.guard = IR_NONE16,
+                                    .tags = {.layer = IR_NONE16,
+                                             .chunk = IR_NONE16,
+                                             .step = IR_NONE16,
+                                             .micro = IR_NONE16}}};
+    struct ir *ir = p->ir;
+    struct word word;
+    int64_t id;
+    enum status status = parse_expect(p, &word, "the id of the op");
+    if (status != STATUS_OK)
+        return status;
+    line.start = word.at;
+    if (ir->role_count > 0 && !p->in_ops && ir->op.count == 0)
+        return parse_error(p, word.at, "where there are roles, an 'ops ROLE' line must come first");
+    status = parse_number(p, word, "the id of the op", 0, (int64_t)IR_NONE - 1, &id);
+    if (status != STATUS_OK)
+        return status;
+    if (id != ir->op.count || ir->op.count == IR_NONE - 1)
+        return parse_error(p, word.at,
+                           "op %" PRId64 ": ops are numbered from 0 without gaps; "
+                           "the next one is %" PRIu32,
+                           id, ir->op.count);
+    line.id = (uint32_t)id;
+    if (ir->role_count == 0) {
+        ir_add_role(ir, "all", NULL, 0);
+        p->in_ops = true;
+    }
+    status = parse_kind(p, &line);
+    if (status == STATUS_OK)
+        status = parse_op_stream(p, &line);
+    while (status == STATUS_OK && (word = parse_word(p)).size > 0)
+        status = parse_clause(p, &line, word);
+    if (status == STATUS_OK)
+        status = check_line(p, &line);
+    if (status != STATUS_OK)
+        return status;
+    line.desc.read = line.read;
+    line.desc.write = line.write;
+    line.desc.wait = p->list;
+    ir_add_op(ir, &line.desc);
+    return STATUS_OK;
+}

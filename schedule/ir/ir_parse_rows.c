@@ -1,0 +1,278 @@
+/* Statements about data: tensor, bundle, buffer. */
+#include "schedule/ir/ir_parse.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* A NUL-terminated copy that lives as long as the parser. */
+static const char *copy(struct parser *p, struct word word)
+{
+    return arena_text(&p->scratch, word.at, word.size);
+}
+
+/* One row per table of names: name(i), and how many. */
+typedef const char *name_function(int i);
+
+static const char *name_of_memory(int i)
+{
+    return memory_name((enum memory)i);
+}
+
+static const char *name_of_dtype(int i)
+{
+    return dtype_name((enum dtype)i);
+}
+
+static const char *name_of_category(int i)
+{
+    return category_name((enum category)i);
+}
+
+static const char *name_of_binding(int i)
+{
+    return binding_name((enum binding_kind)i);
+}
+
+/* The message for a word that is in none of the rows first..count-1 of a table. */
+static enum status unknown(struct parser *p, struct word word, const char *what,
+                           name_function *name, int first, int count)
+{
+    const char *names[32];
+    for (int i = first; i < count; i++)
+        names[i - first] = name(i);
+    return parse_unknown(p, word, what, names, (size_t)(count - first));
+}
+
+enum status parse_tensor(struct parser *p)
+{
+    enum { ROWS, COLS, FROM, PADDED, COUNT };
+    static const char *const keys[COUNT] = {"cut_rows", "cut_cols", "from", "padded"};
+    struct word name = parse_word(p), shape, value[COUNT];
+    struct dims dims = {0};
+    enum status status = parse_name(p, "tensor", false, &name);
+    if (status == STATUS_OK)
+        status = parse_expect(p, &shape, "a shape [ROWS,COLS]");
+    if (status == STATUS_OK)
+        status = parse_dims(p, shape, &dims);
+    if (status != STATUS_OK)
+        return status;
+    if (dims.count != 2)
+        return parse_error(p, shape.at, "a tensor has two sizes: a vector is [N,1]");
+    if (ir_find_tensor(p->ir, name.at, name.size) != IR_NONE)
+        return parse_error(p, name.at, "a second tensor named '%s'", copy(p, name));
+    status = parse_attributes(p, "tensor", keys, COUNT, 0, value);
+    struct tensor tensor = {.name = copy(p, name), .rows = dims.size[0], .cols = dims.size[1]};
+    for (int i = ROWS; i <= COLS && status == STATUS_OK; i++)
+        if (value[i].at)
+            status = parse_axis_mask(p, value[i], &tensor.slice_axes[i]);
+    if (status == STATUS_OK && value[FROM].at)
+        status = parse_number(p, value[FROM], "from", 0, IR_ELEMENTS_MAX, &tensor.first);
+    if (status == STATUS_OK && value[PADDED].at)
+        status =
+            parse_number(p, value[PADDED], "padded", tensor.rows, IR_ELEMENTS_MAX, &tensor.padded);
+    if (status == STATUS_OK)
+        ir_add_tensor(p->ir, tensor);
+    return status;
+}
+
+enum status parse_bundle(struct parser *p)
+{
+    enum { FIRST, TENSORS, ELEMENTS, COUNT };
+    static const char *const keys[COUNT] = {"first", "count", "elements"};
+    struct word name = parse_word(p), value[COUNT];
+    enum status status = parse_name(p, "bundle", false, &name);
+    if (status == STATUS_OK)
+        status = parse_attributes(p, "bundle", keys, COUNT, (1u << COUNT) - 1, value);
+    if (status != STATUS_OK)
+        return status;
+    if (ir_find_bundle(p->ir, name.at, name.size) >= 0)
+        return parse_error(p, name.at, "a second bundle named '%s'", copy(p, name));
+    if (p->ir->bundle_count == IR_NONE16 - 1)
+        return parse_error(p, name.at, "more than %d bundles", IR_NONE16 - 1);
+    uint32_t first = ir_find_tensor(p->ir, value[FIRST].at, value[FIRST].size);
+    if (first == IR_NONE)
+        return parse_error(p, value[FIRST].at, "there is no tensor '%s' above this line",
+                           copy(p, value[FIRST]));
+    int64_t count, elements;
+    status = parse_number(p, value[TENSORS], "count", 1, p->ir->tensor_count - first, &count);
+    if (status == STATUS_OK)
+        status = parse_number(p, value[ELEMENTS], "elements", 1, IR_ELEMENTS_MAX, &elements);
+    if (status != STATUS_OK)
+        return status;
+    ir_add_bundle(p->ir, (struct bundle){.name = copy(p, name),
+                                         .tensor_begin = first,
+                                         .tensor_count = (uint32_t)count,
+                                         .elements = (uint64_t)elements});
+    return STATUS_OK;
+}
+
+/* The attributes of a buffer. */
+enum { ROLE, LAYER, BIND, BUNDLE, SHARD, GATHERED, PARTIAL, PERSISTENT, AT, FREE, BUFFER_KEYS };
+static const char *const buffer_keys[BUFFER_KEYS] = {
+    "role", "layer", "bind", "bundle", "shard", "gathered", "partial", "persistent!", "at", "free",
+};
+
+static bool has_bundle(enum binding_kind kind)
+{
+    return kind >= BINDING_PARAM && kind <= BINDING_MOMENT2;
+}
+
+static bool has_tokens(enum binding_kind kind)
+{
+    return kind >= BINDING_TOKENS && kind <= BINDING_POSITIONS;
+}
+
+static enum status parse_binding(struct parser *p, const struct word *value, uint16_t *id)
+{
+    struct binding binding = {.bundle = IR_NONE16, .shard = IR_NONE16, .gathered = IR_NONE16};
+    if (!value[BIND].at) {
+        for (int i = BUNDLE; i <= PARTIAL; i++)
+            if (value[i].at)
+                return parse_error(p, value[i].at, "%s is of a binding: give bind=KIND too",
+                                   buffer_keys[i]);
+        return STATUS_OK;
+    }
+    enum binding_kind kind;
+    if (!binding_find(value[BIND].at, value[BIND].size, &kind) || kind == BINDING_NONE)
+        return unknown(p, value[BIND], "binding", name_of_binding, BINDING_PARAM,
+                       BINDING_KIND_COUNT);
+    binding.kind = (uint8_t)kind;
+    if (has_bundle(kind) != !!value[BUNDLE].at)
+        return parse_error(p, value[BIND].at,
+                           has_bundle(kind) ? "a buffer bound to %s needs bundle="
+                                            : "a buffer bound to %s has no bundle",
+                           binding_name(kind));
+    if (value[SHARD].at && !has_bundle(kind))
+        return parse_error(p, value[SHARD].at, "only buffers of a bundle have a shard");
+    if (value[GATHERED].at && !has_tokens(kind))
+        return parse_error(p, value[GATHERED].at,
+                           "only tokens, labels and positions can be gathered");
+    enum status status = STATUS_OK;
+    if (value[BUNDLE].at) {
+        int bundle = ir_find_bundle(p->ir, value[BUNDLE].at, value[BUNDLE].size);
+        if (bundle < 0)
+            return parse_error(p, value[BUNDLE].at, "there is no bundle '%s' above this line",
+                               copy(p, value[BUNDLE]));
+        binding.bundle = (uint16_t)bundle;
+    }
+    if (value[SHARD].at)
+        status = parse_group_name(p, value[SHARD], &binding.shard);
+    if (status == STATUS_OK && value[GATHERED].at)
+        status = parse_group_name(p, value[GATHERED], &binding.gathered);
+    if (status == STATUS_OK && value[PARTIAL].at)
+        status = parse_axis_mask(p, value[PARTIAL], &binding.partial);
+    if (status == STATUS_OK && p->ir->binding_count == IR_NONE16 - 1)
+        return parse_error(p, value[BIND].at, "more than %d different bindings", IR_NONE16 - 1);
+    if (status == STATUS_OK)
+        *id = ir_add_binding(p->ir, binding);
+    return status;
+}
+
+static enum status parse_buffer_role(struct parser *p, struct word word, const char *name,
+                                     uint16_t *role)
+{
+    if (!word.at && p->ir->role_count > 1)
+        return parse_error(p, name, "where there are several roles, a buffer needs role=");
+    if (!word.at)
+        return STATUS_OK;
+    int found = ir_find_role(p->ir, word.at, word.size);
+    if (found < 0)
+        return parse_error(p, word.at, "there is no role '%s' above this line", copy(p, word));
+    *role = (uint16_t)found;
+    return STATUS_OK;
+}
+
+/* The op ids are looked at when all ops are known. */
+static enum status parse_free(struct parser *p, struct word word, buffer_id buffer)
+{
+    enum status status = parse_op_list(p, word, "free");
+    if (status != STATUS_OK)
+        return status;
+    struct ir *ir = p->ir;
+    if ((uint64_t)ir->free_op_count + p->list_count >= IR_NONE)
+        return parse_error(p, word.at, "more than %" PRIu32 " ops in all free sets", IR_NONE - 1);
+    uint32_t largest = 0;
+    for (size_t i = 0; i < p->list_count; i++)
+        largest = p->list[i].i > largest ? p->list[i].i : largest;
+    if (largest >= ir->op.count) {
+        if (p->pending_count == p->pending_capacity) {
+            p->pending_capacity = heap_next_capacity(p->pending_capacity, p->pending_count + 1);
+            p->pending = heap_realloc(p->pending, p->pending_capacity, sizeof *p->pending);
+        }
+        p->pending[p->pending_count++] = (struct pending){
+            p->cursor.line, (uint32_t)(word.at - p->cursor.line_start) + 1, largest};
+    }
+    ir_set_free(ir, buffer, p->list, (uint16_t)p->list_count);
+    return STATUS_OK;
+}
+
+/* "buffer NAME MEMORY DTYPE [SHAPE] CATEGORY": what every buffer has. */
+static enum status parse_buffer_columns(struct parser *p, struct word *name,
+                                        struct buffer_desc *desc)
+{
+    static const char *const words[] = {"reads", "writes", "waits", "guard"};
+    struct word word;
+    *name = parse_word(p);
+    enum status status = parse_name(p, "buffer", false, name);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (word_is(*name, words[i]))
+            return parse_error(p, name->at, "'%s' cannot name a buffer: ops have that word",
+                               words[i]);
+    if (ir_find_buffer(p->ir, name->at, name->size).i != IR_NONE)
+        return parse_error(p, name->at, "a second buffer named '%s'", copy(p, *name));
+    if (p->ir->buffer.count >= IR_RANGE - 1)
+        return parse_error(p, name->at, "more than %" PRIu32 " buffers", IR_RANGE - 1);
+
+    enum memory memory;
+    enum dtype dtype;
+    enum category category;
+    if ((status = parse_expect(p, &word, "a memory")) != STATUS_OK)
+        return status;
+    if (!memory_find(word.at, word.size, &memory))
+        return unknown(p, word, "memory", name_of_memory, 0, MEMORY_COUNT);
+    if ((status = parse_expect(p, &word, "a dtype")) != STATUS_OK)
+        return status;
+    if (!dtype_find(word.at, word.size, &dtype))
+        return unknown(p, word, "dtype", name_of_dtype, 0, DTYPE_COUNT);
+    if ((status = parse_expect(p, &word, "a shape")) != STATUS_OK ||
+        (status = parse_dims(p, word, &desc->dims)) != STATUS_OK)
+        return status;
+    if ((status = parse_expect(p, &word, "a category")) != STATUS_OK)
+        return status;
+    if (!category_find(word.at, word.size, &category))
+        return unknown(p, word, "category", name_of_category, 0, CATEGORY_COUNT);
+    desc->memory = (uint8_t)memory;
+    desc->dtype = (uint8_t)dtype;
+    desc->category = (uint8_t)category;
+    return STATUS_OK;
+}
+
+enum status parse_buffer(struct parser *p)
+{
+    struct buffer_desc desc = {.layer = IR_NONE16, .binding = IR_NONE16};
+    struct word name, value[BUFFER_KEYS];
+    int64_t layer, offset = -1;
+    enum status status = parse_buffer_columns(p, &name, &desc);
+    if (status == STATUS_OK)
+        status = parse_attributes(p, "buffer", buffer_keys, BUFFER_KEYS, 0, value);
+    if (status == STATUS_OK)
+        status = parse_buffer_role(p, value[ROLE], name.at, &desc.role);
+    if (status == STATUS_OK)
+        status = parse_binding(p, value, &desc.binding);
+    if (status == STATUS_OK && value[LAYER].at) {
+        status = parse_number(p, value[LAYER], "layer", 0, IR_NONE16 - 1, &layer);
+        desc.layer = (uint16_t)layer;
+    }
+    if (status == STATUS_OK && value[AT].at)
+        status = parse_number(p, value[AT], "at", 0, INT64_MAX, &offset);
+    if (status != STATUS_OK)
+        return status;
+    if (value[PERSISTENT].at)
+        desc.flags |= BUFFER_PERSISTENT;
+    buffer_id buffer = ir_add_named_buffer(p->ir, name.at, name.size, &desc);
+    if (offset >= 0)
+        p->ir->buffer.offset[buffer.i] = (uint64_t)offset;
+    return value[FREE].at ? parse_free(p, value[FREE], buffer) : STATUS_OK;
+}

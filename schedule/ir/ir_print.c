@@ -1,0 +1,321 @@
+#include "base/saving.h"
+#include "schedule/ir/ir_text.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const guard_signs[GUARD_TEST_COUNT] = {"<", ">=", "=="};
+
+static void put(struct text *out, const char *key, uint64_t value)
+{
+    text_puts(out, key);
+    assert(value <= INT64_MAX);
+    text_put_i64(out, (int64_t)value);
+}
+
+/* A label that is printed only when there is one. */
+static void put_label(struct text *out, const char *key, uint16_t value)
+{
+    if (value != IR_NONE16)
+        put(out, key, value);
+}
+
+/* Comma, space, nothing: what comes between the items of a list. */
+static void put_separator(struct text *out, char separator, uint32_t i)
+{
+    if (i > 0)
+        text_putc(out, separator);
+}
+
+static void put_axes(struct text *out, const struct mesh *mesh, const struct axis_set *set,
+                     uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        text_puts(out, i == 0 ? " axes=" : ",");
+        text_puts(out, mesh->axis[set[i].axis].name);
+        for (uint32_t k = 0; k < set[i].count; k++)
+            put(out, k == 0 ? ":" : "+", set[i].set[k]);
+    }
+}
+
+/* The axes of a bit mask, in mesh order; nothing when it is empty. */
+static void put_mask(struct text *out, const char *key, const struct mesh *mesh, uint32_t mask)
+{
+    if (mask == 0)
+        return;
+    text_puts(out, key);
+    for (uint32_t a = 0, done = 0; a < mesh->axis_count; a++)
+        if (mask >> a & 1) {
+            put_separator(out, ',', done++);
+            text_puts(out, mesh->axis[a].name);
+        }
+}
+
+static void put_buffer(struct text *out, const struct ir *ir, uint32_t buffer)
+{
+    text_puts(out, ir->word[ir->buffer.stem[buffer]]);
+    if (ir->buffer.number[buffer] != IR_NONE)
+        text_put_i64(out, ir->buffer.number[buffer]);
+}
+
+static void put_tokens(struct text *out, const struct ir *ir)
+{
+    const struct token_layout *layout = &ir->layout;
+    if (layout->tokens == 0 && ir->global_batch == 0 && ir->micro_batch == 0 && ir->dtype == 0)
+        return;
+    text_puts(out, "tokens");
+    if (layout->tokens) {
+        text_puts(out, " layout=");
+        text_puts(out, layout_name((enum layout_kind)layout->kind));
+        put(out, " cp=", layout->cp);
+        put(out, " hp=", layout->hp);
+        put(out, " chunks=", layout->chunks);
+        if (layout->chunk > 0)
+            put(out, " chunk=", (uint64_t)layout->chunk);
+        for (uint32_t i = 0; layout->length != NULL && i < layout->chunks; i++)
+            put(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->length[i]);
+        put(out, " seq=", (uint64_t)layout->tokens);
+    }
+    if (ir->global_batch)
+        put(out, " batch=", (uint64_t)ir->global_batch);
+    if (ir->micro_batch)
+        put(out, " micro_batch=", (uint64_t)ir->micro_batch);
+    text_puts(out, " dtype=");
+    text_puts(out, dtype_name((enum dtype)ir->dtype));
+    text_putc(out, '\n');
+}
+
+static void put_arena(struct text *out, const struct ir *ir)
+{
+    bool any = false;
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        if (ir->arena_bytes[m]) {
+            text_puts(out, any ? " " : "arena ");
+            text_puts(out, memory_name((enum memory)m));
+            put(out, "=", ir->arena_bytes[m]);
+            any = true;
+        }
+    if (any)
+        text_putc(out, '\n');
+}
+
+/* Is there only the role that is made when nobody makes one? */
+static bool has_default_role(const struct ir *ir)
+{
+    return ir->role_count == 0 || (ir->role_count == 1 && ir->role[0].axis_count == 0 &&
+                                   strcmp(ir->role[0].name, "all") == 0);
+}
+
+static void put_head(struct text *out, const struct ir *ir)
+{
+    text_printf(out, "longhaul schedule %d\n", IR_TEXT_VERSION);
+    for (uint32_t a = 0; a < ir->mesh.axis_count; a++) {
+        text_puts(out, a == 0 ? "mesh " : " ");
+        text_puts(out, ir->mesh.axis[a].name);
+        put(out, "=", ir->mesh.axis[a].size);
+    }
+    if (ir->mesh.axis_count > 0)
+        text_putc(out, '\n');
+    put_tokens(out, ir);
+    put_arena(out, ir);
+    for (uint32_t i = 0; i < ir->group_count; i++) {
+        text_puts(out, "group ");
+        text_puts(out, ir->group[i].name);
+        put_axes(out, &ir->mesh, ir->group[i].axis, ir->group[i].axis_count);
+        text_putc(out, '\n');
+    }
+    for (uint32_t i = 0; i < ir->role_count && !has_default_role(ir); i++) {
+        text_puts(out, "role ");
+        text_puts(out, ir->role[i].name);
+        put_axes(out, &ir->mesh, ir->role[i].axis, ir->role[i].axis_count);
+        text_putc(out, '\n');
+    }
+    for (uint32_t i = 0; i < ir->stream_count; i++) {
+        text_puts(out, "stream ");
+        text_puts(out, ir->stream[i].name);
+        text_putc(out, ' ');
+        text_puts(out, stream_class_name((enum stream_class)ir->stream[i].stream_class));
+        text_putc(out, '\n');
+    }
+}
+
+static void put_weights(struct text *out, const struct ir *ir)
+{
+    for (uint32_t i = 0; i < ir->tensor_count; i++) {
+        const struct tensor *tensor = &ir->tensor[i];
+        text_puts(out, "tensor ");
+        text_puts(out, tensor->name);
+        put(out, " [", (uint64_t)tensor->rows);
+        put(out, ",", (uint64_t)tensor->cols);
+        text_putc(out, ']');
+        put_mask(out, " cut_rows=", &ir->mesh, tensor->slice_axes[0]);
+        put_mask(out, " cut_cols=", &ir->mesh, tensor->slice_axes[1]);
+        if (tensor->first > 0)
+            put(out, " from=", (uint64_t)tensor->first);
+        if (tensor->padded > 0)
+            put(out, " padded=", (uint64_t)tensor->padded);
+        text_putc(out, '\n');
+    }
+    for (uint32_t i = 0; i < ir->bundle_count; i++) {
+        const struct bundle *bundle = &ir->bundle[i];
+        text_puts(out, "bundle ");
+        text_puts(out, bundle->name);
+        text_puts(out, " first=");
+        text_puts(out, ir->tensor[bundle->tensor_begin].name);
+        put(out, " count=", bundle->tensor_count);
+        put(out, " elements=", bundle->elements);
+        text_putc(out, '\n');
+    }
+}
+
+static void put_binding(struct text *out, const struct ir *ir, const struct binding *binding)
+{
+    text_puts(out, " bind=");
+    text_puts(out, binding_name((enum binding_kind)binding->kind));
+    if (binding->bundle != IR_NONE16) {
+        text_puts(out, " bundle=");
+        text_puts(out, ir->bundle[binding->bundle].name);
+    }
+    if (binding->shard != IR_NONE16) {
+        text_puts(out, " shard=");
+        text_puts(out, ir->group[binding->shard].name);
+    }
+    if (binding->gathered != IR_NONE16) {
+        text_puts(out, " gathered=");
+        text_puts(out, ir->group[binding->gathered].name);
+    }
+    put_mask(out, " partial=", &ir->mesh, binding->partial);
+}
+
+static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bool roles)
+{
+    const struct buffer_table *t = &ir->buffer;
+    const struct dims *dims = &ir->dims[t->dims[b]];
+    text_puts(out, "buffer ");
+    put_buffer(out, ir, b);
+    text_putc(out, ' ');
+    text_puts(out, memory_name((enum memory)t->memory[b]));
+    text_putc(out, ' ');
+    text_puts(out, dtype_name((enum dtype)t->dtype[b]));
+    for (uint32_t i = 0; i < dims->count; i++)
+        put(out, i == 0 ? " [" : ",", (uint64_t)dims->size[i]);
+    text_puts(out, "] ");
+    text_puts(out, category_name((enum category)t->category[b]));
+    if (roles) {
+        text_puts(out, " role=");
+        text_puts(out, ir->role[t->role[b]].name);
+    }
+    put_label(out, " layer=", t->layer[b]);
+    if (t->binding[b] != IR_NONE16)
+        put_binding(out, ir, &ir->binding[t->binding[b]]);
+    else if (t->flags[b] & BUFFER_PERSISTENT)
+        text_puts(out, " persistent");
+    if (t->offset[b] != UINT64_MAX)
+        put(out, " at=", t->offset[b]);
+    for (uint32_t i = 0; i < t->free_count[b]; i++)
+        put(out, i == 0 ? " free=" : ",", ir_free_set(ir, b)[i].i);
+    text_putc(out, '\n');
+}
+
+static void put_params(struct text *out, const struct ir *ir, const struct work *work)
+{
+    const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
+    for (uint32_t i = 0; i < info->param_count; i++) {
+        const struct work_param *param = &info->param[i];
+        if (param->optional && work->p[i] == 0)
+            continue;
+        text_putc(out, ' ');
+        text_puts(out, param->name);
+        text_putc(out, '=');
+        if (param->is_group)
+            text_puts(out, ir->group[work->p[i] - param->optional].name);
+        else if (param->values)
+            text_puts(out, param->values[work->p[i]]);
+        else
+            text_put_i64(out, work->p[i]);
+    }
+}
+
+static void put_operands(struct text *out, const struct ir *ir, const char *what,
+                         const uint32_t *operand, uint32_t count)
+{
+    if (count > 0)
+        text_puts(out, what);
+    for (uint32_t i = 0; i < count; i++) {
+        text_putc(out, ' ');
+        if (!(operand[i] & IR_RANGE)) {
+            put_buffer(out, ir, operand[i]);
+            continue;
+        }
+        struct view view = ir_view(ir, operand[i]);
+        put_buffer(out, ir, view.buffer.i);
+        put(out, "[", view.begin);
+        put(out, ":", view.begin + view.count);
+        text_putc(out, ']');
+    }
+}
+
+void ir_print_op(struct text *out, const struct ir *ir, uint32_t op)
+{
+    const struct op_table *t = &ir->op;
+    assert(op < t->count);
+    put(out, "op ", op);
+    text_putc(out, ' ');
+    text_puts(out, work_kind_info((enum work_kind)t->kind[op])->name);
+    text_putc(out, ' ');
+    text_puts(out, ir->stream[t->stream[op]].name);
+    put_params(out, ir, ir_work(ir, op));
+    if (t->guard[op] != IR_NONE16) {
+        const struct guard *guard = &ir->guard[t->guard[op]];
+        text_puts(out, " guard ");
+        text_puts(out, ir->group[guard->group].name);
+        put(out, guard_signs[guard->test], guard->value);
+    }
+    for (uint32_t i = 0; i < t->wait_count[op]; i++)
+        put(out, i == 0 ? " waits " : ",", ir->wait[t->wait_begin[op] + i].i);
+    const uint32_t *operand = ir->operand + t->operand_begin[op];
+    put_operands(out, ir, " reads", operand, t->reads[op]);
+    put_operands(out, ir, " writes", operand + t->reads[op], t->writes[op]);
+    if (t->phase[op] != PHASE_FORWARD) {
+        text_puts(out, " phase=");
+        text_puts(out, phase_name((enum phase)t->phase[op]));
+    }
+    if (t->region[op] != REGION_NONE) {
+        text_puts(out, " region=");
+        text_puts(out, region_name((enum region)t->region[op]));
+    }
+    put_label(out, " layer=", t->layer[op]);
+    put_label(out, " chunk=", t->chunk[op]);
+    put_label(out, " step=", t->step[op]);
+    put_label(out, " micro=", t->micro[op]);
+}
+
+void ir_print(struct text *out, const struct ir *ir)
+{
+    bool roles = !has_default_role(ir);
+    put_head(out, ir);
+    put_weights(out, ir);
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        put_buffer_row(out, ir, b, roles);
+    for (uint32_t r = 0; r < ir->role_count; r++) {
+        const struct role *role = &ir->role[r];
+        if (roles && role->op_count > 0) {
+            text_puts(out, "ops ");
+            text_puts(out, role->name);
+            text_putc(out, '\n');
+        }
+        for (uint32_t op = role->op_begin; op - role->op_begin < role->op_count; op++) {
+            ir_print_op(out, ir, op);
+            text_putc(out, '\n');
+        }
+    }
+}
+
+enum status ir_save(const struct ir *ir, const char *path, struct diag *diag)
+{
+    struct text out = {0};
+    ir_print(&out, ir);
+    enum status status = saving_write(path, out.data, out.size, diag);
+    text_release(&out);
+    return status;
+}

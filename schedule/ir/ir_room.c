@@ -1,0 +1,283 @@
+/* The room an ir takes: columns that grow together, what there is to release, shrink and count. */
+#include "schedule/ir/ir_columns.h"
+
+#include "schedule/ir/ir_index.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed)
+{
+    assert(needed <= ROWS_MAX);
+    size_t next = heap_next_capacity(capacity, (size_t)needed);
+    return next < ROWS_MAX ? (uint32_t)next : (uint32_t)ROWS_MAX;
+}
+
+struct column {
+    size_t at, size; /* of the pointer in its table; of one element */
+};
+
+#define COLUMN(table, name)                                                                        \
+    {                                                                                              \
+        offsetof(struct table, name), sizeof *((struct table *)0)->name                            \
+    }
+
+static const struct column buffer_columns[] = {
+    COLUMN(buffer_table, memory),  COLUMN(buffer_table, dtype),   COLUMN(buffer_table, category),
+    COLUMN(buffer_table, flags),   COLUMN(buffer_table, role),    COLUMN(buffer_table, layer),
+    COLUMN(buffer_table, binding), COLUMN(buffer_table, dims),    COLUMN(buffer_table, stem),
+    COLUMN(buffer_table, number),  COLUMN(buffer_table, free_op), COLUMN(buffer_table, free_count),
+    COLUMN(buffer_table, offset),
+};
+
+static const struct column op_columns[] = {
+    COLUMN(op_table, kind),   COLUMN(op_table, stream),        COLUMN(op_table, phase),
+    COLUMN(op_table, region), COLUMN(op_table, reads),         COLUMN(op_table, writes),
+    COLUMN(op_table, layer),  COLUMN(op_table, chunk),         COLUMN(op_table, step),
+    COLUMN(op_table, micro),  COLUMN(op_table, guard),         COLUMN(op_table, wait_count),
+    COLUMN(op_table, shape),  COLUMN(op_table, operand_begin), COLUMN(op_table, wait_begin),
+};
+
+/* A column's pointer is of its own type, so it is moved as bytes. */
+static void *column_get(const void *table, struct column column)
+{
+    void *data;
+    memcpy(&data, (const char *)table + column.at, sizeof data);
+    return data;
+}
+
+static void column_set(void *table, struct column column, void *data)
+{
+    memcpy((char *)table + column.at, &data, sizeof data);
+}
+
+static void resize_columns(void *table, const struct column *column, size_t count,
+                           uint32_t capacity)
+{
+    for (size_t i = 0; i < count; i++)
+        column_set(table, column[i],
+                   heap_realloc(column_get(table, column[i]), capacity, column[i].size));
+}
+
+void ir_grow_buffers(struct buffer_table *table)
+{
+    table->capacity = ir_grown_capacity(table->capacity, (uint64_t)table->count + 1);
+    resize_columns(table, buffer_columns, ARRAY_LEN(buffer_columns), table->capacity);
+}
+
+void ir_grow_ops(struct op_table *table)
+{
+    table->capacity = ir_grown_capacity(table->capacity, (uint64_t)table->count + 1);
+    resize_columns(table, op_columns, ARRAY_LEN(op_columns), table->capacity);
+}
+
+static void free_columns(void *table, const struct column *column, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(column_get(table, column[i]));
+}
+
+static size_t row_bytes(const struct column *column, size_t count)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += column[i].size;
+    return bytes;
+}
+
+/* Every plain array of an ir: what there is to release, shrink and count. */
+struct array {
+    struct column data;
+    size_t count, capacity; /* where these numbers are */
+};
+
+#define ARRAY(name)                                                                                \
+    {                                                                                              \
+        COLUMN(ir, name), offsetof(struct ir, name##_count), offsetof(struct ir, name##_capacity)  \
+    }
+
+static const struct array arrays[] = {
+    ARRAY(group),   ARRAY(guard),   ARRAY(role),   ARRAY(stream), ARRAY(tensor), ARRAY(bundle),
+    ARRAY(binding), ARRAY(shape),   ARRAY(dims),   ARRAY(extent), ARRAY(range),  ARRAY(operand),
+    ARRAY(wait),    ARRAY(free_op), ARRAY(repeat), ARRAY(word),
+};
+
+static uint32_t *number_at(struct ir *ir, size_t at)
+{
+    return (uint32_t *)(void *)((char *)ir + at);
+}
+
+static uint32_t capacity_of(const struct ir *ir, const struct array *array)
+{
+    uint32_t capacity;
+    memcpy(&capacity, (const char *)ir + array->capacity, sizeof capacity);
+    return capacity;
+}
+
+/* ---- the index ---- */
+
+struct ir_index *ir_make_index(struct ir *ir)
+{
+    if (ir->index && ir->index->forgotten)
+        ir_remember(ir);
+    if (ir->index)
+        return ir->index;
+    struct ir_index *index = heap_zalloc(1, sizeof *index);
+    index->last_extent = IR_NONE;
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        index->last_shape[kind] = IR_NONE;
+        index->kind[kind] = work_kind_info((enum work_kind)kind);
+    }
+    return ir->index = index;
+}
+
+enum { INDEX_MAPS = 11 };
+
+static struct id_map *const *index_maps(struct ir_index *index, struct id_map *map[INDEX_MAPS])
+{
+    struct id_map *all[INDEX_MAPS] = {
+        &index->shape,  &index->dims,   &index->extent,  &index->word,  &index->group, &index->role,
+        &index->tensor, &index->bundle, &index->binding, &index->guard, &index->buffer};
+    memcpy(map, all, sizeof all);
+    return map;
+}
+
+void ir_release(struct ir *ir)
+{
+    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
+        free(column_get(ir, arrays[i].data));
+    free_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns));
+    free_columns(&ir->op, op_columns, ARRAY_LEN(op_columns));
+    if (ir->index) {
+        struct id_map *map[INDEX_MAPS];
+        index_maps(ir->index, map);
+        for (size_t i = 0; i < ARRAY_LEN(map); i++)
+            id_map_release(map[i]);
+        free(ir->index->next_number);
+        free(ir->index->stem_dims);
+        free(ir->index->recent_range);
+        free(ir->index->recent_stem);
+        free(ir->index);
+    }
+    arena_release(&ir->arena);
+    *ir = (struct ir){0};
+}
+
+size_t ir_memory(const struct ir *ir)
+{
+    size_t bytes = ir->arena.total;
+    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
+        bytes += capacity_of(ir, &arrays[i]) * arrays[i].data.size;
+    bytes += ir->buffer.capacity * row_bytes(buffer_columns, ARRAY_LEN(buffer_columns));
+    bytes += ir->op.capacity * row_bytes(op_columns, ARRAY_LEN(op_columns));
+    if (ir->index) {
+        struct id_map *map[INDEX_MAPS];
+        index_maps(ir->index, map);
+        bytes += sizeof *ir->index + 2 * ir->index->stem_capacity * sizeof(uint32_t);
+        if (ir->index->recent_range)
+            bytes += IR_RANGE_CACHE * sizeof *ir->index->recent_range;
+        if (ir->index->recent_stem)
+            bytes += IR_STEM_CACHE * sizeof *ir->index->recent_stem;
+        for (size_t i = 0; i < ARRAY_LEN(map); i++)
+            bytes += (size_t)map[i]->capacity * sizeof(struct id_slot);
+    }
+    return bytes;
+}
+
+/* What is made again by the next look-up, or by the next row. */
+static void forget(struct ir_index *index)
+{
+    struct id_map *map[] = {&index->buffer, &index->shape,   &index->dims,
+                            &index->extent, &index->binding, &index->tensor};
+    for (size_t i = 0; i < ARRAY_LEN(map); i++)
+        id_map_release(map[i]);
+    free(index->recent_range);
+    free(index->recent_stem);
+    index->recent_range = NULL;
+    index->recent_stem = NULL;
+    index->named = 0;
+    index->forgotten = true;
+}
+
+void ir_shrink(struct ir *ir)
+{
+    for (size_t i = 0; i < ARRAY_LEN(arrays); i++) {
+        const struct column *data = &arrays[i].data;
+        uint32_t count = *number_at(ir, arrays[i].count);
+        uint32_t *capacity = number_at(ir, arrays[i].capacity);
+        if (count > 0 && count < *capacity) {
+            column_set(ir, *data, heap_realloc(column_get(ir, *data), count, data->size));
+            *capacity = count;
+        }
+    }
+    if (ir->buffer.count > 0) {
+        resize_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns), ir->buffer.count);
+        ir->buffer.capacity = ir->buffer.count;
+    }
+    if (ir->op.count > 0) {
+        resize_columns(&ir->op, op_columns, ARRAY_LEN(op_columns), ir->op.count);
+        ir->op.capacity = ir->op.count;
+    }
+    if (ir->index)
+        forget(ir->index);
+}
+
+/* To the row: what is known to be needed is not rounded up. */
+#define RESERVE_ROWS(ir, name, rows)                                                               \
+    do {                                                                                           \
+        uint64_t needed_ = (uint64_t)(ir)->name##_count + (rows);                                  \
+        assert(needed_ <= ROWS_MAX);                                                               \
+        if (needed_ > (ir)->name##_capacity) {                                                     \
+            (ir)->name##_capacity = (uint32_t)needed_;                                             \
+            (ir)->name = heap_realloc((ir)->name, needed_, sizeof *(ir)->name);                    \
+        }                                                                                          \
+    } while (0)
+
+void ir_reserve(struct ir *ir, const struct ir_room *room)
+{
+    uint64_t ops = ir->op.count + room->ops, buffers = ir->buffer.count + room->buffers;
+    assert(ops <= ROWS_MAX && buffers <= IR_RANGE);
+    if (ops > ir->op.capacity) {
+        ir->op.capacity = (uint32_t)ops;
+        resize_columns(&ir->op, op_columns, ARRAY_LEN(op_columns), ir->op.capacity);
+    }
+    if (buffers > ir->buffer.capacity) {
+        ir->buffer.capacity = (uint32_t)buffers;
+        resize_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns), ir->buffer.capacity);
+    }
+    RESERVE_ROWS(ir, operand, room->operands);
+    RESERVE_ROWS(ir, wait, room->waits);
+    RESERVE_ROWS(ir, range, room->ranges);
+    RESERVE_ROWS(ir, free_op, room->free_ops);
+}
+
+static void repeat_rows(void *table, const struct column *column, size_t columns, uint32_t count,
+                        struct ir_rows rows, uint32_t times)
+{
+    size_t behind = count - rows.begin - rows.count;
+    for (size_t c = 0; c < columns; c++) {
+        size_t size = column[c].size, bytes = rows.count * size;
+        char *data = column_get(table, column[c]), *end = data + (rows.begin + rows.count) * size;
+        memmove(end + times * bytes, end, behind * size);
+        for (uint32_t i = 0; i < times; i++)
+            memcpy(end + i * bytes, end - bytes, bytes);
+    }
+}
+
+void ir_repeat_ops(struct ir *ir, struct ir_rows rows, uint32_t times)
+{
+    uint64_t more = (uint64_t)rows.count * times;
+    ir_reserve(ir, &(struct ir_room){.ops = more});
+    repeat_rows(&ir->op, op_columns, ARRAY_LEN(op_columns), ir->op.count, rows, times);
+    ir->op.count += (uint32_t)more;
+}
+
+void ir_repeat_buffers(struct ir *ir, struct ir_rows rows, uint32_t times)
+{
+    uint64_t more = (uint64_t)rows.count * times;
+    ir_reserve(ir, &(struct ir_room){.buffers = more});
+    repeat_rows(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns), ir->buffer.count, rows,
+                times);
+    ir->buffer.count += (uint32_t)more;
+}

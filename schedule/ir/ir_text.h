@@ -1,0 +1,33 @@
+/* schedule/ir/ir_text.h: a schedule as text: versioned, one row a line, made to be written, diffed and
+ * edited by hand. docs/ir.md is its specification.
+ *
+ * Printing is canonical: equal schedules print the same bytes, and parsing what was printed gives
+ * rows with the same ids (of tables that nothing refers to, only the rows in use come back). */
+#ifndef SCHEDULE_IR_TEXT_H
+#define SCHEDULE_IR_TEXT_H
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "schedule/ir/ir.h"
+
+#include <stddef.h>
+
+/* The version in the first line, "longhaul schedule 1". */
+#define IR_TEXT_VERSION 1
+
+/* Reads the text form into an empty *ir; name stands for the text in messages. It stops at the
+ * first fault: then diag says where the text is wrong, and *ir holds rows read so far, to be
+ * released only. A wait on an op that comes later, or never, is no fault here: the verifier
+ * reports it. */
+enum status ir_parse(struct ir *ir, const char *name, const char *text, size_t size,
+                     struct diag *diag);
+
+/* Appends the whole schedule, or one op as its line without the '\n' (for messages). */
+void ir_print(struct text *out, const struct ir *ir);
+void ir_print_op(struct text *out, const struct ir *ir, uint32_t op);
+
+/* The same from and to a file; "-" is standard input or output. */
+enum status ir_load(struct ir *ir, const char *path, struct diag *diag);
+enum status ir_save(const struct ir *ir, const char *path, struct diag *diag);
+
+#endif

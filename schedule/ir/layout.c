@@ -1,0 +1,192 @@
+#include "schedule/ir/layout.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* All layouts but one are defined by what a context rank owns in order (its gathered tokens),
+ * which its head ranks then cut into equal contiguous parts. RANK_ORDINAL cuts every one of its
+ * chunks that way, so that the head group can gather chunk by chunk. */
+
+static const char *const names[LAYOUT_KIND_COUNT] = {
+    [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_RANK_ORDINAL] = "rank_ordinal",
+    [LAYOUT_STRIPED] = "striped",       [LAYOUT_ZIGZAG] = "zigzag",
+    [LAYOUT_ZIGZAG_2D] = "zigzag_2d",
+};
+
+const char *layout_name(enum layout_kind kind)
+{
+    assert(kind < LAYOUT_KIND_COUNT);
+    return names[kind];
+}
+
+bool layout_find(const char *name, size_t size, enum layout_kind *kind)
+{
+    for (int i = 0; i < LAYOUT_KIND_COUNT; i++)
+        if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0) {
+            *kind = (enum layout_kind)i;
+            return true;
+        }
+    return false;
+}
+
+/* A sequence must be a multiple of this many tokens. */
+static uint64_t step_of(const struct token_layout *layout)
+{
+    uint64_t ranks = (uint64_t)layout->cp * layout->hp;
+    switch ((enum layout_kind)layout->kind) {
+    case LAYOUT_RANK_ORDINAL:
+        return layout->chunk > 0 || layout->length != NULL ? ranks : ranks * layout->chunks;
+    case LAYOUT_ZIGZAG: /* two slices per context rank, and equal parts of the pair per head rank */
+        return layout->hp % 2 ? 2 * ranks : ranks;
+    case LAYOUT_ZIGZAG_2D:
+        return 2 * ranks;
+    default:
+        return ranks;
+    }
+}
+
+/* Tokens of a context rank in all its chunks but the last. */
+static int64_t chunk_of(const struct token_layout *layout)
+{
+    return layout->chunk > 0 ? layout->chunk : layout->tokens / layout->cp / layout->chunks;
+}
+
+/* A chunk of its own size cuts evenly over the head ranks, and gives as many chunks as there are. */
+static enum status check_chunk(const struct token_layout *layout, struct loc at, struct diag *diag)
+{
+    int64_t own = layout->tokens / layout->cp;
+    if (layout->chunk % layout->hp != 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "chunks of %" PRId64 " tokens do not divide over %" PRIu32 " head ranks",
+                          layout->chunk, layout->hp);
+    if ((own + layout->chunk - 1) / layout->chunk == layout->chunks)
+        return STATUS_OK;
+    return diag_error(
+        diag, at, STATUS_BAD_INPUT,
+        "%" PRId64 " tokens in chunks of %" PRId64 " make %" PRId64 " chunks, not %" PRIu32, own,
+        layout->chunk, (own + layout->chunk - 1) / layout->chunk, layout->chunks);
+}
+
+/* Chunks of given lengths: each cuts evenly over the ranks, and they make the sequence. */
+static enum status check_lengths(const struct token_layout *layout, struct loc at,
+                                 struct diag *diag)
+{
+    int64_t ranks = (int64_t)layout->cp * layout->hp, sum = 0;
+    for (uint32_t i = 0; i < layout->chunks; i++) {
+        if (layout->length[i] < 1 || layout->length[i] % ranks != 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "a chunk of %" PRId64 " tokens does not divide over %" PRId64
+                              " ranks",
+                              layout->length[i], ranks);
+        if (layout->length[i] > layout->tokens - sum)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "the chunks have more tokens than the sequence, %" PRId64,
+                              layout->tokens);
+        sum += layout->length[i];
+    }
+    if (sum == layout->tokens)
+        return STATUS_OK;
+    return diag_error(diag, at, STATUS_BAD_INPUT,
+                      "the chunks have %" PRId64 " tokens, the sequence %" PRId64, sum,
+                      layout->tokens);
+}
+
+/* The chunk with position p of those of `ranks` ranks' equal parts: its tokens, and those before. */
+static int64_t find_length(const struct token_layout *layout, int64_t ranks, int64_t p,
+                           int64_t *before)
+{
+    *before = 0;
+    for (uint32_t i = 0; i + 1 < layout->chunks; i++) {
+        if (p * ranks < *before + layout->length[i])
+            return layout->length[i];
+        *before += layout->length[i];
+    }
+    return layout->length[layout->chunks - 1];
+}
+
+enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag)
+{
+    assert(layout->kind < LAYOUT_KIND_COUNT);
+    const char *name = names[layout->kind];
+    if (layout->cp < 1 || layout->hp < 1 || layout->chunks < 1)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "a token layout needs at least one context rank, head rank and chunk");
+    bool chunked = layout->chunks > 1 || layout->chunk != 0 || layout->length != NULL;
+    if (chunked && layout->kind != LAYOUT_RANK_ORDINAL)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "layout %s has no chunks: only rank_ordinal does", name);
+    if (layout->kind == LAYOUT_ZIGZAG_2D && layout->hp > 1 && layout->hp % 2)
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "layout zigzag_2d needs an even number of head ranks (or one), not %" PRIu32
+            ": %" PRIu32 " or %" PRIu32 " would do",
+            layout->hp, layout->hp - 1, layout->hp + 1);
+    uint64_t ranks = (uint64_t)layout->cp * layout->hp;
+    if (ranks > UINT32_MAX || ranks * layout->chunks > UINT32_MAX)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "a token layout of more than %" PRIu32 " pieces", UINT32_MAX);
+    if (layout->tokens < 1)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "a sequence of %" PRId64 " tokens: at least 1 is needed", layout->tokens);
+    if (layout->length != NULL)
+        return check_lengths(layout, at, diag);
+    int64_t step = (int64_t)step_of(layout);
+    int64_t rest = layout->tokens % step;
+    if (rest == 0)
+        return layout->chunk > 0 ? check_chunk(layout, at, diag) : STATUS_OK;
+    int64_t below = layout->tokens - rest;
+    if (below == 0 || below > INT64_MAX - step)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "a sequence of %" PRId64 " tokens does not divide over layout %s, which "
+                          "needs a multiple of %" PRId64 ": %" PRId64 " would do",
+                          layout->tokens, name, step, below ? below : step);
+    return diag_error(diag, at, STATUS_BAD_INPUT,
+                      "a sequence of %" PRId64 " tokens does not divide over layout %s, which "
+                      "needs a multiple of %" PRId64 ": %" PRId64 " or %" PRId64 " would do",
+                      layout->tokens, name, step, below, below + step);
+}
+
+int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p)
+{
+    int64_t cp = layout->cp, own = layout->tokens / cp;
+    assert(c < layout->cp && p >= 0 && p < own);
+    switch ((enum layout_kind)layout->kind) {
+    case LAYOUT_CONTIGUOUS:
+        return c * own + p;
+    case LAYOUT_RANK_ORDINAL: { /* of every chunk of all ranks, the c-th part */
+        if (layout->length != NULL) {
+            int64_t before, length = find_length(layout, cp, p, &before);
+            return before + c * (length / cp) + p - before / cp;
+        }
+        int64_t part = chunk_of(layout), begin = p / part * part;
+        int64_t here = own - begin < part ? own - begin : part;
+        return begin * cp + c * here + p % part;
+    }
+    case LAYOUT_STRIPED:
+        return p * cp + c;
+    case LAYOUT_ZIGZAG:
+    case LAYOUT_ZIGZAG_2D: {
+        int64_t slice = own / 2;
+        return p < slice ? c * slice + p : (2 * cp - 1 - c) * slice + p - slice;
+    }
+    case LAYOUT_KIND_COUNT:
+        break;
+    }
+    assert(false && "a layout has a kind");
+    return -1;
+}
+
+int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p)
+{
+    if (layout->length != NULL) {
+        int64_t cp = layout->cp, ranks = cp * layout->hp, before;
+        int64_t length = find_length(layout, ranks, p, &before);
+        assert(h < layout->hp && p >= 0 && p < layout->tokens / ranks);
+        return layout_gathered(layout, c, before / cp + h * (length / ranks) + p - before / ranks);
+    }
+    int64_t own = layout->tokens / layout->cp / layout->hp, piece = chunk_of(layout) / layout->hp;
+    int64_t begin = p / piece * piece, here = own - begin < piece ? own - begin : piece;
+    assert(h < layout->hp && p >= 0 && p < own);
+    return layout_gathered(layout, c, begin * layout->hp + h * here + p % piece);
+}

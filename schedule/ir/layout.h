@@ -1,0 +1,52 @@
+/* schedule/ir/layout.h: which tokens of a sequence a rank owns.
+ *
+ * A layout cuts a sequence of `tokens` over the ranks of the context axes (cp) and head axes
+ * (hp). It says which tokens a context rank owns, in which order (the gathered order: what its
+ * head group holds after an all-to-all), and its head ranks own equal contiguous parts of that,
+ * tokens / (cp * hp) each. Sources: DeepSpeed-Ulysses; FPDT section 4 (rank-ordinal); striped
+ * attention; zigzag as in ring-flash-attention and, cut over head ranks, USP; LoongTrain section 4
+ * (2D zigzag). */
+#ifndef SCHEDULE_LAYOUT_H
+#define SCHEDULE_LAYOUT_H
+
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum layout_kind {
+    LAYOUT_CONTIGUOUS,   /* rank r = c hp + h of P owns [r n, (r+1) n) */
+    LAYOUT_RANK_ORDINAL, /* FPDT: piece i P + r of u P pieces is rank r's i-th chunk; gathered chunk
+                            by chunk, so with cp = 1 the gathered order is the sequence's */
+    LAYOUT_STRIPED,      /* token i is on context rank i mod cp */
+    LAYOUT_ZIGZAG,       /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
+    LAYOUT_ZIGZAG_2D, /* the same as LoongTrain cuts it: each rank owns two adjacent slices of 2 cp hp; hp even or 1 */
+    LAYOUT_KIND_COUNT
+};
+
+struct token_layout {
+    uint8_t kind;    /* enum layout_kind */
+    uint32_t cp, hp; /* ranks of the context and of the head axes */
+    uint32_t chunks; /* u of RANK_ORDINAL, else 1 */
+    int64_t tokens;  /* of one sequence */
+    int64_t
+        chunk; /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
+    const int64_t *length; /* tokens of each chunk, over all ranks, where they differ; NULL. Memory
+                              of the owner: an ir's arena */
+};
+
+const char *layout_name(enum layout_kind kind);
+bool layout_find(const char *name, size_t size, enum layout_kind *kind);
+
+/* Whether the sizes divide as the layout needs; the message names lengths that would. */
+enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);
+
+/* The global position of local position p on the rank with context index c and head index h. */
+int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p);
+
+/* The same after the head group has gathered its tokens: rank c owns tokens / cp
+ * positions, and position p of them is this global position. */
+int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p);
+
+#endif

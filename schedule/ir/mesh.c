@@ -1,0 +1,162 @@
+#include "schedule/ir/mesh.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+uint32_t mesh_ranks(const struct mesh *mesh)
+{
+    uint32_t ranks = 1;
+    for (uint32_t a = 0; a < mesh->axis_count; a++)
+        ranks *= mesh->axis[a].size;
+    return ranks;
+}
+
+int mesh_find_axis(const struct mesh *mesh, const char *name)
+{
+    for (uint32_t a = 0; a < mesh->axis_count; a++)
+        if (strcmp(mesh->axis[a].name, name) == 0)
+            return (int)a;
+    return -1;
+}
+
+void mesh_coordinates(const struct mesh *mesh, uint32_t rank, uint32_t coordinate[MESH_AXES_MAX])
+{
+    for (uint32_t a = mesh->axis_count; a-- > 0;) {
+        coordinate[a] = rank % mesh->axis[a].size;
+        rank /= mesh->axis[a].size;
+    }
+    assert(rank == 0);
+}
+
+uint32_t mesh_rank(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_MAX])
+{
+    uint32_t rank = 0;
+    for (uint32_t a = 0; a < mesh->axis_count; a++) {
+        assert(coordinate[a] < mesh->axis[a].size);
+        rank = rank * mesh->axis[a].size + coordinate[a];
+    }
+    return rank;
+}
+
+/* Coordinates that a listed axis contributes. */
+static uint32_t set_size(const struct mesh *mesh, const struct axis_set *set)
+{
+    return set->count ? set->count : mesh->axis[set->axis].size;
+}
+
+/* Where a coordinate stands in the set; false when it is not in it. */
+static bool set_find(const struct axis_set *set, uint32_t coordinate, uint32_t *place)
+{
+    if (set->count == 0) {
+        *place = coordinate;
+        return true;
+    }
+    uint32_t low = 0, high = set->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (set->set[middle] < coordinate)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *place = low;
+    return low < set->count && set->set[low] == coordinate;
+}
+
+/* Bit mask of the axes that a group lists. */
+static uint32_t listed_axes(const struct group *group)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < group->axis_count; i++)
+        axes |= 1u << group->axis[i].axis;
+    return axes;
+}
+
+uint32_t group_size(const struct mesh *mesh, const struct group *group)
+{
+    uint32_t size = 1;
+    for (uint32_t i = 0; i < group->axis_count; i++)
+        size *= set_size(mesh, &group->axis[i]);
+    return size;
+}
+
+uint32_t group_instances(const struct mesh *mesh, const struct group *group)
+{
+    uint32_t listed = listed_axes(group), instances = 1;
+    for (uint32_t a = 0; a < mesh->axis_count; a++)
+        if (!(listed >> a & 1))
+            instances *= mesh->axis[a].size;
+    return instances;
+}
+
+bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t rank,
+                  uint32_t *instance, uint32_t *index)
+{
+    uint32_t coordinate[MESH_AXES_MAX];
+    mesh_coordinates(mesh, rank, coordinate);
+    *index = 0;
+    for (uint32_t i = 0; i < group->axis_count; i++) {
+        const struct axis_set *set = &group->axis[i];
+        uint32_t place;
+        if (!set_find(set, coordinate[set->axis], &place))
+            return false;
+        *index = *index * set_size(mesh, set) + place;
+    }
+    uint32_t listed = listed_axes(group);
+    *instance = 0;
+    for (uint32_t a = 0; a < mesh->axis_count; a++)
+        if (!(listed >> a & 1))
+            *instance = *instance * mesh->axis[a].size + coordinate[a];
+    return true;
+}
+
+uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
+                      uint32_t index)
+{
+    uint32_t coordinate[MESH_AXES_MAX], listed = listed_axes(group);
+    for (uint32_t i = group->axis_count; i-- > 0;) {
+        const struct axis_set *set = &group->axis[i];
+        uint32_t size = set_size(mesh, set);
+        uint32_t place = index % size;
+        coordinate[set->axis] = set->count ? set->set[place] : place;
+        index /= size;
+    }
+    for (uint32_t a = mesh->axis_count; a-- > 0;)
+        if (!(listed >> a & 1)) {
+            coordinate[a] = instance % mesh->axis[a].size;
+            instance /= mesh->axis[a].size;
+        }
+    assert(index == 0 && instance == 0);
+    return mesh_rank(mesh, coordinate);
+}
+
+bool role_has(const struct mesh *mesh, const struct role *role, uint32_t rank)
+{
+    uint32_t coordinate[MESH_AXES_MAX], place;
+    mesh_coordinates(mesh, rank, coordinate);
+    for (uint32_t i = 0; i < role->axis_count; i++)
+        if (!set_find(&role->axis[i], coordinate[role->axis[i].axis], &place))
+            return false;
+    return true;
+}
+
+bool guard_passes(const struct mesh *mesh, const struct group *groups, const struct guard *guard,
+                  uint32_t rank)
+{
+    uint32_t instance, index;
+    if (!group_locate(mesh, &groups[guard->group], rank, &instance, &index))
+        return false;
+    switch ((enum guard_test)guard->test) {
+    case GUARD_LT:
+        return index < guard->value;
+    case GUARD_GE:
+        return index >= guard->value;
+    case GUARD_EQ:
+        return index == guard->value;
+    case GUARD_TEST_COUNT:
+        break;
+    }
+    assert(false && "a guard has a test");
+    return false;
+}

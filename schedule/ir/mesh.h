@@ -1,0 +1,76 @@
+/* schedule/ir/mesh.h: ranks on a mesh with named axes, groups of ranks, guards, roles.
+ *
+ * The last axis is the fastest: with axes cp=4 hp=2, ranks 0 and 1 differ in hp.
+ * A group is an ordered list of axes, each with all its coordinates or an explicit
+ * set; ranks that agree on all other axes form one instance of the group. A rank's
+ * index in its instance counts along the listed axes, last fastest. */
+#ifndef SCHEDULE_MESH_H
+#define SCHEDULE_MESH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MESH_AXES_MAX 8
+#define MESH_NAME_MAX 24 /* with the NUL */
+#define MESH_RANKS_MAX (1u << 20)
+
+struct mesh {
+    uint32_t axis_count; /* 0: a single rank */
+    struct mesh_axis {
+        char name[MESH_NAME_MAX];
+        uint32_t size;
+    } axis[MESH_AXES_MAX];
+};
+
+struct axis_set {
+    uint8_t axis;        /* index in mesh.axis */
+    uint32_t count;      /* coordinates in the set; 0: all */
+    const uint32_t *set; /* ascending; NULL when all. Memory of the owner (the ir's arena). */
+};
+
+struct group {
+    char name[MESH_NAME_MAX];
+    uint32_t axis_count;
+    struct axis_set axis[MESH_AXES_MAX];
+};
+
+/* The ranks whose coordinates lie in every listed set run one program. */
+struct role {
+    char name[MESH_NAME_MAX];
+    uint32_t axis_count; /* 0: all ranks */
+    struct axis_set axis[MESH_AXES_MAX];
+    uint32_t op_begin, op_count; /* its ops, contiguous in the op table */
+};
+
+enum guard_test { GUARD_LT, GUARD_GE, GUARD_EQ, GUARD_TEST_COUNT };
+
+/* An op with a guard does its work on ranks whose index in the group passes the test. */
+struct guard {
+    uint16_t group;
+    uint8_t test; /* enum guard_test */
+    uint32_t value;
+};
+
+/* Sizes are at least 1 and their product is at most MESH_RANKS_MAX. An axis stands in a group, or
+ * in a role, at most once. */
+uint32_t mesh_ranks(const struct mesh *mesh);
+/* Index of an axis by name, or -1. */
+int mesh_find_axis(const struct mesh *mesh, const char *name);
+void mesh_coordinates(const struct mesh *mesh, uint32_t rank, uint32_t coordinate[MESH_AXES_MAX]);
+uint32_t mesh_rank(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_MAX]);
+
+/* Ranks in one instance, and number of instances (the mesh without the group's axes). */
+uint32_t group_size(const struct mesh *mesh, const struct group *group);
+uint32_t group_instances(const struct mesh *mesh, const struct group *group);
+/* False when the rank is in no instance (an explicit set leaves it out). */
+bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t rank,
+                  uint32_t *instance, uint32_t *index);
+uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
+                      uint32_t index);
+
+bool role_has(const struct mesh *mesh, const struct role *role, uint32_t rank);
+/* A rank outside the guard's group fails the test. */
+bool guard_passes(const struct mesh *mesh, const struct group *groups, const struct guard *guard,
+                  uint32_t rank);
+
+#endif

@@ -1,0 +1,78 @@
+#include "schedule/passes/births.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void births_release(struct births *births)
+{
+    free(births->first);
+    free(births->early);
+    free(births->clock);
+    free(births->born);
+    *births = (struct births){0};
+}
+
+static uint32_t *new_clock(struct births *b)
+{
+    if (b->count == b->capacity) {
+        b->capacity = (uint32_t)heap_next_capacity(b->capacity, (size_t)b->count + 1);
+        b->clock = heap_realloc(b->clock, b->capacity, b->width * sizeof *b->clock);
+    }
+    return b->clock + (size_t)b->count++ * b->width;
+}
+
+static void note_touch(struct births *b, const struct order *order, uint32_t buffer, uint32_t op)
+{
+    uint32_t first = b->first[buffer];
+    if (first == IR_NONE) {
+        b->first[buffer] = op;
+        b->born[b->born_count++] = buffer;
+        return;
+    }
+    if (first == op || order_before(order, first, op))
+        return;
+    size_t size = b->width * sizeof *b->clock;
+    if (b->early[buffer] == IR_NONE) {
+        memcpy(new_clock(b), order_row(order, first), size);
+        b->early[buffer] = b->count - 1;
+    }
+    uint32_t *least = b->clock + (size_t)b->early[buffer] * b->width;
+    const uint32_t *row = order_row(order, op);
+    for (uint32_t i = 0; i < b->width; i++)
+        least[i] = least[i] < row[i] ? least[i] : row[i];
+}
+
+void births_of_role(struct births *b, const struct ir *ir, const struct order *order)
+{
+    size_t size = ir->buffer.count * sizeof *b->first;
+    b->first = heap_realloc(b->first, ir->buffer.count, sizeof *b->first);
+    b->early = heap_realloc(b->early, ir->buffer.count, sizeof *b->early);
+    b->born = heap_realloc(b->born, ir->buffer.count, sizeof *b->born);
+    b->born_count = 0;
+    memset(b->first, 0xff, size);
+    memset(b->early, 0xff, size);
+    if (b->width != order->width)
+        b->capacity = 0;
+    b->width = order->width;
+    b->count = 0;
+    for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
+        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+        for (uint32_t k = 0; k < operands; k++)
+            note_touch(b, order, ir_touched(ir, op, k), op);
+    }
+}
+
+bool births_after(const struct births *births, const struct order *order, uint32_t buffer,
+                  const op_id *set, uint32_t count)
+{
+    const uint32_t *clock = births_clock(births, order, buffer);
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t op = set[k].i;
+        if (op < order->begin || op - order->begin >= order->count)
+            return false;
+        uint8_t stream = order->stream[op - order->begin];
+        if (stream == ORDER_ON_HOST ? op >= births->first[buffer] : clock[stream] <= op)
+            return false;
+    }
+    return true;
+}

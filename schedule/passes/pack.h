@@ -1,0 +1,40 @@
+/* schedule/passes/pack.h: offsets for the tenants of one arena, by different rules.
+ *
+ * Each fills tenants->offset so that tenants that conflict share no byte, and returns the bytes
+ * taken. Which rule wastes least depends on the schedule: lifetimes_plan() tries them. */
+#ifndef SCHEDULE_PACK_H
+#define SCHEDULE_PACK_H
+
+#include "schedule/passes/tenants.h"
+
+#include <stdint.h>
+
+enum pack_fit { PACK_LOWEST, PACK_TIGHTEST };
+
+/* In the order of births, each where there is room now: the lowest place, or the one that leaves
+ * least. Near-linear for the lowest; for the least it looks at all holes that are large enough. Gives up
+ * as soon as it takes more than `most` bytes: what it has taken by then is returned, which all of them
+ * would not be less than. *looks: gives up too, and returns UINT64_MAX, when it has looked at more holes;
+ * set to how many it looked at. NULL: at any number. */
+uint64_t pack_in_order(struct tenants *tenants, enum pack_fit fit, uint64_t most, uint64_t *looks);
+
+/* The heaviest first, each at the lowest place that is free for all of its life. With bytes for
+ * weights it seldom wastes much; it takes time in the square of their number. */
+uint64_t pack_by_weight(struct tenants *tenants, const double *weight);
+
+/* The longest lives first, to within a factor, and of them the largest; each at the lowest place that
+ * is free for all of its life. Near-linear, and wastes less than births in order. twin: per tenant
+ * another one of its size that it shares its offset with and does not conflict with, which names it
+ * in turn, or TENANTS_NEVER; NULL: there are none. first: those that count as the longest, for what
+ * stuck out the last time; NULL: none. */
+uint64_t pack_by_life(struct tenants *tenants, const uint32_t *twin, const bool *first);
+
+/* The part of the list in which a tenant is in others' way: who conflict live at the same time. */
+struct life {
+    uint32_t from, until;
+};
+
+/* Those of all tenants, for the caller to free. For schedule/passes/pack*.c. */
+struct life *pack_lives_of(const struct tenants *tenants);
+
+#endif

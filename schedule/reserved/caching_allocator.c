@@ -1,0 +1,417 @@
+#include "schedule/reserved/caching_allocator.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define NONE UINT32_MAX
+
+/* c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer,
+ * kMinLargeAlloc, kRoundLarge. */
+#define MIN_BLOCK ((uint64_t)512)
+#define SMALL_SIZE MIB
+#define SMALL_BUFFER (2 * MIB)
+#define LARGE_BUFFER (20 * MIB)
+#define MIN_LARGE_ALLOC (10 * MIB)
+#define ROUND_LARGE (2 * MIB)
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+uint64_t caching_round(uint64_t bytes)
+{
+    return bytes < MIN_BLOCK ? MIN_BLOCK : round_up(bytes, MIN_BLOCK);
+}
+
+uint64_t caching_segment_bytes(uint64_t rounded)
+{
+    if (rounded <= SMALL_SIZE)
+        return SMALL_BUFFER;
+    if (rounded < MIN_LARGE_ALLOC)
+        return LARGE_BUFFER;
+    return round_up(rounded, ROUND_LARGE);
+}
+
+static uint32_t new_row(struct caching_allocator *a)
+{
+    if (a->spare > 0) {
+        uint32_t row = a->spare - 1;
+        a->spare = a->block[row].after;
+        return row;
+    }
+    if (a->count == a->capacity) {
+        a->capacity = (uint32_t)heap_next_capacity(a->capacity, (size_t)a->count + 1);
+        a->block = heap_realloc(a->block, a->capacity, sizeof *a->block);
+    }
+    return a->count++;
+}
+
+static void drop_row(struct caching_allocator *a, uint32_t row)
+{
+    a->block[row] = (struct caching_block){.after = a->spare};
+    a->spare = row + 1;
+}
+
+/* Is the block a segment of which nothing else is left? */
+static bool is_segment(const struct caching_block *b)
+{
+    return b->before == NONE && b->after == NONE;
+}
+
+/* ---- free blocks, by size, then address ---- */
+
+static void free_size(struct caching_size *size)
+{
+    for (uint32_t i = 0; i < size->count; i++)
+        free(size->part[i]);
+    free(size->part);
+    free(size);
+}
+
+/* Where a size is or goes. */
+static uint32_t rank_of(const struct caching_free *list, uint64_t bytes)
+{
+    uint32_t low = 0, high = list->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list->size[middle]->bytes < bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* What is left of large blocks has sizes that are seen but once. */
+static void forget_empty_sizes(struct caching_free *list)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct caching_size *size = list->size[i];
+        if (size->blocks == 0)
+            continue;
+        list->size[i] = list->size[kept];
+        list->size[kept++] = size;
+    }
+    list->spare += list->count - kept;
+    list->count = kept;
+    memset(list->recent, 0, sizeof list->recent);
+}
+
+static void make_room(struct caching_free *list)
+{
+    forget_empty_sizes(list);
+    if (list->count <= list->capacity / 2 && list->spare > 0)
+        return;
+    uint32_t old = list->capacity;
+    list->capacity = (uint32_t)heap_next_capacity(old, (size_t)old + 1);
+    list->size = heap_realloc(list->size, list->capacity, sizeof(struct caching_size *));
+    for (; list->count + list->spare < list->capacity; list->spare++)
+        list->size[list->count + list->spare] = heap_zalloc(1, sizeof **list->size);
+}
+
+/* Rare, and kept out of size_of(), which would save registers for it. */
+__attribute__((noinline)) static struct caching_size *find_size(struct caching_free *list,
+                                                                uint64_t bytes)
+{
+    uint32_t at = rank_of(list, bytes);
+    if (at < list->count && list->size[at]->bytes == bytes)
+        return list->size[at];
+    if (list->spare == 0) {
+        make_room(list);
+        at = rank_of(list, bytes);
+    }
+    struct caching_size *size = list->size[list->count];
+    memmove(list->size + at + 1, list->size + at,
+            (list->count - at) * sizeof(struct caching_size *));
+    list->size[at] = size;
+    list->count++;
+    list->spare--;
+    size->bytes = bytes;
+    return size;
+}
+
+/* Blocks of that size, though there may be none. Good until the next call. */
+static inline struct caching_size *size_of(struct caching_free *list, uint64_t bytes)
+{
+    struct caching_size **recent =
+        &list->recent[bytes / MIN_BLOCK * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+    if (!*recent || (*recent)->bytes != bytes)
+        *recent = find_size(list, bytes);
+    return *recent;
+}
+
+/* Where among those of its size a block is or goes: in the last part that begins below it. */
+struct spot {
+    uint32_t part, row;
+};
+
+/* The spot of the first block that is not below an address; it may be the end of a part. */
+static struct spot place(const struct caching_allocator *a, const struct caching_size *size,
+                         uint64_t address)
+{
+    uint32_t part = 0, behind = size->count;
+    while (behind - part > 1) {
+        uint32_t middle = part + (behind - part) / 2;
+        if (a->block[size->part[middle]->block[0]].address < address)
+            part = middle;
+        else
+            behind = middle;
+    }
+    uint32_t low = 0, high = size->part[part]->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (a->block[size->part[part]->block[middle]].address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (struct spot){part, low};
+}
+
+/* The same, but for a block that is there: the end of a part is the start of the next. */
+static struct spot place_of_free(const struct caching_allocator *a, const struct caching_size *size,
+                                 uint64_t address)
+{
+    struct spot at = place(a, size, address);
+    bool end = at.row == size->part[at.part]->count;
+    return end ? (struct spot){at.part + 1, 0} : at;
+}
+
+static struct caching_part *add_part(struct caching_size *size, uint32_t at)
+{
+    if (size->count == size->capacity) {
+        size->capacity =
+            size->capacity == 0
+                ? 1
+                : (uint32_t)heap_next_capacity(size->capacity, (size_t)size->count + 1);
+        size->part = heap_realloc(size->part, size->capacity, sizeof(struct caching_part *));
+    }
+    memmove(size->part + at + 1, size->part + at,
+            (size->count - at) * sizeof(struct caching_part *));
+    size->part[at] = heap_alloc(1, sizeof **size->part);
+    size->part[at]->count = 0;
+    size->count++;
+    return size->part[at];
+}
+
+/* The last one stays, for the next block of that size. */
+static void remove_if_empty(struct caching_size *size, uint32_t at)
+{
+    if (size->part[at]->count > 0 || size->count == 1)
+        return;
+    free(size->part[at]);
+    size->count--;
+    memmove(size->part + at, size->part + at + 1,
+            (size->count - at) * sizeof(struct caching_part *));
+}
+
+static void halve_part(struct caching_size *size, uint32_t at)
+{
+    struct caching_part *high = add_part(size, at + 1), *low = size->part[at];
+    low->count = CACHING_PART_ROWS / 2;
+    high->count = CACHING_PART_ROWS - low->count;
+    memcpy(high->block, low->block + low->count, high->count * sizeof *high->block);
+}
+
+static void add_free(struct caching_allocator *a, uint32_t row)
+{
+    struct caching_block *b = &a->block[row];
+    struct caching_size *size = size_of(&a->free[b->pool], b->size);
+    b->used = false;
+    if (size->count == 0)
+        add_part(size, 0);
+    struct spot at = place(a, size, b->address);
+    if (size->part[at.part]->count == CACHING_PART_ROWS) {
+        halve_part(size, at.part);
+        at = place(a, size, b->address);
+    }
+    struct caching_part *part = size->part[at.part];
+    for (uint32_t i = part->count++; i > at.row; i--)
+        part->block[i] = part->block[i - 1];
+    part->block[at.row] = row;
+    size->blocks++;
+    a->cached += is_segment(b);
+}
+
+static void remove_at(struct caching_allocator *a, struct caching_size *size, struct spot at)
+{
+    struct caching_part *part = size->part[at.part];
+    a->cached -= is_segment(&a->block[part->block[at.row]]);
+    part->count--;
+    size->blocks--;
+    memmove(part->block + at.row, part->block + at.row + 1,
+            (part->count - at.row) * sizeof *part->block);
+    remove_if_empty(size, at.part);
+}
+
+static void remove_free(struct caching_allocator *a, uint32_t row)
+{
+    struct caching_block *b = &a->block[row];
+    struct caching_size *size = size_of(&a->free[b->pool], b->size);
+    struct spot at = place_of_free(a, size, b->address);
+    assert(at.part < size->count && size->part[at.part]->block[at.row] == row);
+    remove_at(a, size, at);
+}
+
+/* The first of the smallest free blocks that are large enough; NONE: there are none. */
+static uint32_t take_free(struct caching_allocator *a, enum caching_pool pool, uint64_t rounded)
+{
+    struct caching_free *list = &a->free[pool];
+    struct caching_size *size = size_of(list, rounded);
+    if (size->blocks == 0) {
+        uint32_t rank = rank_of(list, rounded) + 1;
+        while (rank < list->count && list->size[rank]->blocks == 0)
+            rank++;
+        if (rank == list->count)
+            return NONE;
+        size = list->size[rank];
+    }
+    uint32_t row = size->part[0]->block[0];
+    remove_at(a, size, (struct spot){0, 0});
+    return row;
+}
+
+static void release_of_part(struct caching_allocator *a, struct caching_size *size,
+                            struct caching_part *part)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < part->count; i++) {
+        uint32_t row = part->block[i];
+        struct caching_block *b = &a->block[row];
+        if (!is_segment(b)) {
+            part->block[kept++] = row;
+            continue;
+        }
+        a->reserved -= b->size;
+        a->released += b->size;
+        a->cached--;
+        size->blocks--;
+        drop_row(a, row);
+    }
+    part->count = kept;
+}
+
+/* Gives back every segment of which nothing is in use. */
+static void release_cached(struct caching_allocator *a)
+{
+    for (int pool = 0; a->cached > 0 && pool < CACHING_POOL_COUNT; pool++)
+        for (uint32_t i = 0; i < a->free[pool].count; i++) {
+            struct caching_size *size = a->free[pool].size[i];
+            for (uint32_t k = size->count; k-- > 0;) {
+                release_of_part(a, size, size->part[k]);
+                remove_if_empty(size, k);
+            }
+        }
+}
+
+void caching_release(struct caching_allocator *a)
+{
+    free(a->block);
+    for (int i = 0; i < CACHING_POOL_COUNT; i++) {
+        for (uint32_t k = 0; k < a->free[i].count + a->free[i].spare; k++)
+            free_size(a->free[i].size[k]);
+        free(a->free[i].size);
+    }
+    *a = (struct caching_allocator){0};
+}
+
+/* ---- segments and blocks ---- */
+
+static uint32_t new_segment(struct caching_allocator *a, uint64_t rounded)
+{
+    uint64_t size = caching_segment_bytes(rounded);
+    if (a->limit > 0 && a->reserved + size > a->limit) {
+        release_cached(a);
+        if (a->reserved + size > a->limit && !a->exceeded) {
+            a->exceeded = true;
+            a->exceeded_at = a->reserved + size;
+        }
+    }
+    uint32_t row = new_row(a);
+    a->block[row] = (struct caching_block){
+        .address = a->next_address,
+        .size = size,
+        .before = NONE,
+        .after = NONE,
+        .pool = rounded <= SMALL_SIZE ? CACHING_SMALL : CACHING_LARGE,
+        .live = true,
+    };
+    a->next_address += size;
+    a->reserved += size;
+    return row;
+}
+
+/* Cuts what is beyond `rounded` off a block, where the rest is worth keeping. */
+static void split(struct caching_allocator *a, uint32_t row, uint64_t rounded)
+{
+    uint64_t rest = a->block[row].size - rounded;
+    bool worth = a->block[row].pool == CACHING_SMALL ? rest >= MIN_BLOCK : rest > SMALL_SIZE;
+    if (!worth)
+        return;
+    uint32_t tail = new_row(a);
+    struct caching_block *b = &a->block[row];
+    a->block[tail] = (struct caching_block){
+        .address = b->address + rounded,
+        .size = rest,
+        .before = row,
+        .after = b->after,
+        .pool = b->pool,
+        .live = true,
+    };
+    if (b->after != NONE)
+        a->block[b->after].before = tail;
+    b->after = tail;
+    b->size = rounded;
+    add_free(a, tail);
+}
+
+uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
+{
+    uint64_t rounded = caching_round(bytes);
+    uint32_t row = take_free(a, rounded <= SMALL_SIZE ? CACHING_SMALL : CACHING_LARGE, rounded);
+    if (row == NONE)
+        row = new_segment(a, rounded);
+    split(a, row, rounded);
+    a->block[row].used = true;
+    a->used += a->block[row].size;
+    if (a->used > a->used_peak)
+        a->used_peak = a->used;
+    if (a->reserved > a->reserved_peak)
+        a->reserved_peak = a->reserved;
+    return row;
+}
+
+/* Makes one block of two neighbours, `low` before `high`, neither in a list. */
+static void merge(struct caching_allocator *a, uint32_t low, uint32_t high)
+{
+    struct caching_block *b = &a->block[low], *c = &a->block[high];
+    b->size += c->size;
+    b->after = c->after;
+    if (b->after != NONE)
+        a->block[b->after].before = low;
+    drop_row(a, high);
+}
+
+void caching_free(struct caching_allocator *a, uint32_t row)
+{
+    assert(row < a->count && a->block[row].live && a->block[row].used);
+    a->used -= a->block[row].size;
+    a->block[row].used = false;
+    uint32_t before = a->block[row].before, after = a->block[row].after;
+    if (after != NONE && !a->block[after].used) {
+        remove_free(a, after);
+        merge(a, row, after);
+    }
+    if (before != NONE && !a->block[before].used) {
+        remove_free(a, before);
+        merge(a, before, row);
+        row = before;
+    }
+    add_free(a, row);
+}

@@ -1,0 +1,77 @@
+/* schedule/reserved/caching_allocator.h: what a caching allocator holds of a device while tensors come and go.
+ *
+ * A model of PyTorch's CUDA allocator with its default settings (c10/cuda/CUDACachingAllocator.cpp,
+ * torch 2.1 to 2.5; Z. DeVito, "A guide to PyTorch's CUDA Caching Allocator"): sizes are rounded to
+ * 512 bytes; up to 1 MiB they are cut from segments of 2 MiB, below 10 MiB from segments of 20 MiB,
+ * above they get a segment of their own in multiples of 2 MiB; the smallest free block that is large
+ * enough is taken, and split when the rest is worth keeping; freed neighbours merge; a segment goes
+ * back only when a new one would exceed the device, and then only when nothing of it is in use.
+ *
+ * Streams are not told apart: a block freed on one stream is free for all. It holds no memory of
+ * the device, only sizes. All-zero but for limit is empty. */
+#ifndef SCHEDULE_CACHING_ALLOCATOR_H
+#define SCHEDULE_CACHING_ALLOCATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum caching_pool { CACHING_SMALL, CACHING_LARGE, CACHING_POOL_COUNT };
+
+struct caching_block {
+    uint64_t address, size;
+    uint32_t before, after; /* neighbours in its segment */
+    uint8_t pool;
+    bool used, live; /* live: the row holds a block */
+};
+
+enum { CACHING_PART_ROWS = 256 };
+
+struct caching_part {
+    uint32_t count, block[CACHING_PART_ROWS];
+};
+
+/* Free blocks of one size, by address, in parts: they are many in steps with many units. */
+struct caching_size {
+    uint64_t bytes;
+    uint32_t blocks;
+    struct caching_part **part; /* none of them empty, unless there is but one */
+    uint32_t count, capacity;
+};
+
+enum { CACHING_RECENT = 64 };
+
+struct caching_allocator {
+    uint64_t limit; /* bytes of the device that segments may take; 0: not limited */
+
+    struct caching_block *block;
+    uint32_t count, capacity, spare; /* spare: 1 + first row without a block, chained by after */
+    struct caching_free {
+        struct caching_size **size; /* in order; of some there may be no block now */
+        uint32_t count, spare;      /* behind them so many that stand for no size, for later use */
+        uint32_t capacity;
+        struct caching_size *recent[CACHING_RECENT]; /* by a hash of their bytes; NULL: none yet */
+    } free[CACHING_POOL_COUNT];
+    uint64_t next_address;
+    uint32_t cached; /* segments of which nothing is in use */
+
+    uint64_t reserved, used;           /* of all segments; of all blocks in use */
+    uint64_t reserved_peak, used_peak; /* most of each */
+    uint64_t released;                 /* bytes given back under pressure */
+    bool exceeded;                     /* a segment was needed that the limit does not allow */
+    uint64_t exceeded_at;              /* reserved and new segment when that happened first */
+};
+
+void caching_release(struct caching_allocator *allocator);
+
+/* Makes a block of at least bytes (rounded; 0 counts as 1) and returns its row. Beyond the limit
+ * it goes on all the same, so that the peak says how much was needed, and sets exceeded. */
+uint32_t caching_alloc(struct caching_allocator *allocator, uint64_t bytes);
+void caching_free(struct caching_allocator *allocator, uint32_t block);
+
+/* What an allocation of `bytes` takes: its own rounded size, and the segment made for it when no
+ * free block will do. */
+uint64_t caching_round(uint64_t bytes);
+uint64_t caching_segment_bytes(uint64_t rounded);
+
+#endif

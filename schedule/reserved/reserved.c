@@ -1,0 +1,324 @@
+#include "schedule/reserved/reserved.h"
+
+#include "base/arena.h"
+#include "schedule/ir/repeats.h"
+#include "schedule/passes/lifetimes.h"
+#include "schedule/reserved/caching_allocator.h"
+#include "schedule/reserved/replay.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+/* ---- constants ---- */
+
+/* One direction of one connection of one channel, as allocated since NCCL 2.19: buffers come in
+ * pages of 2 MiB. */
+#define CONNECTION_RECEIVE (10 * MIB)
+#define CONNECTION_SEND (2 * MIB)
+enum {
+    CHANNELS_FABRIC = 24,      /* of a communicator inside one fabric */
+    CHANNELS_PER_NIC = 4,      /* of one that spans nodes, per NIC, at most CHANNELS_FABRIC */
+    CONNECTIONS_RING = 1,      /* per channel: all-gather, reduce-scatter, broadcast */
+    CONNECTIONS_RING_TREE = 3, /* and the tree of an all-reduce: up and down */
+    PEER_CHANNELS_FABRIC = 8,  /* send/receive channels per peer, a communicator inside a fabric */
+    PEER_CHANNELS_NETWORK = 2, /* the same of one that spans nodes */
+};
+#define NETWORK_SHARED (64 * MIB) /* send and receive buffers for all peers beyond the fabric */
+#define CUBLAS_WORKSPACE (8 * MIB + 128 * 1024)
+#define CUBLAS_WORKSPACE_90 (32 * MIB)
+#define CUBLAS_LT_WORKSPACE MIB
+
+/* clang-format off */
+static const struct reserved_constant constants[] = {
+    {"CUDA context", "device.context_bytes of the cluster",
+     "`longhaul list clusters NAME`"},
+    {"NCCL connection, receive", "10 MiB a channel",
+     "0.5 MiB LL + 4.7 MiB LL128 + 4 MiB Simple (NCCL's default buffer sizes) in pages of 2 "
+     "MiB; allocations of 10485760 bytes in NVIDIA/nccl issue 1685"},
+    {"NCCL connection, send", "2 MiB a channel",
+     "allocations of 2097152 bytes in NVIDIA/nccl issue 1685"},
+    {"NCCL channels in a fabric", "24",
+     "A100 with NVSwitch: 12 links, two channels each; estimate for others"},
+    {"NCCL channels across nodes", "4 per NIC, at most 24",
+     "estimate: rings are doubled and cross a NIC each way"},
+    {"NCCL tree connections", "2 a channel, of groups that all-reduce",
+     "NCCL: one up, one down; estimate"},
+    {"NCCL send/receive channels per peer", "8 in a fabric, 2 across nodes",
+     "estimate; up to 32 on eight H100 (NVIDIA/nccl issue 1685)"},
+    {"NCCL buffers for peers beyond the fabric", "64 MiB",
+     "shared by all send/receive peers (NVIDIA/nccl issue 1450: one shared buffer); size is an "
+     "estimate"},
+    {"NCCL communicator of all ranks", "ring and tree",
+     "assumed: every framework reduces a loss and a norm over all ranks"},
+    {"gradient bucket", "reduce_bucket_size elements of the compute dtype",
+     "DeepSpeed ZeRO-3 with contiguous_gradients (deepspeed/runtime/zero/stage3.py) allocates "
+     "it once and keeps it"},
+    {"rotary tables", "head_dim x tokens of the whole sequence: angles in fp32, cosine and sine in the "
+                      "compute dtype; FPDT the last two",
+     "Megatron-DeepSpeed, megatron/model/rotary_pos_embedding.py: every rank makes them for the whole "
+     "sequence, and cos_cached and sin_cached stay; fpdt_layer.py takes a cosine and a sine"},
+    {"cuBLAS workspace", "8.1 MiB, on sm 90 32 MiB",
+     "PyTorch's default for CUBLAS_WORKSPACE_CONFIG"},
+    {"cuBLASLt workspace", "1 MiB",
+     "PyTorch's default for CUBLASLT_WORKSPACE_SIZE"},
+    {"pinned blocks", "powers of two, kept",
+     "PyTorch, aten/src/ATen/core/CachingHostAllocator.h: sizes are rounded up to powers of two and "
+     "blocks are kept for reuse"},
+    {"allocator", "512 B, 2 MiB, 20 MiB, multiples of 2 MiB",
+     "PyTorch, c10/cuda/CUDACachingAllocator.cpp; schedule/reserved/caching_allocator.h"},
+};
+/* clang-format on */
+
+const struct reserved_constant *reserved_constants(size_t *count)
+{
+    *count = ARRAY_LEN(constants);
+    return constants;
+}
+
+const char *reserved_part_name(enum reserved_part part)
+{
+    static const char *const names[RESERVED_PART_COUNT] = {
+        "context", "nccl", "workspaces", "buckets", "tables", "tensors", "cache"};
+    return names[part];
+}
+
+/* ---- NCCL ---- */
+
+/* What the ops of a role do in a group. */
+enum use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
+
+static uint8_t use_of(enum work_kind kind)
+{
+    switch (kind) {
+    case WORK_ALL_GATHER:
+    case WORK_REDUCE_SCATTER:
+    case WORK_REDUCE:
+    case WORK_BROADCAST:
+        return USE_RING;
+    case WORK_ALL_REDUCE:
+        return USE_RING | USE_TREE;
+    case WORK_ALL_TO_ALL:
+    case WORK_SCATTER:
+    case WORK_SHIFT:
+    case WORK_SEND:
+    case WORK_RECV:
+        return USE_PEERS;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
+{
+    int64_t channels = CHANNELS_FABRIC;
+    if (spans && cluster->nic.count * CHANNELS_PER_NIC < channels)
+        channels = cluster->nic.count * CHANNELS_PER_NIC;
+    uint64_t connections = tree ? CONNECTIONS_RING_TREE : CONNECTIONS_RING;
+    return (uint64_t)channels * connections * (CONNECTION_RECEIVE + CONNECTION_SEND);
+}
+
+static uint64_t peer_bytes(bool spans, uint64_t near_peers)
+{
+    uint64_t channels = spans ? PEER_CHANNELS_NETWORK : PEER_CHANNELS_FABRIC;
+    return near_peers * channels * (CONNECTION_RECEIVE + CONNECTION_SEND) +
+           (spans ? NETWORK_SHARED : 0);
+}
+
+/* Peers of a rank in its group: in its fabric, and whether there are others. */
+static void count_peers(const struct ir *ir, const struct cluster *cluster,
+                        const struct group *group, uint32_t rank, uint64_t *near_peers, bool *spans)
+{
+    uint32_t instance, index, size = group_size(&ir->mesh, group);
+    *near_peers = 0;
+    *spans = false;
+    if (!group_locate(&ir->mesh, group, rank, &instance, &index))
+        return;
+    int64_t domain = cluster_place(cluster, rank).domain;
+    for (uint32_t k = 0; k < size; k++) {
+        uint32_t peer = group_member(&ir->mesh, group, instance, k);
+        if (peer == rank)
+            continue;
+        if (cluster_place(cluster, peer).domain == domain)
+            ++*near_peers;
+        else
+            *spans = true;
+    }
+}
+
+static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
+                           const struct role *role, uint32_t *communicators)
+{
+    uint32_t ranks = mesh_ranks(&ir->mesh), rank = 0;
+    *communicators = 0;
+    if (cluster->ideal || ranks == 1)
+        return 0;
+    while (!role_has(&ir->mesh, role, rank))
+        rank++;
+    uint8_t *use = heap_zalloc((size_t)ir->group_count + 1, 1);
+    struct repeats_walk walk = repeats_begin(ir, role->op_begin, role->op_count);
+    while (repeats_next(&walk))
+        for (uint32_t op = walk.begin; op < walk.end; op++) {
+            uint8_t what = use_of((enum work_kind)ir->op.kind[op]);
+            bool norm = ir->op.kind[op] == WORK_ALL_REDUCE && ir->op.region[op] == REGION_OPTIMIZER;
+            if (what != 0 && !norm) /* which has the communicator of all ranks */
+                use[work_group(ir_work(ir, op))] |= what;
+        }
+    /* all ranks, for the loss and the norm of the gradients */
+    uint64_t bytes = ring_bytes(
+        cluster, ranks > (uint64_t)cluster->gpus_per_node * (uint64_t)cluster->domain_nodes, true);
+    *communicators = 1;
+    for (uint32_t g = 0; g < ir->group_count; g++) {
+        uint64_t near_peers;
+        bool spans;
+        if (use[g] == 0 || group_size(&ir->mesh, &ir->group[g]) < 2)
+            continue;
+        ++*communicators;
+        count_peers(ir, cluster, &ir->group[g], rank, &near_peers, &spans);
+        if (use[g] & USE_RING)
+            bytes += ring_bytes(cluster, spans, (use[g] & USE_TREE) != 0);
+        if (use[g] & USE_PEERS)
+            bytes += peer_bytes(spans, near_peers);
+    }
+    free(use);
+    return bytes;
+}
+
+/* ---- the allocator ---- */
+
+/* What a role's device holds: what is there throughout, then the tensors of its ops as they come and go. */
+static void run_device(struct caching_allocator *a, const struct replay *replay,
+                       uint64_t workspaces, struct reserved_held held, struct replay_stays *stays)
+{
+    if (workspaces > 0) {
+        caching_alloc(a, workspaces - CUBLAS_LT_WORKSPACE);
+        caching_alloc(a, CUBLAS_LT_WORKSPACE);
+    }
+    if (held.buckets > 0)
+        caching_alloc(a, held.buckets);
+    for (int i = 0; i < COMPOSE_TABLES; i++)
+        if (held.table[i] > 0)
+            caching_alloc(a, held.table[i]);
+    replay_run(replay, MEMORY_HBM, a, stays);
+}
+
+/* Pinned blocks: c10's CachingHostAllocator rounds sizes up to powers of two and gives nothing back. So
+ * of each power there are as many as are in use at once at most. */
+static uint8_t power_of(uint64_t bytes)
+{
+    return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));
+}
+
+/* The first of those that come behind an op; as many as there are: none. */
+static uint32_t first_behind(const struct replay_stays *stays, uint32_t op)
+{
+    uint32_t low = 0, high = stays->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (stays->row[middle].first <= op)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Each that goes is counted with the first that comes behind it: before that nothing is fuller. */
+static uint64_t pinned_bytes(const struct ir *ir, const struct replay_stays *stays)
+{
+    uint32_t count = stays->count;
+    uint32_t *gone = heap_zalloc(count + 1u, sizeof *gone); /* 1 + the first that goes before; 0 */
+    uint32_t *next = heap_alloc(count + 1u, sizeof *next);
+    uint8_t *power = heap_alloc(count + 1u, sizeof *power);
+    int64_t used[64] = {0}, most[64] = {0};
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t before = first_behind(stays, stays->row[i].last);
+        power[i] = power_of(ir_buffer_bytes(ir, (buffer_id){stays->row[i].buffer}));
+        next[i] = gone[before];
+        gone[before] = i + 1;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = gone[i]; k != 0; k = next[k - 1])
+            used[power[k - 1]]--;
+        used[power[i]]++;
+        if (used[power[i]] > most[power[i]])
+            most[power[i]] = used[power[i]];
+    }
+    for (uint32_t p = 0; p < ARRAY_LEN(most); p++)
+        total += (uint64_t)most[p] << p;
+    free(gone);
+    free(next);
+    free(power);
+    return total;
+}
+
+/* Bytes that a share of the device leaves to the allocator; 0 would stand for no limit. */
+static uint64_t limit_of(uint64_t available, uint64_t outside)
+{
+    return available > outside ? available - outside : 1;
+}
+
+static void of_role(struct reserved *out, const struct ir *ir, const struct cluster *cluster,
+                    const struct role *role, int sm, struct reserved_held held)
+{
+    *out = (struct reserved){0};
+    bool bounded = isfinite(cluster->device.usable_bytes);
+    uint64_t context = (uint64_t)cluster->device.context_bytes;
+    uint64_t nccl = nccl_bytes(ir, cluster, role, &out->communicators);
+    uint64_t outside = context + nccl, workspaces = 0, tables = 0;
+    out->available = bounded ? (uint64_t)cluster->device.usable_bytes + context : UINT64_MAX;
+    if (!cluster->ideal)
+        workspaces = (sm / 10 == 9 ? CUBLAS_WORKSPACE_90 : CUBLAS_WORKSPACE) + CUBLAS_LT_WORKSPACE;
+    for (int i = 0; i < COMPOSE_TABLES; i++)
+        tables += held.table[i];
+
+    struct caching_allocator a = {.limit = bounded ? limit_of(out->available, outside) : 0};
+    struct replay replay;
+    struct replay_stays pinned = {.memory = MEMORY_PINNED};
+    replay_init(&replay, ir, role);
+    run_device(&a, &replay, workspaces, held, &pinned);
+    out->pinned = pinned_bytes(ir, &pinned);
+    out->bytes[RESERVED_CONTEXT] = context;
+    out->bytes[RESERVED_NCCL] = nccl;
+    out->bytes[RESERVED_WORKSPACES] = workspaces;
+    out->bytes[RESERVED_BUCKETS] = held.buckets;
+    out->bytes[RESERVED_TABLES] = tables;
+    out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces - held.buckets - tables;
+    out->bytes[RESERVED_CACHE] = a.reserved_peak - a.used_peak;
+    out->total = outside + a.reserved_peak;
+    out->fits = !a.exceeded;
+
+    /* the cache grows into what is there: whether less would do is asked of a smaller device */
+    uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available) : 0;
+    if (bounded && out->fits && out->total > less) {
+        struct caching_allocator b = {.limit = limit_of(less, outside)};
+        if (a.used_peak <= b.limit)
+            run_device(&b, &replay, workspaces, held, NULL);
+        out->tight = a.used_peak > b.limit || b.exceeded;
+        caching_release(&b);
+    }
+    caching_release(&a);
+    free(pinned.row);
+    replay_release(&replay);
+}
+
+void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
+                   int sm, struct reserved_held held)
+{
+    *reserved = (struct reserved){.fits = true};
+    for (uint32_t i = 0; i < ir->role_count; i++) {
+        struct reserved one;
+        of_role(&one, ir, cluster, &ir->role[i], sm, held);
+        bool fits = reserved->fits && one.fits, tight = reserved->tight || one.tight;
+        uint64_t pinned = one.pinned > reserved->pinned ? one.pinned : reserved->pinned;
+        if (i == 0 || one.total > reserved->total)
+            *reserved = one;
+        reserved->fits = fits;
+        reserved->tight = fits && tight;
+        reserved->pinned = pinned;
+    }
+}

@@ -1,0 +1,68 @@
+/* schedule/reserved/reserved.h: the device memory that a published framework would hold for a schedule.
+ *
+ * The arena is what the schedule needs; a framework holds more: the process' CUDA context, buffers
+ * of every NCCL communicator, workspaces of libraries, and whatever its caching allocator keeps
+ * beyond the tensors that live. Every constant stands in one table with its source
+ * (reserved_constants()); `longhaul list reserved` prints them.
+ *
+ * The allocator is replayed over the ops in list order: a tensor takes memory when the host issues
+ * the first op that touches it and gives it back when the host has issued the last op of its free
+ * set, which is how a framework that frees by reference counting does it. */
+#ifndef SCHEDULE_RESERVED_H
+#define SCHEDULE_RESERVED_H
+
+#include "base/text.h"
+#include "models/cluster.h"
+#include "schedule/compose.h"
+#include "schedule/ir/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum reserved_part {
+    RESERVED_CONTEXT,    /* the process' CUDA context and loaded libraries: device.context_bytes */
+    RESERVED_NCCL,       /* buffers of communicators, outside the allocator */
+    RESERVED_WORKSPACES, /* of cuBLAS, inside the allocator */
+    RESERVED_BUCKETS, /* gradient buckets that a framework holds throughout, inside the allocator */
+    RESERVED_TABLES,  /* of positions, that a framework holds throughout */
+    RESERVED_TENSORS, /* the most that lived at once, each rounded up */
+    RESERVED_CACHE,   /* what the allocator held at most beside those: fragmentation */
+    RESERVED_PART_COUNT
+};
+
+/* Of the memory there is: a chosen margin, within which a verdict is too close to call. torchtitan's
+ * two printed peaks of reserved memory are 9 and 11 % below ours (docs/accuracy.md): no measurement
+ * says yet how far off a verdict may be. */
+#define RESERVED_ERROR 0.03
+
+struct reserved {
+    uint64_t bytes[RESERVED_PART_COUNT];
+    uint64_t total;     /* of all parts */
+    uint64_t available; /* device memory less what the driver keeps; UINT64_MAX: infinite */
+    bool fits;          /* no segment was refused; freed ones are given back before one is */
+    bool tight;         /* it fits, and would not on a device with RESERVED_ERROR less */
+    uint32_t communicators;
+    uint64_t pinned; /* host memory of a rank: PyTorch rounds pinned blocks up to powers of two and
+                        keeps them for blocks of the same size */
+};
+
+/* What a framework holds beside a schedule's tensors, inside the allocator: compose_bucket_bytes() and
+ * compose_tables(), or nothing for a schedule that no framework runs. */
+struct reserved_held {
+    uint64_t buckets;
+    uint64_t table[COMPOSE_TABLES]; /* a block each */
+};
+
+/* Of the role that needs most. The mesh must have no more ranks than the cluster. sm: compute
+ * capability of the device times ten. */
+void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
+                   int sm, struct reserved_held held);
+
+const char *reserved_part_name(enum reserved_part part);
+
+struct reserved_constant {
+    const char *name, *value, *source;
+};
+const struct reserved_constant *reserved_constants(size_t *count);
+
+#endif

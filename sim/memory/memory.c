@@ -1,0 +1,227 @@
+#include "sim/memory/memory.h"
+#include "sim/memory/memory_changes.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- peaks ---- */
+
+void memory_keep_top(struct sim_peak *peak, struct sim_live live)
+{
+    uint32_t at = peak->top_count;
+    while (at > 0 &&
+           (peak->top[at - 1].bytes < live.bytes ||
+            (peak->top[at - 1].bytes == live.bytes && peak->top[at - 1].buffer > live.buffer)))
+        at--;
+    if (at == SIM_TOP_BUFFERS)
+        return;
+    if (peak->top_count < SIM_TOP_BUFFERS)
+        peak->top_count++;
+    for (uint32_t i = peak->top_count - 1; i > at; i--)
+        peak->top[i] = peak->top[i - 1];
+    peak->top[at] = live;
+}
+
+/* The buffers live after changes [0, upto], of one memory. */
+static void find_top(const struct changes *c, const struct lifetimes *lifetimes, size_t upto,
+                     uint8_t memory, struct sim_peak *peak)
+{
+    bool *live = heap_zalloc(lifetimes->count + 1u, sizeof *live);
+    for (size_t i = 0; i <= upto; i++)
+        live[c->row[i].row] = c->row[i].bytes > 0;
+    for (uint32_t i = 0; i < lifetimes->count; i++)
+        if (live[i] && lifetimes->row[i].memory == memory)
+            memory_keep_top(peak,
+                            (struct sim_live){lifetimes->row[i].buffer, lifetimes->row[i].bytes});
+    free(live);
+}
+
+static void find_peaks(const struct changes *c, const struct lifetimes *lifetimes,
+                       struct sim_peak peak[MEMORY_COUNT])
+{
+    uint64_t live[MEMORY_COUNT] = {0}, category[MEMORY_COUNT][CATEGORY_COUNT] = {{0}};
+    size_t at[MEMORY_COUNT] = {0};
+    for (size_t i = 0; i < c->count; i++) {
+        const struct change *change = &c->row[i];
+        uint8_t m = change->memory;
+        live[m] += (uint64_t)change->bytes;
+        category[m][change->category] += (uint64_t)change->bytes;
+        if (live[m] <= peak[m].bytes || change->bytes <= 0)
+            continue;
+        peak[m].bytes = live[m];
+        peak[m].time_s = change->time_s;
+        peak[m].op = change->op;
+        memcpy(peak[m].category_bytes, category[m], sizeof category[m]);
+        at[m] = i;
+    }
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        if (peak[m].bytes > 0)
+            find_top(c, lifetimes, at[m], (uint8_t)m, &peak[m]);
+}
+
+/* ---- host memory over the ranks of a node ---- */
+
+/* Changes of host memory of each class, kept until the nodes are added up. */
+struct host_changes {
+    struct changes *of_class;
+};
+
+static void keep_host_changes(struct changes *out, const struct changes *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->count; i++)
+        kept += c->row[i].memory != MEMORY_HBM;
+    changes_reserve(out, kept);
+    for (size_t i = 0; i < c->count; i++)
+        if (c->row[i].memory != MEMORY_HBM)
+            out->row[out->count++] = c->row[i];
+}
+
+static uint32_t ranks_of_node(const struct cluster *cluster, const struct sim_result *result,
+                              uint32_t node, uint32_t *first)
+{
+    uint64_t per_node = (uint64_t)cluster->gpus_per_node, begin = node * per_node;
+    *first = (uint32_t)begin;
+    uint64_t left = result->rank_count - begin;
+    return (uint32_t)(left < per_node ? left : per_node);
+}
+
+/* Do two nodes hold the same classes at the same places? Then they hold the same bytes. */
+static bool same_node(const struct cluster *cluster, const struct sim_result *result, uint32_t a,
+                      uint32_t b)
+{
+    uint32_t first_a, first_b;
+    uint32_t ranks_a = ranks_of_node(cluster, result, a, &first_a);
+    uint32_t ranks_b = ranks_of_node(cluster, result, b, &first_b);
+    return ranks_a == ranks_b &&
+           memcmp(result->class_of_rank + first_a, result->class_of_rank + first_b,
+                  ranks_a * sizeof *result->class_of_rank) == 0;
+}
+
+static void add_up_node(const struct cluster *cluster, struct sim_result *result, uint32_t node,
+                        const struct host_changes *host)
+{
+    uint32_t first, ranks = ranks_of_node(cluster, result, node, &first);
+    uint32_t *times = heap_zalloc(result->class_count + 1u, sizeof *times);
+    struct changes sum = {0};
+    for (uint32_t r = first; r < first + ranks; r++)
+        times[result->class_of_rank[r]]++;
+    for (uint32_t c = 0; c < result->class_count; c++) {
+        const struct changes *of = &host->of_class[c];
+        if (times[c] == 0)
+            continue;
+        changes_reserve(&sum, sum.count + of->count);
+        for (size_t i = 0; i < of->count; i++) {
+            sum.row[sum.count] = of->row[i];
+            sum.row[sum.count++].bytes *= times[c];
+        }
+    }
+    changes_sort(&sum, result);
+    int64_t live[MEMORY_COUNT] = {0};
+    for (size_t i = 0; i < sum.count; i++) {
+        uint8_t m = sum.row[i].memory;
+        live[m] += sum.row[i].bytes;
+        if (live[m] > (int64_t)result->host[m].bytes)
+            result->host[m] = (struct sim_node_peak){(uint64_t)live[m], sum.row[i].time_s, node};
+    }
+    free(sum.row);
+    free(times);
+}
+
+void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result)
+{
+    struct host_changes host = {heap_zalloc(result->class_count + 1u, sizeof *host.of_class)};
+    struct lifetimes *lifetimes = heap_zalloc(ir->role_count + 1u, sizeof *lifetimes);
+    struct changes changes = {0};
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        lifetimes_init(&lifetimes[r], ir, r);
+    for (uint32_t c = 0; c < result->class_count; c++) {
+        const struct sim_class *class = &result->classes[c];
+        for (int m = 0; m < MEMORY_COUNT; m++)
+            result->peak[c][m] = (struct sim_peak){.op = IR_NONE};
+        if (class->role == IR_NONE)
+            continue;
+        changes_of_class(&changes, ir, result, &lifetimes[class->role], class);
+        result->counts.changes += changes.count;
+        find_peaks(&changes, &lifetimes[class->role], result->peak[c]);
+        keep_host_changes(&host.of_class[c], &changes);
+    }
+    for (uint32_t n = 0; n < result->node_count; n++) {
+        bool seen = false;
+        for (uint32_t other = 0; other < n && !seen; other++)
+            seen = same_node(cluster, result, n, other);
+        if (!seen)
+            add_up_node(cluster, result, n, &host);
+    }
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        free(lifetimes[r].row);
+    for (uint32_t c = 0; c < result->class_count; c++)
+        free(host.of_class[c].row);
+    free(host.of_class);
+    free(lifetimes);
+    free(changes.row);
+}
+
+void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank,
+                  struct trace *trace)
+{
+    const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
+    if (class->role == IR_NONE)
+        return;
+    struct lifetimes lifetimes;
+    struct changes changes = {0};
+    lifetimes_init(&lifetimes, ir, class->role);
+    changes_of_class(&changes, ir, result, &lifetimes, class);
+    uint64_t live[MEMORY_COUNT][CATEGORY_COUNT] = {{0}};
+    bool touched[MEMORY_COUNT][CATEGORY_COUNT] = {{false}};
+    for (size_t i = 0; i < changes.count; i++) {
+        const struct change *change = &changes.row[i];
+        uint8_t category = change->category;
+        live[change->memory][category] += (uint64_t)change->bytes;
+        touched[change->memory][category] = true;
+        if (i + 1 < changes.count && changes.row[i + 1].time_s == change->time_s)
+            continue; /* one row per date */
+        for (int m = 0; m < MEMORY_COUNT; m++)
+            for (int k = 0; k < CATEGORY_COUNT; k++) {
+                if (!touched[m][k])
+                    continue;
+                size_t row = trace_add_memory(trace);
+                trace->memory.time_s[row] = change->time_s;
+                trace->memory.rank[row] = rank;
+                trace->memory.memory[row] = trace_label(trace, memory_name((enum memory)m));
+                trace->memory.category[row] = trace_label(trace, category_name((enum category)k));
+                trace->memory.bytes[row] = (double)live[m][k];
+                touched[m][k] = false;
+            }
+    }
+    free(changes.row);
+    free(lifetimes.row);
+}
+
+size_t memory_events(const struct ir *ir, const struct sim_result *result, uint32_t rank,
+                     struct memory_event **events)
+{
+    const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
+    struct lifetimes lifetimes = {0};
+    struct changes changes = {0};
+    size_t count = 0;
+    *events = NULL;
+    if (class->role == IR_NONE)
+        return 0;
+    lifetimes_init(&lifetimes, ir, class->role);
+    changes_of_class(&changes, ir, result, &lifetimes, class);
+    *events = heap_alloc(changes.count + 1, sizeof **events);
+    for (size_t i = 0; i < changes.count; i++)
+        if (changes.row[i].bytes != 0)
+            (*events)[count++] = (struct memory_event){
+                .time_s = changes.row[i].time_s,
+                .buffer = lifetimes.row[changes.row[i].row].buffer,
+                .bytes = changes.row[i].bytes,
+            };
+    free(changes.row);
+    free(lifetimes.row);
+    return count;
+}

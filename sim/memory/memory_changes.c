@@ -1,0 +1,248 @@
+#include "sim/memory/memory_changes.h"
+
+#include "base/arena.h"
+#include "schedule/passes/lifetimes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the buffers of a role ---- */
+
+/* The first writer of each buffer, as a row of the role; IR_NONE: none. */
+static uint32_t *first_writers(const struct ir *ir, const struct role *role)
+{
+    uint32_t *writer = heap_alloc(ir->buffer.count + 1u, sizeof *writer);
+    memset(writer, 0xff, (ir->buffer.count + 1u) * sizeof *writer);
+    for (uint32_t row = role->op_count; row-- > 0;) {
+        uint32_t op = role->op_begin + row, reads = ir->op.reads[op];
+        for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++)
+            writer[ir_touched(ir, op, k)] = row;
+    }
+    return writer;
+}
+
+/* Rows are counted into their places: buffers stand in the order of their births, not of their first
+ * writers. */
+void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
+{
+    const struct role *r = &ir->role[role];
+    const struct buffer_table *b = &ir->buffer;
+    uint32_t *writer = first_writers(ir, r);
+    uint32_t *next = heap_zalloc(r->op_count + 2u, sizeof *next); /* of writer - 1: 0 for none */
+    *l = (struct lifetimes){.row = heap_alloc(b->count + 1u, sizeof *l->row)};
+    for (uint32_t i = 0; i < b->count; i++) {
+        bool persistent = lifetimes_persistent(ir, i);
+        if (persistent || b->role[i] != role)
+            next[1] += persistent && b->role[i] == role;
+        else if (writer[i] != IR_NONE)
+            next[writer[i] + 2]++;
+    }
+    for (uint32_t i = 0; i <= r->op_count; i++)
+        next[i + 1] += next[i];
+    for (uint32_t i = 0; i < b->count; i++) {
+        bool persistent = lifetimes_persistent(ir, i);
+        if (b->role[i] != role || (!persistent && writer[i] == IR_NONE))
+            continue;
+        l->row[next[persistent ? 0 : writer[i] + 1]++] = (struct lifetime){
+            .bytes = ir_buffer_bytes(ir, (buffer_id){i}),
+            .buffer = i,
+            .writer = persistent ? IR_NONE : writer[i],
+            .memory = b->memory[i],
+            .category = b->category[i],
+        };
+        l->count++;
+    }
+    free(next);
+    free(writer);
+}
+
+/* ---- the order of time ---- */
+
+void changes_reserve(struct changes *c, size_t capacity)
+{
+    if (capacity <= c->capacity)
+        return;
+    c->capacity = heap_next_capacity(c->capacity, capacity);
+    c->row = heap_realloc(c->row, c->capacity, sizeof *c->row);
+}
+
+static bool comes_before(const struct change *a, const struct change *b)
+{
+    if (a->time_s != b->time_s)
+        return a->time_s < b->time_s;
+    if (a->op == IR_NONE || b->op == IR_NONE)
+        return a->op == IR_NONE && b->op != IR_NONE;
+    if ((a->bytes < 0) != (b->bytes < 0))
+        return a->bytes < 0;
+    return a->op < b->op;
+}
+
+static void merge(const struct change *a, const struct change *a_end, const struct change *b,
+                  const struct change *b_end, struct change *out)
+{
+    while (a < a_end && b < b_end)
+        *out++ = comes_before(b, a) ? *b++ : *a++;
+    while (a < a_end)
+        *out++ = *a++;
+    while (b < b_end)
+        *out++ = *b++;
+}
+
+/* Stable merge sort of the runs that are there. Returns where the rows are then: `row` or `room`. */
+static struct change *merge_runs(struct change *row, struct change *room, size_t count, size_t *run)
+{
+    size_t runs = 0;
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || comes_before(&row[i], &row[i - 1]))
+            run[runs++] = i;
+    run[runs] = count;
+    while (runs > 1) {
+        size_t merged = 0;
+        for (size_t r = 0; r < runs; r += 2) {
+            size_t begin = run[r], middle = run[r + 1];
+            size_t end = r + 1 < runs ? run[r + 2] : middle;
+            merge(row + begin, row + middle, row + middle, row + end, room + begin);
+            run[merged++] = begin;
+        }
+        runs = merged;
+        run[runs] = count;
+        struct change *swap = row;
+        row = room;
+        room = swap;
+    }
+    return row;
+}
+
+double changes_same_date_s(const struct sim_result *result)
+{
+    return 1e-11 + 1e-11 * result->step_s;
+}
+
+void changes_sort(struct changes *c, const struct sim_result *result)
+{
+    struct change *room = heap_alloc(c->count + 1, sizeof *room), *rows = c->row;
+    size_t *run = heap_alloc(c->count + 2, sizeof *run);
+    double same_s = changes_same_date_s(result), date_s = 0;
+    uint32_t dated_by = IR_NONE;
+    bool dated_by_end = false;
+    c->row = merge_runs(rows, room, c->count, run);
+    if (c->row == room)
+        room = rows;
+    c->capacity = c->count + 1;
+    for (size_t i = 0, end; i < c->count; i = end) {
+        double later_s = date_s + same_s;
+        if (c->row[i].time_s > later_s) {
+            date_s = c->row[i].time_s;
+            later_s = date_s + same_s;
+            dated_by = c->row[i].op;
+            dated_by_end = c->row[i].bytes < 0;
+        }
+        for (end = i; end < c->count && c->row[end].time_s <= later_s; end++) {
+            c->row[end].time_s = date_s;
+            c->row[end].dated_by = dated_by;
+            c->row[end].dated_by_end = dated_by_end;
+        }
+        struct change *row = c->row + i, *sorted = row;
+        if (end - i > 1)
+            sorted = merge_runs(row, room + i, end - i, run);
+        if (sorted != row)
+            memcpy(row, sorted, (end - i) * sizeof *row);
+    }
+    free(room);
+    free(run);
+}
+
+/* ---- of a class ---- */
+
+double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
+                          uint32_t *op)
+{
+    const op_id *set = ir_free_set(ir, buffer);
+    uint32_t count = ir->buffer.free_count[buffer];
+    double last_s = -1;
+    for (uint32_t i = 0; i < count; i++)
+        last_s = end_s[set[i].i] > last_s ? end_s[set[i].i] : last_s;
+    *op = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (end_s[set[i].i] >= last_s - same_s && set[i].i > *op)
+            *op = set[i].i;
+    return end_s[*op];
+}
+
+/* What goes, per op with whose end it does. */
+struct leaving {
+    uint32_t *first; /* per op of the class: a lifetime; IR_NONE */
+    uint32_t *next;  /* per lifetime */
+};
+
+static void add(struct change *row, size_t *at, const struct lifetimes *l, uint32_t i,
+                double time_s, uint32_t op, int64_t bytes)
+{
+    row[(*at)++] = (struct change){.time_s = time_s,
+                                   .bytes = bytes,
+                                   .op = op,
+                                   .row = i,
+                                   .memory = l->row[i].memory,
+                                   .category = l->row[i].category};
+}
+
+/* Ops of one stream start and end in list order. So what starts with the ops of each stream, and what
+ * ends with them, are sorted as they stand: few runs to merge. */
+void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_result *result,
+                      const struct lifetimes *l, const struct sim_class *class)
+{
+    double same_s = changes_same_date_s(result);
+    uint32_t streams = ir->stream_count, persistent = 0;
+    const double *start_s = result->start_s + class->row, *end_s = result->end_s + class->row;
+    const uint8_t *stream = ir->op.stream + class->op_begin;
+    struct leaving leaving = {heap_alloc(class->op_count + 1u, sizeof *leaving.first),
+                              heap_alloc(l->count + 1u, sizeof *leaving.next)};
+    memset(leaving.first, 0xff, (class->op_count + 1u) * sizeof *leaving.first);
+    while (persistent < l->count && l->row[persistent].writer == IR_NONE)
+        persistent++;
+    /* Places: what lives throughout, then what starts and what ends, stream by stream. */
+    size_t *begin = heap_zalloc(2 * (size_t)streams + 1, sizeof *begin), *start = begin,
+           *end = begin + streams;
+    bool *brief = heap_zalloc(l->count + 1u, sizeof *brief); /* gone at the date it came */
+    for (uint32_t i = l->count; i-- > persistent;) {
+        const struct lifetime *row = &l->row[i];
+        start[stream[row->writer]]++;
+        uint32_t op;
+        double date_s = changes_free_date_s(ir, end_s - class->op_begin, row->buffer, same_s, &op);
+        if (op == IR_NONE)
+            continue;
+        if (date_s <= start_s[row->writer] + same_s) {
+            brief[i] = true;
+            continue;
+        }
+        op -= class->op_begin;
+        leaving.next[i] = leaving.first[op];
+        leaving.first[op] = i;
+        end[stream[op]]++;
+    }
+    size_t at = persistent;
+    for (uint32_t k = 0; k < 2 * streams; k++) {
+        size_t count = begin[k];
+        begin[k] = at;
+        at += count;
+    }
+    changes_reserve(c, at + 1);
+    c->count = 0;
+    for (uint32_t i = 0; i < persistent; i++)
+        add(c->row, &c->count, l, i, 0, IR_NONE, (int64_t)l->row[i].bytes);
+    c->count = at;
+    for (uint32_t i = persistent; i < l->count; i++) {
+        uint32_t op = l->row[i].writer;
+        add(c->row, &start[stream[op]], l, i, start_s[op], class->op_begin + op,
+            brief[i] ? 0 : (int64_t)l->row[i].bytes);
+    }
+    for (uint32_t op = 0; op < class->op_count; op++)
+        for (uint32_t i = leaving.first[op]; i != IR_NONE; i = leaving.next[i])
+            add(c->row, &end[stream[op]], l, i, end_s[op], class->op_begin + op,
+                -(int64_t)l->row[i].bytes);
+    free(brief);
+    free(begin);
+    free(leaving.first);
+    free(leaving.next);
+    changes_sort(c, result);
+}

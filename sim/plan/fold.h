@@ -1,0 +1,53 @@
+/* sim/plan/fold.h: ranks that behave alike are simulated once.
+ *
+ * Ranks, channels, flows and links form a graph: a rank takes part in channels, a channel
+ * starts flows, a flow crosses links. The coarsest equitable partition of that graph which
+ * tells apart roles, guards, sizes, latencies and capacities is found by colour refinement:
+ * nodes of one class have, for every class, equally many neighbours in it.
+ *
+ * Why that is exact. Claim: at any time, nodes of one class are in the same state (ranks: the
+ * same ops issued, started and ended; channels: the same events open; flows: the same bytes
+ * left). It holds at the start. While nothing begins or ends, the flows that run are a union
+ * of classes; progressive filling raises all rates together and freezes the flows of the
+ * links that fill up: links of one class carry equally many flows of every class, so they
+ * fill up together, and the flows of a class freeze together: their rates are equal. So they
+ * end together, an event ends on all channels of a class together, and all ranks of a
+ * class see the same happen at the same time: the claim holds after it too.
+ *
+ * So one rank of each class is executed, and its events stand for all channels of their
+ * class. Of the flows, only a few are needed (fold_flows.h). docs/simulation.md, "Rank folding",
+ * has it at length. */
+#ifndef SIM_FOLD_H
+#define SIM_FOLD_H
+
+#include "sim/plan/plan.h"
+#include "sim/plan/prune.h"
+
+struct fold {
+    bool exact; /* every rank is a class of its own, and all flows are the engine's */
+    uint32_t class_count;
+    uint32_t *class_of_rank; /* [rank_count] classes are numbered by their lowest rank */
+    uint32_t *rank_of_class; /* [class_count] the lowest rank */
+    uint32_t *class_ranks;   /* [class_count] members */
+
+    uint32_t channel_class_count;
+    uint32_t *class_of_channel; /* [channel_count] */
+    uint32_t *channel_of_class; /* [channel_class_count] the lowest channel */
+
+    /* Flows to start for an event on a channel of a class, by the transfer of its lowest
+     * channel: flow[flow_begin[t]..flow_begin[t + 1]); empty for other channels' transfers. */
+    uint32_t *flow_begin; /* [transfer_count + 1] */
+    uint32_t *flow;
+
+    /* The network they run in: flow f crosses link[link_begin[f]..link_begin[f + 1]), empty for
+     * flows that are not simulated; links have the width bytes_per_s[link]. */
+    double *bytes_per_s;  /* [link_count of the platform] */
+    uint32_t *link_begin; /* [flow count + 1] */
+    uint32_t *link;
+};
+
+/* exact: every rank is a class of its own, and all flows are started. */
+void fold_make(struct fold *fold, const struct plan *plan, const struct pruned *pruned, bool exact);
+void fold_release(struct fold *fold);
+
+#endif

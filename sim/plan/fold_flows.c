@@ -1,0 +1,389 @@
+#include "sim/plan/fold_flows.h"
+
+#include "base/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rows by key ---- */
+
+/* For each key in [0, keys), the rows that have it: row[begin[key]..begin[key + 1]), ascending. */
+struct index {
+    uint32_t *begin, *row;
+};
+
+static void index_init(struct index *index, const uint32_t *key, uint32_t rows, uint32_t keys)
+{
+    index->begin = heap_zalloc(keys + 2u, sizeof *index->begin);
+    index->row = heap_alloc(rows + 1u, sizeof *index->row);
+    for (uint32_t i = 0; i < rows; i++)
+        index->begin[key[i] + 2]++;
+    for (uint32_t k = 0; k < keys; k++)
+        index->begin[k + 2] += index->begin[k + 1];
+    for (uint32_t i = 0; i < rows; i++)
+        index->row[index->begin[key[i] + 1]++] = i;
+}
+
+static void index_release(struct index *index)
+{
+    free(index->begin);
+    free(index->row);
+}
+
+/* ---- components ---- */
+
+static uint32_t root_of(uint32_t *parent, uint32_t link)
+{
+    while (parent[link] != link)
+        link = parent[link] = parent[parent[link]];
+    return link;
+}
+
+/* The component of each link: the lowest link it can reach through flows. */
+static uint32_t *link_components(const struct plan *plan, const struct pruned *pruned)
+{
+    uint32_t links = plan->platform.link_count;
+    uint32_t *parent = heap_alloc(links + 1u, sizeof *parent);
+    for (uint32_t l = 0; l < links; l++)
+        parent[l] = l;
+    for (uint32_t f = 0; f < plan->flows.count; f++)
+        for (uint32_t i = pruned->link_begin[f] + 1; i < pruned->link_begin[f + 1]; i++) {
+            uint32_t a = root_of(parent, pruned->link[i - 1]), b = root_of(parent, pruned->link[i]);
+            parent[a > b ? a : b] = a > b ? b : a;
+        }
+    for (uint32_t l = 0; l < links; l++)
+        parent[l] = root_of(parent, l);
+    return parent;
+}
+
+struct folder {
+    const struct plan *plan;
+    const struct pruned *pruned;
+    const struct fold_network *network;
+    uint32_t *component_of_link, *component_of_flow;
+    struct index flows; /* by component */
+    struct index users; /* by link: rows of pruned->link, whose flows are flow_of_user[row] */
+    uint32_t *flow_of_user;
+    bool *chosen;       /* components */
+    uint32_t *keep;     /* [flow count] copies of each flow that run */
+    uint32_t *stand_in; /* the link that a link's flows cross in the network */
+};
+
+/* Marks components until every class of flows has a member in one. */
+static void choose_components(struct folder *f, const struct fold *fold)
+{
+    const struct plan *plan = f->plan;
+    bool *covered = heap_zalloc(f->network->flow_classes + 1u, sizeof *covered);
+    f->chosen = heap_zalloc(plan->platform.link_count + 1u, sizeof *f->chosen);
+    for (uint32_t k = 0; k < fold->channel_class_count; k++) {
+        const struct channel *channel = &plan->channel[fold->channel_of_class[k]];
+        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
+            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
+            for (uint32_t i = t->flow_begin; i < t->flow_begin + t->flow_count; i++) {
+                uint32_t component = f->component_of_flow[i];
+                if (covered[f->network->class_of_flow[i]])
+                    continue;
+                f->chosen[component] = true;
+                for (uint32_t j = f->flows.begin[component]; j < f->flows.begin[component + 1]; j++)
+                    covered[f->network->class_of_flow[f->flows.row[j]]] = true;
+            }
+        }
+    }
+    free(covered);
+}
+
+/* ---- quotients ---- */
+
+/* A positive fraction in lowest terms; 0/0: not known yet. */
+struct ratio {
+    uint64_t over, under;
+};
+
+static uint64_t divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* number / r */
+static struct ratio divide(uint64_t number, struct ratio r)
+{
+    uint64_t over = number * r.under, common = divisor(over, r.over);
+    return (struct ratio){over / common, r.over / common};
+}
+
+/* n(L, F): flows of class `flow` on each link of class `link`. */
+struct entry {
+    uint32_t link, flow, count;
+};
+
+/* What is known of one component, and scratch space by class. */
+struct quotient {
+    struct entry *entry; /* one per pair of classes that meet */
+    size_t count, capacity;
+    struct ratio *divide_link, *copies; /* s(L) [link_classes], k(F) [flow_classes] */
+    uint32_t *first_link;               /* [link_classes] */
+    uint32_t *members, *times;          /* [flow_classes] */
+    uint64_t scale;                     /* of k(F), so that all are whole */
+};
+
+static void quotient_init(struct quotient *q, const struct fold_network *network)
+{
+    *q = (struct quotient){0};
+    q->divide_link = heap_zalloc(network->link_classes + 1u, sizeof *q->divide_link);
+    q->copies = heap_zalloc(network->flow_classes + 1u, sizeof *q->copies);
+    q->first_link = heap_alloc(network->link_classes + 1u, sizeof *q->first_link);
+    q->members = heap_zalloc(network->flow_classes + 1u, sizeof *q->members);
+    q->times = heap_zalloc(network->flow_classes + 1u, sizeof *q->times);
+    memset(q->first_link, 0xff, (network->link_classes + 1u) * sizeof *q->first_link);
+}
+
+static void quotient_release(struct quotient *q)
+{
+    free(q->entry);
+    free(q->divide_link);
+    free(q->copies);
+    free(q->first_link);
+    free(q->members);
+    free(q->times);
+}
+
+/* Adds the entries of one link: its flows by class. */
+static void add_entries(struct folder *f, struct quotient *q, uint32_t link)
+{
+    uint32_t begin = f->users.begin[link], end = f->users.begin[link + 1];
+    for (uint32_t u = begin; u < end; u++)
+        q->times[f->network->class_of_flow[f->flow_of_user[f->users.row[u]]]]++;
+    for (uint32_t u = begin; u < end; u++) {
+        uint32_t flow = f->network->class_of_flow[f->flow_of_user[f->users.row[u]]];
+        if (q->times[flow] == 0)
+            continue;
+        if (q->count == q->capacity) {
+            q->capacity = heap_next_capacity(q->capacity, q->count + 1);
+            q->entry = heap_realloc(q->entry, q->capacity, sizeof *q->entry);
+        }
+        q->entry[q->count++] =
+            (struct entry){f->network->class_of_link[link], flow, q->times[flow]};
+        q->times[flow] = 0;
+    }
+}
+
+/* Larger numbers would overflow in the products below; no symmetric cluster has them. */
+static bool is_small(struct ratio r)
+{
+    enum { RATIO_MAX = 1 << 20 };
+    return r.over <= RATIO_MAX && r.under <= RATIO_MAX;
+}
+
+/* Finds s and k with n(L, F) = s(L) k(F), from one known k along entries that share a class. False
+ * when there are none. */
+static bool factor(struct quotient *q)
+{
+    q->copies[q->entry[0].flow] = (struct ratio){1, 1};
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < q->count; i++) {
+            struct entry e = q->entry[i];
+            if (!is_small(q->divide_link[e.link]) || !is_small(q->copies[e.flow]))
+                return false;
+            struct ratio *s = &q->divide_link[e.link], *k = &q->copies[e.flow];
+            if (k->under && !s->under) {
+                *s = divide(e.count, *k);
+                more = true;
+            } else if (s->under && !k->under) {
+                *k = divide(e.count, *s);
+                more = true;
+            }
+        }
+    }
+    for (size_t i = 0; i < q->count; i++) {
+        struct ratio s = q->divide_link[q->entry[i].link], k = q->copies[q->entry[i].flow];
+        if (s.over * k.over != q->entry[i].count * s.under * k.under)
+            return false;
+    }
+    return true;
+}
+
+/* The scale that makes all k(F) whole. False when that would take more flows than there are. */
+static bool make_whole(struct quotient *q)
+{
+    enum { COPIES_MAX = 4096 };
+    uint64_t scale = 1;
+    for (size_t i = 0; i < q->count; i++) {
+        struct ratio k = q->copies[q->entry[i].flow];
+        scale = scale / divisor(scale, k.under) * k.under;
+        if (scale > COPIES_MAX)
+            return false;
+    }
+    for (size_t i = 0; i < q->count; i++) {
+        struct ratio k = q->copies[q->entry[i].flow];
+        if (k.over * (scale / k.under) > q->members[q->entry[i].flow])
+            return false;
+    }
+    q->scale = scale;
+    return true;
+}
+
+/* Keeps the copies of one flow per class, on one link per class of the divided width; or all flows
+ * where the classes do not divide. */
+static void fold_component(struct folder *f, struct fold *fold, struct quotient *q,
+                           const struct index *links, uint32_t component)
+{
+    const struct fold_network *network = f->network;
+    q->count = 0;
+    for (uint32_t i = links->begin[component]; i < links->begin[component + 1]; i++) {
+        uint32_t link = links->row[i], *first = &q->first_link[network->class_of_link[link]];
+        if (*first == IR_NONE) {
+            *first = link;
+            add_entries(f, q, link);
+        }
+    }
+    for (uint32_t i = f->flows.begin[component]; i < f->flows.begin[component + 1]; i++)
+        q->members[network->class_of_flow[f->flows.row[i]]]++;
+    bool divides = factor(q) && make_whole(q);
+    for (uint32_t i = links->begin[component]; divides && i < links->begin[component + 1]; i++) {
+        uint32_t link = links->row[i], class = network->class_of_link[link];
+        struct ratio s = q->divide_link[class];
+        f->stand_in[link] = q->first_link[class];
+        if (link == q->first_link[class]) /* s(L) / scale divides, since k(F) * scale copies run */
+            fold->bytes_per_s[link] *= (double)(s.under * q->scale) / (double)s.over;
+    }
+    for (uint32_t i = f->flows.begin[component]; i < f->flows.begin[component + 1]; i++) {
+        uint32_t flow = f->flows.row[i], class = network->class_of_flow[flow];
+        struct ratio k = q->copies[class];
+        bool first = q->members[class] > 0;
+        f->keep[flow] = !divides ? 1 : first ? (uint32_t)(k.over * (q->scale / k.under)) : 0;
+        q->members[class] = 0;
+    }
+    for (size_t i = 0; i < q->count; i++) {
+        q->copies[q->entry[i].flow] = (struct ratio){0, 0};
+        q->divide_link[q->entry[i].link] = (struct ratio){0, 0};
+        q->first_link[q->entry[i].link] = IR_NONE;
+    }
+}
+
+static void choose_flows(struct folder *f, struct fold *fold)
+{
+    uint32_t links = f->plan->platform.link_count, flows = f->plan->flows.count;
+    uint32_t users = f->pruned->link_begin[flows];
+    struct index by_component;
+    struct quotient quotient;
+    index_init(&by_component, f->component_of_link, links, links);
+    index_init(&f->users, f->pruned->link, users, links);
+    f->flow_of_user = heap_alloc(users + 1u, sizeof *f->flow_of_user);
+    for (uint32_t i = 0; i < flows; i++)
+        for (uint32_t u = f->pruned->link_begin[i]; u < f->pruned->link_begin[i + 1]; u++)
+            f->flow_of_user[u] = i;
+    quotient_init(&quotient, f->network);
+    for (uint32_t c = 0; c < links; c++)
+        if (f->chosen[c])
+            fold_component(f, fold, &quotient, &by_component, c);
+    quotient_release(&quotient);
+    index_release(&by_component);
+    index_release(&f->users);
+    free(f->flow_of_user);
+}
+
+/* ---- what the scheduler reads ---- */
+
+/* Paths of the flows that are kept, each link once. */
+static void list_links(struct folder *f, struct fold *fold)
+{
+    uint32_t flows = f->plan->flows.count, filled = 0;
+    uint32_t *last_flow = heap_zalloc(f->plan->platform.link_count + 1u, sizeof *last_flow);
+    fold->link_begin = heap_alloc(flows + 1u, sizeof *fold->link_begin);
+    fold->link = heap_alloc(f->pruned->link_begin[flows] + 1u, sizeof *fold->link);
+    for (uint32_t i = 0; i < flows; i++) {
+        fold->link_begin[i] = filled;
+        for (uint32_t e = f->pruned->link_begin[i];
+             f->keep[i] > 0 && e < f->pruned->link_begin[i + 1]; e++) {
+            uint32_t link = f->stand_in[f->pruned->link[e]];
+            if (last_flow[link] != i + 1)
+                fold->link[filled++] = link;
+            last_flow[link] = i + 1;
+        }
+    }
+    fold->link_begin[flows] = filled;
+    free(last_flow);
+}
+
+/* Lists kept flows, as often as they run, by the transfer of their channel class's lowest
+ * channel. */
+static void list_flows(struct fold *fold, const struct plan *plan, const uint32_t *keep)
+{
+    uint32_t total = 0, filled = 0;
+    for (uint32_t i = 0; i < plan->flows.count; i++)
+        total += keep[i];
+    uint32_t *key = heap_alloc(total + 1u, sizeof *key), *id = heap_alloc(total + 1u, sizeof *id);
+    for (uint32_t k = 0; k < plan->channel_count; k++) {
+        const struct channel *own = &plan->channel[k];
+        const struct channel *lowest =
+            &plan->channel[fold->channel_of_class[fold->class_of_channel[k]]];
+        for (uint32_t v = 0; v < plan->line[own->line].variants; v++) {
+            const struct transfer *t = &plan->transfer[own->transfer_begin + v];
+            for (uint32_t i = t->flow_begin; i < t->flow_begin + t->flow_count; i++)
+                for (uint32_t copy = 0; copy < keep[i]; copy++) {
+                    key[filled] = lowest->transfer_begin + v;
+                    id[filled++] = i;
+                }
+        }
+    }
+    struct index index;
+    index_init(&index, key, filled, plan->transfer_count);
+    for (uint32_t i = 0; i < filled; i++)
+        index.row[i] = id[index.row[i]];
+    fold->flow_begin = index.begin;
+    fold->flow = index.row;
+    free(key);
+    free(id);
+}
+
+void fold_no_flows(struct fold *fold, const struct plan *plan, const struct pruned *pruned)
+{
+    uint32_t flows = plan->flows.count, links = plan->platform.link_count;
+    uint32_t *keep = heap_alloc(flows + 1u, sizeof *keep);
+    for (uint32_t i = 0; i < flows; i++)
+        keep[i] = 1;
+    list_flows(fold, plan, keep);
+    free(keep);
+    fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
+    fold->link_begin = heap_alloc(flows + 1u, sizeof *fold->link_begin);
+    fold->link = heap_alloc(pruned->link_begin[flows] + 1u, sizeof *fold->link);
+    if (links > 0)
+        memcpy(fold->bytes_per_s, plan->platform.bytes_per_s, links * sizeof *fold->bytes_per_s);
+    memcpy(fold->link_begin, pruned->link_begin, (flows + 1u) * sizeof *fold->link_begin);
+    memcpy(fold->link, pruned->link, pruned->link_begin[flows] * sizeof *fold->link);
+}
+
+void fold_flows(struct fold *fold, const struct plan *plan, const struct pruned *pruned,
+                const struct fold_network *network)
+{
+    uint32_t flows = plan->flows.count, links = plan->platform.link_count;
+    struct folder f = {.plan = plan, .pruned = pruned, .network = network};
+    f.component_of_link = link_components(plan, pruned);
+    f.component_of_flow = heap_alloc(flows + 1u, sizeof *f.component_of_flow);
+    for (uint32_t i = 0; i < flows; i++)
+        f.component_of_flow[i] = f.component_of_link[pruned->link[pruned->link_begin[i]]];
+    index_init(&f.flows, f.component_of_flow, flows, links);
+    f.keep = heap_zalloc(flows + 1u, sizeof *f.keep);
+    f.stand_in = heap_alloc(links + 1u, sizeof *f.stand_in);
+    fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
+    for (uint32_t l = 0; l < links; l++) {
+        f.stand_in[l] = l;
+        fold->bytes_per_s[l] = plan->platform.bytes_per_s[l];
+    }
+    choose_components(&f, fold);
+    choose_flows(&f, fold);
+    list_links(&f, fold);
+    list_flows(fold, plan, f.keep);
+    index_release(&f.flows);
+    free(f.component_of_link);
+    free(f.component_of_flow);
+    free(f.chosen);
+    free(f.keep);
+    free(f.stand_in);
+}

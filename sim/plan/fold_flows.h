@@ -1,0 +1,30 @@
+/* sim/plan/fold_flows.h: the few flows that stand for all.
+ *
+ * Two exact reductions, given an equitable partition of flows and links (fold.h):
+ *
+ * Components. Flows that share no link, directly or through others, are independent max-min
+ * problems. Of the components of the flow-link graph, enough are kept that each class of
+ * flows has a member in one; the members elsewhere end at the same dates.
+ *
+ * Quotient. Inside a component, let n(L, F) be the number of flows of class F on a link of class
+ * L. Rates are equal within a class, so a link allows sum over F of n(L, F) x(F) <= width. Where
+ * n(L, F) = s(L) k(F), this is sum of k(F) x(F) <= width / s(L): k(F) flows of each class on
+ * one link per class of that width have the same max-min rates, because a class's bottleneck there
+ * (full, and no class on it is faster) is one in the component too, and the other way round.
+ * Components in which n does not factor are simulated flow by flow. */
+#ifndef SIM_FOLD_FLOWS_H
+#define SIM_FOLD_FLOWS_H
+
+#include "sim/plan/fold.h"
+
+struct fold_network {
+    uint32_t flow_classes, link_classes;
+    uint32_t *class_of_flow, *class_of_link;
+};
+
+/* Fill the flows and the network of *fold, whose channel classes are made: all flows, or few. */
+void fold_no_flows(struct fold *fold, const struct plan *plan, const struct pruned *pruned);
+void fold_flows(struct fold *fold, const struct plan *plan, const struct pruned *pruned,
+                const struct fold_network *network);
+
+#endif

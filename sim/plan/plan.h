@@ -1,0 +1,117 @@
+/* sim/plan/plan.h: a schedule bound to a cluster: who meets whom in which op, and what moves.
+ *
+ * Ops that need others, or links, are laid out on four levels:
+ *   line      ops of one sort in the schedule: collectives of a group, shifts of a group by
+ *             a distance, sends (receives) of a group to (from) a distance, copies of a kind
+ *   channel   a line at one place: an instance of the group, a message's sender and
+ *             receiver, a rank; has participants (ranks)
+ *   variant   the distinct sizes that occur on a line
+ *   transfer  a channel and a variant: a latency and flows
+ * The n-th op of a line on one participant meets the n-th on the others: an event. Only
+ * sends and receives count per (source, destination, channel number) instead, over the
+ * ops that the guards leave to a rank.
+ *
+ * Everything here is static; the scheduler adds time. */
+#ifndef SIM_PLAN_H
+#define SIM_PLAN_H
+
+#include "base/diag.h"
+#include "schedule/ir/ir.h"
+#include "sim/platform/collective.h"
+#include "sim/sim.h"
+
+enum line_kind {
+    LINE_COLLECTIVE, /* all members of an instance */
+    LINE_SHIFT,      /* one channel per message: the sender is participant 0, the receiver 1 */
+    LINE_P2P,        /* one channel per (source, destination, channel number): the same */
+    LINE_COPY,       /* one rank */
+    LINE_HOST_WORK,  /* one rank: host ops whose memory traffic is known */
+    LINE_KERNEL,     /* one rank: kernels of several compute streams, which share the processors */
+    LINE_KIND_COUNT
+};
+
+/* What an op does when it may start. */
+enum op_class {
+    OP_NOTHING, /* syncs of the host */
+    OP_FIXED,   /* takes the time in plan.duration_s[shape] */
+    OP_SLOWED,  /* takes that while the rank has all multiprocessors, longer beside messages */
+    OP_HOST,    /* takes the time in plan.host_s[shape] */
+    OP_EVENT    /* meets others, or uses links */
+};
+
+struct line {
+    uint8_t kind;      /* enum line_kind */
+    uint8_t work;      /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
+    uint8_t pageable;  /* copies */
+    uint16_t group;    /* IR_NONE16: none */
+    int64_t by;        /* of shifts, sends and receives */
+    int64_t number;    /* channel number of sends and receives */
+    uint32_t variants; /* rows begin at variant_begin of plan.variant */
+    uint32_t variant_begin;
+    uint32_t *op_count; /* [role_count] ops of the line in each role */
+    uint32_t *op_begin; /* [role_count] their ids, ascending: plan.line_op[] */
+};
+
+struct channel {
+    uint32_t line; /* of P2P channels: the first line that uses it */
+    uint32_t participant_begin, participant_count;
+    uint32_t transfer_begin; /* one per variant of the line */
+};
+
+struct plan {
+    const struct ir *ir;
+    const struct cluster *cluster;
+    const struct sim_costs *costs;
+    uint32_t rank_count;
+    uint32_t *role_of_rank; /* [rank_count]; IR_NONE: no role, no ops */
+    uint8_t *passes;        /* [rank_count][guard_count] */
+
+    struct platform platform;
+    struct flow_table flows;
+
+    uint32_t line_count, line_capacity;
+    struct line *line;
+    uint32_t *line_op;
+    uint32_t *variant; /* shape ids; of P2P lines, any shape with that many bytes */
+    uint32_t variant_count;
+
+    uint32_t channel_count, channel_capacity;
+    struct channel *channel;
+    uint32_t *participant;
+    uint32_t participant_count, participant_capacity;
+    struct transfer *transfer;
+    uint32_t transfer_count, transfer_capacity;
+
+    uint32_t *endpoint; /* [rank_count][line_count] the channel; of shifts the one sent on */
+    uint32_t *receive;  /* [rank_count][line_count] of shifts: the channel received on */
+
+    /* per op of the schedule */
+    uint8_t *op_class;    /* enum op_class */
+    uint16_t *op_line;    /* IR_NONE16: no event */
+    uint16_t *op_variant; /* row in the line's variants */
+    uint32_t *op_ordinal; /* row in the line's ops of the op's role */
+
+    double *duration_s, *host_s; /* [shape_count] */
+};
+
+/* Fails, with one message, on what can never meet: members whose collectives differ, a send
+ * to an index that is not there, receives of another size; on more ranks than GPUs. name stands
+ * for the schedule in messages. Release in either case. */
+enum status plan_make(struct plan *plan, const struct ir *ir, const struct cluster *cluster,
+                      const struct sim_costs *costs, const char *name, struct diag *diag);
+void sim_plan_release(struct plan *plan);
+
+/* The share of a rank's multiprocessors that one of a line's transfers keeps from other kernels
+ * while it moves. */
+double plan_sm_share(const struct plan *plan, const struct line *line);
+
+/* Whether multiprocessors limit a kind of work, and memory does not. */
+bool plan_computes(const struct work *work);
+
+static inline bool plan_runs(const struct plan *plan, uint32_t rank, uint32_t op)
+{
+    uint16_t guard = plan->ir->op.guard[op];
+    return guard == IR_NONE16 || plan->passes[(size_t)rank * plan->ir->guard_count + guard];
+}
+
+#endif

@@ -1,0 +1,258 @@
+#include "sim/platform/collective.h"
+#include "sim/platform/rings.h"
+
+#include <assert.h>
+
+/* What a tree reaches of a ring's bandwidth in NCCL's own choice of algorithm (src/graph/tuning.cc,
+ * the factor on the tree's bus bandwidth for protocol Simple). */
+static const double tree_efficiency = 0.92;
+
+/* ---- all-to-all ---- */
+
+/* The peers of one domain, by what lies between. */
+enum { NEAR_SWITCH, NEAR_SOCKET, NEAR_FAR, NEAR_COUNT };
+
+static int nearness(const struct platform *p, uint32_t a, uint32_t b)
+{
+    const struct cluster *c = p->cluster;
+    if (c->fabric.kind != FABRIC_PCIE)
+        return NEAR_SWITCH;
+    int64_t switch_a = c->switch_of_gpu[cluster_place(c, a).gpu];
+    int64_t switch_b = c->switch_of_gpu[cluster_place(c, b).gpu];
+    if (switch_a == switch_b)
+        return NEAR_SWITCH;
+    return c->socket_of_switch[switch_a] == c->socket_of_switch[switch_b] ? NEAR_SOCKET : NEAR_FAR;
+}
+
+/* Caps of one group's flows are told apart by the rank and what it talks to. */
+enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };
+
+static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
+{
+    return what == CAP_PAIR ? 0x80000000u | (rank * 1024u + peer_or_zero)
+                            : rank * CAP_STRIDE + (uint32_t)what;
+}
+
+/* What limits a member's flow to `peers` peers of its domain, on a port of so much overhead: what one
+ * pair reaches, and the channels, which copy the member's own piece as well. */
+static double exchange_cap(const struct fabric *fabric, uint32_t peers, double overhead)
+{
+    double pairs = peers * fabric->all_to_all_peer_bytes_per_s;
+    double channels = fabric->all_to_all_channels_bytes_per_s * peers / (peers + 1.0);
+    return (channels > 0 && channels < pairs ? channels : pairs) * overhead;
+}
+
+/* One flow per pair on a mesh, else one per member and nearness over the member's own ports. */
+static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
+                                   const struct members *m, uint32_t d, uint32_t i, double piece,
+                                   uint32_t key)
+{
+    const struct fabric *fabric = &p->cluster->fabric;
+    const uint32_t *rank = m->rank + m->domain[d].begin;
+    double overhead = 1 / fabric->all_to_all_efficiency;
+    uint32_t peers[NEAR_COUNT] = {0}, peer[NEAR_COUNT] = {0};
+    for (uint32_t j = 0; j < m->domain[d].count; j++) {
+        if (j == i)
+            continue;
+        if (fabric->kind == FABRIC_MESH) {
+            flow_open(flows, piece * overhead);
+            route_exchange(p, flows, rank[i], rank[j]);
+            route_link(p, flows, LINK_CAP, key, cap_index(rank[i], j, CAP_PAIR),
+                       fabric->all_to_all_peer_bytes_per_s * overhead);
+            flow_close(flows);
+            continue;
+        }
+        int near = nearness(p, rank[i], rank[j]);
+        peers[near]++;
+        peer[near] = rank[j];
+    }
+    for (int near = 0; near < NEAR_COUNT; near++) {
+        if (peers[near] == 0)
+            continue;
+        flow_open(flows, peers[near] * piece * overhead);
+        route_exchange(p, flows, rank[i], peer[near]);
+        route_link(p, flows, LINK_CAP, key, cap_index(rank[i], 0, CAP_NEAR + near),
+                   exchange_cap(fabric, peers[near], overhead));
+        flow_close(flows);
+    }
+}
+
+/* A member's bytes to and from all other domains: out of and into its own NIC at one rate; a flow
+ * of its own for those that cross the leaves. */
+static void add_exchange_between_domains(struct platform *p, struct flow_table *flows,
+                                         const struct members *m, uint32_t d, uint32_t me,
+                                         double piece, uint32_t key)
+{
+    uint32_t peers[2] = {0};
+    for (uint32_t e = 0; e < m->domain_count; e++)
+        if (e != d)
+            peers[platform_crosses_leaves(p, me, m->rank[m->domain[e].begin])] +=
+                m->domain[e].count;
+    for (int across = 0; across < 2; across++) {
+        if (peers[across] == 0)
+            continue;
+        flow_open(flows, peers[across] * piece);
+        route_nic_out(p, flows, me);
+        route_nic_in(p, flows, me);
+        if (across) {
+            route_leaf_up(p, flows, me);
+            route_leaf_down(p, flows, me);
+        }
+        route_link(p, flows, LINK_CAP, key, cap_index(me, 0, CAP_NETWORK + across),
+                   peers[across] * p->cluster->nic.peer_bytes_per_s);
+        flow_close(flows);
+    }
+}
+
+/* ---- kinds ---- */
+
+struct form {
+    struct platform *platform;
+    struct flow_table *flows;
+    const struct work *work;
+    const struct members *members;
+    const uint32_t *member; /* in the order of their index */
+    uint32_t key;
+    double bytes; /* send buffer of one rank */
+};
+
+/* Channels take one peer after another: what they do inside the domains is not hidden behind the
+ * messages between them. */
+static double in_turn_s(const struct form *f)
+{
+    double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
+    if (f->members->domain_count == 1 || !(channels > 0))
+        return 0;
+    return f->bytes * f->members->largest / f->members->count / channels;
+}
+
+static double all_to_all(const struct form *f)
+{
+    const struct members *m = f->members;
+    for (uint32_t d = 0; d < m->domain_count; d++)
+        for (uint32_t i = 0; i < m->domain[d].count; i++) {
+            uint32_t me = m->rank[m->domain[d].begin + i];
+            double piece = f->bytes / m->count;
+            add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
+            add_exchange_between_domains(f->platform, f->flows, m, d, me, piece, f->key);
+        }
+    return members_latency_s(f->platform, m) + in_turn_s(f);
+}
+
+/* What is gathered leaves and enters every port once, but for the port's own part. */
+static double gather(const struct form *f, double port_bytes)
+{
+    rings_add(f->platform, f->flows, f->members, port_bytes);
+    return f->work->collective.algorithm == ALGORITHM_DIRECT
+               ? members_latency_s(f->platform, f->members)
+               : rings_latency_s(f->platform, f->members);
+}
+
+static double all_gather(const struct form *f)
+{
+    return gather(f, (f->members->count - 1) * f->bytes);
+}
+
+static double reduce_scatter(const struct form *f)
+{
+    return gather(f, (f->members->count - 1) * f->bytes / f->members->count);
+}
+
+static double all_reduce(const struct form *f)
+{
+    const struct members *m = f->members;
+    double port_bytes = 2 * (m->count - 1) * f->bytes / m->count;
+    double ring_s = 2 * rings_latency_s(f->platform, m);
+    double tree_s = 2 * rings_tree_latency_s(f->platform, m);
+    double alone_s = rings_bytes_s(f->platform, m, port_bytes);
+    int64_t algorithm = f->work->all_reduce.algorithm;
+    if (algorithm == ALGORITHM_AUTO && tree_s + alone_s / tree_efficiency < ring_s + alone_s)
+        algorithm = ALGORITHM_TREE;
+    bool tree = algorithm == ALGORITHM_TREE;
+    rings_add(f->platform, f->flows, m, tree ? port_bytes / tree_efficiency : port_bytes);
+    return tree ? tree_s : ring_s;
+}
+
+/* A chain from the root through all others, pipelined; a sum at the root comes along the same one. */
+static double broadcast(const struct form *f)
+{
+    rings_add(f->platform, f->flows, f->members, f->bytes);
+    return f->work->broadcast.algorithm == ALGORITHM_TREE
+               ? rings_tree_latency_s(f->platform, f->members)
+               : rings_latency_s(f->platform, f->members);
+}
+
+/* The root's part of an all-to-all inside its domain; to each member of another a message. */
+static double scatter(const struct form *f)
+{
+    const struct members *m = f->members;
+    uint32_t root = f->member[f->work->broadcast.root];
+    double piece = f->bytes / m->count;
+    for (uint32_t d = 0; d < m->domain_count; d++) {
+        const uint32_t *rank = m->rank + m->domain[d].begin;
+        uint32_t at = 0;
+        while (at < m->domain[d].count && rank[at] != root)
+            at++;
+        if (at < m->domain[d].count) {
+            add_exchange_in_domain(f->platform, f->flows, m, d, at, piece, f->key);
+            continue;
+        }
+        for (uint32_t i = 0; i < m->domain[d].count; i++)
+            message_between_domains(f->platform, f->flows, root, rank[i], piece, f->key,
+                                    cap_index(root, rank[i], CAP_PAIR));
+    }
+    return members_latency_s(f->platform, m);
+}
+
+/* Messages round a ring that start when all members are there. */
+static double shift_together(const struct form *f)
+{
+    const struct members *m = f->members;
+    double latency_s = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        int64_t to = (i + f->work->p2p.by) % m->count;
+        struct transfer message =
+            message_make(f->platform, f->flows, f->member[i],
+                         f->member[to < 0 ? to + m->count : to], f->bytes, m->count, f->key, i);
+        latency_s = message.latency_s > latency_s ? message.latency_s : latency_s;
+    }
+    return latency_s;
+}
+
+static double barrier(const struct form *f)
+{
+    (void)f;
+    return 0; /* what the host calls take is in their issue time */
+}
+
+static double (*const forms[WORK_KIND_COUNT])(const struct form *) = {
+    [WORK_ALL_TO_ALL] = all_to_all,
+    [WORK_ALL_GATHER] = all_gather,
+    [WORK_REDUCE_SCATTER] = reduce_scatter,
+    [WORK_ALL_REDUCE] = all_reduce,
+    [WORK_REDUCE] = broadcast,
+    [WORK_BROADCAST] = broadcast,
+    [WORK_SCATTER] = scatter,
+    [WORK_SHIFT] = shift_together,
+    [WORK_BARRIER] = barrier,
+};
+
+struct transfer collective_make(struct platform *platform, struct flow_table *flows,
+                                const struct work *work, const uint32_t *member, uint32_t count,
+                                uint32_t key)
+{
+    struct transfer transfer = {.flow_begin = flows->count};
+    assert(forms[work->kind]);
+    if (count < 2)
+        return transfer;
+    if (platform->cluster->fabric.kind == FABRIC_LOOPBACK && work->kind != WORK_BARRIER)
+        return loopback_collective(platform, flows, work, member, count);
+    struct members members;
+    members_init(&members, platform, member, count);
+    struct form form = {
+        platform, flows, work, &members, member, key, (double)work_payload_bytes(work)};
+    transfer.latency_s = forms[work->kind](&form);
+    members_release(&members);
+    transfer.flow_count = flows->count - transfer.flow_begin;
+    return transfer;
+}

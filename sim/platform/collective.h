@@ -1,0 +1,26 @@
+/* sim/platform/collective.h: a communication of a group as one latency and a set of flows.
+ *
+ * The flows start together once the latency has passed, and the communication ends when
+ * all have ended. How many bytes cross which port follows from the algorithm; how the ports
+ * are shared with everything else is the engine's business. docs/simulation.md, "Collectives",
+ * derives each form and says what it leaves out. */
+#ifndef SIM_COLLECTIVE_H
+#define SIM_COLLECTIVE_H
+
+#include "models/work.h"
+#include "sim/platform/message.h"
+
+/* A collective or a barrier among the ranks member[0..count), in the order of their index. `key`
+ * names the links that cap this group's flows: equal keys share a cap. A group of one rank
+ * moves nothing and takes no time. */
+struct transfer collective_make(struct platform *platform, struct flow_table *flows,
+                                const struct work *work, const uint32_t *member, uint32_t count,
+                                uint32_t key);
+
+/* The same between ranks that share a GPU (loopback.c), as exec/cuda's loopback makes it: every member
+ * fetches its own part from the others' buffers. */
+struct transfer loopback_collective(struct platform *platform, struct flow_table *flows,
+                                    const struct work *work, const uint32_t *member,
+                                    uint32_t count);
+
+#endif

@@ -1,0 +1,82 @@
+/* Communication of ranks that share a GPU, as exec/cuda/loopback.c does it.
+ *
+ * Each member's stream waits for all others, fetches its own part from their buffers by copies within
+ * device memory, or sums it by one kernel that reads them all, and goes on when the others have what is
+ * theirs. A copy reads and writes each byte, so its time is that of the payload at loopback.bytes_per_s;
+ * members' copies run at once and share the memory, also with kernels that memory limits. What reads r and
+ * writes w bytes counts as (r + w) / 2 of payload. A member's copies start one after another, which is the
+ * latency. docs/simulation.md, "Ranks that share a GPU". */
+#include "sim/platform/collective.h"
+
+#include <assert.h>
+
+/* One second of use alone, in bytes: far finer than any time, whatever part of one is lost. */
+const double device_time_per_s = 1e12;
+
+/* What a member does: copies of so much payload in all, and a kernel that counts as so much. */
+struct fetch {
+    double copies, copied, summed;
+};
+
+static struct fetch fetch_of(const struct work *work, uint32_t members, bool root)
+{
+    double n = members, bytes = (double)work_payload_bytes(work);
+    switch ((enum work_kind)work->kind) {
+    case WORK_ALL_TO_ALL:
+        return (struct fetch){n, bytes, 0};
+    case WORK_ALL_GATHER:
+        return (struct fetch){n, n * bytes, 0};
+    case WORK_REDUCE_SCATTER: /* n slices are read, one is written */
+        return (struct fetch){0, 0, (bytes + bytes / n) / 2};
+    case WORK_ALL_REDUCE: /* that, then everybody fetches the other slices */
+        return (struct fetch){n - 1, (n - 1) / n * bytes, (bytes + bytes / n) / 2};
+    case WORK_SCATTER: /* of the root's buffer its own part, the root too */
+        return (struct fetch){1, bytes / n, 0};
+    case WORK_REDUCE: /* n buffers are read, one is written */
+        return root ? (struct fetch){0, 0, (n * bytes + bytes) / 2} : (struct fetch){0};
+    case WORK_BROADCAST:
+        return root ? (struct fetch){0} : (struct fetch){1, bytes, 0};
+    default:
+        assert(work->kind == WORK_SHIFT);
+        return (struct fetch){1, bytes, 0};
+    }
+}
+
+static void add_flow(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                     double bytes, bool kernel)
+{
+    uint32_t device = platform_device(platform, rank);
+    flow_open(flows, bytes / platform->cluster->loopback.bytes_per_s * device_time_per_s);
+    if (kernel)
+        route_link(platform, flows, LINK_KERNELS, device, 0, device_time_per_s);
+    route_link(platform, flows, LINK_DEVICE, device, 0, device_time_per_s);
+    flow_close(flows);
+}
+
+struct transfer loopback_collective(struct platform *platform, struct flow_table *flows,
+                                    const struct work *work, const uint32_t *member, uint32_t count)
+{
+    struct transfer transfer = {.flow_begin = flows->count};
+    double most = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool rooted = work->kind == WORK_BROADCAST || work->kind == WORK_REDUCE;
+        bool root = rooted && i == (uint32_t)work->broadcast.root;
+        struct fetch fetch = fetch_of(work, count, root);
+        double starts = fetch.copies + (fetch.summed > 0);
+        most = starts > most ? starts : most;
+        add_flow(platform, flows, member[i], fetch.copied, false);
+        add_flow(platform, flows, member[i], fetch.summed, true);
+    }
+    transfer.latency_s = most * platform->cluster->loopback.latency_s;
+    transfer.flow_count = flows->count - transfer.flow_begin;
+    return transfer;
+}
+
+struct transfer loopback_message(struct platform *platform, struct flow_table *flows, uint32_t to,
+                                 double bytes)
+{
+    struct transfer transfer = {platform->cluster->loopback.latency_s, flows->count, 0};
+    add_flow(platform, flows, to, bytes, false);
+    transfer.flow_count = flows->count - transfer.flow_begin;
+    return transfer;
+}

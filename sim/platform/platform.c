@@ -1,0 +1,391 @@
+#include "sim/platform/platform.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void platform_init(struct platform *platform, const struct cluster *cluster)
+{
+    *platform = (struct platform){.cluster = cluster};
+}
+
+void platform_release(struct platform *platform)
+{
+    free(platform->bytes_per_s);
+    free(platform->link);
+    free(platform->slot);
+    *platform = (struct platform){0};
+}
+
+void flow_table_release(struct flow_table *flows)
+{
+    free(flows->bytes);
+    free(flows->link_begin);
+    free(flows->link);
+    *flows = (struct flow_table){0};
+}
+
+/* ---- links by (kind, a, b) ---- */
+
+static uint32_t hash_link(enum link_kind kind, uint32_t a, uint32_t b)
+{
+    uint64_t h = ((uint64_t)a << 32 | b) * 0x9e3779b97f4a7c15u + (uint64_t)kind;
+    h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
+    return (uint32_t)(h ^ h >> 32);
+}
+
+static uint32_t *find_slot(const struct platform *p, enum link_kind kind, uint32_t a, uint32_t b)
+{
+    uint32_t mask = p->slot_count - 1;
+    for (uint32_t i = hash_link(kind, a, b) & mask;; i = (i + 1) & mask) {
+        uint32_t *slot = &p->slot[i];
+        if (*slot == UINT32_MAX)
+            return slot;
+        const struct platform_link *l = &p->link[*slot];
+        if (l->kind == kind && l->a == a && l->b == b)
+            return slot;
+    }
+}
+
+static void grow_slots(struct platform *p)
+{
+    p->slot_count = p->slot_count ? 2 * p->slot_count : 64;
+    p->slot = heap_realloc(p->slot, p->slot_count, sizeof *p->slot);
+    memset(p->slot, 0xff, p->slot_count * sizeof *p->slot);
+    for (uint32_t i = 0; i < p->link_count; i++)
+        *find_slot(p, (enum link_kind)p->link[i].kind, p->link[i].a, p->link[i].b) = i;
+}
+
+static uint32_t link_id(struct platform *p, enum link_kind kind, uint32_t a, uint32_t b,
+                        double bytes_per_s)
+{
+    if (2 * (p->link_count + 1) > p->slot_count)
+        grow_slots(p);
+    uint32_t *slot = find_slot(p, kind, a, b);
+    if (*slot != UINT32_MAX)
+        return *slot;
+    if (p->link_count == p->link_capacity) {
+        p->link_capacity = (uint32_t)heap_next_capacity(p->link_capacity, p->link_count + 1);
+        p->bytes_per_s = heap_realloc(p->bytes_per_s, p->link_capacity, sizeof *p->bytes_per_s);
+        p->link = heap_realloc(p->link, p->link_capacity, sizeof *p->link);
+    }
+    p->bytes_per_s[p->link_count] = bytes_per_s;
+    p->link[p->link_count] = (struct platform_link){(uint8_t)kind, a, b};
+    *slot = p->link_count;
+    return p->link_count++;
+}
+
+/* ---- flows ---- */
+
+void flow_open(struct flow_table *flows, double bytes)
+{
+    if (flows->count + 1 >= flows->capacity) {
+        flows->capacity = (uint32_t)heap_next_capacity(flows->capacity, flows->count + 2);
+        flows->bytes = heap_realloc(flows->bytes, flows->capacity, sizeof *flows->bytes);
+        flows->link_begin =
+            heap_realloc(flows->link_begin, flows->capacity, sizeof *flows->link_begin);
+    }
+    flows->bytes[flows->count] = bytes;
+    flows->link_begin[flows->count++] = flows->link_count;
+    flows->link_begin[flows->count] = flows->link_count;
+}
+
+void flow_close(struct flow_table *flows)
+{
+    uint32_t last = flows->count - 1;
+    if (flows->bytes[last] > 0 && flows->link_begin[last] < flows->link_count)
+        return;
+    flows->link_count = flows->link_begin[last];
+    flows->count = last;
+}
+
+void route_link(struct platform *platform, struct flow_table *flows, enum link_kind kind,
+                uint32_t a, uint32_t b, double bytes_per_s)
+{
+    if (!(bytes_per_s > 0) || isinf(bytes_per_s))
+        return;
+    uint32_t id = link_id(platform, kind, a, b, bytes_per_s);
+    for (uint32_t i = flows->link_begin[flows->count - 1]; i < flows->link_count; i++)
+        if (flows->link[i] == id)
+            return;
+    if (flows->link_count == flows->link_capacity) {
+        flows->link_capacity =
+            (uint32_t)heap_next_capacity(flows->link_capacity, flows->link_count + 1);
+        flows->link = heap_realloc(flows->link, flows->link_capacity, sizeof *flows->link);
+    }
+    flows->link[flows->link_count++] = id;
+    flows->link_begin[flows->count] = flows->link_count;
+}
+
+/* ---- where things hang ---- */
+
+static uint32_t node_of(const struct platform *p, uint32_t rank)
+{
+    return (uint32_t)cluster_place(p->cluster, rank).node;
+}
+
+static int64_t gpu_of(const struct platform *p, uint32_t rank)
+{
+    return cluster_place(p->cluster, rank).gpu;
+}
+
+uint32_t platform_device(const struct platform *platform, uint32_t rank)
+{
+    bool shared = platform->cluster->fabric.kind == FABRIC_LOOPBACK;
+    return shared ? rank - (uint32_t)gpu_of(platform, rank) : rank;
+}
+
+static void add_uplink(struct platform *p, struct flow_table *flows, bool up, uint32_t node,
+                       int64_t pcie_switch)
+{
+    route_link(p, flows, up ? LINK_UPLINK_UP : LINK_UPLINK_DOWN, node, (uint32_t)pcie_switch,
+               p->cluster->pcie.uplink_bytes_per_s);
+}
+
+/* From one PCIe switch of a node to another: nothing, up and down, or also across sockets. */
+static void add_between_switches(struct platform *p, struct flow_table *flows, uint32_t node,
+                                 int64_t from, int64_t to)
+{
+    const struct cluster *c = p->cluster;
+    if (from == to)
+        return;
+    add_uplink(p, flows, true, node, from);
+    int64_t from_socket = c->socket_of_switch[from], to_socket = c->socket_of_switch[to];
+    if (from_socket != to_socket)
+        route_link(p, flows, LINK_SOCKETS, node, (uint32_t)(from_socket * 256 + to_socket),
+                   c->host.socket_link_bytes_per_s);
+    add_uplink(p, flows, false, node, to);
+}
+
+static void add_lanes(struct platform *p, struct flow_table *flows, bool up, uint32_t rank)
+{
+    route_link(p, flows, up ? LINK_LANES_UP : LINK_LANES_DOWN, platform_device(p, rank), 0,
+               p->cluster->pcie.nominal_bytes_per_s);
+}
+
+void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to)
+{
+    const struct cluster *c = platform->cluster;
+    double bytes_per_s = c->fabric.bytes_per_s;
+    switch (c->fabric.kind) {
+    case FABRIC_SWITCH:
+        route_link(platform, flows, LINK_FABRIC_OUT, from, 0, bytes_per_s);
+        route_link(platform, flows, LINK_FABRIC_IN, to, 0, bytes_per_s);
+        break;
+    case FABRIC_MESH:
+        route_link(platform, flows, LINK_PAIR, from, to, bytes_per_s);
+        break;
+    case FABRIC_LOOPBACK: /* sim/platform/loopback.c */
+    case FABRIC_PCIE:
+    default:
+        add_lanes(platform, flows, true, from);
+        add_between_switches(platform, flows, node_of(platform, from),
+                             c->switch_of_gpu[gpu_of(platform, from)],
+                             c->switch_of_gpu[gpu_of(platform, to)]);
+        add_lanes(platform, flows, false, to);
+        break;
+    }
+}
+
+/* The other direction of a link between sockets is the peers' half. */
+void route_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                    uint32_t peer)
+{
+    const struct cluster *c = platform->cluster;
+    if (c->fabric.kind != FABRIC_PCIE) {
+        route_fabric(platform, flows, rank, c->fabric.kind == FABRIC_MESH ? peer : rank);
+        return;
+    }
+    uint32_t node = node_of(platform, rank);
+    int64_t own = c->switch_of_gpu[gpu_of(platform, rank)];
+    int64_t other = c->switch_of_gpu[gpu_of(platform, peer)];
+    add_lanes(platform, flows, true, rank);
+    add_lanes(platform, flows, false, rank);
+    if (own == other)
+        return;
+    add_uplink(platform, flows, true, node, own);
+    add_uplink(platform, flows, false, node, own);
+    if (c->socket_of_switch[own] != c->socket_of_switch[other])
+        route_link(platform, flows, LINK_SOCKETS, node,
+                   (uint32_t)(c->socket_of_switch[own] * 256 + c->socket_of_switch[other]),
+                   c->host.socket_link_bytes_per_s);
+}
+
+/* A NIC with GPUDirect reads the GPU's memory over the GPU's lanes; without it the bytes rest
+ * in host memory on the way, and the link counts them once for the write and the read. */
+static void add_nic_side(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
+{
+    const struct cluster *c = p->cluster;
+    uint32_t node = node_of(p, rank);
+    int64_t gpu = gpu_of(p, rank), nic = c->nic_of_gpu[gpu];
+    int64_t gpu_switch = c->switch_of_gpu[gpu], nic_switch = c->switch_of_nic[nic];
+    add_lanes(p, flows, out, rank);
+    if (c->nic.gpudirect) {
+        add_between_switches(p, flows, node, out ? gpu_switch : nic_switch,
+                             out ? nic_switch : gpu_switch);
+    } else {
+        int64_t gpu_socket = c->socket_of_switch[gpu_switch];
+        int64_t nic_socket = c->socket_of_switch[nic_switch];
+        add_uplink(p, flows, true, node, out ? gpu_switch : nic_switch);
+        route_link(p, flows, LINK_MEMORY, node, (uint32_t)gpu_socket, c->host.memory_bytes_per_s);
+        if (gpu_socket != nic_socket)
+            route_link(
+                p, flows, LINK_SOCKETS, node,
+                (uint32_t)(out ? gpu_socket * 256 + nic_socket : nic_socket * 256 + gpu_socket),
+                c->host.socket_link_bytes_per_s);
+        add_uplink(p, flows, false, node, out ? nic_switch : gpu_switch);
+    }
+    route_link(p, flows, out ? LINK_NIC_OUT : LINK_NIC_IN, node, (uint32_t)nic,
+               c->nic.bytes_per_s * c->nic.efficiency);
+}
+
+void route_nic_out(struct platform *platform, struct flow_table *flows, uint32_t rank)
+{
+    add_nic_side(platform, flows, rank, true);
+}
+
+void route_nic_in(struct platform *platform, struct flow_table *flows, uint32_t rank)
+{
+    add_nic_side(platform, flows, rank, false);
+}
+
+/* With rails, every NIC of a group of nodes has a leaf of its own, and traffic keeps to its
+ * rail (NCCL changes GPU inside the node first): only other groups of nodes are across. */
+static uint32_t leaf_of(const struct platform *p, uint32_t rank)
+{
+    const struct cluster *c = p->cluster;
+    int64_t group = node_of(p, rank) / c->network.leaf_nodes;
+    return (uint32_t)(c->network.rails ? group * c->nic.count + c->nic_of_gpu[gpu_of(p, rank)]
+                                       : group);
+}
+
+bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uint32_t to)
+{
+    const struct network *network = &platform->cluster->network;
+    return network->leaf_nodes > 0 && network->oversubscription > 1 &&
+           node_of(platform, from) / network->leaf_nodes !=
+               node_of(platform, to) / network->leaf_nodes;
+}
+
+static double leaf_bytes_per_s(const struct cluster *c)
+{
+    double nics = (double)c->network.leaf_nodes * (c->network.rails ? 1.0 : (double)c->nic.count);
+    return nics * c->nic.bytes_per_s * c->nic.efficiency / c->network.oversubscription;
+}
+
+void route_leaf_up(struct platform *platform, struct flow_table *flows, uint32_t rank)
+{
+    route_link(platform, flows, LINK_LEAF_UP, leaf_of(platform, rank), 0,
+               leaf_bytes_per_s(platform->cluster));
+}
+
+void route_leaf_down(struct platform *platform, struct flow_table *flows, uint32_t rank)
+{
+    route_link(platform, flows, LINK_LEAF_DOWN, leaf_of(platform, rank), 0,
+               leaf_bytes_per_s(platform->cluster));
+}
+
+void route_copy(struct platform *platform, struct flow_table *flows, uint32_t rank, bool to_device,
+                bool pageable)
+{
+    const struct cluster *c = platform->cluster;
+    uint32_t node = node_of(platform, rank);
+    int64_t gpu = gpu_of(platform, rank), pcie_switch = c->switch_of_gpu[gpu];
+    route_link(platform, flows, to_device ? LINK_COPY_H2D : LINK_COPY_D2H,
+               platform_device(platform, rank), 0,
+               to_device ? c->pcie.h2d_bytes_per_s : c->pcie.d2h_bytes_per_s);
+    route_link(platform, flows, LINK_COPY_BOTH, platform_device(platform, rank), 0,
+               c->pcie.both_ways_bytes_per_s);
+    if (pageable)
+        route_link(platform, flows, to_device ? LINK_PAGEABLE_H2D : LINK_PAGEABLE_D2H, rank, 0,
+                   to_device ? c->host.from_pageable_bytes_per_s : c->host.to_pageable_bytes_per_s);
+    add_lanes(platform, flows, !to_device, rank);
+    add_uplink(platform, flows, !to_device, node, pcie_switch);
+    route_link(platform, flows, LINK_MEMORY, node, (uint32_t)cluster_socket_of_gpu(c, gpu),
+               c->host.memory_bytes_per_s);
+}
+
+void route_host_work(struct platform *platform, struct flow_table *flows, uint32_t rank)
+{
+    const struct cluster *c = platform->cluster;
+    route_link(platform, flows, LINK_MEMORY, node_of(platform, rank),
+               (uint32_t)cluster_socket_of_gpu(c, gpu_of(platform, rank)),
+               c->host.memory_bytes_per_s);
+}
+
+double platform_latency_s(const struct platform *platform, bool between_domains)
+{
+    const struct cluster *c = platform->cluster;
+    return between_domains ? c->nic.latency_s + c->nic.message_latency_s : c->fabric.latency_s;
+}
+
+/* ---- names ---- */
+
+enum owner { OWNER_RANK, OWNER_PAIR, OWNER_NODE, OWNER_SOCKETS, OWNER_LEAF, OWNER_FLOW };
+
+static const struct {
+    enum owner owner;
+    const char *text;
+} link_names[LINK_KIND_COUNT] = {
+    [LINK_FABRIC_OUT] = {OWNER_RANK, "fabric out"},
+    [LINK_FABRIC_IN] = {OWNER_RANK, "fabric in"},
+    [LINK_DEVICE] = {OWNER_RANK, "memory"},
+    [LINK_PAIR] = {OWNER_PAIR, "fabric"},
+    [LINK_LANES_UP] = {OWNER_RANK, "pcie lanes up"},
+    [LINK_LANES_DOWN] = {OWNER_RANK, "pcie lanes down"},
+    [LINK_UPLINK_UP] = {OWNER_NODE, "pcie switch %u uplink up"},
+    [LINK_UPLINK_DOWN] = {OWNER_NODE, "pcie switch %u uplink down"},
+    [LINK_MEMORY] = {OWNER_NODE, "socket %u memory"},
+    [LINK_SOCKETS] = {OWNER_SOCKETS, NULL},
+    [LINK_NIC_OUT] = {OWNER_NODE, "nic %u out"},
+    [LINK_NIC_IN] = {OWNER_NODE, "nic %u in"},
+    [LINK_LEAF_UP] = {OWNER_LEAF, "up"},
+    [LINK_LEAF_DOWN] = {OWNER_LEAF, "down"},
+    [LINK_COPY_H2D] = {OWNER_RANK, "copy engine h2d"},
+    [LINK_COPY_D2H] = {OWNER_RANK, "copy engine d2h"},
+    [LINK_COPY_BOTH] = {OWNER_RANK, "copies both ways"},
+    [LINK_PAGEABLE_H2D] = {OWNER_RANK, "pageable copies h2d"},
+    [LINK_PAGEABLE_D2H] = {OWNER_RANK, "pageable copies d2h"},
+    [LINK_KERNELS] = {OWNER_RANK, "processors"},
+    [LINK_CAP] = {OWNER_FLOW, "cap"},
+};
+
+size_t platform_link_name(const struct platform *platform, uint32_t link, char *text, size_t size)
+{
+    const struct platform_link *l = &platform->link[link];
+    const char *name = link_names[l->kind].text;
+    int length = 0;
+    switch (link_names[l->kind].owner) {
+    case OWNER_RANK:
+        length = snprintf(text, size, "node %u gpu %lld %s", node_of(platform, l->a),
+                          (long long)gpu_of(platform, l->a), name);
+        break;
+    case OWNER_PAIR:
+        length = snprintf(text, size, "node %u gpu %lld %s to node %u gpu %lld",
+                          node_of(platform, l->a), (long long)gpu_of(platform, l->a), name,
+                          node_of(platform, l->b), (long long)gpu_of(platform, l->b));
+        break;
+    case OWNER_NODE: {
+        char part[64];
+        snprintf(part, sizeof part, name, l->b);
+        length = snprintf(text, size, "node %u %s", l->a, part);
+        break;
+    }
+    case OWNER_SOCKETS:
+        length =
+            snprintf(text, size, "node %u socket %u to socket %u", l->a, l->b / 256, l->b % 256);
+        break;
+    case OWNER_LEAF:
+        length = snprintf(text, size, "leaf switch %u %s", l->a, name);
+        break;
+    case OWNER_FLOW:
+        length = snprintf(text, size, "%s %u of message class %u", name, l->b, l->a);
+        break;
+    }
+    assert(length >= 0);
+    return (size_t)length;
+}

@@ -1,0 +1,112 @@
+/* sim/platform/platform.h: a cluster as directed links, and the links that a message crosses.
+ *
+ * Links are made when a route first needs them. A capacity that is infinite, or 0 because
+ * the cluster has no such part, makes no link: nothing there ever limits a flow. Latencies
+ * are not links; platform_latency_s() gives them. Rank r runs on GPU r % gpus_per_node of
+ * node r / gpus_per_node. docs/simulation.md, "Platform", has the picture. */
+#ifndef SIM_PLATFORM_H
+#define SIM_PLATFORM_H
+
+#include "models/cluster.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum link_kind {
+    LINK_FABRIC_OUT, /* a: rank. A GPU's port into its domain's switch */
+    LINK_FABRIC_IN,
+    LINK_DEVICE, /* a: GPU. Its memory, where ranks share it: time of copies and of kernels that memory
+                    limits */
+    LINK_PAIR,       /* a, b: ranks. Mesh fabrics: from a to b */
+    LINK_LANES_UP,   /* a: rank. PCIe lanes from the GPU */
+    LINK_LANES_DOWN, /* to the GPU */
+    LINK_UPLINK_UP,  /* a: node, b: PCIe switch. To the socket */
+    LINK_UPLINK_DOWN,
+    LINK_MEMORY,  /* a: node, b: socket. Host memory, reads and writes together */
+    LINK_SOCKETS, /* a: node, b: from socket * 256 + to socket */
+    LINK_NIC_OUT, /* a: node, b: NIC */
+    LINK_NIC_IN,
+    LINK_LEAF_UP, /* a: leaf switch; when the network is oversubscribed */
+    LINK_LEAF_DOWN,
+    LINK_COPY_H2D, /* a: rank. What the copy engine reaches */
+    LINK_COPY_D2H,
+    LINK_COPY_BOTH,    /* a: rank. What both directions reach together */
+    LINK_PAGEABLE_H2D, /* a: rank. The host thread that moves pageable memory */
+    LINK_PAGEABLE_D2H,
+    LINK_KERNELS, /* a: GPU. Its processors, shared by kernels of several streams */
+    LINK_CAP,     /* a, b: chosen by the caller. What one flow reaches alone */
+    LINK_KIND_COUNT
+};
+
+struct platform {
+    const struct cluster *cluster;
+    uint32_t link_count, link_capacity;
+    double *bytes_per_s; /* [link_count] */
+    struct platform_link {
+        uint8_t kind;
+        uint32_t a, b;
+    } * link;
+    uint32_t *slot; /* open hash over (kind, a, b) */
+    uint32_t slot_count;
+};
+
+/* Bytes over sets of links. Flow f: bytes[f] over link[link_begin[f]..link_begin[f+1]). */
+struct flow_table {
+    uint32_t count, capacity;
+    double *bytes;
+    uint32_t *link_begin; /* [count + 1] */
+    uint32_t *link;
+    uint32_t link_count, link_capacity;
+};
+
+void platform_init(struct platform *platform, const struct cluster *cluster);
+void platform_release(struct platform *platform);
+void flow_table_release(struct flow_table *flows);
+
+/* Opens a flow without links; the functions below add links to the flow opened last, each
+ * link once. A flow that crosses no link takes no time. */
+void flow_open(struct flow_table *flows, double bytes);
+
+/* Ends the flow opened last; drops it when it has no bytes or no link. */
+void flow_close(struct flow_table *flows);
+
+/* Adds a link of the platform: no-op when the capacity makes no link. */
+void route_link(struct platform *platform, struct flow_table *flows, enum link_kind kind,
+                uint32_t a, uint32_t b, double bytes_per_s);
+
+/* The GPU of a rank, by the lowest rank that is on it. */
+uint32_t platform_device(const struct platform *platform, uint32_t rank);
+
+/* From one GPU to another of its domain. */
+void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to);
+
+/* What a GPU itself occupies while it exchanges with a peer of its domain, or with several like
+ * it, in both directions: its own half of the way. On a mesh, the pair's link towards the peer. */
+void route_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                    uint32_t peer);
+
+/* From a GPU to the network through its NIC, and the other way. */
+void route_nic_out(struct platform *platform, struct flow_table *flows, uint32_t rank);
+void route_nic_in(struct platform *platform, struct flow_table *flows, uint32_t rank);
+
+/* From the leaf switch of a GPU's NIC upwards, and from above down to it. */
+void route_leaf_up(struct platform *platform, struct flow_table *flows, uint32_t rank);
+void route_leaf_down(struct platform *platform, struct flow_table *flows, uint32_t rank);
+/* Whether a message from one GPU's NIC to another's crosses links above the leaves, and these are
+ * narrower than those below. */
+bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uint32_t to);
+
+/* A copy between a GPU and the memory of its own socket. */
+void route_copy(struct platform *platform, struct flow_table *flows, uint32_t rank, bool to_device,
+                bool pageable);
+/* Work of the host on the memory of the rank's socket. */
+void route_host_work(struct platform *platform, struct flow_table *flows, uint32_t rank);
+
+/* Per message or per step: inside a domain, or between domains. */
+double platform_latency_s(const struct platform *platform, bool between_domains);
+
+/* "node 0 gpu 3 fabric out" into text; returns the length. */
+size_t platform_link_name(const struct platform *platform, uint32_t link, char *text, size_t size);
+
+#endif

@@ -1,0 +1,198 @@
+#include "sim/platform/rings.h"
+
+#include "base/arena.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A path of n links costs SimGrid O(n^2) when it is made and O(n) per flow: beyond this many a
+ * ring is one flow per domain, which ends with the slowest of them all the same. */
+enum { RING_LINKS_MAX = 200 };
+
+/* ---- members by domain ---- */
+
+void members_init(struct members *m, const struct platform *p, const uint32_t *member,
+                  uint32_t count)
+{
+    *m = (struct members){.count = count};
+    m->rank = heap_alloc(count, sizeof *m->rank);
+    m->domain = heap_alloc(count, sizeof *m->domain);
+    uint32_t domains = (uint32_t)((p->cluster->nodes - 1) / p->cluster->domain_nodes + 1);
+    uint32_t *row = heap_zalloc(domains, sizeof *row); /* 1 + row of the domain */
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t *r = &row[cluster_place(p->cluster, member[i]).domain];
+        if (*r == 0) {
+            m->domain[m->domain_count] = (struct domain_span){0, 0};
+            *r = ++m->domain_count;
+        }
+        m->domain[*r - 1].count++;
+    }
+    for (uint32_t d = 0, begin = 0; d < m->domain_count; begin += m->domain[d++].count) {
+        m->domain[d].begin = begin;
+        if (m->domain[d].count > m->largest)
+            m->largest = m->domain[d].count;
+    }
+    uint32_t *next = heap_zalloc(m->domain_count, sizeof *next);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t d = row[cluster_place(p->cluster, member[i]).domain] - 1;
+        m->rank[m->domain[d].begin + next[d]++] = member[i];
+    }
+    free(next);
+    free(row);
+}
+
+void members_release(struct members *m)
+{
+    free(m->rank);
+    free(m->domain);
+}
+
+/* ---- rings ---- */
+
+/* Every port that the rings inside one domain use. On a mesh the library lays count - 1 rings
+ * side by side, so that every pair's link carries its part. */
+static void add_domain_ring(struct platform *p, struct flow_table *flows, const uint32_t *rank,
+                            uint32_t count)
+{
+    if (p->cluster->fabric.kind == FABRIC_MESH) {
+        for (uint32_t i = 0; i < count; i++)
+            for (uint32_t j = 0; j < count; j++)
+                if (i != j)
+                    route_fabric(p, flows, rank[i], rank[j]);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        route_fabric(p, flows, rank[i], rank[(i + 1) % count]);
+}
+
+static void add_fabric_rings(struct platform *p, struct flow_table *flows, const struct members *m,
+                             double bytes)
+{
+    bool mesh = p->cluster->fabric.kind == FABRIC_MESH;
+    bool apart = mesh || 2 * m->count > RING_LINKS_MAX;
+    bool open = false;
+    for (uint32_t d = 0; d < m->domain_count; d++) {
+        uint32_t count = m->domain[d].count;
+        if (count < 2)
+            continue;
+        if (!open)
+            flow_open(flows, bytes / p->cluster->fabric.efficiency / (mesh ? count - 1 : 1));
+        open = !apart;
+        add_domain_ring(p, flows, m->rank + m->domain[d].begin, count);
+        if (apart)
+            flow_close(flows);
+    }
+    if (open)
+        flow_close(flows);
+}
+
+/* The first member of each distinct NIC of a domain, in member order; how many. */
+static uint32_t exits_of(const struct platform *p, const struct members *m, uint32_t d,
+                         uint32_t *exit_rank)
+{
+    const struct cluster *c = p->cluster;
+    const uint32_t *rank = m->rank + m->domain[d].begin;
+    uint32_t exits = 0;
+    for (uint32_t i = 0; i < m->domain[d].count; i++) {
+        struct cluster_place at = cluster_place(c, rank[i]);
+        bool seen = false;
+        for (uint32_t k = 0; k < exits && !seen; k++) {
+            struct cluster_place other = cluster_place(c, exit_rank[k]);
+            seen = other.node == at.node && c->nic_of_gpu[other.gpu] == c->nic_of_gpu[at.gpu];
+        }
+        if (!seen)
+            exit_rank[exits++] = rank[i];
+    }
+    return exits;
+}
+
+/* The library builds one ring per NIC, each leaving the domains through another of them, so the
+ * domain with the fewest NICs says how many rings there are. Row d of exit_rank[][largest] holds
+ * the members through which they leave domain d. */
+static uint32_t ring_exits(const struct platform *p, const struct members *m, uint32_t *exit_rank)
+{
+    uint32_t rings = UINT32_MAX;
+    for (uint32_t d = 0; d < m->domain_count; d++) {
+        uint32_t exits = exits_of(p, m, d, exit_rank + (size_t)d * m->largest);
+        if (exits < rings)
+            rings = exits;
+    }
+    return rings;
+}
+
+static uint32_t *new_exits(const struct members *m)
+{
+    return heap_alloc((size_t)m->domain_count * m->largest, sizeof(uint32_t));
+}
+
+static void add_nic_rings(struct platform *p, struct flow_table *flows, const struct members *m,
+                          double bytes)
+{
+    uint32_t *exit_rank = new_exits(m);
+    uint32_t rings = ring_exits(p, m, exit_rank);
+    bool apart = 4 * rings * m->domain_count > RING_LINKS_MAX;
+    for (uint32_t d = 0; d < m->domain_count; d++) {
+        if (apart || d == 0)
+            flow_open(flows, bytes / rings);
+        for (uint32_t k = 0; k < rings; k++) {
+            route_nic_out(p, flows, exit_rank[(size_t)d * m->largest + k]);
+            route_nic_in(p, flows, exit_rank[(size_t)d * m->largest + k]);
+        }
+        if (apart || d + 1 == m->domain_count)
+            flow_close(flows);
+    }
+    /* Domains stand in the order of their leaves, so each leaf is left and entered once per ring;
+     * with rails every ring has leaves of its own. */
+    flow_open(flows, p->cluster->network.rails ? bytes / rings : bytes);
+    for (uint32_t d = 0; d < m->domain_count; d++)
+        for (uint32_t k = 0; k < rings; k++) {
+            uint32_t from = exit_rank[(size_t)d * m->largest + k];
+            uint32_t to = exit_rank[(size_t)((d + 1) % m->domain_count) * m->largest + k];
+            if (platform_crosses_leaves(p, from, to)) {
+                route_leaf_up(p, flows, from);
+                route_leaf_down(p, flows, to);
+            }
+        }
+    flow_close(flows);
+    free(exit_rank);
+}
+
+void rings_add(struct platform *p, struct flow_table *flows, const struct members *m, double bytes)
+{
+    add_fabric_rings(p, flows, m, bytes);
+    if (m->domain_count > 1)
+        add_nic_rings(p, flows, m, bytes);
+}
+
+double rings_latency_s(const struct platform *p, const struct members *m)
+{
+    return (m->count - m->domain_count) * platform_latency_s(p, false) +
+           (m->domain_count - 1) * platform_latency_s(p, true);
+}
+
+double rings_tree_latency_s(const struct platform *p, const struct members *m)
+{
+    return (m->largest - 1) * platform_latency_s(p, false) +
+           ceil(log2(m->domain_count)) * platform_latency_s(p, true);
+}
+
+double members_latency_s(const struct platform *p, const struct members *m)
+{
+    return platform_latency_s(p, m->domain_count > 1);
+}
+
+double rings_bytes_s(const struct platform *p, const struct members *m, double bytes)
+{
+    const struct cluster *c = p->cluster;
+    double fabric = c->fabric.bytes_per_s * c->fabric.efficiency *
+                    (c->fabric.kind == FABRIC_MESH ? m->largest - 1 : 1);
+    double seconds = m->largest > 1 && fabric > 0 ? bytes / fabric : 0;
+    if (m->domain_count > 1) {
+        uint32_t *exit_rank = new_exits(m);
+        double nics = ring_exits(p, m, exit_rank) * c->nic.bytes_per_s * c->nic.efficiency;
+        free(exit_rank);
+        if (bytes / nics > seconds)
+            seconds = bytes / nics;
+    }
+    return seconds;
+}

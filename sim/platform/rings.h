@@ -1,0 +1,40 @@
+/* sim/platform/rings.h: the members of a group by the domains they lie in, and rings over them.
+ *
+ * A ring is pipelined, so the slowest port decides: what each port carries is one flow over all of
+ * them, of the fabric and of the NICs. docs/simulation.md, "Collectives". */
+#ifndef SIM_RINGS_H
+#define SIM_RINGS_H
+
+#include "sim/platform/platform.h"
+
+struct members {
+    uint32_t count;
+    uint32_t *rank; /* grouped by domain, in index order within one */
+    uint32_t domain_count;
+    struct domain_span {
+        uint32_t begin, count; /* rows of rank[] */
+    } * domain;
+    uint32_t largest; /* members of the largest domain */
+};
+
+/* member[0..count) in the order of their index. Release in any case. */
+void members_init(struct members *m, const struct platform *p, const uint32_t *member,
+                  uint32_t count);
+void members_release(struct members *m);
+
+/* Seconds of one message between the members that are furthest apart. */
+double members_latency_s(const struct platform *p, const struct members *m);
+
+/* The flows of rings in which every port carries so many bytes. */
+void rings_add(struct platform *p, struct flow_table *flows, const struct members *m, double bytes);
+
+/* Seconds that such rings take when nothing else uses the ports. */
+double rings_bytes_s(const struct platform *p, const struct members *m, double bytes);
+
+/* A piece passes count - 1 hops, of which one per further domain goes through NICs. */
+double rings_latency_s(const struct platform *p, const struct members *m);
+
+/* Towards the root: a chain inside each domain, a binary tree between them. */
+double rings_tree_latency_s(const struct platform *p, const struct members *m);
+
+#endif

@@ -1,0 +1,118 @@
+#include "sim/scheduler/scheduler_state.h"
+
+static const char *op_name(const struct scheduler *s, uint32_t id)
+{
+    return work_kind_info(s->plan->ir->op.kind[id])->name;
+}
+
+void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place, struct text *why)
+{
+    const struct side *side = &s->side[s->channel[channel].side_begin];
+    uint32_t send = side[0].ops[place], receive = side[1].ops[place];
+    const struct ir *ir = s->plan->ir;
+    text_printf(why,
+                "op %u (%s) of rank %u sends %lld bytes and meets op %u (%s) of rank %u, which "
+                "receives %lld",
+                send, op_name(s, send), s->runner[side[0].runner].rank,
+                (long long)work_payload_bytes(ir_work(ir, send)), receive, op_name(s, receive),
+                s->runner[side[1].runner].rank,
+                (long long)work_payload_bytes(ir_work(ir, receive)));
+}
+
+/* The first op of a runner that has come to an event which has not begun. */
+static bool find_waiting(const struct scheduler *s, uint32_t runner, uint32_t *op)
+{
+    const struct runner *r = &s->runner[runner];
+    for (uint32_t row = 0; row < s->program[r->role].op_count; row++) {
+        uint16_t left = s->left[r->row + row];
+        if (left > OP_ARRIVED && left < OP_ENDED) {
+            *op = row;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of the events that op waits in, the first side that has not come. False when all have. */
+static bool find_missing(const struct scheduler *s, uint32_t runner, uint32_t op,
+                         const struct side **missing, uint32_t *place)
+{
+    const struct runner *r = &s->runner[runner];
+    uint32_t id = s->program[r->role].op_begin + op;
+    uint16_t line = s->plan->op_line[id];
+    uint32_t channel[2] = {r->send[line], r->receive[line]};
+    *place = s->plan->op_ordinal[id];
+    if (r->place && r->place[line])
+        *place = r->place[line][*place];
+    for (int c = 0; c < 2; c++) {
+        if (channel[c] == IR_NONE)
+            continue;
+        const struct channel_state *state = &s->channel[channel[c]];
+        for (uint32_t i = 0; i < state->side_count; i++) {
+            const struct side *side = &s->side[state->side_begin + i];
+            const struct runner *other = &s->runner[side->runner];
+            if (*place < side->count &&
+                s->left[other->row + side->ops[*place] - s->program[other->role].op_begin] >=
+                    OP_ARRIVED)
+                continue;
+            *missing = side;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Follows who waits for whom until a rank comes up again. */
+static void explain_chain(const struct scheduler *s, uint32_t runner, uint32_t op, struct text *why)
+{
+    enum { HOPS_MAX = 4 };
+    uint32_t first = runner;
+    for (int hop = 0; hop < HOPS_MAX; hop++) {
+        const struct runner *r = &s->runner[runner];
+        uint32_t id = s->program[r->role].op_begin + op, place;
+        const struct side *missing;
+        text_printf(why, "%srank %u waits in op %u (%s)", hop ? "; " : "", r->rank, id,
+                    op_name(s, id));
+        if (!find_missing(s, runner, op, &missing, &place))
+            return;
+        const struct runner *other = &s->runner[missing->runner];
+        if (place >= missing->count) {
+            text_printf(why, " for rank %u, which has no op that meets it", other->rank);
+            return;
+        }
+        text_printf(why, " for rank %u to reach op %u (%s)", other->rank, missing->ops[place],
+                    op_name(s, missing->ops[place]));
+        runner = missing->runner;
+        if (runner == first || !find_waiting(s, runner, &op))
+            return;
+    }
+}
+
+/* No rank waits for another: some op waits for one that comes later. */
+static void explain_order(const struct scheduler *s, struct text *why)
+{
+    for (uint32_t c = 0; c < s->runner_count; c++) {
+        const struct runner *r = &s->runner[c];
+        for (uint32_t row = 0; row < s->program[r->role].op_count; row++)
+            if (s->left[r->row + row] != OP_ENDED) {
+                uint32_t id = s->program[r->role].op_begin + row;
+                text_printf(why,
+                            "rank %u never starts op %u (%s): it waits for an op that comes later",
+                            r->rank, id, op_name(s, id));
+                return;
+            }
+    }
+}
+
+void deadlock_explain(const struct scheduler *s, struct text *why)
+{
+    text_puts(why, "deadlock: ");
+    for (uint32_t c = 0; c < s->runner_count; c++) {
+        uint32_t op;
+        if (find_waiting(s, c, &op)) {
+            explain_chain(s, c, op, why);
+            return;
+        }
+    }
+    explain_order(s, why);
+}

@@ -1,0 +1,397 @@
+#include "sim/scheduler/scheduler.h"
+#include "sim/scheduler/agenda.h"
+#include "sim/scheduler/alone.h"
+#include "sim/scheduler/beside.h"
+#include "sim/scheduler/engine.h"
+#include "sim/scheduler/leap.h"
+#include "sim/scheduler/scheduler_state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- events ---- */
+
+void scheduler_push(struct scheduler *s, uint32_t runner, uint32_t op)
+{
+    if (s->ready_count == s->ready_capacity) {
+        s->ready_capacity = heap_next_capacity(s->ready_capacity, s->ready_count + 1);
+        s->ready = heap_realloc(s->ready, s->ready_capacity, sizeof *s->ready);
+    }
+    s->ready[s->ready_count++] = (struct ready){runner, op};
+}
+
+/* An op's end is known: tell those that need it. */
+static void finish(struct scheduler *s, uint32_t runner, uint32_t op, double date_s)
+{
+    struct runner *r = &s->runner[runner];
+    const struct program *program = &s->program[r->role];
+    struct schedule_times *times = s->times;
+    times->end_s[r->row + op] = date_s;
+    s->left[r->row + op] = OP_ENDED;
+    r->ended++;
+    if (date_s > times->step_s)
+        times->step_s = date_s;
+    for (uint32_t i = program->after_begin[op]; i < program->after_begin[op + 1]; i++) {
+        size_t row = r->row + program->after[i];
+        if (times->start_s[row] < date_s)
+            times->start_s[row] = date_s;
+        if (--s->left[row] == 0)
+            scheduler_push(s, runner, program->after[i]);
+    }
+    if (r->held == op) {
+        const double *return_s = s->plan->costs->return_s;
+        uint32_t shape = s->plan->ir->op.shape[program->op_begin + op];
+        bool runs = plan_runs(s->plan, r->rank, program->op_begin + op);
+        r->held = IR_NONE;
+        r->host_s = date_s + (return_s && runs ? return_s[shape] : 0);
+        scheduler_issue(s, runner);
+    }
+    if (times->run_count > 0)
+        leap_ended(s, runner, op, date_s);
+}
+
+/* The host issues ops until one holds it. What an op costs to issue is spent before it can
+ * start; of a sync, after it ends. Ops that a guard leaves out cost nothing and hold as they would. */
+void scheduler_issue(struct scheduler *s, uint32_t runner)
+{
+    struct runner *r = &s->runner[runner];
+    const struct ir *ir = s->plan->ir;
+    const struct program *program = &s->program[r->role];
+    const double *cost_s = s->plan->costs->issue_s;
+    double host_s = r->host_s;
+    bool held = false;
+    while (!held && leap_may_issue(s, r) && r->issued < program->op_count) {
+        uint32_t row = r->issued++, op = program->op_begin + row;
+        bool sync = ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
+        held = ir_blocks_host(ir, op);
+        if (cost_s && !sync && plan_runs(s->plan, r->rank, op))
+            host_s += cost_s[ir->op.shape[op]];
+        if (held)
+            r->held = row;
+        double *start_s = &s->times->start_s[r->row + row];
+        if (*start_s < host_s)
+            *start_s = host_s;
+        if (--s->left[r->row + row] == 0)
+            scheduler_push(s, runner, row);
+    }
+    r->host_s = host_s;
+}
+
+/* ---- meetings ---- */
+
+/* What the messages of an event take on a rank while they move, or give back. */
+static void take_for(struct scheduler *s, const struct channel_state *channel, double sign)
+{
+    for (uint32_t i = 0; channel->share > 0 && i < channel->side_count; i++)
+        beside_take(s, s->side[channel->side_begin + i].runner, sign * channel->share);
+}
+
+static void end_event(struct scheduler *s, size_t e, double date_s)
+{
+    uint32_t k = s->channel_of_transfer[s->event[e].transfer];
+    const struct channel_state *channel = &s->channel[k];
+    uint32_t place = (uint32_t)(e - channel->event_begin);
+    if (s->event[e].moves) {
+        take_for(s, channel, -1);
+        alone_leave(s, e);
+    }
+    s->times->transfers_done[s->event[e].transfer] +=
+        s->times->stands_for ? s->times->stands_for[s->side[channel->side_begin].ops[place]] : 1;
+    for (uint32_t i = 0; i < channel->side_count; i++) {
+        const struct side *side = &s->side[channel->side_begin + i];
+        const struct runner *r = &s->runner[side->runner];
+        uint32_t op = side->ops[place] - s->program[r->role].op_begin;
+        double *end_s = &s->times->end_s[r->row + op];
+        if (*end_s < date_s)
+            *end_s = date_s;
+        if (--s->left[r->row + op] == OP_ARRIVED)
+            finish(s, side->runner, op, *end_s);
+    }
+}
+
+static void move(struct scheduler *s, size_t e)
+{
+    uint32_t t = s->event[e].transfer;
+    s->event[e].moves = true;
+    take_for(s, &s->channel[s->channel_of_transfer[t]], 1);
+    s->times->flows += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
+}
+
+static bool start_alone(struct scheduler *s, size_t e)
+{
+    double end_s;
+    if (!alone_begin(s, e, &end_s))
+        return false;
+    move(s, e);
+    agenda_add(s, end_s, e, false);
+    return true;
+}
+
+/* The engine's clock is there. */
+static void start_flows(struct scheduler *s, size_t e)
+{
+    const struct fold *fold = s->fold;
+    uint32_t t = s->event[e].transfer;
+    uint32_t begin = fold->flow_begin[t], end = fold->flow_begin[t + 1];
+    if (start_alone(s, e))
+        return;
+    move(s, e);
+    alone_hand_over(s, e);
+    s->event[e].left = end - begin;
+    for (uint32_t i = begin; i < end; i++)
+        engine_flow(s->path[fold->flow[i]], s->plan->flows.bytes[fold->flow[i]],
+                    (int64_t)(2 * e + 1));
+}
+
+/* All sides have come. */
+static void begin_event(struct scheduler *s, size_t e)
+{
+    uint32_t t = s->event[e].transfer;
+    double date_s = s->event[e].date_s + s->plan->transfer[t].latency_s;
+    if (s->fold->flow_begin[t] == s->fold->flow_begin[t + 1]) {
+        end_event(s, e, date_s);
+    } else if (date_s > s->now_s || s->ahead) {
+        s->times->timers++;
+        if (s->fold->exact)
+            engine_timer(date_s, (int64_t)(2 * e));
+        else
+            agenda_add(s, date_s, e, true);
+    } else {
+        start_flows(s, e);
+    }
+}
+
+static void come(struct scheduler *s, uint32_t k, uint32_t place, uint32_t variant, double date_s)
+{
+    const struct channel_state *channel = &s->channel[k];
+    struct event *event = &s->event[channel->event_begin + place];
+    uint32_t transfer = s->plan->channel[s->fold->channel_of_class[k]].transfer_begin + variant;
+    if (event->transfer == IR_NONE) {
+        event->transfer = transfer;
+        event->left = channel->side_count;
+    }
+    if (event->transfer != transfer && s->why->size == 0)
+        mismatch_explain(s, k, place, s->why);
+    if (event->date_s < date_s)
+        event->date_s = date_s;
+    if (--event->left == 0 && s->why->size == 0)
+        begin_event(s, channel->event_begin + place);
+}
+
+/* ---- ops ---- */
+
+static void start_event_op(struct scheduler *s, uint32_t runner, uint32_t op, double date_s)
+{
+    const struct runner *r = &s->runner[runner];
+    const struct plan *plan = s->plan;
+    uint32_t id = s->program[r->role].op_begin + op;
+    uint16_t line = plan->op_line[id], variant = plan->op_variant[id];
+    uint32_t place = plan->op_ordinal[id];
+    if (plan->line[line].kind == LINE_SHIFT) {
+        s->left[r->row + op] = OP_ARRIVED + 2;
+        come(s, r->send[line], place, variant, date_s);
+        come(s, r->receive[line], place, variant, date_s);
+        return;
+    }
+    if (r->place && r->place[line])
+        place = r->place[line][place];
+    s->left[r->row + op] = OP_ARRIVED + 1;
+    come(s, r->send[line], place, variant, date_s);
+}
+
+static void start_op(struct scheduler *s, uint32_t runner, uint32_t op)
+{
+    const struct runner *r = &s->runner[runner];
+    const struct plan *plan = s->plan;
+    uint32_t id = s->program[r->role].op_begin + op, shape = plan->ir->op.shape[id];
+    double date_s = s->times->start_s[r->row + op];
+    if (!plan_runs(plan, r->rank, id)) {
+        finish(s, runner, op, date_s);
+        return;
+    }
+    switch ((enum op_class)plan->op_class[id]) {
+    case OP_NOTHING: /* HOST_SYNC: from the end of what it waited for until the host goes on */
+        finish(s, runner, op, date_s + (plan->costs->issue_s ? plan->costs->issue_s[shape] : 0));
+        break;
+    case OP_FIXED:
+        finish(s, runner, op, date_s + plan->duration_s[shape]);
+        break;
+    case OP_SLOWED:
+        leap_check_date(s, date_s);
+        if (s->has_flows)
+            beside_start(s, runner, op, date_s, plan->duration_s[shape]);
+        else
+            finish(s, runner, op, date_s + plan->duration_s[shape]);
+        break;
+    case OP_HOST:
+        finish(s, runner, op, date_s + plan->host_s[shape]);
+        break;
+    case OP_EVENT:
+        leap_check_date(s, date_s);
+        start_event_op(s, runner, op, date_s);
+        break;
+    }
+}
+
+static void start_ready(struct scheduler *s)
+{
+    while (s->ready_count > 0 && s->why->size == 0) {
+        struct ready next = s->ready[--s->ready_count];
+        start_op(s, next.runner, next.op);
+    }
+}
+
+static void engine_done(void *context, int64_t tag)
+{
+    struct scheduler *s = context;
+    size_t e = (size_t)tag / 2;
+    if (s->why->size > 0)
+        return;
+    s->now_s = engine_now_s();
+    if (tag % 2 == 0)
+        start_flows(s, e);
+    else if (--s->event[e].left == 0)
+        end_event(s, e, s->now_s);
+    start_ready(s);
+}
+
+/* Events that are alone start and end; those that are not wait for the engine's clock. */
+static void keep(struct scheduler *s, struct appointment next)
+{
+    s->now_s = next.date_s;
+    agenda_drop_first(s);
+    if (!next.starts)
+        end_event(s, next.event, next.date_s);
+    else if (!start_alone(s, next.event))
+        engine_timer(next.date_s, (int64_t)(2 * next.event));
+}
+
+/* What needs no decision of the engine's, the earliest first. */
+static bool engine_ahead(void *context, double until_s)
+{
+    struct scheduler *s = context;
+    if (s->why->size > 0)
+        return false;
+    const struct appointment *next = agenda_first(s);
+    double date_s = next && next->date_s < until_s ? next->date_s : until_s;
+    uint32_t runner, op;
+    s->ahead = true;
+    bool ends = beside_end(s, date_s, &runner, &op),
+         done = ends || (next && next->date_s <= until_s);
+    if (ends)
+        finish(s, runner, op, s->now_s);
+    else if (done)
+        keep(s, *next);
+    start_ready(s);
+    s->ahead = false;
+    return done;
+}
+
+/* ---- the engine's platform ---- */
+
+static uint64_t hash_links(const struct fold *fold, uint32_t flow)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (uint32_t i = fold->link_begin[flow]; i < fold->link_begin[flow + 1]; i++)
+        h = (h ^ fold->link[i]) * 0x100000001b3u;
+    return h ^ h >> 29;
+}
+
+static bool same_links(const struct fold *fold, uint32_t a, uint32_t b)
+{
+    uint32_t count = fold->link_begin[a + 1] - fold->link_begin[a];
+    return count == fold->link_begin[b + 1] - fold->link_begin[b] &&
+           memcmp(fold->link + fold->link_begin[a], fold->link + fold->link_begin[b],
+                  count * sizeof *fold->link) == 0;
+}
+
+static int make_path(const struct fold *fold, uint32_t flow, int *link_of, int *scratch)
+{
+    int count = 0;
+    for (uint32_t i = fold->link_begin[flow]; i < fold->link_begin[flow + 1]; i++) {
+        uint32_t link = fold->link[i];
+        if (link_of[link] < 0)
+            link_of[link] = engine_link(fold->bytes_per_s[link]);
+        scratch[count++] = link_of[link];
+    }
+    return engine_path(scratch, count);
+}
+
+/* One engine path per distinct set of links. */
+static void make_paths(struct scheduler *s)
+{
+    const struct plan *plan = s->plan;
+    uint32_t flows = plan->flows.count, simulated = s->fold->flow_begin[plan->transfer_count];
+    uint32_t size = 64;
+    while (size < 2 * simulated)
+        size *= 2;
+    uint32_t *slot = heap_alloc(size, sizeof *slot);
+    int *link_of = heap_alloc(plan->platform.link_count + 1u, sizeof *link_of);
+    int *scratch = heap_alloc(plan->platform.link_count + 1u, sizeof *scratch);
+    s->path = arena_array(&s->arena, flows + 1u, sizeof *s->path);
+    memset(slot, 0xff, size * sizeof *slot);
+    memset(link_of, 0xff, (plan->platform.link_count + 1u) * sizeof *link_of);
+    memset(s->path, 0xff, (flows + 1u) * sizeof *s->path);
+    for (uint32_t i = 0; i < simulated; i++) {
+        uint32_t flow = s->fold->flow[i];
+        uint32_t at = (uint32_t)hash_links(s->fold, flow) & (size - 1);
+        while (slot[at] != UINT32_MAX && !same_links(s->fold, slot[at], flow))
+            at = (at + 1) & (size - 1);
+        if (slot[at] == UINT32_MAX) {
+            slot[at] = flow;
+            s->path[flow] = make_path(s->fold, flow, link_of, scratch);
+        } else {
+            s->path[flow] = s->path[slot[at]];
+        }
+    }
+    free(slot);
+    free(link_of);
+    free(scratch);
+}
+
+/* ---- the run ---- */
+
+static bool all_ended(const struct scheduler *s)
+{
+    for (uint32_t r = 0; r < s->runner_count; r++)
+        if (s->runner[r].ended < s->program[s->runner[r].role].op_count)
+            return false;
+    return true;
+}
+
+enum status schedule_run(const struct plan *plan, const struct fold *fold,
+                         struct schedule_times *times, struct text *why)
+{
+    struct scheduler s = {.plan = plan, .fold = fold, .times = times, .why = why};
+    bool flows = s.has_flows = fold->flow_begin[plan->transfer_count] > 0;
+    const char *fault = NULL;
+    enum status status = STATUS_OK;
+    scheduler_build(&s);
+    if (flows) {
+        engine_init(engine_done, &s);
+        engine_run_ahead(engine_ahead);
+        make_paths(&s);
+        alone_init(&s);
+        engine_seal();
+    }
+    leap_init(&s);
+    for (uint32_t r = 0; r < s.runner_count; r++)
+        scheduler_issue(&s, r);
+    start_ready(&s);
+    if (flows && why->size == 0)
+        fault = engine_run();
+    if (fault) {
+        text_printf(why, "SimGrid: %s", fault);
+        status = STATUS_SYSTEM;
+    } else if (why->size > 0) {
+        status = STATUS_BAD_INPUT;
+    } else if (!all_ended(&s)) {
+        deadlock_explain(&s, why);
+        status = STATUS_BAD_INPUT;
+    }
+    leap_count_events(&s);
+    times->late = s.leap.late;
+    scheduler_release(&s);
+    return status;
+}

@@ -1,0 +1,251 @@
+#include "sim/scheduler/scheduler_state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void scheduler_release(struct scheduler *s)
+{
+    free(s->left);
+    free(s->event);
+    free(s->ready);
+    free(s->agenda.row);
+    free(s->leap.open);
+    arena_release(&s->arena);
+    *s = (struct scheduler){0};
+}
+
+/* ---- who follows whom, per role ---- */
+
+/* The op before each on its stream, in the order of issue: for HOST_SYNC the last on the stream
+ * that it waits for, though it stands on none; for BARRIER none. */
+static uint32_t stream_before(const struct ir *ir, uint32_t id, uint32_t row, uint32_t *last)
+{
+    if (ir->op.kind[id] == WORK_BARRIER)
+        return IR_NONE;
+    uint8_t stream = ir->op.stream[id];
+    uint32_t before = last[stream];
+    if (ir->op.kind[id] != WORK_HOST_SYNC)
+        last[stream] = row;
+    return before;
+}
+
+static void build_program(struct scheduler *s, uint32_t role)
+{
+    const struct ir *ir = s->plan->ir;
+    struct program *p = &s->program[role];
+    p->op_begin = ir->role[role].op_begin;
+    p->op_count = ir->role[role].op_count;
+    p->needs = arena_array(&s->arena, p->op_count, sizeof *p->needs);
+    p->after_begin = arena_array(&s->arena, p->op_count + 2u, sizeof *p->after_begin);
+    uint32_t *before = heap_alloc(p->op_count + 1u, sizeof *before);
+    uint32_t *last = heap_alloc(ir->stream_count + 1u, sizeof *last);
+    memset(last, 0xff, (ir->stream_count + 1u) * sizeof *last);
+    for (uint32_t row = 0; row < p->op_count; row++) {
+        uint32_t id = p->op_begin + row, waits = ir->op.wait_count[id];
+        before[row] = stream_before(ir, id, row, last);
+        p->needs[row] = (uint16_t)(1 + waits + (before[row] != IR_NONE));
+        if (before[row] != IR_NONE)
+            p->after_begin[before[row] + 1]++;
+        for (uint32_t w = 0; w < waits; w++)
+            p->after_begin[ir->wait[ir->op.wait_begin[id] + w].i - p->op_begin + 1]++;
+    }
+    for (uint32_t row = 0; row < p->op_count; row++)
+        p->after_begin[row + 1] += p->after_begin[row];
+    p->after = arena_array(&s->arena, p->after_begin[p->op_count] + 1u, sizeof *p->after);
+    uint32_t *next = heap_alloc(p->op_count + 1u, sizeof *next);
+    memcpy(next, p->after_begin, (p->op_count + 1u) * sizeof *next);
+    for (uint32_t row = 0; row < p->op_count; row++) {
+        uint32_t id = p->op_begin + row;
+        if (before[row] != IR_NONE)
+            p->after[next[before[row]]++] = row;
+        for (uint32_t w = 0; w < ir->op.wait_count[id]; w++)
+            p->after[next[ir->wait[ir->op.wait_begin[id] + w].i - p->op_begin]++] = row;
+    }
+    free(next);
+    free(last);
+    free(before);
+}
+
+/* ---- one runner per class ---- */
+
+static uint32_t class_or_none(const struct fold *fold, uint32_t channel)
+{
+    return channel == IR_NONE ? IR_NONE : fold->class_of_channel[channel];
+}
+
+static void build_runners(struct scheduler *s)
+{
+    const struct plan *plan = s->plan;
+    const struct fold *fold = s->fold;
+    uint32_t lines = plan->line_count;
+    size_t *rows = heap_alloc(fold->class_count + 1u, sizeof *rows);
+    schedule_rows(plan, fold, rows);
+    s->runner_count = fold->class_count;
+    s->runner = arena_array(&s->arena, s->runner_count, sizeof *s->runner);
+    s->ending = arena_array(&s->arena, s->runner_count, sizeof *s->ending);
+    s->left = heap_alloc(rows[fold->class_count] + 1, sizeof *s->left);
+    uint32_t runners = 0;
+    for (uint32_t c = 0; c < fold->class_count; c++) {
+        uint32_t rank = fold->rank_of_class[c], role = plan->role_of_rank[rank];
+        struct runner *r = &s->runner[runners++];
+        *r = (struct runner){
+            .rank = rank, .role = role, .row = rows[c], .held = IR_NONE, .beside = {.op = IR_NONE}};
+        r->send = arena_array(&s->arena, lines, sizeof *r->send);
+        r->receive = arena_array(&s->arena, lines, sizeof *r->receive);
+        for (uint32_t l = 0; l < lines; l++) {
+            r->send[l] = class_or_none(fold, plan->endpoint[(size_t)rank * lines + l]);
+            r->receive[l] = class_or_none(fold, plan->receive[(size_t)rank * lines + l]);
+        }
+        if (role == IR_NONE) /* a rank outside all roles does nothing */
+            r->role = plan->ir->role_count;
+        else
+            memcpy(s->left + r->row, s->program[role].needs,
+                   s->program[role].op_count * sizeof *s->left);
+    }
+    free(rows);
+}
+
+/* ---- sides of channels ---- */
+
+static void add_side(struct scheduler *s, uint32_t runner, uint32_t line)
+{
+    const struct line *l = &s->plan->line[line];
+    uint32_t role = s->runner[runner].role;
+    struct side side = {.runner = runner};
+    if (l->kind != LINE_P2P) {
+        side.count = l->op_count[role];
+        side.ops = s->plan->line_op + l->op_begin[role];
+    }
+    s->side[s->side_count++] = side;
+}
+
+/* Sends and receives of a role, in list order. */
+static uint32_t *list_p2p(const struct scheduler *s, uint32_t role, uint32_t *count)
+{
+    const struct plan *plan = s->plan;
+    const struct program *p = &s->program[role];
+    *count = 0;
+    for (uint32_t l = 0; l < plan->line_count; l++)
+        if (plan->line[l].kind == LINE_P2P)
+            *count += plan->line[l].op_count[role];
+    uint32_t *list = heap_alloc(*count + 1u, sizeof *list);
+    uint32_t filled = 0;
+    for (uint32_t id = p->op_begin; filled < *count && id < p->op_begin + p->op_count; id++)
+        if (plan->op_line[id] != IR_NONE16 && plan->line[plan->op_line[id]].kind == LINE_P2P)
+            list[filled++] = id;
+    return list;
+}
+
+static struct side *side_of(struct scheduler *s, const struct runner *r, uint16_t line)
+{
+    const struct channel_state *channel = &s->channel[r->send[line]];
+    return &s->side[channel->side_begin + (s->plan->line[line].work == WORK_RECV)];
+}
+
+/* Which sends and receives a guard leaves to a rank differs from rank to rank, and with it which
+ * meets which. */
+static void place_p2p(struct scheduler *s, struct runner *r, const uint32_t *list, uint32_t count)
+{
+    const struct plan *plan = s->plan;
+    r->place = arena_array(&s->arena, plan->line_count, sizeof *r->place);
+    for (uint32_t l = 0; l < plan->line_count; l++)
+        if (plan->line[l].kind == LINE_P2P)
+            r->place[l] =
+                arena_array(&s->arena, plan->line[l].op_count[r->role], sizeof *r->place[l]);
+    for (uint32_t i = 0; i < count; i++) {
+        uint16_t line = plan->op_line[list[i]];
+        if (plan_runs(plan, r->rank, list[i]))
+            r->place[line][plan->op_ordinal[list[i]]] = side_of(s, r, line)->count++;
+    }
+}
+
+static void list_p2p_sides(struct scheduler *s, const struct runner *r, const uint32_t *list,
+                           uint32_t count)
+{
+    const struct plan *plan = s->plan;
+    for (uint32_t i = 0; i < count; i++) {
+        uint16_t line = plan->op_line[list[i]];
+        if (!plan_runs(plan, r->rank, list[i]))
+            continue;
+        struct side *side = side_of(s, r, line);
+        if (!side->ops)
+            side->ops = arena_array(&s->arena, side->count, sizeof *side->ops);
+        uint32_t place = r->place[line][plan->op_ordinal[list[i]]];
+        ((uint32_t *)side->ops)[place] = list[i];
+    }
+}
+
+static void build_p2p(struct scheduler *s)
+{
+    for (uint32_t role = 0; role < s->plan->ir->role_count; role++) {
+        uint32_t count;
+        uint32_t *list = list_p2p(s, role, &count);
+        for (uint32_t r = 0; count > 0 && r < s->runner_count; r++)
+            if (s->runner[r].role == role) {
+                place_p2p(s, &s->runner[r], list, count);
+                list_p2p_sides(s, &s->runner[r], list, count);
+            }
+        free(list);
+    }
+}
+
+static void build_channels(struct scheduler *s)
+{
+    const struct plan *plan = s->plan;
+    const struct fold *fold = s->fold;
+    s->channel = arena_array(&s->arena, fold->channel_class_count, sizeof *s->channel);
+    s->channel_of_transfer =
+        arena_array(&s->arena, plan->transfer_count + 1u, sizeof *s->channel_of_transfer);
+    s->side = arena_array(&s->arena, plan->participant_count + 1u, sizeof *s->side);
+    uint32_t *seen = heap_zalloc(s->runner_count + 1u, sizeof *seen); /* 1 + channel class */
+    for (uint32_t k = 0; k < fold->channel_class_count; k++) {
+        const struct channel *channel = &plan->channel[fold->channel_of_class[k]];
+        const struct line *line = &plan->line[channel->line];
+        s->channel[k].side_begin = s->side_count;
+        s->channel[k].share = plan_sm_share(plan, line);
+        for (uint32_t i = 0; i < channel->participant_count; i++) {
+            uint32_t c = fold->class_of_rank[plan->participant[channel->participant_begin + i]];
+            if (line->kind == LINE_COLLECTIVE && seen[c] == k + 1)
+                continue;
+            seen[c] = k + 1;
+            add_side(s, c, channel->line);
+        }
+        s->channel[k].side_count = s->side_count - s->channel[k].side_begin;
+        for (uint32_t v = 0; v < line->variants; v++)
+            s->channel_of_transfer[channel->transfer_begin + v] = k;
+    }
+    free(seen);
+    build_p2p(s);
+    for (uint32_t k = 0; k < fold->channel_class_count; k++) {
+        uint32_t most = 0;
+        for (uint32_t i = 0; i < s->channel[k].side_count; i++)
+            if (s->side[s->channel[k].side_begin + i].count > most)
+                most = s->side[s->channel[k].side_begin + i].count;
+        s->channel[k].event_begin = s->event_count;
+        s->event_count += most;
+    }
+    s->event = heap_alloc(s->event_count + 1, sizeof *s->event);
+    for (size_t e = 0; e < s->event_count; e++)
+        s->event[e] = (struct event){.transfer = IR_NONE};
+}
+
+void schedule_rows(const struct plan *plan, const struct fold *fold, size_t *begin)
+{
+    begin[0] = 0;
+    for (uint32_t c = 0; c < fold->class_count; c++) {
+        uint32_t role = plan->role_of_rank[fold->rank_of_class[c]];
+        begin[c + 1] = begin[c] + (role == IR_NONE ? 0 : plan->ir->role[role].op_count);
+    }
+}
+
+void scheduler_build(struct scheduler *s)
+{
+    uint32_t roles = s->plan->ir->role_count;
+    s->program = arena_array(&s->arena, roles + 1u, sizeof *s->program); /* the last is empty */
+    for (uint32_t r = 0; r < roles; r++)
+        build_program(s, r);
+    s->program[roles].after_begin = arena_array(&s->arena, 1, sizeof(uint32_t));
+    build_runners(s);
+    build_channels(s);
+}

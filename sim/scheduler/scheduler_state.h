@@ -1,0 +1,152 @@
+/* sim/scheduler/scheduler_state.h: what scheduler.c works on, and deadlock.c explains. */
+#ifndef SIM_SCHEDULER_STATE_H
+#define SIM_SCHEDULER_STATE_H
+
+#include "sim/scheduler/scheduler.h"
+
+/* The ops of one role and who follows whom. */
+struct program {
+    uint32_t op_begin, op_count;
+    uint16_t *needs;       /* [op_count] issue, stream and waits */
+    uint32_t *after_begin; /* [op_count + 1] */
+    uint32_t *after;       /* rows of the ops that need an op's end */
+};
+
+/* One class of ranks: its representative's host and endpoints. */
+struct runner {
+    uint32_t rank, role;
+    size_t row;        /* of its ops in the arrays per op */
+    uint32_t issued;   /* ops [0, issued) have been issued */
+    uint32_t held;     /* the op that holds the host; IR_NONE: none */
+    double host_s;     /* date until which the host has worked */
+    uint32_t ended;    /* ops that have ended */
+    uint32_t gap;      /* the next that the host comes to */
+    uint32_t *send;    /* [line_count] channel class, or IR_NONE */
+    uint32_t *receive; /* [line_count] of shifts */
+    struct beside {
+        uint32_t op;    /* on the compute stream, and begun or about to begin; IR_NONE: none */
+        double left_s;  /* of it, with all multiprocessors */
+        double since_s; /* when left_s was right; ahead: when it begins */
+        double end_s;   /* if messages go on as they do */
+        double taken;   /* share of the multiprocessors that messages have */
+        uint32_t place; /* in scheduler.ending */
+    } beside;
+    uint32_t **place; /* [line_count] of sends and receives: which of their side's op number n
+                          of the line is; else NULL */
+};
+
+/* One side of a channel class: whose op number n is ops[n]. */
+struct side {
+    uint32_t runner;
+    uint32_t count;
+    const uint32_t *ops; /* ids of the schedule */
+};
+
+/* The n-th meeting on a channel class. */
+struct event {
+    double date_s;     /* when the last that has come so far did; alone: when its flows started */
+    uint32_t left;     /* sides that have not come; then flows that the engine moves */
+    bool moves;        /* flows have started */
+    bool alone;        /* outside the engine: sim/scheduler/alone.h */
+    uint32_t transfer; /* IR_NONE: nobody has come */
+};
+
+/* When an event starts its flows, or ends. */
+struct appointment {
+    double date_s;
+    uint64_t number; /* in the order in which they were made */
+    size_t event;
+    bool starts;
+};
+
+/* A heap, the earliest first. */
+struct agenda {
+    size_t count, capacity;
+    struct appointment *row;
+    uint64_t added;
+};
+
+struct channel_state {
+    size_t event_begin; /* its events: event[event_begin + n] */
+    double share;       /* of a side's multiprocessors that one of them takes */
+    uint32_t side_begin, side_count;
+};
+
+/* Periods that are left out while events run: sim/scheduler/leap.h. */
+struct leap {
+    uint32_t at;              /* of times->run, the one that is watched; run_count: none any more */
+    uint32_t *open;           /* [periods] ops that have not ended, of all runners */
+    uint32_t issued;          /* periods that hosts may issue, */
+    uint32_t stop;            /* and where they wait; IR_NONE: nowhere */
+    uint32_t watched, streak; /* the period whose end is awaited; so many before it repeated */
+    double period_s;
+    struct leap_gap {
+        uint32_t begin, end;     /* ops that never happen */
+        uint32_t run_begin, ops; /* of the run, and of its periods */
+    } * gap;
+    uint32_t gap_count;
+    bool late;
+};
+
+/* Values of scheduler.left[]: what an op still needs before it starts; then ARRIVED + the
+ * events it is in that have not ended; then ENDED. */
+enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
+
+struct scheduler {
+    const struct plan *plan;
+    const struct fold *fold;
+    struct schedule_times *times;
+
+    struct arena arena;      /* the tables that are made once */
+    struct program *program; /* [role_count] */
+    uint32_t runner_count;
+    struct runner *runner;
+    uint32_t *ending; /* runners with a kernel beside messages: a heap, the earliest end first */
+    uint32_t ending_count;
+    uint16_t *left; /* per row */
+
+    struct channel_state *channel; /* [channel_class_count] */
+    uint32_t *channel_of_transfer; /* [transfer_count] class of the channel */
+    struct side *side;
+    uint32_t side_count;
+    struct event *event; /* per channel class and place */
+    size_t event_count;
+    bool has_flows; /* else there is no engine */
+    struct agenda agenda;
+
+    /* Flows that are alone; unused with fold->exact. */
+    uint32_t *holder; /* per link: the event that has it for itself; IR_NONE: none */
+    uint32_t *moving; /* per link: flows that the engine moves over it */
+    double *alone_s;  /* per transfer: seconds of its flows alone; < 0: they are not even */
+    double *rate;     /* per flow: then */
+
+    struct leap leap;
+
+    double now_s;
+    bool ahead; /* of the engine's clock: no flow may start */
+    int *path;  /* [flow count] in the engine; -1: not simulated */
+
+    struct ready {
+        uint32_t runner, op;
+    } * ready; /* a stack of ops that may start */
+    size_t ready_count, ready_capacity;
+
+    struct text *why; /* the first thing that went wrong while events ran */
+};
+
+/* Makes all tables from s->plan and s->fold; scheduler_build.c. */
+void scheduler_build(struct scheduler *s);
+void scheduler_release(struct scheduler *s);
+
+/* The host of a runner that nothing holds goes on; an op that needs nothing more may start. */
+void scheduler_issue(struct scheduler *s, uint32_t runner);
+void scheduler_push(struct scheduler *s, uint32_t runner, uint32_t op);
+
+/* Says in *why which send and receive of a channel class do not fit. */
+void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place,
+                      struct text *why);
+
+/* Says in *why which rank waits in which op for what, when nothing can happen any more. */
+void deadlock_explain(const struct scheduler *s, struct text *why);
+
+#endif
