@@ -40,6 +40,14 @@ void *heap_alloc(size_t count, size_t size);
 void *heap_zalloc(size_t count, size_t size);
 void *heap_realloc(void *old, size_t count, size_t size);
 
+/* Zeroed pages that are there from the start: for what a forked child writes. Of the heap that it has from its
+ * parent, each page that it writes to is copied. */
+void *pages_alloc(size_t bytes);
+void pages_free(void *pages, size_t bytes); /* NULL: nothing happens */
+
+/* Makes pages of a mapping that are about to be written be there, where the kernel can do so at once. */
+void pages_touch(void *pages, size_t bytes);
+
 /* The capacity an array of `capacity` elements should grow to so that it holds
  * at least `needed`: doubling, from a floor of 16. */
 size_t heap_next_capacity(size_t capacity, size_t needed);

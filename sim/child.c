@@ -2,6 +2,7 @@
 
 #include "sim/child.h"
 
+#include "base/arena.h"
 #include "base/process.h"
 #include "sim/scheduler/scheduler.h"
 
@@ -49,8 +50,8 @@ static void mapping_release(struct child_mapping *m)
 
 /* ---- the child ---- */
 
-static void run_child(const struct plan *plan, const struct fold *fold,
-                      const struct child_stand_in *in, const struct child_mapping *m)
+static void run_child(struct scheduler *scheduler, const struct child_stand_in *in,
+                      const struct child_mapping *m)
 {
     struct text why = {0};
     struct schedule_times times = {.start_s = m->start_s,
@@ -62,7 +63,8 @@ static void run_child(const struct plan *plan, const struct fold *fold,
                                    .ahead = in->ahead};
     double began_s = child_now_s();
     struct child_shared *shared = m->shared;
-    shared->status = schedule_run(plan, fold, &times, &why);
+    pages_touch(m->shared, m->size);
+    shared->status = schedule_run(scheduler, &times, &why);
     shared->wall_s = child_now_s() - began_s;
     shared->late = times.late;
     shared->step_s = times.step_s;
@@ -98,9 +100,8 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
     return STATUS_OK;
 }
 
-static enum status run_forked(const struct plan *plan, const struct fold *fold,
-                              const struct child_stand_in *in, const struct child_mapping *m,
-                              const char *name, struct diag *diag)
+static enum status run_forked(struct scheduler *scheduler, const struct child_stand_in *in,
+                              const struct child_mapping *m, const char *name, struct diag *diag)
 {
     fflush(stdout); /* SimGrid flushes it in the child, with whatever the parent left there */
     pid_t parent = getpid(), child = fork();
@@ -109,7 +110,7 @@ static enum status run_forked(const struct plan *plan, const struct fold *fold,
                           "cannot start a simulation: fork: %s", strerror(errno));
     if (child == 0) {
         process_ends_with(parent);
-        run_child(plan, fold, in, m);
+        run_child(scheduler, in, m);
         _exit(0); /* no exit handlers: they are the parent's */
     }
     return wait_child(child, m->shared, name, diag);
@@ -145,6 +146,7 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
         return status;
     prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
     fold_make(&run->fold, &run->plan, &run->pruned, q->options->exact);
+    struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
     status = mapping_init(&run->mapping, row_count(&run->plan, &run->fold),
                           run->plan.transfer_count, in->run_count, q->name, diag);
     double folded_s = child_now_s();
@@ -152,7 +154,8 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
     if (status == STATUS_OK && in->run_count > 0)
         memcpy(run->mapping.run, in->run, in->run_count * sizeof *in->run);
     if (status == STATUS_OK)
-        status = run_forked(&run->plan, &run->fold, in, &run->mapping, q->name, diag);
+        status = run_forked(scheduler, in, &run->mapping, q->name, diag);
+    schedule_free(scheduler);
     if (status != STATUS_OK)
         return status;
     q->counts->fork_s += child_now_s() - folded_s - run->mapping.shared->wall_s;

@@ -58,7 +58,7 @@ void leap_init(struct scheduler *s)
             s->leap.at = s->times->run_count;
             return;
         }
-    s->leap.gap = arena_array(&s->arena, s->times->run_count, sizeof *s->leap.gap);
+    s->leap.gap = heap_alloc(s->times->run_count, sizeof *s->leap.gap);
     watch(s, 0);
 }
 

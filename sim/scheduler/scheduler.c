@@ -322,17 +322,15 @@ static int make_path(const struct fold *fold, uint32_t flow, int *link_of, int *
 static void make_paths(struct scheduler *s)
 {
     const struct plan *plan = s->plan;
-    uint32_t flows = plan->flows.count, simulated = s->fold->flow_begin[plan->transfer_count];
+    uint32_t simulated = s->fold->flow_begin[plan->transfer_count];
     uint32_t size = 64;
     while (size < 2 * simulated)
         size *= 2;
     uint32_t *slot = heap_alloc(size, sizeof *slot);
     int *link_of = heap_alloc(plan->platform.link_count + 1u, sizeof *link_of);
     int *scratch = heap_alloc(plan->platform.link_count + 1u, sizeof *scratch);
-    s->path = arena_array(&s->arena, flows + 1u, sizeof *s->path);
     memset(slot, 0xff, size * sizeof *slot);
     memset(link_of, 0xff, (plan->platform.link_count + 1u) * sizeof *link_of);
-    memset(s->path, 0xff, (flows + 1u) * sizeof *s->path);
     for (uint32_t i = 0; i < simulated; i++) {
         uint32_t flow = s->fold->flow[i];
         uint32_t at = (uint32_t)hash_links(s->fold, flow) & (size - 1);
@@ -360,38 +358,35 @@ static bool all_ended(const struct scheduler *s)
     return true;
 }
 
-enum status schedule_run(const struct plan *plan, const struct fold *fold,
-                         struct schedule_times *times, struct text *why)
+enum status schedule_run(struct scheduler *s, struct schedule_times *times, struct text *why)
 {
-    struct scheduler s = {.plan = plan, .fold = fold, .times = times, .why = why};
-    bool flows = s.has_flows = fold->flow_begin[plan->transfer_count] > 0;
     const char *fault = NULL;
     enum status status = STATUS_OK;
-    scheduler_build(&s);
-    if (flows) {
-        engine_init(engine_done, &s);
+    s->times = times;
+    s->why = why;
+    scheduler_begin(s);
+    if (s->has_flows) {
+        engine_init(engine_done, s);
         engine_run_ahead(engine_ahead);
-        make_paths(&s);
-        alone_init(&s);
+        make_paths(s);
         engine_seal();
     }
-    leap_init(&s);
-    for (uint32_t r = 0; r < s.runner_count; r++)
-        scheduler_issue(&s, r);
-    start_ready(&s);
-    if (flows && why->size == 0)
+    leap_init(s);
+    for (uint32_t r = 0; r < s->runner_count; r++)
+        scheduler_issue(s, r);
+    start_ready(s);
+    if (s->has_flows && why->size == 0)
         fault = engine_run();
     if (fault) {
         text_printf(why, "SimGrid: %s", fault);
         status = STATUS_SYSTEM;
     } else if (why->size > 0) {
         status = STATUS_BAD_INPUT;
-    } else if (!all_ended(&s)) {
-        deadlock_explain(&s, why);
+    } else if (!all_ended(s)) {
+        deadlock_explain(s, why);
         status = STATUS_BAD_INPUT;
     }
-    leap_count_events(&s);
-    times->late = s.leap.late;
-    scheduler_release(&s);
+    leap_count_events(s);
+    times->late = s->leap.late;
     return status;
 }

@@ -15,6 +15,8 @@
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"
 
+struct scheduler;
+
 struct schedule_times {
     double *start_s, *end_s;  /* rows of the classes one behind the other, all 0 before */
     uint64_t *transfers_done; /* [transfer_count] events of each, by a class's lowest channel */
@@ -31,10 +33,13 @@ struct schedule_times {
 /* Rows of class c in the arrays: from begin[c] to begin[c + 1]; into begin[class_count + 1]. */
 void schedule_rows(const struct plan *plan, const struct fold *fold, size_t *begin);
 
-/* Runs the step; the arrays are the caller's. On STATUS_BAD_INPUT (the schedule cannot end)
+/* The tables of one run, which nothing has happened in. They refer to plan and fold. */
+struct scheduler *schedule_new(const struct plan *plan, const struct fold *fold);
+void schedule_free(struct scheduler *s);
+
+/* Runs the step, once; the arrays are the caller's. On STATUS_BAD_INPUT (the schedule cannot end)
  * and STATUS_SYSTEM (the engine failed), one line without its end is in *why. May be called once per
  * process when there are flows. */
-enum status schedule_run(const struct plan *plan, const struct fold *fold,
-                         struct schedule_times *times, struct text *why);
+enum status schedule_run(struct scheduler *s, struct schedule_times *times, struct text *why);
 
 #endif

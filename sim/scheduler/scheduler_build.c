@@ -1,19 +1,9 @@
+#include "sim/scheduler/alone.h"
 #include "sim/scheduler/scheduler_state.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-void scheduler_release(struct scheduler *s)
-{
-    free(s->left);
-    free(s->event);
-    free(s->ready);
-    free(s->agenda.row);
-    free(s->leap.open);
-    arena_release(&s->arena);
-    *s = (struct scheduler){0};
-}
 
 /* ---- who follows whom, per role ---- */
 
@@ -84,7 +74,7 @@ static void build_runners(struct scheduler *s)
     s->runner_count = fold->class_count;
     s->runner = arena_array(&s->arena, s->runner_count, sizeof *s->runner);
     s->ending = arena_array(&s->arena, s->runner_count, sizeof *s->ending);
-    s->left = heap_alloc(rows[fold->class_count] + 1, sizeof *s->left);
+    s->row_count = rows[fold->class_count];
     uint32_t runners = 0;
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t rank = fold->rank_of_class[c], role = plan->role_of_rank[rank];
@@ -99,9 +89,6 @@ static void build_runners(struct scheduler *s)
         }
         if (role == IR_NONE) /* a rank outside all roles does nothing */
             r->role = plan->ir->role_count;
-        else
-            memcpy(s->left + r->row, s->program[role].needs,
-                   s->program[role].op_count * sizeof *s->left);
     }
     free(rows);
 }
@@ -225,9 +212,6 @@ static void build_channels(struct scheduler *s)
         s->channel[k].event_begin = s->event_count;
         s->event_count += most;
     }
-    s->event = heap_alloc(s->event_count + 1, sizeof *s->event);
-    for (size_t e = 0; e < s->event_count; e++)
-        s->event[e] = (struct event){.transfer = IR_NONE};
 }
 
 void schedule_rows(const struct plan *plan, const struct fold *fold, size_t *begin)
@@ -239,13 +223,50 @@ void schedule_rows(const struct plan *plan, const struct fold *fold, size_t *beg
     }
 }
 
-void scheduler_build(struct scheduler *s)
+struct scheduler *schedule_new(const struct plan *plan, const struct fold *fold)
 {
-    uint32_t roles = s->plan->ir->role_count;
+    struct scheduler *s = heap_zalloc(1, sizeof *s);
+    uint32_t roles = plan->ir->role_count;
+    s->plan = plan;
+    s->fold = fold;
+    s->has_flows = fold->flow_begin[plan->transfer_count] > 0;
     s->program = arena_array(&s->arena, roles + 1u, sizeof *s->program); /* the last is empty */
     for (uint32_t r = 0; r < roles; r++)
         build_program(s, r);
     s->program[roles].after_begin = arena_array(&s->arena, 1, sizeof(uint32_t));
     build_runners(s);
     build_channels(s);
+    s->path = arena_array(&s->arena, plan->flows.count + 1u, sizeof *s->path);
+    memset(s->path, 0xff, (plan->flows.count + 1u) * sizeof *s->path);
+    if (s->has_flows)
+        alone_init(s);
+    return s;
+}
+
+void schedule_free(struct scheduler *s)
+{
+    if (s == NULL)
+        return;
+    pages_free(s->event, s->state_bytes);
+    free(s->ready);
+    free(s->agenda.row);
+    free(s->leap.open);
+    free(s->leap.gap);
+    arena_release(&s->arena);
+    free(s);
+}
+
+/* Nothing has happened yet. */
+void scheduler_begin(struct scheduler *s)
+{
+    s->state_bytes = s->event_count * sizeof *s->event + s->row_count * sizeof *s->left;
+    s->event = pages_alloc(s->state_bytes);
+    s->left = (uint16_t *)(s->event + s->event_count);
+    for (size_t e = 0; e < s->event_count; e++)
+        s->event[e].transfer = IR_NONE;
+    for (uint32_t r = 0; r < s->runner_count; r++) {
+        const struct program *program = &s->program[s->runner[r].role];
+        if (program->op_count > 0)
+            memcpy(s->left + s->runner[r].row, program->needs, program->op_count * sizeof *s->left);
+    }
 }

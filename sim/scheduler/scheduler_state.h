@@ -103,15 +103,17 @@ struct scheduler {
     struct runner *runner;
     uint32_t *ending; /* runners with a kernel beside messages: a heap, the earliest end first */
     uint32_t ending_count;
-    uint16_t *left; /* per row */
+    size_t row_count;
 
     struct channel_state *channel; /* [channel_class_count] */
     uint32_t *channel_of_transfer; /* [transfer_count] class of the channel */
     struct side *side;
     uint32_t side_count;
-    struct event *event; /* per channel class and place */
     size_t event_count;
-    bool has_flows; /* else there is no engine */
+    struct event *event; /* per channel class and place, once the run has begun, */
+    uint16_t *left;      /* and per row, behind them */
+    size_t state_bytes;  /* of both */
+    bool has_flows;      /* else there is no engine */
     struct agenda agenda;
 
     /* Flows that are alone; unused with fold->exact. */
@@ -134,9 +136,8 @@ struct scheduler {
     struct text *why; /* the first thing that went wrong while events ran */
 };
 
-/* Makes all tables from s->plan and s->fold; scheduler_build.c. */
-void scheduler_build(struct scheduler *s);
-void scheduler_release(struct scheduler *s);
+/* Makes events and left[] for a run; scheduler_build.c. */
+void scheduler_begin(struct scheduler *s);
 
 /* The host of a runner that nothing holds goes on; an op that needs nothing more may start. */
 void scheduler_issue(struct scheduler *s, uint32_t runner);
