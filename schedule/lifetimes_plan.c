@@ -138,6 +138,13 @@ static bool plan_arena(struct plan *p, uint8_t memory, uint64_t base,
     return true;
 }
 
+static void place_behind(struct plan *p, uint32_t buffer, uint64_t base[MEMORY_COUNT])
+{
+    uint64_t *end = &base[p->ir->buffer.memory[buffer]];
+    p->ir->buffer.offset[buffer] = *end;
+    *end += rounded(p, buffer);
+}
+
 /* Where the persistent buffers of a role end, which lie first. */
 static void place_persistent(struct plan *p, uint32_t role, uint64_t base[MEMORY_COUNT])
 {
@@ -147,12 +154,17 @@ static void place_persistent(struct plan *p, uint32_t role, uint64_t base[MEMORY
         if (ir->buffer.role[buffer] != role)
             continue;
         ir->buffer.offset[buffer] = UINT64_MAX;
-        if (!lifetimes_persistent(ir, buffer))
-            continue;
-        uint64_t *end = &base[ir->buffer.memory[buffer]];
-        ir->buffer.offset[buffer] = *end;
-        *end += rounded(p, buffer);
+        if (lifetimes_persistent(ir, buffer))
+            place_behind(p, buffer, base);
     }
+}
+
+/* The same of one that has just been stretched: its states come first, and nothing has an offset yet. */
+static void place_states(struct plan *p, const struct stretch *s, uint64_t base[MEMORY_COUNT])
+{
+    memset(base, 0, MEMORY_COUNT * sizeof *base);
+    for (uint32_t i = 0; i < s->states; i++)
+        place_behind(p, s->to_states + i, base);
 }
 
 /* ---- a role that was stretched ---- */
@@ -310,7 +322,7 @@ bool lifetimes_plan_stretched(const struct stretch *s, const struct order *order
     struct tenants brief = {0};
     uint64_t base[MEMORY_COUNT];
     bool known = true;
-    place_persistent(&p, s->role, base);
+    place_states(&p, s, base);
     births_of_role(&p.births, s->in, order);
     for (int m = 0; known && m < MEMORY_COUNT; m++) {
         tenants_of(&brief, s->in, order, &p.births, (uint8_t)m, alignment);

@@ -24,12 +24,12 @@ static void write_offsets(const struct stretch_arena *a, uint32_t block, uint32_
     uint64_t begin = base + a->list.offset[spot->row] + spot->inner;
     uint64_t other = base + a->list.offset[spot->other] + spot->inner;
     uint64_t *to = s->out->buffer.offset + of->to_buffer + (a->in->buffer[w] - of->buffer);
-    uint32_t place = a->place[w];
+    uint32_t place = a->place[w], further = spot->each % spot->turns;
     for (uint32_t copy = 0; copy <= copies; copy++) {
         to[(size_t)copy * of->buffers] = place < spot->half
                                              ? begin + place * spot->step
                                              : other + (place - spot->half) * spot->step;
-        place = (place + spot->each) % spot->turns;
+        place += place < spot->turns - further ? further : further - spot->turns;
     }
 }
 

@@ -15,7 +15,6 @@ struct writer {
     uint32_t *next_number;   /* per stem */
     uint32_t *range, *stamp; /* per range of *in: its row in the block being written, if stamped */
     uint32_t written;        /* blocks: the stamp */
-    uint32_t operands;       /* of the block being written */
 };
 
 /* Where the rows of a block begin. */
@@ -64,26 +63,66 @@ static void copy_op_columns(struct writer *w, const struct stretch_block *b)
     COPY(op, shape, b->op, b->ops);
 }
 
-static void write_op_columns(struct writer *w, const struct stretch_block *b)
+/* Loops over rows go by strips, which are vectors. */
+enum { STRIP = 8 };
+
+/* Ids so much further. */
+static void move_ids(uint32_t *restrict out, const uint32_t *restrict in, size_t rows, uint32_t by)
 {
-    copy_op_columns(w, b);
-    uint32_t operand = w->out->operand_count, wait = w->out->wait_count, to = w->out->op.count;
-    for (uint32_t i = b->op; i < b->op + b->ops; i++, to++) {
-        w->out->op.operand_begin[to] = operand;
-        w->out->op.wait_begin[to] = wait;
-        operand += (uint32_t)w->in->op.reads[i] + w->in->op.writes[i];
-        wait += w->in->op.wait_count[i];
-    }
-    w->operands = operand - w->out->operand_count;
+    size_t i = 0;
+    for (; i + STRIP <= rows; i += STRIP)
+        for (size_t j = i; j < i + STRIP; j++)
+            out[j] = in[j] + by;
+    for (; i < rows; i++)
+        out[i] = in[i] + by;
 }
 
-static void write_layers(struct writer *w, struct stretch_from from)
+/* Of a block of the short list, whose rows have theirs one behind the other. */
+static uint32_t operands_of(const struct ir *in, const struct stretch_block *b)
 {
-    const struct stretch_block *b = &w->s->block[from.block];
-    const uint16_t *in = w->in->op.layer + b->op;
-    uint16_t *out = w->out->op.layer + w->out->op.count;
-    for (uint32_t i = 0; i < b->ops; i++)
-        out[i] = i > 0 && in[i] == in[i - 1] ? out[i - 1] : layer_of(w->s, from, in[i]);
+    uint32_t last = b->op + b->ops - 1;
+    return b->ops == 0 ? 0
+                       : in->op.operand_begin[last] + in->op.reads[last] + in->op.writes[last] -
+                             in->op.operand_begin[b->op];
+}
+
+static uint32_t waits_of(const struct ir *in, const struct stretch_block *b)
+{
+    uint32_t last = b->op + b->ops - 1;
+    return b->ops == 0
+               ? 0
+               : in->op.wait_begin[last] + in->op.wait_count[last] - in->op.wait_begin[b->op];
+}
+
+static void write_op_columns(struct writer *w, const struct stretch_block *b)
+{
+    const struct op_table *in = &w->in->op;
+    struct op_table *out = &w->out->op;
+    copy_op_columns(w, b);
+    move_ids(out->operand_begin + out->count, in->operand_begin + b->op, b->ops,
+             w->out->operand_count - in->operand_begin[b->op]);
+    move_ids(out->wait_begin + out->count, in->wait_begin + b->op, b->ops,
+             w->out->wait_count - in->wait_begin[b->op]);
+}
+
+/* Layers of one chunk are all as much higher, and nearly all of a block's are of one. */
+static void write_layers(const struct writer *w, struct stretch_from from,
+                         const uint16_t *restrict in, uint16_t *restrict out, size_t rows)
+{
+    size_t i = 0;
+    while (i < rows) {
+        uint16_t layer = in[i], moved = layer_of(w->s, from, layer);
+        for (bool same = true; same && i + STRIP <= rows; i += same ? STRIP : 0) {
+            uint16_t unlike = 0;
+            for (size_t j = i; j < i + STRIP; j++) {
+                unlike |= (uint16_t)(in[j] ^ layer);
+                out[j] = moved;
+            }
+            same = unlike == 0;
+        }
+        for (; i < rows && in[i] == layer; i++)
+            out[i] = moved;
+    }
 }
 
 /* The place of a range's buffer, in a row of its own, which all of the block's operands share that are that
@@ -131,49 +170,100 @@ static bool is_own(const struct own *own, uint32_t id, uint32_t like)
     return id - own->begin < own->rows && like - id == own->next;
 }
 
+/* Moves a strip of references, and says whether all are a block's own. Ranges are not. */
+static inline bool move_own(uint32_t *restrict out, const uint32_t *restrict id,
+                            const uint32_t *restrict like, const struct own *own)
+{
+    uint32_t foreign = 0;
+    for (size_t j = 0; j < STRIP; j++) {
+        foreign |= (uint32_t)(id[j] - own->begin >= own->rows) | ((like[j] - id[j]) ^ own->next);
+        out[j] = id[j] + own->to;
+    }
+    return foreign == 0;
+}
+
+static uint32_t write_operand(struct writer *w, struct stretch_from from, const struct own *own,
+                              uint32_t operand, uint32_t like)
+{
+    if (operand & IR_RANGE)
+        return write_range(w, from, operand & ~IR_RANGE,
+                           w->s->block[from.block].like != IR_NONE ? like : IR_NONE);
+    if (is_own(own, operand, like))
+        return operand + own->to;
+    return stretch_buffer(w->s, from, operand,
+                          w->s->block[from.block].like != IR_NONE ? ir_buffer_of(w->in, like)
+                                                                  : IR_NONE);
+}
+
 /* Rows of a block's ops, and of its neighbour's, have their operands one behind the other, as many. */
 static bool write_operands(struct writer *w, struct stretch_from from, uint32_t like)
 {
     const struct stretch_block *b = &w->s->block[from.block];
     const struct ir *in = w->in;
-    struct ir *out = w->out;
     const uint32_t *operand = in->operand + in->op.operand_begin[b->op];
-    bool has_like = like != IR_NONE;
     const uint32_t *likes =
-        has_like ? in->operand + in->op.operand_begin[w->s->block[like].op] : operand;
-    uint32_t *written = out->operand + out->operand_count, count = w->operands;
+        like != IR_NONE ? in->operand + in->op.operand_begin[w->s->block[like].op] : operand;
+    uint32_t *out = w->out->operand + w->out->operand_count, count = operands_of(in, b);
     struct own own = own_buffers(w, from, like);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t to;
-        if (operand[i] & IR_RANGE)
-            to = write_range(w, from, operand[i] & ~IR_RANGE, has_like ? likes[i] : IR_NONE);
-        else if (is_own(&own, operand[i], likes[i]))
-            to = operand[i] + own.to;
-        else
-            to = stretch_buffer(w->s, from, operand[i],
-                                has_like ? ir_buffer_of(in, likes[i]) : IR_NONE);
-        if (to == IR_NONE)
-            return false;
-        written[i] = to;
+    for (uint32_t i = 0; i < count;) {
+        if (i + STRIP <= count && move_own(out + i, operand + i, likes + i, &own)) {
+            i += STRIP;
+            continue;
+        }
+        for (uint32_t end = i + STRIP < count ? i + STRIP : count; i < end; i++) {
+            out[i] = write_operand(w, from, &own, operand[i], likes[i]);
+            if (out[i] == IR_NONE)
+                return false;
+        }
     }
-    out->operand_count += count;
+    w->out->operand_count += count;
     return true;
 }
 
+/* Ids of ops, and what is like them (NULL: nothing). */
+static bool write_ids(const struct writer *w, struct stretch_from from, const struct own *own,
+                      op_id *out, const op_id *id, const op_id *like, uint32_t count)
+{
+    for (uint32_t i = 0; i < count;) {
+        if (i + STRIP <= count && move_own(&out[i].i, &id[i].i, &(like ? like : id)[i].i, own)) {
+            i += STRIP;
+            continue;
+        }
+        for (uint32_t end = i + STRIP < count ? i + STRIP : count; i < end; i++) {
+            out[i].i = stretch_op(w->s, from, id[i].i, like ? like[i].i : IR_NONE);
+            if (out[i].i == IR_NONE)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* As operands, but neighbours that are not steady may wait for more, or for less. */
 static bool write_waits(struct writer *w, struct stretch_from from, uint32_t like)
 {
     const struct stretch_block *b = &w->s->block[from.block];
+    const struct op_table *t = &w->in->op;
+    const op_id *wait = w->in->wait, *likes = NULL;
+    op_id *out = w->out->wait + w->out->wait_count;
+    uint32_t count = waits_of(w->in, b), other = like != IR_NONE ? w->s->block[like].op : IR_NONE;
+    struct own own = own_ops(w, from, like);
+    if (count == 0)
+        return true;
+    w->out->wait_count += count;
+    wait += t->wait_begin[b->op];
+    if (like == IR_NONE)
+        return write_ids(w, from, &own, out, wait, NULL, count);
+    likes = w->in->wait + t->wait_begin[other];
+    if (memcmp(t->wait_count + b->op, t->wait_count + other, b->ops * sizeof *t->wait_count) == 0)
+        return write_ids(w, from, &own, out, wait, likes, count);
     for (uint32_t i = 0; i < b->ops; i++) {
-        const op_id *wait = w->in->wait + w->in->op.wait_begin[b->op + i], *likes = NULL;
-        uint32_t other = like != IR_NONE ? w->s->block[like].op + i : IR_NONE;
-        if (other != IR_NONE && w->in->op.wait_count[other] == w->in->op.wait_count[b->op + i])
-            likes = w->in->wait + w->in->op.wait_begin[other];
-        for (uint32_t k = 0; k < w->in->op.wait_count[b->op + i]; k++) {
-            uint32_t to = stretch_op(w->s, from, wait[k].i, likes ? likes[k].i : IR_NONE);
-            if (to == IR_NONE)
-                return false;
-            w->out->wait[w->out->wait_count++].i = to;
-        }
+        uint32_t own_count = t->wait_count[b->op + i], other_count = t->wait_count[other + i];
+        if (!write_ids(w, from, &own, out, wait, own_count == other_count ? likes : NULL,
+                       own_count))
+            return false;
+        out += own_count;
+        wait += own_count;
+        likes += other_count;
     }
     return true;
 }
@@ -208,66 +298,81 @@ static void write_buffer_columns(struct writer *w, uint32_t at, uint32_t count)
     number_buffers(w, count);
 }
 
-static bool write_buffers(struct writer *w, struct stretch_from from, uint32_t like)
+static bool write_free_set(struct writer *w, struct stretch_from from, const struct own *own,
+                           uint32_t buffer, uint32_t other, uint32_t to)
+{
+    const struct buffer_table *in = &w->in->buffer;
+    uint32_t count = in->free_count[buffer];
+    const op_id *set = ir_free_set(w->in, buffer), *likes = NULL;
+    if (other != IR_NONE && in->free_count[other] == count)
+        likes = ir_free_set(w->in, other);
+    ir_open_free_set(w->out, to, (uint16_t)count);
+    return write_ids(w, from, own, ir_free_set(w->out, to), set, likes, count);
+}
+
+/* Most have one op, of the block's own. */
+static bool write_free_sets(struct writer *w, struct stretch_from from, uint32_t like)
 {
     const struct stretch_block *b = &w->s->block[from.block];
     const struct buffer_table *in = &w->in->buffer;
-    struct ir *out = w->out;
     struct own own = own_ops(w, from, like);
-    write_buffer_columns(w, b->buffer, b->buffers);
-    for (uint32_t i = 0; i < b->buffers; i++) {
-        uint32_t buffer = b->buffer + i, to = out->buffer.count + i;
-        uint32_t other = like != IR_NONE ? w->s->block[like].buffer + i : IR_NONE;
-        out->buffer.layer[to] = i > 0 && in->layer[buffer] == in->layer[buffer - 1]
-                                    ? out->buffer.layer[to - 1]
-                                    : layer_of(w->s, from, in->layer[buffer]);
-        uint32_t last = in->free_op[buffer].i, same = other != IR_NONE ? other : buffer;
-        if (in->free_count[buffer] == 1 && in->free_count[same] == 1 &&
-            is_own(&own, last, in->free_op[same].i)) {
-            out->buffer.free_op[to].i = last + own.to; /* most have one, of the block's own ops */
+    uint32_t other = like != IR_NONE ? w->s->block[like].buffer : IR_NONE;
+    uint32_t same = like != IR_NONE ? other : b->buffer, to = w->out->buffer.count;
+    op_id *out = w->out->buffer.free_op + to;
+    for (uint32_t i = 0; i < b->buffers;) {
+        uint32_t end = i + STRIP < b->buffers ? i + STRIP : b->buffers, several = 0;
+        for (uint32_t j = i; j < end; j++)
+            several |= (in->free_count[b->buffer + j] ^ 1U) | (in->free_count[same + j] ^ 1U);
+        if (several == 0 && end == i + STRIP &&
+            move_own(&out[i].i, &in->free_op[b->buffer + i].i, &in->free_op[same + i].i, &own)) {
+            i = end;
             continue;
         }
-        const op_id *set = ir_free_set(w->in, buffer), *likes = NULL;
-        if (other != IR_NONE && in->free_count[other] == in->free_count[buffer])
-            likes = ir_free_set(w->in, other);
-        ir_open_free_set(out, to, in->free_count[buffer]);
-        op_id *moved = ir_free_set(out, to);
-        for (uint32_t k = 0; k < in->free_count[buffer]; k++) {
-            moved[k].i = stretch_op(w->s, from, set[k].i, likes ? likes[k].i : IR_NONE);
-            if (moved[k].i == IR_NONE)
+        for (; i < end; i++)
+            if (!write_free_set(w, from, &own, b->buffer + i,
+                                other != IR_NONE ? other + i : IR_NONE, to + i))
                 return false;
-        }
     }
     return true;
+}
+
+/* What rows refer to. */
+static bool write_references(struct writer *w, struct stretch_from from)
+{
+    uint32_t like = w->s->block[from.block].like;
+    w->written++;
+    return write_operands(w, from, like) && write_waits(w, from, like) &&
+           write_free_sets(w, from, like);
 }
 
 static bool write_block(struct writer *w, struct stretch_from from)
 {
     const struct stretch_block *b = &w->s->block[from.block];
-    uint32_t like = w->s->block[from.block].like;
-    w->written++;
-    write_op_columns(w, b);
-    write_layers(w, from);
-    if (!write_operands(w, from, like) || !write_waits(w, from, like) ||
-        !write_buffers(w, from, like))
+    const struct ir *in = w->in;
+    struct ir *out = w->out;
+    if (b->ops > 0)
+        write_op_columns(w, b);
+    write_layers(w, from, in->op.layer + b->op, out->op.layer + out->op.count, b->ops);
+    write_buffer_columns(w, b->buffer, b->buffers);
+    write_layers(w, from, in->buffer.layer + b->buffer, out->buffer.layer + out->buffer.count,
+                 b->buffers);
+    if (!write_references(w, from))
         return false;
-    w->out->op.count += b->ops;
-    w->out->buffer.count += b->buffers;
+    out->op.count += b->ops;
+    out->buffer.count += b->buffers;
     return true;
 }
 
 /* ---- the copies behind the second ---- */
 
-/* Rows from `a` on, and those like them from `b` on: the next ones. Ids that differ go on differing. By
- * strips, which are vectors. */
-enum { STRIP = 8 };
-
+/* Rows from `a` on, and those like them from `b` on: the next ones. Ids that differ go on differing. */
 static void go_on(uint32_t *row, uint32_t to, uint32_t a, uint32_t b)
 {
     const uint32_t *restrict from = row + a, *restrict next = row + b;
-    uint32_t *restrict end = row + to, count = to - b, i = 0;
+    uint32_t *restrict end = row + to;
+    size_t count = to - b, i = 0;
     for (; i + STRIP <= count; i += STRIP)
-        for (uint32_t j = i; j < i + STRIP; j++)
+        for (size_t j = i; j < i + STRIP; j++)
             end[j] = 2 * next[j] - from[j];
     for (; i < count; i++)
         end[i] = 2 * next[i] - from[i];
@@ -284,9 +389,9 @@ static void go_on_layers(uint16_t *row, uint32_t to, uint32_t a, uint32_t b)
 {
     const uint16_t *restrict from = row + a, *restrict next = row + b;
     uint16_t *restrict end = row + to;
-    uint32_t count = to - b, i = 0;
+    size_t count = to - b, i = 0;
     for (; i + STRIP <= count; i += STRIP)
-        for (uint32_t j = i; j < i + STRIP; j++)
+        for (size_t j = i; j < i + STRIP; j++)
             end[j] = (uint16_t)(2 * next[j] - from[j]);
     for (; i < count; i++)
         end[i] = (uint16_t)(2 * next[i] - from[i]);
@@ -332,27 +437,35 @@ static void copy_block(struct writer *w, uint32_t block, const struct mark *a, c
     out->free_op_count += to.free_op - b->free_op;
 }
 
-/* Does the last copy mean what it would mean if it had been written by itself? */
+/* Are operands the same elements of the same buffers? */
+static bool same_operands(const struct ir *ir, uint32_t a, uint32_t b, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t x = ir->operand[a + i], y = ir->operand[b + i];
+        if (x == y)
+            continue;
+        if (!(x & y & IR_RANGE))
+            return false;
+        struct ir_range of_x = ir->range[x & ~IR_RANGE], of_y = ir->range[y & ~IR_RANGE];
+        if (of_x.buffer.i != of_y.buffer.i || of_x.extent != of_y.extent)
+            return false;
+    }
+    return true;
+}
+
+/* Does the last copy mean what it would mean if it had been written by itself? Its columns are copies. */
 static bool last_is_right(struct writer *w, uint32_t block, const struct mark *last)
 {
     struct ir *out = w->out;
     struct mark end = here(out);
-    if (!write_block(w, (struct stretch_from){block, w->s->left_out.storeys, false}))
+    if (!write_references(w, (struct stretch_from){block, w->s->left_out.storeys, false}))
         return false;
     bool right = same_ids(out->wait, last->wait, end.wait) &&
-                 same_ids(out->free_op, last->free_op, end.free_op);
+                 same_ids(out->free_op, last->free_op, end.free_op) &&
+                 same_operands(out, last->operand, end.operand, end.operand - last->operand);
     for (uint32_t i = 0; right && i < end.buffer - last->buffer; i++)
-        right = out->buffer.free_count[end.buffer + i] != 1 ||
+        right = out->buffer.free_count[last->buffer + i] != 1 ||
                 out->buffer.free_op[end.buffer + i].i == out->buffer.free_op[last->buffer + i].i;
-    for (uint32_t i = 0; right && i < end.operand - last->operand; i++) {
-        struct view x = ir_view(out, out->operand[last->operand + i]);
-        struct view y = ir_view(out, out->operand[end.operand + i]);
-        right = x.buffer.i == y.buffer.i && x.begin == y.begin && x.count == y.count;
-    }
-    for (uint32_t i = end.buffer; i < out->buffer.count; i++)
-        w->next_number[out->buffer.stem[i]]--;
-    out->op.count = end.op;
-    out->buffer.count = end.buffer;
     out->operand_count = end.operand;
     out->wait_count = end.wait;
     out->range_count = end.range;
