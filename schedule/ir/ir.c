@@ -192,20 +192,6 @@ uint32_t ir_role_of(const struct ir *ir, uint32_t op)
     return 0;
 }
 
-bool ir_blocks_host(const struct ir *ir, uint32_t op)
-{
-    switch ((enum work_kind)ir->op.kind[op]) {
-    case WORK_HOST_SYNC:
-    case WORK_BARRIER:
-        return true;
-    case WORK_H2D:
-    case WORK_D2H:
-        return ir_work(ir, op)->copy.blocking != 0;
-    default:
-        return false;
-    }
-}
-
 /* ---- finding rows by name ---- */
 
 size_t ir_split_name(const char *name, size_t size, uint32_t *number)

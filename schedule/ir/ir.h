@@ -388,7 +388,13 @@ double *ir_flops(const struct ir *ir);
 uint32_t ir_role_of(const struct ir *ir, uint32_t op);
 
 /* Does the op hold the host until it ends (HOST_SYNC, BARRIER, blocking copies)? */
-bool ir_blocks_host(const struct ir *ir, uint32_t op);
+static inline bool ir_blocks_host(const struct ir *ir, uint32_t op)
+{
+    uint8_t kind = ir->op.kind[op];
+    if (kind == WORK_H2D || kind == WORK_D2H)
+        return ir_work(ir, op)->copy.blocking != 0;
+    return kind == WORK_HOST_SYNC || kind == WORK_BARRIER;
+}
 
 /* Heap bytes of all tables, for the benchmark. ir_shrink() gives back unused capacity. */
 size_t ir_memory(const struct ir *ir);

@@ -42,10 +42,15 @@ static size_t rows_before(const struct expand *x, uint32_t class, uint32_t ops)
     return rows;
 }
 
+/* Per guard: does it let the class's ranks through? */
+static const uint8_t *passes_of(const struct expand *x, uint32_t class)
+{
+    return x->plan->passes + (size_t)x->fold->rank_of_class[class] * x->plan->ir->guard_count;
+}
+
 static bool passes(const struct expand *x, uint32_t class, uint16_t guard)
 {
-    uint32_t rank = x->fold->rank_of_class[class];
-    return guard == IR_NONE16 || x->plan->passes[(size_t)rank * x->plan->ir->guard_count + guard];
+    return guard == IR_NONE16 || passes_of(x, class)[guard];
 }
 
 static bool is_event(const struct expand *x, uint32_t class, uint32_t op)
@@ -137,10 +142,16 @@ static bool settle(const struct expand *x, struct depth_run *run)
 
 /* ---- the long list ---- */
 
+enum { STRIP = 8 }; /* of dates: vectors */
+
 /* Ops in a row, so many, that come by_s later. */
-static void write_ops(const double *in, double *out, uint32_t ops, double by_s)
+static void write_ops(const double *restrict in, double *restrict out, size_t ops, double by_s)
 {
-    for (uint32_t i = 0; i < ops; i++)
+    size_t i = 0;
+    for (; i + STRIP <= ops; i += STRIP)
+        for (size_t j = 0; j < STRIP; j++)
+            out[i + j] = in[i + j] + by_s;
+    for (; i < ops; i++)
         out[i] = in[i] + by_s;
 }
 
@@ -199,8 +210,8 @@ bool depth_steady(const struct depth_cut *cut, const struct depth_run *run,
 /* Of a class's ops, one after the other. */
 struct check {
     const struct expand *x;
-    uint32_t class;
     const double *start_s, *end_s; /* of its ops */
+    const uint8_t *passes;         /* per guard: does it let the class's rank through? */
     double host_s;                 /* when the host comes to the next */
     uint32_t *last;                /* per stream: its last op; IR_NONE */
 };
@@ -218,10 +229,10 @@ static uint32_t before_on_stream(const struct check *c, const struct ir *ir, uin
 
 static bool host_issues(const struct check *c, const struct ir *ir, uint32_t op)
 {
-    return passes(c->x, c->class, ir->op.guard[op]);
+    return ir->op.guard[op] == IR_NONE16 || c->passes[ir->op.guard[op]];
 }
 
-static double issued_s(const struct check *c, const struct ir *ir, uint32_t op)
+static inline double issued_s(const struct check *c, const struct ir *ir, uint32_t op)
 {
     const double *issue_s = c->x->plan->costs->issue_s;
     return issue_s && !is_sync(ir, op) && host_issues(c, ir, op)
@@ -229,15 +240,10 @@ static double issued_s(const struct check *c, const struct ir *ir, uint32_t op)
                : c->host_s;
 }
 
-/* Behind an op that was issued by then. */
-static void go_on_behind(struct check *c, const struct ir *ir, uint32_t op, double host_s)
+/* The host holds for an op that it has issued, to its end. */
+static void hold_host(struct check *c, const struct ir *ir, uint32_t op)
 {
     const double *return_s = c->x->plan->costs->return_s;
-    c->host_s = host_s;
-    if (!is_sync(ir, op))
-        c->last[ir->op.stream[op]] = op;
-    if (!ir_blocks_host(ir, op))
-        return;
     bool returns = return_s && host_issues(c, ir, op);
     c->host_s = c->end_s[op] + (returns ? return_s[ir->op.shape[op]] : 0);
 }
@@ -247,18 +253,23 @@ static void go_on_behind(struct check *c, const struct ir *ir, uint32_t op, doub
 static uint32_t check_ops(struct check *c, uint32_t begin, uint32_t end)
 {
     const struct ir *ir = c->x->cut->whole;
+    const double *start_s = c->start_s, *end_s = c->end_s;
     for (uint32_t op = begin; op < end; op++) {
         double host_s = issued_s(c, ir, op), need_s = host_s;
         uint32_t before = before_on_stream(c, ir, op);
-        if (before != IR_NONE && c->end_s[before] > need_s)
-            need_s = c->end_s[before];
+        if (before != IR_NONE && end_s[before] > need_s)
+            need_s = end_s[before];
         const op_id *wait = ir->wait + ir->op.wait_begin[op];
         for (uint32_t w = 0; w < ir->op.wait_count[op]; w++)
-            if (c->end_s[wait[w].i] > need_s)
-                need_s = c->end_s[wait[w].i];
-        if (!same(c->x, c->start_s[op], need_s))
+            if (end_s[wait[w].i] > need_s)
+                need_s = end_s[wait[w].i];
+        if (!same(c->x, start_s[op], need_s))
             return op;
-        go_on_behind(c, ir, op, host_s);
+        c->host_s = host_s;
+        if (!is_sync(ir, op))
+            c->last[ir->op.stream[op]] = op;
+        if (ir_blocks_host(ir, op))
+            hold_host(c, ir, op);
     }
     return end;
 }
@@ -437,9 +448,9 @@ bool depth_expand(const struct depth_cut *cut, const struct plan *plan, const st
         write_class(&x, of_short->start_s + from, of_whole->start_s + to);
         write_class(&x, of_short->end_s + from, of_whole->end_s + to);
         wrong = find_wrong_start(&(struct check){.x = &x,
-                                                 .class = c,
                                                  .start_s = of_whole->start_s + to,
                                                  .end_s = of_whole->end_s + to,
+                                                 .passes = passes_of(&x, c),
                                                  .last = last});
     }
     free(last);
