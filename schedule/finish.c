@@ -5,6 +5,8 @@
  * written anew, each column front to back. Roles are drafted and finished one after the other, so
  * that no more than one draft is in memory. */
 #include "schedule/ir/id_map.h"
+#include "schedule/passes/births.h"
+#include "schedule/passes/free_sets.h"
 #include "schedule/passes/lifetimes.h"
 #include "schedule/passes/order.h"
 #include "schedule/passes/tenants.h"
@@ -25,9 +27,12 @@ struct finish {
     const struct ir *in;
     struct ir *out;
     struct order *order;
+    struct births *births;
     struct waits *waits;
-    uint32_t *buffer; /* old id -> new id, or IR_NONE */
-    uint32_t *was;    /* per new id, from the role's first on: the old one */
+    struct free_sets free_sets;
+    uint32_t states_end; /* the first new buffer that does not live throughout */
+    uint32_t *buffer;    /* old id -> new id, or IR_NONE */
+    uint32_t *was;       /* per new id, from the role's first on: the old one */
     uint32_t first_buffer;
     uint32_t *op;   /* old id -> new id */
     uint32_t *held; /* old op id -> row of e->hold_back, or IR_NONE; NULL: no op is held back */
@@ -155,22 +160,20 @@ static uint32_t carry_range(struct finish *f, struct ir_range range)
     return *recent | IR_RANGE;
 }
 
-static struct touch carry_operand(struct finish *f, uint32_t operand, bool write)
+/* Fills in what it touches. Returns the operand. */
+static inline uint32_t carry_operand(struct finish *f, uint32_t operand, struct touch *touch)
 {
-    struct ir *out = f->out;
-    struct touch touch = {.write = write, .end = WAITS_WHOLE};
-    if (operand & IR_RANGE) {
-        struct ir_range range = f->in->range[operand & ~IR_RANGE];
-        const struct ir_extent *extent = &out->extent[range.extent];
-        range.buffer.i = touch.buffer = carry_buffer(f, range.buffer.i);
-        touch.begin = extent->begin;
-        touch.end = extent->begin + extent->count;
-        operand = carry_range(f, range);
-    } else {
-        operand = touch.buffer = carry_buffer(f, operand);
+    if (!(operand & IR_RANGE)) {
+        touch->begin = 0;
+        touch->end = WAITS_WHOLE;
+        return touch->buffer = carry_buffer(f, operand);
     }
-    out->operand[out->operand_count++] = operand;
-    return touch;
+    struct ir_range range = f->in->range[operand & ~IR_RANGE];
+    const struct ir_extent *extent = &f->out->extent[range.extent];
+    range.buffer.i = touch->buffer = carry_buffer(f, range.buffer.i);
+    touch->begin = extent->begin;
+    touch->end = extent->begin + extent->count;
+    return carry_range(f, range);
 }
 
 static void carry_waits(struct finish *f, uint32_t row)
@@ -196,23 +199,32 @@ static void carry_op(struct finish *f, uint32_t i)
     struct op_table *out = &f->out->op;
     uint32_t row = out->count++, reads = in->reads[i], operands = reads + in->writes[i];
     const uint32_t *operand = f->in->operand + in->operand_begin[i];
+    uint32_t *carried = f->out->operand + f->out->operand_count;
     uint8_t stream = in->stream[i];
     struct touch touch[16];
     assert(operands <= ARRAY_LEN(touch));
     f->op[i] = row;
     out->operand_begin[row] = f->out->operand_count;
+    f->out->operand_count += operands;
 
     order_start(f->order, order_place_of(f->out, row), stream);
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
         waits_add(f->waits, f->op[f->in->wait[in->wait_begin[i] + k].i]);
     for (uint32_t k = f->held ? f->held[i] : IR_NONE; k != IR_NONE; k = f->held_next[k])
         waits_add(f->waits, f->op[f->e->hold_back[k].until.i]);
-    for (uint32_t k = 0; k < operands; k++)
-        touch[k] = carry_operand(f, operand[k], k >= reads);
+    for (uint32_t k = 0; k < operands; k++) {
+        touch[k].write = k >= reads;
+        carried[k] = carry_operand(f, operand[k], &touch[k]);
+    }
     out->wait_begin[row] = f->out->wait_count;
     out->wait_count[row] = 0;
     if (waits_touch(f->waits, touch, operands, stream) > 0)
         carry_waits(f, row);
+    for (uint32_t k = 0; k < operands; k++) {
+        births_touch(f->births, f->order, touch[k].buffer, row);
+        if (touch[k].buffer >= f->states_end)
+            free_sets_touch(&f->free_sets, f->order, touch[k].buffer, row);
+    }
     order_finish(f->order);
     waits_note(f->waits, touch, operands, stream, row);
 }
@@ -262,17 +274,19 @@ static uint32_t *rows_of_none(uint32_t count)
     return rows;
 }
 
-/* Writes the program behind the rows of *out, whose clocks *order then holds, without offsets. */
+/* Writes the program behind the rows of *out, whose clocks *order and whose births *births then hold, without
+ * offsets. */
 static void write_role(const struct emit *e, const struct program *program, struct ir *out,
-                       struct order *order)
+                       struct order *order, struct births *births)
 {
     struct ir *in = e->ir;
-    uint32_t first = out->op.count;
+    uint32_t first = out->op.count, buffers = out->buffer.count + in->buffer.count; /* at most */
     struct finish f = {
         .e = e,
         .in = in,
         .out = out,
         .order = order,
+        .births = births,
         .buffer = rows_of_none(in->buffer.count),
         .was = heap_alloc(in->buffer.count, sizeof *f.was),
         .first_buffer = out->buffer.count,
@@ -295,16 +309,20 @@ static void write_role(const struct emit *e, const struct program *program, stru
                                       .operands = in->operand_count});
     order_begin(order, out->stream_count, first);
     order_reserve(order, program->count);
-    f.waits = waits_new(order, out->buffer.count + in->buffer.count);
+    f.waits = waits_new(order, buffers);
+    births_begin(births, order, buffers);
+    free_sets_init(&f.free_sets, buffers);
     for (uint32_t b = 0; b < in->buffer.count; b++) /* states first, in the order of their making */
         if (lifetimes_persistent(in, b))
             carry_buffer(&f, b);
+    f.states_end = out->buffer.count;
     carry_op_columns(&f, program);
     for (uint32_t i = 0; i < program->count; i++)
         carry_op(&f, program->op[i]);
     carry_buffer_columns(&f);
     waits_free(f.waits);
-    lifetimes_free_sets_ordered(out, e->role, order);
+    free_sets_store(&f.free_sets, out, f.first_buffer);
+    free_sets_release(&f.free_sets);
     add_holds(&f);
     swap_tables(in, out);
     free(f.buffer);
@@ -333,28 +351,32 @@ static void set_role(const struct emit *e, struct ir *out, uint32_t first, uint3
 
 /* The offsets of a role that is there as it was emitted, or as it was stretched. */
 static void plan(const struct emit *e, struct ir *out, const struct order *order,
-                 const struct stretch *stretch, struct lifetimes_figures *figures)
+                 const struct births *births, const struct stretch *stretch,
+                 struct lifetimes_figures *figures)
 {
     bool tight = e->choices->pp == 1;
-    if (stretch && lifetimes_plan_stretched(stretch, order, LIFETIMES_ALIGNMENT, tight, figures))
+    if (stretch &&
+        lifetimes_plan_stretched(stretch, order, births, LIFETIMES_ALIGNMENT, tight, figures))
         return;
-    lifetimes_plan_role(out, e->role, stretch ? NULL : order, LIFETIMES_ALIGNMENT, tight, figures);
+    lifetimes_plan_role(out, e->role, stretch ? NULL : order, stretch ? NULL : births,
+                        LIFETIMES_ALIGNMENT, tight, figures);
 }
 
 /* The same where micro-batches were left out, which are put in place. False: it cannot be told how. */
 static bool plan_units(const struct emit *e, struct ir *out, const struct order *order,
-                       const struct stretch *stretch, struct lifetimes_figures *figures)
+                       const struct births *births, const struct stretch *stretch,
+                       struct lifetimes_figures *figures)
 {
     struct units units;
     struct tenants of[MEMORY_COUNT] = {0};
     bool tight = e->choices->pp == 1;
     bool right = units_survey(&units, out, e->role, e->units.step, e->units.periods);
     if (right) {
-        lifetimes_tenants(of, out, e->role, order, stretch, LIFETIMES_ALIGNMENT);
+        lifetimes_tenants(of, out, e->role, order, births, stretch, LIFETIMES_ALIGNMENT);
         right = units_insert(&units);
     }
     if (right && !lifetimes_plan_units(&units, of, LIFETIMES_ALIGNMENT, tight, figures))
-        lifetimes_plan_role(out, e->role, NULL, LIFETIMES_ALIGNMENT, tight, figures);
+        lifetimes_plan_role(out, e->role, NULL, NULL, LIFETIMES_ALIGNMENT, tight, figures);
     for (int m = 0; m < MEMORY_COUNT; m++)
         tenants_release(&of[m]);
     units_release(&units);
@@ -362,10 +384,10 @@ static bool plan_units(const struct emit *e, struct ir *out, const struct order 
 }
 
 /* The role that is in *brief with few layers behind the rows of *out, with all. */
-static bool stretch_role(const struct emit *e, const struct ir *brief, struct ir *out,
-                         struct stretch *stretch)
+static bool stretch_role(const struct emit *e, const struct ir *brief, const struct births *births,
+                         struct ir *out, struct stretch *stretch)
 {
-    if (!stretch_survey(stretch, brief, out, e->role, e->left_out, e->stretch_chunk,
+    if (!stretch_survey(stretch, brief, births, out, e->role, e->left_out, e->stretch_chunk,
                         pipeline_chunks_at(e->choices)) ||
         !stretch_write(stretch))
         return false;
@@ -377,24 +399,26 @@ enum told finish_role(const struct emit *e, const struct program *program, struc
                       struct lifetimes_figures *figures)
 {
     struct order order = {0};
+    struct births births = {0};
     struct ir brief = {0};
     struct stretch stretch = {0}, *stretched = e->left_out.storeys > 0 ? &stretch : NULL;
     enum told told = TOLD;
     uint32_t first = out->op.count;
-    write_role(e, program, stretched ? &brief : out, &order);
+    write_role(e, program, stretched ? &brief : out, &order, &births);
     swap_tables(e->ir, out);
     struct ir in = rows_with_tables(&brief, out);
     if (!stretched)
         set_role(e, out, first, program->count);
-    else if (!stretch_role(e, &in, out, stretched))
+    else if (!stretch_role(e, &in, &births, out, stretched))
         told = TOLD_NOT_OF_LAYERS;
     if (told == TOLD && e->units.periods == 0)
-        plan(e, out, &order, stretched, figures);
-    else if (told == TOLD && !plan_units(e, out, &order, stretched, figures))
+        plan(e, out, &order, &births, stretched, figures);
+    else if (told == TOLD && !plan_units(e, out, &order, &births, stretched, figures))
         told = TOLD_NOT_OF_UNITS;
     stretch_release(&stretch);
     swap_tables(e->ir, out);
     clear_rows(e->ir);
+    births_release(&births);
     order_release(&order);
     ir_release(&brief);
     return told;

@@ -31,7 +31,7 @@ struct plan {
     struct ir *ir;
     uint64_t alignment;
     const struct order *order;
-    struct births births;
+    const struct births *births;
     struct tenants tenants;
     uint32_t stand_for; /* how many tenants these stand for; 0: for themselves */
     uint64_t beat;      /* only a packing that takes fewer bytes counts; UINT64_MAX: any */
@@ -251,16 +251,14 @@ static void plan_role(struct plan *p, uint32_t role, struct lifetimes_figures *f
             figures->arena[m] = figures->live[m] = figures->held[m] = figures->enough[m] = base[m];
         return;
     }
-    births_of_role(&p->births, p->ir, p->order);
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        tenants_of(&p->tenants, p->ir, p->order, &p->births, (uint8_t)m, p->alignment);
+        tenants_of(&p->tenants, p->ir, p->order, p->births, (uint8_t)m, p->alignment);
         plan_arena(p, (uint8_t)m, base[m], figures);
     }
 }
 
 static void plan_release(struct plan *p)
 {
-    births_release(&p->births);
     tenants_release(&p->tenants);
     free(p->best);
 }
@@ -282,7 +280,7 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
     uint32_t roles = ir->role_count > 0 ? ir->role_count : 1;
     struct lifetimes_figures *of = heap_zalloc(roles, sizeof *of);
     for (uint32_t role = 0; role < roles; role++)
-        lifetimes_plan_role(ir, role, NULL, alignment, roles == 1, &of[role]);
+        lifetimes_plan_role(ir, role, NULL, NULL, alignment, roles == 1, &of[role]);
     if (roles > 1)
         lifetimes_tighten(ir, alignment, of);
     for (int m = 0; m < MEMORY_COUNT; m++) {
@@ -298,24 +296,31 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
     free(of);
 }
 
-void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *known,
-                         uint64_t alignment, bool tight, struct lifetimes_figures *figures)
+void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
+                         const struct births *births, uint64_t alignment, bool tight,
+                         struct lifetimes_figures *figures)
 {
-    struct order made = {0};
+    struct order own_order = {0};
+    struct births own_births = {0};
     struct plan p = {.ir = ir,
                      .alignment = alignment,
                      .tight = tight,
                      .beat = UINT64_MAX,
-                     .order = known ? known : &made};
-    if (!known && role < ir->role_count)
-        order_role(&made, ir, role);
+                     .order = order ? order : &own_order,
+                     .births = births ? births : &own_births};
+    if (!order && role < ir->role_count) {
+        order_role(&own_order, ir, role);
+        births_of_role(&own_births, ir, &own_order);
+    }
     plan_role(&p, role, figures);
     plan_release(&p);
-    order_release(&made);
+    births_release(&own_births);
+    order_release(&own_order);
 }
 
 bool lifetimes_plan_stretched(const struct stretch *s, const struct order *order,
-                              uint64_t alignment, bool tight, struct lifetimes_figures *figures)
+                              const struct births *births, uint64_t alignment, bool tight,
+                              struct lifetimes_figures *figures)
 {
     struct plan p = {
         .ir = s->out, .alignment = alignment, .tight = tight, .beat = UINT64_MAX, .order = order};
@@ -323,9 +328,8 @@ bool lifetimes_plan_stretched(const struct stretch *s, const struct order *order
     uint64_t base[MEMORY_COUNT];
     bool known = true;
     place_states(&p, s, base);
-    births_of_role(&p.births, s->in, order);
     for (int m = 0; known && m < MEMORY_COUNT; m++) {
-        tenants_of(&brief, s->in, order, &p.births, (uint8_t)m, alignment);
+        tenants_of(&brief, s->in, order, births, (uint8_t)m, alignment);
         known = plan_stretched(&p, s, &brief, (uint8_t)m, base[m], figures);
     }
     tenants_release(&brief);
@@ -336,37 +340,37 @@ bool lifetimes_plan_stretched(const struct stretch *s, const struct order *order
 /* ---- of many micro-batches ---- */
 
 static bool tenants_of_stretched(struct tenants *of, const struct order *order,
-                                 const struct stretch *s, uint64_t alignment)
+                                 const struct births *births, const struct stretch *s,
+                                 uint64_t alignment)
 {
-    struct births births = {0};
     struct tenants brief = {0};
     bool known = true;
-    births_of_role(&births, s->in, order);
     for (int m = 0; known && m < MEMORY_COUNT; m++) {
-        tenants_of(&brief, s->in, order, &births, (uint8_t)m, alignment);
+        tenants_of(&brief, s->in, order, births, (uint8_t)m, alignment);
         known = stretch_tenants(&of[m], &brief, s);
     }
     tenants_release(&brief);
-    births_release(&births);
     return known;
 }
 
 void lifetimes_tenants(struct tenants *of, const struct ir *ir, uint32_t role,
-                       const struct order *order, const struct stretch *stretch, uint64_t alignment)
+                       const struct order *order, const struct births *births,
+                       const struct stretch *stretch, uint64_t alignment)
 {
-    struct births births = {0};
-    struct order made = {0};
-    if (stretch && tenants_of_stretched(of, order, stretch, alignment))
+    struct births own_births = {0};
+    struct order own_order = {0};
+    if (stretch && tenants_of_stretched(of, order, births, stretch, alignment))
         return;
     if (stretch) {
-        order_role(&made, ir, role);
-        order = &made;
+        order_role(&own_order, ir, role);
+        births_of_role(&own_births, ir, &own_order);
+        order = &own_order;
+        births = &own_births;
     }
-    births_of_role(&births, ir, order);
     for (int m = 0; m < MEMORY_COUNT; m++)
-        tenants_of(&of[m], ir, order, &births, (uint8_t)m, alignment);
-    births_release(&births);
-    order_release(&made);
+        tenants_of(&of[m], ir, order, births, (uint8_t)m, alignment);
+    births_release(&own_births);
+    order_release(&own_order);
 }
 
 enum {
@@ -465,7 +469,7 @@ void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figur
             if (tight[role] || most->arena[m] <= most->held[m] + most->held[m] / WASTE_PARTS)
                 break; /* packed well, or to be packed by the quick rule once more */
             if (!is_well(most))
-                lifetimes_plan_role(ir, role, NULL, alignment, true, &of[role]);
+                lifetimes_plan_role(ir, role, NULL, NULL, alignment, true, &of[role]);
             tight[role] = true;
         }
     for (int m = 0; m < MEMORY_COUNT; m++)

@@ -21,19 +21,11 @@ static uint32_t *new_clock(struct births *b)
     return b->clock + (size_t)b->count++ * b->width;
 }
 
-static void note_touch(struct births *b, const struct order *order, uint32_t buffer, uint32_t op)
+void births_touch_early(struct births *b, const struct order *order, uint32_t buffer, uint32_t op)
 {
-    uint32_t first = b->first[buffer];
-    if (first == IR_NONE) {
-        b->first[buffer] = op;
-        b->born[b->born_count++] = buffer;
-        return;
-    }
-    if (first == op || order_before(order, first, op))
-        return;
     size_t size = b->width * sizeof *b->clock;
     if (b->early[buffer] == IR_NONE) {
-        memcpy(new_clock(b), order_row(order, first), size);
+        memcpy(new_clock(b), order_row(order, b->first[buffer]), size);
         b->early[buffer] = b->count - 1;
     }
     uint32_t *least = b->clock + (size_t)b->early[buffer] * b->width;
@@ -42,23 +34,27 @@ static void note_touch(struct births *b, const struct order *order, uint32_t buf
         least[i] = least[i] < row[i] ? least[i] : row[i];
 }
 
-void births_of_role(struct births *b, const struct ir *ir, const struct order *order)
+void births_begin(struct births *b, const struct order *order, uint32_t buffers)
 {
-    size_t size = ir->buffer.count * sizeof *b->first;
-    b->first = heap_realloc(b->first, ir->buffer.count, sizeof *b->first);
-    b->early = heap_realloc(b->early, ir->buffer.count, sizeof *b->early);
-    b->born = heap_realloc(b->born, ir->buffer.count, sizeof *b->born);
+    b->first = heap_realloc(b->first, buffers, sizeof *b->first);
+    b->early = heap_realloc(b->early, buffers, sizeof *b->early);
+    b->born = heap_realloc(b->born, buffers, sizeof *b->born);
     b->born_count = 0;
-    memset(b->first, 0xff, size);
-    memset(b->early, 0xff, size);
+    memset(b->first, 0xff, buffers * sizeof *b->first);
+    memset(b->early, 0xff, buffers * sizeof *b->early);
     if (b->width != order->width)
         b->capacity = 0;
     b->width = order->width;
     b->count = 0;
+}
+
+void births_of_role(struct births *b, const struct ir *ir, const struct order *order)
+{
+    births_begin(b, order, ir->buffer.count);
     for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
         for (uint32_t k = 0; k < operands; k++)
-            note_touch(b, order, ir_touched(ir, op, k), op);
+            births_touch(b, order, ir_touched(ir, op, k), op);
     }
 }
 

@@ -24,6 +24,26 @@ struct births {
 
 void births_release(struct births *births);
 
+/* Nobody of buffers 0 .. buffers is born yet. Then the ops of a role are to be visited in list order. */
+void births_begin(struct births *births, const struct order *order, uint32_t buffers);
+
+/* A touch that is not ordered behind the first. */
+void births_touch_early(struct births *births, const struct order *order, uint32_t buffer,
+                        uint32_t op);
+
+/* An op, whose clock the order holds, touches a buffer. */
+static inline void births_touch(struct births *births, const struct order *order, uint32_t buffer,
+                                uint32_t op)
+{
+    uint32_t first = births->first[buffer];
+    if (first == IR_NONE) {
+        births->first[buffer] = op;
+        births->born[births->born_count++] = buffer;
+    } else if (first != op && !order_before(order, first, op)) {
+        births_touch_early(births, order, buffer, op);
+    }
+}
+
 /* The births of all buffers that ops of the role touch whose clocks `order` holds. */
 void births_of_role(struct births *births, const struct ir *ir, const struct order *order);
 

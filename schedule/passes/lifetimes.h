@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct births;
 struct order;
 struct stretch;
 
@@ -28,9 +29,6 @@ static inline bool lifetimes_persistent(const struct ir *ir, uint32_t buffer)
  * buffer, less those ordered before another of them. A buffer that nothing touches gets an empty
  * set. Members are in list order. */
 void lifetimes_free_sets(struct ir *ir);
-
-/* The same for one role whose order is known already; those of other roles stay. */
-void lifetimes_free_sets_ordered(struct ir *ir, uint32_t role, const struct order *order);
 
 /* Of each memory, in bytes, for the role with the largest arena. */
 struct lifetimes_figures {
@@ -49,22 +47,24 @@ struct lifetimes_figures {
  * NULL. */
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
 
-/* The same for one role, whose order may be known already (or NULL); offsets of other roles and
+/* The same for one role, whose order and births may be known already (or both NULL); offsets of other roles and
  * ir->arena_bytes stay. tight: as well as can be; else quickly, because it may not be the largest. */
 void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
-                         uint64_t alignment, bool tight, struct lifetimes_figures *figures);
+                         const struct births *births, uint64_t alignment, bool tight,
+                         struct lifetimes_figures *figures);
 
-/* The same for a role that was stretched (schedule/stretch/stretch.h), whose short list has that order.
- * False: it does not tell; then the role has no offsets. figures->live is not looked for. */
+/* The same for a role that was stretched (schedule/stretch/stretch.h), whose short list has that order and
+ * those births. False: it does not tell; then the role has no offsets. figures->live is not looked for. */
 bool lifetimes_plan_stretched(const struct stretch *stretch, const struct order *order,
-                              uint64_t alignment, bool tight, struct lifetimes_figures *figures);
+                              const struct births *births, uint64_t alignment, bool tight,
+                              struct lifetimes_figures *figures);
 
-/* The tenants of a role, (MEMORY_COUNT) of them, whose order is known; or that was stretched (NULL: not) from
- * a list that has that order. */
+/* The tenants of a role, (MEMORY_COUNT) of them, whose order and births are known; or that was stretched (NULL:
+ * not) from a list that has them. */
 struct tenants;
 void lifetimes_tenants(struct tenants *of, const struct ir *ir, uint32_t role,
-                       const struct order *order, const struct stretch *stretch,
-                       uint64_t alignment);
+                       const struct order *order, const struct births *births,
+                       const struct stretch *stretch, uint64_t alignment);
 
 /* As lifetimes_plan_role() of a role whose micro-batches have been put in place (schedule/stretch/units.h).
  * of: the tenants it had before. False: they do not tell. */

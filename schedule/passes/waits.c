@@ -77,28 +77,29 @@ static void add_conflicts(struct waits *w, uint32_t list, const struct touch *to
     }
 }
 
-static inline void ask(struct waits *w, const struct touch *touch, uint8_t stream)
+static void ask_listed(struct waits *w, const struct accesses *of, const struct touch *touch)
 {
-    const struct accesses *of = &w->of[touch->buffer];
-    if (of->listed && of->stream == stream)
-        return;
-    if (of->listed) {
-        add_conflicts(w, of->write, touch);
-        if (touch->write)
-            add_conflicts(w, of->read, touch);
-        return;
-    }
-    if (of->write != IR_NONE && of->write_stream != stream && !order_covers(w->order, of->write))
-        waits_add(w, of->write);
-    if (touch->write && of->read != IR_NONE && of->read_stream != stream &&
-        !order_covers(w->order, of->read))
-        waits_add(w, of->read);
+    add_conflicts(w, of->write, touch);
+    if (touch->write)
+        add_conflicts(w, of->read, touch);
 }
 
 uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream)
 {
-    for (uint32_t k = 0; k < count; k++)
-        ask(w, &touch[k], stream);
+    for (const struct touch *end = touch + count; touch < end; touch++) {
+        const struct accesses *of = &w->of[touch->buffer];
+        if (of->listed) {
+            if (of->stream != stream)
+                ask_listed(w, of, touch);
+            continue;
+        }
+        if (of->write_stream != stream && of->write != IR_NONE &&
+            !order_covers(w->order, of->write))
+            waits_add(w, of->write);
+        if (touch->write && of->read_stream != stream && of->read != IR_NONE &&
+            !order_covers(w->order, of->read))
+            waits_add(w, of->read);
+    }
     return w->wait_count;
 }
 

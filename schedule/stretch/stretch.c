@@ -1,4 +1,5 @@
 /* Blocks, runs, and what of them is steady. */
+#include "schedule/passes/births.h"
 #include "schedule/stretch/spot.h"
 
 #include <stdlib.h>
@@ -145,7 +146,7 @@ static void end_block(struct stretch *s, uint32_t op, uint32_t buffer)
 
 /* A block begins with the first op of its storey and direction in its unit that does not just come along,
  * and goes on until the next does. Blocks of one kind in a row are a run. */
-static void find_blocks(struct stretch *s)
+static void find_blocks(struct stretch *s, const struct births *births)
 {
     const struct ir *ir = s->in;
     uint32_t storeys = 0, units = units_of(ir), last_kind = IR_NONE, born = s->states;
@@ -177,18 +178,16 @@ static void find_blocks(struct stretch *s)
                 if (!joins)
                     s->run[s->run_count++] = (struct stretch_run){.begin = s->block_count};
                 s->run[s->run_count - 1].blocks++;
+                while (born < ir->buffer.count && births->first[born] < op)
+                    born++;
                 end_block(s, op, born);
                 s->block[s->block_count++] = (struct stretch_block){
                     .op = op, .buffer = born, .run = s->run_count - 1, .storey = storey};
                 last_kind = kind;
             }
         }
-        const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
-        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-        for (uint32_t k = 0; k < operands; k++) /* rows of buffers stand in the order of births */
-            born += ir_buffer_of(ir, operand[k]) == born;
     }
-    end_block(s, ir->op.count, born);
+    end_block(s, ir->op.count, ir->buffer.count);
     free(seen);
 }
 
@@ -427,9 +426,9 @@ static void lay_out(struct stretch *s)
     s->buffer_count = buffer - s->to_states;
 }
 
-bool stretch_survey(struct stretch *s, const struct ir *in, struct ir *out, uint16_t role,
-                    struct depth_left_out left_out, const struct stretch_chunk *chunk,
-                    uint32_t chunk_count)
+bool stretch_survey(struct stretch *s, const struct ir *in, const struct births *births,
+                    struct ir *out, uint16_t role, struct depth_left_out left_out,
+                    const struct stretch_chunk *chunk, uint32_t chunk_count)
 {
     *s = (struct stretch){.in = in,
                           .out = out,
@@ -445,7 +444,7 @@ bool stretch_survey(struct stretch *s, const struct ir *in, struct ir *out, uint
     s->block_of_op = heap_alloc((size_t)in->op.count + 1, sizeof *s->block_of_op);
     s->block_of_buffer = heap_alloc((size_t)in->buffer.count + 1, sizeof *s->block_of_buffer);
     memset(s->block_of_buffer, 0xff, in->buffer.count * sizeof *s->block_of_buffer);
-    find_blocks(s);
+    find_blocks(s, births);
     for (uint32_t r = 0; r < s->run_count; r++) {
         struct stretch_run *run = &s->run[r];
         uint32_t v, storey;

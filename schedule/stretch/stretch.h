@@ -81,11 +81,12 @@ struct stretch_from {
     bool strictly; /* what a block without a like means far away is not told */
 };
 
-/* Finds blocks, runs and steady places of *in, a role whose waits and free sets are settled. False:
- * there are none. */
-bool stretch_survey(struct stretch *s, const struct ir *in, struct ir *out, uint16_t role,
-                    struct depth_left_out left_out, const struct stretch_chunk *chunk,
-                    uint32_t chunk_count);
+/* Finds blocks, runs and steady places of *in, a role whose waits and free sets are settled. Its rows of
+ * buffers stand in the order of their births. False: there are none. */
+struct births;
+bool stretch_survey(struct stretch *s, const struct ir *in, const struct births *births,
+                    struct ir *out, uint16_t role, struct depth_left_out left_out,
+                    const struct stretch_chunk *chunk, uint32_t chunk_count);
 void stretch_release(struct stretch *s);
 
 /* The first op, or buffer, of the block at a place of a run in the long list. */
