@@ -158,6 +158,11 @@ bool expressible_has_small_shards(const struct choices *c)
     return c->weights == CHOICE_WEIGHTS_HSDP && c->shard % (c->cp * c->hp) != 0;
 }
 
+static bool has_mics(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_HSDP && c->shard < expressible_sharing(c);
+}
+
 /* ZeRO-2 and above: deepspeed/runtime/pipe/engine.py; NVIDIA/Megatron-LM issue 1455. */
 static bool has_sharded_pipeline(const struct choices *c)
 {
@@ -174,10 +179,20 @@ static bool has_f16(const struct choices *c)
     return c->dtype == DTYPE_F16;
 }
 
-/* fully_shard() casts parameters; without it they stay float32. */
-static bool has_unsharded_bf16(const struct choices *c)
+/* FSDP alone casts parameters: where nobody shards them they stay float32. */
+static bool has_whole_weights(const struct choices *c)
 {
-    return c->dtype == DTYPE_BF16 && expressible_sharing(c) == 1;
+    return expressible_sharing(c) == 1 || (c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1);
+}
+
+static bool has_whole_bf16(const struct choices *c)
+{
+    return c->dtype == DTYPE_BF16 && has_whole_weights(c);
+}
+
+static bool has_copies_beside(const struct choices *c)
+{
+    return expressible_sharing(c) > 1 && has_whole_weights(c) && (c->tp > 1 || c->pp > 1);
 }
 
 /* ---- activations and pieces ---- */
@@ -318,11 +333,13 @@ static const struct gap {
     {TITAN,    has_replicated_states,        "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
     {TITAN,    has_zero2,                    "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
     {TITAN,    expressible_has_small_shards, "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over all ranks are set"},
+    {SPEED,    has_mics,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
     {MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
     {SPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
     {TITAN,    has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
     {TITAN,    has_f16,                      "fp16: parameters are bfloat16 or float32; bfloat16 is set"},
-    {TITAN,    has_unsharded_bf16,           "bfloat16 where no ranks share weights: FSDP alone casts parameters, which stay float32"},
+    {TITAN,    has_whole_bf16,               "bfloat16 where weights are not sharded: FSDP alone casts parameters, which stay float32"},
+    {TITAN,    has_copies_beside,            "copies of whole weights (DDP) beside tensor ranks or stages: they are set, and torchtitan refuses them"},
     {TITAN,    has_selective,                "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" keeps products too"},
     {MEGATRON, has_selective,                "selective checkpoints that keep attention's output: selective recomputation of core_attn does the opposite; full is set"},
     {SPEED,    has_selective,                "checkpoints that keep attention's output"},

@@ -22,13 +22,18 @@ static uint32_t shard_copies(const struct choices *c)
 
 /* ---- torchtitan: torchtitan/config/job_config.py ---- */
 
-/* Where each stage but the first begins: what the framework would choose itself weighs embedding and head
- * as layers. */
-static void put_split_points(struct text *out, const struct choices *c)
+/* The layers of each part: what the framework would choose itself weighs embedding and head as layers. */
+static void put_parts(struct text *out, const struct choices *c)
 {
-    text_puts(out, "pipeline_parallel_split_points = [");
-    for (uint32_t chunk = 1; chunk < pipeline_chunks(c); chunk++)
-        text_printf(out, "%s\"layers.%u\"", chunk > 1 ? ", " : "", pipeline_layers(c, chunk).first);
+    uint32_t parts = pipeline_chunks(c);
+    text_puts(out, "module_fqns_per_model_part = [\n");
+    for (uint32_t part = 0; part < parts; part++) {
+        struct layer_range layers = pipeline_layers(c, part);
+        text_puts(out, part == 0 ? "    [\"tok_embeddings\", " : "    [");
+        for (uint32_t layer = layers.first; layer < layers.end; layer++)
+            text_printf(out, "%s\"layers.%u\"", layer > layers.first ? ", " : "", layer);
+        text_puts(out, part + 1 == parts ? ", \"norm\", \"output\"],\n" : "],\n");
+    }
     text_puts(out, "]\n");
 }
 
@@ -42,7 +47,7 @@ static void put_stages(struct text *out, const struct choices *c)
     }; /* else 1F1B */
     const char *schedule = schedules[c->pipeline];
     text_printf(out, "pipeline_parallel_schedule = \"%s\"\n", schedule != NULL ? schedule : "1F1B");
-    put_split_points(out, c);
+    put_parts(out, c);
     text_printf(out, "pipeline_parallel_microbatch_size = %lld\n", (long long)c->micro_batch);
 }
 
@@ -80,9 +85,9 @@ static void put_torchtitan(struct text *out, const struct choices *c)
     text_printf(out, "enable_cpu_offload = %s\n", has_host_optimizer(c) ? "true" : "false");
     text_printf(out, "mixed_precision_param = \"%s\"\n",
                 c->dtype == DTYPE_F32 ? "float32" : "bfloat16");
-    if (c->compile)
-        text_puts(out, "compile = true\n");
     put_parallelism(out, c);
+    if (c->compile)
+        text_puts(out, "\n[compile]\nenable = true\n");
     text_printf(out, "\n[activation_checkpoint]\nmode = \"%s\"\n",
                 selective                   ? "selective"
                 : expressible_recomputes(c) ? "full"
@@ -198,7 +203,7 @@ static void put_config(struct text *out, const struct choices *c)
         text_printf(out, "  \"%s\": {\"enabled\": true},\n",
                     c->dtype == DTYPE_F16 ? "fp16" : "bf16");
     text_printf(out, "  \"zero_optimization\": {\n    \"stage\": %d", zero_stage(c));
-    if (c->weights == CHOICE_WEIGHTS_HSDP)
+    if (shard_copies(c) > 1)
         text_printf(out, ",\n    \"mics_shard_size\": %u", c->shard);
     if (has_host_optimizer(c))
         text_puts(out, ",\n    \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}");

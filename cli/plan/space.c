@@ -134,7 +134,8 @@ static void walk_policies(struct walk *w, struct request request)
             add(w, &request);
 }
 
-/* Chunks of a sequence: those that make 2 to 32 of it. */
+/* Chunks of a sequence: those that make 2 to 32 of it; where none does, the strategy's own, if it was asked
+ * for by name. */
 static void walk_chunks(struct walk *w, struct request request)
 {
     enum { CHUNKS_MAX = 32 };
@@ -147,9 +148,15 @@ static void walk_chunks(struct walk *w, struct request request)
         walk_policies(w, request);
         return;
     }
+    bool any = false;
     for (request.chunk = 32768; request.chunk <= 524288; request.chunk *= 2)
-        if (2 * request.chunk <= request.seq && CHUNKS_MAX * request.chunk >= request.seq)
+        if (2 * request.chunk <= request.seq && CHUNKS_MAX * request.chunk >= request.seq) {
             walk_policies(w, request);
+            any = true;
+        }
+    request.chunk = w->setup->request.chunk;
+    if (!any && !w->open.strategy)
+        walk_policies(w, request);
 }
 
 static void walk_rings(struct walk *w, struct request request)

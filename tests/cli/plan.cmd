@@ -45,3 +45,5 @@ for share in 1 2,1 first both auto; do
     sed -n 's/^step *\([^,]*\),.*/\1/p' $T/predicted | cmp - $T/planned
     echo "$share: $(echo $options | grep -o -e '--share-units [^ ]*')"
 done
+# a sequence too short for two chunks is one, where chunks are asked for by name
+longhaul plan --model longhaul-3m --cluster dgx-h100 --gpus 2 --seq 8K --batch 4 --strategy fpdt --weights zero3 --activations full | grep -cE '^1 .*--strategy fpdt'

@@ -31,6 +31,8 @@ longest --emit torchtitan --gpus 8 --hp 4 --weights hsdp --shard 2 | grep degree
 gaps torchtitan --gpus 8 --strategy ring --cp 8 --layout striped --attention cudnn --weights zero1
 gaps torchtitan --gpus 8 --strategy ring --cp 4 --window 2 --weights zero2
 gaps torchtitan --nodes 2 --pp 2 --hp 1 --batch 8 --pipeline zb-1p --compile --profile torchtitan
+gaps torchtitan --gpus 8 --strategy megatron-sp --tp 4 --weights hsdp --shard 1 --profile torchtitan
+gaps torchtitan --gpus 8 --strategy megatron-sp --tp 4 --weights hsdp --shard 1 --profile torchtitan --dtype f32
 gaps torchtitan --gpus 4 --strategy megatron-sp --tp 4 --loss-chunks 8 --ffn-chunks 8 --profile torchtitan
 gaps megatron --gpus 8 --strategy megatron-sp --tp 2 --pp 2 --pipeline gpipe --batch 4 --weights zero3
 gaps megatron --gpus 8 --strategy 2d --cp 2 --hp 2 --rotate all-gather --placement context-first --compile
@@ -41,6 +43,7 @@ gaps megatron --gpus 2 --strategy megatron-sp --tp 1 --pp 2 --batch 4 --pipeline
 fields=layers=4
 gaps megatron --gpus 4 --strategy sppo --tp 1 --pp 4 --subsequences 8
 gaps deepspeed --gpus 8 --hp 2 --pp 2 --zero 2 --batch 4
+gaps deepspeed --gpus 8 --strategy local --weights hsdp --shard 4 --profile deepspeed
 gaps deepspeed --gpus 8 --strategy fpdt --chunk 32K --loss-chunks 4 --chunk-order query-outer --fetch one
 fields=layers=9
 gaps deepspeed --gpus 8 --strategy megatron-sp --tp 2 --pp 4 --pipeline interleaved --batch 4
@@ -52,6 +55,7 @@ for options in "torchtitan --strategy ring --cp 8 --profile torchtitan" "torchti
     echo "$options: $(longest --gpus 8 --emit $options | grep -c '^# not expressed')"
 done
 longest --gpus 8 --emit megatron --strategy megatron-sp --tp 2 --pp 2 --batch 4 | grep mapping
+longest --gpus 8 --emit torchtitan --strategy ring --cp 8 --compile --profile torchtitan | grep -A1 compile
 
 # of a search: the best that the framework expresses, predicted as its own; its options predict the same
 small="$model --set layers=4 --gpus 8 --seq 32K --batch 8"
