@@ -1,6 +1,8 @@
 #include "sim/memory/memory_periods.h"
+#include "sim/memory/blocks.h"
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_changes.h"
+#include "sim/memory/writers.h"
 
 #include "base/arena.h"
 #include "schedule/ir/id_map.h"
@@ -26,12 +28,14 @@ struct maker {
     const double *start_s, *end_s;             /* of the short list */
     const double *whole_start_s, *whole_end_s; /* of the whole one */
     double same_s;
-    const uint32_t *writer;          /* per buffer; IR_NONE */
+    struct writers writers;
     const bool *is_kept;             /* per op of the whole list */
     const struct periods_part *part; /* that was looked at last */
     uint64_t *elements;              /* per row of ir.dims */
     uint64_t dtype_bytes[DTYPE_COUNT];
-    uint64_t *sign; /* per op of the whole list: of all that comes and goes with it */
+    uint64_t *sign;        /* per op of the whole list: of all that comes and goes with it */
+    uint64_t *block_sign;  /* per buffer of a block: its sign; */
+    uint32_t *block_large; /* those that may be among the largest */
     struct stay *stay;
     uint32_t stay_count;
     struct changes changes;
@@ -67,28 +71,40 @@ static uint64_t sign_of(const struct buffer_table *t, uint32_t buffer)
 
 #define GOES UINT64_C(0xd6e8feb86659fd93) /* times the sign of what comes */
 
-static void find_stays(struct maker *m)
+/* sign: of the buffer. */
+static inline void note_stay(struct maker *m, uint32_t buffer, uint64_t sign)
 {
     const struct buffer_table *t = &m->ir->buffer;
+    uint32_t birth = m->writers.first[buffer], death = IR_NONE;
+    if (birth == IR_NONE)
+        return;
+    if (t->free_count[buffer] == 1) /* nearly all are, and few stay: its date is not looked up */
+        death = t->free_op[buffer].i;
+    else
+        (void)changes_free_date_s(m->ir, m->whole_end_s, buffer, m->same_s, &death);
+    bool born_here = m->is_kept[birth], dies_here = death != IR_NONE && m->is_kept[death];
+    m->sign[birth] += sign;
+    if (death != IR_NONE)
+        m->sign[death] += sign * GOES;
+    if (!born_here && !dies_here)
+        return;
+    if (death != IR_NONE && m->whole_end_s[death] <= m->whole_start_s[birth] + m->same_s)
+        return; /* gone at the date it came */
+    m->stay[m->stay_count++] = (struct stay){buffer, born_here ? image(m, birth) : IR_NONE,
+                                             dies_here ? image(m, death) : IR_NONE};
+}
+
+static void find_stays(struct maker *m)
+{
+    const struct ir *ir = m->ir;
     memset(m->sign, 0, m->class->op_count * sizeof *m->sign);
     m->stay_count = 0;
-    for (uint32_t b = 0; b < t->count; b++) {
-        uint32_t birth = m->writer[b];
-        if (birth == IR_NONE)
-            continue;
-        uint32_t death;
-        double date_s = changes_free_date_s(m->ir, m->whole_end_s, b, m->same_s, &death);
-        bool born_here = m->is_kept[birth], dies_here = death != IR_NONE && m->is_kept[death];
-        uint64_t sign = sign_of(t, b);
-        m->sign[birth] += sign;
-        if (death != IR_NONE)
-            m->sign[death] += sign * GOES;
-        if (!born_here && !dies_here)
-            continue;
-        if (death != IR_NONE && date_s <= m->whole_start_s[birth] + m->same_s)
-            continue; /* gone at the date it came */
-        m->stay[m->stay_count++] = (struct stay){b, born_here ? image(m, birth) : IR_NONE,
-                                                 dies_here ? image(m, death) : IR_NONE};
+    for (struct blocks b = blocks_begin(ir); blocks_next(&b);) {
+        for (uint32_t i = 0; i < b.buffers; i++)
+            m->block_sign[i] = sign_of(&ir->buffer, b.buffer + i);
+        for (uint32_t p = 0; p < b.times; p++)
+            for (uint32_t i = 0; i < b.buffers; i++)
+                note_stay(m, b.buffer + p * b.buffers + i, m->block_sign[i]);
     }
 }
 
@@ -157,16 +173,12 @@ static size_t add_stays(struct maker *m, size_t at, const uint8_t *stream, bool 
 
 static void make_changes(struct maker *m)
 {
-    const struct buffer_table *t = &m->ir->buffer;
+    const struct writers *w = &m->writers;
     const uint8_t *stream = m->from->cut[m->from->cuts - 1].ir.op.stream;
     size_t at = 0;
-    for (uint32_t b = 0; b < t->count; b++)
-        at += lifetimes_persistent(m->ir, b);
-    changes_reserve(&m->changes, at + 2 * (size_t)m->stay_count + 1);
-    at = 0;
-    for (uint32_t b = 0; b < t->count; b++)
-        if (lifetimes_persistent(m->ir, b))
-            add(m, at++, b, 0, IR_NONE, false);
+    changes_reserve(&m->changes, w->persistent_count + 2 * (size_t)m->stay_count + 1);
+    for (uint32_t i = 0; i < w->persistent_count; i++)
+        add(m, at++, w->persistent[i], 0, IR_NONE, false);
     at = add_stays(m, at, stream, false);
     m->changes.count = add_stays(m, at, stream, true);
     changes_sort(&m->changes, m->result);
@@ -385,7 +397,7 @@ static double date_of(const struct maker *m, const struct fullest *f)
 static bool is_live(const struct maker *m, const struct sim_peak *peak, uint32_t peak_buffer,
                     uint32_t buffer)
 {
-    uint32_t birth = m->writer[buffer], death;
+    uint32_t birth = m->writers.first[buffer], death;
     double until_s = peak->time_s + m->same_s; /* one date with the peak */
     if (birth == IR_NONE)
         return lifetimes_persistent(m->ir, buffer) &&
@@ -399,16 +411,31 @@ static bool is_live(const struct maker *m, const struct sim_peak *peak, uint32_t
     return death == IR_NONE || (death_s > until_s && death_s > m->whole_start_s[birth] + m->same_s);
 }
 
+static inline bool is_large(const struct sim_peak *peak, uint64_t bytes)
+{
+    return peak->top_count < SIM_TOP_BUFFERS || bytes > peak->top[SIM_TOP_BUFFERS - 1].bytes;
+}
+
+/* What is too small in the first of the periods is too small in all. */
 static void find_tops(const struct maker *m, const uint32_t peak_buffer[MEMORY_COUNT],
                       struct sim_peak peaks[MEMORY_COUNT])
 {
     const struct buffer_table *t = &m->ir->buffer;
-    for (uint32_t b = 0; b < t->count; b++) {
-        struct sim_peak *peak = &peaks[t->memory[b]];
-        uint64_t bytes = bytes_of(m, b);
-        if ((peak->top_count < SIM_TOP_BUFFERS || bytes > peak->top[SIM_TOP_BUFFERS - 1].bytes) &&
-            peak->bytes > 0 && is_live(m, peak, peak_buffer[t->memory[b]], b))
-            memory_keep_top(peak, (struct sim_live){b, bytes});
+    for (struct blocks b = blocks_begin(m->ir); blocks_next(&b);) {
+        uint32_t large = 0;
+        for (uint32_t i = b.buffer; i < b.buffer + b.buffers; i++) {
+            const struct sim_peak *peak = &peaks[t->memory[i]];
+            if (peak->bytes > 0 && is_large(peak, bytes_of(m, i)))
+                m->block_large[large++] = i;
+        }
+        for (uint32_t p = 0; p < b.times; p++)
+            for (uint32_t i = 0; i < large; i++) {
+                uint32_t buffer = m->block_large[i] + p * b.buffers, memory = t->memory[buffer];
+                uint64_t bytes = bytes_of(m, buffer);
+                if (is_large(&peaks[memory], bytes) &&
+                    is_live(m, &peaks[memory], peak_buffer[memory], buffer))
+                    memory_keep_top(&peaks[memory], (struct sim_live){buffer, bytes});
+            }
     }
 }
 
@@ -419,13 +446,13 @@ static bool buffer_of(const struct maker *m, const struct change *change, uint32
 {
     const struct ir *ir = m->ir;
     *buffer = change->row;
-    if (op == IR_NONE || m->writer[*buffer] == op)
+    if (op == IR_NONE || m->writers.first[*buffer] == op)
         return true;
-    for (uint32_t from = m->writer[*buffer], k = ir->op.reads[op];
+    for (uint32_t from = m->writers.first[*buffer], k = ir->op.reads[op];
          k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++)
         if (ir_touched(ir, from, k) == change->row) {
             *buffer = ir_touched(ir, op, k);
-            return m->writer[*buffer] == op;
+            return m->writers.first[*buffer] == op;
         }
     return false;
 }
@@ -455,22 +482,6 @@ static bool fill_peaks(const struct maker *m, struct sim_peak peak[MEMORY_COUNT]
 }
 
 /* ---- all classes ---- */
-
-/* The first op that writes each buffer that does not live throughout. */
-static uint32_t *first_writers(const struct ir *ir)
-{
-    uint32_t *writer = heap_alloc(ir->buffer.count + 1u, sizeof *writer);
-    memset(writer, 0xff, (ir->buffer.count + 1u) * sizeof *writer);
-    for (uint32_t op = ir->op.count; op-- > 0;) {
-        uint32_t reads = ir->op.reads[op];
-        for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++)
-            writer[ir_touched(ir, op, k)] = op;
-    }
-    for (uint32_t b = 0; b < ir->buffer.count; b++)
-        if (lifetimes_persistent(ir, b))
-            writer[b] = IR_NONE;
-    return writer;
-}
 
 static void size_up(struct maker *m)
 {
@@ -518,22 +529,24 @@ bool memory_peaks_of_periods(const struct ir *ir, const struct cluster *cluster,
                              const struct memory_periods *from, struct sim_result *result)
 {
     const struct periods *periods = from->periods;
-    uint32_t *writer = first_writers(ir);
+    uint32_t block = blocks_largest(ir);
     bool *is_kept = find_kept(periods, ir->op.count), holds = true;
     struct maker m = {
         .ir = ir,
         .from = from,
         .result = result,
         .same_s = changes_same_date_s(result),
-        .writer = writer,
         .is_kept = is_kept,
         .part = periods->part,
         .sign = heap_alloc(ir->op.count + 1u, sizeof *m.sign),
+        .block_sign = heap_alloc(block + 1u, sizeof *m.block_sign),
+        .block_large = heap_alloc(block + 1u, sizeof *m.block_large),
         .stay = heap_alloc(ir->buffer.count + 1u, sizeof *m.stay),
         .jump = heap_alloc(periods->gap_count + 1u, sizeof *m.jump),
     };
     size_t row = 0;
     size_up(&m);
+    writers_init(&m.writers, ir);
     for (uint32_t c = 0; holds && c < result->class_count; c++) {
         m.class = &result->classes[c];
         for (int k = 0; k < MEMORY_COUNT; k++)
@@ -551,10 +564,12 @@ bool memory_peaks_of_periods(const struct ir *ir, const struct cluster *cluster,
         holds = find_jumps(&m) && fill_peaks(&m, result->peak[c]);
     }
     holds = holds && fill_hosts(cluster, result);
-    free(writer);
+    writers_release(&m.writers);
     free(is_kept);
     free(m.elements);
     free(m.sign);
+    free(m.block_sign);
+    free(m.block_large);
     free(m.stay);
     free(m.jump);
     free(m.changes.row);
