@@ -69,9 +69,15 @@ struct reader {
     struct plan *plan;
     struct variant_list *variants; /* [line_capacity] */
     struct variant_list p2p;       /* sizes are common to all sends and receives */
-    uint16_t *shape_line;          /* last line of a shape, and its variant there */
-    uint16_t *shape_variant;
+    struct last_of_shape *last;
     bool shared_processors; /* the role has several compute streams */
+};
+
+/* What the last op of a shape was. The next one is the same on its stream, from or to such memory. */
+struct last_of_shape {
+    uint16_t line, variant; /* IR_NONE16: there was none that has a line */
+    uint8_t op_class, stream;
+    bool pageable, known; /* known: in this role */
 };
 
 static uint16_t find_line(struct reader *reader, const struct line *key)
@@ -99,11 +105,14 @@ static uint16_t find_line(struct reader *reader, const struct line *key)
     return (uint16_t)plan->line_count++;
 }
 
+/* A copy from or to pageable memory? */
 static bool is_pageable(const struct ir *ir, uint32_t op)
 {
-    bool to_device = ir->op.kind[op] == WORK_H2D;
-    struct view host = to_device ? ir_read(ir, op, 0) : ir_write(ir, op, 0);
-    return ir->buffer.memory[host.buffer.i] == MEMORY_PAGEABLE;
+    uint8_t kind = ir->op.kind[op];
+    if (kind != WORK_H2D && kind != WORK_D2H)
+        return false;
+    uint32_t host = ir_touched(ir, op, kind == WORK_H2D ? 0 : ir->op.reads[op]);
+    return ir->buffer.memory[host] == MEMORY_PAGEABLE;
 }
 
 /* Distances round a ring are equal modulo its size. */
@@ -231,20 +240,27 @@ static uint16_t find_variant(struct reader *reader, uint16_t line, uint32_t shap
 static void read_op(struct reader *reader, uint32_t role, uint32_t op)
 {
     struct plan *plan = reader->plan;
-    struct line key;
-    plan->op_class[op] = (uint8_t)classify(reader, op, &key);
-    plan->op_line[op] = IR_NONE16;
-    if (plan->op_class[op] != OP_EVENT)
-        return;
     uint32_t shape = plan->ir->op.shape[op];
-    uint16_t line = find_line(reader, &key);
-    if (reader->shape_line[shape] != line) {
-        reader->shape_line[shape] = line;
-        reader->shape_variant[shape] = find_variant(reader, line, shape);
+    struct last_of_shape *last = &reader->last[shape];
+    uint8_t stream = plan->ir->op.stream[op];
+    bool pageable = is_pageable(plan->ir, op);
+    if (!last->known || last->stream != stream || last->pageable != pageable) {
+        struct line key;
+        last->op_class = (uint8_t)classify(reader, op, &key);
+        last->stream = stream;
+        last->pageable = pageable;
+        last->known = true;
+        uint16_t line = last->op_class == OP_EVENT ? find_line(reader, &key) : IR_NONE16;
+        if (line != IR_NONE16 && last->line != line)
+            last->variant = find_variant(reader, line, shape);
+        last->line = line;
     }
-    plan->op_line[op] = line;
-    plan->op_variant[op] = reader->shape_variant[shape];
-    plan->op_ordinal[op] = plan->line[line].op_count[role]++;
+    plan->op_class[op] = last->op_class;
+    plan->op_line[op] = last->line;
+    if (last->op_class != OP_EVENT)
+        return;
+    plan->op_variant[op] = last->variant;
+    plan->op_ordinal[op] = plan->line[last->line].op_count[role]++;
 }
 
 static bool shares_processors(const struct ir *ir, const struct role *role)
@@ -252,10 +268,10 @@ static bool shares_processors(const struct ir *ir, const struct role *role)
     int first = -1;
     for (uint32_t i = 0; i < role->op_count; i++) {
         uint8_t stream = ir->op.stream[role->op_begin + i];
-        if (ir->stream[stream].stream_class != STREAM_COMPUTE ||
+        if (stream == first || ir->stream[stream].stream_class != STREAM_COMPUTE ||
             work_kind_info(ir->op.kind[role->op_begin + i])->stream == STREAM_SYNC)
             continue;
-        if (first >= 0 && stream != first)
+        if (first >= 0)
             return true;
         first = stream;
     }
@@ -310,12 +326,14 @@ static void read_ops(struct plan *plan)
     plan->op_variant = heap_alloc(ir->op.count + 1, sizeof *plan->op_variant);
     plan->op_ordinal = heap_alloc(ir->op.count + 1, sizeof *plan->op_ordinal);
     struct reader reader = {.plan = plan};
-    reader.shape_line = heap_alloc(ir->shape_count + 1, sizeof *reader.shape_line);
-    reader.shape_variant = heap_alloc(ir->shape_count + 1, sizeof *reader.shape_variant);
-    memset(reader.shape_line, 0xff, (ir->shape_count + 1) * sizeof *reader.shape_line);
+    reader.last = heap_alloc(ir->shape_count + 1, sizeof *reader.last);
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        reader.last[i].line = IR_NONE16;
     for (uint32_t r = 0; r < ir->role_count; r++) {
         reader.shared_processors =
             shares_processors(ir, &ir->role[r]) || plan->cluster->fabric.kind == FABRIC_LOOPBACK;
+        for (uint32_t i = 0; i < ir->shape_count; i++)
+            reader.last[i].known = false;
         for (uint32_t i = 0; i < ir->role[r].op_count; i++)
             read_op(&reader, r, ir->role[r].op_begin + i);
     }
@@ -325,8 +343,7 @@ static void read_ops(struct plan *plan)
         free(reader.variants[l].shape);
     free(reader.variants);
     free(reader.p2p.shape);
-    free(reader.shape_line);
-    free(reader.shape_variant);
+    free(reader.last);
 }
 
 static void read_costs(struct plan *plan)
