@@ -234,7 +234,6 @@ struct emit {
     uint8_t grad_dtype;     /* enum dtype of weight gradients */
     buffer_id *grad_buffer; /* whole gradients: bundle i % bundle_count; IR_NONE: not used yet */
     uint32_t grad_buffer_count;
-    uint32_t buffers_before_weights; /* rows of the buffer table when pass_weights() begins */
     uint32_t *touched;    /* bit per weight and part: its gradient holds something already */
     uint32_t *touched_of; /* the same for all micro-batches, where each has its own gradients */
     struct lent *lent;    /* gradients of units that stages share */

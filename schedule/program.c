@@ -1,6 +1,7 @@
 #include "schedule/program.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void program_release(struct program *program)
 {
@@ -12,6 +13,18 @@ void program_grow(struct program *program)
 {
     program->capacity = (uint32_t)heap_next_capacity(program->capacity, (size_t)program->count + 1);
     program->op = heap_realloc(program->op, program->capacity, sizeof *program->op);
+}
+
+void program_push_all(struct program *program, const uint32_t *op, uint32_t count)
+{
+    if (count > program->capacity - program->count) {
+        program->capacity =
+            (uint32_t)heap_next_capacity(program->capacity, (size_t)program->count + count);
+        program->op = heap_realloc(program->op, program->capacity, sizeof *program->op);
+    }
+    if (count > 0)
+        memcpy(program->op + program->count, op, count * sizeof *op);
+    program->count += count;
 }
 
 void program_init(struct program *program, const struct ir *ir)

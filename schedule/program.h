@@ -25,6 +25,9 @@ static inline void program_push(struct program *program, op_id op)
         program_grow(program);
     program->op[program->count++] = op.i;
 }
+/* Ops in a row. */
+void program_push_all(struct program *program, const uint32_t *op, uint32_t count);
+
 /* The ops of the ir in the order in which they were emitted. */
 void program_init(struct program *program, const struct ir *ir);
 

@@ -169,8 +169,8 @@ static void rewrite_backward(struct recompute *r, const struct program *in, uint
             if (again != IR_NONE)
                 program_redirect(ir, op, k, (buffer_id){again});
         }
-        program_push(out, (op_id){op});
     }
+    program_push_all(out, in->op + begin, end - begin);
 }
 
 /* What an implementation holds in a forward, it holds in the repeated one. */
@@ -220,8 +220,7 @@ void pass_recompute(struct emit *e, struct program *program)
         uint32_t op = program->op[i];
         end = i + program_alike(ir, program->op + i, program->count - i);
         if (!in_backward(ir, op)) {
-            for (uint32_t k = i; k < end; k++)
-                program_push(&out, (op_id){program->op[k]});
+            program_push_all(&out, program->op + i, end - i);
             continue;
         }
         while (end < program->count && in_backward(ir, program->op[end]) &&

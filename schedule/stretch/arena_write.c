@@ -25,6 +25,11 @@ static void write_offsets(const struct stretch_arena *a, uint32_t block, uint32_
     uint64_t other = base + a->list.offset[spot->other] + spot->inner;
     uint64_t *to = s->out->buffer.offset + of->to_buffer + (a->in->buffer[w] - of->buffer);
     uint32_t place = a->place[w], further = spot->each % spot->turns;
+    if (spot->turns == 1 && spot->half > 0) { /* always the same */
+        for (uint32_t copy = 0; copy <= copies; copy++)
+            to[(size_t)copy * of->buffers] = begin + place * spot->step;
+        return;
+    }
     for (uint32_t copy = 0; copy <= copies; copy++) {
         to[(size_t)copy * of->buffers] = place < spot->half
                                              ? begin + place * spot->step

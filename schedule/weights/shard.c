@@ -38,6 +38,7 @@ struct shard {
     uint32_t next_gather;      /* the first run that has not been gathered for */
     struct gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count, gradient_capacity;
+    uint32_t buffers;   /* those behind are neither parameters nor gradients */
     uint32_t *of_param; /* buffer -> bundle, or IR_NONE */
     uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
     uint32_t *bundle_of_grad;
@@ -99,7 +100,8 @@ static void survey(struct shard *s, const struct program *program)
         const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
         const uint32_t *write = operand + ir->op.reads[op], *end = write + ir->op.writes[op];
         for (; operand < write; operand++) {
-            uint32_t bundle = s->of_param[ir_buffer_of(ir, *operand)];
+            uint32_t buffer = ir_buffer_of(ir, *operand);
+            uint32_t bundle = buffer < s->buffers ? s->of_param[buffer] : IR_NONE;
             if (bundle == IR_NONE)
                 continue;
             note_read(s, bundle, i, op);
@@ -107,7 +109,7 @@ static void survey(struct shard *s, const struct program *program)
         }
         for (; operand < end; operand++) {
             uint32_t buffer = ir_buffer_of(ir, *operand);
-            if (s->bundle_of_grad[buffer] != IR_NONE)
+            if (buffer < s->buffers && s->bundle_of_grad[buffer] != IR_NONE)
                 note_write(s, buffer, s->bundle_of_grad[buffer], i);
         }
     }
@@ -239,7 +241,7 @@ static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
 {
     for (uint32_t k = s->ir->op.reads[op];; k++) {
         uint32_t buffer = program_operand(s->ir, op, k);
-        if (s->of_grad[buffer] == row)
+        if (buffer < s->buffers && s->of_grad[buffer] == row)
             return (buffer_id){buffer};
     }
 }
@@ -404,7 +406,7 @@ static void give_back_finished(struct shard *s, uint32_t i, uint32_t op, struct 
     uint32_t reads = s->ir->op.reads[op], operands = reads + s->ir->op.writes[op];
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = program_operand(s->ir, op, k);
-        uint32_t row = buffer < s->e->buffers_before_weights ? s->of_grad[buffer] : IR_NONE;
+        uint32_t row = buffer < s->buffers ? s->of_grad[buffer] : IR_NONE;
         if (row != IR_NONE && s->gradient[row].lent != IR_NONE && s->gradient[row].last == i) {
             give_back(s, row, op, out);
             return; /* an op adds to one bundle */
@@ -419,7 +421,7 @@ static void reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct pro
     uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op], done = IR_NONE;
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = program_operand(ir, op, k);
-        uint32_t row = buffer < s->e->buffers_before_weights ? s->of_grad[buffer] : IR_NONE;
+        uint32_t row = buffer < s->buffers ? s->of_grad[buffer] : IR_NONE;
         if (row == IR_NONE || row == done || s->gradient[row].last != i)
             continue;
         reduce(s, row, op, out);
@@ -480,10 +482,25 @@ static void finish_step(struct shard *s, struct program *out)
     free(bundle);
 }
 
+/* How many buffers there are up to the last one that is a parameter or a gradient. */
+static uint32_t buffers_of_weights(const struct emit *e)
+{
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < e->bundle_count; b++)
+        if (e->bundle[b].param.i != IR_NONE && e->bundle[b].param.i >= count)
+            count = e->bundle[b].param.i + 1;
+    for (uint32_t i = 0; i < e->grad_buffer_count; i++)
+        if (e->grad_buffer[i].i != IR_NONE && e->grad_buffer[i].i >= count)
+            count = e->grad_buffer[i].i + 1;
+    for (uint32_t i = 0; i < e->lent_count; i++)
+        if (e->lent[i].buffer.i >= count)
+            count = e->lent[i].buffer.i + 1;
+    return count;
+}
+
 void pass_weights(struct emit *e, struct program *program)
 {
     struct ir *ir = e->ir;
-    e->buffers_before_weights = ir->buffer.count;
     struct shard s = {
         .e = e,
         .ir = ir,
@@ -491,18 +508,19 @@ void pass_weights(struct emit *e, struct program *program)
         .lends = pipeline_lends_weights(e->choices),
         .owed = {IR_NONE, IR_NONE},
     };
-    s.of_param = none_filled(ir->buffer.count);
-    s.of_grad = none_filled(ir->buffer.count);
-    s.bundle_of_grad = none_filled(ir->buffer.count);
+    if (s.lends)
+        lend_end(e);
+    s.buffers = buffers_of_weights(e);
+    s.of_param = none_filled(s.buffers);
+    s.of_grad = none_filled(s.buffers);
+    s.bundle_of_grad = none_filled(s.buffers);
     for (uint32_t b = 0; (s.gathers || s.lends) && b < e->bundle_count; b++)
         s.of_param[e->bundle[b].param.i] = b;
     for (uint32_t i = 0; i < e->grad_buffer_count; i++)
         if (e->grad_buffer[i].i != IR_NONE)
             s.bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
     if (s.lends)
-        lend_end(e);
-    if (s.lends)
-        s.lent_of_grad = none_filled(ir->buffer.count);
+        s.lent_of_grad = none_filled(s.buffers);
     for (uint32_t i = 0; i < e->lent_count; i++) {
         s.bundle_of_grad[e->lent[i].buffer.i] = e->lent[i].bundle;
         s.lent_of_grad[e->lent[i].buffer.i] = i;
@@ -521,11 +539,13 @@ void pass_weights(struct emit *e, struct program *program)
     uint32_t r = 0, next = 0; /* the run and the gradient to come */
     uint32_t listed = program->count;
     for (uint32_t i = 0; i < listed; i++) {
+        uint32_t unmarked = i;
+        while (i < listed && !s.marked[i])
+            i++;
+        program_push_all(&out, program->op + unmarked, i - unmarked);
+        if (i == listed)
+            break;
         uint32_t op = program->op[i];
-        if (!s.marked[i]) {
-            program_push(&out, (op_id){op});
-            continue;
-        }
         while (r < s.run_count && s.run[r].end <= i)
             r++;
         if (r < s.run_count && s.run[r].begin <= i)
