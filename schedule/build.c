@@ -131,15 +131,20 @@ enum {
     OPS_PER_TILE_MAX = 40
 };
 
-static enum status check_size(const struct choices *c, struct diag *diag)
+static double ops_at_most(const struct choices *c)
 {
     double tiles = (double)c->chunks * (double)c->chunks / 2 + (double)c->chunks;
     double layer = (OPS_PER_LAYER_MAX * (double)c->chunks + OPS_PER_TILE_MAX * tiles +
                     (c->cp > 1 ? OPS_PER_RING_STEP_MAX * (double)c->cp : 0)) *
                        (double)c->micro_batch +
                    OPS_PER_CHUNK_MAX * (double)c->ffn_chunks;
-    double ops = ((double)c->model->layers * layer + OPS_PER_CHUNK_MAX * (double)c->loss_chunks) *
-                 pipeline_units(c) / c->pp;
+    return ((double)c->model->layers * layer + OPS_PER_CHUNK_MAX * (double)c->loss_chunks) *
+           pipeline_units(c) / c->pp;
+}
+
+static enum status check_size(const struct choices *c, struct diag *diag)
+{
+    double ops = ops_at_most(c);
     if (ops < 2e8 && c->model->layers < 65000)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
@@ -358,6 +363,8 @@ static enum told build(struct ir *out, const struct choices *all, const struct t
         emitted.accumulation =
             all->accumulation - e.units.periods * e.units.step / all->subsequences;
         *emitted_batches += emitted.accumulation;
+        uint64_t ops = (uint64_t)ops_at_most(c); /* of which what is not needed is not touched */
+        ir_reserve(&draft, &(struct ir_room){.ops = ops, .buffers = ops, .operands = 3 * ops});
         begin_role(&e, stage);
         told = emit_and_rewrite(&e, out, &figures[stage]);
     }
