@@ -119,6 +119,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     enum framework only = (enum framework)options_choice(options, "only");
     struct space_open open = {.strategy = !options_given(options, "strategy"),
                               .placement = !options_given(options, "placement"),
+                              .stage_placement = !options_given(options, "stage-placement"),
                               .only = options_given(options, "only") ? &only : NULL};
     enum goal goal =
         options_given(options, "goal") ? (enum goal)options_choice(options, "goal") : GOAL_SPEED;

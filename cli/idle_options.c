@@ -17,6 +17,12 @@ static bool has_places(const struct request *r, const struct choices *c)
     return c->cp > 1 && c->hp > 1;
 }
 
+static bool has_stage_places(const struct request *r, const struct choices *c)
+{
+    (void)r;
+    return c->pp > 1 && c->dp > 1;
+}
+
 static bool has_windows(const struct request *r, const struct choices *c)
 {
     (void)r;
@@ -68,6 +74,8 @@ static const struct idle_option {
     {"compile", has_ring, no_ring},
     {"placement", has_places,
      "changes nothing: it is about the ranks of 2d, with cp and hp above 1"},
+    {"stage-placement", has_stage_places,
+     "changes nothing: it is about stages beside other sequences, with pp and dp above 1"},
     {"windows", has_windows, "changes nothing: it is about windows of a ring, and --window is 1"},
     {"kv-offload", has_chunks, no_chunks},
     {"fetch", has_chunks, no_chunks},

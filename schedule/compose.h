@@ -35,6 +35,10 @@ extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 /* Which of the two are neighbours in the order of ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
+/* Where the stages of a pipeline lie: outermost, so that all ranks of a stage are neighbours, as frameworks
+ * have them; or inside dp, so that the stages of a sequence are. */
+enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
+
 /* Which ranks of a ring are a window: neighbours, or the even ones of a node and then its odd ones,
  * so that those that leave it do so by different NICs. */
 enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
@@ -232,11 +236,12 @@ struct choices {
     bool uneven;             /* lengths are yet to be made: not to be built */
     uint8_t helpers;         /* enum helper_weights */
     struct shared_units shared;
-    uint8_t placement;    /* enum placement */
-    uint8_t ring_layout;  /* enum ring_layout */
-    uint8_t rotation;     /* enum rotation, not ROTATE_PROFILE */
-    uint32_t interleaved; /* the context ranks of a node, when windows are interleaved; else 0 */
-    uint32_t window;      /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
+    uint8_t placement;       /* enum placement */
+    uint8_t stage_placement; /* enum stage_placement */
+    uint8_t ring_layout;     /* enum ring_layout */
+    uint8_t rotation;        /* enum rotation, not ROTATE_PROFILE */
+    uint32_t interleaved;    /* the context ranks of a node, when windows are interleaved; else 0 */
+    uint32_t window;         /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
     uint32_t shard; /* ranks of a stage that share one copy of its weights; all of dp x cp x hp,
                        or fewer (HSDP) */
     int64_t seq;    /* tokens of one sequence */
@@ -274,6 +279,7 @@ struct request {
     const struct shared_units *shared; /* NULL: all. Borrowed. */
     bool shared_open;                  /* the caller makes `shared` of costs before he builds */
     int placement, ring_layout;        /* enum placement, enum ring_layout */
+    int stage_placement;               /* enum stage_placement */
     int64_t window;
     int windows; /* enum windows */
     int rotate;  /* enum rotation */
@@ -309,6 +315,7 @@ enum status compose_check_names(const char *strategy, const char *profile, struc
 /* clang-format off */
 extern const char *const weights_names[], *const activations_names[], *const optimizer_names[],
     *const attention_names[], *const pipeline_names[], *const placement_names[],
+    *const stage_placement_names[],
     *const ring_layout_names[], *const windows_names[], *const rotation_names[],
     *const helper_names[], *const scope_names[], *const kv_offload_names[],
     *const chunk_order_names[], *const fetch_names[];

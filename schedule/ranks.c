@@ -1,8 +1,10 @@
 /* Ranks on a mesh, and the groups in which they communicate.
  *
- * Sequences lie along dp, the slowest axis, and stages of a pipeline along the next, so that
- * neighbouring stages are as near to each other as the ranks of a stage allow. Head-first placement makes
- * the ranks of a head group neighbours, context-first those of a ring; that is all there is to placement. A
+ * Stages of a pipeline lie along the slowest axis and sequences along the next, so that the ranks of a
+ * stage are neighbours (Megatron-LM core/parallel_state.py, order tp-cp-ep-dp-pp; torchtitan's ParallelDims;
+ * DeepSpeed's PipeModelDataParallelTopology), or the other way round (inner), so that neighbouring stages
+ * are as near to each other as the ranks of a sequence allow. Head-first placement makes the ranks of a
+ * head group neighbours, context-first those of a ring; that is all there is to placement. A
  * Double-Ring cuts the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts
  * at most one axis in two. Tensor ranks are neighbours, and no axis of a shard: they hold different
  * weights. Where there are more of them than key and value heads, those with the same heads are. Names of
@@ -36,10 +38,13 @@ static uint32_t ring_parts(const struct choices *c, struct mesh_part part[4])
 
 uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX])
 {
+    const struct mesh_part stages = {"pp", c->pp, ALONG_PP, 0};
     uint32_t count = 0;
+    if (c->pp > 1 && c->stage_placement == STAGES_OUTER)
+        part[count++] = stages;
     part[count++] = (struct mesh_part){"dp", c->dp, ALONG_DP, 0};
-    if (c->pp > 1)
-        part[count++] = (struct mesh_part){"pp", c->pp, ALONG_PP, 0};
+    if (c->pp > 1 && c->stage_placement == STAGES_INNER)
+        part[count++] = stages;
     if (c->placement == PLACEMENT_CONTEXT_FIRST)
         part[count++] = (struct mesh_part){"hp", c->hp, ALONG_HP, 0};
     struct mesh_part ring[4];

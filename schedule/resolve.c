@@ -448,6 +448,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     c->cp = (uint32_t)s.cp;
     c->dp = (uint32_t)dp;
     c->placement = (uint8_t)r->placement;
+    c->stage_placement = (uint8_t)r->stage_placement;
     c->ring_layout = (uint8_t)r->ring_layout;
     c->compile = r->compile;
     c->rotation = (uint8_t)(r->rotate != ROTATE_PROFILE ? r->rotate : c->profile->rotation);

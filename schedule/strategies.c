@@ -20,6 +20,7 @@ const char *const helper_names[HELPERS_COUNT] = {"broadcast", "replicate", "shar
 const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
     "keep", "selective", "full", "offload", "selective-offload", "ratio"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
+const char *const stage_placement_names[STAGE_PLACEMENT_COUNT] = {"outer", "inner"};
 const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
 const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather"};

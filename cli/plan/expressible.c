@@ -134,10 +134,11 @@ static bool has_uneven_stages(const struct choices *c)
     return c->pp > 1 && c->model->layers % pipeline_chunks(c) != 0;
 }
 
-/* Stages are the slowest axis of the ranks but dp; on one node all orders are alike. */
+/* On one node all orders of ranks are alike. */
 static bool has_near_stages(const struct choices *c)
 {
-    return c->pp > 1 && c->dp > 1 && (int64_t)c->ranks > c->gpus_per_node;
+    return c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER &&
+           (int64_t)c->ranks > c->gpus_per_node;
 }
 
 /* ---- weights and precision ---- */

@@ -165,7 +165,7 @@ static void put_megatron(struct text *out, const struct choices *c)
     put_tensor(out, c);
     if (c->pipeline == CHOICE_PIPELINE_INTERLEAVED)
         text_printf(out, "--num-virtual-stages-per-pipeline-rank %u\n", c->virtual_stages);
-    if (c->pp > 1 && c->dp > 1) /* else data ranks lie between stages */
+    if (c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER)
         text_puts(out, "--use-tp-pp-dp-mapping\n");
     put_context(out, c);
     put_weights(out, c);

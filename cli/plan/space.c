@@ -177,6 +177,18 @@ static void walk_rings(struct walk *w, struct request request)
     }
 }
 
+/* Both places of stages, where one node does not hold all and memory alone is not the question. */
+static void walk_places(struct walk *w, struct request request)
+{
+    bool places = w->open.stage_placement && !w->open.length && request.pp > 1 && request.dp > 1 &&
+                  request.ranks > request.gpus_per_node;
+    for (int i = 0; i < (places ? STAGE_PLACEMENT_COUNT : 1); i++) {
+        if (places)
+            request.stage_placement = i;
+        walk_rings(w, request);
+    }
+}
+
 static bool is_open(int64_t given, int64_t value)
 {
     return given <= 0 || given == value;
@@ -214,7 +226,7 @@ static void walk_degrees(struct walk *w, struct request request)
                     request.cp = cp;
                     request.hp = hp;
                     request.dp = rest / hp;
-                    walk_rings(w, request);
+                    walk_places(w, request);
                 }
             }
 }

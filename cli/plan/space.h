@@ -30,7 +30,7 @@ struct space {
 
 /* What the user left open; everything else in the request stays. */
 struct space_open {
-    bool strategy, placement, length;
+    bool strategy, placement, stage_placement, length;
     const enum framework *
         only; /* what it expresses alone, with its own profile unless one is asked for; NULL: all */
 };

@@ -58,6 +58,7 @@ static void put_choices(struct json_out *w, const struct prediction *p)
         json_put_count(w, "shared_first", c->shared.first);
         json_put_count(w, "shared_last", c->shared.last);
     }
+    json_put_text(w, "stage_placement", stage_placement_names[c->stage_placement]);
     json_put_count(w, "virtual_stages", c->virtual_stages);
     json_put_count(w, "subsequences", c->subsequences);
     if (c->subsequences > 1)

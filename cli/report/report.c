@@ -184,6 +184,8 @@ void report_print_choices(struct text *out, const struct report *r)
             text_printf(&piece, "pp=%u %s", c->pp, pipeline_names[c->pipeline]);
             if (c->virtual_stages > 1)
                 text_printf(&piece, " x %u", c->virtual_stages);
+            if (c->dp > 1 && c->stage_placement == STAGES_INNER)
+                text_puts(&piece, ", stages inside dp");
             put_piece(&line, &piece);
         }
         if (c->subsequences > 1) {

@@ -202,6 +202,13 @@ static const struct option choice_rows[] = {
      .name_count = PLACEMENT_COUNT,
      .unset = "head-first",
      .help = "whose ranks are neighbours: those of a head group, or of a ring"},
+    {.name = "stage-placement",
+     .kind = OPTION_CHOICE,
+     .names = stage_placement_names,
+     .name_count = STAGE_PLACEMENT_COUNT,
+     .unset = "outer",
+     .help = "where stages of a pipeline lie: the ranks of a stage are neighbours, or neighbouring "
+             "stages are, and other sequences farther"},
     {.name = "layout",
      .kind = OPTION_CHOICE,
      .names = ring_layout_names,

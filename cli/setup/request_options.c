@@ -88,6 +88,7 @@ void request_put_options(struct text *out, const struct request *r)
     put_name(out, "rotate", r->rotate, rotation_names);
     put_name(out, "layout", r->ring_layout, ring_layout_names);
     put_name(out, "placement", r->placement, placement_names);
+    put_name(out, "stage-placement", r->stage_placement, stage_placement_names);
     if (r->compile)
         text_puts(out, " --compile");
     if (r->weights >= 0)

@@ -264,6 +264,8 @@ static enum status read_choices(struct setup *setup, const struct options *optio
         r->scope = options_choice(options, "scope");
     if (options_given(options, "placement"))
         r->placement = options_choice(options, "placement");
+    if (options_given(options, "stage-placement"))
+        r->stage_placement = options_choice(options, "stage-placement");
     if (options_given(options, "layout"))
         r->ring_layout = options_choice(options, "layout");
     r->weights = options_choice(options, "weights");

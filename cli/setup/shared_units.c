@@ -48,7 +48,8 @@ static struct costs costs_of(const struct setup *setup, const struct choices *c)
     double each = (double)dtype_bytes((enum dtype)c->dtype), tp = c->tp;
     double on_node =
         (double)(c->ranks < cluster->gpus_per_node ? c->ranks : cluster->gpus_per_node);
-    bool one_node = (int64_t)c->tp * c->pp <= cluster->gpus_per_node || cluster->nic.count == 0;
+    int64_t apart = c->stage_placement == STAGES_OUTER ? c->dp : 1; /* sequences between stages */
+    bool one_node = c->tp * apart * c->pp <= cluster->gpus_per_node || cluster->nic.count == 0;
     double tensor = rate_of_fabric(cluster);
     double stages = one_node ? tensor : rate_of_node(cluster) / on_node;
     costs.tensor_nics = c->tp > cluster->gpus_per_node && !one_node;

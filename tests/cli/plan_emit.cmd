@@ -30,7 +30,7 @@ gaps torchtitan --gpus 8 --hp 4 --weights hsdp --shard 2 --activations selective
 longest --emit torchtitan --gpus 8 --hp 4 --weights hsdp --shard 2 | grep degree
 gaps torchtitan --gpus 8 --strategy ring --cp 8 --layout striped --attention cudnn --weights zero1
 gaps torchtitan --gpus 8 --strategy ring --cp 4 --window 2 --weights zero2
-gaps torchtitan --nodes 2 --pp 2 --hp 1 --batch 8 --pipeline zb-1p --compile --profile torchtitan
+gaps torchtitan --nodes 2 --pp 2 --hp 1 --batch 8 --pipeline zb-1p --compile --profile torchtitan --stage-placement inner
 gaps torchtitan --gpus 8 --strategy megatron-sp --tp 4 --weights hsdp --shard 1 --profile torchtitan
 gaps torchtitan --gpus 8 --strategy megatron-sp --tp 4 --weights hsdp --shard 1 --profile torchtitan --dtype f32
 gaps torchtitan --gpus 4 --strategy megatron-sp --tp 4 --loss-chunks 8 --ffn-chunks 8 --profile torchtitan
@@ -54,7 +54,9 @@ for options in "torchtitan --strategy ring --cp 8 --profile torchtitan" "torchti
     "deepspeed --strategy ulysses" "deepspeed --strategy fpdt --chunk 32K" "deepspeed --strategy megatron-sp --tp 2 --pp 2 --batch 4 --profile deepspeed"; do
     echo "$options: $(longest --gpus 8 --emit $options | grep -c '^# not expressed')"
 done
-longest --gpus 8 --emit megatron --strategy megatron-sp --tp 2 --pp 2 --batch 4 | grep mapping
+for places in outer inner; do
+    longest --gpus 8 --emit megatron --strategy megatron-sp --tp 2 --pp 2 --batch 4 --stage-placement $places | grep -c mapping || true
+done
 longest --gpus 8 --emit torchtitan --strategy ring --cp 8 --compile --profile torchtitan | grep -A1 compile
 
 # of a search: the best that the framework expresses, predicted as its own; its options predict the same

@@ -107,7 +107,8 @@ static void nothing_is_better_than_its_bounds(void)
         struct setup setup = {0};
         struct diag diag = {0};
         struct space space = {0};
-        struct space_open all = {.strategy = questions[i].strategy == NULL, .placement = true};
+        struct space_open all = {
+            .strategy = questions[i].strategy == NULL, .placement = true, .stage_placement = true};
         if (load(&setup, i, &diag) &&
             space_add(&space, &setup, questions[i].gpus, all, &diag) == STATUS_OK)
             for (size_t c = i % questions[i].every; c < space.count; c += questions[i].every)
@@ -124,7 +125,7 @@ static bool open_long_steps(struct setup *setup, struct space *space, int64_t se
                             const char *fields, struct diag *diag)
 {
     enum { GPUS = 8 };
-    struct space_open all = {.placement = true};
+    struct space_open all = {.placement = true, .stage_placement = true};
     bool ok = setup_load_model(setup, "gpt-7b", NULL, fields, diag) == STATUS_OK &&
               setup_load_cluster(setup, "sppo-a100", 0, GPUS, diag) == STATUS_OK;
     setup_open_request(setup);

@@ -89,6 +89,7 @@ static bool world_make_stages(struct world *w, struct check_random *random)
     while (request.chunk > 0) /* fpdt has its own pieces of a sequence */
         request = shapes_request(random, 2, false);
     request.pp = (int64_t)2 << check_random_i64(random, 0, 1);
+    request.stage_placement = (int)check_random_i64(random, 0, STAGE_PLACEMENT_COUNT - 1);
     request.ranks *= request.pp;
     request.pipeline = (int)check_random_i64(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
     request.global_batch =
