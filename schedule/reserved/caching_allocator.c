@@ -73,18 +73,17 @@ static void free_size(struct caching_size *size)
     free(size);
 }
 
-/* Where a size is or goes. */
+/* Where a size is or goes. Which half it lies in is not to be guessed: no branch asks. */
 static uint32_t rank_of(const struct caching_free *list, uint64_t bytes)
 {
-    uint32_t low = 0, high = list->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (list->size[middle]->bytes < bytes)
-            low = middle + 1;
-        else
-            high = middle;
+    const uint64_t *low = list->bytes;
+    uint32_t left = list->count;
+    while (left > 0) {
+        uint32_t half = (left + 1) / 2;
+        low += low[half - 1] < bytes ? half : 0;
+        left /= 2;
     }
-    return low;
+    return (uint32_t)(low - list->bytes);
 }
 
 /* What is left of large blocks has sizes that are seen but once. */
@@ -96,7 +95,8 @@ static void forget_empty_sizes(struct caching_free *list)
         if (size->blocks == 0)
             continue;
         list->size[i] = list->size[kept];
-        list->size[kept++] = size;
+        list->size[kept] = size;
+        list->bytes[kept++] = size->bytes;
     }
     list->spare += list->count - kept;
     list->count = kept;
@@ -111,6 +111,7 @@ static void make_room(struct caching_free *list)
     uint32_t old = list->capacity;
     list->capacity = (uint32_t)heap_next_capacity(old, (size_t)old + 1);
     list->size = heap_realloc(list->size, list->capacity, sizeof(struct caching_size *));
+    list->bytes = heap_realloc(list->bytes, list->capacity, sizeof *list->bytes);
     for (; list->count + list->spare < list->capacity; list->spare++)
         list->size[list->count + list->spare] = heap_zalloc(1, sizeof **list->size);
 }
@@ -120,7 +121,7 @@ __attribute__((noinline)) static struct caching_size *find_size(struct caching_f
                                                                 uint64_t bytes)
 {
     uint32_t at = rank_of(list, bytes);
-    if (at < list->count && list->size[at]->bytes == bytes)
+    if (at < list->count && list->bytes[at] == bytes)
         return list->size[at];
     if (list->spare == 0) {
         make_room(list);
@@ -129,7 +130,9 @@ __attribute__((noinline)) static struct caching_size *find_size(struct caching_f
     struct caching_size *size = list->size[list->count];
     memmove(list->size + at + 1, list->size + at,
             (list->count - at) * sizeof(struct caching_size *));
+    memmove(list->bytes + at + 1, list->bytes + at, (list->count - at) * sizeof *list->bytes);
     list->size[at] = size;
+    list->bytes[at] = bytes;
     list->count++;
     list->spare--;
     size->bytes = bytes;
@@ -163,15 +166,12 @@ static struct spot place(const struct caching_allocator *a, const struct caching
         else
             behind = middle;
     }
-    uint32_t low = 0, high = size->part[part]->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (a->block[size->part[part]->block[middle]].address < address)
-            low = middle + 1;
-        else
-            high = middle;
+    const uint32_t *low = size->part[part]->block;
+    for (uint32_t left = size->part[part]->count; left > 0; left /= 2) {
+        uint32_t half = (left + 1) / 2;
+        low += a->block[low[half - 1]].address < address ? half : 0;
     }
-    return (struct spot){part, low};
+    return (struct spot){part, (uint32_t)(low - size->part[part]->block)};
 }
 
 /* The same, but for a block that is there: the end of a part is the start of the next. */
@@ -226,7 +226,7 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     b->used = false;
     if (size->count == 0)
         add_part(size, 0);
-    struct spot at = place(a, size, b->address);
+    struct spot at = size->blocks == 0 ? (struct spot){0, 0} : place(a, size, b->address);
     if (size->part[at.part]->count == CACHING_PART_ROWS) {
         halve_part(size, at.part);
         at = place(a, size, b->address);
@@ -245,8 +245,9 @@ static void remove_at(struct caching_allocator *a, struct caching_size *size, st
     a->cached -= is_segment(&a->block[part->block[at.row]]);
     part->count--;
     size->blocks--;
-    memmove(part->block + at.row, part->block + at.row + 1,
-            (part->count - at.row) * sizeof *part->block);
+    if (at.row < part->count)
+        memmove(part->block + at.row, part->block + at.row + 1,
+                (part->count - at.row) * sizeof *part->block);
     remove_if_empty(size, at.part);
 }
 
@@ -254,7 +255,7 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block *b = &a->block[row];
     struct caching_size *size = size_of(&a->free[b->pool], b->size);
-    struct spot at = place_of_free(a, size, b->address);
+    struct spot at = size->blocks == 1 ? (struct spot){0, 0} : place_of_free(a, size, b->address);
     assert(at.part < size->count && size->part[at.part]->block[at.row] == row);
     remove_at(a, size, at);
 }
@@ -317,6 +318,7 @@ void caching_release(struct caching_allocator *a)
         for (uint32_t k = 0; k < a->free[i].count + a->free[i].spare; k++)
             free_size(a->free[i].size[k]);
         free(a->free[i].size);
+        free(a->free[i].bytes);
     }
     *a = (struct caching_allocator){0};
 }

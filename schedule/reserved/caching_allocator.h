@@ -48,6 +48,7 @@ struct caching_allocator {
     uint32_t count, capacity, spare; /* spare: 1 + first row without a block, chained by after */
     struct caching_free {
         struct caching_size **size; /* in order; of some there may be no block now */
+        uint64_t *bytes;            /* of each */
         uint32_t count, spare;      /* behind them so many that stand for no size, for later use */
         uint32_t capacity;
         struct caching_size *recent[CACHING_RECENT]; /* by a hash of their bytes; NULL: none yet */

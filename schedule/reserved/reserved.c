@@ -215,15 +215,12 @@ static uint8_t power_of(uint64_t bytes)
 /* The first of those that come behind an op; as many as there are: none. */
 static uint32_t first_behind(const struct replay_stays *stays, uint32_t op)
 {
-    uint32_t low = 0, high = stays->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (stays->row[middle].first <= op)
-            low = middle + 1;
-        else
-            high = middle;
+    const struct replay_stay *low = stays->row;
+    for (uint32_t left = stays->count; left > 0; left /= 2) {
+        uint32_t half = (left + 1) / 2;
+        low += low[half - 1].first <= op ? half : 0;
     }
-    return low;
+    return (uint32_t)(low - stays->row);
 }
 
 /* Each that goes is counted with the first that comes behind it: before that nothing is fuller. */
