@@ -263,7 +263,7 @@ static void explain_end(struct maker *m, double floor_s, double step_s)
 {
     uint32_t last = IR_NONE;
     for (uint32_t i = 0; i <= m->skip_count; i++)
-        for (uint32_t row = rows_begin(m, i); row < rows_end(m, i); row++)
+        for (uint32_t row = rows_begin(m, i), end = rows_end(m, i); row < end; row++)
             if (last == IR_NONE || ends_later(m, row, last))
                 last = row;
     double end_s = last == IR_NONE ? 0 : m->end_s[last];
@@ -283,7 +283,7 @@ static void find_before(struct maker *m)
     uint32_t *tail = heap_alloc(ir->stream_count + 1u, sizeof *tail), holder = IR_NONE;
     memset(tail, 0xff, (ir->stream_count + 1u) * sizeof *tail);
     for (uint32_t i = 0; i <= m->skip_count; i++) {
-        for (uint32_t row = rows_begin(m, i); row < rows_end(m, i); row++) {
+        for (uint32_t row = rows_begin(m, i), end = rows_end(m, i); row < end; row++) {
             uint32_t op = m->op_begin + row;
             uint8_t stream = ir->op.stream[op];
             m->before[row] = ir->op.kind[op] == WORK_BARRIER ? IR_NONE : tail[stream];
@@ -326,7 +326,7 @@ static struct kernel *list_kernels(struct maker *m, uint32_t *count)
     bool sorted = true;
     *count = 0;
     for (uint32_t i = 0; i <= m->skip_count; i++)
-        for (uint32_t row = rows_begin(m, i); row < rows_end(m, i); row++) {
+        for (uint32_t row = rows_begin(m, i), end = rows_end(m, i); row < end; row++) {
             if (!is_compute(m->ir, m->op_begin + row) || !(m->end_s[row] > m->start_s[row]))
                 continue;
             sorted = sorted && (*count == 0 || kernel[*count - 1].start_s <= m->start_s[row]);
@@ -342,12 +342,22 @@ static struct kernel *list_kernels(struct maker *m, uint32_t *count)
     return kernel;
 }
 
+/* Does any rank send something to another alone? */
+static bool has_messages(const struct ir *ir)
+{
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        if (ir->shape[i].kind == WORK_SEND || ir->shape[i].kind == WORK_RECV)
+            return true;
+    return false;
+}
+
+/* Only of stages is it asked, whose time idle is told apart by them. */
 static void find_turns(struct maker *m)
 {
     m->first_backward_s = INFINITY;
     m->last_forward_s = -INFINITY;
-    for (uint32_t i = 0; i <= m->skip_count; i++)
-        for (uint32_t row = rows_begin(m, i); row < rows_end(m, i); row++) {
+    for (uint32_t i = 0; i <= m->skip_count && has_messages(m->ir); i++)
+        for (uint32_t row = rows_begin(m, i), end = rows_end(m, i); row < end; row++) {
             uint32_t op = m->op_begin + row;
             uint8_t phase = m->ir->op.phase[op];
             m->in_pipeline = m->in_pipeline || is_stage_message(m->ir, op);
