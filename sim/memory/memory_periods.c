@@ -221,21 +221,40 @@ static size_t before_date(const struct changes *c, size_t end, double date_s)
     return end;
 }
 
+/* Changes among which are all that come or go with ops [begin, end), and the window. */
+static void bracket(const struct maker *m, const struct jump *jump, uint32_t begin, uint32_t end,
+                    size_t *first, size_t *behind)
+{
+    const struct changes *c = &m->changes;
+    double from_s = INFINITY, to_s = 0, near_s = 2 * m->same_s;
+    for (uint32_t op = begin; op < end; op++) {
+        from_s = m->start_s[op] < from_s ? m->start_s[op] : from_s;
+        to_s = m->end_s[op] > to_s ? m->end_s[op] : to_s;
+    }
+    *first = before_date(c, jump->window, from_s - near_s);
+    *behind = jump->cut;
+    while (*behind < c->count && c->row[*behind].time_s <= to_s + near_s)
+        ++*behind;
+}
+
 /* Are the changes of the window, in some order, those of the period behind the gap? */
-static bool is_one_period(const struct changes *c, const struct jump *jump, uint32_t begin,
+static bool is_one_period(const struct maker *m, const struct jump *jump, uint32_t begin,
                           uint32_t end)
 {
+    const struct changes *c = &m->changes;
     int64_t bytes[MEMORY_COUNT][CATEGORY_COUNT] = {{0}}, count = 0;
-    for (size_t i = 0; i < c->count; i++) {
+    size_t first, behind;
+    bracket(m, jump, begin, end, &first, &behind);
+    for (size_t i = first; i < behind; i++) {
         const struct change *row = &c->row[i];
         int inside = i >= jump->window && i < jump->cut;
         int own = row->op != IR_NONE && row->op >= begin && row->op < end;
         bytes[row->memory][row->category] += (inside - own) * row->bytes;
         count += inside - own;
     }
-    for (int m = 0; m < MEMORY_COUNT; m++)
+    for (int memory = 0; memory < MEMORY_COUNT; memory++)
         for (int k = 0; k < CATEGORY_COUNT; k++)
-            if (bytes[m][k] != 0)
+            if (bytes[memory][k] != 0)
                 return false;
     return count == 0;
 }
@@ -264,7 +283,7 @@ static bool jump_of(struct jump *jump, const struct maker *m, const struct perio
     for (size_t i = jump->window; i < c->count; i++)
         if (c->row[i].op == IR_NONE || c->row[i].op < gap->begin + first * gap->ops)
             return false;
-    return is_one_period(c, jump, begin, end);
+    return is_one_period(m, jump, begin, end);
 }
 
 /* A jump's window holds others whole, which are of the level within, or none. */
