@@ -40,6 +40,10 @@ void *heap_alloc(size_t count, size_t size);
 void *heap_zalloc(size_t count, size_t size);
 void *heap_realloc(void *old, size_t count, size_t size);
 
+/* Threads that begin from now on take from the heap that the process has: one of their own would be new pages for
+ * each of them. For few threads that ask for memory, and large blocks. */
+void heap_share(void);
+
 /* Zeroed pages that are there from the start: for what a forked child writes. Of the heap that it has from its
  * parent, each page that it writes to is copied. */
 void *pages_alloc(size_t bytes);

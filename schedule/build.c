@@ -1,5 +1,6 @@
 /* compose_build(): streams and inputs, emission, passes. */
 #include "schedule/attention/attention.h"
+#include "schedule/offsets.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
 #include "schedule/weights/tensor_parallel.h"
@@ -142,6 +143,15 @@ static double ops_at_most(const struct choices *c)
            pipeline_units(c) / c->pp;
 }
 
+/* Rows that a draft has room for from the start. What it does not need of that is not touched, but is asked
+ * of the system: no more than some hundred megabytes. */
+static uint64_t room_of(const struct choices *c)
+{
+    enum { ROOM_MAX = 1 << 21 };
+    double ops = ops_at_most(c);
+    return ops < ROOM_MAX ? (uint64_t)ops : ROOM_MAX;
+}
+
 static enum status check_size(const struct choices *c, struct diag *diag)
 {
     double ops = ops_at_most(c);
@@ -188,7 +198,7 @@ static struct transformer part_model(const struct transformer *model, enum scope
 }
 
 /* One role: what a stage's ranks do, or all ranks. */
-static enum told emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
+static enum told emit_and_rewrite(struct emit *e, struct ir *out, struct offsets *offsets)
 {
     const struct choices *c = e->choices;
     struct program program;
@@ -218,7 +228,7 @@ static enum told emit_and_rewrite(struct emit *e, struct ir *out, struct lifetim
         pass_offload_kept(e, &program);
     if (whole)
         pass_weights(e, &program);
-    enum told told = finish_role(e, &program, out, figures);
+    enum told told = finish_role(e, &program, out, offsets);
     program_release(&program);
     return told;
 }
@@ -318,9 +328,9 @@ struct plan {
     uint32_t unit_tries; /* that failed */
 };
 
-/* *emitted: micro-batches, of all roles together. */
+/* *emitted: micro-batches, of all roles together. Offsets of the only role are begun. */
 static enum told build(struct ir *out, const struct choices *all, const struct transformer *whole,
-                       const struct plan *plan, uint32_t *emitted_batches)
+                       const struct plan *plan, struct offsets *offsets, uint32_t *emitted_batches)
 {
     struct depth_left_out left_out = plan->left_out;
     struct transformer brief = *all->model, brief_whole = *whole;
@@ -363,13 +373,19 @@ static enum told build(struct ir *out, const struct choices *all, const struct t
         emitted.accumulation =
             all->accumulation - e.units.periods * e.units.step / all->subsequences;
         *emitted_batches += emitted.accumulation;
-        uint64_t ops = (uint64_t)ops_at_most(c); /* of which what is not needed is not touched */
+        uint64_t ops = room_of(c);
         ir_reserve(&draft, &(struct ir_room){.ops = ops, .buffers = ops, .operands = 3 * ops});
         begin_role(&e, stage);
-        told = emit_and_rewrite(&e, out, &figures[stage]);
+        told = emit_and_rewrite(&e, out, offsets);
+        if (c->pp > 1)
+            figures[stage] = offsets->figures;
+        if (c->pp > 1 || told != TOLD)
+            offsets_release(offsets);
     }
     if (told == TOLD)
-        finish(&e, out, figures);
+        finish(&e, out);
+    if (told == TOLD && c->pp > 1)
+        lifetimes_tighten(out, LIFETIMES_ALIGNMENT, figures);
     free(figures);
     free(e.kept.buffer);
     free(e.caches.buffer);
@@ -382,8 +398,10 @@ static enum told build(struct ir *out, const struct choices *all, const struct t
     return told;
 }
 
-enum status compose_build_counted(struct ir *out, const struct choices *choices, bool whole,
-                                  struct compose_emitted *emitted, struct diag *diag)
+/* All but the offsets of an only role. */
+static enum status begin(struct ir *out, const struct choices *choices, bool whole,
+                         struct compose_emitted *emitted, struct offsets *offsets,
+                         struct diag *diag)
 {
     struct transformer bare, share;
     struct choices scoped = in_scope(choices, &bare);
@@ -401,7 +419,7 @@ enum status compose_build_counted(struct ir *out, const struct choices *choices,
     for (;;) {
         plan.left_out = whole ? (struct depth_left_out){0} : left_out_of(&scoped, storeys);
         emitted->layers = scoped.model->layers - layers_of(&scoped, plan.left_out);
-        enum told told = build(out, &scoped, model, &plan, &emitted->micro_batches);
+        enum told told = build(out, &scoped, model, &plan, offsets, &emitted->micro_batches);
         if (told == TOLD)
             return STATUS_OK;
         ir_release(out);
@@ -411,6 +429,45 @@ enum status compose_build_counted(struct ir *out, const struct choices *choices,
         plan.unit_tries += units;
         storeys += units ? 0 : STOREYS_MORE;
     }
+}
+
+static void end(struct ir *out, struct offsets *offsets)
+{
+    if (offsets->is_begun) {
+        offsets_end(offsets, out);
+        memcpy(out->arena_bytes, offsets->figures.arena, sizeof out->arena_bytes);
+    }
+    offsets_release(offsets);
+    ir_shrink(out);
+}
+
+enum status compose_begin(struct ir *out, const struct choices *choices, struct offsets **offsets,
+                          struct diag *diag)
+{
+    struct compose_emitted emitted;
+    *offsets = heap_zalloc(1, sizeof **offsets);
+    enum status status = begin(out, choices, false, &emitted, *offsets, diag);
+    if (status != STATUS_OK) {
+        free(*offsets);
+        *offsets = NULL;
+    }
+    return status;
+}
+
+void compose_end(struct ir *out, struct offsets *offsets)
+{
+    end(out, offsets);
+    free(offsets);
+}
+
+enum status compose_build_counted(struct ir *out, const struct choices *choices, bool whole,
+                                  struct compose_emitted *emitted, struct diag *diag)
+{
+    struct offsets offsets = {0};
+    enum status status = begin(out, choices, whole, emitted, &offsets, diag);
+    if (status == STATUS_OK)
+        end(out, &offsets);
+    return status;
 }
 
 enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)

@@ -315,10 +315,9 @@ enum status compose_check_names(const char *strategy, const char *profile, struc
 /* clang-format off */
 extern const char *const weights_names[], *const activations_names[], *const optimizer_names[],
     *const attention_names[], *const pipeline_names[], *const placement_names[],
-    *const stage_placement_names[],
-    *const ring_layout_names[], *const windows_names[], *const rotation_names[],
-    *const helper_names[], *const scope_names[], *const kv_offload_names[],
-    *const chunk_order_names[], *const fetch_names[];
+    *const stage_placement_names[], *const ring_layout_names[], *const windows_names[],
+    *const rotation_names[], *const helper_names[], *const scope_names[],
+    *const kv_offload_names[], *const chunk_order_names[], *const fetch_names[];
 /* clang-format on */
 
 /* Fills every open field, checks sizes and the table of legal products. Messages say which
@@ -340,8 +339,16 @@ double compose_attention_slowdown(const struct choices *choices);
  * empty. Too large a schedule (ids are 32 bits) is an error. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
-/* The same, for tests of schedule/stretch/ (stretch.h, units.h): whole: every layer of every micro-batch is
- * emitted. *emitted: how many of them were. */
+/* The same in two steps. After compose_begin() all of *ir is there but offsets and ir->arena_bytes, which
+ * another thread may still be looking for: until compose_end(), *ir is to be read only, and the process must
+ * not fork. After an error there is nothing to end. */
+struct offsets;
+enum status compose_begin(struct ir *ir, const struct choices *choices, struct offsets **offsets,
+                          struct diag *diag);
+void compose_end(struct ir *ir, struct offsets *offsets);
+
+/* compose_build(), for tests of schedule/stretch/ (stretch.h, units.h): whole: every layer of every
+ * micro-batch is emitted. *emitted: how many of them were. */
 struct compose_emitted {
     int64_t layers;
     uint32_t micro_batches; /* of all stages together */

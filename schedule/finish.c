@@ -5,16 +5,11 @@
  * written anew, each column front to back. Roles are drafted and finished one after the other, so
  * that no more than one draft is in memory. */
 #include "schedule/ir/id_map.h"
-#include "schedule/passes/births.h"
+#include "schedule/offsets.h"
 #include "schedule/passes/free_sets.h"
-#include "schedule/passes/lifetimes.h"
-#include "schedule/passes/order.h"
-#include "schedule/passes/tenants.h"
 #include "schedule/passes/waits.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
-#include "schedule/stretch/stretch.h"
-#include "schedule/stretch/units.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -349,87 +344,70 @@ static void set_role(const struct emit *e, struct ir *out, uint32_t first, uint3
     }
 }
 
-/* The offsets of a role that is there as it was emitted, or as it was stretched. */
-static void plan(const struct emit *e, struct ir *out, const struct order *order,
-                 const struct births *births, const struct stretch *stretch,
-                 struct lifetimes_figures *figures)
+/* Puts the micro-batches that were left out of the role in their place, when its tenants have been found. */
+static bool insert_units(const struct emit *e, struct ir *out, struct offsets *o)
 {
-    bool tight = e->choices->pp == 1;
-    if (stretch &&
-        lifetimes_plan_stretched(stretch, order, births, LIFETIMES_ALIGNMENT, tight, figures))
-        return;
-    lifetimes_plan_role(out, e->role, stretch ? NULL : order, stretch ? NULL : births,
-                        LIFETIMES_ALIGNMENT, tight, figures);
-}
-
-/* The same where micro-batches were left out, which are put in place. False: it cannot be told how. */
-static bool plan_units(const struct emit *e, struct ir *out, const struct order *order,
-                       const struct births *births, const struct stretch *stretch,
-                       struct lifetimes_figures *figures)
-{
-    struct units units;
-    struct tenants of[MEMORY_COUNT] = {0};
-    bool tight = e->choices->pp == 1;
-    bool right = units_survey(&units, out, e->role, e->units.step, e->units.periods);
-    if (right) {
-        lifetimes_tenants(of, out, e->role, order, births, stretch, LIFETIMES_ALIGNMENT);
-        right = units_insert(&units);
-    }
-    if (right && !lifetimes_plan_units(&units, of, LIFETIMES_ALIGNMENT, tight, figures))
-        lifetimes_plan_role(out, e->role, NULL, NULL, LIFETIMES_ALIGNMENT, tight, figures);
-    for (int m = 0; m < MEMORY_COUNT; m++)
-        tenants_release(&of[m]);
-    units_release(&units);
-    return right;
-}
-
-/* The role that is in *brief with few layers behind the rows of *out, with all. */
-static bool stretch_role(const struct emit *e, const struct ir *brief, const struct births *births,
-                         struct ir *out, struct stretch *stretch)
-{
-    if (!stretch_survey(stretch, brief, births, out, e->role, e->left_out, e->stretch_chunk,
-                        pipeline_chunks_at(e->choices)) ||
-        !stretch_write(stretch))
+    o->has_units_left_out = units_survey(&o->units, out, e->role, e->units.step, e->units.periods);
+    if (!o->has_units_left_out)
         return false;
-    set_role(e, out, stretch->first_op, stretch->op_count);
-    return true;
+    lifetimes_tenants(o->of_units, out, e->role, &o->order, &o->births,
+                      o->has_layers_left_out ? &o->stretch : NULL, LIFETIMES_ALIGNMENT);
+    return units_insert(&o->units);
+}
+
+/* Begins to plan offsets as soon as all is there that they need. */
+static void begin_offsets(const struct emit *e, struct ir *out, struct offsets *o)
+{
+    bool only = e->choices->pp == 1; /* else other roles come, or have been, and share tables */
+    offsets_begin(o, out, e->role, only, only);
+}
+
+/* The role that is in o->brief with few layers, behind the rows of *out with all. */
+static bool stretch_role(const struct emit *e, struct ir *out, struct offsets *o)
+{
+    uint32_t chunks = pipeline_chunks_at(e->choices);
+    o->in = rows_with_tables(&o->brief, out);
+    o->chunk = heap_alloc(chunks, sizeof *o->chunk);
+    memcpy(o->chunk, e->stretch_chunk, chunks * sizeof *o->chunk);
+    if (!stretch_survey(&o->stretch, &o->in, &o->births, out, e->role, e->left_out, o->chunk,
+                        chunks))
+        return false;
+    stretch_reserve(&o->stretch);
+    set_role(e, out, o->stretch.first_op, o->stretch.op_count);
+    if (e->units.periods == 0)
+        begin_offsets(e, out, o);
+    return stretch_write(&o->stretch);
 }
 
 enum told finish_role(const struct emit *e, const struct program *program, struct ir *out,
-                      struct lifetimes_figures *figures)
+                      struct offsets *o)
 {
-    struct order order = {0};
-    struct births births = {0};
-    struct ir brief = {0};
-    struct stretch stretch = {0}, *stretched = e->left_out.storeys > 0 ? &stretch : NULL;
     enum told told = TOLD;
     uint32_t first = out->op.count;
-    write_role(e, program, stretched ? &brief : out, &order, &births);
+    o->has_layers_left_out = e->left_out.storeys > 0;
+    write_role(e, program, o->has_layers_left_out ? &o->brief : out, &o->order, &o->births);
     swap_tables(e->ir, out);
-    struct ir in = rows_with_tables(&brief, out);
-    if (!stretched)
+    if (!o->has_layers_left_out) {
         set_role(e, out, first, program->count);
-    else if (!stretch_role(e, &in, &births, out, stretched))
+        if (e->units.periods == 0)
+            begin_offsets(e, out, o);
+    } else if (!stretch_role(e, out, o)) {
         told = TOLD_NOT_OF_LAYERS;
-    if (told == TOLD && e->units.periods == 0)
-        plan(e, out, &order, &births, stretched, figures);
-    else if (told == TOLD && !plan_units(e, out, &order, &births, stretched, figures))
-        told = TOLD_NOT_OF_UNITS;
-    stretch_release(&stretch);
+    }
+    if (told == TOLD && e->units.periods > 0) {
+        if (insert_units(e, out, o))
+            begin_offsets(e, out, o);
+        else
+            told = TOLD_NOT_OF_UNITS;
+    }
+    if (told == TOLD && e->choices->pp > 1)
+        offsets_end(o, out);
     swap_tables(e->ir, out);
     clear_rows(e->ir);
-    births_release(&births);
-    order_release(&order);
-    ir_release(&brief);
     return told;
 }
 
-void finish(const struct emit *e, struct ir *out, struct lifetimes_figures *of_role)
+void finish(const struct emit *e, struct ir *out)
 {
     swap_tables(e->ir, out);
-    if (e->choices->pp > 1)
-        lifetimes_tighten(out, LIFETIMES_ALIGNMENT, of_role);
-    else
-        memcpy(out->arena_bytes, of_role->arena, sizeof out->arena_bytes);
-    ir_shrink(out);
 }

@@ -41,12 +41,6 @@ struct plan {
     bool tight;
 };
 
-static uint64_t rounded(const struct plan *p, uint32_t buffer)
-{
-    uint64_t bytes = ir_buffer_bytes(p->ir, (buffer_id){buffer});
-    return (bytes + p->alignment - 1) & ~(p->alignment - 1);
-}
-
 /* Remembers the offsets of a packing that takes less than all before, or no more. */
 static void prefer(struct plan *p, uint64_t top)
 {
@@ -138,11 +132,13 @@ static bool plan_arena(struct plan *p, uint8_t memory, uint64_t base,
     return true;
 }
 
-static void place_behind(struct plan *p, uint32_t buffer, uint64_t base[MEMORY_COUNT])
+/* A buffer that is row `of` of *ir; `to` in the list that is planned. */
+static void place_behind(struct plan *p, const struct ir *ir, uint32_t of, uint32_t to,
+                         uint64_t base[MEMORY_COUNT])
 {
-    uint64_t *end = &base[p->ir->buffer.memory[buffer]];
-    p->ir->buffer.offset[buffer] = *end;
-    *end += rounded(p, buffer);
+    uint64_t *end = &base[ir->buffer.memory[of]], bytes = ir_buffer_bytes(ir, (buffer_id){of});
+    p->ir->buffer.offset[to] = *end;
+    *end += (bytes + p->alignment - 1) & ~(p->alignment - 1);
 }
 
 /* Where the persistent buffers of a role end, which lie first. */
@@ -155,16 +151,18 @@ static void place_persistent(struct plan *p, uint32_t role, uint64_t base[MEMORY
             continue;
         ir->buffer.offset[buffer] = UINT64_MAX;
         if (lifetimes_persistent(ir, buffer))
-            place_behind(p, buffer, base);
+            place_behind(p, ir, buffer, buffer, base);
     }
 }
 
-/* The same of one that has just been stretched: its states come first, and nothing has an offset yet. */
-static void place_states(struct plan *p, const struct stretch *s, uint64_t base[MEMORY_COUNT])
+/* The same of one memory of a role that is being stretched: its states come first, and nothing has an offset yet. */
+static uint64_t place_states(struct plan *p, const struct stretch *s, uint8_t memory)
 {
-    memset(base, 0, MEMORY_COUNT * sizeof *base);
+    uint64_t base[MEMORY_COUNT] = {0};
     for (uint32_t i = 0; i < s->states; i++)
-        place_behind(p, s->to_states + i, base);
+        if (s->in->buffer.memory[i] == memory)
+            place_behind(p, s->in, i, s->to_states + i, base);
+    return base[memory];
 }
 
 /* ---- a role that was stretched ---- */
@@ -319,19 +317,14 @@ void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order
 }
 
 bool lifetimes_plan_stretched(const struct stretch *s, const struct order *order,
-                              const struct births *births, uint64_t alignment, bool tight,
-                              struct lifetimes_figures *figures)
+                              const struct births *births, uint8_t memory, uint64_t alignment,
+                              bool tight, struct lifetimes_figures *figures)
 {
     struct plan p = {
         .ir = s->out, .alignment = alignment, .tight = tight, .beat = UINT64_MAX, .order = order};
     struct tenants brief = {0};
-    uint64_t base[MEMORY_COUNT];
-    bool known = true;
-    place_states(&p, s, base);
-    for (int m = 0; known && m < MEMORY_COUNT; m++) {
-        tenants_of(&brief, s->in, order, births, (uint8_t)m, alignment);
-        known = plan_stretched(&p, s, &brief, (uint8_t)m, base[m], figures);
-    }
+    tenants_of(&brief, s->in, order, births, memory, alignment);
+    bool known = plan_stretched(&p, s, &brief, memory, place_states(&p, s, memory), figures);
     tenants_release(&brief);
     plan_release(&p);
     return known;

@@ -69,14 +69,14 @@ void weights_setup(struct emit *e);
 enum told { TOLD, TOLD_NOT_OF_LAYERS, TOLD_NOT_OF_UNITS };
 
 /* Adds role e->role with its program to *out: ops in list order, buffers that are touched, waits for
- * every data dependency between streams that nothing else implies, free sets, arena offsets (which
- * *figures describe; of one role among several they are not the last word). The
- * draft e->ir then has no ops and buffers, and all its other tables, for the next role. Where what was left
- * out (e->left_out, e->units) is not told, *out is of no use. */
+ * every data dependency between streams that nothing else implies, free sets. Arena offsets are *offsets':
+ * planned when it is one role of several, of which they are not the last word; else begun. The draft e->ir
+ * then has no ops and buffers, and all its other tables, for the next role. Where what was left out
+ * (e->left_out, e->units) is not told, *out is of no use. */
+struct offsets;
 enum told finish_role(const struct emit *e, const struct program *program, struct ir *out,
-                      struct lifetimes_figures *figures);
-/* When all roles are there: gives *out those other tables; e->ir is of no further use. of_role: the
- * figures that each of the roles was given. */
-void finish(const struct emit *e, struct ir *out, struct lifetimes_figures *of_role);
+                      struct offsets *offsets);
+/* When all roles are there: gives *out those other tables; e->ir is of no further use. */
+void finish(const struct emit *e, struct ir *out);
 
 #endif

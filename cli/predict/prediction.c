@@ -69,7 +69,7 @@ static enum status check_size(const struct prediction *p, const char *name, stru
                       ranks, p->setup->cluster.name, (long long)p->setup->cluster.gpus);
 }
 
-static void finish_memory(struct prediction *p)
+static void replay(struct prediction *p)
 {
     struct reserved_held held = {0};
     if (p->has_choices) {
@@ -77,17 +77,20 @@ static void finish_memory(struct prediction *p)
         compose_tables(&p->choices, held.table);
     }
     reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
-    judge(p);
 }
 
 static enum status build(struct prediction *p, const struct request *request, struct diag *diag)
 {
+    struct offsets *offsets;
     enum status status = compose_resolve(&p->choices, request, NULL, diag);
     ir_release(&p->ir);
     if (status == STATUS_OK)
-        status = compose_build(&p->ir, &p->choices, diag);
-    if (status == STATUS_OK)
-        finish_memory(p);
+        status = compose_begin(&p->ir, &p->choices, &offsets, diag);
+    if (status == STATUS_OK) {
+        replay(p); /* an allocator does not know of arenas */
+        compose_end(&p->ir, offsets);
+        judge(p);
+    }
     return status;
 }
 
@@ -171,8 +174,10 @@ enum status prediction_memory_of_file(struct prediction *p, const struct setup *
                 cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
                                      work->attention.dim, (struct loc){.name = path}, diag);
     }
-    if (status == STATUS_OK)
-        finish_memory(p);
+    if (status == STATUS_OK) {
+        replay(p);
+        judge(p);
+    }
     return status;
 }
 

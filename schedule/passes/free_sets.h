@@ -1,8 +1,10 @@
-/* schedule/passes/free_sets.h: after which ops the memory of a role's buffers is free (schedule/passes/lifetimes.h),
- * found while ops are visited in list order:
+/* schedule/passes/free_sets.h: after which ops the memory of a role's buffers is free
+ * (schedule/passes/lifetimes.h), found while ops are visited in list order:
  *
  *     free_sets_init(&sets, buffers);
- *     for each op, when its clock is known: for each buffer it touches: free_sets_touch(&sets, order, buffer, op);
+ *     for each op, when its clock is known:
+ *         for each buffer it touches:
+ *             free_sets_touch(&sets, order, buffer, op);
  *     free_sets_store(&sets, ir, first_buffer); */
 #ifndef SCHEDULE_FREE_SETS_H
 #define SCHEDULE_FREE_SETS_H

@@ -53,11 +53,12 @@ void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order
                          const struct births *births, uint64_t alignment, bool tight,
                          struct lifetimes_figures *figures);
 
-/* The same for a role that was stretched (schedule/stretch/stretch.h), whose short list has that order and
- * those births. False: it does not tell; then the role has no offsets. figures->live is not looked for. */
+/* The same for one memory of a role that is stretched (schedule/stretch/stretch.h), whose short list has that order
+ * and those births; of *stretch->out only the column of offsets is touched. False: the short list does not tell;
+ * then the role has no offsets. figures->live is not looked for. */
 bool lifetimes_plan_stretched(const struct stretch *stretch, const struct order *order,
-                              const struct births *births, uint64_t alignment, bool tight,
-                              struct lifetimes_figures *figures);
+                              const struct births *births, uint8_t memory, uint64_t alignment,
+                              bool tight, struct lifetimes_figures *figures);
 
 /* The tenants of a role, (MEMORY_COUNT) of them, whose order and births are known; or that was stretched (NULL:
  * not) from a list that has them. */

@@ -102,9 +102,12 @@ uint32_t stretch_op(const struct stretch *s, struct stretch_from from, uint32_t 
 uint32_t stretch_buffer(const struct stretch *s, struct stretch_from from, uint32_t buffer,
                         uint32_t like);
 
-/* Appends the long role to *out: ops and buffers, without offsets, and its repeats. False: it cannot be
- * told; rows behind the counts of *out are left over then. */
-bool stretch_write(struct stretch *s);
+/* Makes room in *out for the long role, whose buffers then have no offsets (UINT64_MAX). */
+void stretch_reserve(const struct stretch *s);
+
+/* Appends the long role to *out, which has room: ops and buffers, all but their offsets, and its repeats. False:
+ * it cannot be told; rows behind the counts of *out are left over then. */
+bool stretch_write(const struct stretch *s);
 
 /* Records in *out the repeats of the long role, whose rows are there: from each run's copies as far as
  * the blocks beside them go on as they do. stretch_write() calls it. */

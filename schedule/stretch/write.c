@@ -271,10 +271,8 @@ static bool write_waits(struct writer *w, struct stretch_from from, uint32_t lik
 static void number_buffers(struct writer *w, uint32_t count)
 {
     struct buffer_table *t = &w->out->buffer;
-    for (uint32_t to = t->count; to < t->count + count; to++) {
+    for (uint32_t to = t->count; to < t->count + count; to++)
         t->number[to] = w->next_number[t->stem[to]]++;
-        t->offset[to] = UINT64_MAX;
-    }
 }
 
 /* All but numbers and offsets. */
@@ -427,8 +425,6 @@ static void copy_block(struct writer *w, uint32_t block, const struct mark *a, c
     go_on_layers(out->buffer.layer, to.buffer, a->buffer, b->buffer);
     go_on_ops(out->buffer.free_op, to.buffer, a->buffer, b->buffer); /* or where sets begin */
     go_on_ops(out->free_op, to.free_op, a->free_op, b->free_op);
-    for (uint32_t i = to.buffer; i < to.buffer + of->buffers; i++)
-        out->buffer.offset[i] = UINT64_MAX;
     out->op.count += of->ops;
     out->buffer.count += of->buffers;
     out->operand_count += to.operand - b->operand;
@@ -507,22 +503,21 @@ static uint64_t count_ranges(const uint32_t *operand, uint32_t count)
     return sum;
 }
 
-/* As much of the rows that have no count of their own as so many copies of a block may have. */
-static void reserve_copies(struct writer *w, const struct stretch_block *block, uint64_t times,
-                           struct ir_room *room)
+/* As much of the rows that have no count of their own as so many copies of a block may have. stamp: per range of
+ * *in, the last block that was seen to have it. */
+static void reserve_copies(const struct ir *in, uint32_t *stamp, uint32_t number,
+                           const struct stretch_block *block, uint64_t times, struct ir_room *room)
 {
-    const struct ir *in = w->in;
     uint64_t frees = 0, ranges = 0, waits = 0;
     uint32_t operand = in->op.operand_begin[block->op], begin = operand;
-    w->written++;
     for (uint32_t op = block->op; op < block->op + block->ops; op++) {
         uint32_t end = operand + in->op.reads[op] + in->op.writes[op];
         waits += in->op.wait_count[op];
         for (; operand < end; operand++) {
             uint32_t row = in->operand[operand] & ~IR_RANGE;
-            if (row == in->operand[operand] || w->stamp[row] == w->written)
+            if (row == in->operand[operand] || stamp[row] == number)
                 continue;
-            w->stamp[row] = w->written;
+            stamp[row] = number;
             ranges++;
         }
     }
@@ -534,27 +529,29 @@ static void reserve_copies(struct writer *w, const struct stretch_block *block, 
     room->free_ops += times * frees;
 }
 
-/* The same of the long list. One copy of a block is written twice, to be compared. */
-static void reserve(struct writer *w)
+/* One copy of a block is written twice, to be compared. */
+void stretch_reserve(const struct stretch *s)
 {
-    const struct stretch *s = w->s;
-    const struct ir *in = w->in;
+    const struct ir *in = s->in;
     struct ir_room room = {.operands = in->operand_count,
                            .waits = in->wait_count,
                            .ranges = count_ranges(in->operand, in->operand_count),
                            .free_ops = in->free_op_count};
-    uint32_t widest = 0;
+    uint32_t widest = 0, *stamp = heap_zalloc((size_t)in->range_count + 1, sizeof *stamp);
     for (uint32_t b = 0; b < s->block_count; b++) {
         const struct stretch_block *block = &s->block[b];
         const struct stretch_run *run = block->run != IR_NONE ? &s->run[block->run] : NULL;
         if (run && b - run->begin + 1 == run->cut)
-            reserve_copies(w, block, s->left_out.storeys + 1, &room);
+            reserve_copies(in, stamp, b + 1, block, s->left_out.storeys + 1, &room);
         widest = block->ops > widest ? block->ops : widest;
         widest = block->buffers > widest ? block->buffers : widest;
     }
     room.ops = s->op_count + widest;
     room.buffers = s->buffer_count + widest;
-    ir_reserve(w->out, &room);
+    ir_reserve(s->out, &room);
+    free(stamp);
+    memset(s->out->buffer.offset + s->to_states, 0xff,
+           s->buffer_count * sizeof *s->out->buffer.offset);
 }
 
 static void write_states(struct writer *w)
@@ -565,7 +562,7 @@ static void write_states(struct writer *w)
     w->out->buffer.count += w->s->states;
 }
 
-bool stretch_write(struct stretch *s)
+bool stretch_write(const struct stretch *s)
 {
     struct writer w = {.s = s, .in = s->in, .out = s->out};
     bool right = true;
@@ -574,7 +571,6 @@ bool stretch_write(struct stretch *s)
         w.next_number[s->out->buffer.stem[b]]++;
     w.range = heap_alloc((size_t)s->in->range_count + 1, sizeof *w.range);
     w.stamp = heap_zalloc((size_t)s->in->range_count + 1, sizeof *w.stamp);
-    reserve(&w);
     write_states(&w);
     for (uint32_t b = 0; right && b < s->block_count; b++) {
         const struct stretch_run *run =
