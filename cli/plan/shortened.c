@@ -2,10 +2,10 @@
 
 #include "cli/predict/prediction.h"
 
-/* Micro-batches that fill a pipeline, and one more. */
+/* Micro-batches that fill a pipeline, one that still runs among those, and one more. */
 static int64_t enough(const struct choices *c)
 {
-    return 1 + (c->pp + c->subsequences - 1) / c->subsequences;
+    return 2 + (c->pp + c->subsequences - 1) / c->subsequences;
 }
 
 /* Of how many, once they are so few that all of what follows is much smaller than the step; 0: not. */

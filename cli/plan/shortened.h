@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 /* What such a time is off by at most (tests/cli/test_space.c): a share of the step. */
-#define SHORTENED_ERROR 0.025
+#define SHORTENED_ERROR 0.01
 
 /* Seconds of the request's step; 0: it is not half as large again as what it would be told from, or is
  * refused. */
