@@ -180,10 +180,12 @@ static bool has_f16(const struct choices *c)
     return c->dtype == DTYPE_F16;
 }
 
-/* FSDP alone casts parameters: where nobody shards them they stay float32. */
+/* FSDP alone casts parameters: where nobody shards them they stay float32. Where shards are smaller than what
+ * FSDP is set to, it shards. */
 static bool has_whole_weights(const struct choices *c)
 {
-    return expressible_sharing(c) == 1 || (c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1);
+    bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;
+    return expressible_sharing(c) == 1 || (alone && !expressible_has_small_shards(c));
 }
 
 static bool has_whole_bf16(const struct choices *c)

@@ -33,6 +33,7 @@ gaps torchtitan --gpus 8 --strategy ring --cp 4 --window 2 --weights zero2
 gaps torchtitan --nodes 2 --pp 2 --hp 1 --batch 8 --pipeline zb-1p --compile --profile torchtitan --stage-placement inner
 gaps torchtitan --gpus 8 --strategy megatron-sp --tp 4 --weights hsdp --shard 1 --profile torchtitan
 gaps torchtitan --gpus 8 --strategy megatron-sp --tp 4 --weights hsdp --shard 1 --profile torchtitan --dtype f32
+gaps torchtitan --gpus 8 --strategy ring --cp 4 --weights hsdp --shard 1 --profile torchtitan
 gaps torchtitan --gpus 4 --strategy megatron-sp --tp 4 --loss-chunks 8 --ffn-chunks 8 --profile torchtitan
 gaps megatron --gpus 8 --strategy megatron-sp --tp 2 --pp 2 --pipeline gpipe --batch 4 --weights zero3
 gaps megatron --gpus 8 --strategy 2d --cp 2 --hp 2 --rotate all-gather --placement context-first --compile
