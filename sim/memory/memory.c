@@ -69,15 +69,13 @@ struct host_changes {
     struct changes *of_class;
 };
 
-static void keep_host_changes(struct changes *out, const struct changes *c)
+static struct lifetimes in_host_memory(const struct lifetimes *all)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < c->count; i++)
-        kept += c->row[i].memory != MEMORY_HBM;
-    changes_reserve(out, kept);
-    for (size_t i = 0; i < c->count; i++)
-        if (c->row[i].memory != MEMORY_HBM)
-            out->row[out->count++] = c->row[i];
+    struct lifetimes own = {.row = heap_alloc(all->count + 1u, sizeof *own.row)};
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->row[i].memory != MEMORY_HBM)
+            own.row[own.count++] = all->row[i];
+    return own;
 }
 
 static uint32_t ranks_of_node(const struct cluster *cluster, const struct sim_result *result,
@@ -131,13 +129,51 @@ static void add_up_node(const struct cluster *cluster, struct sim_result *result
     free(times);
 }
 
-void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result)
+static struct lifetimes *lifetimes_of_roles(const struct ir *ir)
 {
-    struct host_changes host = {heap_zalloc(result->class_count + 1u, sizeof *host.of_class)};
     struct lifetimes *lifetimes = heap_zalloc(ir->role_count + 1u, sizeof *lifetimes);
-    struct changes changes = {0};
     for (uint32_t r = 0; r < ir->role_count; r++)
         lifetimes_init(&lifetimes[r], ir, r);
+    return lifetimes;
+}
+
+static void release_roles(struct lifetimes *lifetimes, const struct ir *ir)
+{
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        free(lifetimes[r].row);
+    free(lifetimes);
+}
+
+static void find_hosts(const struct ir *ir, const struct cluster *cluster,
+                       const struct lifetimes *of_role, struct sim_result *result)
+{
+    struct host_changes host = {heap_zalloc(result->class_count + 1u, sizeof *host.of_class)};
+    memset(result->host, 0, sizeof result->host);
+    for (uint32_t c = 0; c < result->class_count; c++) {
+        const struct sim_class *class = &result->classes[c];
+        if (class->role == IR_NONE)
+            continue;
+        struct lifetimes own = in_host_memory(&of_role[class->role]);
+        if (own.count > 0)
+            changes_of_class(&host.of_class[c], ir, result, &own, class);
+        free(own.row);
+    }
+    for (uint32_t n = 0; n < result->node_count; n++) {
+        bool seen = false;
+        for (uint32_t other = 0; other < n && !seen; other++)
+            seen = same_node(cluster, result, n, other);
+        if (!seen)
+            add_up_node(cluster, result, n, &host);
+    }
+    for (uint32_t c = 0; c < result->class_count; c++)
+        free(host.of_class[c].row);
+    free(host.of_class);
+}
+
+void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result)
+{
+    struct lifetimes *lifetimes = lifetimes_of_roles(ir);
+    struct changes changes = {0};
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         for (int m = 0; m < MEMORY_COUNT; m++)
@@ -147,22 +183,17 @@ void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim
         changes_of_class(&changes, ir, result, &lifetimes[class->role], class);
         result->counts.changes += changes.count;
         find_peaks(&changes, &lifetimes[class->role], result->peak[c]);
-        keep_host_changes(&host.of_class[c], &changes);
     }
-    for (uint32_t n = 0; n < result->node_count; n++) {
-        bool seen = false;
-        for (uint32_t other = 0; other < n && !seen; other++)
-            seen = same_node(cluster, result, n, other);
-        if (!seen)
-            add_up_node(cluster, result, n, &host);
-    }
-    for (uint32_t r = 0; r < ir->role_count; r++)
-        free(lifetimes[r].row);
-    for (uint32_t c = 0; c < result->class_count; c++)
-        free(host.of_class[c].row);
-    free(host.of_class);
-    free(lifetimes);
+    find_hosts(ir, cluster, lifetimes, result);
+    release_roles(lifetimes, ir);
     free(changes.row);
+}
+
+void memory_hosts(const struct ir *ir, const struct cluster *cluster, struct sim_result *result)
+{
+    struct lifetimes *lifetimes = lifetimes_of_roles(ir);
+    find_hosts(ir, cluster, lifetimes, result);
+    release_roles(lifetimes, ir);
 }
 
 void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank,

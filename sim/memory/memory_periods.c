@@ -519,7 +519,8 @@ static bool *find_kept(const struct periods *p, uint32_t ops)
     return is_kept;
 }
 
-/* Ranks of one class alone on each node hold together what one does, so many times. */
+/* Ranks of one class alone on each node hold together what one does, so many times. False: there are nodes
+ * of several classes that hold something. */
 static bool fill_hosts(const struct cluster *cluster, struct sim_result *result)
 {
     struct sim_node_peak host[MEMORY_COUNT] = {{0}};
@@ -582,7 +583,8 @@ bool memory_peaks_of_periods(const struct ir *ir, const struct cluster *cluster,
         result->counts.changes += m.changes.count;
         holds = find_jumps(&m) && fill_peaks(&m, result->peak[c]);
     }
-    holds = holds && fill_hosts(cluster, result);
+    if (holds && !fill_hosts(cluster, result))
+        memory_hosts(ir, cluster, result);
     writers_release(&m.writers);
     free(is_kept);
     free(m.elements);
