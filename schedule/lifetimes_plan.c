@@ -71,14 +71,15 @@ static void pack_by_size(struct plan *p, uint64_t enough)
     uint64_t pairs = (uint64_t)t->count * t->count;
     for (uint32_t i = 0; i < t->count; i++)
         weight[i] = (double)t->size[i];
-    for (uint32_t round = 0; round == 0 || (round + 1) * pairs <= PAIRS_MAX; round++) {
-        uint64_t top = pack_by_weight(t, weight);
-        for (uint32_t i = 0; i < t->count; i++)
+    bool last = false;
+    for (uint32_t round = 0; !last; round++) {
+        last = round == ROUNDS_MAX || (round + 2) * pairs > PAIRS_MAX;
+        uint64_t top = pack_by_weight(t, weight, last ? p->best_top : UINT64_MAX);
+        for (uint32_t i = 0; !last && i < t->count; i++)
             if (t->offset[i] + t->size[i] > enough)
                 weight[i] *= 2;
         settle_for(p, top);
-        if (top <= enough || round == ROUNDS_MAX)
-            break;
+        last |= top <= enough;
     }
     free(weight);
 }

@@ -46,82 +46,144 @@ uint64_t pack_in_order(struct tenants *t, enum pack_fit fit, uint64_t most, uint
 
 /* ---- the heaviest first ---- */
 
+/* By weight, then by number: digit by digit, for the bits of what is not negative are in its order. */
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
 struct weighed {
-    double weight;
+    uint64_t bits; /* of the weight, inverted */
     uint32_t tenant;
 };
 
-static int heavier_first(const void *a, const void *b)
+static void sort_by_digit(struct weighed *to, const struct weighed *from, uint32_t count,
+                          uint32_t shift)
 {
-    const struct weighed *x = a, *y = b;
-    if (x->weight != y->weight)
-        return x->weight > y->weight ? -1 : 1;
-    return x->tenant < y->tenant ? -1 : 1;
+    uint32_t begin[DIGITS + 1] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        begin[(from[i].bits >> shift) % DIGITS + 1]++;
+    for (uint32_t d = 0; d < DIGITS; d++)
+        begin[d + 1] += begin[d];
+    for (uint32_t i = 0; i < count; i++)
+        to[begin[(from[i].bits >> shift) % DIGITS]++] = from[i];
 }
 
-/* Who is placed already and lives within some part of the list, by address. */
+/* Heap. */
+static struct weighed *heaviest_first(const double *weight, uint32_t count)
+{
+    struct weighed *row = heap_alloc(count, sizeof *row), *to = heap_alloc(count, sizeof *to);
+    uint64_t unlike = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(&row[i].bits, &weight[i], sizeof row[i].bits);
+        row[i].bits = ~row[i].bits;
+        row[i].tenant = i;
+        unlike |= row[i].bits ^ row[0].bits;
+    }
+    for (uint32_t shift = 0; shift < 64; shift += DIGIT_BITS) {
+        if ((unlike >> shift) % DIGITS == 0)
+            continue; /* low digits of sizes, most of the time */
+        struct weighed *from = row;
+        sort_by_digit(to, from, count, shift);
+        row = to;
+        to = from;
+    }
+    free(to);
+    return row;
+}
+
+/* Who is placed already and lives within some part of the list, by address but for the last ones. */
 struct placed {
-    uint32_t count, capacity;
+    uint32_t count, sorted;
     struct placed_row {
+        uint64_t begin, end;
         uint32_t tenant;
         struct life life;
-    } * row;
+    } * row; /* room for all that will come */
 };
 
 /* All of them, and once more window by window: window i has those that live during the ops
  * i * stride .. (i + 2) * stride of the role. Who lives within a window need be compared with those in it
  * alone; most do within a small one. */
-enum { LEVELS = 2, TENANTS_PER_WINDOW = 32, WINDOWS_MIN = 16, WINDOWS_MAX = 256 };
-
-struct all_placed {
-    const struct life *life; /* per tenant */
-    struct placed whole;
-    struct level {
-        struct placed *window;
-        uint32_t windows, stride; /* so many strides are the list, whose end is an end too */
-    } level[LEVELS];              /* small windows first */
+enum {
+    LEVELS = 3,
+    TENANTS_PER_WINDOW = 32,
+    WINDOWS_MIN = 16,
+    WINDOWS_MAX = 256,
+    FEW = 8, /* late rows, that are put in place one by one */
 };
 
-static void insert(struct placed *p, const struct tenants *t, uint32_t tenant, struct life life)
+struct level {
+    struct placed *window;
+    struct placed_row *row;
+    uint32_t windows, stride; /* so many strides are the list, whose end is an end too */
+};
+
+struct all_placed {
+    const struct life *life;    /* per tenant */
+    struct level level[LEVELS]; /* small windows first; the last one is the list */
+    struct placed_row *spare;   /* as many as there are tenants */
+};
+
+static int lower_first(const void *a, const void *b)
 {
-    uint32_t low = 0, high = p->count;
+    const struct placed_row *x = a, *y = b;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Puts the first of the last rows in its place among the others. */
+static void settle_one(struct placed *p)
+{
+    struct placed_row row = p->row[p->sorted];
+    uint32_t low = 0, high = p->sorted;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (t->offset[p->row[middle].tenant] < t->offset[tenant])
+        if (p->row[middle].begin < row.begin)
             low = middle + 1;
         else
             high = middle;
     }
-    if (p->count == p->capacity) {
-        p->capacity = (uint32_t)heap_next_capacity(p->capacity, (size_t)p->count + 1);
-        p->row = heap_realloc(p->row, p->capacity, sizeof *p->row);
-    }
-    memmove(p->row + low + 1, p->row + low, (p->count - low) * sizeof *p->row);
-    p->row[low] = (struct placed_row){tenant, life};
-    p->count++;
+    memmove(p->row + low + 1, p->row + low, (p->sorted - low) * sizeof row);
+    p->row[low] = row;
+    p->sorted++;
 }
 
-/* The strides that a tenant lives in. */
-struct strides {
-    uint32_t first, last;
+/* The same of many. */
+static void settle_all(struct placed *p, struct placed_row *spare)
+{
+    uint32_t late = p->count - p->sorted, from = p->sorted, to = p->count;
+    memcpy(spare, p->row + p->sorted, late * sizeof *spare);
+    qsort(spare, late, sizeof *spare, lower_first);
+    while (late > 0) {
+        if (from > 0 && p->row[from - 1].begin > spare[late - 1].begin)
+            p->row[--to] = p->row[--from];
+        else
+            p->row[--to] = spare[--late];
+    }
+    p->sorted = p->count;
+}
+
+/* The windows that a tenant is in. */
+struct windows {
+    uint32_t low, high;
 };
 
-static struct strides strides_of(const struct level *level, const struct tenants *t,
+static struct windows windows_of(const struct level *level, const struct tenants *t,
                                  struct life life)
 {
-    return (struct strides){(life.from - t->begin) / level->stride,
-                            (life.until - 1 - t->begin) / level->stride};
+    uint32_t first = (life.from - t->begin) / level->stride;
+    uint32_t last = (life.until - 1 - t->begin) / level->stride;
+    return (struct windows){first > 0 ? first - 1 : 0,
+                            last < level->windows ? last : level->windows - 1};
 }
 
-static void insert_all(struct all_placed *all, const struct tenants *t, uint32_t tenant)
+static void put(struct all_placed *all, const struct tenants *t, uint32_t tenant)
 {
-    struct life life = all->life[tenant];
-    insert(&all->whole, t, tenant, life);
+    struct placed_row row = {t->offset[tenant], t->offset[tenant] + t->size[tenant], tenant,
+                             all->life[tenant]};
     for (int l = 0; l < LEVELS; l++) {
-        struct level *level = &all->level[l];
-        struct strides in = strides_of(level, t, life);
-        for (uint32_t i = in.first > 0 ? in.first - 1 : 0; i < level->windows && i <= in.last; i++)
-            insert(&level->window[i], t, tenant, life);
+        struct windows in = windows_of(&all->level[l], t, row.life);
+        for (uint32_t i = in.low; i <= in.high; i++) {
+            struct placed *p = &all->level[l].window[i];
+            p->row[p->count++] = row;
+        }
     }
 }
 
@@ -129,12 +191,18 @@ static void insert_all(struct all_placed *all, const struct tenants *t, uint32_t
 static const struct placed *placed_beside(const struct all_placed *all, const struct tenants *t,
                                           struct life life)
 {
-    for (int l = 0; l < LEVELS; l++) {
-        struct strides in = strides_of(&all->level[l], t, life);
-        if (in.last <= in.first + 1)
-            return &all->level[l].window[in.first];
+    struct placed *p = NULL;
+    for (int l = 0; l < LEVELS && p == NULL; l++) {
+        const struct level *level = &all->level[l];
+        uint32_t first = (life.from - t->begin) / level->stride;
+        if ((life.until - 1 - t->begin) / level->stride <= first + 1)
+            p = &level->window[first];
     }
-    return &all->whole;
+    if (p->count - p->sorted > FEW)
+        settle_all(p, all->spare);
+    while (p->sorted < p->count)
+        settle_one(p);
+    return p;
 }
 
 /* The lowest place that no tenant has who conflicts. */
@@ -143,55 +211,60 @@ static uint64_t lowest(const struct all_placed *all, const struct tenants *t, ui
     struct life life = all->life[tenant];
     const struct placed *p = placed_beside(all, t, life);
     uint64_t at = 0, size = t->size[tenant];
-    for (uint32_t i = 0; i < p->count; i++) {
-        const struct placed_row *other = &p->row[i];
-        if (other->life.until <= life.from || other->life.from >= life.until)
-            continue;
-        uint64_t begin = t->offset[other->tenant], end = begin + t->size[other->tenant];
-        if (begin >= at + size)
+    for (const struct placed_row *row = p->row, *end = row + p->count; row < end; row++) {
+        if (row->begin >= at + size)
             break; /* as are all that follow */
-        if (end > at && tenants_conflict(t, tenant, other->tenant))
-            at = end;
+        if (row->end > at && row->life.until > life.from && row->life.from < life.until &&
+            tenants_conflict(t, tenant, row->tenant))
+            at = row->end;
     }
     return at;
 }
 
-static struct level level_of(const struct tenants *t, uint32_t windows)
+static struct level level_of(const struct tenants *t, const struct life *life, uint32_t windows)
 {
-    return (struct level){heap_zalloc(windows, sizeof(struct placed)), windows,
+    struct level level = {heap_zalloc(windows, sizeof *level.window), NULL, windows,
                           t->ops / windows + 1};
-}
-
-static void all_placed_release(struct all_placed *all)
-{
-    free(all->whole.row);
-    for (int l = 0; l < LEVELS; l++) {
-        for (uint32_t i = 0; i < all->level[l].windows; i++)
-            free(all->level[l].window[i].row);
-        free(all->level[l].window);
+    size_t rows = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        struct windows in = windows_of(&level, t, life[i]);
+        rows += in.high - in.low + 1;
+        for (uint32_t w = in.low; w <= in.high; w++)
+            level.window[w].count++;
     }
+    level.row = heap_alloc(rows, sizeof *level.row);
+    for (uint32_t w = 0, begin = 0; w < windows; w++) {
+        level.window[w].row = level.row + begin;
+        begin += level.window[w].count;
+        level.window[w].count = 0;
+    }
+    return level;
 }
 
-uint64_t pack_by_weight(struct tenants *t, const double *weight)
+uint64_t pack_by_weight(struct tenants *t, const double *weight, uint64_t most)
 {
-    struct weighed *row = heap_alloc(t->count, sizeof *row);
+    struct weighed *row = heaviest_first(weight, t->count);
     uint32_t small = t->count / TENANTS_PER_WINDOW;
     small = small < WINDOWS_MIN ? WINDOWS_MIN : small > WINDOWS_MAX ? WINDOWS_MAX : small;
     struct life *life = pack_lives_of(t);
-    struct all_placed all = {.life = life, .level = {level_of(t, small), level_of(t, WINDOWS_MIN)}};
-    for (uint32_t i = 0; i < t->count; i++)
-        row[i] = (struct weighed){weight[i], i};
-    qsort(row, t->count, sizeof *row, heavier_first);
+    struct all_placed all = {
+        .life = life,
+        .level = {level_of(t, life, small), level_of(t, life, WINDOWS_MIN), level_of(t, life, 1)},
+        .spare = heap_alloc(t->count, sizeof *all.spare)};
     uint64_t top = 0;
-    for (uint32_t i = 0; i < t->count; i++) {
+    for (uint32_t i = 0; i < t->count && top <= most; i++) {
         uint32_t tenant = row[i].tenant;
         t->offset[tenant] = lowest(&all, t, tenant);
         uint64_t end = t->offset[tenant] + t->size[tenant];
         top = end > top ? end : top;
-        insert_all(&all, t, tenant);
+        put(&all, t, tenant);
     }
+    for (int l = 0; l < LEVELS; l++) {
+        free(all.level[l].window);
+        free(all.level[l].row);
+    }
+    free(all.spare);
     free(row);
     free(life);
-    all_placed_release(&all);
     return top;
 }

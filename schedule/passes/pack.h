@@ -18,9 +18,10 @@ enum pack_fit { PACK_LOWEST, PACK_TIGHTEST };
  * set to how many it looked at. NULL: at any number. */
 uint64_t pack_in_order(struct tenants *tenants, enum pack_fit fit, uint64_t most, uint64_t *looks);
 
-/* The heaviest first, each at the lowest place that is free for all of its life. With bytes for
- * weights it seldom wastes much; it takes time in the square of their number. */
-uint64_t pack_by_weight(struct tenants *tenants, const double *weight);
+/* The heaviest first (no weight is negative), each at the lowest place that is free for all of its life.
+ * With bytes for weights it seldom wastes much; it takes time in the square of their number. Gives up as soon
+ * as it takes more than `most` bytes, as pack_in_order() does. */
+uint64_t pack_by_weight(struct tenants *tenants, const double *weight, uint64_t most);
 
 /* The longest lives first, to within a factor, and of them the largest; each at the lowest place that
  * is free for all of its life. Near-linear, and wastes less than births in order. twin: per tenant

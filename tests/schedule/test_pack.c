@@ -20,7 +20,7 @@ static uint64_t pack(struct tenants *t, struct check_random *random, int rule)
     double *weight = heap_alloc(t->count, sizeof *weight);
     for (uint32_t i = 0; i < t->count; i++)
         weight[i] = check_random_double(random);
-    uint64_t top = pack_by_weight(t, weight);
+    uint64_t top = pack_by_weight(t, weight, UINT64_MAX);
     free(weight);
     return top;
 }
@@ -158,18 +158,21 @@ static void draw_units(struct tenants *t, struct check_random *random, uint32_t 
     tenants_settle(t, 0, t->ops);
 }
 
-/* Below tenant i, with those placed that were born before: is there room for it? Looked at one by one. */
-static uint64_t lowest_room(const struct tenants *t, uint32_t i)
+/* The lowest room for tenant i beside others that are placed. Looked at one by one. */
+static uint64_t lowest_room(const struct tenants *t, uint32_t i, const uint32_t *placed,
+                            uint32_t count)
 {
     uint64_t at = 0;
     for (bool moved = true; moved;) {
         moved = false;
-        for (uint32_t k = 0; k < i; k++)
+        for (uint32_t j = 0; j < count; j++) {
+            uint32_t k = placed[j];
             if (tenants_conflict(t, i, k) && t->offset[k] < at + t->size[i] &&
                 at < t->offset[k] + t->size[k]) {
                 at = t->offset[k] + t->size[k];
                 moved = true;
             }
+        }
     }
     return at;
 }
@@ -181,13 +184,15 @@ static void long_lists_are_packed_without_a_look_at_all_holes(void)
     for (int round = 0; round < 2; round++) {
         struct tenants t;
         draw_units(&t, &random, 6000);
-        uint32_t higher = 0;
+        uint32_t higher = 0, *born = heap_alloc(t.count, sizeof *born);
+        for (uint32_t i = 0; i < t.count; i++)
+            born[i] = i;
         uint64_t looks = (uint64_t)LOOKS * t.count;
         uint64_t lowest = pack_in_order(&t, PACK_LOWEST, UINT64_MAX, &looks);
         CHECK("few looks", looks <= (uint64_t)LOOKS * t.count);
         CHECK_INT("wrong places", count_wrong(&t, lowest), 0);
         for (uint32_t i = 0; i < t.count; i += 5)
-            higher += t.offset[i] != lowest_room(&t, i);
+            higher += t.offset[i] != lowest_room(&t, i, born, i);
         CHECK_INT("are not where the lowest room is", higher, 0);
         uint64_t tightest = pack_in_order(&t, PACK_TIGHTEST, UINT64_MAX, NULL);
         CHECK_INT("wrong places", count_wrong(&t, tightest), 0);
@@ -195,6 +200,37 @@ static void long_lists_are_packed_without_a_look_at_all_holes(void)
         CHECK("gives up when it has looked",
               pack_in_order(&t, PACK_TIGHTEST, UINT64_MAX, &looks) == UINT64_MAX);
         CHECK("and says how often", looks > t.count && looks < 2 * t.count);
+        free(born);
+        tenants_release(&t);
+    }
+}
+
+static void the_heaviest_take_the_lowest_room(void)
+{
+    enum { TENANTS = 700, WEIGHTS = 90 /* few: many are alike, and go by number */ };
+    struct check_random random = check_random_make();
+    for (int round = 0; round < 4; round++) {
+        struct tenants t;
+        double weight[TENANTS];
+        uint32_t placed[TENANTS], count = 0, higher = 0;
+        draw_tenants(&t, &random, TENANTS);
+        for (uint32_t i = 0; i < TENANTS; i++)
+            weight[i] = round % 2 ? (double)check_random_i64(&random, 0, WEIGHTS)
+                                  : check_random_double(&random);
+        uint64_t top = pack_by_weight(&t, weight, UINT64_MAX);
+        for (bool taken[TENANTS] = {0}; count < TENANTS; count++) {
+            uint32_t next = 0;
+            for (uint32_t i = 0; i < TENANTS; i++)
+                if (!taken[i] && (taken[next] || weight[i] > weight[next]))
+                    next = i;
+            taken[next] = true;
+            higher += t.offset[next] != lowest_room(&t, next, placed, count);
+            placed[count] = next;
+        }
+        CHECK_INT("are not where the lowest room is", higher, 0);
+        CHECK("takes what it may", pack_by_weight(&t, weight, top) == top);
+        uint64_t given_up = pack_by_weight(&t, weight, top / 2);
+        CHECK("gives up above what it may take", given_up > top / 2 && given_up <= top);
         tenants_release(&t);
     }
 }
@@ -347,6 +383,7 @@ static const struct check_case cases[] = {
      tenants_that_conflict_have_bytes_of_their_own},
     {"long lists are packed without a look at all holes",
      long_lists_are_packed_without_a_look_at_all_holes},
+    {"the heaviest take the lowest room", the_heaviest_take_the_lowest_room},
     {"twins share their place", twins_share_their_place},
     {"products waste little", products_waste_little},
 };
