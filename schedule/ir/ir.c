@@ -126,13 +126,12 @@ bool binding_find(const char *name, size_t size, enum binding_kind *kind)
 
 bool ir_name_ok(const char *name, size_t size)
 {
-    static const char inner[] = "_.-/:";
     if (size == 0)
         return false;
     for (size_t i = 0; i < size; i++) {
         char c = name[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        bool other = (c >= '0' && c <= '9') || (c != '\0' && strchr(inner, c));
+        bool other = c >= '-' && c <= ':'; /* in ASCII, with '.', '/' and digits between them */
         if (!letter && !(i > 0 && other))
             return false;
     }

@@ -67,34 +67,58 @@ bool weights_sharded_params(const struct choices *c)
     return sharded_params(c);
 }
 
+/* The tensors of a part, those that tensor ranks cut first. All layers have the same. */
+struct part_tensors {
+    size_t count, cut_count;
+    struct part_tensor {
+        struct tensor_spec spec;
+        struct tensor_cut cut;
+        enum weight weight;
+    } row[TRANSFORMER_MAX_TENSORS];
+};
+
+static struct part_tensors tensors_of(const struct emit *e, const struct tensor_spec *spec,
+                                      size_t count)
+{
+    struct part_tensors t = {0};
+    for (int whole = 0; whole < 2; whole++) {
+        for (size_t i = 0; i < count; i++) {
+            struct tensor_cut cut = {.block = {{NULL, spec[i].rows, false}}, .blocks = 1};
+            if (e->tensor.size > 1)
+                cut = tensor_cut_of(e->whole, spec[i].name, spec[i].rows);
+            if ((cut.rows || cut.cols) != (bool)whole)
+                t.row[t.count++] = (struct part_tensor){spec[i], cut, weight_of(spec[i].name)};
+        }
+        t.cut_count = whole == 0 ? t.count : t.cut_count;
+    }
+    return t;
+}
+
 enum { NAME_SIZE = 112 };
 
-/* The name of a tensor, or (block not NULL) of a block of it. A deep model has a thousand: printing takes
- * longer than all else that is done for one. */
-static void name_tensor(char name[NAME_SIZE], const char *prefix, const char *tensor,
-                        const char *block)
+/* Appends to what a name has so far. A deep model has a thousand: printing takes longer than all else that
+ * is done for one. */
+static size_t append(char name[NAME_SIZE], size_t at, const char *text)
 {
-    const char *texts[] = {prefix, tensor, block ? ":" : "", block ? block : ""};
-    size_t at = 0;
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        size_t size = strlen(texts[i]);
-        assert(at + size < NAME_SIZE);
-        memcpy(name + at, texts[i], size);
-        at += size;
-    }
-    name[at] = '\0';
+    size_t size = strlen(text);
+    assert(at + size < NAME_SIZE);
+    memcpy(name + at, text, size + 1);
+    return at + size;
 }
 
 /* One tensor, or the blocks of it that tensor ranks cut apart: what a rank has of it lies at *offset.
  * Returns the first row. */
-static uint32_t add_tensor(struct emit *e, const char *prefix, const struct tensor_spec *spec,
-                           const struct tensor_cut *cut, uint64_t *offset)
+static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part_tensor *tensor,
+                           uint64_t *offset)
 {
+    const struct tensor_spec *spec = &tensor->spec;
+    const struct tensor_cut *cut = &tensor->cut;
     uint32_t copied = e->tensor.axes & ~e->tensor.copy_axes;
     int64_t rows = 0, cols = cut->cols ? spec->cols / (int64_t)e->tensor.size : spec->cols;
     int64_t first = 0;
     uint32_t begin = IR_NONE;
     char name[NAME_SIZE];
+    size_t named = append(name, append(name, 0, prefix), spec->name);
     for (int i = 0; i < cut->blocks; i++) {
         const struct tensor_block *block = &cut->block[i];
         int64_t parts = (int64_t)e->tensor.size;
@@ -103,7 +127,8 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct tens
         int64_t padded = cut->vocabulary ? e->choices->model->vocab * parts : 0;
         if (padded < block->rows + parts) /* which parts of equal size have by themselves */
             padded = 0;
-        name_tensor(name, prefix, spec->name, block->name);
+        if (block->name)
+            append(name, append(name, named, ":"), block->name);
         uint32_t row = ir_add_tensor(
             e->ir,
             (struct tensor){.name = name,
@@ -119,35 +144,27 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct tens
                 : cut->rows ? (block->rows + parts - 1) / parts
                             : block->rows;
     }
-    e->slot[weight_of(spec->name)] =
-        (struct weight_slot){.offset = *offset, .rows = rows, .cols = cols};
+    e->slot[tensor->weight] = (struct weight_slot){.offset = *offset, .rows = rows, .cols = cols};
     *offset += (uint64_t)(rows * cols);
     return begin;
 }
 
-/* Adds a part's tensors to the ir and lays them out from *used on: first those that tensor ranks
- * cut, where there are any. */
+/* Adds a part's tensors to the ir and lays them out from *used on. */
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
-                     const struct tensor_spec *spec, size_t count, uint64_t *used)
+                     const struct part_tensors *tensors, uint64_t *used)
 {
-    e->part[part] =
-        (struct part){.bundle = e->bundle_count, .base = *used, .tensor_begin = IR_NONE};
+    struct part *p = &e->part[part];
+    *p = (struct part){.bundle = e->bundle_count, .base = *used, .tensor_begin = IR_NONE};
     uint64_t offset = 0;
-    for (int whole = 0; whole < 2; whole++) {
-        uint64_t begin = offset;
-        for (size_t i = 0; i < count; i++) {
-            struct tensor_cut cut = tensor_cut_of(e->whole, spec[i].name, spec[i].rows);
-            if (e->tensor.size == 1)
-                cut = (struct tensor_cut){.block = {{NULL, spec[i].rows, false}}, .blocks = 1};
-            if ((cut.rows || cut.cols) == (bool)whole)
-                continue;
-            uint32_t row = add_tensor(e, prefix, &spec[i], &cut, &offset);
-            if (e->part[part].tensor_begin == IR_NONE)
-                e->part[part].tensor_begin = row;
-        }
-        e->part[part].whole_begin = begin;
-        e->part[part].whole_count = offset - begin;
+    for (size_t i = 0; i < tensors->count; i++) {
+        if (i == tensors->cut_count)
+            p->whole_begin = offset;
+        uint32_t row = add_tensor(e, prefix, &tensors->row[i], &offset);
+        p->tensor_begin = i == 0 ? row : p->tensor_begin;
     }
+    if (tensors->cut_count == tensors->count)
+        p->whole_begin = offset;
+    p->whole_count = offset - p->whole_begin;
     *used += offset;
 }
 
@@ -184,7 +201,8 @@ static void lay_out_embedding(struct emit *e)
     uint64_t used = 0;
     uint32_t begin = e->ir->tensor_count;
     size_t count = transformer_embedding_tensors(e->whole, spec, ARRAY_LEN(spec));
-    add_part(e, part_embedding(e), "", spec, 1, &used);
+    struct part_tensors tensors = tensors_of(e, spec, 1);
+    add_part(e, part_embedding(e), "", &tensors, &used);
     if (pipeline_ends_tied(e->choices)) {
         close_bundle(e, "embedding", 0, e->part[part_embedding(e)].tensor_begin, 1, used);
         e->bundle[e->bundle_count - 1].at_both_ends = true;
@@ -194,8 +212,10 @@ static void lay_out_embedding(struct emit *e)
         if (!first || count == 1)
             return;
     }
-    if (count > 1)
-        add_part(e, part_positions(e), "", spec + 1, count - 1, &used);
+    if (count > 1) {
+        tensors = tensors_of(e, spec + 1, count - 1);
+        add_part(e, part_positions(e), "", &tensors, &used);
+    }
     close_bundle(e, pipeline_ends_tied(e->choices) ? "positions" : "embedding", 0, begin,
                  e->ir->tensor_count - begin, used);
 }
@@ -207,6 +227,7 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint32_t together = (uint32_t)weights_layers_together(e->choices);
     size_t count = transformer_layer_tensors(model, spec, ARRAY_LEN(spec));
+    struct part_tensors tensors = tensors_of(e, spec, count);
     char name[64];
     for (uint32_t first = layers.first; first < layers.end; first += together) {
         uint32_t end = first + together < layers.end ? first + together : layers.end;
@@ -214,9 +235,11 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
         uint64_t used = 0;
         for (uint32_t l = first; l < end; l++) {
             snprintf(name, sizeof name, "layers.%u.", l);
-            add_part(e, l, name, spec, count, &used);
+            add_part(e, l, name, &tensors, &used);
         }
-        snprintf(name, sizeof name, "layers.%u", first);
+        if (end > first + 1)
+            snprintf(name, sizeof name, "layers.%u.", first);
+        name[strlen(name) - 1] = '\0'; /* no dot behind a bundle's */
         close_bundle(e, name, chunk, begin, e->ir->tensor_count - begin, used);
     }
 }
@@ -227,7 +250,8 @@ static void lay_out_head(struct emit *e)
     uint64_t used = 0;
     uint32_t begin = e->ir->tensor_count;
     size_t count = transformer_head_tensors(e->whole, spec, ARRAY_LEN(spec));
-    add_part(e, part_head(e), "", spec, count, &used);
+    struct part_tensors tensors = tensors_of(e, spec, count);
+    add_part(e, part_head(e), "", &tensors, &used);
     close_bundle(e, "head", pipeline_chunks(e->choices) - 1, begin, e->ir->tensor_count - begin,
                  used);
 }
