@@ -42,6 +42,27 @@ bool stretch_end(const struct stretch *s, struct stretch_from from, uint32_t end
     return *to != IR_NONE;
 }
 
+/* Ends of a block's tenants that have been told, for many end alike: rows by the end. */
+enum { TOLD_ENDS = 64 };
+
+struct told_end {
+    uint32_t end, like, to; /* to = IR_NONE: not told yet, or never */
+};
+
+static bool tell_end(const struct writer *w, struct stretch_from from, struct told_end *told,
+                     uint32_t end, const uint32_t *like, uint32_t *to)
+{
+    struct told_end *known = &told[end % TOLD_ENDS];
+    uint32_t likes = like ? *like : IR_NONE;
+    if (known->to == IR_NONE || known->end != end || known->like != likes) {
+        if (!stretch_end(w->s, from, end, like, to))
+            return false;
+        *known = (struct told_end){end, likes, *to};
+    }
+    *to = known->to;
+    return true;
+}
+
 static bool write_block(struct writer *w, struct stretch_from from)
 {
     const struct stretch *s = w->s;
@@ -50,6 +71,8 @@ static bool write_block(struct writer *w, struct stretch_from from)
     uint32_t first = w->first[from.block], count = tenants_at(w, from.block);
     if (like != IR_NONE && tenants_at(w, like) != count) /* buffers are alike, and so tenants are */
         return false;
+    struct told_end told[TOLD_ENDS];
+    memset(told, 0xff, sizeof told);
     for (uint32_t i = first; i < first + count; i++) {
         uint32_t to = w->out->count++;
         const uint32_t *end = tenants_ends(w->in, i);
@@ -61,13 +84,9 @@ static bool write_block(struct writer *w, struct stretch_from from)
         w->out->class_of[to] = w->in->class_of[i];
         w->out->size[to] = w->in->size[i];
         uint32_t *out = w->out->end + (size_t)to * classes;
-        for (uint32_t c = 0; c < classes; c++) {
-            bool again = c > 0 && end[c] == end[c - 1] && (!likes || likes[c] == likes[c - 1]);
-            if (again)
-                out[c] = out[c - 1];
-            else if (!stretch_end(s, from, end[c], likes ? &likes[c] : NULL, &out[c]))
+        for (uint32_t c = 0; c < classes; c++)
+            if (!tell_end(w, from, told, end[c], likes ? &likes[c] : NULL, &out[c]))
                 return false;
-        }
     }
     return true;
 }
