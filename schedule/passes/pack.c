@@ -107,7 +107,7 @@ enum {
     TENANTS_PER_WINDOW = 32,
     WINDOWS_MIN = 16,
     WINDOWS_MAX = 256,
-    FEW = 8, /* late rows, that are put in place one by one */
+    FEW = 8, /* late rows that are put in place one by one, or sorted so before they are merged */
 };
 
 struct level {
@@ -122,41 +122,50 @@ struct all_placed {
     struct placed_row *spare;   /* as many as there are tenants */
 };
 
-static int lower_first(const void *a, const void *b)
+/* Puts a row in its place among those before it, which are sorted. */
+static void settle_one(struct placed_row *row, uint32_t sorted)
 {
-    const struct placed_row *x = a, *y = b;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-/* Puts the first of the last rows in its place among the others. */
-static void settle_one(struct placed *p)
-{
-    struct placed_row row = p->row[p->sorted];
-    uint32_t low = 0, high = p->sorted;
+    struct placed_row late = row[sorted];
+    uint32_t low = 0, high = sorted;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (p->row[middle].begin < row.begin)
+        if (row[middle].begin < late.begin)
             low = middle + 1;
         else
             high = middle;
     }
-    memmove(p->row + low + 1, p->row + low, (p->sorted - low) * sizeof row);
-    p->row[low] = row;
-    p->sorted++;
+    memmove(row + low + 1, row + low, (sorted - low) * sizeof late);
+    row[low] = late;
 }
 
-/* The same of many. */
-static void settle_all(struct placed *p, struct placed_row *spare)
+/* Sorts rows of which the first are, and the others are. */
+static void merge(struct placed_row *row, uint32_t first, uint32_t count, struct placed_row *spare)
 {
-    uint32_t late = p->count - p->sorted, from = p->sorted, to = p->count;
-    memcpy(spare, p->row + p->sorted, late * sizeof *spare);
-    qsort(spare, late, sizeof *spare, lower_first);
-    while (late > 0) {
-        if (from > 0 && p->row[from - 1].begin > spare[late - 1].begin)
-            p->row[--to] = p->row[--from];
+    uint32_t others = count - first;
+    memcpy(spare, row + first, others * sizeof *spare);
+    while (others > 0) {
+        if (first > 0 && row[first - 1].begin > spare[others - 1].begin)
+            row[--count] = row[--first];
         else
-            p->row[--to] = spare[--late];
+            row[--count] = spare[--others];
     }
+}
+
+/* Puts the late rows in their places: one by one if they are few, else so many at a time. */
+static void settle(struct placed *p, struct placed_row *spare)
+{
+    struct placed_row *late = p->row + p->sorted;
+    uint32_t count = p->count - p->sorted;
+    for (; count <= FEW && p->sorted < p->count; p->sorted++)
+        settle_one(p->row, p->sorted);
+    if (p->sorted == p->count)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        settle_one(late + i / FEW * FEW, i % FEW);
+    for (uint32_t size = FEW; size < count; size *= 2)
+        for (uint32_t i = 0; i + size < count; i += 2 * size)
+            merge(late + i, size, i + 2 * size < count ? 2 * size : count - i, spare);
+    merge(p->row, p->sorted, p->count, spare);
     p->sorted = p->count;
 }
 
@@ -198,10 +207,7 @@ static const struct placed *placed_beside(const struct all_placed *all, const st
         if ((life.until - 1 - t->begin) / level->stride <= first + 1)
             p = &level->window[first];
     }
-    if (p->count - p->sorted > FEW)
-        settle_all(p, all->spare);
-    while (p->sorted < p->count)
-        settle_one(p);
+    settle(p, all->spare);
     return p;
 }
 
