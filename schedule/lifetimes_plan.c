@@ -168,28 +168,40 @@ static uint64_t place_states(struct plan *p, const struct stretch *s, uint8_t me
 
 /* ---- a role that was stretched ---- */
 
-/* Places the list of an arena by periods, what is large first; again, those first that stuck out, while
- * too much is wasted. Returns the bytes taken; UINT64_MAX: much is wasted whatever the order. */
-static uint64_t pack_periods(struct stretch_arena *a, uint64_t enough, uint64_t much)
+/* Places the list of an arena by periods, what is large first. Where that wastes much, these by life too, which
+ * counts if it takes no more than `little`; else again, those first that stuck out, while too much is wasted.
+ * Returns the bytes taken; UINT64_MAX: much is wasted whatever the order. */
+static uint64_t pack_periods(struct stretch_arena *a, uint64_t enough, uint64_t much,
+                             uint64_t little)
 {
     struct tenants *t = &a->list;
     uint64_t best = UINT64_MAX;
     if (a->least > much)
         return UINT64_MAX;
+    size_t bytes = t->count * sizeof *t->offset;
     uint64_t *offset = heap_alloc(t->count, sizeof *offset);
-    bool *first = heap_zalloc(t->count, sizeof *first);
+    bool *first = heap_alloc(t->count, sizeof *first);
     for (uint32_t i = 0; i < t->count; i++)
         first[i] = t->size[i] > a->held / LARGE_PARTS;
     for (int round = 0; round < LIFE_ROUNDS && best > enough; round++) {
-        uint64_t top = pack_by_life(t, a->twin, first);
+        uint64_t top = pack_by_life(t, a->twin, first, PACK_COARSE), fine = UINT64_MAX;
+        if (top < best) {
+            best = top;
+            memcpy(offset, t->offset, bytes);
+        }
+        if (round == 0 && top > much && a->least <= little)
+            fine = pack_by_life(t, a->twin, first, PACK_FINE);
+        if (fine <= little) {
+            best = fine;
+            memcpy(offset, t->offset, bytes);
+            break;
+        }
+        if (fine != UINT64_MAX)
+            memcpy(t->offset, offset, bytes);
         for (uint32_t i = 0; i < t->count; i++)
             first[i] |= t->offset[i] + t->size[i] > enough;
-        if (top >= best)
-            continue;
-        best = top;
-        memcpy(offset, t->offset, t->count * sizeof *offset);
     }
-    memcpy(t->offset, offset, t->count * sizeof *offset);
+    memcpy(t->offset, offset, bytes);
     free(offset);
     free(first);
     return best;
@@ -220,7 +232,9 @@ static bool plan_stretched(struct plan *p, const struct stretch *s, const struct
         uint64_t held = by_periods.held;
         much = held + (base + held) / (count < LONG_MIN ? PERIODS_PARTS : LONG_PARTS);
         uint64_t enough = held + (base + held) / WASTE_PARTS;
-        top = pack_periods(&by_periods, count < LONG_MIN ? enough : much, much);
+        uint64_t little = held + (base + held) / MUCH_PARTS; /* one by one no more is looked for */
+        top = pack_periods(&by_periods, count < LONG_MIN ? enough : much, much,
+                           little < much ? little : much);
     }
     bool known = true, periods = top != UINT64_MAX;
     if (!periods || top > much) {

@@ -118,7 +118,9 @@ struct lives {
     } * row;
 };
 
-enum { LENGTHS = 5, LONGER = 8, BIRTHS_PER_STRIDE = 16 };
+enum { LENGTHS = 5, BIRTHS_PER_STRIDE = 16 };
+static const uint32_t longer[] = {
+    [PACK_COARSE] = 8, [PACK_FINE] = 4}; /* from one length to the next */
 
 struct board {
     const struct tenants *t;
@@ -247,6 +249,16 @@ static uint64_t lowest(const struct board *b, struct obstacles *in_way, uint32_t
     return at;
 }
 
+/* The longest first, and before them those that are first. */
+enum { RANKS = 2 * LENGTHS };
+
+static uint8_t rank_of(uint8_t length, uint8_t own, enum pack_grain grain)
+{
+    if (length < LENGTHS)
+        return RANKS - 1 - length;
+    return grain == PACK_FINE ? LENGTHS - 1 - own : 0;
+}
+
 /* Sizes to within a sixteenth: few enough to be counted. */
 enum { SIZE_BITS = 4, SIZES = 64 << SIZE_BITS };
 
@@ -257,18 +269,18 @@ static uint32_t rounded_size(uint64_t size)
     return bits << SIZE_BITS | ((uint32_t)part & ((1u << SIZE_BITS) - 1));
 }
 
-/* Tenants by length, size and birth; length LENGTHS: those that are first. */
-static uint32_t *by_length(const struct tenants *t, const uint8_t *length)
+/* Tenants by rank, size and birth. */
+static uint32_t *by_rank(const struct tenants *t, const uint8_t *rank)
 {
-    uint32_t *begin = heap_zalloc((size_t)(LENGTHS + 1) * SIZES + 1, sizeof *begin);
+    uint32_t *begin = heap_zalloc((size_t)RANKS * SIZES + 1, sizeof *begin);
     uint32_t *order = heap_alloc(t->count, sizeof *order);
     uint16_t *key = heap_alloc(t->count, sizeof *key);
     for (uint32_t i = 0; i < t->count; i++) {
         uint32_t size = rounded_size(t->size[i]);
-        key[i] = (uint16_t)((LENGTHS - length[i]) * SIZES + SIZES - 1 - size);
+        key[i] = (uint16_t)(rank[i] * SIZES + SIZES - 1 - size);
         begin[key[i] + 1]++;
     }
-    for (uint32_t k = 0; k < (LENGTHS + 1) * SIZES; k++)
+    for (uint32_t k = 0; k < RANKS * SIZES; k++)
         begin[k + 1] += begin[k];
     for (uint32_t i = 0; i < t->count; i++)
         order[begin[key[i]]++] = i;
@@ -300,7 +312,16 @@ static uint64_t place(struct board *b, struct tenants *t, uint32_t i, uint32_t t
     return t->offset[i] + t->size[i];
 }
 
-uint64_t pack_by_life(struct tenants *t, const uint32_t *twin, const bool *first)
+/* Twins are as long as the longer one. */
+static void raise_to_twins(uint8_t *length, const uint32_t *twin, uint32_t count)
+{
+    for (uint32_t i = 0; twin && i < count; i++)
+        if (twin[i] != TENANTS_NEVER && length[twin[i]] > length[i])
+            length[i] = length[twin[i]];
+}
+
+uint64_t pack_by_life(struct tenants *t, const uint32_t *twin, const bool *first,
+                      enum pack_grain grain)
 {
     struct life *life = lives_of_most(t);
     struct board b = {.t = t, .life = life};
@@ -308,22 +329,24 @@ uint64_t pack_by_life(struct tenants *t, const uint32_t *twin, const bool *first
     for (uint32_t c = 0; c < LENGTHS; c++) {
         b.lives[c].stride = c + 1 < LENGTHS && stride <= t->ops ? stride : t->ops + 1;
         b.firsts[c].stride = b.lives[c].stride;
-        stride = stride <= t->ops ? stride * LONGER : stride;
+        stride = stride <= t->ops ? stride * longer[grain] : stride;
     }
     uint8_t *length = heap_alloc(t->count, sizeof *length);
+    uint8_t *rank = heap_alloc(t->count, sizeof *rank); /* until then: the length of its own life */
     for (uint32_t i = 0; i < t->count; i++) {
-        length[i] = length_of(&b, i);
+        length[i] = rank[i] = length_of(&b, i);
         if (first && first[i] && life[i].until - life[i].from < t->ops)
             length[i] = LENGTHS;
     }
-    for (uint32_t i = 0; twin && i < t->count; i++)
-        if (twin[i] != TENANTS_NEVER && length[twin[i]] > length[i])
-            length[i] = length[twin[i]];
+    raise_to_twins(length, twin, t->count);
+    raise_to_twins(rank, twin, t->count);
     for (uint32_t c = 0; c < LENGTHS; c++) {
         make_room(&b, &b.lives[c], length, (uint8_t)c);
         make_room(&b, &b.firsts[c], length, LENGTHS);
     }
-    uint32_t *order = by_length(t, length);
+    for (uint32_t i = 0; i < t->count; i++)
+        rank[i] = rank_of(length[i], rank[i], grain);
+    uint32_t *order = by_rank(t, rank);
     uint64_t top = 0;
     for (uint32_t i = 0; i < t->count; i++)
         t->offset[i] = UINT64_MAX;
@@ -340,6 +363,7 @@ uint64_t pack_by_life(struct tenants *t, const uint32_t *twin, const bool *first
     }
     free(order);
     free(length);
+    free(rank);
     free(life);
     return top;
 }
