@@ -20,8 +20,7 @@ enum {
     TIGHT_LOOKS = 1000,  /* at holes, for each tenant; who needs more is not packed by tightness */
     ROUNDS_MAX = 15,     /* of packing by size, as long as they look at few pairs: */
     PAIRS_MAX = 20000000,
-    LIFE_ROUNDS = 2,    /* of packing by life */
-    LARGE_PARTS = 16,   /* and what is placed first then: more than 1 part in so many */
+    LARGE_PARTS = 16,   /* what is placed first by life: more than 1 part in so many */
     PERIODS_PARTS = 64, /* up to 1 part in so many may be wasted by packing periods, */
     LONG_PARTS = 16,    /* and 1 in so many where there are */
     LONG_MIN = 50000,   /* tenants, which are not packed that well one by one either */
@@ -168,43 +167,48 @@ static uint64_t place_states(struct plan *p, const struct stretch *s, uint8_t me
 
 /* ---- a role that was stretched ---- */
 
+/* Once more, those first that stuck out, if that takes less. Returns the bytes taken. */
+static uint64_t pack_periods_again(struct stretch_arena *a, bool *first, uint64_t enough,
+                                   uint64_t top)
+{
+    struct tenants *t = &a->list;
+    size_t bytes = t->count * sizeof *t->offset;
+    uint64_t *offset = heap_alloc(t->count, sizeof *offset);
+    memcpy(offset, t->offset, bytes);
+    for (uint32_t i = 0; i < t->count; i++)
+        first[i] |= t->offset[i] + t->size[i] > enough;
+    uint64_t again = pack_by_life(t, a->twin, first, PACK_COARSE, top);
+    if (again >= top)
+        memcpy(t->offset, offset, bytes);
+    free(offset);
+    return again < top ? again : top;
+}
+
 /* Places the list of an arena by periods, what is large first. Where that wastes much, these by life too, which
- * counts if it takes no more than `little`; else again, those first that stuck out, while too much is wasted.
- * Returns the bytes taken; UINT64_MAX: much is wasted whatever the order. */
+ * counts if it takes no more than `little`; else again, while too much is wasted. Returns the bytes taken;
+ * UINT64_MAX: much is wasted whatever the order. */
 static uint64_t pack_periods(struct stretch_arena *a, uint64_t enough, uint64_t much,
                              uint64_t little)
 {
     struct tenants *t = &a->list;
-    uint64_t best = UINT64_MAX;
+    bool finely = a->least <= little;
     if (a->least > much)
         return UINT64_MAX;
-    size_t bytes = t->count * sizeof *t->offset;
-    uint64_t *offset = heap_alloc(t->count, sizeof *offset);
     bool *first = heap_alloc(t->count, sizeof *first);
     for (uint32_t i = 0; i < t->count; i++)
         first[i] = t->size[i] > a->held / LARGE_PARTS;
-    for (int round = 0; round < LIFE_ROUNDS && best > enough; round++) {
-        uint64_t top = pack_by_life(t, a->twin, first, PACK_COARSE), fine = UINT64_MAX;
-        if (top < best) {
-            best = top;
-            memcpy(offset, t->offset, bytes);
-        }
-        if (round == 0 && top > much && a->least <= little)
-            fine = pack_by_life(t, a->twin, first, PACK_FINE);
-        if (fine <= little) {
-            best = fine;
-            memcpy(offset, t->offset, bytes);
-            break;
-        }
-        if (fine != UINT64_MAX)
-            memcpy(t->offset, offset, bytes);
-        for (uint32_t i = 0; i < t->count; i++)
-            first[i] |= t->offset[i] + t->size[i] > enough;
+    uint64_t top = pack_by_life(t, a->twin, first, PACK_COARSE, finely ? much : UINT64_MAX);
+    if (finely && top > much) {
+        top = pack_by_life(t, a->twin, first, PACK_FINE, little);
+        if (top <= little)
+            goto out;
+        top = pack_by_life(t, a->twin, first, PACK_COARSE, UINT64_MAX);
     }
-    memcpy(t->offset, offset, bytes);
-    free(offset);
+    if (top > enough)
+        top = pack_periods_again(a, first, enough, top);
+out:
     free(first);
-    return best;
+    return top;
 }
 
 /* How many tenants the long list has. */

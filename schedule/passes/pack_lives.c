@@ -321,7 +321,7 @@ static void raise_to_twins(uint8_t *length, const uint32_t *twin, uint32_t count
 }
 
 uint64_t pack_by_life(struct tenants *t, const uint32_t *twin, const bool *first,
-                      enum pack_grain grain)
+                      enum pack_grain grain, uint64_t most)
 {
     struct life *life = lives_of_most(t);
     struct board b = {.t = t, .life = life};
@@ -350,7 +350,7 @@ uint64_t pack_by_life(struct tenants *t, const uint32_t *twin, const bool *first
     uint64_t top = 0;
     for (uint32_t i = 0; i < t->count; i++)
         t->offset[i] = UINT64_MAX;
-    for (uint32_t k = 0; k < t->count; k++) {
+    for (uint32_t k = 0; k < t->count && top <= most; k++) {
         if (t->offset[order[k]] != UINT64_MAX)
             continue; /* has been placed with its twin */
         uint32_t i = order[k];

@@ -16,7 +16,7 @@ static uint64_t pack(struct tenants *t, struct check_random *random, int rule)
     if (rule < 2)
         return pack_in_order(t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, UINT64_MAX, NULL);
     if (rule >= 3)
-        return pack_by_life(t, NULL, NULL, rule == 3 ? PACK_COARSE : PACK_FINE);
+        return pack_by_life(t, NULL, NULL, rule == 3 ? PACK_COARSE : PACK_FINE, UINT64_MAX);
     double *weight = heap_alloc(t->count, sizeof *weight);
     for (uint32_t i = 0; i < t->count; i++)
         weight[i] = check_random_double(random);
@@ -262,7 +262,7 @@ static void twins_share_their_place(void)
         for (uint32_t i = 0; i < t.count; i++)
             first[i] = check_random_i64(&random, 0, 9) == 0;
         uint64_t top = pack_by_life(&t, twin, round % 2 == 0 ? first : NULL,
-                                    round % 3 == 0 ? PACK_FINE : PACK_COARSE);
+                                    round % 3 == 0 ? PACK_FINE : PACK_COARSE, UINT64_MAX);
         for (uint32_t i = 0; i < t.count; i++)
             apart += twin[i] != TENANTS_NEVER && t.offset[i] != t.offset[twin[i]];
         CHECK_INT("twins that lie apart", apart, 0);
@@ -298,8 +298,9 @@ static void what_is_first_is_placed_by_life_too(void)
         for (uint32_t c = 0; c < t.classes; c++)
             t.end[i * t.classes + c] = small ? t.birth[i] + 1 : rows[i].end;
     }
-    CHECK_INT("by size", (int64_t)pack_by_life(&t, NULL, first, PACK_COARSE), 2700);
-    uint64_t top = pack_by_life(&t, NULL, first, PACK_FINE);
+    CHECK_INT("by size", (int64_t)pack_by_life(&t, NULL, first, PACK_COARSE, UINT64_MAX), 2700);
+    CHECK_INT("gives up", (int64_t)pack_by_life(&t, NULL, first, PACK_COARSE, 1899), 1900);
+    uint64_t top = pack_by_life(&t, NULL, first, PACK_FINE, 1901);
     CHECK_INT("by life", (int64_t)top, 1901);
     CHECK_INT("wrong places", count_wrong(&t, top), 0);
     tenants_release(&t);
