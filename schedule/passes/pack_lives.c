@@ -125,7 +125,8 @@ static const uint32_t longer[] = {
 struct board {
     const struct tenants *t;
     const struct life *life;
-    struct lives lives[LENGTHS];  /* the last ones as long as the list */
+    struct lives lives[LENGTHS];  /* the last ones as long as the list; */
+    struct lives longest;         /* these again, in windows for whoever lives shorter */
     struct lives firsts[LENGTHS]; /* of any length, in windows for askers of each */
 };
 
@@ -197,6 +198,8 @@ static void put(struct board *b, uint32_t tenant, uint8_t length)
 {
     if (length < LENGTHS)
         put_in(b, &b->lives[length], tenant);
+    if (length == LENGTHS - 1)
+        put_in(b, &b->longest, tenant);
     for (uint32_t c = 0; length == LENGTHS && c < LENGTHS; c++)
         put_in(b, &b->firsts[c], tenant);
 }
@@ -223,9 +226,10 @@ static uint32_t obstacles_of(const struct board *b, uint32_t tenant, struct obst
 {
     uint8_t length = length_of(b, tenant);
     uint32_t count = add_window(b, &b->firsts[length], tenant, in_way);
-    for (uint32_t c = length; c < LENGTHS; c++)
+    for (uint32_t c = length; c < LENGTHS - 1; c++)
         count += add_window(b, &b->lives[c], tenant, in_way + count);
-    return count;
+    return count + add_window(b, length < LENGTHS - 1 ? &b->longest : &b->lives[LENGTHS - 1],
+                              tenant, in_way + count);
 }
 
 /* The lowest place that nobody has who conflicts. */
@@ -344,6 +348,8 @@ uint64_t pack_by_life(struct tenants *t, const uint32_t *twin, const bool *first
         make_room(&b, &b.lives[c], length, (uint8_t)c);
         make_room(&b, &b.firsts[c], length, LENGTHS);
     }
+    b.longest.stride = b.lives[LENGTHS - 2].stride;
+    make_room(&b, &b.longest, length, LENGTHS - 1);
     for (uint32_t i = 0; i < t->count; i++)
         rank[i] = rank_of(length[i], rank[i], grain);
     uint32_t *order = by_rank(t, rank);
@@ -361,6 +367,7 @@ uint64_t pack_by_life(struct tenants *t, const uint32_t *twin, const bool *first
         lives_release(&b.lives[c]);
         lives_release(&b.firsts[c]);
     }
+    lives_release(&b.longest);
     free(order);
     free(length);
     free(rank);
