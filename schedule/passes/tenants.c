@@ -137,23 +137,24 @@ static void sort_into_classes(struct survey *s)
         lower_clocks(s);
 }
 
-/* The first birth of class c, from the cursor on, that is ordered behind op f of a stream. */
+/* The first birth of class c, from the cursor on, that is ordered behind op f of a stream: one that is listed behind
+ * it, which is all that an op of the host asks for, and whose clock says so. */
 static uint32_t birth_behind(const struct survey *s, const struct cursor *cursor, uint32_t c,
                              uint32_t stream, uint32_t f)
 {
     const struct order *order = s->order;
     uint32_t at = cursor->at, count = s->class[c].count, width = order->width;
     const uint32_t *birth = s->birth + s->class[c].begin;
-    if (stream == order->streams) { /* whatever is listed behind an op of the host */
-        while (at < count && birth[at] <= f)
-            at++;
-    } else if (s->has_early && c == s->t->classes - 1) {
+    while (at < count && birth[at] <= f)
+        at++;
+    if (stream == order->streams)
+        return at;
+    if (s->has_early && c == s->t->classes - 1)
         while (at < count && s->lowered[(size_t)at * width + stream] <= f)
             at++;
-    } else {
+    else
         while (at < count && order_row(order, birth[at])[stream] <= f)
             at++;
-    }
     return at;
 }
 
