@@ -1,5 +1,6 @@
 # however predict, report and plot end, what stood there stands, nothing half done is left, and no process goes on
-what="--model llama3-8b --cluster dgx-h100 --nodes 4 --seq 512K --strategy 2d --cp 4 --hp 8 --quick"
+# seconds of simulation, that it is not over before it is seen and ended
+what="--model llama3-8b --cluster dgx-h100 --nodes 64 --seq 512K --strategy 2d --cp 4 --hp 8 --quick"
 longhaul predict --model gpt2 --cluster ideal --gpus 4 --seq 1K --quick --emit-ir -o $T/p > $T/note
 cp -r $T/p $T/before
 longhaul report $T/p -o $T/page.html

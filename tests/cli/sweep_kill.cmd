@@ -5,13 +5,24 @@ $sweep -o $T/whole.csv > $T/out
 grep -v '^#' $T/whole.csv > $T/whole
 
 rows() { grep -c '^[0-9]* [0-9]* - ' "$1" 2> $T/note || true; }
-# starts the sweep of $1 and waits until it has written two rows
+# starts the sweep of $1 and stops it when it has written two rows; again where it was over by then
 begin() {
-    $sweep -o $1 --jobs 1 > $T/out 2> $T/err &
-    pid=$!
-    while test "$(rows $1.part)" = "" || test "$(rows $1.part)" -lt 2; do sleep 0.01; done
+    while true; do
+        $sweep -o $1 --jobs 1 > $T/out 2> $T/err &
+        pid=$!
+        until test -e $1 || test "0$(rows $1.part)" -ge 2; do sleep 0.01; done
+        kill -STOP $pid && stopped $pid && test -e $1.part && return
+        wait $pid
+        rm $1
+    done
 }
-end() { # waits for it; $code says how it ended
+stopped() { # PROCESS: waits until it is, false where it has ended
+    until grep -q '^State:.T' /proc/$1/status 2> $T/note; do
+        grep -q '^State:.[^ZX]' /proc/$1/status 2> $T/note || return 1
+    done
+}
+end() { # lets it go on and waits for it; $code says how it ended
+    kill -CONT $pid 2> $T/note || true
     code=0
     wait $pid 2> $T/note || code=$?
 }
@@ -54,7 +65,6 @@ done
 
 # two at once
 begin $T/d.csv
-kill -STOP $pid
 $sweep -o $T/d.csv || echo "second: exit $?"
 kill -9 $pid
 end
@@ -62,7 +72,13 @@ goes_on $T/d.csv 'beside another'
 
 # a worker that dies: its point is tried again
 begin $T/e.csv
-kill -9 $(cat /proc/$pid/task/$pid/children)
+until worker=$(cat /proc/$pid/task/$pid/children) && test -n "$worker" && kill -STOP $worker && stopped $worker; do
+    kill -CONT $pid # between two points
+    sleep 0.01
+    kill -STOP $pid
+    stopped $pid
+done
+kill -9 $worker
 end
 echo "a worker killed: exit $code"
 sed -n 's/.*e.csv: //p' $T/out
