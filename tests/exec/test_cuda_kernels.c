@@ -82,11 +82,6 @@ static struct work draw_work(enum work_kind kind)
 static void adapt(const struct work *work, struct bench_operands *o)
 {
     switch ((enum work_kind)work->kind) {
-    case WORK_ROPE:
-    case WORK_ROPE_BACKWARD:
-        if (work->rope.stride > 0)
-            o->read[0].count = o->write[0].count = (uint64_t)(work->rope.rows * work->rope.stride);
-        break;
     case WORK_CROSS_ENTROPY_FINISH:
         o->read[2].count *= (uint64_t)draw(1, 4);
         break;

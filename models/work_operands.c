@@ -1,0 +1,171 @@
+#include "models/work_operands.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* A row lists the reads and then the writes of a kind, one word each: the operand's element count, a
+ * product of the kind's parameters and digits. Communication and copies give bytes instead: "@" is
+ * the op's bytes, "@*" times the members of its group, "@/" divided by them. Before the count, '~': in
+ * a schedule it may be another. Behind it, in this order:
+ *   ":f32", ":i32", ":u8"  the dtype, when it is fixed; with a '~' before it: in a schedule, any
+ *   "=0"                   an op that is made up reads the first write's buffer here, in its place
+ *   "?p", "?!p"            the operand is there only if parameter p is not 0, or is 0
+ *   "?", "??"              it may be left out; a made-up op leaves out the latter */
+static const char *const rows[WORK_KIND_COUNT][2] = {
+    [WORK_MATMUL] = {"m*k k*n n?epilogue m*n=0?accumulate", "m*n"},
+    [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim", "q*heads*dim q*heads:f32"},
+    [WORK_ATTENTION_BACKWARD] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim q*heads*dim "
+                                 "q*heads:f32 q*heads*dim",
+                                 "q*heads*dim kv*kv_heads*dim kv*kv_heads*dim ~1:u8??"},
+    [WORK_MERGE] = {"rows*heads*dim:f32=0 rows*heads:f32=1 rows*heads*dim rows*heads:f32",
+                    "rows*heads*dim:f32 rows*heads:f32"},
+    [WORK_RMSNORM] = {"rows*cols cols", "rows*cols rows:f32"},
+    [WORK_RMSNORM_BACKWARD] = {"rows*cols rows*cols cols rows:f32 cols=1?accumulate",
+                               "rows*cols cols"},
+    [WORK_LAYERNORM] = {"rows*cols cols cols", "rows*cols rows*2:f32"},
+    [WORK_LAYERNORM_BACKWARD] = {"rows*cols rows*cols cols rows*2:f32 cols=1?accumulate "
+                                 "cols=2?accumulate",
+                                 "rows*cols cols cols"},
+    [WORK_ROPE] = {"rows*stride?stride rows*heads*dim?!stride rows:i32",
+                   "rows*stride?stride rows*heads*dim?!stride"},
+    [WORK_ROPE_BACKWARD] = {"rows*stride?stride rows*heads*dim?!stride rows:i32",
+                            "rows*stride?stride rows*heads*dim?!stride"},
+    [WORK_SWIGLU] = {"rows*cols*2", "rows*cols"},
+    [WORK_SWIGLU_BACKWARD] = {"rows*cols rows*cols*2", "rows*cols*2"},
+    [WORK_GELU] = {"rows*cols", "rows*cols"},
+    [WORK_GELU_BACKWARD] = {"rows*cols rows*cols", "rows*cols"},
+    [WORK_EMBEDDING] = {"rows:i32 vocab*cols", "rows*cols"},
+    [WORK_EMBEDDING_BACKWARD] = {"rows*cols rows:i32 vocab*cols=0?", "vocab*cols"},
+    [WORK_CROSS_ENTROPY] = {"rows*vocab rows:i32 1:f32=0?accumulate",
+                            "1:f32 rows:f32 rows*vocab:f32?? ~1:u8??"},
+    [WORK_CROSS_ENTROPY_BACKWARD] = {"rows*vocab=0 rows:i32", "rows*vocab"},
+    [WORK_CROSS_ENTROPY_PARTIAL] = {"rows*vocab rows:i32", "rows*3:f32"},
+    [WORK_CROSS_ENTROPY_FINISH] = {"rows*vocab rows:i32 ~rows*3:f32 1:f32=0?accumulate",
+                                   "1:f32 rows:f32"},
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {"rows*vocab=0 rows:i32 rows:f32", "rows*vocab"},
+    [WORK_ADD] = {"count count cols?cols", "count"},
+    [WORK_CAST] = {"count", "count:~f32"},
+    [WORK_FILL] = {"", "count"},
+    [WORK_PACK] = {"rows*parts*w012", "rows*parts*w0 rows*parts*w1?w1 rows*parts*w2?w2"},
+    [WORK_UNPACK] = {"rows*parts*w0 rows*parts*w1?w1 rows*parts*w2?w2", "rows*parts*w012"},
+    [WORK_HEAD_EXPAND] = {"rows*heads*dim", "rows*heads*dim*copies"},
+    [WORK_HEAD_REDUCE] = {"rows*heads*dim*copies", "rows*heads*dim"},
+    [WORK_COLUMN_SUM] = {"rows*cols cols=0?accumulate", "cols"},
+    [WORK_ADAMW] = {"count count:f32=0 count:f32=1 count:f32=2 1:f32??",
+                    "count:f32 count:f32 count:f32 count?"},
+    [WORK_SQUARE_SUM] = {"count 1:f32=0?accumulate", "1:f32"},
+    [WORK_CLIP] = {"count=0 1:f32", "count"},
+    [WORK_ALL_TO_ALL] = {"@", "@"},
+    [WORK_ALL_GATHER] = {"@", "@*"},
+    [WORK_REDUCE_SCATTER] = {"@", "@/"},
+    [WORK_ALL_REDUCE] = {"@", "@"},
+    [WORK_REDUCE] = {"@", "@?"},
+    [WORK_BROADCAST] = {"@?", "@"},
+    [WORK_SCATTER] = {"@", "@/"},
+    [WORK_SHIFT] = {"@", "@"},
+    [WORK_SEND] = {"@", ""},
+    [WORK_RECV] = {"", "@"},
+    [WORK_H2D] = {"@", "@"},
+    [WORK_D2H] = {"@", "@"},
+    [WORK_HOST_SYNC] = {"", ""},
+    [WORK_BARRIER] = {"", ""},
+};
+
+/* Counts that do not fit stay UINT64_MAX, as those with a negative factor. */
+static uint64_t times(uint64_t a, int64_t b)
+{
+    uint64_t product;
+    return b < 0 || __builtin_mul_overflow(a, (uint64_t)b, &product) ? UINT64_MAX : product;
+}
+
+/* A digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2. */
+static int64_t factor(const struct work *work, const char *name, size_t size)
+{
+    if (size == 1 && *name >= '0' && *name <= '9')
+        return *name - '0';
+    if (size == 4 && memcmp(name, "w012", 4) == 0) {
+        int64_t sum = 0;
+        for (int i = 0; i < 3; i++)
+            if (__builtin_add_overflow(sum, work->pack.w[i], &sum))
+                return -1;
+        return sum;
+    }
+    const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
+    uint32_t i = 0;
+    while (i < info->param_count &&
+           (strlen(info->param[i].name) != size || memcmp(info->param[i].name, name, size) != 0))
+        i++;
+    assert(i < info->param_count); /* the table names only parameters there are */
+    return work->p[i];
+}
+
+static uint64_t product(const struct work *work, const char *formula, size_t size)
+{
+    uint64_t value = 1;
+    for (size_t at = 0, end; at < size; at = end + 1) {
+        const char *star = memchr(formula + at, '*', size - at);
+        end = star ? (size_t)(star - formula) : size;
+        value = times(value, factor(work, formula + at, end - at));
+    }
+    return value;
+}
+
+static uint64_t moved_bytes(const struct work *work, uint32_t members, char how)
+{
+    uint64_t bytes = (uint64_t)work_payload_bytes(work);
+    return how == '*' ? times(bytes, members) : how == '/' ? bytes / members : bytes;
+}
+
+static uint8_t dtype_of(const char *type)
+{
+    return *type == 'i' ? DTYPE_I32 : *type == 'u' ? DTYPE_U8 : DTYPE_F32;
+}
+
+/* One word of a row; false when the operand is not there with these parameters. */
+static bool read_word(const struct work *work, uint32_t members, const char *word, size_t size,
+                      struct work_operand *operand)
+{
+    const char *end = word + size;
+    *operand = (struct work_operand){.dtype = DTYPE_COUNT, .over = -1, .any_count = *word == '~'};
+    operand->formula = word + operand->any_count;
+    operand->formula_size = (uint32_t)strcspn(operand->formula, ":=? ");
+    const char *at = operand->formula + operand->formula_size;
+    if (at < end && *at == ':') {
+        operand->any_dtype = at[1] == '~';
+        operand->dtype = dtype_of(at + 1 + operand->any_dtype);
+        at += strcspn(at, "=? ");
+    }
+    if (at < end && *at == '=') {
+        operand->over = (int8_t)(at[1] - '0');
+        at += 2;
+    }
+    if (at < end) {
+        assert(*at == '?');
+        bool negated = at + 1 < end && at[1] == '!';
+        operand->rare = at + 1 < end && at[1] == '?';
+        operand->optional = operand->rare || at + 1 == end;
+        const char *name = at + 1 + negated;
+        if (!operand->optional && (factor(work, name, (size_t)(end - name)) != 0) == negated)
+            return false;
+    }
+    operand->in_bytes = *operand->formula == '@';
+    operand->count =
+        operand->in_bytes
+            ? moved_bytes(work, members, operand->formula_size == 2 ? operand->formula[1] : ' ')
+            : product(work, operand->formula, operand->formula_size);
+    return true;
+}
+
+uint32_t work_operands(const struct work *work, enum work_side side, uint32_t members,
+                       struct work_operand operand[static WORK_OPERANDS_MAX])
+{
+    assert(work->kind < WORK_KIND_COUNT && rows[work->kind][side]);
+    uint32_t count = 0;
+    for (const char *word = rows[work->kind][side]; *word; word += strspn(word, " ")) {
+        size_t size = strcspn(word, " ");
+        assert(count < WORK_OPERANDS_MAX);
+        count += read_word(work, members, word, size, &operand[count]);
+        word += size;
+    }
+    return count;
+}

@@ -1,0 +1,123 @@
+#include "models/work_operands.h"
+
+#include "tests/check.h"
+
+#include <string.h>
+
+/* All that may be left out is 0, or 1 where `all`; the rest is 2. */
+static struct work some(enum work_kind kind, bool all)
+{
+    struct work work = {.kind = (uint8_t)kind};
+    const struct work_kind_info *info = work_kind_info(kind);
+    for (uint32_t i = 0; i < info->param_count; i++)
+        work.p[i] = info->param[i].optional ? all : info->param[i].values ? 0 : 2;
+    return work;
+}
+
+/* Of how many operands there may be, work_kinds.def and the table tell the same. */
+static void as_many_as_the_kind_says(void)
+{
+    for (int i = 0; i < WORK_KIND_COUNT; i++) {
+        const struct work_kind_info *info = work_kind_info((enum work_kind)i);
+        const uint32_t least[2] = {info->reads_min, info->writes_min};
+        const uint32_t most[2] = {info->reads_max, info->writes_max};
+        for (int side = WORK_READS; side <= WORK_WRITES; side++) {
+            struct work_operand o[WORK_OPERANDS_MAX];
+            struct work few = some((enum work_kind)i, false), many = some((enum work_kind)i, true);
+            uint32_t count = work_operands(&few, (enum work_side)side, 1, o);
+            bool optional = false;
+            for (uint32_t k = 0; k < count; k++) {
+                CHECK(info->name, !optional || o[k].optional); /* those are the last */
+                optional = o[k].optional;
+                CHECK(info->name, o[k].optional || !o[k].rare);
+                CHECK(info->name, o[k].count > 0);
+                CHECK(info->name,
+                      side == WORK_READS ? o[k].over < info->writes_max : o[k].over < 0);
+            }
+            while (count > 0 && o[count - 1].optional)
+                count--;
+            CHECK_INT(info->name, count, least[side]);
+            CHECK_INT(info->name, work_operands(&many, (enum work_side)side, 1, o), most[side]);
+        }
+    }
+}
+
+static void is(const char *label, const struct work_operand *o, uint64_t count, int dtype, int over)
+{
+    CHECK_INT(label, o->count, count);
+    CHECK_INT(label, o->dtype, dtype);
+    CHECK_INT(label, o->over, over);
+}
+
+static void counts_by_hand(void)
+{
+    struct work_operand o[WORK_OPERANDS_MAX];
+    const struct work product = {.kind = WORK_MATMUL,
+                                 .matmul = {.m = 3, .n = 5, .k = 7, .accumulate = 1}};
+    CHECK_INT("product", work_operands(&product, WORK_READS, 1, o), 3); /* no bias */
+    is("left", &o[0], 21, DTYPE_COUNT, -1);
+    is("right", &o[1], 35, DTYPE_COUNT, -1);
+    is("sum so far", &o[2], 15, DTYPE_COUNT, 0);
+    CHECK("formula", o[2].formula_size == 3 && memcmp(o[2].formula, "m*n", 3) == 0);
+
+    struct work rope = {.kind = WORK_ROPE, .rope = {.rows = 6, .heads = 2, .dim = 4}};
+    CHECK_INT("rope", work_operands(&rope, WORK_READS, 1, o), 2);
+    is("dense", &o[0], 48, DTYPE_COUNT, -1);
+    is("positions", &o[1], 6, DTYPE_I32, -1);
+    rope.rope.stride = 11;
+    CHECK_INT("rope in place", work_operands(&rope, WORK_WRITES, 1, o), 1);
+    is("with stride", &o[0], 66, DTYPE_COUNT, -1);
+
+    const struct work unpack = {.kind = WORK_UNPACK,
+                                .pack = {.rows = 2, .parts = 3, .w = {4, 5, 0}}};
+    CHECK_INT("unpack", work_operands(&unpack, WORK_READS, 1, o), 2);
+    is("second", &o[1], 30, DTYPE_COUNT, -1);
+    work_operands(&unpack, WORK_WRITES, 1, o);
+    is("whole", &o[0], 54, DTYPE_COUNT, -1);
+
+    const struct work cast = {.kind = WORK_CAST, .elements = {.count = 9}};
+    CHECK_INT("cast", work_operands(&cast, WORK_WRITES, 1, o), 1);
+    is("cast", &o[0], 9, DTYPE_F32, -1);
+    CHECK("cast to any", o[0].any_dtype && !o[0].any_count);
+    const struct work loss = {.kind = WORK_CROSS_ENTROPY_FINISH, .cross_entropy = {4, 8, 4, 0}};
+    work_operands(&loss, WORK_READS, 1, o);
+    is("of one rank", &o[2], 12, DTYPE_F32, -1);
+    CHECK("of more", o[2].any_count && !o[2].any_dtype);
+}
+
+static void bytes_of_collectives(void)
+{
+    struct work_operand o[WORK_OPERANDS_MAX];
+    const struct work gather = {.kind = WORK_ALL_GATHER, .collective = {.bytes = 24}};
+    work_operands(&gather, WORK_READS, 4, o);
+    is("sent", &o[0], 24, DTYPE_COUNT, -1);
+    work_operands(&gather, WORK_WRITES, 4, o);
+    is("gathered", &o[0], 96, DTYPE_COUNT, -1);
+    CHECK("bytes", o[0].in_bytes);
+    const struct work scatter = {.kind = WORK_REDUCE_SCATTER, .collective = {.bytes = 24}};
+    work_operands(&scatter, WORK_WRITES, 4, o);
+    is("kept", &o[0], 6, DTYPE_COUNT, -1);
+}
+
+static void what_does_not_fit_stays_so(void)
+{
+    struct work_operand o[WORK_OPERANDS_MAX];
+    struct work gelu = {.kind = WORK_GELU, .activation = {.rows = INT64_MAX, .cols = 3}};
+    work_operands(&gelu, WORK_READS, 1, o);
+    is("too many", &o[0], UINT64_MAX, DTYPE_COUNT, -1);
+    gelu.activation.rows = -1;
+    work_operands(&gelu, WORK_READS, 1, o);
+    is("negative", &o[0], UINT64_MAX, DTYPE_COUNT, -1);
+    const struct work pack = {.kind = WORK_PACK,
+                              .pack = {.rows = 1, .parts = 1, .w = {INT64_MAX, INT64_MAX, 1}}};
+    work_operands(&pack, WORK_READS, 1, o);
+    is("widths", &o[0], UINT64_MAX, DTYPE_COUNT, -1);
+}
+
+static const struct check_case cases[] = {
+    {"as many as the kind says", as_many_as_the_kind_says},
+    {"counts by hand", counts_by_hand},
+    {"bytes of collectives", bytes_of_collectives},
+    {"what does not fit stays so", what_does_not_fit_stays_so},
+};
+CHECK_MAIN("work_operands", cases)
