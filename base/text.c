@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include "base/arena.h"
+#include "base/decimal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -130,6 +131,19 @@ void text_put_i64(struct text *text, int64_t value)
     text_append(text, digits + at, sizeof digits - at);
 }
 
+/* Digits with a point after `whole` of them, where any are left; zeros where there are fewer. */
+static void put_digits(struct text *text, const char *digit, size_t count, size_t whole)
+{
+    text_append(text, digit, count < whole ? count : whole);
+    for (size_t i = count; i < whole; i++)
+        text_putc(text, '0');
+    if (count > whole) {
+        text_putc(text, '.');
+        text_append(text, digit + whole, count - whole);
+    }
+}
+
+/* As %.15g, or with as many digits as it takes. */
 void text_put_double(struct text *text, double value)
 {
     /* Whole numbers of up to 15 digits are common and print faster as integers. */
@@ -137,13 +151,23 @@ void text_put_double(struct text *text, double value)
         text_put_i64(text, (int64_t)value);
         return;
     }
-    /* A decimal of up to 15 digits survives the trip through a double, so %.15g
-     * finds it without trailing zeros whenever there is one. */
-    char digits[32];
-    for (int precision = 15; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, value);
-        if (precision == 17 || strtod(digits, NULL) == value)
-            break;
+    if (!isfinite(value)) {
+        text_printf(text, "%g", value);
+        return;
     }
-    text_puts(text, digits);
+    char digit[DECIMAL_DIGITS];
+    int exponent;
+    size_t count = decimal_shortest(fabs(value), digit, &exponent);
+    if (signbit(value))
+        text_putc(text, '-');
+    size_t whole = exponent < 0 ? 0 : (size_t)exponent + 1; /* digits before the point */
+    if (exponent < -4 || whole > (count < 15 ? 15 : count)) {
+        put_digits(text, digit, count, 1);
+        text_printf(text, "e%+03d", exponent);
+    } else if (exponent < 0) {
+        text_append(text, "0.0000", (size_t)(1 - exponent));
+        text_append(text, digit, count);
+    } else {
+        put_digits(text, digit, count, whole);
+    }
 }

@@ -1,4 +1,4 @@
-/* sim/scheduler/engine.cpp: the only C++ of the project; SimGrid's C interface lacks what we need
+/* sim/scheduler/engine.cpp: the C++ of the project but for base/decimal.cpp; SimGrid's C interface lacks what we need
  * (no asynchronous flow between hosts, no callback, no platform but from XML).
  *
  * No actors: everything happens in callbacks of the engine's own loop. A flow is an S4U
