@@ -18,8 +18,9 @@ struct saving_file {
     char *path;            /* what it becomes; of links the file behind; NULL: written directly */
     struct text temporary; /* its hidden name; empty: it has none */
     int nameless;          /* descriptor; -1: it has a name */
-    const char *data;      /* of one that is written directly; the caller's */
+    const char *data;      /* of one that is written directly; the caller's, or kept.data */
     size_t size;
+    struct text kept;
 };
 
 static enum status cannot_write(struct diag *diag, const char *path)
@@ -197,25 +198,40 @@ static enum status open_hidden(struct saving *s, struct saving_file *f, int *fil
 }
 
 /* old is NULL where there is no file of that name yet. */
-static enum status write_contents(struct saving *s, struct saving_file *f, const struct stat *old,
-                                  const char *data, size_t size, struct diag *diag)
+static enum status open_contents(struct saving *s, struct saving_file *f, const struct stat *old,
+                                 struct diag *diag)
 {
-    int file = f->nameless = open_nameless(s, f);
     enum status status = STATUS_OK;
-    if (file >= 0)
+    s->file_open = f->nameless = open_nameless(s, f);
+    if (f->nameless >= 0)
         s->nameless++;
     else
-        status = open_hidden(s, f, &file, diag);
-    if (status != STATUS_OK)
-        return status;
+        status = open_hidden(s, f, &s->file_open, diag);
+    s->is_open = status == STATUS_OK;
     /* The owner and group of the old file may not be ours to give; its mode is. */
-    bool done = (!old || fchmod(file, old->st_mode & 07777) == 0) && write_all(file, data, size) &&
-                (fsync(file) == 0 || errno == EINVAL);
-    if (!done)
-        status = cannot_write(diag, f->shown);
-    if (f->nameless < 0 && close(file) != 0 && status == STATUS_OK)
+    if (s->is_open && old && fchmod(s->file_open, old->st_mode & 07777) != 0)
         status = cannot_write(diag, f->shown);
     return status;
+}
+
+/* To the file that is open. What fails is remembered till it is closed. */
+static void put(struct saving *s, const char *data, size_t size)
+{
+    if (s->error == 0 && !write_all(s->file_open, data, size))
+        s->error = errno;
+}
+
+static enum status close_contents(struct saving *s, struct diag *diag)
+{
+    const struct saving_file *f = &s->file[s->count - 1];
+    if (s->error == 0 && fsync(s->file_open) != 0 && errno != EINVAL)
+        s->error = errno;
+    if (f->nameless < 0 && close(s->file_open) != 0 && s->error == 0)
+        s->error = errno;
+    s->is_open = false;
+    errno = s->error;
+    s->error = 0;
+    return errno == 0 ? STATUS_OK : cannot_write(diag, f->shown);
 }
 
 enum status saving_begin(struct saving *s, struct diag *diag)
@@ -255,15 +271,15 @@ static enum status look(const struct saving *s, struct saving_file *f, struct st
     return f->path != NULL ? STATUS_OK : cannot_write(diag, f->shown);
 }
 
-enum status saving_add(struct saving *s, const char *path, const char *data, size_t size,
-                       struct diag *diag)
+/* One more file, open for its contents unless it is written directly. */
+static enum status begin_file(struct saving *s, const char *path, struct diag *diag)
 {
     if (s->count == s->capacity) {
         s->capacity = heap_next_capacity(s->capacity, s->count + 1);
         s->file = heap_realloc(s->file, s->capacity, sizeof *s->file);
     }
     struct saving_file *f = &s->file[s->count++];
-    *f = (struct saving_file){.nameless = -1, .data = data, .size = size};
+    *f = (struct saving_file){.nameless = -1};
     struct text shown = {0};
     text_printf(&shown, s->folder != NULL ? "%s/%s" : "%s%s", s->folder != NULL ? s->folder : "",
                 path);
@@ -277,8 +293,64 @@ enum status saving_add(struct saving *s, const char *path, const char *data, siz
     enum status status = look(s, f, &old, &exists, diag);
     s->direct |= status == STATUS_OK && f->path == NULL;
     if (status == STATUS_OK && f->path != NULL)
-        status = write_contents(s, f, exists ? &old : NULL, data, size, diag);
+        status = open_contents(s, f, exists ? &old : NULL, diag);
     return status;
+}
+
+/* Of a file that is written directly the data is borrowed until saving_end(). */
+static enum status add_borrowed(struct saving *s, const char *path, const char *data, size_t size,
+                                struct diag *diag)
+{
+    enum status status = begin_file(s, path, diag);
+    if (status != STATUS_OK)
+        return status;
+    s->file[s->count - 1].data = data;
+    s->file[s->count - 1].size = size;
+    if (s->is_open) {
+        put(s, data, size);
+        status = close_contents(s, diag);
+    }
+    return status;
+}
+
+static void pass_on(struct text *out)
+{
+    struct saving *s = out->sink;
+    if (s->is_open)
+        put(s, out->data, out->size);
+    else
+        text_append(&s->file[s->count - 1].kept, out->data, out->size);
+    out->size = 0;
+}
+
+enum status saving_open(struct saving *s, const char *path, struct text *out, struct diag *diag)
+{
+    enum status status = begin_file(s, path, diag);
+    if (status == STATUS_OK)
+        *out = (struct text){.pass_on = pass_on, .sink = s};
+    return status;
+}
+
+enum status saving_close(struct saving *s, struct text *out, struct diag *diag)
+{
+    struct saving_file *f = &s->file[s->count - 1];
+    if (out->size > 0)
+        pass_on(out);
+    text_release(out);
+    f->data = f->kept.data;
+    f->size = f->kept.size;
+    return s->is_open ? close_contents(s, diag) : STATUS_OK;
+}
+
+enum status saving_add(struct saving *s, const char *path, const char *data, size_t size,
+                       struct diag *diag)
+{
+    struct text out;
+    enum status status = saving_open(s, path, &out, diag);
+    if (status != STATUS_OK)
+        return status;
+    text_append(&out, data, size);
+    return saving_close(s, &out, diag);
 }
 
 /* ---- all at once ---- */
@@ -407,6 +479,8 @@ bool saving_has(const struct saving *s, const char *path)
 
 void saving_release(struct saving *s)
 {
+    if (s->is_open && s->file[s->count - 1].nameless < 0)
+        close(s->file_open);
     for (size_t i = 0; i < s->count; i++) {
         struct saving_file *f = &s->file[i];
         if (f->temporary.data != NULL)
@@ -414,6 +488,7 @@ void saving_release(struct saving *s)
         if (f->nameless >= 0)
             close(f->nameless);
         text_release(&f->temporary);
+        text_release(&f->kept);
         free(f->shown);
         free(f->path);
     }
@@ -431,7 +506,7 @@ enum status saving_write_all(const struct saving_whole *file, size_t count, stru
     struct saving saving = {0};
     enum status status = saving_begin(&saving, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = saving_add(&saving, file[i].path, file[i].data, file[i].size, diag);
+        status = add_borrowed(&saving, file[i].path, file[i].data, file[i].size, diag);
     if (status == STATUS_OK)
         status = saving_end(&saving, diag);
     saving_release(&saving);

@@ -2,7 +2,10 @@
  *
  *     struct saving saving = {.folder = "out"};
  *     status = saving_begin(&saving, diag);
- *     status = saving_add(&saving, "ops.csv", data, size, diag); // as often as needed
+ *     status = saving_add(&saving, "names", data, size, diag); // as often as needed
+ *     status = saving_open(&saving, "ops.csv", &out, diag);    // or piece by piece
+ *     ... text_append(&out, ...), text_pass_on(&out) ...
+ *     status = saving_close(&saving, &out, diag);
  *     status = saving_end(&saving, diag);
  *     saving_release(&saving);
  *
@@ -30,6 +33,9 @@ struct saving {
 
     struct saving_file *file;
     size_t count, capacity, nameless;
+    int file_open; /* the last file's, while */
+    bool is_open;
+    int error;         /* of a write to it; 0: none */
     unsigned hidden;   /* names that were tried */
     bool fresh;        /* the folder is not there yet */
     struct text made;  /* what becomes it; empty: not made yet */
@@ -40,10 +46,17 @@ struct saving {
 /* Looks whether the folder is one, or is not there. Release *saving in either case. */
 enum status saving_begin(struct saving *saving, struct diag *diag);
 
-/* Writes one file. path "-" is standard output; that, devices and pipes are written by saving_end(),
- * and their data is borrowed till then; all else may go after the call. */
+/* Writes one file. path "-" is standard output; that, devices and pipes are written by saving_end(): their
+ * data is kept till then. */
 enum status saving_add(struct saving *saving, const char *path, const char *data, size_t size,
                        struct diag *diag);
+
+/* A file that is written while its text is made: *out, whose text goes on to the disk where its writer calls
+ * text_pass_on(). saving_close() writes the rest, says what failed, and releases *out; so does
+ * text_release() where the file is given up. One file is open at a time. */
+enum status saving_open(struct saving *saving, const char *path, struct text *out,
+                        struct diag *diag);
+enum status saving_close(struct saving *saving, struct text *out, struct diag *diag);
 
 /* Shows all of them. */
 enum status saving_end(struct saving *saving, struct diag *diag);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const size_t PASSED_ON = 1 << 18;
 static const uint64_t FILE_LIMIT = UINT64_C(1) << 32;
 
 void text_release(struct text *text)
@@ -82,6 +83,12 @@ out:
     if (status != STATUS_OK)
         text_release(text);
     return status;
+}
+
+void text_pass_on(struct text *text)
+{
+    if (text->pass_on && text->size >= PASSED_ON)
+        text->pass_on(text);
 }
 
 void text_append(struct text *text, const char *data, size_t size)

@@ -14,6 +14,8 @@
 struct text {
     char *data;
     size_t size, capacity;
+    void (*pass_on)(struct text *text); /* to `sink`, and leaves text empty; NULL: it stays here */
+    void *sink;
 };
 
 void text_release(struct text *text);
@@ -21,6 +23,10 @@ void text_release(struct text *text);
 /* Reads a whole regular file or stream ("-": standard input). Errors name the
  * path and the system's reason; files over 4 GiB are refused. */
 enum status text_read(struct text *text, const char *path, struct diag *diag);
+
+/* Where nothing needs what was appended so far any more: hands it on, if it is much and there is who takes it
+ * (saving_open() in base/saving.h). */
+void text_pass_on(struct text *text);
 
 void text_append(struct text *text, const char *data, size_t size);
 void text_puts(struct text *text, const char *string);

@@ -1,5 +1,4 @@
 #include "traces/csv.h"
-#include "base/saving.h"
 
 #include "traces/records.h"
 
@@ -136,7 +135,8 @@ static void print_table(const struct trace *trace, const struct table *table, st
         text_putc(out, c + 1 < table->columns ? ',' : '\n');
     }
     size_t rows = table->rows(trace);
-    for (size_t row = 0; row < rows; row++)
+    for (size_t row = 0; row < rows; row++) {
+        text_pass_on(out);
         for (size_t c = 0; c < table->columns; c++) {
             switch (table->types[c]) {
             case COLUMN_U32:
@@ -164,6 +164,7 @@ static void print_table(const struct trace *trace, const struct table *table, st
             }
             text_putc(out, c + 1 < table->columns ? ',' : '\n');
         }
+    }
     for (size_t i = 0; i < trace->label_count; i++)
         text_release(&label[i]);
     free(label);
@@ -367,16 +368,6 @@ enum status trace_parse_memory(struct trace *trace, const char *name, const char
 
 /* ---- files ---- */
 
-static enum status save_table(const struct trace *trace, const struct table *table,
-                              const char *path, struct diag *diag)
-{
-    struct text out = {0};
-    print_table(trace, table, &out);
-    enum status status = saving_write(path, out.data, out.size, diag);
-    text_release(&out);
-    return status;
-}
-
 static enum status load_table(struct trace *trace, const struct table *table, const char *path,
                               struct diag *diag)
 {
@@ -386,16 +377,6 @@ static enum status load_table(struct trace *trace, const struct table *table, co
         status = parse_table(trace, table, path, text.data, text.size, diag);
     text_release(&text);
     return status;
-}
-
-enum status trace_save_ops(const struct trace *trace, const char *path, struct diag *diag)
-{
-    return save_table(trace, &op_table, path, diag);
-}
-
-enum status trace_save_memory(const struct trace *trace, const char *path, struct diag *diag)
-{
-    return save_table(trace, &memory_table, path, diag);
 }
 
 enum status trace_load_ops(struct trace *trace, const char *path, struct diag *diag)

@@ -30,10 +30,6 @@ enum status trace_parse_ops(struct trace *trace, const char *name, const char *d
 enum status trace_parse_memory(struct trace *trace, const char *name, const char *data, size_t size,
                                struct diag *diag);
 
-/* Write a whole file or leave the old one as it was. */
-enum status trace_save_ops(const struct trace *trace, const char *path, struct diag *diag);
-enum status trace_save_memory(const struct trace *trace, const char *path, struct diag *diag);
-
 enum status trace_load_ops(struct trace *trace, const char *path, struct diag *diag);
 enum status trace_load_memory(struct trace *trace, const char *path, struct diag *diag);
 

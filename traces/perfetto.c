@@ -1,5 +1,4 @@
 #include "traces/perfetto.h"
-#include "base/saving.h"
 
 #include "base/utf8.h"
 
@@ -71,6 +70,7 @@ static enum status to_ns(const struct writer *writer, double time_s, int64_t *ns
 /* Each event is a line of its own. */
 static void begin_event(struct writer *writer)
 {
+    text_pass_on(writer->out);
     text_puts(writer->out, writer->any ? ",\n" : "\n");
     writer->any = true;
 }
@@ -321,15 +321,5 @@ enum status perfetto_print(const struct trace *trace, struct text *out, const ch
         text_release(&writer.label[i]);
     free(writer.label);
     free(writer.thread);
-    return status;
-}
-
-enum status perfetto_save(const struct trace *trace, const char *path, struct diag *diag)
-{
-    struct text out = {0};
-    enum status status = perfetto_print(trace, &out, path, diag);
-    if (status == STATUS_OK)
-        status = saving_write(path, out.data, out.size, diag);
-    text_release(&out);
     return status;
 }

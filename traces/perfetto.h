@@ -18,7 +18,4 @@
 enum status perfetto_print(const struct trace *trace, struct text *out, const char *name,
                            struct diag *diag);
 
-/* Writes a whole file or leaves the old one as it was. */
-enum status perfetto_save(const struct trace *trace, const char *path, struct diag *diag);
-
 #endif

@@ -29,23 +29,40 @@ enum status trace_folder_check(const char *folder, struct diag *diag)
     return status;
 }
 
+static enum status add_trace(const struct trace *trace, struct saving *saving, struct diag *diag)
+{
+    struct text out, path = {0};
+    enum status status = saving_open(saving, "trace.json", &out, diag);
+    if (status != STATUS_OK)
+        return status;
+    text_printf(&path, "%s/trace.json", saving->folder);
+    status = perfetto_print(trace, &out, path.data, diag);
+    text_release(&path);
+    if (status == STATUS_OK)
+        return saving_close(saving, &out, diag);
+    text_release(&out);
+    return status;
+}
+
+static enum status add_table(const struct trace *trace,
+                             void (*print)(const struct trace *trace, struct text *out),
+                             const char *name, struct saving *saving, struct diag *diag)
+{
+    struct text out;
+    enum status status = saving_open(saving, name, &out, diag);
+    if (status != STATUS_OK)
+        return status;
+    print(trace, &out);
+    return saving_close(saving, &out, diag);
+}
+
 enum status trace_folder_add(const struct trace *trace, struct saving *saving, struct diag *diag)
 {
-    struct text out = {0}, path = {0};
-    trace_print_ops(trace, &out);
-    enum status status = saving_add(saving, "ops.csv", out.data, out.size, diag);
-    text_release(&out);
-    trace_print_memory(trace, &out);
+    enum status status = add_table(trace, trace_print_ops, "ops.csv", saving, diag);
     if (status == STATUS_OK)
-        status = saving_add(saving, "memory.csv", out.data, out.size, diag);
-    text_release(&out);
-    text_printf(&path, "%s/trace.json", saving->folder);
+        status = add_table(trace, trace_print_memory, "memory.csv", saving, diag);
     if (status == STATUS_OK)
-        status = perfetto_print(trace, &out, path.data, diag);
-    if (status == STATUS_OK)
-        status = saving_add(saving, "trace.json", out.data, out.size, diag);
-    text_release(&out);
-    text_release(&path);
+        status = add_trace(trace, saving, diag);
     return status;
 }
 

@@ -46,12 +46,13 @@ static enum status add_asked(const struct prediction *p, struct traces_emit emit
 {
     struct text out = {0}, name = {0};
     enum status status = STATUS_OK;
-    if (emit.ir) {
+    if (emit.ir)
+        status = saving_open(saving, "schedule.ir", &out, diag);
+    if (emit.ir && status == STATUS_OK) {
         ir_print(&out, &p->ir);
-        status = saving_add(saving, "schedule.ir", out.data, out.size, diag);
+        status = saving_close(saving, &out, diag);
     }
     if (emit.snapshot && status == STATUS_OK) {
-        out.size = 0;
         snapshot_print(&out, p, 0);
         status = saving_add(saving, "snapshot.pickle", out.data, out.size, diag);
     }

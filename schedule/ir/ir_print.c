@@ -295,8 +295,10 @@ void ir_print(struct text *out, const struct ir *ir)
     bool roles = !has_default_role(ir);
     put_head(out, ir);
     put_weights(out, ir);
-    for (uint32_t b = 0; b < ir->buffer.count; b++)
+    for (uint32_t b = 0; b < ir->buffer.count; b++) {
         put_buffer_row(out, ir, b, roles);
+        text_pass_on(out);
+    }
     for (uint32_t r = 0; r < ir->role_count; r++) {
         const struct role *role = &ir->role[r];
         if (roles && role->op_count > 0) {
@@ -307,15 +309,24 @@ void ir_print(struct text *out, const struct ir *ir)
         for (uint32_t op = role->op_begin; op - role->op_begin < role->op_count; op++) {
             ir_print_op(out, ir, op);
             text_putc(out, '\n');
+            text_pass_on(out);
         }
     }
 }
 
 enum status ir_save(const struct ir *ir, const char *path, struct diag *diag)
 {
-    struct text out = {0};
-    ir_print(&out, ir);
-    enum status status = saving_write(path, out.data, out.size, diag);
-    text_release(&out);
+    struct saving saving = {0};
+    struct text out;
+    enum status status = saving_begin(&saving, diag);
+    if (status == STATUS_OK)
+        status = saving_open(&saving, path, &out, diag);
+    if (status == STATUS_OK) {
+        ir_print(&out, ir);
+        status = saving_close(&saving, &out, diag);
+    }
+    if (status == STATUS_OK)
+        status = saving_end(&saving, diag);
+    saving_release(&saving);
     return status;
 }

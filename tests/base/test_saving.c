@@ -239,6 +239,96 @@ static void what_is_mixed_lacks_the_last_file(void)
     diag_release(&diag);
 }
 
+enum { LINES = 200000 };
+
+/* A text of LINES lines, which is not kept as a whole. */
+static void write_lines(struct text *out)
+{
+    for (int i = 0; i < LINES; i++) {
+        text_printf(out, "line %d\n", i);
+        text_pass_on(out);
+    }
+    CHECK("its room", out->capacity < 1 << 20);
+}
+
+static bool is_lines(const char *path)
+{
+    struct text got = {0}, want = {0};
+    for (int i = 0; i < LINES; i++)
+        text_printf(&want, "line %d\n", i);
+    bool same = text_read(&got, path, NULL) == STATUS_OK && got.size == want.size &&
+                memcmp(got.data, want.data, want.size) == 0;
+    text_release(&got);
+    text_release(&want);
+    return same;
+}
+
+/* One of them is a pipe, that gets it all at the end. */
+static void files_are_written_while_their_text_is_made(void)
+{
+    struct diag diag = {0};
+    const char *folder = temp_path("grown");
+    CHECK_INT("old", save(folder, "old", FILES, &diag), STATUS_OK);
+    unlink(temp_path("grown/b"));
+    CHECK_INT("a pipe", mkfifo(temp_path("grown/b"), 0666), 0);
+    pid_t reader = fork();
+    if (reader == 0)
+        _exit(is_lines(temp_path("grown/b")) ? 0 : 1);
+    struct saving saving = {.folder = folder};
+    CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
+    for (int i = 0; i < 3; i++) {
+        struct text out = {0};
+        CHECK_INT("open", saving_open(&saving, names[i], &out, &diag), STATUS_OK);
+        if (i == 1)
+            for (int line = 0; line < LINES; line++)
+                text_printf(&out, "line %d\n", line);
+        else
+            write_lines(&out);
+        CHECK_INT("close", saving_close(&saving, &out, &diag), STATUS_OK);
+        CHECK("released", out.data == NULL);
+    }
+    CHECK("not yet", !is_lines(temp_path("grown/a")));
+    CHECK_INT("end", saving_end(&saving, &diag), STATUS_OK);
+    saving_release(&saving);
+    int code = 1;
+    waitpid(reader, &code, 0);
+    CHECK_INT("through the pipe", code, 0);
+    CHECK("files", is_lines(temp_path("grown/a")) && is_lines(temp_path("grown/c")));
+    unlink(temp_path("grown/b"));
+    CHECK_INT("another", holding(folder, "old"), 1);
+    remove_folder(folder);
+    diag_release(&diag);
+}
+
+static void a_text_that_is_given_up_leaves_nothing(void)
+{
+    struct rlimit limit, small;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small = (struct rlimit){.rlim_cur = 1 << 20, .rlim_max = limit.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    for (int full = 0; full < 2; full++) {
+        struct diag diag = {0};
+        struct text out = {0};
+        const char *folder = temp_path("given up");
+        int before = entries(check_temp_dir());
+        struct saving saving = {.folder = folder};
+        CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
+        CHECK_INT("open", saving_open(&saving, "a", &out, &diag), STATUS_OK);
+        if (full)
+            setrlimit(RLIMIT_FSIZE, &small);
+        write_lines(&out);
+        if (full) {
+            CHECK_INT("full", saving_close(&saving, &out, &diag), STATUS_SYSTEM);
+            CHECK("message", diag.text && strstr(diag.text, "up/a: error: cannot write: File too"));
+        }
+        text_release(&out);
+        saving_release(&saving);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        CHECK_INT("nothing", entries(check_temp_dir()), before);
+        diag_release(&diag);
+    }
+}
+
 static const struct check_case cases[] = {
     {"a folder is made and its files are replaced", a_folder_is_made_and_its_files_are_replaced},
     {"what is not ended leaves nothing", what_is_not_ended_leaves_nothing},
@@ -246,6 +336,8 @@ static const struct check_case cases[] = {
     {"a place that is no folder is refused", a_place_that_is_no_folder_is_refused},
     {"a full disk leaves no folder", a_full_disk_leaves_no_folder},
     {"a kill leaves all or nothing", a_kill_leaves_all_or_nothing},
+    {"files are written while their text is made", files_are_written_while_their_text_is_made},
+    {"a text that is given up leaves nothing", a_text_that_is_given_up_leaves_nothing},
     {"what is mixed lacks the last file", what_is_mixed_lacks_the_last_file},
 };
 CHECK_MAIN("saving", cases)

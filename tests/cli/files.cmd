@@ -25,6 +25,16 @@ longhaul predict $what --quick -o $T/out2 --json > $T/c.json
 longhaul predict $what --quick -o $T/out3 --json | cmp - $T/c.json
 cmp $T/out2/trace.json $T/out3/trace.json
 cmp $T/out2/ops.csv $T/out3/ops.csv
+# a pipe in the folder gets what the file would
+for file in ops.csv trace.json; do
+    rm $T/out2/$file && mkfifo $T/out2/$file
+    cat $T/out2/$file > $T/through.$file &
+done
+longhaul predict $what --quick -o $T/out2 --json | cmp - $T/c.json
+wait
+cmp $T/through.ops.csv $T/out3/ops.csv
+cmp $T/through.trace.json $T/out3/trace.json
+rm $T/out2/ops.csv $T/out2/trace.json
 # what another run left in a folder stays, and is named
 longhaul predict $what --quick --emit-chakra -o $T/out3 2>&1 > $T/note
 small="--model gpt2 --cluster ideal --gpus 2 --seq 1K"
