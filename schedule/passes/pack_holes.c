@@ -18,12 +18,21 @@ struct chains {
     uint64_t most;        /* bytes of the longest; 0: there are no holes */
 };
 
-enum { BLOCK_ROWS = 128 };
+enum {
+    BLOCK_ROWS = 128,
+    CLASSES_MAX = 8, /* of which blocks know from when on all of their holes are open */
+};
 
 struct hole_block {
-    struct chains chains; /* where there are several blocks */
     uint32_t count;
     struct hole row[BLOCK_ROWS];
+    uint32_t open_from[CLASSES_MAX]; /* no hole is closed to births of the class from this op on */
+
+    /* where there are several blocks: */
+    struct chains chains;
+    uint32_t chain_count;
+    uint8_t chain_row[BLOCK_ROWS]; /* the first of each */
+    uint64_t chain_bytes[BLOCK_ROWS];
 };
 
 /* ---- what lies together ---- */
@@ -45,23 +54,25 @@ static struct chains side_by_side(const struct chains *a, const struct chains *b
                            is_one(b) ? joined : b->last, joined > most ? joined : most};
 }
 
-static struct chains chains_of(const struct hole_block *block)
+static void find_chains(struct hole_block *block)
 {
-    struct chains c = {.lo = block->row[0].begin};
-    uint64_t begin = c.lo, end = c.lo;
+    uint32_t chain = 0;
+    uint64_t begin = block->row[0].begin, end = begin, most = 0;
+    block->chain_row[0] = 0;
     for (uint32_t i = 0; i < block->count; i++) {
         const struct hole *hole = &block->row[i];
         if (hole->begin != end) {
-            c.first = c.first == 0 ? end - begin : c.first;
+            block->chain_bytes[chain++] = end - begin;
+            block->chain_row[chain] = (uint8_t)i;
             begin = hole->begin;
         }
         end = hole->end;
-        c.most = end - begin > c.most ? end - begin : c.most;
+        most = end - begin > most ? end - begin : most;
     }
-    c.hi = end;
-    c.last = end - begin;
-    c.first = c.first == 0 ? c.last : c.first;
-    return c;
+    block->chain_bytes[chain] = end - begin;
+    block->chain_count = chain + 1;
+    block->chains =
+        (struct chains){block->row[0].begin, end, block->chain_bytes[0], end - begin, most};
 }
 
 static void sum_up(struct holes *h, uint32_t node)
@@ -74,7 +85,7 @@ static void refresh(struct holes *h, uint32_t block)
 {
     if (h->blocks < 2)
         return;
-    h->block[block]->chains = chains_of(h->block[block]);
+    find_chains(h->block[block]);
     h->tree[h->leaves + block] = h->block[block]->chains;
     for (uint32_t node = (h->leaves + block) / 2; node > 0; node /= 2)
         sum_up(h, node);
@@ -133,8 +144,7 @@ static void add_block(struct holes *h, uint32_t at)
         h->block = heap_realloc(h->block, h->capacity, sizeof(struct hole_block *));
     }
     memmove(h->block + at + 1, h->block + at, (h->blocks - at) * sizeof(struct hole_block *));
-    h->block[at] = heap_alloc(1, sizeof **h->block);
-    h->block[at]->count = 0;
+    h->block[at] = heap_zalloc(1, sizeof **h->block);
     h->blocks++;
 }
 
@@ -155,14 +165,24 @@ void holes_release(struct holes *h)
     *h = (struct holes){0};
 }
 
+static void note_ends(struct hole_block *block, const struct tenants *t, uint32_t tenant)
+{
+    const uint32_t *end = tenants_ends(t, tenant);
+    for (uint32_t c = 0; c < t->classes && c < CLASSES_MAX; c++)
+        block->open_from[c] = end[c] > block->open_from[c] ? end[c] : block->open_from[c];
+}
+
 /* Opens to all what every birth from now on may take, and joins neighbours. */
-static void settle(struct hole_block *block, uint32_t now)
+static void settle(struct hole_block *block, const struct tenants *t, uint32_t now)
 {
     uint32_t kept = 0;
+    memset(block->open_from, 0, sizeof block->open_from);
     for (uint32_t i = 0; i < block->count; i++) {
         struct hole hole = block->row[i];
         if (hole.until <= now)
             hole.last = ANYBODY;
+        else
+            note_ends(block, t, hole.last);
         struct hole *left = kept > 0 ? &block->row[kept - 1] : NULL;
         if (left && hole.last == ANYBODY && left->last == ANYBODY && left->end == hole.begin)
             left->end = hole.end;
@@ -178,13 +198,18 @@ void holes_settle(struct holes *h, uint32_t now)
         return;
     uint32_t at = h->settled++ % h->blocks;
     struct hole_block *block = h->block[at];
-    settle(block, now);
+    settle(block, h->t, now);
+    if (h->blocks > 1)
+        find_chains(block);
     const struct hole_block *next = at + 1 < h->blocks ? h->block[at + 1] : NULL;
     if (next == NULL || block->count + next->count > BLOCK_ROWS / 2)
         return;
     memcpy(block->row + block->count, next->row, next->count * sizeof *next->row);
     block->count += next->count;
-    block->chains = chains_of(block);
+    for (uint32_t c = 0; c < CLASSES_MAX; c++)
+        if (next->open_from[c] > block->open_from[c])
+            block->open_from[c] = next->open_from[c];
+    find_chains(block);
     remove_blocks(h, at + 1, at + 2);
     rebuild(h, at);
 }
@@ -225,8 +250,9 @@ static void split(struct holes *h, uint32_t at)
     right->count = left->count / 2;
     left->count -= right->count;
     memcpy(right->row, left->row + left->count, right->count * sizeof *right->row);
-    left->chains = chains_of(left);
-    right->chains = chains_of(right);
+    memcpy(right->open_from, left->open_from, sizeof left->open_from);
+    find_chains(left);
+    find_chains(right);
     rebuild(h, at);
 }
 
@@ -246,6 +272,7 @@ void holes_give(struct holes *h, uint32_t tenant)
     block->row[row] =
         (struct hole){begin, begin + h->t->size[tenant], tenant, h->t->last_end[tenant]};
     block->count++;
+    note_ends(block, h->t, tenant);
     refresh(h, at);
 }
 
@@ -260,8 +287,13 @@ struct run {
 /* The births of a class from an op on: which holes are open to them? */
 struct asker {
     const uint32_t *end; /* of the class: end[tenant * classes] */
-    uint32_t classes, birth;
+    uint32_t classes, class, birth;
 };
+
+static inline bool all_open(struct asker a, const struct hole_block *block)
+{
+    return a.class < CLASSES_MAX && block->open_from[a.class] <= a.birth;
+}
 
 static inline bool is_open(struct asker a, const struct hole *hole)
 {
@@ -273,10 +305,46 @@ static inline void prefer(struct run *best, uint64_t *best_bytes, const struct r
                           uint64_t size)
 {
     uint64_t bytes = run->end - run->begin;
-    if (bytes < size || bytes >= *best_bytes)
+    if (bytes - size >= *best_bytes - size) /* less than size wraps round to more */
         return;
     *best = *run;
     *best_bytes = bytes;
+}
+
+/* Goes through block `at`, whose holes are all open, and prefers the tightest; *run: what is open up to it, and then
+ * at its end. Returns how many holes were looked at. */
+static uint32_t go_through(const struct hole_block *block, uint32_t at, uint64_t size,
+                           struct run *run, struct run *best, uint64_t *best_bytes)
+{
+    const uint64_t *bytes = block->chain_bytes;
+    const uint8_t *row = block->chain_row;
+    uint32_t last = block->chain_count - 1, chain = 0, tightest = 0;
+    if (block->row[0].begin == run->end) {
+        run->end += bytes[chain++];
+        if (chain > last)
+            return block->count;
+    }
+    prefer(best, best_bytes, run, size);
+    if (*best_bytes <= size)
+        return row[chain] + 1u;
+    bool found = false;
+    uint64_t least = *best_bytes;
+    for (; chain < last && least > size; chain++)
+        if (bytes[chain] - size < least - size) {
+            least = bytes[chain];
+            tightest = chain;
+            found = true;
+        }
+    if (found) {
+        uint64_t begin = block->row[row[tightest]].begin;
+        *best = (struct run){at, row[tightest], begin, begin + least};
+        *best_bytes = least;
+    }
+    if (least <= size)
+        return row[tightest + 1] + 1u;
+    uint64_t begin = block->row[row[last]].begin;
+    *run = (struct run){at, row[last], begin, begin + bytes[last]};
+    return block->count;
 }
 
 /* Where to look for a run of `size` bytes that begins in block `from` or behind it; `blocks`: nowhere.
@@ -305,6 +373,10 @@ static inline bool find_run(struct holes *h, struct asker a, uint64_t size, enum
             b = look_from(h, b, size, &known);
         if (b == h->blocks)
             break;
+        if (fit == PACK_TIGHTEST && h->blocks > 1 && all_open(a, h->block[b])) {
+            h->looked += go_through(h->block[b], b, size, &run, best, &best_bytes);
+            continue;
+        }
         const struct hole *hole = h->block[b]->row;
         uint32_t count = h->block[b]->count, i = 0;
         for (; i < count && best_bytes > size; i++) {
@@ -378,7 +450,8 @@ void holes_take(struct holes *h, uint32_t tenant, enum pack_fit fit)
 {
     struct tenants *t = h->t;
     uint64_t size = t->size[tenant];
-    struct asker a = {t->end + t->class_of[tenant], t->classes, t->birth[tenant]};
+    struct asker a = {t->end + t->class_of[tenant], t->classes, t->class_of[tenant],
+                      t->birth[tenant]};
     struct run run;
     bool found = fit == PACK_LOWEST ? find_run(h, a, size, PACK_LOWEST, &run)
                                     : find_run(h, a, size, PACK_TIGHTEST, &run);

@@ -4,7 +4,8 @@
  * Neighbouring holes are a run, where those are open that one birth may take together. Holes are kept in
  * blocks by address. A tree over these tells how many bytes lie together in them, open or not, so that
  * nobody looks at the many holes that are too small: they come with long lists, whose runs would
- * otherwise be sought in the square of their number. */
+ * otherwise be sought in the square of their number. Most blocks are all open to a birth, and what lies
+ * together in them is a run. */
 #ifndef SCHEDULE_PACK_HOLES_H
 #define SCHEDULE_PACK_HOLES_H
 
