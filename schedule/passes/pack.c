@@ -8,25 +8,36 @@
 
 /* ---- in the order of births ---- */
 
-enum { SETTLE_EVERY = 32 }; /* births between two times that a block of holes is settled */
+enum {
+    SETTLE_EVERY = 32, /* births between two times that a block of holes is settled */
+    AHEAD_PARTS = 16,  /* looks may be 1 part in so many of all ahead of the births */
+};
 
 #define NOBODY UINT32_MAX
+
+/* Whether `looks` are more than the first `births` of all may take. Holes only become more until the list is
+ * in full swing: who is ahead of its share early takes too many at the end. */
+static bool too_many(uint64_t looks, const uint64_t *most, uint32_t births, uint32_t all)
+{
+    return most && (looks > *most || looks > *most / AHEAD_PARTS + *most / all * births);
+}
 
 uint64_t pack_in_order(struct tenants *t, enum pack_fit fit, uint64_t most, uint64_t *looks)
 {
     struct holes holes = {.t = t};
-    uint64_t enough = looks ? *looks : UINT64_MAX;
     struct op_marks ends = op_marks_none(t->begin, t->ops);
     uint32_t *head = heap_alloc((size_t)t->ops + 1, sizeof *head); /* who ends with a marked op */
     uint32_t *next = heap_alloc(t->count, sizeof *next);
     uint32_t now = UINT32_MAX; /* the first of the ends to come */
-    for (uint32_t i = 0; i < t->count && holes.top <= most && holes.looked <= enough; i++) {
+    bool given_up = false;
+    for (uint32_t i = 0; i < t->count && holes.top <= most && !given_up; i++) {
         for (; now <= t->birth[i]; now = op_marks_next(&ends, now + 1))
             for (uint32_t k = head[now - t->begin]; k != NOBODY; k = next[k])
                 holes_give(&holes, k);
         if (i % SETTLE_EVERY == 0)
             holes_settle(&holes, t->birth[i]);
         holes_take(&holes, i, fit);
+        given_up = too_many(holes.looked, looks, i + 1, t->count);
         uint32_t end = t->first_end[i];
         if (end == TENANTS_NEVER)
             continue;
@@ -34,7 +45,7 @@ uint64_t pack_in_order(struct tenants *t, enum pack_fit fit, uint64_t most, uint
         head[end - t->begin] = i;
         now = end < now ? end : now;
     }
-    uint64_t top = holes.looked <= enough ? holes.top : UINT64_MAX;
+    uint64_t top = given_up ? UINT64_MAX : holes.top;
     if (looks)
         *looks = holes.looked;
     holes_release(&holes);

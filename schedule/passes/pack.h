@@ -14,8 +14,8 @@ enum pack_fit { PACK_LOWEST, PACK_TIGHTEST };
 /* In the order of births, each where there is room now: the lowest place, or the one that leaves
  * least. Near-linear for the lowest; for the least it looks at all holes that are large enough. Gives up
  * as soon as it takes more than `most` bytes: what it has taken by then is returned, which all of them
- * would not be less than. *looks: gives up too, and returns UINT64_MAX, when it has looked at more holes;
- * set to how many it looked at. NULL: at any number. */
+ * would not be less than. *looks: gives up too, and returns UINT64_MAX, when it looks at more holes, or would by
+ * what it has looked at so far; set to how many it looked at. NULL: at any number. */
 uint64_t pack_in_order(struct tenants *tenants, enum pack_fit fit, uint64_t most, uint64_t *looks);
 
 /* The heaviest first (no weight is negative), each at the lowest place that is free for all of its life.
