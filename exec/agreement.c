@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 const char *const agreement_part_names[AGREEMENT_PART_COUNT] = {"gradient", "parameter", "master",
@@ -21,9 +22,9 @@ const struct exec_adamw agreement_adamw = {
 struct agreement_rule agreement_rule(enum dtype dtype)
 {
     static const struct agreement_rule rules[DTYPE_COUNT] = {
-        [DTYPE_F32] = {1e-4, 1e-3, 1e-5},
-        [DTYPE_BF16] = {5e-2, 5e-2, 5e-3},
-        [DTYPE_F16] = {1e-2, 1e-2, 1e-3},
+        [DTYPE_F32] = {1e-4, 1e-3, 1e-5, 1e-4},
+        [DTYPE_BF16] = {5e-2, 5e-2, 5e-3, 5e-2},
+        [DTYPE_F16] = {1e-2, 1e-2, 1e-3, 1e-2},
     };
     return rules[dtype].tolerance > 0 ? rules[dtype] : rules[DTYPE_F32];
 }
@@ -67,45 +68,85 @@ static double furthest(const double *got, const double *want, size_t count)
     return most;
 }
 
-static void compare_part(struct agreement *a, const struct training *t, enum agreement_part part)
+/* The Euclidean norm of the tensors that were collected. */
+static double norm_of(const struct training *t)
+{
+    double squares = 0;
+    for (uint32_t i = 0; i < t->ir->tensor_count; i++) {
+        const double *got = t->got[BINDING_GRAD][i];
+        for (int64_t k = 0; k < t->ir->tensor[i].rows * t->ir->tensor[i].cols; k++)
+            squares += got[k] * got[k];
+    }
+    return sqrt(squares);
+}
+
+static double relative(double got, double want)
+{
+    double off = fabs(got - want) / fabs(want);
+    return isnan(off) ? got == want ? 0 : (double)INFINITY : off;
+}
+
+static void compare_part(struct agreement *a, const struct training *t, enum agreement_step step,
+                         enum agreement_part part)
 {
     const struct reference *r = t->reference;
     double *const *got = t->got[binding_of[part]];
+    struct agreement_found *found = &a->found[step][part];
     double overall = 0;
     for (size_t n = 0; n < r->count; n++)
         overall = fmax(overall, largest(wanted(&r->tensors[n], part), r->tensors[n].count));
-    a->worst[part] = IR_NONE;
-    for (uint32_t i = 0; i < a->row_count; i++) {
+    for (uint32_t i = 0; i < a->row_count && got != NULL; i++) {
         struct agreement_row *row = &a->row[i];
-        row->error[part] = (double)NAN;
-        if (got == NULL)
-            continue;
         const struct tensor *tensor = &t->ir->tensor[i];
         const double *want =
             wanted(training_tensor(t, row->tensor), part) + tensor->first * tensor->cols;
         size_t count = (size_t)(tensor->rows * tensor->cols);
         double unit = fmax(largest(want, count), a->rule.floor * overall);
-        double off = furthest(got[i], want, count);
-        row->error[part] = off > 0 ? off / unit : 0;
-        if (a->worst[part] == IR_NONE || row->error[part] > a->row[a->worst[part]].error[part])
-            a->worst[part] = i;
-        a->agrees = a->agrees && row->error[part] <= agreement_tolerance(&a->rule, part);
+        double off = furthest(got[i], want, count), error = off > 0 ? off / unit : 0;
+        row->error[part] = fmax(row->error[part], error); /* of NAN and a number: the number */
+        if (found->worst == IR_NONE || error > found->error) {
+            found->worst = i;
+            found->error = error;
+        }
+        found->wrong += !(error <= agreement_tolerance(&a->rule, part));
     }
+    a->agrees = a->agrees && found->wrong == 0;
 }
 
-static void compare(struct agreement *a, const struct training *t)
+static void compare(struct agreement *a, const struct training *t, enum agreement_step step)
 {
-    a->rule = agreement_rule((enum dtype)t->ir->dtype);
-    a->loss = t->loss[0];
-    a->loss_error = fabs(a->loss - a->reference_loss) / fabs(a->reference_loss);
-    a->replicas_differ = t->bindings.replicas_differ;
-    a->agrees = a->loss_error <= a->rule.loss && a->replicas_differ == 0;
-    a->row_count = t->ir->tensor_count;
-    a->row = heap_zalloc(a->row_count + 1, sizeof *a->row);
-    for (uint32_t i = 0; i < a->row_count; i++)
-        a->row[i].tensor = t->ir->tensor[i].name;
+    double loss_error = relative(t->loss[0], a->reference_loss);
+    if (step == AGREEMENT_UNLIMITED || loss_error > a->loss_error) {
+        a->loss = t->loss[0];
+        a->loss_error = loss_error;
+    }
+    if (step == AGREEMENT_UNLIMITED) {
+        a->norm = norm_of(t);
+        a->reference_norm = reference_gradient_norm(t->reference);
+        a->norm_error = relative(a->norm, a->reference_norm);
+    }
+    a->replicas_differ += t->bindings.replicas_differ;
+    a->agrees = a->agrees && a->loss_error <= a->rule.loss && a->norm_error <= a->rule.norm &&
+                a->replicas_differ == 0;
     for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
-        compare_part(a, t, (enum agreement_part)part);
+        compare_part(a, t, step, (enum agreement_part)part);
+}
+
+static void start(struct agreement *a, const struct ir *ir)
+{
+    a->agrees = true;
+    a->rule = agreement_rule((enum dtype)ir->dtype);
+    a->clips = training_clips(ir);
+    a->row_count = ir->tensor_count;
+    a->row = heap_zalloc(a->row_count + 1, sizeof *a->row);
+    for (int part = 0; part < AGREEMENT_PART_COUNT; part++) {
+        for (uint32_t i = 0; i < a->row_count; i++) {
+            a->row[i].tensor = ir->tensor[i].name;
+            a->row[i].error[part] = (double)NAN;
+        }
+        for (int step = 0; step < AGREEMENT_STEP_COUNT; step++)
+            a->found[step][part].worst = IR_NONE;
+    }
 }
 
 /* ---- the calls ---- */
@@ -130,11 +171,13 @@ enum status agreement_check_tokens(struct agreement *a, const struct ir *ir, con
 {
     const struct training_options how = {.seed = seed, .reference = true, .collect = true};
     struct exec_options run = *options;
+    struct exec_result clipped = {0};
     struct training training = {0};
     run.warmup = 0;
     run.steps = 1;
     run.model = (struct exec_model){model->norm_eps, model->rope_theta};
     run.adamw = agreement_adamw;
+    run.adamw.max_norm = 0;
     enum status status = check_bound(ir, name, diag);
     if (status == STATUS_OK)
         status = training_init(&training, ir, name, model, &how, diag);
@@ -143,9 +186,20 @@ enum status agreement_check_tokens(struct agreement *a, const struct ir *ir, con
         status = training_run(&training, &run, &a->result, diag);
     }
     if (status == STATUS_OK)
-        status = training_reference(&training, &agreement_adamw, 1, &a->reference_loss, diag);
-    if (status == STATUS_OK)
-        compare(a, &training);
+        status = training_reference(&training, &run.adamw, 1, &a->reference_loss, diag);
+    if (status == STATUS_OK) {
+        start(a, ir);
+        compare(a, &training, AGREEMENT_UNLIMITED);
+    }
+    if (status == STATUS_OK && a->clips) {
+        run.adamw.max_norm = agreement_adamw.max_norm;
+        status = training_run(&training, &run, &clipped, diag);
+    }
+    if (status == STATUS_OK && a->clips) {
+        training_reference_update(&training, &run.adamw);
+        compare(a, &training, AGREEMENT_CLIPPED);
+    }
+    exec_result_release(&clipped);
     training_release(&training);
     return status;
 }
@@ -169,6 +223,23 @@ void agreement_release(struct agreement *a)
     *a = (struct agreement){0};
 }
 
+static void explain_part(const struct agreement *a, struct loc at, enum agreement_step step,
+                         enum agreement_part part, struct diag *diag)
+{
+    const struct agreement_found *found = &a->found[step][part];
+    char when[64] = "";
+    if (found->wrong == 0)
+        return;
+    if (step == AGREEMENT_CLIPPED)
+        snprintf(when, sizeof when, "in the step that clips to a norm of %g, ",
+                 agreement_adamw.max_norm);
+    diag_error(diag, at, STATUS_NO,
+               "%s%ss of %" PRIu32 " tensors do not agree; the worst, %s, is off by %.2g of its "
+               "largest element (tolerance %.2g)",
+               when, agreement_part_names[part], found->wrong, a->row[found->worst].tensor,
+               found->error, agreement_tolerance(&a->rule, part));
+}
+
 enum status agreement_explain(const struct agreement *a, const char *name, struct diag *diag)
 {
     const struct loc at = {.name = name};
@@ -181,17 +252,12 @@ enum status agreement_explain(const struct agreement *a, const char *name, struc
         diag_error(diag, at, STATUS_NO,
                    "%" PRIu64 " elements differ between ranks that hold the same",
                    a->replicas_differ);
-    for (int part = 0; part < AGREEMENT_PART_COUNT; part++) {
-        uint32_t wrong = 0;
-        double tolerance = agreement_tolerance(&a->rule, (enum agreement_part)part);
-        for (uint32_t i = 0; i < a->row_count; i++)
-            wrong += a->row[i].error[part] > tolerance;
-        if (wrong > 0)
-            diag_error(diag, at, STATUS_NO,
-                       "%ss of %" PRIu32 " tensors do not agree; the worst, %s, is off by %.2g of "
-                       "its largest element (tolerance %.2g)",
-                       agreement_part_names[part], wrong, a->row[a->worst[part]].tensor,
-                       a->row[a->worst[part]].error[part], tolerance);
-    }
+    if (!(a->norm_error <= a->rule.norm))
+        diag_error(diag, at, STATUS_NO,
+                   "the norm of the gradients is %.9g and the reference's is %.9g: off by %.2g",
+                   a->norm, a->reference_norm, a->norm_error);
+    for (int step = 0; step < AGREEMENT_STEP_COUNT; step++)
+        for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
+            explain_part(a, at, (enum agreement_step)step, (enum agreement_part)part, diag);
     return STATUS_NO;
 }

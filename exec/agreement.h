@@ -1,10 +1,14 @@
 /* exec/agreement.h: does a schedule compute what the model computes?
  *
  * One training step of a schedule on a backend, beside the same step of the reference (unsharded,
- * in double, without the schedule): the loss, every gradient, every parameter after AdamW, and the
- * masters and moments where the schedule binds them. Weights, moments and tokens are seeded.
- * Nothing is known of the schedule but its bindings and its token layout, so whatever can be
- * bound can be checked.
+ * in double, without the schedule): the loss, every gradient and the norm of all of them, every
+ * parameter after AdamW, and the masters and moments where the schedule binds them. Weights,
+ * moments and tokens are seeded. Nothing is known of the schedule but its bindings and its token
+ * layout, so whatever can be bound can be checked.
+ *
+ * A schedule that clips its gradients takes the step twice. With a limit that always clips, every
+ * common factor of the gradients cancels, so the first step has no limit; the second has the limit
+ * of agreement_adamw, and shows that the schedule clips by the right norm.
  *
  * A tensor agrees when
  *
@@ -38,36 +42,52 @@ enum agreement_part {
 extern const char *const agreement_part_names[AGREEMENT_PART_COUNT];
 
 struct agreement_rule {
-    double tolerance, floor, loss; /* loss: relative */
+    double tolerance, floor;
+    double loss, norm; /* relative */
 };
 /* Of a schedule that computes in dtype. */
 struct agreement_rule agreement_rule(enum dtype dtype);
 /* The rule's tolerance of a part. */
 double agreement_tolerance(const struct agreement_rule *rule, enum agreement_part part);
 
-/* The AdamW of the step that is checked. */
+/* The AdamW of the steps that are checked; its max_norm is that of the clipped one. */
 extern const struct exec_adamw agreement_adamw;
+
+/* The steps that are compared. */
+enum agreement_step { AGREEMENT_UNLIMITED, AGREEMENT_CLIPPED, AGREEMENT_STEP_COUNT };
 
 struct agreement_row {
     const char *tensor; /* the ir's */
-    /* What stands on the left of the rule over what tolerance is multiplied with on its right; NAN:
-     * the schedule binds no such thing; infinite: not a number came. */
+    /* What stands on the left of the rule over what tolerance is multiplied with on its right, in
+     * the step where that is more; NAN: the schedule binds no such thing; infinite: not a number
+     * came. */
     double error[AGREEMENT_PART_COUNT];
+};
+
+/* What came out of one step, part by part. */
+struct agreement_found {
+    uint32_t wrong; /* tensors that do not agree */
+    uint32_t worst; /* row; IR_NONE: nothing is bound */
+    double error;   /* of that row */
 };
 
 /* All-zero is empty. */
 struct agreement {
     bool agrees;
     struct agreement_rule rule;
-    double loss, reference_loss, loss_error; /* the last: relative */
-    uint64_t replicas_differ;                /* elements */
-    struct agreement_row *row;               /* (ir.tensor_count) */
+    bool clips; /* the schedule does, so there was a second step */
+    double loss, reference_loss,
+        loss_error; /* of the step that is further off; the last: relative */
+    double norm, reference_norm,
+        norm_error;            /* of all gradients, without a limit; the last: relative */
+    uint64_t replicas_differ;  /* elements */
+    struct agreement_row *row; /* (ir.tensor_count) */
     uint32_t row_count;
-    uint32_t worst[AGREEMENT_PART_COUNT]; /* rows; IR_NONE: nothing is bound */
-    struct exec_result result;
+    struct agreement_found found[AGREEMENT_STEP_COUNT][AGREEMENT_PART_COUNT];
+    struct exec_result result; /* of the first step */
 };
 
-/* Checks one step. options: warmup and steps are taken as 0 and 1, model and adamw as those of the
+/* Checks one training step. options: warmup and steps are taken as 0 and 1, model and adamw as those of the
  * model and agreement_adamw. STATUS_OK: both have been computed, and agreement->agrees says how
  * that went; STATUS_NO: the run itself failed (exec/exec.h). *agreement must be empty; release it
  * in either case. */

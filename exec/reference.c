@@ -206,13 +206,18 @@ enum status reference_gradients(struct reference *r, const struct reference_batc
 
 /* ---- clipping ---- */
 
-double reference_clip_factor(const struct reference *r, double max_norm)
+double reference_gradient_norm(const struct reference *r)
 {
     double squares = 0;
     for (size_t n = 0; n < r->count; n++)
         for (size_t i = 0; i < r->tensors[n].count; i++)
             squares += r->tensors[n].grad[i] * r->tensors[n].grad[i];
-    double factor = max_norm / (sqrt(squares) + 1e-6);
+    return sqrt(squares);
+}
+
+double reference_clip_factor(const struct reference *r, double max_norm)
+{
+    double factor = max_norm / (reference_gradient_norm(r) + 1e-6);
     return max_norm > 0 && factor < 1 ? factor : 1;
 }
 

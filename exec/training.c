@@ -240,13 +240,18 @@ static bool has_kind(const struct ir *ir, enum work_kind kind)
     return false;
 }
 
+bool training_clips(const struct ir *ir)
+{
+    return has_kind(ir, WORK_SQUARE_SUM);
+}
+
 void training_update(struct reference *reference, const struct ir *ir,
                      const struct exec_adamw *adamw, int64_t step)
 {
     const struct reference_adamw a = {adamw->lr, adamw->beta1, adamw->beta2, adamw->eps,
                                       adamw->weight_decay};
     double factor = 1;
-    if (has_kind(ir, WORK_SQUARE_SUM))
+    if (training_clips(ir))
         factor = reference_clip_factor(reference, adamw->max_norm);
     reference_scale_gradients(reference, factor);
     reference_adamw_step(reference, &a, step);
@@ -270,6 +275,12 @@ enum status training_reference(struct training *t, const struct exec_adamw *adam
         training_update(t->reference, t->ir, adamw, first + i);
     }
     return STATUS_OK;
+}
+
+void training_reference_update(struct training *t, const struct exec_adamw *adamw)
+{
+    start(t);
+    training_update(t->reference, t->ir, adamw, adamw_of(t, adamw).step);
 }
 
 static bool reads_tokens(const struct ir *ir, uint32_t op)

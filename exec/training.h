@@ -63,7 +63,14 @@ enum status training_run(struct training *training, const struct exec_options *o
 enum status training_reference(struct training *training, const struct exec_adamw *adamw,
                                uint32_t steps, double *loss, struct diag *diag);
 
-/* What a schedule makes of gradients that are there: AdamW, behind clipping where it clips. Gradients are
+/* The update of a single step once more, from the same start and with other constants: gradients are those
+ * that training_reference() left, which must not have been clipped. */
+void training_reference_update(struct training *training, const struct exec_adamw *adamw);
+
+/* Whether the schedule clips its gradients by their norm. */
+bool training_clips(const struct ir *ir);
+
+/* What a schedule makes of gradients that are there: AdamW, after clipping where it clips. Gradients are
  * left as the schedule leaves its own: scaled, where it scales them before AdamW reads them. */
 void training_update(struct reference *reference, const struct ir *ir,
                      const struct exec_adamw *adamw, int64_t step);

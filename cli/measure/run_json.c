@@ -20,6 +20,11 @@ void run_json_agreement(struct json_out *json, const struct agreement *a)
     json_put_number(json, "reference_loss", a->reference_loss);
     json_put_number(json, "loss_error", a->loss_error);
     json_put_number(json, "loss_tolerance", a->rule.loss);
+    json_put_number(json, "norm", a->norm);
+    json_put_number(json, "reference_norm", a->reference_norm);
+    json_put_number(json, "norm_error", a->norm_error);
+    json_put_number(json, "norm_tolerance", a->rule.norm);
+    json_put_bool(json, "clips", a->clips);
     json_put_count(json, "replicas_differ", a->replicas_differ);
     json_begin_array(json, "tensors");
     for (uint32_t i = 0; i < a->row_count; i++) {

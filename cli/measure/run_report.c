@@ -34,6 +34,11 @@ void run_report_agreement(struct text *out, const struct agreement *a)
     }
     text_printf(out, "loss %.7g, reference %.7g, off by %.1e\n", a->loss, a->reference_loss,
                 a->loss_error);
+    text_printf(out, "norm %.7g, reference %.7g, off by %.1e", a->norm, a->reference_norm,
+                a->norm_error);
+    if (a->clips)
+        text_printf(out, "; a second step clips it to %g", agreement_adamw.max_norm);
+    text_putc(out, '\n');
     text_printf(out,
                 "%s: %" PRIu32 " tensors beside the reference, tolerance %.0e of the largest "
                 "element\n",

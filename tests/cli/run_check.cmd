@@ -1,7 +1,7 @@
 # every strategy computes what the unsharded model computes; the figures of a table are not text to compare
 what="--model longhaul-3m --set layers=2,hidden=64,head_dim=8,ffn=96 --seq 64"
 verdict() { longhaul run $what --check "$@" | tail -n 1; }
-longhaul run $what --gpus 2 --check | sed 's/ *[0-9]\.[0-9]e-[0-9]*/ E/g; s/^loss.*/loss/'
+longhaul run $what --gpus 2 --check | sed 's/ *[0-9]\.[0-9]e-[0-9]*/ E/g; s/^\(loss\|norm\) .*/\1/'
 verdict --gpus 4 --strategy local --zero 1 --batch 8
 # eight layers in bf16: second moments, squares, are off by twice what gradients are
 longhaul run --model longhaul-3m --set layers=8,hidden=64,heads=8,kv_heads=8,head_dim=16,ffn=96,vocab=100 --seq 64 --gpus 4 --tp 4 --profile megatron --dtype bf16 --check | tail -n 1
@@ -10,6 +10,9 @@ verdict --gpus 2 --dtype bf16
 # the same schedule from a file
 longhaul schedule $what --cluster ideal --gpus 2 --dtype f32 --attention cpu -o $T/a.ir
 longhaul run $T/a.ir --check --model longhaul-3m --set layers=2,hidden=64,head_dim=8,ffn=96 | tail -n 1
+# gradients of half the size, which clipping would make whole again
+sed '/cross_entropy_backward/s/count=63/count=126/' $T/a.ir > $T/half.ir
+longhaul run $T/half.ir --check --model longhaul-3m --set layers=2,hidden=64,head_dim=8,ffn=96 2>&1 | grep -o 'norm of the gradients.*\|gradients of .* do not agree\|^wrong' | sed 's/ is [0-9.]*/ is N/g'
 # training on bytes: the loss of every strategy lies on the reference's
 for strategy in local ulysses; do
     longhaul run $what --gpus 2 --strategy $strategy --batch 2 --data $S/LICENSE --steps 5 --check |
