@@ -47,6 +47,9 @@ struct attentions {
     char why[512];           /* tiles, though nobody wished for them */
     struct attention *first;
     struct fused_plan *plan;
+    void *
+        builder[THREADS_MAX + 1]; /* handles that plans were built with, which these may refer to */
+    uint32_t builders;
     uint32_t with_fused, with_tiles;
 };
 
@@ -94,6 +97,10 @@ void attentions_free(struct attentions *all)
         free(all->plan);
         all->plan = next;
     }
+#ifdef HAVE_CUDNN
+    while (all->builders > 0)
+        all->dnn->cudnnDestroy(all->builder[--all->builders]);
+#endif
     free(all);
 }
 
@@ -223,8 +230,11 @@ static void *build(void *argument)
         if (plan->fused == NULL)
             fused_free(fused);
     }
-    if (handle != NULL)
-        dnn->cudnnDestroy(handle);
+    if (handle != NULL) {
+        pthread_mutex_lock(&b->lock);
+        b->all->builder[b->all->builders++] = handle;
+        pthread_mutex_unlock(&b->lock);
+    }
     return NULL;
 }
 
