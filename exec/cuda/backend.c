@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+/* Every thread has a current device of its own, at first device 0: whatever a backend function makes or launches
+ * goes there. */
 static void select_device(const struct cuda_rank *rank)
 {
     cudaSetDevice(rank->device); /* open() has found it good */
@@ -26,7 +28,9 @@ static enum status check_options(const struct run *run, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status find_devices(struct cuda *cuda, struct diag *diag)
+/* All ranks of a process are on one device. It becomes current here, before anything is made: handles and plans of
+ * libraries, streams, events and memory belong to the device that is current when they are made. */
+static enum status find_device(struct cuda *cuda, struct diag *diag)
 {
     int devices = 0;
     cudaError_t error = cudaGetDeviceCount(&devices);
@@ -38,7 +42,8 @@ static enum status find_devices(struct cuda *cuda, struct diag *diag)
     for (uint32_t r = 0; r < cuda->ranks; r++)
         cuda->rank[r].device =
             cuda->run->world != NULL ? (int)bootstrap_local(cuda->run->world) % devices : 0;
-    return STATUS_OK;
+    error = cudaSetDevice(cuda->rank[cuda->run->first].device);
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaSetDevice", error);
 }
 
 static void init_ranks(struct cuda *cuda)
@@ -88,9 +93,6 @@ static void size_scratch(struct cuda *cuda, struct cuda_rank *rank)
 
 static enum status open_rank(struct cuda *cuda, struct cuda_rank *rank, struct diag *diag)
 {
-    cudaError_t error = cudaSetDevice(rank->device);
-    if (error != cudaSuccess)
-        return cuda_refused(diag, "cudaSetDevice", error);
     if (cuda->shared)
         rank->lock = &cuda->rank[cuda->run->first].own_lock;
     enum status status = cuda_open_streams(rank, diag);
@@ -110,7 +112,7 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     if (status == STATUS_OK && run->options->profile) /* before there is a context */
         status = cupti_open(diag);
     if (status == STATUS_OK)
-        status = find_devices(cuda, diag);
+        status = find_device(cuda, diag);
     if (status != STATUS_OK)
         return status;
     cuda->cublaslt = cublaslt_open(diag);
@@ -127,10 +129,8 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     status = cuda_prepare(cuda, diag);
     if (status == STATUS_OK && cuda->shared)
         status = loopback_open(cuda, diag);
-    if (status == STATUS_OK && run->world != NULL && cuda->ranks > 1) {
-        select_device(&cuda->rank[run->first]);
+    if (status == STATUS_OK && run->world != NULL && cuda->ranks > 1)
         status = nccl_links_open(cuda, diag);
-    }
     for (uint32_t r = run->first; r < run->first + run->count && status == STATUS_OK; r++)
         status = open_rank(cuda, &cuda->rank[r], diag);
     if (status == STATUS_OK)
@@ -144,22 +144,16 @@ static void cuda_close(struct run *run)
     struct cuda *cuda = cuda_of(run);
     if (cuda == NULL)
         return;
+    select_device(&cuda->rank[run->first]);
     nccl_links_close(cuda);
     thief_close(cuda);
-    for (uint32_t r = run->first; r < run->first + run->count; r++) {
-        select_device(&cuda->rank[r]);
-        (void)cudaDeviceSynchronize(); /* what is queued still works on what goes away below */
-    }
-    for (uint32_t r = run->first; r < run->first + run->count; r++) {
-        select_device(&cuda->rank[r]);
+    (void)cudaDeviceSynchronize(); /* what is queued still works on what goes away below */
+    for (uint32_t r = run->first; r < run->first + run->count; r++)
         cuda_close_streams(&cuda->rank[r]);
-    }
     for (uint32_t r = 0; r < cuda->ranks; r++) {
         struct cuda_rank *rank = &cuda->rank[r];
-        if (run_is_here(run, r)) {
-            select_device(rank);
+        if (run_is_here(run, r))
             cuda_close_memory(rank);
-        }
         free(rank->stream);
         pthread_mutex_destroy(&rank->own_lock);
     }
@@ -299,6 +293,7 @@ static bool cuda_barrier(struct run *run, uint32_t r, uint32_t op)
     struct cuda *cuda = cuda_of(run);
     const struct plan *plan = &run->plan;
     uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
+    select_device(&cuda->rank[r]);
     if (cuda->links != NULL) {
         atomic_store(&cuda->rank[r].at_barrier[cuda_local(&cuda->rank[r], op)], true);
         return nccl_barrier(&cuda->rank[r], op);

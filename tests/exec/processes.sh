@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# processes.sh PROGRAM: steps of several processes, a rank each, on emulated devices that NCCL's stand-in joins: their
+# processes.sh PROGRAM: steps of several processes, a rank and an emulated device each, joined by NCCL's stand-in: their
 # gradients are those of the unsharded model, and what fails says so in the library's words.
 set -u
 program=$1
@@ -16,9 +16,10 @@ ranks()
     port=$((port + 1))
     for ((rank = count - 1; rank >= 0; rank--)); do
         RANK=$rank WORLD_SIZE=$count LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+            EMULATED_DEVICES=$count \
             timeout 60 "$program" run --backend cuda --gpus "$count" --model longhaul-3m \
             --set layers=2,hidden=64,heads=4,kv_heads=4,head_dim=16,ffn=96,vocab=96 --seq 96 \
-            --dtype f32 --check "$@" >"$out/$rank.txt" 2>&1 &
+            --dtype "${dtype:-f32}" --check "$@" >"$out/$rank.txt" 2>&1 &
         pids+=($!)
     done
     for pid in "${pids[@]}"; do
@@ -57,6 +58,7 @@ right 2 --strategy megatron-sp
 right 2 --strategy local --pp 2 --profile ideal --batch 2
 right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --profile ideal --weights replicated
 right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --profile ideal --weights replicated --helper-weights shard
+dtype=bf16 right 2 --strategy ulysses --profile ideal --attention-by fused
 export EMULATED_NCCL_HANGS=1
 says "(all_reduce, stream" 2 --strategy ulysses --profile ideal --weights replicated --timeout 3
 unset EMULATED_NCCL_HANGS

@@ -175,7 +175,49 @@ static void what_cannot_be_is_said(void)
     emulator_memory = memory;
 }
 
+/* What belongs to device 1 does its work while that is current, and copies always. */
+static void work_on_another_device_is_refused(void)
+{
+    enum { FLOATS = 4, BYTES = 16 };
+    static const struct product_shape shape = {
+        .m = 16, .n = 16, .k = 16, .a_step = 16, .b_step = 16, .y_step = 16};
+    cudaStream_t stream = NULL;
+    cudaEvent_t event = NULL;
+    void *memory = NULL;
+    float host[FLOATS] = {0};
+    struct diag diag = {0};
+    emulator_devices = 2;
+    CHECK_INT("no such device", cudaSetDevice(2), cudaErrorInvalidDevice);
+    CHECK_INT("the second device", cudaSetDevice(1), cudaSuccess);
+    CHECK_INT("a stream", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    CHECK_INT("an event", cudaEventCreateWithFlags(&event, cudaEventDefault), cudaSuccess);
+    CHECK_INT("memory", cudaMalloc(&memory, BYTES), cudaSuccess);
+    struct products *products = products_new(cublaslt_open(&diag), &diag);
+    for (int device = 0; device < 2; device++) {
+        const cudaError_t wanted = device == 1 ? cudaSuccess : cudaErrorInvalidResourceHandle;
+        CHECK_INT("current", cudaSetDevice(device), cudaSuccess);
+        CHECK_INT("a kernel", cuda_set(memory, 1, FLOATS, stream), (int)wanted);
+        CHECK_INT("a fill", cudaMemsetAsync(memory, 0, BYTES, stream), wanted);
+        CHECK_INT("a fill of its memory", cudaMemset(memory, 0, BYTES), wanted);
+        CHECK_INT("a copy", cudaMemcpyAsync(memory, host, BYTES, cudaMemcpyHostToDevice, stream),
+                  cudaSuccess);
+        CHECK_INT("its event on its stream", cudaEventRecord(event, stream), cudaSuccess);
+        CHECK_INT("its event on the current device", cudaEventRecord(event, NULL), wanted);
+        CHECK_INT("a plan of its handle", products_plan(products, &shape, &diag) != NULL,
+                  device == 1);
+    }
+    products_free(products);
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    cudaEventDestroy(event);
+    cudaFree(memory);
+    cudaSetDevice(0);
+    emulator_devices = 1;
+    diag_release(&diag);
+}
+
 static const struct check_case cases[] = {
+    {"work on another device is refused", work_on_another_device_is_refused},
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
     {"what cannot be is said", what_cannot_be_is_said},
     {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},

@@ -37,10 +37,11 @@ struct emulator_cupti {
 };
 extern struct emulator_cupti emulator_cupti;
 
-extern int emulator_devices;       /* how many GPUs there seem to be; -1: the driver is too old */
-extern const char *emulator_fails; /* a function of the runtime that is refused; NULL: none */
-extern int emulator_fails_after;   /* so many of its calls are taken first */
-extern size_t emulator_memory;     /* of each, in bytes, for one allocation */
+extern int emulator_devices;        /* how many GPUs there seem to be; -1: the driver is too old */
+int emulator_devices_touched(void); /* how many have a context of this process */
+extern const char *emulator_fails;  /* a function of the runtime that is refused; NULL: none */
+extern int emulator_fails_after;    /* so many of its calls are taken first */
+extern size_t emulator_memory;      /* of each, in bytes, for one allocation */
 
 #ifdef __cplusplus
 }

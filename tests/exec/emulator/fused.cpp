@@ -1,5 +1,6 @@
 /* cuDNN's fused attention, computed plainly in double: what fused.h promises, so that all around it
- * can be tested. A handle is the stream it was given. */
+ * can be tested. A handle has a device and the stream it was given. A plan runs on the device it was built
+ * for, and only while the handle that it was built with is there. */
 #include "tests/exec/emulator/emulator.h"
 #ifdef HAVE_CUDNN
 #include <cudnn.h>
@@ -11,14 +12,22 @@ extern "C" {
 #include "tests/exec/emulator/stream.hpp"
 
 #include <cmath>
+#include <cstdio>
+#include <functional>
+#include <initializer_list>
+#include <mutex>
+#include <set>
 #include <vector>
+
+struct cudnnContext {
+    int device;
+    cudaStream_t stream;
+};
 
 struct fused {
     fused_shape shape;
-};
-
-struct cudnnContext {
-    cudaStream_t stream;
+    cudnnHandle_t builder;
+    int device;
 };
 
 namespace
@@ -119,22 +128,58 @@ void backward(Tile t, Halves q, Halves k, Halves v, Halves o, Halves d_o, const 
             }
 }
 
+std::mutex lock;
+std::set<cudnnHandle_t> handles; /* that are there */
+
 cudnnStatus_t create(cudnnHandle_t *handle)
 {
-    *handle = new cudnnContext{nullptr};
+    emulator::touch();
+    *handle = new cudnnContext{emulator::current_device(), nullptr};
+    std::lock_guard<std::mutex> guard(lock);
+    handles.insert(*handle);
     return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t destroy(cudnnHandle_t handle)
 {
+    std::lock_guard<std::mutex> guard(lock);
+    handles.erase(handle);
     delete handle;
     return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream)
 {
+    if (handle->device != emulator::device_of(stream))
+        return CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH;
     handle->stream = stream;
     return CUDNN_STATUS_SUCCESS;
+}
+
+const char *error_string(cudnnStatus_t)
+{
+    return "the stream is of another device than the handle";
+}
+
+/* Why a plan cannot run with a handle on these addresses; NULL: it can. */
+const char *refusal(const fused *plan, cudnnHandle_t handle,
+                    std::initializer_list<const void *> used)
+{
+    if (handle->device != plan->device)
+        return "the plan was built for another device than the handle's";
+    for (const void *address : used)
+        if (!emulator::reaches(plan->device, address))
+            return "memory is of another device than the plan";
+    std::lock_guard<std::mutex> guard(lock);
+    return handles.count(plan->builder) == 0 ? "the handle that the plan was built with is gone"
+                                             : nullptr;
+}
+
+const char *launch(cudnnHandle_t handle, std::function<void()> work)
+{
+    return emulator::submit(handle->stream, std::move(work)) == 0
+               ? nullptr
+               : "the stream is of another device than the current one";
 }
 
 } // namespace
@@ -143,7 +188,7 @@ extern "C" {
 
 struct fused *fused_new(const struct cudnn *, const struct fused_shape *shape)
 {
-    return new fused{*shape};
+    return new fused{*shape, nullptr, 0};
 }
 
 void fused_free(struct fused *fused)
@@ -151,9 +196,15 @@ void fused_free(struct fused *fused)
     delete fused;
 }
 
-bool fused_build(struct fused *, cudnnHandle_t, cudnnBackendDescriptor_t, char *, size_t)
+bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescriptor_t, char *words,
+                 size_t size)
 {
-    return true;
+    fused->builder = handle;
+    fused->device = handle->device;
+    if (handle->device == emulator::current_device())
+        return true;
+    snprintf(words, size, "the handle is of another device than the current one");
+    return false;
 }
 
 size_t fused_scratch(const struct fused *)
@@ -165,11 +216,11 @@ const char *fused_forward(const struct fused *fused, cudnnHandle_t handle, const
                           const void *k, const void *v, void *o, float *stats, void *)
 {
     Tile t = {fused->shape};
-    emulator::submit(handle->stream, [=] {
+    const char *words = refusal(fused, handle, {q, k, v, o, stats});
+    return words != nullptr ? words : launch(handle, [=] {
         forward(t, static_cast<Halves>(q), static_cast<Halves>(k), static_cast<Halves>(v), o,
                 stats);
     });
-    return nullptr;
 }
 
 const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, const void *q,
@@ -177,11 +228,11 @@ const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, cons
                            const float *stats, void *dq, void *dk, void *dv, void *)
 {
     Tile t = {fused->shape};
-    emulator::submit(handle->stream, [=] {
+    const char *words = refusal(fused, handle, {q, k, v, o, d_o, stats, dq, dk, dv});
+    return words != nullptr ? words : launch(handle, [=] {
         backward(t, static_cast<Halves>(q), static_cast<Halves>(k), static_cast<Halves>(v),
                  static_cast<Halves>(o), static_cast<Halves>(d_o), stats, {dq, dk, dv});
     });
-    return nullptr;
 }
 
 void emulator_use_fused(void)
@@ -190,6 +241,7 @@ void emulator_use_fused(void)
     table.cudnnCreate = create;
     table.cudnnDestroy = destroy;
     table.cudnnSetStream = set_stream;
+    table.cudnnGetErrorString = error_string;
     cudnn_use(&table);
 }
 }

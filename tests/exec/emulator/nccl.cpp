@@ -49,7 +49,7 @@ struct Part {
 
 struct ncclComm {
     Shared *shared;
-    int size, rank;
+    int size, rank, device;
     std::atomic<bool> aborted{false};
     uint64_t issued = 0;
     std::atomic<uint64_t> done{0};
@@ -118,17 +118,23 @@ void move_all(ncclComm *c, std::vector<Part> parts)
     }
 }
 
-/* What is called on one communicator runs in that order, whatever the streams. */
-template <typename F> void submit(ncclComm *c, cudaStream_t stream, F work)
+/* What is called on one communicator runs in that order, whatever the streams. Any device may be current, but
+ * streams and buffers must be of the communicator's. */
+template <typename F>
+ncclResult_t submit(ncclComm *c, cudaStream_t stream, const void *from, const void *to, F work)
 {
+    if (emulator::device_of(stream) != c->device || !emulator::reaches(c->device, from) ||
+        !emulator::reaches(c->device, to))
+        return ncclInvalidArgument;
     uint64_t turn = c->issued++;
-    emulator::submit(stream, [=] {
+    emulator::submit_copy(stream, [=] {
         while (c->done != turn && !c->aborted)
             std::this_thread::sleep_for(std::chrono::microseconds(20));
         if (!c->aborted)
             work();
         c->done = turn + 1;
     });
+    return ncclSuccess;
 }
 
 [[noreturn]] void no_such_type(ncclDataType_t type)
@@ -269,6 +275,8 @@ ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, nc
     (*comm)->shared = static_cast<Shared *>(memory);
     (*comm)->size = size;
     (*comm)->rank = rank;
+    (*comm)->device = emulator::current_device();
+    emulator::touch();
     (*comm)->shared->come++;
     while ((*comm)->shared->come < (uint32_t)size)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -305,21 +313,27 @@ ncclResult_t group_end()
 {
     if (--depth > 0)
         return ncclSuccess;
+    ncclResult_t result = ncclSuccess;
     for (ncclComm *c : in_group) {
         std::vector<Part> parts;
         parts.swap(c->group);
         /* to oneself: the n-th send is the n-th receive */
         std::vector<Part> own[2], others;
-        for (Part &p : parts)
+        for (Part &p : parts) {
             (p.peer == c->rank ? own[p.sends] : others).push_back(p);
-        submit(c, c->stream, [=] {
+            if (!emulator::reaches(c->device, p.data))
+                result = ncclInvalidArgument;
+        }
+        if (result != ncclSuccess)
+            break;
+        result = submit(c, c->stream, nullptr, nullptr, [=] {
             for (size_t i = 0; i < own[0].size() && i < own[1].size(); i++)
                 memmove(own[0][i].data, own[1][i].data, own[1][i].bytes);
             move_all(c, others);
         });
     }
     in_group.clear();
-    return ncclSuccess;
+    return result;
 }
 
 ncclResult_t add_part(ncclComm *c, Part part, cudaStream_t stream)
@@ -347,12 +361,13 @@ ncclResult_t recv(void *data, size_t count, ncclDataType_t type, int peer, ncclC
 ncclResult_t all_gather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t c,
                         cudaStream_t stream)
 {
-    submit(c, stream, [=] {
+    if (refused("ncclAllGather") != ncclSuccess)
+        return ncclSystemError;
+    return submit(c, stream, from, to, [=] {
         std::vector<char> all =
             exchange(c, static_cast<const char *>(from), 0, count * bytes_of(type));
         memcpy(to, all.data(), all.size());
     });
-    return refused("ncclAllGather");
 }
 
 ncclResult_t all_reduce(const void *from, void *to, size_t count, ncclDataType_t type,
@@ -361,39 +376,36 @@ ncclResult_t all_reduce(const void *from, void *to, size_t count, ncclDataType_t
     if (refused("ncclAllReduce") != ncclSuccess)
         return ncclSystemError;
     bool hangs = getenv("EMULATED_NCCL_HANGS") != nullptr;
-    submit(c, stream, [=] {
+    return submit(c, stream, from, to, [=] {
         while (hangs && !c->aborted)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         reduce(c, static_cast<const char *>(from), 0, static_cast<char *>(to), count, type, op);
     });
-    return ncclSuccess;
 }
 
 ncclResult_t reduce_scatter(const void *from, void *to, size_t count, ncclDataType_t type,
                             ncclRedOp_t op, ncclComm_t c, cudaStream_t stream)
 {
-    submit(c, stream, [=] {
+    return submit(c, stream, from, to, [=] {
         reduce(c, static_cast<const char *>(from), count * bytes_of(type), static_cast<char *>(to),
                count, type, op);
     });
-    return ncclSuccess;
 }
 
 ncclResult_t reduce_to_root(const void *from, void *to, size_t count, ncclDataType_t type,
                             ncclRedOp_t op, int root, ncclComm_t c, cudaStream_t stream)
 {
-    submit(c, stream, [=] {
+    return submit(c, stream, from, to, [=] {
         std::vector<char> nobody(c->rank == root ? 0 : count * bytes_of(type));
         reduce(c, static_cast<const char *>(from), 0,
                c->rank == root ? static_cast<char *>(to) : nobody.data(), count, type, op);
     });
-    return ncclSuccess;
 }
 
 ncclResult_t broadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
                        ncclComm_t c, cudaStream_t stream)
 {
-    submit(c, stream, [=] {
+    return submit(c, stream, from, to, [=] {
         size_t bytes = count * bytes_of(type);
         std::vector<Part> parts;
         if (c->rank != root)
@@ -405,7 +417,6 @@ ncclResult_t broadcast(const void *from, void *to, size_t count, ncclDataType_t 
             memcpy(to, from, bytes);
         move_all(c, parts);
     });
-    return ncclSuccess;
 }
 
 } // namespace

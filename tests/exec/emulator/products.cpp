@@ -10,6 +10,10 @@
 #include <cublasLt.h>
 #include <vector>
 
+struct cublasLtContext {
+    int device;
+};
+
 namespace
 {
 
@@ -78,12 +82,14 @@ void multiply(Desc d, float alpha, const void *a, Layout la, const void *b, Layo
 cublasStatus_t create(cublasLtHandle_t *handle)
 {
     openblas_set_num_threads(1);
-    *handle = nullptr;
+    emulator::touch();
+    *handle = new cublasLtContext{emulator::current_device()};
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t destroy(cublasLtHandle_t)
+cublasStatus_t destroy(cublasLtHandle_t handle)
 {
+    delete handle;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -92,9 +98,11 @@ size_t version()
     return 0;
 }
 
-const char *status_string(cublasStatus_t)
+const char *status_string(cublasStatus_t status)
 {
-    return "a status of the emulated library";
+    return status == CUBLAS_STATUS_EXECUTION_FAILED
+               ? "the handle, the stream or memory is of another device than the current one"
+               : "a status of the emulated library";
 }
 
 cublasStatus_t desc_create(cublasLtMatmulDesc_t *desc, cublasComputeType_t, cudaDataType_t)
@@ -180,16 +188,19 @@ cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout)
 }
 
 /* The combinations of types that the library documents, and sizes that agree. */
-cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
-                         cublasLtMatrixLayout_t y, cublasLtMatmulPreference_t, int,
-                         cublasLtMatmulHeuristicResult_t result[], int *found)
+cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                         cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                         cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t y,
+                         cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t result[],
+                         int *found)
 {
     Desc d;
     memcpy(&d, desc, sizeof d);
     Layout la = layout_of(a), lb = layout_of(b), lc = layout_of(c), ly = layout_of(y);
     memset(result, 0, sizeof *result);
     *found = 0;
+    if (handle->device != emulator::current_device())
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     if (la.type != lb.type || lc.type != ly.type || (ly.type != la.type && ly.type != CUDA_R_32F) ||
         la.step < la.rows || lb.step < lb.rows)
         return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -201,11 +212,11 @@ cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMa
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
-                      cublasLtMatrixLayout_t layout_a, const void *b,
+cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
+                      const void *a, cublasLtMatrixLayout_t layout_a, const void *b,
                       cublasLtMatrixLayout_t layout_b, const void *beta, const void *c,
                       cublasLtMatrixLayout_t layout_c, void *y, cublasLtMatrixLayout_t,
-                      const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t stream)
+                      const cublasLtMatmulAlgo_t *, void *workspace, size_t, cudaStream_t stream)
 {
     Desc d;
     memcpy(&d, desc, sizeof d);
@@ -213,7 +224,13 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *a
     float scale, keep;
     memcpy(&scale, alpha, sizeof scale);
     memcpy(&keep, beta, sizeof keep);
-    emulator::submit(stream, [=] { multiply(d, scale, a, la, b, lb, keep, c, lc, y); });
+    for (const void *used : {a, b, c, static_cast<const void *>(y),
+                             static_cast<const void *>(workspace), d.bias ? d.bias_data : y})
+        if (!emulator::reaches(handle->device, used))
+            return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (handle->device != emulator::device_of(stream) ||
+        emulator::submit(stream, [=] { multiply(d, scale, a, la, b, lb, keep, c, lc, y); }) != 0)
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     return CUBLAS_STATUS_SUCCESS;
 }
 

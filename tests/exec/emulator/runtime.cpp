@@ -29,15 +29,24 @@ cudaError_t cudaGetDeviceCount(int *count)
                                    : cudaErrorInsufficientDriver;
 }
 
-cudaError_t cudaSetDevice(int)
+cudaError_t cudaSetDevice(int device)
 {
+    if (device < 0 || device >= emulator_devices)
+        return cudaErrorInvalidDevice;
+    emulator::set_current_device(device);
+    emulator::touch();
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
-    *device = 0;
+    *device = emulator::current_device();
     return cudaSuccess;
+}
+
+int emulator_devices_touched(void)
+{
+    return emulator::devices_touched();
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -53,7 +62,9 @@ const char *cudaGetErrorString(cudaError_t error)
            : error == cudaErrorInsufficientDriver
                ? "CUDA driver version is insufficient for CUDA runtime version"
            : error == cudaErrorNoDevice ? "no CUDA-capable device is detected"
-                                        : "an error of the emulated device";
+           : error == cudaErrorInvalidResourceHandle
+               ? "a stream, event or memory of another device than the current one"
+               : "an error of the emulated device";
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
@@ -101,11 +112,14 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
     if (bytes > emulator_memory || posix_memalign(memory, 512, bytes) != 0)
         return cudaErrorMemoryAllocation;
+    emulator::touch();
+    emulator::own(*memory, bytes);
     return cudaSuccess;
 }
 
 cudaError_t cudaFree(void *memory)
 {
+    emulator::disown(memory);
     free(memory);
     return cudaSuccess;
 }
@@ -114,7 +128,8 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
 {
     if (refused("cudaHostAlloc") != cudaSuccess)
         return cudaErrorUnknown;
-    return cudaMalloc(memory, bytes);
+    emulator::touch();
+    return posix_memalign(memory, 512, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t cudaFreeHost(void *memory)
@@ -139,6 +154,8 @@ cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 {
     if (refused("cudaMemset") != cudaSuccess)
         return cudaErrorUnknown;
+    if (!emulator::reaches(emulator::current_device(), memory))
+        return cudaErrorInvalidResourceHandle;
     memset(memory, value, bytes);
     return cudaSuccess;
 }
@@ -212,6 +229,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     if (refused("cudaEventRecord") != cudaSuccess)
         return cudaErrorUnknown;
+    if (emulator::device_of(event) != emulator::device_of(stream))
+        return cudaErrorInvalidResourceHandle;
     emulator::event_record(event, stream);
     return cudaSuccess;
 }
@@ -235,6 +254,8 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     if (refused("cudaEventElapsedTime") != cudaSuccess)
         return cudaErrorUnknown;
+    if (emulator::device_of(from) != emulator::device_of(to))
+        return cudaErrorInvalidResourceHandle;
     *ms = (float)(1e3 * (emulator::event_time_s(to) - emulator::event_time_s(from)));
     return cudaSuccess;
 }

@@ -5,6 +5,8 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -14,6 +16,7 @@ struct CUstream_st {
     std::condition_variable changed;
     std::deque<std::function<void()>> queue;
     bool at_work = false, quit = false;
+    int device = 0;
     std::thread thread;
 };
 
@@ -26,6 +29,7 @@ struct Records {
 };
 
 struct CUevent_st {
+    int device = 0;
     std::shared_ptr<Records> records = std::make_shared<Records>();
 };
 
@@ -39,6 +43,16 @@ double now_s()
     using namespace std::chrono;
     return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
+
+thread_local int current;
+std::atomic<unsigned> touched; /* a bit for each device */
+
+struct Allocation {
+    size_t bytes;
+    int device;
+};
+std::mutex allocations_lock;
+std::map<const char *, Allocation> allocations; /* by where they begin */
 
 void work(CUstream_st *stream)
 {
@@ -80,7 +94,66 @@ void record_by(recorder *next)
     recording = next;
 }
 
+int current_device()
+{
+    return current;
+}
+
+void set_current_device(int device)
+{
+    current = device;
+}
+
+int device_of(cudaStream_t stream)
+{
+    return stream != nullptr ? stream->device : current;
+}
+
+int device_of(cudaEvent_t event)
+{
+    return event->device;
+}
+
+void own(void *memory, size_t bytes)
+{
+    std::lock_guard<std::mutex> guard(allocations_lock);
+    allocations[static_cast<const char *>(memory)] = {bytes, current};
+}
+
+void disown(void *memory)
+{
+    std::lock_guard<std::mutex> guard(allocations_lock);
+    allocations.erase(static_cast<const char *>(memory));
+}
+
+bool reaches(int device, const void *address)
+{
+    const char *byte = static_cast<const char *>(address);
+    std::lock_guard<std::mutex> guard(allocations_lock);
+    auto next = allocations.upper_bound(byte);
+    if (next == allocations.begin())
+        return true;
+    auto before = std::prev(next);
+    bool inside = byte < before->first + before->second.bytes;
+    return !inside || before->second.device == device;
+}
+
+void touch()
+{
+    touched |= 1u << current;
+}
+
+int devices_touched()
+{
+    return __builtin_popcount(touched);
+}
+
 int submit(cudaStream_t stream, std::function<void()> work)
+{
+    return device_of(stream) != current ? WRONG_DEVICE : submit_copy(stream, std::move(work));
+}
+
+int submit_copy(cudaStream_t stream, std::function<void()> work)
 {
     recorder *record = recording;
     return submit_unrecorded(stream, record != nullptr ? record(std::move(work)) : std::move(work));
@@ -108,6 +181,8 @@ int submit_unrecorded(cudaStream_t stream, std::function<void()> work)
 cudaStream_t stream_new()
 {
     CUstream_st *stream = new CUstream_st;
+    touch();
+    stream->device = current;
     stream->thread = std::thread(work, stream);
     return stream;
 }
@@ -137,7 +212,10 @@ void stream_wait(cudaStream_t stream)
 
 cudaEvent_t event_new()
 {
-    return new CUevent_st;
+    CUevent_st *event = new CUevent_st;
+    touch();
+    event->device = current;
+    return event;
 }
 
 void event_free(cudaEvent_t event)
@@ -189,6 +267,8 @@ double event_time_s(cudaEvent_t event)
 
 extern "C" int cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
+    if (!emulator::reaches(emulator::device_of(stream), to))
+        return emulator::WRONG_DEVICE;
     return emulator::submit(stream, [=] { memset(to, value, bytes); });
 }
 
@@ -196,5 +276,5 @@ extern "C" int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kin
                                cudaStream_t stream)
 {
     (void)kind;
-    return emulator::submit(stream, [=] { memmove(to, from, bytes); });
+    return emulator::submit_copy(stream, [=] { memmove(to, from, bytes); });
 }
