@@ -33,6 +33,11 @@ static const struct unit flop_units[] = {
     {"PFLOP/s", 1e15},
 };
 
+static const struct unit watt_units[] = {
+    {"W", 1},
+    {"kW", 1e3},
+};
+
 static const struct {
     const struct unit *units;
     size_t count;
@@ -41,6 +46,7 @@ static const struct {
     [UNIT_BYTES_PER_S] = {rate_units, ARRAY_LEN(rate_units)},
     [UNIT_SECONDS] = {second_units, ARRAY_LEN(second_units)},
     [UNIT_FLOP_PER_S] = {flop_units, ARRAY_LEN(flop_units)},
+    [UNIT_WATTS] = {watt_units, ARRAY_LEN(watt_units)},
     [UNIT_NONE] = {NULL, 0},
 };
 
@@ -218,6 +224,7 @@ void units_put(struct text *out, enum unit_kind kind, double value)
         [UNIT_BYTES_PER_S] = {rates, ARRAY_LEN(rates)},
         [UNIT_SECONDS] = {seconds, ARRAY_LEN(seconds)},
         [UNIT_FLOP_PER_S] = {flop_units, ARRAY_LEN(flop_units)},
+        [UNIT_WATTS] = {watt_units, 1},
     };
     assert(kind < UNIT_KIND_COUNT);
     if (kind == UNIT_NONE)
@@ -226,6 +233,7 @@ void units_put(struct text *out, enum unit_kind kind, double value)
         text_puts(out, kind == UNIT_BYTES         ? "0 B"
                        : kind == UNIT_BYTES_PER_S ? "0 B/s"
                        : kind == UNIT_SECONDS     ? "0 s"
+                       : kind == UNIT_WATTS       ? "0 W"
                                                   : "0 FLOP/s");
     else
         put_scaled(out, scales[kind].units, scales[kind].count, value);

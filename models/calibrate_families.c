@@ -231,28 +231,26 @@ static const struct point *find_role(const struct calibrate_problem *problem, en
     return NULL;
 }
 
-/* Points last some 60 ms, before power limits the clock; one that was repeated for seconds says what is
- * left then, which is what rates are. */
-static void add_sustained(struct calibrate_problem *problem)
+/* Points last some 60 ms, before the power limit sets the clock. One product that was repeated for
+ * seconds says what the limit leaves, from which the power at the highest clock follows. */
+static void add_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->c->cost;
     const struct point *after = find_role(problem, POINT_SUSTAINED, NULL);
     const struct point *before = after != NULL ? find_role(problem, POINT_WORK, after) : NULL;
-    if (before == NULL)
+    if (before == NULL || cost->device_power <= 0)
         return;
-    double factor =
-        fmax(calibrate_time(problem->options, after) / calibrate_time(problem->options, before), 1);
-    struct arena *arena = &problem->c->arena;
+    double after_s = calibrate_time(problem->options, after);
+    double before_s = calibrate_time(problem->options, before);
+    double watts = cost->device_base_power +
+                   (cost->device_power - cost->device_base_power) * fmax(after_s / before_s, 1);
     calibrate_derive(
-        problem->c, "matmul.burst_factor", &cost->matmul_burst_factor, UNIT_NONE, factor,
+        problem->c, "device.tensor_power", &cost->device_tensor_power, UNIT_WATTS, watts,
         CALIBRATE_DERIVED,
-        arena_printf(arena, "measured: %.4g ms a product after seconds of them over %.4g ms before",
-                     1e3 * calibrate_time(problem->options, after),
-                     1e3 * calibrate_time(problem->options, before)));
-    calibrate_derive(problem->c, "matmul.flop_per_s", &cost->matmul_flop_per_s, UNIT_FLOP_PER_S,
-                     cost->matmul_flop_per_s / factor, CALIBRATE_DERIVED,
-                     arena_printf(arena, "fitted to short points, %.5g TFLOP/s, over burst_factor",
-                                  cost->matmul_flop_per_s / 1e12));
+        arena_printf(&problem->c->arena,
+                     "measured: %.4g ms a product after seconds of them, %.4g ms before, at the "
+                     "power limit and base power of the base",
+                     1e3 * after_s, 1e3 * before_s));
 }
 
 enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *diag)
@@ -281,7 +279,7 @@ enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *dia
     calibrate_add_cost_param(problem, &cost->matmul_memory_fraction, 0, true);
     enum status status = calibrate_fit(problem, &cost->calibration[COST_MATMUL], diag);
     if (status == STATUS_OK)
-        add_sustained(problem);
+        add_tensor_power(problem);
     return status;
 }
 

@@ -14,6 +14,7 @@ static const struct {
     double scale;
     const char *name;
 } prefixes[] = {
+    {UNIT_WATTS, 0, 1, "W"},
     {UNIT_FLOP_PER_S, 1e15, 1e15, "PFLOP/s"},
     {UNIT_FLOP_PER_S, 1e12, 1e12, "TFLOP/s"},
     {UNIT_FLOP_PER_S, 1e8, 1e9, "GFLOP/s"},

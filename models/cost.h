@@ -7,9 +7,9 @@
  * formula. Times are seconds, for the device alone: contention for links, and kernels slowed by
  * communication, are the simulator's business.
  *
- * All rates hold for the sustained clock, which power sets in steps longer than about a second;
- * `clock` may be set to COST_CLOCK_BURST for shorter runs. All texts live in the arena given to
- * cost_load(). */
+ * Rates of tensor-core work are those of short runs, at the highest clock. Steps last longer than
+ * the second after which the power limit sets the clock, so every time is that of the clock which
+ * the limit leaves: cost_clock_share(). All texts live in the arena given to cost_load(). */
 #ifndef MODELS_COST_H
 #define MODELS_COST_H
 
@@ -23,7 +23,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cost_clock { COST_CLOCK_SUSTAINED, COST_CLOCK_BURST };
 enum attention_direction { ATTENTION_FORWARD_PASS, ATTENTION_BACKWARD_PASS, ATTENTION_PASS_COUNT };
 enum cost_family { COST_DEVICE, COST_MATMUL, COST_MEMORY, COST_HOST, COST_CPU, COST_FAMILY_COUNT };
 
@@ -60,7 +59,7 @@ struct cost_attention {
     double ramp_s; /* prologue and epilogue of one block */
     size_t dims;
     int64_t dim[COST_MAX_DIMS];       /* ascending */
-    double flop_per_s[COST_MAX_DIMS]; /* padded flops, all multiprocessors, sustained */
+    double flop_per_s[COST_MAX_DIMS]; /* padded flops, all multiprocessors, highest clock */
     struct cost_calibration calibration;
 };
 
@@ -82,7 +81,6 @@ struct cost_facts {
 struct device_cost {
     const char *name, *note;
     bool ideal; /* work takes flops / device_peak_flop_per_s, everything else nothing */
-    enum cost_clock clock;
 
     /* matmul_k_ramp and the like: FAMILY_FIELD of models/cost_params.def */
 #define COST(family, field, unit, low, high, meaning) double family##_##field;
@@ -91,6 +89,8 @@ struct device_cost {
     struct cost_calibration calibration[COST_FAMILY_COUNT];
     struct cost_attention attention[ATTENTION_IMPL_COUNT][ATTENTION_PASS_COUNT];
     double merge_bytes[ATTENTION_IMPL_COUNT]; /* moved per element of a tile's output by a merge */
+    /* Watts that the kernels would draw at the highest clock; 0: device_tensor_power. */
+    double attention_power[ATTENTION_IMPL_COUNT];
     /* Share of device_memory_bytes_per_s that one kind reaches, where that is known; 0: its
      * class's, memory_stream_fraction and the like. */
     double kind_fraction[WORK_KIND_COUNT];
@@ -115,6 +115,16 @@ enum status cost_presets(const char *const **names, size_t *count, struct arena 
  * backward); if not, the message names what it has. To be called before costing attention. */
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag);
+
+/* The share of the highest clock that the power limit leaves to kernels which would draw
+ * `watts` at it: (limit - base) / (watts - base), at most 1. At the lowest voltage, dynamic
+ * power is proportional to the clock (docs/costs.md, "The clock that power leaves"). */
+double cost_clock_share(const struct device_cost *cost, double watts);
+
+/* Sustained flop/s of the largest products, and of attention at dim[i] of a direction. */
+double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype);
+double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
+                                 enum attention_direction pass, size_t i);
 
 /* Device time of one op, host issue not included. impl must have passed cost_check_attention()
  * when the work is attention. Communication, copies and SYNC kinds take 0 here: their time is of

@@ -138,6 +138,14 @@ double cost_attention_around_bytes(const struct work *work)
     return bytes;
 }
 
+double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
+                                 enum attention_direction pass, size_t i)
+{
+    double watts = cost->attention_power[impl];
+    return cost->attention[impl][pass].flop_per_s[i] *
+           cost_clock_share(cost, watts > 0 ? watts : cost->device_tensor_power);
+}
+
 double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
                         const struct work *work)
 {
@@ -146,9 +154,12 @@ double cost_attention_s(const struct device_cost *cost, enum attention_impl impl
     bool found = cost_attention_find(cost, impl, work, &attention, &i);
     assert(found); /* cost_check_attention() */
     (void)found;
-    double flops = work->kind == WORK_ATTENTION ? 4 : 10; /* per pair and element of a head */
-    double column_s = flops * attention->tile * (double)attention->dim[i] /
-                      (attention->flop_per_s[i] / cost->device_sm_count);
+    bool forward = work->kind == WORK_ATTENTION;
+    double flop_per_s = cost_attention_flop_per_s(
+        cost, impl, forward ? ATTENTION_FORWARD_PASS : ATTENTION_BACKWARD_PASS, i);
+    double flops = forward ? 4 : 10; /* per pair and element of a head */
+    double column_s =
+        flops * attention->tile * (double)attention->dim[i] / (flop_per_s / cost->device_sm_count);
     double heads = (double)work->attention.heads;
     double compute = blocks_s(cost, attention, blocks_of(attention, work), heads, column_s);
     double memory = cost_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));

@@ -7,11 +7,11 @@
 static enum status read_rates(struct cost_reader reader, struct json_node rates, const char *prefix,
                               struct cost_attention *attention)
 {
-    static const struct cost_param rate = {.unit = UNIT_FLOP_PER_S,
-                                           .low = 1,
-                                           .high = 1e18,
-                                           .meaning =
-                                               "sustained rate of long tiles, padded head dim"};
+    static const struct cost_param rate = {
+        .unit = UNIT_FLOP_PER_S,
+        .low = 1,
+        .high = 1e18,
+        .meaning = "rate of long tiles at the highest clock, padded head dim"};
     for (size_t i = 0; i < json_members(rates); i++) {
         const char *key;
         struct json_node node = json_member(rates, i, &key);
@@ -90,12 +90,17 @@ static enum status read_pass(struct cost_reader reader, struct json_node object,
 static enum status read_impl(struct cost_reader reader, struct json_node object,
                              enum attention_impl impl)
 {
-    static const char *const known[] = {"merge_bytes", "forward", "backward"};
+    static const char *const known[] = {"merge_bytes", "power", "forward", "backward"};
     static const struct cost_param merge = {
         .unit = UNIT_NONE,
         .low = 1,
         .high = 1000,
         .meaning = "bytes moved per element by merging a tile's output"};
+    static const struct cost_param power = {
+        .unit = UNIT_WATTS,
+        .low = 0,
+        .high = 1e5,
+        .meaning = "power that the kernels would draw at the highest clock"};
     const char *impl_name = attention_impl_name(impl);
     if (!json_is_object(object))
         return json_error(object, reader.diag, "expected an object");
@@ -105,6 +110,11 @@ static enum status read_impl(struct cost_reader reader, struct json_node object,
         status = cost_read_number(reader, node,
                                   arena_printf(reader.arena, "attention.%s.merge_bytes", impl_name),
                                   &merge, &reader.cost->merge_bytes[impl]);
+    node = json_find(object, "power");
+    if (status == STATUS_OK && node.value)
+        status = cost_read_number(reader, node,
+                                  arena_printf(reader.arena, "attention.%s.power", impl_name),
+                                  &power, &reader.cost->attention_power[impl]);
     for (int pass = 0; status == STATUS_OK && pass < ATTENTION_PASS_COUNT; pass++) {
         if (!json_find(object, cost_pass_names[pass]).value)
             continue;

@@ -6,7 +6,7 @@
 /* A library cuts k into at most this many parts, each a set of tiles of its own. */
 enum { SPLIT_MAX = 32 };
 
-static double rate(const struct device_cost *cost, enum dtype dtype)
+double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
 {
     switch (dtype) {
     case DTYPE_F64:
@@ -14,8 +14,7 @@ static double rate(const struct device_cost *cost, enum dtype dtype)
     case DTYPE_F32:
         return cost->matmul_f32_flop_per_s;
     default:
-        return cost->matmul_flop_per_s *
-               (cost->clock == COST_CLOCK_BURST ? cost->matmul_burst_factor : 1);
+        return cost->matmul_flop_per_s * cost_clock_share(cost, cost->device_tensor_power);
     }
 }
 
@@ -37,7 +36,7 @@ static double waves_s(const struct device_cost *cost, const struct work *work, d
 /* The library takes the best of its kernels, so we do too. */
 static double tiles_s(const struct device_cost *cost, const struct work *work)
 {
-    double flop_per_s = rate(cost, (enum dtype)work->in);
+    double flop_per_s = cost_product_flop_per_s(cost, (enum dtype)work->in);
     double large = cost->matmul_tile, small = cost->matmul_small_tile;
     const struct {
         double m, n, rate;

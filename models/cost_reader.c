@@ -19,9 +19,9 @@ static struct loc keep_loc(struct cost_reader reader, struct json_node node)
 static const char *unit_example(enum unit_kind unit)
 {
     static const char *const example[UNIT_KIND_COUNT] = {
-        [UNIT_BYTES] = "8 MB",          [UNIT_BYTES_PER_S] = "2039 GB/s",
-        [UNIT_SECONDS] = "4 us",        [UNIT_FLOP_PER_S] = "312 TFLOP/s",
-        [UNIT_NONE] = "a plain number",
+        [UNIT_BYTES] = "8 MB",   [UNIT_BYTES_PER_S] = "2039 GB/s",
+        [UNIT_SECONDS] = "4 us", [UNIT_FLOP_PER_S] = "312 TFLOP/s",
+        [UNIT_WATTS] = "700 W",  [UNIT_NONE] = "a plain number",
     };
     return example[unit];
 }

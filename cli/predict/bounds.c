@@ -12,10 +12,7 @@
 /* The rate of the largest products, and of attention's largest heads: no shape is faster. */
 static double product_flop_per_s(const struct device_cost *cost, const struct choices *c)
 {
-    if (c->dtype == DTYPE_F32)
-        return cost->matmul_f32_flop_per_s;
-    return cost->matmul_flop_per_s *
-           (cost->clock == COST_CLOCK_BURST ? cost->matmul_burst_factor : 1);
+    return cost_product_flop_per_s(cost, c->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_BF16);
 }
 
 static double attention_flop_per_s(const struct device_cost *cost, const struct choices *c,
@@ -24,7 +21,7 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     const struct cost_attention *a = &cost->attention[c->attention_impl][pass];
     double most = 0;
     for (size_t i = 0; i < a->dims; i++)
-        most = a->flop_per_s[i] > most ? a->flop_per_s[i] : most;
+        most = fmax(most, cost_attention_flop_per_s(cost, c->attention_impl, pass, i));
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
