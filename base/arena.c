@@ -29,7 +29,20 @@ static _Noreturn void out_of_memory(size_t count, size_t size)
         fprintf(stderr, "longhaul: error: out of memory: asked for %zu bytes\n", count);
     else
         fprintf(stderr, "longhaul: error: out of memory: asked for %zu x %zu bytes\n", count, size);
-    exit(2);
+    _exit(2); /* libraries that failed half-way are in no state for their own ends */
+}
+
+void heap_out(void)
+{
+    fputs("longhaul: error: out of memory: a library was refused what it asked for\n", stderr);
+    _exit(2);
+}
+
+void *heap_check(void *memory)
+{
+    if (!memory)
+        heap_out();
+    return memory;
 }
 
 static size_t checked_product(size_t count, size_t size)

@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 struct arena_block;
@@ -40,6 +44,11 @@ void *heap_alloc(size_t count, size_t size);
 void *heap_zalloc(size_t count, size_t size);
 void *heap_realloc(void *old, size_t count, size_t size);
 
+/* Ends the program as these do, after a library was refused memory. heap_check() does so when memory is
+ * NULL, and else returns it: for what a library has allocated. */
+void heap_out(void) __attribute__((noreturn));
+void *heap_check(void *memory);
+
 /* Threads that begin from now on take from the heap that the process has: one of their own would be new pages for
  * each of them. For few threads that ask for memory, and large blocks. */
 void heap_share(void);
@@ -55,5 +64,9 @@ void pages_touch(void *pages, size_t bytes);
 /* The capacity an array of `capacity` elements should grow to so that it holds
  * at least `needed`: doubling, from a floor of 16. */
 size_t heap_next_capacity(size_t capacity, size_t needed);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <float.h>
 #include <json-c/json.h>
 #include <limits.h>
@@ -16,31 +17,32 @@
 /* json-c needs some forty bytes for each of text: 100 MB of it would take gigabytes. */
 enum { SIZE_LIMIT = 16 << 20 };
 
-static size_t count_members(json_object *value)
+/* Adds value and all that is in it. */
+static void count(json_object *value, struct json_facts *facts)
 {
-    size_t count = 0;
+    facts->values++;
     if (json_object_is_type(value, json_type_object)) {
         json_object_object_foreach(value, key, member)
         {
             (void)key;
-            count += 1 + count_members(member);
+            facts->members++;
+            count(member, facts);
         }
     } else if (json_object_is_type(value, json_type_array)) {
         for (size_t i = 0; i < json_object_array_length(value); i++)
-            count += count_members(json_object_array_get_idx(value, i));
+            count(json_object_array_get_idx(value, i), facts);
     }
-    return count;
 }
 
-/* text has passed the scanner, so a refusal by json-c would be a fault of ours.
+/* text has passed the scanner: what json-c refuses, it was refused memory for, or the fault is ours. It may
+ * also go on without a value that there was no memory for, which json_parse() looks for.
  * *value may be NULL: the document `null`. */
 static void build(const char *text, size_t size, json_object **value)
 {
     /* One level more than the scanner lets through: json-c counts scalars too. */
-    json_tokener *tokener = json_tokener_new_ex(JSON_DEPTH_LIMIT + 2);
-    if (!tokener)
-        (void)heap_alloc(SIZE_MAX, 1); /* out of memory, in the usual words */
+    json_tokener *tokener = heap_check(json_tokener_new_ex(JSON_DEPTH_LIMIT + 2));
     enum json_tokener_error error = json_tokener_continue;
+    errno = 0;
     for (size_t at = 0; at < size && error == json_tokener_continue;) {
         size_t left = size - at;
         int chunk = left < INT_MAX / 2 ? (int)left : INT_MAX / 2;
@@ -52,6 +54,8 @@ static void build(const char *text, size_t size, json_object **value)
         *value = json_tokener_parse_ex(tokener, " ", 1);
         error = json_tokener_get_error(tokener);
     }
+    if (errno == ENOMEM && (error != json_tokener_success || *value == NULL))
+        heap_out();
     assert(error == json_tokener_success);
     json_tokener_free(tokener);
 }
@@ -82,9 +86,12 @@ enum status json_parse(struct json *json, const char *name, const char *data, si
     }
     /* json-c keeps the last of two members with one key. Counting finds that
      * there are such, and only then are they looked for. */
-    if (count_members(json->root) != facts.members) {
+    struct json_facts built = {0};
+    count(json->root, &built);
+    if (built.members != facts.members || built.values != facts.values) {
         status = json_scan_duplicate(name, data, size, diag);
-        assert(status != STATUS_OK);
+        if (status == STATUS_OK)
+            heap_out();
         json_release(json);
     }
     return status;
@@ -259,6 +266,15 @@ bool json_is_number(struct json_node node)
                           json_object_is_type(node.value, json_type_double));
 }
 
+/* The value as text, which lives as long as it does. */
+static const char *print(struct json_node node, int flags)
+{
+    const char *text = json_object_to_json_string_ext(node.value, JSON_C_TO_STRING_PLAIN | flags);
+    if (!text)
+        heap_out();
+    return text;
+}
+
 /* "found a string", with the value where it is short. */
 static enum status mistyped(struct json_node node, const char *wanted, struct diag *diag)
 {
@@ -269,8 +285,7 @@ static enum status mistyped(struct json_node node, const char *wanted, struct di
         return json_error(node, diag, "expected %s, found an object", wanted);
     if (type == json_type_array)
         return json_error(node, diag, "expected %s, found an array", wanted);
-    const char *text = json_object_to_json_string_ext(
-        node.value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text = print(node, JSON_C_TO_STRING_NOSLASHESCAPE);
     return json_error(node, diag, "expected %s, found %.60s", wanted, text);
 }
 
@@ -327,7 +342,7 @@ enum status json_as_string(struct json_node node, const char **out, struct diag 
 static enum status out_of_range(struct json_node node, bool has_low, double low, bool has_high,
                                 double high, struct diag *diag)
 {
-    const char *found = json_object_to_json_string_ext(node.value, JSON_C_TO_STRING_PLAIN);
+    const char *found = print(node, 0);
     struct text range = {0};
     text_puts(&range, has_low && has_high ? "" : has_low ? "at least " : "at most ");
     if (has_low)

@@ -273,9 +273,8 @@ static size_t match_key(const char *want, size_t used, const char *literal, size
     if (memchr(key, '\\', key_size)) {
         char *copy = heap_zalloc(size + 1, 1);
         memcpy(copy, literal, size);
-        decoded = json_tokener_parse(copy);
+        decoded = heap_check(json_tokener_parse(copy));
         free(copy);
-        assert(decoded);
         key = json_object_get_string(decoded);
         key_size = (size_t)json_object_get_string_len(decoded);
     }
@@ -325,15 +324,14 @@ static enum status check_duplicate(struct scan *scan, json_object *keys, const c
 {
     char *copy = heap_zalloc(size + 1, 1);
     memcpy(copy, literal, size);
-    json_object *decoded = json_tokener_parse(copy);
+    json_object *decoded = heap_check(json_tokener_parse(copy));
     free(copy);
-    assert(decoded);
     const char *key = json_object_get_string(decoded);
     enum status status = STATUS_OK;
     if (json_object_object_get_ex(keys, key, NULL))
         status = fail(scan, literal, "duplicate key '%s'", key);
-    else
-        json_object_object_add(keys, key, NULL);
+    else if (json_object_object_add(keys, key, NULL) != 0)
+        heap_out();
     json_object_put(decoded);
     return status;
 }
@@ -374,7 +372,7 @@ static enum status scan_members(struct scan *scan, ptrdiff_t used, json_object *
 
 static enum status scan_object(struct scan *scan, ptrdiff_t used)
 {
-    json_object *keys = scan->duplicates ? json_object_new_object() : NULL;
+    json_object *keys = scan->duplicates ? heap_check(json_object_new_object()) : NULL;
     enum status status = scan_members(scan, used, keys);
     json_object_put(keys);
     return status;

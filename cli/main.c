@@ -1,10 +1,22 @@
 /* cli/main.c: find the command, run it, print what it has to say, choose the exit code: 0 done,
  * 1 the answer is no, 2 could not do it. */
+#include "base/arena.h"
 #include "cli/command.h"
 
+#include <gsl/gsl_errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* What GSL does without a handler, but for memory. */
+static void gsl_failed(const char *reason, const char *file, int line, int error)
+{
+    if (error == GSL_ENOMEM)
+        heap_out();
+    fprintf(stderr, "%s:%d: %s\n", file, line, reason);
+    abort();
+}
 
 static enum status run(int argc, char **argv, struct diag *diag)
 {
@@ -34,6 +46,7 @@ int main(int argc, char **argv)
      * reported like a full disk. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    gsl_set_error_handler(gsl_failed);
     struct diag diag = {0};
     enum status status = run(argc, argv, &diag);
     if (diag.text != NULL)

@@ -380,11 +380,21 @@ static enum status settle(struct search *search, struct loc at, struct diag *dia
     return check_rank(search, at, diag);
 }
 
+/* Of all that GSL reports, only this one: the others are return codes. */
+static void end_without_memory(const char *reason, const char *file, int line, int error)
+{
+    (void)reason;
+    (void)file;
+    (void)line;
+    if (error == GSL_ENOMEM)
+        heap_out();
+}
+
 enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct loc at,
                     struct diag *diag)
 {
     assert(problem->params <= FIT_PARAMS_MAX && problem->points > 0);
-    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    gsl_error_handler_t *handler = gsl_set_error_handler(end_without_memory);
     *fit = (struct fit){.points = problem->points};
     struct search search = {.problem = problem, .skip = problem->points};
     for (size_t i = 0; i < problem->params; i++)

@@ -8,11 +8,14 @@
  * the names of later ones. */
 #include "sim/scheduler/engine.h"
 
+#include "base/arena.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <new>
 #include <simgrid/kernel/resource/Model.hpp>
 #include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
@@ -172,6 +175,7 @@ void engine_init(engine_done_fn done, void *context)
     static int count = 2;
     done_fn = done;
     done_context = context;
+    std::set_new_handler(heap_out);
     guarded([] {
         engine = new s4u::Engine(&count, arguments);
         configure();
