@@ -236,18 +236,19 @@ static void put_params(struct text *out, const struct ir *ir, const struct work 
     }
 }
 
-static void put_operands(struct text *out, const struct ir *ir, const char *what,
-                         const uint32_t *operand, uint32_t count)
+/* The operands from row `begin` of ir->operand on, which is NULL when no op has any. */
+static void put_operands(struct text *out, const struct ir *ir, const char *what, uint32_t begin,
+                         uint32_t count)
 {
     if (count > 0)
         text_puts(out, what);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = begin; i < begin + count; i++) {
         text_putc(out, ' ');
-        if (!(operand[i] & IR_RANGE)) {
-            put_buffer(out, ir, operand[i]);
+        if (!(ir->operand[i] & IR_RANGE)) {
+            put_buffer(out, ir, ir->operand[i]);
             continue;
         }
-        struct view view = ir_view(ir, operand[i]);
+        struct view view = ir_view(ir, ir->operand[i]);
         put_buffer(out, ir, view.buffer.i);
         put(out, "[", view.begin);
         put(out, ":", view.begin + view.count);
@@ -273,7 +274,7 @@ void ir_print_op(struct text *out, const struct ir *ir, uint32_t op)
     }
     for (uint32_t i = 0; i < t->wait_count[op]; i++)
         put(out, i == 0 ? " waits " : ",", ir->wait[t->wait_begin[op] + i].i);
-    const uint32_t *operand = ir->operand + t->operand_begin[op];
+    uint32_t operand = t->operand_begin[op];
     put_operands(out, ir, " reads", operand, t->reads[op]);
     put_operands(out, ir, " writes", operand + t->reads[op], t->writes[op]);
     if (t->phase[op] != PHASE_FORWARD) {

@@ -26,20 +26,20 @@ static inline struct repeats_walk repeats_begin(const struct ir *ir, uint32_t op
 /* The next ops; false: there are none. */
 static inline bool repeats_next(struct repeats_walk *w)
 {
-    const struct ir_repeat *repeat = w->ir->repeat, *end = repeat + w->ir->repeat_count;
     if (w->at >= w->until)
         return false;
-    for (repeat += w->repeat; repeat < end && repeat->op < w->at; repeat++)
+    while (w->repeat < w->ir->repeat_count && w->ir->repeat[w->repeat].op < w->at)
         w->repeat++;
-    bool repeats =
-        repeat < end && repeat->op == w->at && repeat->ops * repeat->periods <= w->until - w->at;
+    const struct ir_repeat none = {.op = w->until};
+    const struct ir_repeat *repeat =
+        w->repeat < w->ir->repeat_count ? &w->ir->repeat[w->repeat] : &none;
+    bool repeats = repeat->op == w->at && repeat->ops * repeat->periods <= w->until - w->at;
     w->begin = w->at;
     w->times = repeats ? repeat->periods : 1;
     if (repeats)
         w->end = w->begin + repeat->ops;
     else
-        w->end =
-            repeat < end && repeat->op > w->at && repeat->op < w->until ? repeat->op : w->until;
+        w->end = repeat->op > w->at && repeat->op < w->until ? repeat->op : w->until;
     w->at += (w->end - w->begin) * w->times;
     return true;
 }
