@@ -17,6 +17,14 @@ size_t utf8_size(const char *text)
     return overlong || surrogate || too_large ? 0 : size;
 }
 
+bool utf8_is_valid(const char *text)
+{
+    for (size_t size; *text != '\0'; text += size)
+        if ((size = utf8_size(text)) == 0)
+            return false;
+    return true;
+}
+
 void utf8_put(struct text *out, const char *text)
 {
     while (*text != '\0') {

@@ -329,8 +329,10 @@ static enum status write_cluster(struct fitted *fitted, const struct options *op
         fwrite(report.data, 1, report.size, stderr);
     text_printf(&device, "%.*s.device.json", (int)stem, path);
     const struct fitted_files files = {.device = device.data, .cluster = path, .base = "cpu-node"};
-    if (status == STATUS_OK)
-        status = fitted_save(fitted, &files, diag);
+    if (status == STATUS_OK || status == STATUS_NO) {
+        enum status saved = fitted_save(fitted, &files, diag);
+        status = saved == STATUS_OK ? status : saved;
+    }
     text_release(&device);
     text_release(&report);
     return status;

@@ -150,10 +150,11 @@ enum status cmd_calibrate(const struct options *options, struct diag *diag)
         else
             fitted_report(&fitted, &report);
         enum status printed = command_print(&report, diag);
-        status = status == STATUS_OK ? printed : status;
+        enum status written = printed;
+        if (written == STATUS_OK)
+            written = write_files(&fitted, options, diag);
+        status = written == STATUS_OK ? status : written;
     }
-    if (status == STATUS_OK)
-        status = write_files(&fitted, options, diag);
     text_release(&report);
     fitted_release(&fitted);
     return status;

@@ -244,28 +244,27 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
 
 /* ---- the whole device ---- */
 
-/* Where the cost keeps a number that describes the device or a kernel's form; NULL: no such. */
-static double *stated_slot(struct calibration *c, const char *name)
+/* The row of a number that describes the device or a kernel, and where the cost keeps it; NULL: no such. */
+static const struct cost_param *find_param(struct calibration *c, const char *name, double **slot)
 {
-    static const struct {
-        const char *field;
-        size_t offset;
-    } forms[] = {
-        {"tile", offsetof(struct cost_attention, tile)},
-        {"step", offsetof(struct cost_attention, step)},
-    };
-    for (size_t i = 0; i < cost_param_count; i++)
-        if (strcmp(arena_printf(&c->arena, "%s.%s", cost_params[i].family, cost_params[i].field),
+    struct arena *arena = &c->arena;
+    for (size_t i = 0; i < cost_param_count; i++) {
+        const struct cost_param *param = &cost_params[i];
+        *slot = (double *)((char *)&c->cost + param->offset);
+        if (strcmp(arena_printf(arena, "%s.%s", param->family, param->field), name) == 0)
+            return param;
+    }
+    for (int k = 0; k < ATTENTION_IMPL_COUNT * ATTENTION_PASS_COUNT * COST_PASS_PARAMS; k++) {
+        const struct cost_param *param = &cost_pass_params[k % COST_PASS_PARAMS];
+        int pass = k / COST_PASS_PARAMS % ATTENTION_PASS_COUNT;
+        int impl = k / COST_PASS_PARAMS / ATTENTION_PASS_COUNT;
+        *slot = (double *)((char *)&c->cost.attention[impl][pass] + param->offset);
+        if (strcmp(arena_printf(arena, "attention.%s.%s.%s",
+                                attention_impl_name((enum attention_impl)impl),
+                                cost_pass_names[pass], param->field),
                    name) == 0)
-            return (double *)((char *)&c->cost + cost_params[i].offset);
-    for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++)
-        for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++)
-            for (size_t i = 0; i < ARRAY_LEN(forms); i++)
-                if (strcmp(arena_printf(&c->arena, "attention.%s.%s.%s",
-                                        attention_impl_name((enum attention_impl)impl),
-                                        cost_pass_names[pass], forms[i].field),
-                           name) == 0)
-                    return (double *)((char *)&c->cost.attention[impl][pass] + forms[i].offset);
+            return param;
+    }
     return NULL;
 }
 
@@ -279,16 +278,19 @@ static enum status read_stated(struct calibration *c, const struct points *point
         for (size_t k = 0; k < c->cost.facts.count && !fact; k++)
             if (strcmp(c->cost.facts.row[k].name, key->key) == 0)
                 fact = &c->cost.facts.row[k];
-        double *slot = fact ? stated_slot(c, key->key) : NULL, value;
-        if (!slot)
+        double *slot, value;
+        const struct cost_param *param = fact ? find_param(c, key->key, &slot) : NULL;
+        if (!param)
             continue;
         enum status status =
             units_parse(key->value, strlen(key->value), fact->unit, &value, key->at, diag);
         if (status != STATUS_OK)
             return status;
-        if (!(value > 0))
-            return diag_error(diag, key->at, STATUS_BAD_INPUT, "%s=%s: expected more than 0",
-                              key->key, key->value);
+        if (!(value > 0 && value >= param->low && value <= param->high))
+            return diag_error(diag, key->at, STATUS_BAD_INPUT,
+                              "%s=%s: expected a number from %g to %g%s%s", key->key, key->value,
+                              param->low, param->high, param->low > 0 ? "" : ", but not 0",
+                              param->unit == UNIT_NONE ? "" : " (in SI units)");
         calibrate_derive(c, key->key, slot, fact->unit, value, CALIBRATE_STATED,
                          "stated by the header of the points");
     }
@@ -346,10 +348,16 @@ static void return_to(struct calibration *c, const struct mark *mark)
         c->notes.data[mark->notes] = '\0';
 }
 
-/* Fits a family: to what was asked for; where that is refused because disturbed points scatter and the
- * caller goes on all the same, to the fastest times; else not at all. */
-static enum status fit_family(const struct calibrate_problem *family,
-                              calibrate_family_function *function, struct diag *diag)
+static void note_fallen(struct calibration *c, const char *name, bool to_base, bool disturbed)
+{
+    assert(c->fallens < CALIBRATE_FAMILIES_MAX);
+    c->fallen[c->fallens++] = (struct calibrate_fallen){name, to_base, disturbed};
+}
+
+/* Fits a family whose points others may have disturbed: where it is refused because they scatter, to the
+ * fastest times; where that is refused too, not at all. What is refused for another reason is not said. */
+static enum status fit_despite_noise(const struct calibrate_problem *family,
+                                     calibrate_family_function *function)
 {
     struct calibration *c = family->c;
     struct calibrate_options fastest = *family->options;
@@ -357,30 +365,73 @@ static enum status fit_family(const struct calibrate_problem *family,
     struct calibrate_problem problem = *family;
     struct diag quiet = {0};
     fastest.fastest = true;
-    if (!family->options->despite_noise)
-        return function(&problem, diag);
     enum status status = function(&problem, &quiet);
-    bool fallen = status == STATUS_NO && problem.fallen;
-    if (fallen) {
+    if (status == STATUS_NO && problem.fallen) {
         return_to(c, &before);
         problem = *family;
         problem.options = &fastest;
         diag_clear(&quiet);
         status = function(&problem, &quiet);
-    }
-    if (fallen && (status == STATUS_OK || status == STATUS_NO)) {
         if (status == STATUS_NO)
             return_to(c, &before);
-        assert(c->fallens < CALIBRATE_FAMILIES_MAX);
-        c->fallen[c->fallens++] = (struct calibrate_fallen){problem.name, status == STATUS_NO};
-        status = STATUS_OK;
+        if (status == STATUS_OK || status == STATUS_NO) {
+            note_fallen(c, problem.name, status == STATUS_NO, true);
+            status = STATUS_OK;
+        }
     }
     diag_release(&quiet);
-    if (status == STATUS_OK)
+    if (status != STATUS_OK)
+        return_to(c, &before);
+    return status;
+}
+
+/* Fits a family to what was asked for. One that is refused leaves its numbers as they were. */
+static enum status fit_family(const struct calibrate_problem *family,
+                              calibrate_family_function *function, struct diag *diag)
+{
+    struct calibration *c = family->c;
+    struct mark before = mark_of(c);
+    struct calibrate_problem problem = *family;
+    if (family->options->despite_noise && fit_despite_noise(family, function) == STATUS_OK)
         return STATUS_OK;
-    return_to(c, &before); /* what is refused for another reason is said, all over again */
-    problem = *family;
-    return function(&problem, diag);
+    enum status status = function(&problem, diag);
+    if (status == STATUS_NO) {
+        return_to(c, &before);
+        note_fallen(c, problem.name, true, false);
+    }
+    return status;
+}
+
+/* Whether a family, or any whose name begins as this one's, was fitted or refused. */
+static bool has_points(const struct calibration *c, const char *name)
+{
+    size_t size = strlen(name);
+    bool found = false;
+    for (size_t i = 0; i < c->families; i++)
+        found |= strncmp(c->family[i].name, name, size) == 0;
+    for (size_t i = 0; i < c->fallens; i++)
+        found |= strncmp(c->fallen[i].name, name, size) == 0;
+    return found;
+}
+
+/* The families of which there is no point. Of attention, which comes by implementation and direction: all of
+ * it, or the other direction of one. */
+static void find_unmeasured(struct calibration *c)
+{
+    static const char *const names[] = {
+        "device.kernel_start_s", "memory", "matmul", "attention", "host", "cpu"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!has_points(c, names[i]))
+            c->unmeasured[c->unmeasureds++] = names[i];
+    for (int k = 0; k < ATTENTION_IMPL_COUNT * ATTENTION_PASS_COUNT; k++) {
+        const char *impl =
+            arena_printf(&c->arena, "attention.%s.",
+                         attention_impl_name((enum attention_impl)(k / ATTENTION_PASS_COUNT)));
+        const char *name =
+            arena_printf(&c->arena, "%s%s", impl, cost_pass_names[k % ATTENTION_PASS_COUNT]);
+        if (has_points(c, impl) && !has_points(c, name))
+            c->unmeasured[c->unmeasureds++] = name;
+    }
 }
 
 enum status calibrate_device(struct calibration *c, const struct points *points,
@@ -417,13 +468,15 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
                 .pass = k % families[i].passes,
             };
             enum status one = fit_family(&problem, families[i].fit, diag);
-            status = status == STATUS_OK ? one : status;
+            if (status == STATUS_OK || (status == STATUS_NO && one != STATUS_OK))
+                status = one; /* bad input outweighs what is only refused */
         }
     free((void *)point);
     if (status == STATUS_OK && c->families + c->fallens == 0)
         status = diag_error(diag, (struct loc){0}, STATUS_NO,
                             "no point is of work that a device file describes");
-    if (status == STATUS_OK) {
+    if ((status == STATUS_OK || status == STATUS_NO) && c->families > 0) {
+        find_unmeasured(c);
         raise_peak(c);
         if (noise_disturbs(c->spread, 0))
             text_puts(&c->notes,

@@ -51,10 +51,13 @@ struct calibrate_family {
     const char *worst_what; /* "matmul m=64 n=512 k=512" */
 };
 
-/* A fit that disturbed points lie too far from. */
+/* A family that could not be fitted as it was asked for. */
 struct calibrate_fallen {
-    const char *name; /* of the family */
-    bool to_base;     /* its numbers are the base's; else fitted to the fastest times */
+    const char *name;
+    bool to_base; /* its numbers are the base's; else fitted to the fastest times */
+    bool
+        disturbed; /* because of points that others disturbed, despite which the caller goes on; else it is
+                       refused, with a message */
 };
 
 struct calibration {
@@ -67,13 +70,15 @@ struct calibration {
     double spread;     /* of all points: models/noise.h */
     size_t fallens;
     struct calibrate_fallen fallen[CALIBRATE_FAMILIES_MAX];
+    size_t unmeasureds; /* families without a point, which are the base's as well */
+    const char *unmeasured[CALIBRATE_FAMILIES_MAX];
 };
 
 void calibration_release(struct calibration *calibration);
 
 /* Fits everything that has points. STATUS_NO: a fit was refused, or no point is of use; all
- * refusals are reported, and those of disturbed points say that they are. base and points must
- * outlive the calibration. */
+ * refusals are reported, and those of disturbed points say that they are. The calibration holds what could
+ * be fitted all the same: nothing could when it has no families. base and points must outlive it. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);
@@ -85,8 +90,9 @@ void calibration_print_device(const struct calibration *calibration, const char 
 /* Appends a table of the fits: numbers with standard errors, residuals, leave-one-out errors. */
 void calibration_print_report(const struct calibration *calibration, struct text *out);
 
-/* Appends how far the repeats of the points lie apart, whether that is others' doing, and which fits
- * they refused: lines "spread", "fastest" and "refused". base: the preset that has what was refused. */
+/* Appends how far the repeats of the points lie apart, whether that is others' doing, which fits
+ * they refused, which were refused otherwise, and what has no points: lines "spread", "fastest", "refused" and
+ * "unmeasured". base: the preset that has what was not fitted. */
 void calibration_print_noise(const struct calibration *calibration, const char *base,
                              struct text *out);
 

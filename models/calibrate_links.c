@@ -242,15 +242,17 @@ static enum status fit_or_fall(struct link_calibration *links, enum calibrate_li
     struct calibrate_options fastest = *options;
     struct diag quiet = {0};
     fastest.fastest = true;
-    if (!disturbed || !options->despite_noise)
-        return fit_class(links, class, points, disturbed, options, &scattered, diag);
+    bool goes_on = disturbed && options->despite_noise;
     enum status status = fit_class(links, class, points, disturbed, options, &scattered, &quiet);
-    if (status == STATUS_NO && scattered) {
+    struct calibrate_fallen *fallen = &links->fallen[links->fallens];
+    if (status == STATUS_NO && scattered && goes_on) {
         status = fit_class(links, class, points, disturbed, &fastest, &scattered, &quiet);
-        links->fallen[links->fallens++] =
-            (struct calibrate_fallen){classes[class].name, status == STATUS_NO};
+        *fallen = (struct calibrate_fallen){classes[class].name, status == STATUS_NO, true};
+        links->fallens++;
         status = STATUS_OK;
-    } else if (status != STATUS_OK) { /* refused for another reason: that is said */
+    } else if (status != STATUS_OK) {
+        *fallen = (struct calibrate_fallen){classes[class].name, true, false};
+        links->fallens++;
         status = fit_class(links, class, points, disturbed, options, &scattered, diag);
     }
     diag_release(&quiet);
@@ -304,11 +306,13 @@ void link_calibration_print_report(const struct link_calibration *links, struct 
         calibrate_put_value(out, UNIT_BYTES_PER_S, link->bytes_per_s);
         text_printf(out, " +- %.1f %%\n", 100 * link->bytes_per_s_error / link->bytes_per_s);
     }
-    calibrate_put_fallen(links->fallen, links->fallens, false,
+    calibrate_put_fallen(links->fallen, links->fallens, false, true,
                          "fastest    links, fitted to the p10 of disturbed points: ", out);
     calibrate_put_fallen(
-        links->fallen, links->fallens, true,
+        links->fallen, links->fallens, true, true,
         "refused    links of disturbed points, left as the cluster has them: ", out);
+    calibrate_put_fallen(links->fallen, links->fallens, true, false,
+                         "refused    links, left as the cluster has them: ", out);
 }
 
 /* ---- a cluster file ---- */

@@ -57,11 +57,11 @@ calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, c
 /* Derives the device's jitter from points that were repeated often enough. */
 void calibrate_jitter(struct calibration *c, const struct points *points);
 
-/* Appends a line "head: a, b" of the fits that fell as far; nothing where none did. */
+/* Appends a line "head: a, b" of the fits that fell as far for that reason; nothing where none did. */
 void calibrate_put_fallen(const struct calibrate_fallen *fallen, size_t count, bool to_base,
-                          const char *head, struct text *out);
+                          bool disturbed, const char *head, struct text *out);
 
-/* Append "12.3456 GFLOP/s", and a JSON string. */
+/* Append "12.3456 GFLOP/s", and a JSON string, in which bytes that are no UTF-8 become U+FFFD. */
 void calibrate_put_value(struct text *out, enum unit_kind unit, double value);
 void calibrate_put_string(struct text *out, const char *string);
 

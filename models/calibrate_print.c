@@ -1,4 +1,5 @@
 /* The device file that a calibration makes, and the table of its fits. */
+#include "base/utf8.h"
 #include "models/calibrate_parts.h"
 #include "models/noise.h"
 
@@ -44,8 +45,10 @@ void calibrate_put_value(struct text *out, enum unit_kind unit, double value)
 
 void calibrate_put_string(struct text *out, const char *string)
 {
+    struct text valid = {0}; /* names of files have any bytes */
+    utf8_put(&valid, string);
     text_putc(out, '"');
-    for (const char *c = string; *c; c++) {
+    for (const char *c = valid.size > 0 ? valid.data : ""; *c; c++) {
         if ((unsigned char)*c < ' ')
             text_printf(out, "\\u%04x", (unsigned)*c);
         else if (*c == '"' || *c == '\\')
@@ -54,6 +57,7 @@ void calibrate_put_string(struct text *out, const char *string)
             text_putc(out, *c);
     }
     text_putc(out, '"');
+    text_release(&valid);
 }
 
 /* ---- the file ---- */
@@ -253,11 +257,11 @@ void calibration_print_report(const struct calibration *c, struct text *out)
 }
 
 void calibrate_put_fallen(const struct calibrate_fallen *fallen, size_t count, bool to_base,
-                          const char *head, struct text *out)
+                          bool disturbed, const char *head, struct text *out)
 {
     const char *separator = head;
     for (size_t i = 0; i < count; i++)
-        if (fallen[i].to_base == to_base) {
+        if (fallen[i].to_base == to_base && fallen[i].disturbed == disturbed) {
             text_printf(out, "%s%s", separator, fallen[i].name);
             separator = ", ";
         }
@@ -267,14 +271,21 @@ void calibrate_put_fallen(const struct calibrate_fallen *fallen, size_t count, b
 
 void calibration_print_noise(const struct calibration *c, const char *base, struct text *out)
 {
-    struct text head = {0};
+    struct text disturbed = {0}, refused = {0};
     text_printf(out, "spread     the middle point's p90 is %.2f times its p10%s\n", c->spread,
                 noise_disturbs(c->spread, 0)
                     ? ": other programs took the processors meanwhile (1.2 to 1.3 is usual)"
                     : "");
-    calibrate_put_fallen(c->fallen, c->fallens, false,
+    calibrate_put_fallen(c->fallen, c->fallens, false, true,
                          "fastest    fitted to the p10 of disturbed points: ", out);
-    text_printf(&head, "refused    of disturbed points, and left as %s has them: ", base);
-    calibrate_put_fallen(c->fallen, c->fallens, true, head.data, out);
-    text_release(&head);
+    text_printf(&disturbed, "refused    of disturbed points, and left as %s has them: ", base);
+    calibrate_put_fallen(c->fallen, c->fallens, true, true, disturbed.data, out);
+    text_printf(&refused, "refused    and left as %s has them: ", base);
+    calibrate_put_fallen(c->fallen, c->fallens, true, false, refused.data, out);
+    if (c->unmeasureds > 0)
+        text_printf(out, "unmeasured and left as %s has them: ", base);
+    for (size_t i = 0; i < c->unmeasureds; i++)
+        text_printf(out, "%s%s", c->unmeasured[i], i + 1 < c->unmeasureds ? ", " : "\n");
+    text_release(&disturbed);
+    text_release(&refused);
 }

@@ -40,7 +40,7 @@ static enum status read_rates(struct cost_reader reader, struct json_node rates,
     return STATUS_OK;
 }
 
-static const struct cost_param pass_params[] = {
+const struct cost_param cost_pass_params[COST_PASS_PARAMS] = {
     {.field = "tile",
      .unit = UNIT_NONE,
      .low = 1,
@@ -67,13 +67,13 @@ static enum status read_pass(struct cost_reader reader, struct json_node object,
     static const char *const known[] = {"tile",  "step",       "ramp_s",
                                         "rates", "calibrated", "estimated"};
     enum status status = json_only(object, known, ARRAY_LEN(known), reader.diag);
-    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(pass_params); i++) {
-        struct json_node node = json_find(object, pass_params[i].field);
+    for (size_t i = 0; status == STATUS_OK && i < COST_PASS_PARAMS; i++) {
+        struct json_node node = json_find(object, cost_pass_params[i].field);
         if (!node.value)
             continue;
-        const char *name = arena_printf(reader.arena, "%s.%s", prefix, pass_params[i].field);
-        double *value = (double *)((char *)attention + pass_params[i].offset);
-        status = cost_read_number(reader, node, name, &pass_params[i], value);
+        const char *name = arena_printf(reader.arena, "%s.%s", prefix, cost_pass_params[i].field);
+        double *value = (double *)((char *)attention + cost_pass_params[i].offset);
+        status = cost_read_number(reader, node, name, &cost_pass_params[i], value);
     }
     struct json_node rates;
     if (status == STATUS_OK && json_find(object, "rates").value) {

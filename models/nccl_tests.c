@@ -5,6 +5,9 @@
 
 enum { WORDS_MAX = 24, HOSTS_MAX = 1024, RANKS_MAX = 1 << 20 };
 
+/* No memory holds as much, and what is sent between all ranks can still be counted. */
+static const int64_t SIZE_LIMIT = (int64_t)1 << 50;
+
 /* The tests whose collective a schedule has. */
 static const struct {
     const char *test;
@@ -175,6 +178,10 @@ static enum status read_row(struct table *table, struct loc at, const struct wor
         return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no size in bytes",
                           (int)(words[table->size].size < 60 ? words[table->size].size : 60),
                           words[table->size].text);
+    if (size > SIZE_LIMIT)
+        return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                          "a size of %lld bytes; messages of at most %lld (1 PiB) are read",
+                          (long long)size, (long long)SIZE_LIMIT);
     struct word time = words[table->time];
     if (!parse_double(time.text, time.size, &time_us) || !(time_us >= 0 && time_us < 1e12))
         return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no time in us",

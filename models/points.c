@@ -1,5 +1,6 @@
 #include "models/points.h"
 
+#include "base/utf8.h"
 #include "traces/records.h"
 
 #include <assert.h>
@@ -111,6 +112,9 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
     struct points *points = reader->points;
     const char *key = arena_text(&points->arena, text, (size_t)(equals - text));
     const char *value = arena_text(&points->arena, equals + 1, size - (size_t)(equals - text) - 1);
+    if (!utf8_is_valid(key) || !utf8_is_valid(value))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "a header line that is no UTF-8, which files of devices have to be");
     for (size_t i = reader->header_begin; i < points->header_count; i++)
         if (strcmp(points->header[i].key, key) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT, "header key '%s' stands twice", key);

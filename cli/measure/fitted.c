@@ -1,9 +1,9 @@
 #include "cli/measure/fitted.h"
 #include "base/saving.h"
+#include "base/utf8.h"
 
 #include "models/noise.h"
 
-#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -116,6 +116,50 @@ static const char *stem_of(struct arena *arena, const char *path)
     return arena_text(arena, name, size);
 }
 
+/* Of what the caller goes on without, a file that has the base's numbers is what was asked for. */
+static bool goes_on_without(const struct calibrate_fallen *fallen, size_t count)
+{
+    bool found = false;
+    for (size_t i = 0; i < count; i++)
+        found |= fallen[i].disturbed;
+    return found;
+}
+
+static bool has_no_device(const struct fitted *fitted)
+{
+    return fitted->has_device && fitted->device.families == 0 &&
+           !goes_on_without(fitted->device.fallen, fitted->device.fallens);
+}
+
+static bool has_no_links(const struct fitted *fitted)
+{
+    size_t fits = 0;
+    for (int i = 0; i < CALIBRATE_LINK_COUNT; i++)
+        fits += fitted->links.link[i].points > 0;
+    return fitted->has_links && fits == 0 &&
+           !goes_on_without(fitted->links.fallen, fitted->links.fallens);
+}
+
+/* What is asked for and cannot be written, since none of its fits came out. */
+static enum status note_nothing(const char *path, struct diag *diag)
+{
+    diag_note(diag, (struct loc){.name = path},
+              "none of the fits was accepted, so this file is not written");
+    return STATUS_NO;
+}
+
+/* A file of which a part is the base's. */
+static void note_part(const char *path, const char *base, const struct calibrate_fallen *fallen,
+                      size_t count, struct diag *diag)
+{
+    bool refused = false;
+    for (size_t i = 0; i < count; i++)
+        refused |= fallen[i].to_base && !fallen[i].disturbed;
+    if (refused)
+        diag_note(diag, (struct loc){.name = path},
+                  "has what could be fitted; what was refused stays as %s has it", base);
+}
+
 static enum status print_device(struct fitted *fitted, const char *path, const char *name,
                                 struct text *out, struct diag *diag)
 {
@@ -125,11 +169,16 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
                           "no point is of a device; links go into a cluster (--cluster-out)");
     if (name == NULL)
         name = stem_of(&fitted->arena, path);
+    else if (!utf8_is_valid(name))
+        return diag_error(diag, (struct loc){.name = "--name"}, STATUS_BAD_INPUT,
+                          "is no UTF-8, which a device's name in a JSON file has to be");
     const char *note = device ? arena_printf(&fitted->arena, "%s, measured.", device) : NULL;
     calibration_print_device(&fitted->device, name, fitted->base_name, note, out);
     struct device_cost again;
     enum status status = cost_parse(&again, &fitted->arena, path, out->data, out->size, diag);
-    assert(status == STATUS_OK); /* what we write can be read */
+    if (status != STATUS_OK)
+        diag_note(diag, (struct loc){.name = path},
+                  "this file was not written: the points lead to numbers that no device has");
     return status;
 }
 
@@ -168,19 +217,31 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
 {
     struct text device = {0}, cluster = {0};
     struct saving_whole file[2];
+    struct fitted_files fits = *files;
     size_t count = 0;
-    enum status status = STATUS_OK;
-    if (files->device != NULL) {
-        status = print_device(fitted, files->device, files->name, &device, diag);
-        file[count++] = (struct saving_whole){files->device, device.data, device.size};
+    enum status status = STATUS_OK, all = STATUS_OK;
+    if (fits.device != NULL && has_no_device(fitted)) {
+        all = note_nothing(fits.device, diag);
+        fits.device = NULL;
     }
-    if (status == STATUS_OK && files->cluster != NULL) {
-        status = print_cluster(fitted, files, &cluster, diag);
-        file[count++] = (struct saving_whole){files->cluster, cluster.data, cluster.size};
+    if (fits.cluster != NULL && has_no_links(fitted)) {
+        all = note_nothing(fits.cluster, diag);
+        fits.cluster = NULL;
+    }
+    if (fits.device != NULL) {
+        status = print_device(fitted, fits.device, fits.name, &device, diag);
+        file[count++] = (struct saving_whole){fits.device, device.data, device.size};
+        note_part(fits.device, fitted->base_name, fitted->device.fallen, fitted->device.fallens,
+                  diag);
+    }
+    if (status == STATUS_OK && fits.cluster != NULL) {
+        status = print_cluster(fitted, &fits, &cluster, diag);
+        file[count++] = (struct saving_whole){fits.cluster, cluster.data, cluster.size};
+        note_part(fits.cluster, fits.base, fitted->links.fallen, fitted->links.fallens, diag);
     }
     if (status == STATUS_OK)
         status = saving_write_all(file, count, diag);
     text_release(&device);
     text_release(&cluster);
-    return status;
+    return status == STATUS_OK ? all : status;
 }

@@ -41,7 +41,9 @@ struct fitted_files {
                             device of `device` */
     const char *base;
 };
-/* Writes both, or neither. */
+/* Writes both, or neither; a file of which nothing was fitted is left out, with a note and STATUS_NO, and what was
+ * refused stays as the base has it, with a note. To be called when fitted_make() has ended in STATUS_OK or
+ * STATUS_NO. */
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 
 #endif

@@ -139,6 +139,7 @@ static void put_fallen(struct json_out *json, const struct calibrate_fallen *fal
         json_begin_object(json, NULL);
         json_put_text(json, "name", fallen[i].name);
         json_put_text(json, "to", fallen[i].to_base ? "base" : "fastest");
+        json_put_bool(json, "disturbed", fallen[i].disturbed);
         json_end_object(json);
     }
 }
@@ -154,6 +155,10 @@ void calibration_print_json(const struct calibration *device, const struct link_
     json_begin_array(&json, "fallen");
     put_fallen(&json, device->fallen, device->fallens);
     put_fallen(&json, links->fallen, links->fallens);
+    json_end_array(&json);
+    json_begin_array(&json, "unmeasured");
+    for (size_t i = 0; i < device->unmeasureds; i++)
+        json_put_text(&json, NULL, device->unmeasured[i]);
     json_end_array(&json);
     json_put_text(&json, "notes", device->notes.size > 0 ? device->notes.data : "");
     json_put_text(&json, "refused", refused);

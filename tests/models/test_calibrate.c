@@ -311,6 +311,21 @@ static void a_wrong_statement(struct fixture *f)
     points_set(&f->points, (struct loc){"a.csv", 3, 0}, "device.memory_bytes_per_s", "12");
 }
 
+static void a_statement_beyond_the_range(struct fixture *f)
+{
+    points_set(&f->points, (struct loc){"a.csv", 4, 0}, "device.sm_count", "99999");
+}
+
+static void a_tile_beyond_the_range(struct fixture *f)
+{
+    points_set(&f->points, (struct loc){"a.csv", 5, 0}, "attention.fa2.forward.tile", "1e9");
+}
+
+static void a_time_beyond_the_range(struct fixture *f)
+{
+    points_set(&f->points, (struct loc){"a.csv", 6, 0}, "device.kernel_start_s", "1 s");
+}
+
 static const struct {
     const char *label;
     void (*make)(struct fixture *f);
@@ -336,6 +351,14 @@ static const struct {
     {"two devices", two_devices, STATUS_BAD_INPUT,
      "b.csv:1: error: these points are of 'that', others of 'this'; a device file is of one"},
     {"a wrong statement", a_wrong_statement, STATUS_BAD_INPUT, "a.csv:3: error: "},
+    {"too many multiprocessors", a_statement_beyond_the_range, STATUS_BAD_INPUT,
+     "a.csv:4: error: device.sm_count=99999: expected a number from 1 to 4096\n"},
+    {"too large a tile", a_tile_beyond_the_range, STATUS_BAD_INPUT,
+     "a.csv:5: error: attention.fa2.forward.tile=1e9: expected a number from 1 to 4096\n"},
+    {"too long a start", a_time_beyond_the_range, STATUS_BAD_INPUT,
+     "a.csv:6: error: device.kernel_start_s=1 s: expected a number from 0 to 0.001, but not 0 (in "
+     "SI "
+     "units)\n"},
 };
 
 static void what_points_cannot_tell_is_refused(void)
@@ -385,12 +408,12 @@ static void fits_that_others_disturb_are_said_to_be(void)
         bool go_on;
         enum status status;
         const char *word; /* of the message; NULL: there is none */
-        size_t fallen;
+        bool disturbed;   /* why both fits fell */
     } rows[] = {
-        {"others ran", 4, false, STATUS_NO, "other programs disturbed these points", 0},
-        {"nobody did", 1.1, false, STATUS_NO, "add products", 0},
-        {"nobody did, and it is to go on", 1.1, true, STATUS_NO, "add products", 0},
-        {"others ran, and it goes on", 4, true, STATUS_OK, NULL, 2},
+        {"others ran", 4, false, STATUS_NO, "other programs disturbed these points", false},
+        {"nobody did", 1.1, false, STATUS_NO, "add products", false},
+        {"nobody did, and it is to go on", 1.1, true, STATUS_NO, "add products", false},
+        {"others ran, and it goes on", 4, true, STATUS_OK, NULL, true},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f;
@@ -401,7 +424,9 @@ static void fits_that_others_disturb_are_said_to_be(void)
                   rows[i].status);
         CHECK(rows[i].label, rows[i].word ? f.diag.text && strstr(f.diag.text, rows[i].word)
                                           : f.diag.text == NULL);
-        CHECK_INT(rows[i].label, (int64_t)f.result.fallens, (int64_t)rows[i].fallen);
+        CHECK_INT(rows[i].label, (int64_t)f.result.fallens, 2);
+        for (size_t k = 0; k < f.result.fallens; k++)
+            CHECK_INT(rows[i].label, f.result.fallen[k].disturbed, rows[i].disturbed);
         fixture_release(&f);
     }
 }
@@ -422,7 +447,8 @@ static void what_more_points_would_mend_is_not_put_down_to_others(void)
                   STATUS_NO);
         CHECK("which points would help", f.diag.text && strstr(f.diag.text, "bytes"));
         CHECK("not others", f.diag.text && !strstr(f.diag.text, "other programs"));
-        CHECK_INT("none fell", (int64_t)f.result.fallens, 0);
+        CHECK_INT("it fell", (int64_t)f.result.fallens, 1);
+        CHECK("and not for others", !f.result.fallen[0].disturbed);
         fixture_release(&f);
     }
 }
@@ -468,11 +494,79 @@ static void what_disturbed_points_refuse_falls_to_p10_or_to_the_base(void)
                 f.base.memory_stream_fraction, 0);
     CHECK_CLOSE("no jitter of others", f.result.cost.device_jitter, f.base.device_jitter, 0);
     calibration_print_noise(&f.result, "a100-80g", &out);
-    CHECK_TEXT("said", out.data,
-               "spread     the middle point's p90 is 4.00 times its p10: other programs took the "
-               "processors meanwhile (1.2 to 1.3 is usual)\n"
-               "fastest    fitted to the p10 of disturbed points: matmul\n"
-               "refused    of disturbed points, and left as a100-80g has them: memory\n");
+    CHECK_TEXT(
+        "said", out.data,
+        "spread     the middle point's p90 is 4.00 times its p10: other programs took the "
+        "processors meanwhile (1.2 to 1.3 is usual)\n"
+        "fastest    fitted to the p10 of disturbed points: matmul\n"
+        "refused    of disturbed points, and left as a100-80g has them: memory\n"
+        "unmeasured and left as a100-80g has them: device.kernel_start_s, attention, host, cpu\n");
+    text_release(&out);
+    fixture_release(&f);
+}
+
+/* Products can be fitted; adds of one size cannot, of one direction of attention there is nothing. */
+static void what_can_be_fitted_is_beside_what_is_refused(void)
+{
+    struct fixture f;
+    struct text out = {0};
+    struct device_cost again;
+    fixture_init(&f, "a100-80g", 0);
+    f.truth.matmul_flop_per_s *= 0.7;
+    one_size(&f);
+    for (int i = 0; i < 30; i++) {
+        int64_t m = 256 << (i % 6), k = 256 << (i * 5 % 7);
+        struct work products = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, k, 0, 0, 0}};
+        add_true(&f, POINT_NO_IMPL, products);
+    }
+    for (int64_t q = 1024; q <= 16384; q *= 2) {
+        struct work tile = {.kind = WORK_ATTENTION,
+                            .attention = {q, q, 8, 8, 128, MASK_FULL, 0, 0}};
+        add_true(&f, ATTENTION_FA2, tile);
+    }
+    struct calibrate_options options = {0};
+    CHECK_INT("refused", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+              STATUS_NO);
+    CHECK_INT("one message", (int64_t)f.diag.errors, 1);
+    CHECK_CLOSE("products", f.result.cost.matmul_flop_per_s, f.truth.matmul_flop_per_s, 1e-3);
+    CHECK_CLOSE("adds as the base has them", f.result.cost.memory_stream_fraction,
+                f.base.memory_stream_fraction, 0);
+    calibration_print_noise(&f.result, "a100-80g", &out);
+    CHECK_TEXT("said", strchr(out.data, '\n') + 1,
+               "refused    and left as a100-80g has them: memory\n"
+               "unmeasured and left as a100-80g has them: device.kernel_start_s, host, cpu, "
+               "attention.fa2.backward\n");
+    text_release(&out);
+    calibration_print_device(&f.result, "this", "a100-80g", NULL, &out);
+    CHECK_INT("the file reads", cost_parse(&again, &f.arena, "f", out.data, out.size, &f.diag),
+              STATUS_OK);
+    CHECK_CLOSE("with products", again.matmul_flop_per_s, f.truth.matmul_flop_per_s, 1e-3);
+    CHECK("calibrated", again.calibration[COST_MATMUL].known);
+    CHECK_CLOSE("adds judged as in the base", again.calibration[COST_MEMORY].residual,
+                f.base.calibration[COST_MEMORY].residual, 0);
+    text_release(&out);
+    fixture_release(&f);
+}
+
+/* Names of files have any bytes; a JSON file has UTF-8. */
+static void names_that_are_no_utf8_are_written_all_the_same(void)
+{
+    struct fixture f;
+    struct text out = {0};
+    struct device_cost again;
+    fixture_init(&f, "a100-80g", 0);
+    for (int64_t count = 1 << 16; count <= 1 << 24; count *= 4) {
+        struct work adds = {.kind = WORK_ADD, .elements = {count}};
+        add_true(&f, POINT_NO_IMPL, adds);
+        f.points.row[f.points.count - 1].at.name = "points\xff.csv";
+    }
+    struct calibrate_options options = {0};
+    CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+              STATUS_OK);
+    calibration_print_device(&f.result, "th\xe9s", "a100-80g", "no\xc0te", &out);
+    CHECK_INT("the file reads", cost_parse(&again, &f.arena, "f", out.data, out.size, &f.diag),
+              STATUS_OK);
+    CHECK_TEXT("named", again.name, "th\xef\xbf\xbds");
     text_release(&out);
     fixture_release(&f);
 }
@@ -545,6 +639,9 @@ static const struct check_case cases[] = {
      jitter_is_not_taken_from_what_others_disturbed},
     {"what disturbed points refuse falls to p10 or to the base",
      what_disturbed_points_refuse_falls_to_p10_or_to_the_base},
+    {"what can be fitted is beside what is refused", what_can_be_fitted_is_beside_what_is_refused},
+    {"names that are no UTF-8 are written all the same",
+     names_that_are_no_utf8_are_written_all_the_same},
     {"a number that two effects share is left alone",
      a_number_that_two_effects_share_is_left_alone},
     {"the example is fitted as it was", the_example_is_fitted_as_it_was},

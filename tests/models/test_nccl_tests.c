@@ -84,6 +84,10 @@ static const struct {
      "n.txt:3: error: 0 ranks are listed above; a message needs two\n"},
     {"a short row", STARTING("all_reduce_perf") TWO_RANKS COLUMNS "  1024 256 float sum\n",
      "n.txt:5: error: 4 values; the line above names 13 columns\n"},
+    {"a size that no memory has",
+     STARTING("all_reduce_perf") TWO_RANKS COLUMNS ROW("0777777777777777777"),
+     "n.txt:5: error: a size of 777777777777777777 bytes; messages of at most 1125899906842624 (1 "
+     "PiB) are read\n"},
     {"a time in words",
      STARTING("all_reduce_perf") TWO_RANKS COLUMNS
      "1024 256 float sum -1 soon 0.0 0.0 0 1.0 0.0 0.0 0\n",
