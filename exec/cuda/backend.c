@@ -201,10 +201,16 @@ static void cuda_get(struct run *run, uint32_t r, enum memory memory, uint64_t o
 
 /* ---- a step ---- */
 
-/* The base event ties the device's clock to the host's: nothing else runs, so that it has ended a
- * few microseconds before the host sees it. */
+/* The poison, and what put() has copied to the device, may still be under way on the legacy stream, for
+ * which the streams of the step do not wait: the host does. Then the base event ties the device's clock
+ * to the host's: nothing else runs, so that it has ended a few microseconds before the host sees it. */
 static void mark_beginning(struct cuda_rank *rank)
 {
+    cudaError_t settled = cudaDeviceSynchronize();
+    if (settled != cudaSuccess) {
+        cuda_failed(rank, IR_NONE, "cudaDeviceSynchronize", settled);
+        return;
+    }
     cudaStream_t stream = NULL;
     for (uint32_t s = 0; s < rank->run->ir->stream_count && stream == NULL; s++)
         stream = rank->stream[s].handle;

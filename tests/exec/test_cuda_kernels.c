@@ -278,6 +278,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
         .scratch = aligned(row->scratch ? row->scratch(&work) : 0), .fault = &fault, .mark = 1};
     CHECK(label, cpu_compute_call(&cpu.call, cpu_memory) == NULL);
     CHECK_INT(label, row->run(&cuda.call, &place), 0);
+    emulator_wait();
     CHECK_INT(label, fault, 0);
     for (uint32_t k = 0; k < o.writes; k++) {
         double d = difference(&cuda.write[k], &cpu.write[k]);
@@ -346,6 +347,7 @@ static void a_frequent_token_is_summed_in_order(void)
                       (struct cuda_array){table, CUDA_F32}, (struct cuda_array){dy, CUDA_F32},
                       token, (struct cuda_array){0}, ROWS, COLS, VOCAB, 0, scratch, NULL),
                   0);
+        emulator_wait();
         CHECK_INT("bits", memcmp(table, want, sizeof want), 0);
         free(scratch);
     }
@@ -361,6 +363,7 @@ static void a_wrong_label_is_told(void)
               cuda_cross_entropy(&loss, lse, (struct cuda_array){0}, x, label, NULL, 3, 4, 3,
                                  &fault, 8, term, NULL),
               0);
+    emulator_wait();
     CHECK_INT("the op's mark", fault, 8);
 }
 
@@ -382,6 +385,7 @@ static void softmax_may_go_over_its_logits(void)
                            term, NULL);
         cuda_cross_entropy(&loss[1], lse[1], x, x, label, NULL, ROWS, VOCAB, ROWS, &fault, 1, term,
                            NULL);
+        emulator_wait();
         CHECK_INT("fault", fault, 0);
         CHECK_CLOSE(backwards ? "last threads first" : "first threads first", loss[1], loss[0], 0);
         CHECK("softmax", memcmp(logits, softmax, sizeof softmax) == 0);

@@ -11,7 +11,7 @@
 #include <vector>
 
 thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
-int emulator_backwards;
+int emulator_backwards, emulator_dry;
 
 namespace emulator
 {

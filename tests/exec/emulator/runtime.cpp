@@ -53,6 +53,7 @@ cudaError_t cudaDeviceSynchronize(void)
 {
     if (refused("cudaDeviceSynchronize") != cudaSuccess)
         return cudaErrorUnknown;
+    emulator::device_wait();
     return cudaSuccess;
 }
 
@@ -61,7 +62,10 @@ const char *cudaGetErrorString(cudaError_t error)
     return error == cudaErrorMemoryAllocation ? "out of memory"
            : error == cudaErrorInsufficientDriver
                ? "CUDA driver version is insufficient for CUDA runtime version"
-           : error == cudaErrorNoDevice ? "no CUDA-capable device is detected"
+           : error == cudaErrorNoDevice             ? "no CUDA-capable device is detected"
+           : error == cudaErrorInvalidValue         ? "invalid argument"
+           : error == cudaErrorInvalidConfiguration ? "invalid configuration argument"
+           : error == cudaErrorLaunchOutOfResources ? "too many resources requested for launch"
            : error == cudaErrorInvalidResourceHandle
                ? "a stream, event or memory of another device than the current one"
                : "an error of the emulated device";
@@ -108,45 +112,58 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes)
     return cudaSuccess;
 }
 
-cudaError_t cudaMalloc(void **memory, size_t bytes)
+static cudaError_t allocate(void **memory, size_t bytes, emulator::Memory kind)
 {
-    if (bytes > emulator_memory || posix_memalign(memory, 512, bytes) != 0)
+    if (posix_memalign(memory, 512, bytes) != 0)
         return cudaErrorMemoryAllocation;
     emulator::touch();
-    emulator::own(*memory, bytes);
+    emulator::own(*memory, bytes, kind);
     return cudaSuccess;
+}
+
+/* Both wait for the device first. */
+static cudaError_t give_back(void *memory)
+{
+    emulator::device_wait();
+    emulator::disown(memory);
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    return bytes > emulator_memory ? cudaErrorMemoryAllocation
+                                   : allocate(memory, bytes, emulator::Memory::Device);
 }
 
 cudaError_t cudaFree(void *memory)
 {
-    emulator::disown(memory);
-    free(memory);
-    return cudaSuccess;
+    return give_back(memory);
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
 {
     if (refused("cudaHostAlloc") != cudaSuccess)
         return cudaErrorUnknown;
-    emulator::touch();
-    return posix_memalign(memory, 512, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
+    return allocate(memory, bytes, emulator::Memory::Pinned);
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
-    free(memory);
-    return cudaSuccess;
+    return give_back(memory);
 }
 
-cudaError_t cudaHostRegister(void *, size_t, unsigned)
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
 {
     if (refused("cudaHostRegister") != cudaSuccess)
         return cudaErrorUnknown;
+    emulator::own(memory, bytes, emulator::Memory::Pinned);
     return cudaSuccess;
 }
 
-cudaError_t cudaHostUnregister(void *)
+cudaError_t cudaHostUnregister(void *memory)
 {
+    emulator::disown(memory);
     return cudaSuccess;
 }
 
@@ -156,15 +173,21 @@ cudaError_t cudaMemset(void *memory, int value, size_t bytes)
         return cudaErrorUnknown;
     if (!emulator::reaches(emulator::current_device(), memory))
         return cudaErrorInvalidResourceHandle;
-    memset(memory, value, bytes);
+    emulator::submit_unrecorded(nullptr, [=] { memset(memory, value, bytes); });
     return cudaSuccess;
 }
 
+/* On the legacy stream. What goes from pageable memory to the device may still be under way when the
+ * call returns, and so may what stays on the device. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind)
 {
     if (refused("cudaMemcpy") != cudaSuccess)
         return cudaErrorUnknown;
-    memcpy(to, from, bytes);
+    const bool later = emulator::memory_at(to) == emulator::Memory::Device &&
+                       emulator::memory_at(from) != emulator::Memory::Pinned;
+    emulator::copy(to, from, bytes, nullptr);
+    if (!later)
+        emulator::stream_wait(nullptr);
     return cudaSuccess;
 }
 
@@ -176,10 +199,12 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
     if (refused("cudaStreamCreateWithFlags") != cudaSuccess)
         return cudaErrorUnknown;
+    if (flags != cudaStreamNonBlocking)
+        return cudaErrorNotSupported; /* no stream here waits for the legacy one */
     *stream = emulator::stream_new();
     return cudaSuccess;
 }

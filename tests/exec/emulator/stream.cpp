@@ -1,5 +1,7 @@
 #include "tests/exec/emulator/stream.hpp"
 
+#include "tests/exec/emulator/order.h"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -9,7 +11,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
+#include <vector>
 
 struct CUstream_st {
     std::mutex lock;
@@ -25,6 +29,7 @@ struct Records {
     std::mutex lock;
     std::condition_variable changed;
     uint64_t issued = 0, reached = 0;
+    bool legacy = false; /* the last one is on the legacy stream */
     double time_s = 0;
 };
 
@@ -50,6 +55,7 @@ std::atomic<unsigned> touched; /* a bit for each device */
 struct Allocation {
     size_t bytes;
     int device;
+    Memory kind;
 };
 std::mutex allocations_lock;
 std::map<const char *, Allocation> allocations; /* by where they begin */
@@ -73,8 +79,43 @@ void work(CUstream_st *stream)
     }
 }
 
+/* Of the legacy stream; whoever waits for it holds `turn` and does what is there. */
+struct Legacy {
+    std::mutex lock;
+    std::recursive_mutex turn;
+    std::deque<std::function<void()>> queue;
+};
+
+Legacy legacy;
+std::mutex streams_lock;
+std::set<CUstream_st *> streams;
+
+void legacy_wait()
+{
+    std::lock_guard<std::recursive_mutex> turn(legacy.turn);
+    for (;;) {
+        std::function<void()> next;
+        {
+            std::lock_guard<std::mutex> lock(legacy.lock);
+            if (legacy.queue.empty())
+                return;
+            next = std::move(legacy.queue.front());
+            legacy.queue.pop_front();
+        }
+        next();
+    }
+}
+
+bool is_legacy(Records &records)
+{
+    std::lock_guard<std::mutex> lock(records.lock);
+    return records.legacy;
+}
+
 void wait_for(Records &records, uint64_t number)
 {
+    if (is_legacy(records))
+        legacy_wait();
     std::unique_lock<std::mutex> lock(records.lock);
     records.changed.wait(lock, [&] { return records.reached >= number; });
 }
@@ -114,10 +155,10 @@ int device_of(cudaEvent_t event)
     return event->device;
 }
 
-void own(void *memory, size_t bytes)
+void own(void *memory, size_t bytes, Memory kind)
 {
     std::lock_guard<std::mutex> guard(allocations_lock);
-    allocations[static_cast<const char *>(memory)] = {bytes, current};
+    allocations[static_cast<const char *>(memory)] = {bytes, current, kind};
 }
 
 void disown(void *memory)
@@ -126,16 +167,28 @@ void disown(void *memory)
     allocations.erase(static_cast<const char *>(memory));
 }
 
-bool reaches(int device, const void *address)
+static Allocation allocation_at(const void *address)
 {
     const char *byte = static_cast<const char *>(address);
     std::lock_guard<std::mutex> guard(allocations_lock);
     auto next = allocations.upper_bound(byte);
-    if (next == allocations.begin())
-        return true;
-    auto before = std::prev(next);
-    bool inside = byte < before->first + before->second.bytes;
-    return !inside || before->second.device == device;
+    if (next != allocations.begin()) {
+        auto before = std::prev(next);
+        if (byte < before->first + before->second.bytes)
+            return before->second;
+    }
+    return {0, 0, Memory::Pageable};
+}
+
+Memory memory_at(const void *address)
+{
+    return allocation_at(address).kind;
+}
+
+bool reaches(int device, const void *address)
+{
+    Allocation allocation = allocation_at(address);
+    return allocation.kind != Memory::Device || allocation.device == device;
 }
 
 void touch()
@@ -155,8 +208,16 @@ int submit(cudaStream_t stream, std::function<void()> work)
 
 int submit_copy(cudaStream_t stream, std::function<void()> work)
 {
+    if (emulator_dry)
+        return 0;
+    if (stream == nullptr)
+        return submit_unrecorded(stream, std::move(work));
     recorder *record = recording;
-    return submit_unrecorded(stream, record != nullptr ? record(std::move(work)) : std::move(work));
+    return submit_unrecorded(
+        stream, [work = record != nullptr ? record(std::move(work)) : std::move(work)] {
+            work();
+            legacy_wait();
+        });
 }
 
 void wait_for(const int32_t *stop, uint64_t nanoseconds)
@@ -169,7 +230,8 @@ void wait_for(const int32_t *stop, uint64_t nanoseconds)
 int submit_unrecorded(cudaStream_t stream, std::function<void()> work)
 {
     if (stream == nullptr) {
-        work();
+        std::lock_guard<std::mutex> lock(legacy.lock);
+        legacy.queue.push_back(std::move(work));
         return 0;
     }
     std::lock_guard<std::mutex> lock(stream->lock);
@@ -184,11 +246,17 @@ cudaStream_t stream_new()
     touch();
     stream->device = current;
     stream->thread = std::thread(work, stream);
+    std::lock_guard<std::mutex> lock(streams_lock);
+    streams.insert(stream);
     return stream;
 }
 
 void stream_free(cudaStream_t stream)
 {
+    {
+        std::lock_guard<std::mutex> lock(streams_lock);
+        streams.erase(stream);
+    }
     {
         std::lock_guard<std::mutex> lock(stream->lock);
         stream->quit = true;
@@ -200,14 +268,31 @@ void stream_free(cudaStream_t stream)
 
 bool stream_done(cudaStream_t stream)
 {
+    if (stream == nullptr) {
+        legacy_wait(); /* who asks again and again must see it end */
+        return true;
+    }
     std::lock_guard<std::mutex> lock(stream->lock);
     return stream->queue.empty() && !stream->at_work;
 }
 
 void stream_wait(cudaStream_t stream)
 {
+    if (stream == nullptr) {
+        legacy_wait();
+        return;
+    }
     std::unique_lock<std::mutex> lock(stream->lock);
     stream->changed.wait(lock, [&] { return stream->queue.empty() && !stream->at_work; });
+}
+
+void device_wait()
+{
+    legacy_wait();
+    std::lock_guard<std::mutex> lock(streams_lock);
+    for (CUstream_st *stream : streams)
+        if (stream->device == current)
+            stream_wait(stream);
 }
 
 cudaEvent_t event_new()
@@ -230,6 +315,7 @@ void event_record(cudaEvent_t event, cudaStream_t stream)
     {
         std::lock_guard<std::mutex> lock(records->lock);
         number = ++records->issued;
+        records->legacy = stream == nullptr;
     }
     submit_unrecorded(stream, [records, number] {
         std::lock_guard<std::mutex> lock(records->lock);
@@ -248,6 +334,8 @@ void event_hold(cudaStream_t stream, cudaEvent_t event)
 
 bool event_done(cudaEvent_t event)
 {
+    if (is_legacy(*event->records))
+        legacy_wait();
     std::lock_guard<std::mutex> lock(event->records->lock);
     return event->records->reached >= event->records->issued;
 }
@@ -263,7 +351,21 @@ double event_time_s(cudaEvent_t event)
     return event->records->time_s;
 }
 
+int copy(void *to, const void *from, size_t bytes, cudaStream_t stream)
+{
+    if (memory_at(from) != Memory::Pageable || memory_at(to) != Memory::Device)
+        return submit_copy(stream, [=] { memmove(to, from, bytes); });
+    const char *begin = static_cast<const char *>(from);
+    auto staged = std::make_shared<std::vector<char>>(begin, begin + bytes);
+    return submit_copy(stream, [=] { memcpy(to, staged->data(), bytes); });
+}
+
 } // namespace emulator
+
+extern "C" void emulator_wait(void)
+{
+    emulator::device_wait();
+}
 
 extern "C" int cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
@@ -276,5 +378,5 @@ extern "C" int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kin
                                cudaStream_t stream)
 {
     (void)kind;
-    return emulator::submit_copy(stream, [=] { memmove(to, from, bytes); });
+    return emulator::copy(to, from, bytes, stream);
 }

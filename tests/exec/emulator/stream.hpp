@@ -1,9 +1,12 @@
-/* tests/exec/emulator/stream.hpp: streams and events of the emulated devices.
+/* tests/exec/emulator/stream.hpp: streams and events of the emulated devices, and whose memory is what.
  *
  * Each thread has a current device, at first device 0. A stream, an event, an allocation and a handle
  * belong to the device that was current when they were made, and what a GPU refuses to mix is refused.
  *
- * A stream is a thread that does what is put on it, in order. An event is a number that counts its
+ * A stream is a thread that does what is put on it, in order. The legacy stream (a null handle) is not
+ * ordered with the others, which are all of the kind that does not wait for it: what is put there is
+ * done when somebody waits for it or for the whole device, and else in the midst of the other streams'
+ * work, once any of them has done a kernel or a copy. An event is a number that counts its
  * records; a stream that waits for it waits for the record that was the last when the wait was
  * issued, as cudaStreamWaitEvent() does. */
 #ifndef TESTS_EXEC_EMULATOR_STREAM_HPP
@@ -27,24 +30,27 @@ void set_current_device(int device);
 /* The device of a stream; of a null stream, the current one. */
 int device_of(cudaStream_t stream);
 int device_of(cudaEvent_t event);
-/* Whether kernels on a device may use an address: memory of that device, or of the host. */
-void own(void *memory, size_t bytes); /* an allocation of the current device */
+/* Memory of the program that is neither is pageable. */
+enum class Memory { Pageable, Pinned, Device };
+void own(void *memory, size_t bytes, Memory kind); /* an allocation, of the current device */
 void disown(void *memory);
+Memory memory_at(const void *address);
+/* Whether kernels on a device may use an address: memory of that device, or of the host. */
 bool reaches(int device, const void *address);
 /* Called by whatever makes a context on the current device. */
 void touch();
 /* How many devices have a context. */
 int devices_touched();
 
-/* Launches a kernel: puts work behind what is on a stream already; a null stream does it at once.
+/* Launches a kernel: puts work behind what is on a stream already.
  * Returns 0, or WRONG_DEVICE when the stream is not of the current device. */
 int submit(cudaStream_t stream, std::function<void()> work);
 /* The same of copies, which any device may be current for. */
 int submit_copy(cudaStream_t stream, std::function<void()> work);
 /* The same of what is no kernel, copy or fill: CUPTI has no record of it. */
 int submit_unrecorded(cudaStream_t stream, std::function<void()> work);
-/* Called for what submit() is given, before it is put on its stream; returns what is put there
- * instead. Null: nobody records. */
+/* Called for what submit() is given, before it is put on its stream (the legacy stream excepted);
+ * returns what is put there instead. Null: nobody records. */
 typedef std::function<void()> recorder(std::function<void()> work);
 void record_by(recorder *next);
 
@@ -55,6 +61,7 @@ cudaStream_t stream_new();
 void stream_free(cudaStream_t stream); /* when it has done all */
 bool stream_done(cudaStream_t stream);
 void stream_wait(cudaStream_t stream);
+void device_wait(); /* for all streams of the current device */
 
 cudaEvent_t event_new();
 void event_free(cudaEvent_t event);
@@ -63,6 +70,10 @@ void event_hold(cudaStream_t stream, cudaEvent_t event); /* the stream waits for
 bool event_done(cudaEvent_t event);
 void event_wait(cudaEvent_t event);
 double event_time_s(cudaEvent_t event); /* of the last record that has been reached */
+
+/* A copy to the device out of pageable memory is read when it is put on its stream, before what comes
+ * first there is done: the driver stages it. */
+int copy(void *to, const void *from, size_t bytes, cudaStream_t stream);
 
 } // namespace emulator
 

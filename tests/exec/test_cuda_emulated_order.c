@@ -1,0 +1,50 @@
+/* Work of the legacy stream and copies out of pageable memory are not ordered with the streams of a step:
+ * on the emulated device they are done in its midst, unless the backend has waited for them. */
+#include "tests/exec/emulator/emulator.h"
+#include "tests/exec/hand.h"
+#include "tests/exec/one_op.h"
+
+/* The first op of a step reads what put() has copied. */
+static void operands_are_there_before_the_step(void)
+{
+    const struct work work = {.kind = WORK_ADD, .reads = 2, .elements = {1000, 0}};
+    one_op_compare("add", work, DTYPE_F32, EXEC_ATTENTION_AUTO, 0);
+}
+
+static enum status keep_loss(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    (void)diag;
+    *(float *)user = ((const float *)buffer->data)[0];
+    return STATUS_OK;
+}
+
+/* Of two steps: the second one's NaNs go over what the first has written. */
+static void poison_is_there_before_the_step(void)
+{
+    struct hand h;
+    float loss = -1;
+    if (hand_load(&h, "longhaul schedule 1\nmesh g=1\nstream compute compute\n"
+                      "buffer a hbm f32 [4] activation\n"
+                      "buffer loss hbm f32 [1] activation bind=loss\n"
+                      "op 0 fill compute count=4 writes a\n"
+                      "op 1 cast compute count=1 reads a[0:1] writes loss\n")) {
+        h.options.poison = true;
+        h.options.steps = 2;
+        h.io = (struct exec_io){.user = &loss, .read = keep_loss, .read_last = UINT32_MAX};
+        hand_expect("poison", &h, STATUS_OK, "");
+        CHECK_CLOSE("what op 0 wrote is still there when op 1 reads it", loss, 0, 0);
+    }
+    hand_release(&h);
+}
+
+static const struct check_case cases[] = {
+    {"operands are there before the step", operands_are_there_before_the_step},
+    {"poison is there before the step", poison_is_there_before_the_step},
+};
+
+int main(int argc, char **argv)
+{
+    emulator_use();
+    hand_backend = "cuda";
+    return check_run("cuda emulated order", cases, ARRAY_LEN(cases), argc, argv);
+}
