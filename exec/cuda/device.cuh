@@ -20,6 +20,9 @@
 #define LAUNCH_APART(kernel, grid, block, stream, ...)                                             \
     LAUNCH(kernel, grid, block, 0, stream, __VA_ARGS__)
 #define DYNAMIC_SHARED(name) extern __shared__ float name[]
+/* What a launch with more than SHARED_FREE bytes, static ones included, needs first. */
+#define ALLOW_SHARED(kernel, bytes)                                                                \
+    (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 
 static __device__ __forceinline__ float from_bf16(uint16_t bits)
 {
@@ -42,6 +45,9 @@ static __device__ __forceinline__ uint16_t to_f16(float x)
 #include <math.h>
 
 enum { WARP = 32, EIGHT = 8, BLOCK_MAX = 1024 };
+/* Shared memory that a block gets without asking, and what every device of compute capability 8.0 or
+ * later gives to one that does. Both count static variables, too. */
+enum { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 
 /* ---- arrays ---- */
 
@@ -192,6 +198,9 @@ static __device__ __forceinline__ float warp_max(float x)
         x = fmaxf(x, __shfl_xor_sync(~0u, x, o));
     return x;
 }
+
+/* Static shared memory of a kernel that calls block_sum(), and again of one that calls block_max(). */
+enum { REDUCE_SHARED = WARP * sizeof(float) };
 
 /* All threads of the block get it. Blocks are whole warps. */
 template <bool MAX> static __device__ __forceinline__ float block_reduce(float x)

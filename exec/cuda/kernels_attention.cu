@@ -170,11 +170,14 @@ int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64
 
 /* ---- small copies ---- */
 
-static __global__ void transpose_kernel(float *y, const float *x, int64_t rows, int64_t cols)
+/* Blocks are counted along x only: y ends at 65535, and either side may be as long as a sequence. */
+static __global__ void transpose_kernel(float *y, const float *x, int64_t rows, int64_t cols,
+                                        uint32_t tiles_across)
 {
     __shared__ float tile[WARP][WARP + 1];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-    int64_t r0 = (int64_t)blockIdx.x * WARP, c0 = (int64_t)blockIdx.y * WARP;
+    uint32_t tile_row = blockIdx.x / tiles_across, tile_col = blockIdx.x % tiles_across;
+    int64_t r0 = (int64_t)tile_row * WARP, c0 = (int64_t)tile_col * WARP;
     for (int i = warp; i < WARP; i += warps)
         if (r0 + i < rows && c0 + lane < cols)
             tile[i][lane] = x[(r0 + i) * cols + c0 + lane];
@@ -186,8 +189,9 @@ static __global__ void transpose_kernel(float *y, const float *x, int64_t rows, 
 
 int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStream_t stream)
 {
-    dim3 grid((unsigned)ceil_div(rows, WARP), (unsigned)ceil_div(cols, WARP));
-    return LAUNCH(transpose_kernel, grid, THREADS, 0, stream, y, x, rows, cols);
+    int64_t across = ceil_div(cols, WARP);
+    return LAUNCH(transpose_kernel, (unsigned)(ceil_div(rows, WARP) * across), THREADS, 0, stream,
+                  y, x, rows, cols, (uint32_t)across);
 }
 
 static __global__ void copy_rows_kernel(struct array to, int64_t to_step, struct array from,

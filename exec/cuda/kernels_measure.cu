@@ -11,11 +11,16 @@ int cuda_empty(cudaStream_t stream)
     return LAUNCH_APART(empty_kernel, 1, WARP, stream, 0);
 }
 
+enum { THIEF_THREADS = 512, THIEF_SHARED = 48 << 10 };
+
 #ifdef CUDA_EMULATED
 int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
                const int32_t *stop, cudaStream_t stream)
 {
-    (void)blocks;
+    int error =
+        emulator::refuses({"thief_kernel", nullptr}, (unsigned)blocks, THIEF_THREADS, THIEF_SHARED);
+    if (error)
+        return error;
     return emulator::submit(stream, [=] {
         memcpy(to, from, bytes);
         emulator::wait_for(stop, nanoseconds);
@@ -29,7 +34,7 @@ static __device__ __forceinline__ uint64_t now(void)
     return t;
 }
 
-static __global__ void __launch_bounds__(512)
+static __global__ void __launch_bounds__(THIEF_THREADS)
     thief_kernel(uint4 *to, const uint4 *from, size_t count, uint64_t nanoseconds,
                  const volatile int32_t *stop)
 {
@@ -41,12 +46,10 @@ static __global__ void __launch_bounds__(512)
     } while (*stop == 0 && now() - begin < nanoseconds);
 }
 
-enum { THIEF_SHARED = 48 << 10 };
-
 int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
                const int32_t *stop, cudaStream_t stream)
 {
-    return LAUNCH(thief_kernel, (unsigned)blocks, 512, THIEF_SHARED, stream, (uint4 *)to,
+    return LAUNCH(thief_kernel, (unsigned)blocks, THIEF_THREADS, THIEF_SHARED, stream, (uint4 *)to,
                   (const uint4 *)from, bytes / sizeof(uint4), nanoseconds, stop);
 }
 #endif

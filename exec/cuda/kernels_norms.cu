@@ -5,7 +5,7 @@
  * kernel adds the partial rows in order. */
 #include "exec/cuda/device.cuh"
 
-enum { ROW_THREADS = 512, PARTS_MAX = 264, SHARED_FLOATS = 12 * 1024 /* 48 KiB */ };
+enum { ROW_THREADS = 512, PARTS_MAX = 264 };
 
 /* ---- forward ---- */
 
@@ -124,10 +124,12 @@ static int add_parts(struct cuda_array y, struct cuda_array before, const float 
                         array_of(before), part, parts, step, cols);
 }
 
-/* Sums live in shared memory, or, of very long rows, in the partial row itself. */
+/* Sums live in shared memory, beside what block_sum() has there, or, of very long rows, in the partial
+ * row itself. */
 static size_t shared_for(int64_t floats)
 {
-    return floats <= SHARED_FLOATS ? (size_t)floats * sizeof(float) : 0;
+    size_t bytes = (size_t)floats * sizeof(float);
+    return bytes + REDUCE_SHARED <= SHARED_MOST ? bytes : 0;
 }
 
 static __device__ __forceinline__ void clear_columns(float *sum, int64_t cols)
@@ -209,6 +211,11 @@ static int norm_backward(struct cuda_array dx, float *part, int64_t parts, struc
                          int64_t rows, int64_t cols, cudaStream_t stream)
 {
     size_t shared = shared_for((CENTRED ? 2 : 1) * cols);
+    if (shared + REDUCE_SHARED > SHARED_FREE) {
+        int error = ALLOW_SHARED(norm_backward_kernel<CENTRED>, shared);
+        if (error)
+            return error;
+    }
     return LAUNCH(norm_backward_kernel<CENTRED>, (unsigned)parts, threads_for(cols, ROW_THREADS),
                   shared, stream, rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
                   rows_of(weight, cols), stats, rows, cols, shared > 0);

@@ -55,6 +55,12 @@ static void every_kind_computes_what_the_processor_does(void)
         {.kind = WORK_ADAMW, .elements = {rows * cols, 0}},
         {.kind = WORK_SQUARE_SUM, .square_sum = {rows * cols, 1, 0}},
         {.kind = WORK_CLIP, .elements = {rows * cols, 0}},
+        /* sums of columns in shared memory that is free, that must be asked for, and elsewhere */
+        {.kind = WORK_LAYERNORM_BACKWARD, .rows = {3 * s, 6128, 1}},
+        {.kind = WORK_LAYERNORM_BACKWARD, .rows = {3 * s, 6144, 1}},
+        {.kind = WORK_LAYERNORM_BACKWARD, .rows = {3 * s, 12288, 1}},
+        {.kind = WORK_RMSNORM_BACKWARD, .rows = {3 * s, 12288, 1}},
+        {.kind = WORK_RMSNORM_BACKWARD, .rows = {3 * s, 25600, 1}},
     };
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
         for (size_t d = 0; d < ARRAY_LEN(dtypes); d++)

@@ -16,12 +16,40 @@
 #include <cstdint>
 #include <cstring>
 
-struct uint4 {
-    uint32_t x, y, z, w;
+namespace emulator
+{
+
+/* What is read or written there as 16 bytes at once must be aligned to 16, or the program ends. */
+void vector_at(const void *address);
+
+/* Four numbers, as CUDA's types of that size. */
+template <class NUMBER> struct alignas(16) Four {
+    NUMBER x, y, z, w;
+    Four() = default;
+    Four(NUMBER a, NUMBER b, NUMBER c, NUMBER d) : x(a), y(b), z(c), w(d)
+    {
+    }
+    Four(const Four &from)
+    {
+        *this = from;
+    }
+    Four &operator=(const Four &from)
+    {
+        vector_at(this);
+        vector_at(&from);
+        x = from.x;
+        y = from.y;
+        z = from.z;
+        w = from.w;
+        return *this;
+    }
 };
-struct float4 {
-    float x, y, z, w;
-};
+
+} // namespace emulator
+
+typedef emulator::Four<uint32_t> uint4;
+typedef emulator::Four<float> float4;
+
 struct dim3 {
     unsigned x, y, z;
     dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c)
@@ -51,19 +79,35 @@ namespace emulator
 void run_blocks(dim3 grid, dim3 block, size_t shared, bool apart,
                 const std::function<void()> &body);
 void *dynamic_shared();
+
+/* A kernel by its name in kernels.def, arguments in angle brackets and all, and by its address. */
+struct Kernel {
+    const char *name;
+    void (*address)();
+};
+/* What a device says to a launch with so much dynamic shared memory: 0, or the cudaError_t. */
+int refuses(Kernel kernel, dim3 grid, dim3 block, size_t shared);
+/* cudaFuncSetAttribute() with the limit of dynamic shared memory. */
+int allow_shared(Kernel kernel, size_t bytes);
+/* Puts run_blocks() on a stream, unless the launch is refused. */
+int launch(Kernel kernel, dim3 grid, dim3 block, size_t shared, bool apart, cudaStream_t stream,
+           const std::function<void()> &body);
+
 void meet_block();
 /* Every thread of the warp puts down a value and gets the one of lane `from`. */
 float exchange(float value, unsigned from);
 
 } // namespace emulator
 
+#define EMULATED_KERNEL(kernel)                                                                    \
+    (emulator::Kernel{#kernel, reinterpret_cast<void (*)()>(kernel)})
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                                           \
-    emulator::submit(stream, [=] {                                                                 \
-        emulator::run_blocks(grid, block, shared, false, [=] { kernel(__VA_ARGS__); });            \
-    })
+    emulator::launch(EMULATED_KERNEL(kernel), grid, block, shared, false, stream,                  \
+                     [=] { kernel(__VA_ARGS__); })
 #define LAUNCH_APART(kernel, grid, block, stream, ...)                                             \
-    emulator::submit(                                                                              \
-        stream, [=] { emulator::run_blocks(grid, block, 0, true, [=] { kernel(__VA_ARGS__); }); })
+    emulator::launch(EMULATED_KERNEL(kernel), grid, block, 0, true, stream,                        \
+                     [=] { kernel(__VA_ARGS__); })
+#define ALLOW_SHARED(kernel, bytes) emulator::allow_shared(EMULATED_KERNEL(kernel), bytes)
 #define DYNAMIC_SHARED(name) float *name = (float *)emulator::dynamic_shared()
 
 static inline void __syncthreads()
@@ -89,11 +133,11 @@ static inline float __uint_as_float(uint32_t bits)
 }
 static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w)
 {
-    return {x, y, z, w};
+    return uint4(x, y, z, w);
 }
 static inline float4 make_float4(float x, float y, float z, float w)
 {
-    return {x, y, z, w};
+    return float4(x, y, z, w);
 }
 #define __expf expf /* glibc has a function of that name too */
 

@@ -1,0 +1,117 @@
+/* What a device refuses to launch. */
+#include "tests/exec/emulator/device.hpp"
+
+#include "tests/exec/emulator/order.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+namespace emulator
+{
+namespace
+{
+
+/* As cudaError_t has them. */
+enum { INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, OUT_OF_RESOURCES = 701 };
+
+/* Of every device of compute capability 8.0 or later. */
+enum : size_t { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
+enum : unsigned { GRID_X = 0x7fffffff, GRID_YZ = 65535, BLOCK = 1024 };
+
+struct Row {
+    const char *name;
+    size_t shared;
+    unsigned threads;
+};
+
+const Row rows[] = {
+#define KERNEL(name, shared, threads) {#name, shared, threads},
+#include "tests/exec/emulator/kernels.def"
+#undef KERNEL
+};
+
+/* The name alone: the kernel may be written in parentheses and with arguments in angle brackets. */
+const Row &row_of(const char *kernel)
+{
+    const char *begin = kernel + strspn(kernel, "(");
+    size_t length = strcspn(begin, "<)");
+    for (const Row &row : rows)
+        if (strlen(row.name) == length && strncmp(row.name, begin, length) == 0)
+            return row;
+    fprintf(stderr, "emulator: %s is not in tests/exec/emulator/kernels.def\n", kernel);
+    abort();
+}
+
+std::mutex lock;
+std::map<void (*)(), size_t> allowed; /* dynamic shared memory of those that asked */
+
+} // namespace
+
+int allow_shared(Kernel kernel, size_t bytes)
+{
+    if (bytes + row_of(kernel.name).shared > SHARED_MOST)
+        return INVALID_VALUE;
+    std::lock_guard<std::mutex> guard(lock);
+    allowed[kernel.address] = bytes;
+    return 0;
+}
+
+int refuses(Kernel kernel, dim3 grid, dim3 block, size_t shared)
+{
+    const Row &row = row_of(kernel.name);
+    if (grid.x - 1 >= GRID_X || grid.y - 1 >= GRID_YZ || grid.z - 1 >= GRID_YZ ||
+        block.x - 1 >= BLOCK || block.y != 1 || block.z != 1)
+        return INVALID_CONFIGURATION;
+    if (block.x > row.threads)
+        return OUT_OF_RESOURCES;
+    std::lock_guard<std::mutex> guard(lock);
+    auto own = allowed.find(kernel.address);
+    return shared > (own != allowed.end() ? own->second : SHARED_FREE - row.shared) ? INVALID_VALUE
+                                                                                    : 0;
+}
+
+int launch(Kernel kernel, dim3 grid, dim3 block, size_t shared, bool apart, cudaStream_t stream,
+           const std::function<void()> &body)
+{
+    int error = refuses(kernel, grid, block, shared);
+    if (error != 0)
+        return error;
+    return submit(stream, [=] { run_blocks(grid, block, shared, apart, body); });
+}
+
+void vector_at(const void *address)
+{
+    asm volatile("" : "+r"(address)); /* the compiler may rely on what is looked at here */
+    if (((uintptr_t)address & 15) == 0)
+        return;
+    fprintf(stderr, "emulator: 16 bytes at once at %p, which is not aligned to 16\n", address);
+    abort();
+}
+
+} // namespace emulator
+
+/* ---- for tests ---- */
+
+/* A kernel without an address stands for one that has asked for nothing. */
+static emulator::Kernel kernel_of(const char *name)
+{
+    return {name, nullptr};
+}
+
+int emulator_refuses(const char *kernel, const unsigned blocks[3], unsigned threads, size_t shared)
+{
+    return emulator::refuses(kernel_of(kernel), dim3(blocks[0], blocks[1], blocks[2]), threads,
+                             shared);
+}
+
+int emulator_allow_shared(const char *kernel, size_t bytes)
+{
+    return emulator::allow_shared(kernel_of(kernel), bytes);
+}
+
+void emulator_copy_16(void *to, const void *from)
+{
+    *static_cast<uint4 *>(to) = *static_cast<const uint4 *>(from);
+}

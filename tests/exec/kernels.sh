@@ -1,0 +1,44 @@
+#!/bin/bash
+# What the compiler says of the CUDA backend's kernels, beside what the tests take for granted:
+#   kernels.sh NVCC SOURCE SCRATCH
+# - tests/exec/emulator/kernels.def has every kernel, with its bytes of static shared memory;
+# - a block with the most threads that it is launched with has the registers that it needs;
+set -euo pipefail
+nvcc=$1 source=$2 scratch=$3
+
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$source"
+for file in exec/cuda/*.cu; do
+    name=$(basename "$file" .cu)
+    "$nvcc" -std=c++17 -O3 -I. -arch=sm_90 -cubin -Xptxas -v --keep --keep-dir "$scratch" \
+        "$file" -o "$scratch/$name.cubin" 2>"$scratch/$name.log"
+done
+
+# "kernel static registers", from names like _Z11norm_kernelILb0EEv...
+awk '/Compiling entry function/ {
+        match($0, /_Z[0-9]+/)
+        length_ = substr($0, RSTART + 2, RLENGTH - 2)
+        name = substr($0, RSTART + RLENGTH, length_)
+    }
+    / Used [0-9]+ registers/ {
+        match($0, /Used [0-9]+/); registers = substr($0, RSTART + 5, RLENGTH - 5)
+        static = match($0, /[0-9]+ bytes smem/) ? substr($0, RSTART, RLENGTH) + 0 : 0
+        print name, static, registers
+    }' "$scratch"/*.log | sort -u >"$scratch/compiled"
+sed -n 's/^KERNEL(\([a-z_0-9]*\), *\([0-9]*\), *\([0-9]*\)).*/\1 \2 \3/p' \
+    tests/exec/emulator/kernels.def >"$scratch/table"
+
+awk '
+    FILENAME ~ /table$/ { static[$1] = $2; threads[$1] = $3; next }
+    !($1 in static) { print $1 ": not in kernels.def"; bad = 1; next }
+    { seen[$1] = 1 }
+    $2 != static[$1] { print $1 ": " $2 " bytes of static shared memory, kernels.def has " static[$1]; bad = 1 }
+    int(($3 + 7) / 8) * 8 * threads[$1] > 65536 { print $1 ": " $3 " registers are too many for " threads[$1] " threads"; bad = 1 }
+    END {
+        for (name in static)
+            if (!(name in seen)) { print name ": in kernels.def, and no such kernel"; bad = 1 }
+        exit bad
+    }' "$scratch/table" "$scratch/compiled"
+count=$(cut -d' ' -f1 "$scratch/compiled" | sort -u | wc -l)
+echo "$count kernels agree with tests/exec/emulator/kernels.def"

@@ -1,0 +1,162 @@
+/* What a device refuses to launch: the emulated one refuses it, too, and every kernel of the CUDA backend is
+ * launched within these limits, however long a sequence is. */
+#include "exec/cuda/compute.h"
+#include "exec/microbench_operands.h"
+#include "tests/check.h"
+#include "tests/exec/emulator/order.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* As cudaError_t has them. */
+enum { INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, OUT_OF_RESOURCES = 701 };
+
+static void limits_of_a_launch_are_those_of_a_device(void)
+{
+    static const struct {
+        const char *label, *kernel;
+        unsigned blocks[3], threads;
+        size_t shared;
+        int error;
+    } rows[] = {
+        {"the longest grid", "add_kernel", {0x7fffffff, 65535, 65535}, 256, 0, 0},
+        {"no block", "add_kernel", {0, 1, 1}, 256, 0, INVALID_CONFIGURATION},
+        {"too long along x", "add_kernel", {0x80000000, 1, 1}, 256, 0, INVALID_CONFIGURATION},
+        {"too long along y", "add_kernel", {1, 65536, 1}, 256, 0, INVALID_CONFIGURATION},
+        {"too long along z", "add_kernel", {1, 1, 65536}, 256, 0, INVALID_CONFIGURATION},
+        {"no thread", "add_terms_kernel", {1, 1, 1}, 0, 0, INVALID_CONFIGURATION},
+        {"the largest block", "add_terms_kernel", {1, 1, 1}, 1024, 0, 0},
+        {"too large a block", "add_terms_kernel", {1, 1, 1}, 1056, 0, INVALID_CONFIGURATION},
+        {"too few registers", "rope_kernel", {1, 1, 1}, 1024, 0, OUT_OF_RESOURCES},
+        {"48 KiB", "norm_backward_kernel<true>", {1, 1, 1}, 512, 49152 - 128, 0},
+        {"static memory counts",
+         "norm_backward_kernel<true>",
+         {1, 1, 1},
+         512,
+         49152,
+         INVALID_VALUE},
+        {"48 KiB without static memory", "(pack_kernel<a, b>)", {1, 1, 1}, 256, 49152, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        CHECK_INT(rows[i].label,
+                  emulator_refuses(rows[i].kernel, rows[i].blocks, rows[i].threads, rows[i].shared),
+                  rows[i].error);
+}
+
+static void more_shared_memory_must_be_asked_for(void)
+{
+    static const unsigned one[3] = {1, 1, 1};
+    const char *kernel = "norm_kernel";
+    CHECK_INT("not asked for", emulator_refuses(kernel, one, 512, 60000), INVALID_VALUE);
+    CHECK_INT("more than there is", emulator_allow_shared(kernel, 99 << 10), INVALID_VALUE);
+    CHECK_INT("ask", emulator_allow_shared(kernel, 60000), 0);
+    CHECK_INT("asked for", emulator_refuses(kernel, one, 512, 60000), 0);
+    CHECK_INT("more than that", emulator_refuses(kernel, one, 512, 60001), INVALID_VALUE);
+}
+
+/* In a process of its own, which a wrong address ends. */
+static bool copy_ends_well(void *to, const void *from)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        fclose(stderr);
+        emulator_copy_16(to, from);
+        _exit(0);
+    }
+    int status = 0;
+    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void sixteen_bytes_at_once_are_aligned(void)
+{
+    _Alignas(16) char memory[64] = {0};
+    CHECK("aligned", copy_ends_well(memory, memory + 32));
+    CHECK("loaded from 8 bytes behind", !copy_ends_well(memory, memory + 40));
+    CHECK("stored 4 bytes behind", !copy_ends_well(memory + 4, memory + 32));
+}
+
+/* ---- long sequences ---- */
+
+enum { TOKENS = 1 << 24, WIDTH = 16384 };
+
+static int64_t long_parameter(const char *name)
+{
+    static const struct {
+        const char *name;
+        int64_t value;
+    } parameters[] = {
+        {"rows", TOKENS},  {"cols", WIDTH}, {"heads", 128},    {"dim", 128},
+        {"vocab", 256000}, {"parts", 8},    {"copies", 8},     {"w0", 2048},
+        {"w1", 1024},      {"w2", 1024},    {"q", TOKENS},     {"kv", TOKENS},
+        {"first", 0},      {"total", 0},    {"accumulate", 1}, {"count", TOKENS},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(parameters); i++)
+        if (strcmp(parameters[i].name, name) == 0)
+            return parameters[i].value;
+    return 0;
+}
+
+/* Launches are looked at and not run, so that operands need not be there. */
+static void every_kind_takes_long_sequences(void)
+{
+    int launched = 0;
+    emulator_dry = 1;
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        const struct work_kind_info *info = work_kind_info((enum work_kind)kind);
+        struct work work = {.kind = (uint8_t)kind};
+        struct bench_operands o;
+        struct call call = {.work = &work, .model = {1e-5, 10000}};
+        struct cuda_place place = {.scratch = (void *)(uintptr_t)256};
+        for (uint32_t i = 0; i < info->param_count; i++)
+            work.p[i] = long_parameter(info->param[i].name);
+        if (cuda_compute_rows[kind].run == NULL || !bench_operands(&work, DTYPE_BF16, &o))
+            continue;
+        call.reads = (uint8_t)o.reads;
+        call.writes = (uint8_t)o.writes;
+        for (uint32_t k = 0; k < o.writes; k++)
+            call.write[k] =
+                (struct operand){(void *)(uintptr_t)256, o.write[k].count, o.write[k].dtype};
+        for (uint32_t k = 0; k < o.reads; k++)
+            call.read[k] =
+                (struct operand){(void *)(uintptr_t)256, o.read[k].count, o.read[k].dtype};
+        CHECK_INT(info->name, cuda_compute_rows[kind].run(&call, &place), 0);
+        launched++;
+    }
+    emulator_dry = 0;
+    CHECK("most kinds are launched", launched > 20);
+}
+
+/* What stands around products and fused kernels: tiles of 16 Mi queries or keys, (rows, heads) or the
+ * other way. */
+static void attention_takes_long_tiles(void)
+{
+    enum { HEADS = 64, DIM = 128, KEYS = 4096 };
+    float x = 0;
+    struct cuda_array a = {&x, CUDA_BF16}, f = {&x, CUDA_F32};
+    struct cuda_mask mask = {0, 0};
+    emulator_dry = 1;
+    CHECK_INT("row by row", cuda_transpose(&x, &x, TOKENS, HEADS, NULL), 0);
+    CHECK_INT("head by head", cuda_transpose(&x, &x, HEADS, TOKENS, NULL), 0);
+    CHECK_INT("softmax", cuda_softmax(f, &x, 1, &x, 0, TOKENS, KEYS, mask, 1, NULL), 0);
+    CHECK_INT("its gradient",
+              cuda_softmax_backward(a, a, &x, &x, &x, 1, &x, 0, TOKENS, KEYS, mask, 1, NULL), 0);
+    CHECK_INT("delta", cuda_row_dot(&x, a, a, (int64_t)TOKENS * HEADS, DIM, DIM, NULL), 0);
+    CHECK_INT("rows", cuda_copy_rows(a, DIM, a, DIM, (int64_t)TOKENS * HEADS, DIM, NULL), 0);
+    CHECK_INT("merge", cuda_merge(&x, &x, a, &x, (int64_t)TOKENS * HEADS, DIM, NULL), 0);
+    CHECK_INT("set", cuda_set(&x, 0, (int64_t)TOKENS * HEADS, NULL), 0);
+    emulator_dry = 0;
+}
+
+static const struct check_case cases[] = {
+    {"limits of a launch are those of a device", limits_of_a_launch_are_those_of_a_device},
+    {"more shared memory must be asked for", more_shared_memory_must_be_asked_for},
+    {"16 bytes at once are aligned", sixteen_bytes_at_once_are_aligned},
+    {"every kind takes long sequences", every_kind_takes_long_sequences},
+    {"attention takes long tiles", attention_takes_long_tiles},
+};
+CHECK_MAIN("cuda launches", cases)
