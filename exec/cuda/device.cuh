@@ -252,6 +252,41 @@ static inline unsigned threads_for(int64_t cols, int most)
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);                  \
          i += (int64_t)gridDim.x * blockDim.x)
 
+/* A thread's groups of eight columns of a matrix that all threads of a grid share: group by group of a
+ * row, row by row, each thread a grid's worth of groups ahead of its last one. Rows and groups are
+ * counted apart, so that nothing is divided but where a thread begins, and there in 32 bits: a grid
+ * has less than 2^32 threads. */
+struct walk {
+    int64_t row;
+    uint32_t group, step_rows, step_groups;
+};
+
+static __device__ __forceinline__ struct walk walk_begin(uint32_t groups)
+{
+    uint32_t first = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    struct walk walk = {first / groups, first % groups, threads / groups, threads % groups};
+    return walk;
+}
+
+static __device__ __forceinline__ void walk_on(struct walk &walk, uint32_t groups)
+{
+    walk.row += walk.step_rows;
+    walk.group += walk.step_groups;
+    if (walk.group >= groups) {
+        walk.group -= groups;
+        walk.row++;
+    }
+}
+
+static __device__ __forceinline__ uint32_t groups_of(int64_t cols)
+{
+    return (uint32_t)((cols + EIGHT - 1) / EIGHT);
+}
+
+/* For rows of `groups` groups, w.row and w.group. */
+#define FOR_GROUPS(w, rows, groups)                                                                \
+    for (struct walk w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
+
 /* Each thread's columns of a row, eight at a time: c, and n of them. */
 #define FOR_COLUMNS(c, n, cols)                                                                    \
     for (int64_t c = (int64_t)threadIdx.x * EIGHT, n = up_to_eight((cols)-c); c < (cols);          \

@@ -14,10 +14,9 @@ static __device__ __forceinline__ float log_sigmoid(float x)
 static __global__ void merge_kernel(struct array out, const float *lse, struct array block,
                                     const float *block_lse, int64_t rows, int64_t dim)
 {
-    int64_t per_row = (dim + EIGHT - 1) / EIGHT;
-    FOR_EACH(k, rows * per_row)
+    FOR_GROUPS(w, rows, groups_of(dim))
     {
-        int64_t row = k / per_row, c = k % per_row * EIGHT;
+        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
         int n = up_to_eight(dim - c);
         float own = lse[row], other = block_lse[row];
         if (other == -INFINITY) /* no key of this block was seen */
@@ -197,10 +196,9 @@ int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStr
 static __global__ void copy_rows_kernel(struct array to, int64_t to_step, struct array from,
                                         int64_t from_step, int64_t rows, int64_t dim)
 {
-    int64_t per_row = (dim + EIGHT - 1) / EIGHT;
-    FOR_EACH(k, rows * per_row)
+    FOR_GROUPS(w, rows, groups_of(dim))
     {
-        int64_t row = k / per_row, c = k % per_row * EIGHT;
+        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
         int n = up_to_eight(dim - c);
         store8(to, row * to_step + c, n, load8(from, row * from_step + c, n));
     }

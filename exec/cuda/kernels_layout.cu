@@ -95,10 +95,9 @@ int cuda_unpack(const struct cuda_pack *pack, cudaStream_t stream)
 static __global__ void head_expand_kernel(struct array y, struct array x, int64_t groups,
                                           int64_t dim, int64_t copies)
 {
-    int64_t per_head = (dim + EIGHT - 1) / EIGHT;
-    FOR_EACH(k, groups * per_head)
+    FOR_GROUPS(w, groups, groups_of(dim))
     {
-        int64_t group = k / per_head, c = k % per_head * EIGHT;
+        int64_t group = w.row, c = (int64_t)w.group * EIGHT;
         int n = up_to_eight(dim - c);
         struct eight e = load8(x, group * dim + c, n);
         for (int64_t i = 0; i < copies; i++)
@@ -116,10 +115,9 @@ int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, i
 static __global__ void head_reduce_kernel(struct array y, struct array x, int64_t groups,
                                           int64_t dim, int64_t copies)
 {
-    int64_t per_head = (dim + EIGHT - 1) / EIGHT;
-    FOR_EACH(k, groups * per_head)
+    FOR_GROUPS(w, groups, groups_of(dim))
     {
-        int64_t group = k / per_head, c = k % per_head * EIGHT;
+        int64_t group = w.row, c = (int64_t)w.group * EIGHT;
         int n = up_to_eight(dim - c);
         struct eight sum = load8(x, group * copies * dim + c, n);
         for (int64_t i = 1; i < copies; i++) {
@@ -144,10 +142,9 @@ int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, i
 static __global__ void embedding_kernel(struct array y, const int32_t *token, struct array table,
                                         int64_t rows, int64_t cols, int64_t vocab, int64_t first)
 {
-    int64_t per_row = (cols + EIGHT - 1) / EIGHT;
-    FOR_EACH(k, rows * per_row)
+    FOR_GROUPS(w, rows, groups_of(cols))
     {
-        int64_t row = k / per_row, c = k % per_row * EIGHT, entry = token[row] - first;
+        int64_t row = w.row, c = (int64_t)w.group * EIGHT, entry = token[row] - first;
         int n = up_to_eight(cols - c);
         struct eight e = {};
         if (entry >= 0 && entry < vocab)
@@ -236,11 +233,12 @@ static __global__ void order_kernel(int32_t *sorted, int32_t *list, const int32_
     for (int64_t entry = blockIdx.x; entry < vocab; entry += gridDim.x) {
         int64_t first = begin[entry], end = begin[entry + 1], count = end - first;
         int32_t *from = list, *to = sorted;
-        for (int64_t run = 1; count > 0 && (run < count || from == list); run *= 2) {
+        for (int shift = 0; count > 0 && (1ll << shift < count || from == list); shift++) {
+            const int64_t run = 1ll << shift;
             for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
-                int64_t own = i / run, pair = first + own / 2 * 2 * run;
-                int64_t other = first + (own % 2 == 0 ? own + 1 : own - 1) * run;
-                int64_t behind = i % run;
+                int64_t own = i >> shift, pair = first + (own >> 1 << 1 << shift);
+                int64_t other = first + ((own ^ 1) << shift);
+                int64_t behind = i & (run - 1);
                 if (other < end)
                     behind +=
                         below(from, other, other + run < end ? other + run : end, from[first + i]);

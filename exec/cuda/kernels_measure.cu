@@ -41,8 +41,11 @@ static __global__ void __launch_bounds__(THIEF_THREADS)
     uint64_t begin = now();
     size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     do {
-        for (int k = 0; k < 64; k++, at += (size_t)gridDim.x * blockDim.x)
-            to[at % count] = from[at % count];
+        for (int k = 0; k < 64; k++, at += (size_t)gridDim.x * blockDim.x) {
+            while (at >= count)
+                at -= count;
+            to[at] = from[at];
+        }
     } while (*stop == 0 && now() - begin < nanoseconds);
 }
 

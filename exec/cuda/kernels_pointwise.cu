@@ -30,10 +30,9 @@ int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int6
 static __global__ void add_bias_kernel(struct array y, struct array a, struct array b,
                                        struct array bias, int64_t rows, int64_t cols)
 {
-    int64_t per_row = (cols + EIGHT - 1) / EIGHT;
-    FOR_EACH(k, rows * per_row)
+    FOR_GROUPS(w, rows, groups_of(cols))
     {
-        int64_t c = k % per_row * EIGHT, i = k / per_row * cols + c;
+        int64_t c = (int64_t)w.group * EIGHT, i = w.row * cols + c;
         int n = up_to_eight(cols - c);
         struct stored8 sa = fetch(a, i, n), sb = fetch(b, i, n), sc = fetch(bias, c, n);
         struct eight ea = unpack(sa, a.dtype), eb = unpack(sb, b.dtype),
@@ -77,10 +76,9 @@ static __device__ __forceinline__ float sigmoid(float x)
 
 static __global__ void swiglu_kernel(struct array y, struct array x, int64_t rows, int64_t cols)
 {
-    int64_t per_row = (cols + EIGHT - 1) / EIGHT;
-    FOR_EACH(k, rows * per_row)
+    FOR_GROUPS(w, rows, groups_of(cols))
     {
-        int64_t row = k / per_row, c = k % per_row * EIGHT;
+        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
         int n = up_to_eight(cols - c);
         struct stored8 sg = fetch(x, 2 * row * cols + c, n);
         struct stored8 su = fetch(x, (2 * row + 1) * cols + c, n);
@@ -102,10 +100,9 @@ int cuda_swiglu(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t 
 static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, struct array x,
                                               int64_t rows, int64_t cols)
 {
-    int64_t per_row = (cols + EIGHT - 1) / EIGHT;
-    FOR_EACH(k, rows * per_row)
+    FOR_GROUPS(w, rows, groups_of(cols))
     {
-        int64_t row = k / per_row, c = k % per_row * EIGHT;
+        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
         int n = up_to_eight(cols - c);
         struct stored8 sg = fetch(x, 2 * row * cols + c, n);
         struct stored8 su = fetch(x, (2 * row + 1) * cols + c, n);

@@ -3,8 +3,10 @@
 #   kernels.sh NVCC SOURCE SCRATCH
 # - tests/exec/emulator/kernels.def has every kernel, with its bytes of static shared memory;
 # - a block with the most threads that it is launched with has the registers that it needs;
+# - no kernel divides in 64 bits, except where its threads begin or its sizes have more than 32.
 set -euo pipefail
 nvcc=$1 source=$2 scratch=$3
+divide_in_64_bits="begin_kernel merge_lse_kernel pack_kernel set_kernel"
 
 rm -rf "$scratch"
 mkdir -p "$scratch"
@@ -15,7 +17,7 @@ for file in exec/cuda/*.cu; do
         "$file" -o "$scratch/$name.cubin" 2>"$scratch/$name.log"
 done
 
-# "kernel static registers", from names like _Z11norm_kernelILb0EEv...
+# "kernel static registers" and "kernel" of each division, from names like _Z11norm_kernelILb0EEv...
 awk '/Compiling entry function/ {
         match($0, /_Z[0-9]+/)
         length_ = substr($0, RSTART + 2, RLENGTH - 2)
@@ -26,10 +28,12 @@ awk '/Compiling entry function/ {
         static = match($0, /[0-9]+ bytes smem/) ? substr($0, RSTART, RLENGTH) + 0 : 0
         print name, static, registers
     }' "$scratch"/*.log | sort -u >"$scratch/compiled"
+awk '/\.entry/ { match($0, /_Z[0-9]+/); name = substr($0, RSTART + RLENGTH, substr($0, RSTART + 2, RLENGTH - 2)) }
+    /(div|rem)\.[su]64/ { print name }' "$scratch"/*.ptx | sort -u >"$scratch/divides"
 sed -n 's/^KERNEL(\([a-z_0-9]*\), *\([0-9]*\), *\([0-9]*\)).*/\1 \2 \3/p' \
     tests/exec/emulator/kernels.def >"$scratch/table"
 
-awk '
+awk -v divides="$scratch/divides" -v may="$divide_in_64_bits" '
     FILENAME ~ /table$/ { static[$1] = $2; threads[$1] = $3; next }
     !($1 in static) { print $1 ": not in kernels.def"; bad = 1; next }
     { seen[$1] = 1 }
@@ -38,6 +42,11 @@ awk '
     END {
         for (name in static)
             if (!(name in seen)) { print name ": in kernels.def, and no such kernel"; bad = 1 }
+        split(may, list, " ")
+        for (i in list)
+            allowed[list[i]] = 1
+        while ((getline name < divides) > 0)
+            if (!(name in allowed)) { print name ": divides in 64 bits"; bad = 1 }
         exit bad
     }' "$scratch/table" "$scratch/compiled"
 count=$(cut -d' ' -f1 "$scratch/compiled" | sort -u | wc -l)
