@@ -1,7 +1,8 @@
-/* longhaul validate: predictions beside published figures. */
+/* longhaul validate: predictions beside published figures and measured training steps. */
 #include "cli/command.h"
 
 #include "base/data_path.h"
+#include "cli/validate/external_validation.h"
 #include "cli/validate/validation.h"
 
 #include <stdlib.h>
@@ -11,11 +12,22 @@ static const struct option rows[] = {
     {.name = "data",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .unset = "the published figures that ship with the program",
-     .help = "measurements, one figure a row"},
+     .unset = "both files that ship with the program",
+     .help = "measurements: one published figure a row, or one measured training step a row with "
+             "the options of predict that describe it; the column names tell which"},
     {.name = "source", .kind = OPTION_TEXT, .value = "NAME", .help = "only rows of this source"},
-    {.name = "table", .kind = OPTION_TEXT, .value = "NAME", .help = "only rows of this table"},
-    {.name = "system", .kind = OPTION_TEXT, .value = "NAME", .help = "only rows of this system"},
+    {.name = "table",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .help = "only published figures of this table"},
+    {.name = "system",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .help = "only published figures of this system"},
+    {.name = "device",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .help = "only measured training steps on this device: a100_80gb, or a100 for all of a kind"},
     {.name = "baseline",
      .kind = OPTION_FLAG,
      .help = "also the errors of LoongTrain's closed form on the same rows"},
@@ -31,82 +43,159 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .help = "write the rows with columns predicted, relative_error and status"},
+     .help = "write the rows with what was predicted, its error and a status; rows of training "
+             "steps beside published figures go to FILE-external.csv"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print every row as JSON, and no means"},
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
 
-static const struct {
-    const char *option;
-    enum measurement_column column;
-} filters[] = {
-    {"source", MEASUREMENT_SOURCE},
-    {"table", MEASUREMENT_TABLE},
-    {"system", MEASUREMENT_SYSTEM},
+/* Rows of both kinds; a kind may have none. */
+struct data {
+    struct measurements figures;
+    struct external_runs steps;
 };
 
-static enum status load(struct measurements *all, struct text *path, const struct options *options,
-                        struct diag *diag)
+static void data_release(struct data *data)
 {
-    const char *data = options_text(options, "data");
+    measurements_release(&data->figures);
+    external_release(&data->steps);
+}
+
+static enum status load_file(struct data *data, const char *path, struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK && external_recognise(text.data, text.size)) {
+        const char *name = arena_text(&data->steps.arena, path, strlen(path));
+        status = external_parse(&data->steps, name, text.data, text.size, diag);
+    } else if (status == STATUS_OK) {
+        const char *name = arena_text(&data->figures.arena, path, strlen(path));
+        status = measurements_parse(&data->figures, name, text.data, text.size, diag);
+    }
+    text_release(&text);
+    return status;
+}
+
+static enum status load(struct data *data, const struct options *options, struct diag *diag)
+{
+    static const char *const shipped[] = {"traces/published/measurements.csv",
+                                          "traces/published/external.csv"};
     enum status status = STATUS_OK;
-    if (data != NULL)
-        text_puts(path, data);
-    else
-        status = data_path(path, "traces/published/measurements.csv", diag);
-    return status == STATUS_OK ? measurements_load(all, path->data, diag) : status;
+    if (options_given(options, "data"))
+        return load_file(data, options_text(options, "data"), diag);
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(shipped); i++) {
+        struct text path = {0};
+        status = data_path(&path, shipped[i], diag);
+        if (status == STATUS_OK)
+            status = load_file(data, path.data, diag);
+        text_release(&path);
+    }
+    return status;
+}
+
+/* A column that a filter looks at. -1: rows of that kind have none, and pass no such filter. */
+struct filter {
+    const char *option;
+    int figure, step;
+};
+
+static bool step_passes(const struct external_run *row, const struct filter *filter,
+                        const char *want)
+{
+    return filter->step == EXTERNAL_GPU ? external_is_device(row, want)
+                                        : strcmp(row->text[filter->step], want) == 0;
+}
+
+/* Adds a value that the list does not have yet. */
+static void add_value(const char **value, size_t *count, const char *other)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (strcmp(value[i], other) == 0)
+            return;
+    value[(*count)++] = other;
+}
+
+static enum status none_left(const struct filter *filter, const char *want,
+                             const char *const *value, size_t count, struct diag *diag)
+{
+    char shown[16] = "--";
+    struct text values = {0};
+    strncat(shown, filter->option, sizeof shown - 3);
+    struct loc at = {.name = shown};
+    for (size_t i = 0; i < count; i++)
+        text_printf(&values, "%s%s", i > 0 ? ", " : "", value[i]);
+    enum status status =
+        count > 0 ? diag_error(diag, at, STATUS_BAD_INPUT, "no row has '%s'; there are %s", want,
+                               values.data)
+                  : diag_error(diag, at, STATUS_BAD_INPUT, "is for %s, and there are no such rows",
+                               filter->step < 0     ? "published figures"
+                               : filter->figure < 0 ? "measured training steps"
+                                                    : "rows of measurements");
+    text_release(&values);
+    return status;
+}
+
+static enum status apply_filter(struct data *data, const struct filter *filter, const char *want,
+                                struct diag *diag)
+{
+    size_t figures = data->figures.count, steps = data->steps.count, values = 0;
+    const char **value = heap_zalloc(figures + steps + 1, sizeof *value);
+    data->figures.count = data->steps.count = 0;
+    for (size_t i = 0; i < figures && filter->figure >= 0; i++) {
+        struct measurement *row = &data->figures.row[i];
+        if (strcmp(row->text[filter->figure], want) == 0)
+            data->figures.row[data->figures.count++] = *row;
+        else
+            add_value(value, &values, row->text[filter->figure]);
+    }
+    for (size_t i = 0; i < steps && filter->step >= 0; i++) {
+        struct external_run *row = &data->steps.row[i];
+        if (step_passes(row, filter, want))
+            data->steps.row[data->steps.count++] = *row;
+        else
+            add_value(value, &values, row->text[filter->step]);
+    }
+    enum status status = data->figures.count + data->steps.count > 0
+                             ? STATUS_OK
+                             : none_left(filter, want, value, values, diag);
+    free((void *)value);
+    return status;
 }
 
 /* Leaves the rows that pass every filter. A filter that leaves none is an error which lists the
  * values there were. */
-static enum status filter(struct measurements *all, const struct options *options,
-                          struct diag *diag)
+static enum status filter(struct data *data, const struct options *options, struct diag *diag)
 {
-    for (size_t f = 0; f < ARRAY_LEN(filters); f++) {
-        const char *want = options_text(options, filters[f].option);
-        struct text values = {0};
-        size_t kept = 0, count = all->count;
-        if (want == NULL)
-            continue;
-        for (size_t i = 0; i < count; i++) {
-            const char *value = all->row[i].text[filters[f].column];
-            bool seen = strcmp(value, want) == 0;
-            if (seen)
-                all->row[kept++] = all->row[i];
-            for (size_t k = 0; k < i && !seen; k++)
-                seen = strcmp(all->row[k].text[filters[f].column], value) == 0;
-            if (!seen)
-                text_printf(&values, "%s%s", values.size > 0 ? ", " : "", value);
-        }
-        all->count = kept;
-        if (kept == 0) {
-            char shown[16] = "--";
-            strncat(shown, filters[f].option, sizeof shown - 3);
-            enum status status = diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
-                                            "no row has '%s'; there are %s", want,
-                                            values.size > 0 ? values.data : "no rows");
-            text_release(&values);
-            return status;
-        }
-        text_release(&values);
-    }
-    return STATUS_OK;
+    static const struct filter filters[] = {
+        {"source", MEASUREMENT_SOURCE, EXTERNAL_SOURCE},
+        {"table", MEASUREMENT_TABLE, -1},
+        {"system", MEASUREMENT_SYSTEM, -1},
+        {"device", -1, EXTERNAL_GPU},
+    };
+    enum status status = STATUS_OK;
+    for (size_t f = 0; status == STATUS_OK && f < ARRAY_LEN(filters); f++)
+        if (options_given(options, filters[f].option))
+            status =
+                apply_filter(data, &filters[f], options_text(options, filters[f].option), diag);
+    return status;
 }
 
 /* What could not be predicted is told, row by row; here, how many there were. */
-static enum status check_errors(const struct validation *v, struct diag *diag)
+static enum status check_errors(const struct validation *v, const struct external_validation *steps,
+                                struct diag *diag)
 {
-    size_t errors = 0;
+    size_t errors = 0, all = v->rows->count + steps->runs->count;
     for (size_t i = 0; i < v->rows->count; i++)
         errors += v->row[i].result.outcome == OUTCOME_ERROR;
+    for (size_t i = 0; i < steps->runs->count; i++)
+        errors += steps->result[i].outcome == OUTCOME_ERROR;
     if (errors == 0)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = "validate"}, STATUS_BAD_INPUT,
-                      "%zu of %zu rows could not be predicted; their lines say why", errors,
-                      v->rows->count);
+                      "%zu of %zu rows could not be predicted; their lines say why", errors, all);
 }
 
-static enum status save(const struct validation *v, const char *path, struct diag *diag)
+static enum status save_figures(const struct validation *v, const char *path, struct diag *diag)
 {
     struct measurement_result *result = heap_zalloc(v->rows->count + 1, sizeof *result);
     for (size_t i = 0; i < v->rows->count; i++) {
@@ -119,46 +208,97 @@ static enum status save(const struct validation *v, const char *path, struct dia
     return status;
 }
 
+/* Rows of one kind go to the file itself; of two, training steps to one beside it: out-external.csv. */
+static enum status save(const struct validation *v, const struct external_validation *steps,
+                        const char *path, struct diag *diag)
+{
+    bool both = v->rows->count > 0 && steps->runs->count > 0;
+    struct text beside = {0};
+    size_t size = strlen(path), end = size > 4 && strcmp(path + size - 4, ".csv") == 0 ? 4 : 0;
+    enum status status = STATUS_OK;
+    text_printf(&beside, "%.*s%s%s", (int)(size - end), path, both ? "-external" : "",
+                path + size - end);
+    if (v->rows->count > 0 || steps->runs->count == 0)
+        status = save_figures(v, path, diag);
+    if (status == STATUS_OK && steps->runs->count > 0)
+        status = external_save(steps->runs, steps->result, beside.data, diag);
+    text_release(&beside);
+    return status;
+}
+
+static enum status print(const struct validation *v, const struct external_validation *steps,
+                         const struct options *options, struct text *out, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (options_given(options, "json")) {
+        validation_print_json(out, v, steps);
+        return STATUS_OK;
+    }
+    if (v->rows->count > 0 || steps->runs->count == 0)
+        validation_print(out, v);
+    if (options_given(options, "baseline"))
+        validation_print_baseline(out, v);
+    if (options_given(options, "sensitivity"))
+        status = validation_print_sensitivity(out, v, diag);
+    if (status == STATUS_OK && options_given(options, "leave-one-out"))
+        status = validation_print_leave_one_out(out, v, diag);
+    if (status == STATUS_OK && steps->runs->count > 0) {
+        text_puts(out, v->rows->count > 0 ? "\n" : "");
+        external_validation_print(out, steps);
+    }
+    return status;
+}
+
+/* What goes with --json and with rows of training steps alone. */
+static enum status check_fit(const struct options *options, const struct data *data,
+                             struct diag *diag)
+{
+    static const char *const of_figures[][2] = {{"baseline", "--baseline"},
+                                                {"sensitivity", "--sensitivity"},
+                                                {"leave-one-out", "--leave-one-out"}};
+    for (size_t i = 0; i < ARRAY_LEN(of_figures); i++) {
+        struct loc at = {.name = of_figures[i][1]};
+        if (!options_given(options, of_figures[i][0]))
+            continue;
+        if (options_given(options, "json"))
+            return diag_error(diag, (struct loc){.name = "--json"}, STATUS_BAD_INPUT,
+                              "goes with none of --baseline, --sensitivity and --leave-one-out");
+        if (data->figures.count == 0 && data->steps.count > 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "is for published figures, and there are no such rows");
+    }
+    return STATUS_OK;
+}
+
 enum status cmd_validate(const struct options *options, struct diag *diag)
 {
-    struct measurements all = {0};
-    struct validation validation = {0};
-    struct text path = {0}, out = {0};
-    if (options_given(options, "json") &&
-        (options_given(options, "baseline") || options_given(options, "sensitivity") ||
-         options_given(options, "leave-one-out")))
-        return diag_error(diag, (struct loc){.name = "--json"}, STATUS_BAD_INPUT,
-                          "goes with none of --baseline, --sensitivity and --leave-one-out");
-    enum status status = load(&all, &path, options, diag);
+    struct data data = {0};
+    struct validation figures = {0};
+    struct external_validation steps = {0};
+    struct text out = {0};
+    enum status status = load(&data, options, diag);
     if (status == STATUS_OK)
-        status = filter(&all, options, diag);
+        status = filter(&data, options, diag);
     if (status == STATUS_OK)
-        status = validation_run(&validation, &all, diag);
-    if (status == STATUS_OK) {
-        bool json = options_given(options, "json");
-        if (json)
-            validation_print_json(&out, &validation);
-        else
-            validation_print(&out, &validation);
-        if (!json && options_given(options, "baseline"))
-            validation_print_baseline(&out, &validation);
-        if (!json && options_given(options, "sensitivity"))
-            status = validation_print_sensitivity(&out, &validation, diag);
-        if (status == STATUS_OK && !json && options_given(options, "leave-one-out"))
-            status = validation_print_leave_one_out(&out, &validation, diag);
-    }
+        status = check_fit(options, &data, diag);
+    if (status == STATUS_OK)
+        status = validation_run(&figures, &data.figures, diag);
+    if (status == STATUS_OK)
+        status = external_validation_run(&steps, &data.steps, diag);
+    if (status == STATUS_OK)
+        status = print(&figures, &steps, options, &out, diag);
     if (status == STATUS_OK) {
         status = command_print(&out, diag);
         if (options_given(options, "o")) { /* also when nobody reads the report */
-            enum status saved = save(&validation, options_text(options, "o"), diag);
+            enum status saved = save(&figures, &steps, options_text(options, "o"), diag);
             status = status == STATUS_OK ? saved : status;
         }
         if (status == STATUS_OK)
-            status = check_errors(&validation, diag);
+            status = check_errors(&figures, &steps, diag);
     }
     text_release(&out);
-    validation_release(&validation);
-    measurements_release(&all);
-    text_release(&path);
+    external_validation_release(&steps);
+    validation_release(&figures);
+    data_release(&data);
     return status;
 }

@@ -41,8 +41,9 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "Verifies a schedule file, or the schedule of a configuration, against every rule, and "       \
     "reports each fault with a counterexample. Exit code 1 when one is found."
 #define VALIDATE_ABOUT                                                                             \
-    "Predicts every row of a file of measurements (traces/published/README.md has the columns) "   \
-    "beside its value. Rows that cannot be predicted are counted with the reason."
+    "Predicts every row of measurements beside its value: published figures, and training steps "  \
+    "with the options of predict that describe them (traces/published/README.md has the columns "  \
+    "of both files). Rows that cannot be predicted are counted with the reason."
 #define COMPARE_ABOUT                                                                              \
     "Compares a prediction (the folder of predict -o, or its ops.csv) with a measured trace: the " \
     "same, or a recording of the PyTorch profiler, which is aligned. Prints errors by kind, "      \

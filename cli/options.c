@@ -296,6 +296,57 @@ void options_put_word(struct text *out, const char *word)
     text_putc(out, '\'');
 }
 
+/* Appends what one quote holds; text stands after it. NULL: it is not closed. */
+static const char *read_quoted(struct text *word, const char *text, char quote)
+{
+    for (; *text != quote; text++) {
+        if (quote == '"' && *text == '\\' && text[1] != '\0' && strchr("$`\"\\", text[1]) != NULL)
+            text++;
+        if (*text == '\0')
+            return NULL;
+        text_putc(word, *text);
+    }
+    return text + 1;
+}
+
+/* Appends one word; text stands on its first character. NULL: a quote or a backslash has no end. */
+static const char *read_word(struct text *word, const char *text)
+{
+    while (text != NULL && *text != '\0' && strchr(" \t\r\n", *text) == NULL) {
+        if (*text == '\'' || *text == '"') {
+            text = read_quoted(word, text + 1, *text);
+            continue;
+        }
+        if (*text == '\\' && *++text == '\0')
+            return NULL;
+        text_putc(word, *text++);
+    }
+    return text;
+}
+
+enum status options_split_words(char ***word, int *count, struct arena *arena, const char *text,
+                                struct loc at, struct diag *diag)
+{
+    struct text one = {0};
+    enum status status = STATUS_OK;
+    *count = 0;
+    *word = arena_array(arena, strlen(text) / 2 + 1, sizeof **word);
+    for (text += strspn(text, " \t\r\n"); *text != '\0'; text += strspn(text, " \t\r\n")) {
+        const char *begin = text;
+        one.size = 0;
+        text_puts(&one, "");
+        text = read_word(&one, text);
+        if (text == NULL) {
+            status = diag_error(diag, at, STATUS_BAD_INPUT,
+                                "a quote or a backslash has no end in: %.100s", begin);
+            break;
+        }
+        (*word)[(*count)++] = arena_text(arena, one.data, one.size);
+    }
+    text_release(&one);
+    return status;
+}
+
 bool options_are_without(const char *const *without, const char *name)
 {
     for (size_t i = 0; without[i] != NULL; i++)

@@ -9,6 +9,7 @@
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
+#include "base/arena.h"
 #include "base/diag.h"
 #include "base/text.h"
 
@@ -90,6 +91,12 @@ enum status options_exclude(const struct options *options, const char *one, cons
 
 /* Appends a blank and a word as a shell reads it back, on one line. */
 void options_put_word(struct text *out, const char *word);
+
+/* Splits text into words as a shell does, of options_put_word() too: blanks and line ends separate words, quotes
+ * and backslashes keep what they quote. Nothing is expanded. *word gets *count words, which live in arena. A
+ * quote that is not closed is an error at `at`. */
+enum status options_split_words(char ***word, int *count, struct arena *arena, const char *text,
+                                struct loc at, struct diag *diag);
 
 /* Whether a name is in without[], which ends in NULL. */
 bool options_are_without(const char *const *without, const char *name);

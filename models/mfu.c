@@ -90,9 +90,10 @@ double mfu_model_flops(enum mfu_convention convention, const struct transformer 
     assert((unsigned)convention < MFU_CONVENTION_COUNT);
     const struct mfu_row *row = &mfu_table[convention];
     const double forwards = row->counts_recompute && recomputes ? 4 : 3;
-    double attention = convention == MFU_LONGHAUL
-                           ? transformer_seen_flops(t, seq_len)
-                           : transformer_attention_flops(t, seq_len, row->halved_attention);
+    /* Of block-sparse attention the share of the pairs that is computed; without it exactly 1. */
+    const double seen =
+        transformer_seen_flops(t, seq_len) / transformer_attention_flops(t, seq_len, true);
+    double attention = transformer_attention_flops(t, seq_len, row->halved_attention) * seen;
     if (convention == MFU_LOONGTRAIN) /* its attention is 2sh, whatever the heads are */
         attention *= (double)t->hidden / (double)transformer_q_width(t);
     const double sequence = linear[convention](t) * (double)seq_len + (double)t->layers * attention;

@@ -37,7 +37,8 @@ extern const struct mfu_row mfu_table[MFU_CONVENTION_COUNT];
 /* False when there is no convention of that name. */
 bool mfu_find(const char *name, enum mfu_convention *convention);
 
-/* Flops of a whole step of `sequences` sequences of seq_len tokens each, over all ranks.
+/* Flops of a whole step of `sequences` sequences of seq_len tokens each, over all ranks. Block-sparse
+ * attention counts the pairs that are computed, by every convention: FPDT's Table 4 agrees with its times only so.
  * recomputes: the run computes the forward again in the backward. */
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes);

@@ -21,6 +21,11 @@ file(RENAME ${SCRATCH}/first ${SCRATCH}/moved)
 
 # "bin/.." is resolved by the system, not by the program.
 run_in(/ "${SCRATCH}/moved/bin/../share/longhaul/${file}" ${SCRATCH}/moved/bin/data_where ${file})
+# Both files of measured rows, and the models that rows of the second name.
+foreach(other external.csv external-models/qwen3-8b.json README.md)
+    run_in(/ "${SCRATCH}/moved/bin/../share/longhaul/traces/published/${other}"
+        ${SCRATCH}/moved/bin/data_where traces/published/${other})
+endforeach()
 # From the build tree, the source tree serves.
 run_in(/ "${SOURCE}/${file}" ${WHERE} ${file})
 # The environment comes first.

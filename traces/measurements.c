@@ -334,6 +334,18 @@ static void put_why(struct text *out, const char *why)
     }
 }
 
+void measurement_put_status(struct text *out, enum measurement_outcome outcome, const char *why)
+{
+    struct text status = {0};
+    text_puts(&status, measurement_outcome_name(outcome));
+    if (why) {
+        text_puts(&status, ": ");
+        put_why(&status, why);
+    }
+    records_put_field(out, status.data);
+    text_release(&status);
+}
+
 static void put_result(const struct measurement_result *result, struct text *out)
 {
     text_putc(out, ',');
@@ -346,14 +358,7 @@ static void put_result(const struct measurement_result *result, struct text *out
     if (isfinite(result->relative_error))
         text_printf(out, "%.6g", result->relative_error);
     text_putc(out, ',');
-    struct text outcome = {0};
-    text_puts(&outcome, measurement_outcome_name(result->outcome));
-    if (result->why) {
-        text_puts(&outcome, ": ");
-        put_why(&outcome, result->why);
-    }
-    records_put_field(out, outcome.data);
-    text_release(&outcome);
+    measurement_put_status(out, result->outcome, result->why);
 }
 
 void measurements_print(const struct measurements *measurements,

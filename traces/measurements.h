@@ -145,12 +145,15 @@ enum measurement_outcome {
 };
 const char *measurement_outcome_name(enum measurement_outcome outcome);
 
+/* Appends the field of a column `status`: "ok", "error: why". why may be NULL, or messages of a line each. */
+void measurement_put_status(struct text *out, enum measurement_outcome outcome, const char *why);
+
 struct measurement_result {
     enum measurement_outcome outcome;
     double predicted;           /* in the unit of the row; NAN: none */
     const char *predicted_text; /* not NULL: printed in its place ("OOM") */
-    double relative_error;      /* predicted / value - 1; NAN: none */
-    const char *why;            /* not NULL: the status reads "error: why" */
+    double relative_error; /* predicted / value - 1, of step_ms value / predicted - 1; NAN: none */
+    const char *why;       /* not NULL: the status reads "error: why" */
 };
 
 /* Prints all rows as they were read, with result[i] of row i in the columns predicted,

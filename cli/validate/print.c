@@ -21,18 +21,18 @@ static void put_run(struct text *out, const struct validation *v, size_t i)
     text_printf(out, ", %s", column(v, i, MEASUREMENT_OPTIONS));
 }
 
-static void put_arithmetic(struct text *out, const struct run_answer *answer,
-                           const struct verdict *verdict, const char *label)
+void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
+                               const struct reserved *reserved, const char *label)
 {
     text_printf(out, "%14s%s%s ", "", label, prediction_limit_name(verdict->limit));
     verdict_print(out, verdict, verdict->limit);
     verdict_put_close(out, verdict);
-    if (verdict == &answer->verdict && answer->reserved.total > 0) {
+    if (reserved != NULL && reserved->total > 0) {
         text_puts(out, ";");
         for (int i = 0; i < RESERVED_PART_COUNT; i++) {
             text_printf(out, "%s %s ", i == 0 ? "" : ",",
                         reserved_part_name((enum reserved_part)i));
-            units_put_gib(out, (double)answer->reserved.bytes[i]);
+            units_put_gib(out, (double)reserved->bytes[i]);
         }
     }
     text_putc(out, '\n');
@@ -77,14 +77,14 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     text_putc(out, '\n');
     const struct run_answer *answer = &v->answer[r->run];
     if (row->metric == METRIC_VERDICT) {
-        put_arithmetic(out, answer, &answer->verdict, "");
+        validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "");
     } else if (length) {
         if (answer->longest > 0)
-            put_arithmetic(out, answer, &answer->verdict, "there: ");
+            validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "there: ");
         if (answer->beyond.available[LIMIT_DEVICE] > 0) /* not asked of a lower bound */
-            put_arithmetic(out, answer, &answer->beyond, "one length further: ");
+            validation_put_arithmetic(out, &answer->beyond, NULL, "one length further: ");
     } else if (!answer->verdict.fits) {
-        put_arithmetic(out, answer, &answer->verdict, "it ran, yet ");
+        validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "it ran, yet ");
     }
 }
 
@@ -114,7 +114,8 @@ static void put_rows(struct text *out, const struct validation *v)
 static void put_means(struct text *out, const struct validation *v)
 {
     bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
-    text_puts(out, "\nerrors: mean of absolute values, and worst\n");
+    text_puts(out, "\nerrors: mean of absolute values, and worst; predicted / measured - 1, of a "
+                   "step's time as of its tokens per second: + is faster\n");
     double all = 0;
     size_t all_count = 0;
     for (size_t i = 0; i < v->rows->count; i++) {

@@ -205,7 +205,7 @@ static enum status speedup(struct sppo_answer *answer, struct setup *setup,
     struct sppo_run own = run_of(row), other, second = {0};
     switch (baseline_of_row(row)) {
     case PARTY_MEGATRON:
-        other = second = sppo_run_megatron(&cell, false);
+        other = second = sppo_run_megatron(&cell, true);
         second.pieces = 1;
         break;
     case PARTY_DEEPSPEED:

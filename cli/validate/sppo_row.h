@@ -1,8 +1,9 @@
 /* cli/validate/sppo_row.h: rows of SPPO's paper: its speed-ups, the longest lengths that it and its baselines run, and
  * steps of them.
  *
- * How the Megatron baseline fills its pipeline with one sequence is not stated: the same subsequences are
- * scored, and whole sequences told beside. DeepSpeed is scored in FPDT's chunks, and told without. */
+ * A speed-up's Megatron baseline runs on the ranks and stages that Table 4 tuned for it. How it fills its
+ * pipeline with one sequence is not stated: the same subsequences are scored, and whole sequences are printed
+ * beside. DeepSpeed is scored in FPDT's chunks, and told without. */
 #ifndef CLI_VALIDATE_SPPO_ROW_H
 #define CLI_VALIDATE_SPPO_ROW_H
 

@@ -27,6 +27,8 @@ struct sppo_layout {
     const char *model;
     int64_t tp, pp;
     int64_t tuned_tp, tuned_pp; /* "tuned" Megatron */
+    bool
+        unexplained; /* its speed-up over Megatron follows from no reading of the baseline: in no mean */
     int64_t ulysses; /* DeepSpeed's ranks per sequence; 0: its heads do not divide over enough */
     int64_t k_tokens[SPPO_LENGTHS], pieces[SPPO_LENGTHS]; /* K tokens and subsequences, rising */
 };

@@ -223,6 +223,20 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
     }
 }
 
+/* The error is of speed, as that of tokens per second, which is the same measurement. */
+static void judge_step(struct validation *v, size_t i, const struct run_answer *answer)
+{
+    struct validated *out = &v->row[i];
+    judge_value(v, i, answer->step_s);
+    if (out->result.outcome != OUTCOME_OK)
+        return;
+    out->result.relative_error = 1 / (1 + out->result.relative_error) - 1;
+    if (has_tgs(v, i)) {
+        out->counted = false;
+        out->other = "the same run as its tgs: counted there";
+    }
+}
+
 /* Beside the reading of the baseline that is scored, the other one. */
 static void judge_speedup(struct validation *v, size_t i, const struct run_answer *answer)
 {
@@ -242,6 +256,12 @@ static void judge_speedup(struct validation *v, size_t i, const struct run_answe
                          megatron ? "on the same subsequences; on whole sequences"
                                   : "in FPDT's chunks; Ulysses with checkpoints on the host",
                          other, 100 * (other / row->value - 1), shared);
+    const struct sppo_layout *layout = sppo_layout_find(row->text[MEASUREMENT_MODEL]);
+    if (megatron && layout != NULL && layout->unexplained && v->row[i].counted) {
+        v->row[i].counted = false;
+        v->row[i].other = arena_printf(&v->arena, "unexplained, in no mean; %s",
+                                       v->row[i].other != NULL ? v->row[i].other : "");
+    }
 }
 
 /* By full attention, as the figure's sizes say; the other balance beside it. */
@@ -315,7 +335,7 @@ static void judge(struct validation *v, size_t i)
         judge_mfu(v, i, answer);
         break;
     case METRIC_STEP_MS:
-        judge_value(v, i, answer->step_s);
+        judge_step(v, i, answer);
         break;
     case METRIC_ATTENTION_MS:
         judge_value(v, i, answer->operator.elapsed_s);

@@ -9,6 +9,7 @@
 #include "cli/predict/operator_times.h"
 #include "cli/predict/prediction.h"
 #include "cli/validate/baseline.h"
+#include "cli/validate/external_validation.h"
 #include "cli/validate/measured_row.h"
 #include "cli/validate/sppo_row.h"
 #include "cli/validate/subsequence_row.h"
@@ -65,8 +66,13 @@ void validation_release(struct validation *validation);
  * number of unsupported rows by reason. */
 void validation_print(struct text *out, const struct validation *validation);
 
-/* The rows as JSON: their columns, what was predicted, how it came out. */
-void validation_print_json(struct text *out, const struct validation *validation);
+/* Appends a line of what decides a verdict: its memory and, unless `reserved` is NULL, what that consists of. */
+void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
+                               const struct reserved *reserved, const char *label);
+
+/* Appends the rows of both kinds of file as JSON: their columns, what was predicted, how it came out. */
+void validation_print_json(struct text *out, const struct validation *validation,
+                           const struct external_validation *external);
 /* Where runs differ in one choice only (the split, the placement, the window, the rotation): whether
  * the one predicted to be best was best. Part of validation_print(). */
 void validation_print_choices(struct text *out, const struct validation *validation);

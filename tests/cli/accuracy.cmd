@@ -3,3 +3,9 @@
 F=$S/traces/published/measurements.csv
 (head -1 $F; grep -E '^(LoongTrain,(5|fig5d)|torchtitan-cp|FPDT,4|SPPO,(2|fig5)),' $F) > $T/rows.csv
 longhaul validate --data $T/rows.csv | sed -n '/^errors/,$p'
+# and of measured training steps: a run or two of every device, framework and scale
+E=$S/traces/published/external.csv
+mkdir -p $T/steps
+cp -r $S/traces/published/external-models $T/steps
+(head -1 $E; grep -E '^(llm-foundry-(029|038|095|096|147|158)|torchtitan-(h100-216|a100-234)|internevo-(276|263)|simumax-b200-(292|297|314)|trl-1m-362|dgxc-bf16-(377|380)),' $E) > $T/steps/rows.csv
+longhaul validate --data $T/steps/rows.csv | sed -n '/^errors/,$p'

@@ -97,11 +97,16 @@ group() { # PATTERN, what the row says: its end, mean and worst
 }
 group '^LoongTrain,' ')'
 group '^FPDT,3,ulysses' ')'
-group '^FPDT,fig11,ulysses' ')'
-group '^FPDT,fig11,megatron-sp' '; nothing was fitted to them)'
-group '^FPDT,[^,]*,fpdt' '; two of its numbers were fitted to Ulysses rows)'
-group '^LoongTrain|^FPDT,[^,]*,ulysses' ')'
+group '^FPDT,fig11,ulysses,[^,]*,[^,]*,4,' ')'
+group '^FPDT,fig11,megatron-sp,[^,]*,[^,]*,4,' '; nothing was fitted to them)'
+group '^FPDT,(fig11,fpdt,[^,]*,[^,]*,4,|3,fpdt|4,.*sparsity=0[.]0)' '; two of its numbers were fitted to Ulysses rows)'
+group '^LoongTrain|^FPDT,(3,ulysses|fig11,ulysses,[^,]*,[^,]*,4,)' ')'
 group '^LoongTrain|^FPDT,3,ulysses' ')'
+group '^FPDT,fig11,ulysses,gpt-13b' ')'
+group '^FPDT,fig11,megatron-sp,gpt-13b' ')'
+group '^FPDT,fig11,megatron-sp,gpt-30b' ')'
+group '^FPDT,fig11,fpdt,gpt-13b' ')'
+group '^FPDT,4,.*sparsity=0[.][1-5]' ')'
 # README.md: the same of all of Ulysses (and of what nothing was fitted to), and of fpdt; lines 6, 7 and 5 of the groups above
 said() { sed -n "$1p" $T/groups | cut -d' ' -f$2; }
 tr '\n' ' ' < $S/README.md > $T/readme
@@ -109,6 +114,14 @@ for words in "within $(said 6 1) % in the mean ($(said 7 1) % over the seven to 
     "own rows within $(said 5 1) % in the mean and $(said 5 3) % at worst"; do
     grep -qF -e "$words" $T/readme && echo "as printed" || echo "not in README.md: $words"
 done
+# docs/accuracy.md: measured training steps, and README.md: of every kind of device
+longhaul validate --data $S/traces/published/external.csv > $T/steps
+awk '/^by / { of = $2; skip = /source names/ } /^allocated/ { of = "allocated memory" } /^(all$|verdicts)/ { of = "" }
+    of != "" && !skip && NF > 7 { n = NF - 6; name = $1; for (i = 2; i < n; i++) name = name " " $i
+        print "| " of " | " name " | " $n " | " $(n + 1) " % | " $(n + 3) " % | " $(n + 5) " % |" }' $T/steps | stands $S/docs/accuracy.md
+mean() { awk -v name=$1 '$1 == name { print $3; exit }' $T/steps; }
+words="$(awk '$1 == "all" && NF > 1 { print $2 }' $T/steps) training steps that others measured are met within $(mean a100) % in the mean on A100, $(mean h100) % on H100 and $(mean b200) % on B200"
+grep -qF -e "$words" $T/readme && echo "as printed" || echo "not in README.md: $words"
 # docs/planning.md: what SPPO printed and what the search found, both predicted (the search itself is left out: minutes)
 rate() { # MODEL GPUS TOKENS "(SP, PP), N"
     set -- $1 $2 $3 $(echo "$4" | tr -d '(),')

@@ -191,7 +191,70 @@ static void two_names_of_one_thing_exclude_each_other(void)
     diag_release(&diag);
 }
 
+/* Words of each text, one in brackets after the other; NULL: a quote or a backslash has no end. */
+static const struct {
+    const char *text, *words;
+} splits[] = {
+    {"", ""},
+    {"  --seq\t2K \n", "[--seq][2K]"},
+    {"--cluster '2x8xdgx:a=100 Gb/s,b=1'", "[--cluster][2x8xdgx:a=100 Gb/s,b=1]"},
+    {"\"a 'b\" 'c \"d'", "[a 'b][c \"d]"},
+    {"a'b c'\"d e\"f", "[ab cd ef]"},
+    {"'' \"\"", "[][]"},
+    {"a\\ b 'c'\\''d'", "[a b][c'd]"},
+    {"\"a\\\"b\\n\"", "[a\"b\\n]"},
+    {"$HOME *.json", "[$HOME][*.json]"},
+    {"a 'b", NULL},
+    {"a \"b\\\"", NULL},
+    {"a b\\", NULL},
+};
+
+static void words_are_split_as_a_shell_splits_them(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(splits); i++) {
+        struct arena arena = {0};
+        struct diag diag = {0};
+        struct text got = {0};
+        char **word;
+        int count;
+        const struct loc at = {.name = "args"};
+        enum status status = options_split_words(&word, &count, &arena, splits[i].text, at, &diag);
+        CHECK_INT(splits[i].text, status, splits[i].words ? STATUS_OK : STATUS_BAD_INPUT);
+        text_puts(&got, "");
+        for (int k = 0; k < count; k++)
+            text_printf(&got, "[%s]", word[k]);
+        if (splits[i].words != NULL)
+            CHECK_TEXT(splits[i].text, got.data, splits[i].words);
+        else
+            CHECK("says so",
+                  strstr(diag.text, "args: error: a quote or a backslash has no end in: "));
+        text_release(&got);
+        diag_release(&diag);
+        arena_release(&arena);
+    }
+}
+
+static void what_is_put_as_a_word_is_read_back(void)
+{
+    static const char *const words[] = {"--set", "", "it's", "a b", "\"$x\"", "\\", "'", "{1,2}"};
+    struct arena arena = {0};
+    struct text line = {0};
+    char **word;
+    int count;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        options_put_word(&line, words[i]);
+    CHECK_INT("split", options_split_words(&word, &count, &arena, line.data, (struct loc){0}, NULL),
+              STATUS_OK);
+    if (CHECK_INT("words", count, (int)ARRAY_LEN(words)))
+        for (size_t i = 0; i < ARRAY_LEN(words); i++)
+            CHECK_TEXT("word", word[i], words[i]);
+    text_release(&line);
+    arena_release(&arena);
+}
+
 static const struct check_case cases[] = {
+    {"words are split as a shell splits them", words_are_split_as_a_shell_splits_them},
+    {"what is put as a word is read back", what_is_put_as_a_word_is_read_back},
     {"values are read in both forms", values_are_read_in_both_forms},
     {"fallbacks stand in and count as not given", fallbacks_stand_in_and_count_as_not_given},
     {"each kind has its values", each_kind_has_its_values},

@@ -128,6 +128,35 @@ static void megatron_was_tuned_to_other_stages(void)
     CHECK("another model", sppo_layout_find("gpt-30b") == NULL);
 }
 
+/* 7B: 32 tensor ranks and one stage, where a sequence is in one piece by either reading. */
+static void a_speedup_divides_by_megatron_as_it_was_tuned(void)
+{
+    static const struct asked asked = {
+        "sppo", "gpt-7b", "32,524288", "offload=adaptive;baseline=megatron-sp", "speedup", NULL};
+    struct measurements rows = load(&asked);
+    struct sppo_answer answer = {0};
+    struct diag diag = {0};
+    struct sppo_cell cell = sppo_cell_make(sppo_layout_find("gpt-7b"), 0);
+    struct sppo_run tuned = sppo_run_megatron(&cell, true);
+    struct sppo_time own = {0};
+    struct setup setup = {0};
+    struct prediction p = {0};
+    CHECK_INT("speed-up", sppo_predict(&answer, &rows.row[0], NULL, &diag), STATUS_OK);
+    CHECK_INT("own", sppo_time(&own, &cell, SPPO_ADAPTIVE, &diag), STATUS_OK);
+    CHECK_INT("model", setup_load_model(&setup, "gpt-7b", NULL, NULL, &diag), STATUS_OK);
+    CHECK_INT("cluster", setup_load_cluster(&setup, "sppo-a100", 0, 32, &diag), STATUS_OK);
+    CHECK_INT("run", sppo_run_open(&setup, &tuned, &diag), STATUS_OK);
+    CHECK_INT("memory", prediction_memory(&p, &setup, &setup.request, NULL, &diag), STATUS_OK);
+    CHECK_INT("time", prediction_time(&p, false, &diag), STATUS_OK);
+    CHECK_INT("tensor ranks", p.choices.tp, 32);
+    CHECK_CLOSE("speed-up", answer.speedup, own.tokens_per_s_gpu / p.tokens_per_s_gpu, 1e-9);
+    CHECK_CLOSE("whole sequences are the same run", answer.speedup_other, answer.speedup, 1e-9);
+    prediction_release(&p);
+    setup_release(&setup);
+    measurements_release(&rows);
+    diag_release(&diag);
+}
+
 static void deepspeed_is_no_megatron(void)
 {
     static const struct asked longest = {"ulysses", "gpt-7b", "32,", "", "max_seq_len", NULL};
@@ -155,6 +184,8 @@ static const struct check_case cases[] = {
     {"what is not known is told", what_is_not_known_is_told},
     {"a step has the degrees of Table 4, or its own", a_step_has_the_degrees_of_table_4_or_its_own},
     {"Megatron was tuned to other stages", megatron_was_tuned_to_other_stages},
+    {"a speed-up divides by Megatron as it was tuned",
+     a_speedup_divides_by_megatron_as_it_was_tuned},
     {"DeepSpeed is no Megatron", deepspeed_is_no_megatron},
 };
 CHECK_MAIN("sppo_row", cases)

@@ -103,6 +103,20 @@ static void four_groups_count_no_keys_in_deepspeed(void)
                 3 * (2 * (64 + 144) + 80) * 8 + 6144, 1e-15);
 }
 
+/* Chunks of 4 tokens of which later ones keep 2: 8 + 8 pairs of their own and 4 x 2 others, 24 for 32. */
+static void sparse_attention_counts_what_is_computed(void)
+{
+    struct transformer t = small;
+    t.attention_chunk = 4;
+    t.attention_kept = 2;
+    CHECK_CLOSE("fpdt", mfu_model_flops(MFU_FPDT, &t, 8, 1, true),
+                4 * (2 * (96 + 144) + 80) * 8 + 4 * 768, 1e-15);
+    CHECK_CLOSE("torchtitan", mfu_model_flops(MFU_TORCHTITAN, &t, 8, 1, true),
+                6 * 300 * 8 + 12 * 2 * 4 * 48, 1e-15);
+    CHECK_CLOSE("longhaul", mfu_model_flops(MFU_LONGHAUL, &t, 8, 1, true),
+                6 * 280 * 8 + 3 * 2 * 4 * 24 * 4, 1e-15);
+}
+
 static void every_convention_has_a_whole_row(void)
 {
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
@@ -130,6 +144,7 @@ static const struct check_case cases[] = {
     {"loongtrain is its formula", loongtrain_is_its_formula},
     {"conventions are hand-worked", conventions_are_hand_worked},
     {"four groups count no keys in deepspeed", four_groups_count_no_keys_in_deepspeed},
+    {"sparse attention counts what is computed", sparse_attention_counts_what_is_computed},
     {"every convention has a whole row", every_convention_has_a_whole_row},
     {"the peak is the device's", the_peak_is_the_devices},
 };

@@ -1,0 +1,211 @@
+/* Validated rows of training steps as text. */
+#include "base/units.h"
+#include "cli/validate/external_validation.h"
+#include "cli/validate/validation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *column(const struct external_run *row, enum external_column which)
+{
+    return row->text[which];
+}
+
+static const struct external_answer *answer_of(const struct external_validation *v, size_t i)
+{
+    return &v->answer[v->answer_of[i]];
+}
+
+/* "; memory_allocated_gib 28.29 -> 28.21 GiB peak of tensors  -0.3 %" */
+static void put_memory(struct text *out, const struct external_run *row,
+                       const struct external_result *result)
+{
+    bool scored;
+    const char *what = external_compared_memory(row->second_metric, &scored);
+    if (what == NULL)
+        return;
+    double bytes = scored ? result->peak_bytes : result->reserved_bytes;
+    text_printf(out, "; %s %s -> %.4g %s  %+.1f %%", column(row, EXTERNAL_SECOND_METRIC),
+                column(row, EXTERNAL_SECOND_VALUE),
+                bytes * strtod(column(row, EXTERNAL_SECOND_VALUE), NULL) / row->second, what,
+                100 * result->memory_error);
+    if (!scored)
+        text_puts(out, ", not scored");
+}
+
+static void put_rows(struct text *out, const struct external_validation *v)
+{
+    for (size_t i = 0; i < v->runs->count; i++) {
+        const struct external_run *row = &v->runs->row[i];
+        const struct external_result *result = &v->result[i];
+        text_printf(out, "%s: %s, %s, %lld x ", column(row, EXTERNAL_ID),
+                    column(row, EXTERNAL_MODEL), column(row, EXTERNAL_GPU), (long long)row->gpus);
+        units_put_tokens(out, row->seq_len);
+        text_puts(out, ": ");
+        if (result->outcome == OUTCOME_ERROR) {
+            text_printf(out, "%.4g s; error: %s\n", row->step_s, result->why);
+            continue;
+        }
+        text_printf(out, "%.4g -> %.4g s  %+.1f %%", row->step_s, result->step_s,
+                    100 * result->error);
+        put_memory(out, row, result);
+        if (strcmp(column(row, EXTERNAL_AS_RUN), "yes") != 0)
+            text_printf(out, "  (%s)", column(row, EXTERNAL_AS_RUN));
+        text_putc(out, '\n');
+        if (result->outcome == OUTCOME_WRONG)
+            validation_put_arithmetic(out, &answer_of(v, i)->verdict, &answer_of(v, i)->reserved,
+                                      "it ran, yet ");
+    }
+}
+
+/* ---- tables ---- */
+
+typedef void key_function(struct text *key, const struct external_validation *v, size_t i);
+
+static void key_source(struct text *key, const struct external_validation *v, size_t i)
+{
+    text_puts(key, column(&v->runs->row[i], EXTERNAL_SOURCE));
+}
+
+static void key_family(struct text *key, const struct external_validation *v, size_t i)
+{
+    const char *gpu = column(&v->runs->row[i], EXTERNAL_GPU);
+    text_append(key, gpu, strcspn(gpu, "-_"));
+}
+
+static void key_device(struct text *key, const struct external_validation *v, size_t i)
+{
+    text_puts(key, column(&v->runs->row[i], EXTERNAL_GPU));
+}
+
+/* "torchtitan" of "torchtitan 2024-12, FSDP eager": without a version and what follows it. */
+static void key_framework(struct text *key, const struct external_validation *v, size_t i)
+{
+    const char *name = column(&v->runs->row[i], EXTERNAL_FRAMEWORK);
+    size_t size = strcspn(name, ",");
+    for (size_t at = 1; at < size; at++)
+        if (name[at - 1] == ' ' && strcspn(name + at, " ,") > 0 &&
+            strcspn(name + at, "0123456789") < strcspn(name + at, " ,")) {
+            size = at - 1;
+            break;
+        }
+    text_append(key, name, size);
+}
+
+static void key_scale(struct text *key, const struct external_validation *v, size_t i)
+{
+    text_puts(key, answer_of(v, i)->nodes == 1 ? "GPUs of one node" : "more nodes");
+}
+
+static void key_all(struct text *key, const struct external_validation *v, size_t i)
+{
+    (void)v;
+    (void)i;
+    text_puts(key, "all");
+}
+
+/* Which errors a table is about. NAN: the row is not in it. */
+typedef double error_function(const struct external_validation *v, size_t i);
+
+static double time_error(const struct external_validation *v, size_t i)
+{
+    return v->result[i].error;
+}
+
+static double allocated_error(const struct external_validation *v, size_t i)
+{
+    bool scored;
+    external_compared_memory(v->runs->row[i].second_metric, &scored);
+    return scored ? v->result[i].memory_error : (double)NAN;
+}
+
+/* Rows with equal keys, in the order of their first rows. */
+static void put_groups(struct text *out, const struct external_validation *v, key_function *key,
+                       error_function *error)
+{
+    size_t count = v->runs->count;
+    bool *done = heap_zalloc(count + 1, sizeof *done);
+    struct text name = {0}, other = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (done[i] || isnan(error(v, i)))
+            continue;
+        size_t n = 0;
+        double sum = 0, absolute = 0, worst = 0;
+        name.size = 0;
+        key(&name, v, i);
+        for (size_t k = i; k < count; k++) {
+            other.size = 0;
+            if (done[k] || isnan(error(v, k)))
+                continue;
+            key(&other, v, k);
+            if (other.size != name.size || memcmp(other.data, name.data, name.size) != 0)
+                continue;
+            done[k] = true;
+            n++;
+            sum += error(v, k);
+            absolute += fabs(error(v, k));
+            if (fabs(error(v, k)) > fabs(worst))
+                worst = error(v, k);
+        }
+        text_printf(out, "  %-24s %3zu %7.1f %% %+7.1f %% %+7.1f %%\n", name.data, n,
+                    100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
+    }
+    text_release(&name);
+    text_release(&other);
+    free(done);
+}
+
+static void put_tables(struct text *out, const struct external_validation *v)
+{
+    static const struct {
+        const char *title;
+        key_function *key;
+        error_function *error;
+    } tables[] = {
+        {"by source", key_source, time_error},
+        {"by device", key_family, time_error},
+        {"by device as the source names it", key_device, time_error},
+        {"by framework", key_framework, time_error},
+        {"by scale", key_scale, time_error},
+        {"all", key_all, time_error},
+        {"allocated memory, predicted / measured - 1", key_source, allocated_error},
+    };
+    struct text rows = {0};
+    for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+        rows.size = 0;
+        put_groups(&rows, v, tables[i].key, tables[i].error);
+        if (rows.size == 0)
+            continue;
+        text_printf(out, "%s\n%s", tables[i].title, rows.data);
+    }
+    text_release(&rows);
+}
+
+static size_t count_outcome(const struct external_validation *v, enum measurement_outcome outcome)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < v->runs->count; i++)
+        count += v->result[i].outcome == outcome;
+    return count;
+}
+
+void external_validation_print(struct text *out, const struct external_validation *v)
+{
+    put_rows(out, v);
+    text_puts(out,
+              "errors of measured training steps: number of runs, mean of absolute values, mean, "
+              "worst; of speed, measured / predicted seconds - 1: + is predicted faster than "
+              "measured\n");
+    put_tables(out, v);
+    text_printf(out, "verdicts of training steps that ran: %zu right, %zu wrong",
+                count_outcome(v, OUTCOME_OK), count_outcome(v, OUTCOME_WRONG));
+    size_t wrong = 0;
+    for (size_t i = 0; i < v->runs->count; i++)
+        if (v->result[i].outcome == OUTCOME_WRONG)
+            text_printf(out, "%s%s", wrong++ == 0 ? ": " : ", ",
+                        column(&v->runs->row[i], EXTERNAL_ID));
+    text_printf(out, "\nrows of training steps: %zu; ok %zu, wrong %zu, error %zu\n",
+                v->runs->count, count_outcome(v, OUTCOME_OK), count_outcome(v, OUTCOME_WRONG),
+                count_outcome(v, OUTCOME_ERROR));
+}

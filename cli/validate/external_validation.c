@@ -1,0 +1,211 @@
+#include "cli/validate/external_validation.h"
+
+#include "cli/workers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void external_validation_release(struct external_validation *v)
+{
+    arena_release(&v->arena);
+    free(v->answer);
+    *v = (struct external_validation){0};
+}
+
+bool external_is_device(const struct external_run *row, const char *name)
+{
+    const char *gpu = row->text[EXTERNAL_GPU];
+    size_t size = strlen(name);
+    return strcmp(gpu, name) == 0 || (strcspn(gpu, "-_") == size && strncmp(gpu, name, size) == 0);
+}
+
+const char *external_compared_memory(enum external_metric metric, bool *scored)
+{
+    static const struct {
+        const char *name;
+        bool scored;
+    } compared[EXTERNAL_METRIC_COUNT] = {
+        [EXTERNAL_METRIC_ALLOCATED] = {"peak of tensors", true},
+        [EXTERNAL_METRIC_RESERVED_GIB] = {"reserved", false},
+        [EXTERNAL_METRIC_RESERVED_GB] = {"reserved", false},
+    };
+    *scored = compared[metric].scored;
+    return compared[metric].name;
+}
+
+/* ---- one run ---- */
+
+/* `folder/name`, where name is a file's of the CSV's folder. */
+static const char *beside(struct arena *arena, const char *csv, const char *name)
+{
+    const char *slash = strrchr(csv, '/');
+    size_t size = strlen(name);
+    if (name[0] == '/' || slash == NULL || size < 5 || strcmp(name + size - 5, ".json") != 0)
+        return name;
+    return arena_printf(arena, "%.*s/%s", (int)(slash - csv), csv, name);
+}
+
+static void place_files(struct options *options, struct arena *arena, const char *csv)
+{
+    static const char *const files[] = {"model", "cluster", "costs"};
+    size_t row = 0;
+    for (size_t s = 0; options->sets[s] != NULL; s++)
+        for (size_t i = 0; i < options->sets[s]->count; i++, row++)
+            for (size_t f = 0; f < ARRAY_LEN(files); f++)
+                if (options->value[row].given &&
+                    strcmp(options->sets[s]->option[i].name, files[f]) == 0)
+                    options->value[row].text = beside(arena, csv, options->value[row].text);
+}
+
+/* The columns say what was measured: a prediction of something else has nothing to do with it. */
+static enum status check_columns(const struct external_run *row, const struct prediction *p,
+                                 struct diag *diag)
+{
+    const struct {
+        enum external_column column;
+        int64_t stated, asked;
+    } same[] = {{EXTERNAL_GPUS, row->gpus, p->choices.ranks},
+                {EXTERNAL_SEQ_LEN, row->seq_len, p->choices.seq},
+                {EXTERNAL_GLOBAL_BATCH, row->global_batch, prediction_sequences(p)}};
+    for (size_t i = 0; i < ARRAY_LEN(same); i++)
+        if (same[i].stated != same[i].asked)
+            return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                              "args ask for %lld, and the column %s says %lld",
+                              (long long)same[i].asked, external_column_name(same[i].column),
+                              (long long)same[i].stated);
+    return STATUS_OK;
+}
+
+static enum status predict(struct external_answer *answer, const struct external_run *row,
+                           const struct options *options, struct diag *diag)
+{
+    struct setup setup = {0};
+    struct prediction p = {0};
+    enum status status = STATUS_OK;
+    if (options->argument_count > 0)
+        status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                            "args hold options alone: '%s' belongs to none", options->argument[0]);
+    if (status == STATUS_OK)
+        status = setup_load(&setup, options, false, diag);
+    if (status == STATUS_OK)
+        status = prediction_memory(&p, &setup, &setup.request, NULL, diag);
+    if (status == STATUS_OK)
+        status = check_columns(row, &p, diag);
+    if (status == STATUS_OK && p.choices.scope != SCOPE_STEP)
+        status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                            "args ask for --scope %s, and a whole step was measured",
+                            scope_names[p.choices.scope]);
+    if (status == STATUS_OK)
+        status = prediction_time(&p, false, diag);
+    if (status == STATUS_OK) {
+        answer->step_s = p.sim.step_s;
+        answer->peak_bytes = (double)prediction_peak(&p)->bytes;
+        answer->reserved = p.reserved;
+        answer->verdict = p.verdict;
+        answer->nodes = setup.cluster.nodes;
+    }
+    prediction_release(&p);
+    setup_release(&setup);
+    return status;
+}
+
+/* The first message in one line: with the option that it is about, without the word "error". */
+static void put_error(struct external_answer *answer, const struct diag *diag)
+{
+    static const char word[] = "error: ";
+    const char *text = diag->text != NULL ? diag->text : "failed";
+    size_t size = strcspn(text, "\n");
+    const char *at = strstr(text, word);
+    size_t before = at != NULL && at < text + size ? (size_t)(at - text) : size;
+    const char *rest = before < size ? at + sizeof word - 1 : "";
+    snprintf(answer->error, sizeof answer->error, "%.*s%.*s", (int)before, text,
+             (int)strcspn(rest, "\n"), rest);
+}
+
+static void run_one(void *context, size_t job, void *result)
+{
+    static const struct option_set *const sets[] = {&setup_model_options, &setup_cluster_options,
+                                                    &setup_choice_options, NULL};
+    const struct external_validation *v = context;
+    const struct external_run *row = &v->runs->row[v->first_row[job]];
+    struct external_answer *answer = result;
+    struct arena arena = {0};
+    struct options options = {0};
+    struct diag diag = {0};
+    char **word;
+    int count;
+    enum status status = options_split_words(&word, &count, &arena, row->text[EXTERNAL_ARGS],
+                                             (struct loc){0}, &diag);
+    if (status == STATUS_OK)
+        status = options_parse(&options, sets, count, word, &diag);
+    if (status == STATUS_OK) {
+        place_files(&options, &arena, row->at.name);
+        status = predict(answer, row, &options, &diag);
+    }
+    answer->ok = status == STATUS_OK;
+    if (!answer->ok)
+        put_error(answer, &diag);
+    options_release(&options);
+    diag_release(&diag);
+    arena_release(&arena);
+}
+
+/* ---- rows ---- */
+
+/* Whether one prediction serves both. */
+static bool same_run(const struct external_run *a, const struct external_run *b)
+{
+    return strcmp(a->text[EXTERNAL_ARGS], b->text[EXTERNAL_ARGS]) == 0 && a->gpus == b->gpus &&
+           a->seq_len == b->seq_len && a->global_batch == b->global_batch &&
+           strcmp(a->at.name, b->at.name) == 0;
+}
+
+static void plan(struct external_validation *v)
+{
+    size_t count = v->runs->count, *first = arena_array(&v->arena, count + 1, sizeof *first);
+    v->answer_of = arena_array(&v->arena, count + 1, sizeof *v->answer_of);
+    for (size_t i = 0; i < count; i++) {
+        size_t of = 0;
+        while (of < v->answer_count && !same_run(&v->runs->row[i], &v->runs->row[first[of]]))
+            of++;
+        if (of == v->answer_count)
+            first[v->answer_count++] = i;
+        v->answer_of[i] = of;
+    }
+    v->first_row = first;
+}
+
+static struct external_result judge(const struct external_run *row,
+                                    const struct external_answer *answer)
+{
+    struct external_result result = {OUTCOME_ERROR, NAN, NAN, NAN, NAN, NAN, answer->error};
+    if (!answer->ok)
+        return result;
+    bool scored;
+    result.outcome = answer->verdict.fits ? OUTCOME_OK : OUTCOME_WRONG;
+    result.why = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
+    result.step_s = answer->step_s;
+    result.error = row->step_s / answer->step_s - 1;
+    result.peak_bytes = answer->peak_bytes;
+    result.reserved_bytes = (double)answer->reserved.total;
+    if (external_compared_memory(row->second_metric, &scored) != NULL)
+        result.memory_error =
+            (scored ? result.peak_bytes : result.reserved_bytes) / row->second - 1;
+    return result;
+}
+
+enum status external_validation_run(struct external_validation *v, const struct external_runs *runs,
+                                    struct diag *diag)
+{
+    *v = (struct external_validation){.runs = runs};
+    v->result = arena_array(&v->arena, runs->count + 1, sizeof *v->result);
+    plan(v);
+    v->answer = heap_zalloc(v->answer_count + 1, sizeof *v->answer);
+    enum status status =
+        workers_run(v->answer_count, sizeof *v->answer, run_one, v, v->answer, NULL, diag);
+    for (size_t i = 0; status == STATUS_OK && i < runs->count; i++)
+        v->result[i] = judge(&runs->row[i], &v->answer[v->answer_of[i]]);
+    return status;
+}

@@ -1,0 +1,57 @@
+/* cli/validate/external_validation.h: training steps that others measured, predicted by the options of their rows.
+ *
+ * A row's `args` are read by the option tables of `predict`; files that they name are relative to the folder
+ * of the CSV. Rows with the same args share a prediction, made in a child process. A run that was measured ran:
+ * predicted not to fit, it is a wrong verdict, and its time is scored all the same.
+ *
+ * One sign everywhere: the error of a step's time is of speed, measured / predicted seconds - 1, as that of
+ * tokens per second is predicted / measured - 1: positive, it is predicted faster than measured. */
+#ifndef CLI_VALIDATE_EXTERNAL_VALIDATION_H
+#define CLI_VALIDATE_EXTERNAL_VALIDATION_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/text.h"
+#include "cli/predict/prediction.h"
+#include "traces/external.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What came of one run; plain bytes, since it crosses a process. */
+struct external_answer {
+    bool ok;
+    char error[256];
+    double step_s;
+    double peak_bytes; /* of tensors on the fullest rank */
+    struct reserved reserved;
+    struct verdict verdict;
+    int64_t nodes;
+};
+
+struct external_validation {
+    struct arena arena;
+    const struct external_runs *runs;
+    struct external_result *result; /* runs->count */
+    size_t *answer_of;              /* of each row: of answer[] */
+    struct external_answer *answer;
+    size_t answer_count;
+    const size_t *first_row; /* of each answer */
+};
+
+enum status external_validation_run(struct external_validation *validation,
+                                    const struct external_runs *runs, struct diag *diag);
+void external_validation_release(struct external_validation *validation);
+
+/* Whether a row is of the device that `name` says: as the row has it, or its family ("a100" of "a100_80gb"). */
+bool external_is_device(const struct external_run *row, const char *name);
+
+/* What of a prediction a row's second metric is compared with: NULL: nothing. *scored: whether both are sure to
+ * mean the same, so that the error counts. */
+const char *external_compared_memory(enum external_metric metric, bool *scored);
+
+/* Appends a line per row, then the errors by source, device, framework and scale, those of memory, and the
+ * verdicts. */
+void external_validation_print(struct text *out, const struct external_validation *validation);
+
+#endif

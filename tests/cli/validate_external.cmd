@@ -1,0 +1,61 @@
+# measured training steps of our own on the ideal cluster, so that what is predicted is arithmetic; the model lies beside the rows
+mkdir $T/rows
+cat > "$T/rows/my model.json" <<END
+{"longhaul_transformer": 1, "name": "mine", "layers": 4, "hidden": 1024, "heads": 8, "kv_heads": 8, "head_dim": 128,
+ "ffn": 4096, "vocab": 32000, "activation": "gelu", "norm": "layernorm", "norm_eps": 1e-5, "positions": "rope",
+ "rope_theta": 10000, "bias_qkv": true, "bias_o": true, "bias_ffn": true, "tied_head": false,
+ "sources": {"*": "made up"}}
+END
+columns=id,source,model,gpu,gpus,seq_len,micro_batch,global_batch,tp,cp,pp,vpp,dp,sharding,recompute,attention,framework,measured_step_s,unit_published,value_published,second_metric,second_value,as_run,args,note
+facts=,2048,1,8,1,1,1,1,4,zero1,none,fa2
+fast="--model 'my model.json' --seq 2K --strategy local --zero 1 --activations keep --profile ideal --batch 8"
+cat > $T/rows/own.csv <<END
+$columns
+one,Ours,mine,ideal_80gb,4$facts,"Frame 2.1, eager",0.006,step_ms,6,,,yes,$fast --cluster ideal --gpus 4,
+two,Ours,mine,ideal_80gb,4$facts,"Frame 2.2, compiled",0.005,tgs,819,memory_allocated_gib,2,yes,$fast --cluster ideal --gpus 4,
+three,Theirs,mine,ideal-40g,16$facts,Other,0.001,step_ms,1,memory_gib,2,nearest: x,"$fast --batch=8 --cluster ideal --gpus 16",
+four,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,memory_allocated_gib,2,nearest: no batch,"$fast --cluster '1x4xideal:device.memory=1 GB'",
+five,Theirs,mine,other,8$facts,Other,0.005,step_ms,5,,,yes,$fast --cluster ideal --gpus 4,
+six,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,$fast --cluster ideal --gpus 4 --sequ 4K,
+seven,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,$fast --cluster ideal --gpus 4 none.ir,
+eight,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,--model 'my model.json,
+nine,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,--model none.json --seq 2K --cluster ideal --gpus 4,
+ten,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,$fast --cluster ideal --gpus 4 --scope attention,
+END
+sed 's/ --batch=8//; s/^\(three.*\),16,2048,1,8,/\1,16,2048,1,16,/' $T/rows/own.csv | sed '/^three/s/--batch 8/--batch 16/' > $T/rows/right.csv
+longhaul validate --data $T/rows/right.csv -o $T/out.csv || echo "exit $?"
+cat $T/out.csv
+# rows that were compared are such rows again; files that args name are found from the CSV's folder, not from here
+cp $T/out.csv $T/rows/again.csv
+longhaul validate --data $T/rows/again.csv --source Ours -o $T/again.csv | tail -2
+grep -E '^(id|one|two),' $T/out.csv | cmp - $T/again.csv
+# an option that is given twice
+longhaul validate --data $T/rows/own.csv --device ideal-40g | head -1
+# by device: as the row has it, or all of a kind; by source
+longhaul validate --data $T/rows/right.csv --device ideal | grep -c ' -> '
+longhaul validate --data $T/rows/right.csv --device ideal_80gb --json | grep -E '"(rows|id|gpu|predicted_step_s|error|status)"'
+bad() { longhaul validate "$@" 2>&1 || echo "exit $?"; }
+bad --data $T/rows/own.csv --device idea
+bad --data $T/rows/own.csv --source Nobody
+bad --data $T/rows/own.csv --table 2
+bad --data $T/rows/own.csv --baseline
+bad --device h100 --system ulysses
+printf '%s\n%s\n' $columns one > $T/short.csv
+bad --data $T/short.csv
+printf '%s\n' id,source,gpu > $T/other.csv
+bad --data $T/other.csv
+# of the shipped files both are read, and --table is of published figures alone, --device of training steps
+longhaul validate --source torchtitan-cp --table text | tail -1
+longhaul validate --source torchtitan-h100 -o $T/one.csv | tail -1
+grep -c . $T/one.csv
+longhaul validate --source none 2>&1 | tail -1
+# two kinds of rows are two files
+head -1 $S/traces/published/measurements.csv > $T/figures.csv
+mkdir -p $T/data/traces/published
+grep -E '^source|^torchtitan-cp,text' $S/traces/published/measurements.csv > $T/data/traces/published/measurements.csv
+grep -E '^(id|one),' $T/rows/right.csv > $T/data/traces/published/external.csv
+cp "$T/rows/my model.json" $T/data/traces/published
+ln -s $S/models $T/data/models
+LONGHAUL_DATA=$T/data longhaul validate -o $T/both.csv | grep -E '^(rows|  all)'
+cut -d, -f1 $T/both.csv
+cut -d, -f1 $T/both-external.csv

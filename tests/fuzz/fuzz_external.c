@@ -1,0 +1,57 @@
+/* Whatever the text, rows of training steps are read that print and read back to the same bytes, or there is
+ * exactly one message. What their args hold is split into words, or there is one message as well. */
+#include "cli/options.h"
+#include "tests/fuzz/fuzz.h"
+#include "traces/external.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void hold_row(const struct external_run *row)
+{
+    struct arena arena = {0};
+    struct diag diag = {0};
+    char **word;
+    int count;
+    assert(row->gpus > 0 && row->seq_len > 0 && row->global_batch > 0 && row->step_s > 0);
+    assert((row->second > 0) == (row->second_metric != EXTERNAL_NO_METRIC));
+    enum status status =
+        options_split_words(&word, &count, &arena, row->text[EXTERNAL_ARGS], row->at, &diag);
+    assert(diag.errors == (status != STATUS_OK));
+    for (int i = 0; i < count; i++)
+        assert(strlen(word[i]) <= strlen(row->text[EXTERNAL_ARGS]));
+    diag_release(&diag);
+    arena_release(&arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct external_runs all = {0}, again = {0};
+    struct diag diag = {0};
+    struct text first = {0}, second = {0};
+    enum status status = external_parse(&all, "fuzz.csv", (const char *)data, size, &diag);
+    assert(diag.errors == (status != STATUS_OK));
+    struct external_result *result = heap_zalloc(all.count + 1, sizeof *result);
+    for (size_t i = 0; i < all.count; i++) {
+        hold_row(&all.row[i]);
+        result[i].why = all.row[i].text[EXTERNAL_NOTE];
+        result[i].error = NAN;
+    }
+    if (status == STATUS_OK) {
+        assert(external_recognise((const char *)data, size));
+        external_print(&all, result, &first);
+        status = external_parse(&again, "again.csv", first.data, first.size, NULL);
+        assert(status == STATUS_OK && again.count == all.count);
+        external_print(&again, result, &second);
+        assert(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
+    }
+    free(result);
+    text_release(&first);
+    text_release(&second);
+    external_release(&all);
+    external_release(&again);
+    diag_release(&diag);
+    return 0;
+}

@@ -1,0 +1,184 @@
+#include "base/text.h"
+#include "tests/check.h"
+#include "traces/external.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COLUMNS                                                                                    \
+    "id,source,model,gpu,gpus,seq_len,micro_batch,global_batch,tp,cp,pp,vpp,dp,sharding,"          \
+    "recompute,attention,framework,measured_step_s,unit_published,value_published,second_metric,"  \
+    "second_value,as_run,args,note"
+#define FACTS "m,h100_80gb,8,2048,2,16,1,1,1,1,8,fsdp,full,sdpa,\"Frame 1.2, eager\","
+#define ROW                                                                                        \
+    "a-1,A," FACTS "2.5,tgs,1638.4,memory_allocated_gib,10.50,yes,--model 'a b.json' --seq 2K,"
+
+struct fixture {
+    struct external_runs runs;
+    struct text text;
+    struct diag diag;
+};
+
+static void fixture_release(struct fixture *f)
+{
+    external_release(&f->runs);
+    text_release(&f->text);
+    diag_release(&f->diag);
+}
+
+static enum status parse(struct fixture *f, const char *text)
+{
+    return external_parse(&f->runs, "e.csv", text, strlen(text), &f->diag);
+}
+
+static void a_row_gives_its_values_and_its_texts(void)
+{
+    struct fixture f = {0};
+    CHECK_INT("status",
+              parse(&f, COLUMNS "\n" ROW "\r\na-2,A," FACTS "0.5,step_ms,500,,,nearest: x,--seq 2K,"
+                                "\"odd, \"\"really\"\"\""),
+              STATUS_OK);
+    CHECK_TEXT("messages", f.diag.text, "");
+    if (CHECK_INT("rows, the last without a line end", (int64_t)f.runs.count, 2)) {
+        const struct external_run *row = f.runs.row;
+        CHECK_INT("line", row[1].at.line, 3);
+        CHECK_INT("gpus", row->gpus, 8);
+        CHECK_INT("length", row->seq_len, 2048);
+        CHECK_INT("micro-batch", row->micro_batch, 2);
+        CHECK_INT("batch", row->global_batch, 16);
+        CHECK_CLOSE("seconds", row->step_s, 2.5, 0);
+        CHECK_INT("metric", row->second_metric, EXTERNAL_METRIC_ALLOCATED);
+        CHECK_CLOSE("bytes", row->second, 10.5 * 1073741824, 0);
+        CHECK_INT("no metric", row[1].second_metric, EXTERNAL_NO_METRIC);
+        CHECK_TEXT("framework", row->text[EXTERNAL_FRAMEWORK], "Frame 1.2, eager");
+        CHECK_TEXT("args as written", row->text[EXTERNAL_ARGS], "--model 'a b.json' --seq 2K");
+        CHECK_TEXT("value as written", row->text[EXTERNAL_SECOND_VALUE], "10.50");
+        CHECK_TEXT("note", row[1].text[EXTERNAL_NOTE], "odd, \"really\"");
+    }
+    fixture_release(&f);
+}
+
+static void the_first_column_tells_the_kind_of_file(void)
+{
+    static const struct {
+        const char *text;
+        bool external;
+    } files[] = {
+        {COLUMNS "\n", true},     {"\xEF\xBB\xBFid,source\n", true},
+        {"\n\"id\",x", true},     {"source,table,system\n", false},
+        {"idle,source\n", false}, {"", false},
+        {"\"id", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        CHECK_INT(files[i].text, external_recognise(files[i].text, strlen(files[i].text)),
+                  files[i].external);
+}
+
+static const struct {
+    const char *label, *text, *message;
+} wrong[] = {
+    {"empty file", "", "e.csv: error: empty: expected the column names 'id,source,model,...'\n"},
+    {"other columns", "id,source,gpu\n", "e.csv:1: error: column 3 is 'gpu', expected 'model'\n"},
+    {"half a result", COLUMNS ",predicted_step_s\n",
+     "e.csv:1: error: the column 'error' is missing\n"},
+    {"short row", COLUMNS "\na-1,A\n",
+     "e.csv:2: error: 2 fields, expected 25 as in the line of column names\n"},
+    {"no id", COLUMNS "\n,A," FACTS "2.5,tgs,1,,,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'id': is empty\n"},
+    {"no args", COLUMNS "\na-1,A," FACTS "2.5,tgs,1,,,yes,,\n",
+     "e.csv:2: error: column 'args': is empty\n"},
+    {"gpus", COLUMNS "\na-1,A,m,h100,none,2048,2,16,,,,,,,,,f,2.5,tgs,1,,,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'gpus': expected a whole number of at least 1, not 'none'\n"},
+    {"no batch", COLUMNS "\na-1,A,m,h100,8,2048,2,,,,,,,,,,f,2.5,tgs,1,,,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'global_batch': expected a whole number of at least 1, not ''\n"},
+    {"degree", COLUMNS "\na-1,A,m,h100,8,2048,2,16,,,0,,,,,,f,2.5,tgs,1,,,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'pp': expected a whole number of at least 1, or nothing, not '0'\n"},
+    {"no time", COLUMNS "\na-1,A," FACTS ",tgs,1,,,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'measured_step_s': expected a number above 0, not ''\n"},
+    {"no finite time", COLUMNS "\na-1,A," FACTS "1e999,tgs,1,,,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'measured_step_s': expected a number above 0, not '1e999'\n"},
+    {"unit", COLUMNS "\na-1,A," FACTS "2.5,steps,1,,,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'unit_published': expected 'tgs' or 'step_ms', not 'steps'\n"},
+    {"published", COLUMNS "\na-1,A," FACTS "2.5,tgs,-1,,,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'value_published': expected a number above 0, not '-1'\n"},
+    {"metric", COLUMNS "\na-1,A," FACTS "2.5,tgs,1,memory,8,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'second_metric': expected '', 'mfu', 'tflops', "
+     "'memory_allocated_gib', 'memory_gib' or 'memory_gb', not 'memory'\n"},
+    {"metric without a value", COLUMNS "\na-1,A," FACTS "2.5,tgs,1,mfu,,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'second_value': expected a number above 0, not ''\n"},
+    {"value without a metric", COLUMNS "\na-1,A," FACTS "2.5,tgs,1,,8,yes,--seq 2K,\n",
+     "e.csv:2: error: column 'second_value': expected nothing, since second_metric is empty, "
+     "not '8'\n"},
+    {"id twice",
+     COLUMNS "\nb,A," FACTS "1,tgs,1,,,yes,--seq 2K,\n" ROW "\nb,A," FACTS
+             "1,tgs,1,,,yes,--seq 2K,\n",
+     "e.csv:4: error: column 'id': 'b' is also the id of the row in line 2\n"},
+    {"open quote", COLUMNS "\na-1,\"A\n", "e.csv:2: error: a quoted field that is not closed\n"},
+};
+
+static void the_reader_names_line_and_column(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct fixture f = {0};
+        CHECK_INT(wrong[i].label, parse(&f, wrong[i].text), STATUS_BAD_INPUT);
+        CHECK_TEXT(wrong[i].label, f.diag.text, wrong[i].message);
+        fixture_release(&f);
+    }
+}
+
+static void results_stand_beside_the_rows_as_they_were(void)
+{
+    static const char output[] =
+        COLUMNS ",predicted_step_s,error,predicted_peak_gib,predicted_reserved_gib,memory_error,"
+                "status\n" ROW ",2,0.25,10.5,12,0,ok\n"
+                "a-2,A," FACTS "2.5,tgs,1638.4,,,yes,--seq 2K,,,,,,,\"error: x: 1,5\"\n";
+    struct fixture f = {0}, again = {0};
+    struct text out = {0};
+    struct external_result result[] = {
+        {OUTCOME_OK, 2, 0.25, 10.5 * 0x1p30, 12 * 0x1p30, 0, NULL},
+        {OUTCOME_ERROR, NAN, NAN, NAN, NAN, NAN, "x: 1,5"},
+    };
+    CHECK_INT("parse",
+              parse(&f, COLUMNS "\n" ROW "\na-2,A," FACTS "2.5,tgs,1638.4,,,yes,--seq 2K,\n"),
+              STATUS_OK);
+    external_print(&f.runs, result, &out);
+    CHECK_TEXT("printed", out.data, output);
+    CHECK_INT("reads back", parse(&again, out.data), STATUS_OK);
+    text_release(&out);
+    external_print(&again.runs, result, &out);
+    CHECK_TEXT("its old results are replaced", out.data, output);
+    CHECK_INT("full disk", external_save(&f.runs, result, "/dev/full", &f.diag), STATUS_SYSTEM);
+    text_release(&out);
+    fixture_release(&f);
+    fixture_release(&again);
+}
+
+/* The figure that was printed and the seconds of a step are two forms of one measurement. */
+static void the_published_rows_agree_with_themselves(void)
+{
+    struct fixture f = {0};
+    const char *path = check_path("../traces/published/external.csv");
+    CHECK_INT("load", external_load(&f.runs, path, &f.diag), STATUS_OK);
+    CHECK_TEXT("messages", f.diag.text, "");
+    CHECK_INT("rows", (int64_t)f.runs.count, 81);
+    for (size_t i = 0; i < f.runs.count; i++) {
+        const struct external_run *row = &f.runs.row[i];
+        double value = strtod(row->text[EXTERNAL_PUBLISHED_VALUE], NULL);
+        double step_s =
+            strcmp(row->text[EXTERNAL_PUBLISHED_UNIT], "step_ms") == 0
+                ? value / 1000
+                : (double)row->seq_len * (double)row->global_batch / ((double)row->gpus * value);
+        CHECK_CLOSE(row->text[EXTERNAL_ID], row->step_s, step_s, 1e-3);
+    }
+    fixture_release(&f);
+}
+
+static const struct check_case cases[] = {
+    {"a row gives its values and its texts", a_row_gives_its_values_and_its_texts},
+    {"the first column tells the kind of file", the_first_column_tells_the_kind_of_file},
+    {"the reader names line and column", the_reader_names_line_and_column},
+    {"results stand beside the rows as they were", results_stand_beside_the_rows_as_they_were},
+    {"the published rows agree with themselves", the_published_rows_agree_with_themselves},
+};
+CHECK_MAIN("external", cases)

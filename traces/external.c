@@ -1,0 +1,297 @@
+#include "traces/external.h"
+#include "base/saving.h"
+
+#include "traces/records.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The columns of the file; a comparison appends the last RESULT_COLUMNS. */
+static const char *const column_names[] = {
+#define COLUMN(symbol, name) name,
+    EXTERNAL_COLUMNS(COLUMN)
+#undef COLUMN
+        "predicted_step_s",
+    "error",
+    "predicted_peak_gib",
+    "predicted_reserved_gib",
+    "memory_error",
+    "status",
+};
+enum { RESULT_COLUMNS = 6 };
+_Static_assert(ARRAY_LEN(column_names) == EXTERNAL_COLUMN_COUNT + RESULT_COLUMNS,
+               "one name for each column");
+
+static const struct {
+    const char *name;
+    double scale;
+} metrics[EXTERNAL_METRIC_COUNT] = {[EXTERNAL_NO_METRIC] = {"", 0},
+#define METRIC(symbol, name, scale) [EXTERNAL_METRIC_##symbol] = {name, scale},
+                                    EXTERNAL_METRICS(METRIC)
+#undef METRIC
+};
+
+static const char *const published_units[] = {"tgs", "step_ms"};
+
+void external_release(struct external_runs *runs)
+{
+    free(runs->row);
+    arena_release(&runs->arena);
+    *runs = (struct external_runs){0};
+}
+
+const char *external_column_name(enum external_column column)
+{
+    assert(column < EXTERNAL_COLUMN_COUNT);
+    return column_names[column];
+}
+
+/* ---- reading ---- */
+
+static enum status recognise_row(void *context, const struct record *record, struct diag *diag)
+{
+    (void)diag;
+    bool *is_id = context;
+    *is_id = strcmp(record->field[0], column_names[EXTERNAL_ID]) == 0;
+    return STATUS_NO; /* the first row is enough */
+}
+
+bool external_recognise(const char *data, size_t size)
+{
+    bool is_id = false;
+    struct record_handler handler = {.context = &is_id, .row = recognise_row};
+    records_parse("", data, size, &handler, NULL);
+    return is_id;
+}
+
+struct reader {
+    struct external_runs *runs;
+    size_t columns; /* in the line of column names; 0: not read yet */
+};
+
+static enum status bad(const struct record *record, enum external_column column,
+                       const char *expected, struct diag *diag)
+{
+    return records_field_error(record, column_names[column], diag, "expected %s, not '%s'",
+                               expected, record->field[column]);
+}
+
+static enum status read_count(const struct record *record, enum external_column column,
+                              bool optional, int64_t *value, struct diag *diag)
+{
+    *value = 0;
+    if (optional && record->size[column] == 0)
+        return STATUS_OK;
+    if (parse_i64(record->field[column], record->size[column], value) && *value >= 1)
+        return STATUS_OK;
+    return bad(record, column,
+               optional ? "a whole number of at least 1, or nothing"
+                        : "a whole number of at least 1",
+               diag);
+}
+
+static enum status read_number(const struct record *record, enum external_column column,
+                               double *value, struct diag *diag)
+{
+    if (parse_double(record->field[column], record->size[column], value) && isfinite(*value) &&
+        *value > 0)
+        return STATUS_OK;
+    return bad(record, column, "a number above 0", diag);
+}
+
+static enum status one_of(const struct record *record, enum external_column column,
+                          const char *const *names, size_t count, struct diag *diag)
+{
+    struct text all = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i], record->field[column]) == 0) {
+            text_release(&all);
+            return STATUS_OK;
+        }
+        text_printf(&all, "%s'%s'", i == 0 ? "" : i + 1 == count ? " or " : ", ", names[i]);
+    }
+    enum status status = bad(record, column, all.data, diag);
+    text_release(&all);
+    return status;
+}
+
+static enum status read_second(const struct record *record, struct external_run *row,
+                               struct diag *diag)
+{
+    const char *names[EXTERNAL_METRIC_COUNT];
+    for (size_t i = 0; i < EXTERNAL_METRIC_COUNT; i++) {
+        names[i] = metrics[i].name;
+        if (strcmp(metrics[i].name, record->field[EXTERNAL_SECOND_METRIC]) == 0)
+            row->second_metric = (enum external_metric)i;
+    }
+    enum status status = one_of(record, EXTERNAL_SECOND_METRIC, names, EXTERNAL_METRIC_COUNT, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (row->second_metric == EXTERNAL_NO_METRIC)
+        return record->size[EXTERNAL_SECOND_VALUE] == 0
+                   ? STATUS_OK
+                   : bad(record, EXTERNAL_SECOND_VALUE, "nothing, since second_metric is empty",
+                         diag);
+    status = read_number(record, EXTERNAL_SECOND_VALUE, &row->second, diag);
+    row->second *= metrics[row->second_metric].scale;
+    return status;
+}
+
+static enum status read_row(struct external_runs *runs, const struct record *record,
+                            struct diag *diag)
+{
+    static const enum external_column needed[] = {EXTERNAL_ID, EXTERNAL_SOURCE, EXTERNAL_GPU,
+                                                  EXTERNAL_FRAMEWORK, EXTERNAL_ARGS};
+    static const enum external_column degrees[] = {EXTERNAL_TP, EXTERNAL_CP, EXTERNAL_PP,
+                                                   EXTERNAL_VPP, EXTERNAL_DP};
+    struct external_run row = {.at = record->at};
+    const struct {
+        enum external_column column;
+        int64_t *value;
+    } counts[] = {{EXTERNAL_GPUS, &row.gpus},
+                  {EXTERNAL_SEQ_LEN, &row.seq_len},
+                  {EXTERNAL_MICRO_BATCH, &row.micro_batch},
+                  {EXTERNAL_GLOBAL_BATCH, &row.global_batch}};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++)
+        if (record->size[needed[i]] == 0)
+            return records_field_error(record, column_names[needed[i]], diag, "is empty");
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(counts); i++)
+        status = read_count(record, counts[i].column, false, counts[i].value, diag);
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(degrees); i++) {
+        int64_t degree;
+        status = read_count(record, degrees[i], true, &degree, diag);
+    }
+    double published;
+    if (status == STATUS_OK)
+        status = read_number(record, EXTERNAL_STEP_S, &row.step_s, diag);
+    if (status == STATUS_OK)
+        status = one_of(record, EXTERNAL_PUBLISHED_UNIT, published_units,
+                        ARRAY_LEN(published_units), diag);
+    if (status == STATUS_OK)
+        status = read_number(record, EXTERNAL_PUBLISHED_VALUE, &published, diag);
+    if (status == STATUS_OK)
+        status = read_second(record, &row, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
+        row.text[i] = arena_text(&runs->arena, record->field[i], record->size[i]);
+    if (runs->count == runs->capacity) {
+        runs->capacity = heap_next_capacity(runs->capacity, runs->count + 1);
+        runs->row = heap_realloc(runs->row, runs->capacity, sizeof *runs->row);
+    }
+    runs->row[runs->count++] = row;
+    return STATUS_OK;
+}
+
+static enum status read_record(void *context, const struct record *record, struct diag *diag)
+{
+    struct reader *reader = context;
+    if (reader->columns > 0 && record->count != reader->columns)
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "%zu fields, expected %zu as in the line of column names", record->count,
+                          reader->columns);
+    if (reader->columns > 0)
+        return read_row(reader->runs, record, diag);
+    reader->columns = record->count;
+    return records_check_columns(record, column_names, ARRAY_LEN(column_names), RESULT_COLUMNS,
+                                 diag);
+}
+
+struct named {
+    const char *id;
+    struct loc at;
+};
+
+/* Lines of equal ids in their order. */
+static int by_id(const void *a, const void *b)
+{
+    const struct named *one = a, *other = b;
+    int order = strcmp(one->id, other->id);
+    return order != 0 ? order : one->at.line < other->at.line ? -1 : one->at.line > other->at.line;
+}
+
+static enum status check_ids(const struct external_runs *runs, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    struct named *row = heap_zalloc(runs->count + 1, sizeof *row);
+    for (size_t i = 0; i < runs->count; i++)
+        row[i] = (struct named){runs->row[i].text[EXTERNAL_ID], runs->row[i].at};
+    qsort(row, runs->count, sizeof *row, by_id);
+    for (size_t i = 1; status == STATUS_OK && i < runs->count; i++)
+        if (strcmp(row[i].id, row[i - 1].id) == 0)
+            status = diag_error(diag, row[i].at, STATUS_BAD_INPUT,
+                                "column 'id': '%.100s' is also the id of the row in line %u",
+                                row[i].id, (unsigned)row[i - 1].at.line);
+    free(row);
+    return status;
+}
+
+enum status external_parse(struct external_runs *runs, const char *name, const char *data,
+                           size_t size, struct diag *diag)
+{
+    struct reader reader = {.runs = runs};
+    struct record_handler handler = {.context = &reader, .row = read_record};
+    enum status status = records_parse(name, data, size, &handler, diag);
+    if (status == STATUS_OK && reader.columns == 0)
+        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                            "empty: expected the column names '%s,%s,%s,...'", column_names[0],
+                            column_names[1], column_names[2]);
+    return status == STATUS_OK ? check_ids(runs, diag) : status;
+}
+
+enum status external_load(struct external_runs *runs, const char *path, struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    const char *name = arena_text(&runs->arena, path, strlen(path));
+    if (status == STATUS_OK)
+        status = external_parse(runs, name, text.data, text.size, diag);
+    text_release(&text);
+    return status;
+}
+
+/* ---- printing ---- */
+
+static void put_number(struct text *out, double value)
+{
+    text_putc(out, ',');
+    if (isfinite(value))
+        text_printf(out, "%.6g", value);
+}
+
+void external_print(const struct external_runs *runs, const struct external_result *result,
+                    struct text *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(column_names); i++)
+        text_printf(out, "%s%s", i > 0 ? "," : "", column_names[i]);
+    text_putc(out, '\n');
+    for (size_t row = 0; row < runs->count; row++) {
+        for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++) {
+            if (i > 0)
+                text_putc(out, ',');
+            records_put_field(out, runs->row[row].text[i]);
+        }
+        const struct external_result *r = &result[row];
+        put_number(out, r->step_s);
+        put_number(out, r->error);
+        put_number(out, r->peak_bytes / 0x1p30);
+        put_number(out, r->reserved_bytes / 0x1p30);
+        put_number(out, r->memory_error);
+        text_putc(out, ',');
+        measurement_put_status(out, r->outcome, r->why);
+        text_putc(out, '\n');
+    }
+}
+
+enum status external_save(const struct external_runs *runs, const struct external_result *result,
+                          const char *path, struct diag *diag)
+{
+    struct text out = {0};
+    external_print(runs, result, &out);
+    enum status status = saving_write(path, out.data, out.size, diag);
+    text_release(&out);
+    return status;
+}

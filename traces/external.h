@@ -1,0 +1,134 @@
+/* traces/external.h: training steps that others measured, one run per row of a CSV file.
+ *
+ * A row holds what the source published about the run (layout, batch, recomputation, framework, figure), the
+ * seconds of a step that follow from it, and `args`: the options of `longhaul predict` that describe the run.
+ * The columns, in order:
+ *
+ *   id                    name of the row, different from all others
+ *   source                who published it
+ *   model, gpu            as the source names them; gpu: "a100_80gb", "h100-96g-500W"
+ *   gpus, seq_len         of the run; tokens of one sequence
+ *   micro_batch           sequences that a rank group processes at a time
+ *   global_batch          sequences of one step
+ *   tp, cp, pp, vpp, dp   degrees of parallelism as stated
+ *   sharding, recompute, attention, framework   words of the source
+ *   measured_step_s       seconds of one step
+ *   unit_published, value_published   what was printed: "tgs" (tokens/s/GPU) or "step_ms"
+ *   second_metric, second_value       what else was printed (EXTERNAL_METRICS); both or neither
+ *   as_run                "yes", or what is only the nearest thing that `args` can express
+ *   args                  words as a shell reads them; files that they name are relative to the CSV's folder
+ *   note                  what is odd about the row, or not stated
+ *
+ * The reader refuses what cannot be meant: a number that is missing or not positive, an unknown metric, an id
+ * that is given twice, a row without args. Degrees may be empty. Every row keeps the text of its columns as
+ * written, so that it can be printed again beside a prediction. */
+#ifndef TRACES_EXTERNAL_H
+#define TRACES_EXTERNAL_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/text.h"
+#include "traces/measurements.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* COLUMN(symbol, name) */
+#define EXTERNAL_COLUMNS(COLUMN)                                                                   \
+    COLUMN(ID, "id")                                                                               \
+    COLUMN(SOURCE, "source")                                                                       \
+    COLUMN(MODEL, "model")                                                                         \
+    COLUMN(GPU, "gpu")                                                                             \
+    COLUMN(GPUS, "gpus")                                                                           \
+    COLUMN(SEQ_LEN, "seq_len")                                                                     \
+    COLUMN(MICRO_BATCH, "micro_batch")                                                             \
+    COLUMN(GLOBAL_BATCH, "global_batch")                                                           \
+    COLUMN(TP, "tp")                                                                               \
+    COLUMN(CP, "cp")                                                                               \
+    COLUMN(PP, "pp")                                                                               \
+    COLUMN(VPP, "vpp")                                                                             \
+    COLUMN(DP, "dp")                                                                               \
+    COLUMN(SHARDING, "sharding")                                                                   \
+    COLUMN(RECOMPUTE, "recompute")                                                                 \
+    COLUMN(ATTENTION, "attention")                                                                 \
+    COLUMN(FRAMEWORK, "framework")                                                                 \
+    COLUMN(STEP_S, "measured_step_s")                                                              \
+    COLUMN(PUBLISHED_UNIT, "unit_published")                                                       \
+    COLUMN(PUBLISHED_VALUE, "value_published")                                                     \
+    COLUMN(SECOND_METRIC, "second_metric")                                                         \
+    COLUMN(SECOND_VALUE, "second_value")                                                           \
+    COLUMN(AS_RUN, "as_run")                                                                       \
+    COLUMN(ARGS, "args")                                                                           \
+    COLUMN(NOTE, "note")
+
+enum external_column {
+#define COLUMN(symbol, name) EXTERNAL_##symbol,
+    EXTERNAL_COLUMNS(COLUMN)
+#undef COLUMN
+        EXTERNAL_COLUMN_COUNT
+};
+
+/* METRIC(symbol, name, scale): value * scale is in bytes, or a pure number. */
+#define EXTERNAL_METRICS(METRIC)                                                                   \
+    METRIC(MFU, "mfu", 0.01)       /* percent by the source's own count */                         \
+    METRIC(TFLOPS, "tflops", 1e12) /* flop/s of a GPU by the source's own count */                 \
+    METRIC(ALLOCATED, "memory_allocated_gib", 1073741824.0) /* most that tensors held */           \
+    METRIC(RESERVED_GIB, "memory_gib", 1073741824.0)        /* most that was reserved */           \
+    METRIC(RESERVED_GB, "memory_gb", 1e9)                   /* which of the two is not stated */
+
+enum external_metric {
+    EXTERNAL_NO_METRIC,
+#define METRIC(symbol, name, scale) EXTERNAL_METRIC_##symbol,
+    EXTERNAL_METRICS(METRIC)
+#undef METRIC
+        EXTERNAL_METRIC_COUNT
+};
+
+struct external_run {
+    struct loc at;                           /* of the row, for messages */
+    const char *text[EXTERNAL_COLUMN_COUNT]; /* as written, never NULL */
+    int64_t gpus, seq_len, micro_batch, global_batch;
+    double step_s;
+    enum external_metric second_metric;
+    double second; /* in bytes, flop/s or as a fraction; 0: none */
+};
+
+struct external_runs {
+    struct arena arena;
+    struct external_run *row;
+    size_t count, capacity;
+};
+
+void external_release(struct external_runs *runs);
+
+/* The text of a column: "gpu", "args", ... */
+const char *external_column_name(enum external_column column);
+
+/* Whether the text is a file of such rows: its first column is "id". */
+bool external_recognise(const char *data, size_t size);
+
+/* Adds the rows of data[0..size); name stands for the text in messages and must outlive the rows. The columns
+ * of an earlier comparison (external_print()) may follow; they are dropped. */
+enum status external_parse(struct external_runs *runs, const char *name, const char *data,
+                           size_t size, struct diag *diag);
+enum status external_load(struct external_runs *runs, const char *path, struct diag *diag);
+
+/* What was predicted of a row. NAN: none. */
+struct external_result {
+    enum measurement_outcome outcome; /* OUTCOME_WRONG: predicted not to fit, yet it ran */
+    double step_s;                    /* predicted seconds of a step */
+    double error; /* measured / predicted step_s - 1: positive, predicted faster */
+    double peak_bytes, reserved_bytes;
+    double memory_error; /* predicted / measured - 1 of what is compared */
+    const char *why;     /* not NULL: the status reads "error: why" */
+};
+
+/* Prints all rows as they were read, with result[i] of row i in the columns predicted_step_s, error,
+ * predicted_peak_gib, predicted_reserved_gib, memory_error and status. */
+void external_print(const struct external_runs *runs, const struct external_result *result,
+                    struct text *out);
+enum status external_save(const struct external_runs *runs, const struct external_result *result,
+                          const char *path, struct diag *diag);
+
+#endif
