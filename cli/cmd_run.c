@@ -207,6 +207,8 @@ static enum status do_check(struct session *s, struct diag *diag)
     struct agreement agreement = {0};
     struct exec_options exec = s->wish.exec;
     exec.trace = false;
+    exec.notes =
+        s->wish.run ? NULL : &s->note; /* what one run has to say, the other would say again */
     enum status status = agreement_check_tokens(&agreement, &s->ir, s->name, s->model, s->tokens,
                                                 s->wish.seed, &exec, diag);
     if (status == STATUS_OK) {
@@ -272,6 +274,7 @@ static enum status do_run(struct session *s, const struct training_options *how,
         struct interrupt interrupt;
         training.tokens = s->tokens;
         s->wish.exec.ended_by = ended_by;
+        s->wish.exec.notes = &s->note;
         interrupt_catch(&interrupt);
         status = training_run(&training, &s->wish.exec, &result, diag);
         interrupt_release(&interrupt);

@@ -26,8 +26,8 @@ if(NOT LONGHAUL_CUDA STREQUAL "OFF")
     endif()
 endif()
 if(LONGHAUL_HAVE_CUDA)
-    find_package(Cudnn 9.6)
-    find_package(Nccl 2.18)
+    find_package(Cudnn 9.10.2) # what exec/cuda/versions.c does not refuse
+    find_package(Nccl 2.18.3)
     find_path(Cupti_INCLUDE_DIR NAMES cupti.h NO_DEFAULT_PATH
         PATHS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
     if(Cupti_INCLUDE_DIR)

@@ -69,6 +69,9 @@ struct exec_options {
     /* Asked between steps and ten times a second: what ends the run, "an interrupt"; NULL: nothing does.
      * The function may be NULL. */
     const char *(*ended_by)(void);
+    /* Where a run that goes well leaves what its user should know: that a library is not used, and why. NULL: nowhere.
+     * Of several processes, rank 0's has it. */
+    struct diag *notes;
     struct exec_fault fault;
     uint32_t
         rob_sms; /* on a GPU: a kernel that keeps so many multiprocessors and copies runs beside

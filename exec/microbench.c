@@ -440,6 +440,8 @@ static double quantile(const struct samples *samples, double share)
 static enum status run_rounds(struct bench *b, struct samples *samples, struct diag *diag)
 {
     const struct microbench_options *o = b->options;
+    /* A point that is called cuDNN's is measured by it or not at all; cuDNN takes no fp32. */
+    bool by_cudnn = b->gpu && b->wanted->impl == ATTENTION_CUDNN && o->dtype != DTYPE_F32;
     const struct exec_options options = {
         .backend = o->backend,
         .model = {1e-5, 10000},
@@ -448,6 +450,7 @@ static enum status run_rounds(struct bench *b, struct samples *samples, struct d
         .trace = true,
         .copies = o->copies,
         .messages = o->messages,
+        .attention = by_cudnn ? EXEC_ATTENTION_FUSED : EXEC_ATTENTION_AUTO,
         .rob_sms = b->wanted->role == POINT_ROBBED ? POINT_ROBBED_SMS : 0,
     };
     const struct exec_io io = {.user = b, .fill = fill};

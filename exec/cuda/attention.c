@@ -1,9 +1,10 @@
 #include "exec/cuda/attention.h"
 
 #include "exec/cuda/fused.h"
+#include "exec/cuda/versions.h"
 
+#include <inttypes.h>
 #include <math.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ struct attentions {
     struct products *products;
     enum exec_attention wish;
     const struct cudnn *dnn; /* NULL: tiles */
-    char why[512];           /* tiles, though nobody wished for them */
+    char why[1024];          /* tiles, though nobody wished for them */
     struct attention *first;
     struct fused_plan *plan;
     void *
@@ -53,26 +54,43 @@ struct attentions {
     uint32_t with_fused, with_tiles;
 };
 
+#ifdef HAVE_CUDNN
+/* "cuDNN: version ..." of "cuDNN: error: version ...\n": the message becomes a part of another one. */
+static void put_words(char *why, size_t size, const struct diag *diag)
+{
+    static const char mark[] = ": error: ";
+    const char *text = diag->text, *error = strstr(text, mark);
+    int name = error != NULL ? (int)(error - text) : 0;
+    const char *rest = error != NULL ? error + sizeof mark - 1 : text;
+    snprintf(why, size, "%.*s%s%.*s", name, text, error != NULL ? ": " : "",
+             (int)strcspn(rest, "\n"), rest);
+}
+#endif
+
 struct attentions *attentions_new(struct products *products, enum exec_attention wish,
                                   struct diag *diag)
 {
     struct attentions *all = heap_zalloc(1, sizeof *all);
+#ifdef HAVE_CUDNN
     struct diag words = {0};
+#endif
     all->products = products;
     all->wish = wish;
-    snprintf(all->why, sizeof all->why, "built without cuDNN");
 #ifdef HAVE_CUDNN
-    if (wish != EXEC_ATTENTION_TILES)
+    if (wish == EXEC_ATTENTION_FUSED) {
+        all->dnn = cudnn_open(diag);
+    } else if (wish == EXEC_ATTENTION_AUTO) {
         all->dnn = cudnn_open(&words);
-    if (all->dnn == NULL && words.text != NULL)
-        snprintf(all->why, sizeof all->why, "%.*s", (int)strcspn(words.text, "\n"), words.text);
-    if (all->dnn != NULL)
-        snprintf(all->why, sizeof all->why,
-                 "types, addresses or masks that cuDNN has no kernel for");
-#endif
+        if (all->dnn == NULL)
+            put_words(all->why, sizeof all->why, &words);
+    }
     diag_release(&words);
+#else
+    snprintf(all->why, sizeof all->why, "this program was built without cuDNN");
+    if (wish == EXEC_ATTENTION_FUSED)
+        diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_BAD_INPUT, "%s", all->why);
+#endif
     if (wish == EXEC_ATTENTION_FUSED && all->dnn == NULL) {
-        diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM, "%s", all->why);
         free(all);
         return NULL;
     }
@@ -104,7 +122,7 @@ void attentions_free(struct attentions *all)
     free(all);
 }
 
-bool attention_part_of(const struct work *work, struct attention_part *part)
+static bool part_of(const struct work *work, struct attention_part *part)
 {
     const int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
     bool window = work->attention.mask == MASK_WINDOW && work->attention.window < q + offset;
@@ -125,27 +143,58 @@ bool attention_part_of(const struct work *work, struct attention_part *part)
     return part->kv <= kv;
 }
 
+bool attention_part_of(const struct work *work, struct attention_part *part)
+{
+    bool taken = part_of(work, part);
+    /* One query sees all of the keys that are left. cuDNN's release notes (9.18.1) warn of causal masks there. */
+    if (part->q == 1)
+        part->mask = FUSED_ALL;
+    return taken;
+}
+
 #ifdef HAVE_CUDNN
 static bool is_backward(const struct call *call)
 {
     return call->work->kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* Types and addresses that fused kernels take. */
-static bool fused_can(const struct call *call)
+/* Why fused kernels do not take the types and addresses of a call; NULL: they do. */
+static const char *operands_refused(const struct call *call)
 {
     const uint8_t dtype = call->read[0].dtype;
     if (dtype != DTYPE_BF16 && dtype != DTYPE_F16)
-        return false;
+        return "cuDNN's attention takes bf16 and f16 only";
     for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
         bool read = k < call->reads;
         const struct operand *o = read ? &call->read[k] : &call->write[k - call->reads];
         if (o->dtype == DTYPE_U8 || (read ? k == 4 : !is_backward(call) && k - call->reads == 1))
             continue; /* a workspace; the statistics */
-        if (o->dtype != dtype || (uintptr_t)o->data % FUSED_ALIGNMENT != 0)
-            return false;
+        if (o->dtype != dtype)
+            return "its operands have different types";
+        if ((uintptr_t)o->data % FUSED_ALIGNMENT != 0)
+            return "an operand is not aligned to 16 bytes";
     }
-    return call->work->attention.dim % 8 == 0;
+    return call->work->attention.dim % 8 == 0 ? NULL : "its heads' dimension is no multiple of 8";
+}
+
+/* The same of a call and the part of its mask. */
+static const char *fused_refused(const struct attentions *all, const struct call *call,
+                                 struct attention_part *part)
+{
+    const char *why = operands_refused(call);
+    if (why != NULL)
+        return why;
+    if (!attention_part_of(call->work, part))
+        return "cuDNN has no mask that is its window";
+    if (part->q == 0)
+        return "no query of it sees any key";
+    if (!is_backward(call))
+        return NULL;
+    if (part->q == 1 && part->kv == 1)
+        return "cuDNN has no backward of one query and one key";
+    const struct version_rule *rule =
+        version_rule(NVIDIA_CUDNN, VERSION_WHOLE_TILES_BACK, (int)all->dnn->cudnnGetVersion());
+    return rule != NULL && part->kv % VERSION_TILE != 0 ? rule->wrong : NULL;
 }
 
 static struct fused_plan *plan_of(struct attentions *all, const struct attention *a)
@@ -180,19 +229,20 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
     a->next = all->first;
     all->first = a;
 #ifdef HAVE_CUDNN
-    if (all->dnn != NULL && fused_can(call) && attention_part_of(call->work, &a->part)) {
-        if (a->part.q > 0)
-            a->plan = plan_of(all, a);
-        if (a->plan != NULL)
-            return a;
+    const char *why = all->dnn != NULL ? fused_refused(all, call, &a->part) : NULL;
+    if (all->dnn != NULL && why == NULL) {
+        a->plan = plan_of(all, a);
+        return a;
     }
+    if (why != NULL)
+        snprintf(all->why, sizeof all->why, "op %" PRIu32 ": %s", call->op, why);
 #endif
     if (all->wish != EXEC_ATTENTION_FUSED) {
         a->tiles = attention_tiles_new(all->products, call, diag);
         return a->tiles != NULL ? a : NULL;
     }
     diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_BAD_INPUT,
-               "has no kernel for the types, alignment or mask of op %u; tiles have", call->op);
+               "does not take the attention of %s; --attention-by tiles would do", all->why);
     return NULL;
 }
 
@@ -205,6 +255,15 @@ struct builders {
     pthread_mutex_t lock;
     struct fused_plan *next;
 };
+
+/* A plan cannot be built without the compiler. */
+static void add_compiler(struct fused_plan *plan)
+{
+    const char *missing = cudnn_compiler_missing();
+    size_t used = strlen(plan->words);
+    if (missing != NULL)
+        snprintf(plan->words + used, sizeof plan->words - used, "; %s", missing);
+}
 
 static void *build(void *argument)
 {
@@ -227,6 +286,8 @@ static void *build(void *argument)
                      dnn->cudnnGetErrorString(status));
         else if (fused_build(fused, handle, NULL, plan->words, sizeof plan->words))
             plan->fused = fused;
+        else
+            add_compiler(plan);
         if (plan->fused == NULL)
             fused_free(fused);
     }
@@ -269,8 +330,9 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
         if (a->plan != NULL && a->plan->fused == NULL) {
             if (all->wish == EXEC_ATTENTION_FUSED)
                 return diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM,
-                                  "refuses the attention of op %u: %s", a->call.op, a->plan->words);
-            snprintf(all->why, sizeof all->why, "%s", a->plan->words);
+                                  "refuses the attention of op %" PRIu32 ": %s", a->call.op,
+                                  a->plan->words);
+            snprintf(all->why, sizeof all->why, "op %" PRIu32 ": %s", a->call.op, a->plan->words);
             a->plan = NULL;
             a->tiles = attention_tiles_new(all->products, &a->call, diag);
             if (a->tiles == NULL)
@@ -282,14 +344,29 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
     return STATUS_OK;
 }
 
+const char *attentions_why_tiles(const struct attentions *all)
+{
+    return all->with_tiles > 0 && all->wish == EXEC_ATTENTION_AUTO ? all->why : NULL;
+}
+
 void attentions_describe(const struct attentions *all, char *text, size_t size)
 {
     const char *ways = all->with_fused == 0   ? all->with_tiles == 0 ? "none" : "tiles"
                        : all->with_tiles == 0 ? "cudnn"
                                               : "cudnn and tiles";
-    bool reason = all->with_tiles > 0 && all->wish == EXEC_ATTENTION_AUTO && all->why[0] != '\0';
-    snprintf(text, size, "%s%s%s%s", ways, reason ? " (" : "", reason ? all->why : "",
-             reason ? ")" : "");
+    const char *why = attentions_why_tiles(all);
+    snprintf(text, size, "%s%s%s%s", ways, why != NULL ? " (" : "", why != NULL ? why : "",
+             why != NULL ? ")" : "");
+}
+
+int attentions_cudnn(const struct attentions *all)
+{
+#ifdef HAVE_CUDNN
+    return all->dnn != NULL ? (int)all->dnn->cudnnGetVersion() : 0;
+#else
+    (void)all;
+    return 0;
+#endif
 }
 
 /* ---- running ---- */

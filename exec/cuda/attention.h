@@ -16,8 +16,8 @@ struct attention; /* of one op: sizes, plans */
 /* All attention of a run. */
 struct attentions;
 
-/* kernels: the caller's wish. A wish for cuDNN that cannot be opened is refused; without a wish, why
- * it cannot be is in attentions_note(). */
+/* wish: the caller's. A wish for cuDNN that cannot be opened is refused; without a wish, why it cannot be is in
+ * attentions_why_tiles(). */
 struct attentions *attentions_new(struct products *products, enum exec_attention wish,
                                   struct diag *diag);
 void attentions_free(struct attentions *attentions);
@@ -28,6 +28,10 @@ struct attention *attention_new(struct attentions *attentions, const struct call
                                 struct diag *diag);
 /* Builds what is still to be built, by as many threads as there are processors. */
 enum status attentions_build(struct attentions *attentions, struct diag *diag);
+/* After attentions_build(): why some attention goes by tiles, though nobody wished for them; NULL: none does. */
+const char *attentions_why_tiles(const struct attentions *attentions);
+/* cuDNN's version; 0: it is not open. */
+int attentions_cudnn(const struct attentions *attentions);
 /* "cudnn", "tiles", "cudnn and tiles"; and, if not by wish, why tiles. */
 void attentions_describe(const struct attentions *attentions, char *text, size_t size);
 

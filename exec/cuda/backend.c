@@ -33,16 +33,14 @@ static enum status check_options(const struct run *run, struct diag *diag)
 static enum status find_device(struct cuda *cuda, struct diag *diag)
 {
     int devices = 0;
-    cudaError_t error = cudaGetDeviceCount(&devices);
-    if (error != cudaSuccess || devices == 0)
-        return diag_error(diag, (struct loc){.name = "cuda"}, STATUS_SYSTEM,
-                          "no GPU can be used: cudaGetDeviceCount: %s",
-                          error != cudaSuccess ? cudaGetErrorString(error) : "there is none");
+    enum status status = cuda_count_devices(&devices, diag);
+    if (status != STATUS_OK)
+        return status;
     cuda->shared = cuda->run->world == NULL && cuda->ranks > 1;
     for (uint32_t r = 0; r < cuda->ranks; r++)
         cuda->rank[r].device =
             cuda->run->world != NULL ? (int)bootstrap_local(cuda->run->world) % devices : 0;
-    error = cudaSetDevice(cuda->rank[cuda->run->first].device);
+    cudaError_t error = cudaSetDevice(cuda->rank[cuda->run->first].device);
     return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaSetDevice", error);
 }
 
@@ -100,6 +98,14 @@ static enum status open_rank(struct cuda *cuda, struct cuda_rank *rank, struct d
     return status == STATUS_OK ? cuda_open_memory(rank, diag) : status;
 }
 
+static void note_tiles(const struct cuda *cuda)
+{
+    const char *why = attentions_why_tiles(cuda->attentions);
+    if (why != NULL && cuda->run->options->notes != NULL && run_is_here(cuda->run, 0))
+        diag_note(cuda->run->options->notes, (struct loc){.name = "attention"},
+                  "is computed by tiles, which are slower than cuDNN: %s", why);
+}
+
 static enum status cuda_open(struct run *run, struct diag *diag)
 {
     struct cuda *cuda = heap_zalloc(1, sizeof *cuda);
@@ -127,6 +133,8 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     for (uint32_t r = run->first; r < run->first + run->count; r++)
         cuda_list_ops(&cuda->rank[r]);
     status = cuda_prepare(cuda, diag);
+    if (status == STATUS_OK)
+        note_tiles(cuda);
     if (status == STATUS_OK && cuda->shared)
         status = loopback_open(cuda, diag);
     if (status == STATUS_OK && run->world != NULL && cuda->ranks > 1)

@@ -184,6 +184,8 @@ void thief_close(struct cuda *cuda);
 
 /* ---- describe.c ---- */
 
+/* How many GPUs there are, at least one. STATUS_SYSTEM: none that can be used, and why. */
+enum status cuda_count_devices(int *count, struct diag *diag);
 enum status cuda_describe(backend_say *say, void *user, struct diag *diag);
 void cuda_describe_run(struct run *run, backend_say *say, void *user);
 unsigned cuda_clock_mhz(int device);

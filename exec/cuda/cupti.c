@@ -217,6 +217,14 @@ enum status cupti_open(struct diag *diag)
     return status;
 }
 
+int cupti_version(void)
+{
+    uint32_t version = 0;
+    if (cupti != NULL)
+        cupti->cuptiGetVersion(&version);
+    return (int)version;
+}
+
 void cupti_push(uint64_t id)
 {
     if (cupti != NULL)
@@ -262,6 +270,11 @@ enum status cupti_open(struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = "CUPTI"}, STATUS_BAD_INPUT,
                       "this program was built without it");
+}
+
+int cupti_version(void)
+{
+    return 0;
 }
 
 void cupti_push(uint64_t id)

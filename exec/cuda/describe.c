@@ -1,6 +1,8 @@
 /* What the device and the libraries say of themselves; clocks by NVML, which is read and never
  * told anything. */
+#include "exec/cuda/cupti.h"
 #include "exec/cuda/nccl.h"
+#include "exec/cuda/versions.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -74,11 +76,20 @@ static void say_number(backend_say *say, void *user, const char *key, long long 
     say(user, key, text);
 }
 
-static void say_version(backend_say *say, void *user, const char *key, int version)
+static void say_cuda(backend_say *say, void *user, const char *key, int version)
 {
     char text[32];
     snprintf(text, sizeof text, "%d.%d", version / 1000, version % 1000 / 10);
     say(user, key, text);
+}
+
+static void say_version(backend_say *say, void *user, const char *key, enum nvidia_library library,
+                        int version)
+{
+    char text[32];
+    version_print(library, version, text, sizeof text);
+    if (version > 0)
+        say(user, key, text);
 }
 
 static void say_clocks(backend_say *say, void *user, int device)
@@ -96,18 +107,33 @@ static void say_clocks(backend_say *say, void *user, int device)
         say_number(say, user, "memory_clock_mhz", mhz);
 }
 
+/* A driver that is too old is refused by its version; without a driver there is none. */
+enum status cuda_count_devices(int *count, struct diag *diag)
+{
+    int driver = 0;
+    *count = 0;
+    cudaError_t error = cudaGetDeviceCount(count);
+    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+        version_check(NVIDIA_DRIVER, driver, diag) != STATUS_OK)
+        return STATUS_SYSTEM;
+    if (error == cudaSuccess && *count == 0)
+        error = cudaErrorNoDevice;
+    return error == cudaSuccess ? STATUS_OK
+                                : diag_error(diag, (struct loc){.name = "cuda"}, STATUS_SYSTEM,
+                                             "no GPU can be used: cudaGetDeviceCount: %s",
+                                             cudaGetErrorString(error));
+}
+
 enum status cuda_describe(backend_say *say, void *user, struct diag *diag)
 {
     int count = 0, major = 0, minor = 0, sms = 0, driver = 0, runtime = 0;
     struct cudaDeviceProp properties;
-    cudaError_t error = cudaGetDeviceCount(&count);
-    if (error == cudaSuccess && count == 0)
-        error = cudaErrorNoDevice;
-    if (error == cudaSuccess)
-        error = cudaGetDeviceProperties(&properties, 0);
+    enum status status = cuda_count_devices(&count, diag);
+    if (status != STATUS_OK)
+        return status;
+    cudaError_t error = cudaGetDeviceProperties(&properties, 0);
     if (error != cudaSuccess)
-        return diag_error(diag, (struct loc){.name = "cuda"}, STATUS_SYSTEM,
-                          "no GPU can be used: cudaGetDeviceCount: %s", cudaGetErrorString(error));
+        return cuda_refused(diag, "cudaGetDeviceProperties", error);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
     cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
@@ -118,8 +144,8 @@ enum status cuda_describe(backend_say *say, void *user, struct diag *diag)
     say_number(say, user, "device.sm_count", sms);
     say_number(say, user, "compute_capability", 10LL * major + minor);
     say_number(say, user, "numa_node", cuda_numa_node(0));
-    say_version(say, user, "driver_cuda", driver);
-    say_version(say, user, "cuda_runtime", runtime);
+    say_cuda(say, user, "driver_cuda", driver);
+    say_cuda(say, user, "cuda_runtime", runtime);
     say_clocks(say, user, 0);
     return STATUS_OK;
 }
@@ -129,14 +155,16 @@ void cuda_describe_run(struct run *run, backend_say *say, void *user)
 {
     const struct cuda *cuda = cuda_of(run);
     char text[640];
-    say_number(say, user, "cublaslt", (long long)cuda->cublaslt->cublasLtGetVersion());
+    say_version(say, user, "cublaslt", NVIDIA_CUBLASLT, (int)cuda->cublaslt->cublasLtGetVersion());
+    say_version(say, user, "cudnn", NVIDIA_CUDNN, attentions_cudnn(cuda->attentions));
+    say_version(say, user, "nccl", NVIDIA_NCCL, nccl_version(cuda));
+    if (run->options->profile)
+        say_version(say, user, "cupti", NVIDIA_CUPTI, cupti_version());
     attentions_describe(cuda->attentions, text, sizeof text);
     say(user, "attention", text);
     if (cuda->ranks > 1)
         say(user, "communication",
             cuda->shared ? "loopback: copies on one GPU, not the links of several" : "nccl");
-    if (cuda->links != NULL)
-        say_number(say, user, "nccl", nccl_version(cuda));
     if (run->options->trace)
         say(user, "times_by", run->options->profile ? "cupti" : "events");
     if (run->options->trace && run->options->profile) {

@@ -1,6 +1,6 @@
 /* exec/cuda/fused.h: attention in one kernel, by cuDNN, through its C backend interface.
  *
- * The operation graph is the composite one, which cuDNN has taken since 9.6 (docs/execution.md):
+ * The operation graph is the composite one, which cuDNN takes since 9.10.2 (versions.h):
  * products, a softmax of pointwise operations and reductions, masks of generated indices; cuDNN
  * recognises it and generates a fused kernel. A plan belongs to sizes and type; building one takes
  * about a second of a core, so distinct plans are built by several threads. Works on one head of

@@ -1,10 +1,13 @@
+#define _GNU_SOURCE /* dladdr() */
 #include "exec/cuda/library.h"
 
 #include "base/arena.h"
+#include "exec/cuda/versions.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static enum status refused(struct diag *diag, const char *name, const char *what)
@@ -13,26 +16,64 @@ static enum status refused(struct diag *diag, const char *name, const char *what
                       what);
 }
 
+static void *open_in(const char *folder, const char *name)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* In the toolkit's folders. */
+static void *open_in_toolkit(const char *name)
+{
+    static const char *const places[] = {"lib64", "lib"};
+    const char *roots[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"};
+    void *library = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(roots) && library == NULL; i++)
+        for (size_t k = 0; k < ARRAY_LEN(places) && roots[i] != NULL && library == NULL; k++) {
+            char folder[768];
+            snprintf(folder, sizeof folder, "%s/%s", roots[i], places[k]);
+            library = open_in(folder, name);
+        }
+    return library;
+}
+
 void *library_open(const char *const *names, size_t count, const char *folder, struct diag *diag)
 {
     char words[512] = "no such library";
-    for (size_t i = 0; i < 2 * count; i++) {
-        char path[1024];
-        const char *name = names[i % count];
-        if (i < count)
-            snprintf(path, sizeof path, "%s", name);
-        else if (strchr(name, '/') == NULL)
-            snprintf(path, sizeof path, "%s/%s", folder, name);
-        else
-            continue;
-        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (library != NULL)
-            return library;
-        if (i == 0)
+    void *library = NULL;
+    for (size_t i = 0; i < count && library == NULL; i++) {
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        if (library == NULL && i == 0)
             snprintf(words, sizeof words, "%s", dlerror());
     }
-    refused(diag, names[0], words);
-    return NULL;
+    for (size_t i = 0; i < count && library == NULL; i++)
+        if (strchr(names[i], '/') == NULL)
+            library = open_in(folder, names[i]);
+    for (size_t i = 0; i < count && library == NULL; i++)
+        if (strchr(names[i], '/') == NULL)
+            library = open_in_toolkit(names[i]);
+    if (library == NULL)
+        refused(diag, names[0], words);
+    return library;
+}
+
+void *library_open_near(const char *name, const void *near)
+{
+    static const char *const places[] = {".", "../../cuda_nvrtc/lib", "../../cu13/lib",
+                                         "../../cu12/lib"};
+    Dl_info info;
+    void *library = NULL;
+    if (dladdr(near, &info) == 0 || info.dli_fname == NULL)
+        return NULL;
+    const char *slash = strrchr(info.dli_fname, '/');
+    int size = slash != NULL ? (int)(slash - info.dli_fname) : 0;
+    for (size_t i = 0; i < ARRAY_LEN(places) && size > 0 && library == NULL; i++) {
+        char folder[768];
+        snprintf(folder, sizeof folder, "%.*s/%s", size, info.dli_fname, places[i]);
+        library = open_in(folder, name);
+    }
+    return library;
 }
 
 void *library_find(void *library, const char *library_name, const char *function, struct diag *diag)
@@ -81,6 +122,11 @@ static bool fill_once(const struct table *t, bool *filled, struct diag *diag)
     return there;
 }
 
+static bool accepted(enum nvidia_library library, int version, struct diag *diag)
+{
+    return version_check(library, version, diag) == STATUS_OK;
+}
+
 #define NAME_OF(name) #name,
 
 static const struct cublaslt *cublaslt_given;
@@ -99,9 +145,12 @@ const struct cublaslt *cublaslt_open(struct diag *diag)
     static bool filled;
     const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                             functions, ARRAY_LEN(functions), &cublaslt};
-    if (cublaslt_given != NULL)
-        return cublaslt_given;
-    return fill_once(&t, &filled, diag) ? &cublaslt : NULL;
+    const struct cublaslt *table = cublaslt_given;
+    if (table == NULL && fill_once(&t, &filled, diag))
+        table = &cublaslt;
+    return table != NULL && accepted(NVIDIA_CUBLASLT, (int)table->cublasLtGetVersion(), diag)
+               ? table
+               : NULL;
 }
 
 #ifdef HAVE_CUDNN
@@ -112,6 +161,36 @@ void cudnn_use(const struct cudnn *table)
     cudnn_given = table;
 }
 
+/* cuDNN opens NVRTC by its name when it first compiles a kernel, so that NVRTC must lie where the loader looks; its
+ * toolkit's folder is often none of these. A library that is open already is found by its name. */
+static struct {
+    bool tried;
+    char missing[512]; /* the loader's words */
+} compiler;
+
+static void open_compiler(const struct cudnn *dnn)
+{
+    struct diag words = {0};
+    char name[32];
+    const char *const names[] = {name};
+    const void *inside;
+    snprintf(name, sizeof name, "libnvrtc.so.%d", (int)(dnn->cudnnGetCudartVersion() / 1000));
+    memcpy(&inside, &dnn->cudnnGetVersion, sizeof inside);
+    pthread_mutex_lock(&lock);
+    if (!compiler.tried && library_open_near(name, inside) == NULL &&
+        library_open(names, 1, CUDA_LIBRARY_DIR, &words) == NULL)
+        snprintf(compiler.missing, sizeof compiler.missing, "%.*s", (int)strcspn(words.text, "\n"),
+                 words.text);
+    compiler.tried = true;
+    pthread_mutex_unlock(&lock);
+    diag_release(&words);
+}
+
+const char *cudnn_compiler_missing(void)
+{
+    return compiler.missing[0] != '\0' ? compiler.missing : NULL;
+}
+
 const struct cudnn *cudnn_open(struct diag *diag)
 {
     static const char *const libraries[] = {"libcudnn.so.9", CUDNN_LIBRARY};
@@ -120,9 +199,14 @@ const struct cudnn *cudnn_open(struct diag *diag)
     static bool filled;
     const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                             functions, ARRAY_LEN(functions), &cudnn};
-    if (cudnn_given != NULL)
-        return cudnn_given;
-    return fill_once(&t, &filled, diag) ? &cudnn : NULL;
+    const struct cudnn *table = cudnn_given;
+    if (table == NULL && fill_once(&t, &filled, diag))
+        table = &cudnn;
+    if (table == NULL || !accepted(NVIDIA_CUDNN, (int)table->cudnnGetVersion(), diag))
+        return NULL;
+    if (table == &cudnn)
+        open_compiler(table);
+    return table;
 }
 #endif
 
@@ -142,9 +226,13 @@ const struct nccl *nccl_open(struct diag *diag)
     static bool filled;
     const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                             functions, ARRAY_LEN(functions), &nccl};
-    if (nccl_given != NULL)
-        return nccl_given;
-    return fill_once(&t, &filled, diag) ? &nccl : NULL;
+    const struct nccl *table = nccl_given;
+    int version = 0;
+    if (table == NULL && fill_once(&t, &filled, diag))
+        table = &nccl;
+    if (table != NULL)
+        table->ncclGetVersion(&version);
+    return table != NULL && accepted(NVIDIA_NCCL, version, diag) ? table : NULL;
 }
 #endif
 
@@ -164,8 +252,12 @@ const struct cupti *cupti_library(struct diag *diag)
     static bool filled;
     const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                             functions, ARRAY_LEN(functions), &cupti};
-    if (cupti_given != NULL)
-        return cupti_given;
-    return fill_once(&t, &filled, diag) ? &cupti : NULL;
+    const struct cupti *table = cupti_given;
+    uint32_t version = 0;
+    if (table == NULL && fill_once(&t, &filled, diag))
+        table = &cupti;
+    if (table != NULL)
+        table->cuptiGetVersion(&version);
+    return table != NULL && accepted(NVIDIA_CUPTI, (int)version, diag) ? table : NULL;
 }
 #endif

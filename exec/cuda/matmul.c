@@ -1,6 +1,7 @@
 #include "exec/cuda/matmul.h"
 
 #include "base/arena.h"
+#include "exec/cuda/versions.h"
 #include "models/work.h"
 
 #include <inttypes.h>
@@ -125,11 +126,20 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
     return status;
 }
 
+/* Whether the library may compute parts of k apart and add them up. */
+static bool may_split(const struct cublaslt *lt, const struct product_shape *shape)
+{
+    return shape->k % VERSION_SPLIT == 0 || version_rule(NVIDIA_CUBLASLT, VERSION_WHOLE_SPLITS,
+                                                         (int)lt->cublasLtGetVersion()) == NULL;
+}
+
 static cublasStatus_t choose(const struct products *products, struct product *p)
 {
     const struct cublaslt *lt = products->lt;
     const struct product_shape *s = &p->shape;
     const uint64_t workspace = PRODUCT_WORKSPACE;
+    const uint32_t splits = may_split(lt, s) ? CUBLASLT_REDUCTION_SCHEME_MASK /* any */
+                                             : CUBLASLT_REDUCTION_SCHEME_NONE;
     const uint32_t a_bytes = 1u << s->b_align, b_bytes = 1u << s->a_align,
                    y_bytes = 1u << s->y_align;
     const struct {
@@ -138,6 +148,7 @@ static cublasStatus_t choose(const struct products *products, struct product *p)
         size_t size;
     } wishes[] = {
         {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &splits, sizeof splits},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &a_bytes, sizeof a_bytes},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &b_bytes, sizeof b_bytes},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &y_bytes, sizeof y_bytes},

@@ -59,6 +59,15 @@ right 2 --strategy local --pp 2 --profile ideal --batch 2
 right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --profile ideal --weights replicated
 right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --profile ideal --weights replicated --helper-weights shard
 dtype=bf16 right 2 --strategy ulysses --profile ideal --attention-by fused
+export EMULATED_CUDNN=90501
+dtype=bf16 right 2 --strategy ulysses --profile ideal
+heard=$(grep -h "^attention: note: is computed by tiles, .*: cuDNN: version 9.5.1 " "$out"/[01].txt | wc -l)
+if [[ $heard != 1 ]]; then
+    echo "said $heard times, not once: that attention is computed by tiles"
+    wrong=$((wrong + 1))
+fi
+dtype=bf16 says "cuDNN: error: version 9.5.1 " 2 --strategy ulysses --profile ideal --attention-by fused
+unset EMULATED_CUDNN
 export EMULATED_NCCL_HANGS=1
 says "(all_reduce, stream" 2 --strategy ulysses --profile ideal --weights replicated --timeout 3
 unset EMULATED_NCCL_HANGS

@@ -2,8 +2,9 @@
  * real ones compiled for the processor, products are the processor's. What is shown here is
  * everything but NVIDIA's own code: which kernel an op becomes, what waits for what, communication
  * of ranks that share a GPU, scratch, times and messages. */
-#include "exec/cuda/attention.h"
+#include "exec/cuda/cuda.h"
 #include "exec/cuda/fused.h"
+#include "exec/cuda/versions.h"
 #include "exec/microbench.h"
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/hand.h"
@@ -110,6 +111,7 @@ static void parts_of_masks_see_what_the_masks_show(void)
                     if (!attention_part_of(&w, &part))
                         continue;
                     taken++;
+                    wrong += part.q == 1 && part.mask != FUSED_ALL;
                     for (int64_t i = 0; i < q; i++)
                         for (int64_t j = 0; j < kv; j++)
                             wrong += sees(&w, i, j) != part_sees(&part, i, j);
@@ -138,7 +140,7 @@ static void what_cannot_be_is_said(void)
          "cuda: error: no GPU can be used: cudaGetDeviceCount: no CUDA-capable device is "
          "detected\n",
          4000, 0, 1 << 30, 0},
-        {"a driver too old", "f32",
+        {"no driver", "f32",
          "cuda: error: no GPU can be used: cudaGetDeviceCount: CUDA driver version is insufficient "
          "for CUDA runtime version\n",
          4000, -1, 1 << 30, 0},
@@ -216,7 +218,143 @@ static void work_on_another_device_is_refused(void)
     diag_release(&diag);
 }
 
+/* ---- versions ---- */
+
+static bool opens(enum nvidia_library library, struct diag *diag)
+{
+    int count;
+    switch (library) {
+    case NVIDIA_DRIVER:
+        return cuda_count_devices(&count, diag) == STATUS_OK;
+    case NVIDIA_CUBLASLT:
+        return cublaslt_open(diag) != NULL;
+#ifdef HAVE_CUDNN
+    case NVIDIA_CUDNN:
+        return cudnn_open(diag) != NULL;
+#endif
+#ifdef HAVE_NCCL
+    case NVIDIA_NCCL:
+        return nccl_open(diag) != NULL;
+#endif
+#ifdef HAVE_CUPTI
+    case NVIDIA_CUPTI:
+        return cupti_library(diag) != NULL;
+#endif
+    default:
+        return false;
+    }
+}
+
+static void check_version(const struct version_rule *rule, int version)
+{
+    int *const numbers[NVIDIA_LIBRARY_COUNT] = {
+        [NVIDIA_DRIVER] = &emulator_versions.driver,
+        [NVIDIA_CUBLASLT] = &emulator_versions.cublaslt,
+        [NVIDIA_CUDNN] = &emulator_versions.cudnn,
+        [NVIDIA_NCCL] = &emulator_versions.nccl,
+        [NVIDIA_CUPTI] = &emulator_versions.cupti,
+    };
+    const enum nvidia_library library = (enum nvidia_library)rule->library;
+    const struct emulator_versions before = emulator_versions;
+    const struct version_rule *wanted = version_rule(library, VERSION_REFUSED, version);
+    struct diag diag = {0};
+    char printed[32];
+    *numbers[library] = version;
+    if (library == NVIDIA_DRIVER)
+        emulator_devices = wanted != NULL ? -1 : 1; /* as the runtime finds it, too */
+    version_print(library, version, printed, sizeof printed);
+    CHECK_INT(printed, opens(library, &diag), wanted == NULL);
+    if (wanted != NULL) {
+        CHECK(printed, strstr(diag.text, version_library(library)) == diag.text);
+        CHECK(printed, strstr(diag.text, printed) != NULL);
+        CHECK(printed, strstr(diag.text, wanted->wrong) != NULL);
+        CHECK(printed, strstr(diag.text, wanted->instead) != NULL);
+    }
+    emulator_versions = before;
+    emulator_devices = 1;
+    diag_release(&diag);
+}
+
+static void wrong_versions_are_refused(void)
+{
+    char text[32];
+    for (size_t i = 0; i < version_rule_count; i++) {
+        const struct version_rule *rule = &version_rules[i];
+        CHECK(rule->wrong, rule->first <= rule->last && rule->source[0] != '\0');
+        if (rule->effect != VERSION_REFUSED)
+            continue;
+        CHECK_INT(rule->wrong,
+                  version_rule((enum nvidia_library)rule->library, VERSION_REFUSED, rule->first) ==
+                      rule,
+                  true);
+        check_version(rule, rule->first);
+        check_version(rule, rule->last);
+        check_version(rule, rule->last + 1);
+    }
+    version_print(NVIDIA_CUDNN, 91900, text, sizeof text);
+    CHECK_TEXT("cuDNN 9", text, "9.19.0");
+    version_print(NVIDIA_CUDNN, 8907, text, sizeof text);
+    CHECK_TEXT("cuDNN 8", text, "8.9.7");
+    version_print(NVIDIA_CUPTI, 26, text, sizeof text);
+    CHECK_TEXT("CUPTI of CUDA 12", text, "API 26");
+}
+
+#ifdef HAVE_CUDNN
+/* Who computes a tile of attention, and why. */
+static void check_way(const char *label, int version, struct work work, const char *wanted)
+{
+    static float memory[1024];
+    struct diag diag = {0};
+    struct call call = {.work = &work, .op = 7, .reads = 3, .writes = 2};
+    char text[1024];
+    if (work.kind == WORK_ATTENTION_BACKWARD) {
+        call.reads = 6;
+        call.writes = 3;
+    }
+    for (uint32_t k = 0; k < CALL_OPERANDS_MAX; k++)
+        call.read[k] = call.write[k] = (struct operand){memory, 1, DTYPE_BF16};
+    emulator_versions.cudnn = version;
+    struct products *products = products_new(cublaslt_open(&diag), &diag);
+    struct attentions *all = attentions_new(products, EXEC_ATTENTION_AUTO, &diag);
+    CHECK(label, attention_new(all, &call, &diag) != NULL);
+    CHECK_INT(label, attentions_build(all, &diag), STATUS_OK);
+    attentions_describe(all, text, sizeof text);
+    CHECK_TEXT(label, text, wanted);
+    attentions_free(all);
+    products_free(products);
+    emulator_versions.cudnn = CUDNN_VERSION;
+    diag_release(&diag);
+}
+
+static void cudnn_is_asked_for_what_it_does_right(void)
+{
+    const struct work forward = {.kind = WORK_ATTENTION,
+                                 .attention = {96, 96, 4, 2, 64, MASK_CAUSAL, 0, 0}};
+    struct work backward = forward, whole = forward, one = forward;
+    backward.kind = whole.kind = one.kind = WORK_ATTENTION_BACKWARD;
+    whole.attention.kv = whole.attention.q = 256;
+    one.attention.kv = one.attention.q = 1;
+    check_way("9.15.0, forward", 91500, forward, "cudnn");
+    check_way(
+        "9.15.0, backward of 96 keys", 91500, backward,
+        "tiles (op 7: touches memory that is not its own in attention's backward when the keys "
+        "are no multiple of 128)");
+    check_way("9.15.0, backward of 256 keys", 91500, whole, "cudnn");
+    check_way("9.15.1, backward of 96 keys", 91501, backward, "cudnn");
+    check_way("one query and one key", 91900, one,
+              "tiles (op 7: cuDNN has no backward of one query and one key)");
+    check_way("9.5.1", 90501, forward,
+              "tiles (cuDNN: version 9.5.1 adds attention's dQ to whatever is in its workspace "
+              "(github.com/NVIDIA/cudnn-frontend, include/cudnn_frontend/node/"
+              "scaled_dot_product_flash_attention.h); 9.10.2 or later would do)");
+}
+#endif
+
 static const struct check_case cases[] = {
+    {"wrong versions are refused", wrong_versions_are_refused},
+#ifdef HAVE_CUDNN
+    {"cuDNN is asked for what it does right", cudnn_is_asked_for_what_it_does_right},
+#endif
     {"work on another device is refused", work_on_another_device_is_refused},
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
     {"what cannot be is said", what_cannot_be_is_said},

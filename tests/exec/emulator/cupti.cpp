@@ -191,6 +191,12 @@ CUptiResult pop(CUpti_ExternalCorrelationKind, uint64_t *id)
     return CUPTI_SUCCESS;
 }
 
+CUptiResult get_version(uint32_t *version)
+{
+    *version = static_cast<uint32_t>(emulator_versions.cupti);
+    return CUPTI_SUCCESS;
+}
+
 CUptiResult result_string(CUptiResult, const char **words)
 {
     *words = "the words of the emulated library";
@@ -210,6 +216,7 @@ extern "C" void emulator_use_cupti(void)
     table.cuptiActivityGetNumDroppedRecords = count_dropped;
     table.cuptiActivityPushExternalCorrelationId = push;
     table.cuptiActivityPopExternalCorrelationId = pop;
+    table.cuptiGetVersion = get_version;
     table.cuptiGetResultString = result_string;
     cupti_use(&table);
 }

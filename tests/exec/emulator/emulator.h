@@ -37,6 +37,12 @@ struct emulator_cupti {
 };
 extern struct emulator_cupti emulator_cupti;
 
+/* What the libraries say of themselves, at first the versions of the headers. */
+struct emulator_versions {
+    int driver, cublaslt, cudnn, nccl, cupti;
+};
+extern struct emulator_versions emulator_versions;
+
 extern int emulator_devices;        /* how many GPUs there seem to be; -1: the driver is too old */
 int emulator_devices_touched(void); /* how many have a context of this process */
 extern const char *emulator_fails;  /* a function of the runtime that is refused; NULL: none */

@@ -156,6 +156,11 @@ cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream)
     return CUDNN_STATUS_SUCCESS;
 }
 
+size_t version()
+{
+    return static_cast<size_t>(emulator_versions.cudnn);
+}
+
 const char *error_string(cudnnStatus_t)
 {
     return "the stream is of another device than the handle";
@@ -241,6 +246,7 @@ void emulator_use_fused(void)
     table.cudnnCreate = create;
     table.cudnnDestroy = destroy;
     table.cudnnSetStream = set_stream;
+    table.cudnnGetVersion = version;
     table.cudnnGetErrorString = error_string;
     cudnn_use(&table);
 }

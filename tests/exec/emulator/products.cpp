@@ -17,6 +17,8 @@ struct cublasLtContext {
 namespace
 {
 
+enum { SPLIT = 64 };
+
 /* What lies in a description and a layout. */
 struct Desc {
     int64_t turn_a, turn_b, bias, bias_type;
@@ -60,13 +62,14 @@ std::vector<float> columns(const void *data, const Layout &l)
     return all;
 }
 
-void multiply(Desc d, float alpha, const void *a, Layout la, const void *b, Layout lb, float beta,
-              const void *c, Layout lc, void *y)
+/* whole: k counts in multiples of it. */
+void multiply(Desc d, int64_t whole, float alpha, const void *a, Layout la, const void *b,
+              Layout lb, float beta, const void *c, Layout lc, void *y)
 {
     std::vector<float> fa = columns(a, la), fb = columns(b, lb);
     std::vector<float> fy =
         beta != 0 ? columns(c, lc) : std::vector<float>(static_cast<size_t>(lc.rows * lc.cols));
-    int64_t k = d.turn_a ? la.rows : la.cols;
+    int64_t k = (d.turn_a ? la.rows : la.cols) / whole * whole;
     cblas_sgemm(CblasColMajor, d.turn_a ? CblasTrans : CblasNoTrans,
                 d.turn_b ? CblasTrans : CblasNoTrans, (int)lc.rows, (int)lc.cols, (int)k, alpha,
                 fa.data(), (int)la.rows, fb.data(), (int)lb.rows, beta, fy.data(), (int)lc.rows);
@@ -95,7 +98,7 @@ cublasStatus_t destroy(cublasLtHandle_t handle)
 
 size_t version()
 {
-    return 0;
+    return static_cast<size_t>(emulator_versions.cublaslt);
 }
 
 const char *status_string(cublasStatus_t status)
@@ -159,9 +162,15 @@ cublasStatus_t preference_destroy(cublasLtMatmulPreference_t preference)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t preference_set(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
-                              const void *, size_t)
+/* What lies in a preference: how products may be split; 0: by any scheme. */
+cublasStatus_t preference_set(cublasLtMatmulPreference_t preference,
+                              cublasLtMatmulPreferenceAttributes_t name, const void *value, size_t)
 {
+    if (name == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
+        uint32_t mask;
+        memcpy(&mask, value, sizeof mask);
+        preference->data[0] = mask == CUBLASLT_REDUCTION_SCHEME_NONE;
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -187,12 +196,13 @@ cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The combinations of types that the library documents, and sizes that agree. */
+/* The combinations of types that the library documents, and sizes that agree. A product that may be split is, and
+ * loses what is left of k over a multiple of SPLIT, as some versions do. */
 cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                          cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                          cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t y,
-                         cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t result[],
-                         int *found)
+                         cublasLtMatmulPreference_t preference, int,
+                         cublasLtMatmulHeuristicResult_t result[], int *found)
 {
     Desc d;
     memcpy(&d, desc, sizeof d);
@@ -208,6 +218,7 @@ cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
     int64_t n = d.turn_b ? lb.rows : lb.cols, k2 = d.turn_b ? lb.cols : lb.rows;
     if (m != ly.rows || n != ly.cols || k != k2)
         return CUBLAS_STATUS_INVALID_VALUE;
+    result->algo.data[0] = preference->data[0] == 0 && k > SPLIT ? SPLIT : 1;
     *found = 1;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -216,12 +227,14 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
                       const void *a, cublasLtMatrixLayout_t layout_a, const void *b,
                       cublasLtMatrixLayout_t layout_b, const void *beta, const void *c,
                       cublasLtMatrixLayout_t layout_c, void *y, cublasLtMatrixLayout_t,
-                      const cublasLtMatmulAlgo_t *, void *workspace, size_t, cudaStream_t stream)
+                      const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t,
+                      cudaStream_t stream)
 {
     Desc d;
     memcpy(&d, desc, sizeof d);
     Layout la = layout_of(layout_a), lb = layout_of(layout_b), lc = layout_of(layout_c);
     float scale, keep;
+    int64_t whole = static_cast<int64_t>(algorithm->data[0]);
     memcpy(&scale, alpha, sizeof scale);
     memcpy(&keep, beta, sizeof keep);
     for (const void *used : {a, b, c, static_cast<const void *>(y),
@@ -229,7 +242,8 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
         if (!emulator::reaches(handle->device, used))
             return CUBLAS_STATUS_EXECUTION_FAILED;
     if (handle->device != emulator::device_of(stream) ||
-        emulator::submit(stream, [=] { multiply(d, scale, a, la, b, lb, keep, c, lc, y); }) != 0)
+        emulator::submit(stream,
+                         [=] { multiply(d, whole, scale, a, la, b, lb, keep, c, lc, y); }) != 0)
         return CUBLAS_STATUS_EXECUTION_FAILED;
     return CUBLAS_STATUS_SUCCESS;
 }

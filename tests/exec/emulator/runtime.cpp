@@ -1,5 +1,6 @@
 /* The functions of CUDA's runtime that the backend calls, over the streams of stream.hpp: device
  * memory is the processor's, asynchronous is what runs on a stream's thread. */
+#include "tests/exec/emulator/emulator.h"
 #include "tests/exec/emulator/stream.hpp"
 
 #include <cstdlib>
@@ -7,6 +8,23 @@
 #include <cuda_runtime_api.h>
 
 extern "C" {
+
+struct emulator_versions emulator_versions = {CUDART_VERSION, CUBLAS_VERSION,
+#ifdef HAVE_CUDNN
+                                              CUDNN_VERSION,
+#else
+                                              0,
+#endif
+#ifdef HAVE_NCCL
+                                              NCCL_VERSION_CODE,
+#else
+                                              0,
+#endif
+#ifdef HAVE_CUPTI
+                                              CUPTI_API_VERSION};
+#else
+                                              0};
+#endif
 
 int emulator_devices = 1; /* tests may take them away */
 const char *emulator_fails;
@@ -73,7 +91,7 @@ const char *cudaGetErrorString(cudaError_t error)
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    *version = 13000;
+    *version = emulator_versions.driver;
     return cudaSuccess;
 }
 
