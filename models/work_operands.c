@@ -3,16 +3,20 @@
 #include <assert.h>
 #include <string.h>
 
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+
 /* A row lists the reads and then the writes of a kind, one word each: the operand's element count, a
  * product of the kind's parameters and digits. Communication and copies give bytes instead: "@" is
  * the op's bytes, "@*" times the members of its group, "@/" divided by them. Before the count, '~': in
- * a schedule it may be another. Behind it, in this order:
- *   ":f32", ":i32", ":u8"  the dtype, when it is fixed; with a '~' before it: in a schedule, any
+ * a schedule it may be another. After it, in this order:
+ *   ":f32", ":i32", ":u8"  the dtype, when it is fixed
+ *   ":sum", ":op", ":float", ":moved"  the dtypes that it may have (enum work_type); without: ":step"
+ *   ":~f32"                ":float", and f32 in an op that is made up
  *   "=0"                   an op that is made up reads the first write's buffer here, in its place
  *   "?p", "?!p"            the operand is there only if parameter p is not 0, or is 0
  *   "?", "??"              it may be left out; a made-up op leaves out the latter */
 static const char *const rows[WORK_KIND_COUNT][2] = {
-    [WORK_MATMUL] = {"m*k k*n n?epilogue m*n=0?accumulate", "m*n"},
+    [WORK_MATMUL] = {"m*k k*n n?epilogue m*n:sum=0?accumulate", "m*n:sum"},
     [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim", "q*heads*dim q*heads:f32"},
     [WORK_ATTENTION_BACKWARD] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim q*heads*dim "
                                  "q*heads:f32 q*heads*dim",
@@ -20,12 +24,12 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_MERGE] = {"rows*heads*dim:f32=0 rows*heads:f32=1 rows*heads*dim rows*heads:f32",
                     "rows*heads*dim:f32 rows*heads:f32"},
     [WORK_RMSNORM] = {"rows*cols cols", "rows*cols rows:f32"},
-    [WORK_RMSNORM_BACKWARD] = {"rows*cols rows*cols cols rows:f32 cols=1?accumulate",
-                               "rows*cols cols"},
+    [WORK_RMSNORM_BACKWARD] = {"rows*cols rows*cols cols rows:f32 cols:sum=1?accumulate",
+                               "rows*cols cols:sum"},
     [WORK_LAYERNORM] = {"rows*cols cols cols", "rows*cols rows*2:f32"},
-    [WORK_LAYERNORM_BACKWARD] = {"rows*cols rows*cols cols rows*2:f32 cols=1?accumulate "
-                                 "cols=2?accumulate",
-                                 "rows*cols cols cols"},
+    [WORK_LAYERNORM_BACKWARD] = {"rows*cols rows*cols cols rows*2:f32 cols:sum=1?accumulate "
+                                 "cols:sum=2?accumulate",
+                                 "rows*cols cols:sum cols:sum"},
     [WORK_ROPE] = {"rows*stride?stride rows*heads*dim?!stride rows:i32",
                    "rows*stride?stride rows*heads*dim?!stride"},
     [WORK_ROPE_BACKWARD] = {"rows*stride?stride rows*heads*dim?!stride rows:i32",
@@ -35,38 +39,40 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_GELU] = {"rows*cols", "rows*cols"},
     [WORK_GELU_BACKWARD] = {"rows*cols rows*cols", "rows*cols"},
     [WORK_EMBEDDING] = {"rows:i32 vocab*cols", "rows*cols"},
-    [WORK_EMBEDDING_BACKWARD] = {"rows*cols rows:i32 vocab*cols=0?", "vocab*cols"},
-    [WORK_CROSS_ENTROPY] = {"rows*vocab rows:i32 1:f32=0?accumulate",
+    [WORK_EMBEDDING_BACKWARD] = {"rows*cols rows:i32 vocab*cols:sum=0?", "vocab*cols:sum"},
+    [WORK_CROSS_ENTROPY] = {"rows*vocab:op rows:i32 1:f32=0?accumulate",
                             "1:f32 rows:f32 rows*vocab:f32?? ~1:u8??"},
-    [WORK_CROSS_ENTROPY_BACKWARD] = {"rows*vocab=0 rows:i32", "rows*vocab"},
-    [WORK_CROSS_ENTROPY_PARTIAL] = {"rows*vocab rows:i32", "rows*3:f32"},
-    [WORK_CROSS_ENTROPY_FINISH] = {"rows*vocab rows:i32 ~rows*3:f32 1:f32=0?accumulate",
+    [WORK_CROSS_ENTROPY_BACKWARD] = {"rows*vocab:op=0 rows:i32", "rows*vocab:op"},
+    [WORK_CROSS_ENTROPY_PARTIAL] = {"rows*vocab:op rows:i32", "rows*3:f32"},
+    [WORK_CROSS_ENTROPY_FINISH] = {"rows*vocab:op rows:i32 ~rows*3:f32 1:f32=0?accumulate",
                                    "1:f32 rows:f32"},
-    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {"rows*vocab=0 rows:i32 rows:f32", "rows*vocab"},
-    [WORK_ADD] = {"count count cols?cols", "count"},
-    [WORK_CAST] = {"count", "count:~f32"},
-    [WORK_FILL] = {"", "count"},
-    [WORK_PACK] = {"rows*parts*w012", "rows*parts*w0 rows*parts*w1?w1 rows*parts*w2?w2"},
-    [WORK_UNPACK] = {"rows*parts*w0 rows*parts*w1?w1 rows*parts*w2?w2", "rows*parts*w012"},
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {"rows*vocab:op=0 rows:i32 rows:f32", "rows*vocab:op"},
+    [WORK_ADD] = {"count:op count:float cols:op?cols", "count:op"},
+    [WORK_CAST] = {"count:float", "count:~f32"},
+    [WORK_FILL] = {"", "count:float"},
+    [WORK_PACK] = {"rows*parts*w012:moved",
+                   "rows*parts*w0:moved rows*parts*w1:moved?w1 rows*parts*w2:moved?w2"},
+    [WORK_UNPACK] = {"rows*parts*w0:moved rows*parts*w1:moved?w1 rows*parts*w2:moved?w2",
+                     "rows*parts*w012:moved"},
     [WORK_HEAD_EXPAND] = {"rows*heads*dim", "rows*heads*dim*copies"},
     [WORK_HEAD_REDUCE] = {"rows*heads*dim*copies", "rows*heads*dim"},
-    [WORK_COLUMN_SUM] = {"rows*cols cols=0?accumulate", "cols"},
-    [WORK_ADAMW] = {"count count:f32=0 count:f32=1 count:f32=2 1:f32??",
-                    "count:f32 count:f32 count:f32 count?"},
-    [WORK_SQUARE_SUM] = {"count 1:f32=0?accumulate", "1:f32"},
-    [WORK_CLIP] = {"count=0 1:f32", "count"},
-    [WORK_ALL_TO_ALL] = {"@", "@"},
-    [WORK_ALL_GATHER] = {"@", "@*"},
-    [WORK_REDUCE_SCATTER] = {"@", "@/"},
-    [WORK_ALL_REDUCE] = {"@", "@"},
-    [WORK_REDUCE] = {"@", "@?"},
-    [WORK_BROADCAST] = {"@?", "@"},
-    [WORK_SCATTER] = {"@", "@/"},
-    [WORK_SHIFT] = {"@", "@"},
-    [WORK_SEND] = {"@", ""},
-    [WORK_RECV] = {"", "@"},
-    [WORK_H2D] = {"@", "@"},
-    [WORK_D2H] = {"@", "@"},
+    [WORK_COLUMN_SUM] = {"rows*cols cols:sum=0?accumulate", "cols:sum"},
+    [WORK_ADAMW] = {"count:float count:f32=0 count:f32=1 count:f32=2 1:f32??",
+                    "count:f32 count:f32 count:f32 count:float?"},
+    [WORK_SQUARE_SUM] = {"count:float 1:f32=0?accumulate", "1:f32"},
+    [WORK_CLIP] = {"count:op=0 1:f32", "count:op"},
+    [WORK_ALL_TO_ALL] = {"@:moved", "@:moved"},
+    [WORK_ALL_GATHER] = {"@:moved", "@*:moved"},
+    [WORK_REDUCE_SCATTER] = {"@:op", "@/:op"},
+    [WORK_ALL_REDUCE] = {"@:op", "@:op"},
+    [WORK_REDUCE] = {"@:op", "@:op?"},
+    [WORK_BROADCAST] = {"@:moved?", "@:moved"},
+    [WORK_SCATTER] = {"@:moved", "@/:moved"},
+    [WORK_SHIFT] = {"@:moved", "@:moved"},
+    [WORK_SEND] = {"@:moved", ""},
+    [WORK_RECV] = {"", "@:moved"},
+    [WORK_H2D] = {"@:moved", "@:moved"},
+    [WORK_D2H] = {"@:moved", "@:moved"},
     [WORK_HOST_SYNC] = {"", ""},
     [WORK_BARRIER] = {"", ""},
 };
@@ -116,9 +122,25 @@ static uint64_t moved_bytes(const struct work *work, uint32_t members, char how)
     return how == '*' ? times(bytes, members) : how == '/' ? bytes / members : bytes;
 }
 
-static uint8_t dtype_of(const char *type)
+/* The word behind the colon. */
+static void read_type(const char *word, size_t size, struct work_operand *operand)
 {
-    return *type == 'i' ? DTYPE_I32 : *type == 'u' ? DTYPE_U8 : DTYPE_F32;
+    static const struct {
+        const char *name;
+        uint8_t type, dtype;
+    } types[] = {
+        {"f32", WORK_TYPE_FIXED, DTYPE_F32},     {"i32", WORK_TYPE_FIXED, DTYPE_I32},
+        {"u8", WORK_TYPE_FIXED, DTYPE_U8},       {"sum", WORK_TYPE_SUM, DTYPE_COUNT},
+        {"op", WORK_TYPE_OP, DTYPE_COUNT},       {"float", WORK_TYPE_FLOAT, DTYPE_COUNT},
+        {"moved", WORK_TYPE_MOVED, DTYPE_COUNT}, {"~f32", WORK_TYPE_FLOAT, DTYPE_F32},
+    };
+    size_t i = 0;
+    while (i < COUNT_OF(types) &&
+           (strlen(types[i].name) != size || memcmp(types[i].name, word, size) != 0))
+        i++;
+    assert(i < COUNT_OF(types)); /* the table has only these */
+    operand->type = types[i].type;
+    operand->dtype = types[i].dtype;
 }
 
 /* One word of a row; false when the operand is not there with these parameters. */
@@ -126,14 +148,15 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
                       struct work_operand *operand)
 {
     const char *end = word + size;
-    *operand = (struct work_operand){.dtype = DTYPE_COUNT, .over = -1, .any_count = *word == '~'};
+    *operand = (struct work_operand){
+        .type = WORK_TYPE_STEP, .dtype = DTYPE_COUNT, .over = -1, .any_count = *word == '~'};
     operand->formula = word + operand->any_count;
     operand->formula_size = (uint32_t)strcspn(operand->formula, ":=? ");
     const char *at = operand->formula + operand->formula_size;
     if (at < end && *at == ':') {
-        operand->any_dtype = at[1] == '~';
-        operand->dtype = dtype_of(at + 1 + operand->any_dtype);
-        at += strcspn(at, "=? ");
+        size_t letters = strcspn(at + 1, "=? ");
+        read_type(at + 1, letters, operand);
+        at += 1 + letters;
     }
     if (at < end && *at == '=') {
         operand->over = (int8_t)(at[1] - '0');

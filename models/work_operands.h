@@ -11,6 +11,16 @@ enum { WORK_OPERANDS_MAX = 8 }; /* reads of one op, or writes */
 
 enum work_side { WORK_READS, WORK_WRITES };
 
+/* Of which dtypes an operand may be. */
+enum work_type {
+    WORK_TYPE_STEP,  /* the floating-point one that the step computes in */
+    WORK_TYPE_SUM,   /* that one, or f32: of what is added up over a step */
+    WORK_TYPE_OP,    /* a floating-point one, the same in all such operands of an op */
+    WORK_TYPE_FLOAT, /* any floating-point one */
+    WORK_TYPE_MOVED, /* any at all, the same in all such operands of an op */
+    WORK_TYPE_FIXED, /* `dtype` */
+};
+
 struct work_operand {
     const char *formula; /* of the count, in the table: "rows*cols"; for messages */
     uint32_t formula_size;
@@ -18,8 +28,8 @@ struct work_operand {
     bool optional;  /* may be left out */
     bool rare;      /* optional, and an op that is made up goes without */
     bool any_count; /* a schedule's op may have another count than the usual one, which this is */
-    bool any_dtype; /* another dtype */
-    uint8_t dtype;  /* enum dtype; DTYPE_COUNT: the one that the op computes in */
+    uint8_t type;   /* enum work_type */
+    uint8_t dtype;  /* enum dtype of an op that is made up; DTYPE_COUNT: the one it computes in */
     int8_t over;    /* of a read: the write whose buffer it is, when brought up to date; or -1 */
     uint64_t count; /* elements or bytes; UINT64_MAX when it is more than 64 bits say */
 };

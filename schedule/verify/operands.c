@@ -1,4 +1,5 @@
-/* operand-size: what each kind asks of its operands (models/work_operands.h), per shape and then per op. */
+/* operand-size: how many operands each kind asks for, of which sizes (models/work_operands.h), per shape and then
+ * per op. */
 #include "schedule/verify/rules.h"
 
 #include "models/work_operands.h"
@@ -115,10 +116,6 @@ static void check_operand(struct verifier *v, uint32_t op, const char *what, uin
                     need->in_bytes ? "bytes" : "elements", what, k + 1, need_text(v, need),
                     need->count);
     }
-    if (need->dtype != DTYPE_COUNT && !need->any_dtype && dtype != need->dtype)
-        verify_fail(v, "%s has %s %" PRIu32 ", %s, in %s: it must be %s", op_text(v, op), what,
-                    k + 1, view_text(v, view), dtype_name(dtype),
-                    dtype_name((enum dtype)need->dtype));
 }
 
 static void check_count(struct verifier *v, uint32_t op, const char *what, uint32_t have,
@@ -132,19 +129,6 @@ static void check_count(struct verifier *v, uint32_t op, const char *what, uint3
                     "%s %s %" PRIu32 " operands: with these parameters it must be %" PRIu32
                     " to %" PRIu32,
                     op_text(v, op), what, have, least, most);
-}
-
-/* Data that moves keeps its dtype. */
-static void check_moved(struct verifier *v, uint32_t op)
-{
-    const struct ir *ir = v->ir;
-    if (ir->op.reads[op] == 0 || ir->op.writes[op] == 0)
-        return;
-    struct view in = ir_read(ir, op, 0), out = ir_write(ir, op, 0);
-    enum dtype from = ir->buffer.dtype[in.buffer.i], to = ir->buffer.dtype[out.buffer.i];
-    if (from != to)
-        verify_fail(v, "%s moves %s in %s to %s in %s", op_text(v, op), view_text(v, in),
-                    dtype_name(from), view_text(v, out), dtype_name(to));
 }
 
 void check_operands(struct verifier *v)
@@ -168,8 +152,6 @@ void check_operands(struct verifier *v)
             check_operand(v, op, "read", k, ir_read(ir, op, k), &n->read[k]);
         for (uint32_t k = 0; k < writes && k < n->writes; k++)
             check_operand(v, op, "write", k, ir_write(ir, op, k), &n->write[k]);
-        if (n->reads > 0 && n->read[0].in_bytes)
-            check_moved(v, op);
     }
     free(all);
     verify_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count, ir->shape_count);

@@ -110,6 +110,8 @@ void check_capacity(struct verifier *v);
 void check_collectives(struct verifier *v);
 void check_messages(struct verifier *v);
 void check_guards(struct verifier *v);
+/* types.c */
+void check_types(struct verifier *v);
 /* operands.c */
 void check_operands(struct verifier *v);
 void check_placement(struct verifier *v);

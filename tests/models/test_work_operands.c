@@ -78,11 +78,37 @@ static void counts_by_hand(void)
     const struct work cast = {.kind = WORK_CAST, .elements = {.count = 9}};
     CHECK_INT("cast", work_operands(&cast, WORK_WRITES, 1, o), 1);
     is("cast", &o[0], 9, DTYPE_F32, -1);
-    CHECK("cast to any", o[0].any_dtype && !o[0].any_count);
+    CHECK("cast to any", o[0].type == WORK_TYPE_FLOAT && !o[0].any_count);
     const struct work loss = {.kind = WORK_CROSS_ENTROPY_FINISH, .cross_entropy = {4, 8, 4, 0}};
     work_operands(&loss, WORK_READS, 1, o);
     is("of one rank", &o[2], 12, DTYPE_F32, -1);
-    CHECK("of more", o[2].any_count && !o[2].any_dtype);
+    CHECK("of more", o[2].any_count && o[2].type == WORK_TYPE_FIXED);
+}
+
+static void types_by_hand(void)
+{
+    static const struct {
+        enum work_kind kind;
+        enum work_side side;
+        uint32_t operand;
+        enum work_type type;
+    } types[] = {
+        {WORK_MATMUL, WORK_READS, 0, WORK_TYPE_STEP},
+        {WORK_MATMUL, WORK_WRITES, 0, WORK_TYPE_SUM},
+        {WORK_ROPE, WORK_READS, 1, WORK_TYPE_FIXED},
+        {WORK_ADD, WORK_READS, 0, WORK_TYPE_OP},
+        {WORK_ADD, WORK_READS, 1, WORK_TYPE_FLOAT},
+        {WORK_PACK, WORK_WRITES, 0, WORK_TYPE_MOVED},
+        {WORK_MERGE, WORK_READS, 2, WORK_TYPE_STEP},
+        {WORK_ALL_GATHER, WORK_READS, 0, WORK_TYPE_MOVED},
+        {WORK_REDUCE_SCATTER, WORK_WRITES, 0, WORK_TYPE_OP},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        struct work_operand o[WORK_OPERANDS_MAX];
+        struct work work = some(types[i].kind, true);
+        work_operands(&work, types[i].side, 1, o);
+        CHECK_INT(work_kind_info(types[i].kind)->name, o[types[i].operand].type, types[i].type);
+    }
 }
 
 static void bytes_of_collectives(void)
@@ -117,6 +143,7 @@ static void what_does_not_fit_stays_so(void)
 static const struct check_case cases[] = {
     {"as many as the kind says", as_many_as_the_kind_says},
     {"counts by hand", counts_by_hand},
+    {"types by hand", types_by_hand},
     {"bytes of collectives", bytes_of_collectives},
     {"what does not fit stays so", what_does_not_fit_stays_so},
 };

@@ -1,0 +1,118 @@
+/* operand-type: the dtypes that each kind asks of its operands (models/work_operands.h), and that of the step. */
+#include "schedule/verify/rules.h"
+
+#include "models/work_operands.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* The operands of one shape. */
+struct operand_types {
+    uint8_t reads, writes;
+    uint8_t type[2 * WORK_OPERANDS_MAX];  /* reads first */
+    uint8_t dtype[2 * WORK_OPERANDS_MAX]; /* of WORK_TYPE_FIXED */
+};
+
+/* Ops that compute in another dtype than the schedule's. */
+struct other_dtype {
+    uint32_t ops, op, operand; /* how many; the first, and which of its operands */
+};
+
+static void types_of(const struct work *work, struct operand_types *types)
+{
+    struct work_operand operand[2][WORK_OPERANDS_MAX];
+    uint32_t count[2];
+    for (int side = 0; side < 2; side++)
+        count[side] = work_operands(work, (enum work_side)side, 1, operand[side]);
+    types->reads = (uint8_t)count[WORK_READS];
+    types->writes = (uint8_t)count[WORK_WRITES];
+    for (uint32_t k = 0; k < count[WORK_READS] + count[WORK_WRITES]; k++) {
+        const struct work_operand *o = k < count[WORK_READS]
+                                           ? &operand[WORK_READS][k]
+                                           : &operand[WORK_WRITES][k - count[WORK_READS]];
+        types->type[k] = o->type;
+        types->dtype[k] = o->dtype;
+    }
+}
+
+/* "read 2, w0, in f32" */
+static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
+{
+    const struct ir *ir = v->ir;
+    bool write = k >= ir->op.reads[op];
+    struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+    return arena_printf(&v->arena, "%s %" PRIu32 ", %s, in %s", write ? "write" : "read",
+                        (write ? k - ir->op.reads[op] : k) + 1, view_text(v, view),
+                        dtype_name((enum dtype)ir->buffer.dtype[view.buffer.i]));
+}
+
+/* first: per type, the operand that the others of the type must be like; IR_NONE: none yet. */
+static void check_operand(struct verifier *v, uint32_t op, uint32_t k, enum work_type type,
+                          enum dtype fixed, uint32_t *first)
+{
+    const struct ir *ir = v->ir;
+    enum dtype dtype = ir->buffer.dtype[ir_touched(ir, op, k)];
+    if (type == WORK_TYPE_FIXED) {
+        if (dtype != fixed)
+            verify_fail(v, "%s has %s: it must be %s", op_text(v, op), operand_text(v, op, k),
+                        dtype_name(fixed));
+        return;
+    }
+    if (type != WORK_TYPE_MOVED && (dtype == DTYPE_I32 || dtype == DTYPE_U8)) {
+        verify_fail(v, "%s has %s: it must be of a floating-point dtype", op_text(v, op),
+                    operand_text(v, op, k));
+        return;
+    }
+    if (type == WORK_TYPE_FLOAT || (type == WORK_TYPE_SUM && dtype == DTYPE_F32))
+        return;
+    uint32_t *like = &first[type == WORK_TYPE_SUM ? WORK_TYPE_STEP : type];
+    if (*like == IR_NONE)
+        *like = k;
+    else if (dtype != ir->buffer.dtype[ir_touched(ir, op, *like)])
+        verify_fail(v, "%s has %s: it must be as %s%s", op_text(v, op), operand_text(v, op, k),
+                    operand_text(v, op, *like), type == WORK_TYPE_SUM ? ", or f32" : "");
+}
+
+static void check_op(struct verifier *v, uint32_t op, const struct operand_types *types,
+                     struct other_dtype *other)
+{
+    const struct ir *ir = v->ir;
+    uint32_t first[WORK_TYPE_FIXED], reads = ir->op.reads[op], writes = ir->op.writes[op];
+    for (int i = 0; i < WORK_TYPE_FIXED; i++)
+        first[i] = IR_NONE;
+    for (uint32_t k = 0; k < reads + writes; k++) {
+        uint32_t row = k < reads ? k : types->reads + k - reads;
+        if (k < reads ? k < types->reads : k - reads < types->writes)
+            check_operand(v, op, k, (enum work_type)types->type[row], (enum dtype)types->dtype[row],
+                          first);
+    }
+    uint32_t k = first[WORK_TYPE_STEP];
+    if (k == IR_NONE || ir->buffer.dtype[ir_touched(ir, op, k)] == ir->dtype)
+        return;
+    if (other->ops++ == 0) {
+        other->op = op;
+        other->operand = k;
+    }
+}
+
+void check_types(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    struct operand_types *all = heap_zalloc(ir->shape_count + 1, sizeof *all);
+    struct other_dtype other = {0};
+    for (uint32_t s = 0; s < ir->shape_count; s++)
+        types_of(&ir->shape[s], &all[s]);
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        check_op(v, op, &all[ir->op.shape[op]], &other);
+    /* without a line 'tokens' all of these are 0 */
+    bool said = ir->layout.tokens > 0 || ir->global_batch > 0 || ir->micro_batch > 0 || ir->dtype;
+    if (other.ops > 0 && said)
+        verify_fail(v,
+                    "%s has %s: with dtype=%s of the line 'tokens' it must be %s (%" PRIu32
+                    " op%s compute%s in another dtype)",
+                    op_text(v, other.op), operand_text(v, other.op, other.operand),
+                    dtype_name((enum dtype)ir->dtype), dtype_name((enum dtype)ir->dtype), other.ops,
+                    other.ops == 1 ? "" : "s", other.ops == 1 ? "s" : "");
+    free(all);
+    verify_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count, ir->shape_count);
+}
