@@ -49,7 +49,7 @@ static const struct strategy strategies[] = {
      .activations = CHOICE_ACTIVATIONS_OFFLOAD, .profile = "deepspeed", .compared_ranks = 8},
     {.name = "megatron-sp", .summary = "heads, feed-forward width and vocabulary over ranks, tokens between (Megatron)",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .tensor = true,
-     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "megatron", .compared_ranks = 8},
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "megatron", .compared_ranks = 16},
     {.name = "sppo", .summary = "megatron-sp on subsequences in a pipeline, activations to the host by ratio (SPPO)",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .tensor = true,
      .subsequences = true, .activations = CHOICE_ACTIVATIONS_RATIO, .profile = "megatron", .compared_ranks = 64},

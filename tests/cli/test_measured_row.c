@@ -1,5 +1,7 @@
 #include "cli/validate/measured_row.h"
 
+#include "cli/validate/sppo_run.h"
+
 #include "tests/check.h"
 
 #include <string.h>
@@ -101,13 +103,17 @@ static void options_of_a_row_come_before_defaults(void)
     measurements_release(&rows);
 }
 
-/* Whether a row has a step's time (or a part's) of a strategy; 2D attention without heads is a ring. */
+/* Whether a row has a step's time (or a part's) of a strategy; 2D attention without heads is a ring. A speed-up
+ * that no reading of its baseline gives compares nothing. */
 static bool compares(const struct measurement *row, const char *strategy)
 {
     const char *system = row->text[MEASUREMENT_SYSTEM], *heads = measurement_option(row, "dhp");
     bool timed = row->metric == METRIC_TGS || row->metric == METRIC_MFU ||
                  row->metric == METRIC_STEP_MS || row->metric == METRIC_ATTENTION_MS ||
                  row->metric == METRIC_SPEEDUP;
+    const struct sppo_layout *layout = sppo_layout_find(row->text[MEASUREMENT_MODEL]);
+    if (row->metric == METRIC_SPEEDUP && layout != NULL && layout->unexplained)
+        return false;
     if (strcmp(system, "2d") == 0 && strcmp(strategy, "ring") == 0)
         return timed && heads != NULL && strcmp(heads, "1") == 0;
     return timed && strcmp(system, strategy) == 0;
