@@ -5,6 +5,7 @@
 #include "exec/cuda/versions.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -107,14 +108,30 @@ static void say_clocks(backend_say *say, void *user, int device)
         say_number(say, user, "memory_clock_mhz", mhz);
 }
 
+/* The version of CUDA that the driver takes, of which a runtime that is too new may say nothing; 0: there is no
+ * driver. */
+static int driver_version(void)
+{
+    static const char name[] = "libcuda.so.1";
+    int version = 0;
+    if (cudaDriverGetVersion(&version) == cudaSuccess && version > 0)
+        return version;
+    struct diag diag = {0};
+    int (*get)(int *) = NULL;
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void *found = library != NULL ? library_find(library, name, "cuDriverGetVersion", &diag) : NULL;
+    memcpy((void *)&get, &found, sizeof found);
+    diag_release(&diag);
+    return get != NULL && get(&version) == 0 ? version : 0;
+}
+
 /* A driver that is too old is refused by its version; without a driver there is none. */
 enum status cuda_count_devices(int *count, struct diag *diag)
 {
-    int driver = 0;
     *count = 0;
     cudaError_t error = cudaGetDeviceCount(count);
-    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
-        version_check(NVIDIA_DRIVER, driver, diag) != STATUS_OK)
+    if (error == cudaErrorInsufficientDriver &&
+        version_check(NVIDIA_DRIVER, driver_version(), diag) != STATUS_OK)
         return STATUS_SYSTEM;
     if (error == cudaSuccess && *count == 0)
         error = cudaErrorNoDevice;

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "exec/cuda/versions.h"
+#include "exec/cuda/wheels.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -53,6 +54,11 @@ void *library_open(const char *const *names, size_t count, const char *folder, s
     for (size_t i = 0; i < count && library == NULL; i++)
         if (strchr(names[i], '/') == NULL)
             library = open_in_toolkit(names[i]);
+    size_t wheels = 0;
+    const char *const *wheel = library == NULL ? wheel_folders(&wheels) : NULL;
+    for (size_t i = 0; i < count * wheels && library == NULL; i++)
+        if (strchr(names[i / wheels], '/') == NULL)
+            library = open_in(wheel[i % wheels], names[i / wheels]);
     if (library == NULL)
         refused(diag, names[0], words);
     return library;

@@ -6,7 +6,10 @@
 #include "tests/check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static struct text missing; /* names of the libraries that are not here */
 static int here;
@@ -69,6 +72,58 @@ static void a_library_is_found_near_another(void)
     diag_release(&diag);
 }
 
+/* As pip lays out a wheel of PyTorch's, in a folder that the python3 in PATH imports from. */
+static char packages[] = "/tmp/longhaul-site-packages-XXXXXX";
+
+static void make_wheel(void)
+{
+    static const char *const below[] = {"/site-packages", "/site-packages/nvidia",
+                                        "/site-packages/nvidia/thing",
+                                        "/site-packages/nvidia/thing/lib"};
+    struct text path = {0};
+    CHECK("a folder", mkdtemp(packages) != NULL);
+    for (size_t i = 0; i < ARRAY_LEN(below); i++) {
+        path.size = 0;
+        text_printf(&path, "%s%s", packages, below[i]);
+        CHECK_INT(path.data, mkdir(path.data, 0777), 0);
+    }
+    text_puts(&path, "/libof-a-wheel.so.7");
+    CHECK_INT(path.data, symlink(NEAR_LIBRARY, path.data), 0);
+    path.size = 0;
+    text_printf(&path, "%s/site-packages", packages);
+    setenv("PYTHONPATH", path.data, 1);
+    text_release(&path);
+}
+
+static void remove_wheel(void)
+{
+    static const char *const below[] = {"/site-packages/nvidia/thing/lib/libof-a-wheel.so.7",
+                                        "/site-packages/nvidia/thing/lib",
+                                        "/site-packages/nvidia/thing",
+                                        "/site-packages/nvidia",
+                                        "/site-packages",
+                                        ""};
+    for (size_t i = 0; i < ARRAY_LEN(below); i++) {
+        struct text path = {0};
+        text_printf(&path, "%s%s", packages, below[i]);
+        remove(path.data);
+        text_release(&path);
+    }
+}
+
+static void a_library_of_a_wheel_is_found(void)
+{
+    static const char *const names[] = {"libof-a-wheel.so.8", "libof-a-wheel.so.7"};
+    struct diag diag = {0};
+    if (system("python3 -c 'import glob, site' >/dev/null 2>&1") != 0) {
+        puts("    skipped: there is no python3");
+        return;
+    }
+    CHECK("found", library_open(names, ARRAY_LEN(names), "/nowhere", &diag) != NULL);
+    CHECK_TEXT("no message", diag.text ? diag.text : "", "");
+    diag_release(&diag);
+}
+
 /* Op 7 launches two kernels, op 3 a copy; one record is nobody's; ops 9 and 10 have records without
  * times. */
 static void records_are_joined_to_ops(void)
@@ -86,9 +141,11 @@ static void records_are_joined_to_ops(void)
 }
 
 static const struct check_case cases[] = {
+    {"a wheel is made", make_wheel}, /* before the folders are looked for, which is done once */
     {"libraries have the functions", libraries_have_the_functions},
     {"a missing library is named", a_missing_library_is_named},
     {"a library is found near another", a_library_is_found_near_another},
+    {"a library of a wheel is found", a_library_of_a_wheel_is_found},
     {"records are joined to ops", records_are_joined_to_ops},
 };
 
@@ -96,6 +153,7 @@ static const struct check_case cases[] = {
 int main(int argc, char **argv)
 {
     int code = check_run("cuda libraries", cases, ARRAY_LEN(cases), argc, argv);
+    remove_wheel();
     if (missing.size > 0)
         printf("%snot here: %s\n", here == 0 ? "skipped: " : "", missing.data);
     bool skipped = code == 0 && here == 0 && missing.size > 0;

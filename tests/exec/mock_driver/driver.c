@@ -2,6 +2,7 @@
  * cuDNN's verdict on a graph can be heard on machines without a driver. For tests only: it lives in
  * a folder of its own, since a program that found it would take it for the driver. */
 #include <stddef.h>
+#include <stdlib.h>
 
 enum { OK = 0, NO_DEVICE = 100, NOT_FOUND = 500 };
 
@@ -36,9 +37,11 @@ int cuInit(unsigned flags)
     return NO_DEVICE; /* a runtime that loads this one still finds none */
 }
 
+/* MOCK_DRIVER_CUDA: the version of CUDA that it serves, 13000 without it. */
 int cuDriverGetVersion(int *version)
 {
-    *version = 13000;
+    const char *given = getenv("MOCK_DRIVER_CUDA");
+    *version = given != NULL ? (int)strtol(given, NULL, 10) : 13000;
     return OK;
 }
 
