@@ -24,7 +24,7 @@ enum {
 };
 
 static const double SECONDS = 0.06;
-static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = 256u << 20;
+static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = MICROBENCH_ROTATE_GPU;
 static const double STABLE = 0.02;
 static const double SUSTAINED_ROUNDS = 130 /* 8 s of SECONDS */, BESIDE_BYTES_PER_S = 50e9;
 
@@ -232,12 +232,18 @@ static uint32_t repeats_of(const struct bench *b)
     return fit < REPEATS_MIN ? REPEATS_MIN : fit > most ? most : (uint32_t)fit;
 }
 
+uint32_t microbench_warmup(uint32_t repeats)
+{
+    return 1 + repeats / 8;
+}
+
 /* The op over and over, each time on another set. */
 static void emit_repeats(struct bench *b)
 {
     struct beside beside[2];
     uint32_t repeats = repeats_of(b);
-    uint32_t warm = b->wanted->role == POINT_SUSTAINED ? repeats * 3 / 4 : 1 + repeats / 8;
+    uint32_t warm =
+        b->wanted->role == POINT_SUSTAINED ? repeats * 3 / 4 : microbench_warmup(repeats);
     repeats = b->wanted->role == POINT_SUSTAINED ? repeats - warm : repeats;
     if (b->sets > warm + repeats)
         b->sets = warm + repeats;
@@ -346,27 +352,41 @@ static void put_number(void *data, uint64_t i, enum dtype dtype, uint64_t bits)
     }
 }
 
+/* The first `fresh` elements over and over. */
+static void repeat(void *data, uint64_t bytes, uint64_t fresh, uint64_t elements)
+{
+    for (uint64_t done = fresh; done < elements; done += fresh) {
+        uint64_t left = elements - done;
+        memcpy((char *)data + done * bytes, data, (left < fresh ? left : fresh) * bytes);
+    }
+}
+
+void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed)
+{
+    uint64_t state = 0x9e3779b97f4a7c15u + seed;
+    uint64_t fresh = elements < PATTERN ? elements : PATTERN;
+    for (uint64_t i = 0; i < fresh; i++)
+        put_number(data, i, dtype, next_random(&state));
+    repeat(data, dtype_bytes(dtype), fresh, elements);
+}
+
 static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)diag;
     const struct bench *b = user;
-    enum dtype dtype = (enum dtype)buffer->dtype;
-    uint64_t state = 0x9e3779b97f4a7c15u + buffer->buffer, bytes = dtype_bytes(dtype);
+    if (buffer->dtype != DTYPE_I32) {
+        microbench_fill(buffer->data, (enum dtype)buffer->dtype, buffer->elements, buffer->buffer);
+        return STATUS_OK;
+    }
+    uint64_t state = 0x9e3779b97f4a7c15u + buffer->buffer;
     uint64_t fresh = buffer->elements < PATTERN ? buffer->elements : PATTERN;
     uint64_t limit = (uint64_t)bench_index_limit(&b->wanted->work);
     for (uint64_t i = 0; i < fresh; i++) {
         uint64_t bits = next_random(&state);
         int32_t index = (int32_t)((bits >> 16) % (limit < 1u << 20 ? limit : 1u << 20));
-        if (dtype == DTYPE_I32)
-            memcpy((char *)buffer->data + 4 * i, &index, 4);
-        else
-            put_number(buffer->data, i, dtype, bits);
+        memcpy((char *)buffer->data + 4 * i, &index, 4);
     }
-    for (uint64_t done = fresh; done < buffer->elements; done += fresh) {
-        uint64_t left = buffer->elements - done;
-        memcpy((char *)buffer->data + done * bytes, buffer->data,
-               (left < fresh ? left : fresh) * bytes);
-    }
+    repeat(buffer->data, 4, fresh, buffer->elements);
     return STATUS_OK;
 }
 

@@ -48,6 +48,12 @@ enum status microbench_run(const struct microbench_case *wanted,
  * form, which no fit needs to guess. */
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
+/* What a point's operands hold and how it is measured on a GPU, for who measures something else in the same way: random
+ * numbers in [0.25, 1), sets of operands of so many bytes together, and so many runs before those that count. */
+enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
+void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed);
+uint32_t microbench_warmup(uint32_t repeats);
+
 /* The set that calibrate needs: every kind of work over sizes that tell its numbers apart, start
  * and issue, host streams, copies and messages of `ranks` ranks. quick: the fewest that do. kinds:
  * only those with kinds[kind] set; NULL: all. Returns the number of cases, which live in arena. */

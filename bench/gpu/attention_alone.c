@@ -1,5 +1,6 @@
 /* Tiles of attention as ops of a schedule beside the same plans of cuDNN called alone, one line of CSV
- * each: how much the statistics' transposition, events and everything else around it take.
+ * each: how much the statistics' transposition, events and everything else around it take. Both take the same numbers,
+ * as many sets of operands and as many calls, one queued behind the other.
  *
  *     attention_alone [small]     small: sizes for the emulated device
  *
@@ -15,8 +16,6 @@
 enum { SKIPPED = 77 };
 
 #ifdef HAVE_CUDNN
-enum { REPEATS = 20, WARMUP = 3 };
-
 static const struct size {
     int64_t q, kv, heads, kv_heads, dim;
     uint8_t mask; /* enum mask of the op */
@@ -28,43 +27,121 @@ static const struct size {
 },
   small[] = {{64, 64, 2, 1, 16, MASK_CAUSAL}, {32, 64, 2, 2, 16, MASK_FULL}};
 
-/* Buffers of one plan called alone; all as large as the largest needs. */
+/* Operands of one call; the calls take turns with `sets` of them, as the op does, so that none is in a cache. */
 struct buffers {
-    void *q, *k, *v, *o, *d_o, *dq, *dk, *dv, *scratch;
+    void *q, *k, *v, *o, *d_o, *dq, *dk, *dv;
     float *stats;
 };
 
-static bool allocate(struct buffers *b, const struct size *s, size_t scratch)
+/* A plan called alone: all that it takes. */
+struct alone {
+    size_t sets, calls, repeats; /* repeats: the last of the calls, which count */
+    struct buffers *set;
+    void *scratch;
+    cudaEvent_t *begin, *end;
+    cudaStream_t stream;
+    cudnnHandle_t handle;
+    struct fused *fused;
+};
+
+/* A buffer on the device with the numbers that bench gives to operands. */
+static void *filled(enum dtype dtype, size_t elements, uint64_t seed)
 {
-    size_t queries = (size_t)(2 * s->q * s->heads * s->dim);
-    size_t keys = (size_t)(2 * s->kv * s->kv_heads * s->dim);
-    const struct {
-        void **to;
-        size_t bytes;
-    } rows[] = {
-        {&b->q, queries},
-        {&b->o, queries},
-        {&b->d_o, queries},
-        {&b->dq, queries},
-        {&b->k, keys},
-        {&b->v, keys},
-        {&b->dk, keys},
-        {&b->dv, keys},
-        {&b->scratch, scratch + 1},
-        {(void **)&b->stats, (size_t)(4 * s->q * s->heads)},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (cudaMalloc(rows[i].to, rows[i].bytes) != cudaSuccess ||
-            cudaMemset(*rows[i].to, 0x3e, rows[i].bytes) != cudaSuccess) /* bf16 0.186: no zeros */
-            return false;
-    return true;
+    size_t bytes = elements * dtype_bytes(dtype);
+    void *device = NULL, *host = heap_alloc(elements, dtype_bytes(dtype));
+    microbench_fill(host, dtype, elements, seed);
+    if (cudaMalloc(&device, bytes) == cudaSuccess &&
+        cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice) != cudaSuccess) {
+        cudaFree(device);
+        device = NULL;
+    }
+    free(host);
+    return device;
 }
 
-static void release(struct buffers *b)
+static bool allocate(struct alone *a, const struct size *s, bool backward)
 {
-    void *all[] = {b->q, b->k, b->v, b->o, b->d_o, b->dq, b->dk, b->dv, b->scratch, b->stats};
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        cudaFree(all[i]);
+    size_t queries = (size_t)(s->q * s->heads * s->dim);
+    size_t keys = (size_t)(s->kv * s->kv_heads * s->dim), rows = (size_t)(s->q * s->heads);
+    size_t bytes = backward ? 8 * queries + 8 * keys : 4 * queries + 4 * keys;
+    a->sets = MICROBENCH_ROTATE_GPU / (bytes + 4 * rows) + 1;
+    a->sets = a->sets < a->calls ? a->sets : a->calls;
+    a->set = heap_zalloc(a->sets, sizeof *a->set);
+    for (size_t i = 0; i < a->sets; i++) {
+        struct buffers *b = &a->set[i];
+        const struct {
+            void **to;
+            size_t elements;
+            bool wanted;
+        } rows_of[] = {
+            {&b->q, queries, true},   {&b->k, keys, true},          {&b->v, keys, true},
+            {&b->o, queries, true},   {&b->d_o, queries, backward}, {&b->dq, queries, backward},
+            {&b->dk, keys, backward}, {&b->dv, keys, backward},
+        };
+        for (size_t k = 0; k < ARRAY_LEN(rows_of); k++)
+            if (rows_of[k].wanted &&
+                (*rows_of[k].to = filled(DTYPE_BF16, rows_of[k].elements, 16 * i + k)) == NULL)
+                return false;
+        if ((b->stats = filled(DTYPE_F32, rows, 16 * i + 8)) == NULL)
+            return false;
+    }
+    return cudaMalloc(&a->scratch, fused_scratch(a->fused) + 1) == cudaSuccess;
+}
+
+static void release(struct alone *a, const struct cudnn *dnn)
+{
+    for (size_t i = 0; a->set != NULL && i < a->sets; i++) {
+        const struct buffers *b = &a->set[i];
+        void *all[] = {b->q, b->k, b->v, b->o, b->d_o, b->dq, b->dk, b->dv, b->stats};
+        for (size_t k = 0; k < ARRAY_LEN(all); k++)
+            cudaFree(all[k]);
+    }
+    cudaFree(a->scratch);
+    fused_free(a->fused);
+    for (size_t i = 0; i < a->calls; i++) {
+        if (a->begin[i] != NULL)
+            cudaEventDestroy(a->begin[i]);
+        if (a->end[i] != NULL)
+            cudaEventDestroy(a->end[i]);
+    }
+    if (a->handle != NULL)
+        dnn->cudnnDestroy(a->handle);
+    if (a->stream != NULL)
+        cudaStreamDestroy(a->stream);
+    free(a->begin);
+    free(a->end);
+    free(a->set);
+}
+
+static bool set_up(struct alone *a, const struct cudnn *dnn)
+{
+    a->begin = heap_zalloc(a->calls, sizeof(cudaEvent_t));
+    a->end = heap_zalloc(a->calls, sizeof(cudaEvent_t));
+    for (size_t i = 0; i < a->calls; i++)
+        if (cudaEventCreateWithFlags(&a->begin[i], cudaEventDefault) != cudaSuccess ||
+            cudaEventCreateWithFlags(&a->end[i], cudaEventDefault) != cudaSuccess)
+            return false;
+    return dnn->cudnnCreate(&a->handle) == CUDNN_STATUS_SUCCESS &&
+           cudaStreamCreateWithFlags(&a->stream, cudaStreamNonBlocking) == cudaSuccess &&
+           dnn->cudnnSetStream(a->handle, a->stream) == CUDNN_STATUS_SUCCESS;
+}
+
+/* All calls one behind the other, with an event between two and no wait of the host: the stream is as full as that of the
+ * op's schedule. NULL, or what refused. */
+static const char *call_all(const struct alone *a, bool backward)
+{
+    const char *words = NULL;
+    for (size_t i = 0; i < a->calls && words == NULL; i++) {
+        const struct buffers *b = &a->set[i % a->sets];
+        cudaEventRecord(a->begin[i], a->stream);
+        words = backward ? fused_backward(a->fused, a->handle, b->q, b->k, b->v, b->o, b->d_o,
+                                          b->stats, b->dq, b->dk, b->dv, a->scratch)
+                         : fused_forward(a->fused, a->handle, b->q, b->k, b->v, b->o, b->stats,
+                                         a->scratch);
+        cudaEventRecord(a->end[i], a->stream);
+    }
+    cudaError_t error = cudaStreamSynchronize(a->stream);
+    return words != NULL || error == cudaSuccess ? words : cudaGetErrorString(error);
 }
 
 static int by_size(const void *a, const void *b)
@@ -73,68 +150,48 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Median seconds of the plan alone; words: what refused. */
-static double alone_s(const struct cudnn *dnn, const struct size *s, bool backward,
+static const char *find_median(const struct alone *a, double *median_s)
+{
+    float *ms = heap_alloc(a->repeats, sizeof *ms);
+    cudaError_t error = cudaSuccess;
+    for (size_t i = 0; i < a->repeats && error == cudaSuccess; i++) {
+        size_t call = a->calls - a->repeats + i;
+        error = cudaEventElapsedTime(&ms[i], a->begin[call], a->end[call]);
+    }
+    if (error == cudaSuccess) {
+        qsort(ms, a->repeats, sizeof *ms, by_size);
+        *median_s = 1e-3 * ms[a->repeats / 2];
+    }
+    free(ms);
+    return error == cudaSuccess ? NULL : cudaGetErrorString(error);
+}
+
+/* Median seconds of the plan alone, called as often as the op was; words: what refused. */
+static double alone_s(const struct cudnn *dnn, const struct size *s, bool backward, size_t repeats,
                       const char **words)
 {
+    static char why[512];
     struct fused_shape shape = {
         s->q,        s->kv,  s->heads,
         s->kv_heads, s->dim, s->mask == MASK_CAUSAL ? FUSED_FROM_START : FUSED_ALL,
         backward,    false,  {0}};
-    struct buffers b = {0};
-    struct fused *fused = fused_new(dnn, &shape);
-    static char why[512];
-    cudaStream_t stream = NULL;
-    cudaEvent_t begin = NULL, end = NULL;
-    cudnnHandle_t handle = NULL;
-    float ms[WARMUP + REPEATS];
+    struct alone a = {.repeats = repeats,
+                      .calls = microbench_warmup((uint32_t)repeats) + repeats,
+                      .fused = fused_new(dnn, &shape)};
     double median_s = 0;
-    *words = "CUDA or cuDNN could not be set up";
-    if (dnn->cudnnCreate(&handle) != CUDNN_STATUS_SUCCESS)
-        goto out;
-    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
-        cudaEventCreateWithFlags(&begin, cudaEventDefault) != cudaSuccess ||
-        cudaEventCreateWithFlags(&end, cudaEventDefault) != cudaSuccess ||
-        dnn->cudnnSetStream(handle, stream) != CUDNN_STATUS_SUCCESS)
-        goto out;
-    *words = why;
-    if (!fused_build(fused, handle, NULL, why, sizeof why))
-        goto out;
-    *words = "out of memory";
-    if (!allocate(&b, s, fused_scratch(fused)))
-        goto out;
-    *words = NULL;
-    for (int i = 0; i < WARMUP + REPEATS && *words == NULL; i++) {
-        cudaEventRecord(begin, stream);
-        *words = backward ? fused_backward(fused, handle, b.q, b.k, b.v, b.o, b.d_o, b.stats, b.dq,
-                                           b.dk, b.dv, b.scratch)
-                          : fused_forward(fused, handle, b.q, b.k, b.v, b.o, b.stats, b.scratch);
-        cudaEventRecord(end, stream);
-        cudaError_t error = cudaEventSynchronize(end);
-        if (error == cudaSuccess)
-            error = cudaEventElapsedTime(&ms[i], begin, end);
-        if (error != cudaSuccess && *words == NULL)
-            *words = cudaGetErrorString(error);
-    }
-    if (*words == NULL) {
-        qsort(ms + WARMUP, REPEATS, sizeof *ms, by_size);
-        median_s = 1e-3 * ms[WARMUP + REPEATS / 2];
-    }
-out:
-    release(&b);
-    fused_free(fused);
-    if (begin != NULL)
-        cudaEventDestroy(begin);
-    if (end != NULL)
-        cudaEventDestroy(end);
-    if (handle != NULL)
-        dnn->cudnnDestroy(handle);
-    if (stream != NULL)
-        cudaStreamDestroy(stream);
+    if (!set_up(&a, dnn))
+        *words = "CUDA or cuDNN could not be set up";
+    else if (!fused_build(a.fused, a.handle, NULL, why, sizeof why))
+        *words = why;
+    else if (!allocate(&a, s, backward))
+        *words = "out of memory";
+    else if ((*words = call_all(&a, backward)) == NULL)
+        *words = find_median(&a, &median_s);
+    release(&a, dnn);
     return median_s;
 }
 
-static enum status op_s(const struct size *s, bool backward, double *seconds, struct diag *diag)
+static enum status op_s(const struct size *s, bool backward, struct point *point, struct diag *diag)
 {
     const struct microbench_case wanted = {
         POINT_WORK,
@@ -143,10 +200,7 @@ static enum status op_s(const struct size *s, bool backward, double *seconds, st
          .attention = {s->q, s->kv, s->heads, s->kv_heads, s->dim, s->mask, 0, 0}},
     };
     const struct microbench_options options = {.backend = "cuda", .dtype = DTYPE_BF16};
-    struct point point = {0};
-    enum status status = microbench_run(&wanted, &options, &point, diag);
-    *seconds = point.median_s;
-    return status;
+    return microbench_run(&wanted, &options, point, diag);
 }
 
 /* Pairs of a query and a key, 4 flops per dimension forward and 10 backward. */
@@ -181,10 +235,14 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < count; i++)
         for (int backward = 0; backward < 2; backward++) {
             const struct size *s = &rows[i];
-            const char *words;
-            double whole_s = 0, plan_s = alone_s(dnn, s, backward, &words);
-            enum status status = words == NULL ? op_s(s, backward, &whole_s, &diag) : STATUS_SYSTEM;
-            if (status != STATUS_OK) {
+            const char *words = NULL;
+            struct point point = {0};
+            double plan_s = 0;
+            enum status status = op_s(s, backward, &point, &diag);
+            if (status == STATUS_OK)
+                plan_s = alone_s(dnn, s, backward, (size_t)point.repeats, &words);
+            double whole_s = point.median_s;
+            if (status != STATUS_OK || words != NULL) {
                 fprintf(stderr, "%lld x %lld%s: %s\n", (long long)s->q, (long long)s->kv,
                         backward ? " backward" : "", words != NULL ? words : diag.text);
                 code = 1;

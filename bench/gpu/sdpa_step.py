@@ -93,19 +93,23 @@ class Master:
 
 
 def timed(call, warmup, repeats):
-    """Seconds of each call, by events."""
-    for _ in range(warmup):
-        call()
-    torch.cuda.synchronize()
-    seconds = []
-    for _ in range(repeats):
+    """Seconds of each call, by events. All are queued one behind the other, the first ones not counted: no event is
+    on an empty stream, as none is in a step of longhaul's."""
+    events = []
+    for i in range(warmup + repeats):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
         call()
         end.record()
-        torch.cuda.synchronize()
-        seconds.append(begin.elapsed_time(end) / 1e3)
-    return seconds
+        if i >= warmup:
+            events.append((begin, end))
+    torch.cuda.synchronize()
+    return [begin.elapsed_time(end) / 1e3 for begin, end in events]
+
+
+def numbers(*shape):
+    """Those of `longhaul bench`: in [0.25, 1), since zeros and constants draw less power."""
+    return (torch.rand(*shape, device="cuda") * 0.75 + 0.25).to(torch.bfloat16)
 
 
 def put(what, seconds, flops, peak):
@@ -152,14 +156,14 @@ def main():
 
     put("step eager", timed(step(model), 2, a.steps), step_flops(a), a.peak)
     rows, dim = a.seq, a.hidden // a.heads
-    q, k, v = (torch.rand(1, a.heads, rows, dim, device="cuda", dtype=torch.bfloat16) + 0.25
-               for _ in range(3))
+    # laid out as rows of heads, as products leave them
+    q, k, v = (numbers(1, rows, a.heads, dim).transpose(1, 2) for _ in range(3))
     put("attention forward alone", timed(
         lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), 3, 10),
         2 * rows * rows * a.hidden, a.peak)
     for m, n, depth in ((8192, 8192, 8192), (rows, 3 * a.hidden, a.hidden), (rows, a.ffn, a.hidden),
                         (rows, a.hidden, a.ffn)):
-        x, w = (torch.rand(s, depth, device="cuda", dtype=torch.bfloat16) + 0.25 for s in (m, n))
+        x, w = (numbers(s, depth) for s in (m, n))
         put(f"matmul {m} {n} {depth}", timed(lambda x=x, w=w: x @ w.t(), 3, 20), 2 * m * n * depth,
             a.peak)
     if a.compile:

@@ -1,6 +1,7 @@
 /* Microbenchmarks: every kind can be timed, a point says what was timed, and links are as slow as
  * they were asked to be. How fast anything is, no test says. */
 #include "exec/microbench.h"
+#include "exec/number.h"
 #include "models/calibrate_links.h"
 #include "tests/check.h"
 
@@ -233,7 +234,28 @@ static void what_cannot_be_timed_is_refused(void)
     }
 }
 
+/* What else measures a GPU takes the same numbers (bench/gpu/attention_alone.c). */
+static void operands_are_random_and_not_zero(void)
+{
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64};
+    for (size_t d = 0; d < ARRAY_LEN(dtypes); d++) {
+        enum { COUNT = 6000 };
+        static double data[COUNT];
+        double sum = 0, least = 2, most = 0;
+        microbench_fill(data, dtypes[d], COUNT, 3);
+        for (uint64_t i = 0; i < COUNT; i++) {
+            double value = number_get(data, dtypes[d], i);
+            sum += value;
+            least = value < least ? value : least;
+            most = value > most ? value : most;
+        }
+        CHECK(dtype_name(dtypes[d]), least >= 0.25 && least < 0.26 && most > 0.98 && most <= 1);
+        CHECK_CLOSE(dtype_name(dtypes[d]), sum / COUNT, 0.5625, 0.05);
+    }
+}
+
 static const struct check_case cases[] = {
+    {"operands are random and not zero", operands_are_random_and_not_zero},
     {"every kind can be timed", every_kind_can_be_timed},
     {"work on megabytes takes its time", work_on_megabytes_takes_its_time},
     {"the set holds every kind and its points are read back",
