@@ -21,6 +21,16 @@ expect()
     fi
 }
 
+# also WORDS: the last command said them, too.
+also()
+{
+    grep -qF -- "$1" said.txt || {
+        printf 'gpu_scripts: "%s" is not in:\n' "$1"
+        cat said.txt
+        failed=1
+    }
+}
+
 # is WORDS COMMAND...: holds.
 is()
 {
@@ -73,6 +83,9 @@ rm tools/tar
 
 # ---- a package without a library that it needs, and a whole one ----
 
+expect 2 "is no build with CUDA 12 or 13" "$source/packaging/gpu.sh" "$scratch/build" "$scratch/pack"
+mkdir -p build/CMakeFiles/3.25
+echo 'set(CMAKE_CUDA_COMPILER_VERSION "13.0.88")' >build/CMakeFiles/3.25/CMakeCUDACompiler.cmake
 for program in longhaul bench/attention_alone tests/test_exec_cuda_numerics_gpu tests/test_exec_cuda_gradients_gpu; do
     echo program >"build/$program"
 done
@@ -89,6 +102,49 @@ is "NVIDIA's is not" test ! -e pack/lib/libcudart.so.13
 is "no folder of it is empty" test -z "$(find pack -type d -empty)"
 expect 2 "gpu: error: nothing can be run" env -u PYTHONPATH sh -c 'cp programs/longhaul pack/bin/ && pack/run packed'
 
+# ---- a driver that is too old for what the pack was built with, and ones that are not ----
+
+is "what the pack needs is in it" grep -qx '13.0 580' pack/share/needs
+# smi DRIVER CUDA: a driver that serves that version.
+smi()
+{
+    tool nvidia-smi "case \$1 in --query*) echo $1 ;; *) echo '| NVIDIA-SMI $1   Driver Version: $1   CUDA Version: $2   |' ;; esac"
+}
+smi 550.54.15 12.4
+expect 2 "built with CUDA 13.0, which needs NVIDIA's driver 580 or later; here is 550.54.15, which serves CUDA 12.4" pack/run packed
+also "cuda-compat-13-0"
+also "CUDACXX=/usr/local/cuda-12.4/bin/nvcc ./dev gpu"
+smi 550.54.15 13.0 # by cuda-compat
+expect 2 "gpu: error: nothing can be run" pack/run packed
+smi 590.1 13.1
+expect 2 "gpu: error: nothing can be run" pack/run packed
+tool nvidia-smi 'case $1 in --query*) echo 535.129.03 ;; *) exit 9 ;; esac'
+expect 2 "or later; here is 535.129.03." pack/run packed
+tool nvidia-smi 'echo "NVIDIA-SMI has failed because it could not communicate with the driver"; exit 9'
+expect 2 "gpu: error: nothing can be run" pack/run packed
+rm tools/nvidia-smi
+printf '#!/bin/sh\necho "$LD_LIBRARY_PATH $LONGHAUL_DATA $*"\n' >pack/bin/longhaul
+chmod +x pack/bin/longhaul
+expect 0 "$scratch/pack/lib:/mine $scratch/pack/share/longhaul run it" env LD_LIBRARY_PATH=/mine pack/longhaul run it
+
+# ---- ./dev gpu where nothing can be built ----
+
+mkdir -p tree/build plain && cp "$source/dev" tree/dev
+tool dpkg-query 'exit 1'
+tool apt-get 'echo "E: Unable to locate package"; exit 100'
+tool sudo 'exec "$@"'
+tool nvcc 'exit 0'
+expect 2 "there is no pack. Run ./dev gpu where nvcc is" tree/dev gpu
+also "error: could not install build-essential"
+expect 2 "there is no CUDA compiler (no-such-nvcc) in PATH" env CUDACXX=no-such-nvcc tree/dev gpu
+mkdir -p plain/gpu-pack && printf '#!/bin/sh\necho "the pack leaves all in $1"\n' >plain/gpu-pack/run
+chmod +x plain/gpu-pack/run
+tar -C plain -czf tree/gpu-pack.tar.gz gpu-pack
+expect 0 "the pack leaves all in build/gpu-results" tree/dev gpu
+rm tree/gpu-pack.tar.gz
+expect 0 "the pack leaves all in build/gpu-results" env CUDACXX=no-such-nvcc tree/dev gpu
+rm tools/{dpkg-query,apt-get,sudo,nvcc}
+
 # ---- peaks ----
 
 expect 0 "312e12 989.4e12 nan" python3 - "$source/bench/gpu/sdpa_step.py" <<'PYTHON'
@@ -98,5 +154,31 @@ names = {}
 exec(source, names)
 print(*("%.4ge12" % (peak / 1e12) if peak == peak else peak for peak in map(names["peak_of"], (
     "NVIDIA A100-SXM4-80GB", "NVIDIA H200", "NVIDIA GeForce"))))
+PYTHON
+
+# ---- calls are queued one behind the other, and only the last ones count ----
+
+expect 0 "begin call end begin call end begin call end wait [2.0, 3.0]" python3 - "$source/bench/gpu/sdpa_step.py" <<'PYTHON'
+import sys
+log = []
+class Event:
+    made = 0
+    def __init__(self, enable_timing):
+        self.name, self.number = ("begin", "end")[Event.made % 2], Event.made // 2
+        Event.made += 1
+    def record(self):
+        log.append(self.name)
+    def elapsed_time(self, end):
+        return 1000.0 * (1 + end.number)
+class cuda:
+    Event = Event
+    synchronize = staticmethod(lambda: log.append("wait"))
+class torch:
+    cuda = cuda
+source = open(sys.argv[1]).read()
+space = {"torch": torch}
+exec("def timed" + source.split("def timed")[1].split("\n\n\n")[0], space)
+seconds = space["timed"](lambda: log.append("call"), 1, 2)
+print(*log, seconds)
 PYTHON
 exit $failed
