@@ -56,7 +56,7 @@ ls $T/small
 printf x > $T/file
 bad predict $what --quick -o $T/file
 for command in 'list' 'help predict' "predict $what --quick" "predict $what --quick --json" \
-    "schedule $what" "check $what" 'validate --source torchtitan-cp' '--version'; do
+    "schedule $what" "check $what" 'validate --source torchtitan-cp --table text' '--version'; do
     longhaul $command > /dev/full 2> $T/err && echo "taken" || echo "  exit $?: $command"
     cat $T/err
 done

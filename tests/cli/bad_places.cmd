@@ -12,7 +12,7 @@ bad plot sweep $T/a.csv -o /proc/a.svg
 bad sweep --model gpt2 --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 -o /proc/a.csv
 bad bench --quick --kinds add -o /dev/full | grep -v '^ *[0-9]*/[0-9]* '
 bad calibrate $S/tests/data/calibration/cpu-example.csv -o /dev/full
-bad validate --source torchtitan-cp -o /dev/full
+bad validate --source torchtitan-cp --table text -o /dev/full
 full list --json
 full help --json
 full run $tiny --steps 1

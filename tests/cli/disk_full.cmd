@@ -36,7 +36,7 @@ on_disk 0 plot waterfall $T/p -o figure
 on_disk 8 report $T/a.csv -o a.html
 on_disk 20 run $tiny --steps 1 -o r
 on_disk 0 schedule $what -o a.ir
-on_disk 0 validate --source torchtitan-cp -o v.csv
+on_disk 0 validate --source torchtitan-cp --table text -o v.csv
 on_disk 0 calibrate $S/tests/data/calibration/cpu-example.csv -o d.json
 # what goes to standard output is cut off where the disk ends, and that is said
 $own sh -c 'mount -t tmpfs -o size=4k none $T/disk && cd $T/disk && echo > full

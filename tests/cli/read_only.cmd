@@ -25,7 +25,7 @@ bad report $T/a.csv -o $T/ro/a.html
 bad run $tiny --steps 1 -o $T/ro
 bad run $tiny --steps 1 -o $T/ro/r
 bad schedule $what -o $T/ro/a.ir
-bad validate --source torchtitan-cp -o $T/ro/v.csv
+bad validate --source torchtitan-cp --table text -o $T/ro/v.csv
 bad bench --quick --kinds add -o $T/ro/b.csv | grep -v '^ *[0-9]*/[0-9]* '
 bad calibrate $S/tests/data/calibration/cpu-example.csv -o $T/ro/d.json
 ls -A $T/ro
