@@ -2,6 +2,7 @@
 #include "exec/cuda/cuda.h"
 
 #include "base/units.h"
+#include "exec/cuda/host_memory.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,14 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-enum { PAGE = 4096, MPOL_BIND_ = 2, MADV_HUGEPAGE_ = 14, MAP_ANONYMOUS_ = 0x20 };
-
-/* What the standard headers hide without extensions. */
-long syscall(long number, ...);
+enum { PAGE = 4096 };
 
 static size_t pages(uint64_t bytes)
 {
@@ -100,29 +95,10 @@ int cuda_numa_node(int device)
     return node;
 }
 
-/* Pages are bound to the GPU's node before they are touched. In a virtual machine the node is
- * unknown, and the system chooses. */
-static void *near_memory(size_t bytes, int node)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS_, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-#ifdef SYS_mbind
-    if (node >= 0 && node < 64) {
-        unsigned long mask = 1ul << node;
-        (void)syscall(SYS_mbind, p, bytes, MPOL_BIND_, &mask, 65ul, 0u);
-    }
-#else
-    (void)node;
-#endif
-    memset(p, 0, bytes);
-    return p;
-}
-
 static enum status open_host(struct cuda_rank *rank, enum memory memory, struct diag *diag)
 {
     size_t bytes = pages(rank->run->ir->arena_bytes[memory]);
-    rank->memory[memory] = near_memory(bytes, cuda_numa_node(rank->device));
+    rank->memory[memory] = host_memory_new(bytes, cuda_numa_node(rank->device));
     if (rank->memory[memory] == NULL)
         return diag_error(diag, (struct loc){.name = "mmap"}, STATUS_SYSTEM,
                           "%s: rank %" PRIu32 " wants %zu bytes of %s memory", strerror(errno),
@@ -133,7 +109,7 @@ static enum status open_host(struct cuda_rank *rank, enum memory memory, struct 
     cudaError_t error = cudaHostRegister(rank->memory[memory], bytes, cudaHostRegisterPortable);
     if (error == cudaSuccess)
         return STATUS_OK;
-    munmap(rank->memory[memory], bytes);
+    host_memory_free(rank->memory[memory], bytes);
     rank->memory[memory] = NULL;
     return diag_error(diag, (struct loc){.name = "cudaHostRegister"}, STATUS_SYSTEM,
                       "%s: rank %" PRIu32 " wants %zu bytes of pinned memory",
@@ -166,7 +142,7 @@ void cuda_close_memory(struct cuda_rank *rank)
         else {
             if (m == MEMORY_PINNED)
                 cudaHostUnregister(rank->memory[m]);
-            munmap(rank->memory[m], rank->bytes[m]);
+            host_memory_free(rank->memory[m], rank->bytes[m]);
         }
     }
     if (rank->fault != NULL)

@@ -1,0 +1,98 @@
+#define _DEFAULT_SOURCE /* madvise(), syscall() */
+#include "exec/cuda/host_memory.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, LARGE_PAGE = 2 << 20, MPOL_BIND_ = 2, THREADS_MAX = 16 };
+
+static const size_t BYTES_OF_A_THREAD = 64 << 20; /* fewer are touched before another has started */
+
+/* Address space that begins where a large page may. */
+static char *reserve(size_t bytes)
+{
+    size_t spare = bytes >= LARGE_PAGE ? LARGE_PAGE : 0;
+    char *all =
+        mmap(NULL, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
+        return NULL;
+    size_t head = spare == 0 ? 0 : (LARGE_PAGE - (uintptr_t)all % LARGE_PAGE) % LARGE_PAGE;
+    if (head > 0)
+        munmap(all, head);
+    if (spare > head)
+        munmap(all + head + bytes, spare - head);
+    return all + head;
+}
+
+/* Before its pages are touched, for they go where they are touched first. */
+static void bind_to(void *memory, size_t bytes, int node)
+{
+#ifdef SYS_mbind
+    if (node >= 0 && node < 64) {
+        unsigned long mask = 1ul << node;
+        (void)syscall(SYS_mbind, memory, bytes, MPOL_BIND_, &mask, 65ul, 0u);
+    }
+#else
+    (void)memory;
+    (void)bytes;
+    (void)node;
+#endif
+}
+
+struct slice {
+    char *begin, *end;
+};
+
+static void *touch(void *argument)
+{
+    const struct slice *slice = argument;
+    for (volatile char *page = slice->begin; page < slice->end; page += PAGE)
+        *page = 0;
+    return NULL;
+}
+
+static void touch_all(char *memory, size_t bytes)
+{
+    pthread_t thread[THREADS_MAX];
+    struct slice slice[THREADS_MAX];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t slices = bytes / BYTES_OF_A_THREAD + 1, started = 0;
+    if (processors > 0 && slices > (size_t)processors)
+        slices = (size_t)processors;
+    if (slices > THREADS_MAX)
+        slices = THREADS_MAX;
+    size_t each = (bytes / slices + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    for (size_t i = 0; i < slices; i++) {
+        size_t begin = i * each < bytes ? i * each : bytes;
+        size_t end = begin + each < bytes ? begin + each : bytes;
+        slice[i] = (struct slice){memory + begin, memory + end};
+    }
+    while (started + 1 < slices &&
+           pthread_create(&thread[started], NULL, touch, &slice[started]) == 0)
+        started++;
+    for (size_t i = started; i < slices; i++) /* this thread, too, and what could not be started */
+        touch(&slice[i]);
+    while (started > 0)
+        pthread_join(thread[--started], NULL);
+}
+
+void *host_memory_new(size_t bytes, int node)
+{
+    char *memory = reserve(bytes);
+    if (memory == NULL)
+        return NULL;
+    if (bytes >= LARGE_PAGE)
+        (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a system without them has small ones */
+    bind_to(memory, bytes, node);
+    touch_all(memory, bytes);
+    return memory;
+}
+
+void host_memory_free(void *memory, size_t bytes)
+{
+    if (memory != NULL)
+        munmap(memory, bytes);
+}

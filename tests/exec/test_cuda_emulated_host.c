@@ -1,0 +1,86 @@
+/* The host beside a GPU: its memory, and how it waits. */
+#include "exec/cuda/cuda.h"
+#include "exec/cuda/host_memory.h"
+#include "tests/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+/* What /proc/self/smaps says of the mapping that has an address. */
+struct mapping {
+    uint64_t resident_bytes;
+    bool large_pages; /* have been asked for */
+};
+
+static bool find_mapping(const void *address, struct mapping *mapping)
+{
+    FILE *file = fopen("/proc/self/smaps", "r");
+    char line[512];
+    bool inside = false, done = false;
+    while (file != NULL && !done && fgets(line, sizeof line, file) != NULL) {
+        uint64_t begin, end, kib;
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &begin, &end) == 2)
+            inside = (uintptr_t)address >= begin && (uintptr_t)address < end;
+        else if (inside && sscanf(line, "Rss: %" SCNu64, &kib) == 1)
+            mapping->resident_bytes = kib << 10;
+        else if (inside && strncmp(line, "VmFlags:", 8) == 0) {
+            mapping->large_pages = strstr(line, " hg") != NULL;
+            done = true;
+        }
+    }
+    if (file != NULL)
+        fclose(file);
+    return done;
+}
+
+static bool system_has_large_pages(void)
+{
+    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+    if (file != NULL)
+        fclose(file);
+    return file != NULL;
+}
+
+static void memory_of_the_host_is_there_in_large_pages(void)
+{
+    static const struct {
+        const char *label;
+        size_t bytes;
+        bool large;
+    } rows[] = {
+        {"a page", 4096, false},
+        {"two large pages", 4 << 20, true},
+        {"more than one thread touches", (130 << 20) + 4096, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct mapping mapping = {0};
+        char *memory = host_memory_new(rows[i].bytes, -1);
+        if (!CHECK(rows[i].label, memory != NULL && find_mapping(memory, &mapping)))
+            continue;
+        CHECK(rows[i].label, mapping.resident_bytes >= rows[i].bytes);
+        CHECK(rows[i].label, !rows[i].large || (uintptr_t)memory % (2 << 20) == 0);
+        if (system_has_large_pages())
+            CHECK_INT(rows[i].label, mapping.large_pages, rows[i].large);
+        CHECK(rows[i].label, memory[0] == 0 && memory[rows[i].bytes - 1] == 0);
+        memory[0] = memory[rows[i].bytes - 1] = 1;
+        host_memory_free(memory, rows[i].bytes);
+    }
+}
+
+/* The kernel would wake it 50 us later than asked. */
+static void a_thread_that_has_waited_is_woken_in_time(void)
+{
+    prctl(PR_SET_TIMERSLACK, 50000ul);
+    cuda_rest(run_now());
+    CHECK_INT("it yields first", prctl(PR_GET_TIMERSLACK), 50000);
+    cuda_rest(run_now() - 1);
+    CHECK_INT("then it sleeps", prctl(PR_GET_TIMERSLACK), 1);
+}
+
+static const struct check_case cases[] = {
+    {"memory of the host is there in large pages", memory_of_the_host_is_there_in_large_pages},
+    {"a thread that has waited is woken in time", a_thread_that_has_waited_is_woken_in_time},
+};
+CHECK_MAIN("cuda emulated host", cases)
