@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Every thread has a current device of its own, at first device 0: whatever a backend function makes or launches
  * goes there. */
@@ -272,7 +271,7 @@ static bool cuda_enqueue(struct run *run, uint32_t r, uint32_t op)
  * that could not be left: a run that stands still must end. */
 static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
 {
-    static const struct timespec nap = {0, 20000};
+    double since_s = run_now();
     for (;;) {
         cuda_look(rank);
         if (run_stopped(rank->run))
@@ -282,7 +281,7 @@ static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
         pthread_mutex_unlock(rank->lock);
         if (ended)
             return true;
-        nanosleep(&nap, NULL);
+        cuda_rest(since_s);
     }
 }
 
@@ -303,9 +302,9 @@ static bool cuda_wait_op(struct run *run, uint32_t r, uint32_t op)
 
 static bool cuda_barrier(struct run *run, uint32_t r, uint32_t op)
 {
-    static const struct timespec nap = {0, 20000};
     struct cuda *cuda = cuda_of(run);
     const struct plan *plan = &run->plan;
+    double since_s = run_now();
     uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
     select_device(&cuda->rank[r]);
     if (cuda->links != NULL) {
@@ -319,7 +318,7 @@ static bool cuda_barrier(struct run *run, uint32_t r, uint32_t op)
     atomic_fetch_add(come, 1);
     while (atomic_load(come) < plan->size[group] && !run_stopped(run)) {
         cuda_look(&cuda->rank[r]);
-        nanosleep(&nap, NULL);
+        cuda_rest(since_s);
     }
     return !run_stopped(run);
 }

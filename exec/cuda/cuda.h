@@ -147,6 +147,10 @@ void cuda_close_streams(struct cuda_rank *rank);
 void cuda_launch(struct cuda_rank *rank);
 /* Looks how far the streams have come, for who waits and for the watcher. Takes the rank's lock. */
 void cuda_look(struct cuda_rank *rank);
+/* Between two looks of a thread that has waited since `since_s` for what the device or another thread does:
+ * it yields for some microseconds, and then sleeps for a five-hundredth of what it has waited, within 5 to
+ * 50 us, so that an end is seen soon and a long wait keeps no processor busy. */
+void cuda_rest(double since_s);
 /* Below: with the rank's lock held; false: the run has failed. */
 bool cuda_end(struct cuda_stream *stream, uint32_t op);
 bool cuda_record(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);

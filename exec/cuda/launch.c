@@ -4,8 +4,11 @@
 #include "exec/cuda/nccl.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
 
 enum { MARK_EVERY = 16 }; /* ops of a stream between events that nobody but the watcher needs */
 
@@ -348,4 +351,28 @@ void cuda_look(struct cuda_rank *rank)
     if (mark != 0)
         run_failed(run, rank->rank, (uint32_t)mark - 1, "%s",
                    cuda_fault_text((enum work_kind)run->ir->op.kind[mark - 1]));
+}
+
+/* Linux wakes a sleeping thread up to its timer slack later than asked, 50 us as a rule. */
+static void be_woken_in_time(void)
+{
+#ifdef PR_SET_TIMERSLACK
+    static _Thread_local bool is_set;
+    if (!is_set)
+        prctl(PR_SET_TIMERSLACK, 1ul);
+    is_set = true;
+#endif
+}
+
+void cuda_rest(double since_s)
+{
+    const double yield_s = 20e-6, shortest_s = 5e-6, longest_s = 50e-6, share = 1.0 / 500;
+    double waited_s = run_now() - since_s, nap_s = share * waited_s;
+    if (waited_s < yield_s) {
+        sched_yield();
+        return;
+    }
+    be_woken_in_time();
+    nap_s = nap_s < shortest_s ? shortest_s : nap_s > longest_s ? longest_s : nap_s;
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * nap_s)}, NULL);
 }

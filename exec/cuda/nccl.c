@@ -393,8 +393,8 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
 
 bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
 {
-    static const struct timespec nap = {0, 20000};
     const struct run *run = rank->run;
+    double since_s = run_now();
     const struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));
     const struct link *link =
@@ -415,7 +415,7 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
             return cuda_failed(rank, op, "cudaEventQuery (of a barrier)", error);
         error = cudaSuccess;
         cuda_look(rank);
-        nanosleep(&nap, NULL);
+        cuda_rest(since_s);
     }
     return error == cudaSuccess ? false : cuda_failed(rank, op, "cudaEventRecord", error);
 }

@@ -3,8 +3,9 @@
 #include "exec/cuda/host_memory.h"
 #include "tests/check.h"
 
-#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -20,11 +21,13 @@ static bool find_mapping(const void *address, struct mapping *mapping)
     char line[512];
     bool inside = false, done = false;
     while (file != NULL && !done && fgets(line, sizeof line, file) != NULL) {
-        uint64_t begin, end, kib;
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &begin, &end) == 2)
-            inside = (uintptr_t)address >= begin && (uintptr_t)address < end;
-        else if (inside && sscanf(line, "Rss: %" SCNu64, &kib) == 1)
-            mapping->resident_bytes = kib << 10;
+        char *end;
+        uintptr_t begin = (uintptr_t)strtoull(line, &end, 16);
+        if (end != line && *end == '-') /* "begin-end permissions ..." opens an entry */
+            inside = (uintptr_t)address >= begin &&
+                     (uintptr_t)address < (uintptr_t)strtoull(end + 1, NULL, 16);
+        else if (inside && strncmp(line, "Rss:", 4) == 0)
+            mapping->resident_bytes = strtoull(line + 4, NULL, 10) << 10;
         else if (inside && strncmp(line, "VmFlags:", 8) == 0) {
             mapping->large_pages = strstr(line, " hg") != NULL;
             done = true;
