@@ -2,7 +2,6 @@
 
 #include "tests/exec/emulator/order.h"
 
-#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -10,7 +9,7 @@
 #include <ucontext.h>
 #include <vector>
 
-thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+__thread dim3 threadIdx, blockIdx, blockDim, gridDim;
 int emulator_backwards, emulator_dry;
 
 namespace emulator
@@ -28,11 +27,21 @@ unsigned turn(unsigned k, unsigned n)
 
 enum class Waits { Nothing, Warp, Block, Over };
 
-/* A fiber starts on its stack by makecontext(), and goes on, also with the next block's thread, by
- * _longjmp(), which makes no system call. */
+/* Where a fiber or the scheduler goes on. It is the compiler's __builtin_setjmp() and __builtin_longjmp()
+ * that switch: a few moves, no call. The C library's longjmp() is the address sanitizer's, which takes
+ * it for frames that are left for good and clears the shadow of all stacks at every switch, by two
+ * system calls. Here no frame is left: each fiber returns from every function that it enters. For the
+ * same reason the functions that switch are not instrumented. */
+struct Place {
+    void *words[5];
+};
+#define SWITCHES __attribute__((noinline, no_sanitize("address")))
+
+/* A fiber starts on its stack by makecontext(), and goes on, also with the next block's thread, from
+ * its place. */
 struct Fiber {
     ucontext_t start;
-    jmp_buf here;
+    Place here;
     bool started = false;
     Waits waits = Waits::Nothing;
     float value[2] = {0, 0}; /* two, since a warp may be an exchange ahead of its slowest lane */
@@ -43,7 +52,7 @@ struct Fiber {
 /* The fibers of a thread of the program, kept from block to block. */
 struct Fibers {
     std::deque<Fiber> fiber; /* whose elements do not move */
-    jmp_buf scheduler;
+    Place scheduler;
     const std::function<void()> *body = nullptr;
     unsigned current = 0;
     std::vector<float> shared;
@@ -52,38 +61,35 @@ struct Fibers {
 thread_local Fibers fibers;
 thread_local bool alone = true; /* no fiber runs */
 
-void enter()
-{
-    for (;;) {
-        (*fibers.body)();
-        Fiber &fiber = fibers.fiber[fibers.current];
-        fiber.waits = Waits::Over;
-        if (_setjmp(fiber.here) == 0)
-            _longjmp(fibers.scheduler, 1);
-    }
-}
-
-__attribute__((noinline)) void pause(Waits waits)
+/* Runs the scheduler until it lets the current fiber go on. */
+SWITCHES void pause(Waits waits)
 {
     Fiber &fiber = fibers.fiber[fibers.current];
     unsigned number = fibers.current;
     fiber.waits = waits;
-    if (_setjmp(fiber.here) == 0)
-        _longjmp(fibers.scheduler, 1);
+    if (__builtin_setjmp(fiber.here.words) == 0)
+        __builtin_longjmp(fibers.scheduler.words, 1);
     threadIdx = dim3(number);
 }
 
-/* Lets a fiber run until it pauses or is over. Not inline: what returns twice keeps its own
- * variables. */
-__attribute__((noinline)) void go_on(unsigned number)
+void enter()
+{
+    for (;;) {
+        (*fibers.body)();
+        pause(Waits::Over);
+    }
+}
+
+/* Lets a fiber run until it pauses or is over. */
+SWITCHES void go_on(unsigned number)
 {
     Fiber &fiber = fibers.fiber[number];
     fibers.current = number;
     threadIdx = dim3(number);
-    if (_setjmp(fibers.scheduler) != 0)
+    if (__builtin_setjmp(fibers.scheduler.words) != 0)
         return;
     if (fiber.started)
-        _longjmp(fiber.here, 1);
+        __builtin_longjmp(fiber.here.words, 1);
     fiber.started = true;
     setcontext(&fiber.start);
 }

@@ -52,7 +52,7 @@ typedef emulator::Four<float> float4;
 
 struct dim3 {
     unsigned x, y, z;
-    dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c)
+    constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c)
     {
     }
 };
@@ -63,7 +63,8 @@ struct dim3 {
 #define __launch_bounds__(...)
 #define __shared__ static thread_local
 
-extern thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+/* Not thread_local, which asks at every use whether they are set up yet: __thread wants constants. */
+extern __thread dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 /* The two of CUDA's functions that kernels' launchers call. */
 extern "C" int cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
