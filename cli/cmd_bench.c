@@ -42,8 +42,8 @@ static const struct option rows[] = {
      .kind = OPTION_NUMBER,
      .value = "S",
      .unset = "no end",
-     .help =
-         "measure nothing more after so many seconds; the rows come in the order of their worth"},
+     .help = "end within so many seconds: what may not be done by then is left out, of which the "
+             "points that matter most come first"},
     {.name = "ranks",
      .kind = OPTION_COUNT,
      .low = 1,
@@ -240,16 +240,18 @@ static enum status measure(struct points *points, const struct microbench_option
                            const struct options *options, struct diag *diag)
 {
     const char *path = options_text(options, "o");
-    double within_s = options_number(options, "within"), begin_s = run_now();
+    struct microbench_budget budget = {.within_s = options_number(options, "within")};
+    size_t left_out = 0;
     struct text name = {0};
     struct interrupt interrupt;
     enum status status = STATUS_OK;
     interrupt_catch(&interrupt);
     for (size_t i = 0; i < count && status == STATUS_OK && interrupted() == 0; i++) {
         struct point point;
-        if (within_s > 0 && run_now() - begin_s > within_s) {
-            fprintf(stderr, "--within: %zu of %zu were not measured\n", count - i, count);
-            break;
+        double guess_s = microbench_guess_s(&cases[i], bench), begin_s = run_now();
+        if (!microbench_fits(&budget, guess_s)) {
+            left_out++;
+            continue;
         }
         name.size = 0;
         points_print_params(&cases[i].work, &name);
@@ -263,7 +265,10 @@ static enum status measure(struct points *points, const struct microbench_option
         set_share(points, count);
         if (path != NULL)
             status = save_rows(points, path, diag);
+        microbench_spend(&budget, guess_s, run_now() - begin_s);
     }
+    if (left_out > 0)
+        fprintf(stderr, "--within: %zu of %zu were not measured\n", left_out, count);
     interrupt_release(&interrupt);
     text_release(&name);
     return status;

@@ -590,3 +590,32 @@ enum status microbench_run(const struct microbench_case *wanted,
     release(&b);
     return status;
 }
+
+/* ---- a limit of time ---- */
+
+double microbench_guess_s(const struct microbench_case *wanted,
+                          const struct microbench_options *options)
+{
+    const struct backend *backend = backend_find(options->backend ? options->backend : "cpu");
+    const struct bench b = {.wanted = wanted,
+                            .options = options,
+                            .work = wanted->work,
+                            .gpu = backend != NULL && !backend->host_memory};
+    double rounds = options->rounds > 0 ? options->rounds : b.gpu ? 1 : 2;
+    uint32_t repeats = repeats_of(&b);
+    return wanted->role == POINT_SUSTAINED
+               ? repeats * guess_s(&b.work, b.gpu)
+               : rounds * (repeats + microbench_warmup(repeats)) * guess_s(&b.work, b.gpu);
+}
+
+bool microbench_fits(const struct microbench_budget *budget, double guess_s)
+{
+    return budget->within_s <= 0 ||
+           budget->spent_s + guess_s + budget->besides_s <= budget->within_s;
+}
+
+void microbench_spend(struct microbench_budget *budget, double guess_s, double took_s)
+{
+    budget->spent_s += took_s;
+    budget->besides_s = fmax(budget->besides_s, took_s - guess_s);
+}

@@ -55,12 +55,26 @@ void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t s
 uint32_t microbench_warmup(uint32_t repeats);
 
 /* The set that calibrate needs: every kind of work over sizes that tell its numbers apart, start
- * and issue, host streams, copies and messages of `ranks` ranks. quick: the fewest that do. kinds:
+ * and issue, host streams, copies and messages of `ranks` ranks. quick: the fewest that do, which come first in
+ * the whole set as well, so that what is left out of its end makes fits less exact and none impossible. kinds:
  * only those with kinds[kind] set; NULL: all. Returns the number of cases, which live in arena. */
 size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
                       uint32_t ranks, const bool *kinds);
 /* The same for a GPU. */
 size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
                           uint32_t ranks, const bool *kinds);
+
+/* A limit of time. How long a case takes is what its ops are guessed to take and at most as much besides as any so far
+ * has taken (plans, operands, and what was guessed wrongly). All-zero has no limit; so has within_s 0. */
+struct microbench_budget {
+    double within_s, spent_s, besides_s;
+};
+/* Whether a case that is guessed to take so long will be done within the limit. */
+bool microbench_fits(const struct microbench_budget *budget, double guess_s);
+/* One has taken so long. */
+void microbench_spend(struct microbench_budget *budget, double guess_s, double took_s);
+/* What the ops of a case are guessed to take. */
+double microbench_guess_s(const struct microbench_case *wanted,
+                          const struct microbench_options *options);
 
 #endif

@@ -67,7 +67,7 @@ static void add_attention(struct microbench_list *list, bool quick)
 
 /* What a kernel loses beside copies, beside a library that keeps multiprocessors for itself, and to the power
  * limit. */
-static void add_company(struct microbench_list *list, bool quick)
+static void add_company(struct microbench_list *list)
 {
     const struct work product = {.kind = WORK_MATMUL,
                                  .matmul = {8192, 8192, 8192, MATMUL_NT, 0, 0}};
@@ -82,8 +82,15 @@ static void add_company(struct microbench_list *list, bool quick)
                               works[w]->kind == WORK_ATTENTION ? ATTENTION_CUDNN
                                                                : (enum attention_impl)POINT_NO_IMPL,
                               *works[w]);
-    if (!quick)
-        microbench_add(list, POINT_SUSTAINED, product);
+}
+
+/* Of which the power follows: the one point that nothing stands in for. */
+static void add_sustained(struct microbench_list *list)
+{
+    const struct work product = {.kind = WORK_MATMUL,
+                                 .matmul = {8192, 8192, 8192, MATMUL_NT, 0, 0}};
+    microbench_add(list, POINT_WORK, product);
+    microbench_add(list, POINT_SUSTAINED, product);
 }
 
 static void add_other_copies(struct microbench_list *list, int64_t bytes)
@@ -95,24 +102,33 @@ static void add_other_copies(struct microbench_list *list, int64_t bytes)
                            (struct work){.kind = out ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}});
 }
 
-size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
-                          uint32_t ranks, const bool *kinds)
+static void add_all(struct microbench_list *list, bool quick)
 {
     static const struct microbench_widths widths = {4096, 32768, 32, 128};
     static const int64_t counts[] = {1 << 20, 1 << 26, 1 << 23};
-    struct microbench_list list = {.arena = arena, .kinds = kinds, .ranks = ranks};
-    microbench_add_issue(&list);
-    add_products(&list, quick);
-    add_attention(&list, quick);
+    microbench_add_issue(list);
+    add_products(list, quick);
+    add_attention(list, quick);
     for (size_t i = 0; i < (quick ? 2 : ARRAY_LEN(counts)); i++)
-        microbench_add_memory_bound(&list, counts[i], false, &widths, ATTENTION_CUDNN);
-    for (int64_t bytes = 4 << 10; bytes <= 256 << 20 && ranks > 1; bytes *= quick ? 64 : 4)
-        microbench_add_messages(&list, bytes);
+        microbench_add_memory_bound(list, counts[i], false, &widths, ATTENTION_CUDNN);
+    for (int64_t bytes = 4 << 10; bytes <= 256 << 20 && list->ranks > 1; bytes *= quick ? 64 : 4)
+        microbench_add_messages(list, bytes);
     for (int64_t bytes = 4 << 10; bytes <= 1 << 30; bytes *= quick ? 64 : 4)
-        microbench_add_copies(&list, bytes);
+        microbench_add_copies(list, bytes);
     for (int64_t bytes = 64 << 10; bytes <= 256 << 20; bytes *= quick ? 64 : 16)
-        add_other_copies(&list, bytes);
-    add_company(&list, quick);
+        add_other_copies(list, bytes);
+}
+
+size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
+                          uint32_t ranks, const bool *kinds)
+{
+    struct microbench_list list = {.arena = arena, .kinds = kinds, .ranks = ranks};
+    add_all(&list, true);
+    if (!quick)
+        add_sustained(&list);
+    add_company(&list);
+    if (!quick)
+        add_all(&list, false);
     *cases = list.row;
     return list.count;
 }

@@ -1,4 +1,5 @@
-/* exec/microbench_list.h: what sets of measurements are put together from. Private to exec/. */
+/* exec/microbench_list.h: what sets of measurements are put together from. A case that a list has is not added again.
+ * Private to exec/. */
 #ifndef EXEC_MICROBENCH_LIST_H
 #define EXEC_MICROBENCH_LIST_H
 

@@ -131,25 +131,32 @@ void microbench_add_issue(struct microbench_list *set)
     microbench_add(set, POINT_ISSUE, (struct work){.kind = WORK_HOST_SYNC});
 }
 
-size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
-                      uint32_t ranks, const bool *kinds)
+static void add_all(struct microbench_list *set, bool quick)
 {
     static const struct microbench_widths widths = {512, 2048, 8, 64};
     static const int64_t counts[] = {1 << 14, 1 << 20, 1 << 17, 1 << 21};
     static const int64_t bytes[] = {64 << 10, 4 << 20, 1 << 20, 256 << 10, 16 << 20};
-    struct microbench_list set = {.arena = arena, .kinds = kinds, .ranks = ranks};
     size_t sizes = quick ? 2 : ARRAY_LEN(counts), messages = quick ? 3 : ARRAY_LEN(bytes);
-    microbench_add_issue(&set);
-    add_products(&set, quick);
-    add_attention(&set, quick);
+    microbench_add_issue(set);
+    add_products(set, quick);
+    add_attention(set, quick);
     for (size_t i = 0; i < sizes; i++)
-        microbench_add_memory_bound(&set, counts[i], false, &widths, ATTENTION_CPU);
+        microbench_add_memory_bound(set, counts[i], false, &widths, ATTENTION_CPU);
     for (size_t i = 0; i < sizes; i++)
-        microbench_add_memory_bound(&set, counts[i], true, &widths, ATTENTION_CPU);
+        microbench_add_memory_bound(set, counts[i], true, &widths, ATTENTION_CPU);
     for (size_t i = 0; i < messages; i++)
-        microbench_add_copies(&set, bytes[i]);
-    for (size_t i = 0; i < messages && ranks > 1; i++)
-        microbench_add_messages(&set, bytes[i]);
+        microbench_add_copies(set, bytes[i]);
+    for (size_t i = 0; i < messages && set->ranks > 1; i++)
+        microbench_add_messages(set, bytes[i]);
+}
+
+size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
+                      uint32_t ranks, const bool *kinds)
+{
+    struct microbench_list set = {.arena = arena, .kinds = kinds, .ranks = ranks};
+    add_all(&set, true);
+    if (!quick)
+        add_all(&set, false);
     *cases = set.row;
     return set.count;
 }

@@ -234,6 +234,162 @@ static void what_cannot_be_timed_is_refused(void)
     }
 }
 
+/* ---- sets that are stopped ---- */
+
+static const struct set {
+    const char *label, *device;
+    size_t (*make)(const struct microbench_case **cases, struct arena *arena, bool quick,
+                   uint32_t ranks, const bool *kinds);
+    enum dtype dtype;
+} sets[] = {{"cpu", "cpu-generic", microbench_set, DTYPE_F32},
+            {"gpu", "h200", microbench_set_gpu, DTYPE_BF16}};
+
+static void the_whole_set_begins_with_the_quick_one(void)
+{
+    for (size_t s = 0; s < ARRAY_LEN(sets); s++) {
+        struct arena arena = {0};
+        const struct microbench_case *quick, *whole;
+        size_t few = sets[s].make(&quick, &arena, true, 2, NULL);
+        size_t all = sets[s].make(&whole, &arena, false, 2, NULL), same = 0, twice = 0, late = 0;
+        for (size_t i = 0; i < all; i++) {
+            bool in_quick = false;
+            for (size_t k = 0; k < few && !in_quick; k++)
+                in_quick = quick[k].role == whole[i].role &&
+                           memcmp(&quick[k].work, &whole[i].work, sizeof quick[k].work) == 0;
+            same += in_quick;
+            late += in_quick && i > few; /* the sustained product is among them */
+            for (size_t k = 0; k < i; k++)
+                twice += whole[k].role == whole[i].role && whole[k].impl == whole[i].impl &&
+                         memcmp(&whole[k].work, &whole[i].work, sizeof whole[k].work) == 0;
+        }
+        CHECK(sets[s].label, few < all);
+        CHECK_INT(sets[s].label, (int64_t)same, (int64_t)few);
+        CHECK_INT(sets[s].label, (int64_t)late, 0);
+        CHECK_INT(sets[s].label, (int64_t)twice, 0);
+        arena_release(&arena);
+    }
+}
+
+/* Of two ranks in a node (docs/measuring.md, "Links"). */
+static double link_s(const struct microbench_case *wanted)
+{
+    const struct work *work = &wanted->work;
+    bool half = work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_ALL_TO_ALL ||
+                work->kind == WORK_SCATTER;
+    double ways = wanted->role == POINT_BOTH_WAYS ? 2 : half ? 0.5 : 1;
+    return (work->kind == WORK_ALL_REDUCE ? 2 : 1) * 5e-6 +
+           ways * (double)work_payload_bytes(work) / 5e10;
+}
+
+/* What a device of that cost takes. */
+static double true_s(const struct device_cost *cost, const struct microbench_case *wanted)
+{
+    const struct work *work = &wanted->work;
+    enum attention_impl impl =
+        wanted->impl < POINT_NO_IMPL ? (enum attention_impl)wanted->impl : (enum attention_impl)0;
+    enum calibrate_link link;
+    const struct point point = {.role = wanted->role, .work = *work, .nodes = 1};
+    if (calibrate_link_find(&point, &link))
+        return link_s(wanted);
+    switch ((enum point_role)wanted->role) {
+    case POINT_START:
+        return cost->device_kernel_start_s;
+    case POINT_ISSUE:
+        return cost_issue_s(cost, work);
+    case POINT_HOST:
+        return cost_host_work_s(cost, 20e9, work);
+    case POINT_SUSTAINED:
+        return 1.2 * cost_work_s(cost, impl, work);
+    default:
+        return cost_work_s(cost, impl, work);
+    }
+}
+
+/* However many are there: what they cannot tell is the base's, and the whole quick set can tell everything. */
+static void points_of_a_set_that_was_stopped_are_fitted(void)
+{
+    for (size_t s = 0; s < ARRAY_LEN(sets); s++) {
+        struct arena arena = {0};
+        struct diag diag = {0};
+        struct device_cost base;
+        const struct microbench_case *cases;
+        size_t few = sets[s].make(&cases, &arena, true, 2, NULL);
+        size_t all = sets[s].make(&cases, &arena, false, 2, NULL), before = 0;
+        if (!CHECK_INT("base", cost_load(&base, &arena, sets[s].device, &diag), STATUS_OK))
+            return;
+        const size_t counts[] = {1, few / 16, few / 8, few / 4, few / 2, 3 * few / 4, few + 1, all};
+        for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+            struct points points = {0};
+            struct calibration device = {0};
+            struct link_calibration links = {0};
+            struct text out = {0};
+            struct device_cost again;
+            struct calibrate_options options = {.host_memory_bytes_per_s = 20e9};
+            for (size_t k = 0; k < counts[i] && k < all; k++) {
+                struct point point = {.role = cases[k].role,
+                                      .impl = cases[k].impl,
+                                      .nodes = 1,
+                                      .work = cases[k].work,
+                                      .repeats = 20};
+                point.work.in = point.work.out = (uint8_t)sets[s].dtype;
+                const struct microbench_case wanted = {cases[k].role, cases[k].impl, point.work};
+                point.median_s = point.p10_s = point.p90_s = true_s(&base, &wanted);
+                points_add(&points, &point);
+            }
+            enum status status = calibrate_device(&device, &points, &base, &options, &diag);
+            enum status linked = calibrate_links(&links, &points, &options, &diag);
+            CHECK(sets[s].label, status == STATUS_OK || status == STATUS_NO);
+            CHECK(sets[s].label, linked == STATUS_OK || linked == STATUS_NO);
+            CHECK(sets[s].label, device.families >= before);
+            before = device.families;
+            if (counts[i] > few) {
+                CHECK_INT(sets[s].label, status, STATUS_OK);
+                CHECK_INT(sets[s].label, linked, STATUS_OK);
+                CHECK_TEXT(sets[s].label, diag.text ? diag.text : "", "");
+            }
+            calibration_print_device(&device, "part", sets[s].device, NULL, &out);
+            diag_clear(&diag);
+            CHECK_INT(sets[s].label, cost_parse(&again, &arena, "part", out.data, out.size, &diag),
+                      STATUS_OK);
+            diag_clear(&diag);
+            text_release(&out);
+            calibration_release(&device);
+            link_calibration_release(&links);
+            points_release(&points);
+        }
+        diag_release(&diag);
+        arena_release(&arena);
+    }
+}
+
+/* A case that takes no longer besides than the first did never goes over the limit, and cheap ones are taken where dear
+ * ones do not fit. */
+static void a_limit_of_time_is_kept(void)
+{
+    struct microbench_budget budget = {.within_s = 100};
+    double spent_s = 0;
+    size_t taken = 0;
+    CHECK("no limit", microbench_fits(&(struct microbench_budget){.spent_s = 1e9}, 1e9));
+    CHECK("all of it", microbench_fits(&budget, 100) && !microbench_fits(&budget, 100.1));
+    for (unsigned i = 0; i < 400; i++) {
+        double guess_s = i % 40 == 20 ? 30 : 0.07, besides_s = i == 0 ? 2 : i * 37 % 20 * 0.1;
+        if (!microbench_fits(&budget, guess_s))
+            continue;
+        taken++;
+        spent_s += guess_s + besides_s;
+        microbench_spend(&budget, guess_s, guess_s + besides_s);
+    }
+    CHECK("within it", spent_s <= 100 && spent_s > 97);
+    CHECK("most of them cheap", taken > 60);
+    const struct microbench_options options = {.backend = "cpu", .dtype = DTYPE_F32};
+    const struct work work = {.kind = WORK_MATMUL, .matmul = {512, 512, 512, MATMUL_NT, 0, 0}};
+    const struct microbench_case once = {POINT_WORK, POINT_NO_IMPL, work};
+    const struct microbench_case long_ = {POINT_SUSTAINED, POINT_NO_IMPL, work};
+    CHECK("a point",
+          microbench_guess_s(&once, &options) > 0.05 && microbench_guess_s(&once, &options) < 1);
+    CHECK("seconds of it", microbench_guess_s(&long_, &options) > 5);
+}
+
 /* What else measures a GPU takes the same numbers (bench/gpu/attention_alone.c). */
 static void operands_are_random_and_not_zero(void)
 {
@@ -256,6 +412,9 @@ static void operands_are_random_and_not_zero(void)
 
 static const struct check_case cases[] = {
     {"operands are random and not zero", operands_are_random_and_not_zero},
+    {"the whole set begins with the quick one", the_whole_set_begins_with_the_quick_one},
+    {"points of a set that was stopped are fitted", points_of_a_set_that_was_stopped_are_fitted},
+    {"a limit of time is kept", a_limit_of_time_is_kept},
     {"every kind can be timed", every_kind_can_be_timed},
     {"work on megabytes takes its time", work_on_megabytes_takes_its_time},
     {"the set holds every kind and its points are read back",
