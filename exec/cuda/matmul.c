@@ -133,13 +133,21 @@ static bool may_split(const struct cublaslt *lt, const struct product_shape *sha
                                                          (int)lt->cublasLtGetVersion()) == NULL;
 }
 
+/* By which schemes it may: what is added up in the result's type, or in the result itself, is rounded once
+ * a part where that has 16 bits. */
+static uint32_t splits_of(const struct cublaslt *lt, const struct product_shape *shape)
+{
+    return !may_split(lt, shape)        ? CUBLASLT_REDUCTION_SCHEME_NONE
+           : shape->y_type == DTYPE_F32 ? CUBLASLT_REDUCTION_SCHEME_MASK /* any */
+                                        : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
 static cublasStatus_t choose(const struct products *products, struct product *p)
 {
     const struct cublaslt *lt = products->lt;
     const struct product_shape *s = &p->shape;
     const uint64_t workspace = PRODUCT_WORKSPACE;
-    const uint32_t splits = may_split(lt, s) ? CUBLASLT_REDUCTION_SCHEME_MASK /* any */
-                                             : CUBLASLT_REDUCTION_SCHEME_NONE;
+    const uint32_t splits = splits_of(lt, s);
     const uint32_t a_bytes = 1u << s->b_align, b_bytes = 1u << s->a_align,
                    y_bytes = 1u << s->y_align;
     const struct {
@@ -208,15 +216,13 @@ int product_run(const struct products *products, const struct product *product, 
                 void *workspace, cudaStream_t stream)
 {
     const struct cublaslt *lt = products->lt;
-    /* The bias is part of the description: a copy of it, as streams and threads share the plan. */
-    cublasLtMatmulDescOpaque_t own = *product->desc;
-    if (product->shape.bias) {
+    if (product->shape.bias) { /* part of the description, which is read before the call returns */
         cublasStatus_t status = lt->cublasLtMatmulDescSetAttribute(
-            &own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&bias, sizeof bias);
+            product->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&bias, sizeof bias);
         if (status != CUBLAS_STATUS_SUCCESS)
             return (int)status;
     }
-    return (int)lt->cublasLtMatmul(products->handle, &own, &alpha, b, product->a, a, product->b,
-                                   &product->beta, c, product->y, y, product->y,
+    return (int)lt->cublasLtMatmul(products->handle, product->desc, &alpha, b, product->a, a,
+                                   product->b, &product->beta, c, product->y, y, product->y,
                                    &product->algorithm, workspace, PRODUCT_WORKSPACE, stream);
 }

@@ -2,7 +2,7 @@
  *
  * Row-major y (m, n) is column-major (n, m), so cuBLASLt gets our b as its A and our a as its B
  * and no orders are turned (its bias and epilogues are defined for columns, which are our rows).
- * Products accumulate in fp32; fp32 operands are multiplied in fp32, not in TF32. A plan belongs to
+ * Products accumulate in fp32, also where the library splits them; fp32 operands are multiplied in fp32, not in TF32. A plan belongs to
  * sizes, forms, types and alignments: ops that agree in these share it. */
 #ifndef EXEC_CUDA_MATMUL_H
 #define EXEC_CUDA_MATMUL_H
@@ -38,8 +38,8 @@ void products_free(struct products *products);
 const struct product *products_plan(struct products *products, const struct product_shape *shape,
                                     struct diag *diag);
 
-/* Enqueues; c is what is added with accumulate (y, as a rule). Several threads may, also with one
- * plan. Returns a cublasStatus_t. */
+/* Enqueues; c is what is added with accumulate (y, as a rule). Several threads may, but with one plan that
+ * has a bias only one at a time (ranks launch with a lock held). Returns a cublasStatus_t. */
 int product_run(const struct products *products, const struct product *product, float alpha,
                 const void *a, const void *b, const void *bias, const void *c, void *y,
                 void *workspace, cudaStream_t stream);

@@ -7,6 +7,7 @@
 #include "exec/cuda/versions.h"
 #include "exec/microbench.h"
 #include "tests/exec/emulator/emulator.h"
+#include "tests/exec/emulator/order.h"
 #include "tests/exec/hand.h"
 #include "tests/exec/matrix.h"
 #include "tests/exec/mutation_check.h"
@@ -218,6 +219,45 @@ static void work_on_another_device_is_refused(void)
     diag_release(&diag);
 }
 
+/* 1 + 2^-9 in one half of k and -1 in the other: 16 bits in between would make it 0. The library may split
+ * such a k. */
+static void products_of_16_bits_are_added_up_in_fp32(void)
+{
+    enum { K = 128 };
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F32};
+    static const struct {
+        int at;
+        double value;
+    } terms[] = {{0, 1}, {1, 1.0 / 512}, {K - 1, -1}};
+    for (size_t d = 0; d < ARRAY_LEN(dtypes); d++) {
+        const struct product_shape shape = {.m = 1,
+                                            .n = 1,
+                                            .k = K,
+                                            .a_step = K,
+                                            .b_step = K,
+                                            .y_step = 1,
+                                            .form = MATMUL_NT,
+                                            .a_type = DTYPE_BF16,
+                                            .y_type = (uint8_t)dtypes[d]};
+        uint16_t a[K] = {0}, b[K];
+        float y = 0, workspace = 0;
+        struct diag diag = {0};
+        for (int k = 0; k < K; k++)
+            number_set(b, DTYPE_BF16, (uint64_t)k, 1);
+        for (size_t i = 0; i < ARRAY_LEN(terms); i++)
+            number_set(a, DTYPE_BF16, (uint64_t)terms[i].at, terms[i].value);
+        struct products *products = products_new(cublaslt_open(&diag), &diag);
+        const struct product *product = products_plan(products, &shape, &diag);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(product);
+        CHECK_INT("run", product_run(products, product, 1, a, b, NULL, &y, &y, &workspace, NULL),
+                  0);
+        emulator_wait();
+        CHECK_CLOSE(dtype_name(dtypes[d]), number_get(&y, dtypes[d], 0), 1.0 / 512, 0);
+        products_free(products);
+        diag_release(&diag);
+    }
+}
+
 /* ---- versions ---- */
 
 static bool opens(enum nvidia_library library, struct diag *diag)
@@ -356,6 +396,7 @@ static const struct check_case cases[] = {
     {"cuDNN is asked for what it does right", cudnn_is_asked_for_what_it_does_right},
 #endif
     {"work on another device is refused", work_on_another_device_is_refused},
+    {"products of 16 bits are added up in fp32", products_of_16_bits_are_added_up_in_fp32},
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
     {"what cannot be is said", what_cannot_be_is_said},
     {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},

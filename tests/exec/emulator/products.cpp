@@ -62,17 +62,32 @@ std::vector<float> columns(const void *data, const Layout &l)
     return all;
 }
 
-/* whole: k counts in multiples of it. */
-void multiply(Desc d, int64_t whole, float alpha, const void *a, Layout la, const void *b,
-              Layout lb, float beta, const void *c, Layout lc, void *y)
+/* How k is split: it counts in multiples of `whole`; after each `part` the sum is rounded to the result's
+ * type. */
+struct Split {
+    int64_t whole, part;
+};
+
+void multiply(Desc d, Split split, float alpha, const void *a, Layout la, const void *b, Layout lb,
+              float beta, const void *c, Layout lc, void *y)
 {
     std::vector<float> fa = columns(a, la), fb = columns(b, lb);
     std::vector<float> fy =
         beta != 0 ? columns(c, lc) : std::vector<float>(static_cast<size_t>(lc.rows * lc.cols));
-    int64_t k = (d.turn_a ? la.rows : la.cols) / whole * whole;
-    cblas_sgemm(CblasColMajor, d.turn_a ? CblasTrans : CblasNoTrans,
-                d.turn_b ? CblasTrans : CblasNoTrans, (int)lc.rows, (int)lc.cols, (int)k, alpha,
-                fa.data(), (int)la.rows, fb.data(), (int)lb.rows, beta, fy.data(), (int)lc.rows);
+    int64_t k = (d.turn_a ? la.rows : la.cols) / split.whole * split.whole;
+    for (int64_t from = 0; from < k; from += split.part) {
+        int64_t some = k - from < split.part ? k - from : split.part;
+        cblas_sgemm(CblasColMajor, d.turn_a ? CblasTrans : CblasNoTrans,
+                    d.turn_b ? CblasTrans : CblasNoTrans, (int)lc.rows, (int)lc.cols, (int)some,
+                    alpha, fa.data() + (d.turn_a ? from : from * la.rows), (int)la.rows,
+                    fb.data() + (d.turn_b ? from * lb.rows : from), (int)lb.rows,
+                    from == 0 ? beta : 1, fy.data(), (int)lc.rows);
+        for (size_t i = 0; i < fy.size() && from + some < k; i++) {
+            float rounded;
+            put(&rounded, lc.type, 0, fy[i]);
+            fy[i] = get(&rounded, lc.type, 0);
+        }
+    }
     for (int64_t col = 0; col < lc.cols; col++)
         for (int64_t r = 0; r < lc.rows; r++) {
             float x = fy[static_cast<size_t>(col * lc.rows + r)];
@@ -153,6 +168,7 @@ cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_
 cublasStatus_t preference_create(cublasLtMatmulPreference_t *preference)
 {
     *preference = static_cast<cublasLtMatmulPreference_t>(calloc(1, sizeof **preference));
+    (*preference)->data[0] = CUBLASLT_REDUCTION_SCHEME_MASK;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -162,14 +178,14 @@ cublasStatus_t preference_destroy(cublasLtMatmulPreference_t preference)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* What lies in a preference: how products may be split; 0: by any scheme. */
+/* What lies in a preference: by which schemes products may be split. */
 cublasStatus_t preference_set(cublasLtMatmulPreference_t preference,
                               cublasLtMatmulPreferenceAttributes_t name, const void *value, size_t)
 {
     if (name == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
         uint32_t mask;
         memcpy(&mask, value, sizeof mask);
-        preference->data[0] = mask == CUBLASLT_REDUCTION_SCHEME_NONE;
+        preference->data[0] = mask;
     }
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -197,7 +213,8 @@ cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout)
 }
 
 /* The combinations of types that the library documents, and sizes that agree. A product that may be split is, and
- * loses what is left of k over a multiple of SPLIT, as some versions do. */
+ * loses what is left of k over a multiple of SPLIT, as some versions do; its parts are added up in the result, if that
+ * is allowed. */
 cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                          cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                          cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t y,
@@ -218,7 +235,10 @@ cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
     int64_t n = d.turn_b ? lb.rows : lb.cols, k2 = d.turn_b ? lb.cols : lb.rows;
     if (m != ly.rows || n != ly.cols || k != k2)
         return CUBLAS_STATUS_INVALID_VALUE;
-    result->algo.data[0] = preference->data[0] == 0 && k > SPLIT ? SPLIT : 1;
+    const bool split = preference->data[0] != CUBLASLT_REDUCTION_SCHEME_NONE && k > SPLIT;
+    const bool rounds = preference->data[0] & CUBLASLT_REDUCTION_SCHEME_INPLACE;
+    result->algo.data[0] = split ? SPLIT : 1;
+    result->algo.data[1] = static_cast<uint64_t>(split && rounds ? int64_t{SPLIT} : k);
     *found = 1;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -234,7 +254,8 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
     memcpy(&d, desc, sizeof d);
     Layout la = layout_of(layout_a), lb = layout_of(layout_b), lc = layout_of(layout_c);
     float scale, keep;
-    int64_t whole = static_cast<int64_t>(algorithm->data[0]);
+    Split split = {static_cast<int64_t>(algorithm->data[0]),
+                   static_cast<int64_t>(algorithm->data[1])};
     memcpy(&scale, alpha, sizeof scale);
     memcpy(&keep, beta, sizeof keep);
     for (const void *used : {a, b, c, static_cast<const void *>(y),
@@ -243,7 +264,7 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
             return CUBLAS_STATUS_EXECUTION_FAILED;
     if (handle->device != emulator::device_of(stream) ||
         emulator::submit(stream,
-                         [=] { multiply(d, whole, scale, a, la, b, lb, keep, c, lc, y); }) != 0)
+                         [=] { multiply(d, split, scale, a, la, b, lb, keep, c, lc, y); }) != 0)
         return CUBLAS_STATUS_EXECUTION_FAILED;
     return CUBLAS_STATUS_SUCCESS;
 }
