@@ -15,8 +15,9 @@ static const struct option rows[] = {
     {.name = "vary",
      .kind = OPTION_LIST,
      .value = "KEY=VALUES",
-     .help = "an option and its values: zero=1,2,3 or seq=64K..1M:x2 or hp=1..8:+1; may be given "
-             "many times, and the first changes slowest"},
+     .help = "an option and its values: zero=1,2,3 or seq=64K..1M:x2 or hp=1..8:+1; or a number of "
+             "the cluster: nic.bandwidth=100,200,400Gb/s; may be given many times, and the first "
+             "changes slowest"},
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",

@@ -140,6 +140,29 @@ static enum status unknown(const struct option_set *const *sets, const char *wor
                       show(nearest).text);
 }
 
+enum status options_refuse_list(const char *name, const char *list, struct diag *diag)
+{
+    struct shown shown = show(name);
+    return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
+                      "'%s' is a list: what a sweep varies is given as --vary %s=%s", list, name,
+                      list);
+}
+
+/* Whether a value of one number or name is meant as several. */
+static bool is_list(const struct option *option, const char *text)
+{
+    bool one = option->kind != OPTION_TEXT && option->kind != OPTION_LIST;
+    return one && (strchr(text, ',') != NULL || strstr(text, "..") != NULL);
+}
+
+static enum status parse_given(const struct option_set *const *sets, const struct option *option,
+                               const char *text, struct option_value *value, struct diag *diag)
+{
+    return is_list(option, text) && options_find(sets, "vary") != NULL
+               ? options_refuse_list(option->name, text, diag)
+               : parse_value(option, text, value, diag);
+}
+
 /* The option at argv[*i]; *i moves to its last word. */
 static enum status parse_option(struct options *options, int argc, char **argv, int *i,
                                 struct diag *diag)
@@ -164,10 +187,10 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
         return STATUS_OK;
     }
     if (equals != NULL)
-        return parse_value(option, equals + 1, value, diag);
+        return parse_given(options->sets, option, equals + 1, value, diag);
     if (*i + 1 >= argc)
         return diag_error(diag, at, STATUS_BAD_INPUT, "its value is missing");
-    return parse_value(option, argv[++*i], value, diag);
+    return parse_given(options->sets, option, argv[++*i], value, diag);
 }
 
 static enum status parse_fallbacks(struct options *options, struct diag *diag)

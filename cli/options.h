@@ -85,6 +85,9 @@ const char *const *options_list(const struct options *options, const char *name,
 /* The row of an option; NULL: no set has it. */
 const struct option *options_find(const struct option_set *const *sets, const char *name);
 
+/* Reports that an option of a sweep was given a list of values, and what would be right. */
+enum status options_refuse_list(const char *name, const char *list, struct diag *diag);
+
 /* Reports an error when more than one of two options is given. */
 enum status options_exclude(const struct options *options, const char *one, const char *other,
                             struct diag *diag);

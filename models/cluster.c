@@ -36,13 +36,22 @@ static enum status load_file(struct cluster *cluster, struct arena *arena, const
     return status;
 }
 
+/* The ':' before the first NUMBER=VALUE of "NAME:NUMBER=VALUE,..."; NULL: a name only. */
+static const char *options_of(const char *what)
+{
+    const char *equals = strchr(what, '=');
+    while (equals != NULL && equals > what && *equals != ':')
+        equals--;
+    return equals != NULL && equals > what ? equals : NULL;
+}
+
 enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
                          struct diag *diag)
 {
     *cluster = (struct cluster){0};
     if (ends_with(what, ".json"))
         return load_file(cluster, arena, what, diag);
-    if (what[0] >= '0' && what[0] <= '9') /* its units may hold a '/' */
+    if ((what[0] >= '0' && what[0] <= '9') || options_of(what) != NULL) /* units may hold a '/' */
         return cluster_parse_line(cluster, arena, what, strlen(what), diag);
     if (strchr(what, '/') != NULL)
         return load_file(cluster, arena, what, diag);

@@ -169,8 +169,9 @@ struct cluster_place {
 
 /* Loads a cluster by what the user wrote: a preset's name ("dgx-h100"), a file
  * ("ours.json": what ends in .json, or else holds a '/'), or one line (what starts
- * with a digit: "2x4xh100", 2 nodes of 4 h100; "2x4xh100:nics=4,host.memory=1 TB"; see
- * docs/clusters.md). The result has passed cluster_check(). */
+ * with a digit: "2x4xh100", 2 nodes of 4 h100; see docs/clusters.md). A ':' and numbers may
+ * follow each of them: "2x4xh100:nics=4,host.memory=1 TB", "dgx-h100:nic.bandwidth=400 Gb/s".
+ * The result has passed cluster_check(). */
 enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
                          struct diag *diag);
 
@@ -181,7 +182,10 @@ enum status cluster_parse(struct cluster *cluster, struct arena *arena, const ch
 /* The preset that a device's one-line clusters are cut from; NULL: there is no such device. */
 const char *cluster_line_preset(const char *device);
 
-/* Reads the one-line form. */
+/* Whether a path is of a number that may follow a cluster's name. */
+bool cluster_line_has(const char *path);
+
+/* Reads the one-line form, or a name with numbers after it. */
 enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, const char *line,
                                size_t size, struct diag *diag);
 

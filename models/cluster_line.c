@@ -1,4 +1,5 @@
-/* The one-line form: NODESxGPUSxDEVICE[:option,option...], "2x4xh100:nics=2,host.memory=1 TB". */
+/* The one-line form: NODESxGPUSxDEVICE[:option,option...], "2x4xh100:nics=2,host.memory=1 TB", and options
+ * after the name of any other cluster: "dgx-h100:nics=4". */
 #include "models/cluster.h"
 
 #include "models/cluster_fields.h"
@@ -199,6 +200,12 @@ static bool settable(const struct cluster_field *field)
     return field->type != FIELD_TABLE;
 }
 
+bool cluster_line_has(const char *path)
+{
+    const struct cluster_field *field = cluster_field_find(path);
+    return strcmp(path, "nics") == 0 || (field != NULL && settable(field));
+}
+
 static enum status unknown_option(struct line *line, const char *name, struct loc at)
 {
     const char *known[CLUSTER_FIELD_COUNT + 1] = {"nics"};
@@ -224,7 +231,7 @@ static enum status take_option(struct line *line)
     const char *name = arena_text(line->arena, word, size);
     const struct cluster_field *field = cluster_field_find(name);
     bool nics = strcmp(name, "nics") == 0;
-    if (!nics && (!field || !settable(field)))
+    if (!cluster_line_has(name))
         return unknown_option(line, name, at);
     if (!skip(line, '='))
         return diag_error(line->diag, cursor_loc(&line->cursor), STATUS_BAD_INPUT,
@@ -240,7 +247,13 @@ static enum status take_option(struct line *line)
                                     line->diag);
 }
 
-static enum status parse(struct line *line)
+static bool starts_with_digit(const char *text)
+{
+    return text[0] >= '0' && text[0] <= '9';
+}
+
+/* NODESxGPUSxDEVICE */
+static enum status take_shape(struct line *line)
 {
     int64_t nodes, gpus;
     enum status status = take_count(line, "nodes", CLUSTER_MAX_NODES, &nodes);
@@ -258,7 +271,22 @@ static enum status parse(struct line *line)
                           (long long)line->cluster->gpus_per_node);
     cut_node(line, gpus);
     set_count(line, "nodes", nodes);
-    if (line->cursor.at < line->cursor.end) {
+    return STATUS_OK;
+}
+
+static enum status take_name(struct line *line)
+{
+    size_t size;
+    const char *word = take(line, ":", &size);
+    return cluster_load(line->cluster, line->arena, arena_text(line->arena, word, size),
+                        line->diag);
+}
+
+static enum status parse(struct line *line)
+{
+    bool named = !starts_with_digit(line->cursor.at) && strchr(line->cursor.at, ':') != NULL;
+    enum status status = named ? take_name(line) : take_shape(line);
+    if (status == STATUS_OK && line->cursor.at < line->cursor.end) {
         do {
             line->cursor.at++; /* ':' first, then ',' */
             status = take_option(line);
@@ -281,7 +309,9 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
     enum status status = parse(&line);
     if (status != STATUS_OK)
         return status;
-    cluster->summary = arena_printf(arena, "%s, cut from %s", name, cluster->name);
+    bool cut = starts_with_digit(name);
+    cluster->summary = arena_printf(arena, "%s, %s %s", name, cut ? "cut from" : "which is",
+                                    cut ? cluster->name : cluster->summary);
     cluster->name = name;
     cluster_derive(cluster);
     return cluster_check(cluster, diag);

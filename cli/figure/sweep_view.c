@@ -65,16 +65,21 @@ enum status sweep_view_choose(const struct sweep_view *view, const char *wish, c
     return status;
 }
 
-/* "128K", "12", "0.5" */
+/* "128K", "12", "0.5", "200Gb/s" */
 static bool number_of(const char *text, double *value)
 {
     int64_t tokens;
     if (parse_double(text, strlen(text), value))
         return true;
-    if (units_parse_tokens(text, strlen(text), &tokens, (struct loc){0}, NULL) != STATUS_OK)
-        return false;
-    *value = (double)tokens;
-    return true;
+    if (units_parse_tokens(text, strlen(text), &tokens, (struct loc){0}, NULL) == STATUS_OK) {
+        *value = (double)tokens;
+        return true;
+    }
+    for (int kind = 0; kind < UNIT_KIND_COUNT; kind++)
+        if (units_parse(text, strlen(text), (enum unit_kind)kind, value, (struct loc){0}, NULL) ==
+            STATUS_OK)
+            return true;
+    return false;
 }
 
 enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,

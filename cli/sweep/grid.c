@@ -2,11 +2,13 @@
 
 #include "base/units.h"
 #include "models/cluster.h"
+#include "models/cluster_fields.h"
 #include "models/cost.h"
 #include "models/transformer.h"
 #include "schedule/compose.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -104,11 +106,12 @@ static bool range_parse(struct range *range, const struct option *option, const 
                          : parse_number(option, step, strlen(step), &range->step);
 }
 
+/* The range of text, which messages call by what the axis was given. */
 static enum status parse_range(struct arena *arena, struct sweep_axis *axis,
-                               const struct option *option, struct diag *diag)
+                               const struct option *option, const char *text, struct diag *diag)
 {
     struct range range = {0};
-    if (!range_parse(&range, option, axis->given))
+    if (!range_parse(&range, option, text))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s: '%s' is no range: write A..B:xF (times F) or A..B:+S (plus S)",
                           axis->key, axis->given);
@@ -136,6 +139,43 @@ static enum status parse_range(struct arena *arena, struct sweep_axis *axis,
 
 /* ---- axes ---- */
 
+static bool takes_range(const struct option *option)
+{
+    return option->kind == OPTION_COUNT || option->kind == OPTION_TOKENS ||
+           option->kind == OPTION_NUMBER;
+}
+
+/* What follows the number that a value begins with: "Gb/s". */
+static const char *unit_of(const char *value)
+{
+    return value + strspn(value, "0123456789.");
+}
+
+/* Values of a number of the cluster: a range or a list, at whose end the unit of all may stand. */
+static enum status parse_cluster_values(struct arena *arena, struct sweep_axis *axis,
+                                        struct diag *diag)
+{
+    static const struct option number = {.kind = OPTION_NUMBER}, count = {.kind = OPTION_COUNT};
+    const char *given = axis->given, *dots = strstr(given, ".."), *unit = "";
+    enum status status;
+    if (dots != NULL) { /* "100..400Gb/s:x2" */
+        const char *begin = unit_of(dots + 2);
+        size_t size = strcspn(begin, ":");
+        unit = arena_text(arena, begin, size);
+        const char *range =
+            arena_printf(arena, "%.*s%s", (int)(begin - given), given, begin + size);
+        status = parse_range(arena, axis, unit[0] == '\0' ? &count : &number, range, diag);
+    } else {
+        status = parse_list(arena, axis, diag);
+        if (status == STATUS_OK)
+            unit = unit_of(axis->value[axis->count - 1]);
+    }
+    for (size_t i = 0; i < axis->count; i++)
+        if (axis->value[i][0] != '\0' && unit_of(axis->value[i])[0] == '\0')
+            axis->value[i] = arena_printf(arena, "%s%s", axis->value[i], unit);
+    return status;
+}
+
 static enum status add_axis(struct sweep_grid *grid, const struct options *options,
                             const char *text, struct diag *diag)
 {
@@ -148,24 +188,29 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
     *axis = (struct sweep_axis){.key = key,
                                 .given = arena_text(&grid->arena, equals + 1, strlen(equals + 1))};
     const struct option *option = options_find(grid->sets, key);
-    if (option == NULL || option->kind == OPTION_LIST)
-        return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
-                          "'%s' is no option that predict has; `longhaul help sweep` lists them",
-                          key);
+    axis->of_cluster = option == NULL && cluster_line_has(key);
+    if (!axis->of_cluster && (option == NULL || option->kind == OPTION_LIST))
+        return diag_error(
+            diag, vary_loc, STATUS_BAD_INPUT,
+            "'%s' is no option that predict has; `longhaul help sweep` lists them; nor "
+            "is it a number of a cluster, such as nic.bandwidth",
+            key);
     for (size_t i = 0; i < grid->axis_count; i++)
         if (strcmp(grid->axis[i].key, key) == 0)
             return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s is varied twice", key);
-    if (options_given(options, key))
+    if (!axis->of_cluster && options_given(options, key))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s is varied, and given as an option too", key);
-    if (option->kind == OPTION_FLAG)
+    if (!axis->of_cluster && option->kind == OPTION_FLAG)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has no values to vary over", key);
     grid->axis_count++;
-    bool counts = option->kind == OPTION_COUNT || option->kind == OPTION_TOKENS ||
-                  option->kind == OPTION_NUMBER;
-    enum status status = counts && strstr(axis->given, "..") != NULL
-                             ? parse_range(&grid->arena, axis, option, diag)
-                             : parse_list(&grid->arena, axis, diag);
+    enum status status;
+    if (axis->of_cluster)
+        status = parse_cluster_values(&grid->arena, axis, diag);
+    else if (takes_range(option) && strstr(axis->given, "..") != NULL)
+        status = parse_range(&grid->arena, axis, option, axis->given, diag);
+    else
+        status = parse_list(&grid->arena, axis, diag);
     if (status == STATUS_OK && axis->count > SWEEP_POINTS_MAX / grid->points)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "the grid has more than %d points",
                           SWEEP_POINTS_MAX);
@@ -231,12 +276,29 @@ static enum status check_name(const char *key, const char *value, struct diag *d
     return status;
 }
 
+/* Each value of a number of the cluster must be one that the number can have; whether the rest of a cluster
+ * agrees with it is its point's to say. */
+static enum status check_cluster_values(const struct sweep_axis *axis, struct diag *diag)
+{
+    const struct cluster_field *field = cluster_field_find(axis->key);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && field != NULL && i < axis->count; i++) {
+        struct cluster cluster = {.ideal = true}; /* takes all that some cluster takes */
+        struct arena arena = {0};
+        status = cluster_field_set(&cluster, &arena, field, axis->value[i], strlen(axis->value[i]),
+                                   "", vary_loc, diag);
+        arena_release(&arena);
+    }
+    return status;
+}
+
 /* Each value of each axis, alone, must be one that its option takes. */
 static enum status check_values(const struct sweep_grid *grid, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (size_t a = 0; status == STATUS_OK && a < grid->axis_count; a++)
-        for (size_t i = 0; status == STATUS_OK && i < grid->axis[a].count; i++) {
+        for (size_t i = 0;
+             status == STATUS_OK && !grid->axis[a].of_cluster && i < grid->axis[a].count; i++) {
             struct options options = {0};
             struct arena arena = {0};
             char *word = arena_printf(&arena, "--%s=%s", grid->axis[a].key, grid->axis[a].value[i]);
@@ -246,7 +308,23 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
             options_release(&options);
             arena_release(&arena);
         }
+    for (size_t a = 0; status == STATUS_OK && a < grid->axis_count; a++)
+        if (grid->axis[a].of_cluster)
+            status = check_cluster_values(&grid->axis[a], diag);
     return status;
+}
+
+/* Options that are text to the table take a list in silence, and no name holds a comma. */
+static enum status check_no_list(const struct options *options, struct diag *diag)
+{
+    static const char *const names[] = {"strategy", "profile", "model", "cluster", "costs"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const char *text = options_text(options, names[i]);
+        if (text != NULL && strchr(text, ',') != NULL && strchr(text, ':') == NULL &&
+            access(text, R_OK) != 0)
+            return options_refuse_list(names[i], text, diag);
+    }
+    return STATUS_OK;
 }
 
 enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *const *sets,
@@ -269,12 +347,15 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
                         : arena_printf(&grid->arena, "--%s=%s", option->name,
                                        options_text(options, option->name));
         }
+    enum status status = check_no_list(options, diag);
+    if (status != STATUS_OK)
+        return status;
     if (count == 0)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "is missing: which option to vary, such as seq=64K..1M:x2");
     grid->axis = arena_array(&grid->arena, count, sizeof *grid->axis);
     for (size_t i = 0; i < count; i++) {
-        enum status status = add_axis(grid, options, vary[i], diag);
+        status = add_axis(grid, options, vary[i], diag);
         if (status != STATUS_OK)
             return status;
     }
@@ -288,16 +369,39 @@ const char *sweep_grid_value(const struct sweep_grid *grid, size_t point, size_t
     return grid->axis[axis].value[point % grid->axis[axis].count];
 }
 
+/* Puts a number after the name of the cluster that words[0..count) give. */
+static enum status add_to_cluster(char **words, size_t count, const char *key, const char *value,
+                                  struct arena *arena, struct diag *diag)
+{
+    static const char option[] = "--cluster=";
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(words[i], option, strlen(option)) == 0) {
+            words[i] = arena_printf(arena, "%s%c%s=%s", words[i],
+                                    strchr(words[i], ':') != NULL ? ',' : ':', key, value);
+            return STATUS_OK;
+        }
+    return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
+                      "%s is a number of the cluster: give a --cluster that has it", key);
+}
+
 enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, struct arena *arena,
                                struct options *options, struct diag *diag)
 {
-    size_t count = grid->base_count + grid->axis_count;
-    char **words = arena_array(arena, count + 1, sizeof *words);
-    for (size_t i = 0; i < grid->base_count; i++)
+    size_t count = grid->base_count;
+    char **words = arena_array(arena, count + grid->axis_count + 1, sizeof *words);
+    for (size_t i = 0; i < count; i++)
         words[i] = grid->base[i];
     for (size_t a = 0; a < grid->axis_count; a++)
-        words[grid->base_count + a] =
-            arena_printf(arena, "--%s=%s", grid->axis[a].key, sweep_grid_value(grid, point, a));
+        if (!grid->axis[a].of_cluster)
+            words[count++] =
+                arena_printf(arena, "--%s=%s", grid->axis[a].key, sweep_grid_value(grid, point, a));
+    for (size_t a = 0; a < grid->axis_count; a++)
+        if (grid->axis[a].of_cluster) {
+            enum status status = add_to_cluster(words, count, grid->axis[a].key,
+                                                sweep_grid_value(grid, point, a), arena, diag);
+            if (status != STATUS_OK)
+                return status;
+        }
     return options_parse(options, grid->sets, (int)count, words, diag);
 }
 
@@ -326,10 +430,15 @@ static void hash(uint64_t *sum, const char *data, size_t size)
     *sum = (*sum ^ 0xff) * 1099511628211u;
 }
 
-static void hash_file(uint64_t *sum, const char *path)
+/* The file that an option names, a cluster's without the numbers that follow its name. */
+static void hash_file(uint64_t *sum, const char *option)
 {
     struct text text = {0};
     struct stat info;
+    char path[4096];
+    snprintf(path, sizeof path, "%s", option);
+    if (stat(path, &info) != 0)
+        path[strcspn(path, ":")] = '\0';
     if (stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
         text_read(&text, path, NULL) == STATUS_OK)
         hash(sum, text.data == NULL ? "" : text.data, text.size);

@@ -2,8 +2,9 @@
  *
  * A grid is the options that all points share and the axes, `--vary KEY=VALUES` each. VALUES is a
  * list "a,b,c" (separated by ';' where there is one, for values that hold commas), or for options
- * that count "A..B:xF" (times F) or "A..B:+S" (plus S); B is a point when a step meets it. The first
- * axis changes slowest. */
+ * that count "A..B:xF" (times F) or "A..B:+S" (plus S); B is a point when a step meets it. KEY may also be
+ * a number of the cluster (docs/clusters.md); of its values those without a unit take the last one's:
+ * "nic.bandwidth=100,200,400Gb/s". The first axis changes slowest. */
 #ifndef CLI_SWEEP_GRID_H
 #define CLI_SWEEP_GRID_H
 
@@ -19,6 +20,7 @@ enum { SWEEP_POINTS_MAX = 10000000 };
 struct sweep_axis {
     const char *key;
     const char *given; /* "8K..256K:x2" */
+    bool of_cluster;   /* a number that follows the cluster's name */
     const char **value;
     size_t count, capacity;
 };

@@ -299,7 +299,7 @@ enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
     bool varies = false;
     for (size_t a = 0; a < grid->axis_count; a++)
         for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++)
-            varies |= strcmp(grid->axis[a].key, loaded_options[i]) == 0;
+            varies |= grid->axis[a].of_cluster || strcmp(grid->axis[a].key, loaded_options[i]) == 0;
     struct arena arena = {0};
     struct options options = {0};
     struct setup setup = {0};

@@ -23,6 +23,21 @@ bad --seq 1K --vary zero=1..9
 bad --seq 1K --vary exact=1,2
 bad --seq 1K --vary jobs=1,2
 bad --vary dp=1,2
+# lists that are not varied
+bad --seq 1K --chunk 8K,16K
+bad --seq 1K --vary dp=1,2 --zero 1..3
+bad --seq 1K --strategy ulysses,ring
+bad --seq 1K --set layers=2,vocab=100
+longhaul sweep --model gpt2,llama3-8b --cluster ideal --seq 1K 2>&1 || echo "exit $?"
+# numbers of the cluster
+bad --seq 1K --vary nic.bandwith=1GB/s
+bad --seq 1K --vary nic.bandwidth=100,200
+bad --seq 1K --vary nic.bandwidth=100Gb/s,200
+bad --seq 1K --vary nodes.x=1
+bad --seq 1K --vary host.memory=1..x
+bad --seq 1K --vary host.memory=1..4TB
+longhaul sweep --model gpt2 --seq 1K --vary nic.latency=1,2us 2>&1 || echo "exit $?"
+longhaul sweep --model gpt2 --seq 1K --cluster dgx-h100:nic.latency=1us --gpus 4 --vary nic.latency=1,2us | grep -o '^[12]us.*twice'
 bad --seq 1K --vary dp=1,2 --part 1/2
 bad --seq 1K --vary dp=1,2 --part 3/2 -o $T/a.csv
 bad --seq 1K --vary dp=1,2 --part 2 -o $T/a.csv

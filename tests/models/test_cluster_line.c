@@ -56,6 +56,34 @@ static void options_set_any_number(void)
     release(&f);
 }
 
+static void numbers_follow_any_name(void)
+{
+    static const struct {
+        const char *line;
+        int64_t nodes; /* 0: the preset's */
+    } rows[] = {
+        {"dgx-h100:nics=4,nic.latency=7 us,host.memory=1 TB", 0},
+        {"2x8xdgx-h100:nics=4,nic.latency=7 us,host.memory=1 TB", 2},
+    };
+    struct fixture preset = {0};
+    load(&preset, "dgx-h100");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f = {0};
+        const struct cluster *c = &f.cluster;
+        if (load(&f, rows[i].line)) {
+            CHECK_TEXT(rows[i].line, c->name, rows[i].line);
+            CHECK_INT(rows[i].line, c->nic.count, 4);
+            CHECK_CLOSE(rows[i].line, c->nic.latency_s, 7e-6, 0);
+            CHECK_CLOSE(rows[i].line, c->host.memory_bytes, 1e12, 0);
+            CHECK_INT(rows[i].line, c->nodes,
+                      rows[i].nodes > 0 ? rows[i].nodes : preset.cluster.nodes);
+            CHECK_INT(rows[i].line, c->gpus, c->nodes * 8);
+        }
+        release(&f);
+    }
+    release(&preset);
+}
+
 static const struct {
     const char *line, *message;
 } wrong[] = {
@@ -136,6 +164,7 @@ static void a_line_with_a_nul_is_refused(void)
 static const struct check_case cases[] = {
     {"a line cuts a node from a preset", a_line_cuts_a_node_from_a_preset},
     {"options set any number", options_set_any_number},
+    {"numbers follow any name", numbers_follow_any_name},
     {"a wrong line is refused", a_wrong_line_is_refused},
     {"a line with a NUL is refused", a_line_with_a_nul_is_refused},
 };
