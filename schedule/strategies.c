@@ -173,6 +173,7 @@ static const struct profile profiles[] = {
      .ring_grad_f32 = true,             /* exact as the other sums */
      .prefix_grad_f32 = true,
      .grad_dtype = DTYPE_BF16,
+     .reuse_elements = 1000000000,      /* as deepspeed: what may stay need not be gathered again */
      .prefetch = 1,
      .attention_slowdown = 1.0,
      .host_factor = 1.0},

@@ -5,7 +5,9 @@
  *
  * At most `prefetch` + 1 gathered bundles and two unreduced gradient buffers are alive: a gather
  * waits for the end of the run whose memory it may take, and the first op that writes a gradient
- * buffer waits for the reduction of the one before the last. */
+ * buffer waits for the reduction of the one before the last. The part of a gradient that a later
+ * micro-batch reduced is added to the kept part there, where computation waits for the reduction
+ * anyway: after the reduction itself it would stop computation until that has ended. */
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/lend.h"
 #include "schedule/weights/weights.h"
@@ -46,6 +48,9 @@ struct shard {
     uint8_t *marked;        /* per position: something is to be done there; of most nothing is */
     uint32_t owed[2];       /* rows of e->lent that have been summed last; IR_NONE: none */
     op_id *reduced;         /* per gradient: its reduction */
+    buffer_id *to_add;      /* per gradient: this rank's part of its sum, until it has been added to
+                               the kept part; IR_NONE: nothing is to be added */
+    uint32_t next_add;      /* gradients before it are added */
     uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
     op_id final;                 /* the last op so far that made a gradient final */
 };
@@ -315,7 +320,19 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct 
     }
 }
 
-/* Reduces a gradient whose last part has been added. */
+/* The sum of a bundle's last gradient over the ranks that hold equal shards. */
+static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part, struct program *out)
+{
+    struct emit *e = s->e;
+    if (e->replica_size == 1 || !s->gradient[row].is_last)
+        return;
+    s->reduced[row] =
+        weights_collective(e, e->reduce, WORK_ALL_REDUCE, e->replica_group, part, part);
+    s->final = s->reduced[row];
+    program_push(out, s->final);
+}
+
+/* Reduces a gradient whose last part has been added to it. */
 static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *out)
 {
     struct emit *e = s->e;
@@ -335,19 +352,30 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
         s->reduced[row] =
             weights_collective(e, e->reduce, WORK_REDUCE_SCATTER, e->shard_group, grad, target);
         program_push(out, s->reduced[row]);
-        if (adds) {
-            struct work work = {.kind = WORK_ADD,
-                                .elements = {(int64_t)ir_buffer_elements(s->ir, part)}};
-            program_push(out,
-                         emit_op(e, e->compute, &work,
-                                 (struct view[]){ir_whole(s->ir, target), ir_whole(s->ir, part)}, 2,
-                                 (struct view[]){ir_whole(s->ir, part)}, 1));
-        }
+        if (adds)
+            s->to_add[row] = target;
     }
-    if (e->replica_size > 1 && gradient->is_last) {
-        s->reduced[row] =
-            weights_collective(e, e->reduce, WORK_ALL_REDUCE, e->replica_group, part, part);
-        program_push(out, s->reduced[row]);
+    if (s->to_add[row].i == IR_NONE)
+        sum_over_replicas(s, row, part, out);
+}
+
+/* Adds the reduced parts of gradients before row `end`, up to the first whose last part has not been added
+ * before position i. */
+static void add_reduced(struct shard *s, uint32_t end, uint32_t i, struct program *out)
+{
+    struct emit *e = s->e;
+    for (; s->next_add < end && s->gradient[s->next_add].last < i; s->next_add++) {
+        uint32_t row = s->next_add;
+        if (s->to_add[row].i == IR_NONE)
+            continue;
+        buffer_id kept = e->bundle[s->gradient[row].bundle].grad_shard;
+        struct view read[2] = {ir_whole(s->ir, s->to_add[row]), ir_whole(s->ir, kept)};
+        struct work work = {.kind = WORK_ADD, .elements = {(int64_t)read[1].count}};
+        set_tags(s, s->ir, s->reduced[row].i, PHASE_BACKWARD, REGION_WEIGHTS);
+        s->final = emit_op(e, e->compute, &work, read, 2, &read[1], 1);
+        program_push(out, s->final);
+        s->to_add[row].i = IR_NONE;
+        sum_over_replicas(s, row, kept, out);
     }
 }
 
@@ -360,6 +388,7 @@ static void reduce_ends(struct shard *s, struct program *out)
         struct bundle_state *bundle = &e->bundle[b];
         if (!bundle->at_both_ends || bundle->borrowed)
             continue;
+        add_reduced(s, s->gradient_count, IR_NONE, out);
         buffer_id grad = bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad;
         e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
                                    IR_NONE16,      IR_NONE16,      IR_NONE16};
@@ -462,23 +491,43 @@ static void redirect(struct shard *s, uint32_t op, const struct run *run)
             program_redirect(s->ir, op, k, run->gathered);
 }
 
-/* Clips and updates, in the order in which gradients become final: a bundle's last gradient is the one
- * kept. */
+/* The gradients that are kept, in the order in which they become final: a bundle's last one, those of a
+ * tied embedding at both ends after all others. Returns how many. */
+static uint32_t final_rows(const struct shard *s, uint32_t *final)
+{
+    uint32_t count = 0;
+    for (int at_both_ends = 0; at_both_ends < 2; at_both_ends++)
+        for (uint32_t row = 0; row < s->gradient_count; row++)
+            if (s->gradient[row].is_last &&
+                s->e->bundle[s->gradient[row].bundle].at_both_ends == at_both_ends)
+                final[count++] = row;
+    return count;
+}
+
+/* Clips and updates. Where nothing needs all gradients, a bundle is updated while others are being
+ * reduced. */
 static void finish_step(struct shard *s, struct program *out)
 {
     struct emit *e = s->e;
+    bool in_order = in_order_of_bundles(s), clips = weights_clip_gradients(e->choices);
     uint32_t *bundle = heap_alloc(e->bundle_count + 1, sizeof *bundle), count = 0;
-    uint32_t reduced = out->count;
-    for (uint32_t b = 0; in_order_of_bundles(s) && b < e->bundle_count; b++)
+    uint32_t *row = heap_alloc(e->bundle_count + 1, sizeof *row);
+    uint32_t reduced = out->count, rows = in_order ? 0 : final_rows(s, row);
+    for (uint32_t b = 0; in_order && b < e->bundle_count; b++)
         if (!e->bundle[b].borrowed)
             bundle[count++] = b;
-    for (uint32_t row = 0; !in_order_of_bundles(s) && row < s->gradient_count; row++)
-        if (s->gradient[row].is_last)
-            bundle[count++] = s->gradient[row].bundle;
-    weights_update(e, bundle, count, out);
+    for (uint32_t i = 0; i < rows; i++)
+        bundle[count++] = s->gradient[row[i]].bundle;
+    for (uint32_t i = 0; i < rows && !clips; i++) {
+        add_reduced(s, row[i] + 1, IR_NONE, out);
+        weights_update(e, &bundle[i], 1, out);
+    }
+    if (in_order || clips)
+        weights_update(e, bundle, count, out);
     /* the first of them is the first of its stream, so that all the others follow */
-    if (weights_clip_gradients(e->choices) && out->count > reduced)
+    if (clips && out->count > reduced)
         emit_hold_back(e, (op_id){out->op[reduced]}, s->final);
+    free(row);
     free(bundle);
 }
 
@@ -534,6 +583,8 @@ void pass_weights(struct emit *e, struct program *program)
         find_kept(&s);
     s.reduced = heap_alloc(s.gradient_count, sizeof *s.reduced);
     memset(s.reduced, 0xff, s.gradient_count * sizeof *s.reduced); /* IR_NONE */
+    s.to_add = heap_alloc(s.gradient_count, sizeof *s.to_add);
+    memset(s.to_add, 0xff, s.gradient_count * sizeof *s.to_add);
 
     struct program out = {0};
     uint32_t r = 0, next = 0; /* the run and the gradient to come */
@@ -553,6 +604,8 @@ void pass_weights(struct emit *e, struct program *program)
         if (r < s.run_count && s.run[r].begin <= i && s.run[r].gathered.i != IR_NONE)
             redirect(&s, op, &s.run[r]);
         for (; next < s.gradient_count && s.gradient[next].first == i; next++) {
+            if (next >= 2)
+                add_reduced(&s, next - 1, i, &out);
             fill_padding(&s, next, op, &out);
             if (next >= 2 && s.gradient[next - 2].last < i && s.reduced[next - 2].i != IR_NONE &&
                 waits_for_sums(&s, next))
@@ -571,6 +624,9 @@ void pass_weights(struct emit *e, struct program *program)
     if (in_order_of_bundles(&s))
         reduce_in_order(&s, program, &out);
     reduce_ends(&s, &out);
+    if (weights_clip_gradients(e->choices) || e->choices->profile->host_per_step_s > 0 ||
+        e->choices->scope != SCOPE_STEP)
+        add_reduced(&s, s.gradient_count, IR_NONE, &out);
     between_backward_and_update(&s, &out);
     if (e->choices->scope == SCOPE_STEP)
         finish_step(&s, &out);
@@ -583,6 +639,7 @@ void pass_weights(struct emit *e, struct program *program)
     free(s.left);
     free(s.reduced_of);
     free(s.reduced);
+    free(s.to_add);
     free(s.marked);
     program_release(program);
     *program = out;

@@ -24,3 +24,10 @@ longhaul predict $stages | grep -o 'at the peak of rank [0-9]*'
 longhaul predict $stages --json | grep -o '"peak_rank": *[0-9]*'
 # the exchange alone takes the time that it takes
 longhaul predict --model gpt-2.7b --cluster 1x4xh100 --seq 8K --quick --scope attention:exchange | grep -c 'exchange [1-9]'
+
+# Gradients of 64 micro-batches are added up without a stall, and ideal does not gather what another profile keeps.
+many="--model gpt-7b --set layers=4 --seq 2048 --batch 64 --cluster dgx-h100 --gpus 8 --strategy ulysses --zero 3 --attention fa2 --quick --json"
+longhaul predict $many > $T/theirs.json
+longhaul predict $many --profile ideal > $T/ideal.json
+cat $T/theirs.json $T/ideal.json | awk -F '[:,]+' '/"step_s"/ { step[n++] = $2 }
+    END { print step[1] < step[0] ? "ideal is faster" : "ideal is slower", step[0] < 0.8 ? "no stall" : "a stall" }'

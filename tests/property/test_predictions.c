@@ -42,28 +42,21 @@ static void world_release(struct world *w)
     *w = (struct world){0};
 }
 
-/* A random schedule of `request` on a random cluster of 8, with the costs of an A100; of `layers` layers,
- * or (0) as many as the model has. */
-static bool world_of(struct world *w, struct check_random *random, struct request request,
-                     int64_t layers)
+/* The schedule of `request` on a cluster of 8, with the costs of an A100. as: a profile in place of the one
+ * that the request names; NULL: that one. */
+static bool world_build(struct world *w, const char *cluster, const struct request *request,
+                        const struct profile *as)
 {
-    *w = (struct world){0};
-    const char *cluster = clusters[check_random_i64(random, 0, ARRAY_LEN(clusters) - 1)];
-    if (layers > 0) {
-        w->model = *request.model;
-        w->model.layers = layers;
-        request.model = &w->model;
-        request.global_batch *= check_random_i64(random, 0, 3) == 0 ? 8 : 1;
-    }
-    request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo"; /* FA2 */
     char label[256];
     snprintf(w->label, sizeof w->label, "%s: %s", cluster,
-             shapes_label(&request, label, sizeof label));
+             shapes_label(request, label, sizeof label));
     bool ok = cluster_load(&w->cluster, &w->arena, cluster, &w->diag) == STATUS_OK &&
               cluster_resize(&w->cluster, &w->arena, 0, 8, &w->diag) == STATUS_OK &&
               cost_load(&w->device, &w->arena, "a100-80g", &w->diag) == STATUS_OK &&
-              compose_resolve(&w->choices, &request, NULL, &w->diag) == STATUS_OK &&
-              compose_build(&w->ir, &w->choices, &w->diag) == STATUS_OK;
+              compose_resolve(&w->choices, request, NULL, &w->diag) == STATUS_OK;
+    if (ok && as)
+        w->choices.profile = as;
+    ok = ok && compose_build(&w->ir, &w->choices, &w->diag) == STATUS_OK;
     CHECK_TEXT(w->label, w->diag.text ? w->diag.text : "", "");
     if (!ok)
         return false;
@@ -75,6 +68,27 @@ static bool world_of(struct world *w, struct check_random *random, struct reques
     }
     w->costs = (struct sim_costs){.work_s = w->work_s, .issue_s = w->issue_s};
     return true;
+}
+
+static const char *any_cluster(struct check_random *random)
+{
+    return clusters[check_random_i64(random, 0, ARRAY_LEN(clusters) - 1)];
+}
+
+/* A random schedule of `request` on a random cluster; of `layers` layers, or (0) as many as the model has. */
+static bool world_of(struct world *w, struct check_random *random, struct request request,
+                     int64_t layers)
+{
+    *w = (struct world){0};
+    const char *cluster = any_cluster(random);
+    if (layers > 0) {
+        w->model = *request.model;
+        w->model.layers = layers;
+        request.model = &w->model;
+        request.global_batch *= check_random_i64(random, 0, 3) == 0 ? 8 : 1;
+    }
+    request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo"; /* FA2 */
+    return world_build(w, cluster, &request, NULL);
 }
 
 static bool world_make_deep(struct world *w, struct check_random *random, int64_t layers)
@@ -420,6 +434,129 @@ static void causes_add_up_to_the_step(void)
     }
 }
 
+/* ---- profile ideal ---- */
+
+/* A model whose products take longer than their launches, or (factor 16) about as long. */
+static struct transformer larger(const struct transformer *shape, struct check_random *random)
+{
+    struct transformer model = *shape;
+    int64_t factor = check_random_i64(random, 0, 1) ? 64 : 16;
+    model.hidden *= factor;
+    model.ffn *= factor;
+    model.vocab *= factor;
+    model.layers = check_random_i64(random, 1, 6);
+    model.max_positions *= 512;
+    return model;
+}
+
+/* A random request that all profiles accept, with one answer to what is a matter of layout or of kernels. */
+static struct request request_of_all(struct check_random *random, struct transformer *model)
+{
+    bool stages = check_random_i64(random, 0, 3) == 0;
+    struct request request = shapes_request(random, stages ? 4 : 8, false);
+    while (stages && request.chunk > 0)
+        request = shapes_request(random, 4, false);
+    int64_t longer = (int64_t)1 << check_random_i64(random, 3, 9);
+    *model = larger(request.model, random);
+    request.model = model;
+    request.seq *= longer;
+    request.chunk *= longer;
+    request.attention_impl = ATTENTION_FA2;
+    request.windows = WINDOWS_CONTIGUOUS;
+    if (request.rotate == ROTATE_PROFILE)
+        request.rotate = ROTATE_P2P;
+    if (request.rotate != ROTATE_P2P)
+        request.window = 1;
+    request.global_batch *= check_random_i64(random, 0, 3) == 0 ? 8 : 1;
+    if (!stages)
+        return request;
+    request.pp = 2;
+    request.ranks *= request.pp;
+    request.pipeline = (int)check_random_i64(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
+    request.global_batch *= request.pp;
+    model->layers = 4 * check_random_i64(random, 1, 2);
+    return request;
+}
+
+struct priced {
+    double step_s;
+    double updates_s; /* of what moves for the optimizer, on the rank where that is most */
+    char label[320];
+};
+
+static double updates_of_rank(const struct world *w, const struct sim_result *result, uint32_t rank)
+{
+    const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
+    const double *start = sim_start_s(result, rank), *end = sim_end_s(result, rank);
+    double sum = 0;
+    for (uint32_t k = 0; k < class->op_count; k++) {
+        uint32_t op = class->op_begin + k;
+        uint8_t kind = w->ir.shape[w->ir.op.shape[op]].kind;
+        if (w->ir.op.phase[op] == PHASE_OPTIMIZER &&
+            (kind == WORK_ALL_GATHER || kind == WORK_D2H || kind == WORK_H2D))
+            sum += end[k] - start[k];
+    }
+    return sum;
+}
+
+static bool price(struct priced *priced, const struct request *request, const char *cluster,
+                  const struct profile *as)
+{
+    struct world w = {0};
+    struct sim_result result;
+    bool ok = world_build(&w, cluster, request, as) && simulate(&w, false, &result);
+    *priced = (struct priced){0};
+    if (ok) {
+        priced->step_s = result.step_s;
+        for (uint32_t rank = 0; rank < result.rank_count; rank++)
+            priced->updates_s = fmax(priced->updates_s, updates_of_rank(&w, &result, rank));
+        sim_result_release(&result);
+    }
+    memcpy(priced->label, w.label, sizeof priced->label);
+    world_release(&w);
+    return ok;
+}
+
+/* With the same kernels, precision and layout: the size of buckets of gradients is a matter of layout, too.
+ * TransformerEngine's ring, which keeps every block that came and sends gradients one hop less, is another
+ * method. An update that starts while gradients are still being reduced has its gather share their links,
+ * so the sum of both may end later than one after the other would: by no more than the gathers take longer
+ * than those of the other profile. */
+static void no_profile_beats_ideal(void)
+{
+    struct check_random random = check_random_make();
+    size_t count;
+    const struct profile *profiles = compose_profiles(&count);
+    const struct profile *ideal = &profiles[count - 1];
+    CHECK_TEXT("the last profile", ideal->name, "ideal");
+    for (int i = 0; i < 60; i++) {
+        struct transformer model;
+        struct request request = request_of_all(&random, &model);
+        const struct profile *other = &profiles[check_random_i64(&random, 0, (int64_t)count - 2)];
+        const char *cluster = any_cluster(&random);
+        struct profile same = *ideal;
+        struct priced theirs, ours;
+        if (other->ring_retains && request.cp > 1)
+            continue;
+        same.grad_dtype = other->grad_dtype;
+        same.ring_grad_f32 = other->ring_grad_f32;
+        same.prefix_grad_f32 = other->prefix_grad_f32;
+        same.bucket_elements = other->bucket_elements;
+        same.offload_grain = other->offload_grain;
+        request.profile = other->name;
+        bool ok = price(&theirs, &request, cluster, NULL);
+        request.profile = ideal->name;
+        if (!ok || !price(&ours, &request, cluster, &same))
+            continue;
+        double shared = fmax(ours.updates_s - theirs.updates_s, 0);
+        if (ours.step_s > theirs.step_s * (1 + 1e-9))
+            printf("RATIO %.5f shared %.4f step %.4g %s pp %d pl %d layers %d hidden %d\n",
+                   ours.step_s / theirs.step_s, shared / theirs.step_s, ours.step_s, theirs.label,
+                   (int)request.pp, request.pipeline, (int)model.layers, (int)model.hidden);
+        CHECK(theirs.label, ours.step_s <= theirs.step_s * (1 + 1e-9) + shared);
+    }
+}
+
 static void the_same_input_gives_the_same_bytes(void)
 {
     struct check_random random = check_random_make();
@@ -451,6 +588,7 @@ static const struct check_case cases[] = {
     {"memory returns to its start", memory_returns_to_its_start},
     {"what is sent is received", what_is_sent_is_received},
     {"causes add up to the step", causes_add_up_to_the_step},
+    {"no profile beats ideal", no_profile_beats_ideal},
     {"the same input gives the same bytes", the_same_input_gives_the_same_bytes},
 };
 CHECK_MAIN("predictions", cases)
