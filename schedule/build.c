@@ -170,6 +170,19 @@ double compose_attention_slowdown(const struct choices *c)
     return c->attention == CHOICE_ATTENTION_FPDT ? 1 : c->profile->attention_slowdown;
 }
 
+void compose_products_again(const struct choices *c, double *layers, double *head)
+{
+    const struct transformer *model = c->model;
+    *layers = *head = 0;
+    if (c->tp == 1)
+        return;
+    struct transformer share = tensor_share(model, c->tp, tensor_vocabulary_unit(c->profile));
+    *layers = 1 - (double)transformer_linear_flops_per_token(model) /
+                      ((double)transformer_linear_flops_per_token(&share) * c->tp);
+    *head = 1 - (double)transformer_head_flops_per_token(model) /
+                    ((double)transformer_head_flops_per_token(&share) * c->tp);
+}
+
 int64_t compose_bucket_bytes(const struct choices *c)
 {
     bool held = c->profile->holds_bucket && weights_sharded_params(c);

@@ -335,6 +335,11 @@ void compose_tables(const struct choices *choices, uint64_t block[COMPOSE_TABLES
 /* Time of attention kernels relative to the plain kernel. */
 double compose_attention_slowdown(const struct choices *choices);
 
+/* The shares of the flops of matrix products in layers, and in the head, that tensor ranks compute although the
+ * model does not need them: all that hold the same key and value heads project them, and padding rows of the
+ * vocabulary stand for no token. */
+void compose_products_again(const struct choices *choices, double *layers, double *head);
+
 /* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
  * empty. Too large a schedule (ids are 32 bits) is an error. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);

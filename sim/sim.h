@@ -157,6 +157,9 @@ void sim_result_release(struct sim_result *result);
 const double *sim_start_s(const struct sim_result *result, uint32_t rank);
 const double *sim_end_s(const struct sim_result *result, uint32_t rank);
 
+/* The flops that all ranks execute in the step. */
+double sim_flops(const struct ir *ir, const struct sim_result *result);
+
 /* Adds rows to *trace for ranks [rank_begin, rank_end): each op that did work, ordered by
  * (start, rank, op); with memory, also the live bytes by memory and category. */
 void sim_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank_begin,

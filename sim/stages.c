@@ -13,7 +13,7 @@ static double busy_of(const struct waterfall *w)
 }
 
 void stages_make(struct stages *s, const struct ir *ir, const struct sim_result *result,
-                 double peak_flop_per_s)
+                 struct waterfall_peak peak)
 {
     *s = (struct stages){.count = ir->role_count};
     s->ranks = heap_zalloc(s->count + 1u, sizeof *s->ranks);
@@ -21,7 +21,7 @@ void stages_make(struct stages *s, const struct ir *ir, const struct sim_result 
     for (uint32_t rank = 0; rank < result->rank_count; rank++) {
         uint32_t role = result->classes[result->class_of_rank[rank]].role;
         if (role != IR_NONE && s->ranks[role]++ == 0)
-            waterfall_make(&s->of[role], ir, result, peak_flop_per_s, rank);
+            waterfall_make(&s->of[role], ir, result, peak, rank);
     }
     for (uint32_t role = 0; role < s->count; role++) {
         const struct waterfall *w = &s->of[role];

@@ -19,9 +19,9 @@ struct stages {
     double to_useful, to_step; /* the bubble: idle time over busy time, and over the step */
 };
 
-/* peak_flop_per_s as in waterfall_make(). */
+/* peak as in waterfall_make(). */
 void stages_make(struct stages *stages, const struct ir *ir, const struct sim_result *result,
-                 double peak_flop_per_s);
+                 struct waterfall_peak peak);
 void stages_release(struct stages *stages);
 
 #endif

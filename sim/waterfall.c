@@ -24,8 +24,9 @@ struct maker {
     const double *start_s, *end_s; /* of the rank's ops */
     uint32_t *before;              /* the op before each on its stream; of HOST_SYNC the awaited */
     uint32_t *holder;              /* the last op before each that held the host */
-    wide *at_peak_s;               /* per shape: its flops; 0: it has none */
-    double rounding_s;             /* dates that differ by less are the same */
+    struct waterfall_peak peak;
+    wide *at_peak_s;                         /* per shape: its flops; 0: it has none */
+    double rounding_s;                       /* dates that differ by less are the same */
     double first_backward_s, last_forward_s; /* kernels' start and end; infinite: none */
     bool in_pipeline;                        /* the rank sends or receives as a stage does */
     wide cause_s[CAUSE_COUNT];
@@ -153,9 +154,16 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
 
 /* The share of a kernel's flops that the model needs. Of the five products of attention's backward
  * one makes the scores again, which the forward did not keep. */
-static double model_share(enum work_kind kind)
+static double model_share(const struct maker *m, uint32_t op)
 {
-    return kind == WORK_ATTENTION_BACKWARD ? 4.0 / 5 : 1;
+    switch ((enum work_kind)m->ir->op.kind[op]) {
+    case WORK_ATTENTION_BACKWARD:
+        return 4.0 / 5;
+    case WORK_MATMUL:
+        return 1 - (m->ir->op.layer[op] != IR_NONE16 ? m->peak.layers_again : m->peak.head_again);
+    default:
+        return 1;
+    }
 }
 
 /* The time that a kernel had for itself: of every instant its part among those that ran. */
@@ -179,7 +187,7 @@ static void add_busy(struct maker *m, uint32_t row, wide seconds)
     }
     if (at_peak > seconds)
         at_peak = seconds;
-    wide useful = at_peak * model_share((enum work_kind)m->ir->op.kind[op]);
+    wide useful = at_peak * model_share(m, op);
     m->cause_s[CAUSE_USEFUL] += useful;
     m->cause_s[CAUSE_RECOMPUTE] += at_peak - useful;
     m->cause_s[CAUSE_INEFFICIENCY] += seconds - at_peak;
@@ -478,7 +486,7 @@ static bool explain(struct maker *m, double step_s)
 }
 
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
-                    const struct sim_result *result, double peak_flop_per_s, uint32_t rank)
+                    const struct sim_result *result, struct waterfall_peak peak, uint32_t rank)
 {
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
     struct maker m = {.ir = ir,
@@ -486,12 +494,13 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                       .op_count = class->op_count,
                       .start_s = sim_start_s(result, rank),
                       .end_s = sim_end_s(result, rank),
+                      .peak = peak,
                       .rounding_s = 1e-12 * result->step_s};
-    assert(peak_flop_per_s > 0 && !isinf(peak_flop_per_s));
+    assert(peak.flop_per_s > 0 && !isinf(peak.flop_per_s));
     double *flops = ir_flops(ir);
     m.at_peak_s = heap_alloc(ir->shape_count + 1u, sizeof *m.at_peak_s);
     for (uint32_t i = 0; i < ir->shape_count; i++)
-        m.at_peak_s[i] = (wide)flops[i] / peak_flop_per_s;
+        m.at_peak_s[i] = (wide)flops[i] / peak.flop_per_s;
     m.before = heap_alloc(m.op_count + 1u, sizeof *m.before);
     m.holder = heap_alloc(m.op_count + 1u, sizeof *m.holder);
     find_skips(&m, result);

@@ -12,12 +12,12 @@
 #include "sim/sim.h"
 
 enum cause {
-    CAUSE_USEFUL,       /* flops that the model needs at the device's peak: of the step, this share
-                           is MFU by convention longhaul */
-    CAUSE_IMBALANCE,    /* flops on pairs that the mask hides: none where tiles follow the mask, as
+    CAUSE_USEFUL,    /* flops that the model needs at the device's peak: the mean of all ranks over
+                           the step is MFU by convention longhaul */
+    CAUSE_IMBALANCE, /* flops on pairs that the mask hides: none where tiles follow the mask, as
                            all our kinds do (work_flops() counts visible pairs) */
-    CAUSE_RECOMPUTE,    /* all of phase recompute; the scores that attention's backward makes again,
-                           at peak */
+    CAUSE_RECOMPUTE, /* all of phase recompute; at peak, the scores that attention's backward makes
+                           again, and what several tensor ranks compute alike */
     CAUSE_INEFFICIENCY, /* of kinds that have flops: what they take beyond flops / peak */
     CAUSE_MEMORY_BOUND, /* kinds without flops */
     CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */
@@ -39,9 +39,18 @@ struct waterfall {
     double cause_s[CAUSE_COUNT];
 };
 
-/* The waterfall of one rank; peak_flop_per_s is the device's, finite and above 0. */
+/* What a kernel's flops are measured by. */
+struct waterfall_peak {
+    double flop_per_s; /* the device's, finite and above 0 */
+    /* The share of the flops of matrix products in layers, and in the head, that the model does not need:
+       tensor ranks that hold the same key and value heads all project them, and padding rows of the
+       vocabulary stand for no token (compose_products_again()). */
+    double layers_again, head_again;
+};
+
+/* The waterfall of one rank. */
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
-                    const struct sim_result *result, double peak_flop_per_s, uint32_t rank);
+                    const struct sim_result *result, struct waterfall_peak peak, uint32_t rank);
 
 /* "all-to-all" */
 const char *cause_name(enum cause cause);

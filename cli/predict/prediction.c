@@ -415,7 +415,9 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
     if (status == STATUS_OK) {
         p->simulated = true;
         p->checkpoints_cost_host = costs.checkpoints;
-        double peak = p->setup->cluster.device.peak_flop_per_s; /* as MFU and HFU */
+        struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
+        if (p->has_choices) /* as MFU and HFU */
+            compose_products_again(&p->choices, &peak.layers_again, &peak.head_again);
         waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
         if (p->ir.role_count > 1)
             stages_make(&p->stages, &p->ir, &p->sim, peak);

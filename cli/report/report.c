@@ -56,17 +56,8 @@ void report_round(const double *part_s, size_t count, double whole_s, struct rep
 
 double report_hfu(const struct prediction *p)
 {
-    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
-    double flops = 0, peak = p->setup->cluster.device.peak_flop_per_s, *each = ir_flops(&p->ir);
-    for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
-        uint16_t guard = p->ir.op.guard[op];
-        if (guard == IR_NONE16 ||
-            guard_passes(&p->ir.mesh, p->ir.group, &p->ir.guard[guard], class->rank))
-            flops += each[p->ir.op.shape[op]];
-    }
-    free(each);
-    double sharing = (double)mesh_ranks(&p->ir.mesh) / prediction_gpus(p); /* ranks of one GPU */
-    return p->sim.step_s > 0 ? sharing * flops / peak / p->sim.step_s : 0;
+    double able = p->setup->cluster.device.peak_flop_per_s * p->sim.step_s * prediction_gpus(p);
+    return able > 0 ? sim_flops(&p->ir, &p->sim) / able : 0;
 }
 
 /* ---- lines ---- */

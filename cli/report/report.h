@@ -47,7 +47,7 @@ void report_put_time(struct text *out, double seconds, double whole_s);
 void report_round(const double *part_s, size_t count, double whole_s, struct report_time time,
                   long long *rounded);
 
-/* Hardware flops of the step over what rank 0's device could do: recomputation counted. */
+/* The flops that all ranks execute, over what all GPUs could do in the step at their peak. */
 double report_hfu(const struct prediction *prediction);
 
 #endif

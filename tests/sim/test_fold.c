@@ -43,7 +43,7 @@ static void check_waterfalls(const char *label, const struct ir *ir,
     for (uint32_t r = 0; r < result->rank_count; r++) {
         struct waterfall w;
         double sum = 0;
-        waterfall_make(&w, ir, result, 1e12, r);
+        waterfall_make(&w, ir, result, (struct waterfall_peak){.flop_per_s = 1e12}, r);
         for (int c = 0; c < CAUSE_COUNT; c++) {
             CHECK(label, w.cause_s[c] >= 0);
             sum += w.cause_s[c];

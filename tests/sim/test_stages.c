@@ -100,7 +100,8 @@ static bool world_make(struct world *w, const char *label, const struct request 
     }
     CHECK_TEXT(label, w->diag.text ? w->diag.text : "", "");
     if (ok)
-        stages_make(&w->stages, &w->ir, &w->sim, w->cluster.device.peak_flop_per_s);
+        stages_make(&w->stages, &w->ir, &w->sim,
+                    (struct waterfall_peak){.flop_per_s = w->cluster.device.peak_flop_per_s});
     return ok;
 }
 

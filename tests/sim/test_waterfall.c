@@ -119,7 +119,7 @@ static void check_causes(const char *label, const struct ir *ir, const struct si
                          const double want[CAUSE_COUNT])
 {
     struct waterfall w;
-    waterfall_make(&w, ir, result, 1e12, 0);
+    waterfall_make(&w, ir, result, (struct waterfall_peak){.flop_per_s = 1e12}, 0);
     for (int c = 0; c < CAUSE_COUNT; c++)
         if (!CHECK_CLOSE(label, w.cause_s[c], want[c], 1e-9))
             printf("cause: %s\n", cause_name((enum cause)c));

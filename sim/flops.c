@@ -1,0 +1,37 @@
+/* The flops that all ranks execute. */
+#include "sim/sim.h"
+
+#include "schedule/ir/mesh.h"
+
+#include <stdlib.h>
+
+/* The members of each class that pass each guard, in rows of guards; behind them all members. */
+static uint32_t *count_members(const struct ir *ir, const struct sim_result *result)
+{
+    size_t row = (size_t)ir->guard_count + 1;
+    uint32_t *members = heap_zalloc(result->class_count * row, sizeof *members);
+    for (uint32_t rank = 0; rank < result->rank_count; rank++) {
+        uint32_t *of = members + result->class_of_rank[rank] * row;
+        for (uint32_t g = 0; g < ir->guard_count; g++)
+            of[g] += guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank);
+        of[ir->guard_count]++;
+    }
+    return members;
+}
+
+double sim_flops(const struct ir *ir, const struct sim_result *result)
+{
+    double flops = 0, *each = ir_flops(ir);
+    uint32_t *members = count_members(ir, result);
+    for (uint32_t c = 0; c < result->class_count; c++) {
+        const struct sim_class *class = &result->classes[c];
+        const uint32_t *of = members + (size_t)c * (ir->guard_count + 1u);
+        for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
+            uint16_t guard = ir->op.guard[op];
+            flops += each[ir->op.shape[op]] * of[guard == IR_NONE16 ? ir->guard_count : guard];
+        }
+    }
+    free(members);
+    free(each);
+    return flops;
+}
