@@ -30,7 +30,7 @@ static void limits_of_a_launch_are_those_of_a_device(void)
         {"no thread", "add_terms_kernel", {1, 1, 1}, 0, 0, INVALID_CONFIGURATION},
         {"the largest block", "add_terms_kernel", {1, 1, 1}, 1024, 0, 0},
         {"too large a block", "add_terms_kernel", {1, 1, 1}, 1056, 0, INVALID_CONFIGURATION},
-        {"too few registers", "rope_kernel", {1, 1, 1}, 1024, 0, OUT_OF_RESOURCES},
+        {"more than are known to have registers", "rope_kernel", {1, 1, 1}, 1024, 0, OUT_OF_RESOURCES},
         {"48 KiB", "norm_backward_kernel<true>", {1, 1, 1}, 512, 49152 - 128, 0},
         {"static memory counts",
          "norm_backward_kernel<true>",
