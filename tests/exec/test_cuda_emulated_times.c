@@ -132,6 +132,7 @@ static const struct {
     int after; /* so many calls were taken */
 } refusals[] = {
     {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 0},
+    {"cudaDeviceSynchronize", "rank 0: cudaDeviceSynchronize: ", STATUS_NO, 1},
     {"cudaHostAlloc", "cudaHostAlloc: error: ", STATUS_SYSTEM, 0},
     {"cudaHostAlloc", "cudaHostAlloc (of the kernel beside the step): error: ", STATUS_SYSTEM, 2},
     {"cudaStreamCreateWithFlags", "cudaStreamCreateWithFlags: error: ", STATUS_SYSTEM, 0},
