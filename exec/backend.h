@@ -102,6 +102,9 @@ struct backend {
     /* The host has passed a SYNC op (others may wait for that). */
     void (*pass)(struct run *run, uint32_t rank, uint32_t op);
 
+    /* Called by the watcher before it judges whether a run stands still: counts what has ended, where only somebody who
+     * looks sees it. NULL: it is always known. */
+    void (*watch)(struct run *run);
     /* Wakes everything that waits; called once run->stop is set. */
     void (*stop)(struct run *run);
     enum op_state (*state)(struct run *run, uint32_t rank, uint32_t op);

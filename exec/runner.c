@@ -278,11 +278,13 @@ struct watch {
 /* Fails the run when nothing ends and nothing works, or when the step takes too long. */
 static void look(struct run *run, struct watch *watch)
 {
-    double now = run_now();
-    uint64_t progress = atomic_load(&run->progress);
     char why[640];
     if (run_ended(run))
         return;
+    if (run->backend->watch != NULL)
+        run->backend->watch(run);
+    double now = run_now();
+    uint64_t progress = atomic_load(&run->progress);
     if (progress != watch->progress || atomic_load(&run->busy) > 0) {
         watch->progress = progress;
         watch->still_since_s = now;

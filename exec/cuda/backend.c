@@ -52,6 +52,7 @@ static void init_ranks(struct cuda *cuda)
         rank->run = run;
         rank->rank = r;
         pthread_mutex_init(&rank->own_lock, NULL);
+        pthread_mutex_init(&rank->look_lock, NULL);
         rank->lock = &rank->own_lock;
         rank->stream = heap_zalloc(run->ir->stream_count, sizeof *rank->stream);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
@@ -109,6 +110,7 @@ static enum status cuda_open(struct run *run, struct diag *diag)
 {
     struct cuda *cuda = heap_zalloc(1, sizeof *cuda);
     run->state = cuda;
+    cuda_environment();
     cuda->run = run;
     cuda->ranks = run->plan.ranks;
     init_ranks(cuda);
@@ -163,6 +165,7 @@ static void cuda_close(struct run *run)
             cuda_close_memory(rank);
         free(rank->stream);
         pthread_mutex_destroy(&rank->own_lock);
+        pthread_mutex_destroy(&rank->look_lock);
     }
     loopback_close(cuda);
     cuda_unprepare(cuda);
@@ -276,10 +279,7 @@ static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
         cuda_look(rank);
         if (run_stopped(rank->run))
             return false;
-        pthread_mutex_lock(rank->lock);
-        bool ended = rank->stream[stream].ended >= place;
-        pthread_mutex_unlock(rank->lock);
-        if (ended)
+        if (rank->stream[stream].ended >= place)
             return true;
         cuda_rest(since_s);
     }
@@ -288,10 +288,7 @@ static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
 static bool cuda_wait_stream(struct run *run, uint32_t r, uint8_t stream)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
-    pthread_mutex_lock(rank->lock);
-    uint32_t issued = rank->stream[stream].issued;
-    pthread_mutex_unlock(rank->lock);
-    return wait_for(rank, stream, issued);
+    return wait_for(rank, stream, rank->stream[stream].issued);
 }
 
 static bool cuda_wait_op(struct run *run, uint32_t r, uint32_t op)
@@ -349,6 +346,13 @@ static void cuda_end_step(struct run *run)
 
 /* ---- for the watcher ---- */
 
+/* While a host is held in a call nobody else sees what ends on the device. */
+static void cuda_watch(struct run *run)
+{
+    for (uint32_t r = run->first; r < run->first + run->count; r++)
+        cuda_look(&cuda_of(run)->rank[r]);
+}
+
 /* Whoever waits looks whether the run has been stopped; kernels that wait for other GPUs are told. */
 static void cuda_stop(struct run *run)
 {
@@ -369,7 +373,6 @@ static enum op_state cuda_state(struct run *run, uint32_t r, uint32_t op)
     bool remote = !cuda_of(run)->shared &&
                   work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_COMM;
     enum op_state state = OP_QUEUED;
-    pthread_mutex_lock(rank->lock);
     if (place < stream->ended)
         state = OP_DONE;
     else if (place >= stream->issued)
@@ -378,7 +381,6 @@ static enum op_state cuda_state(struct run *run, uint32_t r, uint32_t op)
         state = place > stream->ended ? OP_QUEUED : remote ? OP_MEETING : OP_RUNNING;
     else if (place == stream->launched && stream->held)
         state = OP_MEETING;
-    pthread_mutex_unlock(rank->lock);
     return state;
 }
 
@@ -413,6 +415,7 @@ const struct backend cuda_backend = {
     .barrier = cuda_barrier,
     .finish = cuda_finish,
     .pass = cuda_pass,
+    .watch = cuda_watch,
     .stop = cuda_stop,
     .state = cuda_state,
     .arrived = cuda_arrived,

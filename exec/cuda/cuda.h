@@ -28,16 +28,17 @@ extern const struct backend cuda_backend;
 
 struct cuda_rank;
 
-/* One stream of one rank. Guarded by the rank's lock. */
+/* One stream of one rank. Written with the rank's lock held; what is atomic can be read without, by the watcher, which
+ * must not wait for a thread that is held in a call. */
 struct cuda_stream {
     struct cuda_rank *rank;
     uint8_t stream; /* row of ir.stream */
     cudaStream_t handle;
     struct plan_stream list;
-    uint32_t issued;   /* by the host, of the step at hand */
-    uint32_t launched; /* on the CUDA stream */
-    uint32_t ended;    /* as far as somebody has looked */
-    bool held;         /* the head's waits are launched and it has come; others have not */
+    _Atomic uint32_t issued;   /* by the host, of the step at hand */
+    _Atomic uint32_t launched; /* on the CUDA stream */
+    _Atomic uint32_t ended; /* as far as somebody has looked; written with the rank's look_lock */
+    atomic_bool held;       /* the head's waits are launched and it has come; others have not */
     void *scratch;
     size_t scratch_bytes;
     float *host_scratch; /* of a host stream */
@@ -75,8 +76,8 @@ struct cuda_rank {
     int32_t *fault;             /* host memory that kernels write: op + 1 */
     cudaEvent_t base;           /* the beginning of the step */
     double base_s;              /* on the host's clock */
-    bool at_work;               /* counted in run->busy */
-    pthread_mutex_t own_lock;
+    bool at_work;               /* counted in run->busy; with look_lock */
+    pthread_mutex_t own_lock, look_lock;
 };
 
 /* What was planned for an op; shared by the ranks of its role. */
@@ -145,7 +146,8 @@ void cuda_close_streams(struct cuda_rank *rank);
 /* Launches whatever can be, of this rank and, where they share a GPU, of those that its ops let go
  * on. Takes the rank's lock. */
 void cuda_launch(struct cuda_rank *rank);
-/* Looks how far the streams have come, for who waits and for the watcher. Takes the rank's lock. */
+/* Looks how far the streams have come, for who waits and for the watcher. Takes the rank's look_lock only: a thread may
+ * be launching. */
 void cuda_look(struct cuda_rank *rank);
 /* Between two looks of a thread that has waited since `since_s` for what the device or another thread does:
  * it yields for some microseconds, and then sleeps for a five-hundredth of what it has waited, within 5 to
@@ -188,6 +190,8 @@ void thief_close(struct cuda *cuda);
 
 /* ---- describe.c ---- */
 
+/* Before the first call of CUDA or NCCL: what they read from the environment once. What the user has set stays. */
+void cuda_environment(void);
 /* How many GPUs there are, at least one. STATUS_SYSTEM: none that can be used, and why. */
 enum status cuda_count_devices(int *count, struct diag *diag);
 enum status cuda_describe(backend_say *say, void *user, struct diag *diag);

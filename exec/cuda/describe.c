@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NVML_CLOCK_SM_ = 1, NVML_CLOCK_MEM_ = 2 }; /* of nvml.h, which toolkits may lack */
@@ -125,6 +126,16 @@ static int driver_version(void)
     return get != NULL && get(&version) == 0 ? version : 0;
 }
 
+/* Streams share as many queues as there are connections: with fewer, one waits for what only stands before it in its
+ * queue, which may be what it would let go on. NCCL_LAUNCH_ORDER_IMPLICIT stays off: an operation would then wait for
+ * the start of all that the host launched before, on other streams, which schedules do not ask for. */
+void cuda_environment(void)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    setenv("NCCL_COMM_BLOCKING", "1",
+           1); /* all that is written of links holds for blocking communicators only */
+}
+
 /* A driver that is too old is refused by its version; without a driver there is none. */
 enum status cuda_count_devices(int *count, struct diag *diag)
 {
@@ -145,6 +156,7 @@ enum status cuda_describe(backend_say *say, void *user, struct diag *diag)
 {
     int count = 0, major = 0, minor = 0, sms = 0, driver = 0, runtime = 0;
     struct cudaDeviceProp properties;
+    cuda_environment();
     enum status status = cuda_count_devices(&count, diag);
     if (status != STATUS_OK)
         return status;

@@ -222,8 +222,10 @@ static bool put(struct cuda_stream *stream, uint32_t op)
     bool owns = !host && !(communication && cuda_moves_nothing(&run->plan, &call));
     if (owns)
         cuda_owns(rank, op);
+    stream->held = remote; /* NCCL's calls may hold the host until its peers have come */
     bool done =
         remote ? nccl_launch(stream, &call) : cuda_kernels[run->ir->op.kind[op]](stream, &call);
+    stream->held = false;
     if (owns)
         cuda_owned();
     return done;
@@ -339,7 +341,7 @@ static bool works(const struct cuda_rank *rank)
 void cuda_look(struct cuda_rank *rank)
 {
     struct run *run = rank->run;
-    pthread_mutex_lock(rank->lock);
+    pthread_mutex_lock(&rank->look_lock);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         look_at_stream(&rank->stream[s]);
     bool at_work = works(rank);
@@ -347,7 +349,7 @@ void cuda_look(struct cuda_rank *rank)
         atomic_fetch_add(&run->busy, at_work ? 1 : -1);
     rank->at_work = at_work;
     int32_t mark = *(volatile int32_t *)rank->fault;
-    pthread_mutex_unlock(rank->lock);
+    pthread_mutex_unlock(&rank->look_lock);
     if (mark != 0)
         run_failed(run, rank->rank, (uint32_t)mark - 1, "%s",
                    cuda_fault_text((enum work_kind)run->ir->op.kind[mark - 1]));

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #ifdef HAVE_NCCL
-enum { WAIT_S = 60 };
+enum { CONNECT_S = 60, LEAVE_S = 1 };
 
 /* Collectives of a group, or messages that flow by `flow` within it on one channel. */
 struct link {
@@ -21,21 +21,26 @@ struct link {
 
 static const int64_t BARRIERS = INT64_MAX;
 
+/* Communicators are blocking: a call returns when it is done, made by the calling thread, which CUPTI's records are tied
+ * to. One thread at a time calls NCCL. It says which communicator it is in, so that whoever ends the run does not take
+ * the communicator from under it. */
 struct nccl_links {
     const struct nccl *nccl;
     struct link *link;
     uint32_t count, capacity;
-    bool barriers;
-    atomic_bool aborted; /* the communicators are gone */
-    cudaStream_t stream; /* of barriers: the number that they sum, and the event behind that */
+    _Atomic(struct link *) inside;
+    atomic_bool aborted; /* no communicator may be used any more */
+    bool lost;           /* a thread is still in a call that cannot be ended */
+    cudaStream_t
+        stream; /* of what connects links, and of barriers: the number that they sum, and an event */
     cudaEvent_t event;
-    void *number;
+    float *number;
 };
 
 /* ---- which there are ---- */
 
-static struct link *find(const struct nccl_links *l, uint32_t group, uint32_t instance,
-                         uint32_t channel, int64_t flow)
+static struct link *find(struct nccl_links *l, uint32_t group, uint32_t instance, uint32_t channel,
+                         int64_t flow)
 {
     for (uint32_t i = 0; i < l->count; i++) {
         struct link *link = &l->link[i];
@@ -78,143 +83,10 @@ static void list_links(struct nccl_links *l, const struct run *run)
         if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM && !barrier)
             continue;
         uint32_t group = (uint32_t)work_group(work);
-        l->barriers |= barrier;
         for (uint32_t i = 0; i < run->plan.instances[group]; i++)
             add(l, (struct link){group, i, channel_of(work), barrier ? BARRIERS : flow_of(work),
                                  NULL});
     }
-}
-
-/* ---- opening ---- */
-
-static enum status refused(const struct nccl_links *l, const char *call, ncclResult_t result,
-                           const char *group, struct diag *diag)
-{
-    return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM, "group %s: %s: %s", group,
-                      l->nccl->ncclGetErrorString(result), l->nccl->ncclGetLastError(NULL));
-}
-
-/* Calls return before they are done; WAIT_S is as long as they may take. */
-static ncclResult_t await(const struct nccl_links *l, ncclComm_t comm, ncclResult_t result)
-{
-    static const struct timespec nap = {0, 200000};
-    double until_s = run_now() + WAIT_S;
-    while (result == ncclInProgress && run_now() < until_s && !l->aborted) {
-        ncclResult_t asked = l->nccl->ncclCommGetAsyncError(comm, &result);
-        if (asked != ncclSuccess)
-            return asked;
-        if (result == ncclInProgress)
-            nanosleep(&nap, NULL);
-    }
-    return result;
-}
-
-static enum status open_link(struct nccl_links *l, const struct run *run, struct link *link,
-                             const ncclUniqueId *id, struct diag *diag)
-{
-    const struct plan *plan = &run->plan;
-    if (plan_instance(plan, run->first, link->group) != link->instance)
-        return STATUS_OK;
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    ncclResult_t result =
-        l->nccl->ncclCommInitRankConfig(&link->comm, (int)plan->size[link->group], *id,
-                                        (int)plan_index(plan, run->first, link->group), &config);
-    result = await(l, link->comm, result);
-    if (result == ncclSuccess)
-        return STATUS_OK;
-    const char *group = run->ir->group[link->group].name;
-    if (result == ncclInProgress)
-        return diag_error(diag, (struct loc){.name = "ncclCommInitRankConfig"}, STATUS_SYSTEM,
-                          "group %s: its members have not all come within %d s", group, WAIT_S);
-    return refused(l, "ncclCommInitRankConfig", result, group, diag);
-}
-
-static enum status open_barriers(struct nccl_links *l, struct diag *diag)
-{
-    if (!l->barriers)
-        return STATUS_OK;
-    const char *call = "cudaMalloc (of barriers)";
-    cudaError_t error = cudaMalloc(&l->number, sizeof(float));
-    if (error == cudaSuccess) {
-        call = "cudaMemset (of barriers)";
-        error = cudaMemset(l->number, 0, sizeof(float));
-    }
-    if (error == cudaSuccess) {
-        call = "cudaStreamCreateWithFlags (of barriers)";
-        error = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
-    }
-    if (error == cudaSuccess) {
-        call = "cudaEventCreateWithFlags (of barriers)";
-        error = cudaEventCreateWithFlags(&l->event, cudaEventDisableTiming);
-    }
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, call, error);
-}
-
-enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
-{
-    const struct run *run = cuda->run;
-    struct nccl_links *l = heap_zalloc(1, sizeof *l);
-    cuda->links = l;
-    l->nccl = nccl_open(diag);
-    if (l->nccl == NULL)
-        return STATUS_SYSTEM;
-    list_links(l, run);
-    ncclUniqueId *id = heap_zalloc((size_t)l->count + 1, sizeof *id);
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < l->count && bootstrap_rank(run->world) == 0; i++) {
-        ncclResult_t result = l->nccl->ncclGetUniqueId(&id[i]);
-        if (result != ncclSuccess) {
-            status =
-                refused(l, "ncclGetUniqueId", result, run->ir->group[l->link[i].group].name, diag);
-            break;
-        }
-    }
-    if (status == STATUS_OK)
-        status = bootstrap_broadcast(run->world, 0, id, l->count * sizeof *id, diag);
-    for (uint32_t i = 0; i < l->count && status == STATUS_OK; i++)
-        status = open_link(l, run, &l->link[i], &id[i], diag);
-    free(id);
-    return status == STATUS_OK ? open_barriers(l, diag) : status;
-}
-
-void nccl_links_abort(struct cuda *cuda)
-{
-    struct nccl_links *l = cuda->links;
-    if (l == NULL || atomic_exchange(&l->aborted, true))
-        return;
-    for (uint32_t i = 0; i < l->count; i++)
-        if (l->link[i].comm != NULL)
-            l->nccl->ncclCommAbort(l->link[i].comm);
-}
-
-void nccl_links_close(struct cuda *cuda)
-{
-    struct nccl_links *l = cuda->links;
-    if (l == NULL)
-        return;
-    if (run_stopped(cuda->run))
-        nccl_links_abort(cuda);
-    for (uint32_t i = 0; i < l->count && !l->aborted; i++)
-        if (l->link[i].comm != NULL)
-            l->nccl->ncclCommDestroy(l->link[i].comm);
-    if (l->event != NULL)
-        cudaEventDestroy(l->event);
-    if (l->stream != NULL)
-        cudaStreamDestroy(l->stream);
-    if (l->number != NULL)
-        cudaFree(l->number);
-    free(l->link);
-    free(l);
-    cuda->links = NULL;
-}
-
-int nccl_version(const struct cuda *cuda)
-{
-    int version = 0;
-    if (cuda->links != NULL)
-        cuda->links->nccl->ncclGetVersion(&version);
-    return version;
 }
 
 /* ---- one op ---- */
@@ -354,6 +226,426 @@ size_t nccl_scratch(const struct call *call)
     return turns ? call->read[0].count * dtype_bytes((enum dtype)call->read[0].dtype) : 0;
 }
 
+/* ---- who is in a call ---- */
+
+static bool enter(struct nccl_links *l, struct link *link)
+{
+    atomic_store(&l->inside, link);
+    if (!atomic_load(&l->aborted))
+        return true;
+    atomic_store(&l->inside, NULL);
+    return false;
+}
+
+static void leave(struct nccl_links *l)
+{
+    atomic_store(&l->inside, NULL);
+}
+
+/* Waits until nobody is in a call; false: somebody still is after LEAVE_S. */
+static bool all_left(const struct nccl_links *l)
+{
+    static const struct timespec nap = {0, 1000000};
+    double until_s = run_now() + LEAVE_S;
+    while (atomic_load(&l->inside) != NULL && run_now() < until_s)
+        nanosleep(&nap, NULL);
+    return atomic_load(&l->inside) == NULL;
+}
+
+/* Aborting a communicator lets go who waits in a call of it, as well as its kernels, and frees it: the one that somebody
+ * does not leave goes first, the others when nobody is in a call any more. */
+static void abort_links(struct nccl_links *l)
+{
+    if (atomic_exchange(&l->aborted, true))
+        return;
+    const struct link *held = all_left(l) ? NULL : atomic_load(&l->inside);
+    if (held != NULL && held->comm != NULL)
+        l->nccl->ncclCommAbort(held->comm);
+    l->lost = held != NULL && !all_left(l);
+    for (uint32_t i = 0; i < l->count && !l->lost; i++)
+        if (l->link[i].comm != NULL && &l->link[i] != held)
+            l->nccl->ncclCommAbort(l->link[i].comm);
+}
+
+void nccl_links_abort(struct cuda *cuda)
+{
+    if (cuda->links != NULL)
+        abort_links(cuda->links);
+}
+
+/* ---- opening ---- */
+
+/* What one thread does while another looks at the time: communicators, and a first exchange on each. */
+struct opening {
+    struct nccl_links *links;
+    struct run *run;
+    const ncclUniqueId *id;
+    int device;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t next; /* the link that it is at */
+    bool over;
+    const char *call; /* that was refused; NULL: none */
+    char words[512];
+};
+
+static bool refused(struct opening *o, const char *call, const char *words, const char *more)
+{
+    o->call = call;
+    snprintf(o->words, sizeof o->words, "%s%s%s", words, more[0] != '\0' ? ": " : "", more);
+    return false;
+}
+
+static bool nccl_taken(struct opening *o, const char *call, ncclResult_t result)
+{
+    const struct nccl *nccl = o->links->nccl;
+    return result == ncclSuccess ||
+           refused(o, call, nccl->ncclGetErrorString(result), nccl->ncclGetLastError(NULL));
+}
+
+static bool cuda_taken(struct opening *o, const char *call, cudaError_t error)
+{
+    return error == cudaSuccess || refused(o, call, cudaGetErrorString(error), "");
+}
+
+/* Until what was put on the links' stream has ended. */
+static bool await_exchange(struct opening *o, struct link *link)
+{
+    static const struct timespec nap = {0, 200000};
+    struct nccl_links *l = o->links;
+    cudaError_t error = cudaEventRecord(l->event, l->stream);
+    while (error == cudaSuccess && (error = cudaEventQuery(l->event)) == cudaErrorNotReady) {
+        ncclResult_t result = ncclSuccess;
+        if (!enter(l, link))
+            return false;
+        ncclResult_t asked = l->nccl->ncclCommGetAsyncError(link->comm, &result);
+        leave(l);
+        if (!nccl_taken(o, "ncclCommGetAsyncError", asked != ncclSuccess ? asked : result))
+            return false;
+        nanosleep(&nap, NULL);
+        error = cudaSuccess;
+    }
+    return cuda_taken(o, "cudaEventQuery (of a first exchange)", error);
+}
+
+static bool end_group(struct opening *o, struct link *link, ncclResult_t put_result)
+{
+    struct nccl_links *l = o->links;
+    ncclResult_t result = l->nccl->ncclGroupEnd();
+    leave(l);
+    return nccl_taken(o, "a first exchange", put_result != ncclSuccess ? put_result : result) &&
+           await_exchange(o, link);
+}
+
+/* A number to whoever this rank sends to on the link, and one from whoever it receives from. */
+static bool exchange_messages(struct opening *o, struct link *link)
+{
+    struct nccl_links *l = o->links;
+    const struct plan *plan = &o->run->plan;
+    int64_t size = plan->size[link->group], own = plan_index(plan, o->run->first, link->group);
+    int64_t to = own + link->flow, from = own - link->flow;
+    if (!enter(l, link))
+        return false;
+    ncclResult_t result = l->nccl->ncclGroupStart();
+    if (result == ncclSuccess && to >= 0 && to < size)
+        result = l->nccl->ncclSend(&l->number[0], 1, ncclFloat32, (int)to, link->comm, l->stream);
+    if (result == ncclSuccess && from >= 0 && from < size)
+        result = l->nccl->ncclRecv(&l->number[1], 1, ncclFloat32, (int)from, link->comm, l->stream);
+    return end_group(o, link, result);
+}
+
+static size_t operand_bytes(const struct operand *operand)
+{
+    return (operand->count * dtype_bytes((enum dtype)operand->dtype) + CUDA_SCRATCH_ALIGNMENT - 1) /
+           CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
+}
+
+/* One of the link's collectives, with memory of its own. What is made of messages moves an element of each piece; what
+ * NCCL has an algorithm for has its real size, by which NCCL chooses the algorithm, and connects it. */
+static bool try_collective(struct opening *o, struct link *link, const struct call *op)
+{
+    struct nccl_links *l = o->links;
+    const uint32_t size = o->run->plan.size[link->group];
+    struct work work = *op->work;
+    struct call call = *op;
+    call.work = &work;
+    if (call.reads == 0)
+        call.read[call.reads++] = call.write[0];
+    if (call.writes == 0)
+        call.write[call.writes++] = call.read[0];
+    if (work.kind == WORK_ALL_TO_ALL || work.kind == WORK_SCATTER || work.kind == WORK_SHIFT ||
+        (work.kind == WORK_ALL_GATHER && work.collective.relative)) {
+        bool one = work.kind == WORK_SCATTER || work.kind == WORK_SHIFT;
+        call.read[0].count = size;
+        call.write[0].count = one ? 1 : size;
+        if (work.kind == WORK_SHIFT)
+            call.read[0].count = 1;
+    } else if (work.kind == WORK_REDUCE_SCATTER) {
+        work.collective.relative = 0;
+    }
+    size_t reads = operand_bytes(&call.read[0]);
+    if (!cuda_taken(o, "cudaMalloc (of a first exchange)",
+                    cudaMalloc(&call.read[0].data, reads + operand_bytes(&call.write[0]))))
+        return false;
+    call.write[0].data = (char *)call.read[0].data + reads;
+    const struct part p = {
+        .nccl = l->nccl,
+        .comm = link->comm,
+        .stream = l->stream,
+        .call = &call,
+        .size = size,
+        .index = plan_index(&o->run->plan, o->run->first, link->group),
+        .type = types[call.read[0].dtype],
+        .element = dtype_bytes((enum dtype)call.read[0].dtype),
+    };
+    bool done = false;
+    if (enter(l, link)) {
+        ncclResult_t result = l->nccl->ncclGroupStart();
+        done = end_group(o, link, result == ncclSuccess ? put(&p, NULL) : result);
+    }
+    if (done || !atomic_load(&l->aborted)) /* else kernels may still write there */
+        cudaFree(call.read[0].data);
+    return done;
+}
+
+/* Every shape of the link's collectives once, as its first member lists them: all members read the same list, whatever
+ * is wrong with their own. */
+static bool try_collectives(struct opening *o, struct link *link)
+{
+    struct run *run = o->run;
+    const struct ir *ir = run->ir;
+    uint32_t first = group_member(&ir->mesh, &ir->group[link->group], link->instance, 0);
+    bool *tried = heap_zalloc((size_t)ir->shape_count + 1, sizeof *tried);
+    bool going = true;
+    for (uint32_t k = 0; k < plan_ops(&run->plan, first) && going; k++) {
+        uint32_t op = plan_first(&run->plan, first) + k;
+        const struct work *work = ir_work(ir, op);
+        if (!plan_is_collective((enum work_kind)work->kind) || tried[ir->op.shape[op]] ||
+            (uint32_t)work_group(work) != link->group || !plan_works(&run->plan, first, op))
+            continue;
+        struct call call;
+        run_call(run, first, op, &call);
+        tried[ir->op.shape[op]] = true;
+        going = try_collective(o, link, &call);
+    }
+    free(tried);
+    return going;
+}
+
+static bool try_barrier(struct opening *o, struct link *link)
+{
+    struct nccl_links *l = o->links;
+    if (!enter(l, link))
+        return false;
+    ncclResult_t result = l->nccl->ncclAllReduce(l->number, l->number, 1, ncclFloat32, ncclSum,
+                                                 link->comm, l->stream);
+    leave(l);
+    return nccl_taken(o, "ncclAllReduce (a first barrier)", result) && await_exchange(o, link);
+}
+
+static bool open_link(struct opening *o, struct link *link)
+{
+    struct nccl_links *l = o->links;
+    const struct plan *plan = &o->run->plan;
+    if (plan_instance(plan, o->run->first, link->group) != link->instance)
+        return true;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
+    ncclComm_t comm = NULL; /* known to others when it is whole: it cannot be aborted before */
+    if (!enter(l, link))
+        return false;
+    ncclResult_t result =
+        l->nccl->ncclCommInitRankConfig(&comm, (int)plan->size[link->group], *o->id,
+                                        (int)plan_index(plan, o->run->first, link->group), &config);
+    if (result == ncclSuccess)
+        link->comm = comm;
+    leave(l);
+    if (!nccl_taken(o, "ncclCommInitRankConfig", result) || atomic_load(&l->aborted))
+        return false;
+    return link->flow == 0          ? try_collectives(o, link)
+           : link->flow == BARRIERS ? try_barrier(o, link)
+                                    : exchange_messages(o, link);
+}
+
+/* All processes go through the links in the same order, and each ends its exchange on one before it goes on to the
+ * next: the first link that is not done by all is one that all its members come to. */
+static void *open_in_order(void *argument)
+{
+    struct opening *o = argument;
+    bool going = cuda_taken(o, "cudaSetDevice", cudaSetDevice(o->device));
+    for (uint32_t i = 0; i < o->links->count && going; i++, o->id++) {
+        pthread_mutex_lock(&o->lock);
+        o->next = i;
+        pthread_cond_broadcast(&o->changed);
+        pthread_mutex_unlock(&o->lock);
+        going = open_link(o, &o->links->link[i]);
+    }
+    pthread_mutex_lock(&o->lock);
+    o->over = true;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+    return NULL;
+}
+
+/* False: for that long the thread has neither ended nor come to another link. */
+static bool await_opening(struct opening *o, double seconds)
+{
+    bool late = false;
+    pthread_mutex_lock(&o->lock);
+    while (!o->over && !late) {
+        uint32_t at = o->next;
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += (time_t)seconds;
+        until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        int waited = 0;
+        while (!o->over && o->next == at && waited == 0)
+            waited = pthread_cond_timedwait(&o->changed, &o->lock, &until);
+        late = !o->over && o->next == at;
+    }
+    pthread_mutex_unlock(&o->lock);
+    return !late;
+}
+
+static enum status run_opening(struct opening *o, struct diag *diag)
+{
+    struct nccl_links *l = o->links;
+    const struct run *run = o->run;
+    double limit_s = run->options->limit_s > 0 ? run->options->limit_s : CONNECT_S;
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, open_in_order, o);
+    if (error != 0)
+        return diag_error(diag, (struct loc){.name = run->name}, STATUS_SYSTEM,
+                          "cannot start a thread: %s", strerror(error));
+    bool late = !await_opening(o, limit_s);
+    if (late)
+        abort_links(l);
+    if (l->lost) {
+        pthread_detach(thread); /* it stays in NCCL until the program ends */
+    } else {
+        pthread_join(thread, NULL);
+    }
+    const char *group = run->ir->group[l->link[o->next].group].name;
+    if (late)
+        return diag_error(diag, (struct loc){.name = "NCCL"}, STATUS_SYSTEM,
+                          "rank %" PRIu32 " cannot connect group %s: its members have not all come "
+                          "within %g s",
+                          run->first, group, limit_s);
+    return o->call == NULL ? STATUS_OK
+                           : diag_error(diag, (struct loc){.name = o->call}, STATUS_SYSTEM,
+                                        "group %s: %s", group, o->words);
+}
+
+static enum status open_links(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag)
+{
+    pthread_condattr_t monotonic;
+    /* of the heap, since a thread that cannot be ended goes on to use it */
+    struct opening *o = heap_zalloc(1, sizeof *o);
+    o->links = cuda->links;
+    o->run = cuda->run;
+    o->id = id;
+    o->device = cuda->rank[cuda->run->first].device;
+    pthread_mutex_init(&o->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&o->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    enum status status = run_opening(o, diag);
+    if (!cuda->links->lost) {
+        pthread_mutex_destroy(&o->lock);
+        pthread_cond_destroy(&o->changed);
+        free(o);
+    }
+    return status;
+}
+
+static enum status open_stream(struct nccl_links *l, struct diag *diag)
+{
+    const char *call = "cudaMalloc (of NCCL's barriers)";
+    cudaError_t error = cudaMalloc((void **)&l->number, 2 * sizeof *l->number);
+    if (error == cudaSuccess) {
+        call = "cudaStreamCreateWithFlags (of NCCL's barriers)";
+        error = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
+    }
+    if (error == cudaSuccess) {
+        call = "cudaMemsetAsync (of NCCL's barriers)";
+        error = cudaMemsetAsync(l->number, 0, 2 * sizeof *l->number, l->stream);
+    }
+    if (error == cudaSuccess) {
+        call = "cudaEventCreateWithFlags (of NCCL's barriers)";
+        error = cudaEventCreateWithFlags(&l->event, cudaEventDisableTiming);
+    }
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, call, error);
+}
+
+/* Rank 0 makes the links' ids, and tells all. */
+static enum status share_ids(struct nccl_links *l, const struct run *run, ncclUniqueId *id,
+                             struct diag *diag)
+{
+    for (uint32_t i = 0; i < l->count && bootstrap_rank(run->world) == 0; i++) {
+        ncclResult_t result = l->nccl->ncclGetUniqueId(&id[i]);
+        if (result != ncclSuccess)
+            return diag_error(diag, (struct loc){.name = "ncclGetUniqueId"}, STATUS_SYSTEM,
+                              "%s: %s", l->nccl->ncclGetErrorString(result),
+                              l->nccl->ncclGetLastError(NULL));
+    }
+    return bootstrap_broadcast(run->world, 0, id, l->count * sizeof *id, diag);
+}
+
+enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
+{
+    struct nccl_links *l = heap_zalloc(1, sizeof *l);
+    cuda->links = l;
+    l->nccl = nccl_open(diag);
+    if (l->nccl == NULL)
+        return STATUS_SYSTEM;
+    list_links(l, cuda->run);
+    ncclUniqueId *id = heap_zalloc((size_t)l->count + 1, sizeof *id);
+    enum status status = open_stream(l, diag);
+    if (status == STATUS_OK)
+        status = share_ids(l, cuda->run, id, diag);
+    if (status == STATUS_OK && l->count > 0)
+        status = open_links(cuda, id, diag);
+    if (!l->lost)
+        free(id);
+    return status;
+}
+
+void nccl_links_close(struct cuda *cuda)
+{
+    struct nccl_links *l = cuda->links;
+    if (l == NULL)
+        return;
+    if (run_stopped(cuda->run))
+        abort_links(l);
+    for (uint32_t i = 0; i < l->count && !l->aborted; i++)
+        if (l->link[i].comm != NULL)
+            l->nccl->ncclCommDestroy(l->link[i].comm);
+    if (l->lost) /* all this is still used */
+        return;
+    if (l->event != NULL)
+        cudaEventDestroy(l->event);
+    if (l->stream != NULL)
+        cudaStreamDestroy(l->stream);
+    if (l->number != NULL)
+        cudaFree(l->number);
+    free(l->link);
+    free(l);
+    cuda->links = NULL;
+}
+
+int nccl_version(const struct cuda *cuda)
+{
+    int version = 0;
+    if (cuda->links != NULL)
+        cuda->links->nccl->ncclGetVersion(&version);
+    return version;
+}
+
+/* ---- a step ---- */
+
 static bool failed(const struct nccl_links *l, const struct cuda_rank *rank, uint32_t op,
                    ncclResult_t result)
 {
@@ -365,11 +657,11 @@ static bool failed(const struct nccl_links *l, const struct cuda_rank *rank, uin
 bool nccl_launch(struct cuda_stream *stream, struct call *call)
 {
     struct run *run = stream->rank->run;
-    const struct nccl_links *l = cuda_of(run)->links;
+    struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_group(call->work), rank = stream->rank->rank;
     const struct operand *any = call->writes > 0 ? &call->write[0] : &call->read[0];
-    const struct link *link = find(l, group, plan_instance(&run->plan, rank, group),
-                                   channel_of(call->work), flow_of(call->work));
+    struct link *link = find(l, group, plan_instance(&run->plan, rank, group),
+                             channel_of(call->work), flow_of(call->work));
     const struct part p = {
         .nccl = l->nccl,
         .comm = link->comm,
@@ -380,33 +672,33 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
         .type = types[any->dtype],
         .element = dtype_bytes((enum dtype)any->dtype),
     };
+    if (!enter(l, link))
+        return false;
     ncclResult_t result = l->nccl->ncclGroupStart();
-    ncclResult_t put_result = result == ncclSuccess ? put(&p, stream->scratch) : result;
-    if (result == ncclSuccess)
+    if (result == ncclSuccess) {
+        ncclResult_t put_result = put(&p, stream->scratch);
         result = l->nccl->ncclGroupEnd();
-    result = await(l, p.comm,
-                   put_result != ncclSuccess && put_result != ncclInProgress ? put_result : result);
-    if (result == ncclSuccess)
-        return true;
-    return failed(l, stream->rank, call->op, result);
+        result = put_result != ncclSuccess ? put_result : result;
+    }
+    leave(l);
+    return result == ncclSuccess || failed(l, stream->rank, call->op, result);
 }
 
 bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
 {
     const struct run *run = rank->run;
     double since_s = run_now();
-    const struct nccl_links *l = cuda_of(run)->links;
+    struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));
-    const struct link *link =
-        find(l, group, plan_instance(&run->plan, rank->rank, group), 0, BARRIERS);
-    pthread_mutex_lock(rank->lock);
-    ncclResult_t result = await(l, link->comm,
-                                l->nccl->ncclAllReduce(l->number, l->number, 1, ncclFloat32,
-                                                       ncclSum, link->comm, l->stream));
-    cudaError_t error = result == ncclSuccess ? cudaEventRecord(l->event, l->stream) : cudaSuccess;
-    pthread_mutex_unlock(rank->lock);
+    struct link *link = find(l, group, plan_instance(&run->plan, rank->rank, group), 0, BARRIERS);
+    if (!enter(l, link))
+        return false;
+    ncclResult_t result = l->nccl->ncclAllReduce(l->number, l->number, 1, ncclFloat32, ncclSum,
+                                                 link->comm, l->stream);
+    leave(l);
     if (result != ncclSuccess)
         return failed(l, rank, op, result);
+    cudaError_t error = cudaEventRecord(l->event, l->stream);
     while (error == cudaSuccess && !run_stopped(run)) {
         error = cudaEventQuery(l->event);
         if (error == cudaSuccess)

@@ -3,16 +3,19 @@
  * A communicator per group, and per group, channel and direction of messages: a send and a receive
  * of one rank that flow apart must not wait for each other. Barriers have one of their own, since their
  * place among the collectives of their group is the host's and not a stream's. All are made before the
- * first step, in an order that is the same everywhere. */
+ * first step, in an order that is the same everywhere, and each is used at once: NCCL connects members, and takes
+ * buffers, at the first use of each kind, which stops the host until its peers come to the same use. In a step, where
+ * hosts come to them in different orders, that would be for ever. */
 #ifndef EXEC_CUDA_NCCL_H
 #define EXEC_CUDA_NCCL_H
 
 #include "exec/cuda/cuda.h"
 
-/* The links of this process's rank. STATUS_SYSTEM: NCCL's words, with the call. */
+/* The links of this process's rank, before its arena is allocated. STATUS_SYSTEM: NCCL's words, with the call; or the
+ * members of a group have not come within options.limit_s (60 s without). */
 enum status nccl_links_open(struct cuda *cuda, struct diag *diag);
 void nccl_links_close(struct cuda *cuda);
-/* Makes kernels that wait for others give up; for a run that has failed. */
+/* Makes kernels that wait for others give up, and a host that waits in NCCL; for a run that has failed. Any thread. */
 void nccl_links_abort(struct cuda *cuda);
 /* Puts the rank's part of a communication op on its stream. */
 bool nccl_launch(struct cuda_stream *stream, struct call *call);

@@ -8,18 +8,17 @@ trap 'rm -rf "$out"' EXIT
 port=$((20000 + $$ % 20000))
 wrong=0
 
-# ranks COUNT OPTIONS...: what rank 0 prints goes to $out/0.txt; false when one failed.
-ranks()
+# processes COUNT ARGUMENTS...: what rank 0 prints goes to $out/0.txt; false when one failed.
+processes()
 {
     local count=$1 rank pid pids=() code=0
     shift
+    rm -f "$out"/*.txt
     port=$((port + 1))
     for ((rank = count - 1; rank >= 0; rank--)); do
         RANK=$rank WORLD_SIZE=$count LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
             EMULATED_DEVICES=$count \
-            timeout 60 "$program" run --backend cuda --gpus "$count" --model longhaul-3m \
-            --set layers=2,hidden=64,heads=4,kv_heads=4,head_dim=16,ffn=96,vocab=96 --seq 96 \
-            --dtype "${dtype:-f32}" --check "$@" >"$out/$rank.txt" 2>&1 &
+            timeout 60 "$program" run --backend cuda "$@" >"$out/$rank.txt" 2>&1 &
         pids+=($!)
     done
     for pid in "${pids[@]}"; do
@@ -28,13 +27,28 @@ ranks()
     return $code
 }
 
+# ranks COUNT OPTIONS...: a step of a small model.
+ranks()
+{
+    local count=$1
+    shift
+    processes "$count" --gpus "$count" --model longhaul-3m \
+        --set layers=2,hidden=64,heads=4,kv_heads=4,head_dim=16,ffn=96,vocab=96 --seq 96 \
+        --dtype "${dtype:-f32}" "${check---check}" "$@"
+}
+
+# fails WHAT: a test that has gone wrong, with what the ranks have said.
+fails()
+{
+    echo "$1"
+    cat "$out"/*.txt
+    wrong=$((wrong + 1))
+}
+
 # right OPTIONS...: two ranks and the right gradients.
 right()
 {
-    ranks "$@" && return
-    echo "wrong: $*"
-    cat "$out"/*.txt
-    wrong=$((wrong + 1))
+    ranks "$@" || fails "wrong: $*"
 }
 
 # says WORDS OPTIONS...: it fails, and some rank says why.
@@ -43,9 +57,7 @@ says()
     local words=$1
     shift
     if ranks "$@" || ! grep -qF "$words" "$out"/*.txt; then
-        echo "not said: $words"
-        cat "$out"/*.txt
-        wrong=$((wrong + 1))
+        fails "not said: $words"
     fi
 }
 
@@ -59,18 +71,49 @@ right 2 --strategy local --pp 2 --profile ideal --batch 2
 right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --profile ideal --weights replicated
 right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --profile ideal --weights replicated --helper-weights shard
 dtype=bf16 right 2 --strategy ulysses --profile ideal --attention-by fused
+# Two messages that cross: each rank's host comes to what it sends first, on streams and links of their own.
+cat >"$out/crossing.ir" <<'END'
+longhaul schedule 1
+mesh g=2
+arena hbm=1024
+group g axes=g
+stream compute compute
+stream there comm
+stream back comm
+buffer a0 hbm f32 [4] activation persistent at=0
+buffer b0 hbm f32 [4] activation persistent at=512
+op 0 fill compute count=4 writes a0
+op 1 send there group=g by=+1 bytes=16 guard g<1 waits 0 reads a0
+op 2 send back group=g by=-1 channel=1 bytes=16 guard g>=1 waits 0 reads a0
+op 3 recv back group=g by=+1 channel=1 bytes=16 guard g<1 writes b0
+op 4 recv there group=g by=-1 bytes=16 guard g>=1 writes b0
+END
+processes 2 "$out/crossing.ir" --timeout 30 || fails "wrong: messages that cross"
+
+# Every op of the compute and communication streams has records of CUPTI.
+ranks 2 --strategy ulysses --profile ideal --weights zero3 --steps 1 --cupti -o "$out/trace" ||
+    fails "wrong: a trace of two processes"
+grep -hoE 'cupti_ops=[0-9]+ of [0-9]+' "$out/trace/ops.csv" |
+    awk -F'[= ]' '{ ok = $2 == $4 && $2 > 0 } END { exit !ok }' ||
+    fails "not every op has its time: $(grep -ho 'cupti_ops=.*' "$out/trace/ops.csv")"
+
 export EMULATED_CUDNN=90501
 dtype=bf16 right 2 --strategy ulysses --profile ideal
 heard=$(grep -h "^attention: note: is computed by tiles, .*: cuDNN: version 9.5.1 " "$out"/[01].txt | wc -l)
-if [[ $heard != 1 ]]; then
-    echo "said $heard times, not once: that attention is computed by tiles"
-    wrong=$((wrong + 1))
-fi
+[[ $heard == 1 ]] || fails "said $heard times, not once: that attention is computed by tiles"
 dtype=bf16 says "cuDNN: error: version 9.5.1 " 2 --strategy ulysses --profile ideal --attention-by fused
 unset EMULATED_CUDNN
-export EMULATED_NCCL_HANGS=1
-says "(all_reduce, stream" 2 --strategy ulysses --profile ideal --weights replicated --timeout 3
-unset EMULATED_NCCL_HANGS
+
+# A collective that never ends, on the device, in the host's call, and before the step; and a member that never comes.
+short=(2 --strategy ulysses --profile ideal --weights replicated --timeout 3)
+EMULATED_NCCL_STOPS=device says "(all_reduce, stream" "${short[@]}"
+EMULATED_NCCL_STOPS=host says "(all_reduce, stream" "${short[@]}"
+for group in replica hp; do
+    [[ $group == replica ]] && export EMULATED_NCCL_STOPS=open || export EMULATED_NCCL_ABSENT=1
+    says "NCCL: error: rank 0 cannot connect group $group: its members have not all come within 3 s" "${short[@]}"
+    unset EMULATED_NCCL_STOPS EMULATED_NCCL_ABSENT
+done
+
 export EMULATED_NCCL_FAILS=ncclAllReduce
 says "NCCL: unhandled system error of the emulated library: the words of the emulated library" \
     2 --strategy ulysses --profile ideal --weights replicated

@@ -258,6 +258,27 @@ static void products_of_16_bits_are_added_up_in_fp32(void)
     }
 }
 
+/* CUDA reads it at its first call. */
+static void streams_have_queues_of_their_own(void)
+{
+    static const char name[] = "CUDA_DEVICE_MAX_CONNECTIONS";
+    char text[1024];
+    snprintf(text, sizeof text, ONE_OP, "f32", "f32", 4000);
+    for (int given = 0; given < 2; given++) {
+        struct hand h;
+        if (given)
+            setenv(name, "8", 1);
+        else
+            unsetenv(name);
+        if (hand_load(&h, text))
+            CHECK_INT("runs", hand_run(&h), STATUS_OK);
+        CHECK_TEXT("connections", emulator_connections != NULL ? emulator_connections : "",
+                   given ? "8" : "32");
+        hand_release(&h);
+    }
+    unsetenv(name);
+}
+
 /* ---- versions ---- */
 
 static bool opens(enum nvidia_library library, struct diag *diag)
@@ -391,6 +412,7 @@ static void cudnn_is_asked_for_what_it_does_right(void)
 #endif
 
 static const struct check_case cases[] = {
+    {"streams have queues of their own", streams_have_queues_of_their_own},
     {"wrong versions are refused", wrong_versions_are_refused},
 #ifdef HAVE_CUDNN
     {"cuDNN is asked for what it does right", cudnn_is_asked_for_what_it_does_right},

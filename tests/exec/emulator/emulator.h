@@ -43,11 +43,14 @@ struct emulator_versions {
 };
 extern struct emulator_versions emulator_versions;
 
-extern int emulator_devices;        /* how many GPUs there seem to be; -1: the driver is too old */
-int emulator_devices_touched(void); /* how many have a context of this process */
-extern const char *emulator_fails;  /* a function of the runtime that is refused; NULL: none */
-extern int emulator_fails_after;    /* so many of its calls are taken first */
-extern size_t emulator_memory;      /* of each, in bytes, for one allocation */
+extern int emulator_devices; /* how many GPUs there seem to be; -1: the driver is too old */
+int emulator_arenas(
+    void); /* blocks of host memory that are registered: each rank has one from open() to close() */
+extern const char *emulator_connections; /* CUDA_DEVICE_MAX_CONNECTIONS, as CUDA has found it */
+int emulator_devices_touched(void);      /* how many have a context of this process */
+extern const char *emulator_fails;       /* a function of the runtime that is refused; NULL: none */
+extern int emulator_fails_after;         /* so many of its calls are taken first */
+extern size_t emulator_memory;           /* of each, in bytes, for one allocation */
 
 #ifdef __cplusplus
 }

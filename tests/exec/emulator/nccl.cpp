@@ -1,6 +1,11 @@
 /* The part of NCCL that the backend calls, between processes on one machine: a file that all of a
  * communicator map, with a mailbox for each pair. Everything is made of sends and receives on the emulated
- * stream. */
+ * stream.
+ *
+ * As in NCCL, the first message between two members connects them, and the first collective all members: the
+ * host waits in that call until its peers are in theirs, and buffers are taken, for which there must still be room. With
+ * a communicator that does not block, a thread does this and makes the launch, of which CUPTI then does not know whose it is.
+ * A communicator that was aborted is gone. */
 #include "tests/exec/emulator/emulator.h"
 #ifdef HAVE_NCCL
 #include "tests/exec/emulator/numbers.h"
@@ -12,11 +17,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <functional>
 #include <memory>
 #include <string>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace
@@ -33,8 +40,9 @@ struct Mailbox {
 };
 
 struct Shared {
-    std::atomic<uint32_t> come;
-    Mailbox box[RANKS_MAX][RANKS_MAX]; /* sender, receiver */
+    std::atomic<uint32_t> come, collectives; /* members that have come; to their first collective */
+    std::atomic<bool> connects[2][RANKS_MAX][RANKS_MAX]; /* receives, sends; sender, receiver */
+    Mailbox box[RANKS_MAX][RANKS_MAX];                   /* sender, receiver */
 };
 
 /* What a rank still has to move to or from a peer. */
@@ -50,7 +58,11 @@ struct Part {
 struct ncclComm {
     Shared *shared;
     int size, rank, device;
+    bool blocking;
+    std::atomic<int> state{ncclSuccess}; /* of one that does not block */
     std::atomic<bool> aborted{false};
+    bool connected = false,
+         connected_to[2][RANKS_MAX] = {}; /* for collectives; by receiving, by sending */
     uint64_t issued = 0;
     std::atomic<uint64_t> done{0};
     std::vector<Part> group;
@@ -62,12 +74,97 @@ namespace
 
 thread_local std::vector<ncclComm *> in_group;
 thread_local int depth;
+thread_local std::vector<std::pair<ncclComm *, std::function<ncclResult_t()>>> deferred;
 
-/* EMULATED_NCCL_FAILS=ncclAllReduce: that call is refused. */
+/* EMULATED_NCCL_FAILS=ncclAllReduce: that call is refused; a collective not before the step. */
 ncclResult_t refused(const char *call)
 {
     const char *fails = getenv("EMULATED_NCCL_FAILS");
     return fails != nullptr && strcmp(fails, call) == 0 ? ncclSystemError : ncclSuccess;
+}
+
+/* EMULATED_NCCL_STOPS=host or device: the first collective of a step never ends, in the call or behind it;
+ * open: neither does one before. */
+bool stops(const char *where)
+{
+    const char *what = getenv("EMULATED_NCCL_STOPS");
+    if (what == nullptr)
+        return false;
+    return emulator_arenas() > 0 ? strcmp(what, where) == 0
+                                 : strcmp(what, "open") == 0 && strcmp(where, "device") == 0;
+}
+
+void check_alive(const ncclComm *c)
+{
+    if (!c->aborted)
+        return;
+    fprintf(stderr, "emulator: NCCL is called with a communicator that was aborted\n");
+    abort();
+}
+
+void take_buffers()
+{
+    if (emulator_arenas() == 0)
+        return;
+    fprintf(stderr, "emulator: NCCL takes its buffers when the arena is there\n");
+    abort();
+}
+
+/* Waits in the call; false: the communicator was aborted. */
+template <typename F> bool wait_until(const ncclComm *c, F come)
+{
+    while (!come() && !c->aborted)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return !c->aborted;
+}
+
+bool connect_all(ncclComm *c)
+{
+    if (c->connected)
+        return true;
+    c->connected = true;
+    take_buffers();
+    c->shared->collectives++;
+    return wait_until(c, [=] { return c->shared->collectives >= (uint32_t)c->size; });
+}
+
+bool connect_to(ncclComm *c, const std::vector<Part> &parts)
+{
+    std::vector<std::pair<int, int>> pairs; /* sender, receiver */
+    for (const Part &p : parts) {
+        if (c->connected_to[p.sends][p.peer])
+            continue;
+        c->connected_to[p.sends][p.peer] = true;
+        take_buffers();
+        int from = p.sends ? c->rank : p.peer, to = p.sends ? p.peer : c->rank;
+        c->shared->connects[p.sends][from][to] = true;
+        pairs.push_back({from, to});
+    }
+    for (std::pair<int, int> pair : pairs)
+        if (!wait_until(c, [=] {
+                return c->shared->connects[0][pair.first][pair.second] &&
+                       c->shared->connects[1][pair.first][pair.second];
+            }))
+            return false;
+    return true;
+}
+
+/* Does what a call has to do, which may take its time; that of a group when the group ends. */
+ncclResult_t call(ncclComm *c, std::function<ncclResult_t()> work)
+{
+    if (depth > 0) {
+        deferred.push_back({c, std::move(work)});
+        return ncclSuccess;
+    }
+    if (c->blocking)
+        return work();
+    int device = emulator::current_device();
+    c->state = ncclInProgress;
+    std::thread([=] {
+        emulator::set_current_device(device);
+        c->state = work();
+    }).detach();
+    return ncclInProgress;
 }
 
 bool move_piece(ncclComm *c, Part &p)
@@ -135,6 +232,22 @@ ncclResult_t submit(ncclComm *c, cudaStream_t stream, const void *from, const vo
         c->done = turn + 1;
     });
     return ncclSuccess;
+}
+
+template <typename F>
+ncclResult_t collective(ncclComm *c, cudaStream_t stream, const void *from, const void *to, F work)
+{
+    check_alive(c);
+    return call(c, [=]() -> ncclResult_t {
+        if (!connect_all(c) || (stops("host") && !wait_until(c, [] { return false; })))
+            return ncclInternalError;
+        return submit(c, stream, from, to, [=] {
+            if (stops("device"))
+                (void)wait_until(c, [] { return false; });
+            else
+                work();
+        });
+    });
 }
 
 [[noreturn]] void no_such_type(ncclDataType_t type)
@@ -260,8 +373,12 @@ const char *last_error(ncclComm_t)
     return "the words of the emulated library";
 }
 
-ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, ncclConfig_t *)
+ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
+    const char *absent =
+        getenv("EMULATED_NCCL_ABSENT"); /* EMULATED_NCCL_ABSENT=1: that member never comes */
+    while (absent != nullptr && strtol(absent, nullptr, 10) == rank)
+        std::this_thread::sleep_for(std::chrono::seconds(1));
     if (refused("ncclCommInitRankConfig") != ncclSuccess)
         return ncclSystemError;
     int file = open(id.internal, O_RDWR | O_CREAT, 0600);
@@ -271,21 +388,30 @@ ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, nc
     close(file);
     if (memory == MAP_FAILED)
         return ncclSystemError;
-    *comm = new ncclComm;
-    (*comm)->shared = static_cast<Shared *>(memory);
-    (*comm)->size = size;
-    (*comm)->rank = rank;
-    (*comm)->device = emulator::current_device();
+    ncclComm *c = new ncclComm;
+    c->shared = static_cast<Shared *>(memory);
+    c->size = size;
+    c->rank = rank;
+    c->device = emulator::current_device();
+    c->blocking = config->blocking != 0;
     emulator::touch();
-    (*comm)->shared->come++;
-    while ((*comm)->shared->come < (uint32_t)size)
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-    unlink(id.internal);
-    return ncclSuccess;
+    if (!c->blocking)
+        *comm = c;
+    std::string path = id.internal;
+    ncclResult_t result = call(c, [=]() -> ncclResult_t {
+        c->shared->come++;
+        bool all = wait_until(c, [=] { return c->shared->come >= (uint32_t)c->size; });
+        unlink(path.c_str());
+        return all ? ncclSuccess : ncclInternalError;
+    });
+    if (result == ncclSuccess)
+        *comm = c;
+    return result;
 }
 
 ncclResult_t comm_abort(ncclComm_t comm)
 {
+    check_alive(comm);
     comm->aborted = true; /* what is queued on a stream still looks at it: it is left */
     return ncclSuccess;
 }
@@ -297,9 +423,10 @@ ncclResult_t comm_destroy(ncclComm_t comm)
     return ncclSuccess;
 }
 
-ncclResult_t async_error(ncclComm_t, ncclResult_t *error)
+ncclResult_t async_error(ncclComm_t comm, ncclResult_t *error)
 {
-    *error = ncclSuccess;
+    check_alive(comm);
+    *error = static_cast<ncclResult_t>(comm->state.load());
     return ncclSuccess;
 }
 
@@ -314,22 +441,34 @@ ncclResult_t group_end()
     if (--depth > 0)
         return ncclSuccess;
     ncclResult_t result = ncclSuccess;
+    for (auto &one : deferred)
+        if (result == ncclSuccess)
+            result = call(one.first, std::move(one.second));
+    deferred.clear();
     for (ncclComm *c : in_group) {
         std::vector<Part> parts;
         parts.swap(c->group);
         /* to oneself: the n-th send is the n-th receive */
         std::vector<Part> own[2], others;
-        for (Part &p : parts) {
+        cudaStream_t stream = c->stream;
+        for (Part &p : parts)
             (p.peer == c->rank ? own[p.sends] : others).push_back(p);
-            if (!emulator::reaches(c->device, p.data))
-                result = ncclInvalidArgument;
-        }
+        bool reached = true;
+        for (Part &p : parts)
+            reached = reached && emulator::reaches(c->device, p.data);
+        if (!reached)
+            result = ncclInvalidArgument;
         if (result != ncclSuccess)
             break;
-        result = submit(c, c->stream, nullptr, nullptr, [=] {
-            for (size_t i = 0; i < own[0].size() && i < own[1].size(); i++)
-                memmove(own[0][i].data, own[1][i].data, own[1][i].bytes);
-            move_all(c, others);
+        std::vector<Part> takes = own[0], gives = own[1];
+        result = call(c, [=]() -> ncclResult_t {
+            if (!connect_to(c, others))
+                return ncclInternalError;
+            return submit(c, stream, nullptr, nullptr, [=] {
+                for (size_t i = 0; i < takes.size() && i < gives.size(); i++)
+                    memmove(takes[i].data, gives[i].data, gives[i].bytes);
+                move_all(c, others);
+            });
         });
     }
     in_group.clear();
@@ -338,11 +477,15 @@ ncclResult_t group_end()
 
 ncclResult_t add_part(ncclComm *c, Part part, cudaStream_t stream)
 {
+    check_alive(c);
     if (c->group.empty())
         in_group.push_back(c);
     c->stream = stream;
     c->group.push_back(part);
-    return depth > 0 ? ncclSuccess : group_end();
+    if (depth > 0)
+        return ncclSuccess;
+    depth = 1;
+    return group_end();
 }
 
 ncclResult_t send(const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
@@ -361,9 +504,7 @@ ncclResult_t recv(void *data, size_t count, ncclDataType_t type, int peer, ncclC
 ncclResult_t all_gather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t c,
                         cudaStream_t stream)
 {
-    if (refused("ncclAllGather") != ncclSuccess)
-        return ncclSystemError;
-    return submit(c, stream, from, to, [=] {
+    return collective(c, stream, from, to, [=] {
         std::vector<char> all =
             exchange(c, static_cast<const char *>(from), 0, count * bytes_of(type));
         memcpy(to, all.data(), all.size());
@@ -373,12 +514,9 @@ ncclResult_t all_gather(const void *from, void *to, size_t count, ncclDataType_t
 ncclResult_t all_reduce(const void *from, void *to, size_t count, ncclDataType_t type,
                         ncclRedOp_t op, ncclComm_t c, cudaStream_t stream)
 {
-    if (refused("ncclAllReduce") != ncclSuccess)
+    if (emulator_arenas() > 0 && refused("ncclAllReduce") != ncclSuccess)
         return ncclSystemError;
-    bool hangs = getenv("EMULATED_NCCL_HANGS") != nullptr;
-    return submit(c, stream, from, to, [=] {
-        while (hangs && !c->aborted)
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return collective(c, stream, from, to, [=] {
         reduce(c, static_cast<const char *>(from), 0, static_cast<char *>(to), count, type, op);
     });
 }
@@ -386,7 +524,7 @@ ncclResult_t all_reduce(const void *from, void *to, size_t count, ncclDataType_t
 ncclResult_t reduce_scatter(const void *from, void *to, size_t count, ncclDataType_t type,
                             ncclRedOp_t op, ncclComm_t c, cudaStream_t stream)
 {
-    return submit(c, stream, from, to, [=] {
+    return collective(c, stream, from, to, [=] {
         reduce(c, static_cast<const char *>(from), count * bytes_of(type), static_cast<char *>(to),
                count, type, op);
     });
@@ -395,7 +533,7 @@ ncclResult_t reduce_scatter(const void *from, void *to, size_t count, ncclDataTy
 ncclResult_t reduce_to_root(const void *from, void *to, size_t count, ncclDataType_t type,
                             ncclRedOp_t op, int root, ncclComm_t c, cudaStream_t stream)
 {
-    return submit(c, stream, from, to, [=] {
+    return collective(c, stream, from, to, [=] {
         std::vector<char> nobody(c->rank == root ? 0 : count * bytes_of(type));
         reduce(c, static_cast<const char *>(from), 0,
                c->rank == root ? static_cast<char *>(to) : nobody.data(), count, type, op);
@@ -405,7 +543,7 @@ ncclResult_t reduce_to_root(const void *from, void *to, size_t count, ncclDataTy
 ncclResult_t broadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
                        ncclComm_t c, cudaStream_t stream)
 {
-    return submit(c, stream, from, to, [=] {
+    return collective(c, stream, from, to, [=] {
         size_t bytes = count * bytes_of(type);
         std::vector<Part> parts;
         if (c->rank != root)

@@ -3,6 +3,7 @@
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/emulator/stream.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <cuda_runtime_api.h>
@@ -26,6 +27,8 @@ struct emulator_versions emulator_versions = {CUDART_VERSION, CUBLAS_VERSION,
                                               0};
 #endif
 
+static std::atomic<int> registered; /* blocks of host memory */
+
 int emulator_devices = 1; /* tests may take them away */
 const char *emulator_fails;
 int emulator_fails_after;
@@ -39,8 +42,11 @@ static cudaError_t refused(const char *call)
                                                                               : cudaErrorUnknown;
 }
 
+const char *emulator_connections;
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
+    emulator_connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     *count = emulator_devices > 0 ? emulator_devices : 0;
     return emulator_devices > 0    ? cudaSuccess
            : emulator_devices == 0 ? cudaErrorNoDevice
@@ -60,6 +66,11 @@ cudaError_t cudaGetDevice(int *device)
 {
     *device = emulator::current_device();
     return cudaSuccess;
+}
+
+int emulator_arenas(void)
+{
+    return registered;
 }
 
 int emulator_devices_touched(void)
@@ -176,12 +187,14 @@ cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
     if (refused("cudaHostRegister") != cudaSuccess)
         return cudaErrorUnknown;
     emulator::own(memory, bytes, emulator::Memory::Pinned);
+    registered++;
     return cudaSuccess;
 }
 
 cudaError_t cudaHostUnregister(void *memory)
 {
     emulator::disown(memory);
+    registered--;
     return cudaSuccess;
 }
 
