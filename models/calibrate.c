@@ -9,6 +9,8 @@
 #include <string.h>
 
 static const double LIMIT = 0.25;
+/* The largest size and residual that a device file takes (models/cost_reader.c). */
+static const double SIZE_MOST = 1e18, RESIDUAL_MOST = 10;
 
 void calibration_release(struct calibration *calibration)
 {
@@ -140,8 +142,9 @@ static void find_sizes(const struct calibrate_problem *problem, struct cost_cali
         for (int k = 0; k < COST_SIZE_COUNT; k++) {
             if (sizes[k] == 0)
                 continue;
-            result->low[k] = result->high[k] == 0 ? sizes[k] : fmin(result->low[k], sizes[k]);
-            result->high[k] = fmax(result->high[k], sizes[k]);
+            double size = fmin(sizes[k], SIZE_MOST);
+            result->low[k] = result->high[k] == 0 ? size : fmin(result->low[k], size);
+            result->high[k] = fmax(result->high[k], size);
         }
     }
 }
@@ -163,7 +166,7 @@ static void record(struct calibrate_problem *problem, const struct fit *fit, con
                                         .worst_what = describe(c, worst)};
     family->calibration = (struct cost_calibration){
         .known = true,
-        .residual = fit->rms,
+        .residual = fmin(fit->rms, RESIDUAL_MOST),
         .source = arena_printf(
             &c->arena,
             "%zu points of %s%s: root mean square %.1f %%, worst %+.1f %%, leave-one-out "

@@ -9,6 +9,8 @@
 
 /* Changes that matter of numbers that may be 0. */
 static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
+/* The most that a device file takes (models/cost_params.def, cost_load_attention.c). */
+static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
 /* Kinds get shares of their own when those of their classes fit worse than this. */
 static const double KINDS_LIMIT = 0.1;
 
@@ -185,6 +187,10 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
         return status;
     raise_bandwidth(problem);
     double bandwidth = c->cost.device_memory_bytes_per_s;
+    if (bandwidth > BANDWIDTH_MOST)
+        return diag_error(diag, (struct loc){.name = problem->point[0]->at.name}, STATUS_NO,
+                          "%s: a point moves %.3g TB/s, which no memory does", problem->name,
+                          bandwidth / 1e12);
     size_t families = c->families, numbers = c->numbers, notes = c->notes.size;
     add_shares(problem, false);
     struct diag quiet = {0};
@@ -244,6 +250,13 @@ static void add_tensor_power(struct calibrate_problem *problem)
     double before_s = calibrate_time(problem->options, before);
     double watts = cost->device_base_power +
                    (cost->device_power - cost->device_base_power) * fmax(after_s / before_s, 1);
+    if (watts > POWER_MOST) {
+        text_printf(&problem->c->notes,
+                    "device.tensor_power: a product takes %.3g times as long after seconds of "
+                    "them, which is no work of the power limit; it stays as the base has it\n",
+                    after_s / before_s);
+        return;
+    }
     calibrate_derive(
         problem->c, "device.tensor_power", &cost->device_tensor_power, UNIT_WATTS, watts,
         CALIBRATE_DERIVED,
@@ -333,7 +346,8 @@ static void scale_dims(struct calibration *c, struct direction direction, const 
             arena_printf(&c->arena, "attention.%s.%s.rates.%lld", impl,
                          cost_pass_names[direction.pass], (long long)attention->dim[i]),
             &attention->flop_per_s[i], UNIT_FLOP_PER_S,
-            before[i] * attention->flop_per_s[nearest] / before[nearest], CALIBRATE_DERIVED,
+            fmin(before[i] * attention->flop_per_s[nearest] / before[nearest], RATE_MOST),
+            CALIBRATE_DERIVED,
             arena_printf(&c->arena, "no points; scaled as dim %lld was",
                          (long long)attention->dim[nearest]));
     }

@@ -548,6 +548,44 @@ static void what_can_be_fitted_is_beside_what_is_refused(void)
     fixture_release(&f);
 }
 
+/* Times that no device has: what is fitted to them still makes a file that can be read. */
+static void numbers_stay_in_their_range(void)
+{
+    struct fixture f;
+    struct text out = {0};
+    struct device_cost again;
+    fixture_init(&f, "a100-80g", 0);
+    for (int64_t q = 1024; q <= 16384;
+         q *= 2) { /* the rate goes to its bound, other dims' beyond */
+        struct work tile = {.kind = WORK_ATTENTION, .attention = {q, q, 8, 8, 64, MASK_FULL, 0, 0}};
+        add(&f, POINT_WORK, ATTENTION_FA2, tile, 1e-9);
+    }
+    for (int64_t count = 1 << 20; count <= 1 << 30; count *= 4) {
+        struct work adds = {.kind = WORK_ADD, .elements = {count}};
+        add(&f, POINT_WORK, POINT_NO_IMPL, adds, 5e-6 + (double)count * 1e-18);
+    }
+    for (int i = 0; i < 30; i++) {
+        int64_t m = 256 << (i % 6), k = 256 << (i * 5 % 7);
+        struct work products = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, k, 0, 0, 0}};
+        add_true(&f, POINT_NO_IMPL, products);
+        if (i == 0)
+            add(&f, POINT_SUSTAINED, POINT_NO_IMPL, products, 1);
+    }
+    struct calibrate_options options = {.limit = 1e9};
+    enum status status = calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag);
+    CHECK("fitted, or refused in part", status == STATUS_OK || status == STATUS_NO);
+    calibration_print_device(&f.result, "this", "a100-80g", NULL, &out);
+    diag_clear(&f.diag);
+    CHECK_INT("the file reads", cost_parse(&again, &f.arena, "f", out.data, out.size, &f.diag),
+              STATUS_OK);
+    CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
+    CHECK("products are in it", again.matmul_flop_per_s > 0 && f.result.families > 0);
+    CHECK("not that power",
+          f.result.notes.data && strstr(f.result.notes.data, "device.tensor_power"));
+    text_release(&out);
+    fixture_release(&f);
+}
+
 /* Names of files have any bytes; a JSON file has UTF-8. */
 static void names_that_are_no_utf8_are_written_all_the_same(void)
 {
@@ -640,6 +678,7 @@ static const struct check_case cases[] = {
     {"what disturbed points refuse falls to p10 or to the base",
      what_disturbed_points_refuse_falls_to_p10_or_to_the_base},
     {"what can be fitted is beside what is refused", what_can_be_fitted_is_beside_what_is_refused},
+    {"numbers stay in their range", numbers_stay_in_their_range},
     {"names that are no UTF-8 are written all the same",
      names_that_are_no_utf8_are_written_all_the_same},
     {"a number that two effects share is left alone",
