@@ -109,3 +109,14 @@ double mfu_fraction(enum mfu_convention convention, const struct transformer *t,
     return mfu_model_flops(convention, t, seq_len, sequences, recomputes) /
            (step_s * (double)devices * peak_flops_per_s);
 }
+
+void mfu_put_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT])
+{
+    int above = 0;
+    for (int i = 0; i < MFU_CONVENTION_COUNT; i++)
+        if (!mfu_table[i].halved_attention && fraction[i] > 1)
+            text_printf(out, "%s%s", above++ > 0 ? " and " : "", mfu_table[i].name);
+    if (above > 0)
+        text_printf(out, " count%s attention that the mask leaves out: above 100 %% is no fault",
+                    above == 1 ? "s" : "");
+}

@@ -12,6 +12,7 @@
 #ifndef MODELS_MFU_H
 #define MODELS_MFU_H
 
+#include "base/text.h"
 #include "models/transformer.h"
 
 enum mfu_convention {
@@ -47,5 +48,9 @@ double mfu_model_flops(enum mfu_convention convention, const struct transformer 
 double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                     int64_t sequences, bool recomputes, double step_s, int64_t devices,
                     double peak_flops_per_s);
+
+/* Appends why fractions of more than 1 are no fault, where a convention that counts what the mask leaves out
+ * has one; nothing where none has. A fraction of 0 is of a convention that is not shown. */
+void mfu_put_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT]);
 
 #endif

@@ -46,6 +46,9 @@ static double x_of(const struct curves *c, size_t row)
     return c->axis.at[sweep_axis_place(&c->axis, c->view.table->row[row][c->x])];
 }
 
+/* Points that a curve has at least between its axis and its key. */
+enum { PLOT_WIDE = 560 };
+
 static void set_common(struct figure *figure, const struct curves *c, const char *script,
                        const char *title)
 {
@@ -54,7 +57,8 @@ static void set_common(struct figure *figure, const struct curves *c, const char
     figure->high = 460;
     sweep_view_set_title(figure, &c->view, title);
     sweep_series_set(figure, &c->series);
-    sweep_axis_set_ticks(figure, "x", &c->axis, false);
+    size_t shown = c->axis.count < 16 ? c->axis.count : 16;
+    sweep_axis_set_ticks(figure, "x", &c->axis, false, PLOT_WIDE / (int)(shown + 1));
 }
 
 /* What a GPU has: the line that needs are held against. 0: of another column, or not the same for all. */
@@ -185,6 +189,7 @@ static const char *empty_cell(const struct table *sweep, size_t row, size_t stat
 enum status figure_heatmap(struct figure *figure, const struct table *sweep,
                            const struct figure_wish *wish, struct diag *diag)
 {
+    enum { CELL_WIDE = 78 };
     static const char *const ticks[] = {"x", "y"}, *const labels[] = {"x_label", "y_label"};
     struct sweep_view view = {0};
     struct sweep_axis *axis = heap_zalloc(2, sizeof *axis);
@@ -217,7 +222,7 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
         }
     }
     figure->script = "heatmap";
-    figure->wide = 260 + 78 * (int)(axis[0].count < 20 ? axis[0].count : 20);
+    figure->wide = 290 + CELL_WIDE * (int)(axis[0].count < 20 ? axis[0].count : 20);
     figure->high = 160 + 44 * (int)(axis[1].count < 20 ? axis[1].count : 20);
     sweep_view_set_title(figure, &view, wish->title);
     figure_set_text(figure, "value_label", label.data);
@@ -225,7 +230,7 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
         label.size = 0;
         sweep_put_label(&label, sweep->name[at[k]]);
         figure_set_text(figure, labels[k], label.data);
-        sweep_axis_set_ticks(figure, ticks[k], &axis[k], true);
+        sweep_axis_set_ticks(figure, ticks[k], &axis[k], true, CELL_WIDE);
     }
     figure_set_number(figure, "columns", (double)axis[0].count);
     figure_set_number(figure, "rows", (double)axis[1].count);

@@ -122,11 +122,22 @@ size_t sweep_axis_place(const struct sweep_axis *axis, const char *text)
     return k;
 }
 
+/* Points of a letter of a tick's text, how many of them a figure has room for anyway, and the most ticks. */
+enum { TICK_LETTER = 7, TICK_LETTERS = 6, TICKS = 16, UPRIGHT_TICKS = 40 };
+
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
-                          bool index)
+                          bool index, int room)
 {
-    size_t every = 1 + axis->count / 16;
-    text_printf(&figure->set, "set %stics (", which);
+    size_t longest = 0;
+    for (size_t k = 0; k < axis->count; k++)
+        longest = strlen(axis->text[k]) > longest ? strlen(axis->text[k]) : longest;
+    bool along_x = strcmp(which, "x") == 0;
+    bool upright = along_x && (int)(longest + 1) * TICK_LETTER > room;
+    size_t every = 1 + axis->count / (upright ? UPRIGHT_TICKS : TICKS);
+    int more = longest > TICK_LETTERS ? (int)(longest - TICK_LETTERS) * TICK_LETTER : 0;
+    figure->high += upright ? more : 0;
+    figure->wide += along_x ? 0 : more;
+    text_printf(&figure->set, "set %stics %s(", which, upright ? "rotate by 90 right " : "");
     for (size_t k = 0; k < axis->count; k += every) {
         text_puts(&figure->set, k == 0 ? "" : ", ");
         figure_put_quoted(&figure->set, axis->text[k]);

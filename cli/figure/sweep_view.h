@@ -46,9 +46,10 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
                             struct diag *diag);
 /* Of a text that the axis has. */
 size_t sweep_axis_place(const struct sweep_axis *axis, const char *text);
-/* Ticks of "x" or "y" where the values are, thinned to what can be read. index: cells of a map. */
+/* Ticks of "x" or "y" where the values are, thinned to what can be read. index: cells of a map. Texts that are
+ * wider than `room` points stand upright below the x axis; the figure grows by what its ticks take. */
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
-                          bool index);
+                          bool index, int room);
 
 /* The lines over axis x: one for each combination of the other axes that vary of which a row has a
  * number in column y. More than can be told apart are an error, which says what to leave out. */

@@ -195,7 +195,8 @@ static void put_object(struct page *page, const char *details, struct json_node 
             units_put_gib(&value, number(object, key));
             page_cell(page, value.data);
         } else if (json_is_number(node)) {
-            page_cellf(page, "%.6g", number(object, key));
+            double is = number(object, key);
+            page_cellf(page, is == floor(is) && fabs(is) < 1e15 ? "%.0f" : "%.6g", is);
         } else {
             page_cell(page, "-");
         }
@@ -211,15 +212,26 @@ static void put_mfu(struct page *page, struct json_node root)
 {
     static const char *const heads[] = {"MFU by convention", "% of the device's dense peak", NULL};
     struct json_node mfu = json_find(root, "mfu");
+    double fraction[MFU_CONVENTION_COUNT] = {0};
+    struct text excess = {0};
     page_begin_table(page, NULL, heads);
     for (size_t i = 0; i < json_members(mfu); i++) {
         const char *key;
+        enum mfu_convention convention;
         json_member(mfu, i, &key);
+        if (mfu_find(key, &convention))
+            fraction[convention] = number(mfu, key);
         page_cell(page, key);
         page_cellf(page, "%.1f", 100 * number(mfu, key));
         page_end_row(page);
     }
     page_end_table(page);
+    mfu_put_excess(&excess, fraction);
+    if (excess.size > 0) {
+        text_putc(&excess, '.');
+        page_text(page, excess.data);
+    }
+    text_release(&excess);
 }
 
 static void put_next(struct page *page, struct json_node root)

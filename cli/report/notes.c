@@ -76,6 +76,14 @@ static void print_beware(struct text *out, const struct report *r)
     text_release(&all);
 }
 
+/* Tokens of a training, in the units that --tokens takes. */
+static void put_total(struct text *out, double tokens)
+{
+    double unit = tokens >= 1e12 ? 1e12 : tokens >= 1e9 ? 1e9 : 1;
+    text_put_double(out, tokens / unit);
+    text_puts(out, unit == 1e12 ? "T" : unit == 1e9 ? "B" : "");
+}
+
 static void print_training(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -83,8 +91,10 @@ static void print_training(struct text *out, const struct report *r)
         return;
     double steps = ceil(r->total_tokens / prediction_tokens(p)), seconds = steps * p->sim.step_s;
     double hours = seconds / 3600 * prediction_gpus(p);
-    text_printf(out, "%-11s%.4g tokens in %.0f steps: %.2f days, %.0f GPU-hours", "training",
-                r->total_tokens, steps, seconds / 86400, hours);
+    text_printf(out, "%-11s", "training");
+    put_total(out, r->total_tokens);
+    text_printf(out, " tokens in %.0f steps: %.2f days, %.0f GPU-hours", steps, seconds / 86400,
+                hours);
     if (r->price > 0)
         text_printf(out, ", %.0f at %g an hour", hours * r->price, r->price);
     text_putc(out, '\n');

@@ -235,25 +235,10 @@ static double mfu_of(const struct prediction *p, enum mfu_convention convention)
                         p->setup->cluster.device.peak_flop_per_s);
 }
 
-/* Conventions that count what the mask leaves out may exceed 100 %. */
-static void put_excess(struct line *line, const struct prediction *p)
-{
-    struct text piece = {0};
-    int above = 0;
-    for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++)
-        if (!mfu_table[i].halved_attention && mfu_of(p, (enum mfu_convention)i) > 1)
-            text_printf(&piece, "%s%s", above++ > 0 ? " and " : "", mfu_table[i].name);
-    if (above > 0) {
-        text_printf(&piece, " count%s attention that the mask leaves out: above 100 %% is no fault",
-                    above == 1 ? "s" : "");
-        put_piece(line, &piece);
-    }
-    text_release(&piece);
-}
-
 static void print_step(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
+    double fraction[MFU_CONVENTION_COUNT] = {0};
     struct text piece = {0};
     struct line line = begin_line(out, "step");
     report_put_time(&piece, p->sim.step_s, p->sim.step_s);
@@ -261,14 +246,16 @@ static void print_step(struct text *out, const struct report *r)
     text_printf(&piece, "%.1f tokens/s/GPU", p->tokens_per_s_gpu);
     put_piece(&line, &piece);
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
-        double fraction = mfu_of(p, (enum mfu_convention)i);
+        fraction[i] = mfu_of(p, (enum mfu_convention)i);
         text_printf(&piece, "%s%s %.1f %%", i == 0 ? "MFU " : "", mfu_table[i].name,
-                    100 * fraction);
+                    100 * fraction[i]);
         put_piece(&line, &piece);
     }
     text_printf(&piece, "HFU %.1f %%", 100 * report_hfu(p));
     put_piece(&line, &piece);
-    put_excess(&line, p);
+    mfu_put_excess(&piece, fraction);
+    if (piece.size > 0)
+        put_piece(&line, &piece);
     text_putc(out, '\n');
     text_release(&piece);
 }

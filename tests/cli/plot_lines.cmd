@@ -24,6 +24,17 @@ longhaul plot sweep s.csv --only hp=1,2,3,4,5,6,7,8 -o $T/f.svg
 grep -c '<text>hp=[0-9] zero=[0-9]<' $T/f.svg
 grep -o 'viewBox="[^"]*"' $T/f.svg
 
+# long names of an axis stand upright below it, each whole, and the figure makes room; short ones stay level
+awk 'BEGIN { print "# command=longhaul sweep\nset,hp,status,tokens_per_s_gpu"
+    for (i = 1; i <= 6; i++) for (hp = 1; hp <= 2; hp++)
+        printf "\"layers=%d,hidden=4096,ffn=16384,vocab=128256\",%d,fits,%d\n", i, hp, i * hp }' > $T/n.csv
+upright() { longhaul plot "$@" -o $T/f.svg; awk '/rotate\(-90/ { on = 1 } on && /<text>/ { n += /layers=/; on = 0 } /<text>layers=/ { all++ }
+    END { print n + 0, "of", all + 0, "upright" }' $T/f.svg; grep -o 'viewBox="[^"]*"' $T/f.svg; }
+upright sweep n.csv -x set
+upright sweep n.csv -x hp
+upright heatmap n.csv -x set
+upright heatmap n.csv -x hp
+
 # what is shown of the y axis: its ends are those of the ticks
 ticks() { longhaul plot "$@" -o $T/f.svg && sed -n 's/.*<text>\( *[0-9.]*\)<.*/\1/p' $T/f.svg | sort -g | uniq | tr -d ' ' | tr '\n' ' '; echo; }
 ticks sweep s.csv --only zero=1 --only hp=1,2 -y step_s

@@ -42,3 +42,8 @@ longhaul predict --model "$odd" --cluster ideal --gpus 2 --seq 1K --quick -o $T/
 longhaul report $T/odd --title "$odd" -o $T/page.html
 longhaul plot waterfall $T/odd --title "$odd" -o $T/f.svg
 for file in $T/odd/prediction.json $T/odd/trace.json $T/page.html $T/f.svg; do iconv -f UTF-8 -t UTF-8 $file > $T/note || echo "no UTF-8: $file"; done
+# counts in full, and why a share is above 100 %
+longhaul predict --model internlm-7b-mha --cluster ideal --gpus 8 --seq 1M --quick -o $T/long --tokens 1T | grep '^training' | cut -d ' ' -f 1-7
+longhaul report $T/long -o $T/page.html
+grep -o '1048576<\|[a-z ]* counts* attention.*fault[.]' $T/page.html
+grep -c '[0-9]e+[0-9]' $T/page.html || true
