@@ -71,6 +71,7 @@ static void take_times(struct outcome *o, const struct prediction *p)
     o->kind = OUTCOME_TIMED;
     o->most = p->tokens_per_s_gpu;
     o->step_s = p->sim.step_s;
+    o->sequences = (double)prediction_sequences(p);
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
     for (int cause = 0; cause < CAUSE_COUNT && stages->count > 1; cause++) {
         o->cause_s[cause] = 0;
@@ -309,99 +310,149 @@ static double least_bytes(const struct best *best, const struct request *given,
 static void estimate(void *context, size_t job, void *result)
 {
     const struct round *round = context;
-    const struct candidate *c = &round->candidate[job];
     double *seconds = result;
-    size_t count;
-    if (c->least_bytes >= 0 && compose_strategies(&count)[c->strategy].subsequences)
-        *seconds = shortened_step_s(round->setup, &c->request);
+    *seconds = shortened_step_s(round->setup, &round->candidate[job].request);
 }
 
-/* Raises the bounds of steps of many micro-batches to what shorter ones tell; *any: there were some. */
-static enum status estimate_all(struct best *best, struct round *round, double available, bool *any,
-                                struct diag *diag)
+/* Part of the candidates, in the order in which they are tried. */
+struct part {
+    size_t begin, end;
+    bool estimated; /* in the order of their times, nearly: few of them are tried at once */
+};
+
+struct search {
+    struct best *best;
+    struct round round;
+    struct outcome incumbent;
+    double available; /* bytes of a GPU */
+    struct diag *diag;
+};
+
+/* What of a candidate is known without a schedule: that it has no room, or is no better than the incumbent. */
+static bool is_skipped(struct search *s, size_t i)
 {
-    struct space *space = &best->space;
-    double *seconds = heap_zalloc(space->count + 1, sizeof *seconds);
-    struct candidate *copy = heap_alloc(space->count + 1, sizeof *copy);
-    struct progress progress;
-    memcpy(copy, space->row, space->count * sizeof *copy);
-    for (size_t i = 0; i < space->count; i++)
-        if (least_bytes(best, round->given, &copy[i]) > available)
-            copy[i].least_bytes = -1; /* it will not be predicted */
-    round->candidate = copy;
-    progress_begin(&progress, space->count, 0);
-    enum status status =
-        workers_run(space->count, sizeof *seconds, estimate, round, seconds, &progress, diag);
-    progress_end(&progress);
-    for (size_t i = 0; status == STATUS_OK && i < space->count; i++) {
-        *any = *any || seconds[i] > 0;
-        space->row[i].bound_s = fmax(space->row[i].bound_s, seconds[i] * (1 - SHORTENED_ERROR));
+    struct best *best = s->best;
+    const struct candidate *c = &best->space.row[i];
+    /* the optimizer's part may go to the host */
+    double least = least_bytes(best, s->round.given, c);
+    if (least > s->available) {
+        skip(&best->row[i], c, OUTCOME_NO_ROOM);
+        best->row[i].missing_bytes = least - s->available;
+        return true;
     }
+    if (best->goal == GOAL_LONGEST || s->round.incumbent == NULL || most_of(c) > s->incumbent.most)
+        return false;
+    skip(&best->row[i], c, OUTCOME_SLOWER);
+    return true;
+}
+
+/* Raises the bounds of steps of many micro-batches, which are long to predict, to what shorter ones tell; of
+ * those that are not skipped. */
+static enum status estimate_all(struct search *s, struct part *part)
+{
+    struct candidate *row = s->best->space.row, *copy;
+    size_t count = 0, *place = heap_alloc(part->end - part->begin + 1, sizeof *place);
+    double *seconds = heap_zalloc(part->end - part->begin + 1, sizeof *seconds);
+    struct progress progress;
+    copy = heap_alloc(part->end - part->begin + 1, sizeof *copy);
+    for (size_t i = part->begin; i < part->end; i++)
+        if (!is_skipped(s, i)) {
+            place[count] = i;
+            copy[count++] = row[i];
+        }
+    s->round.candidate = copy;
+    progress_begin(&progress, count, 0);
+    enum status status =
+        workers_run(count, sizeof *seconds, estimate, &s->round, seconds, &progress, s->diag);
+    progress_end(&progress);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        part->estimated = part->estimated || seconds[i] > 0;
+        row[place[i]].bound_s = fmax(row[place[i]].bound_s, seconds[i] * (1 - SHORTENED_ERROR));
+    }
+    free(place);
     free(copy);
     free(seconds);
     return status;
 }
 
-/* Fills a row for every candidate, in their order. */
-static enum status search(struct best *best, struct setup *setup, const struct space_open *open,
-                          struct diag *diag)
+/* Fills the rows of a part. */
+static enum status search_part(struct search *s, const struct part *part)
 {
-    struct space *space = &best->space;
-    double available = setup->cluster.device.memory_bytes - setup->cluster.device.driver_bytes;
-    struct request given = setup->request;
-    struct outcome incumbent = {0};
-    struct round round = {best->goal, setup, &given, open, NULL, NULL};
+    struct best *best = s->best;
     struct progress progress;
-    size_t next = 0;
-    bool estimated = false;
     enum status status = STATUS_OK;
-    best->count = space->count;
-    best->row = heap_realloc(best->row, space->count + 1, sizeof *best->row);
-    if (best->goal == GOAL_SPEED)
-        status = estimate_all(best, &round, available, &estimated, diag);
-    if (status != STATUS_OK)
-        return status;
-    qsort(space->row, space->count, sizeof *space->row,
+    size_t next = part->begin;
+    qsort(best->space.row + part->begin, part->end - part->begin, sizeof *best->space.row,
           best->goal == GOAL_LONGEST ? roomier_first : faster_first);
-    progress_begin(&progress, space->count, 0);
-    while (next < space->count && status == STATUS_OK) {
+    progress_begin(&progress, part->end - part->begin, 0);
+    while (next < part->end && status == STATUS_OK) {
         struct candidate batch[ROUND];
         struct outcome out[ROUND];
         size_t place[ROUND], jobs = 0;
-        for (; next < space->count && jobs < (estimated ? ROUND_ESTIMATED : ROUND); next++) {
-            const struct candidate *c = &space->row[next];
-            /* the optimizer's part may go to the host */
-            double least = least_bytes(best, &given, c);
-            if (least > available) {
-                skip(&best->row[next], c, OUTCOME_NO_ROOM);
-                best->row[next].missing_bytes = least - available;
-            } else if (best->goal != GOAL_LONGEST && round.incumbent != NULL &&
-                       most_of(c) <= incumbent.most) {
-                skip(&best->row[next], c, OUTCOME_SLOWER);
-            } else {
+        for (; next < part->end && jobs < (part->estimated ? ROUND_ESTIMATED : ROUND); next++)
+            if (!is_skipped(s, next)) {
                 place[jobs] = next;
-                batch[jobs++] = *c;
+                batch[jobs++] = best->space.row[next];
             }
-        }
-        progress.base = next - jobs;
-        round.candidate = batch;
-        status = workers_run(jobs, sizeof out[0], try_candidate, &round, out, &progress, diag);
+        progress.base = next - part->begin - jobs;
+        s->round.candidate = batch;
+        status =
+            workers_run(jobs, sizeof out[0], try_candidate, &s->round, out, &progress, s->diag);
         for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
             best->row[place[i]] = out[i];
             if (out[i].kind == OUTCOME_TIMED &&
-                (round.incumbent == NULL || best_is_better(best->goal, &out[i], &incumbent))) {
-                incumbent = out[i];
-                round.incumbent = &incumbent;
+                (s->round.incumbent == NULL ||
+                 best_is_better(best->goal, &out[i], &s->incumbent))) {
+                s->incumbent = out[i];
+                s->round.incumbent = &s->incumbent;
             }
         }
     }
     progress_end(&progress);
+    return status;
+}
+
+/* Puts candidates of subsequences last, and returns how many others there are. */
+static size_t part_by_subsequences(struct space *space)
+{
+    size_t strategies, others = 0;
+    const struct strategy *table = compose_strategies(&strategies);
+    for (size_t i = 0; i < space->count; i++)
+        if (!table[space->row[i].strategy].subsequences) {
+            struct candidate swap = space->row[i];
+            space->row[i] = space->row[others];
+            space->row[others++] = swap;
+        }
+    return others;
+}
+
+/* Fills a row for every candidate, in their order. Subsequences come last: many of the steps that are long to
+ * predict are no better than what was found by then. */
+static enum status search(struct best *best, struct setup *setup, const struct space_open *open,
+                          struct diag *diag)
+{
+    struct request given = setup->request;
+    struct search s = {.best = best,
+                       .round = {.goal = best->goal, .setup = setup, .given = &given, .open = open},
+                       .available =
+                           setup->cluster.device.memory_bytes - setup->cluster.device.driver_bytes,
+                       .diag = diag};
+    size_t others =
+        best->goal == GOAL_LONGEST ? best->space.count : part_by_subsequences(&best->space);
+    struct part plain = {.end = others}, cut = {.begin = others, .end = best->space.count};
+    best->count = best->space.count;
+    best->row = heap_realloc(best->row, best->count + 1, sizeof *best->row);
+    enum status status = search_part(&s, &plain);
+    if (status == STATUS_OK && best->goal == GOAL_SPEED)
+        status = estimate_all(&s, &cut);
+    if (status == STATUS_OK)
+        status = search_part(&s, &cut);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < best->count; i++)
         best->kinds[best->row[i].kind]++;
     rank_rows(best);
-    return incumbent.kind == OUTCOME_TIMED ? STATUS_OK : STATUS_NO;
+    return s.incumbent.kind == OUTCOME_TIMED ? STATUS_OK : STATUS_NO;
 }
 
 /* The next larger number of GPUs to ask about: parts of a node, then nodes, each twice as many. */

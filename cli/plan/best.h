@@ -29,9 +29,9 @@ struct outcome {
     struct request request; /* with what it took to fit: chunks, the optimizer on the host */
     uint8_t strategy;
     struct verdict verdict;
-    double missing_bytes; /* of what does not fit */
-    double most;          /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
-    double step_s;
+    double missing_bytes;        /* of what does not fit */
+    double most;                 /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
+    double step_s, sequences;    /* of the step */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
     double bubble,
         exposed;    /* shares of the step: stages idle; idle for copies to the host and back */

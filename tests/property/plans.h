@@ -1,0 +1,411 @@
+/* tests/property/plans.h: the laws of a search over random small requests. Included by test files only.
+ *
+ * A plan is as good as the best of all configurations that it may choose from, when every one of them is
+ * predicted, with everything that is tried where one does not fit: bounds, orders and margins lose nothing.
+ * It is as good as what it may choose from when a strategy, or other options that it varies, are given. And the
+ * options that a row of a plan prints predict the row. */
+#ifndef TESTS_PROPERTY_PLANS_H
+#define TESTS_PROPERTY_PLANS_H
+
+#include "cli/plan/best.h"
+#include "cli/setup/request_options.h"
+#include "cli/setup/subsequences.h"
+#include "cli/workers.h"
+#include "schedule/pipeline/pipeline.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct plan_world {
+    struct setup setup;
+    struct space_open open;
+    char label[200];
+};
+
+static inline int64_t plan_pick(struct check_random *random, const int64_t *of, int64_t count)
+{
+    return of[check_random_i64(random, 0, count - 1)];
+}
+
+/* A model of few layers, on few GPUs with little memory. */
+static inline bool plan_world_make(struct plan_world *w, struct check_random *random, bool tiny)
+{
+    static const struct {
+        const char *name;
+        int64_t gpus[5];
+    } clusters[] = {
+        {"dgx-h100", {1, 2, 4, 2, 4}},
+        {"dgx-a100-40g", {1, 2, 3, 4, 6}},
+        {"h200", {2, 4, 2, 2, 4}},
+        {"fpdt-a100-80g", {1, 2, 4, 8, 4}},
+        {"loongtrain-a100", {2, 4, 8, 4, 2}},
+        {"gh200", {1, 2, 4, 3, 2}},
+        {"ideal", {1, 2, 4, 2, 4}},
+        {"torchtitan-h100", {2, 4, 2, 4, 2}},
+    };
+    static const char *const models[] = {"longhaul-3m", "gpt2",     "llama3-8b",
+                                         "gpt-2.7b",    "qwen2-7b", "internlm-7b-mha"};
+    static const char *const profiles[] = {"published",  "published",   "published",
+                                           "deepspeed",  "megatron",    "internevo",
+                                           "torchtitan", "megatron-te", "ideal"};
+    static const int64_t lengths[] = {1024, 3072, 4096, 8192, 16384, 24576, 32768, 65536};
+    static const int64_t batches[] = {0, 0, 1, 2, 4, 6, 8, 16, 32};
+    struct diag diag = {0};
+    size_t c = (size_t)check_random_i64(random, 0, (int64_t)ARRAY_LEN(clusters) - 1);
+    int64_t names = tiny ? 2 : (int64_t)ARRAY_LEN(models);
+    const char *model = models[check_random_i64(random, 0, names - 1)];
+    int64_t layers = check_random_i64(random, 1, 3), gpus = plan_pick(random, clusters[c].gpus, 5);
+    if (tiny) {
+        layers = 1;
+        gpus = gpus > 2 ? 2 : gpus;
+    }
+    const char *profile = profiles[check_random_i64(random, 0, (int64_t)ARRAY_LEN(profiles) - 1)];
+    char fields[64];
+    *w =
+        (struct plan_world){.open = {.strategy = true, .placement = true, .stage_placement = true}};
+    snprintf(fields, sizeof fields, "layers=%lld%s", (long long)layers,
+             strcmp(model, "gpt2") == 0 ? ",max_positions=1048576" : "");
+    struct setup *s = &w->setup;
+    bool ok = setup_load_model(s, model, NULL, fields, &diag) == STATUS_OK &&
+              setup_load_cluster(s, clusters[c].name, 0, gpus, &diag) == STATUS_OK;
+    setup_open_request(s);
+    s->request.profile = profile;
+    s->request.seq = plan_pick(random, lengths, tiny ? 4 : ARRAY_LEN(lengths));
+    s->request.global_batch = plan_pick(random, batches, ARRAY_LEN(batches));
+    s->request.dtype = check_random_i64(random, 0, 7) == 0 ? DTYPE_F32 : -1;
+    double room = 1e9 * pow(10, 2 * check_random_double(random) - 0.5);
+    struct device *device = &s->cluster.device;
+    double taken = device->driver_bytes + device->context_bytes;
+    if (check_random_i64(random, 0, 2) > (tiny ? 1 : 0) && device->memory_bytes > taken + room) {
+        device->memory_bytes = taken + room;
+        if (device->usable_bytes > room + device->context_bytes)
+            device->usable_bytes = room + device->context_bytes;
+    } else {
+        room = 0;
+    }
+    snprintf(w->label, sizeof w->label, "%s %s on %lld of %s, %s, %lld tokens x %lld%s, %.2f GB",
+             model, fields, (long long)gpus, clusters[c].name, profile, (long long)s->request.seq,
+             (long long)s->request.global_batch, s->request.dtype == DTYPE_F32 ? ", f32" : "",
+             room / 1e9);
+    CHECK_TEXT(w->label, diag.text ? diag.text : "", "");
+    diag_release(&diag);
+    return ok;
+}
+
+static inline void plan_world_release(struct plan_world *w)
+{
+    setup_release(&w->setup);
+}
+
+/* Options that a search does not vary. */
+static inline void plan_give_fixed(struct plan_world *w, struct check_random *random)
+{
+    struct request *r = &w->setup.request;
+    switch (check_random_i64(random, 0, 15)) {
+    case 0:
+        r->attention_impl = ATTENTION_FA3;
+        break;
+    case 1:
+        r->dtype = DTYPE_F16;
+        break;
+    case 2:
+        r->micro_batch = 2;
+        break;
+    case 3:
+        r->loss_chunks = 1;
+        break;
+    case 4:
+        r->rotate = ROTATE_ALL_GATHER;
+        r->compile = true;
+        break;
+    case 5:
+        r->ring_layout = RING_STRIPED;
+        break;
+    case 6:
+        r->kv_offload = KV_OFFLOAD_OFF;
+        r->chunk_order = ORDER_QUERY_OUTER;
+        break;
+    case 7:
+        r->activations = CHOICE_ACTIVATIONS_RATIO;
+        r->offload_ratio = 1.0 / 3;
+        w->setup.offload_given = true;
+        break;
+    case 8:
+        w->open.strategy = false;
+        r->strategy = "fpdt";
+        r->chunk = r->seq / 2;
+        setup_sparsity(&w->setup, r->chunk, 0.3);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Whether the options that a row prints make the same step again. */
+static inline void plan_row_can_be_pasted(const struct plan_world *w, const struct outcome *o)
+{
+    enum { WORDS_MAX = 96 };
+    static const struct option_set *const sets[] = {&setup_choice_options, NULL};
+    struct text line = {0};
+    char *words[WORDS_MAX];
+    int count = 0;
+    struct options options = {0};
+    struct diag diag = {0};
+    struct prediction p = {0};
+    struct setup setup = w->setup;
+    text_printf(&line, "--seq %lld", (long long)o->request.seq);
+    if (o->request.global_batch > 0)
+        text_printf(&line, " --batch %lld", (long long)o->request.global_batch);
+    text_putc(&line, ' ');
+    request_put_options(&line, &o->request);
+    struct text label = {0};
+    text_printf(&label, "%s: %s", w->label, line.data);
+    for (char *word = strtok(line.data, " "); word != NULL && count < WORDS_MAX;
+         word = strtok(NULL, " "))
+        words[count++] = word;
+    CHECK_INT(label.data, options_parse(&options, sets, count, words, &diag), STATUS_OK);
+    CHECK_INT(label.data, setup_choose(&setup, &options, &diag), STATUS_OK);
+    CHECK_INT(label.data, prediction_make(&p, &setup, &setup.request, false, &diag), STATUS_OK);
+    CHECK(label.data, p.sim.step_s == o->step_s && p.tokens_per_s_gpu == o->most);
+    CHECK_TEXT(label.data, diag.text ? diag.text : "", "");
+    prediction_release(&p);
+    diag_release(&diag);
+    options_release(&options);
+    text_release(&label);
+    text_release(&line);
+}
+
+/* What a search finds: tokens/s/GPU; 0: nothing fits. */
+static inline double plan_best(struct plan_world *w, struct text *options)
+{
+    struct best best = {0};
+    struct diag unread = {0};
+    struct request request = w->setup.request;
+    double most = 0;
+    if (best_find(&best, GOAL_SPEED, &w->setup, w->open, &unread) == STATUS_OK) {
+        most = best.row[0].most;
+        for (size_t i = 0; i < 2 && i < best.count && best.row[i].kind == OUTCOME_TIMED; i++)
+            plan_row_can_be_pasted(w, &best.row[i]);
+        if (options != NULL)
+            request_put_options(options, &best.row[0].request);
+    }
+    w->setup.request = request;
+    best_release(&best);
+    diag_release(&unread);
+    return most;
+}
+
+/* ---- predictions ---- */
+
+struct plan_tries {
+    const struct setup *setup;
+    const struct request *request;
+    size_t every; /* of the requests, the one that is predicted */
+};
+
+struct plan_try {
+    double most;
+    struct request request;
+};
+
+/* A request with all that is tried where it does not fit. */
+static inline void plan_predict(void *context, size_t job, void *result)
+{
+    static const struct {
+        int64_t loss_chunks, ffn_chunks;
+        int optimizer;
+    } tries[] = {{0, 0, -1}, {8, 0, -1}, {64, 8, -1}, {64, 8, CHOICE_OPTIMIZER_HOST}};
+    const struct plan_tries *all = context;
+    struct plan_try *best = result;
+    for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
+        struct request r = all->request[job * all->every];
+        struct prediction p = {0};
+        if (r.loss_chunks <= 0)
+            r.loss_chunks = tries[i].loss_chunks;
+        if (r.ffn_chunks <= 0)
+            r.ffn_chunks = tries[i].ffn_chunks;
+        if (r.optimizer < 0)
+            r.optimizer = tries[i].optimizer;
+        if (prediction_make(&p, all->setup, &r, false, NULL) == STATUS_OK && p.verdict.fits &&
+            p.tokens_per_s_gpu > best->most)
+            *best = (struct plan_try){p.tokens_per_s_gpu, r};
+        prediction_release(&p);
+    }
+}
+
+static inline void plan_beats_all(struct plan_world *w, const char *law, double found,
+                                  const struct request *request, size_t all_count, size_t every)
+{
+    struct plan_tries all = {&w->setup, request, every};
+    size_t count = (all_count + every - 1) / every;
+    struct plan_try *best = heap_zalloc(count + 1, sizeof *best);
+    struct diag diag = {0};
+    size_t most = 0;
+    workers_run(count, sizeof *best, plan_predict, &all, best, NULL, &diag);
+    for (size_t i = 1; i < count; i++)
+        most = best[i].most > best[most].most ? i : most;
+    struct text label = {0};
+    text_printf(&label, "%s: %s: %.6g found, %.6g with ", w->label, law, found, best[most].most);
+    if (best[most].most > 0)
+        request_put_options(&label, &best[most].request);
+    CHECK(label.data, found >= best[most].most * (1 - 1e-9));
+    CHECK_TEXT(w->label, diag.text ? diag.text : "", "");
+    diag_release(&diag);
+    text_release(&label);
+    free(best);
+}
+
+/* ---- what is left open ---- */
+
+/* Requests by their options, so that each is predicted once. */
+struct plan_set {
+    struct request *request;
+    char **options;
+    size_t count;
+};
+
+static inline void plan_set_release(struct plan_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        free(set->options[i]);
+    free(set->options);
+    free(set->request);
+}
+
+/* Whether it was not there. */
+static inline bool plan_set_add(struct plan_set *set, const struct request *request)
+{
+    struct text options = {0};
+    request_put_options(&options, request);
+    for (size_t i = 0; i < set->count; i++)
+        if (strcmp(set->options[i], options.data) == 0) {
+            text_release(&options);
+            return false;
+        }
+    set->options = heap_realloc(set->options, set->count + 1, sizeof *set->options);
+    set->request = heap_realloc(set->request, set->count + 1, sizeof *set->request);
+    set->options[set->count] = heap_alloc(options.size + 1, 1);
+    memcpy(set->options[set->count], options.data, options.size + 1);
+    set->request[set->count++] = *request;
+    text_release(&options);
+    return true;
+}
+
+/* Adds what a search chooses from. */
+static inline void plan_set_open(struct plan_set *set, const struct plan_world *w)
+{
+    struct space space = {0};
+    struct diag unread = {0};
+    if (space_add(&space, &w->setup, w->setup.cluster.gpus, w->open, &unread) == STATUS_OK)
+        for (size_t i = 0; i < space.count; i++)
+            plan_set_add(set, &space.row[i].request);
+    space_release(&space);
+    diag_release(&unread);
+}
+
+static inline void plan_strategy(struct plan_world *w, size_t row)
+{
+    size_t count;
+    const struct strategy *table = compose_strategies(&count);
+    w->open.strategy = false;
+    w->setup.request.strategy = table[row % count].name;
+    subsequences_open(&w->setup.request, &w->setup);
+}
+
+/* Gives one of the options that are open. */
+static inline void plan_give(struct plan_world *w, struct check_random *random)
+{
+    static const int64_t degrees[] = {1, 1, 2, 2, 4, 3, 8};
+    struct request *r = &w->setup.request;
+    int64_t *const degree[] = {&r->dp, &r->cp, &r->hp, &r->tp, &r->pp};
+    switch (check_random_i64(random, 0, 6)) {
+    case 0:
+        r->weights = (int)check_random_i64(random, 0, CHOICE_WEIGHTS_COUNT - 1);
+        break;
+    case 1:
+        r->activations = (int)check_random_i64(random, 0, CHOICE_ACTIVATIONS_COUNT - 1);
+        break;
+    case 2:
+        r->optimizer = (int)check_random_i64(random, 0, CHOICE_OPTIMIZER_COUNT - 1);
+        break;
+    case 3:
+        w->open.placement = w->open.stage_placement = false;
+        r->placement = (int)check_random_i64(random, 0, PLACEMENT_COUNT - 1);
+        r->stage_placement = (int)check_random_i64(random, 0, STAGE_PLACEMENT_COUNT - 1);
+        break;
+    case 4:
+        r->loss_chunks = 8;
+        break;
+    default:
+        *degree[check_random_i64(random, 0, 4)] = degrees[check_random_i64(random, 0, 6)];
+        break;
+    }
+}
+
+/* Every strategy by itself, and some of all with other options given. */
+static inline void plan_set_parts(struct plan_set *set, const struct plan_world *w,
+                                  struct check_random *random, int parts)
+{
+    size_t strategies;
+    compose_strategies(&strategies);
+    for (size_t s = 0; s < strategies; s++) {
+        struct plan_world part = *w;
+        plan_strategy(&part, s);
+        plan_set_open(set, &part);
+    }
+    for (int i = 0; i < parts; i++) {
+        struct plan_world part = *w;
+        for (int64_t n = check_random_i64(random, 1, 2); n > 0; n--)
+            plan_give(&part, random);
+        bool cuts = part.setup.request.tp > 1 || part.setup.request.pp > 1;
+        if (cuts && (part.setup.request.cp > 1 || part.setup.request.hp > 1))
+            continue; /* which reaches farther than the search */
+        plan_set_open(set, &part);
+    }
+}
+
+/* tiny: of one layer on one or two GPUs, and a part of what there is is predicted. */
+static inline void check_plans(int worlds, int parts, bool tiny)
+{
+    struct check_random random = check_random_make();
+    int fit = 0;
+    size_t among = 0, of_parts = 0;
+    for (int i = 0; i < worlds; i++) {
+        struct plan_world w;
+        struct text options = {0};
+        if (plan_world_make(&w, &random, tiny)) {
+            struct plan_set set = {0};
+            plan_give_fixed(&w, &random);
+            double found = plan_best(&w, &options);
+            fit += found > 0;
+            plan_set_open(&set, &w);
+            size_t own = set.count;
+            if (w.open.strategy)
+                plan_set_parts(&set, &w, &random, parts);
+            size_t every = tiny ? 9 : 1;
+            plan_beats_all(&w, "among all", found, set.request, own, every);
+            plan_beats_all(&w, "of a part", found, set.request + own, set.count - own, every);
+            struct plan_world part = w;
+            if (w.open.strategy)
+                plan_strategy(&part, (size_t)check_random_i64(&random, 0, 99));
+            CHECK(w.label, plan_best(&part, NULL) <= found * (1 + 1e-9));
+            among += own;
+            of_parts += set.count - own;
+            if (getenv("PLANS_VERBOSE") != NULL) {
+                printf("%d %s: %.6g %s; %zu %zu\n", i, w.label, found,
+                       options.data ? options.data : "", own, set.count - own);
+                fflush(stdout);
+            }
+            plan_set_release(&set);
+        }
+        text_release(&options);
+        plan_world_release(&w);
+    }
+    CHECK("some fit", 3 * fit > worlds);
+    printf("%d requests, %zu configurations and %zu of parts\n", worlds, among, of_parts);
+}
+
+#endif
