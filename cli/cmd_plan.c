@@ -8,6 +8,9 @@
 #include "cli/plan/winner_settings.h"
 #include "cli/setup/setup.h"
 
+#include <assert.h>
+#include <string.h>
+
 static const char *const goal_names[GOAL_COUNT] = {"speed", "gpus", "longest"};
 
 static const struct option rows[] = {
@@ -112,10 +115,33 @@ static enum status plan_longest(const struct setup *setup, const struct options 
     return status;
 }
 
+/* Appends "longhaul predict --model ...": all that was given of what rows do not repeat. */
+static void put_given(struct text *out, const struct options *options, enum goal goal)
+{
+    enum { NAMES_MAX = 128 };
+    static const struct option_set *const repeated[] = {&plan_options, &setup_choice_options};
+    const char *without[NAMES_MAX];
+    size_t count = 0;
+    for (size_t s = 0; s < ARRAY_LEN(repeated); s++)
+        for (size_t i = 0; i < repeated[s]->count; i++) {
+            const char *name = repeated[s]->option[i].name;
+            if (strcmp(name, "seq") != 0 && strcmp(name, "batch") != 0)
+                without[count++] = name;
+        }
+    if (goal == GOAL_GPUS) {
+        without[count++] = "nodes";
+        without[count++] = "gpus";
+    }
+    assert(count < NAMES_MAX);
+    without[count] = NULL;
+    text_puts(out, "longhaul predict");
+    options_put_command(out, options, without);
+}
+
 static enum status plan_best(struct setup *setup, const struct options *options, struct diag *diag)
 {
     struct best best = {0};
-    struct text out = {0};
+    struct text out = {0}, given = {0};
     enum framework only = (enum framework)options_choice(options, "only");
     struct space_open open = {.strategy = !options_given(options, "strategy"),
                               .placement = !options_given(options, "placement"),
@@ -123,8 +149,10 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                               .only = options_given(options, "only") ? &only : NULL};
     enum goal goal =
         options_given(options, "goal") ? (enum goal)options_choice(options, "goal") : GOAL_SPEED;
+    put_given(&given, options, goal);
     struct plan_report report = {.best = &best,
                                  .setup = setup,
+                                 .given = given.data,
                                  .shown = (size_t)options_count(options, "top"),
                                  .only = open.only != NULL ? framework_names[only] : NULL};
     enum status status = best_find(&best, goal, setup, open, diag);
@@ -144,6 +172,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     if (status == STATUS_OK || status == STATUS_NO)
         note_idle(options, &best);
     text_release(&out);
+    text_release(&given);
     best_release(&best);
     return status;
 }

@@ -143,16 +143,19 @@ static struct family family_of(const struct best *best, uint8_t strategy)
     return f;
 }
 
-/* The cause that takes most longer than in the winner's step, per token. */
+/* The cause that takes most longer than in the winner's step, for each sequence: steps may hold different
+ * numbers of them, all on the same GPUs. */
 static enum cause slower_cause(const struct outcome *o, const struct outcome *winner, double *by_s)
 {
     enum cause most = CAUSE_OTHER;
     *by_s = 0;
-    for (int c = 0; c < CAUSE_COUNT; c++)
-        if (o->cause_s[c] - winner->cause_s[c] > *by_s) {
-            *by_s = o->cause_s[c] - winner->cause_s[c];
+    for (int c = 0; c < CAUSE_COUNT; c++) {
+        double more_s = o->cause_s[c] / o->sequences - winner->cause_s[c] / winner->sequences;
+        if (more_s > *by_s) {
+            *by_s = more_s;
             most = (enum cause)c;
         }
+    }
     return most;
 }
 
@@ -173,7 +176,7 @@ static void put_idle(struct text *out, const struct outcome *o)
         text_printf(out, ", waiting for copies %.1f %%", 100 * o->exposed);
 }
 
-/* " (-3.2 %; pipeline fill takes 1.2 s longer)", " (as fast)" below what is printed */
+/* " (-3.2 %; pipeline fill takes 1.2 s longer per sequence)", " (as fast)" below what is printed */
 static void put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
 {
     double by_s, loss = 100 * (o->most / winner->most - 1);
@@ -186,7 +189,7 @@ static void put_loss(struct text *out, const struct outcome *o, const struct out
     if (by_s > 0) {
         text_printf(out, "; %s takes ", cause_name(cause));
         put_seconds(out, by_s);
-        text_puts(out, " longer");
+        text_puts(out, " longer per sequence");
     }
     text_putc(out, ')');
 }
@@ -202,6 +205,24 @@ static void put_device(struct text *out, const struct verdict *v)
         units_put_gib(out, (double)v->cache);
         text_puts(out, " of it cache)");
     }
+}
+
+/* Those of a prediction; the length is one of them where it was looked for. */
+static void put_options(struct text *out, const struct plan_report *r, const struct outcome *o)
+{
+    request_put_options(out, &o->request);
+    if (r->best->goal != GOAL_LONGEST)
+        return;
+    text_puts(out, " --seq ");
+    units_put_tokens(out, o->tokens);
+}
+
+/* The command that the options of a row complete. */
+static void put_command(struct text *out, const struct plan_report *r)
+{
+    text_puts(out, r->given);
+    if (r->best->goal == GOAL_GPUS)
+        text_printf(out, " --gpus %zu", r->best->gpus);
 }
 
 static void put_row(struct text *out, const struct plan_report *r, size_t i)
@@ -220,7 +241,7 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
     put_device(out, &o->verdict);
     put_idle(out, o);
     text_puts(out, ": ");
-    request_put_options(out, &o->request);
+    put_options(out, r, o);
     if (i > 0 && r->best->goal != GOAL_LONGEST)
         put_loss(out, o, &r->best->row[0]);
     text_putc(out, '\n');
@@ -323,7 +344,7 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
     if (f.best != NULL && r->best->goal == GOAL_LONGEST) {
         units_put_tokens(out, f.best->tokens);
         text_puts(out, f.best->cut ? " tokens at least: " : " tokens at most: ");
-        request_put_options(out, &f.best->request);
+        put_options(out, r, f.best);
     } else if (f.best != NULL) {
         text_printf(out, "%.1f tokens/s/GPU at most", f.best->most);
         put_loss(out, f.best, winner);
@@ -427,6 +448,11 @@ void plan_report_print(struct text *out, const struct plan_report *r)
                     "fits", r->only, r->only);
     else if (!found)
         text_printf(out, "%-11snothing\n", "fits");
+    if (found) {
+        text_printf(out, "%-11s", "predict");
+        put_command(out, r);
+        text_puts(out, " with the options of a row:\n");
+    }
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
         put_row(out, r, i);
     if (best->goal != GOAL_LONGEST)
@@ -458,23 +484,42 @@ void plan_report_print(struct text *out, const struct plan_report *r)
 
 /* ---- JSON ---- */
 
-static void json_outcome(struct json_out *w, const char *key, const struct outcome *o)
+/* As put_loss(). */
+static void json_loss(struct json_out *w, const struct outcome *o, const struct outcome *winner)
+{
+    double by_s;
+    enum cause cause = slower_cause(o, winner, &by_s);
+    if (by_s <= 0)
+        return;
+    json_put_text(w, "slower_cause", cause_name(cause));
+    json_put_number(w, "slower_cause_s_per_sequence", by_s);
+}
+
+static void json_outcome(struct json_out *w, const char *key, const struct plan_report *r,
+                         const struct outcome *o)
 {
     static const char *const kinds[OUTCOME_KIND_COUNT] = {"no room", "refused", "does not fit",
                                                           "cannot be better", "simulated"};
-    struct text options = {0};
+    const struct outcome *winner = &r->best->row[0];
+    struct text options = {0}, command = {0};
     size_t count;
-    request_put_options(&options, &o->request);
+    put_options(&options, r, o);
+    put_command(&command, r);
+    text_printf(&command, " %s", options.data);
     json_begin_object(w, key);
     json_put_text(w, "outcome", kinds[o->kind]);
     json_put_text(w, "strategy", compose_strategies(&count)[o->strategy].name);
     json_put_text(w, "options", options.data);
+    json_put_text(w, "command", command.data);
     json_put_count(w, "tokens", (uint64_t)o->tokens);
     if (o->cut)
         json_put_count(w, "asked_tokens", (uint64_t)ladder_end(&o->ladder));
     if (o->kind == OUTCOME_TIMED) {
         json_put_number(w, "tokens_per_s_gpu", o->most);
         json_put_number(w, "step_s", o->step_s);
+        json_put_count(w, "sequences", (uint64_t)o->sequences);
+        if (o != winner && r->best->goal != GOAL_LONGEST)
+            json_loss(w, o, winner);
         json_put_number(w, "stages_idle", o->bubble);
         json_put_number(w, "waiting_for_copies", o->exposed);
         json_put_count(w, "device_needed_bytes", o->verdict.needed[LIMIT_DEVICE]);
@@ -488,6 +533,7 @@ static void json_outcome(struct json_out *w, const char *key, const struct outco
     }
     json_end_object(w);
     text_release(&options);
+    text_release(&command);
 }
 
 void plan_report_print_json(struct text *out, const struct plan_report *r)
@@ -505,7 +551,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_put_count(&w, "simulated", best->kinds[OUTCOME_TIMED]);
     json_begin_array(&w, "ranking");
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
-        json_outcome(&w, NULL, &best->row[i]);
+        json_outcome(&w, NULL, r, &best->row[i]);
     json_end_array(&w);
     json_begin_object(&w, "families");
     for (size_t s = 0; s < strategies; s++) {
@@ -519,7 +565,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
         if (f.cut != NULL)
             json_put_count(&w, "asked_tokens", (uint64_t)ladder_end(&f.cut->ladder));
         if (o != NULL)
-            json_outcome(&w, "best", o);
+            json_outcome(&w, "best", r, o);
         json_end_object(&w);
     }
     json_end_object(&w);

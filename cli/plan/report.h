@@ -17,6 +17,9 @@ struct plan_report {
     struct setup *setup; /* as the search had it */
     size_t shown;        /* rows of the ranking */
     const char *only;    /* the framework that the search was restricted to; NULL: none */
+    const char *
+        given; /* a command with the options of the model, the cluster, the length and the batch: with
+                        * those of a row, it predicts the row */
     struct sensitivity sensitivity[SENSITIVITIES];
 };
 

@@ -33,7 +33,7 @@ void request_put_offload_ratio(struct text *out, bool adaptive, double ratio)
     if (adaptive)
         text_puts(out, "adaptive");
     else if (ratio > 0 && ratio < 1)
-        text_printf(out, "%g", ratio);
+        text_put_double(out, ratio);
     else
         text_puts(out, "full");
 }
@@ -63,14 +63,25 @@ static void put_pipeline(struct text *out, const struct request *r)
 {
     put_count(out, "pp", r->pp, 1);
     put_name(out, "pipeline", r->pipeline, pipeline_names);
-    put_count(out, "virtual-stages", r->virtual_stages, 1);
-    put_count(out, "subsequences", r->subsequences, 1);
+    put_count(out, "virtual-stages", r->virtual_stages, 0);
+    put_count(out, "subsequences", r->subsequences, 0); /* 1 is not what sppo fills in */
     if (r->subsequences > 1)
         text_printf(out, " --partition %s", request_partition_name(r));
     if (r->pipeline == CHOICE_PIPELINE_MSP)
         put_name(out, "helper-weights", r->helpers, helper_names);
     if (r->pipeline == CHOICE_PIPELINE_MSP && r->shared != NULL)
         put_shared(out, r->shared);
+}
+
+/* The share of a chunk's keys that other chunks do not see: setup_sparsity() makes a number of keys of it. */
+static void put_sparsity(struct text *out, const struct request *r)
+{
+    const struct transformer *m = r->model;
+    if (m == NULL || m->attention_chunk <= 0)
+        return;
+    text_puts(out, " --sparsity ");
+    text_put_double(out,
+                    (double)(m->attention_chunk - m->attention_kept) / (double)m->attention_chunk);
 }
 
 void request_put_options(struct text *out, const struct request *r)
@@ -105,6 +116,12 @@ void request_put_options(struct text *out, const struct request *r)
     put_name(out, "kv-offload", r->kv_offload, kv_offload_names);
     put_name(out, "fetch", r->fetch, fetch_names);
     put_name(out, "chunk-order", r->chunk_order, chunk_order_names);
-    put_count(out, "loss-chunks", r->loss_chunks, 1);
-    put_count(out, "ffn-chunks", r->ffn_chunks, 1);
+    put_sparsity(out, r);
+    put_count(out, "loss-chunks", r->loss_chunks, 0); /* 1 is not what fpdt fills in */
+    put_count(out, "ffn-chunks", r->ffn_chunks, 0);
+    if (r->attention_impl >= 0)
+        text_printf(out, " --attention %s",
+                    attention_impl_name((enum attention_impl)r->attention_impl));
+    if (r->dtype >= 0)
+        text_printf(out, " --dtype %s", dtype_name((enum dtype)r->dtype));
 }

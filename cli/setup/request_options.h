@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Appends "--strategy 2d --cp 8 --hp 8 ...": what is not the default, but for the model, the cluster, the
- * length and the batch, and the kernels of attention and the type of compute. */
+/* Appends "--strategy 2d --cp 8 --hp 8 ...": all options that make the request again, beside those of the
+ * model and the cluster, the length and the batch; what is the default is left out. */
 void request_put_options(struct text *out, const struct request *request);
 
 /* Whether each strategy is predicted as the implementation that it was published with. */

@@ -47,3 +47,42 @@ for share in 1 2,1 first both auto; do
 done
 # a sequence too short for two chunks is one, where chunks are asked for by name
 longhaul plan --model longhaul-3m --cluster dgx-h100 --gpus 2 --seq 8K --batch 4 --strategy fpdt --weights zero3 --activations full | grep -cE '^1 .*--strategy fpdt'
+# a search of everything is no worse than one of a part: whole sequences of Megatron's implementation are not DeepSpeed's
+what="--model gpt2 --set layers=2,max_positions=65536 --cluster dgx-h100 --gpus 4 --seq 16K --batch 8 --zero 1 --checkpoint none --json"
+rate() { awk -F '[:,]' '/"tokens_per_s_gpu"/ { print $2 + 0; exit }' "$1"; }
+longhaul plan $what > $T/all.json
+for strategy in ulysses ring 2d fpdt megatron-sp local; do
+    longhaul plan $what --strategy $strategy > $T/part.json
+    echo "$strategy $(rate $T/all.json) $(rate $T/part.json)"
+done | awk '{ if ($3 > best) { best = $3; by = $1 } if ($3 > $2) print $1, "alone is faster:", $3, $2 } END { print by, (best == $2 ? "wins" : "is not found") }'
+# options of a row, with those that were given, predict the row
+rows() {
+    longhaul plan "$@" --json > $T/rows.json 2> $T/note
+    awk -F '"' '/"families"/ { exit } /"command"/ { print $4 }' $T/rows.json > $T/commands
+    awk -F '[:,]' '/"families"/ { exit } /"tokens_per_s_gpu"/ { print $2 + 0 }' $T/rows.json > $T/rates
+    while read -r command; do
+        sh -c "$command --quick --json" > $T/row.json 2> $T/note
+        rate $T/row.json
+    done < $T/commands | cmp - $T/rates && echo "$(wc -l < $T/rates) rows"
+}
+few="--model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K --top 3"
+rows $few --attention fa3 --dtype f16
+rows $few --strategy fpdt --chunk 512 --sparsity 0.3 --loss-chunks 1 --ffn-chunks 2 --kv-offload off
+rows $few --batch 8 --micro-batch 2 --strategy megatron-sp --offload-ratio 0.333333333
+rows --model gpt2 --set layers=2 --cluster dgx-h100 --nodes 1 --goal gpus --seq 1K --batch 4 --weights zero1 --top 2
+rows --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 1 --goal longest --weights zero3 --checkpoint full --top 2
+# what takes longer is said per sequence, however many of them a step has: one here, and two in the winner's
+few="--model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K"
+longhaul plan $few --weights zero1 --checkpoint none --top 1000 --json > $T/rows.json
+causes() { # SEQUENCES OPTIONS: of each cause its name and seconds per sequence
+    longhaul predict $few --weights zero1 --checkpoint none $2 --quick --json 2> $T/note |
+        awk -F '"' '/"waterfall_s"/ { on = 1; next } /}/ { on = 0 } on { split($3, v, "[:,]"); print $2 "|" v[2] / n }' n=$1
+}
+causes 2 "--strategy local --dp 2" > $T/winner
+causes 1 "--strategy ulysses --hp 2 --dp 1" > $T/loser
+paste -d '|' $T/winner $T/loser |
+    awk -F '|' '{ if ($4 - $2 > most) { most = $4 - $2; by = $1 } } END { printf "%s %.4g\n", by, most }' > $T/want
+awk -F '"' '/"options": "--strategy ulysses --hp 2 / { on = 1 } on && /"slower_cause"/ { cause = $4 }
+    on && /_per_sequence/ { split($3, v, "[:,]"); printf "%s %.4g\n", cause, v[2]; exit }' $T/rows.json | cmp - $T/want
+cat $T/want
+longhaul plan $few --weights zero1 --checkpoint none --top 1000 | grep -oE 'takes [^;]*longer[^)]*\): --strategy ulysses --hp 2.*'
