@@ -150,6 +150,15 @@ static bool is_corner(const struct strategy *row, const struct choices *c)
     return c->attention != row->attention || (row->tensor && whole);
 }
 
+/* Whether a framework runs what degrees of 1 leave of a strategy with another implementation than the strategy. */
+static bool is_run_otherwise(const struct walk *w, const struct choices *c)
+{
+    struct strategy left = *w->row;
+    left.attention = c->attention;
+    return w->open.only != NULL && request_is_published(&w->setup->request) &&
+           strcmp(expressible_profile(*w->open.only, &left), c->profile->name) != 0;
+}
+
 static void add(struct walk *w, const struct request *request)
 {
     struct choices c;
@@ -157,7 +166,7 @@ static void add(struct walk *w, const struct request *request)
     if (compose_resolve(&c, request, NULL, NULL) != STATUS_OK)
         return;
     if (is_corner(w->row, &c) != w->corners || !is_expressed(&w->open, &c) ||
-        is_seen(w, &c, request))
+        is_run_otherwise(w, &c) || is_seen(w, &c, request))
         return;
     if (subsequences_fill(&filled, w->setup, request, NULL) == STATUS_OK &&
         compose_resolve(&c, &filled.request, NULL, NULL) == STATUS_OK)

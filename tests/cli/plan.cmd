@@ -84,5 +84,5 @@ paste -d '|' $T/winner $T/loser |
     awk -F '|' '{ if ($4 - $2 > most) { most = $4 - $2; by = $1 } } END { printf "%s %.4g\n", by, most }' > $T/want
 awk -F '"' '/"options": "--strategy ulysses --hp 2 / { on = 1 } on && /"slower_cause"/ { cause = $4 }
     on && /_per_sequence/ { split($3, v, "[:,]"); printf "%s %.4g\n", cause, v[2]; exit }' $T/rows.json | cmp - $T/want
-cat $T/want
-longhaul plan $few --weights zero1 --checkpoint none --top 1000 | grep -oE 'takes [^;]*longer[^)]*\): --strategy ulysses --hp 2.*'
+echo "$(sed 's/ [^ ]*$//' $T/want): the same difference"
+longhaul plan $few --weights zero1 --checkpoint none --top 1000 | grep -oE 'longer[^)]*\): --strategy ulysses --hp 2.*'
