@@ -230,7 +230,7 @@ static enum status report_curve(struct session *s, struct training *training, st
     struct loss_curve curve = {
         .loss = training->loss,
         .steps = s->wish.steps,
-        .tolerance = 100 * agreement_rule((enum dtype)s->ir.dtype).loss,
+        .tolerance = 100 * agreement_rule(training_storage(&s->ir)).loss,
     };
     double *reference = NULL;
     enum status status = STATUS_OK;

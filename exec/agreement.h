@@ -12,13 +12,31 @@
  *
  * A tensor agrees when
  *
- *     max |got - reference| <= tolerance max(max |reference|, floor x largest of all tensors)
+ *     max |got - reference| <= max(tolerance max(max |reference|, floor x largest of all tensors),
+ *                                  4 max |rounded reference - reference|)
  *
- * and replicas of it hold the same bits. In f32 tolerance is 1e-4 and floor 1e-3; second moments,
- * which are made of squares, have twice the tolerance: (g + d)^2 - g^2 is 2 g d.
- * In bf16 and f16 every op rounds what it writes; their tolerances are wider, and so is
- * the floor, since a gradient that is 0 in exact numbers (a bias of keys without RoPE) keeps the
- * rounding of what cancels. docs/running.md has what was measured. */
+ * and replicas of it hold the same bits. The loss and the norm agree in the same way.
+ *
+ * The first term is enough for all but tiny or deep models. A result that passes through D stored
+ * results, one after the other, each of which moves it by up to u = 2^-digits of its size, is off
+ * by about 0.4 u sqrt(D) of its size, and so is a sum of such terms of either sign, whatever their
+ * number: the error and the sum both grow with the root of it. D is some 24 a layer (12 forward,
+ * 12 backward), so bf16 (u = 2^-8) is off by 0.01 in two layers and by 0.03 in twelve. The worst
+ * element is compared with the largest one; of many elements both are the same multiple of a
+ * typical one. Tolerance is 5e-2 in bf16, 1e-2 in f16; in f32 1e-4, where sums are rounded as
+ * well. Second moments, which are made of squares, have twice the tolerance: (g + d)^2 - g^2 is
+ * 2 g d. The floor is for gradients that are 0 in exact numbers (a bias of keys without RoPE) and
+ * keep the rounding of what cancels.
+ *
+ * The derivation fails where terms are few: the largest of 8 elements may be much smaller than the
+ * terms that it is summed from, and a norm over 8 columns that are nearly alike divides what rounding
+ * left by next to nothing. How much depends on every number of the model, so it is measured: the
+ * reference takes the step again with every result rounded at random as the schedule stores it
+ * (exec/reference.h), up to AGREEMENT_ROUNDINGS times, and the second term is AGREEMENT_MOVES times
+ * the most that this moved the tensor (for the norm: the norm of how far all gradients moved). It is
+ * measured only where the first term is exceeded, and never allows more than AGREEMENT_MOST of the
+ * largest element: where rounding moves a tensor by more, any schedule would do, and the verdict is
+ * that this type cannot tell. */
 #ifndef EXEC_AGREEMENT_H
 #define EXEC_AGREEMENT_H
 
@@ -45,8 +63,10 @@ struct agreement_rule {
     double tolerance, floor;
     double loss, norm; /* relative */
 };
-/* Of a schedule that computes in dtype. */
+/* Of a schedule that stores results in dtype (training_storage()). */
 struct agreement_rule agreement_rule(enum dtype dtype);
+enum { AGREEMENT_ROUNDINGS = 8, AGREEMENT_MOVES = 4 };
+#define AGREEMENT_MOST 0.25
 /* The rule's tolerance of a part. */
 double agreement_tolerance(const struct agreement_rule *rule, enum agreement_part part);
 
@@ -56,34 +76,42 @@ extern const struct exec_adamw agreement_adamw;
 /* The steps that are compared. */
 enum agreement_step { AGREEMENT_UNLIMITED, AGREEMENT_CLIPPED, AGREEMENT_STEP_COUNT };
 
-struct agreement_row {
-    const char *tensor; /* the ir's */
-    /* What stands on the left of the rule over what tolerance is multiplied with on its right, in
-     * the step where that is more; NAN: the schedule binds no such thing; infinite: not a number
-     * came. */
-    double error[AGREEMENT_PART_COUNT];
+/* A difference and what it is held to, all in one unit. */
+struct agreement_error {
+    double off;   /* infinite: not a number came */
+    double moved; /* the most that rounding alone was seen to move the reference; 0: not asked */
 };
 
-/* What came out of one step, part by part. */
-struct agreement_found {
-    uint32_t wrong; /* tensors that do not agree */
-    uint32_t worst; /* row; IR_NONE: nothing is bound */
-    double error;   /* of that row */
+struct agreement_row {
+    const char *tensor; /* the ir's */
+    /* In units of what tolerance is multiplied with; off is NAN where the schedule binds no such thing. */
+    struct agreement_error error[AGREEMENT_STEP_COUNT][AGREEMENT_PART_COUNT];
 };
+/* off of a part, in the step where it is more. */
+double agreement_row_off(const struct agreement_row *row, enum agreement_part part);
+
+enum agreement_verdict {
+    AGREEMENT_RIGHT,
+    AGREEMENT_WRONG,
+    AGREEMENT_UNDECIDED, /* all that is off may be rounding, and there is too much of it */
+    AGREEMENT_VERDICT_COUNT
+};
+extern const char *const agreement_verdict_names[AGREEMENT_VERDICT_COUNT];
 
 /* All-zero is empty. */
 struct agreement {
-    bool agrees;
+    bool agrees; /* the verdict is AGREEMENT_RIGHT */
+    enum agreement_verdict verdict;
+    uint8_t dtype; /* enum dtype: the coarsest in which the schedule stores results */
     struct agreement_rule rule;
-    bool clips; /* the schedule does, so there was a second step */
-    double loss, reference_loss,
-        loss_error; /* of the step that is further off; the last: relative */
-    double norm, reference_norm,
-        norm_error;            /* of all gradients, without a limit; the last: relative */
-    uint64_t replicas_differ;  /* elements */
-    struct agreement_row *row; /* (ir.tensor_count) */
+    bool clips;   /* the schedule does, so there was a second step */
+    bool rounded; /* the rounding of the reference was asked for */
+    double loss[AGREEMENT_STEP_COUNT], reference_loss;
+    double norm, reference_norm; /* of all gradients, without a limit */
+    struct agreement_error loss_error[AGREEMENT_STEP_COUNT], norm_error; /* relative */
+    uint64_t replicas_differ;                                            /* elements */
+    struct agreement_row *row;                                           /* (ir.tensor_count) */
     uint32_t row_count;
-    struct agreement_found found[AGREEMENT_STEP_COUNT][AGREEMENT_PART_COUNT];
     struct exec_result result; /* of the first step */
 };
 

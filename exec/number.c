@@ -132,3 +132,15 @@ void number_set(void *data, enum dtype dtype, uint64_t i, double value)
         number_from_f32((char *)data + i * dtype_bytes(dtype), dtype, &narrow, 1);
     }
 }
+
+int number_digits(enum dtype dtype)
+{
+    static const int digits[DTYPE_COUNT] = {
+        [DTYPE_BF16] = 8, [DTYPE_F16] = 11, [DTYPE_F32] = 24, [DTYPE_F64] = 53};
+    return digits[dtype];
+}
+
+int number_lowest(enum dtype dtype)
+{
+    return dtype == DTYPE_F16 ? -14 : dtype == DTYPE_F64 ? -1022 : -126;
+}

@@ -15,6 +15,11 @@
 void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count);
 void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count);
 
+/* Binary digits of a significand; 0: the type is no floating-point one. */
+int number_digits(enum dtype dtype);
+/* The least exponent of numbers with all these digits: 2^exponent is the least of them. */
+int number_lowest(enum dtype dtype);
+
 /* One element, also of DTYPE_I32. */
 double number_get(const void *data, enum dtype dtype, uint64_t i);
 void number_set(void *data, enum dtype dtype, uint64_t i, double value);

@@ -184,8 +184,8 @@ static enum status run(struct reference *r, const struct reference_batch *batch,
         memset(r->tensors[n].grad, 0, r->tensors[n].count * sizeof(double));
     double sum = 0;
     for (size_t i = 0; i < sequences; i++)
-        sum += reference_sequence(r, &batch->tokens[i * s], &labels[i * s], s, 1 / (double)counted,
-                                  gradients);
+        sum += reference_sequence(r, &batch->tokens[i * s], &labels[i * s], s, i,
+                                  1 / (double)counted, gradients);
     *loss = sum / (double)counted;
 out:
     free(labels);

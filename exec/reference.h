@@ -33,9 +33,19 @@ struct reference_tensor {
     double *m, *v; /* AdamW's running means of the gradient and its square; 0 at first */
 };
 
+/* Storage of fewer digits than double has: every result that is kept between two pieces of work moves
+ * by up to half the distance of the numbers that can be stored there, drawn evenly from the seed, as
+ * much as rounding it to nearest may. digits 0: nothing moves. */
+struct reference_rounding {
+    int digits; /* binary ones of a significand */
+    int lowest; /* numbers below 2^lowest lie as far apart as those just above it */
+    uint64_t seed;
+};
+
 struct reference {
     struct transformer transformer;
-    size_t count; /* tensors, in the order of transformer_*_tensors() */
+    struct reference_rounding rounding; /* the caller's to set; none at first */
+    size_t count;                       /* tensors, in the order of transformer_*_tensors() */
     struct reference_tensor *tensors;
     struct reference_memory *memory;
 };

@@ -2,6 +2,7 @@
 
 #include "exec/reference_math.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,42 @@ struct layer_values {
     double *middle, *normed2;   /* (s, hidden): after attention's residual */
     double *raised, *acted, *y; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
 };
+
+/* Where results are kept, and the random numbers that round them. */
+struct storage {
+    struct reference_rounding rounding;
+    uint64_t state;
+};
+
+/* part: of the pass over a sequence; the same numbers are drawn for it whenever it is done again. */
+static struct storage storage_of(const struct reference *r, uint64_t number, uint64_t part)
+{
+    uint64_t state = r->rounding.seed * UINT64_C(0x9e3779b97f4a7c15) + number;
+    return (struct storage){r->rounding, state * UINT64_C(0xbf58476d1ce4e5b9) + part};
+}
+
+/* Evenly from [-1/2, 1/2): the next output of splitmix64. */
+static double draw(struct storage *storage)
+{
+    uint64_t z = storage->state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (double)((z ^ z >> 31) >> 11) * 0x1p-53 - 0.5;
+}
+
+/* x as it is when it has been stored. */
+static double *stored(struct storage *storage, double *x, size_t count)
+{
+    const struct reference_rounding *rounding = &storage->rounding;
+    for (size_t i = 0; i < count && rounding->digits > 0; i++) {
+        int exponent; /* |x| lies from 2^(exponent - 1) to 2^exponent */
+        frexp(x[i], &exponent);
+        exponent = exponent - 1 > rounding->lowest ? exponent - 1 : rounding->lowest;
+        if (x[i] != 0)
+            x[i] += ldexp(draw(storage), exponent - (rounding->digits - 1));
+    }
+    return x;
+}
 
 static struct sizes sizes_of(const struct transformer *t, size_t seq_len)
 {
@@ -105,7 +142,7 @@ static void put_columns(double *x, const double *y, size_t rows, size_t stride, 
 }
 
 /* The heads of q or k as attention reads them: normed, then turned by their position. */
-static double *prepared(struct arena *arena, const struct transformer *t,
+static double *prepared(struct arena *arena, struct storage *to, const struct transformer *t,
                         const struct reference_affine *norm, const double *plain, size_t s,
                         size_t heads)
 {
@@ -113,23 +150,31 @@ static double *prepared(struct arena *arena, const struct transformer *t,
     double *y = t->qk_norm
                     ? reference_norm(arena, norm, NORM_RMSNORM, t->norm_eps, plain, s * heads)
                     : columns(arena, plain, s, heads * dim, 0, heads * dim);
-    if (t->positions == POSITIONS_ROPE)
+    if (t->qk_norm)
+        stored(to, y, s * heads * dim);
+    if (t->positions == POSITIONS_ROPE) {
         reference_rope(y, t->rope_theta, 1, s, heads, dim);
+        stored(to, y, s * heads * dim);
+    }
     return y;
 }
 
 /* The gradient before prepared() from the one after it, d, which is spoilt. */
-static double *unprepared(struct arena *arena, const struct transformer *t,
+static double *unprepared(struct arena *arena, struct storage *to, const struct transformer *t,
                           const struct reference_affine *norm, double *d, const double *plain,
                           size_t s, size_t heads)
 {
-    if (t->positions == POSITIONS_ROPE)
+    const size_t count = s * heads * t->head_dim;
+    stored(to, d, count);
+    if (t->positions == POSITIONS_ROPE) {
         reference_rope(d, t->rope_theta, -1, s, heads, t->head_dim);
+        stored(to, d, count);
+    }
     if (!t->qk_norm)
         return d;
     double *dplain = zeros(arena, s, heads * t->head_dim);
     reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dplain, d, plain, s * heads);
-    return dplain;
+    return stored(to, dplain, count);
 }
 
 static double *sum_of(struct arena *arena, const double *a, const double *b, size_t count)
@@ -140,33 +185,48 @@ static double *sum_of(struct arena *arena, const double *a, const double *b, siz
     return y;
 }
 
-static struct layer_values layer_forward(struct arena *arena, const struct transformer *t,
+static struct layer_values layer_forward(struct arena *arena, struct storage to,
+                                         const struct transformer *t,
                                          const struct layer_parameters *p, double *x, size_t s)
 {
     const struct sizes n = sizes_of(t, s);
-    const size_t stride = n.q + 2 * n.kv;
+    const size_t stride = n.q + 2 * n.kv, rows = s * n.hidden;
     struct layer_values l = {.x = x};
 
-    l.normed1 = reference_norm(arena, &p->norm1, t->norm, t->norm_eps, x, s);
-    const double *qkv = reference_linear(arena, &p->qkv, l.normed1, s);
+    l.normed1 = stored(&to, reference_norm(arena, &p->norm1, t->norm, t->norm_eps, x, s), rows);
+    const double *qkv = stored(&to, reference_linear(arena, &p->qkv, l.normed1, s), s * stride);
     l.q_plain = columns(arena, qkv, s, stride, 0, n.q);
     l.k_plain = columns(arena, qkv, s, stride, n.q, n.kv);
     l.v = columns(arena, qkv, s, stride, n.q + n.kv, n.kv);
-    l.q = prepared(arena, t, &p->q_norm, l.q_plain, s, n.heads.heads);
-    l.k = prepared(arena, t, &p->k_norm, l.k_plain, s, n.heads.kv_heads);
+    l.q = prepared(arena, &to, t, &p->q_norm, l.q_plain, s, n.heads.heads);
+    l.k = prepared(arena, &to, t, &p->k_norm, l.k_plain, s, n.heads.kv_heads);
     l.attended = reference_attention(arena, &n.heads, l.q, l.k, l.v, &l.lse);
-    l.middle = sum_of(arena, x, reference_linear(arena, &p->o, l.attended, s), s * n.hidden);
+    stored(&to, l.attended, s * n.q);
+    const double *mixed = stored(&to, reference_linear(arena, &p->o, l.attended, s), rows);
+    l.middle = stored(&to, sum_of(arena, x, mixed, rows), rows);
 
-    l.normed2 = reference_norm(arena, &p->norm2, t->norm, t->norm_eps, l.middle, s);
-    l.raised = reference_linear(arena, &p->up, l.normed2, s);
-    l.acted = reference_activation(arena, t->activation, l.raised, s, n.ffn);
-    l.y = sum_of(arena, l.middle, reference_linear(arena, &p->down, l.acted, s), s * n.hidden);
+    l.normed2 =
+        stored(&to, reference_norm(arena, &p->norm2, t->norm, t->norm_eps, l.middle, s), rows);
+    l.raised = stored(&to, reference_linear(arena, &p->up, l.normed2, s), s * p->up.outputs);
+    l.acted =
+        stored(&to, reference_activation(arena, t->activation, l.raised, s, n.ffn), s * n.ffn);
+    const double *lowered = stored(&to, reference_linear(arena, &p->down, l.acted, s), rows);
+    l.y = stored(&to, sum_of(arena, l.middle, lowered, rows), rows);
     return l;
+}
+
+/* d += branch, both as they are stored. */
+static void add_branch(struct storage *to, double *d, double *branch, size_t count)
+{
+    stored(to, branch, count);
+    for (size_t i = 0; i < count; i++)
+        d[i] += branch[i];
+    stored(to, d, count);
 }
 
 /* d holds the gradient of the layer's output and then that of its input: the residual's share is
  * there already, each branch adds its own. */
-static void layer_backward(struct arena *arena, const struct transformer *t,
+static void layer_backward(struct arena *arena, struct storage to, const struct transformer *t,
                            const struct layer_parameters *p, const struct layer_values *l,
                            double *d, size_t s)
 {
@@ -175,26 +235,35 @@ static void layer_backward(struct arena *arena, const struct transformer *t,
 
     double *dacted = zeros(arena, s, n.ffn);
     reference_linear_backward(&p->down, dacted, d, l->acted, s);
+    stored(&to, dacted, s * n.ffn);
     double *draised = zeros(arena, s, p->up.outputs);
     reference_activation_backward(t->activation, draised, dacted, l->raised, s, n.ffn);
+    stored(&to, draised, s * p->up.outputs);
     double *dnormed2 = zeros(arena, s, n.hidden);
     reference_linear_backward(&p->up, dnormed2, draised, l->normed2, s);
-    reference_norm_backward(&p->norm2, t->norm, t->norm_eps, d, dnormed2, l->middle, s);
+    stored(&to, dnormed2, s * n.hidden);
+    double *dmiddle = zeros(arena, s, n.hidden), *dx = zeros(arena, s, n.hidden);
+    reference_norm_backward(&p->norm2, t->norm, t->norm_eps, dmiddle, dnormed2, l->middle, s);
+    add_branch(&to, d, dmiddle, s * n.hidden);
 
     double *dattended = zeros(arena, s, n.q);
     reference_linear_backward(&p->o, dattended, d, l->attended, s);
+    stored(&to, dattended, s * n.q);
     double *dq = zeros(arena, s, n.q), *dk = zeros(arena, s, n.kv), *dv = zeros(arena, s, n.kv);
     reference_attention_backward(&n.heads, dq, dk, dv, dattended, l->q, l->k, l->v, l->attended,
                                  l->lse);
-    dq = unprepared(arena, t, &p->q_norm, dq, l->q_plain, s, n.heads.heads);
-    dk = unprepared(arena, t, &p->k_norm, dk, l->k_plain, s, n.heads.kv_heads);
+    dq = unprepared(arena, &to, t, &p->q_norm, dq, l->q_plain, s, n.heads.heads);
+    dk = unprepared(arena, &to, t, &p->k_norm, dk, l->k_plain, s, n.heads.kv_heads);
+    stored(&to, dv, s * n.kv);
     double *dqkv = zeros(arena, s, stride);
     put_columns(dqkv, dq, s, stride, 0, n.q);
     put_columns(dqkv, dk, s, stride, n.q, n.kv);
     put_columns(dqkv, dv, s, stride, n.q + n.kv, n.kv);
     double *dnormed1 = zeros(arena, s, n.hidden);
     reference_linear_backward(&p->qkv, dnormed1, dqkv, l->normed1, s);
-    reference_norm_backward(&p->norm1, t->norm, t->norm_eps, d, dnormed1, l->x, s);
+    stored(&to, dnormed1, s * n.hidden);
+    reference_norm_backward(&p->norm1, t->norm, t->norm_eps, dx, dnormed1, l->x, s);
+    add_branch(&to, d, dx, s * n.hidden);
 }
 
 /* ---- the ends ---- */
@@ -223,15 +292,17 @@ static void embed_backward(const struct reference_affine *table,
 }
 
 /* Logits and loss of x, (s, hidden); with dx, the gradients too. */
-static double head(const struct reference_affine *p, const double *x, const int32_t *labels,
-                   size_t s, double scale, double *dx)
+static double head(struct storage *to, const struct reference_affine *p, const double *x,
+                   const int32_t *labels, size_t s, double scale, double *dx)
 {
     double loss = 0;
     for (size_t i = 0; i < s; i += HEAD_ROWS) {
         const size_t rows = s - i < HEAD_ROWS ? s - i : HEAD_ROWS;
         struct arena arena = {0};
         double *logits = reference_linear(&arena, p, &x[i * p->inputs], rows);
+        stored(to, logits, rows * p->outputs);
         loss += reference_cross_entropy(logits, &labels[i], scale, rows, p->outputs);
+        stored(to, logits, rows * p->outputs);
         if (dx != NULL)
             reference_linear_backward(p, &dx[i * p->inputs], logits, &x[i * p->inputs], rows);
         arena_release(&arena);
@@ -240,7 +311,7 @@ static double head(const struct reference_affine *p, const double *x, const int3
 }
 
 double reference_sequence(struct reference *r, const int32_t *tokens, const int32_t *labels,
-                          size_t seq_len, double scale, bool gradients)
+                          size_t seq_len, uint64_t number, double scale, bool gradients)
 {
     const struct transformer *t = &r->transformer;
     const size_t s = seq_len, hidden = t->hidden, layers = t->layers;
@@ -249,33 +320,41 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
     const struct reference_affine norm = affine(r, "", "norm");
     const struct reference_affine out = t->tied_head ? table : affine(r, "", "head");
     struct arena arena = {0};
+    struct storage ends = storage_of(r, number, 2 * layers);
 
     /* Only the input of every layer is kept; the backward goes through the layer again. */
     double **x = arena_array(&arena, layers + 1, sizeof *x);
     for (size_t i = 0; i <= layers; i++)
         x[i] = zeros(&arena, s, hidden);
     embed(&table, &places, x[0], tokens, s);
+    if (places.weight != NULL)
+        stored(&ends, x[0], s * hidden);
     for (size_t i = 0; i < layers; i++) {
         const struct layer_parameters p = layer_parameters(r, (int64_t)i);
         struct arena inside = {0};
-        const struct layer_values l = layer_forward(&inside, t, &p, x[i], s);
+        const struct layer_values l =
+            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, x[i], s);
         memcpy(x[i + 1], l.y, s * hidden * sizeof *l.y);
         arena_release(&inside);
     }
 
-    const double *normed = reference_norm(&arena, &norm, t->norm, t->norm_eps, x[layers], s);
+    double *normed = reference_norm(&arena, &norm, t->norm, t->norm_eps, x[layers], s);
+    stored(&ends, normed, s * hidden);
     double *dnormed = gradients ? zeros(&arena, s, hidden) : NULL;
-    const double loss = head(&out, normed, labels, s, scale, dnormed);
+    const double loss = head(&ends, &out, normed, labels, s, scale, dnormed);
     if (!gradients)
         goto out;
 
     double *d = zeros(&arena, s, hidden);
+    stored(&ends, dnormed, s * hidden);
     reference_norm_backward(&norm, t->norm, t->norm_eps, d, dnormed, x[layers], s);
+    stored(&ends, d, s * hidden);
     for (size_t i = layers; i-- > 0;) {
         const struct layer_parameters p = layer_parameters(r, (int64_t)i);
         struct arena inside = {0};
-        const struct layer_values l = layer_forward(&inside, t, &p, x[i], s);
-        layer_backward(&inside, t, &p, &l, d, s);
+        const struct layer_values l =
+            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, x[i], s);
+        layer_backward(&inside, storage_of(r, number, 2 * i + 1), t, &p, &l, d, s);
         arena_release(&inside);
     }
     embed_backward(&table, &places, d, tokens, s);

@@ -27,9 +27,8 @@ void training_random_tokens(int32_t *tokens, size_t count, int64_t vocab, uint64
 }
 
 /* Weights as the schedule can hold them, and moments of a run in progress. */
-static void start(struct training *t)
+static void start(const struct training *t, struct reference *r)
 {
-    struct reference *r = t->reference;
     reference_init_weights(r, t->options.seed);
     for (size_t n = 0; n < r->count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
@@ -54,7 +53,7 @@ static size_t base_size(const char *name)
     return strcspn(name, ":");
 }
 
-struct reference_tensor *training_tensor(const struct training *t, const char *name)
+struct reference_tensor *training_tensor(const struct reference *reference, const char *name)
 {
     char base[128];
     size_t size = base_size(name);
@@ -62,7 +61,7 @@ struct reference_tensor *training_tensor(const struct training *t, const char *n
         return NULL;
     memcpy(base, name, size);
     base[size] = '\0';
-    return reference_find(t->reference, base);
+    return reference_find(reference, base);
 }
 
 /* Rows of the model's tensor that the schedule has, in one tensor or in blocks. */
@@ -84,7 +83,7 @@ static enum status find_tensors(struct training *t, struct diag *diag)
         t->from[k] = heap_zalloc(ir->tensor_count + 1, sizeof *t->from[k]);
     for (uint32_t i = 0; i < ir->tensor_count; i++) {
         const struct tensor *want = &ir->tensor[i];
-        struct reference_tensor *tensor = training_tensor(t, want->name);
+        struct reference_tensor *tensor = training_tensor(t->reference, want->name);
         if (tensor == NULL)
             return diag_error(diag, at, STATUS_BAD_INPUT, "the model has no tensor '%s'",
                               want->name);
@@ -224,7 +223,7 @@ enum status training_run(struct training *t, const struct exec_options *options,
     uint32_t steps = run.warmup + (run.steps > 0 ? run.steps : 1);
     run.adamw = adamw_of(t, &options->adamw);
     if (t->reference != NULL)
-        start(t);
+        start(t, t->reference);
     free(t->loss);
     t->loss = heap_zalloc(steps, sizeof *t->loss);
     t->bindings.read_step = 0;
@@ -264,7 +263,7 @@ enum status training_reference(struct training *t, const struct exec_adamw *adam
 {
     assert(t->reference != NULL);
     int64_t first = adamw_of(t, adamw).step;
-    start(t);
+    start(t, t->reference);
     for (uint32_t i = 0; i < steps; i++) {
         struct reference_batch batch = {.tokens = t->tokens + i * batch_tokens(t->ir),
                                         .sequences = t->ir->global_batch,
@@ -279,8 +278,37 @@ enum status training_reference(struct training *t, const struct exec_adamw *adam
 
 void training_reference_update(struct training *t, const struct exec_adamw *adamw)
 {
-    start(t);
+    start(t, t->reference);
     training_update(t->reference, t->ir, adamw, adamw_of(t, adamw).step);
+}
+
+enum dtype training_storage(const struct ir *ir)
+{
+    enum dtype coarsest = DTYPE_F64;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        for (uint32_t k = ir->op.reads[op]; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+             k++) {
+            enum dtype dtype = (enum dtype)ir->buffer.dtype[ir_touched(ir, op, k)];
+            if (number_digits(dtype) > 0 && number_digits(dtype) < number_digits(coarsest))
+                coarsest = dtype;
+        }
+    return coarsest;
+}
+
+enum status training_rounded(const struct training *t, struct reference *r,
+                             const struct exec_adamw *adamw, uint64_t seed, double *loss,
+                             struct diag *diag)
+{
+    const struct reference_batch batch = {
+        .tokens = t->tokens, .sequences = t->ir->global_batch, .seq_len = t->ir->layout.tokens};
+    enum dtype dtype = training_storage(t->ir);
+    start(t, r);
+    r->rounding = (struct reference_rounding){
+        .digits = number_digits(dtype), .lowest = number_lowest(dtype), .seed = seed};
+    enum status status = reference_gradients(r, &batch, loss, diag);
+    if (status == STATUS_OK)
+        training_update(r, t->ir, adamw, adamw_of(t, adamw).step);
+    return status;
 }
 
 static bool reads_tokens(const struct ir *ir, uint32_t op)

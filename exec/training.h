@@ -51,7 +51,7 @@ enum status training_init(struct training *training, const struct ir *ir, const 
 void training_release(struct training *training);
 
 /* The reference's tensor of which a tensor of the schedule is a block of rows, or all; NULL: none. */
-struct reference_tensor *training_tensor(const struct training *training, const char *name);
+struct reference_tensor *training_tensor(const struct reference *reference, const char *name);
 
 /* Runs options.warmup + options.steps steps (exec/exec.h), which read as many batches of
  * training.tokens. */
@@ -66,6 +66,15 @@ enum status training_reference(struct training *training, const struct exec_adam
 /* The update of a single step once more, from the same start and with other constants: gradients are those
  * that training_reference() left, which must not have been clipped. */
 void training_reference_update(struct training *training, const struct exec_adamw *adamw);
+
+/* The dtype of the fewest digits in which ops of the schedule store results. */
+enum dtype training_storage(const struct ir *ir);
+
+/* Takes a single step of a reference of the same model from the same start, with its results rounded as
+ * training_storage() rounds them (exec/reference.h); seed draws the rounding. */
+enum status training_rounded(const struct training *training, struct reference *reference,
+                             const struct exec_adamw *adamw, uint64_t seed, double *loss,
+                             struct diag *diag);
 
 /* Whether the schedule clips its gradients by their norm. */
 bool training_clips(const struct ir *ir);

@@ -14,15 +14,17 @@ void run_json_agreement(struct json_out *json, const struct agreement *a)
 {
     json_begin_object(json, "check");
     json_put_bool(json, "right", a->agrees);
+    json_put_text(json, "verdict", agreement_verdict_names[a->verdict]);
     json_put_number(json, "tolerance", a->rule.tolerance);
     json_put_number(json, "moment2_tolerance", agreement_tolerance(&a->rule, AGREEMENT_MOMENT2));
-    json_put_number(json, "loss", a->loss);
+    int step = a->loss_error[1].off > a->loss_error[0].off; /* the one that is further off */
+    json_put_number(json, "loss", a->loss[step]);
     json_put_number(json, "reference_loss", a->reference_loss);
-    json_put_number(json, "loss_error", a->loss_error);
+    json_put_number(json, "loss_error", a->loss_error[step].off);
     json_put_number(json, "loss_tolerance", a->rule.loss);
     json_put_number(json, "norm", a->norm);
     json_put_number(json, "reference_norm", a->reference_norm);
-    json_put_number(json, "norm_error", a->norm_error);
+    json_put_number(json, "norm_error", a->norm_error.off);
     json_put_number(json, "norm_tolerance", a->rule.norm);
     json_put_bool(json, "clips", a->clips);
     json_put_count(json, "replicas_differ", a->replicas_differ);
@@ -31,7 +33,8 @@ void run_json_agreement(struct json_out *json, const struct agreement *a)
         json_begin_object(json, NULL);
         json_put_text(json, "name", a->row[i].tensor);
         for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
-            json_put_number(json, agreement_part_names[part], a->row[i].error[part]);
+            json_put_number(json, agreement_part_names[part],
+                            agreement_row_off(&a->row[i], (enum agreement_part)part));
         json_end_object(json);
     }
     json_end_array(json);

@@ -29,20 +29,22 @@ void run_report_agreement(struct text *out, const struct agreement *a)
     for (uint32_t i = 0; i < a->row_count; i++) {
         text_printf(out, "%-*s", width, a->row[i].tensor);
         for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
-            put_error(out, a->row[i].error[part]);
+            put_error(out, agreement_row_off(&a->row[i], (enum agreement_part)part));
         text_putc(out, '\n');
     }
-    text_printf(out, "loss %.7g, reference %.7g, off by %.1e\n", a->loss, a->reference_loss,
-                a->loss_error);
+    int step = a->loss_error[1].off > a->loss_error[0].off; /* the one that is further off */
+    text_printf(out, "loss %.7g, reference %.7g, off by %.1e\n", a->loss[step], a->reference_loss,
+                a->loss_error[step].off);
     text_printf(out, "norm %.7g, reference %.7g, off by %.1e", a->norm, a->reference_norm,
-                a->norm_error);
+                a->norm_error.off);
     if (a->clips)
         text_printf(out, "; a second step clips it to %g", agreement_adamw.max_norm);
     text_putc(out, '\n');
     text_printf(out,
                 "%s: %" PRIu32 " tensors beside the reference, tolerance %.0e of the largest "
-                "element\n",
-                a->agrees ? "right" : "wrong", a->row_count, a->rule.tolerance);
+                "element%s\n",
+                agreement_verdict_names[a->verdict], a->row_count, a->rule.tolerance,
+                a->agrees && a->rounded ? ", or 4 times what rounding alone moves it by" : "");
 }
 
 /* ---- training ---- */

@@ -98,8 +98,10 @@ enum status parse_tokens(struct parser *p)
     if (status != STATUS_OK)
         return status;
     enum dtype dtype;
-    if (!dtype_find(value[DTYPE].at, value[DTYPE].size, &dtype))
-        return parse_error(p, value[DTYPE].at, "unknown dtype '%.*s': expected bf16, f16 or f32",
+    if (!dtype_find(value[DTYPE].at, value[DTYPE].size, &dtype) || dtype == DTYPE_I32 ||
+        dtype == DTYPE_U8) /* nothing is computed in these */
+        return parse_error(p, value[DTYPE].at,
+                           "unknown dtype '%.*s': expected bf16, f16, f32 or f64",
                            value[DTYPE].size < 60 ? (int)value[DTYPE].size : 60, value[DTYPE].at);
     p->ir->dtype = (uint8_t)dtype;
 

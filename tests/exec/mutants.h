@@ -377,6 +377,187 @@ static inline bool wrong_shape(struct mutant *m)
     }
 }
 
+/* ---- scalars, types, labels, and what the head of a schedule says ---- */
+
+/* An op of a kind drawn evenly from those with parameters that the schedule has. */
+static inline uint32_t draw_op_with_parameters(struct mutant *m)
+{
+    uint32_t kinds = draw_below(m, WORK_KIND_COUNT), begin = draw_below(m, m->ir->op.count);
+    for (uint32_t k = 0; k < WORK_KIND_COUNT; k++) {
+        uint8_t kind = (uint8_t)((kinds + k) % WORK_KIND_COUNT);
+        for (uint32_t i = 0; i < m->ir->op.count && work_kind_info(kind)->param_count > 0; i++) {
+            uint32_t op = (begin + i) % m->ir->op.count;
+            if (m->ir->op.kind[op] == kind)
+                return op;
+        }
+    }
+    return IR_NONE;
+}
+
+/* Another value that the text form could give a parameter; old where there is none. */
+static inline int64_t other_value(struct mutant *m, const struct work_param *p, int64_t old)
+{
+    uint32_t groups = m->ir->group_count + p->optional;
+    if (p->is_group)
+        return groups == 0 ? old : draw_below(m, groups);
+    if (p->values)
+        return draw_below(m, p->value_count);
+    const int64_t values[] = {old + 1, old * 2, old - 1, old / 2, 1, 0, -old};
+    int64_t value = values[draw_below(m, ARRAY_LEN(values))];
+    int64_t least = p->is_signed ? INT64_MIN : p->optional ? 0 : 1;
+    return value < least ? old : value;
+}
+
+static inline bool other_scalar(struct mutant *m, bool everywhere)
+{
+    struct ir *ir = m->ir;
+    uint32_t op = draw_op_with_parameters(m), changed = 0;
+    uint8_t kind = ir->op.kind[op];
+    uint32_t i = draw_below(m, work_kind_info(kind)->param_count);
+    const struct work_param *p = &work_kind_info(kind)->param[i];
+    int64_t old = ir_work(ir, op)->p[i], value = other_value(m, p, old);
+    if (value == old)
+        return false;
+    for (uint32_t o = 0; o < ir->op.count; o++)
+        if (o == op || (everywhere && ir->op.kind[o] == kind && ir_work(ir, o)->p[i] == old)) {
+            own_shape(ir, o)->p[i] = value;
+            changed++;
+        }
+    snprintf(m->what, sizeof m->what, "op %u (%s): %s %" PRId64 " instead of %" PRId64 ", %u ops",
+             op, kind_of(ir, op), p->name, value, old, changed);
+    return !everywhere || changed > 1;
+}
+
+static inline bool wrong_scalar(struct mutant *m)
+{
+    return other_scalar(m, false);
+}
+
+static inline bool wrong_scalars(struct mutant *m)
+{
+    return other_scalar(m, true);
+}
+
+/* A factor that all gradients have in common, as if they were added up over a step and not averaged. */
+static inline bool wrong_scale(struct mutant *m)
+{
+    struct ir *ir = m->ir;
+    int64_t by = ir->global_batch > 1 ? ir->global_batch : 2;
+    bool up = draw_below(m, 2) == 0, forward = draw_below(m, 2) == 0;
+    uint32_t changed = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        int kind = ir->op.kind[op];
+        if (kind == WORK_CROSS_ENTROPY_BACKWARD || kind == WORK_CROSS_ENTROPY_PARTIAL_BACKWARD ||
+            (forward && (kind == WORK_CROSS_ENTROPY || kind == WORK_CROSS_ENTROPY_FINISH))) {
+            int64_t *count = &own_shape(ir, op)->cross_entropy.count; /* of all four the third */
+            *count = up ? *count * by : *count / by;
+            if (*count == 0)
+                return false;
+            changed++;
+        }
+    }
+    snprintf(m->what, sizeof m->what, "count of %u ops of the loss %s %" PRId64 " times", changed,
+             up ? "up" : "down", by);
+    return changed > 0;
+}
+
+static inline bool wrong_type(struct mutant *m)
+{
+    struct ir *ir = m->ir;
+    uint32_t b = draw_below(m, ir->buffer.count);
+    bool head = draw_below(m, 4) == 0;
+    uint8_t *dtype = head ? &ir->dtype : &ir->buffer.dtype[b], old = *dtype;
+    *dtype = (uint8_t)draw_below(m, head ? DTYPE_I32 : DTYPE_COUNT); /* the reader takes no other */
+    if (head)
+        snprintf(m->what, sizeof m->what, "dtype=%s of the schedule, not %s", dtype_name(*dtype),
+                 dtype_name(old));
+    else
+        snprintf(m->what, sizeof m->what, "buffer %u of %s, not %s", b, dtype_name(*dtype),
+                 dtype_name(old));
+    list_all(m); /* ops are added anew, which works out their dtypes */
+    return *dtype != old;
+}
+
+static inline bool wrong_label(struct mutant *m)
+{
+    struct op_table *t = &m->ir->op;
+    uint32_t op = draw_below(m, t->count), which = draw_below(m, 6);
+    uint16_t *number[] = {&t->layer[op], &t->chunk[op], &t->step[op], &t->micro[op]};
+    snprintf(m->what, sizeof m->what, "op %u (%s): label %u", op, kind_of(m->ir, op), which);
+    if (which == 0)
+        t->phase[op] = (uint8_t)((t->phase[op] + 1) % PHASE_COUNT);
+    else if (which == 1)
+        t->region[op] = (uint8_t)((t->region[op] + 1) % REGION_COUNT);
+    else
+        *number[which - 2] = *number[which - 2] == IR_NONE16 ? 0 : *number[which - 2] + 1;
+    return true;
+}
+
+/* A buffer that stands for something else. */
+static inline bool wrong_binding(struct mutant *m)
+{
+    struct ir *ir = m->ir;
+    uint32_t begin = draw_below(m, ir->buffer.count), b = begin, i = 0;
+    while (i < ir->buffer.count && ir->buffer.binding[b] == IR_NONE16)
+        b = (begin + ++i) % ir->buffer.count;
+    struct binding binding = ir->binding[ir->buffer.binding[b]], old = binding;
+    bool tensors = binding.bundle != IR_NONE16;
+    uint16_t group = (uint16_t)draw_below(m, ir->group_count + 1);
+    group = group == ir->group_count ? IR_NONE16 : group;
+    switch (draw_below(m, 4)) {
+    case 0:
+        binding.kind = (uint8_t)(tensors ? BINDING_PARAM + draw_below(m, 5)
+                                         : BINDING_TOKENS + draw_below(m, 3));
+        break;
+    case 1:
+        if (tensors)
+            binding.bundle = (uint16_t)draw_below(m, ir->bundle_count);
+        break;
+    case 2:
+        *(tensors ? &binding.shard : &binding.gathered) = group;
+        break;
+    default:
+        if (ir->mesh.axis_count > 0)
+            binding.partial ^= 1u << draw_below(m, ir->mesh.axis_count);
+    }
+    ir->buffer.binding[b] = ir_add_binding(ir, binding);
+    snprintf(m->what, sizeof m->what,
+             "buffer %u is bound to %s %u shard %u partial %u, not %s %u %u %u", b,
+             binding_name((enum binding_kind)binding.kind), binding.bundle, binding.shard,
+             binding.partial, binding_name((enum binding_kind)old.kind), old.bundle, old.shard,
+             old.partial);
+    return memcmp(&binding, &old, sizeof old) != 0;
+}
+
+/* Another step than the one that the ops take. */
+static inline bool wrong_head(struct mutant *m)
+{
+    struct ir *ir = m->ir;
+    struct token_layout *layout = &ir->layout;
+    int64_t *sizes[] = {&ir->global_batch, &ir->micro_batch, &layout->tokens};
+    uint32_t *counts[] = {&layout->cp, &layout->hp, &layout->chunks};
+    uint32_t which = draw_below(m, 7);
+    bool up = draw_below(m, 2) == 0;
+    snprintf(m->what, sizeof m->what, "number %u of the line 'tokens' %s", which,
+             up ? "doubled" : "halved");
+    if (which < 3) {
+        int64_t old = *sizes[which];
+        *sizes[which] = up ? 2 * old : old / 2;
+        return *sizes[which] > 0;
+    }
+    if (which < 6) {
+        uint32_t old = *counts[which - 3];
+        if (layout->length != NULL || old == 0)
+            return false;
+        *counts[which - 3] = up ? 2 * old : old / 2;
+        return *counts[which - 3] > 0;
+    }
+    layout->kind =
+        (uint8_t)((layout->kind + 1 + draw_below(m, LAYOUT_KIND_COUNT - 1)) % LAYOUT_KIND_COUNT);
+    snprintf(m->what, sizeof m->what, "layout %s", layout_name((enum layout_kind)layout->kind));
+    return true;
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -400,6 +581,13 @@ static const struct {
     {"wrong peer", wrong_peer, true},
     {"wrong reduction", wrong_reduction, true},
     {"wrong shape", wrong_shape, true},
+    {"wrong scalar", wrong_scalar, true},
+    {"wrong scalars", wrong_scalars, true},
+    {"wrong scale", wrong_scale, true},
+    {"wrong type", wrong_type, true},
+    {"wrong label", wrong_label, true},
+    {"wrong binding", wrong_binding, true},
+    {"wrong head", wrong_head, true},
 };
 enum { MUTATIONS = ARRAY_LEN(mutations) };
 

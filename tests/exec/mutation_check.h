@@ -10,6 +10,7 @@
 #include "tests/exec/mutants.h"
 
 static const char *mutation_backend; /* NULL: the processor */
+static enum dtype mutation_dtype = DTYPE_F32;
 
 struct tally {
     uint32_t made, refused; /* refused: by the executor, before it ran */
@@ -97,7 +98,8 @@ static inline bool same_outputs(const struct ir *a, const struct ir *b,
     for (uint64_t seed = 21; seed <= 22 && same; seed++) {
         struct agreement x = {0}, y = {0};
         same = run_mutant(&x, a, model, seed, 60) == OUTCOME_RIGHT &&
-               run_mutant(&y, b, model, seed, 60) == OUTCOME_RIGHT && x.loss == y.loss;
+               run_mutant(&y, b, model, seed, 60) == OUTCOME_RIGHT &&
+               memcmp(x.loss, y.loss, sizeof x.loss) == 0 && x.norm == y.norm;
         for (uint32_t i = 0; i < x.row_count && same; i++)
             same = memcmp(x.row[i].error, y.row[i].error, sizeof x.row[i].error) == 0;
         agreement_release(&x);
@@ -148,6 +150,10 @@ static inline struct choices draw_choices(struct check_random *random)
         product = draw_product(&factors, random);
     while (!product_legal(&product, &choices, &why));
     diag_release(&why);
+    struct request request = product_request(&product);
+    request.global_batch = choices.global_batch;
+    request.dtype = (int)mutation_dtype;
+    CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, NULL), STATUS_OK);
     return choices;
 }
 

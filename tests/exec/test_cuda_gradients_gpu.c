@@ -65,8 +65,7 @@ static double gradient_error(const char *strategy, int64_t ranks, enum exec_atte
         CHECK(strategy, agreement.agrees);
         worst = 0;
         for (uint32_t i = 0; i < agreement.row_count; i++)
-            if (agreement.row[i].error[AGREEMENT_GRADIENT] > worst)
-                worst = agreement.row[i].error[AGREEMENT_GRADIENT];
+            worst = fmax(worst, agreement_row_off(&agreement.row[i], AGREEMENT_GRADIENT));
     } else if (diag.text != NULL) {
         fputs(diag.text, stderr);
     }

@@ -63,8 +63,28 @@ static void all_halves_come_back(void)
     }
 }
 
+/* Half the distance to the next number is lost in rounding, and no more. */
+static void digits_are_those_of_rounding(void)
+{
+    static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32};
+    for (size_t t = 0; t < ARRAY_LEN(types); t++) {
+        double place[1], half = ldexp(1, -number_digits(types[t]));
+        double low = ldexp(1, number_lowest(types[t]));
+        number_set(place, types[t], 0, 1 + 1.01 * half);
+        CHECK(dtype_name(types[t]), number_get(place, types[t], 0) == 1 + 2 * half);
+        number_set(place, types[t], 0, 1 + 0.99 * half);
+        CHECK(dtype_name(types[t]), number_get(place, types[t], 0) == 1);
+        number_set(place, types[t], 0, low * (1 + 2 * half));
+        CHECK(dtype_name(types[t]), number_get(place, types[t], 0) == low * (1 + 2 * half));
+        number_set(place, types[t], 0, low * (0.5 + half));
+        CHECK(dtype_name(types[t]), number_get(place, types[t], 0) != low * (0.5 + half));
+    }
+    CHECK_INT("i32", number_digits(DTYPE_I32), 0);
+}
+
 static const struct check_case cases[] = {
     {"numbers round to nearest even", numbers_round_to_nearest_even},
     {"all halves come back", all_halves_come_back},
+    {"digits are those of rounding", digits_are_those_of_rounding},
 };
 CHECK_MAIN("number", cases)

@@ -1,0 +1,111 @@
+/* The rule of exec/agreement.h where terms are few: models of 4 to 12 columns, in every type. */
+#include "exec/agreement.h"
+#include "schedule/compose.h"
+#include "tests/check.h"
+#include "tests/schedule/shapes.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct drawn {
+    struct transformer model;
+    struct request request;
+    uint64_t seed;
+};
+
+static void draw(struct drawn *d, struct check_random *random, int64_t hidden, enum dtype dtype)
+{
+    static const char *const strategies[] = {"local", "ulysses", "ring", "megatron-sp"};
+    int64_t ranks = check_random_i64(random, 1, 2);
+    d->model = shapes[check_random_i64(random, 0, SHAPE_COUNT - 1)];
+    d->model.hidden = hidden;
+    d->model.layers = check_random_i64(random, 1, 4);
+    d->model.ffn = 4 + 2 * check_random_i64(random, 0, 10);
+    d->model.vocab = check_random_i64(random, 5, 60);
+    d->request = (struct request){.model = &d->model,
+                                  .strategy = strategies[check_random_i64(random, 0, 3)],
+                                  .weights = -1,
+                                  .activations = -1,
+                                  .optimizer = -1,
+                                  .attention_impl = ATTENTION_CPU,
+                                  .dtype = (int)dtype,
+                                  .ranks = ranks,
+                                  .seq = ranks * 4 * check_random_i64(random, 1, 6),
+                                  .gpus_per_node = 8,
+                                  .sm = 80};
+    d->seed = (uint64_t)check_random_i64(random, 0, 100000);
+}
+
+/* scale: the gradients are that many times as small. */
+static enum agreement_verdict verdict(const struct drawn *d, int64_t scale, struct diag *diag)
+{
+    struct choices choices;
+    struct ir ir = {0};
+    struct agreement agreement = {0};
+    const struct exec_options options = {.stall_s = 60};
+    enum agreement_verdict verdict = AGREEMENT_VERDICT_COUNT;
+    enum status status = compose_resolve(&choices, &d->request, NULL, diag);
+    if (status == STATUS_OK)
+        status = compose_build(&ir, &choices, diag);
+    for (uint32_t s = 0; s < ir.shape_count; s++)
+        if (ir.shape[s].kind == WORK_CROSS_ENTROPY_BACKWARD ||
+            ir.shape[s].kind == WORK_CROSS_ENTROPY_PARTIAL_BACKWARD)
+            ir.shape[s].cross_entropy.count *= scale;
+    if (status == STATUS_OK)
+        status = agreement_check(&agreement, &ir, "drawn", &d->model, d->seed, &options, diag);
+    if (CHECK_INT("checked", status, STATUS_OK)) {
+        verdict = agreement.verdict;
+        agreement_explain(&agreement, "drawn", diag);
+    }
+    agreement_release(&agreement);
+    ir_release(&ir);
+    return verdict;
+}
+
+static void few_terms_are_not_called_wrong(void)
+{
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32};
+    struct check_random random = {3};
+    uint32_t count[AGREEMENT_VERDICT_COUNT + 1] = {0}, drawn = 0;
+    for (size_t t = 0; t < ARRAY_LEN(dtypes); t++)
+        for (int64_t hidden = 4; hidden <= 12; hidden += 4)
+            for (int i = 0; i < 12; i++) {
+                struct drawn d;
+                struct diag diag = {0};
+                char label[64];
+                draw(&d, &random, hidden, dtypes[t]);
+                enum agreement_verdict got = verdict(&d, 1, &diag);
+                snprintf(label, sizeof label, "%s, hidden %" PRId64 ", number %d",
+                         dtype_name(dtypes[t]), hidden, i);
+                if (!CHECK(label, got != AGREEMENT_WRONG) && diag.text != NULL)
+                    fputs(diag.text, stderr);
+                CHECK(label, (got == AGREEMENT_UNDECIDED) ==
+                                 (diag.text != NULL && strstr(diag.text, "cannot tell") != NULL));
+                count[got]++;
+                drawn++;
+                diag_release(&diag);
+            }
+    printf("of %u %u right, %u undecided ... ", drawn, count[AGREEMENT_RIGHT],
+           count[AGREEMENT_UNDECIDED]);
+    CHECK("nearly all are right", count[AGREEMENT_RIGHT] * 10 >= drawn * 9);
+    CHECK("some cannot be told", count[AGREEMENT_UNDECIDED] > 0);
+}
+
+/* What rounding may do excuses no other fault. */
+static void half_a_gradient_is_never_right(void)
+{
+    struct check_random random = {4};
+    for (int64_t hidden = 4; hidden <= 24; hidden += 4) {
+        struct drawn d;
+        struct diag diag = {0};
+        draw(&d, &random, hidden, DTYPE_BF16);
+        CHECK(d.model.name, verdict(&d, 2, &diag) != AGREEMENT_RIGHT);
+        diag_release(&diag);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"few terms are not called wrong", few_terms_are_not_called_wrong},
+    {"half a gradient is never right", half_a_gradient_is_never_right},
+};
+CHECK_MAIN("agreement", cases)
