@@ -93,6 +93,7 @@ processes 2 "$out/crossing.ir" --timeout 30 || fails "wrong: messages that cross
 # Every op of the compute and communication streams has records of CUPTI.
 ranks 2 --strategy ulysses --profile ideal --weights zero3 --steps 1 --cupti -o "$out/trace" ||
     fails "wrong: a trace of two processes"
+grep -qE '^# nccl=2\.[0-9]+\.[0-9]+$' "$out/trace/ops.csv" || fails "the trace has no version of NCCL"
 grep -hoE 'cupti_ops=[0-9]+ of [0-9]+' "$out/trace/ops.csv" |
     awk -F'[= ]' '{ ok = $2 == $4 && $2 > 0 } END { exit !ok }' ||
     fails "not every op has its time: $(grep -ho 'cupti_ops=.*' "$out/trace/ops.csv")"

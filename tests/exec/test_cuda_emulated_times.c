@@ -1,5 +1,6 @@
 /* When ops ran, by CUPTI's records of the emulated device: all of them, some of them and none; and what a
  * run says of calls of the runtime that are refused. */
+#include "exec/cuda/versions.h"
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/hand.h"
 
@@ -102,6 +103,29 @@ static void lost_records_are_no_times(void)
     }
 }
 
+/* The header has the versions of what the run has opened. */
+static void check_versions(const struct trace *trace)
+{
+    const struct {
+        const char *key;
+        enum nvidia_library library;
+        int version;
+    } opened[] = {
+        {"cublaslt", NVIDIA_CUBLASLT, emulator_versions.cublaslt},
+#ifdef HAVE_CUDNN
+        {"cudnn", NVIDIA_CUDNN, emulator_versions.cudnn},
+#endif
+        {"cupti", NVIDIA_CUPTI, emulator_versions.cupti},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(opened); i++) {
+        const char *said = trace_get(trace, opened[i].key);
+        char wanted[32];
+        version_print(opened[i].library, opened[i].version, wanted, sizeof wanted);
+        CHECK_TEXT(opened[i].key, said != NULL ? said : "", wanted);
+    }
+    CHECK("no NCCL is opened", trace_get(trace, "nccl") == NULL);
+}
+
 /* A run that is not timed leaves records behind; the header has the step in which most are missing. */
 static void records_of_another_run_are_forgotten(void)
 {
@@ -117,6 +141,7 @@ static void records_of_another_run_are_forgotten(void)
         CHECK_TEXT("no message", h.diag.text ? h.diag.text : "", "");
         const char *ops = trace_get(&h.result.trace, "cupti_ops");
         CHECK_TEXT("the worst step", ops != NULL ? ops : "", "6 of 7");
+        check_versions(&h.result.trace);
         for (size_t i = 0; i < h.result.trace.ops.count; i++)
             CHECK("within the step",
                   h.result.trace.ops.start_s[i] >= 0 &&
