@@ -1,11 +1,16 @@
 /* longhaul plan: the longest sequence of a configuration, or the best configuration. */
 #include "cli/command.h"
 
+#include "cli/folder/trace_folder.h"
+#include "cli/folder/traces_out.h"
 #include "cli/idle_options.h"
+#include "cli/interrupt.h"
+#include "cli/page/pages.h"
 #include "cli/plan/best.h"
 #include "cli/plan/longest_report.h"
 #include "cli/plan/report.h"
 #include "cli/plan/winner_settings.h"
+#include "cli/setup/request_options.h"
 #include "cli/setup/setup.h"
 
 #include <assert.h>
@@ -49,6 +54,12 @@ static const struct option rows[] = {
      .help = "search only what a framework expresses, predicted as its own implementation unless "
              "--profile says another"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
+    {.name = "o",
+     .kind = OPTION_TEXT,
+     .value = "DIR",
+     .help =
+         "write the winner's ops.csv, memory.csv, trace.json and prediction.json, as predict -o "
+         "does, and its page.html, as report does, into a folder"},
 };
 const struct option_set plan_options = {"plan", rows, ARRAY_LEN(rows)};
 
@@ -138,6 +149,56 @@ static void put_given(struct text *out, const struct options *options, enum goal
     options_put_command(out, options, without);
 }
 
+/* Predicts the winner again, for its traces and its page. */
+static enum status write_winner(const struct options *options, struct setup *setup,
+                                const struct best *best, const char *given, struct diag *diag)
+{
+    const struct outcome *winner = &best->row[0];
+    const char *folder = options_text(options, "o");
+    struct request request = winner->request;
+    struct prediction p = {0};
+    struct alternative other = {0};
+    struct diag note = {0};
+    struct text command = {0}, path = {0};
+    struct page page = {0};
+    request.seq = winner->tokens;
+    text_puts(&command, given);
+    if (best->goal == GOAL_GPUS)
+        text_printf(&command, " --gpus %zu", best->gpus);
+    if (best->goal == GOAL_LONGEST)
+        text_printf(&command, " --seq %lld", (long long)request.seq);
+    text_putc(&command, ' ');
+    request_put_options(&command, &request);
+    struct report report = {.prediction = &p,
+                            .profile = request.profile,
+                            .best = &other,
+                            .command = command.data,
+                            .model = options_text(options, "model"),
+                            .cluster = options_text(options, "cluster"),
+                            .costs = options_text(options, "costs")};
+    enum status status = STATUS_OK;
+    if (setup->cluster.gpus != request.ranks)
+        status = cluster_resize(&setup->cluster, &setup->arena, 0, request.ranks, diag);
+    if (status == STATUS_OK)
+        status = prediction_make(&p, setup, &request, false, diag);
+    if (status == STATUS_OK)
+        status = alternatives_find(&other, &p, &request, false, diag);
+    if (status == STATUS_OK)
+        status = traces_write(&report, folder, (struct traces_emit){0}, &note, diag);
+    if (status == STATUS_OK)
+        status = page_of_prediction(&page, folder, NULL, diag);
+    text_printf(&path, "%s/page.html", folder);
+    if (status == STATUS_OK)
+        status = saving_write(path.data, page.html.data, page.html.size, diag);
+    command_note(&note);
+    diag_release(&note);
+    text_release(&page.html);
+    text_release(&path);
+    text_release(&command);
+    prediction_release(&p);
+    return status;
+}
+
 static enum status plan_best(struct setup *setup, const struct options *options, struct diag *diag)
 {
     struct best best = {0};
@@ -155,8 +216,12 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                                  .given = given.data,
                                  .shown = (size_t)options_count(options, "top"),
                                  .only = open.only != NULL ? framework_names[only] : NULL};
+    struct interrupt interrupt;
+    interrupt_catch(&interrupt);
     enum status status = best_find(&best, goal, setup, open, diag);
-    if (status == STATUS_OK && options_given(options, "emit")) {
+    if (interrupted() != 0 && options_given(options, "emit")) {
+        status = STATUS_SYSTEM; /* settings of what is not yet the best are of no use */
+    } else if (status == STATUS_OK && options_given(options, "emit")) {
         status = options_given(options, "emit-winner")
                      ? plan_settings_of_winner(&out, emitted(options), &best, diag)
                      : plan_settings_of_best(&out, emitted(options), &best, setup, open, diag);
@@ -169,6 +234,13 @@ static enum status plan_best(struct setup *setup, const struct options *options,
             plan_report_print(&out, &report);
     }
     status = print(&out, status, diag);
+    interrupt_release(&interrupt);
+    if (status == STATUS_OK && interrupted() == 0 && options_given(options, "o"))
+        status = write_winner(options, setup, &best, given.data, diag);
+    if (interrupted() != 0)
+        status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
+                            "ended by %s; %zu of %zu configurations were not searched",
+                            interrupt_name(), best.kinds[OUTCOME_LEFT], best.count);
     if (status == STATUS_OK || status == STATUS_NO)
         note_idle(options, &best);
     text_release(&out);
@@ -190,6 +262,17 @@ static enum status check_length(const struct options *options, struct diag *diag
         return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
                           "is missing: tokens of one sequence, such as 128K; or --goal longest");
     enum status status = options_exclude(options, "longest", "goal", diag);
+    if (status == STATUS_OK && options_given(options, "o") && options_given(options, "longest"))
+        return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
+                          "is about the winner of a search, and --longest is about one "
+                          "configuration; predict -o writes it");
+    if (status == STATUS_OK && options_given(options, "o") && options_given(options, "emit"))
+        return diag_error(
+            diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
+            "is about the winner's prediction, and --emit prints settings and nothing "
+            "else; leave one of them out");
+    if (status == STATUS_OK && options_given(options, "o"))
+        status = trace_folder_check(options_text(options, "o"), diag);
     return status == STATUS_OK ? options_exclude(options, "emit", "json", diag) : status;
 }
 
@@ -243,5 +326,6 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
     else if (status == STATUS_OK)
         status = plan_best(&setup, options, diag);
     setup_release(&setup);
+    interrupt_end(diag);
     return status;
 }

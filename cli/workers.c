@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/process.h"
+#include "cli/interrupt.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -28,6 +29,7 @@ struct workers {
     workers_function *function;
     void *context;
     char *results;
+    bool ended_early; /* by an interrupt: children are killed */
 };
 
 static const struct loc nowhere = {.name = "longhaul"};
@@ -102,6 +104,8 @@ static enum status receive(struct workers *w, size_t i, struct diag *diag)
     if (ended.received == w->result_size)
         return STATUS_OK;
     memset(w->results + ended.job * w->result_size, 0, w->result_size);
+    if (w->ended_early)
+        return STATUS_OK;
     if (WIFSIGNALED(code))
         return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu died: %s%s",
                           ended.job + 1, strsignal(WTERMSIG(code)),
@@ -146,6 +150,13 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
     size_t next = 0;
     while (next < count || w->children > 0) {
         enum status one;
+        if (interrupted() != 0 && !w->ended_early) {
+            w->ended_early = true;
+            next = count;
+            for (size_t i = 0; i < w->children; i++)
+                kill(w->child[i].pid, SIGKILL);
+            continue;
+        }
         if (progress != NULL)
             progress_update(progress, progress->base + w->ended, "");
         if (next < count && w->children < w->most) {

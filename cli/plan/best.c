@@ -1,5 +1,6 @@
 #include "cli/plan/best.h"
 
+#include "cli/interrupt.h"
 #include "cli/plan/shortened.h"
 #include "cli/predict/bounds.h"
 #include "cli/progress.h"
@@ -385,7 +386,7 @@ static enum status search_part(struct search *s, const struct part *part)
     qsort(best->space.row + part->begin, part->end - part->begin, sizeof *best->space.row,
           best->goal == GOAL_LONGEST ? roomier_first : faster_first);
     progress_begin(&progress, part->end - part->begin, 0);
-    while (next < part->end && status == STATUS_OK) {
+    while (next < part->end && status == STATUS_OK && interrupted() == 0) {
         struct candidate batch[ROUND];
         struct outcome out[ROUND];
         size_t place[ROUND], jobs = 0;
@@ -399,6 +400,10 @@ static enum status search_part(struct search *s, const struct part *part)
         status =
             workers_run(jobs, sizeof out[0], try_candidate, &s->round, out, &progress, s->diag);
         for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
+            if (out[i].request.model == NULL) { /* an interrupt ended it */
+                skip(&best->row[place[i]], &batch[i], OUTCOME_LEFT);
+                continue;
+            }
             best->row[place[i]] = out[i];
             if (out[i].kind == OUTCOME_TIMED &&
                 (s->round.incumbent == NULL ||
@@ -408,6 +413,8 @@ static enum status search_part(struct search *s, const struct part *part)
             }
         }
     }
+    for (; next < part->end; next++)
+        skip(&best->row[next], &best->space.row[next], OUTCOME_LEFT);
     progress_end(&progress);
     return status;
 }
@@ -489,7 +496,8 @@ enum status best_find(struct best *best, enum goal goal, struct setup *setup,
         diag_release(&unread);
         if (status == STATUS_OK)
             status = search(best, setup, &open, diag);
-        if (status == STATUS_OK || status == STATUS_SYSTEM || gpus == setup->cluster.gpus)
+        if (status == STATUS_OK || status == STATUS_SYSTEM || gpus == setup->cluster.gpus ||
+            interrupted() != 0)
             return status;
     }
     return STATUS_NO;

@@ -21,6 +21,7 @@ enum outcome_kind {
     OUTCOME_UNFIT,   /* built: does not fit */
     OUTCOME_SLOWER,  /* bounded: cannot be better than another; not simulated */
     OUTCOME_TIMED,
+    OUTCOME_LEFT, /* not searched: an interrupt came before */
     OUTCOME_KIND_COUNT
 };
 
@@ -50,7 +51,8 @@ struct best {
     size_t gpus; /* that were asked about: of GOAL_GPUS the fewest on which something fits */
 };
 
-/* *best must be all-zero; release it in either case. STATUS_NO: nothing fits. */
+/* *best must be all-zero; release it in either case. STATUS_NO: nothing fits. After a signal that
+ * cli/interrupt.h has noted, the search ends with what it has. */
 enum status best_find(struct best *best, enum goal goal, struct setup *setup,
                       struct space_open open, struct diag *diag);
 void best_release(struct best *best);

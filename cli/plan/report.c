@@ -2,6 +2,7 @@
 #include "cli/predict/kernels.h"
 
 #include "base/units.h"
+#include "cli/interrupt.h"
 #include "cli/json_out.h"
 #include "cli/report/report.h"
 #include "cli/setup/request_options.h"
@@ -117,7 +118,7 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
 struct family {
     const struct outcome *best, *nearest; /* that was simulated; of those that do not fit */
     const struct outcome *cut; /* of those that were not asked about longer lengths, the longest */
-    size_t members, slower;
+    size_t members, slower, left;
     double most; /* tokens/s/GPU that no member exceeds */
 };
 
@@ -131,9 +132,10 @@ static struct family family_of(const struct best *best, uint8_t strategy)
         f.members++;
         if (o->kind == OUTCOME_TIMED && f.best == NULL)
             f.best = o;
-        if (o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER)
+        if (o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT)
             f.most = fmax(f.most, o->most);
         f.slower += o->kind == OUTCOME_SLOWER;
+        f.left += o->kind == OUTCOME_LEFT;
         if (o->cut && (f.cut == NULL || ladder_end(&o->ladder) > ladder_end(&f.cut->ladder)))
             f.cut = o;
         if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
@@ -258,7 +260,7 @@ static bool same_split(const struct request *a, const struct request *b)
 static bool tells_more(const struct outcome *a, const struct outcome *b)
 {
     if (a->kind != b->kind)
-        return a->kind > b->kind;
+        return b->kind == OUTCOME_LEFT || (a->kind > b->kind && a->kind != OUTCOME_LEFT);
     if (a->kind == OUTCOME_TIMED || a->kind == OUTCOME_SLOWER)
         return a->most > b->most;
     return a->missing_bytes < b->missing_bytes;
@@ -282,6 +284,9 @@ static void put_split(struct text *out, const struct plan_report *r, const struc
         put_idle(out, o);
         if (o != winner && winner->kind == OUTCOME_TIMED)
             put_loss(out, o, winner);
+        break;
+    case OUTCOME_LEFT:
+        text_puts(out, "not searched");
         break;
     case OUTCOME_SLOWER:
         text_printf(out, "no more than %.1f tokens/s/GPU", o->most);
@@ -350,6 +355,8 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
         put_loss(out, f.best, winner);
         text_puts(out, ": ");
         request_put_options(out, &f.best->request);
+    } else if (f.left > 0) {
+        text_printf(out, "%zu of its %zu configurations were not searched", f.left, f.members);
     } else if (f.cut != NULL) {
         text_puts(out, "not asked about beyond ");
         units_put_tokens(out, ladder_end(&f.cut->ladder));
@@ -372,8 +379,10 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
 static void put_sensitivities(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
-    text_printf(out, "%-11s", "if");
     bool first = true;
+    if (interrupted() != 0) /* no time for them */
+        return;
+    text_printf(out, "%-11s", "if");
     for (int i = 0; i < SENSITIVITIES; i++) {
         if (!(r->sensitivity[i].step_s > 0))
             continue;
@@ -408,6 +417,29 @@ static void put_question(struct text *out, const struct plan_report *r)
                 "searched", best->count, best->kinds[OUTCOME_NO_ROOM], best->kinds[OUTCOME_UNFIT],
                 best->kinds[OUTCOME_SLOWER], best->kinds[OUTCOME_TIMED],
                 best->kinds[OUTCOME_REFUSED]);
+    if (best->kinds[OUTCOME_LEFT] > 0)
+        text_printf(out, "%-11s%zu of them were not searched: %s ended the search\n", "left",
+                    best->kinds[OUTCOME_LEFT], interrupt_name());
+}
+
+/* What the answer leaves open: what of the rest could at best be. */
+static void put_proof(struct text *out, const struct best *best, size_t members)
+{
+    double most = 0, left = 0;
+    for (size_t i = 0; i < best->count; i++) {
+        if (best->row[i].kind == OUTCOME_SLOWER)
+            most = fmax(most, best->row[i].most);
+        if (best->row[i].kind == OUTCOME_LEFT)
+            left = fmax(left, best->row[i].most);
+    }
+    if (left > best->row[0].most)
+        text_printf(out, "%-11snone: one that was not searched may reach %.1f tokens/s/GPU\n",
+                    "proof", left);
+    else if (most > 0)
+        text_printf(out,
+                    "%-11sno configuration that was not simulated exceeds %.1f tokens/s/GPU; the "
+                    "winner's family has %zu\n",
+                    "proof", fmax(most, left), members);
 }
 
 /* Those of the first member of every family that was simulated or bounded; returns the winner's. */
@@ -447,7 +479,8 @@ void plan_report_print(struct text *out, const struct plan_report *r)
                     "says why of the winner\n",
                     "fits", r->only, r->only);
     else if (!found)
-        text_printf(out, "%-11snothing\n", "fits");
+        text_printf(out, "%-11snothing%s\n", "fits",
+                    best->kinds[OUTCOME_LEFT] > 0 ? " so far" : "");
     if (found) {
         text_printf(out, "%-11s", "predict");
         put_command(out, r);
@@ -467,18 +500,8 @@ void plan_report_print(struct text *out, const struct plan_report *r)
     kernels_print(out, &kernels, winners);
     kernels_release(&kernels);
     struct family f = family_of(best, best->row[0].strategy);
-    if (best->goal != GOAL_LONGEST) {
-        double most = 0;
-        for (size_t i = 0; i < best->count; i++)
-            if (best->row[i].kind == OUTCOME_SLOWER)
-                most = fmax(most, best->row[i].most);
-        if (most > 0)
-            text_printf(
-                out,
-                "%-11sno configuration that was not simulated exceeds %.1f tokens/s/GPU; the "
-                "winner's family has %zu\n",
-                "proof", most, f.members);
-    }
+    if (best->goal != GOAL_LONGEST)
+        put_proof(out, best, f.members);
     put_sensitivities(out, r);
 }
 
@@ -498,8 +521,8 @@ static void json_loss(struct json_out *w, const struct outcome *o, const struct 
 static void json_outcome(struct json_out *w, const char *key, const struct plan_report *r,
                          const struct outcome *o)
 {
-    static const char *const kinds[OUTCOME_KIND_COUNT] = {"no room", "refused", "does not fit",
-                                                          "cannot be better", "simulated"};
+    static const char *const kinds[OUTCOME_KIND_COUNT] = {
+        "no room", "refused", "does not fit", "cannot be better", "simulated", "not searched"};
     const struct outcome *winner = &r->best->row[0];
     struct text options = {0}, command = {0};
     size_t count;
@@ -526,7 +549,7 @@ static void json_outcome(struct json_out *w, const char *key, const struct plan_
         json_put_count(w, "device_cache_bytes", o->verdict.cache);
         json_put_bool(w, "too_close_to_call", verdict_close(&o->verdict));
         json_put_count(w, "host_needed_bytes", o->verdict.needed[LIMIT_HOST]);
-    } else if (o->kind == OUTCOME_SLOWER) {
+    } else if (o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT) {
         json_put_number(w, "most_tokens_per_s_gpu", o->most);
     } else {
         json_put_number(w, "missing_bytes", o->missing_bytes);
@@ -549,6 +572,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_put_text(&w, "only", r->only);
     json_put_count(&w, "configurations", best->count);
     json_put_count(&w, "simulated", best->kinds[OUTCOME_TIMED]);
+    json_put_count(&w, "not_searched", best->kinds[OUTCOME_LEFT]);
     json_begin_array(&w, "ranking");
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
         json_outcome(&w, NULL, r, &best->row[i]);

@@ -377,8 +377,11 @@ enum status validation_run(struct validation *v, const struct measurements *rows
     v->row = arena_array(&v->arena, rows->count + 1, sizeof *v->row);
     plan(v);
     v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);
+    struct progress progress;
+    progress_begin(&progress, v->run_count, 0);
     enum status status =
-        workers_run(v->run_count, sizeof *v->answer, run_one, v, v->answer, NULL, diag);
+        workers_run(v->run_count, sizeof *v->answer, run_one, v, v->answer, &progress, diag);
+    progress_end(&progress);
     for (size_t i = 0; status == STATUS_OK && i < rows->count; i++)
         judge(v, i);
     return status;

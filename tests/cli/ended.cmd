@@ -35,7 +35,7 @@ end() { # WHAT SIGNAL PROCESS
     kill -$2 $3
     wait $pid 2> $T/note || code=$?
     echo "$1, $2: exit $code"
-    cat $T/out $T/err
+    cat $T/out $T/err | sed 's/[0-9]* of \([0-9]* configurations\)/N of \1/'
     gone $child
     as_before
 }
@@ -47,6 +47,18 @@ begin longhaul predict $what --exact -o $T/p
 end 'its simulation' KILL $child
 begin longhaul plan --model llama3-8b --cluster dgx-h100 --nodes 4 --seq 256K --emit megatron
 end plan TERM $pid
+# a plan has the best so far, and says what it did not look at
+for signal in INT TERM; do
+    begin longhaul plan --model llama3-8b --cluster dgx-h100 --nodes 4 --seq 256K
+    code=0
+    kill -$signal $pid
+    wait $pid 2> $T/note || code=$?
+    echo "plan, $signal: exit $code"
+    sed -n 's/^left *[0-9]*/N/p' $T/out
+    grep -cE '^(1  .*tokens/s/GPU|fits *nothing so far)' $T/out
+    sed 's/[0-9]* of \([0-9]* configurations\)/N of \1/' $T/err
+    gone $child
+done
 
 # gnuplot takes its time
 mkdir $T/bin

@@ -71,6 +71,15 @@ rows $few --strategy fpdt --chunk 512 --sparsity 0.3 --loss-chunks 1 --ffn-chunk
 rows $few --batch 8 --micro-batch 2 --strategy megatron-sp --offload-ratio 0.333333333
 rows --model gpt2 --set layers=2 --cluster dgx-h100 --nodes 1 --goal gpus --seq 1K --batch 4 --weights zero1 --top 2
 rows --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 1 --goal longest --weights zero3 --checkpoint full --top 2
+# -o leaves the winner's prediction, as predict makes it, and its page
+small="--model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K --weights zero1 --checkpoint none"
+longhaul plan $small --json -o $T/winner.d > $T/rows.json
+rows $small --top 1
+sh -c "$(head -1 $T/commands) -o $T/again.d" > $T/note 2>&1
+for file in ops.csv memory.csv trace.json; do cmp $T/winner.d/$file $T/again.d/$file; done
+grep -v '"command"' $T/again.d/prediction.json > $T/again
+grep -v '"command"' $T/winner.d/prediction.json | cmp - $T/again
+grep -c "$(head -1 $T/commands)" $T/winner.d/page.html
 # what takes longer is said per sequence, however many of them a step has: one here, and two in the winner's
 few="--model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K"
 longhaul plan $few --weights zero1 --checkpoint none --top 1000 --json > $T/rows.json

@@ -24,3 +24,6 @@ longhaul plan --help | named
 longhaul help plan --json | named
 # more stages than are searched are taken where they are asked for
 longhaul plan --model gpt-65b --set layers=32 --cluster sppo-a100 --gpus 32 --seq 4K --strategy megatron-sp --pp 32 --tp 1 --batch 32 --weights replicated --activations full --top 1 | grep -o -- '--pp 32'
+# a folder is for the winner of a search
+longhaul plan --longest --model gpt2 --cluster dgx-h100 -o $T/none 2>&1 || echo "exit $?"
+longhaul plan --model gpt2 --cluster dgx-h100 --seq 1K --emit megatron -o $T/none 2>&1 || echo "exit $?"
