@@ -424,6 +424,8 @@ static const struct {
      "needs a multiple of 16: 96 or 112 would do\n"},
     {"layout without length", HEAD "tokens layout=zigzag dtype=bf16\n",
      "t.ir:7:15: error: a layout needs seq=TOKENS\n"},
+    {"dtype that nothing is computed in", HEAD "tokens dtype=i32\n",
+     "t.ir:7:14: error: unknown dtype 'i32': expected bf16, f16, f32 or f64\n"},
     {"dtype left out", HEAD "tokens batch=4\n", "t.ir:7:15: error: a tokens line needs dtype=\n"},
     {"buffer twice", HEAD "buffer x0 hbm f32 [8] kv\n",
      "t.ir:7:8: error: a second buffer named 'x0'\n"},
