@@ -3,6 +3,7 @@
 #include "base/arena.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -89,6 +90,19 @@ static size_t number_size(const char *text, size_t size)
     return i;
 }
 
+/* Sizes may be written in lower case throughout; "Gb" would be bits. */
+static bool is_unit(enum unit_kind kind, const char *name, const char *text, size_t size)
+{
+    bool same = true, lower = kind == UNIT_BYTES;
+    if (strlen(name) != size)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        same = same && text[i] == name[i];
+        lower = lower && text[i] == tolower((unsigned char)name[i]);
+    }
+    return same || lower;
+}
+
 enum status units_parse(const char *text, size_t size, enum unit_kind kind, double *value,
                         struct loc at, struct diag *diag)
 {
@@ -116,7 +130,7 @@ enum status units_parse(const char *text, size_t size, enum unit_kind kind, doub
         const struct unit *unit = NULL;
         for (size_t i = 0; i < kinds[kind].count && !unit; i++) {
             const struct unit *row = &kinds[kind].units[i];
-            if (strlen(row->name) == left && memcmp(row->name, text + start, left) == 0)
+            if (is_unit(kind, row->name, text + start, left))
                 unit = row;
         }
         if (!unit)
@@ -152,7 +166,7 @@ enum status units_parse_tokens(const char *text, size_t size, int64_t *value, st
     double factor = 1;
     size_t digits = size;
     for (size_t i = 0; i < ARRAY_LEN(token_units) && size > 0; i++) {
-        if (text[size - 1] == token_units[i].name[0]) {
+        if (toupper((unsigned char)text[size - 1]) == token_units[i].name[0]) {
             factor = token_units[i].factor;
             digits = size - 1;
         }

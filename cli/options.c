@@ -4,6 +4,7 @@
 #include "base/units.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,8 +49,9 @@ static enum status parse_total(const char *text, double *value, struct loc at, s
 {
     size_t size = strlen(text);
     double unit = 1;
-    if (size > 1 && (text[size - 1] == 'B' || text[size - 1] == 'T')) {
-        unit = text[size - 1] == 'B' ? 1e9 : 1e12;
+    char last = size > 1 ? (char)toupper((unsigned char)text[size - 1]) : '\0';
+    if (last == 'B' || last == 'T') {
+        unit = last == 'B' ? 1e9 : 1e12;
         size--;
     }
     if (!parse_double(text, size, value) || !(*value > 0) || *value * unit > 1e18)

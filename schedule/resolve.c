@@ -152,25 +152,39 @@ static void fill_degrees(const struct request *r, struct attention_axes axes, in
         *dp = r->ranks / (s->cp * s->hp);
 }
 
+/* Appends the strategies that cut a sequence by context ranks, or by head ranks. */
+static void put_strategies_with(struct text *out, bool cp)
+{
+    size_t count;
+    const struct strategy *strategy = compose_strategies(&count);
+    int before = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct attention_axes axes = attention_axes[strategy[i].attention];
+        if (cp ? axes.cp : axes.hp)
+            text_printf(out, "%s%s", before++ > 0 ? ", " : "", strategy[i].name);
+    }
+}
+
 static enum status check_axes(const struct request *r, const struct strategy *strategy,
                               struct diag *diag)
 {
     struct attention_axes axes = attention_axes[strategy->attention];
-    if (!axes.cp && r->cp > 1)
-        return diag_error(diag, (struct loc){.name = "--cp"}, STATUS_BAD_INPUT,
-                          "strategy '%s' has no context-parallel axis: cp is %lld; 1 would do",
-                          strategy->name, (long long)r->cp);
-    if (!axes.hp && r->hp > 1 && axes.cp)
-        return diag_error(diag, (struct loc){.name = "--hp"}, STATUS_BAD_INPUT,
-                          "strategy '%s' keeps all heads on every rank: hp is %lld; 1 would do, or "
-                          "--strategy 2d",
-                          strategy->name, (long long)r->hp);
-    if (!axes.hp && r->hp > 1)
-        return diag_error(diag, (struct loc){.name = "--hp"}, STATUS_BAD_INPUT,
-                          "strategy '%s' keeps a sequence on one rank: hp is %lld; 1 would do, "
-                          "or --strategy ulysses",
-                          strategy->name, (long long)r->hp);
-    return STATUS_OK;
+    bool context = !axes.cp && r->cp > 1, heads = !axes.hp && r->hp > 1;
+    if (!context && !heads)
+        return STATUS_OK;
+    struct text which = {0};
+    put_strategies_with(&which, context);
+    enum status status = diag_error(
+        diag, (struct loc){.name = context ? "--cp" : "--hp"}, STATUS_BAD_INPUT,
+        "strategy '%s' %s: %s is %lld; 1 would do, or one of the strategies that have %s ranks: %s",
+        strategy->name,
+        context   ? "has no context-parallel axis"
+        : axes.cp ? "keeps all heads on every rank"
+                  : "keeps a sequence on one rank",
+        context ? "cp" : "hp", (long long)(context ? r->cp : r->hp), context ? "context" : "head",
+        which.data);
+    text_release(&which);
+    return status;
 }
 
 static enum status check_split(const struct request *r, struct attention_axes axes, struct split s,

@@ -17,6 +17,9 @@ static void quantities_become_si(void)
         {"200 Gb/s", UNIT_BYTES_PER_S, 25e9},
         {"141 GiB", UNIT_BYTES, 141 * 1073741824.0},
         {"80 GB", UNIT_BYTES, 80e9},
+        {"80gb", UNIT_BYTES, 80e9},
+        {"141 gib", UNIT_BYTES, 141 * 1073741824.0},
+        {"5 b", UNIT_BYTES, 5},
         {"1e3 B", UNIT_BYTES, 1000},
         {"1.5 us", UNIT_SECONDS, 1.5e-6},
         {".5 ms", UNIT_SECONDS, 0.5e-3},
@@ -80,6 +83,34 @@ static void a_wrong_quantity_names_the_right_units(void)
     diag_release(&diag);
 }
 
+/* Where the case of a letter tells units apart, it must be right. */
+static void case_tells_bits_from_bytes_and_milli_from_mega(void)
+{
+    static const struct {
+        const char *text;
+        enum unit_kind kind;
+        double want; /* 0: refused */
+    } rows[] = {
+        {"1 Gb/s", UNIT_BYTES_PER_S, 1e9 / 8},
+        {"1 GB/s", UNIT_BYTES_PER_S, 1e9},
+        {"1 gb/s", UNIT_BYTES_PER_S, 0},
+        {"1 gB/s", UNIT_BYTES_PER_S, 0},
+        {"1 Gb", UNIT_BYTES, 0},
+        {"1 gB", UNIT_BYTES, 0},
+        {"1 Ms", UNIT_SECONDS, 0},
+        {"1 m", UNIT_SECONDS, 0},
+        {"1 MS", UNIT_SECONDS, 0},
+        {"1 tflop/s", UNIT_FLOP_PER_S, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        double value = 0;
+        const char *text = rows[i].text;
+        enum status status = units_parse(text, strlen(text), rows[i].kind, &value, at, NULL);
+        CHECK_INT(text, status, rows[i].want > 0 ? STATUS_OK : STATUS_BAD_INPUT);
+        CHECK_CLOSE(text, value, rows[i].want, 0);
+    }
+}
+
 static void token_counts_are_whole_and_binary(void)
 {
     static const struct {
@@ -97,7 +128,11 @@ static void token_counts_are_whole_and_binary(void)
         {"-5", 0, "'-5' is less than one token"},
         {"1.3K", 0, "'1.3K' is not a whole number"},
         {"1e6", 0, "'1e6' is no number of tokens"},
-        {"512k", 0, "'512k' is no number of tokens"},
+        {"128k", 131072, NULL},
+        {"1.5m", 1572864, NULL},
+        {"2g", INT64_C(2147483648), NULL},
+        {"512kk", 0, "'512kk' is no number of tokens"},
+        {"1t", 0, "'1t' is no number of tokens"},
         {"512 K", 0, "'512 K' is no number of tokens"},
         {"K", 0, "'K' is no number of tokens"},
         {"", 0, "'' is no number of tokens"},
@@ -175,6 +210,8 @@ static void token_counts_print_short_when_whole(void)
 static const struct check_case cases[] = {
     {"quantities become SI", quantities_become_si},
     {"a wrong quantity names the right units", a_wrong_quantity_names_the_right_units},
+    {"case tells bits from bytes and milli from mega",
+     case_tells_bits_from_bytes_and_milli_from_mega},
     {"token counts are whole and binary", token_counts_are_whole_and_binary},
     {"quantities print with three digits", quantities_print_with_three_digits},
     {"token counts print short when whole", token_counts_print_short_when_whole},

@@ -31,6 +31,7 @@ axis --seq 1K --vary loss-chunks=1..4
 axis --vary seq=1K..5K:x2
 axis --vary seq=1K..4K:+1K
 axis --vary seq=1500,2K
+axis --vary seq=1k..4k:x2
 axis --vary seq=1000..4000:x1.5
 axis --seq 1K --vary 'set=layers=2;layers=4,vocab=1000'
 # numbers of the cluster: the last unit is that of all without one, a cluster may be varied too, a sweep goes on

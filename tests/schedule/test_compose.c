@@ -386,11 +386,11 @@ static void wrong_requests_say_what_would_do(void)
         {"data degree", 0, 8, 3, 0, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
          "--dp: error: dp 3 does not divide 8 ranks; dp 1, 2, 4 or 8 would do\n"},
         {"context", 0, 4, 0, 0, 2, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "--cp: error: strategy 'ulysses' has no context-parallel axis: cp is 2; 1 would do\n"},
+         "--cp: error: strategy 'ulysses' has no context-parallel axis: cp is 2; 1 would do, or "
+         "one of the strategies that have context ranks: ring, 2d\n"},
         {"local", 0, 4, 0, 4, 0, 64, 0, 0, 0, -1, -1, "local", NULL,
-         "--hp: error: strategy 'local' keeps a sequence on one rank: hp is 4; 1 would do, or "
-         "--strategy "
-         "ulysses\n"},
+         "--hp: error: strategy 'local' keeps a sequence on one rank: hp is 4; 1 would do, or one "
+         "of the strategies that have head ranks: ulysses, 2d, fpdt\n"},
         {"batch", 0, 4, 2, 2, 0, 64, 5, 2, 0, -1, -1, NULL, NULL,
          "--batch: error: a batch of 5 sequences does not divide over dp 2 x micro-batch 2; 4 or 8 "
          "would "
