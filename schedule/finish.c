@@ -193,7 +193,7 @@ static void carry_op(struct finish *f, uint32_t i)
     const struct op_table *in = &f->in->op;
     struct op_table *out = &f->out->op;
     uint32_t row = out->count++, reads = in->reads[i], operands = reads + in->writes[i];
-    const uint32_t *operand = f->in->operand + in->operand_begin[i];
+    const uint32_t *operand = ir_operands(f->in, i);
     uint32_t *carried = f->out->operand + f->out->operand_count;
     uint8_t stream = in->stream[i];
     struct touch touch[16];

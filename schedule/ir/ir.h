@@ -329,7 +329,7 @@ uint32_t ir_add_range(struct ir *ir, struct ir_range range);
 static inline op_id *ir_free_set(const struct ir *ir, uint32_t buffer)
 {
     op_id *own = &ir->buffer.free_op[buffer];
-    return ir->buffer.free_count[buffer] == 1 ? own : ir->free_op + own->i;
+    return ir->buffer.free_count[buffer] <= 1 ? own : ir->free_op + own->i;
 }
 
 /* Makes room behind the rows that are there, for passes that write columns themselves. */
@@ -351,6 +351,18 @@ struct view ir_view(const struct ir *ir, uint32_t operand);
 static inline const struct work *ir_work(const struct ir *ir, uint32_t op)
 {
     return &ir->shape[ir->op.shape[op]];
+}
+/* The operands of an op, reads first, and the ops that it waits for. A table that no op has rows in is not there, and C
+ * lets nothing be added to a null pointer, not even 0: then they point to something else. */
+static inline uint32_t *ir_operands(const struct ir *ir, uint32_t op)
+{
+    static uint32_t none;
+    return ir->operand == NULL ? &none : ir->operand + ir->op.operand_begin[op];
+}
+static inline op_id *ir_waits(const struct ir *ir, uint32_t op)
+{
+    static op_id none;
+    return ir->wait == NULL ? &none : ir->wait + ir->op.wait_begin[op];
 }
 static inline struct view ir_read(const struct ir *ir, uint32_t op, uint32_t k)
 {

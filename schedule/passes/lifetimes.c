@@ -6,7 +6,7 @@
 static void touch_role(struct free_sets *sets, const struct ir *ir, const struct order *order)
 {
     for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
-        const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
+        const uint32_t *operand = ir_operands(ir, op);
         const uint32_t *end = operand + ir->op.reads[op] + ir->op.writes[op];
         for (; operand < end; operand++) {
             uint32_t buffer = ir_buffer_of(ir, *operand);

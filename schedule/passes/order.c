@@ -154,7 +154,7 @@ void order_role(struct order *order, const struct ir *ir, uint32_t role)
     order_reserve(order, r->op_count);
     for (uint32_t op = r->op_begin; op < r->op_begin + r->op_count; op++) {
         order_start(order, order_place_of(ir, op), ir->op.stream[op]);
-        const op_id *wait = ir->wait + ir->op.wait_begin[op];
+        const op_id *wait = ir_waits(ir, op);
         for (uint32_t i = 0; i < ir->op.wait_count[op]; i++)
             order_join(order, wait[i].i);
         order_finish(order);

@@ -202,8 +202,8 @@ static bool move_ops_behind(struct writer *w)
 {
     struct ir *ir = w->ir;
     for (uint32_t op = w->u->op_at[w->u->back.high]; op < w->op_end; op++) {
-        uint32_t *operand = ir->operand + ir->op.operand_begin[op];
-        op_id *wait = ir->wait + ir->op.wait_begin[op];
+        uint32_t *operand = ir_operands(ir, op);
+        op_id *wait = ir_waits(ir, op);
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
         for (uint32_t k = 0; k < operands; k++)
             if (!move_operand_behind(w, &operand[k], ir->op.micro[op]))

@@ -178,7 +178,7 @@ static void check_in_place(struct verifier *v, uint32_t op)
 {
     const struct ir *ir = v->ir;
     uint32_t reads = ir->op.reads[op], writes = ir->op.writes[op];
-    const uint32_t *read = ir->operand + ir->op.operand_begin[op], *write = read + reads;
+    const uint32_t *read = ir_operands(ir, op), *write = read + reads;
     for (uint32_t k = 0; k < writes; k++) {
         uint32_t buffer = ir_buffer_of(ir, write[k]);
         for (uint32_t r = 0; r < reads; r++) {
@@ -285,7 +285,7 @@ void check_written(struct verifier *v)
     for (uint32_t r = 0; r < ir->role_count; r++) {
         const struct role *role = &ir->role[r];
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
-            const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
+            const uint32_t *operand = ir_operands(ir, op);
             uint32_t ranks = ranks_of(v, r, ir->op.guard[op]);
             uint32_t reading = ranks_with_root(v, ranks, op, false);
             uint32_t writing = ranks_with_root(v, ranks, op, true);

@@ -102,7 +102,7 @@ static void survey(struct shard *s, const struct program *program)
     struct ir *ir = s->ir;
     for (uint32_t i = 0; i < program->count; i++) {
         uint32_t op = program->op[i];
-        const uint32_t *operand = ir->operand + ir->op.operand_begin[op];
+        const uint32_t *operand = ir_operands(ir, op);
         const uint32_t *write = operand + ir->op.reads[op], *end = write + ir->op.writes[op];
         for (; operand < write; operand++) {
             uint32_t buffer = ir_buffer_of(ir, *operand);

@@ -259,7 +259,7 @@ static uint32_t check_ops(struct check *c, uint32_t begin, uint32_t end)
         uint32_t before = before_on_stream(c, ir, op);
         if (before != IR_NONE && end_s[before] > need_s)
             need_s = end_s[before];
-        const op_id *wait = ir->wait + ir->op.wait_begin[op];
+        const op_id *wait = ir_waits(ir, op);
         for (uint32_t w = 0; w < ir->op.wait_count[op]; w++)
             if (end_s[wait[w].i] > need_s)
                 need_s = end_s[wait[w].i];
