@@ -193,6 +193,7 @@ struct profile {
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
+    bool waits_for_reductions; /* computation, at the end of each micro-batch's backward */
     bool gathers_behind_core; /* these, when attention's core is over; else when the layer begins */
     bool chunk_fifo; /* chunks of a sequence: copies of both directions share one stream, those that
                          nothing waits for soon another; else one stream per direction */
@@ -302,7 +303,7 @@ struct strategy {
     const char *name, *summary;
     uint8_t attention, weights, pipeline, activations;
     const char *profile;    /* what `published` stands for */
-    bool tensor;            /* tp, when open, is as many ranks as there are and fit */
+    bool tensor;            /* tp, when open, is as many ranks of a node as fit */
     bool subsequences;      /* and so are pp and subsequences: schedule/pipeline/sppo.h */
     int64_t compared_ranks; /* the most on which a step of it was compared with a measured one
                                (traces/published/measurements.csv); 0: on none */

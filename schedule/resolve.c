@@ -322,34 +322,25 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
     return status;
 }
 
-/* ": 100001 tokens do not divide over 2, 4 or 8": why a sequence is over fewer ranks than there
- * are. Empty where the user said so. Returns whether it is its length. */
-static bool put_why_fewer(struct text *out, const struct request *r, struct attention_axes axes,
+/* ": 12 heads (12 kv) do not divide over 8 or 16": why a sequence is over fewer ranks than there are, its
+ * length apart. Empty where the user said so. */
+static void put_why_fewer(struct text *out, const struct request *r, struct attention_axes axes,
                           struct split s)
 {
-    int64_t tokens[SPLITS_MAX], heads[SPLITS_MAX];
-    int by_tokens = 0, by_heads = 0;
+    int64_t ranks[SPLITS_MAX];
+    int count = 0;
     bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
-    for (int64_t n = s.cp * s.hp + 1; n <= r->ranks && !asked; n++) {
-        if (r->ranks % n != 0)
-            continue;
-        if (r->seq % (n * r->tp) != 0 && (axes.cp || heads_fit(r->model, n)) &&
-            by_tokens < SPLITS_MAX)
-            tokens[by_tokens++] = n;
-        else if (by_heads < SPLITS_MAX)
-            heads[by_heads++] = n;
-    }
-    if (by_tokens > 0) {
-        text_printf(out, ": %lld tokens do not divide over ", (long long)r->seq);
-        resolve_put_numbers(out, tokens, by_tokens);
-    }
-    if (by_heads > 0 && axes.cp)
-        text_printf(out, "%s no slices and heads fit ", by_tokens > 0 ? ";" : ":");
-    else if (by_heads > 0)
-        text_printf(out, "%s %lld heads (%lld kv) do not divide over ", by_tokens > 0 ? ";" : ":",
-                    (long long)r->model->heads, (long long)r->model->kv_heads);
-    resolve_put_numbers(out, heads, by_heads);
-    return by_tokens > 0;
+    for (int64_t n = s.cp * s.hp + 1; n <= r->ranks && !asked && count < SPLITS_MAX; n++)
+        if (r->ranks % n == 0)
+            ranks[count++] = n;
+    if (count == 0)
+        return;
+    if (axes.cp)
+        text_puts(out, ": no slices and heads fit ");
+    else
+        text_printf(out, ": %lld heads (%lld kv) do not divide over ", (long long)r->model->heads,
+                    (long long)r->model->kv_heads);
+    resolve_put_numbers(out, ranks, count);
 }
 
 /* "2 context x 4 head ranks"; of one rank nothing is shared. */
@@ -374,11 +365,45 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
 {
     struct text sharers = {0}, why = {0};
     put_sharers(&sharers, r, s);
-    bool length = put_why_fewer(&why, r, axes, s); /* which a token more or less would change */
-    (length ? diag_warning : diag_note)(note, nowhere, "%s; dp is filled to %lld%s", sharers.data,
-                                        (long long)dp, why.size > 0 ? why.data : "");
+    put_why_fewer(&why, r, axes, s);
+    diag_note(note, nowhere, "%s; dp is filled to %lld%s", sharers.data, (long long)dp,
+              why.size > 0 ? why.data : "");
     text_release(&sharers);
     text_release(&why);
+}
+
+/* What a sequence over n ranks is a multiple of. */
+static int64_t unit_over(const struct request *r, struct attention_axes axes, int64_t n)
+{
+    return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);
+}
+
+/* The most ranks over which the sequence would be shared if its length divided; 0: as many as it is. */
+static int64_t more_by_length(const struct request *r, struct attention_axes axes, struct split s)
+{
+    bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
+    for (int64_t n = asked ? 0 : r->ranks; n > s.cp * s.hp; n--)
+        if (r->ranks % n == 0 && r->seq % unit_over(r, axes, n) != 0 &&
+            (axes.cp || heads_fit(r->model, n)))
+            return n;
+    return 0;
+}
+
+/* A length that would leave ranks without a share of the sequence is refused, where nobody asked for
+ * sequences of their own: a token more or less would change what every rank does. */
+static enum status bad_length(const struct request *r, int64_t over, int64_t unit,
+                              const char *options, struct diag *diag)
+{
+    char what[160];
+    struct text would = {0};
+    int64_t below = r->seq / unit * unit;
+    snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
+             (long long)over);
+    if (below > 0)
+        text_printf(&would, "%lld or ", (long long)below);
+    text_printf(&would, "%lld tokens, or %s for sequences on fewer ranks,",
+                (long long)(below + unit), options);
+    return resolve_bad_size(diag, "--seq", what, &would);
 }
 
 /* ---- tensor ranks ---- */
@@ -388,12 +413,17 @@ bool resolve_tensor_fits(const struct request *r, int64_t tp)
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
 }
 
-/* The largest tp that fits into what the given degrees leave. */
-static int64_t most_tensor_ranks(const struct request *r)
+/* The largest tp that fits into what the given degrees leave, and, where its collectives would leave a node
+ * otherwise, into a node. tokens: to which the sequence must divide, too. */
+static int64_t most_tensor_ranks(const struct request *r, bool tokens)
 {
     int64_t given = (r->dp > 0 ? r->dp : 1) * (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);
-    for (int64_t tp = r->ranks / given; tp > 1; tp--)
-        if (r->ranks % (tp * given) == 0 && resolve_tensor_fits(r, tp))
+    int64_t most = r->ranks / given;
+    if (r->gpus_per_node > 0 && most > r->gpus_per_node)
+        most = r->gpus_per_node;
+    for (int64_t tp = most; tp > 1; tp--)
+        if (r->ranks % (tp * given) == 0 && tensor_share_fits(r->model, tp) &&
+            (!tokens || r->seq % tp == 0))
             return tp;
     return 1;
 }
@@ -427,7 +457,10 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag)
 {
-    int64_t tp = r->tp > 0 ? r->tp : strategy->tensor ? most_tensor_ranks(r) : 1;
+    int64_t tp = r->tp > 0 ? r->tp : strategy->tensor ? most_tensor_ranks(r, true) : 1;
+    int64_t wanted = r->tp > 0 || r->dp > 0 || !strategy->tensor ? tp : most_tensor_ranks(r, false);
+    if (wanted > tp)
+        return bad_length(r, wanted, wanted, "--tp or --dp", diag);
     *inside = *r;
     inside->tp = tp;
     c->tp = (uint32_t)tp;
@@ -456,6 +489,9 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
         return bad_degrees(r, axes, diag);
     if (check_split(r, axes, s, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
+    int64_t more = r->dp > 0 ? 0 : more_by_length(r, axes, s);
+    if (more > 0)
+        return bad_length(r, more * r->tp, unit_over(r, axes, more), "--dp", diag);
     if (r->dp <= 0 && dp > 1 && note)
         note_dp(r, axes, s, dp, note);
     c->hp = (uint32_t)s.hp;

@@ -119,7 +119,7 @@ static const struct option choice_rows[] = {
      .value = "N",
      .low = 1,
      .high = CLUSTER_MAX_GPUS,
-     .unset = "1; megatron-sp: as many as fit; sppo: in a node",
+     .unset = "1; megatron-sp, sppo: as many as fit in a node",
      .help = "ranks that share heads, feed-forward width and vocabulary (tensor and sequence "
              "parallel)"},
     {.name = "pp",

@@ -97,6 +97,15 @@ static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32
     s->gradient[row].last = i;
 }
 
+/* The backward of a micro-batch has ended: frameworks wait there for its reductions (FSDP's
+ * _post_backward_final_callback(), DeepSpeed's reduction epilogue), and what they reduced is free. */
+static bool ends_backward(const struct shard *s, const struct program *program, uint32_t i)
+{
+    return s->e->choices->profile->waits_for_reductions && s->e->choices->pp == 1 && i > 0 &&
+           s->ir->op.phase[program->op[i]] == PHASE_FORWARD &&
+           s->ir->op.phase[program->op[i - 1]] == PHASE_BACKWARD;
+}
+
 static void survey(struct shard *s, const struct program *program)
 {
     struct ir *ir = s->ir;
@@ -118,6 +127,9 @@ static void survey(struct shard *s, const struct program *program)
                 note_write(s, buffer, s->bundle_of_grad[buffer], i);
         }
     }
+    for (uint32_t i = 0; i < program->count; i++)
+        if (ends_backward(s, program, i))
+            s->marked[i] = 1;
     for (uint32_t row = 0; row < s->gradient_count; row++)
         s->marked[s->gradient[row].first] = s->marked[s->gradient[row].last] = 1;
 }
@@ -603,6 +615,8 @@ void pass_weights(struct emit *e, struct program *program)
             gather_before(&s, r, i, program, &out);
         if (r < s.run_count && s.run[r].begin <= i && s.run[r].gathered.i != IR_NONE)
             redirect(&s, op, &s.run[r]);
+        if (ends_backward(&s, program, i))
+            add_reduced(&s, s.gradient_count, i, &out);
         for (; next < s.gradient_count && s.gradient[next].first == i; next++) {
             if (next >= 2)
                 add_reduced(&s, next - 1, i, &out);

@@ -19,6 +19,7 @@ for strategy in megatron-sp ulysses ring fpdt; do
     test $strategy = fpdt && options="--chunk 512K"
     printf '| `%s` |' $strategy
     for gpus in 4 8 16 32 64; do
+        test $strategy = megatron-sp && options="--checkpoint offload --loss-chunks 16 --tp $((gpus < 32 ? gpus : 32))"
         longhaul plan --longest --model llama3-8b --cluster dgx-h100 --gpus $gpus --strategy $strategy $options |
             sed -n 's/^longest .*(\([0-9]*\)).*/\1/p; s/^longest  *\([0-9]*\)M tokens,.*/\1 M/p' | awk '{ printf " %d |", $2 == "M" ? $1 * 1024 : $1 / 1024 }'
     done

@@ -254,7 +254,8 @@ static inline void check_deep_worlds(int worlds)
                  shapes_label(&request, shape, sizeof shape));
         fewer += both_ways(&request, label).layers;
     }
-    CHECK("half of them are stretched", 2 * fewer > worlds);
+    /* profiles deepspeed and ideal keep as many gathered layers of this size as there are: none is left out */
+    CHECK("a third of them are stretched", 3 * fewer > worlds);
 }
 
 /* So many layers that offsets are those of one period of each run. */

@@ -240,7 +240,8 @@ static void copies_to_the_host_make_room(void)
         int activations, fetch;
         int64_t chunks;
     } rows[] = {
-        {"ulysses", "ideal", CHOICE_ACTIVATIONS_OFFLOAD, FETCH_EACH, 0},
+        {"ulysses", "megatron", CHOICE_ACTIVATIONS_OFFLOAD, FETCH_EACH,
+         0}, /* keeps no gathered weights */
         {"ring", "megatron", CHOICE_ACTIVATIONS_OFFLOAD, FETCH_EACH, 0},
         {"ulysses", "internevo", CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, FETCH_EACH, 0},
         {"fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, FETCH_EACH, 2},

@@ -31,8 +31,8 @@ static const struct {
     {"equal lengths that 8K does not divide", 32, 8 * 9973 * 10, 0, 0, 0, 0, 0, 0, 8, 4, 1, 10},
     {"asked for", 32, 524288, 0, 0, 0, 32, 0, 1, 8, 4, 1, 32},
     {"whole sequences", 32, 524288, 0, 4, 0, 0, CHOICE_PIPELINE_1F1B, 1, 8, 4, 1, 1},
-    {"asked for whole", 32, 524288, 0, 0, 0, 1, 0, 1, 32, 1, 1, 1},
-    {"too short", 32, 8192, 0, 0, 0, 0, 0, 1, 32, 1, 1, 1},
+    {"asked for whole", 32, 524288, 0, 0, 0, 1, 0, 1, 8, 1, 4, 1},
+    {"too short", 32, 8192, 0, 0, 0, 0, 0, 1, 8, 1, 4, 1},
 };
 
 /* sppo on nodes of 8, everything open. */
