@@ -248,8 +248,7 @@ static void add_tensor_power(struct calibrate_problem *problem)
         return;
     double after_s = calibrate_time(problem->options, after);
     double before_s = calibrate_time(problem->options, before);
-    double watts = cost->device_base_power +
-                   (cost->device_power - cost->device_base_power) * fmax(after_s / before_s, 1);
+    double watts = cost->device_power * fmax(after_s / before_s, 1);
     if (watts > POWER_MOST) {
         text_printf(&problem->c->notes,
                     "device.tensor_power: a product takes %.3g times as long after seconds of "
@@ -262,7 +261,7 @@ static void add_tensor_power(struct calibrate_problem *problem)
         CALIBRATE_DERIVED,
         arena_printf(&problem->c->arena,
                      "measured: %.4g ms a product after seconds of them, %.4g ms before, at the "
-                     "power limit and base power of the base",
+                     "power limit of the base",
                      1e3 * after_s, 1e3 * before_s));
 }
 

@@ -68,7 +68,8 @@ struct fabric {
     double all_to_all_channels_bytes_per_s; /* what the channels of an all-to-all move, a GPU's own
                                                part included; 0: no limit of their own */
     double latency_s;                       /* per message or per step of a collective */
-    double peer_latency_s; /* added per send/receive pair, beside latency_s: its start */
+    double collective_latency_s; /* added once per collective, beside its steps: its start */
+    double peer_latency_s;       /* added per send/receive pair, beside latency_s: its start */
 };
 
 /* Messages between ranks that share a GPU: copies within its memory. */

@@ -52,6 +52,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("fabric", "all_to_all_peer_bandwidth", BYTES_PER_S, ALWAYS, fabric.all_to_all_peer_bytes_per_s, POSITIVE),
     SUB("fabric", "all_to_all_channels",       BYTES_PER_S, NEVER,  fabric.all_to_all_channels_bytes_per_s, FROM_ZERO),
     SUB("fabric", "latency",                   SECONDS,     ALWAYS, fabric.latency_s,                   FROM_ZERO),
+    SUB("fabric", "collective_latency",        SECONDS,     NEVER,  fabric.collective_latency_s,        FROM_ZERO),
     SUB("fabric", "peer_latency",              SECONDS,     NEVER,  fabric.peer_latency_s,              FROM_ZERO),
 
     SUB("loopback", "bandwidth", BYTES_PER_S, NEVER, loopback.bytes_per_s, FROM_ZERO),

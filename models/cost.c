@@ -82,11 +82,9 @@ double cost_ideal_s(double peak_flop_per_s, const struct work *work)
     return work_flops(work) / peak_flop_per_s;
 }
 
-double cost_clock_share(const struct device_cost *cost, double watts)
+double cost_power_share(const struct device_cost *cost, double watts)
 {
-    if (cost->device_power <= 0 || watts <= cost->device_power)
-        return 1;
-    return (cost->device_power - cost->device_base_power) / (watts - cost->device_base_power);
+    return cost->device_power > 0 && watts > cost->device_power ? cost->device_power / watts : 1;
 }
 
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,

@@ -8,8 +8,9 @@
  * communication, are the simulator's business.
  *
  * Rates of tensor-core work are those of short runs, at the highest clock. Steps last longer than
- * the second after which the power limit sets the clock, so every time is that of the clock which
- * the limit leaves: cost_clock_share(). All texts live in the arena given to cost_load(). */
+ * the second after which the power limit sets the clock, so no product or attention does more
+ * flops a second than the limit leaves: cost_power_share(). All texts live in the arena given to
+ * cost_load(). */
 #ifndef MODELS_COST_H
 #define MODELS_COST_H
 
@@ -116,12 +117,12 @@ enum status cost_presets(const char *const **names, size_t *count, struct arena 
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag);
 
-/* The share of the highest clock that the power limit leaves to kernels which would draw
- * `watts` at it: (limit - base) / (watts - base), at most 1. At the lowest voltage, dynamic
- * power is proportional to the clock (docs/costs.md, "The clock that power leaves"). */
-double cost_clock_share(const struct device_cost *cost, double watts);
+/* The share of its highest rate at which work may go on for more than a second, when it would draw
+ * `watts` at that rate: limit / watts, at most 1. The energy of a flop hardly depends on the clock
+ * (docs/costs.md, "What the power limit leaves"). */
+double cost_power_share(const struct device_cost *cost, double watts);
 
-/* Sustained flop/s of the largest products, and of attention at dim[i] of a direction. */
+/* The most flop/s that products sustain, and attention at dim[i] of a direction. */
 double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype);
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
                                  enum attention_direction pass, size_t i);

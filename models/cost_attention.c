@@ -138,12 +138,16 @@ double cost_attention_around_bytes(const struct work *work)
     return bytes;
 }
 
+static double power_share(const struct device_cost *cost, enum attention_impl impl)
+{
+    double watts = cost->attention_power[impl];
+    return cost_power_share(cost, watts > 0 ? watts : cost->device_tensor_power);
+}
+
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
                                  enum attention_direction pass, size_t i)
 {
-    double watts = cost->attention_power[impl];
-    return cost->attention[impl][pass].flop_per_s[i] *
-           cost_clock_share(cost, watts > 0 ? watts : cost->device_tensor_power);
+    return cost->attention[impl][pass].flop_per_s[i] * power_share(cost, impl);
 }
 
 double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
@@ -154,14 +158,14 @@ double cost_attention_s(const struct device_cost *cost, enum attention_impl impl
     bool found = cost_attention_find(cost, impl, work, &attention, &i);
     assert(found); /* cost_check_attention() */
     (void)found;
-    bool forward = work->kind == WORK_ATTENTION;
-    double flop_per_s = cost_attention_flop_per_s(
-        cost, impl, forward ? ATTENTION_FORWARD_PASS : ATTENTION_BACKWARD_PASS, i);
-    double flops = forward ? 4 : 10; /* per pair and element of a head */
-    double column_s =
-        flops * attention->tile * (double)attention->dim[i] / (flop_per_s / cost->device_sm_count);
+    double flops = work->kind == WORK_ATTENTION ? 4 : 10; /* per pair and element of a head */
+    double column_s = flops * attention->tile * (double)attention->dim[i] /
+                      (attention->flop_per_s[i] / cost->device_sm_count);
     double heads = (double)work->attention.heads;
-    double compute = blocks_s(cost, attention, blocks_of(attention, work), heads, column_s);
+    struct blocks blocks = blocks_of(attention, work);
+    double power =
+        blocks.columns * heads * column_s / cost->device_sm_count / power_share(cost, impl);
+    double compute = fmax(blocks_s(cost, attention, blocks, heads, column_s), power);
     double memory = cost_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
     double seconds = cost->device_kernel_start_s + fmax(compute, memory);
     if (work->kind == WORK_ATTENTION_BACKWARD) {

@@ -6,7 +6,8 @@
 /* A library cuts k into at most this many parts, each a set of tiles of its own. */
 enum { SPLIT_MAX = 32 };
 
-double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
+/* At the highest clock. */
+static double rate(const struct device_cost *cost, enum dtype dtype)
 {
     switch (dtype) {
     case DTYPE_F64:
@@ -14,8 +15,14 @@ double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
     case DTYPE_F32:
         return cost->matmul_f32_flop_per_s;
     default:
-        return cost->matmul_flop_per_s * cost_clock_share(cost, cost->device_tensor_power);
+        return cost->matmul_flop_per_s;
     }
+}
+
+double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
+{
+    bool tensor = dtype != DTYPE_F64 && dtype != DTYPE_F32;
+    return rate(cost, dtype) * (tensor ? cost_power_share(cost, cost->device_tensor_power) : 1);
 }
 
 /* Every multiprocessor makes one tile of y after the other; the last wave is as long as any. */
@@ -36,7 +43,7 @@ static double waves_s(const struct device_cost *cost, const struct work *work, d
 /* The library takes the best of its kernels, so we do too. */
 static double tiles_s(const struct device_cost *cost, const struct work *work)
 {
-    double flop_per_s = cost_product_flop_per_s(cost, (enum dtype)work->in);
+    double flop_per_s = rate(cost, (enum dtype)work->in);
     double large = cost->matmul_tile, small = cost->matmul_small_tile;
     const struct {
         double m, n, rate;
@@ -59,5 +66,6 @@ double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
 {
     double memory =
         cost_stream_s(cost, cost->matmul_memory_fraction, cost_traffic_bytes(cost, impl, work));
-    return cost->device_kernel_start_s + fmax(tiles_s(cost, work), memory);
+    double power = work_flops(work) / cost_product_flop_per_s(cost, (enum dtype)work->in);
+    return cost->device_kernel_start_s + fmax(fmax(tiles_s(cost, work), power), memory);
 }

@@ -191,6 +191,9 @@ struct profile {
     bool holds_bucket;        /* with sharded parameters, a bucket is allocated once and kept */
     int64_t
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
+    bool grad_passes;    /* whole gradients are zeroed before the step, and looked through before
+                               they are reduced, each in a pass of its own */
+    bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
     bool waits_for_reductions; /* computation, at the end of each micro-batch's backward */

@@ -1,5 +1,7 @@
 #include "schedule/emit.h"
 
+#include "schedule/weights/weights.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -100,9 +102,25 @@ struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
     return slot_view(e, part, weight, e->bundle[e->part[part].bundle].param);
 }
 
+/* Zeroes the gradient of a bundle before anything is added to it, in a pass of its own. */
+static void zero_gradient(struct emit *e, uint32_t bundle)
+{
+    struct view all = view_all(e, e->bundle[bundle].grad);
+    struct work work = {.kind = WORK_FILL, .elements = {(int64_t)all.count, 0}};
+    uint8_t region = e->tags.region;
+    e->tags.region = REGION_WEIGHTS;
+    emit_op(e, e->compute, &work, NULL, 0, &all, 1);
+    e->tags.region = region;
+    for (uint32_t p = 0; p < part_count(e); p++)
+        if (e->part[p].bundle == bundle)
+            e->touched[p] = UINT32_MAX;
+}
+
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate)
 {
     part = owner(e, part, &weight);
+    if (weights_pass_over_gradients(e->choices) && e->touched[part] == 0)
+        zero_gradient(e, e->part[part].bundle);
     *accumulate = (e->touched[part] >> weight) & 1;
     e->touched[part] |= 1u << weight;
     return slot_view(e, part, weight, e->bundle[e->part[part].bundle].grad);

@@ -62,6 +62,12 @@ bool weights_reduce_each_micro_batch(const struct choices *c)
     return sharded_params(c) || c->weights == CHOICE_WEIGHTS_ZERO2;
 }
 
+bool weights_pass_over_gradients(const struct choices *c)
+{
+    return c->profile->grad_passes && c->scope == SCOPE_STEP &&
+           !weights_reduce_each_micro_batch(c) && !pipeline_lends_weights(c);
+}
+
 bool weights_sharded_params(const struct choices *c)
 {
     return sharded_params(c);

@@ -344,6 +344,16 @@ static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part, str
     program_push(out, s->final);
 }
 
+/* Looks through a whole gradient for what is no number. */
+static void look_through(struct shard *s, buffer_id grad, struct program *out)
+{
+    struct emit *e = s->e;
+    buffer_id squares = emit_buffer(e, "squares", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
+    struct view all = ir_whole(s->ir, grad), sum = ir_whole(s->ir, squares);
+    struct work work = {.kind = WORK_SQUARE_SUM, .square_sum = {(int64_t)all.count, false, 0}};
+    program_push(out, emit_op(e, e->compute, &work, &all, 1, &sum, 1));
+}
+
 /* Reduces a gradient whose last part has been added to it. */
 static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *out)
 {
@@ -355,6 +365,8 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
     gradient->is_last = --s->left[gradient->bundle] == 0;
     set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
     s->reduced[row].i = IR_NONE;
+    if (weights_pass_over_gradients(e->choices))
+        look_through(s, grad, out);
     reduce_tensor(s, row, grad, out);
     if (e->shard_size > 1) {
         part = bundle->grad_shard;
@@ -478,14 +490,33 @@ static bool in_order_of_bundles(const struct shard *s)
     return pipeline_of(s->e->choices)->multiplexed;
 }
 
+/* The last op of the compute stream among the first `count`. */
+static op_id last_computed(const struct shard *s, const struct program *out, uint32_t count)
+{
+    while (count > 0 && s->ir->op.stream[out->op[count - 1]] != s->e->compute)
+        count--;
+    return (op_id){count > 0 ? out->op[count - 1] : IR_NONE};
+}
+
+/* Whether no reduction starts before all of the backward has ended. */
+static bool reduces_at_end(const struct shard *s)
+{
+    const struct choices *c = s->e->choices;
+    return in_order_of_bundles(s) ||
+           (c->profile->reduce_at_end && !weights_reduce_each_micro_batch(c) && !s->lends);
+}
+
 static void reduce_in_order(struct shard *s, const struct program *program, struct program *out)
 {
+    uint32_t begin = out->count;
     for (uint32_t b = 0; b < s->e->bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
             if (s->gradient[row].bundle == b && s->gradient[row].lent == IR_NONE) {
                 reduce(s, row, program->op[s->gradient[row].last], out);
                 s->final.i = out->op[out->count - 1];
             }
+    if (!in_order_of_bundles(s) && begin > 0 && out->count > begin)
+        emit_hold_back(s->e, (op_id){out->op[begin]}, last_computed(s, out, begin));
 }
 
 static uint32_t *none_filled(uint32_t count)
@@ -626,7 +657,7 @@ void pass_weights(struct emit *e, struct program *program)
                 emit_hold_back(e, (op_id){op}, s.reduced[next - 2]);
         }
         program_push(&out, (op_id){op});
-        if (!in_order_of_bundles(&s))
+        if (!reduces_at_end(&s))
             reduce_finished(&s, i, op, &out);
         if (s.lends)
             give_back_finished(&s, i, op, &out);
@@ -635,7 +666,7 @@ void pass_weights(struct emit *e, struct program *program)
         settle(&s, k, &out);
     if (pipeline_shards_weights(e->choices))
         lend_return(e, last_alone(&s, program), &out);
-    if (in_order_of_bundles(&s))
+    if (reduces_at_end(&s))
         reduce_in_order(&s, program, &out);
     reduce_ends(&s, &out);
     if (weights_clip_gradients(e->choices) || e->choices->profile->host_per_step_s > 0 ||

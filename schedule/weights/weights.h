@@ -8,6 +8,9 @@
  * micro-batch, since whole gradients must not stay. */
 bool weights_sharded_params(const struct choices *choices);
 bool weights_reduce_each_micro_batch(const struct choices *choices);
+/* Whether whole gradients are zeroed before the step, and looked through before they are reduced,
+ * as Megatron-LM does: passes over memory of their own. */
+bool weights_pass_over_gradients(const struct choices *choices);
 
 /* --- clipping by the norm of all gradients (schedule/weights/clip.c) --- */
 /* Whether a step does. */

@@ -252,6 +252,8 @@ struct transfer collective_make(struct platform *platform, struct flow_table *fl
     struct form form = {
         platform, flows, work, &members, member, key, (double)work_payload_bytes(work)};
     transfer.latency_s = forms[work->kind](&form);
+    if (work->kind != WORK_SHIFT && work->kind != WORK_BARRIER)
+        transfer.latency_s += platform->cluster->fabric.collective_latency_s;
     members_release(&members);
     transfer.flow_count = flows->count - transfer.flow_begin;
     return transfer;

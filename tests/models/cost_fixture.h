@@ -19,8 +19,7 @@
 #define TOY_DEVICE(sm_count, start)                                                                \
     "\"device\": {\"sm_count\": " N(sm_count) ", \"peak_flop_per_s\": " N("\"8 GFLOP/s\"") ","         \
     " \"memory_bytes_per_s\": " N("\"1 GB/s\"") ", \"kernel_start_s\": " N(start) ","                \
-    " \"power\": " N("\"500 W\"") ", \"base_power\": " N("\"100 W\"") ","                          \
-    " \"tensor_power\": " N("\"400 W\"") ", \"jitter\": " N("0") "},"
+    " \"power\": " N("\"500 W\"") ", \"tensor_power\": " N("\"400 W\"") ", \"jitter\": " N("0") "},"
 #define TOY_MATMUL(rate, side, ramp)                                                               \
     "\"matmul\": {\"flop_per_s\": " N(rate) ", \"f32_flop_per_s\": " N("\"2 GFLOP/s\"") ","            \
     " \"f64_flop_per_s\": " N("\"1 GFLOP/s\"") ","                                                   \

@@ -22,9 +22,9 @@ static void two_gflop_take_two_seconds(void)
         cube.in = DTYPE_F32;
         CHECK_CLOSE("f32 has its own rate", seconds(&f.cost, cube), 1, 1e-12);
         cube.in = DTYPE_BF16;
-        /* at the highest clock it would draw 900 W: (500 - 100) / (900 - 100) of that clock is left */
-        f.cost.device_tensor_power = 900;
-        CHECK_CLOSE("the clock that power leaves", seconds(&f.cost, cube), 4, 1e-12);
+        /* at the highest clock it would draw 1000 W: half the flops a second are left at 500 W */
+        f.cost.device_tensor_power = 1000;
+        CHECK_CLOSE("what the power limit leaves", seconds(&f.cost, cube), 4, 1e-12);
         f.cost.device_power = 0;
         CHECK_CLOSE("no power limit", seconds(&f.cost, cube), 2, 1e-12);
         CHECK_CLOSE("ideal: 2 Gflop at a peak of 8", cost_ideal_s(8e9, &cube), 0.25, 1e-12);

@@ -358,6 +358,49 @@ static void a_small_schedule_is_as_recorded(void)
     ir_release(&ir);
 }
 
+static bool adds_to_gradients(const struct ir *ir, uint32_t op)
+{
+    for (uint32_t k = ir->op.reads[op]; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++)
+        if (ir->buffer.category[ir_touched(ir, op, k)] == CATEGORY_GRADIENT)
+            return ir->op.kind[op] == WORK_MATMUL;
+    return false;
+}
+
+/* The op that ends the last product of the backward; the first that reduces; how many passes over
+ * whole gradients zero them, and look through them before that. */
+static void megatron_reduces_after_the_backward(void)
+{
+    static const struct {
+        const char *profile;
+        bool at_end;
+    } rows[] = {{"megatron", true}, {"megatron-te", false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(1, 4);
+        struct ir ir;
+        struct choices choices;
+        request.strategy = "local";
+        request.profile = rows[i].profile;
+        request.weights = CHOICE_WEIGHTS_ZERO1;
+        request.global_batch = 8;
+        if (!build(&ir, &choices, &request, rows[i].profile))
+            continue;
+        uint32_t last = 0, first = IR_NONE, zeroed = 0, looked_through = 0, bundles = 0;
+        for (uint32_t op = 0; op < ir.op.count; op++) {
+            enum work_kind kind = (enum work_kind)ir.op.kind[op];
+            last = adds_to_gradients(&ir, op) ? op : last;
+            first = kind == WORK_REDUCE_SCATTER && first == IR_NONE ? op : first;
+            bundles += kind == WORK_REDUCE_SCATTER;
+            bool whole = ir.op.phase[op] == PHASE_BACKWARD && ir.op.region[op] == REGION_WEIGHTS;
+            zeroed += whole && kind == WORK_FILL;
+            looked_through += whole && kind == WORK_SQUARE_SUM;
+        }
+        CHECK(rows[i].profile, (first > last) == rows[i].at_end);
+        CHECK(rows[i].profile, zeroed == (rows[i].at_end ? bundles : 0));
+        CHECK(rows[i].profile, looked_through == (rows[i].at_end ? bundles : 0));
+        ir_release(&ir);
+    }
+}
+
 static void wrong_requests_say_what_would_do(void)
 {
     struct request base = small(0, 4);
@@ -445,6 +488,7 @@ static const struct check_case cases[] = {
     {"messages that arrived make room", messages_that_arrived_make_room},
     {"print, parse, print is the identity", print_parse_print_is_the_identity},
     {"a small schedule is as recorded", a_small_schedule_is_as_recorded},
+    {"Megatron reduces after the backward", megatron_reduces_after_the_backward},
     {"wrong requests say what would do", wrong_requests_say_what_would_do},
 };
 CHECK_MAIN("compose", cases)

@@ -72,6 +72,11 @@ static void slow_to_start(struct cluster *c)
     c->fabric.peer_latency_s = 3;
 }
 
+static void collectives_slow_to_start(struct cluster *c)
+{
+    c->fabric.collective_latency_s = 3;
+}
+
 static void messages_take_a_quarter(struct cluster *c)
 {
     c->device.sm_count = 4;
@@ -111,6 +116,7 @@ static const struct {
 } cases_of_time[] = {
     {"all_to_all_in_node", 1, NULL, 0, false, 0.06},
     {"all_to_all_in_node", 1, ideal, 0, false, 0},
+    {"all_to_all_in_node", 1, collectives_slow_to_start, 0, false, 3.06},
     /* a pair's link carries 2 GB at 100 GB/s */
     {"all_to_all_in_node", 1, mesh_fabric, 0, false, 0.02},
     /* 6 GB over the lanes at 25 GB/s would be 0.24 s; 4 GB a GPU leave its switch: 8 GB at 30 GB/s
