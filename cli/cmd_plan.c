@@ -177,6 +177,7 @@ static enum status write_winner(const struct options *options, struct setup *set
                             .cluster = options_text(options, "cluster"),
                             .costs = options_text(options, "costs")};
     enum status status = STATUS_OK;
+    progress_part("predicting the winner");
     if (setup->cluster.gpus != request.ranks)
         status = cluster_resize(&setup->cluster, &setup->arena, 0, request.ranks, diag);
     if (status == STATUS_OK)
@@ -190,6 +191,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     text_printf(&path, "%s/page.html", folder);
     if (status == STATUS_OK)
         status = saving_write(path.data, page.html.data, page.html.size, diag);
+    progress_part(NULL);
     command_note(&note);
     diag_release(&note);
     text_release(&page.html);

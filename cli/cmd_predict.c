@@ -6,6 +6,7 @@
 #include "cli/idle_options.h"
 #include "cli/predict/alternatives.h"
 #include "cli/predict/prediction.h"
+#include "cli/progress.h"
 #include "cli/report/report.h"
 #include "schedule/verify/verify.h"
 
@@ -78,6 +79,7 @@ static enum status print_report(const struct report *report, const struct option
 {
     struct text out = {0};
     enum status status = STATUS_OK;
+    progress_part("writing the files");
     if (options_given(options, "o"))
         status = traces_write(report, options_text(options, "o"),
                               (struct traces_emit){
@@ -86,6 +88,7 @@ static enum status print_report(const struct report *report, const struct option
                                   .chakra = options_given(options, "emit-chakra"),
                               },
                               note, diag);
+    progress_part(NULL);
     if (options_given(options, "json"))
         report_print_json(&out, report);
     else
@@ -136,6 +139,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = trace_folder_check(options_text(options, "o"), diag);
     if (status == STATUS_OK)
         status = setup_load(&setup, options, file != NULL, diag);
+    progress_part(file != NULL ? "reading the schedule" : "building the schedule");
     if (status == STATUS_OK)
         status = file != NULL ? prediction_memory_of_file(&prediction, &setup, file, diag)
                               : prediction_memory(&prediction, &setup, &setup.request, &note, diag);
@@ -147,10 +151,13 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     bool whole = prediction.choices.scope == SCOPE_STEP;
     if (status == STATUS_OK)
         status = check_part(options, &prediction, diag);
+    progress_part("verifying the schedule");
     if (status == STATUS_OK && (file != NULL || options_given(options, "verify")))
         status = verify_it(&prediction, file != NULL ? file : "schedule", diag);
+    progress_part("simulating the step");
     if (status == STATUS_OK)
         status = prediction_time(&prediction, exact, diag);
+    progress_part("comparing with other options");
     if (status == STATUS_OK && !whole) {
         part = operator_times_of(&prediction);
         report.part = &part;
@@ -162,6 +169,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     }
     if (status == STATUS_OK)
         status = print_report(&report, options, &note, diag);
+    progress_part(NULL); /* where the report was not reached */
     if (status == STATUS_OK || status == STATUS_NO)
         command_note(&note);
     diag_release(&note);

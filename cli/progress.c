@@ -1,7 +1,11 @@
+#define _XOPEN_SOURCE 700 /* setitimer */
 #include "cli/progress.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,4 +62,63 @@ void progress_end(struct progress *p)
         fflush(stderr);
     }
     p->shown = false;
+}
+
+/* ---- parts of a command ---- */
+
+enum { QUIET_S = 2, LINE = 128 };
+
+static const char *volatile part; /* NULL: none */
+static volatile sig_atomic_t part_s;
+static struct sigaction alarm_before;
+
+/* In a handler: no stdio. "simulating, 12 s". */
+static void show_part(int number)
+{
+    (void)number;
+    static const char end[] = " s\033[K";
+    char line[LINE], digits[12];
+    int error = errno;
+    size_t size = 0, count = 0, name = part != NULL ? strlen(part) : 0;
+    part_s++;
+    if (part_s < QUIET_S || name == 0 || name > LINE - 2 * sizeof digits)
+        return;
+    for (int seconds = part_s; seconds > 0; seconds /= 10)
+        digits[count++] = (char)('0' + seconds % 10);
+    line[size++] = '\r';
+    memcpy(line + size, part, name);
+    size += name;
+    line[size++] = ',';
+    line[size++] = ' ';
+    while (count > 0)
+        line[size++] = digits[--count];
+    memcpy(line + size, end, sizeof end - 1);
+    size += sizeof end - 1;
+    if (write(STDERR_FILENO, line, size) < 0)
+        part = NULL;
+    errno = error;
+}
+
+void progress_part(const char *what)
+{
+    const struct itimerval every = {{1, 0}, {1, 0}}, never = {{0, 0}, {0, 0}};
+    bool began = part != NULL;
+    if (what != NULL && !began && isatty(STDERR_FILENO) == 1) {
+        struct sigaction action = {.sa_handler = show_part, .sa_flags = SA_RESTART};
+        sigemptyset(&action.sa_mask);
+        part_s = 0;
+        part = what;
+        sigaction(SIGALRM, &action, &alarm_before);
+        setitimer(ITIMER_REAL, &every, NULL);
+    } else if (what != NULL && began) {
+        part = what;
+    } else if (began) {
+        setitimer(ITIMER_REAL, &never, NULL);
+        sigaction(SIGALRM, &alarm_before, NULL);
+        part = NULL;
+        if (part_s >= QUIET_S) {
+            fputs("\r\033[K", stderr);
+            fflush(stderr);
+        }
+    }
 }

@@ -18,4 +18,9 @@ void progress_begin(struct progress *progress, size_t total, size_t done);
 void progress_update(struct progress *progress, size_t done, const char *note);
 void progress_end(struct progress *progress); /* takes the line away */
 
+/* Says which part of a command is at work, where nobody can say how long it takes, and since when the command
+ * is: from two seconds on, every second. what stays where it is; NULL: the command is done, and the line goes.
+ * Meanwhile SIGALRM is taken. */
+void progress_part(const char *what);
+
 #endif

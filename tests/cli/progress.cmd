@@ -7,5 +7,13 @@ lines() { # COMMAND: how many came and went
 small="--model gpt2 --set layers=2 --cluster dgx-a100 --gpus 2"
 echo "the longest, and what other options would give: $(lines plan --longest $small)"
 echo "estimates, the search, other machines: $(lines plan $small --strategy sppo --subsequences 2 --seq 1K --batch 64)"
+# a prediction that takes more than two seconds says what it does, here that it waits for the schedule
+longhaul schedule $small --seq 1K > $T/a.ir
+mkfifo $T/pipe.ir
+(sleep 4 && cat $T/a.ir > $T/pipe.ir) &
+script -qec "longhaul predict $T/pipe.ir --cluster dgx-a100 --gpus 2 --quick" $T/typescript < /dev/null > $T/out
+tr '\r' '\n' < $T/out > $T/words
+grep -oE '^(reading the schedule, [2-9] s|step)' $T/words | sed 's/[2-9] s/N s/' | uniq
+echo "rows of measurements: $(lines validate --source LoongTrain --table 2 --system ulysses)"
 longhaul plan --longest $small 2> $T/err > $T/out
 cat $T/err
