@@ -203,8 +203,8 @@ static enum status read_layer_types(const struct reader *r)
     return status;
 }
 
-/* Angles scaled for longer contexts change no shape and no work, but a run would compute other
- * numbers than the model does: accepted only when the caller says so. */
+/* Angles scaled for longer contexts change no shape and no work. A run computes without them, and so does
+ * the reference that it is checked against: a note says so. Types that we do not know may change more. */
 static enum status read_rope_type(const struct reader *r, const char *key)
 {
     struct json_node scaling, type_node;
@@ -219,12 +219,19 @@ static enum status read_rope_type(const struct reader *r, const char *key)
     if (type_node.value == NULL && json_find(scaling, "factor").value == NULL)
         return STATUS_OK; /* rope_parameters with a base alone */
     status = json_get_string(scaling, name, &type, r->diag);
-    if (status == STATUS_OK && strcmp(type, "default") != 0)
-        return json_error(json_find(r->root, key), r->diag,
-                          "RoPE scaling of type '%s' is not executed; it changes no work, so "
-                          "--ignore %s models the step without it",
+    if (status != STATUS_OK || strcmp(type, "default") == 0)
+        return status;
+    struct json_node at = json_find(r->root, key);
+    if (strcmp(type, "llama3") != 0 && strcmp(type, "yarn") != 0 && strcmp(type, "linear") != 0)
+        return json_error(at, r->diag,
+                          "RoPE scaling of type '%s' is not known: llama3, yarn and linear change "
+                          "angles and no work; --ignore %s models the step without it",
                           type, key);
-    return status;
+    diag_note(r->diag, json_loc(at),
+              "%s: scaling of type '%s' changes angles and no work: predictions hold, and runs and "
+              "their checks compute both sides without it",
+              key, type);
+    return STATUS_OK;
 }
 
 static enum status read_rope(const struct reader *r)

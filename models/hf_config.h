@@ -3,8 +3,9 @@
  * Families (model_type): llama, mistral, qwen2, qwen3, gpt2. What an absent key means differs
  * from family to family; the rows in hf_config.c say, after the configuration classes of the
  * Transformers library. What changes the work and is not modelled is rejected by name, never
- * passed over: mixtures of experts, sliding windows, scaled RoPE (its angles), activations other
- * than silu (gated) and gelu's tanh form, quantised weights. So is a key we do not know.
+ * passed over: mixtures of experts, sliding windows, activations other than silu (gated) and gelu's
+ * tanh form, quantised weights. So is a key we do not know. RoPE scaling of types llama3, yarn and
+ * linear (its angles) changes no work: diag gets a note, and runs compute without it.
  *
  * Dropout and numbers that only serve initialisation or generation are known and left unread.
  *
