@@ -200,6 +200,8 @@ static inline bool wrong_order(struct mutant *m)
     if (op == 0)
         return false;
     uint32_t to = op - 1 - draw_below(m, op < 6 ? op : 6);
+    if (ir_role_of(m->ir, op) != ir_role_of(m->ir, to))
+        return false;
     list_all(m);
     memmove(&m->list[to + 1], &m->list[to], (op - to) * sizeof *m->list);
     m->list[to] = op;
@@ -604,8 +606,6 @@ static inline void copy_tables(struct ir *to, const struct ir *from)
         ir_add_group(to, from->group[i].name, from->group[i].axis, from->group[i].axis_count);
     for (uint32_t i = 0; i < from->guard_count; i++)
         ir_add_guard(to, from->guard[i]);
-    for (uint32_t i = 0; i < from->role_count; i++)
-        ir_add_role(to, from->role[i].name, from->role[i].axis, from->role[i].axis_count);
     for (uint32_t i = 0; i < from->stream_count; i++)
         ir_add_stream(to, from->stream[i].name, from->stream[i].stream_class);
     for (uint32_t i = 0; i < from->tensor_count; i++)
@@ -708,18 +708,22 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
     w.row = heap_alloc(m->ir->op.count + 1, sizeof *w.row);
     memset(w.row, 0xff, m->ir->op.count * sizeof *w.row);
     copy_tables(to, m->ir);
-    order_begin(&w.order, to->stream_count, 0);
-    w.waits = waits_new(&w.order, to->buffer.count);
-    for (uint32_t i = 0; i < m->count; i++)
-        write_op(&w, m->list[i]);
+    for (uint32_t i = 0, r = 0; r < m->ir->role_count; r++) { /* a role's ops follow it */
+        const struct role *role = &m->ir->role[r];
+        ir_add_role(to, role->name, role->axis, role->axis_count);
+        order_begin(&w.order, to->stream_count, to->op.count);
+        w.waits = waits_new(&w.order, to->buffer.count);
+        for (; i < m->count && ir_role_of(m->ir, m->list[i]) == r; i++)
+            write_op(&w, m->list[i]);
+        waits_free(w.waits);
+        order_release(&w.order);
+    }
     if (m->renew) {
         lifetimes_free_sets(to);
         lifetimes_plan(to, LIFETIMES_ALIGNMENT, NULL);
     } else {
         copy_memory(&w);
     }
-    waits_free(w.waits);
-    order_release(&w.order);
     free(w.row);
 }
 
