@@ -277,7 +277,7 @@ static bool same_elements(const struct ir *ir, uint32_t a, uint32_t b)
 /* Where operands of a block begin; they lie in the order of its ops, as waits do. */
 static const uint32_t *operands_of(const struct ir *ir, const struct stretch_block *block)
 {
-    return ir->operand + ir->op.operand_begin[block->op];
+    return ir_operands(ir, block->op);
 }
 
 /* Do they refer to the same things, as seen from their blocks? Their rows are the same. */
@@ -287,8 +287,8 @@ static bool same_operands(const struct stretch *s, uint32_t block)
     const struct stretch_block *a = &s->block[block], *b = a + 1;
     const uint32_t *x = operands_of(ir, a), *y = operands_of(ir, b);
     uint32_t last = a->op + a->ops - 1;
-    const uint32_t *end = ir->operand + ir->op.operand_begin[last] + (uint32_t)ir->op.reads[last] +
-                          ir->op.writes[last];
+    const uint32_t *end =
+        ir_operands(ir, last) + (uint32_t)ir->op.reads[last] + ir->op.writes[last];
     for (; x < end; x++, y++) {
         if (*x - a->buffer < a->buffers && *y - *x == a->buffers)
             continue; /* most are the block's own, of the same size */
@@ -305,9 +305,9 @@ static bool same_waits(const struct stretch *s, uint32_t block)
     const struct stretch_block *a = &s->block[block], *b = a + 1;
     if (!SAME(op, wait_count, a->op, b->op, a->ops))
         return false;
-    const op_id *x = ir->wait + ir->op.wait_begin[a->op], *y = ir->wait + ir->op.wait_begin[b->op];
+    const op_id *x = ir_waits(ir, a->op), *y = ir_waits(ir, b->op);
     uint32_t last = a->op + a->ops - 1;
-    const op_id *end = ir->wait + ir->op.wait_begin[last] + ir->op.wait_count[last];
+    const op_id *end = ir_waits(ir, last) + ir->op.wait_count[last];
     for (; x < end; x++, y++)
         if (!like_ops(s, block, x->i, y->i))
             return false;
