@@ -223,6 +223,21 @@ static enum status unknown_option(struct line *line, const char *name, struct lo
                       name);
 }
 
+/* Numbers of the data sheet by which kernels are not timed: their rates are in the costs of the device. The
+ * ideal device has none but its peak. */
+static enum status check_changes_times(struct line *line, const char *name, struct loc at)
+{
+    if ((strcmp(name, "device.peak_bf16") != 0 && strcmp(name, "device.memory_bandwidth") != 0) ||
+        strcmp(line->cluster->device.name, "ideal") == 0)
+        return STATUS_OK;
+    return diag_error(
+        line->diag, at, STATUS_BAD_INPUT,
+        "%s is of the data sheet and would change no time: kernels take what the costs "
+        "of the device say; --costs with a file that calibrate wrote would do, or a "
+        "cluster file of a device with this number",
+        name);
+}
+
 static enum status take_option(struct line *line)
 {
     struct loc at = cursor_loc(&line->cursor);
@@ -233,6 +248,8 @@ static enum status take_option(struct line *line)
     bool nics = strcmp(name, "nics") == 0;
     if (!cluster_line_has(name))
         return unknown_option(line, name, at);
+    if (check_changes_times(line, name, at) != STATUS_OK)
+        return STATUS_BAD_INPUT;
     if (!skip(line, '='))
         return diag_error(line->diag, cursor_loc(&line->cursor), STATUS_BAD_INPUT,
                           "expected %s=VALUE", name);

@@ -52,3 +52,4 @@ with --tokens 1X
 with --tokens 0
 with --tokens 1B --price -1
 bad --model gpt2 --cluster dgx-a100 --nodes 1 --hp 4 --seq 1K --attention fa3
+longhaul predict --model gpt2 --seq 1K --gpus 8 --quick --cluster '8x8xh100:device.peak_bf16=800TFLOP/s' 2>&1 || echo "exit $?"
