@@ -89,6 +89,7 @@ static const struct {
     {NULL, "y-range", ".."},
     {NULL, "data", FOLDER "rows"},
     {NULL, "source", "no-such-source"},
+    {NULL, "device", "no-such-device"},
     {NULL, "table", "no-such-table"},
     {NULL, "system", "no-such-system"},
     {NULL, "tolerance", "much"},
