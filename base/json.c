@@ -323,7 +323,11 @@ enum status json_get_double(struct json_node object, const char *key, double low
 
 enum status json_get_bool(struct json_node object, const char *key, bool *out, struct diag *diag)
 {
-    struct json_node node = json_find(object, key);
+    return json_as_bool(json_find(object, key), out, diag);
+}
+
+enum status json_as_bool(struct json_node node, bool *out, struct diag *diag)
+{
     if (!node.value || !json_object_is_type(node.value, json_type_boolean))
         return mistyped(node, "true or false", diag);
     *out = json_object_get_boolean(node.value);

@@ -85,6 +85,7 @@ enum status json_get_double(struct json_node object, const char *key, double low
 enum status json_get_bool(struct json_node object, const char *key, bool *out, struct diag *diag);
 
 /* The node itself as a number or string. */
+enum status json_as_bool(struct json_node node, bool *out, struct diag *diag);
 enum status json_as_double(struct json_node node, double low, double high, double *out,
                            struct diag *diag);
 enum status json_as_i64(struct json_node node, int64_t low, int64_t high, int64_t *out,

@@ -6,8 +6,8 @@
  * file. All numbers are SI: bytes, bytes/s, seconds, flop/s; a bandwidth is of
  * one direction unless it says otherwise.
  *
- * Clusters are JSON files (docs/clusters.md). Every number in one stands beside
- * the place it comes from, and both are kept: `facts` lists them all.
+ * Clusters are JSON files (docs/clusters.md). Every number in one has a source, what
+ * it was taken from, and both are kept: `facts` lists them all.
  *
  * All tables and texts live in the arena given to cluster_load(). */
 #ifndef MODELS_CLUSTER_H

@@ -292,6 +292,21 @@ void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
     text_release(&value);
 }
 
+void cluster_field_set_rate(struct cluster *cluster, struct arena *arena,
+                            const struct cluster_field *field, double bytes_per_s,
+                            const char *source, struct loc at)
+{
+    assert(field->type == FIELD_BYTES_PER_S);
+    *(double *)member(cluster, field) = bytes_per_s;
+    note_fact(cluster, arena, field,
+              (struct cluster_fact){
+                  .path = field->path,
+                  .value = isinf(bytes_per_s) ? "infinite"
+                                              : arena_printf(arena, "%.6g GB/s", bytes_per_s / 1e9),
+                  .source = arena_text(arena, source, strlen(source)),
+                  .at = keep_loc(arena, at)});
+}
+
 struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field)
 {
     const struct cluster_fact *fact = cluster_find_fact(cluster, field->path);

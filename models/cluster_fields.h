@@ -60,6 +60,11 @@ void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
                              const struct cluster_field *field, const int64_t *entries,
                              size_t count, const char *source, struct loc at);
 
+/* Sets a bandwidth that was computed and notes the fact. The caller checks the limits. */
+void cluster_field_set_rate(struct cluster *cluster, struct arena *arena,
+                            const struct cluster_field *field, double bytes_per_s,
+                            const char *source, struct loc at);
+
 /* Refuses a value beyond the field's limits. */
 enum status cluster_field_check(const struct cluster *cluster, const struct cluster_field *field,
                                 struct loc at, struct diag *diag);
@@ -78,6 +83,12 @@ struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster
  * message about two fields points at both when a file and its base disagree. */
 void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
                               const struct cluster_field *field, struct loc at);
+
+/* Adapts the numbers that a cluster took over from *base to those that were changed: what software reaches of
+ * a bandwidth is scaled with it, and NICs are spread evenly over the GPUs when their count changed. What
+ * `given` (by field) names was set by the user and stays. The source of an adapted number names its cause. */
+void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cluster *base,
+                   const bool given[CLUSTER_FIELD_COUNT]);
 
 /* Sets what follows from other members: device.usable_bytes, gpus, absent NIC tables. */
 void cluster_derive(struct cluster *cluster);

@@ -1,4 +1,4 @@
-/* Reading cluster files: which keys there are, what every number's object holds, bases. */
+/* Reading cluster files: which keys there are, how a number and its source are written, bases. */
 #include "models/cluster.h"
 
 #include "base/json.h"
@@ -78,14 +78,13 @@ static enum status read_table(struct cluster *cluster, struct arena *arena,
 
 /* Writes "value" as the text cluster_field_set() takes, when it has the type the field needs. */
 static enum status value_text(struct text *out, const struct cluster_field *field,
-                              struct json_node node, struct diag *diag)
+                              struct json_node value, struct diag *diag)
 {
     static const char *const example[FIELD_TYPE_COUNT] = {
         [FIELD_BYTES] = "80 GiB",  [FIELD_BYTES_PER_S] = "300 GB/s",
         [FIELD_SECONDS] = "5 us",  [FIELD_FLOP_PER_S] = "312 TFLOP/s",
         [FIELD_FABRIC] = "switch",
     };
-    struct json_node value = json_find(node, "value");
     enum status status;
     if (field->type == FIELD_COUNT) {
         int64_t integer;
@@ -99,7 +98,7 @@ static enum status value_text(struct text *out, const struct cluster_field *fiel
             text_put_double(out, number);
     } else if (field->type == FIELD_BOOL) {
         bool yes;
-        status = json_get_bool(node, "value", &yes, diag);
+        status = json_as_bool(value, &yes, diag);
         if (status == STATUS_OK)
             text_puts(out, yes ? "true" : "false");
     } else if (json_is_number(value)) {
@@ -114,31 +113,30 @@ static enum status value_text(struct text *out, const struct cluster_field *fiel
     return status;
 }
 
-/* "path": {"value": ..., "source": "..."} */
+/* "path": {"value": ..., "source": "..."}, or the value alone, whose source is then "given". */
 static enum status read_field(struct cluster *cluster, struct arena *arena,
                               const struct cluster_field *field, struct json_node node,
                               struct diag *diag)
 {
     static const char *const known[] = {"value", "source"};
-    if (!json_is_object(node))
-        return json_error(node, diag,
-                          "expected {\"value\": ..., \"source\": \"...\"}: every number says where "
-                          "it comes from");
-    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    const char *source = "given";
+    struct json_node value = node;
+    enum status status = STATUS_OK;
+    if (json_is_object(node)) {
+        value = json_find(node, "value");
+        status = json_only(node, known, ARRAY_LEN(known), diag);
+        if (status == STATUS_OK && json_find(node, "source").value)
+            status = read_text(&source, arena, node, "source", diag);
+    }
     if (status != STATUS_OK)
         return status;
-    const char *source = NULL;
-    status = read_text(&source, arena, node, "source", diag);
-    if (status != STATUS_OK)
-        return status;
-    struct json_node value = json_find(node, "value");
     if (!value.value)
         return json_error(node, diag, "has no \"value\"");
     if (field->type == FIELD_TABLE)
         return read_table(cluster, arena, field, value, source, diag);
 
     struct text text = {0};
-    status = value_text(&text, field, node, diag);
+    status = value_text(&text, field, value, diag);
     if (status == STATUS_OK)
         status = cluster_field_set(cluster, arena, field, text.data ? text.data : "", text.size,
                                    source, json_loc(value), diag);
@@ -146,8 +144,10 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     return status;
 }
 
+/* Notes in `given` which fields the section sets. */
 static enum status read_section(struct cluster *cluster, struct arena *arena,
-                                struct json_node object, const char *section, struct diag *diag)
+                                struct json_node object, const char *section, bool *given,
+                                struct diag *diag)
 {
     bool device = section && strcmp(section, "device") == 0;
     enum status status;
@@ -161,7 +161,8 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
         if (!in_section(field, section))
             continue;
         struct json_node node = json_find(object, field->key);
-        if (node.value)
+        given[i] = node.value != NULL;
+        if (given[i])
             status = read_field(cluster, arena, field, node, diag);
     }
     if (status == STATUS_OK && device && json_find(object, "name").value)
@@ -201,8 +202,10 @@ static enum status read_root(struct cluster *cluster, struct arena *arena, struc
     if (!json_is_object(root))
         return json_error(root, diag, "expected an object that describes a cluster");
     enum status status = STATUS_OK;
-    if (json_find(root, "base").value)
+    bool has_base = json_find(root, "base").value != NULL, given[CLUSTER_FIELD_COUNT] = {0};
+    if (has_base)
         status = read_base(cluster, arena, root, depth, diag);
+    const struct cluster base = *cluster;
     if (status == STATUS_OK && json_find(root, "ideal").value) {
         bool base_ideal = cluster->ideal;
         status = json_get_bool(root, "ideal", &cluster->ideal, diag);
@@ -212,18 +215,22 @@ static enum status read_root(struct cluster *cluster, struct arena *arena, struc
     }
     if (status == STATUS_OK)
         status = read_text(&cluster->name, arena, root, "name", diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && has_base && !json_find(root, "summary").value)
+        cluster->summary = arena_printf(arena, "%s with other numbers", base.name);
+    else if (status == STATUS_OK)
         status = read_text(&cluster->summary, arena, root, "summary", diag);
     if (status == STATUS_OK)
-        status = read_section(cluster, arena, root, NULL, diag);
+        status = read_section(cluster, arena, root, NULL, given, diag);
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(sections); i++) {
         struct json_node object = json_find(root, sections[i]);
         if (!object.value)
             continue;
         status = json_get_object(root, sections[i], &object, diag);
         if (status == STATUS_OK)
-            status = read_section(cluster, arena, object, sections[i], diag);
+            status = read_section(cluster, arena, object, sections[i], given, diag);
     }
+    if (status == STATUS_OK && has_base)
+        cluster_adapt(cluster, arena, &base, given);
     return status;
 }
 

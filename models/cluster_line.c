@@ -165,10 +165,10 @@ static void cut_node(struct line *line, int64_t gpus)
     set_count(line, "gpus_per_node", gpus);
 }
 
-/* nics=N: N NICs, each serving neighbouring GPUs and hanging on the switch of the first of them. */
+/* nics=N: cluster_adapt() says which GPUs each serves. */
 static enum status set_nics(struct line *line, const char *word, size_t size, struct loc at)
 {
-    struct cluster *c = line->cluster;
+    const struct cluster *c = line->cluster;
     int64_t count, gpus = c->gpus_per_node;
     if (c->nic.count == 0)
         return diag_error(line->diag, at, STATUS_BAD_INPUT,
@@ -178,15 +178,7 @@ static enum status set_nics(struct line *line, const char *word, size_t size, st
         return diag_error(line->diag, at, STATUS_BAD_INPUT,
                           "nics: '%.*s'; it must be 1 to %lld, at most one for each GPU", (int)size,
                           word, (long long)gpus);
-    int64_t *of_gpu = arena_array(line->arena, (size_t)gpus, sizeof *of_gpu);
-    int64_t *switch_of = arena_array(line->arena, (size_t)count, sizeof *switch_of);
-    for (int64_t g = gpus - 1; g >= 0; g--) {
-        of_gpu[g] = g * count / gpus;
-        switch_of[of_gpu[g]] = c->switch_of_gpu[g];
-    }
     set_count(line, "nic.count", count);
-    set_table(line, "nic.of_gpu", of_gpu, gpus);
-    set_table(line, "nic.switch_of_nic", switch_of, count);
     return STATUS_OK;
 }
 
@@ -303,12 +295,15 @@ static enum status parse(struct line *line)
 {
     bool named = !starts_with_digit(line->cursor.at) && strchr(line->cursor.at, ':') != NULL;
     enum status status = named ? take_name(line) : take_shape(line);
-    if (status == STATUS_OK && line->cursor.at < line->cursor.end) {
-        do {
-            line->cursor.at++; /* ':' first, then ',' */
-            status = take_option(line);
-        } while (status == STATUS_OK && line->cursor.at < line->cursor.end);
+    if (status != STATUS_OK)
+        return status;
+    struct cluster base = *line->cluster;
+    while (status == STATUS_OK && line->cursor.at < line->cursor.end) {
+        line->cursor.at++; /* ':' first, then ',' */
+        status = take_option(line);
     }
+    if (status == STATUS_OK)
+        cluster_adapt(line->cluster, line->arena, &base, line->set);
     return status;
 }
 

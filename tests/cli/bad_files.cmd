@@ -30,7 +30,8 @@ head -c 4096 /dev/zero > $T/zeros.json
 bad predict --model $T/zeros.json --cluster ideal --seq 1K
 cluster '{"name": "x", "summary": "x", "base": "ideal", "gpus": 3}' key
 cluster '{"name": "x", "summary": "x", "base": "ideal", "nodes": {"value": -3, "source": "x"}}' sign
-cluster '{"name": "x", "summary": "x", "base": "ideal", "nodes": {"value": 3}}' source
+cluster '{"name": "x", "summary": "x", "base": "ideal", "nodes": {"value": 3, "source": 7}}' source
+cluster '{"name": "x", "base": "dgx-h100", "nodes": 12, "nic": {"bandwidth": 25}}' unit
 cluster '{"name": "x", "summary": "x", "base": "no-such"}' base
 cluster '{"name": "x"' cutcluster
 

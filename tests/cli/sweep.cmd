@@ -44,6 +44,9 @@ $links --vary cluster=dgx-h100,dgx-a100 --vary nic.latency=5..20us:x2 | fitting 
 $links --cluster 2x8xh100:nics=4 --vary host.memory=1,2TB | fitting 2
 step=$(longhaul predict --model llama3-8b --gpus 16 --seq 8K --hp 16 --cluster dgx-h100:nic.latency=9us --quick --json 2> $T/note | sed -n 's/^  "step_s": \(.*\),/\1/p')
 $links --cluster dgx-h100 --vary nic.latency=9us | grep -q "^9us,fits,,$step," && echo "as predict says"
+# what follows from a nominal number goes along: rates below those of the preset run too, and take longer
+$links --cluster dgx-h100 --vary nic.bandwidth=100,200,400Gb/s |
+    awk -F , '!/^#/ && $2 == "fits" { print $1, before == 0 ? "first" : $4 < before ? "faster" : "no faster"; before = $4 }'
 # no point fits: the answer is no
 longhaul sweep --model llama3-8b --cluster dgx-a100 --gpus 1 --vary seq=1M,2M -o $T/c.csv || echo "exit $?"
 longhaul sweep --model llama3-8b --cluster dgx-a100 --gpus 1 --vary seq=1M --unfit-too |

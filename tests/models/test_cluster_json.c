@@ -53,14 +53,15 @@ static const struct {
     {"a section that is no object",
      HEAD "\"nic\": 4}",
      "t.json:2: error: nic: expected an object, found 4\n"},
-    {"a number without its source",
-     HEAD "\"nodes\": 4}",
-     "t.json:2: error: nodes: expected {\"value\": ..., \"source\": \"...\"}: every number says "
-     "where it comes from\n"},
-    {"no source",
-     HEAD "\"nodes\":\n"
-     "{\"value\": 4}}",
-     "t.json:3: error: nodes.source: missing: expected a string\n"},
+    {"a bare number that needs a unit",
+     HEAD "\"nic\": {\"bandwidth\": 25}}",
+     "t.json:2: error: nic.bandwidth: a bare number has no unit; write text such as \"300 GB/s\"\n"},
+    {"a bare text of the wrong type",
+     HEAD "\"nodes\": \"four\"}",
+     "t.json:2: error: nodes: expected a whole number, found \"four\"\n"},
+    {"a bare number for a flag",
+     HEAD "\"nic\": {\"gpudirect\": 1}}",
+     "t.json:2: error: nic.gpudirect: expected true or false, found 1\n"},
     {"an empty source",
      HEAD "\"nodes\": {\"value\": 4,\n"
      "\"source\": \"\"}}",
@@ -162,9 +163,29 @@ static const struct {
      "(PRESETS/dgx-a100.json:#)\n"},
     {"a flow faster than its NIC",
      HEAD "\"nic\": {\n"
-     "\"bandwidth\": {\"value\": \"100 Gb/s\", \"source\": \"x\"}}}",
-     "PRESETS/dgx-a100.json:#: error: nic.peer_bandwidth: 21.4 GB/s is more than nic.bandwidth, "
-     "12.5 GB/s (t.json:3)\n"},
+     "\"bandwidth\": {\"value\": \"100 Gb/s\", \"source\": \"x\"},\n"
+     "\"peer_bandwidth\": {\"value\": \"21.4 GB/s\", \"source\": \"x\"}}}",
+     "t.json:4: error: nic.peer_bandwidth: 21.4 GB/s is more than nic.bandwidth, 12.5 GB/s\n"},
+    {"ports of another kind of fabric",
+     HEAD "\"fabric\": {\"kind\": \"mesh\",\n"
+     "\"bandwidth\": \"20 GB/s\"}}",
+     "PRESETS/dgx-a100.json:#: error: fabric.peer_bandwidth: 38.0 GB/s is more than "
+     "fabric.bandwidth, 20.0 GB/s (t.json:3)\n"
+     "PRESETS/dgx-a100.json:#: error: fabric.all_to_all_peer_bandwidth: 60.0 GB/s is more than "
+     "fabric.bandwidth, 20.0 GB/s (t.json:3)\n"},
+    {"more NICs than GPUs",
+     HEAD "\"nic\": {\n"
+     "\"count\": 16}}",
+     "PRESETS/dgx-a100.json:#: error: nic.switch_of_nic: 8 entries, but nic.count is 16 "
+     "(t.json:3)\n"},
+    {"fewer GPUs with fewer NICs",
+     HEAD "\"gpus_per_node\": 4, \"nic\": {\"count\": 2}}",
+     "PRESETS/dgx-a100.json:#: error: pcie.switch_of_gpu: 8 entries, but gpus_per_node is 4 "
+     "(t.json:2)\n"},
+    {"a short table of a changed count",
+     HEAD "\"nic\": {\"count\": 2,\n"
+     "\"of_gpu\": [0, 1]}}",
+     "t.json:3: error: nic.of_gpu: 2 entries, but gpus_per_node is 8 (PRESETS/dgx-a100.json:#)\n"},
     {"copies faster than their lanes",
      HEAD "\"pcie\": {\n"
      "\"h2d\": {\"value\": \"40 GB/s\", \"source\": \"x\"}}}",
@@ -225,6 +246,81 @@ static void a_wrong_file_is_refused_with_its_line(void)
         CHECK_TEXT(wrong[i].label, shorten(&f), wrong[i].message);
         release(&f);
     }
+}
+
+static bool parse(struct fixture *f, const char *text)
+{
+    enum status status =
+        cluster_parse(&f->cluster, &f->arena, "t.json", text, strlen(text), &f->diag);
+    return CHECK_TEXT(text, f->diag.text ? f->diag.text : "", "") &&
+           CHECK_INT(text, status, STATUS_OK);
+}
+
+static void a_value_without_a_source_is_given(void)
+{
+    struct fixture f = {0};
+    if (parse(&f, "{\"name\": \"t\", \"base\": \"dgx-a100\", \"nodes\": 12,\n"
+                  "\"nic\": {\"latency\": {\"value\": \"2 us\"}, \"gpudirect\": false,\n"
+                  "\"of_gpu\": [7, 6, 5, 4, 3, 2, 1, 0]},\n"
+                  "\"fabric\": {\"kind\": \"switch\", \"efficiency\": 0.5}}")) {
+        static const char *const paths[] = {"nodes",      "nic.latency", "nic.gpudirect",
+                                            "nic.of_gpu", "fabric.kind", "fabric.efficiency"};
+        for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+            CHECK_TEXT(paths[i], cluster_find_fact(&f.cluster, paths[i])->source, "given");
+        CHECK_INT("nodes", f.cluster.nodes, 12);
+        CHECK_CLOSE("latency", f.cluster.nic.latency_s, 2e-6, 0);
+        CHECK("gpudirect", !f.cluster.nic.gpudirect);
+        CHECK_INT("table", f.cluster.nic_of_gpu[0], 7);
+        CHECK_INT("another table", f.cluster.switch_of_nic[7], 3);
+        CHECK_CLOSE("efficiency", f.cluster.fabric.efficiency, 0.5, 0);
+        CHECK_TEXT("summary", f.cluster.summary, "dgx-a100 with other numbers");
+    }
+    release(&f);
+}
+
+/* dgx-a100: 300 GB/s with 38, 60 and 140 of it, 31.5 GB/s with 25, 25 GB/s with 21.4. */
+static void what_a_base_gave_is_adapted(void)
+{
+    struct fixture f = {0};
+    const struct cluster *c = &f.cluster;
+    if (parse(&f, "{\"name\": \"t\", \"base\": \"dgx-a100\",\n"
+                  "\"fabric\": {\"bandwidth\": \"150 GB/s\"},\n"
+                  "\"pcie\": {\"bandwidth\": \"63 GB/s\", \"d2h\": \"40 GB/s\"},\n"
+                  "\"nic\": {\"bandwidth\": \"100 Gb/s\", \"count\": 4}}")) {
+        CHECK_CLOSE("peer", c->fabric.peer_bytes_per_s, 19e9, 1e-12);
+        CHECK_CLOSE("all-to-all peer", c->fabric.all_to_all_peer_bytes_per_s, 30e9, 1e-12);
+        CHECK_CLOSE("channels", c->fabric.all_to_all_channels_bytes_per_s, 70e9, 1e-12);
+        CHECK_CLOSE("h2d", c->pcie.h2d_bytes_per_s, 50e9, 1e-12);
+        CHECK_CLOSE("d2h, which is given", c->pcie.d2h_bytes_per_s, 40e9, 0);
+        CHECK_CLOSE("both ways, which the base does not say", c->pcie.both_ways_bytes_per_s, 0, 0);
+        CHECK_CLOSE("uplink", c->pcie.uplink_bytes_per_s, 50e9, 1e-12);
+        CHECK_CLOSE("NIC's peer", c->nic.peer_bytes_per_s, 10.7e9, 1e-12);
+        static const int64_t nic_of_gpu[] = {0, 0, 1, 1, 2, 2, 3, 3};
+        for (int g = 0; g < 8; g++)
+            CHECK_INT("NIC of a GPU", c->nic_of_gpu[g], nic_of_gpu[g]);
+        for (int n = 0; n < 4; n++)
+            CHECK_INT("switch of a NIC", c->switch_of_nic[n], n);
+        const struct cluster_fact *fact = cluster_find_fact(c, "nic.peer_bandwidth");
+        CHECK_TEXT("value", fact->value, "10.7 GB/s");
+        CHECK_TEXT("source", fact->source, "scaled with nic.bandwidth");
+        CHECK_INT("line", fact->at.line, 4);
+        CHECK_TEXT("source of a table", cluster_find_fact(c, "nic.of_gpu")->source,
+                   "spread evenly with nic.count");
+    }
+    release(&f);
+}
+
+static void a_nic_hangs_on_the_switch_of_a_gpu_it_serves(void)
+{
+    struct fixture f = {0};
+    if (parse(&f, "{\"name\": \"t\", \"base\": \"dgx-a100\", \"nic\": {\"count\": 4,\n"
+                  "\"of_gpu\": [2, 2, 2, 2, 0, 0, 0, 3]}}")) {
+        static const int64_t switch_of_nic[] = {2, 1, 0, 3}; /* NIC 1 serves none */
+        for (int n = 0; n < 4; n++)
+            CHECK_INT("switch", f.cluster.switch_of_nic[n], switch_of_nic[n]);
+        CHECK_TEXT("of_gpu", cluster_find_fact(&f.cluster, "nic.of_gpu")->source, "given");
+    }
+    release(&f);
 }
 
 /* The i-th line of text, from 1. */
@@ -302,6 +398,9 @@ static void an_unknown_preset_gets_the_nearest_name(void)
 
 static const struct check_case cases[] = {
     {"a wrong file is refused with its line", a_wrong_file_is_refused_with_its_line},
+    {"a value without a source is given", a_value_without_a_source_is_given},
+    {"what a base gave is adapted", what_a_base_gave_is_adapted},
+    {"a NIC hangs on the switch of a GPU it serves", a_nic_hangs_on_the_switch_of_a_gpu_it_serves},
     {"a missing number is named", a_missing_number_is_named},
     {"a cut file never passes", a_cut_file_never_passes},
     {"a file that is not there is named", a_file_that_is_not_there_is_named},

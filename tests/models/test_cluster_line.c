@@ -84,6 +84,45 @@ static void numbers_follow_any_name(void)
     release(&preset);
 }
 
+/* What software reaches of a rate goes along with it, in proportion, unless it is given too. */
+static void rates_that_are_not_given_are_scaled(void)
+{
+    static const struct {
+        const char *line, *path, *value, *source;
+    } rows[] = {
+        {"dgx-h100:nics=4,nic.bandwidth=200 Gb/s", "nic.peer_bandwidth", "21.25 GB/s",
+         "scaled with nic.bandwidth"},
+        {"dgx-h100:nics=4,nic.bandwidth=200 Gb/s", "nic.of_gpu", "[0, 0, 1, 1, 2, 2, 3, 3]",
+         "spread evenly with nic.count"},
+        {"2x4xh100:nic.bandwidth=800 Gb/s", "nic.peer_bandwidth", "85 GB/s",
+         "scaled with nic.bandwidth"},
+        {"dgx-h100:nic.peer_bandwidth=20 GB/s,nic.bandwidth=200 Gb/s", "nic.peer_bandwidth",
+         "20 GB/s", "the one-line form"},
+        {"dgx-a100:fabric.bandwidth=150 GB/s", "fabric.all_to_all_channels", "70 GB/s",
+         "scaled with fabric.bandwidth"},
+        {"dgx-h100:pcie.bandwidth=31.5 GB/s", "pcie.uplink", "26 GB/s",
+         "scaled with pcie.bandwidth"},
+        {"gh200:pcie.bandwidth=225 GB/s", "fabric.peer_bandwidth", "225 GB/s",
+         "scaled with pcie.bandwidth"},
+        {"ideal:nic.bandwidth=50 GB/s", "nic.peer_bandwidth", "50 GB/s",
+         "scaled with nic.bandwidth"},
+        {"ideal:nic.bandwidth=infinite", "nic.peer_bandwidth", "infinite", "by definition"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f = {0};
+        if (load(&f, rows[i].line)) {
+            const struct cluster_fact *fact = cluster_find_fact(&f.cluster, rows[i].path);
+            CHECK_TEXT(rows[i].line, fact->value, rows[i].value);
+            CHECK_TEXT(rows[i].line, fact->source, rows[i].source);
+        }
+        release(&f);
+    }
+    struct fixture f = {0};
+    if (load(&f, "gh200:pcie.bandwidth=77.7 GB/s")) /* equal ones stay equal, to the last bit */
+        CHECK("all of the lanes", f.cluster.fabric.peer_bytes_per_s == 77.7e9);
+    release(&f);
+}
+
 static const struct {
     const char *line, *message;
 } wrong[] = {
@@ -126,9 +165,9 @@ static const struct {
     {"2x4xh100:nic.bandwidth=25",
      "2x4xh100:nic.bandwidth=25:1:24: error: '25' has no unit: expected a number and one of B/s, "
      "KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s, Gb/s\n"},
-    {"2x4xh100:nic.bandwidth=200 Gb/s",
-     "PRESETS/dgx-h100.json:#: error: nic.peer_bandwidth: 42.5 GB/s is more than nic.bandwidth, "
-     "25.0 GB/s (2x4xh100:nic.bandwidth=200 Gb/s:1)\n"},
+    {"2x4xh100:nic.bandwidth=200 Gb/s,nic.peer_bandwidth=30 GB/s",
+     "2x4xh100:nic.bandwidth=200 Gb/s,nic.peer_bandwidth=30 GB/s:1:52: error: nic.peer_bandwidth: "
+     "30.0 GB/s is more than nic.bandwidth, 25.0 GB/s\n"},
     {"2x4xh100:pcie.switch_of_gpu=0",
      "2x4xh100:pcie.switch_of_gpu=0:1:10: error: no option 'pcie.switch_of_gpu'; there are nics=N "
      "and every number of a cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"},
@@ -165,6 +204,7 @@ static const struct check_case cases[] = {
     {"a line cuts a node from a preset", a_line_cuts_a_node_from_a_preset},
     {"options set any number", options_set_any_number},
     {"numbers follow any name", numbers_follow_any_name},
+    {"rates that are not given are scaled", rates_that_are_not_given_are_scaled},
     {"a wrong line is refused", a_wrong_line_is_refused},
     {"a line with a NUL is refused", a_line_with_a_nul_is_refused},
 };

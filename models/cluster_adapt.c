@@ -1,0 +1,99 @@
+/* What a cluster took over from its base is adapted to the numbers that were changed. */
+#include "models/cluster_fields.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A rate that software reaches, and the nominal one that it is a part of. */
+static const struct {
+    const char *reached, *nominal;
+} rates[] = {
+    {"fabric.peer_bandwidth", "fabric.bandwidth"},
+    {"fabric.all_to_all_peer_bandwidth", "fabric.bandwidth"},
+    {"fabric.all_to_all_channels", "fabric.bandwidth"},
+    {"pcie.h2d", "pcie.bandwidth"},
+    {"pcie.d2h", "pcie.bandwidth"},
+    {"pcie.both_ways", "pcie.bandwidth"},
+    {"pcie.uplink", "pcie.bandwidth"},
+    {"nic.peer_bandwidth", "nic.bandwidth"},
+};
+
+static bool is_given(const bool *given, const char *path)
+{
+    return given[cluster_field_find(path) - cluster_fields];
+}
+
+/* The nominal rate of a row, NULL when there is none: the peers of a pcie fabric use their lanes, and the rate of
+ * a port says nothing about the links of another kind of fabric. */
+static const struct cluster_field *nominal_of(size_t row, const struct cluster *cluster,
+                                              const struct cluster *base)
+{
+    const struct cluster_field *nominal = cluster_field_find(rates[row].nominal);
+    if (strcmp(nominal->section, "fabric") != 0)
+        return nominal;
+    if (cluster->fabric.kind != base->fabric.kind)
+        return NULL;
+    return cluster->fabric.kind == FABRIC_PCIE ? cluster_field_find("pcie.bandwidth") : nominal;
+}
+
+static void scale_rates(struct cluster *cluster, struct arena *arena, const struct cluster *base,
+                        const bool *given)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rates); i++) {
+        const struct cluster_field *nominal = nominal_of(i, cluster, base);
+        if (nominal == NULL || is_given(given, rates[i].reached))
+            continue;
+        const struct cluster_field *reached = cluster_field_find(rates[i].reached);
+        double before = cluster_field_value(base, nominal);
+        double now = cluster_field_value(cluster, nominal);
+        double rate = cluster_field_value(base, reached);
+        if (before == now || before == 0 || rate == 0 || (isinf(before) && !isinf(rate)))
+            continue;
+        double share = isinf(before) ? 1 : rate / before; /* at most 1 if rate is at most before */
+        cluster_field_set_rate(cluster, arena, reached, share * now,
+                               arena_printf(arena, "scaled with %s", nominal->path),
+                               cluster_field_loc(cluster, nominal));
+    }
+}
+
+static bool has_gpu_table(const struct cluster *cluster, const char *path)
+{
+    const struct cluster_fact *fact = cluster_find_fact(cluster, path);
+    return fact != NULL && (int64_t)fact->entries == cluster->gpus_per_node;
+}
+
+/* Each NIC serves neighbouring GPUs and hangs on the switch of the first GPU that it serves. Tables of wrong
+ * lengths are left for the reader to refuse. */
+static void spread_nics(struct cluster *cluster, struct arena *arena, const bool *given)
+{
+    static const char source[] = "spread evenly with nic.count";
+    int64_t count = cluster->nic.count, gpus = cluster->gpus_per_node;
+    if (count < 1 || count > gpus || !has_gpu_table(cluster, "pcie.switch_of_gpu"))
+        return;
+    struct loc at = cluster_field_loc(cluster, cluster_field_find("nic.count"));
+    if (!is_given(given, "nic.of_gpu")) {
+        int64_t *of_gpu = arena_array(arena, (size_t)gpus, sizeof *of_gpu);
+        for (int64_t g = 0; g < gpus; g++)
+            of_gpu[g] = g * count / gpus;
+        cluster_field_set_table(cluster, arena, cluster_field_find("nic.of_gpu"), of_gpu,
+                                (size_t)gpus, source, at);
+    }
+    if (is_given(given, "nic.switch_of_nic") || !has_gpu_table(cluster, "nic.of_gpu"))
+        return;
+    int64_t *switch_of = arena_array(arena, (size_t)count, sizeof *switch_of);
+    for (int64_t n = 0; n < count; n++) /* of a NIC that serves no GPU */
+        switch_of[n] = cluster->switch_of_gpu[n * gpus / count];
+    for (int64_t g = gpus - 1; g >= 0; g--)
+        if (cluster->nic_of_gpu[g] < count)
+            switch_of[cluster->nic_of_gpu[g]] = cluster->switch_of_gpu[g];
+    cluster_field_set_table(cluster, arena, cluster_field_find("nic.switch_of_nic"), switch_of,
+                            (size_t)count, source, at);
+}
+
+void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cluster *base,
+                   const bool given[CLUSTER_FIELD_COUNT])
+{
+    scale_rates(cluster, arena, base, given);
+    if (cluster->nic.count != base->nic.count)
+        spread_nics(cluster, arena, given);
+}
