@@ -4,7 +4,7 @@
 static void nothing_is_better_than_a_plan(void)
 {
     const char *worlds = getenv("PLANS");
-    check_plans(worlds != NULL ? atoi(worlds) : 60, 12, false);
+    check_plans(worlds != NULL ? (int)strtol(worlds, NULL, 10) : 60, 12, false);
 }
 
 static const struct check_case cases[] = {
