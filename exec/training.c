@@ -33,9 +33,9 @@ static void start(const struct training *t, struct reference *r)
     for (size_t n = 0; n < r->count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
         for (size_t i = 0; i < tensor->count; i++) {
-            uint16_t rounded[2];
-            number_set(rounded, t->ir->dtype, 0, tensor->param[i]);
-            tensor->param[i] = number_get(rounded, t->ir->dtype, 0);
+            double rounded; /* has room for every dtype */
+            number_set(&rounded, t->ir->dtype, 0, tensor->param[i]);
+            tensor->param[i] = number_get(&rounded, t->ir->dtype, 0);
         }
         for (size_t i = 0; i < tensor->count && !t->options.fresh; i++) {
             double m = unit(t->options.seed + n, 2 * i), v = unit(t->options.seed + n, 2 * i + 1);

@@ -64,7 +64,7 @@ static enum agreement_verdict verdict(const struct drawn *d, int64_t scale, stru
 
 static void few_terms_are_not_called_wrong(void)
 {
-    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32};
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64};
     struct check_random random = {3};
     uint32_t count[AGREEMENT_VERDICT_COUNT + 1] = {0}, drawn = 0;
     for (size_t t = 0; t < ARRAY_LEN(dtypes); t++)
