@@ -3,6 +3,7 @@
 mkdir $T/work $T/blocks
 cd $T/work
 cp $S/README.md .
+mkdir traces && cp -r $S/traces/published traces/
 cp $S/tests/data/snapshots/oom.pickle snapshot.pickle
 cp $S/tests/data/calibration/cpu-example.csv mine.csv
 longhaul schedule --model longhaul-3m --cluster ideal --gpus 2 --seq 1K --dtype f32 --attention cpu --profile ideal -o step.ir
