@@ -14,9 +14,9 @@
 #include "tests/exec/numerics_cases.h"
 
 /* Of the schedules that hold all pairs, each EVERY-th is run; test_cuda_emulated_nightly.c runs all.
- * With the address sanitizer, which makes a schedule four times as slow, half as many. */
+ * With the address sanitizer, which makes a schedule four times as slow, a third as many. */
 #ifdef __SANITIZE_ADDRESS__
-enum { MUTANTS = 8, EVERY = 80 };
+enum { MUTANTS = 8, EVERY = 120 };
 #else
 enum { MUTANTS = 16, EVERY = 40 };
 #endif
