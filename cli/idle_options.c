@@ -10,6 +10,11 @@ static bool has_ring(const struct request *r, const struct choices *c)
     return c->cp > 1;
 }
 
+static bool has_merges_or_chains(const struct request *r, const struct choices *c)
+{
+    return has_ring(r, c) || c->profile->chains != CHAINS_FUSED;
+}
+
 /* With cp or hp 1 one order of ranks is the other. */
 static bool has_places(const struct request *r, const struct choices *c)
 {
@@ -71,7 +76,8 @@ static const struct idle_option {
 } table[] = {
     {"rotate", has_ring, no_ring},
     {"layout", has_ring, no_ring},
-    {"compile", has_ring, no_ring},
+    {"compile", has_merges_or_chains,
+     "changes nothing: cp is 1, and all work of the profile is fused already"},
     {"placement", has_places,
      "changes nothing: it is about the ranks of 2d, with cp and hp above 1"},
     {"stage-placement", has_stage_places,

@@ -102,6 +102,9 @@ double cost_issue_s(const struct device_cost *cost, const struct work *work)
     if (cost->ideal)
         return 0;
     const struct kind_cost *kind = &kinds[work->kind];
+    const struct cost_chain *chain = cost_chain_of(cost, work);
+    if (chain != NULL) /* each kernel is an operator of its own */
+        return chain->kernels * (cost->host_op_s + cost->host_kernel_s);
     switch (kind->issue) {
     case ISSUE_COLLECTIVE:
         return cost->host_collective_s;

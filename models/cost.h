@@ -79,6 +79,13 @@ struct cost_facts {
     struct cost_fact *row; /* in the order of the files; an overridden number stands once */
 };
 
+/* Work that an implementation runs as a chain of elementwise and reducing kernels. */
+struct cost_chain {
+    double bytes; /* of device memory, for each element of a norm, a rotation, an activation; 0: one
+                     kernel that touches each operand once */
+    int kernels;
+};
+
 struct device_cost {
     const char *name, *note;
     bool ideal; /* work takes flops / device_peak_flop_per_s, everything else nothing */
@@ -95,6 +102,10 @@ struct device_cost {
     /* Share of device_memory_bytes_per_s that one kind reaches, where that is known; 0: its
      * class's, memory_stream_fraction and the like. */
     double kind_fraction[WORK_KIND_COUNT];
+
+    /* Of the implementation, not of the device: set by the caller; docs/costs.md, "Chains of
+     * kernels". */
+    struct cost_chain chain[WORK_KIND_COUNT];
 
     struct cost_facts facts;
 };

@@ -65,11 +65,40 @@ static double merge_bytes(const struct device_cost *cost, enum attention_impl im
     return rows * ((double)work->merge.dim * cost->merge_bytes[impl] + 3 * f32);
 }
 
+/* Elements that a chain is counted by; 0: the kind has no chain. */
+static double chain_elements(const struct work *work)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_RMSNORM:
+    case WORK_RMSNORM_BACKWARD:
+        return (double)work->rows.rows * (double)work->rows.cols;
+    case WORK_ROPE:
+    case WORK_ROPE_BACKWARD:
+        return (double)work->rope.rows * (double)work->rope.heads * (double)work->rope.dim;
+    case WORK_SWIGLU:
+    case WORK_SWIGLU_BACKWARD: /* touches: the schedule has a chain of its own */
+        return work->activation.touches > 0
+                   ? 0
+                   : (double)work->activation.rows * (double)work->activation.cols;
+    default:
+        return 0;
+    }
+}
+
+const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work)
+{
+    const struct cost_chain *chain = &cost->chain[work->kind];
+    return chain->bytes > 0 && chain_elements(work) > 0 && !cost->ideal ? chain : NULL;
+}
+
 double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
                           const struct work *work)
 {
     if (work->kind == WORK_MERGE && !cost->ideal)
         return merge_bytes(cost, impl, work);
+    const struct cost_chain *chain = cost_chain_of(cost, work);
+    if (chain != NULL)
+        return chain_elements(work) * chain->bytes;
     double bytes = work_memory_bytes(work);
     if (work->kind == WORK_ATTENTION_BACKWARD && !cost->ideal)
         bytes += cost_attention_around_bytes(work);
@@ -81,6 +110,12 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
 {
     double fraction = cost_memory_fraction(cost, (enum work_kind)work->kind);
     assert(fraction > 0);
+    const struct cost_chain *chain = cost_chain_of(cost, work);
+    if (chain != NULL) { /* most of its kernels are elementwise */
+        double each = cost_traffic_bytes(cost, impl, work) / chain->kernels;
+        return chain->kernels * (cost->device_kernel_start_s +
+                                 cost_stream_s(cost, cost->memory_stream_fraction, each));
+    }
     return cost->device_kernel_start_s +
            cost_stream_s(cost, fraction, cost_traffic_bytes(cost, impl, work));
 }

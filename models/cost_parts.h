@@ -17,6 +17,9 @@ double cost_attention_s(const struct device_cost *cost, enum attention_impl impl
 double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work);
 
+/* The chain of kernels that the work runs as; NULL: it is one kernel. */
+const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
+
 /* The share of device_memory_bytes_per_s a kind reaches; 0 for kinds not limited by memory. */
 double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind);
 /* Where in struct device_cost the share of a kind's class stands; 0 for kinds not limited by

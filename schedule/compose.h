@@ -147,6 +147,10 @@ enum clipping {
     CLIPPING_IN_PLACE, /* and they are scaled by a pass of their own */
 };
 
+/* Whose code says which work runs as a chain of kernels, and what the chain moves:
+ * schedule/chains.c. */
+enum chains { CHAINS_FUSED, CHAINS_TORCHTITAN, CHAINS_INTERNEVO, CHAINS_COUNT };
+
 /* What tells one implementation of the same schedule from another. docs/strategies.md has
  * the source of every cell. */
 struct profile {
@@ -212,6 +216,7 @@ struct profile {
     bool chunk_grad_f32; /* fpdt sums weight gradients of pieces in fp32, beside the gradient */
     uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
     bool clipping_sync;  /* the host reads the norm before it goes on */
+    uint8_t chains;      /* enum chains: norms, rotations, activations that are not one kernel */
     double attention_slowdown; /* kernel time relative to the plain kernel (dropout) */
     double host_factor;        /* host issue time relative to plain eager launches */
     double host_per_step_s;    /* framework time of every rank between backward and optimizer */
@@ -261,7 +266,8 @@ struct choices {
     uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
     uint8_t kv_offload, chunk_order,
         fetch; /* enum kv_offload, enum chunk_order, enum chunk_fetch */
-    /* torch.compile: a merge is one kernel, the first tile waits for gathered blocks */
+    /* torch.compile: chains and merges are one kernel each, the first tile waits for gathered
+       blocks */
     bool compile;
 };
 

@@ -134,6 +134,7 @@ static const struct profile profiles[] = {
      .host_per_step_s = 0.3,            /* norms, loss scale, metrics; docs/accuracy.md */
      .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,
+     .chains = CHAINS_INTERNEVO,        /* norm(x.float()) */
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "torchtitan", .summary = "torchtitan with PyTorch's context parallelism, January 2025",
@@ -152,6 +153,7 @@ static const struct profile profiles[] = {
      .prefetch = 1,
      .waits_for_reductions = true,
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_: _foreach_norm, _foreach_mul_ by the clamped factor, no wait */
+     .chains = CHAINS_TORCHTITAN,       /* eager code: RMSNorm, apply_rotary_emb, FeedForward */
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",

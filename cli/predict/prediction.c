@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 #include "cli/setup/subsequences.h"
+#include "schedule/chains.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/ir/repeats.h"
 #include "schedule/pipeline/pipeline.h"
@@ -266,6 +267,9 @@ static void costs_make(struct costs *costs, const struct prediction *p)
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
     if (p->choices.compile && fused.merge_bytes[impl] > FUSED_MERGE_BYTES)
         fused.merge_bytes[impl] = FUSED_MERGE_BYTES;
+    bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
+                                   p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
+    chains_of(p->profile, p->choices.compile, kept, fused.chain);
     double host_factor = p->profile != NULL ? p->profile->host_factor : 1;
     double slowdown = p->has_choices       ? compose_attention_slowdown(&p->choices)
                       : p->profile != NULL ? p->profile->attention_slowdown

@@ -194,7 +194,8 @@ static const struct option choice_rows[] = {
              "all-gather"},
     {.name = "compile",
      .kind = OPTION_FLAG,
-     .help = "torch.compile: merges of a ring are one kernel each, and its first tile waits for "
+     .help = "torch.compile: norms, rotations and activations that a profile runs as chains of "
+             "kernels, and merges of a ring, are one kernel each; a ring's first tile waits for "
              "gathered keys and values"},
     {.name = "placement",
      .kind = OPTION_CHOICE,

@@ -121,6 +121,33 @@ static const struct {
     {"column_sum: 20200 bytes, 1/2", WORK_COLUMN_SUM, {100, 100, 0, 0}, 40.4e-6},
 };
 
+/* A chain takes a kernel and an issue for each of its kernels, and what it moves streams. */
+static void chains_take_their_own_bytes_and_kernels(void)
+{
+    struct fixture f;
+    const struct work norm = flat(WORK_RMSNORM, 100, 100, 0, 0),
+                      rope = flat(WORK_ROPE, 10, 4, 50, 0), own = flat(WORK_SWIGLU, 100, 100, 4, 0);
+    if (fixture_parse(&f, four_cores)) {
+        double fused_s = seconds(&f.cost, norm), own_s = seconds(&f.cost, own);
+        f.cost.chain[WORK_RMSNORM] = (struct cost_chain){36, 8};
+        f.cost.chain[WORK_ROPE] = (struct cost_chain){20, 3};
+        f.cost.chain[WORK_SWIGLU] = (struct cost_chain){10, 2};
+        CHECK("fused is faster", fused_s < seconds(&f.cost, norm));
+        CHECK_CLOSE("norm: 36 bytes of 10^4", seconds(&f.cost, norm), 360e-6, 1e-12);
+        CHECK_CLOSE("rope: 20 bytes of 2000", seconds(&f.cost, rope), 40e-6, 1e-12);
+        CHECK_CLOSE("a chain of the schedule's own stays", seconds(&f.cost, own), own_s, 1e-12);
+        CHECK_CLOSE("eight operators are issued", cost_issue_s(&f.cost, &norm), 80e-6, 1e-12);
+    }
+    fixture_release(&f);
+    if (fixture_parse(&f, slow_start)) {
+        f.cost.chain[WORK_RMSNORM] = (struct cost_chain){36, 8};
+        double start_s = f.cost.device_kernel_start_s;
+        CHECK_CLOSE("eight starts and ramps", seconds(&f.cost, norm), 8 * (start_s + 1e-3) + 360e-6,
+                    1e-12);
+    }
+    fixture_release(&f);
+}
+
 static void memory_bound_work_takes_its_bytes(void)
 {
     struct fixture f;
@@ -382,6 +409,7 @@ static const struct check_case cases[] = {
     {"full tiles of attention go in waves", full_tiles_of_attention_go_in_waves},
     {"causal tiles lose half of the longest block", causal_tiles_lose_half_of_the_longest_block},
     {"memory-bound work takes its bytes", memory_bound_work_takes_its_bytes},
+    {"chains take their own bytes and kernels", chains_take_their_own_bytes_and_kernels},
     {"the host takes its time", the_host_takes_its_time},
     {"every kind has its functions", every_kind_has_its_functions},
     {"time grows with every size", time_grows_with_every_size},

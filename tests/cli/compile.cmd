@@ -1,0 +1,9 @@
+# torchtitan's eager chains are fused by --compile without any ring, and nothing is left to fuse elsewhere
+step="--model llama3-8b --set layers=2 --cluster dgx-a100 --gpus 8 --strategy local --seq 8K --json"
+seconds() { longhaul predict $step "$@" 2> $T/note | grep -m1 '"step_s"' | grep -oE '[0-9.]+([e][-+0-9]+)?,' | tr -d ,; }
+eager=$(seconds --profile torchtitan) compiled=$(seconds --profile torchtitan --compile)
+awk -v e=$eager -v c=$compiled 'BEGIN { print (e > 1.03 * c && e < 1.3 * c) ? "compiled is faster" : "compiled " c " eager " e }'
+grep -c 'changes nothing' $T/note || true
+megatron=$(seconds --profile megatron) again=$(seconds --profile megatron --compile)
+grep -o 'changes nothing.*' $T/note
+test "$megatron" = "$again" && echo "megatron is fused already"
