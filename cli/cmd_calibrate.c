@@ -1,6 +1,7 @@
 /* longhaul calibrate: a device file, and the links of a cluster file, from measured points. */
 #include "cli/command.h"
 
+#include "base/utf8.h"
 #include "cli/measure/fitted.h"
 #include "cli/measure/points_json.h"
 #include "models/nccl_tests.h"
@@ -103,6 +104,15 @@ static enum status read_all(struct fitted *fitted, const struct options *options
     return status;
 }
 
+static enum status check_name(const struct options *options, struct diag *diag)
+{
+    const char *name = options_text(options, "name");
+    if (name == NULL || utf8_is_valid(name))
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = "--name"}, STATUS_BAD_INPUT,
+                      "is no UTF-8, which a device's name in a JSON file has to be");
+}
+
 /* A cluster to be written is looked for before anything is fitted. */
 static enum status check_cluster(struct fitted *fitted, const struct options *options,
                                  struct diag *diag)
@@ -137,7 +147,9 @@ enum status cmd_calibrate(const struct options *options, struct diag *diag)
 {
     struct fitted fitted = {0};
     struct text report = {0};
-    enum status status = check_cluster(&fitted, options, diag);
+    enum status status = check_name(options, diag);
+    if (status == STATUS_OK)
+        status = check_cluster(&fitted, options, diag);
     if (status == STATUS_OK)
         status = read_all(&fitted, options, diag);
     if (status == STATUS_OK)

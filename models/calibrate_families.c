@@ -19,15 +19,10 @@ static enum attention_impl impl_of(const struct point *point)
     return point->impl < POINT_NO_IMPL ? (enum attention_impl)point->impl : (enum attention_impl)0;
 }
 
+/* Points are short runs. */
 static double predict_work(const struct calibrate_problem *problem, const struct point *point)
 {
-    /* points are short runs, which the power limit does not reach */
-    struct device_cost *cost = &problem->c->cost;
-    double limit = cost->device_power;
-    cost->device_power = 0;
-    double seconds = cost_work_s(cost, impl_of(point), &point->work);
-    cost->device_power = limit;
-    return seconds;
+    return cost_burst_s(&problem->c->cost, impl_of(point), &point->work);
 }
 
 typedef bool choose_function(const struct calibrate_problem *problem, const struct point *point);
@@ -244,17 +239,21 @@ static const struct point *find_role(const struct calibrate_problem *problem, en
 }
 
 /* Points last some 60 ms, before the power limit sets the clock. One product that was repeated for
- * seconds says what the limit leaves, from which the power at the highest clock follows. */
+ * seconds runs at flops / (R share), if the limit made it any slower: that gives the share of R that
+ * the limit leaves, and so the power at R (docs/costs.md, "What the power limit leaves"). */
 static void add_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->c->cost;
     const struct point *after = find_role(problem, POINT_SUSTAINED, NULL);
     const struct point *before = after != NULL ? find_role(problem, POINT_WORK, after) : NULL;
-    if (before == NULL || cost->device_power <= 0)
+    if (before == NULL || cost->device_power <= 0 || after->work.in == DTYPE_F32 ||
+        after->work.in == DTYPE_F64)
         return;
     double after_s = calibrate_time(problem->options, after);
     double before_s = calibrate_time(problem->options, before);
-    double watts = cost->device_power * fmax(after_s / before_s, 1);
+    double at_highest_s = work_flops(&after->work) / cost->matmul_flop_per_s;
+    double slower = after_s > before_s ? (after_s - cost->device_kernel_start_s) / at_highest_s : 1;
+    double watts = cost->device_power * fmax(slower, 1);
     if (watts > POWER_MOST) {
         text_printf(&problem->c->notes,
                     "device.tensor_power: a product takes %.3g times as long after seconds of "

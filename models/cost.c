@@ -7,11 +7,12 @@
 
 /* The time of links and of the issuing thread is not the device's. */
 static double nothing_s(const struct device_cost *cost, enum attention_impl impl,
-                        const struct work *work)
+                        const struct work *work, enum cost_clock clock)
 {
     (void)cost;
     (void)impl;
     (void)work;
+    (void)clock;
     return 0;
 }
 
@@ -87,13 +88,25 @@ double cost_power_share(const struct device_cost *cost, double watts)
     return cost->device_power > 0 && watts > cost->device_power ? cost->device_power / watts : 1;
 }
 
-double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
-                   const struct work *work)
+static double work_s(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work, enum cost_clock clock)
 {
     assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].device_s);
     if (cost->ideal)
         return cost_ideal_s(cost->device_peak_flop_per_s, work);
-    return kinds[work->kind].device_s(cost, impl, work);
+    return kinds[work->kind].device_s(cost, impl, work, clock);
+}
+
+double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
+                   const struct work *work)
+{
+    return work_s(cost, impl, work, COST_SUSTAINED);
+}
+
+double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
+                    const struct work *work)
+{
+    return work_s(cost, impl, work, COST_BURST);
 }
 
 double cost_issue_s(const struct device_cost *cost, const struct work *work)

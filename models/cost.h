@@ -27,6 +27,9 @@
 enum attention_direction { ATTENTION_FORWARD_PASS, ATTENTION_BACKWARD_PASS, ATTENTION_PASS_COUNT };
 enum cost_family { COST_DEVICE, COST_MATMUL, COST_MEMORY, COST_HOST, COST_CPU, COST_FAMILY_COUNT };
 
+/* Which clock tensor-core work runs at: what the power limit leaves to a step, or the highest. */
+enum cost_clock { COST_SUSTAINED, COST_BURST };
+
 /* The sizes that extrapolation is judged by. */
 enum cost_size {
     COST_SIZE_M, /* matmul; rows of a tile of y */
@@ -138,11 +141,16 @@ double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
                                  enum attention_direction pass, size_t i);
 
-/* Device time of one op, host issue not included. impl must have passed cost_check_attention()
+/* Device time of one op in a training step, host issue not included. impl must have passed cost_check_attention()
  * when the work is attention. Communication, copies and SYNC kinds take 0 here: their time is of
  * links and of the issuing thread. */
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work);
+
+/* The same in a run of less than about a second, at the highest clock: what a microbenchmark
+ * measures. The power limit takes nothing from it. */
+double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
+                    const struct work *work);
 
 /* Time for which the issuing thread is busy with one op in an eager framework. HOST_SYNC: from
  * the end of what it waited for until the thread goes on. A profile scales it. */

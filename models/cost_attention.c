@@ -151,7 +151,7 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
 }
 
 double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
-                        const struct work *work)
+                        const struct work *work, enum cost_clock clock)
 {
     const struct cost_attention *attention;
     size_t i;
@@ -163,8 +163,8 @@ double cost_attention_s(const struct device_cost *cost, enum attention_impl impl
                       (attention->flop_per_s[i] / cost->device_sm_count);
     double heads = (double)work->attention.heads;
     struct blocks blocks = blocks_of(attention, work);
-    double power =
-        blocks.columns * heads * column_s / cost->device_sm_count / power_share(cost, impl);
+    double share = clock == COST_BURST ? 1 : power_share(cost, impl);
+    double power = blocks.columns * heads * column_s / cost->device_sm_count / share;
     double compute = fmax(blocks_s(cost, attention, blocks, heads, column_s), power);
     double memory = cost_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
     double seconds = cost->device_kernel_start_s + fmax(compute, memory);

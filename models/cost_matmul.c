@@ -62,10 +62,12 @@ static double tiles_s(const struct device_cost *cost, const struct work *work)
 }
 
 double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work)
+                     const struct work *work, enum cost_clock clock)
 {
     double memory =
         cost_stream_s(cost, cost->matmul_memory_fraction, cost_traffic_bytes(cost, impl, work));
-    double power = work_flops(work) / cost_product_flop_per_s(cost, (enum dtype)work->in);
+    double power = clock == COST_BURST
+                       ? 0
+                       : work_flops(work) / cost_product_flop_per_s(cost, (enum dtype)work->in);
     return cost->device_kernel_start_s + fmax(fmax(tiles_s(cost, work), power), memory);
 }

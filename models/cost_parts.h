@@ -7,15 +7,10 @@
 #include "models/cost.h"
 
 typedef double cost_function(const struct device_cost *cost, enum attention_impl impl,
-                             const struct work *work);
+                             const struct work *work, enum cost_clock clock);
 
-double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work);
-double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
-                        const struct work *work);
-/* Every kind that memory limits. */
-double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work);
+/* cost_memory_s() is of every kind that memory limits. */
+cost_function cost_matmul_s, cost_attention_s, cost_memory_s;
 
 /* The chain of kernels that the work runs as; NULL: it is one kernel. */
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);

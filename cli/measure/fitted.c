@@ -1,6 +1,5 @@
 #include "cli/measure/fitted.h"
 #include "base/saving.h"
-#include "base/utf8.h"
 
 #include "models/noise.h"
 
@@ -169,9 +168,6 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
                           "no point is of a device; links go into a cluster (--cluster-out)");
     if (name == NULL)
         name = stem_of(&fitted->arena, path);
-    else if (!utf8_is_valid(name))
-        return diag_error(diag, (struct loc){.name = "--name"}, STATUS_BAD_INPUT,
-                          "is no UTF-8, which a device's name in a JSON file has to be");
     const char *note = device ? arena_printf(&fitted->arena, "%s, measured.", device) : NULL;
     calibration_print_device(&fitted->device, name, fitted->base_name, note, out);
     struct device_cost again;

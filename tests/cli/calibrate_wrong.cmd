@@ -30,6 +30,7 @@ tail -n 2 long
 ls *none*
 # texts that no JSON file can have, numbers that no device has
 wrong calibrate none.csv --name "$(printf 'GPU\351')" -o never.json
+wc -c < $T/report
 sed "s/^# device=.*/$(printf '# device=GPU\351')/" none.csv > latin.csv
 wrong calibrate latin.csv -o never.json
 sed 's/^# device.sm_count=.*/# device.sm_count=99999/' none.csv > many.csv

@@ -25,6 +25,8 @@ static void two_gflop_take_two_seconds(void)
         /* at the highest clock it would draw 1000 W: half the flops a second are left at 500 W */
         f.cost.device_tensor_power = 1000;
         CHECK_CLOSE("what the power limit leaves", seconds(&f.cost, cube), 4, 1e-12);
+        CHECK_CLOSE("a short run does not meet it", cost_burst_s(&f.cost, ATTENTION_FA2, &cube), 2,
+                    1e-12);
         f.cost.device_power = 0;
         CHECK_CLOSE("no power limit", seconds(&f.cost, cube), 2, 1e-12);
         CHECK_CLOSE("ideal: 2 Gflop at a peak of 8", cost_ideal_s(8e9, &cube), 0.25, 1e-12);
