@@ -1,12 +1,12 @@
 #include "models/work.h"
 
+#include "base/arena.h"
+
 #include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- names ---- */
 
@@ -18,13 +18,13 @@ static const char *const algorithm_names[] = {"auto", "ring", "tree", "direct"};
 static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
 static const char *const impl_names[] = {"fa2", "fa3", "cudnn", "cpu"};
 
-_Static_assert(COUNT_OF(form_names) == MATMUL_FORM_COUNT, "a name per form");
-_Static_assert(COUNT_OF(epilogue_names) == EPILOGUE_COUNT, "a name per epilogue");
-_Static_assert(COUNT_OF(mask_names) == MASK_COUNT, "a name per mask");
-_Static_assert(COUNT_OF(reduce_names) == REDUCE_COUNT, "a name per reduction");
-_Static_assert(COUNT_OF(algorithm_names) == ALGORITHM_COUNT, "a name per algorithm");
-_Static_assert(COUNT_OF(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
-_Static_assert(COUNT_OF(impl_names) == ATTENTION_IMPL_COUNT, "a name per implementation");
+_Static_assert(ARRAY_LEN(form_names) == MATMUL_FORM_COUNT, "a name per form");
+_Static_assert(ARRAY_LEN(epilogue_names) == EPILOGUE_COUNT, "a name per epilogue");
+_Static_assert(ARRAY_LEN(mask_names) == MASK_COUNT, "a name per mask");
+_Static_assert(ARRAY_LEN(reduce_names) == REDUCE_COUNT, "a name per reduction");
+_Static_assert(ARRAY_LEN(algorithm_names) == ALGORITHM_COUNT, "a name per algorithm");
+_Static_assert(ARRAY_LEN(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
+_Static_assert(ARRAY_LEN(impl_names) == ATTENTION_IMPL_COUNT, "a name per implementation");
 
 /* The value tables that work_kinds.def names. */
 static const struct {
@@ -187,7 +187,7 @@ static void make_param(struct work_param *param, const char *word, size_t size)
     const char *table = colon + 1;
     size_t table_size = size - name_size - 1;
     param->is_group = same("group", table, table_size);
-    for (size_t i = 0; i < COUNT_OF(value_tables); i++)
+    for (size_t i = 0; i < ARRAY_LEN(value_tables); i++)
         if (same(value_tables[i].name, table, table_size)) {
             param->values = value_tables[i].values;
             param->value_count = value_tables[i].count;
@@ -213,7 +213,7 @@ static void make_kinds(void)
             at += strspn(at, " ");
         }
     }
-    for (size_t i = 0; i < COUNT_OF(dtype_operands); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(dtype_operands); i++) {
         kinds[dtype_operands[i].kind].in = dtype_operands[i].in;
         kinds[dtype_operands[i].kind].out = dtype_operands[i].out;
     }
@@ -240,7 +240,7 @@ bool work_kind_find(const char *name, size_t size, enum work_kind *kind)
 
 bool work_in_place(enum work_kind kind, uint32_t read, uint32_t write)
 {
-    for (size_t i = 0; i < COUNT_OF(in_place); i++)
+    for (size_t i = 0; i < ARRAY_LEN(in_place); i++)
         if (in_place[i].kind == kind && in_place[i].read == read && in_place[i].write == write)
             return true;
     return false;

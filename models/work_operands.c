@@ -1,9 +1,9 @@
 #include "models/work_operands.h"
 
+#include "base/arena.h"
+
 #include <assert.h>
 #include <string.h>
-
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 /* A row lists the reads and then the writes of a kind, one word each: the operand's element count, a
  * product of the kind's parameters and digits. Communication and copies give bytes instead: "@" is
@@ -135,10 +135,10 @@ static void read_type(const char *word, size_t size, struct work_operand *operan
         {"moved", WORK_TYPE_MOVED, DTYPE_COUNT}, {"~f32", WORK_TYPE_FLOAT, DTYPE_F32},
     };
     size_t i = 0;
-    while (i < COUNT_OF(types) &&
+    while (i < ARRAY_LEN(types) &&
            (strlen(types[i].name) != size || memcmp(types[i].name, word, size) != 0))
         i++;
-    assert(i < COUNT_OF(types)); /* the table has only these */
+    assert(i < ARRAY_LEN(types)); /* the table has only these */
     operand->type = types[i].type;
     operand->dtype = types[i].dtype;
 }
