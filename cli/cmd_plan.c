@@ -109,16 +109,23 @@ static enum status plan_longest(const struct setup *setup, const struct options 
 {
     struct longest_report report = {.brief = options_given(options, "emit")};
     struct text out = {0};
+    struct interrupt interrupt;
+    interrupt_catch(&interrupt);
     enum status status = longest_report_make(&report, setup, diag);
     struct request request = report.request;
     request.seq = report.longest.tokens;
-    if (status == STATUS_OK && options_given(options, "emit"))
+    if (interrupted() != 0 && options_given(options, "emit"))
+        status = STATUS_SYSTEM; /* settings of what is not yet the longest are of no use */
+    else if (status == STATUS_OK && options_given(options, "emit"))
         status = plan_settings_print(&out, emitted(options), &request, diag);
     else if (options_given(options, "json"))
         longest_report_print_json(&out, &report);
     else
         longest_report_print(&out, &report);
     status = print(&out, status, diag);
+    interrupt_release(&interrupt);
+    if (interrupted() != 0)
+        status = longest_report_ended(&report, diag);
     if (status == STATUS_OK)
         note_idle_of(options, &request);
     text_release(&out);

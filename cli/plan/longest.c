@@ -1,6 +1,7 @@
 #include "cli/plan/longest.h"
 
 #include "base/units.h"
+#include "cli/interrupt.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -185,7 +186,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
     uint32_t at = rung_of(ladder, guess), low, high, stride = 1; /* low fits, high does not */
     *longest = (struct longest){0};
     if (fits(&s, at, diag)) {
-        for (low = at, high = ladder->rungs; low + stride < high; stride *= 2)
+        for (low = at, high = ladder->rungs; low + stride < high && interrupted() == 0; stride *= 2)
             if (fits(&s, low + stride, diag))
                 low += stride;
             else
@@ -195,6 +196,9 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
         do {
             if (high == 0)
                 return longest->refused[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
+            longest->ended = interrupted() != 0;
+            if (longest->ended)
+                return STATUS_OK;
             low = high > stride ? high - stride : 0;
             stride *= 2;
             if (fits(&s, low, diag))
@@ -202,13 +206,14 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
             high = low;
         } while (true);
     }
-    while (high - low > 1) {
+    while (high - low > 1 && interrupted() == 0) {
         uint32_t middle = low + (high - low) / 2;
         if (fits(&s, middle, diag))
             low = middle;
         else
             high = middle;
     }
+    longest->ended = high - low > 1;
     if (high == ladder->rungs)
         longest->next = 0;
     return STATUS_OK;

@@ -40,16 +40,19 @@ int64_t longest_long(int64_t ranks);
 enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag);
 
 struct longest {
-    int64_t tokens;            /* 0: not even the shortest length fits */
-    int64_t next;              /* the length behind it; 0: the ladder ends before memory does */
+    int64_t tokens; /* 0: not even the shortest length fits */
+    int64_t next;   /* the shortest length that is known not to fit, which is the length after
+                                * `tokens` unless `ended`; 0: the ladder ends before memory does */
     struct verdict at, beyond; /* of both; `at` is empty when tokens is 0 */
     struct reserved reserved;  /* of tokens */
     uint32_t asked;            /* lengths that were built */
-    char refused[160];         /* why `next` cannot be built; empty: it can, and does not fit */
+    bool ended;        /* by an interrupt: lengths between tokens and next were not asked about */
+    char refused[160]; /* why `next` cannot be built; empty: it can, and does not fit */
 };
 
 /* Fails where the shortest length cannot be asked about. guess: a length to begin with; 0: the
- * shortest. progress, if not NULL, has begun. */
+ * shortest. progress, if not NULL, has begun. A signal that cli/interrupt.h has noted ends the search after
+ * the length at hand. */
 enum status longest_find(struct longest *longest, const struct setup *setup,
                          const struct request *request, const struct ladder *ladder, int64_t guess,
                          struct progress *progress, struct diag *diag);

@@ -1,6 +1,7 @@
 #include "cli/plan/longest_report.h"
 
 #include "base/units.h"
+#include "cli/interrupt.h"
 #include "cli/json_out.h"
 #include "cli/report/report.h"
 #include "cli/workers.h"
@@ -88,11 +89,12 @@ enum status longest_report_make(struct longest_report *r, const struct setup *se
     progress_end(&progress);
     if (status == STATUS_OK && r->brief)
         return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
-    if (status == STATUS_OK && r->longest.tokens > 0)
+    if (status == STATUS_OK && r->longest.tokens > 0 && interrupted() == 0)
         status = predict_at(&r->at, setup, &r->request, r->longest.tokens, diag);
-    if (status == STATUS_OK && r->longest.next > 0 && r->longest.refused[0] == '\0')
+    if (status == STATUS_OK && r->longest.next > 0 && r->longest.refused[0] == '\0' &&
+        interrupted() == 0)
         status = predict_at(&r->beyond, setup, &r->request, r->longest.next, diag);
-    r->flips_asked = r->longest.next > 0 && r->at.ir.op.count < FLIPS_OPS_MAX;
+    r->flips_asked = r->longest.next > 0 && r->at.ir.op.count < FLIPS_OPS_MAX && interrupted() == 0;
     if (status == STATUS_OK && r->flips_asked)
         status = find_flips(r, setup, diag);
     return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;
@@ -140,7 +142,8 @@ static void put_next(struct text *out, const struct longest_report *r)
     const struct longest *l = &r->longest;
     text_printf(out, "%-11s", "next");
     if (l->next == 0) {
-        text_printf(out, "not asked about: %s\n", ladder_why_end(&r->ladder));
+        text_printf(out, "not asked about: %s\n",
+                    l->ended ? interrupt_name() : ladder_why_end(&r->ladder));
         return;
     }
     put_tokens(out, l->next);
@@ -168,23 +171,45 @@ static void put_flips(struct text *out, const struct longest_report *r)
         text_printf(out, "%s%s: ", i > 0 ? ", " : "", r->flip[i].option);
         units_put_tokens(out, r->flip[i].tokens);
     }
-    text_puts(out, r->flips == 0 ? "no one other option does a longer sequence fit\n" : " fits\n");
+    if (interrupted() != 0)
+        text_printf(out, "%s other options were not searched: %s ended the search\n",
+                    r->flips > 0 ? " fits;" : "", interrupt_name());
+    else
+        text_puts(out,
+                  r->flips == 0 ? "no one other option does a longer sequence fit\n" : " fits\n");
+}
+
+/* "longest    1732K tokens (1773568), in steps of 1024, 22 lengths asked about"; of a search that was ended
+ * "at least 1732K tokens ..." or "not known: no length that was asked about fits" */
+static void put_longest(struct text *out, const struct longest_report *r)
+{
+    const struct longest *l = &r->longest;
+    text_printf(out, "%-11s", "longest");
+    if (l->tokens == 0 && l->ended) {
+        text_puts(out, "not known: no length that was asked about fits\n");
+        return;
+    }
+    if (l->tokens == 0) {
+        text_puts(out, "none: ");
+        put_tokens(out, ladder_length(&r->ladder, 0));
+        text_puts(out, " do not fit\n");
+        return;
+    }
+    text_puts(out, l->ended ? "at least " : "");
+    put_tokens(out, l->tokens);
+    text_printf(out, " (%lld), in steps of %lld, %u lengths asked about\n", (long long)l->tokens,
+                (long long)r->ladder.first, l->asked);
 }
 
 void longest_report_print(struct text *out, const struct longest_report *r)
 {
     const struct longest *l = &r->longest;
-    text_printf(out, "%-11s", "longest");
-    if (l->tokens == 0) {
-        text_puts(out, "none: ");
-        put_tokens(out, ladder_length(&r->ladder, 0));
-        text_puts(out, " do not fit\n");
-    } else {
-        put_tokens(out, l->tokens);
-        text_printf(out, " (%lld), in steps of %lld, %u lengths asked about\n",
-                    (long long)l->tokens, (long long)r->ladder.first, l->asked);
+    put_longest(out, r);
+    if (r->at.simulated) {
         report_print_choices(out, &(struct report){.prediction = &r->at});
         put_step(out, &r->at);
+    }
+    if (l->tokens > 0) {
         text_printf(out, "%-11s%s ", "fits", prediction_limit_name(l->at.limit));
         verdict_print(out, &l->at, l->at.limit);
         verdict_put_close(out, &l->at);
@@ -195,6 +220,30 @@ void longest_report_print(struct text *out, const struct longest_report *r)
         put_peak(out, &r->beyond);
     if (r->flips_asked)
         put_flips(out, r);
+}
+
+enum status longest_report_ended(const struct longest_report *r, struct diag *diag)
+{
+    const struct longest *l = &r->longest;
+    struct text what = {0};
+    if (!l->ended) {
+        text_puts(&what, l->tokens > 0 && !r->at.simulated
+                             ? "the longest sequence was not simulated"
+                             : "not all other options were searched");
+    } else {
+        text_puts(&what, "lengths ");
+        text_puts(&what, l->next == 0 ? "beyond " : l->tokens == 0 ? "below " : "between ");
+        if (l->tokens > 0)
+            units_put_tokens(&what, l->tokens);
+        text_puts(&what, l->tokens > 0 && l->next > 0 ? " and " : "");
+        if (l->next > 0)
+            units_put_tokens(&what, l->next);
+        text_puts(&what, " tokens were not asked about");
+    }
+    enum status status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
+                                    "ended by %s; %s", interrupt_name(), what.data);
+    text_release(&what);
+    return status;
 }
 
 /* ---- JSON ---- */
@@ -215,8 +264,10 @@ void longest_report_print_json(struct text *out, const struct longest_report *r)
     json_put_count(&w, "step_tokens", (uint64_t)r->ladder.first);
     json_put_count(&w, "next_tokens", (uint64_t)l->next);
     json_put_text(&w, "next_refused", l->refused[0] != '\0' ? l->refused : NULL);
-    if (l->tokens > 0) {
+    json_put_bool(&w, "search_ended_early", l->ended);
+    if (l->tokens > 0)
         json_verdict(&w, "at_longest", &l->at);
+    if (r->at.simulated) {
         json_put_number(&w, "step_s", r->at.sim.step_s);
         json_put_number(&w, "tokens_per_s_gpu", r->at.tokens_per_s_gpu);
     }

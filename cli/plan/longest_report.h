@@ -24,12 +24,15 @@ struct longest_report {
 };
 
 /* All that is reported. STATUS_NO: nothing fits. *report must be all-zero but for `brief`; release it in
- * either case. */
+ * either case. After a signal that cli/interrupt.h has noted, the report holds what was known by then. */
 enum status longest_report_make(struct longest_report *report, const struct setup *setup,
                                 struct diag *diag);
 void longest_report_release(struct longest_report *report);
 
 void longest_report_print(struct text *out, const struct longest_report *report);
+
+/* Adds the error of a report that a signal ended: what it lacks. */
+enum status longest_report_ended(const struct longest_report *report, struct diag *diag);
 void longest_report_print_json(struct text *out, const struct longest_report *report);
 
 #endif

@@ -59,6 +59,15 @@ for signal in INT TERM; do
     sed 's/[0-9]* of \([0-9]* configurations\)/N of \1/' $T/err
     gone $child
 done
+# one configuration has the longest sequence, without what the other options would give
+begin longhaul plan --longest --model llama3-70b --cluster dgx-h100 --nodes 64 --strategy 2d --cp 4 --hp 8
+code=0
+kill -INT $pid
+wait $pid 2> $T/note || code=$?
+echo "plan --longest: exit $code"
+grep -cE '^longest *[0-9]+K tokens|^next *[0-9]+K tokens: device memory' $T/out
+sed 's/ended by an interrupt; .*/ended by an interrupt; .../' $T/err
+gone $child
 
 # gnuplot takes its time
 mkdir $T/bin

@@ -1,13 +1,16 @@
 /* What a plan skips without a simulation could not have been better. */
+#include "cli/interrupt.h"
 #include "cli/plan/best.h"
-#include "cli/plan/longest.h"
+#include "cli/plan/longest_report.h"
 #include "cli/plan/shortened.h"
 #include "cli/predict/bounds.h"
 #include "cli/setup/subsequences.h"
 #include "tests/check.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct question {
     const char *model, *cluster, *profile, *strategy; /* NULL: all */
@@ -229,10 +232,58 @@ static void the_boundary_does_not_depend_on_the_guess(void)
     setup_release(&setup);
 }
 
+static const struct {
+    int64_t guess;
+    const char *text, *message;
+} interrupted_searches[] = {
+    {1024,
+     "longest    at least 1K tokens (1024), in steps of 1024, 1 lengths asked about\n"
+     "fits       device memory needs ",
+     "plan: error: ended by an interrupt; lengths beyond 1K tokens were not asked about\n"},
+    {1024 * 1024 * 1024,
+     "longest    not known: no length that was asked about fits\n"
+     "next       1G tokens: device memory needs ",
+     "plan: error: ended by an interrupt; lengths below 1G tokens were not asked about\n"},
+};
+
+/* The signal has come before the first length is asked about. This case is the last one, since a signal is
+ * noted for the rest of the program. */
+static void an_interrupted_search_says_what_it_knows(void)
+{
+    struct interrupt interrupt;
+    interrupt_catch(&interrupt);
+    raise(SIGINT);
+    for (size_t i = 0; i < ARRAY_LEN(interrupted_searches); i++) {
+        struct setup setup = {0};
+        struct longest_report report = {0};
+        struct text out = {0}, json = {0};
+        struct diag diag = {0};
+        if (load(&setup, 0, &diag)) {
+            setup.request.seq = interrupted_searches[i].guess;
+            longest_report_make(&report, &setup, &diag);
+            longest_report_print(&out, &report);
+            longest_report_print_json(&json, &report);
+            CHECK_INT("one length", report.longest.asked, 1);
+            CHECK("text", strncmp(out.data, interrupted_searches[i].text,
+                                  strlen(interrupted_searches[i].text)) == 0);
+            CHECK("JSON", strstr(json.data, "\"search_ended_early\": true") != NULL);
+            CHECK_INT("status", longest_report_ended(&report, &diag), STATUS_SYSTEM);
+            CHECK_TEXT("message", diag.text, interrupted_searches[i].message);
+        }
+        longest_report_release(&report);
+        text_release(&out);
+        text_release(&json);
+        diag_release(&diag);
+        setup_release(&setup);
+    }
+    interrupt_release(&interrupt);
+}
+
 static const struct check_case cases[] = {
     {"nothing is better than its bounds", nothing_is_better_than_its_bounds},
     {"short steps tell the time of long ones", short_steps_tell_the_time_of_long_ones},
     {"what short steps lack, long ones lack", what_short_steps_lack_long_ones_lack},
     {"the boundary does not depend on the guess", the_boundary_does_not_depend_on_the_guess},
+    {"an interrupted search says what it knows", an_interrupted_search_says_what_it_knows},
 };
 CHECK_MAIN("space", cases)
