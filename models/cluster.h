@@ -99,6 +99,9 @@ struct nic {
     double message_latency_s; /* added per message or per step of a collective by the library */
     double peer_latency_s;    /* added per send/receive pair, beside both: its start */
     bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
+    double
+        staged_bytes_per_s; /* without gpudirect: what one GPU moves to its NIC through the host's
+                                  memory, and as much from it; 0: as much as its lanes carry */
 };
 
 /* Between nodes. All-zero: non-blocking. */

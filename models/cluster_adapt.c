@@ -16,6 +16,7 @@ static const struct {
     {"pcie.both_ways", "pcie.bandwidth"},
     {"pcie.uplink", "pcie.bandwidth"},
     {"nic.peer_bandwidth", "nic.bandwidth"},
+    {"nic.staged_bandwidth", "pcie.bandwidth"},
 };
 
 static bool is_given(const bool *given, const char *path)

@@ -76,6 +76,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("nic", "message_latency", SECONDS,     NICS,   nic.message_latency_s, FROM_ZERO),
     SUB("nic", "peer_latency",    SECONDS,     NEVER,  nic.peer_latency_s,    FROM_ZERO),
     SUB("nic", "gpudirect",       BOOL,        NICS,   nic.gpudirect,         FROM_ZERO),
+    SUB("nic", "staged_bandwidth", BYTES_PER_S, NEVER, nic.staged_bytes_per_s, FROM_ZERO),
     SUB("nic", "of_gpu",          TABLE,       NICS,   nic_of_gpu,            FROM_ZERO),
     SUB("nic", "switch_of_nic",   TABLE,       NICS,   switch_of_nic,         FROM_ZERO),
 

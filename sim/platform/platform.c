@@ -215,8 +215,9 @@ void route_exchange(struct platform *platform, struct flow_table *flows, uint32_
                    c->host.socket_link_bytes_per_s);
 }
 
-/* A NIC with GPUDirect reads the GPU's memory over the GPU's lanes; without it the bytes rest
- * in host memory on the way, and the link counts them once for the write and the read. */
+/* A NIC with GPUDirect reads the GPU's memory over the GPU's lanes. Without it the bytes pass
+ * through host memory: one GPU moves them at nic.staged_bandwidth, and the link to host memory
+ * counts them once for the write and the read. */
 static void add_nic_side(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
 {
     const struct cluster *c = p->cluster;
@@ -228,6 +229,8 @@ static void add_nic_side(struct platform *p, struct flow_table *flows, uint32_t 
         add_between_switches(p, flows, node, out ? gpu_switch : nic_switch,
                              out ? nic_switch : gpu_switch);
     } else {
+        route_link(p, flows, out ? LINK_STAGED_OUT : LINK_STAGED_IN, rank, 0,
+                   c->nic.staged_bytes_per_s);
         int64_t gpu_socket = c->socket_of_switch[gpu_switch];
         int64_t nic_socket = c->socket_of_switch[nic_switch];
         add_uplink(p, flows, true, node, out ? gpu_switch : nic_switch);
@@ -343,6 +346,8 @@ static const struct {
     [LINK_SOCKETS] = {OWNER_SOCKETS, NULL},
     [LINK_NIC_OUT] = {OWNER_NODE, "nic %u out"},
     [LINK_NIC_IN] = {OWNER_NODE, "nic %u in"},
+    [LINK_STAGED_OUT] = {OWNER_RANK, "to its nic through host memory"},
+    [LINK_STAGED_IN] = {OWNER_RANK, "from its nic through host memory"},
     [LINK_LEAF_UP] = {OWNER_LEAF, "up"},
     [LINK_LEAF_DOWN] = {OWNER_LEAF, "down"},
     [LINK_COPY_H2D] = {OWNER_RANK, "copy engine h2d"},

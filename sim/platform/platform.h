@@ -27,6 +27,8 @@ enum link_kind {
     LINK_SOCKETS, /* a: node, b: from socket * 256 + to socket */
     LINK_NIC_OUT, /* a: node, b: NIC */
     LINK_NIC_IN,
+    LINK_STAGED_OUT, /* a: rank. What it moves to its NIC through host memory */
+    LINK_STAGED_IN,
     LINK_LEAF_UP, /* a: leaf switch; when the network is oversubscribed */
     LINK_LEAF_DOWN,
     LINK_COPY_H2D, /* a: rank. What the copy engine reaches */

@@ -189,7 +189,10 @@ double rings_bytes_s(const struct platform *p, const struct members *m, double b
     double seconds = m->largest > 1 && fabric > 0 ? bytes / fabric : 0;
     if (m->domain_count > 1) {
         uint32_t *exit_rank = new_exits(m);
-        double nics = ring_exits(p, m, exit_rank) * c->nic.bytes_per_s * c->nic.efficiency;
+        double nic = c->nic.bytes_per_s * c->nic.efficiency, staged = c->nic.staged_bytes_per_s;
+        if (!c->nic.gpudirect && staged > 0 && staged < nic)
+            nic = staged;
+        double nics = ring_exits(p, m, exit_rank) * nic;
         free(exit_rank);
         if (bytes / nics > seconds)
             seconds = bytes / nics;

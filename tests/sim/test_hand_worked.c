@@ -50,6 +50,12 @@ static void through_host_memory(struct cluster *c)
     c->host.memory_bytes_per_s = 8e9;
 }
 
+static void staged(struct cluster *c)
+{
+    c->nic.gpudirect = false;
+    c->nic.staged_bytes_per_s = 5e9;
+}
+
 static void efficiencies(struct cluster *c)
 {
     c->fabric.efficiency = 0.5;
@@ -138,10 +144,14 @@ static const struct {
     {"all_to_all_across", 2, through_host_memory, 0, false, 1},
     /* all 7 pieces through the port */
     {"all_to_all_across", 2, one_domain_of_two_nodes, 0, false, 0.07},
+    /* two GPUs share a NIC of 10 GB/s: 5 GB/s is what each has of it anyway */
+    {"all_to_all_across", 2, staged, 0, false, 0.8},
     {"nic_of_two_gpus", 2, NULL, 0, false, 0.2},
     {"pcie_uplink_of_two_gpus", 1, NULL, 0, false, 0.2},
     {"pcie_uplink_each", 1, NULL, 0, false, 0.1},
     {"ring_all_gather", 2, NULL, 0, false, 0.35},
+    /* a ring leaves through one of the two GPUs of each NIC */
+    {"ring_all_gather", 2, staged, 0, false, 0.7},
     {"ring_all_gather", 2, ideal, 0, false, 0},
     {"ring_all_gather", 2, one_domain_of_two_nodes, 0, false, 0.07},
     {"ring_one_gpu_a_node", 2, NULL, 0, false, 0.2},
