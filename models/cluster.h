@@ -98,6 +98,7 @@ struct nic {
     double latency_s;         /* wire and switches, one way */
     double message_latency_s; /* added per message or per step of a collective by the library */
     double peer_latency_s;    /* added per send/receive pair, beside both: its start */
+    int64_t ring_count;       /* at most so many of a node's NICs carry rings over nodes; 0: all */
     bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
     double
         staged_bytes_per_s; /* without gpudirect: what one GPU moves to its NIC through the host's

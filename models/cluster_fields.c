@@ -75,6 +75,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("nic", "latency",         SECONDS,     NICS,   nic.latency_s,         FROM_ZERO),
     SUB("nic", "message_latency", SECONDS,     NICS,   nic.message_latency_s, FROM_ZERO),
     SUB("nic", "peer_latency",    SECONDS,     NEVER,  nic.peer_latency_s,    FROM_ZERO),
+    SUB("nic", "rings",           COUNT,       NEVER,  nic.ring_count,        COUNTED(0, CLUSTER_MAX_GPUS_PER_NODE)),
     SUB("nic", "gpudirect",       BOOL,        NICS,   nic.gpudirect,         FROM_ZERO),
     SUB("nic", "staged_bandwidth", BYTES_PER_S, NEVER, nic.staged_bytes_per_s, FROM_ZERO),
     SUB("nic", "of_gpu",          TABLE,       NICS,   nic_of_gpu,            FROM_ZERO),

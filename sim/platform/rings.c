@@ -111,7 +111,8 @@ static uint32_t exits_of(const struct platform *p, const struct members *m, uint
  * the members through which they leave domain d. */
 static uint32_t ring_exits(const struct platform *p, const struct members *m, uint32_t *exit_rank)
 {
-    uint32_t rings = UINT32_MAX;
+    int64_t most = p->cluster->nic.ring_count;
+    uint32_t rings = most > 0 ? (uint32_t)most : UINT32_MAX;
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t exits = exits_of(p, m, d, exit_rank + (size_t)d * m->largest);
         if (exits < rings)

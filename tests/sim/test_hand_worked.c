@@ -56,6 +56,11 @@ static void staged(struct cluster *c)
     c->nic.staged_bytes_per_s = 5e9;
 }
 
+static void one_ring(struct cluster *c)
+{
+    c->nic.ring_count = 1;
+}
+
 static void efficiencies(struct cluster *c)
 {
     c->fabric.efficiency = 0.5;
@@ -152,6 +157,7 @@ static const struct {
     {"ring_all_gather", 2, NULL, 0, false, 0.35},
     /* a ring leaves through one of the two GPUs of each NIC */
     {"ring_all_gather", 2, staged, 0, false, 0.7},
+    {"ring_all_gather", 2, one_ring, 0, false, 0.7},
     {"ring_all_gather", 2, ideal, 0, false, 0},
     {"ring_all_gather", 2, one_domain_of_two_nodes, 0, false, 0.07},
     {"ring_one_gpu_a_node", 2, NULL, 0, false, 0.2},
