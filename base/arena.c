@@ -241,3 +241,11 @@ size_t heap_next_capacity(size_t capacity, size_t needed)
     }
     return capacity;
 }
+
+void *heap_grow(void *old, size_t *capacity, size_t needed, size_t size)
+{
+    if (needed <= *capacity)
+        return old;
+    *capacity = heap_next_capacity(*capacity, needed);
+    return heap_realloc(old, *capacity, size);
+}

@@ -65,6 +65,9 @@ void pages_touch(void *pages, size_t bytes);
  * at least `needed`: doubling, from a floor of 16. */
 size_t heap_next_capacity(size_t capacity, size_t needed);
 
+/* Makes the array `old` of *capacity elements of `size` bytes hold at least `needed`, and returns it. */
+void *heap_grow(void *old, size_t *capacity, size_t needed, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

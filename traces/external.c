@@ -23,6 +23,8 @@ static const char *const column_names[] = {
 enum { RESULT_COLUMNS = 6 };
 _Static_assert(ARRAY_LEN(column_names) == EXTERNAL_COLUMN_COUNT + RESULT_COLUMNS,
                "one name for each column");
+static const struct record_columns columns = {column_names, ARRAY_LEN(column_names),
+                                              RESULT_COLUMNS};
 
 static const struct {
     const char *name;
@@ -66,39 +68,13 @@ bool external_recognise(const char *data, size_t size)
     return is_id;
 }
 
-struct reader {
-    struct external_runs *runs;
-    size_t columns; /* in the line of column names; 0: not read yet */
-};
-
-static enum status bad(const struct record *record, enum external_column column,
-                       const char *expected, struct diag *diag)
-{
-    return records_field_error(record, column_names[column], diag, "expected %s, not '%s'",
-                               expected, record->field[column]);
-}
-
-static enum status read_count(const struct record *record, enum external_column column,
-                              bool optional, int64_t *value, struct diag *diag)
-{
-    *value = 0;
-    if (optional && record->size[column] == 0)
-        return STATUS_OK;
-    if (parse_i64(record->field[column], record->size[column], value) && *value >= 1)
-        return STATUS_OK;
-    return bad(record, column,
-               optional ? "a whole number of at least 1, or nothing"
-                        : "a whole number of at least 1",
-               diag);
-}
-
 static enum status read_number(const struct record *record, enum external_column column,
                                double *value, struct diag *diag)
 {
     if (parse_double(record->field[column], record->size[column], value) && isfinite(*value) &&
         *value > 0)
         return STATUS_OK;
-    return bad(record, column, "a number above 0", diag);
+    return records_expected(record, &columns, column, "a number above 0", diag);
 }
 
 static enum status one_of(const struct record *record, enum external_column column,
@@ -112,7 +88,7 @@ static enum status one_of(const struct record *record, enum external_column colu
         }
         text_printf(&all, "%s'%s'", i == 0 ? "" : i + 1 == count ? " or " : ", ", names[i]);
     }
-    enum status status = bad(record, column, all.data, diag);
+    enum status status = records_expected(record, &columns, column, all.data, diag);
     text_release(&all);
     return status;
 }
@@ -132,20 +108,20 @@ static enum status read_second(const struct record *record, struct external_run 
     if (row->second_metric == EXTERNAL_NO_METRIC)
         return record->size[EXTERNAL_SECOND_VALUE] == 0
                    ? STATUS_OK
-                   : bad(record, EXTERNAL_SECOND_VALUE, "nothing, since second_metric is empty",
-                         diag);
+                   : records_expected(record, &columns, EXTERNAL_SECOND_VALUE,
+                                      "nothing, since second_metric is empty", diag);
     status = read_number(record, EXTERNAL_SECOND_VALUE, &row->second, diag);
     row->second *= metrics[row->second_metric].scale;
     return status;
 }
 
-static enum status read_row(struct external_runs *runs, const struct record *record,
-                            struct diag *diag)
+static enum status read_row(void *context, const struct record *record, struct diag *diag)
 {
     static const enum external_column needed[] = {EXTERNAL_ID, EXTERNAL_SOURCE, EXTERNAL_GPU,
                                                   EXTERNAL_FRAMEWORK, EXTERNAL_ARGS};
     static const enum external_column degrees[] = {EXTERNAL_TP, EXTERNAL_CP, EXTERNAL_PP,
                                                    EXTERNAL_VPP, EXTERNAL_DP};
+    struct external_runs *runs = context;
     struct external_run row = {.at = record->at};
     const struct {
         enum external_column column;
@@ -159,10 +135,11 @@ static enum status read_row(struct external_runs *runs, const struct record *rec
         if (record->size[needed[i]] == 0)
             return records_field_error(record, column_names[needed[i]], diag, "is empty");
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(counts); i++)
-        status = read_count(record, counts[i].column, false, counts[i].value, diag);
+        status =
+            records_read_count(record, &columns, counts[i].column, false, counts[i].value, diag);
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(degrees); i++) {
         int64_t degree;
-        status = read_count(record, degrees[i], true, &degree, diag);
+        status = records_read_count(record, &columns, degrees[i], true, &degree, diag);
     }
     double published;
     if (status == STATUS_OK)
@@ -178,26 +155,9 @@ static enum status read_row(struct external_runs *runs, const struct record *rec
         return status;
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
         row.text[i] = arena_text(&runs->arena, record->field[i], record->size[i]);
-    if (runs->count == runs->capacity) {
-        runs->capacity = heap_next_capacity(runs->capacity, runs->count + 1);
-        runs->row = heap_realloc(runs->row, runs->capacity, sizeof *runs->row);
-    }
+    runs->row = heap_grow(runs->row, &runs->capacity, runs->count + 1, sizeof *runs->row);
     runs->row[runs->count++] = row;
     return STATUS_OK;
-}
-
-static enum status read_record(void *context, const struct record *record, struct diag *diag)
-{
-    struct reader *reader = context;
-    if (reader->columns > 0 && record->count != reader->columns)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                          "%zu fields, expected %zu as in the line of column names", record->count,
-                          reader->columns);
-    if (reader->columns > 0)
-        return read_row(reader->runs, record, diag);
-    reader->columns = record->count;
-    return records_check_columns(record, column_names, ARRAY_LEN(column_names), RESULT_COLUMNS,
-                                 diag);
 }
 
 struct named {
@@ -232,13 +192,7 @@ static enum status check_ids(const struct external_runs *runs, struct diag *diag
 enum status external_parse(struct external_runs *runs, const char *name, const char *data,
                            size_t size, struct diag *diag)
 {
-    struct reader reader = {.runs = runs};
-    struct record_handler handler = {.context = &reader, .row = read_record};
-    enum status status = records_parse(name, data, size, &handler, diag);
-    if (status == STATUS_OK && reader.columns == 0)
-        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                            "empty: expected the column names '%s,%s,%s,...'", column_names[0],
-                            column_names[1], column_names[2]);
+    enum status status = records_parse_table(name, data, size, &columns, read_row, runs, diag);
     return status == STATUS_OK ? check_ids(runs, diag) : status;
 }
 
@@ -265,15 +219,10 @@ static void put_number(struct text *out, double value)
 void external_print(const struct external_runs *runs, const struct external_result *result,
                     struct text *out)
 {
-    for (size_t i = 0; i < ARRAY_LEN(column_names); i++)
-        text_printf(out, "%s%s", i > 0 ? "," : "", column_names[i]);
+    records_put_fields(out, columns.name, columns.count);
     text_putc(out, '\n');
     for (size_t row = 0; row < runs->count; row++) {
-        for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++) {
-            if (i > 0)
-                text_putc(out, ',');
-            records_put_field(out, runs->row[row].text[i]);
-        }
+        records_put_fields(out, runs->row[row].text, EXTERNAL_COLUMN_COUNT);
         const struct external_result *r = &result[row];
         put_number(out, r->step_s);
         put_number(out, r->error);

@@ -22,6 +22,8 @@ static const char *const column_names[] = {
 enum { RESULT_COLUMNS = 3 };
 _Static_assert(ARRAY_LEN(column_names) == MEASUREMENT_COLUMN_COUNT + RESULT_COLUMNS,
                "one name for each column");
+static const struct record_columns columns = {column_names, ARRAY_LEN(column_names),
+                                              RESULT_COLUMNS};
 
 /* Units by quantity, and what they are in s, bytes, ... */
 static const struct {
@@ -102,30 +104,6 @@ const struct measurement_option *measurement_unknown_option(const struct measure
 }
 
 /* ---- reading ---- */
-
-struct reader {
-    struct measurements *measurements;
-    size_t columns; /* in the line of column names; 0: not read yet */
-};
-
-static enum status bad(const struct record *record, enum measurement_column column,
-                       const char *expected, struct diag *diag)
-{
-    return records_field_error(record, column_names[column], diag, "expected %s, not '%s'",
-                               expected, record->field[column]);
-}
-
-/* A count that is at least 1, or 0 where the column is empty. */
-static enum status read_count(const struct record *record, enum measurement_column column,
-                              int64_t *value, struct diag *diag)
-{
-    *value = 0;
-    if (record->size[column] == 0)
-        return STATUS_OK;
-    if (parse_i64(record->field[column], record->size[column], value) && *value >= 1)
-        return STATUS_OK;
-    return bad(record, column, "a whole number of at least 1, or nothing", diag);
-}
 
 static bool is_blank(char c)
 {
@@ -240,18 +218,20 @@ static enum status read_value(const struct record *record, struct measurement *r
     enum measurement_score score = measurement_metrics[row->metric].score;
     bool is_word = words[score] && strcmp(field, words[score]) == 0;
     if (score == SCORE_VERDICT && !is_word)
-        return bad(record, MEASUREMENT_VALUE, "'OOM'", diag);
+        return records_expected(record, &columns, MEASUREMENT_VALUE, "'OOM'", diag);
     if (score == SCORE_LENGTH && !is_word && !(row->is_number && row->value > 0))
-        return bad(record, MEASUREMENT_VALUE, "a length or 'model does not fit'", diag);
+        return records_expected(record, &columns, MEASUREMENT_VALUE,
+                                "a length or 'model does not fit'", diag);
     if (score == SCORE_RELATIVE && !(row->is_number && row->value >= 0))
-        return bad(record, MEASUREMENT_VALUE, "a number that is not negative", diag);
+        return records_expected(record, &columns, MEASUREMENT_VALUE,
+                                "a number that is not negative", diag);
     if (measurement_metrics[row->metric].quantity == QUANTITY_FRACTION && row->value > 1)
-        return bad(record, MEASUREMENT_VALUE, "a fraction from 0 to 1", diag);
+        return records_expected(record, &columns, MEASUREMENT_VALUE, "a fraction from 0 to 1",
+                                diag);
     return read_unit(record, row, diag);
 }
 
-static enum status read_row(struct measurements *all, const struct record *record,
-                            struct diag *diag)
+static enum status read_row(void *context, const struct record *record, struct diag *diag)
 {
     static const enum measurement_column needed[] = {MEASUREMENT_SOURCE, MEASUREMENT_SYSTEM,
                                                      MEASUREMENT_METRIC, MEASUREMENT_VALUE};
@@ -259,10 +239,13 @@ static enum status read_row(struct measurements *all, const struct record *recor
         if (record->size[needed[i]] == 0)
             return records_field_error(record, column_names[needed[i]], diag, "is empty");
 
+    struct measurements *all = context;
     struct measurement row = {.at = record->at};
-    enum status status = read_count(record, MEASUREMENT_GPUS, &row.gpus, diag);
+    enum status status =
+        records_read_count(record, &columns, MEASUREMENT_GPUS, true, &row.gpus, diag);
     if (status == STATUS_OK)
-        status = read_count(record, MEASUREMENT_SEQ_LEN, &row.seq_len, diag);
+        status =
+            records_read_count(record, &columns, MEASUREMENT_SEQ_LEN, true, &row.seq_len, diag);
     if (status == STATUS_OK)
         status = read_options(&all->arena, record, &row, diag);
     if (status == STATUS_OK)
@@ -271,39 +254,15 @@ static enum status read_row(struct measurements *all, const struct record *recor
         return status;
     for (size_t i = 0; i < MEASUREMENT_COLUMN_COUNT; i++)
         row.text[i] = arena_text(&all->arena, record->field[i], record->size[i]);
-    if (all->count == all->capacity) {
-        all->capacity = heap_next_capacity(all->capacity, all->count + 1);
-        all->row = heap_realloc(all->row, all->capacity, sizeof *all->row);
-    }
+    all->row = heap_grow(all->row, &all->capacity, all->count + 1, sizeof *all->row);
     all->row[all->count++] = row;
     return STATUS_OK;
-}
-
-static enum status read_record(void *context, const struct record *record, struct diag *diag)
-{
-    struct reader *reader = context;
-    if (reader->columns > 0 && record->count != reader->columns)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                          "%zu fields, expected %zu as in the line of column names", record->count,
-                          reader->columns);
-    if (reader->columns > 0)
-        return read_row(reader->measurements, record, diag);
-    reader->columns = record->count;
-    return records_check_columns(record, column_names, ARRAY_LEN(column_names), RESULT_COLUMNS,
-                                 diag);
 }
 
 enum status measurements_parse(struct measurements *measurements, const char *name,
                                const char *data, size_t size, struct diag *diag)
 {
-    struct reader reader = {.measurements = measurements};
-    struct record_handler handler = {.context = &reader, .row = read_record};
-    enum status status = records_parse(name, data, size, &handler, diag);
-    if (status == STATUS_OK && reader.columns == 0)
-        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                            "empty: expected the column names '%s,%s,%s,...'", column_names[0],
-                            column_names[1], column_names[2]);
-    return status;
+    return records_parse_table(name, data, size, &columns, read_row, measurements, diag);
 }
 
 enum status measurements_load(struct measurements *measurements, const char *path,
@@ -364,16 +323,10 @@ static void put_result(const struct measurement_result *result, struct text *out
 void measurements_print(const struct measurements *measurements,
                         const struct measurement_result *result, struct text *out)
 {
-    for (size_t i = 0; i < ARRAY_LEN(column_names); i++) {
-        text_puts(out, column_names[i]);
-        text_putc(out, i + 1 < ARRAY_LEN(column_names) ? ',' : '\n');
-    }
+    records_put_fields(out, columns.name, columns.count);
+    text_putc(out, '\n');
     for (size_t row = 0; row < measurements->count; row++) {
-        for (size_t i = 0; i < MEASUREMENT_COLUMN_COUNT; i++) {
-            if (i > 0)
-                text_putc(out, ',');
-            records_put_field(out, measurements->row[row].text[i]);
-        }
+        records_put_fields(out, measurements->row[row].text, MEASUREMENT_COLUMN_COUNT);
         put_result(&result[row], out);
         text_putc(out, '\n');
     }

@@ -174,6 +174,15 @@ void records_put_field(struct text *out, const char *field)
     free(quoted);
 }
 
+void records_put_fields(struct text *out, const char *const *field, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            text_putc(out, ',');
+        records_put_field(out, field[i]);
+    }
+}
+
 enum status records_check_columns(const struct record *record, const char *const *names,
                                   size_t count, size_t optional, struct diag *diag)
 {
@@ -201,4 +210,65 @@ enum status records_field_error(const struct record *record, const char *column,
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     return diag_error(diag, record->at, STATUS_BAD_INPUT, "column '%s': %s", column, message);
+}
+
+/* ---- tables ---- */
+
+struct table_reader {
+    const struct record_columns *columns;
+    size_t fields; /* of the line of column names; 0: not read yet */
+    enum status (*row)(void *context, const struct record *record, struct diag *diag);
+    void *context;
+};
+
+static enum status read_table_row(void *context, const struct record *record, struct diag *diag)
+{
+    struct table_reader *reader = context;
+    const struct record_columns *columns = reader->columns;
+    if (reader->fields == 0) {
+        reader->fields = record->count;
+        return records_check_columns(record, columns->name, columns->count, columns->results, diag);
+    }
+    if (record->count != reader->fields)
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "%zu fields, expected %zu as in the line of column names", record->count,
+                          reader->fields);
+    return reader->row(reader->context, record, diag);
+}
+
+enum status records_parse_table(const char *name, const char *data, size_t size,
+                                const struct record_columns *columns,
+                                enum status (*row)(void *context, const struct record *record,
+                                                   struct diag *diag),
+                                void *context, struct diag *diag)
+{
+    struct table_reader reader = {.columns = columns, .row = row, .context = context};
+    struct record_handler handler = {.context = &reader, .row = read_table_row};
+    enum status status = records_parse(name, data, size, &handler, diag);
+    if (status == STATUS_OK && reader.fields == 0)
+        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                            "empty: expected the column names '%s,%s,%s,...'", columns->name[0],
+                            columns->name[1], columns->name[2]);
+    return status;
+}
+
+enum status records_read_count(const struct record *record, const struct record_columns *columns,
+                               size_t column, bool optional, int64_t *value, struct diag *diag)
+{
+    *value = 0;
+    if (optional && record->size[column] == 0)
+        return STATUS_OK;
+    if (parse_i64(record->field[column], record->size[column], value) && *value >= 1)
+        return STATUS_OK;
+    return records_expected(record, columns, column,
+                            optional ? "a whole number of at least 1, or nothing"
+                                     : "a whole number of at least 1",
+                            diag);
+}
+
+enum status records_expected(const struct record *record, const struct record_columns *columns,
+                             size_t column, const char *expected, struct diag *diag)
+{
+    return records_field_error(record, columns->name[column], diag, "expected %s, not '%s'",
+                               expected, record->field[column]);
 }

@@ -11,6 +11,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,10 +41,35 @@ enum status records_parse(const char *name, const char *data, size_t size,
 /* Appends a field, quoted where the reader would otherwise take it for something else. */
 void records_put_field(struct text *out, const char *field);
 
+/* Appends a line of fields with commas between them. */
+void records_put_fields(struct text *out, const char *const *field, size_t count);
+
 /* Checks a row against the names of its columns, in order, of which the last `optional` may be
  * absent together. The message names the first that is wrong. */
 enum status records_check_columns(const struct record *record, const char *const *names,
                                   size_t count, size_t optional, struct diag *diag);
+
+/* Names of the columns of a table, in order. A comparison appends the last `results`, which a reader drops. */
+struct record_columns {
+    const char *const *name;
+    size_t count, results;
+};
+
+/* Reads a table: its first row must name the columns, with or without those of results, and every other row,
+ * which goes to row(), must have as many fields as the first. */
+enum status records_parse_table(const char *name, const char *data, size_t size,
+                                const struct record_columns *columns,
+                                enum status (*row)(void *context, const struct record *record,
+                                                   struct diag *diag),
+                                void *context, struct diag *diag);
+
+/* Reads field `column` of a row: a whole number of at least 1. Where it is optional, an empty field is 0. */
+enum status records_read_count(const struct record *record, const struct record_columns *columns,
+                               size_t column, bool optional, int64_t *value, struct diag *diag);
+
+/* "column 'x': expected a number, not 'y'", where `expected` is "a number". */
+enum status records_expected(const struct record *record, const struct record_columns *columns,
+                             size_t column, const char *expected, struct diag *diag);
 
 /* "line: error: column 'x': ..." with STATUS_BAD_INPUT. */
 enum status records_field_error(const struct record *record, const char *column, struct diag *diag,

@@ -63,6 +63,14 @@ static void capacities_double_from_sixteen(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         CHECK("capacity", heap_next_capacity(rows[i].capacity, rows[i].needed) == rows[i].want);
+    size_t capacity = 0;
+    int *row = heap_grow(NULL, &capacity, 1, sizeof *row);
+    CHECK("an array grows to its next capacity", row != NULL && capacity == 16);
+    row[15] = 7;
+    CHECK("it stays where it has room", heap_grow(row, &capacity, 16, sizeof *row) == row);
+    row = heap_grow(row, &capacity, 17, sizeof *row);
+    CHECK("it keeps what it holds", row[15] == 7 && capacity == 32);
+    free(row);
 }
 
 /* From a page of the heap over blocks in large pages to mappings of their own, and back. */

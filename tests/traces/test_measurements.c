@@ -1,5 +1,5 @@
 #include "base/text.h"
-#include "tests/check.h"
+#include "tests/traces/wrong_text.h"
 #include "traces/measurements.h"
 
 #include <math.h>
@@ -96,9 +96,7 @@ static void what_a_value_means_follows_from_its_metric(void)
     }
 }
 
-static const struct {
-    const char *label, *text, *message;
-} wrong[] = {
+static const struct wrong_text wrong[] = {
     {"empty file", "",
      "m.csv: error: empty: expected the column names 'source,table,system,...'\n"},
     {"other columns", "source,system\n",
@@ -144,14 +142,17 @@ static const struct {
      "m.csv:2: error: a quoted field that is not closed\n"},
 };
 
+static enum status parse_and_drop(const char *text, struct diag *diag)
+{
+    struct measurements read = {0};
+    enum status status = measurements_parse(&read, "m.csv", text, strlen(text), diag);
+    measurements_release(&read);
+    return status;
+}
+
 static void the_reader_names_line_and_column(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct fixture f = {0};
-        CHECK_INT(wrong[i].label, parse(&f, wrong[i].text), STATUS_BAD_INPUT);
-        CHECK_TEXT(wrong[i].label, f.diag.text, wrong[i].message);
-        fixture_release(&f);
-    }
+    check_wrong_texts(wrong, ARRAY_LEN(wrong), parse_and_drop);
 }
 
 static void a_huge_field_is_refused_in_one_short_line(void)
