@@ -72,43 +72,24 @@ static void a_library_is_found_near_another(void)
     diag_release(&diag);
 }
 
-/* As pip lays out a wheel of PyTorch's, in a folder that the python3 in PATH imports from. */
-static char packages[] = "/tmp/longhaul-site-packages-XXXXXX";
-
+/* A wheel as pip lays out PyTorch's, in a folder that the python3 in PATH imports from. */
 static void make_wheel(void)
 {
     static const char *const below[] = {"/site-packages", "/site-packages/nvidia",
                                         "/site-packages/nvidia/thing",
                                         "/site-packages/nvidia/thing/lib"};
     struct text path = {0};
-    CHECK("a folder", mkdtemp(packages) != NULL);
     for (size_t i = 0; i < ARRAY_LEN(below); i++) {
         path.size = 0;
-        text_printf(&path, "%s%s", packages, below[i]);
+        text_printf(&path, "%s%s", check_temp_dir(), below[i]);
         CHECK_INT(path.data, mkdir(path.data, 0777), 0);
     }
     text_puts(&path, "/libof-a-wheel.so.7");
     CHECK_INT(path.data, symlink(NEAR_LIBRARY, path.data), 0);
     path.size = 0;
-    text_printf(&path, "%s/site-packages", packages);
+    text_printf(&path, "%s/site-packages", check_temp_dir());
     setenv("PYTHONPATH", path.data, 1);
     text_release(&path);
-}
-
-static void remove_wheel(void)
-{
-    static const char *const below[] = {"/site-packages/nvidia/thing/lib/libof-a-wheel.so.7",
-                                        "/site-packages/nvidia/thing/lib",
-                                        "/site-packages/nvidia/thing",
-                                        "/site-packages/nvidia",
-                                        "/site-packages",
-                                        ""};
-    for (size_t i = 0; i < ARRAY_LEN(below); i++) {
-        struct text path = {0};
-        text_printf(&path, "%s%s", packages, below[i]);
-        remove(path.data);
-        text_release(&path);
-    }
 }
 
 static void a_library_of_a_wheel_is_found(void)
@@ -153,7 +134,6 @@ static const struct check_case cases[] = {
 int main(int argc, char **argv)
 {
     int code = check_run("cuda libraries", cases, ARRAY_LEN(cases), argc, argv);
-    remove_wheel();
     if (missing.size > 0)
         printf("%snot here: %s\n", here == 0 ? "skipped: " : "", missing.data);
     bool skipped = code == 0 && here == 0 && missing.size > 0;
