@@ -12,8 +12,8 @@ static const struct {
     const char *label, *op, *message;
 } rows[] = {
     {"a view of another size", "op 0 fill compute count=8 writes a0\n",
-     "hand.ir: error: op 0 (fill): write 0 is 12 elements of f32 in a0; its shape wants 8 of any "
-     "type\n"},
+     "hand.ir: error: op 0 (fill): write 0 is 12 elements of f32 in a0; its shape wants 8 of a "
+     "floating-point type\n"},
     {"an index that is none", "op 0 rope compute rows=3 heads=1 dim=4 reads a0 b0[0:3] writes b0\n",
      "hand.ir: error: op 0 (rope): read 1 is 3 elements of f32 in b0; its shape wants 3 of i32\n"},
     {"a number that is an index", "op 0 add compute count=12 reads a0 i0 writes b0\n",
@@ -34,8 +34,18 @@ static const struct {
      "op 0 all_to_all comm group=g bytes=12 reads a0[0:3] writes b0[0:3]\n",
      "hand.ir: error: op 0 (all_to_all) has a shape that does not fit its kind\n"},
     {"a gather into too little", "op 0 all_gather comm group=g bytes=48 reads a0 writes b0\n",
-     "hand.ir: error: op 0 (all_gather): write 0 is 12 elements of f32 in b0; its shape wants 24 "
-     "of any type\n"},
+     "hand.ir: error: op 0 (all_gather): write 0 is 12 elements of f32 in b0; its shape wants 96 "
+     "bytes of any type\n"},
+    {"a count of bytes that is not the operand's",
+     "op 0 h2d h2d bytes=16 reads a0[0:3] writes b0[0:3]\n",
+     "hand.ir: error: op 0 (h2d): read 0 is 3 elements of f32 in a0; its shape wants 16 bytes of "
+     "any "
+     "type\n"},
+    {"a loss that adds to nothing",
+     "op 0 cross_entropy compute rows=1 vocab=4 reads a0[0:4] i0[0:1] b0[0:1] writes b0[0:1] "
+     "b0[1:2]\n",
+     "hand.ir: error: op 0 (cross_entropy) has 3 reads and 2 writes; its shape wants 2 and 2 to "
+     "4\n"},
     {"a group without the rank", "op 0 all_reduce comm group=half bytes=48 reads a0 writes a0\n",
      "hand.ir: error: op 0 is in group half, in which rank 1 is not\n"},
     {"a root that is not there", "op 0 broadcast comm group=g bytes=48 root=2 reads a0 writes b0\n",
