@@ -42,7 +42,8 @@ static const struct {
      "any "
      "type\n"},
     {"a loss that adds to nothing",
-     "op 0 cross_entropy compute rows=1 vocab=4 reads a0[0:4] i0[0:1] b0[0:1] writes b0[0:1] "
+     "op 0 cross_entropy compute rows=1 vocab=4 count=1 reads a0[0:4] i0[0:1] b0[0:1] writes "
+     "b0[0:1] "
      "b0[1:2]\n",
      "hand.ir: error: op 0 (cross_entropy) has 3 reads and 2 writes; its shape wants 2 and 2 to "
      "4\n"},
