@@ -53,37 +53,69 @@ static int64_t touches(const struct emit *e, enum chain chain)
     return computed_again(e) && e->choices->profile->chunk_eager ? counted[chain][gated(e)] : 0;
 }
 
+/* Parts of a piece's rows that stay and are computed again. Of w1 and w3, every second product, one
+ * stays; they are one product here, of which the first half of the rows stays: as many bytes and
+ * flops. */
+static uint32_t wide_parts(const struct emit *e, int64_t rows)
+{
+    bool halves = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && gated(e) &&
+                  !computed_again(e) && rows > 1;
+    return halves ? FFN_PARTS : 1;
+}
+
 /* A piece's first product and its activation. */
-static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id wide, buffer_id act,
-                     int64_t rows, enum chain chain)
+static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up[FFN_PARTS],
+                     buffer_id act, int64_t rows, enum chain chain)
 {
     const struct transformer *model = e->choices->model;
-    int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
-    emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_UP),
-                optional_weight(e, layer, WEIGHT_UP_BIAS), view_all(e, wide), rows, up, h);
-    struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU,
-                        .activation = {rows, f, touches(e, chain)}};
-    emit_op(e, e->compute, &work, (struct view[]){view_all(e, wide)}, 1,
-            (struct view[]){view_all(e, act)}, 1);
+    int64_t h = model->hidden, f = model->ffn, width = gated(e) ? 2 * f : f;
+    uint32_t parts = wide_parts(e, rows);
+    for (uint32_t i = 0; i < parts; i++) {
+        struct piece part = emit_piece(rows, parts, i);
+        up[i] = emit_activation(e, "up", part.rows, width);
+        emit_matmul(e, MATMUL_NT, view_part(x, part.begin * h, part.rows * h),
+                    weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
+                    view_all(e, up[i]), part.rows, width, h);
+        struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU,
+                            .activation = {part.rows, f, touches(e, chain)}};
+        emit_op(e, e->compute, &work, (struct view[]){view_all(e, up[i])}, 1,
+                (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
+    }
+    if (!computed_again(e))
+        emit_kept_product(e, up[0]);
+}
+
+static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buffer_id d_act,
+                              buffer_id d_up, int64_t rows)
+{
+    int64_t f = e->choices->model->ffn, width = gated(e) ? 2 * f : f;
+    uint32_t parts = wide_parts(e, rows);
+    for (uint32_t i = 0; i < parts; i++) {
+        struct piece part = emit_piece(rows, parts, i);
+        struct work work = {.kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
+                            .activation = {part.rows, f, touches(e, CHAIN_BACKWARD)}};
+        emit_op(e, e->compute, &work,
+                (struct view[]){view_rows(d_act, part.begin, part.rows, f), view_all(e, up[i])}, 2,
+                (struct view[]){view_rows(d_up, part.begin, part.rows, width)}, 1);
+    }
 }
 
 static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->saved[layer];
-    int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
+    int64_t h = model->hidden, f = model->ffn;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece(e->own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* of a short subsequence */
             break;
         int64_t rows = piece.rows * (int64_t)e->tensor.size;
-        buffer_id wide = saved->up[i] = emit_activation(e, "up", rows, up);
         buffer_id act = saved->act[i] = emit_activation(e, "act", rows, f);
         struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         struct view x_rows = tensor_gather(e, view_rows(x, piece.begin, piece.rows, h), h,
                                            TENSOR_ANY, "norm_all", true);
-        mlp_wide(e, layer, x_rows, wide, act, rows, CHAIN_FORWARD);
+        mlp_wide(e, layer, x_rows, saved->up[i], act, rows, CHAIN_FORWARD);
         struct view product = tensor_product(e, y_rows, h, "ffn_all");
         emit_matmul(e, MATMUL_NT, view_all(e, act), weight_view(e, layer, WEIGHT_DOWN),
                     product_bias(e, layer, WEIGHT_DOWN_BIAS), product, rows, h, f);
@@ -110,7 +142,6 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         buffer_id d_up = emit_activation(e, "d_up", rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         if (computed_again(e)) {
-            saved->up[i] = emit_activation(e, "up", rows, up);
             saved->act[i] = emit_activation(e, "act", rows, f);
             e->tags.phase = PHASE_RECOMPUTE;
             mlp_wide(e, layer, view_rows(saved->norm2, piece.begin, piece.rows, h), saved->up[i],
@@ -122,11 +153,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
                     view_all(e, d_act), rows, f, h);
         emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f, rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
-        struct work work = {.kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
-                            .activation = {rows, f, touches(e, CHAIN_BACKWARD)}};
-        emit_op(e, e->compute, &work,
-                (struct view[]){view_all(e, d_act), view_all(e, saved->up[i])}, 2,
-                (struct view[]){view_all(e, d_up)}, 1);
+        mlp_wide_backward(e, saved->up[i], d_act, d_up, rows);
         /* behind the first product what the second one reads arrives, behind the second one the
            result of the first leaves */
         struct view x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h),

@@ -300,6 +300,8 @@ static struct depth_left_out left_out_of(const struct choices *c, int64_t emitte
         pipeline->multiplexed || pipeline->splits)
         return none;
     int64_t storey = weights_layers_together(c);
+    if (c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && storey % 2 != 0)
+        return none; /* of two layers one is recomputed, and one bundle is left out at a time */
     int64_t storeys = c->model->layers / pipeline_chunks(c) / storey;
     int64_t out = storeys - emitted - storeys_kept(c, storey);
     return out < STOREYS_LEAST ? none : (struct depth_left_out){(uint32_t)storey, (uint32_t)out};

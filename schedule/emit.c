@@ -374,6 +374,12 @@ void emit_kept(struct emit *e, buffer_id buffer)
     add_kept(&e->kept, buffer);
 }
 
+void emit_kept_product(struct emit *e, buffer_id buffer)
+{
+    if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
+        add_kept(&e->kept, buffer);
+}
+
 void emit_cache(struct emit *e, buffer_id buffer)
 {
     add_kept(&e->caches, buffer);

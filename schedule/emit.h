@@ -90,12 +90,15 @@ struct prefix {
 };
 
 /* What a layer's forward keeps for its backward. */
+enum { FFN_PARTS = 2 }; /* at most */
+
 struct layer_saved {
     buffer_id x, norm1, norm1_stats;
     struct attention_saved *attention; /* micro_batch of them */
     buffer_id attention_out;           /* [N, heads head_dim] */
     buffer_id x2, norm2, norm2_stats;
-    buffer_id *up, *act; /* per chunk of rows: [rows, 2 ffn or ffn], [rows, ffn] */
+    buffer_id (*up)[FFN_PARTS]; /* per chunk of rows, in parts of its rows: [rows, 2 ffn or ffn] */
+    buffer_id *act;             /* per chunk: [rows, ffn] */
 };
 
 /* An implementation keeps a buffer (a Python variable still names it) until an op is done. */
@@ -364,6 +367,8 @@ void emit_hold(struct emit *e, buffer_id buffer, op_id until);
 void emit_hold_back(struct emit *e, op_id op, op_id until);
 /* The core of attention made this buffer. */
 void emit_kept(struct emit *e, buffer_id buffer);
+/* The same of the result of a product: of those that every second one is, and with that choice only. */
+void emit_kept_product(struct emit *e, buffer_id buffer);
 /* Several units write this buffer, and recomputation leaves it alone. */
 void emit_cache(struct emit *e, buffer_id buffer);
 

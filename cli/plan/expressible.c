@@ -206,6 +206,12 @@ static bool has_selective(const struct choices *c)
            c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
 }
 
+static bool has_every_second(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
+           c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
+}
+
 static bool has_offload(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
@@ -346,6 +352,7 @@ static const struct gap {
     {TITAN,    has_selective,                "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" keeps products too"},
     {MEGATRON, has_selective,                "selective checkpoints that keep attention's output: selective recomputation of core_attn does the opposite; full is set"},
     {SPEED,    has_selective,                "checkpoints that keep attention's output"},
+    {MEGATRON | SPEED, has_every_second,     "checkpoints of every second product or layer: full is set"},
     {TITAN | MEGATRON, has_offload,          "layer inputs on the host"},
     {ALL,      has_ratio,                    "part of the activations on the host (SPPO): all of them stay"},
     {TITAN | MEGATRON, has_loss_chunks,      "the loss in pieces"},

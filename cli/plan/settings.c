@@ -74,7 +74,9 @@ static void put_parallelism(struct text *out, const struct choices *c)
 
 static void put_torchtitan(struct text *out, const struct choices *c)
 {
-    bool selective = c->activations == CHOICE_ACTIVATIONS_SELECTIVE;
+    bool layers = c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
+    bool selective = c->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
+                     c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP || layers;
     /* a pipeline cuts the local batch into its micro-batches */
     long long local = (long long)c->micro_batch * (c->pp > 1 ? c->accumulation : 1);
     settings_put_torchtitan_model(out, c);
@@ -93,7 +95,7 @@ static void put_torchtitan(struct text *out, const struct choices *c)
                 : expressible_recomputes(c) ? "full"
                                             : "none");
     if (selective)
-        text_puts(out, "selective_ac_option = \"op\"\n");
+        text_printf(out, "selective_ac_option = \"%s\"\n", layers ? "2" : "op");
 }
 
 /* ---- Megatron-LM: megatron/training/arguments.py ---- */

@@ -224,6 +224,13 @@ static void walk_pieces(struct walk *w, struct request request)
     }
 }
 
+/* Found between keep and full, and searched only where they were asked for. */
+static bool is_torchtitans(int activations)
+{
+    return activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
+           activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
+}
+
 static void walk_policies(struct walk *w, struct request request)
 {
     if (w->row->subsequences) {
@@ -236,7 +243,8 @@ static void walk_policies(struct walk *w, struct request request)
     for (request.weights = weights.from; request.weights <= weights.to; request.weights++)
         for (request.activations = activations.from; request.activations <= activations.to;
              request.activations++)
-            add(w, &request);
+            if (!is_torchtitans(request.activations) || activations.from == activations.to)
+                add(w, &request);
 }
 
 /* Chunks of a sequence: those that make 2 to 32 of it; where none does, the strategy's own, if it was asked

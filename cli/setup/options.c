@@ -4,8 +4,9 @@
 
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"}; /* as enum dtype begins */
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu"};
-static const char *const checkpoint_choices[] = {"none", "selective++", "full", "offload",
-                                                 "selective++offload"};
+static const char *const checkpoint_choices[] = {
+    "none",         "selective++",    "full", "offload", "selective++offload",
+    "selective-op", "selective-layer"};
 
 _Static_assert(DTYPE_BF16 == 0 && DTYPE_F16 == 1 && DTYPE_F32 == 2, "dtype_choices");
 _Static_assert(ATTENTION_FA2 == 0 && ATTENTION_CPU == 3, "attention_choices");
@@ -247,7 +248,10 @@ static const struct option choice_rows[] = {
      .name_count = CHOICE_ACTIVATIONS_COUNT,
      .unset = "the strategy's: full",
      .help = "keep all, recompute from layer inputs (full), but for attention's core (selective), "
-             "inputs on the host (offload), or what the core made (selective-offload)"},
+             "inputs on the host (offload), or what the core made (selective-offload); "
+             "torchtitan's: but "
+             "for the core and every second product (selective-op), or every second layer "
+             "(selective-layer)"},
     {.name = "checkpoint",
      .kind = OPTION_CHOICE,
      .names = checkpoint_choices,

@@ -3,7 +3,11 @@
  * backward reads those. What the first forward wrote then has no late reader and dies early.
  *
  * Selective Checkpoint++ (LoongTrain, section 4.2): what the core of attention made stays, and ops
- * that lead to nothing else (its tiles, the ring and its merges) are not repeated. */
+ * that lead to nothing else (its tiles, the ring and its merges) are not repeated.
+ *
+ * torchtitan's options (torchtitan/distributed/activation_checkpoint.py): with `op`, the results of
+ * every second product stay too, and nothing is repeated that no backward reads; with a number, every
+ * so many layers are checkpointed, and the others keep what they made. */
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
 
@@ -46,6 +50,12 @@ static bool in_backward(const struct ir *ir, uint32_t op)
     return in_layer(ir, op, PHASE_BACKWARD) || in_layer(ir, op, PHASE_RECOMPUTE);
 }
 
+/* The layers that torchtitan's count of layers leaves out: it begins with 1. */
+static bool keeps_layer(const struct recompute *r, uint32_t layer)
+{
+    return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && layer % 2 == 0;
+}
+
 static void find_segments(struct recompute *r, const struct program *program)
 {
     for (uint32_t i = 0, ops; i < program->count; i += ops) {
@@ -68,7 +78,8 @@ static void find_segments(struct recompute *r, const struct program *program)
 static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool behind)
 {
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
-    bool core = r->ir->op.region[op] == REGION_ATTENTION;
+    bool core = r->ir->op.region[op] == REGION_ATTENTION ||
+                r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
     for (uint32_t k = reads; core && k < operands; k++) {
         uint32_t buffer = program_operand(r->ir, op, k);
         core = r->kept[buffer] || r->needed[buffer] != which + 1;
@@ -204,6 +215,7 @@ void pass_recompute(struct emit *e, struct program *program)
     for (uint32_t i = 0; i < e->caches.count; i++)
         r.cache[e->caches.buffer[i].i] = 1;
     bool selective = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
+                     e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
                      e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
     for (uint32_t i = 0; selective && i < e->kept.count; i++) {
         if (r.kept == NULL)
@@ -219,7 +231,7 @@ void pass_recompute(struct emit *e, struct program *program)
     for (uint32_t i = 0, end; i < program->count; i = end) {
         uint32_t op = program->op[i];
         end = i + program_alike(ir, program->op + i, program->count - i);
-        if (!in_backward(ir, op)) {
+        if (!in_backward(ir, op) || keeps_layer(&r, ir->op.layer[op])) {
             program_push_all(&out, program->op + i, end - i);
             continue;
         }

@@ -16,6 +16,7 @@ buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x)
     emit_matmul(e, MATMUL_NT, view_rows(x, 0, e->rows, model->hidden),
                 weight_view(e, layer, WEIGHT_QKV), bias, view_all(e, qkv), e->rows, width,
                 model->hidden);
+    emit_kept_product(e, qkv);
     return qkv;
 }
 

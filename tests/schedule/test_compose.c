@@ -146,6 +146,39 @@ static void what_the_backward_does_not_read_is_not_repeated(void)
     ir_release(&ir);
 }
 
+/* By hand, of a SwiGLU layer: the output projection and half of the product of w1 and w3 with every
+ * second product, all of every second layer's with every second layer; nothing that no backward
+ * reads. */
+static void every_second_product_or_layer_is_repeated(void)
+{
+    for (int shape = 0; shape < SHAPE_COUNT; shape++) {
+        const struct transformer *m = &shapes[shape];
+        struct request request = small(shape, 2);
+        struct ir op, layer, full;
+        struct choices c;
+        double rows = 64, h = (double)m->hidden, f = (double)m->ffn;
+        double wo = 2 * rows * h * (double)transformer_q_width(m);
+        double w3 = m->activation == ACTIVATION_SWIGLU ? 2 * rows * h * f : 0;
+        request.strategy = "local";
+        request.profile = "torchtitan";
+        request.activations = CHOICE_ACTIVATIONS_SELECTIVE_OP;
+        build(&op, &c, &request, "op");
+        request.activations = CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
+        build(&layer, &c, &request, "layer");
+        request.activations = CHOICE_ACTIVATIONS_FULL;
+        build(&full, &c, &request, "full");
+        CHECK_CLOSE(m->name, phase_flops(&op, PHASE_RECOMPUTE), (double)m->layers * (wo + w3),
+                    1e-12);
+        CHECK_CLOSE(m->name, phase_flops(&layer, PHASE_RECOMPUTE) * (double)m->layers,
+                    phase_flops(&full, PHASE_RECOMPUTE) * (double)(m->layers / 2), 1e-12);
+        CHECK_CLOSE(m->name, phase_flops(&layer, PHASE_BACKWARD),
+                    phase_flops(&full, PHASE_BACKWARD), 1e-12);
+        ir_release(&op);
+        ir_release(&layer);
+        ir_release(&full);
+    }
+}
+
 /* Collectives of one step of a model of two layers. */
 static void weights_move_as_the_table_says(void)
 {
@@ -206,8 +239,12 @@ static void all_to_alls_move_what_ulysses_says(void)
 
 static void fewer_activations_take_less_memory(void)
 {
-    static const int order[] = {CHOICE_ACTIVATIONS_KEEP, CHOICE_ACTIVATIONS_SELECTIVE,
-                                CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, CHOICE_ACTIVATIONS_FULL,
+    static const int order[] = {CHOICE_ACTIVATIONS_KEEP,
+                                CHOICE_ACTIVATIONS_SELECTIVE_LAYER,
+                                CHOICE_ACTIVATIONS_SELECTIVE_OP,
+                                CHOICE_ACTIVATIONS_SELECTIVE,
+                                CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD,
+                                CHOICE_ACTIVATIONS_FULL,
                                 CHOICE_ACTIVATIONS_OFFLOAD};
     struct choices c;
     uint64_t before = UINT64_MAX;
@@ -483,6 +520,7 @@ static const struct check_case cases[] = {
      what_the_backward_does_not_read_is_not_repeated},
     {"weights move as the table says", weights_move_as_the_table_says},
     {"all-to-alls move what Ulysses says", all_to_alls_move_what_ulysses_says},
+    {"every second product or layer is repeated", every_second_product_or_layer_is_repeated},
     {"fewer kept activations take less memory", fewer_activations_take_less_memory},
     {"copies to the host make room", copies_to_the_host_make_room},
     {"messages that arrived make room", messages_that_arrived_make_room},
