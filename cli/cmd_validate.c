@@ -3,6 +3,7 @@
 
 #include "base/data_path.h"
 #include "cli/validate/external_validation.h"
+#include "cli/validate/run_residuals.h"
 #include "cli/validate/validation.h"
 
 #include <stdlib.h>
@@ -45,6 +46,11 @@ static const struct option rows[] = {
      .value = "FILE.csv",
      .help = "write the rows with what was predicted, its error and a status; rows of training "
              "steps beside published figures go to FILE-external.csv"},
+    {.name = "residuals",
+     .kind = OPTION_TEXT,
+     .value = "FILE.csv",
+     .help = "write log(measured / predicted) of every whole step, of which the program makes the "
+             "intervals of predictions (traces/published/residuals.csv)"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print every row as JSON, and no means"},
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
@@ -226,8 +232,20 @@ static enum status save(const struct validation *v, const struct external_valida
     return status;
 }
 
+/* Errors of whole steps of both kinds, with the intervals that the program would have given. */
+static enum status print_steps(struct text *out, const struct residuals *runs, struct diag *diag)
+{
+    struct residuals shipped = {0};
+    enum status status = residuals_load_shipped(&shipped, diag);
+    if (status == STATUS_OK)
+        run_residuals_print(out, runs, &shipped);
+    residuals_release(&shipped);
+    return status;
+}
+
 static enum status print(const struct validation *v, const struct external_validation *steps,
-                         const struct options *options, struct text *out, struct diag *diag)
+                         const struct residuals *runs, const struct options *options,
+                         struct text *out, struct diag *diag)
 {
     enum status status = STATUS_OK;
     if (options_given(options, "json")) {
@@ -246,6 +264,8 @@ static enum status print(const struct validation *v, const struct external_valid
         text_puts(out, v->rows->count > 0 ? "\n" : "");
         external_validation_print(out, steps);
     }
+    if (status == STATUS_OK)
+        status = print_steps(out, runs, diag);
     return status;
 }
 
@@ -275,6 +295,7 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
     struct data data = {0};
     struct validation figures = {0};
     struct external_validation steps = {0};
+    struct residuals runs = {0};
     struct text out = {0};
     enum status status = load(&data, options, diag);
     if (status == STATUS_OK)
@@ -286,17 +307,24 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = external_validation_run(&steps, &data.steps, diag);
     if (status == STATUS_OK)
-        status = print(&figures, &steps, options, &out, diag);
+        run_residuals_add(&runs, &figures, &steps);
+    if (status == STATUS_OK)
+        status = print(&figures, &steps, &runs, options, &out, diag);
     if (status == STATUS_OK) {
         status = command_print(&out, diag);
         if (options_given(options, "o")) { /* also when nobody reads the report */
             enum status saved = save(&figures, &steps, options_text(options, "o"), diag);
             status = status == STATUS_OK ? saved : status;
         }
+        if (options_given(options, "residuals")) {
+            enum status saved = residuals_save(&runs, options_text(options, "residuals"), diag);
+            status = status == STATUS_OK ? saved : status;
+        }
         if (status == STATUS_OK)
             status = check_errors(&figures, &steps, diag);
     }
     text_release(&out);
+    residuals_release(&runs);
     external_validation_release(&steps);
     validation_release(&figures);
     data_release(&data);

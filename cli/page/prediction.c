@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/folder/stored.h"
 #include "cli/page/sources.h"
+#include "cli/predict/intervals.h"
 #include "cli/report/report.h"
 #include "models/mfu.h"
 
@@ -98,21 +99,39 @@ static void put_training(struct page *page, struct json_node training)
     text_release(&text);
 }
 
+/* A number with its interval, in multiples of unit, where there is one: "a step (90 %: 54.3 to 80.6)". */
+static void put_sure(struct page *page, const char *value, const char *what, struct json_node root,
+                     const char *low, const char *high, double unit)
+{
+    struct json_node interval = json_find(root, "interval_90");
+    struct text text = {0};
+    text_puts(&text, what);
+    if (number(interval, high) > 0) {
+        text_puts(&text, " (90 %: ");
+        intervals_put_ends(&text, number(interval, low) / unit, number(interval, high) / unit);
+        text_putc(&text, ')');
+    }
+    page_number(page, value, text.data);
+    text_release(&text);
+}
+
 static void put_numbers(struct page *page, struct json_node root)
 {
     struct text text = {0};
     double step_s = number(root, "step_s");
     page_begin_numbers(page);
     put_time(&text, step_s);
-    page_number(page, text.data, "a step");
+    put_sure(page, text.data, "a step", root, "step_low_s", "step_high_s",
+             report_time_for(step_s).unit_s);
     text.size = 0;
     text_printf(&text, "%.1f", number(root, "tokens_per_s_gpu"));
-    page_number(page, text.data, "tokens/s/GPU");
+    put_sure(page, text.data, "tokens/s/GPU", root, "tokens_per_s_gpu_low", "tokens_per_s_gpu_high",
+             1);
     struct json_node mfu = json_find(root, "mfu");
     if (json_members(mfu) > 0) {
         text.size = 0;
         text_printf(&text, "%.1f %%", 100 * number(mfu, mfu_table[MFU_LONGHAUL].name));
-        page_number(page, text.data, "MFU, convention longhaul");
+        put_sure(page, text.data, "MFU, convention longhaul", root, "mfu_low", "mfu_high", 0.01);
     }
     text.size = 0;
     text_printf(&text, "%.1f %%", 100 * number(root, "hfu"));
@@ -123,15 +142,28 @@ static void put_numbers(struct page *page, struct json_node root)
     text.size = 0;
     units_put_gib(&text, number(json_find(root, "memory"), "reserved_bytes"));
     page_number(page, text.data, "a framework would reserve");
+    if (number(json_find(root, "interval_90"), "device_needed_high_bytes") > 0) {
+        double needed = number(json_find(json_find(root, "verdict"), "device"), "needed_bytes");
+        text.size = 0;
+        units_put_gib(&text, needed);
+        put_sure(page, text.data, "needed of a GPU", root, "device_needed_low_bytes",
+                 "device_needed_high_bytes", 0x1p30);
+    }
     put_training(page, json_find(root, "training"));
     page_end_numbers(page);
     text_release(&text);
 }
 
-/* What a reader should not take the figures for, in the report's words. */
+/* How sure the figures are, and what a reader should not take them for, in the report's words. */
 static void put_warnings(struct page *page, struct json_node root)
 {
     struct text text = {0};
+    const char *from = words(json_find(root, "interval_90"), "from");
+    if (from[0] != '\0') {
+        text_printf(&text, "How sure: 9 of 10 measured steps would lie within %s.", from);
+        page_text(page, text.data);
+        text.size = 0;
+    }
     if (words(root, "beware")[0] != '\0') {
         text_printf(&text, "Beware: %s.", words(root, "beware"));
         page_warning(page, text.data);

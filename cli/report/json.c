@@ -2,6 +2,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/json_out.h"
+#include "cli/predict/intervals.h"
 #include "cli/predict/link_classes.h"
 #include "cli/report/report.h"
 #include "cli/setup/partition_option.h"
@@ -98,11 +99,7 @@ static void put_times(struct json_out *w, const struct prediction *p)
     json_put_number(w, "tokens_per_s_gpu", p->tokens_per_s_gpu);
     json_begin_object(w, "mfu");
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++)
-        json_put_number(w, mfu_table[i].name,
-                        mfu_fraction((enum mfu_convention)i, p->choices.model, p->choices.seq,
-                                     prediction_sequences(p), prediction_recomputes(p),
-                                     p->sim.step_s, (int64_t)prediction_gpus(p),
-                                     p->setup->cluster.device.peak_flop_per_s));
+        json_put_number(w, mfu_table[i].name, report_mfu(p, (enum mfu_convention)i));
     json_end_object(w);
     json_put_number(w, "hfu", report_hfu(p));
     json_begin_object(w, "waterfall_s");
@@ -111,6 +108,38 @@ static void put_times(struct json_out *w, const struct prediction *p)
     json_end_object(w);
     if (p->stages.count > 1)
         put_stages(w, p);
+}
+
+/* Low and high ends of each figure. */
+static void put_intervals(struct json_out *w, const struct prediction *p)
+{
+    const struct intervals intervals = intervals_of(p);
+    const struct interval *time = &intervals.of[RESIDUAL_TIME];
+    const struct interval *memory = &intervals.of[RESIDUAL_MEMORY];
+    const double needed = (double)p->verdict.needed[LIMIT_DEVICE];
+    struct text from = {0};
+    intervals_put_from(&from, &intervals);
+    if (from.size > 0)
+        json_begin_object(w, "interval_90");
+    if (intervals_known(&intervals, RESIDUAL_TIME)) {
+        json_put_number(w, "step_low_s", interval_low(time, p->sim.step_s));
+        json_put_number(w, "step_high_s", interval_high(time, p->sim.step_s));
+        json_put_number(w, "tokens_per_s_gpu_low", interval_low(time, p->tokens_per_s_gpu));
+        json_put_number(w, "tokens_per_s_gpu_high", interval_high(time, p->tokens_per_s_gpu));
+    }
+    if (intervals_known(&intervals, RESIDUAL_TIME) && p->has_choices) {
+        json_put_number(w, "mfu_low", interval_low(time, report_mfu(p, MFU_LONGHAUL)));
+        json_put_number(w, "mfu_high", interval_high(time, report_mfu(p, MFU_LONGHAUL)));
+    }
+    if (intervals_known(&intervals, RESIDUAL_MEMORY)) {
+        json_put_number(w, "device_needed_low_bytes", interval_low(memory, needed));
+        json_put_number(w, "device_needed_high_bytes", interval_high(memory, needed));
+    }
+    if (from.size > 0) {
+        json_put_text(w, "from", from.data);
+        json_end_object(w);
+    }
+    text_release(&from);
 }
 
 static void put_part(struct json_out *w, const struct operator_times *t)
@@ -282,6 +311,7 @@ void report_print_json(struct text *out, const struct report *r)
     else
         put_times(&w, p);
     put_memory(&w, p);
+    put_intervals(&w, p);
     put_simulation(&w, p);
     if (r->total_tokens > 0) {
         double steps = ceil(r->total_tokens / prediction_tokens(p));

@@ -1,7 +1,8 @@
-/* The last lines of a prediction: what to beware of, a whole training, what to try next. */
+/* The last lines of a prediction: how sure it is, what to beware of, a whole training, what to try next. */
 #include "cli/report/report.h"
 
 #include "base/units.h"
+#include "cli/predict/intervals.h"
 
 #include <math.h>
 #include <string.h>
@@ -47,11 +48,15 @@ static void print_other_device(struct text *out, const struct setup *setup)
 void report_put_beware(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
+    const struct intervals intervals = intervals_of(p);
+    const struct interval *time = &intervals.of[RESIDUAL_TIME];
     double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
     if (r->warning != NULL)
         text_puts(out, r->warning);
     print_other_device(out, p->setup);
-    if (p->extrapolated_share >= EXTRAPOLATED_SHOWN) {
+    /* Where steps were measured on the device, their errors say what its costs are worth. */
+    if (p->extrapolated_share >= EXTRAPOLATED_SHOWN &&
+        (isnan(time->spread) || time->is_new[TRAIT_DEVICE])) {
         text_printf(out, "%s%.0f %% of compute time lies outside calibration",
                     out->size > 0 ? "; " : "", 100 * p->extrapolated_share);
         if (p->extrapolated.size > 0)
@@ -65,6 +70,17 @@ void report_put_beware(struct text *out, const struct report *r)
     }
     if (p->beyond_compared)
         print_scale(out, p);
+}
+
+/* What the intervals of time and memory follow from. */
+static void print_intervals(struct text *out, const struct report *r)
+{
+    const struct intervals intervals = intervals_of(r->prediction);
+    struct text from = {0};
+    intervals_put_from(&from, &intervals);
+    if (from.size > 0)
+        text_printf(out, "%-11s90 %%: %s\n", "interval", from.data);
+    text_release(&from);
 }
 
 static void print_beware(struct text *out, const struct report *r)
@@ -148,6 +164,7 @@ static void print_next(struct text *out, const struct report *r)
 
 void report_print_notes(struct text *out, const struct report *report)
 {
+    print_intervals(out, report);
     print_beware(out, report);
     print_training(out, report);
     print_next(out, report);

@@ -1,5 +1,6 @@
 #include "cli/report/report.h"
 
+#include "cli/predict/intervals.h"
 #include "cli/predict/link_classes.h"
 #include "cli/setup/partition_option.h"
 #include "cli/setup/request_options.h"
@@ -90,13 +91,28 @@ static void put_piece(struct line *line, struct text *piece)
     piece->size = 0;
 }
 
-static void put_need(struct text *out, const struct verdict *v, enum prediction_limit limit)
+/* " (90 %: 54.3 to 80.6)": a value's interval, where there is one. */
+static void put_interval(struct text *out, const char *before, const struct interval *interval,
+                         double value, double unit)
+{
+    if (isnan(interval->spread))
+        return;
+    text_puts(out, before);
+    intervals_put(out, interval, value, unit);
+    text_putc(out, ')');
+}
+
+static void put_need(struct text *out, const struct verdict *v, enum prediction_limit limit,
+                     const struct intervals *intervals)
 {
     verdict_print(out, v, limit);
-    if (limit == LIMIT_HOST)
+    if (limit == LIMIT_HOST) {
         text_puts(out, " a node");
-    else
-        text_printf(out, " a GPU%s", v->by_reserved ? "" : ", by arena");
+        return;
+    }
+    text_printf(out, " a GPU%s", v->by_reserved ? "" : ", by arena");
+    put_interval(out, " (90 %: ", &intervals->of[RESIDUAL_MEMORY], (double)v->needed[limit],
+                 0x1p30);
 }
 
 /* What does not fit is all said at once: the memory that lacks the largest share first. */
@@ -104,13 +120,14 @@ static void print_verdict(struct text *out, const struct report *r)
 {
     const struct verdict *v = &r->prediction->verdict;
     const char *name = prediction_limit_name(v->limit);
+    const struct intervals intervals = intervals_of(r->prediction);
     text_printf(out, v->fits ? "fits: the limit is %s, which " : "does not fit: %s ", name);
-    put_need(out, v, v->limit);
+    put_need(out, v, v->limit, &intervals);
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
         if (limit == (int)v->limit || v->needed[limit] <= v->available[limit])
             continue;
         text_printf(out, ", and %s ", prediction_limit_name((enum prediction_limit)limit));
-        put_need(out, v, (enum prediction_limit)limit);
+        put_need(out, v, (enum prediction_limit)limit, &intervals);
     }
     verdict_put_close(out, v);
     text_putc(out, '\n');
@@ -228,7 +245,7 @@ void report_put_time(struct text *out, double seconds, double whole_s)
     text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
 }
 
-static double mfu_of(const struct prediction *p, enum mfu_convention convention)
+double report_mfu(const struct prediction *p, enum mfu_convention convention)
 {
     return mfu_fraction(convention, p->choices.model, p->choices.seq, prediction_sequences(p),
                         prediction_recomputes(p), p->sim.step_s, (int64_t)prediction_gpus(p),
@@ -241,14 +258,21 @@ static void print_step(struct text *out, const struct report *r)
     double fraction[MFU_CONVENTION_COUNT] = {0};
     struct text piece = {0};
     struct line line = begin_line(out, "step");
+    const struct intervals intervals = intervals_of(p);
+    const struct interval *interval = &intervals.of[RESIDUAL_TIME];
+    struct report_time time = report_time_for(p->sim.step_s);
     report_put_time(&piece, p->sim.step_s, p->sim.step_s);
+    put_interval(&piece, " (90 %: ", interval, p->sim.step_s, time.unit_s);
     put_piece(&line, &piece);
     text_printf(&piece, "%.1f tokens/s/GPU", p->tokens_per_s_gpu);
+    put_interval(&piece, " (", interval, p->tokens_per_s_gpu, 1);
     put_piece(&line, &piece);
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
-        fraction[i] = mfu_of(p, (enum mfu_convention)i);
+        fraction[i] = report_mfu(p, (enum mfu_convention)i);
         text_printf(&piece, "%s%s %.1f %%", i == 0 ? "MFU " : "", mfu_table[i].name,
                     100 * fraction[i]);
+        if (i == MFU_LONGHAUL)
+            put_interval(&piece, " (", interval, 100 * fraction[i], 1);
         put_piece(&line, &piece);
     }
     text_printf(&piece, "HFU %.1f %%", 100 * report_hfu(p));

@@ -7,6 +7,7 @@
 #include "cli/predict/alternatives.h"
 #include "cli/predict/operator_times.h"
 #include "cli/predict/prediction.h"
+#include "models/mfu.h"
 
 struct report {
     const struct prediction *prediction; /* simulated */
@@ -23,7 +24,7 @@ struct report {
 void report_print(struct text *out, const struct report *report);
 /* The line "what": model, sequences, cluster and every choice. */
 void report_print_choices(struct text *out, const struct report *report);
-/* The lines "beware", "training" and "next", those of them that there is something to say in. */
+/* The lines "interval", "beware", "training" and "next", those of them that there is something to say in. */
 void report_print_notes(struct text *out, const struct report *report);
 
 /* Appends to an empty text what a reader should not take the figures for; nothing: leaves it empty. */
@@ -47,6 +48,8 @@ void report_put_time(struct text *out, double seconds, double whole_s);
 void report_round(const double *part_s, size_t count, double whole_s, struct report_time time,
                   long long *rounded);
 
+/* MFU of a prediction that has choices, as a fraction. */
+double report_mfu(const struct prediction *prediction, enum mfu_convention convention);
 /* The flops that all ranks execute, over what all GPUs could do in the step at their peak. */
 double report_hfu(const struct prediction *prediction);
 

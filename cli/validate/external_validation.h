@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/text.h"
+#include "cli/predict/intervals.h"
 #include "cli/predict/prediction.h"
 #include "traces/external.h"
 
@@ -22,6 +23,7 @@
 struct external_answer {
     bool ok;
     char error[256];
+    struct likeness like;
     double step_s;
     double peak_bytes; /* of tensors on the fullest rank */
     struct reserved reserved;

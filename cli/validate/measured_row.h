@@ -22,6 +22,7 @@ struct source_defaults {
     int64_t loss_chunks;
     bool compile;
     const char *llama_fields; /* set for models named llama*; NULL: nothing */
+    bool compares_memory;     /* its peak_hbm follows from its configuration */
     const char *assumed;      /* for people */
 };
 

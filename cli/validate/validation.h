@@ -6,6 +6,7 @@
 #define CLI_VALIDATE_VALIDATION_H
 
 #include "base/diag.h"
+#include "cli/predict/intervals.h"
 #include "cli/predict/operator_times.h"
 #include "cli/predict/prediction.h"
 #include "cli/validate/baseline.h"
@@ -25,6 +26,7 @@ struct run_answer {
     char error[256];
     struct verdict verdict; /* at the row's length; of a search, at the longest that fits */
     struct reserved reserved;
+    struct likeness like;
     double step_s, tokens_per_s_gpu;
     double mfu, mfu_other; /* by the source's convention; with the other factor for recomputation */
     struct operator_times operator;        /* of scope attention */

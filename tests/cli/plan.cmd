@@ -41,8 +41,8 @@ for share in 1 2,1 first both auto; do
     longhaul plan $what --strategy sppo --tp 1 --pp 4 --batch 1 --subsequences 8 --pipeline msp --share-units $share --top 1 > $T/msp
     options=$(sed -n 's/^1 .*: --strategy/--strategy/p' $T/msp)
     longhaul predict $what $options --quick > $T/predicted 2> $T/note
-    sed -n 's/^1 .*, step \([^,]*\),.*/\1/p' $T/msp > $T/planned
-    sed -n 's/^step *\([^,]*\),.*/\1/p' $T/predicted | cmp - $T/planned
+    sed -n 's/^1 .*, step \([0-9.]* [a-z]*\).*/\1/p' $T/msp > $T/planned
+    sed -n 's/^step *\([0-9.]* [a-z]*\).*/\1/p' $T/predicted | cmp - $T/planned
     echo "$share: $(echo $options | grep -o -e '--share-units [^ ]*')"
 done
 # a sequence too short for two chunks is one, where chunks are asked for by name

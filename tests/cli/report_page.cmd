@@ -33,6 +33,10 @@ longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 4M -o $T/n 
 longhaul report $T/n -o $T/page.html
 sed -n 's/.*<p>\(--.*\)<.p>/\1/p; s/.*class="warning">\(.*\)<.p>/\1/p' $T/page.html | sed 's/[0-9][0-9.]* s/N s/'
 sed -n 's/^beware *//p' $T/note
+# how sure it is, on the page as in text
+sed -n 's/^interval   90 %: \(time .* runs\).*/\1/p' $T/note > $T/sure
+grep -c "within $(cat $T/sure)" $T/page.html
+grep -o 'a step (90 %: ' $T/page.html
 # part of a model has no page; names of any bytes make UTF-8 of files
 longhaul predict --model gpt2 --cluster ideal --gpus 2 --seq 1K --scope attention -o $T/part > $T/note
 bad $T/part

@@ -1,0 +1,230 @@
+#include "cli/validate/run_residuals.h"
+
+#include "models/interval.h"
+
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- runs ---- */
+
+static bool is_ok(const struct validation *v, size_t i)
+{
+    return v->row[i].run != SIZE_MAX && v->row[i].result.outcome == OUTCOME_OK;
+}
+
+static bool is_speed(const struct measurement *row)
+{
+    return row->metric == METRIC_TGS || row->metric == METRIC_MFU || row->metric == METRIC_STEP_MS;
+}
+
+/* Whether two rows are figures of one run, also in tables of their own. */
+static bool same_run(const struct measurement *a, const struct measurement *b)
+{
+    static const enum measurement_column columns[] = {
+        MEASUREMENT_SOURCE, MEASUREMENT_SYSTEM,  MEASUREMENT_MODEL,  MEASUREMENT_CLUSTER,
+        MEASUREMENT_GPUS,   MEASUREMENT_SEQ_LEN, MEASUREMENT_OPTIONS};
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+        if (strcmp(a->text[columns[i]], b->text[columns[i]]) != 0)
+            return false;
+    return true;
+}
+
+static bool is_counted(const struct validation *v, size_t i)
+{
+    return is_ok(v, i) && v->row[i].counted && is_speed(&v->rows->row[i]);
+}
+
+/* Whether an earlier row that counts is of the same run. */
+static bool is_again(const struct validation *v, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (is_counted(v, k) && same_run(&v->rows->row[k], &v->rows->row[i]))
+            return true;
+    return false;
+}
+
+/* log(measured / predicted) of the memory of row i's run; NAN: none was printed that is comparable. */
+static double memory_of_figure(const struct validation *v, size_t i)
+{
+    if (!measured_defaults(v->rows->row[i].text[MEASUREMENT_SOURCE])->compares_memory)
+        return NAN;
+    for (size_t k = 0; k < v->rows->count; k++)
+        if (v->rows->row[k].metric == METRIC_PEAK_HBM && is_ok(v, k) &&
+            v->row[k].run == v->row[i].run)
+            return -log1p(v->row[k].result.relative_error);
+    return NAN;
+}
+
+static void add_figures(struct residuals *out, const struct validation *v)
+{
+    struct text run = {0};
+    for (size_t i = 0; i < v->rows->count; i++) {
+        const struct measurement *row = &v->rows->row[i];
+        if (!is_counted(v, i) || is_again(v, i))
+            continue;
+        const struct likeness *like = &v->answer[v->row[i].run].like;
+        if (like->device[0] == '\0')
+            continue;
+        run.size = 0;
+        text_printf(&run, "%s: %s %s %lld x %lld %s", row->text[MEASUREMENT_TABLE],
+                    row->text[MEASUREMENT_SYSTEM], row->text[MEASUREMENT_MODEL],
+                    (long long)row->gpus, (long long)row->seq_len, row->text[MEASUREMENT_OPTIONS]);
+        const struct residual residual = {
+            row->text[MEASUREMENT_SOURCE],
+            run.data,
+            like->device,
+            like->framework,
+            like->several,
+            {log1p(v->row[i].result.relative_error), memory_of_figure(v, i)}};
+        residuals_add(out, &residual);
+    }
+    text_release(&run);
+}
+
+static void add_steps(struct residuals *out, const struct external_validation *v)
+{
+    for (size_t i = 0; i < v->runs->count; i++) {
+        const struct external_run *row = &v->runs->row[i];
+        const struct external_result *result = &v->result[i];
+        const struct likeness *like = &v->answer[v->answer_of[i]].like;
+        bool scored;
+        bool compared = external_compared_memory(row->second_metric, &scored) != NULL &&
+                        strcmp(row->text[EXTERNAL_AS_RUN], "yes") == 0;
+        if (result->outcome == OUTCOME_ERROR || like->device[0] == '\0')
+            continue;
+        const struct residual residual = {
+            row->text[EXTERNAL_SOURCE],
+            row->text[EXTERNAL_ID],
+            like->device,
+            like->framework,
+            like->several,
+            {log1p(result->error), compared ? -log1p(result->memory_error) : (double)NAN}};
+        residuals_add(out, &residual);
+    }
+}
+
+void run_residuals_add(struct residuals *residuals, const struct validation *validation,
+                       const struct external_validation *external)
+{
+    add_figures(residuals, validation);
+    add_steps(residuals, external);
+}
+
+/* ---- tables ---- */
+
+static const char *by_source(const struct residual *row)
+{
+    return row->source;
+}
+
+static const char *by_device(const struct residual *row)
+{
+    return row->device;
+}
+
+static const char *by_framework(const struct residual *row)
+{
+    return row->framework;
+}
+
+static const char *by_scale(const struct residual *row)
+{
+    return row->several ? "several nodes" : "one node";
+}
+
+static const char *by_all(const struct residual *row)
+{
+    (void)row;
+    return "all";
+}
+
+typedef const char *key_function(const struct residual *row);
+
+/* Runs with the key of run i. spread[]: of each run's interval; NAN: there is none. */
+static void put_group(struct text *out, const struct residuals *runs, enum residual_of of,
+                      const double *spread, key_function *key, size_t i, bool *done)
+{
+    size_t n = 0, held = 0, known = 0;
+    double absolute = 0, sum = 0, worst = 0;
+    double *half = heap_zalloc(runs->count + 1, sizeof *half);
+    for (size_t k = i; k < runs->count; k++) {
+        double value = runs->row[k].value[of], error = expm1(value);
+        if (isnan(value) || strcmp(key(&runs->row[k]), key(&runs->row[i])) != 0)
+            continue;
+        done[k] = true;
+        n++;
+        absolute += fabs(error);
+        sum += error;
+        worst = fabs(error) > fabs(worst) ? error : worst;
+        if (isnan(spread[k]))
+            continue;
+        held += fabs(value) <= spread[k];
+        half[known++] = expm1(spread[k]);
+    }
+    text_printf(out, "  %-16s %4zu %7.1f %% %+7.1f %% %+7.1f %%", key(&runs->row[i]), n,
+                100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
+    gsl_sort(half, 1, known);
+    if (known > 0)
+        text_printf(out, " %6.0f %% %6.0f %%", 100 * (double)held / (double)known,
+                    100 * gsl_stats_median_from_sorted_data(half, 1, known));
+    text_putc(out, '\n');
+    free(half);
+}
+
+static void put_tables(struct text *out, const struct residuals *runs, enum residual_of of,
+                       const double *spread)
+{
+    static const struct {
+        const char *title;
+        key_function *key;
+    } tables[] = {{"by source", by_source},
+                  {"by device", by_device},
+                  {"by framework (profile)", by_framework},
+                  {"by scale", by_scale},
+                  {"all", by_all}};
+    bool *done = heap_zalloc(runs->count + 1, sizeof *done);
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
+        if (of == RESIDUAL_MEMORY && tables[t].key != by_source && tables[t].key != by_all)
+            continue;
+        memset(done, 0, runs->count * sizeof *done);
+        text_printf(out, "%s\n", tables[t].title);
+        for (size_t i = 0; i < runs->count; i++)
+            if (!done[i] && !isnan(runs->row[i].value[of]))
+                put_group(out, runs, of, spread, tables[t].key, i, done);
+    }
+    free(done);
+}
+
+void run_residuals_print(struct text *out, const struct residuals *runs,
+                         const struct residuals *from)
+{
+    static const char *const titles[RESIDUAL_COUNT] = {
+        "\nwhole steps, of both kinds of file, each run once: number, mean of absolute errors, "
+        "mean, "
+        "worst (measured / predicted seconds - 1), share inside the 90 % intervals that residuals "
+        "of "
+        "other sources give, median upper half of these\n",
+        "\nmemory of whole steps, of runs whose options are those of the source: the same, of "
+        "measured / "
+        "predicted bytes - 1\n"};
+    double *spread = heap_zalloc(runs->count + 1, sizeof *spread);
+    for (int of = 0; of < RESIDUAL_COUNT; of++) {
+        size_t n = 0;
+        for (size_t i = 0; i < runs->count; i++) {
+            const struct residual *row = &runs->row[i];
+            const struct interval_run run = {row->device, row->framework, row->several};
+            if (isnan(row->value[of]))
+                continue;
+            spread[i] = interval_make(from, (enum residual_of)of, run, row->source).spread;
+            n++;
+        }
+        if (n == 0)
+            continue;
+        text_puts(out, titles[of]);
+        put_tables(out, runs, (enum residual_of)of, spread);
+    }
+    free(spread);
+}

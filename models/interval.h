@@ -1,0 +1,52 @@
+/* models/interval.h: the 90 % interval of a prediction, from the residuals of measured runs that are like it.
+ *
+ * Rows of one source share one bias, so sources count and not rows: m(s) is the mean of the squares of the
+ * residuals of source s, which estimates bias^2 + scatter^2 of a run that another source would measure. The
+ * variance of a class of runs is
+ *
+ *     v(class) = (sum of m(s) over the n sources with rows in it + 2 v(wider class)) / (n + 2)
+ *
+ * from all runs to those on the device, those of the framework among these, and those of the scale among these:
+ * a class that few sources measured keeps most of the wider one. A device, framework or scale that no source
+ * measured narrows nothing, and adds the variance of the mean residual between the devices, frameworks or scales
+ * that were measured. The interval is exp(-spread) to exp(+spread) times the prediction, spread =
+ * t(0.95, sources) sqrt(v): squares are about zero, for the prediction is not corrected. */
+#ifndef MODELS_INTERVAL_H
+#define MODELS_INTERVAL_H
+
+#include "base/text.h"
+#include "traces/residuals.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What runs are alike in. */
+enum interval_trait { TRAIT_DEVICE, TRAIT_FRAMEWORK, TRAIT_SCALE, TRAIT_COUNT };
+
+/* The run that is predicted; texts as in struct residual. */
+struct interval_run {
+    const char *device, *framework;
+    bool several;
+};
+
+struct interval {
+    double spread;             /* of the logarithm; NAN: there is no interval */
+    size_t runs, sources;      /* of the narrowest class that has any */
+    bool is_like[TRAIT_COUNT]; /* traits that the runs of this class share with the predicted run */
+    bool is_new[TRAIT_COUNT];  /* traits that no run has */
+};
+
+/* The interval of a run; without: a source whose rows are left out, or NULL. There is no interval where fewer
+ * than two sources are left. */
+struct interval interval_make(const struct residuals *residuals, enum residual_of of,
+                              struct interval_run run, const char *without);
+
+/* The ends of the interval of a predicted value; NAN: there is none. */
+double interval_low(const struct interval *interval, double predicted);
+double interval_high(const struct interval *interval, double predicted);
+
+/* Appends where it is from: "22 runs of 1 source on a100, by deepspeed, on several nodes", "150 runs of 8 sources on
+ * several nodes, none of them by megatron, and nothing was measured on h200". */
+void interval_put_from(struct text *out, const struct interval *interval, struct interval_run run);
+
+#endif
