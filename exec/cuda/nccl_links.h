@@ -1,0 +1,67 @@
+/* exec/cuda/nccl_links.h: the communicators of a run, which exec/cuda/nccl.c keeps and exec/cuda/nccl_open.c connects,
+ * and one communication op on one of them, which exec/cuda/nccl_op.c makes. */
+#ifndef EXEC_CUDA_NCCL_LINKS_H
+#define EXEC_CUDA_NCCL_LINKS_H
+
+#include "exec/cuda/nccl.h"
+
+#ifdef HAVE_NCCL
+#include <stdatomic.h>
+
+/* Collectives of a group, or messages that flow by `flow` within it on one channel. */
+struct nccl_link {
+    uint32_t group, instance, channel;
+    int64_t flow;    /* 0: collectives; NCCL_BARRIERS */
+    ncclComm_t comm; /* NULL: this rank is not in that instance */
+};
+
+#define NCCL_BARRIERS INT64_MAX
+
+/* Communicators are blocking: a call returns when it is done, made by the calling thread, which CUPTI's records are tied
+ * to. One thread at a time calls NCCL. It says which communicator it is in, so that whoever ends the run does not take
+ * the communicator from under it. */
+struct nccl_links {
+    const struct nccl *nccl;
+    struct nccl_link *link;
+    uint32_t count, capacity;
+    _Atomic(struct nccl_link *) inside;
+    atomic_bool aborted; /* no communicator may be used any more */
+    bool lost;           /* a thread is still in a call that cannot be ended */
+    cudaStream_t
+        stream; /* of what connects links, and of barriers: the number that they sum, and an event */
+    cudaEvent_t event;
+    float *number;
+};
+
+/* Says that the calling thread is in a call of NCCL's on a link, until nccl_leave(). False: communicators are being
+ * aborted, and none may be used. */
+bool nccl_enter(struct nccl_links *links, struct nccl_link *link);
+void nccl_leave(struct nccl_links *links);
+
+/* Ends every communicator, once, whoever waits in a call of one. */
+void nccl_abort(struct nccl_links *links);
+
+/* Connects all links of this process's rank: id[i] is that of link i. Must be called by all processes. */
+enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag);
+
+/* One communication op of one rank. */
+struct nccl_part {
+    const struct nccl *nccl;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    const struct call *call;
+    uint32_t size, index;
+    ncclDataType_t type;
+    size_t element;
+};
+
+/* The part of a rank, with index `index` of the link's group of `size` ranks, in a call. */
+struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_link *link,
+                              uint32_t size, uint32_t index, const struct call *call,
+                              cudaStream_t stream);
+
+/* Puts the part on its stream, between ncclGroupStart() and ncclGroupEnd(). scratch holds nccl_scratch() bytes. */
+ncclResult_t nccl_put(const struct nccl_part *part, void *scratch);
+#endif
+
+#endif

@@ -1,0 +1,144 @@
+#include "exec/cuda/nccl_links.h"
+
+#ifdef HAVE_NCCL
+static const ncclDataType_t types[DTYPE_COUNT] = {
+    [DTYPE_BF16] = ncclBfloat16, [DTYPE_F16] = ncclFloat16, [DTYPE_F32] = ncclFloat32,
+    [DTYPE_F64] = ncclFloat64,   [DTYPE_I32] = ncclInt32,   [DTYPE_U8] = ncclUint8,
+};
+
+struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_link *link,
+                              uint32_t size, uint32_t index, const struct call *call,
+                              cudaStream_t stream)
+{
+    enum dtype dtype = (enum dtype)(call->writes > 0 ? &call->write[0] : &call->read[0])->dtype;
+    return (struct nccl_part){.nccl = links->nccl,
+                              .comm = link->comm,
+                              .stream = stream,
+                              .call = call,
+                              .size = size,
+                              .index = index,
+                              .type = types[dtype],
+                              .element = dtype_bytes(dtype)};
+}
+
+static char *at(struct operand operand, uint64_t i)
+{
+    return (char *)operand.data + i * dtype_bytes((enum dtype)operand.dtype);
+}
+
+static ncclResult_t send_to(const struct nccl_part *p, const void *data, uint64_t count,
+                            int64_t peer)
+{
+    return p->nccl->ncclSend(data, count, p->type, (int)peer, p->comm, p->stream);
+}
+
+static ncclResult_t recv_from(const struct nccl_part *p, void *data, uint64_t count, int64_t peer)
+{
+    return p->nccl->ncclRecv(data, count, p->type, (int)peer, p->comm, p->stream);
+}
+
+static int64_t member(const struct nccl_part *p, int64_t index)
+{
+    int64_t size = (int64_t)p->size;
+    return ((index % size) + size) % size;
+}
+
+/* Everybody to everybody: piece k of ours to `to(k)`, piece k of the result from `from(k)`. An
+ * all-to-all has them in index order; a relative all-gather counts backwards from its rank, and
+ * sends the same piece to all. */
+static ncclResult_t exchange(const struct nccl_part *p, bool relative)
+{
+    struct operand y = p->call->write[0], x = p->call->read[0];
+    uint64_t each = y.count / p->size;
+    ncclResult_t result = ncclSuccess;
+    for (int64_t k = 0; k < (int64_t)p->size && result == ncclSuccess; k++) {
+        int64_t to = relative ? member(p, p->index + k) : k;
+        int64_t from = relative ? member(p, p->index - k) : k;
+        result = send_to(p, relative ? x.data : at(x, (uint64_t)k * each), each, to);
+        if (result == ncclSuccess)
+            result = recv_from(p, at(y, (uint64_t)k * each), each, from);
+    }
+    return result;
+}
+
+/* Piece k of the root's to member k, its own too. */
+static ncclResult_t scatter(const struct nccl_part *p)
+{
+    struct operand y = p->call->write[0], x = p->call->read[0];
+    int64_t root = p->call->work->broadcast.root;
+    ncclResult_t result = ncclSuccess;
+    for (int64_t k = 0; p->index == root && k < (int64_t)p->size && result == ncclSuccess; k++)
+        result = send_to(p, at(x, (uint64_t)k * y.count), y.count, k);
+    return result == ncclSuccess ? recv_from(p, y.data, y.count, root) : result;
+}
+
+/* Piece j of a relative reduce-scatter is for the member j places before us: the pieces are put into
+ * index order first. */
+static const void *in_index_order(const struct nccl_part *p, void *scratch, cudaError_t *error)
+{
+    struct operand x = p->call->read[0];
+    uint64_t each = x.count / p->size;
+    for (int64_t m = 0; m < (int64_t)p->size && *error == cudaSuccess; m++)
+        *error = cudaMemcpyAsync((char *)scratch + (uint64_t)m * each * p->element,
+                                 at(x, (uint64_t)member(p, p->index - m) * each), each * p->element,
+                                 cudaMemcpyDeviceToDevice, p->stream);
+    return scratch;
+}
+
+static ncclResult_t reduce_scatter(const struct nccl_part *p, void *scratch)
+{
+    struct operand y = p->call->write[0];
+    const void *x = p->call->read[0].data;
+    cudaError_t error = cudaSuccess;
+    if (p->call->work->collective.relative)
+        x = in_index_order(p, scratch, &error);
+    return error != cudaSuccess ? ncclUnhandledCudaError
+                                : p->nccl->ncclReduceScatter(x, y.data, y.count, p->type, ncclSum,
+                                                             p->comm, p->stream);
+}
+
+ncclResult_t nccl_put(const struct nccl_part *p, void *scratch)
+{
+    const struct call *c = p->call;
+    const struct work *w = c->work;
+    const struct operand *x = &c->read[0], *y = &c->write[0];
+    switch ((enum work_kind)w->kind) {
+    case WORK_ALL_TO_ALL:
+        return exchange(p, false);
+    case WORK_ALL_GATHER:
+        return w->collective.relative ? exchange(p, true)
+                                      : p->nccl->ncclAllGather(x->data, y->data, x->count, p->type,
+                                                               p->comm, p->stream);
+    case WORK_REDUCE_SCATTER:
+        return reduce_scatter(p, scratch);
+    case WORK_ALL_REDUCE:
+        return p->nccl->ncclAllReduce(x->data, y->data, y->count, p->type,
+                                      w->all_reduce.op == REDUCE_MAX ? ncclMax : ncclSum, p->comm,
+                                      p->stream);
+    case WORK_REDUCE:
+        return p->nccl->ncclReduce(x->data, c->writes > 0 ? y->data : NULL, x->count, p->type,
+                                   ncclSum, (int)w->broadcast.root, p->comm, p->stream);
+    case WORK_BROADCAST:
+        return p->nccl->ncclBroadcast(c->reads > 0 ? x->data : y->data, y->data, y->count, p->type,
+                                      (int)w->broadcast.root, p->comm, p->stream);
+    case WORK_SCATTER:
+        return scatter(p);
+    case WORK_SHIFT: {
+        ncclResult_t result = send_to(p, x->data, x->count, member(p, p->index + w->p2p.by));
+        return result == ncclSuccess
+                   ? recv_from(p, y->data, y->count, member(p, p->index - w->p2p.by))
+                   : result;
+    }
+    case WORK_SEND:
+        return send_to(p, x->data, x->count, (int64_t)p->index + w->p2p.by);
+    default: /* WORK_RECV */
+        return recv_from(p, y->data, y->count, (int64_t)p->index + w->p2p.by);
+    }
+}
+
+size_t nccl_scratch(const struct call *call)
+{
+    bool turns = call->work->kind == WORK_REDUCE_SCATTER && call->work->collective.relative;
+    return turns ? call->read[0].count * dtype_bytes((enum dtype)call->read[0].dtype) : 0;
+}
+#endif

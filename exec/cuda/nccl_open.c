@@ -1,0 +1,289 @@
+#include "exec/cuda/nccl_links.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef HAVE_NCCL
+enum { CONNECT_S = 60 };
+
+/* What one thread does while another looks at the time: communicators, and a first exchange on each. */
+struct opening {
+    struct nccl_links *links;
+    struct run *run;
+    const ncclUniqueId *id;
+    int device;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t next; /* the link that it is at */
+    bool over;
+    const char *call; /* that was refused; NULL: none */
+    char words[512];
+};
+
+static bool refused(struct opening *o, const char *call, const char *words, const char *more)
+{
+    o->call = call;
+    snprintf(o->words, sizeof o->words, "%s%s%s", words, more[0] != '\0' ? ": " : "", more);
+    return false;
+}
+
+static bool nccl_taken(struct opening *o, const char *call, ncclResult_t result)
+{
+    const struct nccl *nccl = o->links->nccl;
+    return result == ncclSuccess ||
+           refused(o, call, nccl->ncclGetErrorString(result), nccl->ncclGetLastError(NULL));
+}
+
+static bool cuda_taken(struct opening *o, const char *call, cudaError_t error)
+{
+    return error == cudaSuccess || refused(o, call, cudaGetErrorString(error), "");
+}
+
+/* Until what was put on the links' stream has ended. */
+static bool await_exchange(struct opening *o, struct nccl_link *link)
+{
+    static const struct timespec nap = {0, 200000};
+    struct nccl_links *l = o->links;
+    cudaError_t error = cudaEventRecord(l->event, l->stream);
+    while (error == cudaSuccess && (error = cudaEventQuery(l->event)) == cudaErrorNotReady) {
+        ncclResult_t result = ncclSuccess;
+        if (!nccl_enter(l, link))
+            return false;
+        ncclResult_t asked = l->nccl->ncclCommGetAsyncError(link->comm, &result);
+        nccl_leave(l);
+        if (!nccl_taken(o, "ncclCommGetAsyncError", asked != ncclSuccess ? asked : result))
+            return false;
+        nanosleep(&nap, NULL);
+        error = cudaSuccess;
+    }
+    return cuda_taken(o, "cudaEventQuery (of a first exchange)", error);
+}
+
+static bool end_group(struct opening *o, struct nccl_link *link, ncclResult_t put_result)
+{
+    struct nccl_links *l = o->links;
+    ncclResult_t result = l->nccl->ncclGroupEnd();
+    nccl_leave(l);
+    return nccl_taken(o, "a first exchange", put_result != ncclSuccess ? put_result : result) &&
+           await_exchange(o, link);
+}
+
+/* A number to whoever this rank sends to on the link, and one from whoever it receives from. */
+static bool exchange_messages(struct opening *o, struct nccl_link *link)
+{
+    struct nccl_links *l = o->links;
+    const struct plan *plan = &o->run->plan;
+    int64_t size = plan->size[link->group], own = plan_index(plan, o->run->first, link->group);
+    int64_t to = own + link->flow, from = own - link->flow;
+    if (!nccl_enter(l, link))
+        return false;
+    ncclResult_t result = l->nccl->ncclGroupStart();
+    if (result == ncclSuccess && to >= 0 && to < size)
+        result = l->nccl->ncclSend(&l->number[0], 1, ncclFloat32, (int)to, link->comm, l->stream);
+    if (result == ncclSuccess && from >= 0 && from < size)
+        result = l->nccl->ncclRecv(&l->number[1], 1, ncclFloat32, (int)from, link->comm, l->stream);
+    return end_group(o, link, result);
+}
+
+static size_t operand_bytes(const struct operand *operand)
+{
+    return (operand->count * dtype_bytes((enum dtype)operand->dtype) + CUDA_SCRATCH_ALIGNMENT - 1) /
+           CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
+}
+
+/* One of the link's collectives, with memory of its own. What is made of messages moves an element of each piece; what
+ * NCCL has an algorithm for has its real size, by which NCCL chooses the algorithm, and connects it. */
+static bool try_collective(struct opening *o, struct nccl_link *link, const struct call *op)
+{
+    struct nccl_links *l = o->links;
+    const uint32_t size = o->run->plan.size[link->group];
+    struct work work = *op->work;
+    struct call call = *op;
+    call.work = &work;
+    if (call.reads == 0)
+        call.read[call.reads++] = call.write[0];
+    if (call.writes == 0)
+        call.write[call.writes++] = call.read[0];
+    if (work.kind == WORK_ALL_TO_ALL || work.kind == WORK_SCATTER || work.kind == WORK_SHIFT ||
+        (work.kind == WORK_ALL_GATHER && work.collective.relative)) {
+        bool one = work.kind == WORK_SCATTER || work.kind == WORK_SHIFT;
+        call.read[0].count = size;
+        call.write[0].count = one ? 1 : size;
+        if (work.kind == WORK_SHIFT)
+            call.read[0].count = 1;
+    } else if (work.kind == WORK_REDUCE_SCATTER) {
+        work.collective.relative = 0;
+    }
+    size_t reads = operand_bytes(&call.read[0]);
+    if (!cuda_taken(o, "cudaMalloc (of a first exchange)",
+                    cudaMalloc(&call.read[0].data, reads + operand_bytes(&call.write[0]))))
+        return false;
+    call.write[0].data = (char *)call.read[0].data + reads;
+    const struct nccl_part p = nccl_part_of(
+        l, link, size, plan_index(&o->run->plan, o->run->first, link->group), &call, l->stream);
+    bool done = false;
+    if (nccl_enter(l, link)) {
+        ncclResult_t result = l->nccl->ncclGroupStart();
+        done = end_group(o, link, result == ncclSuccess ? nccl_put(&p, NULL) : result);
+    }
+    if (done || !atomic_load(&l->aborted)) /* else kernels may still write there */
+        cudaFree(call.read[0].data);
+    return done;
+}
+
+/* Every shape of the link's collectives once, as its first member lists them: all members read the same list, whatever
+ * is wrong with their own. */
+static bool try_collectives(struct opening *o, struct nccl_link *link)
+{
+    struct run *run = o->run;
+    const struct ir *ir = run->ir;
+    uint32_t first = group_member(&ir->mesh, &ir->group[link->group], link->instance, 0);
+    bool *tried = heap_zalloc((size_t)ir->shape_count + 1, sizeof *tried);
+    bool going = true;
+    for (uint32_t k = 0; k < plan_ops(&run->plan, first) && going; k++) {
+        uint32_t op = plan_first(&run->plan, first) + k;
+        const struct work *work = ir_work(ir, op);
+        if (!plan_is_collective((enum work_kind)work->kind) || tried[ir->op.shape[op]] ||
+            (uint32_t)work_group(work) != link->group || !plan_works(&run->plan, first, op))
+            continue;
+        struct call call;
+        run_call(run, first, op, &call);
+        tried[ir->op.shape[op]] = true;
+        going = try_collective(o, link, &call);
+    }
+    free(tried);
+    return going;
+}
+
+static bool try_barrier(struct opening *o, struct nccl_link *link)
+{
+    struct nccl_links *l = o->links;
+    if (!nccl_enter(l, link))
+        return false;
+    ncclResult_t result = l->nccl->ncclAllReduce(l->number, l->number, 1, ncclFloat32, ncclSum,
+                                                 link->comm, l->stream);
+    nccl_leave(l);
+    return nccl_taken(o, "ncclAllReduce (a first barrier)", result) && await_exchange(o, link);
+}
+
+static bool open_link(struct opening *o, struct nccl_link *link)
+{
+    struct nccl_links *l = o->links;
+    const struct plan *plan = &o->run->plan;
+    if (plan_instance(plan, o->run->first, link->group) != link->instance)
+        return true;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
+    ncclComm_t comm = NULL; /* known to others when it is whole: it cannot be aborted before */
+    if (!nccl_enter(l, link))
+        return false;
+    ncclResult_t result =
+        l->nccl->ncclCommInitRankConfig(&comm, (int)plan->size[link->group], *o->id,
+                                        (int)plan_index(plan, o->run->first, link->group), &config);
+    if (result == ncclSuccess)
+        link->comm = comm;
+    nccl_leave(l);
+    if (!nccl_taken(o, "ncclCommInitRankConfig", result) || atomic_load(&l->aborted))
+        return false;
+    return link->flow == 0               ? try_collectives(o, link)
+           : link->flow == NCCL_BARRIERS ? try_barrier(o, link)
+                                         : exchange_messages(o, link);
+}
+
+/* All processes go through the links in the same order, and each ends its exchange on one before it goes on to the
+ * next: the first link that is not done by all is one that all its members come to. */
+static void *open_in_order(void *argument)
+{
+    struct opening *o = argument;
+    bool going = cuda_taken(o, "cudaSetDevice", cudaSetDevice(o->device));
+    for (uint32_t i = 0; i < o->links->count && going; i++, o->id++) {
+        pthread_mutex_lock(&o->lock);
+        o->next = i;
+        pthread_cond_broadcast(&o->changed);
+        pthread_mutex_unlock(&o->lock);
+        going = open_link(o, &o->links->link[i]);
+    }
+    pthread_mutex_lock(&o->lock);
+    o->over = true;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+    return NULL;
+}
+
+/* False: for that long the thread has neither ended nor come to another link. */
+static bool await_opening(struct opening *o, double seconds)
+{
+    bool late = false;
+    pthread_mutex_lock(&o->lock);
+    while (!o->over && !late) {
+        uint32_t at = o->next;
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += (time_t)seconds;
+        until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        int waited = 0;
+        while (!o->over && o->next == at && waited == 0)
+            waited = pthread_cond_timedwait(&o->changed, &o->lock, &until);
+        late = !o->over && o->next == at;
+    }
+    pthread_mutex_unlock(&o->lock);
+    return !late;
+}
+
+static enum status run_opening(struct opening *o, struct diag *diag)
+{
+    struct nccl_links *l = o->links;
+    const struct run *run = o->run;
+    double limit_s = run->options->limit_s > 0 ? run->options->limit_s : CONNECT_S;
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, open_in_order, o);
+    if (error != 0)
+        return diag_error(diag, (struct loc){.name = run->name}, STATUS_SYSTEM,
+                          "cannot start a thread: %s", strerror(error));
+    bool late = !await_opening(o, limit_s);
+    if (late)
+        nccl_abort(l);
+    if (l->lost) {
+        pthread_detach(thread); /* it stays in NCCL until the program ends */
+    } else {
+        pthread_join(thread, NULL);
+    }
+    const char *group = run->ir->group[l->link[o->next].group].name;
+    if (late)
+        return diag_error(diag, (struct loc){.name = "NCCL"}, STATUS_SYSTEM,
+                          "rank %" PRIu32 " cannot connect group %s: its members have not all come "
+                          "within %g s",
+                          run->first, group, limit_s);
+    return o->call == NULL ? STATUS_OK
+                           : diag_error(diag, (struct loc){.name = o->call}, STATUS_SYSTEM,
+                                        "group %s: %s", group, o->words);
+}
+
+enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag)
+{
+    pthread_condattr_t monotonic;
+    /* of the heap, since a thread that cannot be ended goes on to use it */
+    struct opening *o = heap_zalloc(1, sizeof *o);
+    o->links = cuda->links;
+    o->run = cuda->run;
+    o->id = id;
+    o->device = cuda->rank[cuda->run->first].device;
+    pthread_mutex_init(&o->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&o->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    enum status status = run_opening(o, diag);
+    if (!cuda->links->lost) {
+        pthread_mutex_destroy(&o->lock);
+        pthread_cond_destroy(&o->changed);
+        free(o);
+    }
+    return status;
+}
+#endif
