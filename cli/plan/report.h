@@ -5,12 +5,7 @@
 
 #include "base/text.h"
 #include "cli/plan/best.h"
-
-enum { SENSITIVITIES = 6 };
-
-struct sensitivity {
-    double step_s; /* 0: not known */
-};
+#include "cli/plan/sensitivity.h"
 
 struct plan_report {
     const struct best *best;
