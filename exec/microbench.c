@@ -19,7 +19,6 @@ enum {
     HOLD = 768,       /* the product that holds it has these sizes: some 10 ms of a core, */
     HOLD_GPU = 12288, /* or of a GPU with */
     HOLD_SMS = 132,   /* so many multiprocessors */
-    PATTERN = 4096,   /* random numbers, over and over */
     SUSTAINED_MAX = 20000,
 };
 
@@ -318,58 +317,6 @@ static void build(struct bench *b)
 
 /* ---- what buffers hold ---- */
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-/* Numbers in [0.25, 1): no zeros, which draw less power; positive, as variances must be. Of any
- * floating-point dtype, since the exponent's low bits lie the same way in all: the bytes of 16-bit
- * numbers are the upper half of an f32's. */
-static void put_number(void *data, uint64_t i, enum dtype dtype, uint64_t bits)
-{
-    uint32_t mantissa = (uint32_t)bits & 0x7fffff, exponent = bits >> 32 & 1 ? 126 : 125;
-    uint32_t f32 = exponent << 23 | mantissa;
-    uint16_t bf16 = (uint16_t)(f32 >> 16);
-    uint16_t f16 = (uint16_t)((exponent - 112) << 10 | mantissa >> 13);
-    uint64_t f64 = (uint64_t)(exponent + 896) << 52 | (uint64_t)mantissa << 29;
-    switch (dtype) {
-    case DTYPE_BF16:
-        memcpy((char *)data + 2 * i, &bf16, 2);
-        break;
-    case DTYPE_F16:
-        memcpy((char *)data + 2 * i, &f16, 2);
-        break;
-    case DTYPE_F64:
-        memcpy((char *)data + 8 * i, &f64, 8);
-        break;
-    default:
-        memcpy((char *)data + 4 * i, &f32, 4);
-        break;
-    }
-}
-
-/* The first `fresh` elements over and over. */
-static void repeat(void *data, uint64_t bytes, uint64_t fresh, uint64_t elements)
-{
-    for (uint64_t done = fresh; done < elements; done += fresh) {
-        uint64_t left = elements - done;
-        memcpy((char *)data + done * bytes, data, (left < fresh ? left : fresh) * bytes);
-    }
-}
-
-void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed)
-{
-    uint64_t state = 0x9e3779b97f4a7c15u + seed;
-    uint64_t fresh = elements < PATTERN ? elements : PATTERN;
-    for (uint64_t i = 0; i < fresh; i++)
-        put_number(data, i, dtype, next_random(&state));
-    repeat(data, dtype_bytes(dtype), fresh, elements);
-}
-
 static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)diag;
@@ -378,15 +325,8 @@ static enum status fill(void *user, const struct exec_buffer *buffer, struct dia
         microbench_fill(buffer->data, (enum dtype)buffer->dtype, buffer->elements, buffer->buffer);
         return STATUS_OK;
     }
-    uint64_t state = 0x9e3779b97f4a7c15u + buffer->buffer;
-    uint64_t fresh = buffer->elements < PATTERN ? buffer->elements : PATTERN;
-    uint64_t limit = (uint64_t)bench_index_limit(&b->wanted->work);
-    for (uint64_t i = 0; i < fresh; i++) {
-        uint64_t bits = next_random(&state);
-        int32_t index = (int32_t)((bits >> 16) % (limit < 1u << 20 ? limit : 1u << 20));
-        memcpy((char *)buffer->data + 4 * i, &index, 4);
-    }
-    repeat(buffer->data, 4, fresh, buffer->elements);
+    microbench_fill_indices(buffer->data, buffer->elements,
+                            (uint64_t)bench_index_limit(&b->wanted->work), buffer->buffer);
     return STATUS_OK;
 }
 

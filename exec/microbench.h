@@ -52,6 +52,8 @@ enum status microbench_describe(const char *backend, struct points *points, stru
  * numbers in [0.25, 1), sets of operands of so many bytes together, and so many runs before those that count. */
 enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
 void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed);
+/* Indices below the limit, and below 2^20. */
+void microbench_fill_indices(int32_t *data, uint64_t elements, uint64_t limit, uint64_t seed);
 uint32_t microbench_warmup(uint32_t repeats);
 
 /* The set that calibrate needs: every kind of work over sizes that tell its numbers apart, start

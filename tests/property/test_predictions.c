@@ -1,134 +1,16 @@
 /* Laws that every prediction keeps, over random schedules, clusters and placements. */
-#include "models/cluster.h"
-#include "models/cost.h"
 #include "models/mfu.h"
-#include "schedule/compose.h"
 #include "schedule/passes/lifetimes.h"
 #include "schedule/passes/order.h"
 #include "sim/memory/memory.h"
 #include "sim/platform/platform.h"
-#include "sim/sim.h"
 #include "sim/waterfall.h"
-#include "tests/check.h"
-#include "tests/schedule/shapes.h"
+#include "tests/property/world.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const clusters[] = {"2x4xa100-80g", "loongtrain-a100", "fpdt-a100-80g",
-                                       "4x2xa100-80g", "ideal"};
-
-struct world {
-    struct arena arena;
-    struct diag diag;
-    struct cluster cluster;
-    struct device_cost device;
-    struct transformer model; /* of deep worlds */
-    struct choices choices;
-    struct ir ir;
-    struct sim_costs costs;
-    double *work_s, *issue_s;
-    char label[320];
-};
-
-static void world_release(struct world *w)
-{
-    free(w->work_s);
-    free(w->issue_s);
-    ir_release(&w->ir);
-    arena_release(&w->arena);
-    diag_release(&w->diag);
-    *w = (struct world){0};
-}
-
-/* The schedule of `request` on a cluster of 8, with the costs of an A100. as: a profile in place of the one
- * that the request names; NULL: that one. */
-static bool world_build(struct world *w, const char *cluster, const struct request *request,
-                        const struct profile *as)
-{
-    char label[256];
-    snprintf(w->label, sizeof w->label, "%s: %s", cluster,
-             shapes_label(request, label, sizeof label));
-    bool ok = cluster_load(&w->cluster, &w->arena, cluster, &w->diag) == STATUS_OK &&
-              cluster_resize(&w->cluster, &w->arena, 0, 8, &w->diag) == STATUS_OK &&
-              cost_load(&w->device, &w->arena, "a100-80g", &w->diag) == STATUS_OK &&
-              compose_resolve(&w->choices, request, NULL, &w->diag) == STATUS_OK;
-    if (ok && as)
-        w->choices.profile = as;
-    ok = ok && compose_build(&w->ir, &w->choices, &w->diag) == STATUS_OK;
-    CHECK_TEXT(w->label, w->diag.text ? w->diag.text : "", "");
-    if (!ok)
-        return false;
-    w->work_s = heap_alloc(w->ir.shape_count, sizeof *w->work_s);
-    w->issue_s = heap_alloc(w->ir.shape_count, sizeof *w->issue_s);
-    for (uint32_t i = 0; i < w->ir.shape_count; i++) {
-        w->work_s[i] = cost_work_s(&w->device, ATTENTION_FA2, &w->ir.shape[i]);
-        w->issue_s[i] = cost_issue_s(&w->device, &w->ir.shape[i]);
-    }
-    w->costs = (struct sim_costs){.work_s = w->work_s, .issue_s = w->issue_s};
-    return true;
-}
-
-static const char *any_cluster(struct check_random *random)
-{
-    return clusters[check_random_i64(random, 0, ARRAY_LEN(clusters) - 1)];
-}
-
-/* A random schedule of `request` on a random cluster; of `layers` layers, or (0) as many as the model has. */
-static bool world_of(struct world *w, struct check_random *random, struct request request,
-                     int64_t layers)
-{
-    *w = (struct world){0};
-    const char *cluster = any_cluster(random);
-    if (layers > 0) {
-        w->model = *request.model;
-        w->model.layers = layers;
-        request.model = &w->model;
-        request.global_batch *= check_random_i64(random, 0, 3) == 0 ? 8 : 1;
-    }
-    request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo"; /* FA2 */
-    return world_build(w, cluster, &request, NULL);
-}
-
-static bool world_make_deep(struct world *w, struct check_random *random, int64_t layers)
-{
-    return world_of(w, random, shapes_request(random, 8, false), layers);
-}
-
-/* Two or four stages, of two layers or more, of up to two ranks. */
-static bool world_make_stages(struct world *w, struct check_random *random)
-{
-    struct request request = shapes_request(random, 2, false);
-    while (request.chunk > 0) /* fpdt has its own pieces of a sequence */
-        request = shapes_request(random, 2, false);
-    request.pp = (int64_t)2 << check_random_i64(random, 0, 1);
-    request.stage_placement = (int)check_random_i64(random, 0, STAGE_PLACEMENT_COUNT - 1);
-    request.ranks *= request.pp;
-    request.pipeline = (int)check_random_i64(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
-    request.global_batch =
-        request.dp * request.micro_batch * request.pp * check_random_i64(random, 1, 3);
-    request.weights = (int)check_random_i64(random, 0, CHOICE_WEIGHTS_ZERO1);
-    request.optimizer = CHOICE_OPTIMIZER_DEVICE;
-    request.shard = 0;
-    return world_of(w, random, request, 2 * request.pp * check_random_i64(random, 1, 2));
-}
-
-static bool world_make(struct world *w, struct check_random *random)
-{
-    return world_make_deep(w, random, 0);
-}
-
-static bool simulate(struct world *w, bool exact, struct sim_result *result)
-{
-    *result = (struct sim_result){0};
-    struct sim_options options = {.exact = exact};
-    enum status status =
-        sim_run(&w->ir, &w->cluster, &w->costs, &options, "schedule", result, &w->diag);
-    CHECK_TEXT(w->label, w->diag.text ? w->diag.text : "", "");
-    return status == STATUS_OK;
-}
 
 static void folded_equals_unfolded(void)
 {

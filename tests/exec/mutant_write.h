@@ -1,0 +1,151 @@
+/* tests/exec/mutant_write.h: a schedule with one fault, and how it is written anew from the list of its ops, with
+ * the waits, lifetimes and arena that it had or with new ones. Included by test files only. */
+#ifndef TESTS_EXEC_MUTANT_WRITE_H
+#define TESTS_EXEC_MUTANT_WRITE_H
+
+#include "schedule/passes/lifetimes.h"
+#include "schedule/passes/waits.h"
+#include "tests/exec/matrix.h"
+
+struct mutant {
+    struct ir *ir;
+    struct check_random *random;
+    uint32_t *list; /* ops in list order, to be written anew; NULL: tables were edited in place */
+    uint32_t count;
+    bool renew; /* waits, lifetimes and arena are made anew */
+    char what[160];
+};
+
+static inline void copy_tables(struct ir *to, const struct ir *from)
+{
+    to->mesh = from->mesh;
+    to->layout = from->layout;
+    to->global_batch = from->global_batch;
+    to->micro_batch = from->micro_batch;
+    to->dtype = from->dtype;
+    for (uint32_t i = 0; i < from->group_count; i++)
+        ir_add_group(to, from->group[i].name, from->group[i].axis, from->group[i].axis_count);
+    for (uint32_t i = 0; i < from->guard_count; i++)
+        ir_add_guard(to, from->guard[i]);
+    for (uint32_t i = 0; i < from->stream_count; i++)
+        ir_add_stream(to, from->stream[i].name, from->stream[i].stream_class);
+    for (uint32_t i = 0; i < from->tensor_count; i++)
+        ir_add_tensor(to, from->tensor[i]);
+    for (uint32_t i = 0; i < from->bundle_count; i++)
+        ir_add_bundle(to, from->bundle[i]);
+    for (uint32_t i = 0; i < from->binding_count; i++)
+        ir_add_binding(to, from->binding[i]);
+    for (uint32_t b = 0; b < from->buffer.count; b++) {
+        const struct buffer_table *t = &from->buffer;
+        ir_add_buffer(to, &(struct buffer_desc){.stem = from->word[t->stem[b]],
+                                                .number = t->number[b],
+                                                .memory = t->memory[b],
+                                                .dtype = t->dtype[b],
+                                                .category = t->category[b],
+                                                .flags = t->flags[b],
+                                                .role = t->role[b],
+                                                .layer = t->layer[b],
+                                                .binding = t->binding[b],
+                                                .dims = from->dims[t->dims[b]]});
+    }
+}
+
+struct writer {
+    const struct ir *from;
+    struct ir *to;
+    struct order order;
+    struct waits *waits;
+    uint32_t *row; /* old op -> the last row written of it, or IR_NONE */
+    bool renew;
+};
+
+static inline void write_op(struct writer *w, uint32_t op)
+{
+    const struct op_table *t = &w->from->op;
+    struct view view[16];
+    op_id wait[64];
+    uint32_t count = 0, operands = (uint32_t)t->reads[op] + t->writes[op];
+    struct op_desc desc = {
+        .work = *ir_work(w->from, op),
+        .stream = t->stream[op],
+        .read_count = t->reads[op],
+        .write_count = t->writes[op],
+        .guard = t->guard[op],
+        .tags = {t->phase[op], t->region[op], t->layer[op], t->chunk[op], t->step[op],
+                 t->micro[op]},
+        .read = view,
+        .write = view + t->reads[op],
+        .wait = wait,
+    };
+    for (uint32_t k = 0; k < operands; k++)
+        view[k] = ir_view(w->from, w->from->operand[t->operand_begin[op] + k]);
+    for (uint32_t k = 0; k < t->wait_count[op]; k++) {
+        uint32_t row = w->row[w->from->wait[t->wait_begin[op] + k].i];
+        if (row != IR_NONE && count < ARRAY_LEN(wait))
+            wait[count++].i = row;
+    }
+    uint32_t at = w->to->op.count;
+    if (w->renew) {
+        enum order_place place = order_place_of(w->from, op);
+        order_start(&w->order, place, t->stream[op]);
+        for (uint32_t k = 0; k < count; k++)
+            waits_add(w->waits, wait[k].i);
+        struct touch touch[16];
+        for (uint32_t k = 0; k < operands; k++)
+            touch[k] = (struct touch){view[k].buffer.i, k >= t->reads[op], view[k].begin,
+                                      view[k].begin + view[k].count};
+        waits_touch(w->waits, touch, operands, t->stream[op]);
+        const op_id *kept = waits_settle(w->waits, &w->order, &count);
+        count = count < ARRAY_LEN(wait) ? count : ARRAY_LEN(wait);
+        for (uint32_t k = 0; k < count; k++)
+            wait[k] = kept[k];
+        order_finish(&w->order);
+        waits_note(w->waits, touch, operands, t->stream[op], at);
+    }
+    desc.wait_count = (uint16_t)count;
+    w->row[op] = ir_add_op(w->to, &desc).i;
+}
+
+static inline void copy_memory(struct writer *w)
+{
+    const struct buffer_table *t = &w->from->buffer;
+    for (uint32_t b = 0; b < t->count; b++) {
+        op_id ops[64];
+        const op_id *set = ir_free_set(w->from, b);
+        uint16_t count = 0;
+        for (uint32_t k = 0; k < t->free_count[b] && count < ARRAY_LEN(ops); k++)
+            if (w->row[set[k].i] != IR_NONE)
+                ops[count++].i = w->row[set[k].i];
+        ir_set_free(w->to, (buffer_id){b}, ops, count);
+        w->to->buffer.offset[b] = t->offset[b];
+    }
+    memcpy(w->to->arena_bytes, w->from->arena_bytes, sizeof w->to->arena_bytes);
+}
+
+/* Writes the mutant's list into *to, which is empty. */
+static inline void write_mutant(const struct mutant *m, struct ir *to)
+{
+    struct writer w = {.from = m->ir, .to = to, .renew = m->renew};
+    w.row = heap_alloc(m->ir->op.count + 1, sizeof *w.row);
+    memset(w.row, 0xff, m->ir->op.count * sizeof *w.row);
+    copy_tables(to, m->ir);
+    for (uint32_t i = 0, r = 0; r < m->ir->role_count; r++) { /* a role's ops follow it */
+        const struct role *role = &m->ir->role[r];
+        ir_add_role(to, role->name, role->axis, role->axis_count);
+        order_begin(&w.order, to->stream_count, to->op.count);
+        w.waits = waits_new(&w.order, to->buffer.count);
+        for (; i < m->count && ir_role_of(m->ir, m->list[i]) == r; i++)
+            write_op(&w, m->list[i]);
+        waits_free(w.waits);
+        order_release(&w.order);
+    }
+    if (m->renew) {
+        lifetimes_free_sets(to);
+        lifetimes_plan(to, LIFETIMES_ALIGNMENT, NULL);
+    } else {
+        copy_memory(&w);
+    }
+    free(w.row);
+}
+
+#endif
