@@ -450,6 +450,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         {calibrate_host, 1, 1},   {calibrate_cpu, 1, 1},
     };
     *c = (struct calibration){.cost = *base, .spread = noise_spread_of_all(points)};
+    c->cost.points = (struct cost_points){0}; /* what is fitted is the formula */
     enum status status = check_points(points, diag);
     if (status == STATUS_OK && base->ideal)
         status = diag_error(diag, (struct loc){.name = base->name}, STATUS_BAD_INPUT,

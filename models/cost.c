@@ -1,7 +1,7 @@
 /* One function per kind for the device, one row per kind for the thread that issues. */
 #include "models/cost.h"
 
-#include "models/cost_parts.h"
+#include "models/cost_points.h"
 
 #include <assert.h>
 
@@ -94,7 +94,7 @@ static double work_s(const struct device_cost *cost, enum attention_impl impl,
     assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].device_s);
     if (cost->ideal)
         return cost_ideal_s(cost->device_peak_flop_per_s, work);
-    return kinds[work->kind].device_s(cost, impl, work, clock);
+    return cost_points_s(cost, impl, work, clock, kinds[work->kind].device_s);
 }
 
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,

@@ -89,6 +89,20 @@ struct cost_chain {
     int kernels;
 };
 
+/* One measured time of a matrix product or of attention, in a short run. */
+struct cost_point {
+    struct work work;
+    double seconds;
+    uint8_t impl; /* of attention: enum attention_impl */
+};
+
+/* What a device file's "points" name: shapes whose time was measured, not calculated. */
+struct cost_points {
+    const char *file, *source; /* NULL: none */
+    size_t count;
+    struct cost_point *row;
+};
+
 struct device_cost {
     const char *name, *note;
     bool ideal; /* work takes flops / device_peak_flop_per_s, everything else nothing */
@@ -109,6 +123,7 @@ struct device_cost {
     /* Of the implementation, not of the device: set by the caller; docs/costs.md, "Chains of
      * kernels". */
     struct cost_chain chain[WORK_KIND_COUNT];
+    struct cost_points points;
 
     struct cost_facts facts;
 };

@@ -150,29 +150,56 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
     return cost->attention[impl][pass].flop_per_s[i] * power_share(cost, impl);
 }
 
-double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
-                        const struct work *work, enum cost_clock clock)
-{
+/* What is known of one attention op before it is timed. */
+struct attention_op {
     const struct cost_attention *attention;
+    struct blocks blocks;
+    double heads, column_s; /* column_s: one column of one block at the highest clock */
+    double around_s;        /* the kernels around a backward */
+};
+
+static struct attention_op op_of(const struct device_cost *cost, enum attention_impl impl,
+                                 const struct work *work)
+{
+    struct attention_op op = {.heads = (double)work->attention.heads};
     size_t i;
-    bool found = cost_attention_find(cost, impl, work, &attention, &i);
+    bool found = cost_attention_find(cost, impl, work, &op.attention, &i);
     assert(found); /* cost_check_attention() */
     (void)found;
     double flops = work->kind == WORK_ATTENTION ? 4 : 10; /* per pair and element of a head */
-    double column_s = flops * attention->tile * (double)attention->dim[i] /
-                      (attention->flop_per_s[i] / cost->device_sm_count);
-    double heads = (double)work->attention.heads;
-    struct blocks blocks = blocks_of(attention, work);
-    double share = clock == COST_BURST ? 1 : power_share(cost, impl);
-    double power = blocks.columns * heads * column_s / cost->device_sm_count / share;
-    double compute = fmax(blocks_s(cost, attention, blocks, heads, column_s), power);
-    double memory = cost_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
-    double seconds = cost->device_kernel_start_s + fmax(compute, memory);
+    op.column_s = flops * op.attention->tile * (double)op.attention->dim[i] /
+                  (op.attention->flop_per_s[i] / cost->device_sm_count);
+    op.blocks = blocks_of(op.attention, work);
     if (work->kind == WORK_ATTENTION_BACKWARD) {
         double kernels = work->attention.kv_heads < work->attention.heads ? 4 : 3;
-        seconds +=
+        op.around_s =
             kernels * cost->device_kernel_start_s +
             cost_stream_s(cost, cost->memory_stream_fraction, cost_attention_around_bytes(work));
     }
-    return seconds;
+    return op;
+}
+
+/* All columns of all blocks, spread evenly, at a share of the highest clock. */
+static double columns_s(const struct device_cost *cost, const struct attention_op *op, double share)
+{
+    return op->blocks.columns * op->heads * op->column_s / cost->device_sm_count / share;
+}
+
+double cost_attention_floor_s(const struct device_cost *cost, enum attention_impl impl,
+                              const struct work *work)
+{
+    struct attention_op op = op_of(cost, impl, work);
+    return cost->device_kernel_start_s + columns_s(cost, &op, power_share(cost, impl)) +
+           op.around_s;
+}
+
+double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
+                        const struct work *work, enum cost_clock clock)
+{
+    struct attention_op op = op_of(cost, impl, work);
+    double share = clock == COST_BURST ? 1 : power_share(cost, impl);
+    double compute = fmax(blocks_s(cost, op.attention, op.blocks, op.heads, op.column_s),
+                          columns_s(cost, &op, share));
+    double memory = cost_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
+    return cost->device_kernel_start_s + fmax(compute, memory) + op.around_s;
 }

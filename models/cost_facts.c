@@ -79,6 +79,9 @@ void cost_print(struct text *out, const struct device_cost *cost)
         units_put(out, fact->unit, fact->value);
         text_printf(out, "  (%s)  %s\n", fact->meaning, fact->source);
     }
+    if (cost->points.count > 0)
+        text_printf(out, "points = %zu  (matrix products and attention of measured shapes)  %s\n",
+                    cost->points.count, cost->points.source);
     for (int i = 0; i < COST_FAMILY_COUNT; i++)
         print_calibration(out, cost_family_names[i], &cost->calibration[i]);
     struct text name = {0};

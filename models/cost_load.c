@@ -1,4 +1,5 @@
 /* Reading device cost files. docs/costs.md, "Device files", has the schema. */
+#include "models/cost_points.h"
 #include "models/cost_reader.h"
 #include "models/presets.h"
 
@@ -148,6 +149,7 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
                                         "note",
                                         "base",
                                         "ideal",
+                                        "points",
                                         "device",
                                         "matmul",
                                         "memory",
@@ -176,6 +178,12 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
     if (status == STATUS_OK && json_find(root, "ideal").value)
         status = json_get_bool(root, "ideal", &cost->ideal, reader.diag);
     struct json_node node;
+    if (json_find(root, "matmul").value) /* a base's points belong to the base's numbers */
+        cost_points_drop(&cost->points, false);
+    if (json_find(root, "attention").value)
+        cost_points_drop(&cost->points, true);
+    if (status == STATUS_OK && json_find(root, "points").value)
+        status = cost_points_read(reader, json_find(root, "points"));
     for (int i = 0; status == STATUS_OK && i < COST_FAMILY_COUNT; i++) {
         if (!json_find(root, cost_family_names[i]).value)
             continue;

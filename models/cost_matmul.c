@@ -61,6 +61,15 @@ static double tiles_s(const struct device_cost *cost, const struct work *work)
     return best;
 }
 
+double cost_floor_s(const struct device_cost *cost, enum attention_impl impl,
+                    const struct work *work)
+{
+    if (work->kind != WORK_MATMUL)
+        return cost_attention_floor_s(cost, impl, work);
+    return cost->device_kernel_start_s +
+           work_flops(work) / cost_product_flop_per_s(cost, (enum dtype)work->in);
+}
+
 double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock)
 {

@@ -15,6 +15,13 @@ cost_function cost_matmul_s, cost_attention_s, cost_memory_s;
 /* The chain of kernels that the work runs as; NULL: it is one kernel. */
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
 
+/* The least time of a matrix product or an attention in a step: all multiprocessors busy, at the
+ * rate that the power limit leaves. */
+double cost_floor_s(const struct device_cost *cost, enum attention_impl impl,
+                    const struct work *work);
+double cost_attention_floor_s(const struct device_cost *cost, enum attention_impl impl,
+                              const struct work *work);
+
 /* The share of device_memory_bytes_per_s a kind reaches; 0 for kinds not limited by memory. */
 double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind);
 /* Where in struct device_cost the share of a kind's class stands; 0 for kinds not limited by

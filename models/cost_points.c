@@ -1,0 +1,175 @@
+/* Measured points over formulas (docs/costs.md, "Measured points"). */
+#include "models/cost_points.h"
+#include "models/points.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A point is near when the sides' logarithms lie within that of a factor of four of each other,
+ * as a Euclidean distance. Fewer than four of them are no better than the formula. */
+enum { NEAR_MIN = 4, NEAR_MAX = 8, SIDES = 3 };
+static const double NEAR = 1.386;
+
+struct near {
+    size_t count;
+    double distance[NEAR_MAX]; /* ascending */
+    const struct cost_point *point[NEAR_MAX];
+};
+
+static bool is_product(const struct work *work)
+{
+    return work->kind == WORK_MATMUL;
+}
+
+static bool has_points(enum work_kind kind)
+{
+    return kind == WORK_MATMUL || kind == WORK_ATTENTION || kind == WORK_ATTENTION_BACKWARD;
+}
+
+/* bf16 and f16 take the same time. */
+static uint8_t dtype_class(uint8_t dtype)
+{
+    return dtype == DTYPE_F16 ? DTYPE_BF16 : dtype;
+}
+
+/* Whether the two differ in their sizes only. */
+static bool is_alike(const struct cost_point *point, enum attention_impl impl,
+                     const struct work *work)
+{
+    const struct work *other = &point->work;
+    if (other->kind != work->kind || dtype_class(other->in) != dtype_class(work->in) ||
+        dtype_class(other->out) != dtype_class(work->out))
+        return false;
+    if (is_product(work))
+        return other->matmul.form == work->matmul.form &&
+               other->matmul.accumulate == work->matmul.accumulate;
+    return point->impl == impl && other->attention.dim == work->attention.dim &&
+           other->attention.mask == work->attention.mask &&
+           other->attention.offset == work->attention.offset &&
+           other->attention.window == work->attention.window;
+}
+
+static bool is_same(const struct work *a, const struct work *b)
+{
+    if (is_product(a))
+        return a->matmul.m == b->matmul.m && a->matmul.n == b->matmul.n &&
+               a->matmul.k == b->matmul.k;
+    return a->attention.q == b->attention.q && a->attention.kv == b->attention.kv &&
+           a->attention.heads == b->attention.heads &&
+           a->attention.kv_heads == b->attention.kv_heads;
+}
+
+/* m, n, k; or queries, keys, heads. */
+static double distance(const struct work *a, const struct work *b)
+{
+    double square = 0;
+    for (int i = 0; i < SIDES; i++) {
+        double log_ratio = log((double)a->p[i] / (double)b->p[i]);
+        square += log_ratio * log_ratio;
+    }
+    return sqrt(square);
+}
+
+static void add_near(struct near *near, const struct cost_point *point, double distance)
+{
+    size_t at = near->count;
+    if (at == NEAR_MAX && near->distance[--at] <= distance)
+        return;
+    if (at == near->count)
+        near->count++;
+    for (; at > 0 && near->distance[at - 1] > distance; at--) {
+        near->distance[at] = near->distance[at - 1];
+        near->point[at] = near->point[at - 1];
+    }
+    near->distance[at] = distance;
+    near->point[at] = point;
+}
+
+/* Short runs may be faster than a step can be for long. */
+static double in_run(const struct device_cost *cost, const struct cost_point *point,
+                     enum cost_clock clock)
+{
+    enum attention_impl impl = (enum attention_impl)point->impl;
+    return clock == COST_BURST ? point->seconds
+                               : fmax(point->seconds, cost_floor_s(cost, impl, &point->work));
+}
+
+double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work, enum cost_clock clock, cost_function *law)
+{
+    struct near near = {0};
+    for (size_t i = 0; i < cost->points.count && has_points((enum work_kind)work->kind); i++) {
+        const struct cost_point *point = &cost->points.row[i];
+        if (!is_alike(point, impl, work))
+            continue;
+        if (is_same(&point->work, work))
+            return in_run(cost, point, clock);
+        double far = distance(&point->work, work);
+        if (far <= NEAR)
+            add_near(&near, point, far);
+    }
+    double seconds = law(cost, impl, work, clock), sum = 0, weights = 0;
+    if (near.count < NEAR_MIN)
+        return seconds;
+    for (size_t i = 0; i < near.count; i++) {
+        const struct cost_point *point = near.point[i];
+        double weight = 1 / (1 + near.distance[i] * near.distance[i]);
+        sum += weight * log(in_run(cost, point, clock) / law(cost, impl, &point->work, clock));
+        weights += weight;
+    }
+    seconds *= exp(sum / weights);
+    return clock == COST_BURST ? seconds : fmax(seconds, cost_floor_s(cost, impl, work));
+}
+
+/* ---- reading ---- */
+
+static void keep_points(struct cost_reader reader, const struct points *points)
+{
+    struct cost_points *kept = &reader.cost->points;
+    kept->row = arena_array(reader.arena, points->count + 1, sizeof *kept->row);
+    for (size_t i = 0; i < points->count; i++) {
+        const struct point *point = &points->row[i];
+        if (point->role == POINT_WORK && has_points((enum work_kind)point->work.kind))
+            kept->row[kept->count++] = (struct cost_point){
+                point->work, point->median_s, point->impl < POINT_NO_IMPL ? point->impl : 0};
+    }
+}
+
+enum status cost_points_read(struct cost_reader reader, struct json_node node)
+{
+    static const char *const known[] = {"file", "source"};
+    const char *file, *source;
+    struct diag *diag = reader.diag;
+    if (!json_is_object(node))
+        return json_error(node, diag, "expected {\"file\": \"....csv\", \"source\": \"...\"}");
+    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    if (status == STATUS_OK)
+        status = json_get_string(node, "file", &file, diag);
+    if (status == STATUS_OK)
+        status = json_get_string(node, "source", &source, diag);
+    if (status != STATUS_OK)
+        return status;
+    const char *from = json_loc(node).name, *slash = strrchr(from, '/');
+    if (slash != NULL && file[0] != '/')
+        file = arena_printf(reader.arena, "%.*s/%s", (int)(slash - from), from, file);
+    reader.cost->points = (struct cost_points){.file = cost_read_keep(reader, file),
+                                               .source = cost_read_keep(reader, source)};
+    struct points points = {0};
+    status = points_load(&points, reader.cost->points.file, diag);
+    if (status == STATUS_OK)
+        keep_points(reader, &points);
+    if (status == STATUS_OK && reader.cost->points.count == 0)
+        status =
+            json_error(node, diag, "%s has no point of a matrix product or of attention", file);
+    points_release(&points);
+    return status;
+}
+
+void cost_points_drop(struct cost_points *points, bool attention)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < points->count; i++)
+        if (is_product(&points->row[i].work) == attention)
+            points->row[kept++] = points->row[i];
+    points->count = kept;
+}

@@ -1,0 +1,23 @@
+/* models/cost_points.h: measured times of single kernels that a device file names; private to
+ * models/cost*.c and models/calibrate*.c.
+ *
+ * A device file may say {"points": {"file": "b200-points.csv", "source": "..."}}: a file of
+ * models/points.h, found from the folder of the device file, with matrix products and attention of
+ * that device. A measured shape overrides the formula; shapes near measured ones have the formula
+ * times what those take over their own formula (docs/costs.md, "Measured points"). */
+#ifndef MODELS_COST_POINTS_H
+#define MODELS_COST_POINTS_H
+
+#include "models/cost_reader.h"
+
+/* Reads the value of "points". Points of a base are dropped. */
+enum status cost_points_read(struct cost_reader reader, struct json_node node);
+
+/* Drops what was read of attention (true) or of products (false). */
+void cost_points_drop(struct cost_points *points, bool attention);
+
+/* The time of work for which `law` is the formula; what the formula says where no point is near. */
+double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work, enum cost_clock clock, cost_function *law);
+
+#endif

@@ -1,0 +1,172 @@
+/* Measured points over formulas: a product of one cube on one multiprocessor of 1 Gflop/s takes 2 s
+ * by the formula (m = n = k = 1000). */
+#include "tests/models/cost_fixture.h"
+
+static const char toy[] = TOY_HEAD TOY_DEVICE("1", "\"0 s\"")
+    TOY_MATMUL("\"1 GFLOP/s\"", "1", "\"0 s\"") TOY_REST("\"0 B\"");
+
+static double of_cube(const struct device_cost *cost)
+{
+    return seconds(cost, product(1000, 1000, 1000));
+}
+
+static void a_measured_shape_takes_what_was_measured(void)
+{
+    struct fixture f;
+    struct work cube = product(1000, 1000, 1000);
+    struct cost_point point = {cube, 3, 0};
+    if (!fixture_parse(&f, toy))
+        return;
+    CHECK_CLOSE("without points", of_cube(&f.cost), 2, 1e-12);
+    f.cost.points = (struct cost_points){.count = 1, .row = &point};
+    CHECK_CLOSE("3 s were measured", of_cube(&f.cost), 3, 1e-12);
+    CHECK_CLOSE("in a short run too", cost_burst_s(&f.cost, ATTENTION_FA2, &cube), 3, 1e-12);
+    CHECK_CLOSE("one neighbour is no pattern", seconds(&f.cost, product(1000, 1000, 1001)), 2.002,
+                1e-12);
+    cube.in = DTYPE_F16;
+    cube.out = DTYPE_F16;
+    CHECK_CLOSE("f16 is as bf16", seconds(&f.cost, cube), 3, 1e-12);
+    cube.out = DTYPE_F32;
+    CHECK_CLOSE("another result is another product", seconds(&f.cost, cube), 2, 1e-12);
+    /* a limit that leaves a quarter of the rate: 2 s become 8 s, more than the short run's 3 s */
+    f.cost.device_tensor_power = 2000;
+    CHECK_CLOSE("the power limit takes its share of a short run", of_cube(&f.cost), 8, 1e-12);
+    cube = product(1000, 1000, 1000);
+    CHECK_CLOSE("which itself has met none", cost_burst_s(&f.cost, ATTENTION_FA2, &cube), 3, 1e-12);
+    fixture_release(&f);
+}
+
+/* All at ln 2 from the cube, so that all weigh the same; seconds over the formula's. */
+static const struct {
+    const char *label;
+    double ratio[4];
+    int sides, form; /* of the points; sides: how many times as large one side is */
+    size_t count;
+    double cube_s;
+} nearby[] = {
+    {"four points at 1.5 times the formula", {1.5, 1.5, 1.5, 1.5}, 2, MATMUL_NT, 4, 3},
+    {"two at 4 times, two at once: geometric mean", {4, 4, 1, 1}, 2, MATMUL_NT, 4, 4},
+    {"three are no pattern", {1.5, 1.5, 1.5, 0}, 2, MATMUL_NT, 3, 2},
+    {"five times as large is too far", {1.5, 1.5, 1.5, 1.5}, 5, MATMUL_NT, 4, 2},
+    {"another form", {1.5, 1.5, 1.5, 1.5}, 2, MATMUL_TN, 4, 2},
+    {"nothing is faster than the rate of large products", {.5, .5, .5, .5}, 2, MATMUL_NT, 4, 2},
+};
+
+static void shapes_near_measured_ones_are_corrected(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(nearby); i++) {
+        struct fixture f;
+        struct cost_point row[4];
+        int64_t s = nearby[i].sides;
+        const struct work shapes[] = {product(1000 * s, 1000, 1000), product(1000, 1000 * s, 1000),
+                                      product(1000, 1000, 1000 * s), product(1000 / s, 1000, 1000)};
+        if (!fixture_parse(&f, toy))
+            return;
+        for (size_t k = 0; k < nearby[i].count; k++) {
+            row[k] = (struct cost_point){.work = shapes[k]};
+            row[k].work.matmul.form = nearby[i].form;
+            row[k].seconds = nearby[i].ratio[k] * work_flops(&shapes[k]) / 1e9;
+        }
+        f.cost.points = (struct cost_points){.count = nearby[i].count, .row = row};
+        CHECK_CLOSE(nearby[i].label, of_cube(&f.cost), nearby[i].cube_s, 1e-9);
+        fixture_release(&f);
+    }
+}
+
+/* Ten points: eight near ones at twice the formula, and two farther ones that would say 100 times. */
+static void the_eight_nearest_count(void)
+{
+    struct fixture f;
+    struct cost_point row[10];
+    if (!fixture_parse(&f, toy))
+        return;
+    for (int i = 0; i < 10; i++) {
+        bool far = i == 0 || i == 9;
+        struct work work = product(1000, 1000, far ? 3000 : 1000 + 10 * i);
+        row[i] = (struct cost_point){work, (far ? 100 : 2) * work_flops(&work) / 1e9, 0};
+    }
+    f.cost.points = (struct cost_points){.count = ARRAY_LEN(row), .row = row};
+    CHECK_CLOSE("twice the formula", of_cube(&f.cost), 4, 1e-9);
+    fixture_release(&f);
+}
+
+static void attention_has_points_by_implementation_and_mask(void)
+{
+    struct fixture f;
+    struct work tile = attention(WORK_ATTENTION, 1000, 1000, 4, 4, 100, MASK_CAUSAL);
+    struct cost_point point = {tile, 7, ATTENTION_FA2};
+    if (!fixture_parse(&f, toy))
+        return;
+    double formula = seconds(&f.cost, tile);
+    f.cost.points = (struct cost_points){.count = 1, .row = &point};
+    CHECK("the formula is another time", formula > 0.1 && formula < 6);
+    CHECK_CLOSE("measured", seconds(&f.cost, tile), 7, 1e-12);
+    tile.attention.mask = MASK_FULL;
+    CHECK("another mask", seconds(&f.cost, tile) < 6);
+    tile = attention(WORK_ATTENTION_BACKWARD, 1000, 1000, 4, 4, 100, MASK_CAUSAL);
+    CHECK("the other direction", seconds(&f.cost, tile) != 7);
+    point.impl = ATTENTION_FA3;
+    tile = attention(WORK_ATTENTION, 1000, 1000, 4, 4, 100, MASK_CAUSAL);
+    CHECK_CLOSE("another implementation", seconds(&f.cost, tile), formula, 1e-12);
+    fixture_release(&f);
+}
+
+/* ---- files ---- */
+
+static void a_preset_has_points_that_its_base_keeps_to_itself(void)
+{
+    struct fixture f;
+    if (fixture_load(&f, "b200")) {
+        /* b200-points.csv: 4096 x 8192, k = 7168, dx: 481.7 us, longer than 462.5 at 1040 TFLOP/s */
+        struct work dx = product(4096, 8192, 7168);
+        dx.matmul.form = MATMUL_NN;
+        CHECK_CLOSE("as measured", seconds(&f.cost, dx), 481.7e-6, 1e-3);
+        struct work short_run = product(4096, 10240, 8192); /* 1452 TFLOP/s for 0.5 ms */
+        CHECK_CLOSE("a short run's rate lasts for no step", seconds(&f.cost, short_run),
+                    work_flops(&short_run) / 1040e12, 0.01);
+        CHECK("and points come with their source", f.cost.points.source != NULL);
+    }
+    fixture_release(&f);
+    if (fixture_load(&f, "gb200"))
+        CHECK_INT("a device with rates of its own has none", (int64_t)f.cost.points.count, 0);
+    fixture_release(&f);
+}
+
+static const struct {
+    const char *label, *points, *message;
+} wrong[] = {
+    {"no object", "3", "points: expected {\"file\": \"....csv\", \"source\": \"...\"}"},
+    {"no source", "{\"file\": \"a.csv\"}", "source"},
+    {"no file there", "{\"file\": \"no-such.csv\", \"source\": \"x\"}",
+     "no-such.csv: error: cannot"},
+};
+
+static void wrong_points_are_refused(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct fixture f = {0};
+        struct text text = {0};
+        text_printf(&text, "%s \"points\": %s, %s", TOY_HEAD, wrong[i].points,
+                    toy + sizeof TOY_HEAD - 1);
+        enum status status =
+            cost_parse(&f.cost, &f.arena, "here/toy.json", text.data, text.size, &f.diag);
+        CHECK(wrong[i].label, status != STATUS_OK);
+        if (!CHECK(wrong[i].label, f.diag.text && strstr(f.diag.text, wrong[i].message)))
+            CHECK_TEXT(wrong[i].label, f.diag.text ? f.diag.text : "", wrong[i].message);
+        text_release(&text);
+        fixture_release(&f);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"a measured shape takes what was measured", a_measured_shape_takes_what_was_measured},
+    {"shapes near measured ones are corrected", shapes_near_measured_ones_are_corrected},
+    {"the eight nearest count", the_eight_nearest_count},
+    {"attention has points by implementation and mask",
+     attention_has_points_by_implementation_and_mask},
+    {"a preset has points that its base keeps to itself",
+     a_preset_has_points_that_its_base_keeps_to_itself},
+    {"wrong points are refused", wrong_points_are_refused},
+};
+
+CHECK_MAIN("cost_points", cases)
