@@ -319,6 +319,10 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
         json_begin_object(&l->json, NULL);
         json_put_text(&l->json, "name", fact->name);
         json_put_number(&l->json, "value", fact->value);
+        if (fact->high > 0) {
+            json_put_number(&l->json, "low", fact->low);
+            json_put_number(&l->json, "high", fact->high);
+        }
         json_put_text(&l->json, "meaning", fact->meaning);
         json_put_text(&l->json, "source", fact->source);
         json_end_object(&l->json);

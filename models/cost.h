@@ -71,6 +71,7 @@ struct cost_attention {
 struct cost_fact {
     const char *name; /* "matmul.k_ramp", "attention.fa2.forward.rates.128" */
     double value;     /* SI */
+    double low, high; /* what machines of this device reach, where they disagree; 0, 0: unknown */
     enum unit_kind unit;
     const char *meaning;
     const char *source;

@@ -77,6 +77,12 @@ void cost_print(struct text *out, const struct device_cost *cost)
         const struct cost_fact *fact = &cost->facts.row[i];
         text_printf(out, "%s = ", fact->name);
         units_put(out, fact->unit, fact->value);
+        if (fact->high > 0) {
+            text_puts(out, ", machines from ");
+            units_put(out, fact->unit, fact->low);
+            text_puts(out, " to ");
+            units_put(out, fact->unit, fact->high);
+        }
         text_printf(out, "  (%s)  %s\n", fact->meaning, fact->source);
     }
     if (cost->points.count > 0)

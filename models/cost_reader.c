@@ -26,10 +26,45 @@ static const char *unit_example(enum unit_kind unit)
     return example[unit];
 }
 
+/* A number in the unit and range of param: a plain one, or text that has the unit. */
+static enum status read_quantity(struct json_node node, const struct cost_param *param,
+                                 double *value, struct diag *diag)
+{
+    const char *text;
+    if (param->unit == UNIT_NONE)
+        return json_as_double(node, param->low, param->high, value, diag);
+    if (json_is_number(node))
+        return json_error(node, diag, "a bare number has no unit; write text such as \"%s\"",
+                          unit_example(param->unit));
+    enum status status = json_as_string(node, &text, diag);
+    if (status == STATUS_OK)
+        status = units_parse(text, strlen(text), param->unit, value, json_loc(node), diag);
+    if (status == STATUS_OK && !(*value >= param->low && *value <= param->high))
+        status = json_error(node, diag, "%s is outside %g..%g (in SI units)", text, param->low,
+                            param->high);
+    return status;
+}
+
+/* "interval": [lowest, highest], around the value. */
+static enum status read_interval(struct json_node node, const struct cost_param *param,
+                                 struct cost_fact *fact, struct diag *diag)
+{
+    if (!json_is_array(node) || json_count(node) != 2)
+        return json_error(node, diag, "expected [lowest, highest]");
+    enum status status = read_quantity(json_at(node, 0), param, &fact->low, diag);
+    if (status == STATUS_OK)
+        status = read_quantity(json_at(node, 1), param, &fact->high, diag);
+    if (status == STATUS_OK && !(fact->low <= fact->value && fact->value <= fact->high))
+        status = json_error(node, diag,
+                            "does not hold the value: expected lowest <= value <= "
+                            "highest");
+    return status;
+}
+
 enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
                              const struct cost_param *param, double *value)
 {
-    static const char *const known[] = {"value", "source"};
+    static const char *const known[] = {"value", "source", "interval"};
     struct diag *diag = reader.diag;
     if (!json_is_object(node))
         return json_error(node, diag,
@@ -44,30 +79,18 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
         return status;
     if (!source[0])
         return json_error(json_find(node, "source"), diag, "must not be empty");
-
-    if (param->unit == UNIT_NONE) {
-        status = json_get_double(node, "value", param->low, param->high, value, diag);
-    } else {
-        struct json_node text = json_find(node, "value");
-        const char *string;
-        if (json_is_number(text))
-            return json_error(text, diag, "a bare number has no unit; write text such as \"%s\"",
-                              unit_example(param->unit));
-        status = json_get_string(node, "value", &string, diag);
-        if (status == STATUS_OK)
-            status = units_parse(string, strlen(string), param->unit, value, json_loc(text), diag);
-        if (status == STATUS_OK && !(*value >= param->low && *value <= param->high))
-            status = json_error(text, diag, "%s is outside %g..%g (in SI units)", string,
-                                param->low, param->high);
-    }
+    struct json_node quantity = json_find(node, "value"), interval = json_find(node, "interval");
+    if (!quantity.value)
+        return json_error(node, diag, "has no \"value\"");
+    status = read_quantity(quantity, param, value, diag);
+    struct cost_fact fact = {.value = *value, .unit = param->unit, .meaning = param->meaning};
+    if (status == STATUS_OK && interval.value)
+        status = read_interval(interval, param, &fact, diag);
     if (status != STATUS_OK)
         return status;
-    struct cost_fact fact = {.name = cost_read_keep(reader, name),
-                             .value = *value,
-                             .unit = param->unit,
-                             .meaning = param->meaning,
-                             .source = cost_read_keep(reader, source),
-                             .at = keep_loc(reader, node)};
+    fact.name = cost_read_keep(reader, name);
+    fact.source = cost_read_keep(reader, source);
+    fact.at = keep_loc(reader, node);
     cost_fact_set(reader.cost, reader.arena, &fact);
     return STATUS_OK;
 }

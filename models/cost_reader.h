@@ -18,7 +18,8 @@ struct cost_reader {
 /* A copy of text that lives as long as the costs. */
 const char *cost_read_keep(struct cost_reader reader, const char *text);
 
-/* {"value": ..., "source": "..."} in the unit and range of param; its fact is kept as `name`. */
+/* {"value": ..., "source": "..."} in the unit and range of param, with "interval": [lowest, highest]
+ * where machines disagree; its fact is kept as `name`. */
 enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
                              const struct cost_param *param, double *value);
 

@@ -366,6 +366,19 @@ static const struct {
     {"no unit", TOY_HEAD "\"matmul\": {\"ramp_s\": " N("1") "}}", "a bare number has no unit"},
     {"the wrong unit", TOY_HEAD "\"matmul\": {\"ramp_s\": " N("\"1 GB\"") "}}", "1 GB"},
     {"out of range", TOY_HEAD "\"matmul\": {\"ramp_s\": " N("\"1 s\"") "}}", "outside 0..0.001"},
+    {"an interval of one",
+     TOY_HEAD
+     "\"device\": {\"power\": {\"value\": \"5 W\", \"source\": \"t\", \"interval\": [\"4 W\"]}}}",
+     "expected [lowest, highest]"},
+    {"an interval without the value",
+     TOY_HEAD "\"device\": {\"power\": {\"value\": \"5 W\", \"source\": \"t\","
+              " \"interval\": [\"6 W\", \"7 W\"]}}}",
+     "does not hold the value"},
+    {"an interval without a unit",
+     TOY_HEAD
+     "\"device\": {\"power\": {\"value\": \"5 W\", \"source\": \"t\", \"interval\": [4, 6]}}}",
+     "a bare number has no unit"},
+    {"no value", TOY_HEAD "\"matmul\": {\"tile\": {\"source\": \"t\"}}}", "has no \"value\""},
     {"unknown attention", TOY_HEAD "\"attention\": {\"fa4\": {}}}", "fa4"},
     {"not a head dim", TOY_HEAD "\"attention\": {\"fa2\": {\"forward\": {\"rates\": {\"x\": 1}}}}}",
      "'x' is no head dim"},
@@ -384,6 +397,25 @@ static const struct {
     {"truncated", TOY_HEAD, "toy.json"},
     {"not an object", "[]", "object"},
 };
+
+/* What machines of a device disagree on is printed beside the number. */
+static void a_number_may_have_an_interval(void)
+{
+    static const char file[] =
+        "{\"longhaul_device_cost\": 1, \"name\": \"h\", \"base\": \"h100\","
+        " \"device\": {\"power\": {\"value\": \"700 W\", \"source\": \"two boards\","
+        " \"interval\": [\"650 W\", \"700 W\"]}}}";
+    struct fixture f;
+    struct text out = {0};
+    if (fixture_parse(&f, file)) {
+        cost_print(&out, &f.cost);
+        CHECK("printed",
+              strstr(out.data, "device.power = 700 W, machines from 650 W to 700 W  (") != NULL);
+        CHECK_CLOSE("the value counts", f.cost.device_power, 700, 0);
+    }
+    text_release(&out);
+    fixture_release(&f);
+}
 
 static void a_wrong_file_gets_one_message(void)
 {
@@ -419,6 +451,7 @@ static const struct check_case cases[] = {
     {"every number has a source", every_number_has_a_source},
     {"a prediction says when it is extrapolated", a_prediction_says_when_it_is_extrapolated},
     {"attention must be known to the device", attention_must_be_known_to_the_device},
+    {"a number may have an interval", a_number_may_have_an_interval},
     {"a wrong file gets one message", a_wrong_file_gets_one_message},
 };
 
