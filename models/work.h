@@ -192,6 +192,7 @@ enum attention_impl {
     ATTENTION_FA3,
     ATTENTION_CUDNN,
     ATTENTION_CPU,
+    ATTENTION_TRITON, /* FlashAttention's algorithm of 2022 in Triton */
     ATTENTION_IMPL_COUNT
 };
 const char *attention_impl_name(enum attention_impl impl);

@@ -199,6 +199,8 @@ struct profile {
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
     bool grad_passes;    /* whole gradients are zeroed before the step, and looked through before
                                they are reduced, each in a pass of its own */
+    bool flattens_gradients; /* whole gradients that are reduced each micro-batch are copied into a
+                                flat tensor and divided first: two passes */
     bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */

@@ -157,6 +157,24 @@ static const struct profile profiles[] = {
      .chains = CHAINS_TORCHTITAN,       /* eager code: RMSNorm, apply_rotary_emb, FeedForward */
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
+    {.name = "fsdp1", .summary = "PyTorch's FullyShardedDataParallel as Composer and llm-foundry run it",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
+     .kv_replication = KV_TO_HEADS,
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_ALL_GATHER,     /* it has no ring: as torchtitan */
+     .ring_one_stream = true, .ring_packs = true, .gathered_shift = true,
+     .ring_grad_f32 = true,
+     .recompute_whole = true,           /* checkpoint_wrapper: the whole block */
+     .loss_f32 = true,                  /* autocast runs cross_entropy in fp32 */
+     .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
+     .params_f32 = true,                /* and param_dtype bfloat16: cast to be gathered */
+     .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
+     .prefetch = 1,                     /* BACKWARD_POST is issued behind a unit's backward, by a host that runs ahead */
+     .waits_for_reductions = true,      /* _post_backward_final_callback() */
+     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
+     .clipping_sync = true,             /* its total_norm all-reduced, and read for the log */
+     .attention_slowdown = 1.0,
+     .host_factor = 1.0},
     {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,

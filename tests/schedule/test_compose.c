@@ -212,6 +212,35 @@ static void weights_move_as_the_table_says(void)
     }
 }
 
+/* There and back for each reduction, of 4 + 4 bytes an element each. */
+static void fsdp1_passes_over_gradients_before_each_reduction(void)
+{
+    static const char *const profiles[] = {"torchtitan", "fsdp1"};
+    int64_t casts[2], reductions[2];
+    double bytes_of_casts[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        struct request request = small(0, 4);
+        struct ir ir;
+        struct choices c;
+        request.strategy = "local";
+        request.weights = CHOICE_WEIGHTS_ZERO3;
+        request.profile = profiles[i];
+        request.global_batch = 8; /* two micro-batches of four ranks */
+        build(&ir, &c, &request, profiles[i]);
+        casts[i] = count(&ir, WORK_CAST, PHASE_COUNT);
+        reductions[i] = count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
+        for (uint32_t op = 0; op < ir.op.count; op++)
+            if (ir.op.kind[op] == WORK_CAST)
+                bytes_of_casts[i] += work_memory_bytes(&ir.shape[ir.op.shape[op]]);
+        ir_release(&ir);
+    }
+    double parameters = (double)transformer_parameters(&shapes[0]);
+    CHECK_INT("as many reductions", reductions[1], reductions[0]);
+    CHECK_INT("two passes for each", casts[1] - casts[0], 2 * reductions[1]);
+    CHECK_CLOSE("16 bytes a parameter in each micro-batch", bytes_of_casts[1] - bytes_of_casts[0],
+                2 * 16 * parameters, 0.02);
+}
+
 /* Forward, recomputation and backward each move q, k, v and o once: 2 n h bytes for each with MHA. */
 static void all_to_alls_move_what_ulysses_says(void)
 {
@@ -519,6 +548,8 @@ static const struct check_case cases[] = {
     {"what the backward does not read is not repeated",
      what_the_backward_does_not_read_is_not_repeated},
     {"weights move as the table says", weights_move_as_the_table_says},
+    {"FSDP1 passes over gradients before each reduction",
+     fsdp1_passes_over_gradients_before_each_reduction},
     {"all-to-alls move what Ulysses says", all_to_alls_move_what_ulysses_says},
     {"every second product or layer is repeated", every_second_product_or_layer_is_repeated},
     {"fewer kept activations take less memory", fewer_activations_take_less_memory},
