@@ -45,12 +45,32 @@ static const struct row internevo[] = {
     {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .again = 15},
 };
 
+/* transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py): the norm is
+ * torchtitan's, operator by operator, and so are the branches and the feed-forward part; rotations
+ * stay in 16 bits. */
+static const struct row hf[] = {
+    {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36},
+    {.kind = WORK_RMSNORM_BACKWARD,
+     .kernels = 17,
+     .bytes = 92 + 9,
+     .compiled = 6 + 3,
+     .kernels_compiled = 2},
+    /* times cosine 4, rotate_half: minus one half 2, cat 4, times sine 4, sum 6 */
+    {.kind = WORK_ROPE, .kernels = 5, .bytes = 20},
+    /* both products 8, minus 2, of both halves zeros and a copy 8, their sum 6, and with the other
+       6 */
+    {.kind = WORK_ROPE_BACKWARD, .kernels = 9, .bytes = 30},
+    {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
+    {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
+};
+
 static const struct {
     const struct row *row;
     size_t count;
 } tables[CHAINS_COUNT] = {
     [CHAINS_TORCHTITAN] = {torchtitan, ARRAY_LEN(torchtitan)},
     [CHAINS_INTERNEVO] = {internevo, ARRAY_LEN(internevo)},
+    [CHAINS_HF] = {hf, ARRAY_LEN(hf)},
 };
 
 void chains_of(const struct profile *profile, bool compile, bool kept,

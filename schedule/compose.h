@@ -151,7 +151,7 @@ enum clipping {
 
 /* Whose code says which work runs as a chain of kernels, and what the chain moves:
  * schedule/chains.c. */
-enum chains { CHAINS_FUSED, CHAINS_TORCHTITAN, CHAINS_INTERNEVO, CHAINS_COUNT };
+enum chains { CHAINS_FUSED, CHAINS_TORCHTITAN, CHAINS_INTERNEVO, CHAINS_HF, CHAINS_COUNT };
 
 /* What tells one implementation of the same schedule from another. docs/strategies.md has
  * the source of every cell. */

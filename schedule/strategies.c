@@ -175,6 +175,26 @@ static const struct profile profiles[] = {
      .clipping_sync = true,             /* its total_norm all-reduced, and read for the log */
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
+    {.name = "hf", .summary = "Hugging Face's Trainer and TRL: Accelerate with PyTorch's FSDP2 and context parallelism",
+     .attention_impl = ATTENTION_FA2,   /* sdpa: the flash kernel */
+     .attention_impl_90 = ATTENTION_CUDNN, /* sdpa: sdp_utils.cpp, check_prefer_cudnn_attention() */
+     .kv_replication = KV_TO_HEADS,     /* repeat_kv; assumed: sdpa itself could group heads */
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_ALL_GATHER,     /* cp_comm_strategy's default */
+     .ring_one_stream = true,           /* PyTorch's _context_parallel, as torchtitan */
+     .ring_packs = true, .gathered_shift = true,
+     .ring_grad_f32 = true,
+     .recompute_whole = true,           /* gradient_checkpointing of whole layers */
+     .loss_f32 = true,                  /* ForCausalLMLoss: logits.float() */
+     .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
+     .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
+     .prefetch = 1,
+     .waits_for_reductions = true,
+     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
+     .clipping_sync = true,             /* grad_norm is logged */
+     .chains = CHAINS_HF,               /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */
+     .attention_slowdown = 1.0,
+     .host_factor = 1.0},
     {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,

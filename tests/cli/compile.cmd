@@ -7,3 +7,7 @@ grep -c 'changes nothing' $T/note || true
 megatron=$(seconds --profile megatron) again=$(seconds --profile megatron --compile)
 grep -o 'changes nothing.*' $T/note
 test "$megatron" = "$again" && echo "megatron is fused already"
+# transformers' layers are eager too, and its sdpa is cuDNN's kernel on Hopper
+eager=$(seconds --profile hf) compiled=$(seconds --profile hf --compile)
+awk -v e=$eager -v c=$compiled 'BEGIN { print (e > 1.03 * c) ? "compiled is faster" : "compiled " c " eager " e }'
+for cluster in dgx-a100 dgx-h100; do longhaul predict --model llama3-8b --cluster $cluster --gpus 8 --strategy ring --profile hf --seq 64K --quick 2> $T/note | grep -oE 'fa2|cudnn' | head -1; done
