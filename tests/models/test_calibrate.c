@@ -582,6 +582,23 @@ static void a_product_of_seconds_gives_the_power(void)
     }
 }
 
+/* What a base has for ops of an eager step is not in points of single kernels. */
+static void memory_points_leave_no_start_beside_the_kernels(void)
+{
+    struct fixture f;
+    fixture_init(&f, "a100-80g", 0);
+    f.truth.memory_stream_fraction = 0.7;
+    f.truth.memory_start_s = 0;
+    f.base.memory_start_s = 26e-6;
+    add_memory_bound(&f);
+    struct calibrate_options options = {0};
+    CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+              STATUS_OK);
+    CHECK_CLOSE("none is left", f.result.cost.memory_start_s, 0, 0);
+    CHECK_CLOSE("the share", f.result.cost.memory_stream_fraction, 0.7, 0.01);
+    fixture_release(&f);
+}
+
 /* Times that no device has: what is fitted to them still makes a file that can be read. */
 static void numbers_stay_in_their_range(void)
 {
@@ -713,6 +730,8 @@ static const struct check_case cases[] = {
      what_disturbed_points_refuse_falls_to_p10_or_to_the_base},
     {"what can be fitted is beside what is refused", what_can_be_fitted_is_beside_what_is_refused},
     {"a product of seconds gives the power", a_product_of_seconds_gives_the_power},
+    {"memory points leave no start beside the kernels",
+     memory_points_leave_no_start_beside_the_kernels},
     {"numbers stay in their range", numbers_stay_in_their_range},
     {"names that are no UTF-8 are written all the same",
      names_that_are_no_utf8_are_written_all_the_same},
