@@ -72,6 +72,7 @@ static void take_times(struct outcome *o, const struct prediction *p)
     o->kind = OUTCOME_TIMED;
     o->most = p->tokens_per_s_gpu;
     o->step_s = p->sim.step_s;
+    o->intervals = intervals_of(p);
     o->sequences = (double)prediction_sequences(p);
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
     for (int cause = 0; cause < CAUSE_COUNT && stages->count > 1; cause++) {

@@ -9,6 +9,7 @@
 
 #include "cli/plan/longest.h"
 #include "cli/plan/space.h"
+#include "cli/predict/intervals.h"
 #include "cli/predict/prediction.h"
 
 #include <stdbool.h>
@@ -33,6 +34,7 @@ struct outcome {
     double missing_bytes;        /* of what does not fit */
     double most;                 /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
     double step_s, sequences;    /* of the step */
+    struct intervals intervals;  /* TIMED */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
     double bubble,
         exposed;    /* shares of the step: stages idle; idle for copies to the host and back */

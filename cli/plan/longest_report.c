@@ -1,4 +1,5 @@
 #include "cli/plan/longest_report.h"
+#include "cli/predict/intervals.h"
 
 #include "base/units.h"
 #include "cli/interrupt.h"
@@ -110,9 +111,13 @@ static void put_tokens(struct text *out, int64_t tokens)
 
 static void put_step(struct text *out, const struct prediction *p)
 {
-    struct report_time time = report_time_for(p->sim.step_s);
-    text_printf(out, "%-11s%.*f %s, %.1f tokens/s/GPU\n", "step", time.decimals,
-                p->sim.step_s / time.unit_s, time.name, p->tokens_per_s_gpu);
+    const struct intervals intervals = intervals_of(p);
+    text_printf(out, "%-11s", "step");
+    report_put_time(out, p->sim.step_s, p->sim.step_s);
+    intervals_put_beside(out, " (90 %: ", &intervals.of[RESIDUAL_TIME], p->sim.step_s,
+                         report_time_for(p->sim.step_s).unit_s);
+    text_printf(out, ", %.1f tokens/s/GPU\n", p->tokens_per_s_gpu);
+    intervals_put_line(out, &intervals);
 }
 
 /* "activation 61.2 GiB, ...; op 966 (cross_entropy, forward)": the moment that needs most. */
@@ -268,7 +273,9 @@ void longest_report_print_json(struct text *out, const struct longest_report *r)
     if (l->tokens > 0)
         json_verdict(&w, "at_longest", &l->at);
     if (r->at.simulated) {
+        const struct intervals intervals = intervals_of(&r->at);
         json_put_number(&w, "step_s", r->at.sim.step_s);
+        report_json_step_ends(&w, &intervals, r->at.sim.step_s);
         json_put_number(&w, "tokens_per_s_gpu", r->at.tokens_per_s_gpu);
     }
     if (l->next > 0 && l->refused[0] == '\0')

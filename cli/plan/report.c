@@ -69,12 +69,6 @@ static enum cause slower_cause(const struct outcome *o, const struct outcome *wi
 
 /* ---- text ---- */
 
-static void put_seconds(struct text *out, double seconds)
-{
-    struct report_time time = report_time_for(seconds);
-    text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
-}
-
 /* ", stages idle 7.6 %, waiting for copies 0.1 %" of the step. */
 static void put_idle(struct text *out, const struct outcome *o)
 {
@@ -96,7 +90,7 @@ static void put_loss(struct text *out, const struct outcome *o, const struct out
     text_printf(out, " (%+.1f %%", loss);
     if (by_s > 0) {
         text_printf(out, "; %s takes ", cause_name(cause));
-        put_seconds(out, by_s);
+        report_put_time(out, by_s, by_s);
         text_puts(out, " longer per sequence");
     }
     text_putc(out, ')');
@@ -144,7 +138,9 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
         text_puts(out, o->cut ? " tokens at least, " : " tokens, ");
     }
     text_printf(out, "%.1f tokens/s/GPU, step ", o->most);
-    put_seconds(out, o->step_s);
+    report_put_time(out, o->step_s, o->step_s);
+    intervals_put_beside(out, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], o->step_s,
+                         report_time_for(o->step_s).unit_s);
     text_puts(out, ", ");
     put_device(out, &o->verdict);
     put_idle(out, o);
@@ -394,6 +390,8 @@ void plan_report_print(struct text *out, const struct plan_report *r)
     }
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
         put_row(out, r, i);
+    if (found)
+        intervals_put_line(out, &best->row[0].intervals);
     if (best->goal != GOAL_LONGEST)
         put_splits(out, r);
     put_end(out, r);
@@ -446,6 +444,7 @@ static void json_outcome(struct json_out *w, const char *key, const struct plan_
     if (o->kind == OUTCOME_TIMED) {
         json_put_number(w, "tokens_per_s_gpu", o->most);
         json_put_number(w, "step_s", o->step_s);
+        report_json_step_ends(w, &o->intervals, o->step_s);
         json_put_count(w, "sequences", (uint64_t)o->sequences);
         if (o != winner && r->best->goal != GOAL_LONGEST)
             json_loss(w, o, winner);

@@ -42,6 +42,16 @@ bool intervals_known(const struct intervals *intervals, enum residual_of of)
     return !isnan(intervals->of[of].spread);
 }
 
+void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
+                          double value, double unit)
+{
+    if (isnan(interval->spread))
+        return;
+    text_puts(out, before);
+    intervals_put(out, interval, value, unit);
+    text_putc(out, ')');
+}
+
 /* Three digits, without an exponent. */
 static void put_rounded(struct text *out, double value)
 {
@@ -75,4 +85,13 @@ void intervals_put_from(struct text *out, const struct intervals *intervals)
         interval_put_from(out, interval, likeness_run(&intervals->like));
         first = false;
     }
+}
+
+void intervals_put_line(struct text *out, const struct intervals *intervals)
+{
+    struct text from = {0};
+    intervals_put_from(&from, intervals);
+    if (from.size > 0)
+        text_printf(out, "%-11s90 %%: %s\n", "interval", from.data);
+    text_release(&from);
 }

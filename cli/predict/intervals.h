@@ -34,10 +34,17 @@ bool intervals_known(const struct intervals *intervals, enum residual_of of);
 /* Appends "54.3 to 80.6": a value's interval in units of unit_s or unit bytes, three digits each. */
 void intervals_put(struct text *out, const struct interval *interval, double value, double unit);
 
-/* The same of ends that are known. */
+/* Appends the same between `before` and a bracket, where there is an interval: " (90 %: 54.3 to 80.6)". */
+void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
+                          double value, double unit);
+
+/* The same as intervals_put() of ends that are known. */
 void intervals_put_ends(struct text *out, double low, double high);
 
 /* Appends "time -18 to +22 %, 24 runs of 2 sources on a100, deepspeed, several nodes; memory ...". */
 void intervals_put_from(struct text *out, const struct intervals *intervals);
+
+/* Appends the line "interval   90 %: time ...", where there is an interval. */
+void intervals_put_line(struct text *out, const struct intervals *intervals);
 
 #endif

@@ -29,6 +29,15 @@ void report_json_verdict(struct json_out *w, const struct verdict *v)
     json_put_bool(w, "too_close_to_call", verdict_close(v));
 }
 
+void report_json_step_ends(struct json_out *w, const struct intervals *intervals, double step_s)
+{
+    const struct interval *time = &intervals->of[RESIDUAL_TIME];
+    if (isnan(time->spread))
+        return;
+    json_put_number(w, "step_low_s", interval_low(time, step_s));
+    json_put_number(w, "step_high_s", interval_high(time, step_s));
+}
+
 static void put_offload_ratio(struct json_out *w, const struct choices *c)
 {
     struct text ratio = {0};
@@ -121,9 +130,8 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
     intervals_put_from(&from, &intervals);
     if (from.size > 0)
         json_begin_object(w, "interval_90");
+    report_json_step_ends(w, &intervals, p->sim.step_s);
     if (intervals_known(&intervals, RESIDUAL_TIME)) {
-        json_put_number(w, "step_low_s", interval_low(time, p->sim.step_s));
-        json_put_number(w, "step_high_s", interval_high(time, p->sim.step_s));
         json_put_number(w, "tokens_per_s_gpu_low", interval_low(time, p->tokens_per_s_gpu));
         json_put_number(w, "tokens_per_s_gpu_high", interval_high(time, p->tokens_per_s_gpu));
     }

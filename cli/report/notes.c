@@ -72,17 +72,6 @@ void report_put_beware(struct text *out, const struct report *r)
         print_scale(out, p);
 }
 
-/* What the intervals of time and memory follow from. */
-static void print_intervals(struct text *out, const struct report *r)
-{
-    const struct intervals intervals = intervals_of(r->prediction);
-    struct text from = {0};
-    intervals_put_from(&from, &intervals);
-    if (from.size > 0)
-        text_printf(out, "%-11s90 %%: %s\n", "interval", from.data);
-    text_release(&from);
-}
-
 static void print_beware(struct text *out, const struct report *r)
 {
     struct text all = {0};
@@ -164,7 +153,8 @@ static void print_next(struct text *out, const struct report *r)
 
 void report_print_notes(struct text *out, const struct report *report)
 {
-    print_intervals(out, report);
+    const struct intervals intervals = intervals_of(report->prediction);
+    intervals_put_line(out, &intervals);
     print_beware(out, report);
     print_training(out, report);
     print_next(out, report);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With lines this wide, 15 hold everything. */
+/* With lines this wide, 16 hold everything. */
 enum { WIDTH = 132 };
 
 /* Categories under this share of the peak are left out of the text. */
@@ -91,17 +91,6 @@ static void put_piece(struct line *line, struct text *piece)
     piece->size = 0;
 }
 
-/* " (90 %: 54.3 to 80.6)": a value's interval, where there is one. */
-static void put_interval(struct text *out, const char *before, const struct interval *interval,
-                         double value, double unit)
-{
-    if (isnan(interval->spread))
-        return;
-    text_puts(out, before);
-    intervals_put(out, interval, value, unit);
-    text_putc(out, ')');
-}
-
 static void put_need(struct text *out, const struct verdict *v, enum prediction_limit limit,
                      const struct intervals *intervals)
 {
@@ -111,8 +100,8 @@ static void put_need(struct text *out, const struct verdict *v, enum prediction_
         return;
     }
     text_printf(out, " a GPU%s", v->by_reserved ? "" : ", by arena");
-    put_interval(out, " (90 %: ", &intervals->of[RESIDUAL_MEMORY], (double)v->needed[limit],
-                 0x1p30);
+    intervals_put_beside(out, " (90 %: ", &intervals->of[RESIDUAL_MEMORY], (double)v->needed[limit],
+                         0x1p30);
 }
 
 /* What does not fit is all said at once: the memory that lacks the largest share first. */
@@ -262,17 +251,17 @@ static void print_step(struct text *out, const struct report *r)
     const struct interval *interval = &intervals.of[RESIDUAL_TIME];
     struct report_time time = report_time_for(p->sim.step_s);
     report_put_time(&piece, p->sim.step_s, p->sim.step_s);
-    put_interval(&piece, " (90 %: ", interval, p->sim.step_s, time.unit_s);
+    intervals_put_beside(&piece, " (90 %: ", interval, p->sim.step_s, time.unit_s);
     put_piece(&line, &piece);
     text_printf(&piece, "%.1f tokens/s/GPU", p->tokens_per_s_gpu);
-    put_interval(&piece, " (", interval, p->tokens_per_s_gpu, 1);
+    intervals_put_beside(&piece, " (", interval, p->tokens_per_s_gpu, 1);
     put_piece(&line, &piece);
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
         fraction[i] = report_mfu(p, (enum mfu_convention)i);
         text_printf(&piece, "%s%s %.1f %%", i == 0 ? "MFU " : "", mfu_table[i].name,
                     100 * fraction[i]);
         if (i == MFU_LONGHAUL)
-            put_interval(&piece, " (", interval, 100 * fraction[i], 1);
+            intervals_put_beside(&piece, " (", interval, 100 * fraction[i], 1);
         put_piece(&line, &piece);
     }
     text_printf(&piece, "HFU %.1f %%", 100 * report_hfu(p));
@@ -501,7 +490,7 @@ static void put_link_classes(struct text *out, const struct prediction *p)
     }
 }
 
-/* One line, however long: with the others, 15 hold everything. */
+/* One line, however long: with the others, 16 hold everything. */
 static void print_simulation(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;

@@ -1,10 +1,11 @@
-/* cli/report/report.h: what `predict` prints: at most 15 lines, or the same as JSON. */
+/* cli/report/report.h: what `predict` prints: at most 16 lines, or the same as JSON. */
 #ifndef CLI_REPORT_REPORT_H
 #define CLI_REPORT_REPORT_H
 
 #include "base/text.h"
 #include "cli/json_out.h"
 #include "cli/predict/alternatives.h"
+#include "cli/predict/intervals.h"
 #include "cli/predict/operator_times.h"
 #include "cli/predict/prediction.h"
 #include "models/mfu.h"
@@ -30,6 +31,8 @@ void report_print_notes(struct text *out, const struct report *report);
 /* Appends to an empty text what a reader should not take the figures for; nothing: leaves it empty. */
 void report_put_beware(struct text *out, const struct report *report);
 void report_print_json(struct text *out, const struct report *report);
+/* step_low_s and step_high_s of an object that is open, where there is an interval. */
+void report_json_step_ends(struct json_out *json, const struct intervals *intervals, double step_s);
 /* A verdict's members, of an object that is open. */
 void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 

@@ -1,6 +1,7 @@
 #include "cli/sweep/point.h"
 
 #include "cli/idle_options.h"
+#include "cli/predict/intervals.h"
 #include "cli/predict/operator_times.h"
 #include "cli/predict/prediction.h"
 #include "cli/report/report.h"
@@ -111,7 +112,13 @@ static void put_times(struct cells *cells, const struct prediction *p, bool know
         seconds = whole ? p->sim.step_s : operator_times_of(p).elapsed_s;
     if (seconds > 0)
         rate = prediction_tokens(p) / seconds / prediction_gpus(p);
+    const struct intervals intervals = whole ? intervals_of(p) : (struct intervals){0};
+    bool has_interval = whole && intervals_known(&intervals, RESIDUAL_TIME);
     put_number(cells, "step_s", known, seconds);
+    put_number(cells, "step_low_s", has_interval,
+               interval_low(&intervals.of[RESIDUAL_TIME], seconds));
+    put_number(cells, "step_high_s", has_interval,
+               interval_high(&intervals.of[RESIDUAL_TIME], seconds));
     put_number(cells, "tokens_per_s_gpu", known, rate);
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
         double fraction = 0;
