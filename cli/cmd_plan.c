@@ -213,10 +213,12 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     struct best best = {0};
     struct text out = {0}, given = {0};
     enum framework only = (enum framework)options_choice(options, "only");
+    bool published = strcmp(options_text(options, "profile"), "published") == 0;
     struct space_open open = {.strategy = !options_given(options, "strategy"),
                               .placement = !options_given(options, "placement"),
                               .stage_placement = !options_given(options, "stage-placement"),
-                              .only = options_given(options, "only") ? &only : NULL};
+                              .only = options_given(options, "only") ? &only : NULL,
+                              .own_profile = published || !options_given(options, "profile")};
     enum goal goal =
         options_given(options, "goal") ? (enum goal)options_choice(options, "goal") : GOAL_SPEED;
     put_given(&given, options, goal);

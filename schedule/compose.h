@@ -221,6 +221,7 @@ struct profile {
     uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
     bool clipping_sync;  /* the host reads the norm before it goes on */
     uint8_t chains;      /* enum chains: norms, rotations, activations that are not one kernel */
+    bool fused_merge;    /* partial outputs of rings and chunks are merged by one kernel */
     double attention_slowdown; /* kernel time relative to the plain kernel (dropout) */
     double host_factor;        /* host issue time relative to plain eager launches */
     double host_per_step_s;    /* framework time of every rank between backward and optimizer */

@@ -59,6 +59,24 @@ static const struct strategy strategies[] = {
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
 };
 
+/* What neutral and ideal share. A switch that is not named here is off: the copy, wait, pass or buffer that it
+ * stands for is one framework's own. docs/strategies.md, "Profile neutral", has the reason of every choice. */
+#define WELL_MADE                                                                                                     \
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN, /* the fastest in each device's file */    \
+     .kv_replication = KV_TO_RANKS,                                                                                    \
+     .copies_before = 1,                /* one kernel packs q, k and v; what arrives is in token order */              \
+     .rotation = ROTATE_P2P,            /* two blocks alive, hidden behind tiles */                                    \
+     .ring_grad_f32 = true, .prefix_grad_f32 = true, /* exact as the other sums */                                     \
+     .vocabulary_unit = 64,             /* of tensor ranks: 128 bytes, what tensor cores take at full rate */          \
+     .grad_dtype = DTYPE_F32,           /* accumulated and reduced in fp32: Megatron-LM's and torchtitan's default */  \
+     .params_f32 = true,                /* as FSDP2: no bf16 copy beside the optimizer's shard */                      \
+     .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */                                \
+     .reuse_elements = 1,               /* what is read next stays: the head, as torchtitan leaves it gathered */      \
+     .prefetch = 1,                                                                                                    \
+     .clipping = CLIPPING_IN_STEP,      /* one pass for the norm; AdamW scales what it reads */                        \
+     .fused_merge = true,               /* as ring-flash-attention under torch.jit, TransformerEngine */                \
+     .attention_slowdown = 1.0          /* no dropout */
+
 static const struct profile profiles[] = {
     {.name = "deepspeed", .summary = "Megatron-DeepSpeed 0.14 with Ulysses and ZeRO",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
@@ -213,18 +231,10 @@ static const struct profile profiles[] = {
      .clipping_sync = true,
      .attention_slowdown = 1.0,
      .host_factor = 1.0},
-    {.name = "ideal", .summary = "no copy, wait or byte that the method itself does not need",
-     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
-     .kv_replication = KV_TO_RANKS,
-     .copies_before = 1, .copies_after = 0,
-     .rotation = ROTATE_P2P,
-     .ring_grad_f32 = true,             /* exact as the other sums */
-     .prefix_grad_f32 = true,
-     .grad_dtype = DTYPE_BF16,
-     .reuse_elements = 1000000000,      /* as deepspeed: what may stay need not be gathered again */
-     .prefetch = 1,
-     .attention_slowdown = 1.0,
-     .host_factor = 1.0},
+    {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",
+     WELL_MADE, .host_factor = 1.0},    /* a plain PyTorch program: the device file's host costs */
+    {.name = "ideal", .summary = "neutral without host and framework time: what the method itself takes",
+     WELL_MADE, .host_factor = 0.0},
 };
 /* clang-format on */
 

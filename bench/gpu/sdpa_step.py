@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One training step in PyTorch: the one that `longhaul run --strategy local --profile ideal` takes.
+"""One training step in PyTorch: the one that `longhaul run --strategy local --profile neutral` takes.
 
 The same layers (layer norms, q k v of one product, RoPE, scaled_dot_product_attention, GELU; the
 embedding is the head), bf16 with fp32 masters and AdamW, every layer recomputed in backward. Prints one line of

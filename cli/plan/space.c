@@ -1,7 +1,6 @@
 #include "cli/plan/space.h"
 
 #include "cli/predict/bounds.h"
-#include "cli/setup/request_options.h"
 #include "cli/setup/subsequences.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/pipeline/sppo.h"
@@ -155,7 +154,7 @@ static bool is_run_otherwise(const struct walk *w, const struct choices *c)
 {
     struct strategy left = *w->row;
     left.attention = c->attention;
-    return w->open.only != NULL && request_is_published(&w->setup->request) &&
+    return w->open.only != NULL && w->open.own_profile &&
            strcmp(expressible_profile(*w->open.only, &left), c->profile->name) != 0;
 }
 
@@ -345,7 +344,7 @@ static void walk_strategies(struct walk *w, int64_t gpus)
             table[s].subsequences != (request.subsequences > 1))
             continue;
         request.strategy = table[s].name;
-        if (w->open.only != NULL && request_is_published(&request))
+        if (w->open.only != NULL && w->open.own_profile)
             request.profile = expressible_profile(*w->open.only, &table[s]);
         if (w->open.strategy)
             subsequences_open(&request, setup);

@@ -31,8 +31,9 @@ struct space {
 /* What the user left open; everything else in the request stays. */
 struct space_open {
     bool strategy, placement, stage_placement, length;
-    const enum framework *
-        only; /* what it expresses alone, with its own profile unless one is asked for; NULL: all */
+    const enum framework *only; /* what it expresses alone; NULL: all */
+    bool
+        own_profile; /* of `only`: each strategy as the framework's own implementation; else as the request says */
 };
 
 /* Whether a request is among what is open: it resolves, and the framework expresses it. */

@@ -95,8 +95,9 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
         put_named(out, name.data, &own);
         text_puts(out, "# ");
         put_distance(out, &own, all);
-        text_printf(out, " the winner of all strategies%s, for which see --emit-winner: ",
-                    request_is_published(&setup->request) ? " as published" : "");
+        text_printf(out,
+                    " the winner of all strategies with profile %s, for which see --emit-winner: ",
+                    setup->request.profile);
         put_outcome(out, all);
         status = put_settings(out, framework, request, diag);
     } else if (status == STATUS_NO) {

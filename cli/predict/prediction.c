@@ -265,7 +265,8 @@ static void costs_make(struct costs *costs, const struct prediction *p)
     struct device_cost fused = p->setup->cost;
     const struct device_cost *cost = &fused;
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
-    if (p->choices.compile && fused.merge_bytes[impl] > FUSED_MERGE_BYTES)
+    bool merges = p->choices.compile || (p->profile != NULL && p->profile->fused_merge);
+    if (merges && impl != ATTENTION_CPU && fused.merge_bytes[impl] > FUSED_MERGE_BYTES)
         fused.merge_bytes[impl] = FUSED_MERGE_BYTES;
     bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
                                    p->choices.activations == CHOICE_ACTIVATIONS_RATIO);

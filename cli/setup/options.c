@@ -74,8 +74,9 @@ static const struct option choice_rows[] = {
     {.name = "profile",
      .kind = OPTION_TEXT,
      .value = "NAME",
-     .fallback = "published",
-     .help = "whose implementation; `longhaul list profiles`; published: the strategy's own"},
+     .fallback = "neutral",
+     .help = "whose implementation: neutral is one well-made one for all strategies, published is "
+             "the strategy's own; `longhaul list profiles` has all"},
     {.name = "seq",
      .kind = OPTION_TOKENS,
      .value = "TOKENS",

@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-bool request_is_published(const struct request *r)
-{
-    return r->profile == NULL || strcmp(r->profile, "published") == 0;
-}
-
 static void put_count(struct text *out, const char *name, int64_t value, int64_t usual)
 {
     if (value > usual)
@@ -87,8 +82,9 @@ static void put_sparsity(struct text *out, const struct request *r)
 void request_put_options(struct text *out, const struct request *r)
 {
     text_printf(out, "--strategy %s", r->strategy);
-    if (!request_is_published(r))
-        text_printf(out, " --profile %s", r->profile);
+    const char *profile = r->profile != NULL ? r->profile : "published";
+    if (strcmp(profile, "neutral") != 0)
+        text_printf(out, " --profile %s", profile);
     put_count(out, "tp", r->tp, 1);
     put_count(out, "cp", r->cp, 1);
     put_count(out, "hp", r->hp, 1);

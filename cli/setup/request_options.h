@@ -11,9 +11,6 @@
  * model and the cluster, the length and the batch; what is the default is left out. */
 void request_put_options(struct text *out, const struct request *request);
 
-/* Whether each strategy is predicted as the implementation that it was published with. */
-bool request_is_published(const struct request *request);
-
 /* How subsequences are cut, and how much of what they keep leaves: "adaptive", "full" or a share. Of a
  * request whose activations leave by ratio. */
 const char *request_partition_name(const struct request *request);

@@ -59,6 +59,17 @@ static void place_files(struct options *options, struct arena *arena, const char
                     options->value[row].text = beside(arena, csv, options->value[row].text);
 }
 
+/* A framework ran what was measured: where args name no profile, it is the strategy's own. */
+static void take_published(struct options *options)
+{
+    size_t row = 0;
+    for (size_t s = 0; options->sets[s] != NULL; s++)
+        for (size_t i = 0; i < options->sets[s]->count; i++, row++)
+            if (!options->value[row].given &&
+                strcmp(options->sets[s]->option[i].name, "profile") == 0)
+                options->value[row].text = "published";
+}
+
 /* The columns say what was measured: a prediction of something else has nothing to do with it. */
 static enum status check_columns(const struct external_run *row, const struct prediction *p,
                                  struct diag *diag)
@@ -143,6 +154,7 @@ static void run_one(void *context, size_t job, void *result)
         status = options_parse(&options, sets, count, word, &diag);
     if (status == STATUS_OK) {
         place_files(&options, &arena, row->at.name);
+        take_published(&options);
         status = predict(answer, row, &options, &diag);
     }
     answer->ok = status == STATUS_OK;

@@ -179,6 +179,8 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint3
                          uint32_t count, uint64_t used)
 {
     uint64_t parts = lend_parts(e->choices, chunk, e->shard_size);
+    if (chunk == 0 && pipeline_ends_tied(e->choices)) /* the last chunk lends the embedding, too */
+        parts = lend_parts(e->choices, pipeline_chunks(e->choices) - 1, parts);
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
     int known = ir_find_bundle(e->ir, name, strlen(name)); /* another stage has the same */

@@ -18,7 +18,7 @@ longhaul calibrate disturbed.csv --despite-noise --json > report.json
 sed -n '/"fallen"/,/\]/p' report.json | grep -E 'name|to"' | tr -d ' \n'
 echo
 # the device is good for a prediction
-longhaul predict --model longhaul-3m --cluster cpu-node --costs fitted.json --gpus 2 --seq 1K --dtype f32 --attention cpu --profile ideal --quick > step
+longhaul predict --model longhaul-3m --cluster cpu-node --costs fitted.json --gpus 2 --seq 1K --dtype f32 --attention cpu --quick > step
 grep -c '^step' step
 # nor are links missing in a cluster: the preset has those that were refused
 longhaul calibrate disturbed.csv --despite-noise -o links.device.json --cluster cpu-node --cluster-out links.json > report

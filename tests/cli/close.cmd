@@ -1,5 +1,5 @@
 # Too close to call is what would not fit with a little less. A device that the allocator's cache fills is not: what is cache is said.
-cached="--model gpt-7b --set layers=8 --cluster sppo-a100 --gpus 4 --strategy sppo --tp 1 --pp 4 --batch 1 --subsequences 32 --seq 256K"
+cached="--model gpt-7b --set layers=8 --cluster sppo-a100 --gpus 4 --strategy sppo --profile published --tp 1 --pp 4 --batch 1 --subsequences 32 --seq 256K"
 said() { sed -E 's/ \(90 %: [^)]*\)//; s/[0-9.]+ ([GM]iB)/x \1/g'; }
 longhaul predict $cached --quick -o $T/p 2> $T/notes | head -1 | said
 grep -E '"(fits|too_close_to_call)"' $T/p/prediction.json

@@ -24,7 +24,7 @@ on_disk() { # KIB COMMAND
         cksum < old | cmp - $T/before
         ls -A | sed /^old\$/d' disk_full $free "$@"
 }
-tiny="--model longhaul-3m --set layers=1,hidden=64,head_dim=8,ffn=96 --seq 64 --gpus 2"
+tiny="--profile published --model longhaul-3m --set layers=1,hidden=64,head_dim=8,ffn=96 --seq 64 --gpus 2"
 what="--model gpt2 --cluster ideal --gpus 2 --seq 1K"
 longhaul sweep --model gpt2 --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 --vary checkpoint=none,full -o $T/a.csv > $T/note
 longhaul predict $what --quick -o $T/p > $T/note

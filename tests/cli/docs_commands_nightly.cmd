@@ -6,10 +6,10 @@ cp $S/README.md .
 mkdir traces && cp -r $S/traces/published traces/
 cp $S/tests/data/snapshots/oom.pickle snapshot.pickle
 cp $S/tests/data/calibration/cpu-example.csv mine.csv
-longhaul schedule --model longhaul-3m --cluster ideal --gpus 2 --seq 1K --dtype f32 --attention cpu --profile ideal -o step.ir
-longhaul predict --model longhaul-3m --cluster cpu-node --gpus 2 --seq 1K --dtype f32 --attention cpu --profile ideal --exact --quick -o predicted > note
-longhaul predict --model longhaul-3m --cluster cpu-node --gpus 2 --seq 1K --dtype f32 --attention cpu --profile ideal --exact --quick -o out > note
-longhaul run --model longhaul-3m --gpus 2 --seq 1K --profile ideal -o measured > note
+longhaul schedule --model longhaul-3m --cluster ideal --gpus 2 --seq 1K --dtype f32 --attention cpu -o step.ir
+longhaul predict --model longhaul-3m --cluster cpu-node --gpus 2 --seq 1K --dtype f32 --attention cpu --exact --quick -o predicted > note
+longhaul predict --model longhaul-3m --cluster cpu-node --gpus 2 --seq 1K --dtype f32 --attention cpu --exact --quick -o out > note
+longhaul run --model longhaul-3m --gpus 2 --seq 1K -o measured > note
 for f in $S/README.md $S/docs/*.md; do
     awk -v to=$T/blocks/$(basename $f .md) -f $S/tests/cli/blocks.awk $f
 done

@@ -27,7 +27,7 @@ for strategy in megatron-sp ulysses ring fpdt; do
 done > $T/longest
 stands $S/README.md < $T/longest
 # docs/planning.md: units of one layer, and the bubble
-units="longhaul sweep --model gpt-7b --set layers=4 --cluster sppo-a100 --strategy sppo --offload-ratio none --scope layers --seq 128K --unfit-too --vary pp=1,4 --vary subsequences=1,4,8,16,32,64,128,256"
+units="longhaul sweep --model gpt-7b --set layers=4 --cluster sppo-a100 --strategy sppo --offload-ratio none --profile published --scope layers --seq 128K --unfit-too --vary pp=1,4 --vary subsequences=1,4,8,16,32,64,128,256"
 for tp in 1 8; do
     $units --gpus $((4 * tp)) --tp $tp -o $T/units-$tp.csv > $T/note 2>&1
     grep -v '^#' $T/units-$tp.csv | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
@@ -39,7 +39,7 @@ done
 paste -d'|' $T/units-1.rows $T/units-8.rows | awk -F'|' '{ tokens = 131072 / $1
     printf "| %d | %s | %s | %s | %.3f | %s | %s |\n", $1, tokens < 1024 ? tokens : tokens / 1024 "K", $2, $5, 3 / $1, $3, $6 }' | stands $S/docs/planning.md
 # docs/strategies.md: what a chunk's fetch takes, beside a tile
-fpdt="longhaul predict --model gpt-6.7b --cluster fpdt-a100-80g --gpus 4 --strategy fpdt --profile ideal --seq 256K"
+fpdt="longhaul predict --model gpt-6.7b --cluster fpdt-a100-80g --gpus 4 --strategy fpdt --profile neutral --seq 256K"
 figures() { sed -n 's/.*"fetch_\(pair\|set\)_s": *\([^,]*\),*/\2/p'; }
 for chunk in 2K 8K 16K 64K 128K; do
     $fpdt --set layers=1 --chunk $chunk --quick -o $T/ops > $T/note
@@ -73,7 +73,7 @@ done | stands $S/docs/accuracy.md
 for placement in context-first head-first; do
     printf '| %s |' $placement
     for window in 1 4 8; do
-        longhaul predict --model internlm-7b-mha --cluster loongtrain-a100 --nodes 256 --seq 1M --strategy 2d --cp 64 --hp 8 --dp 4 --placement $placement \
+        longhaul predict --model internlm-7b-mha --cluster loongtrain-a100 --nodes 256 --seq 1M --strategy 2d --profile published --cp 64 --hp 8 --dp 4 --placement $placement \
             --window $window --checkpoint selective++ --loss-chunks 8 --quick --json |
             both | awk -v w=$window '{ printf w == 1 ? " %.2f s, %.1f tokens/s/GPU |" : " %.2f s, %.1f |", $1, $2 }'
     done
@@ -126,7 +126,7 @@ grep -qF -e "$words" $T/readme && echo "as printed" || echo "not in README.md: $
 # docs/planning.md: what SPPO printed and what the search found, both predicted (the search itself is left out: minutes)
 rate() { # MODEL GPUS TOKENS "(SP, PP), N"
     set -- $1 $2 $3 $(echo "$4" | tr -d '(),')
-    longhaul predict --quick --json --model gpt-$(echo $1 | tr B b) --cluster sppo-a100 --gpus $2 --seq $3 --tp $4 --pp $5 --subsequences $6 --strategy sppo --batch 1 --weights replicated |
+    longhaul predict --quick --json --model gpt-$(echo $1 | tr B b) --cluster sppo-a100 --gpus $2 --seq $3 --tp $4 --pp $5 --subsequences $6 --strategy sppo --profile published --batch 1 --weights replicated |
         both | awk '{ printf "%.1f", $2 }'
 }
 grep -E '^\| [0-9]+B, [0-9]+ \| [0-9]+[KM] \|' $S/docs/planning.md | sed 's/^| //; s/, / /; s/ | /|/g' | while IFS='|' read -r model tokens printed found theirs why; do

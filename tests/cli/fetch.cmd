@@ -1,6 +1,6 @@
 # FPDT: every rank fetches its part, or one those of all, which it scatters. A tile grows with the square
 # of the chunk and what it fetches with the chunk: with one lane for all ranks they cross at a chunk P times as long.
-fpdt="--model gpt-6.7b --gpus 4 --strategy fpdt --profile ideal --seq 256K"
+fpdt="--model gpt-6.7b --gpus 4 --strategy fpdt --profile neutral --seq 256K"
 pair() { # of keys and values of a chunk, in seconds: CLUSTER CHUNK each|one
     longhaul predict $fpdt --cluster $1 --chunk $2 --fetch $3 --scope attention:fetch --json |
         sed -n 's/.*"fetch_pair_s": *\([^,]*\),*/\1/p'

@@ -1,5 +1,5 @@
 # FPDT: what does not go together says what would
-fpdt="--cluster fpdt-a100-80g --strategy fpdt --set layers=2"
+fpdt="--cluster fpdt-a100-80g --strategy fpdt --profile published --set layers=2"
 longhaul predict --model gpt-2.7b $fpdt --gpus 4 --seq 64K --chunk 128K || echo "exit $?"
 longhaul predict --model gpt-2.7b $fpdt --gpus 4 --seq 64K --chunk 1002 || echo "exit $?"
 longhaul predict --model gpt-2.7b --cluster fpdt-a100-80g --nodes 8 --strategy fpdt --hp 32 --set heads=16,kv_heads=16 --seq 64K || echo "exit $?"
@@ -11,7 +11,7 @@ cat > $T/small.json <<END
 {"name": "small-host", "summary": "a host of little memory", "base": "fpdt-a100-80g",
  "host": {"memory": {"value": "48 GiB", "source": "this test"}}}
 END
-longhaul predict --model gpt-2.7b --cluster $T/small.json --gpus 4 --strategy fpdt --set layers=2 --seq 1M --quick | head -1
+longhaul predict --model gpt-2.7b --cluster $T/small.json --gpus 4 --strategy fpdt --profile published --set layers=2 --seq 1M --quick | head -1
 # the knee: a chunk is too short where copies cannot hide behind its tiles, and longer ones than 64K
 # gain little and take memory
 longhaul sweep --model gpt-2.7b $fpdt --gpus 4 --seq 256K --vary chunk=8K..256K:x2 -o $T/chunks.csv > $T/chunks.txt 2> $T/chunks.err
@@ -27,7 +27,7 @@ grep -v '^#' $T/chunks.csv | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i]
           print "memory grows behind 64K:", (grows == 2 ? "yes" : "no") }'
 # FPDT, Fig. 10: a tile grows with the square of the chunk, its fetch with the chunk: they cross
 for chunk in 2K 8K 32K 128K; do
-    longhaul predict --model gpt-2.7b --set layers=1 --cluster fpdt-a100-80g --gpus 4 --strategy fpdt --profile ideal \
+    longhaul predict --model gpt-2.7b --set layers=1 --cluster fpdt-a100-80g --gpus 4 --strategy fpdt --profile neutral \
         --seq 256K --chunk $chunk --quick -o $T/ops > $T/predicted || exit
     grep -v '^#' $T/ops/ops.csv | awk -F, -v chunk=$chunk '
         $4 == "attention" && $8 != $9 { tile += $11 - $10; tiles++ }

@@ -1,7 +1,11 @@
 # Settings of frameworks. What a framework has no setting for stands in comments.
 fields=layers=4
 model="--model llama3-8b --cluster dgx-h100"
-longest() { longhaul plan --longest $model --set $fields "$@"; }
+# implementations are the frameworks' own, where nothing else is asked for
+longest() {
+    case " $* " in *" --profile "*) ;; *) set -- --profile published "$@" ;; esac
+    longhaul plan --longest $model --set $fields "$@"
+}
 
 # one configuration, whatever becomes of it
 longest --gpus 8 --strategy ring --cp 2 --pp 2 --batch 8 --pipeline interleaved --profile torchtitan --emit torchtitan | grep -v '^seq_len'

@@ -1,6 +1,6 @@
 # FPDT, Fig. 13: the backward of one block in 2, 4 and 8 chunks, on one another; docs/plotting.md
 for pair in 64K:2 32K:4 16K:8; do
-    longhaul predict --model llama3-8b --cluster fpdt-a100-80g --nodes 1 --gpus 4 --strategy fpdt --seq 128K --chunk ${pair%:*} --scope layer -o "$T/${pair#*:} chunks" > $T/note
+    longhaul predict --model llama3-8b --cluster fpdt-a100-80g --nodes 1 --gpus 4 --strategy fpdt --profile published --seq 128K --chunk ${pair%:*} --scope layer -o "$T/${pair#*:} chunks" > $T/note
 done
 longhaul plot memory "$T/2 chunks" "$T/4 chunks" "$T/8 chunks" --window backward:layer=0 -o $T/f.svg
 sed -n 's/.*<text>\([^<]*\)<.*/\1/p' $T/f.svg | grep '[a-z]' | sed 's/: [0-9.]* GiB//'

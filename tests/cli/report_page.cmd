@@ -2,7 +2,7 @@
 longhaul predict --model internlm-7b-mha --cluster loongtrain-a100 --gpus 16 --seq 64K -o $T/p --quick > $T/note
 longhaul sweep --model internlm-7b-mha --cluster loongtrain-a100 --gpus 8 --vary seq=64K..512K:x2 --vary hp=2,3,8 -o $T/s.csv > $T/note
 longhaul validate --source LoongTrain --table 2 --system ulysses -o $T/v.csv > $T/note
-longhaul predict --model longhaul-3m --seq 256 --dtype f32 --attention cpu --profile ideal --weights zero1 \
+longhaul predict --model longhaul-3m --seq 256 --dtype f32 --attention cpu --profile neutral --weights zero1 \
     --cluster cpu-node --gpus 1 --exact --quick -o $T/c > $T/note
 page() {
     longhaul report "$@" -o $T/page.html

@@ -10,7 +10,7 @@ verdict --gpus 2 --dtype bf16
 # sums of few terms: 8 columns, which rounding to bf16 moves by more than the tolerance
 longhaul run --model longhaul-3m --set layers=2,hidden=8 --seq 64 --gpus 2 --strategy ulysses --dtype bf16 --check | tail -n 1
 # the same schedule from a file
-longhaul schedule $what --cluster ideal --gpus 2 --dtype f32 --attention cpu -o $T/a.ir
+longhaul schedule $what --cluster ideal --gpus 2 --profile published --dtype f32 --attention cpu -o $T/a.ir
 longhaul run $T/a.ir --check --model longhaul-3m --set layers=2,hidden=64,head_dim=8,ffn=96 | tail -n 1
 # gradients of half the size, which clipping would make whole again
 sed '/cross_entropy_backward/s/count=63/count=126/' $T/a.ir > $T/half.ir

@@ -1,5 +1,5 @@
 # rows in the order of the grid, with the reason where there is no prediction
-what="--model internlm-7b-mha --cluster loongtrain-a100 --gpus 8"
+what="--profile published --model internlm-7b-mha --cluster loongtrain-a100 --gpus 8"
 sweep="longhaul sweep $what --vary seq=64K..512K:x2 --vary hp=4,3,8"
 figures() { sed 's/step [0-9.]* m*s, [0-9.]* tok/step N s, N tok/; s/\("[a-z_]*"\): [0-9.]*[.][0-9]*/\1: N/'; }
 $sweep -o $T/a.csv | figures

@@ -44,6 +44,13 @@ printf '%s\n%s\n' $columns one > $T/short.csv
 bad --data $T/short.csv
 printf '%s\n' id,source,gpu > $T/other.csv
 bad --data $T/other.csv
+# a framework ran what was measured: without a profile the strategy's own is predicted, and not the default of predict
+grep -E "^(id|one)," $T/rows/right.csv > $T/rows/first.csv
+only() { longhaul validate --data $T/rows/$1.csv | grep -o ' -> .* s ' | head -1; }
+sed 's/--profile ideal //; s/--cluster ideal/--cluster 1x4xa100-80g/' $T/rows/first.csv > $T/rows/none.csv
+sed 's/--cluster 1x4xa100-80g/& --profile published/' $T/rows/none.csv > $T/rows/published.csv
+sed 's/--cluster 1x4xa100-80g/& --profile neutral/' $T/rows/none.csv > $T/rows/neutral.csv
+test "$(only none)" = "$(only published)" && test "$(only none)" != "$(only neutral)" && echo "as published"
 # of the shipped files both are read, and --table is of published figures alone, --device of training steps
 longhaul validate --source torchtitan-cp --table text | grep '^rows'
 longhaul validate --source torchtitan-h100 -o $T/one.csv | grep '^rows'

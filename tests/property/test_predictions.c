@@ -439,7 +439,9 @@ static bool price(struct priced *priced, const struct request *request, const ch
     return ok;
 }
 
-/* With the same kernels, precision and layout: the size of buckets of gradients is a matter of layout, too.
+/* With the same kernels, precision and layout: the size of buckets of gradients and of the vocabulary's parts, and
+ * which weights stay gathered, are matters of layout, too. Parameters that are the optimizer's own save memory and
+ * cost a cast; reductions beside the backward take links and multiprocessors from it.
  * TransformerEngine's ring, which keeps every block that came and sends gradients one hop less, is another
  * method. An update that starts while gradients are still being reduced has its gather share their links,
  * so the sum of both may end later than one after the other would: by no more than the gathers take longer
@@ -464,6 +466,10 @@ static void no_profile_beats_ideal(void)
         same.ring_grad_f32 = other->ring_grad_f32;
         same.prefix_grad_f32 = other->prefix_grad_f32;
         same.bucket_elements = other->bucket_elements;
+        same.vocabulary_unit = other->vocabulary_unit;
+        same.reuse_elements = other->reuse_elements;
+        same.params_f32 = other->params_f32;
+        same.reduce_at_end = other->reduce_at_end;
         same.offload_grain = other->offload_grain;
         request.profile = other->name;
         bool ok = price(&theirs, &request, cluster, NULL);

@@ -305,7 +305,8 @@ static inline void check_stage_worlds(int count)
         fewer += both_ways(&request, label).layers;
         worlds++;
     }
-    CHECK("some of them are stretched", 6 * fewer > worlds);
+    /* buckets of most profiles hold all layers of a model as small as these */
+    CHECK("some of them are stretched", 12 * fewer > worlds);
 }
 
 /* Many micro-batches: without stages, and with stages in each order. Layers are few, or many. */
