@@ -119,10 +119,13 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
 {
     char what[160];
     struct text would = {0};
-    if (c->weights != CHOICE_WEIGHTS_HSDP) {
+    bool in_part =
+        c->weights == CHOICE_WEIGHTS_HSDP || (c->weights == CHOICE_WEIGHTS_ZERO1 && r->shard > 0);
+    if (!in_part) {
         if (r->shard > 0)
             return diag_error(diag, (struct loc){.name = "--shard"}, STATUS_BAD_INPUT,
-                              "is for --weights hsdp; weights are '%s'", weights_names[c->weights]);
+                              "is for --weights hsdp and zero1; weights are '%s'",
+                              weights_names[c->weights]);
         c->shard = (uint32_t)r->ranks * (pipeline_replicates_weights(c) ? c->pp : 1);
         return STATUS_OK;
     }
@@ -205,7 +208,9 @@ static bool too_many_axes(const struct choices *c)
     struct mesh_part part[MESH_PARTS_MAX];
     int64_t copies = tensor_kv_copies(c->model, c->tp);
     uint32_t tensor = (c->tp > copies) + (copies > 1);
-    return mesh_parts(c, part) + (c->weights == CHOICE_WEIGHTS_HSDP) + tensor > MESH_AXES_MAX;
+    bool in_part = c->weights == CHOICE_WEIGHTS_HSDP ||
+                   (c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < c->ranks / c->pp / c->tp);
+    return mesh_parts(c, part) + in_part + tensor > MESH_AXES_MAX;
 }
 
 static bool subsequences_of_head_and_tensor_ranks(const struct choices *c)

@@ -257,7 +257,7 @@ struct choices {
     uint32_t interleaved;    /* the context ranks of a node, when windows are interleaved; else 0 */
     uint32_t window;         /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
     uint32_t shard; /* ranks of a stage that share one copy of its weights; all of dp x cp x hp,
-                       or fewer (HSDP) */
+                       or fewer (HSDP; of ZeRO-1, that share one copy of its states) */
     int64_t seq;    /* tokens of one sequence */
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */

@@ -198,6 +198,11 @@ static bool has_copies_beside(const struct choices *c)
     return expressible_sharing(c) > 1 && has_whole_weights(c) && (c->tp > 1 || c->pp > 1);
 }
 
+static bool has_states_in_groups(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < expressible_sharing(c);
+}
+
 /* ---- activations and pieces ---- */
 
 static bool has_selective(const struct choices *c)
@@ -352,6 +357,7 @@ static const struct gap {
     {TITAN,    has_selective,                "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" keeps products too"},
     {MEGATRON, has_selective,                "selective checkpoints that keep attention's output: selective recomputation of core_attn does the opposite; full is set"},
     {SPEED,    has_selective,                "checkpoints that keep attention's output"},
+    {ALL,      has_states_in_groups,         "optimizer states over some of the ranks: all share them"},
     {MEGATRON | SPEED, has_every_second,     "checkpoints of every second product or layer: full is set"},
     {TITAN | MEGATRON, has_offload,          "layer inputs on the host"},
     {ALL,      has_ratio,                    "part of the activations on the host (SPPO): all of them stay"},

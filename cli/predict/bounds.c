@@ -78,10 +78,13 @@ double bound_step_s(const struct setup *setup, const struct choices *c)
 /* Ranks over which a state is cut, beside tensor and pipeline ranks. */
 static double shards_of(const struct choices *c, enum weights_choice from)
 {
+    double all = (double)c->ranks / c->tp / c->pp;
     if (c->weights == CHOICE_WEIGHTS_HSDP)
         return c->shard;
+    if (c->weights == CHOICE_WEIGHTS_ZERO1 && from <= CHOICE_WEIGHTS_ZERO1 && c->shard < all)
+        return c->shard;
     bool cut = c->weights != CHOICE_WEIGHTS_REPLICATED && c->weights >= from;
-    return cut ? (double)c->ranks / c->tp / c->pp : 1;
+    return cut ? all : 1;
 }
 
 static double share_of_parameters(const struct choices *c)

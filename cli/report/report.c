@@ -190,7 +190,8 @@ void report_print_choices(struct text *out, const struct report *r)
             put_piece(&line, &piece);
         }
         text_printf(&piece, "weights %s", weights_names[c->weights]);
-        if (c->weights == CHOICE_WEIGHTS_HSDP)
+        if (c->weights == CHOICE_WEIGHTS_HSDP ||
+            (c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < c->ranks / c->pp / c->tp))
             text_printf(&piece, " over %u", c->shard);
         put_piece(&line, &piece);
         text_printf(&piece, "activations %s", activations_names[c->activations]);

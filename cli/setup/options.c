@@ -9,7 +9,8 @@ static const char *const checkpoint_choices[] = {
     "selective-op", "selective-layer"};
 
 _Static_assert(DTYPE_BF16 == 0 && DTYPE_F16 == 1 && DTYPE_F32 == 2, "dtype_choices");
-_Static_assert(ATTENTION_FA2 == 0 && ATTENTION_CPU == 3 && ATTENTION_TRITON == 4, "attention_choices");
+_Static_assert(ATTENTION_FA2 == 0 && ATTENTION_CPU == 3 && ATTENTION_TRITON == 4,
+               "attention_choices");
 _Static_assert(CHOICE_ACTIVATIONS_KEEP == 0 && CHOICE_ACTIVATIONS_OFFLOAD == 3,
                "checkpoint_choices");
 
@@ -242,7 +243,8 @@ static const struct option choice_rows[] = {
      .low = 1,
      .high = CLUSTER_MAX_GPUS,
      .unset = "a node",
-     .help = "ranks that share one copy of the weights, with --weights hsdp"},
+     .help = "ranks that share one copy of the weights, with --weights hsdp, or of the optimizer's "
+             "states, with zero1 (of which all ranks share one unless it is given)"},
     {.name = "activations",
      .kind = OPTION_CHOICE,
      .names = activations_names,

@@ -189,6 +189,7 @@ static void weights_move_as_the_table_says(void)
     } rows[] = {
         {"internevo", CHOICE_WEIGHTS_REPLICATED, 0, 0, 0, 3}, /* embedding, both layers, head */
         {"internevo", CHOICE_WEIGHTS_ZERO1, 0, 3, 3, 0},
+        {"internevo", CHOICE_WEIGHTS_ZERO1, 2, 3, 3, 3}, /* and their sums over the pairs */
         {"internevo", CHOICE_WEIGHTS_ZERO2, 0, 3, 3, 0},
         {"internevo", CHOICE_WEIGHTS_ZERO3, 0, 6, 4, 0}, /* embedding, 0, 1, head, 1, 0 */
         {"internevo", CHOICE_WEIGHTS_HSDP, 2, 6, 4, 4},
@@ -506,7 +507,7 @@ static void wrong_requests_say_what_would_do(void)
          "would "
          "do\n"},
         {"shard without hsdp", 0, 4, 0, 0, 0, 64, 0, 0, 2, CHOICE_WEIGHTS_ZERO3, -1, NULL, NULL,
-         "--shard: error: is for --weights hsdp; weights are 'zero3'\n"},
+         "--shard: error: is for --weights hsdp and zero1; weights are 'zero3'\n"},
         {"shard", 0, 4, 0, 0, 0, 64, 0, 0, 3, CHOICE_WEIGHTS_HSDP, -1, NULL, NULL,
          "--shard: error: weights cannot be sharded over runs of 3 of 4 ranks with hp 4; --shard "
          "1, 2 or 4 "
