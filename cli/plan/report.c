@@ -7,17 +7,11 @@
 #include "cli/report/report.h"
 #include "cli/setup/request_options.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum status plan_report_make(struct plan_report *r, struct diag *diag)
-{
-    if (r->best->count == 0 || r->best->row[0].kind != OUTCOME_TIMED)
-        return STATUS_OK;
-    return sensitivities_find(r->sensitivity, r->setup, &r->best->row[0].request, diag);
-}
 
 /* ---- families ---- */
 
@@ -49,6 +43,29 @@ static struct family family_of(const struct best *best, uint8_t strategy)
             f.nearest = o;
     }
     return f;
+}
+
+static enum status find_splits(struct plan_report *r, struct diag *diag)
+{
+    size_t count;
+    const struct outcome *winner = &r->best->row[0], *loser[PLAN_FAMILIES] = {NULL};
+    compose_strategies(&count);
+    assert(count <= PLAN_FAMILIES);
+    if (r->best->goal == GOAL_LONGEST)
+        return STATUS_OK;
+    for (uint8_t s = 0; s < count; s++)
+        if (s != winner->strategy)
+            loser[s] = family_of(r->best, s).best;
+    return splits_find(r->split, loser, count, winner, r->setup, diag);
+}
+
+enum status plan_report_make(struct plan_report *r, struct diag *diag)
+{
+    if (r->best->count == 0 || r->best->row[0].kind != OUTCOME_TIMED)
+        return STATUS_OK;
+    enum status status =
+        sensitivities_find(r->sensitivity, r->setup, &r->best->row[0].request, diag);
+    return status == STATUS_OK ? find_splits(r, diag) : status;
 }
 
 /* The cause that takes most longer than in the winner's step, for each sequence: steps may hold different
@@ -94,6 +111,23 @@ static void put_loss(struct text *out, const struct outcome *o, const struct out
         text_puts(out, " longer per sequence");
     }
     text_putc(out, ')');
+}
+
+static void put_part(struct text *out, const char *what, double seconds)
+{
+    text_printf(out, "%s %s", what, seconds <= -5e-10 ? "-" : "");
+    report_put_time(out, fabs(seconds), fabs(seconds));
+}
+
+/* "           of it layout 1.2 s, kernels 0 s, framework 30 ms": a line below a family's */
+static void put_split(struct text *out, const struct split *split)
+{
+    if (!split->known)
+        return;
+    text_printf(out, "\n%-11s", "");
+    put_part(out, "per sequence: layout", split->layout_s);
+    put_part(out, ", kernels", split->kernels_s);
+    put_part(out, ", framework", split->framework_s);
 }
 
 /* "78.8 GiB (9.80 GiB of it cache)": what a device holds, and what that says where it is nearly full. */
@@ -169,8 +203,8 @@ static bool tells_more(const struct outcome *a, const struct outcome *b)
 }
 
 /* "tp 16 x pp 2, 64 of 4 numbers of subsequences: 310.2 tokens/s/GPU, ..." */
-static void put_split(struct text *out, const struct plan_report *r, const struct outcome *o,
-                      size_t members)
+static void put_stages(struct text *out, const struct plan_report *r, const struct outcome *o,
+                       size_t members)
 {
     const struct outcome *winner = &r->best->row[0];
     text_printf(out, "%-11stp %lld x pp %lld", "split", (long long)o->request.tp,
@@ -227,7 +261,7 @@ static void put_splits(struct text *out, const struct plan_report *r)
             o = tells_more(&best->row[k], o) ? &best->row[k] : o;
         }
         if (!seen)
-            put_split(out, r, o, members);
+            put_stages(out, r, o, members);
     }
 }
 
@@ -257,6 +291,7 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
         put_loss(out, f.best, winner);
         text_puts(out, ": ");
         request_put_options(out, &f.best->request);
+        put_split(out, &r->split[strategy]);
     } else if (f.left > 0) {
         text_printf(out, "%zu of its %zu configurations were not searched", f.left, f.members);
     } else if (f.cut != NULL) {
@@ -422,6 +457,15 @@ static void json_loss(struct json_out *w, const struct outcome *o, const struct 
     json_put_number(w, "slower_cause_s_per_sequence", by_s);
 }
 
+static void json_split(struct json_out *w, const struct split *split)
+{
+    if (!split->known)
+        return;
+    json_put_number(w, "layout_s_per_sequence", split->layout_s);
+    json_put_number(w, "kernels_s_per_sequence", split->kernels_s);
+    json_put_number(w, "framework_s_per_sequence", split->framework_s);
+}
+
 static void json_outcome(struct json_out *w, const char *key, const struct plan_report *r,
                          const struct outcome *o)
 {
@@ -495,6 +539,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
             json_put_count(&w, "asked_tokens", (uint64_t)ladder_end(&f.cut->ladder));
         if (o != NULL)
             json_outcome(&w, "best", r, o);
+        json_split(&w, &r->split[s]);
         json_end_object(&w);
     }
     json_end_object(&w);

@@ -6,6 +6,9 @@
 #include "base/text.h"
 #include "cli/plan/best.h"
 #include "cli/plan/sensitivity.h"
+#include "cli/plan/split.h"
+
+#define PLAN_FAMILIES 16 /* at least as many as strategies */
 
 struct plan_report {
     const struct best *best;
@@ -16,9 +19,11 @@ struct plan_report {
         given; /* a command with the options of the model, the cluster, the length and the batch: with
                         * those of a row, it predicts the row */
     struct sensitivity sensitivity[SENSITIVITIES];
+    struct split split[PLAN_FAMILIES]; /* of the best of each strategy that lost */
 };
 
-/* Simulates the winner on machines that differ in one thing each. */
+/* Simulates the winner on machines that differ in one thing each, and the best of each strategy with profile
+ * ideal. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
 void plan_report_print(struct text *out, const struct plan_report *report);

@@ -95,3 +95,15 @@ awk -F '"' '/"options": "--strategy ulysses --hp 2 / { on = 1 } on && /"slower_c
     on && /_per_sequence/ { split($3, v, "[:,]"); printf "%s %.4g\n", cause, v[2]; exit }' $T/rows.json | cmp - $T/want
 echo "$(sed 's/ [^ ]*$//' $T/want): the same difference"
 longhaul plan $few --weights zero1 --checkpoint none --top 1000 | grep -oE 'longer[^)]*\): --strategy ulysses --hp 2.*'
+# of each loser: layout, kernels and framework make its distance from the winner; on one implementation none of it is kernels
+for profile in published neutral; do
+    longhaul plan --model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K --profile $profile --weights zero1 --checkpoint none --json > $T/split.json
+    awk -F '[:,]+' -v profile=$profile '/"families"/ { on = 1 }
+        /"tokens_per_s_gpu"/ && !best { best = $2 }
+        on && /"tokens_per_s_gpu"/ { rate = $2 }
+        on && /"layout_s_per/ { layout = $2 }
+        on && /"kernels_s_per/ { kernels = $2; if ($2 != 0) differ++ }
+        on && /"framework_s_per/ { all = 1024 / 2 * (1 / rate - 1 / best); d = layout + kernels + $2 - all; n++
+            if (d * d > 1e-12 * all * all + 1e-24) print "adds up to", layout + kernels + $2, "of", all }
+        END { print profile ": " (n > 2 ? "losers add up" : n), differ ? "kernels differ" : "kernels are the same" }' $T/split.json
+done
