@@ -186,6 +186,9 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
     enum status status = check_varies(problem, COST_SIZE_BYTES, diag);
     if (status != STATUS_OK)
         return status;
+    if (c->cost.memory_start_s > 0)
+        calibrate_derive(c, "memory.start_s", &c->cost.memory_start_s, UNIT_SECONDS, 0,
+                         CALIBRATE_DERIVED, "points are of single kernels, whose ramp is fitted");
     raise_bandwidth(problem);
     double bandwidth = c->cost.device_memory_bytes_per_s;
     if (bandwidth > BANDWIDTH_MOST)
@@ -201,6 +204,7 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
     if (good)
         return STATUS_OK;
     c->cost = before;
+    c->cost.memory_start_s = 0;
     c->cost.device_memory_bytes_per_s = bandwidth;
     c->families = families;
     c->numbers = numbers;

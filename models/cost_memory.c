@@ -117,6 +117,6 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
         return chain->kernels * (cost->device_kernel_start_s +
                                  cost_stream_s(cost, cost->memory_stream_fraction, each));
     }
-    return cost->device_kernel_start_s +
+    return cost->device_kernel_start_s + cost->memory_start_s +
            cost_stream_s(cost, fraction, cost_traffic_bytes(cost, impl, work));
 }

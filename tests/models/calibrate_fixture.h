@@ -51,4 +51,53 @@ static inline void add(struct fixture *f, enum point_role role, int impl, struct
     points_add(&f->points, &point);
 }
 
+/* A point that takes what the true device takes. */
+static inline void add_true(struct fixture *f, int impl, struct work work)
+{
+    enum attention_impl used = impl == POINT_NO_IMPL ? ATTENTION_FA2 : (enum attention_impl)impl;
+    add(f, POINT_WORK, impl, work, cost_burst_s(&f->truth, used, &work)); /* a short run */
+}
+
+static inline void add_products(struct fixture *f)
+{
+    static const int64_t m[] = {256, 1024, 4096, 16384};
+    static const int64_t nk[][2] = {
+        {4096, 4096}, {1024, 8192}, {6144, 512}, {512, 128}, {2048, 2048}};
+    for (size_t i = 0; i < ARRAY_LEN(m); i++)
+        for (size_t k = 0; k < ARRAY_LEN(nk); k++) {
+            struct work work = {.kind = WORK_MATMUL,
+                                .in = DTYPE_BF16,
+                                .out = DTYPE_BF16,
+                                .matmul = {m[i], nk[k][0], nk[k][1], 0, 0, 0}};
+            add_true(f, POINT_NO_IMPL, work);
+        }
+    for (int64_t size = 512; size <= 8192; size *= 2) { /* memory is the limit */
+        struct work work = {.kind = WORK_MATMUL,
+                            .in = DTYPE_BF16,
+                            .out = DTYPE_BF16,
+                            .matmul = {16, 2 * size, 8 * size, 0, 0, 0}};
+        add_true(f, POINT_NO_IMPL, work);
+    }
+}
+
+static inline void add_memory_bound(struct fixture *f)
+{
+    for (int64_t rows = 64; rows <= 65536; rows *= 4) {
+        const struct work works[] = {
+            {.kind = WORK_ADD, .elements = {rows * 4096}},
+            {.kind = WORK_FILL, .elements = {rows * 4096}},
+            {.kind = WORK_RMSNORM, .rows = {rows, 4096, 0}},
+            {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, 4096, 0}},
+            {.kind = WORK_PACK, .pack = {rows, 4, {1024, 0, 0}}},
+            {.kind = WORK_EMBEDDING, .embedding = {rows, 4096, 8192, 0}},
+            {.kind = WORK_EMBEDDING_BACKWARD, .embedding = {rows, 4096, 8192, 0}},
+        };
+        for (size_t i = 0; i < ARRAY_LEN(works); i++) {
+            struct work work = works[i];
+            work.reads = work.kind == WORK_EMBEDDING_BACKWARD ? 3 : 0; /* adds to what is there */
+            add_true(f, POINT_NO_IMPL, work);
+        }
+    }
+}
+
 #endif

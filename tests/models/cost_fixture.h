@@ -29,7 +29,7 @@
 #define TOY_REST(ramp)                                                                             \
     "\"memory\": {\"stream_fraction\": " N("1") ", \"reduce_fraction\": " N("0.5") ","                 \
     " \"permute_fraction\": " N("0.25") ", \"gather_fraction\": " N("0.2") ","                       \
-    " \"scatter_fraction\": " N("0.1") ", \"ramp_bytes\": " N(ramp) ","                              \
+    " \"scatter_fraction\": " N("0.1") ", \"ramp_bytes\": " N(ramp) ", \"start_s\": " N("\"0 s\"") ","                              \
     " \"estimated\": {\"residual\": 0.1, \"source\": \"nobody measured\"}},"                         \
     "\"host\": {\"op_s\": " N("\"6 us\"") ", \"kernel_s\": " N("\"4 us\"") ","                         \
     " \"collective_s\": " N("\"30 us\"") ", \"copy_s\": " N("\"8 us\"") ", \"sync_s\": " N("\"15 us\"") "," \

@@ -7,55 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A point that takes what the true device takes. */
-static void add_true(struct fixture *f, int impl, struct work work)
-{
-    enum attention_impl used = impl == POINT_NO_IMPL ? ATTENTION_FA2 : (enum attention_impl)impl;
-    add(f, POINT_WORK, impl, work, cost_burst_s(&f->truth, used, &work)); /* a short run */
-}
-
-static void add_products(struct fixture *f)
-{
-    static const int64_t m[] = {256, 1024, 4096, 16384};
-    static const int64_t nk[][2] = {
-        {4096, 4096}, {1024, 8192}, {6144, 512}, {512, 128}, {2048, 2048}};
-    for (size_t i = 0; i < ARRAY_LEN(m); i++)
-        for (size_t k = 0; k < ARRAY_LEN(nk); k++) {
-            struct work work = {.kind = WORK_MATMUL,
-                                .in = DTYPE_BF16,
-                                .out = DTYPE_BF16,
-                                .matmul = {m[i], nk[k][0], nk[k][1], 0, 0, 0}};
-            add_true(f, POINT_NO_IMPL, work);
-        }
-    for (int64_t size = 512; size <= 8192; size *= 2) { /* memory is the limit */
-        struct work work = {.kind = WORK_MATMUL,
-                            .in = DTYPE_BF16,
-                            .out = DTYPE_BF16,
-                            .matmul = {16, 2 * size, 8 * size, 0, 0, 0}};
-        add_true(f, POINT_NO_IMPL, work);
-    }
-}
-
-static void add_memory_bound(struct fixture *f)
-{
-    for (int64_t rows = 64; rows <= 65536; rows *= 4) {
-        const struct work works[] = {
-            {.kind = WORK_ADD, .elements = {rows * 4096}},
-            {.kind = WORK_FILL, .elements = {rows * 4096}},
-            {.kind = WORK_RMSNORM, .rows = {rows, 4096, 0}},
-            {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, 4096, 0}},
-            {.kind = WORK_PACK, .pack = {rows, 4, {1024, 0, 0}}},
-            {.kind = WORK_EMBEDDING, .embedding = {rows, 4096, 8192, 0}},
-            {.kind = WORK_EMBEDDING_BACKWARD, .embedding = {rows, 4096, 8192, 0}},
-        };
-        for (size_t i = 0; i < ARRAY_LEN(works); i++) {
-            struct work work = works[i];
-            work.reads = work.kind == WORK_EMBEDDING_BACKWARD ? 3 : 0; /* adds to what is there */
-            add_true(f, POINT_NO_IMPL, work);
-        }
-    }
-}
-
 static void add_attention(struct fixture *f)
 {
     for (int64_t q = 1024; q <= 16384; q *= 2)
@@ -548,40 +499,6 @@ static void what_can_be_fitted_is_beside_what_is_refused(void)
     fixture_release(&f);
 }
 
-/* Both by hand: products at 200 TFLOP/s under a limit of 400 W. 4096^3 are 137.4 Gflop, 687.2 us at that rate. */
-static const struct {
-    const char *label;
-    double sustained_s; /* less the start of the kernel; 0: as the short run */
-    double watts;
-} powers[] = {
-    {"at 160 TFLOP/s the limit leaves 0.8: 400 W / 0.8", 859.0e-6, 500},
-    {"at 100 TFLOP/s it leaves half", 1374.4e-6, 800},
-    {"no slower than before: the limit takes nothing", 0, 400},
-};
-
-static void a_product_of_seconds_gives_the_power(void)
-{
-    for (size_t i = 0; i < ARRAY_LEN(powers); i++) {
-        struct fixture f;
-        fixture_init(&f, "a100-80g", 0);
-        f.truth.matmul_flop_per_s = 200e12;
-        const struct work cube = {.kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}};
-        add_products(&f);
-        add_true(&f, POINT_NO_IMPL, cube);
-        double s = powers[i].sustained_s > 0 ? f.truth.device_kernel_start_s + powers[i].sustained_s
-                                             : cost_burst_s(&f.truth, ATTENTION_FA2, &cube);
-        add(&f, POINT_SUSTAINED, POINT_NO_IMPL, cube, s);
-        struct calibrate_options options = {0};
-        CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
-                  STATUS_OK);
-        CHECK_CLOSE(powers[i].label, f.result.cost.device_tensor_power, powers[i].watts, 0.002);
-        if (powers[i].sustained_s > 0)
-            CHECK_CLOSE("a step takes what was measured",
-                        cost_work_s(&f.result.cost, ATTENTION_FA2, &cube), s, 0.002);
-        fixture_release(&f);
-    }
-}
-
 /* Times that no device has: what is fitted to them still makes a file that can be read. */
 static void numbers_stay_in_their_range(void)
 {
@@ -712,7 +629,6 @@ static const struct check_case cases[] = {
     {"what disturbed points refuse falls to p10 or to the base",
      what_disturbed_points_refuse_falls_to_p10_or_to_the_base},
     {"what can be fitted is beside what is refused", what_can_be_fitted_is_beside_what_is_refused},
-    {"a product of seconds gives the power", a_product_of_seconds_gives_the_power},
     {"numbers stay in their range", numbers_stay_in_their_range},
     {"names that are no UTF-8 are written all the same",
      names_that_are_no_utf8_are_written_all_the_same},

@@ -150,6 +150,20 @@ static void chains_take_their_own_bytes_and_kernels(void)
     fixture_release(&f);
 }
 
+static void an_eager_op_takes_its_start_too(void)
+{
+    struct fixture f;
+    if (fixture_parse(&f, one_core)) {
+        struct work add = flat(WORK_ADD, 1000000, 0, 0, 0); /* 6 MB at 1 GB/s */
+        CHECK_CLOSE("its bytes", seconds(&f.cost, add), 6e-3, 1e-9);
+        f.cost.memory_start_s = 1e-3;
+        CHECK_CLOSE("and 1 ms", seconds(&f.cost, add), 7e-3, 1e-9);
+        CHECK_CLOSE("which a product does not have", seconds(&f.cost, product(1000, 1000, 1000)), 2,
+                    1e-12);
+    }
+    fixture_release(&f);
+}
+
 static void memory_bound_work_takes_its_bytes(void)
 {
     struct fixture f;
@@ -346,10 +360,11 @@ static void attention_must_be_known_to_the_device(void)
                   STATUS_BAD_INPUT);
         CHECK_INT("256", cost_check_attention(&f.cost, ATTENTION_FA2, 256, at, &f.diag),
                   STATUS_BAD_INPUT);
-        CHECK_TEXT("messages", f.diag.text,
-                   "x: error: device a100-80g has no cost of attention 'fa3'; it has fa2, cudnn, triton\n"
-                   "x: error: device a100-80g has no cost of attention 'fa2' with head dim 256; "
-                   "the largest is 128\n");
+        CHECK_TEXT(
+            "messages", f.diag.text,
+            "x: error: device a100-80g has no cost of attention 'fa3'; it has fa2, cudnn, triton\n"
+            "x: error: device a100-80g has no cost of attention 'fa2' with head dim 256; "
+            "the largest is 128\n");
     }
     fixture_release(&f);
 }
@@ -442,6 +457,7 @@ static const struct check_case cases[] = {
     {"a thin product waits for memory", a_thin_product_waits_for_memory},
     {"full tiles of attention go in waves", full_tiles_of_attention_go_in_waves},
     {"causal tiles lose half of the longest block", causal_tiles_lose_half_of_the_longest_block},
+    {"an eager op takes its start too", an_eager_op_takes_its_start_too},
     {"memory-bound work takes its bytes", memory_bound_work_takes_its_bytes},
     {"chains take their own bytes and kernels", chains_take_their_own_bytes_and_kernels},
     {"the host takes its time", the_host_takes_its_time},

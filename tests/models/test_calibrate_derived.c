@@ -1,0 +1,61 @@
+/* Calibration: numbers that follow from points instead of being fitted to them. */
+#include "tests/models/calibrate_fixture.h"
+
+/* Both by hand: products at 200 TFLOP/s under a limit of 400 W. 4096^3 are 137.4 Gflop, 687.2 us at that rate. */
+static const struct {
+    const char *label;
+    double sustained_s; /* less the start of the kernel; 0: as the short run */
+    double watts;
+} powers[] = {
+    {"at 160 TFLOP/s the limit leaves 0.8: 400 W / 0.8", 859.0e-6, 500},
+    {"at 100 TFLOP/s it leaves half", 1374.4e-6, 800},
+    {"no slower than before: the limit takes nothing", 0, 400},
+};
+
+static void a_product_of_seconds_gives_the_power(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(powers); i++) {
+        struct fixture f;
+        fixture_init(&f, "a100-80g", 0);
+        f.truth.matmul_flop_per_s = 200e12;
+        const struct work cube = {.kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}};
+        add_products(&f);
+        add_true(&f, POINT_NO_IMPL, cube);
+        double s = powers[i].sustained_s > 0 ? f.truth.device_kernel_start_s + powers[i].sustained_s
+                                             : cost_burst_s(&f.truth, ATTENTION_FA2, &cube);
+        add(&f, POINT_SUSTAINED, POINT_NO_IMPL, cube, s);
+        struct calibrate_options options = {0};
+        CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+                  STATUS_OK);
+        CHECK_CLOSE(powers[i].label, f.result.cost.device_tensor_power, powers[i].watts, 0.002);
+        if (powers[i].sustained_s > 0)
+            CHECK_CLOSE("a step takes what was measured",
+                        cost_work_s(&f.result.cost, ATTENTION_FA2, &cube), s, 0.002);
+        fixture_release(&f);
+    }
+}
+
+/* What a base has for ops of an eager step is not in points of single kernels. */
+static void memory_points_leave_no_start_beside_the_kernels(void)
+{
+    struct fixture f;
+    fixture_init(&f, "a100-80g", 0);
+    f.truth.memory_stream_fraction = 0.7;
+    f.truth.memory_start_s = 0;
+    f.base.memory_start_s = 26e-6;
+    add_memory_bound(&f);
+    struct calibrate_options options = {0};
+    CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+              STATUS_OK);
+    CHECK_CLOSE("none is left", f.result.cost.memory_start_s, 0, 0);
+    CHECK_CLOSE("the share", f.result.cost.memory_stream_fraction, 0.7, 0.01);
+    fixture_release(&f);
+}
+
+static const struct check_case cases[] = {
+    {"a product of seconds gives the power", a_product_of_seconds_gives_the_power},
+    {"memory points leave no start beside the kernels",
+     memory_points_leave_no_start_beside_the_kernels},
+};
+
+CHECK_MAIN("calibrate_derived", cases)
