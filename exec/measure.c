@@ -151,7 +151,8 @@ static size_t find_changes(const struct run *run, const struct op_time *time, ui
     size_t count = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         bool persistent = lifetimes_persistent(ir, b);
-        if (ir->buffer.role[b] != run->plan.role[rank] || (!persistent && birth_s[b] < 0))
+        if (ir->buffer.role[b] != run->plan.role[rank] ||
+            (persistent ? !lifetimes_held(ir, b) : birth_s[b] < 0))
             continue;
         struct change born = {persistent ? 0 : birth_s[b], ir->buffer.memory[b],
                               ir->buffer.category[b], (int64_t)ir_buffer_bytes(ir, (buffer_id){b})};

@@ -201,6 +201,7 @@ struct profile {
                                they are reduced, each in a pass of its own */
     bool flattens_gradients; /* whole gradients that are reduced each micro-batch are copied into a
                                 flat tensor and divided first: two passes */
+    bool reduces_in_place;   /* a rank's part of a whole gradient's sum lies within that gradient */
     bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */

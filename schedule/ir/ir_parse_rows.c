@@ -107,9 +107,23 @@ enum status parse_bundle(struct parser *p)
 }
 
 /* The attributes of a buffer. */
-enum { ROLE, LAYER, BIND, BUNDLE, SHARD, GATHERED, PARTIAL, PERSISTENT, AT, FREE, BUFFER_KEYS };
+enum {
+    ROLE,
+    LAYER,
+    BIND,
+    BUNDLE,
+    SHARD,
+    GATHERED,
+    PARTIAL,
+    PERSISTENT,
+    PART,
+    AT,
+    FREE,
+    BUFFER_KEYS
+};
 static const char *const buffer_keys[BUFFER_KEYS] = {
-    "role", "layer", "bind", "bundle", "shard", "gathered", "partial", "persistent!", "at", "free",
+    "role",    "layer",       "bind",  "bundle", "shard", "gathered",
+    "partial", "persistent!", "part!", "at",     "free",
 };
 
 static bool has_bundle(enum binding_kind kind)
@@ -271,6 +285,8 @@ enum status parse_buffer(struct parser *p)
         return status;
     if (value[PERSISTENT].at)
         desc.flags |= BUFFER_PERSISTENT;
+    if (value[PART].at)
+        desc.flags |= BUFFER_PART;
     buffer_id buffer = ir_add_named_buffer(p->ir, name.at, name.size, &desc);
     if (offset >= 0)
         p->ir->buffer.offset[buffer.i] = (uint64_t)offset;

@@ -210,6 +210,8 @@ static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bo
         put_binding(out, ir, &ir->binding[t->binding[b]]);
     else if (t->flags[b] & BUFFER_PERSISTENT)
         text_puts(out, " persistent");
+    if (t->flags[b] & BUFFER_PART)
+        text_puts(out, " part");
     if (t->offset[b] != UINT64_MAX)
         put(out, " at=", t->offset[b]);
     for (uint32_t i = 0; i < t->free_count[b]; i++)

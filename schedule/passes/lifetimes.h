@@ -25,6 +25,12 @@ static inline bool lifetimes_persistent(const struct ir *ir, uint32_t buffer)
     return (ir->buffer.flags[buffer] & BUFFER_PERSISTENT) != 0;
 }
 
+/* Does the implementation hold the buffer during the whole step as one of its own? */
+static inline bool lifetimes_held(const struct ir *ir, uint32_t buffer)
+{
+    return lifetimes_persistent(ir, buffer) && (ir->buffer.flags[buffer] & BUFFER_PART) == 0;
+}
+
 /* Replaces all free sets by the smallest right ones: the last op of each stream that touches the
  * buffer, less those ordered before another of them. A buffer that nothing touches gets an empty
  * set. Members are in list order. */

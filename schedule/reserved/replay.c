@@ -86,7 +86,7 @@ static void find_held(struct replay *r)
     t.is = heap_zalloc(t.end - t.begin, sizeof *t.is);
     touch_all(&t, ir, r->role);
     for (uint32_t b = t.begin; b < t.end; b++)
-        if (t.is[b - t.begin] && lifetimes_persistent(ir, b))
+        if (t.is[b - t.begin] && lifetimes_held(ir, b))
             r->held[r->held_count++] = b;
     free(t.is);
 }

@@ -356,9 +356,12 @@ static void make_states(struct emit *e, uint32_t b)
         bundle->grad =
             state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT, e->grad_dtype, MEMORY_HBM,
                          false, shard_optimizer && e->shard_size > 1 ? e->all_axes : 0);
-    if (shard_optimizer && e->shard_size > 1)
+    if (shard_optimizer && e->shard_size > 1) {
         bundle->grad_shard = state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
                                           e->grad_dtype, MEMORY_HBM, true, 0);
+        if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
+            e->ir->buffer.flags[bundle->grad_shard.i] |= BUFFER_PART;
+    }
     bundle->master = one_copy ? bundle->param_shard
                               : state_buffer(e, b, "master", BINDING_MASTER, CATEGORY_OPTIMIZER,
                                              DTYPE_F32, host, shard_optimizer, 0);

@@ -33,7 +33,7 @@ void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
     for (uint32_t i = 0; i < b->count; i++) {
         bool persistent = lifetimes_persistent(ir, i);
         if (persistent || b->role[i] != role)
-            next[1] += persistent && b->role[i] == role;
+            next[1] += lifetimes_held(ir, i) && b->role[i] == role;
         else if (writer[i] != IR_NONE)
             next[writer[i] + 2]++;
     }
@@ -41,7 +41,7 @@ void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
         next[i + 1] += next[i];
     for (uint32_t i = 0; i < b->count; i++) {
         bool persistent = lifetimes_persistent(ir, i);
-        if (b->role[i] != role || (!persistent && writer[i] == IR_NONE))
+        if (b->role[i] != role || (persistent ? !lifetimes_held(ir, i) : writer[i] == IR_NONE))
             continue;
         l->row[next[persistent ? 0 : writer[i] + 1]++] = (struct lifetime){
             .bytes = ir_buffer_bytes(ir, (buffer_id){i}),

@@ -419,8 +419,7 @@ static bool is_live(const struct maker *m, const struct sim_peak *peak, uint32_t
     uint32_t birth = m->writers.first[buffer], death;
     double until_s = peak->time_s + m->same_s; /* one date with the peak */
     if (birth == IR_NONE)
-        return lifetimes_persistent(m->ir, buffer) &&
-               (peak->op != IR_NONE || buffer <= peak_buffer);
+        return lifetimes_held(m->ir, buffer) && (peak->op != IR_NONE || buffer <= peak_buffer);
     if (peak->op == IR_NONE || m->whole_start_s[birth] > until_s)
         return false;
     if (m->whole_start_s[birth] >= peak->time_s &&

@@ -50,12 +50,14 @@ static void find_persistent(struct writers *w, const struct ir *ir)
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         if (!lifetimes_persistent(ir, b))
             continue;
+        w->first[b] = IR_NONE;
+        if (!lifetimes_held(ir, b))
+            continue;
         if (w->persistent_count == capacity) {
             capacity = heap_next_capacity(capacity, capacity + 1);
             w->persistent = heap_realloc(w->persistent, capacity, sizeof *w->persistent);
         }
         w->persistent[w->persistent_count++] = b;
-        w->first[b] = IR_NONE;
     }
 }
 

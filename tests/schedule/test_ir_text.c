@@ -196,7 +196,7 @@ static void add_random_buffer(struct ir *ir, struct check_random *random)
                                .memory = (uint8_t)pick(random, MEMORY_COUNT),
                                .dtype = (uint8_t)pick(random, DTYPE_COUNT),
                                .category = (uint8_t)pick(random, CATEGORY_COUNT),
-                               .flags = (uint8_t)pick(random, 2) * BUFFER_PERSISTENT,
+                               .flags = (uint8_t)pick(random, 4), /* persistent, part */
                                .layer = maybe(random),
                                .binding = IR_NONE16};
     desc.dims.count = (uint8_t)check_random_i64(random, 1, 4);

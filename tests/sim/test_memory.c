@@ -1,7 +1,7 @@
 #include "sim/memory/memory.h"
 #include "tests/sim/machine.h"
 
-/* Kernels of 1 s each; lifetimes: k0 [0, 2), v0 [1, 3), tail0 from 2 on, keep0 always. The copy out
+/* Kernels of 1 s each; lifetimes: k0 [0, 2), v0 [1, 3), tail0 from 2 on, keep0 always; part0 is held as a part of another buffer and counts nowhere. The copy out
  * of k0 starts at 1 s and takes 0.1 s. */
 static const char schedule[] =
     "longhaul schedule 1\n"
@@ -10,6 +10,7 @@ static const char schedule[] =
     "stream compute compute\n"
     "stream d2h d2h\n"
     "buffer keep0 hbm u8 [100] parameter persistent\n"
+    "buffer part0 hbm u8 [7000] gradient persistent part\n"
     "buffer k0 hbm u8 [1000000000] kv free=1,4\n"
     "buffer v0 hbm u8 [3000000000] activation free=2\n"
     "buffer tail0 hbm u8 [500] workspace\n"

@@ -29,7 +29,7 @@ static void check_writers(const char *label, const struct ir *ir)
     writers_init(&w, ir);
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         wrong += w.first[b] != first[b];
-        if (lifetimes_persistent(ir, b) && persistent < w.persistent_count)
+        if (lifetimes_held(ir, b) && persistent < w.persistent_count)
             wrong += w.persistent[persistent++] != b;
     }
     CHECK_INT(label, wrong, 0);
