@@ -2,6 +2,7 @@
 #ifndef TESTS_TRACES_WRONG_TEXT_H
 #define TESTS_TRACES_WRONG_TEXT_H
 
+#include "base/diag.h"
 #include "tests/check.h"
 
 struct wrong_text {
