@@ -1,7 +1,7 @@
 # tables of the documents, row by row: each must stand there as it comes now
 stands() { while read -r row; do grep -qxF -e "$row" $1 && echo "as printed" || echo "not in $1: $row"; done | sort | uniq -c | sed 's/^ *//'; }
 # docs/sweeping.md: chunks of FPDT
-fpdt="longhaul sweep --cluster fpdt-a100-80g --seq 256K --strategy fpdt --vary chunk=8K..256K:x2"
+fpdt="longhaul sweep --cluster fpdt-a100-80g --seq 256K --strategy fpdt --profile published --vary chunk=8K..256K:x2"
 for model in gpt-2.7b gpt-6.7b gpt-13b; do $fpdt --gpus 4 --model $model -o $T/$model.csv > $T/note 2>&1; done
 $fpdt --gpus 8 --model gpt-30b -o $T/gpt-30b.csv > $T/note 2>&1
 for model in gpt-2.7b gpt-6.7b gpt-13b gpt-30b; do
