@@ -117,7 +117,7 @@ for words in "within $(said 6 1) % in the mean ($(said 7 1) % over the seven to 
 done
 # docs/accuracy.md: measured training steps, and README.md: of every kind of device
 longhaul validate --data $S/traces/published/external.csv > $T/steps
-awk '/^by / { of = $2; skip = /source names/ } /^allocated/ { of = "allocated memory" } /^(all$|verdicts)/ { of = "" }
+awk '/^whole steps/ { exit } /^by / { of = $2; skip = /source names/ } /^allocated/ { of = "allocated memory" } /^(all$|verdicts)/ { of = "" }
     of != "" && !skip && NF > 7 { n = NF - 6; name = $1; for (i = 2; i < n; i++) name = name " " $i
         print "| " of " | " name " | " $n " | " $(n + 1) " % | " $(n + 3) " % | " $(n + 5) " % |" }' $T/steps | stands $S/docs/accuracy.md
 mean() { awk -v name=$1 '$1 == name { print $3; exit }' $T/steps; }
