@@ -269,7 +269,7 @@ static enum status print(const struct validation *v, const struct external_valid
     return status;
 }
 
-/* What goes with --json and with rows of training steps alone. */
+/* These options need --json, or rows of training steps only. */
 static enum status check_fit(const struct options *options, const struct data *data,
                              struct diag *diag)
 {

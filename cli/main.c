@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What GSL does without a handler, but for memory. */
+/* GSL's default, except for a failed allocation. */
 static void gsl_failed(const char *reason, const char *file, int line, int error)
 {
     if (error == GSL_ENOMEM)

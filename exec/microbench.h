@@ -75,7 +75,7 @@ struct microbench_budget {
 bool microbench_fits(const struct microbench_budget *budget, double guess_s);
 /* One has taken so long. */
 void microbench_spend(struct microbench_budget *budget, double guess_s, double took_s);
-/* What the ops of a case are guessed to take. */
+/* Estimates the time that the ops of a case take. */
 double microbench_guess_s(const struct microbench_case *wanted,
                           const struct microbench_options *options);
 

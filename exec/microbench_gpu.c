@@ -84,7 +84,7 @@ static void add_company(struct microbench_list *list)
                               *works[w]);
 }
 
-/* Of which the power follows: the one point that nothing stands in for. */
+/* The power follows from this point, the only one that no other can replace. */
 static void add_sustained(struct microbench_list *list)
 {
     const struct work product = {.kind = WORK_MATMUL,

@@ -100,7 +100,7 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct sid
     return STATUS_OK;
 }
 
-/* What is moved, or added up between ranks, keeps its type. */
+/* Data that ranks move or sum keeps its dtype. */
 static enum status check_moved(const struct ir *ir, uint32_t op, const struct side *sides,
                                const char *name, struct diag *diag)
 {

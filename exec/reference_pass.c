@@ -29,7 +29,7 @@ struct layer_values {
     double *raised, *acted, *y; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
 };
 
-/* Where results are kept, and the random numbers that round them. */
+/* The storage of results, and the random numbers that round them. */
 struct storage {
     struct reference_rounding rounding;
     uint64_t state;

@@ -1,4 +1,4 @@
-/* What a cluster took over from its base is adapted to the numbers that were changed. */
+/* Scales the numbers that a cluster takes from its base with the nominal numbers that it changes. */
 #include "models/cluster_fields.h"
 
 #include <math.h>

@@ -150,7 +150,7 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
     return cost->attention[impl][pass].flop_per_s[i] * power_share(cost, impl);
 }
 
-/* What is known of one attention op before it is timed. */
+/* The facts about one attention op that are known before it is timed. */
 struct attention_op {
     const struct cost_attention *attention;
     struct blocks blocks;

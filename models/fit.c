@@ -380,7 +380,7 @@ static enum status settle(struct search *search, struct loc at, struct diag *dia
     return check_rank(search, at, diag);
 }
 
-/* Of all that GSL reports, only this one: the others are return codes. */
+/* Only this error of GSL ends the program; the others are return codes. */
 static void end_without_memory(const char *reason, const char *file, int line, int error)
 {
     (void)reason;

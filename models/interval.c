@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the wider class weighs beside the sources of a class, as a number of sources. */
+/* The wider class counts as this many sources of the narrower one. */
 #define WIDER 2
 
 /* A trait of a run as a word. */

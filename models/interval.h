@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What runs are alike in. */
+/* The traits by which runs are grouped. */
 enum interval_trait { TRAIT_DEVICE, TRAIT_FRAMEWORK, TRAIT_SCALE, TRAIT_COUNT };
 
 /* The run that is predicted; texts as in struct residual. */

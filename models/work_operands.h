@@ -11,7 +11,7 @@ enum { WORK_OPERANDS_MAX = 8 }; /* reads of one op, or writes */
 
 enum work_side { WORK_READS, WORK_WRITES };
 
-/* Of which dtypes an operand may be. */
+/* The dtypes that an operand may have. */
 enum work_type {
     WORK_TYPE_STEP,  /* the floating-point one that the step computes in */
     WORK_TYPE_SUM,   /* that one, or f32: of what is added up over a step */

@@ -372,7 +372,7 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
     text_release(&why);
 }
 
-/* What a sequence over n ranks is a multiple of. */
+/* The length of a sequence over n ranks is a multiple of this. */
 static int64_t unit_over(const struct request *r, struct attention_axes axes, int64_t n)
 {
     return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);

@@ -139,7 +139,7 @@ static bool has_no_links(const struct fitted *fitted)
            !goes_on_without(fitted->links.fallen, fitted->links.fallens);
 }
 
-/* What is asked for and cannot be written, since none of its fits came out. */
+/* The requested file cannot be written, because none of its fits succeeded. */
 static enum status note_nothing(const char *path, struct diag *diag)
 {
     diag_note(diag, (struct loc){.name = path},

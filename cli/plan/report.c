@@ -359,7 +359,7 @@ static void put_question(struct text *out, const struct plan_report *r)
                     best->kinds[OUTCOME_LEFT], interrupt_name());
 }
 
-/* What the answer leaves open: what of the rest could at best be. */
+/* The answer leaves this open: the best that the remaining candidates could be. */
 static void put_proof(struct text *out, const struct best *best, size_t members)
 {
     double most = 0, left = 0;
@@ -446,7 +446,7 @@ void plan_report_print(struct text *out, const struct plan_report *r)
 
 /* ---- JSON ---- */
 
-/* As put_loss(). */
+/* Prints as put_loss() does. */
 static void json_loss(struct json_out *w, const struct outcome *o, const struct outcome *winner)
 {
     double by_s;

@@ -96,7 +96,7 @@ struct walk {
     size_t count, capacity;
 };
 
-/* Whether a configuration is there under another name; else it is noted. */
+/* True if an equal configuration was noted under another name; otherwise notes this one. */
 static bool is_seen(struct walk *w, const struct choices *c, const struct request *request)
 {
     struct identity id;
@@ -357,7 +357,7 @@ static void walk_strategies(struct walk *w, int64_t gpus)
     }
 }
 
-/* What two strategies share has the simpler one's name. */
+/* A configuration that two strategies share is listed under the simpler strategy. */
 static void walk_all(struct walk *w, int64_t gpus)
 {
     w->corners = false;

@@ -10,7 +10,7 @@
 
 enum { LIKENESS_NAME = 32 };
 
-/* What a run is compared by; plain bytes, since it crosses processes. */
+/* The key by which runs are compared. It holds no pointers, because it crosses processes. */
 struct likeness {
     char device
         [LIKENESS_NAME]; /* the kind: "a100" of "a100-80g"; "": nothing to compare, as on ideal hardware */

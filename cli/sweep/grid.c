@@ -145,7 +145,7 @@ static bool takes_range(const struct option *option)
            option->kind == OPTION_NUMBER;
 }
 
-/* What follows the number that a value begins with: "Gb/s". */
+/* The text after the number that a value begins with: "Gb/s". */
 static const char *unit_of(const char *value)
 {
     return value + strspn(value, "0123456789.");

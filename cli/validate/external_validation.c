@@ -167,7 +167,7 @@ static void run_one(void *context, size_t job, void *result)
 
 /* ---- rows ---- */
 
-/* Whether one prediction serves both. */
+/* True if one prediction answers both. */
 static bool same_run(const struct external_run *a, const struct external_run *b)
 {
     return strcmp(a->text[EXTERNAL_ARGS], b->text[EXTERNAL_ARGS]) == 0 && a->gpus == b->gpus &&

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What came of one run; plain bytes, since it crosses a process. */
+/* The result of one run. It holds no pointers, because it crosses processes. */
 struct run_answer {
     bool ok;
     char error[256];

@@ -9,7 +9,7 @@
 #ifdef HAVE_NCCL
 enum { CONNECT_S = 60 };
 
-/* What one thread does while another looks at the time: communicators, and a first exchange on each. */
+/* One thread opens the communicators and makes a first exchange on each, while another watches the time. */
 struct opening {
     struct nccl_links *links;
     struct run *run;

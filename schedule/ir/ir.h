@@ -355,8 +355,8 @@ static inline const struct work *ir_work(const struct ir *ir, uint32_t op)
 {
     return &ir->shape[ir->op.shape[op]];
 }
-/* The operands of an op, reads first, and the ops that it waits for. A table that no op has rows in is not there, and C
- * lets nothing be added to a null pointer, not even 0: then they point to something else. */
+/* The operands of an op: its reads, then its writes. While no op has operands, the table is a null pointer, to which
+ * C allows no addition, so the function returns the address of another object. */
 static inline uint32_t *ir_operands(const struct ir *ir, uint32_t op)
 {
     static uint32_t none;

@@ -91,7 +91,7 @@ static void few_terms_are_not_called_wrong(void)
     CHECK("some cannot be told", count[AGREEMENT_UNDECIDED] > 0);
 }
 
-/* What rounding may do excuses no other fault. */
+/* An error that rounding could cause does not excuse another fault. */
 static void half_a_gradient_is_never_right(void)
 {
     struct check_random random = {4};

@@ -181,7 +181,7 @@ static void what_cannot_be_is_said(void)
     emulator_memory = memory;
 }
 
-/* What belongs to device 1 does its work while that is current, and copies always. */
+/* Handles of device 1 work only while it is current; copies always work. */
 static void work_on_another_device_is_refused(void)
 {
     enum { FLOATS = 4, BYTES = 16 };
@@ -364,7 +364,7 @@ static void wrong_versions_are_refused(void)
 }
 
 #ifdef HAVE_CUDNN
-/* Who computes a tile of attention, and why. */
+/* The library that computes a tile of attention, and the reason. */
 static void check_way(const char *label, int version, struct work work, const char *wanted)
 {
     static float memory[1024];

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* What /proc/self/smaps says of the mapping that has an address. */
+/* The entry of /proc/self/smaps for the mapping that holds an address. */
 struct mapping {
     uint64_t resident_bytes;
     bool large_pages; /* have been asked for */

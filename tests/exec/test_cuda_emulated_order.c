@@ -18,7 +18,7 @@ static enum status keep_loss(void *user, const struct exec_buffer *buffer, struc
     return STATUS_OK;
 }
 
-/* Of two steps: the second one's NaNs go over what the first has written. */
+/* Runs two steps: the NaNs of the second overwrite the results of the first. */
 static void poison_is_there_before_the_step(void)
 {
     struct hand h;

@@ -270,7 +270,7 @@ static void the_whole_set_begins_with_the_quick_one(void)
     }
 }
 
-/* Of two ranks in a node (docs/measuring.md, "Links"). */
+/* Two ranks share a node (docs/measuring.md, "Links"). */
 static double link_s(const struct microbench_case *wanted)
 {
     const struct work *work = &wanted->work;
@@ -281,7 +281,7 @@ static double link_s(const struct microbench_case *wanted)
            ways * (double)work_payload_bytes(work) / 5e10;
 }
 
-/* What a device of that cost takes. */
+/* The time that a device with these costs takes. */
 static double true_s(const struct device_cost *cost, const struct microbench_case *wanted)
 {
     const struct work *work = &wanted->work;
@@ -392,7 +392,7 @@ static void a_limit_of_time_is_kept(void)
     CHECK("seconds of it", microbench_guess_s(&long_, &options) > 5);
 }
 
-/* What else measures a GPU takes the same numbers (bench/gpu/attention_alone.c). */
+/* Other GPU benchmarks use the same numbers (bench/gpu/attention_alone.c). */
 static void operands_are_random_and_not_zero(void)
 {
     static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64};

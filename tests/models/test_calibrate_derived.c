@@ -35,7 +35,7 @@ static void a_product_of_seconds_gives_the_power(void)
     }
 }
 
-/* What a base has for ops of an eager step is not in points of single kernels. */
+/* Points of single kernels do not contain the base's time per op of an eager step. */
 static void memory_points_leave_no_start_beside_the_kernels(void)
 {
     struct fixture f;

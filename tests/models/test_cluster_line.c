@@ -84,7 +84,7 @@ static void numbers_follow_any_name(void)
     release(&preset);
 }
 
-/* What software reaches of a rate goes along with it, in proportion, unless it is given too. */
+/* The reached rate scales with the nominal one, unless it is given too. */
 static void rates_that_are_not_given_are_scaled(void)
 {
     static const struct {

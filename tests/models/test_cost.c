@@ -413,7 +413,7 @@ static const struct {
     {"not an object", "[]", "object"},
 };
 
-/* What machines of a device disagree on is printed beside the number. */
+/* The interval in which machines of a device disagree is printed beside the number. */
 static void a_number_may_have_an_interval(void)
 {
     static const char file[] =

@@ -49,7 +49,7 @@ static void of_a_new_device(void)
     residuals_release(&residuals);
 }
 
-/* Of one source there is no interval: neither without A, nor of memory. */
+/* One source gives no interval: neither time without A, nor memory. */
 static void of_one_source(void)
 {
     struct residuals residuals = two_sources();

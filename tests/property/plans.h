@@ -144,7 +144,7 @@ static inline void plan_give_fixed(struct plan_world *w, struct check_random *ra
     }
 }
 
-/* Whether the options that a row prints make the same step again. */
+/* The options that a row prints must make the same step again. */
 static inline void plan_row_can_be_pasted(const struct plan_world *w, const struct outcome *o)
 {
     enum { WORDS_MAX = 96 };
@@ -178,7 +178,7 @@ static inline void plan_row_can_be_pasted(const struct plan_world *w, const stru
     text_release(&line);
 }
 
-/* What a search finds: tokens/s/GPU; 0: nothing fits. */
+/* Returns the tokens/s/GPU that a search finds; 0 if nothing fits. */
 static inline double plan_best(struct plan_world *w, struct text *options)
 {
     struct best best = {0};
@@ -275,7 +275,7 @@ static inline void plan_set_release(struct plan_set *set)
     free(set->request);
 }
 
-/* Whether it was not there. */
+/* True if it was absent. */
 static inline bool plan_set_add(struct plan_set *set, const struct request *request)
 {
     struct text options = {0};

@@ -192,7 +192,7 @@ static inline void check_reserved(const char *label, const struct ir *stretched,
     }
 }
 
-/* Of what fewer were emitted than there are. */
+/* The repeated parts of which fewer were emitted than the model has. */
 struct fewer {
     bool layers, micro_batches;
 };
@@ -229,7 +229,7 @@ static inline struct fewer both_ways(const struct request *request, const char *
     return (struct fewer){emitted.layers < all.layers, emitted.micro_batches < all.micro_batches};
 }
 
-/* As wide as models are, for the sake of buckets. */
+/* Widths are those of real models, so that buckets fill. */
 static inline struct transformer deep_model(const struct transformer *of, int64_t layers)
 {
     struct transformer deep = *of;
