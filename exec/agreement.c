@@ -300,6 +300,7 @@ enum status agreement_check_tokens(struct agreement *a, const struct ir *ir, con
     }
     if (status == STATUS_OK && a->clips) {
         run.adamw.max_norm = agreement_adamw.max_norm;
+        run.notes = NULL; /* the first step has printed them */
         status = training_run(&training, &run, &clipped, diag);
     }
     if (status == STATUS_OK && a->clips) {

@@ -112,7 +112,8 @@ static const struct {
 };
 
 /* Texts that can only be empty, or of which what is right depends on the data that is read. */
-static const char *const anything[] = {"ignore", "name", "title", "o", "x", "y", "window", "residuals"};
+static const char *const anything[] = {"ignore", "name", "title",  "o",
+                                       "x",      "y",    "window", "residuals"};
 
 static const char *const counts[] = {"x", "1.5", "-1", "99999999999999999999", "1 ", "1e3"};
 static const char *const tokens[] = {"x", "0", "-1", "1.3", "1KK", "99999999999999999999"};
