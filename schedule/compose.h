@@ -189,12 +189,13 @@ struct profile {
                                  stand for no token; 0: 1 */
     bool recompute_whole;     /* recompute the whole layer, also what no backward op reads */
     bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
-    uint8_t grad_dtype;       /* enum dtype of accumulated weight gradients */
-    bool offload_blocking;    /* checkpoints to the host by blocking pageable copies */
-    bool offload_waits;       /* ratios: copies and computation wait for each other unit by unit */
-    int64_t offload_grain;    /* ratios: tensors below it stay, and bytes are rounded up to it */
-    bool rotary_tables;       /* angles, cosine and sine of the whole sequence stay on every rank */
-    bool holds_bucket;        /* with sharded parameters, a bucket is allocated once and kept */
+    bool loss_apart;    /* where they are not: the gradient of the logits has a buffer of its own */
+    uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
+    bool offload_blocking; /* checkpoints to the host by blocking pageable copies */
+    bool offload_waits;    /* ratios: copies and computation wait for each other unit by unit */
+    int64_t offload_grain; /* ratios: tensors below it stay, and bytes are rounded up to it */
+    bool rotary_tables;    /* angles, cosine and sine of the whole sequence stay on every rank */
+    bool holds_bucket;     /* with sharded parameters, a bucket is allocated once and kept */
     int64_t
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
     bool grad_passes;    /* whole gradients are zeroed before the step, and looked through before

@@ -96,7 +96,8 @@ void embedding_backward(struct emit *e, buffer_id dx)
 /* Cross-entropy of one piece of rows, and its gradient with respect to the logits, in the compute
  * dtype. loss_f32: as Megatron-DeepSpeed's sequence-parallel cross entropy, which materialises fp32
  * logits, softmax and its logarithm beside the logits, 14 bytes per element, and reuses the softmax
- * for the gradient. Otherwise the kernel recomputes the softmax and writes over the logits. */
+ * for the gradient. Otherwise the kernel recomputes the softmax and writes over the logits, or, with
+ * loss_apart, into a buffer of their size. */
 static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
 {
     const struct choices *c = e->choices;
@@ -114,8 +115,11 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     if (!c->profile->loss_f32) {
         emit_op(e, e->compute, &forward, read, reads, (struct view[]){loss, view_all(e, lse)}, 2);
         e->tags.phase = PHASE_BACKWARD;
-        emit_op(e, e->compute, &backward, read, 2, (struct view[]){view_all(e, logits)}, 1);
-        return logits;
+        buffer_id to = c->profile->loss_apart
+                           ? emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab)
+                           : logits;
+        emit_op(e, e->compute, &backward, read, 2, (struct view[]){view_all(e, to)}, 1);
+        return to;
     }
     buffer_id wide = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
     buffer_id softmax = emit_buffer(e, "softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);

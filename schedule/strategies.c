@@ -184,7 +184,7 @@ static const struct profile profiles[] = {
      .ring_one_stream = true, .ring_packs = true, .gathered_shift = true,
      .ring_grad_f32 = true,
      .recompute_whole = true,           /* checkpoint_wrapper: the whole block */
-     .loss_f32 = true,                  /* autocast runs cross_entropy in fp32 */
+     .loss_apart = true,                /* mpt_causal_lm: loss_fn is fused_crossentropy unless a file says otherwise */
      .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
      .params_f32 = true,                /* and param_dtype bfloat16: cast to be gathered */
      .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
