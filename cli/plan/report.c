@@ -53,9 +53,9 @@ static enum status find_splits(struct plan_report *r, struct diag *diag)
     assert(count <= PLAN_FAMILIES);
     if (r->best->goal == GOAL_LONGEST)
         return STATUS_OK;
-    for (uint8_t s = 0; s < count; s++)
+    for (size_t s = 0; s < count; s++)
         if (s != winner->strategy)
-            loser[s] = family_of(r->best, s).best;
+            loser[s] = family_of(r->best, (uint8_t)s).best;
     return splits_find(r->split, loser, count, winner, r->setup, diag);
 }
 

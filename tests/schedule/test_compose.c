@@ -156,6 +156,7 @@ static void every_second_product_or_layer_is_repeated(void)
         struct request request = small(shape, 2);
         struct ir op, layer, full;
         struct choices c;
+        int64_t recomputed = m->layers / 2;
         double rows = 64, h = (double)m->hidden, f = (double)m->ffn;
         double wo = 2 * rows * h * (double)transformer_q_width(m);
         double w3 = m->activation == ACTIVATION_SWIGLU ? 2 * rows * h * f : 0;
@@ -170,7 +171,7 @@ static void every_second_product_or_layer_is_repeated(void)
         CHECK_CLOSE(m->name, phase_flops(&op, PHASE_RECOMPUTE), (double)m->layers * (wo + w3),
                     1e-12);
         CHECK_CLOSE(m->name, phase_flops(&layer, PHASE_RECOMPUTE) * (double)m->layers,
-                    phase_flops(&full, PHASE_RECOMPUTE) * (double)(m->layers / 2), 1e-12);
+                    phase_flops(&full, PHASE_RECOMPUTE) * (double)recomputed, 1e-12);
         CHECK_CLOSE(m->name, phase_flops(&layer, PHASE_BACKWARD),
                     phase_flops(&full, PHASE_BACKWARD), 1e-12);
         ir_release(&op);
