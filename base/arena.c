@@ -38,13 +38,6 @@ void heap_out(void)
     _exit(2);
 }
 
-void *heap_check(void *memory)
-{
-    if (!memory)
-        heap_out();
-    return memory;
-}
-
 static size_t checked_product(size_t count, size_t size)
 {
     if (size != 0 && count > PTRDIFF_MAX / size)

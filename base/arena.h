@@ -44,10 +44,8 @@ void *heap_alloc(size_t count, size_t size);
 void *heap_zalloc(size_t count, size_t size);
 void *heap_realloc(void *old, size_t count, size_t size);
 
-/* Ends the program as these do, after a library was refused memory. heap_check() does so when memory is
- * NULL, and else returns it: for what a library has allocated. */
+/* Ends the program as these do, after a library was refused memory. */
 void heap_out(void) __attribute__((noreturn));
-void *heap_check(void *memory);
 
 /* Threads that begin from now on take from the heap that the process has: one of their own would be new pages for
  * each of them. For few threads that ask for memory, and large blocks. */

@@ -1,13 +1,12 @@
-/* base/json.h: typed getters over json-c, with messages that say where.
+/* base/json.h: a JSON text as values with typed getters, and messages that say where.
  *
- * A document is strict JSON with comments allowed. A node is one value in it
+ * A document is strict JSON with comments allowed (base/json_pull.h). A node is one value in it
  * together with its path ("nodes.gpu.memory[0]"), so that a message reads
  * "a100.json:12: error: nodes.gpu.memory: expected a number". Every key of an object must be
  * known to the reader: json_only() reports the first that is not.
  *
- * Strings are UTF-8 and hold no NUL; a whole number fits 64 bits; a text has at most 16 MiB,
- * a thousand times what a configuration has. A node keeps
- * working on a wrong type: the getters report it, the finders find nothing. */
+ * Strings are UTF-8 and hold no NUL; a text has at most 16 MiB, a thousand times what a configuration has. A
+ * node keeps working on a wrong type: the getters report it, the finders find nothing. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -18,30 +17,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct json_object;
-struct json_line;
+struct json_value;
 
 struct json {
-    struct arena arena; /* paths */
+    struct arena arena; /* values and paths */
     const char *name;   /* for messages; borrowed */
-    const char *data;   /* the text, to find lines; borrowed */
-    size_t size;
-    struct json_object *root; /* owned */
-
-    /* The lines of all values, by address; made when the first is asked for. */
-    struct json_line *lines;
-    size_t value_count, line_count;
-
-    /* Where the last json_member() stood, so that a walk over an object is linear. */
-    struct json_object *walk_object;
-    const void *walk_entry;
-    size_t walk_i;
+    const struct json_value *root;
 };
 
 struct json_node {
     struct json *doc;
-    struct json_object *value; /* NULL: absent */
+    const struct json_value *value; /* NULL: absent */
     const char *path;
+    uint32_t line; /* of an absent one that of the deepest value on the way to it */
 };
 
 /* Parses data[0..size), which must outlive *json. Depth is limited to 64, and a

@@ -6,7 +6,6 @@
 #include "cli/sweep/point.h"
 
 #include <gsl/gsl_version.h>
-#include <json-c/json_c_version.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -368,6 +367,6 @@ void command_print_version(struct text *out)
 {
     int major, minor, patch;
     sg_version_get(&major, &minor, &patch);
-    text_printf(out, "longhaul %s\nSimGrid %d.%d.%d\njson-c %s\nGSL %s\n", LONGHAUL_VERSION, major,
-                minor, patch, json_c_version(), gsl_version);
+    text_printf(out, "longhaul %s\nSimGrid %d.%d.%d\nGSL %s\n", LONGHAUL_VERSION, major, minor,
+                patch, gsl_version);
 }

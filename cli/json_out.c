@@ -9,7 +9,7 @@ static void put_string(struct text *out, const char *string)
     size_t size;
     text_putc(out, '"');
     for (const char *c = string; *c != '\0'; c += size > 0 ? size : 1) {
-        size = utf8_size(c);
+        size = utf8_size(c, SIZE_MAX);
         if (*c == '"' || *c == '\\')
             text_printf(out, "\\%c", *c);
         else if (size == 0)

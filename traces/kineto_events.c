@@ -1,7 +1,7 @@
 #include "traces/kineto_events.h"
 
+#include "base/json_pull.h"
 #include "base/text.h"
-#include "traces/json_pull.h"
 #include "traces/kernel_class.h"
 
 #include <math.h>
@@ -227,13 +227,13 @@ static enum status read_field(struct reader *r, struct draft *draft)
     if (status != STATUS_OK)
         return status;
     if (field >= 3 && field < 5 && (token == JSON_NUMBER || token == JSON_STRING)) {
-        json_pull_text(&r->pull, r->cpu_lane[field - 3], sizeof r->cpu_lane[0]);
+        json_unescape(r->pull.text, r->pull.size, r->cpu_lane[field - 3], sizeof r->cpu_lane[0]);
     } else if (token == JSON_STRING && field == 0) {
         draft->complete = json_pull_is(&r->pull, "X");
     } else if (token == JSON_STRING && field == 1) {
         take_category(&r->pull, draft);
     } else if (token == JSON_STRING && field == 2) {
-        json_pull_text(&r->pull, r->name, sizeof r->name);
+        json_unescape(r->pull.text, r->pull.size, r->name, sizeof r->name);
         draft->has_name = true;
     }
     return json_pull_skip(&r->pull, token, r->diag);
@@ -436,7 +436,7 @@ enum status kineto_events_read(struct kineto_events *events, const char *name, c
 {
     struct reader r = {.events = events, .diag = diag};
     r.names.arena = r.lanes.arena = &events->arena;
-    json_pull_init(&r.pull, name, data, size);
+    json_pull_init(&r.pull, JSON_PROFILER, name, data, size);
     enum status status = read_document(&r);
     name_lanes(&r);
     free(r.names.slot);

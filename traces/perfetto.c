@@ -16,7 +16,7 @@
 static void put_escaped(struct text *out, const char *text)
 {
     while (*text) {
-        size_t size = utf8_size(text);
+        size_t size = utf8_size(text, SIZE_MAX);
         unsigned char c = (unsigned char)*text;
         if (size == 0)
             text_puts(out, "\\ufffd");

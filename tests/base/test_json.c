@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "base/json_pull.h"
 #include "base/text.h"
 #include "tests/check.h"
 
@@ -216,10 +217,9 @@ static void what_is_no_json_is_refused_with_its_place(void)
         {"escaped twin", TEXT("[{\"a\":1,\n \"\\u0061\":2}]"), "2:2: error: duplicate key 'a'"},
         {"trailing comma", TEXT("[1,]"), "1:4: error: a comma before ']'"},
         {"trailing comma", TEXT("{\"a\":1,}"), "1:8: error: a comma before '}'"},
-        {"trailing text", TEXT("{} {}"),
-         "1:4: error: expected nothing behind the value, found '{'"},
+        {"trailing text", TEXT("{} {}"), "1:4: error: expected nothing after the value, found '{'"},
         {"trailing NUL", TEXT("{}\0"),
-         "1:3: error: expected nothing behind the value, found byte 0x00"},
+         "1:3: error: expected nothing after the value, found byte 0x00"},
         {"NaN", TEXT("[NaN]"), "1:2: error: 'NaN' is no JSON value"},
         {"Infinity", TEXT("[-Infinity]"), "1:3: error: expected a digit, found 'I'"},
         {"True", TEXT("True"), "1:1: error: 'True' is no JSON value"},
@@ -231,10 +231,6 @@ static void what_is_no_json_is_refused_with_its_place(void)
         {"leading zero", TEXT("[01]"), "1:2: error: a number must not start with 0"},
         {"no fraction", TEXT("[1.]"), "1:4: error: expected a digit, found ']'"},
         {"no exponent", TEXT("[1e]"), "1:4: error: expected a digit, found ']'"},
-        {"beyond 64 bits", TEXT("[18446744073709551616]"),
-         "1:2: error: this integer is beyond 64 bits"},
-        {"beyond 64 bits", TEXT("[-9223372036854775809]"),
-         "1:2: error: this integer is beyond 64 bits"},
         {"NUL in a string", TEXT("\"a\0b\""), "1:3: error: byte 0x00 must be escaped in a string"},
         {"escaped NUL", TEXT("\"a\\u0000\""), "1:3: error: a string must not hold \\u0000"},
         {"unknown escape", TEXT("\"\\x41\""), "1:2: error: no such escape in a string"},
@@ -301,6 +297,24 @@ static void every_prefix_ends_in_one_message(void)
     }
 }
 
+static void integers_beyond_64_bits_are_numbers_out_of_range(void)
+{
+    static const char text[] = "[18446744073709551616, -9223372036854775809, 1e300]";
+    struct fixture f = parse(text, strlen(text));
+    struct json_node root = json_root(&f.json);
+    double number = 0;
+    CHECK_INT("2^64", json_as_double(json_at(root, 0), 0, DBL_MAX, &number, &f.diag), STATUS_OK);
+    CHECK_CLOSE("2^64", number, 0x1p64, 0);
+    int64_t whole = 0;
+    for (size_t i = 0; i < 3; i++)
+        json_as_i64(json_at(root, i), INT64_MIN, 9, &whole, &f.diag);
+    CHECK_TEXT("as 64 bits", f.diag.text,
+               "t.json:1: error: [0]: 18446744073709551616 is out of range: expected at most 9\n"
+               "t.json:1: error: [1]: -9223372036854775809 is out of range: expected at most 9\n"
+               "t.json:1: error: [2]: 1e300 is out of range: expected at most 9\n");
+    release(&f);
+}
+
 static void numbers_beyond_double_are_refused_when_asked_for(void)
 {
     struct fixture f = parse("{\"x\": 1e999}", 12);
@@ -313,6 +327,57 @@ static void numbers_beyond_double_are_refused_when_asked_for(void)
     json_get_i64(json_root(&f.json), "x", 0, 9, &whole, &f.diag);
     CHECK_INT("as integer", (int64_t)f.diag.errors, 1);
     release(&f);
+}
+
+static void escapes_are_read_as_utf_8(void)
+{
+    static const struct {
+        const char *label, *text, *want;
+    } rows[] = {
+        {"none", "\"plain \xc3\xa9\"", "plain \xc3\xa9"},
+        {"of one letter", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t"},
+        {"one byte", "\"\\u0041\\u007F\"", "A\x7f"},
+        {"two bytes", "\"\\u00e9\\u07ff\"", "\xc3\xa9\xdf\xbf"},
+        {"three bytes", "\"\\u20AC\\uffff\"", "\xe2\x82\xac\xef\xbf\xbf"},
+        {"a surrogate pair", "\"\\ud83d\\ude00!\"", "\xf0\x9f\x98\x80!"},
+        {"the last character", "\"\\udbff\\udfff\"", "\xf4\x8f\xbf\xbf"},
+        {"half a pair at the end", "\"\\ud83d\"", "\xef\xbf\xbd"},
+        {"half a pair and another escape", "\"\\ud83d\\u0041\"",
+         "\xef\xbf\xbd"
+         "A"},
+        {"the second half first", "\"\\ude00\\ud83d\"", "\xef\xbf\xbd\xef\xbf\xbd"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f = parse(rows[i].text, strlen(rows[i].text));
+        const char *got = NULL;
+        CHECK_INT(rows[i].label, json_as_string(json_root(&f.json), &got, &f.diag), STATUS_OK);
+        CHECK_TEXT(rows[i].label, got, rows[i].want);
+        release(&f);
+    }
+    struct fixture f = parse("{\"\\u0061b\": 7}", 14);
+    int64_t value = 0;
+    CHECK_INT("key", json_get_i64(json_root(&f.json), "ab", 0, 9, &value, &f.diag), STATUS_OK);
+    CHECK_INT("key", value, 7);
+    release(&f);
+}
+
+/* Room for six bytes: five and the NUL. Characters are not cut in two. */
+static void a_text_is_cut_where_it_does_not_fit(void)
+{
+    static const struct {
+        const char *text, *want;
+    } rows[] = {
+        {"abcdef", "abcde"},
+        {"abc\\u20ac", "abc"},
+        {"ab\\u20acd", "ab\xe2\x82\xac"},
+        {"\\u0000", "\xef\xbf\xbd"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char out[6];
+        const size_t size = json_unescape(rows[i].text, strlen(rows[i].text), out, sizeof out);
+        CHECK_TEXT(rows[i].text, out, rows[i].want);
+        CHECK_INT(rows[i].text, (int64_t)size, (int64_t)strlen(rows[i].want));
+    }
 }
 
 /* "line " for a value and all that is in it, in the order of the text; null members and elements have theirs too. */
@@ -370,21 +435,25 @@ static void what_is_not_there_has_the_line_of_what_leads_to_it(void)
     release(&f);
 }
 
-/* A scan for each value would take a minute. */
-static void lines_of_a_long_text_take_one_scan(void)
+/* A scan for each value, or a search for each key, would take a minute. */
+static void long_texts_take_linear_time(void)
 {
     enum { VALUES = 50000 };
     struct text text = {0};
     text_puts(&text, "[");
     for (int i = 0; i < VALUES; i++)
         text_printf(&text, "%s{\"value\": %d}", i ? ",\n" : "", i);
-    text_puts(&text, "]");
+    text_puts(&text, ",\n{");
+    for (int i = 0; i < VALUES; i++)
+        text_printf(&text, "%s\"key %d\": 0", i ? ", " : "", i);
+    text_puts(&text, "}]");
     struct fixture f = parse(text.data, text.size);
     struct json_node root = json_root(&f.json);
     size_t wrong = 0;
-    for (size_t i = 0; i < json_count(root); i++)
+    for (size_t i = 0; i < VALUES; i++)
         wrong += json_loc(json_find(json_at(root, i), "value")).line != i + 1;
-    CHECK_INT("values", (int64_t)json_count(root), VALUES);
+    CHECK_INT("values", (int64_t)json_count(root), VALUES + 1);
+    CHECK_INT("keys", (int64_t)json_members(json_at(root, VALUES)), VALUES);
     CHECK_INT("wrong lines", (int64_t)wrong, 0);
     release(&f);
     text_release(&text);
@@ -398,11 +467,15 @@ static const struct check_case cases[] = {
     {"nesting ends at 64 levels", nesting_ends_at_64_levels},
     {"a text beyond 16 MiB is refused at once", a_text_beyond_16_mib_is_refused_at_once},
     {"every prefix ends in one message", every_prefix_ends_in_one_message},
+    {"integers beyond 64 bits are numbers out of range",
+     integers_beyond_64_bits_are_numbers_out_of_range},
     {"numbers beyond double are refused when asked for",
      numbers_beyond_double_are_refused_when_asked_for},
+    {"escapes are read as UTF-8", escapes_are_read_as_utf_8},
+    {"a text is cut where it does not fit", a_text_is_cut_where_it_does_not_fit},
     {"every value has its line", every_value_has_its_line},
     {"what is not there has the line of what leads to it",
      what_is_not_there_has_the_line_of_what_leads_to_it},
-    {"lines of a long text take one scan", lines_of_a_long_text_take_one_scan},
+    {"long texts take linear time", long_texts_take_linear_time},
 };
 CHECK_MAIN("json", cases)

@@ -1,6 +1,5 @@
 #include "base/text.h"
 #include "tests/check.h"
-#include "traces/json_pull.h"
 #include "traces/kernel_class.h"
 #include "traces/kineto.h"
 
@@ -213,16 +212,15 @@ static void real_recordings_are_read_whole(void)
     }
 }
 
-#define BAD_ESCAPE "t.json:1:4: error: expected one of \"\\/bfnrtu behind a '\\', found 'x'\n"
-#define BAD_UNICODE "t.json:1:4: error: expected four hexadecimal digits behind '\\u', found 'u'\n"
+#define BAD_ESCAPE "t.json:1:3: error: no such escape in a string\n"
 #define NOT_OURS "t.json: error: no list 'traceEvents': not a recording of the PyTorch profiler\n"
 #define NO_ROWS                                                                                    \
     "t.json: error: no operators or kernels of the PyTorch profiler (categories cpu_op, kernel, "  \
     "gpu_memcpy) among 1 events\n"
-#define NO_TIME "t.json:1:55: error: the event that ends here lacks 'name', 'ts' or 'dur'\n"
+#define NO_TIME "t.json:1:54: error: the event that ends here lacks 'name', 'ts' or 'dur'\n"
 #define ENDS_EARLY "[" OP("aten::mm", 0, -1, "") "]"
 #define BAD_TIME                                                                                   \
-    "t.json:1:87: error: the event that ends here has a time that cannot be: 'ts' and 'dur' are "  \
+    "t.json:1:86: error: the event that ends here has a time that cannot be: 'ts' and 'dur' are "  \
     "microseconds, 'dur' from 0 on\n"
 
 static void hostile_text_gives_one_message(void)
@@ -233,20 +231,20 @@ static void hostile_text_gives_one_message(void)
         {"empty", "", "t.json:1:1: error: expected a value, but the text ends here\n"},
         {"cut", "{\"traceEvents\":[{\"ph\":\"X\"",
          "t.json:1:26: error: expected ',' or '}', but the text ends here\n"},
-        {"open text", "{\"trace", "t.json:1:2: error: this text does not end\n"},
-        {"trailing comma", "[{},]", "t.json:1:5: error: expected a value, found ']'\n"},
+        {"open text", "{\"trace", "t.json:1:2: error: this string does not end on its line\n"},
+        {"trailing comma", "[{},]", "t.json:1:5: error: a comma before ']'\n"},
         {"no comma", "[{} {}]", "t.json:1:5: error: expected ',' or ']', found '{'\n"},
-        {"two values", "[] []", "t.json:1:4: error: expected the end of the text, found '['\n"},
-        {"word", "[nul]", "t.json:1:2: error: expected a value, found 'n'\n"},
-        {"key", "{1:2}", "t.json:1:2: error: expected a key in quotes, found '1'\n"},
-        {"colon", "{\"a\" 2}", "t.json:1:6: error: expected ':' behind a key, found '2'\n"},
+        {"two values", "[] []", "t.json:1:4: error: expected nothing after the value, found '['\n"},
+        {"word", "[nul]", "t.json:1:2: error: 'nul' is no JSON value\n"},
+        {"key", "{1:2}", "t.json:1:2: error: expected a key in double quotes, found '1'\n"},
+        {"colon", "{\"a\" 2}", "t.json:1:6: error: expected ':', found '2'\n"},
         {"escape", "[\"\\x\"]", BAD_ESCAPE},
-        {"unicode", "[\"\\u12g4\"]", BAD_UNICODE},
+        {"unicode", "[\"\\u12g4\"]", BAD_ESCAPE},
         {"line end in a text", "[\n\"a\nb\"]",
-         "t.json:2:3: error: expected '\"' at the end of a text, found byte 0x0a\n"},
+         "t.json:2:1: error: this string does not end on its line\n"},
         {"no events", "{\"a\":[1,2]}", NOT_OURS},
         {"a scalar", "17", NOT_OURS},
-        {"not objects", "[1]", "t.json:1:3: error: expected an event: a list of objects\n"},
+        {"not objects", "[1]", "t.json:1:2: error: expected an event: a list of objects\n"},
         {"no rows", "[{\"ph\":\"X\",\"cat\":\"python_function\"}]", NO_ROWS},
         {"no time", "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"ts\":NaN,\"dur\":1}]",
          NO_TIME},
@@ -272,14 +270,14 @@ static void nesting_is_limited(void)
         text_putc(&text, '[');
     CHECK_INT("brackets", parse(&trace, text.data, &diag), STATUS_BAD_INPUT);
     CHECK_TEXT("one bracket only", diag.text,
-               "t.json:1:3: error: expected an event: a list of objects\n");
+               "t.json:1:2: error: expected an event: a list of objects\n");
     diag_clear(&diag);
     text.size = 0;
     text_puts(&text, "{\"a\":");
     for (int i = 0; i < 100000; i++)
         text_putc(&text, '[');
     CHECK_INT("skipped", parse(&trace, text.data, &diag), STATUS_BAD_INPUT);
-    CHECK_TEXT("depth", diag.text, "t.json:1:69: error: nested more than 64 levels deep\n");
+    CHECK_TEXT("depth", diag.text, "t.json:1:69: error: nested deeper than 64 levels\n");
     diag_release(&diag);
     text_release(&text);
     trace_release(&trace);

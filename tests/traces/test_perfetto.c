@@ -1,21 +1,22 @@
-#include "base/json_scan.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/perfetto.h"
 
-#include <json-c/json.h>
+#include <float.h>
 #include <string.h>
 
 struct fixture {
     struct trace trace;
     struct text text;
     struct diag diag;
-    struct json_object *root, *events;
+    struct json json;
+    struct json_node root, events;
 };
 
 static void fixture_release(struct fixture *f)
 {
-    json_object_put(f->root);
+    json_release(&f->json);
     trace_release(&f->trace);
     text_release(&f->text);
     diag_release(&f->diag);
@@ -52,58 +53,51 @@ static bool print(struct fixture *f)
 {
     CHECK_INT("print", perfetto_print(&f->trace, &f->text, "t.json", &f->diag), STATUS_OK);
     CHECK_TEXT("messages", f->diag.text, "");
-    struct json_tokener *tokener = json_tokener_new();
-    /* not STRICT: json-c 0.18 then takes every byte above 0x7f for wrong UTF-8 */
-    json_tokener_set_flags(tokener, JSON_TOKENER_VALIDATE_UTF8);
-    f->root = json_tokener_parse_ex(tokener, f->text.data, (int)f->text.size + 1);
-    bool valid = json_tokener_get_error(tokener) == json_tokener_success;
-    json_tokener_free(tokener);
-    struct json_facts facts;
-    CHECK_INT("strictly", json_scan_check("t.json", f->text.data, f->text.size, &facts, &f->diag),
-              STATUS_OK);
-    return CHECK("valid JSON", valid) &&
-           CHECK("events", json_object_object_get_ex(f->root, "traceEvents", &f->events));
+    if (!CHECK_INT("strictly", json_parse(&f->json, "t.json", f->text.data, f->text.size, &f->diag),
+                   STATUS_OK))
+        return false;
+    f->root = json_root(&f->json);
+    return CHECK_INT("events", json_get_array(f->root, "traceEvents", &f->events, &f->diag),
+                     STATUS_OK);
 }
 
-static const char *get_text(struct json_object *object, const char *key)
+static const char *get_text(struct json_node object, const char *key)
 {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, key, &value);
-    return value ? json_object_get_string(value) : NULL;
+    const char *text = NULL;
+    json_get_string(object, key, &text, NULL);
+    return text;
 }
 
-static double get_number(struct json_object *object, const char *key)
+static double get_number(struct json_node object, const char *key)
 {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, key, &value);
-    return value ? json_object_get_double(value) : -1;
-}
-
-static struct json_object *args(struct json_object *event)
-{
-    struct json_object *value = NULL;
-    json_object_object_get_ex(event, "args", &value);
+    double value = -1;
+    json_get_double(object, key, -DBL_MAX, DBL_MAX, &value, NULL);
     return value;
 }
 
-/* The nth event of a phase ("X", "M", "C") and rank with that name (NULL: any). */
-static struct json_object *find(const struct fixture *f, const char *phase, double rank,
-                                const char *name, size_t n)
+static struct json_node args(struct json_node event)
 {
-    for (size_t i = 0; i < json_object_array_length(f->events); i++) {
-        struct json_object *event = json_object_array_get_idx(f->events, i);
+    return json_find(event, "args");
+}
+
+/* The nth event of a phase ("X", "M", "C") and rank with that name (NULL: any); without a value: there is none. */
+static struct json_node find(const struct fixture *f, const char *phase, double rank,
+                             const char *name, size_t n)
+{
+    for (size_t i = 0; i < json_count(f->events); i++) {
+        struct json_node event = json_at(f->events, i);
         if (strcmp(get_text(event, "ph"), phase) == 0 && get_number(event, "pid") == rank &&
             (!name || strcmp(get_text(event, "name"), name) == 0) && n-- == 0)
             return event;
     }
-    return NULL;
+    return (struct json_node){.doc = f->events.doc, .path = ""};
 }
 
 static size_t count(const struct fixture *f, const char *phase)
 {
     size_t sum = 0;
-    for (size_t i = 0; i < json_object_array_length(f->events); i++)
-        sum += strcmp(get_text(json_object_array_get_idx(f->events, i), "ph"), phase) == 0;
+    for (size_t i = 0; i < json_count(f->events); i++)
+        sum += strcmp(get_text(json_at(f->events, i), "ph"), phase) == 0;
     return sum;
 }
 
@@ -119,8 +113,8 @@ static void an_op_is_a_complete_event_in_microseconds(void)
     f.trace.ops.bytes[row] = 1024;
     f.trace.ops.flops[row] = 2.5e15;
     if (print(&f)) {
-        struct json_object *event = find(&f, "X", 5, "attention", 0), *data = NULL;
-        if (CHECK("event", event != NULL)) {
+        struct json_node event = find(&f, "X", 5, "attention", 0);
+        if (CHECK("event", event.value != NULL)) {
             CHECK_CLOSE("start", get_number(event, "ts"), 1500, 0);
             CHECK_CLOSE("duration", get_number(event, "dur"), 750, 0);
             CHECK_CLOSE("op", get_number(args(event), "op"), 42, 0);
@@ -132,8 +126,7 @@ static void an_op_is_a_complete_event_in_microseconds(void)
             CHECK("no step, no argument", get_text(args(event), "step") == NULL);
             CHECK("no region, no argument", get_text(args(event), "region") == NULL);
         }
-        CHECK("header", json_object_object_get_ex(f.root, "otherData", &data));
-        CHECK_TEXT("model", get_text(data, "model"), "llama3-8b");
+        CHECK_TEXT("model", get_text(json_find(f.root, "otherData"), "model"), "llama3-8b");
     }
     fixture_release(&f);
 }
@@ -152,18 +145,18 @@ static void tracks_are_named_once_and_stand_in_order(void)
         static const char *const streams[] = {"compute", "comm.hp", "d2h"};
         double thread[3] = {0};
         for (size_t n = 0; n < 3; n++) {
-            struct json_object *event = find(&f, "M", 1, "thread_name", n);
-            for (size_t s = 0; event && s < 3; s++)
+            struct json_node event = find(&f, "M", 1, "thread_name", n);
+            for (size_t s = 0; s < 3 && event.value; s++)
                 if (strcmp(get_text(args(event), "name"), streams[s]) == 0)
                     thread[s] = get_number(event, "tid");
         }
         CHECK("compute, communication, copies",
               0 < thread[0] && thread[0] < thread[1] && thread[1] < thread[2]);
-        CHECK("named once", find(&f, "M", 1, "thread_name", 3) == NULL);
-        struct json_object *process = find(&f, "M", 1, "process_name", 0);
-        CHECK_TEXT("rank", process ? get_text(args(process), "name") : NULL, "rank 1");
-        CHECK("named once", find(&f, "M", 1, "process_name", 1) == NULL);
-        CHECK("a rank of memory rows alone", find(&f, "M", 9, "process_name", 0) != NULL);
+        CHECK("named once", find(&f, "M", 1, "thread_name", 3).value == NULL);
+        struct json_node process = find(&f, "M", 1, "process_name", 0);
+        CHECK_TEXT("rank", get_text(args(process), "name"), "rank 1");
+        CHECK("named once", find(&f, "M", 1, "process_name", 1).value == NULL);
+        CHECK("a rank of memory rows alone", find(&f, "M", 9, "process_name", 0).value != NULL);
         CHECK_CLOSE("the op is on its stream's track",
                     get_number(find(&f, "X", 0, "all_to_all", 0), "tid"), thread[1], 0);
         CHECK_INT("ops", (int64_t)count(&f, "X"), 8);
@@ -189,14 +182,14 @@ static void memory_is_counted_by_category_and_as_a_whole(void)
             {"hbm (all)", 1, 2e6, 105},
         };
         for (size_t i = 0; i < ARRAY_LEN(want); i++) {
-            struct json_object *event = find(&f, "C", 0, want[i].name, want[i].n);
-            if (CHECK(want[i].name, event != NULL)) {
+            struct json_node event = find(&f, "C", 0, want[i].name, want[i].n);
+            if (CHECK(want[i].name, event.value != NULL)) {
                 CHECK_CLOSE(want[i].name, get_number(event, "ts"), want[i].us, 0);
                 CHECK_CLOSE(want[i].name, get_number(args(event), "bytes"), want[i].bytes, 0);
             }
         }
-        CHECK("an instant has one sum", find(&f, "C", 0, "hbm (all)", 2) == NULL);
-        CHECK("ranks apart", find(&f, "C", 1, "hbm (all)", 0) != NULL);
+        CHECK("an instant has one sum", find(&f, "C", 0, "hbm (all)", 2).value == NULL);
+        CHECK("ranks apart", find(&f, "C", 1, "hbm (all)", 0).value != NULL);
     }
     fixture_release(&f);
 }
@@ -215,7 +208,7 @@ static void ops_without_a_gap_do_not_overlap_after_rounding(void)
     if (print(&f)) {
         int64_t end_ns = 0;
         for (size_t i = 0; i < 200; i++) {
-            struct json_object *event = find(&f, "X", 0, NULL, i);
+            struct json_node event = find(&f, "X", 0, NULL, i);
             double start = get_number(event, "ts") * 1000, size = get_number(event, "dur") * 1000;
             int64_t start_ns = (int64_t)(start < 0 ? start - 0.5 : start + 0.5);
             CHECK("starts where the one before ended", i == 0 || start_ns == end_ns);
@@ -245,11 +238,10 @@ static void any_text_is_escaped(void)
         add_op(&f.trace, 0, texts[i].text, texts[i].text, 0, 1);
         add_change(&f.trace, 0, 0, texts[i].text, 1);
         if (print(&f)) {
-            struct json_object *data = NULL, *thread = find(&f, "M", 0, "thread_name", 0);
+            struct json_node thread = find(&f, "M", 0, "thread_name", 0);
             CHECK_TEXT("kind", get_text(find(&f, "X", 0, NULL, 0), "name"), texts[i].read);
             CHECK_TEXT("stream", get_text(args(thread), "name"), texts[i].read);
-            json_object_object_get_ex(f.root, "otherData", &data);
-            CHECK_TEXT("header", get_text(data, "text"), texts[i].read);
+            CHECK_TEXT("header", get_text(json_find(f.root, "otherData"), "text"), texts[i].read);
         }
         fixture_release(&f);
     }
@@ -258,7 +250,7 @@ static void any_text_is_escaped(void)
 static void an_empty_trace_is_valid_and_a_time_too_large_is_not(void)
 {
     struct fixture f = {0};
-    CHECK("no events", print(&f) && json_object_array_length(f.events) == 0);
+    CHECK("no events", print(&f) && json_count(f.events) == 0);
     fixture_release(&f);
     f = (struct fixture){0};
     add_op(&f.trace, 0, "compute", "add", 0, 1e11);

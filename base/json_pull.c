@@ -1,0 +1,395 @@
+#include "base/json_pull.h"
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "base/utf8.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+
+void json_pull_init(struct json_pull *pull, enum json_dialect dialect, const char *name,
+                    const char *data, size_t size)
+{
+    *pull = (struct json_pull){.name = name, .dialect = dialect, .line = 1, .first = true};
+    pull->at = pull->line_start = size > 0 ? data : "";
+    pull->end = pull->at + size;
+}
+
+struct loc json_pull_loc(const struct json_pull *pull)
+{
+    return (struct loc){.name = pull->name, .line = pull->token_line, .column = pull->token_column};
+}
+
+/* ---- messages ---- */
+
+static enum status fail(const struct json_pull *pull, const char *at, struct diag *diag,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* at: on the current line. */
+static enum status fail(const struct json_pull *pull, const char *at, struct diag *diag,
+                        const char *format, ...)
+{
+    struct loc loc = {
+        .name = pull->name, .line = pull->line, .column = (uint32_t)(at - pull->line_start) + 1};
+    va_list args;
+    va_start(args, format);
+    diag_verror(diag, loc, STATUS_BAD_INPUT, format, args);
+    va_end(args);
+    return STATUS_BAD_INPUT;
+}
+
+/* "expected X" with what stands there instead. */
+static enum status expected(const struct json_pull *pull, const char *what, struct diag *diag)
+{
+    if (pull->at == pull->end)
+        return fail(pull, pull->at, diag, "expected %s, but the text ends here", what);
+    unsigned char c = (unsigned char)*pull->at;
+    if (c > 0x20 && c < 0x7f)
+        return fail(pull, pull->at, diag, "expected %s, found '%c'", what, c);
+    return fail(pull, pull->at, diag, "expected %s, found byte 0x%02x", what, c);
+}
+
+/* ---- characters ---- */
+
+/* The next character; NUL, which no token begins with, at the end of the text. */
+static char peek(const struct json_pull *pull)
+{
+    return pull->at < pull->end ? *pull->at : '\0';
+}
+
+static bool take(struct json_pull *pull, char c)
+{
+    if (pull->at == pull->end || *pull->at != c)
+        return false;
+    pull->at++;
+    return true;
+}
+
+static void newline(struct json_pull *pull)
+{
+    pull->line++;
+    pull->line_start = pull->at + 1;
+}
+
+static enum status skip_comment(struct json_pull *pull, struct diag *diag)
+{
+    const struct json_pull opening = *pull;
+    pull->at++;
+    if (take(pull, '/')) {
+        while (pull->at < pull->end && *pull->at != '\n')
+            pull->at++;
+        return STATUS_OK;
+    }
+    if (!take(pull, '*'))
+        return fail(&opening, opening.at, diag, "a comment starts with // or /*");
+    for (; pull->end - pull->at >= 2; pull->at++) {
+        if (pull->at[0] == '*' && pull->at[1] == '/') {
+            pull->at += 2;
+            return STATUS_OK;
+        }
+        if (*pull->at == '\n')
+            newline(pull);
+    }
+    return fail(&opening, opening.at, diag, "this comment does not end");
+}
+
+static enum status skip_space(struct json_pull *pull, struct diag *diag)
+{
+    while (pull->at < pull->end) {
+        char c = *pull->at;
+        if (c == '/') {
+            if (skip_comment(pull, diag) != STATUS_OK)
+                return STATUS_BAD_INPUT;
+            continue;
+        }
+        if (c == '\n')
+            newline(pull);
+        else if (c != ' ' && c != '\t' && c != '\r')
+            break;
+        pull->at++;
+    }
+    return STATUS_OK;
+}
+
+/* ---- scalars ---- */
+
+/* The value of four hexadecimal digits; -1: they are none. */
+static int32_t hex4(const char *text, size_t size)
+{
+    int32_t code = 0;
+    if (size < 4)
+        return -1;
+    for (size_t i = 0; i < 4; i++) {
+        char c = text[i];
+        bool digit = c >= '0' && c <= '9', upper = c >= 'A' && c <= 'F';
+        if (!digit && !upper && !(c >= 'a' && c <= 'f'))
+            return -1;
+        code = 16 * code + (digit ? c - '0' : upper ? c - 'A' + 10 : c - 'a' + 10);
+    }
+    return code;
+}
+
+static enum status read_escape(struct json_pull *pull, struct diag *diag)
+{
+    const char *from = pull->at;
+    const size_t left = (size_t)(pull->end - from);
+    if (left >= 2 && from[1] != '\0' && strchr("\"\\/bfnrt", from[1])) {
+        pull->at += 2;
+        return STATUS_OK;
+    }
+    const int32_t code = left >= 2 && from[1] == 'u' ? hex4(from + 2, left - 2) : -1;
+    if (code < 0)
+        return fail(pull, from, diag, "no such escape in a string");
+    /* The program's strings are C strings: what follows a NUL would be lost in silence. */
+    if (code == 0 && pull->dialect == JSON_STRICT)
+        return fail(pull, from, diag, "a string must not hold \\u0000");
+    pull->at += 6;
+    return STATUS_OK;
+}
+
+static enum status read_string(struct json_pull *pull, struct diag *diag)
+{
+    const char *from = pull->at++;
+    pull->text = pull->at;
+    while (pull->at < pull->end) {
+        const unsigned char c = (unsigned char)*pull->at;
+        size_t size = 1;
+        if (c == '"') {
+            pull->size = (size_t)(pull->at++ - pull->text);
+            return STATUS_OK;
+        }
+        if (c < 0x20)
+            break;
+        if (c == '\\') {
+            pull->escaped = true;
+            if (read_escape(pull, diag) != STATUS_OK)
+                return STATUS_BAD_INPUT;
+            continue;
+        }
+        if (c >= 0x80 && pull->dialect == JSON_STRICT)
+            size = utf8_size(pull->at, (size_t)(pull->end - pull->at));
+        if (size == 0)
+            return fail(pull, pull->at, diag,
+                        "a string must be UTF-8: byte 0x%02x cannot stand here", c);
+        pull->at += size;
+    }
+    if (pull->at == pull->end || *pull->at == '\n' || *pull->at == '\r')
+        return fail(pull, from, diag, "this string does not end on its line");
+    return fail(pull, pull->at, diag, "byte 0x%02x must be escaped in a string",
+                (unsigned char)*pull->at);
+}
+
+/* true, false, null, and the numbers that a profiler writes as words. What was taken of it is in pull->text. */
+static enum status read_word(struct json_pull *pull, enum json_token *token, struct diag *diag)
+{
+    static const struct {
+        const char *text;
+        enum json_dialect dialect;
+        enum json_token token;
+    } words[] = {
+        {"true", JSON_STRICT, JSON_WORD},         {"false", JSON_STRICT, JSON_WORD},
+        {"null", JSON_STRICT, JSON_WORD},         {"NaN", JSON_PROFILER, JSON_NUMBER},
+        {"Infinity", JSON_PROFILER, JSON_NUMBER}, {"-Infinity", JSON_PROFILER, JSON_NUMBER},
+    };
+    while ((peek(pull) >= 'a' && peek(pull) <= 'z') || (peek(pull) >= 'A' && peek(pull) <= 'Z'))
+        pull->at++;
+    pull->size = (size_t)(pull->at - pull->text);
+    if (pull->size == 0)
+        return expected(pull, "a value", diag);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        *token = words[i].token;
+        if (words[i].dialect <= pull->dialect && json_pull_is(pull, words[i].text))
+            return STATUS_OK;
+    }
+    return fail(pull, pull->text, diag, "'%.*s' is no JSON value",
+                (int)(pull->size < 40 ? pull->size : 40), pull->text);
+}
+
+static bool take_digits(struct json_pull *pull)
+{
+    const char *from = pull->at;
+    while (peek(pull) >= '0' && peek(pull) <= '9')
+        pull->at++;
+    return pull->at > from;
+}
+
+static enum status read_number(struct json_pull *pull, enum json_token *token, struct diag *diag)
+{
+    *token = JSON_NUMBER;
+    take(pull, '-');
+    if (pull->dialect == JSON_PROFILER && peek(pull) == 'I')
+        return read_word(pull, token, diag);
+    const bool zero = take(pull, '0');
+    if (zero && take_digits(pull))
+        return fail(pull, pull->text, diag, "a number must not start with 0");
+    if (!zero && !take_digits(pull))
+        return expected(pull, "a digit", diag);
+    if (take(pull, '.') && !take_digits(pull))
+        return expected(pull, "a digit", diag);
+    if (take(pull, 'e') || take(pull, 'E')) {
+        if (!take(pull, '-'))
+            take(pull, '+');
+        if (!take_digits(pull))
+            return expected(pull, "a digit", diag);
+    }
+    pull->size = (size_t)(pull->at - pull->text);
+    return STATUS_OK;
+}
+
+/* ---- tokens ---- */
+
+static enum status open_level(struct json_pull *pull, bool object, struct diag *diag)
+{
+    if (pull->depth == JSON_DEPTH_LIMIT)
+        return fail(pull, pull->at, diag, "nested deeper than %d levels", JSON_DEPTH_LIMIT);
+    pull->in_object[pull->depth++] = object;
+    pull->at++;
+    pull->first = true;
+    pull->need_value = false;
+    return STATUS_OK;
+}
+
+static void close_level(struct json_pull *pull)
+{
+    pull->depth--;
+    pull->at++;
+    pull->first = false;
+}
+
+static void begin_token(struct json_pull *pull)
+{
+    pull->token_line = pull->line;
+    pull->token_column = (uint32_t)(pull->at - pull->line_start) + 1;
+    pull->text = pull->at;
+    pull->escaped = false;
+}
+
+static enum status read_value(struct json_pull *pull, enum json_token *token, struct diag *diag)
+{
+    const char c = peek(pull);
+    begin_token(pull);
+    if (c == '{' || c == '[') {
+        *token = c == '{' ? JSON_OBJECT : JSON_ARRAY;
+        return open_level(pull, c == '{', diag);
+    }
+    pull->first = pull->need_value = false;
+    if (c == '"') {
+        *token = JSON_STRING;
+        return read_string(pull, diag);
+    }
+    if (c == '-' || (c >= '0' && c <= '9'))
+        return read_number(pull, token, diag);
+    return read_word(pull, token, diag);
+}
+
+static enum status read_key(struct json_pull *pull, enum json_token *token, struct diag *diag)
+{
+    begin_token(pull);
+    if (peek(pull) != '"')
+        return expected(pull, "a key in double quotes", diag);
+    if (read_string(pull, diag) != STATUS_OK || skip_space(pull, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (!take(pull, ':'))
+        return expected(pull, "':'", diag);
+    pull->need_value = true;
+    *token = JSON_KEY;
+    return STATUS_OK;
+}
+
+enum status json_pull_next(struct json_pull *pull, enum json_token *token, struct diag *diag)
+{
+    if (skip_space(pull, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (pull->depth == 0 && !pull->first) {
+        begin_token(pull);
+        *token = JSON_END;
+        return pull->at == pull->end ? STATUS_OK : expected(pull, "nothing after the value", diag);
+    }
+    if (pull->depth == 0 || pull->need_value)
+        return read_value(pull, token, diag);
+
+    const bool object = pull->in_object[pull->depth - 1];
+    const char close = object ? '}' : ']';
+    if (peek(pull) == close) {
+        begin_token(pull);
+        close_level(pull);
+        *token = object ? JSON_OBJECT_END : JSON_ARRAY_END;
+        return STATUS_OK;
+    }
+    if (!pull->first) {
+        if (!take(pull, ','))
+            return expected(pull, object ? "',' or '}'" : "',' or ']'", diag);
+        if (skip_space(pull, diag) != STATUS_OK)
+            return STATUS_BAD_INPUT;
+        if (peek(pull) == close)
+            return fail(pull, pull->at, diag, "a comma before '%c'", close);
+    }
+    return object ? read_key(pull, token, diag) : read_value(pull, token, diag);
+}
+
+enum status json_pull_skip(struct json_pull *pull, enum json_token token, struct diag *diag)
+{
+    if (token != JSON_OBJECT && token != JSON_ARRAY)
+        return STATUS_OK;
+    assert(pull->depth > 0);
+    unsigned outside = pull->depth - 1;
+    while (pull->depth > outside) {
+        enum status status = json_pull_next(pull, &token, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* ---- texts ---- */
+
+bool json_pull_is(const struct json_pull *pull, const char *text)
+{
+    return strlen(text) == pull->size && memcmp(text, pull->text, pull->size) == 0;
+}
+
+bool json_pull_double(const struct json_pull *pull, double *value)
+{
+    return parse_double(pull->text, pull->size, value);
+}
+
+/* The character that the escape at text[0..size) stands for, as UTF-8; *taken: bytes of the escape. */
+static size_t unescape_one(const char *text, size_t size, char out[4], size_t *taken)
+{
+    static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+    *taken = 2;
+    if (text[1] != 'u') {
+        const char *escape = strchr(from, text[1]);
+        out[0] = escape != NULL ? to[escape - from] : text[1];
+        return 1;
+    }
+    *taken = 6;
+    int32_t code = hex4(text + 2, 4);
+    if (code >= 0xd800 && code < 0xdc00 && size >= 12 && text[6] == '\\' && text[7] == 'u') {
+        const int32_t low = hex4(text + 8, 4);
+        if (low >= 0xdc00 && low < 0xe000) {
+            *taken = 12;
+            code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+        }
+    }
+    return utf8_encode(code > 0 ? (uint32_t)code : 0xfffd, out); /* a NUL would end the text */
+}
+
+size_t json_unescape(const char *text, size_t size, char *out, size_t room)
+{
+    size_t length = 0;
+    assert(room > 0);
+    for (size_t i = 0, taken; i < size; i += taken) {
+        char one[4] = {text[i]};
+        size_t put = taken = 1;
+        if (text[i] == '\\')
+            put = unescape_one(text + i, size - i, one, &taken);
+        if (length + put >= room)
+            break;
+        memcpy(out + length, one, put);
+        length += put;
+    }
+    out[length] = '\0';
+    return length;
+}

@@ -1,0 +1,77 @@
+/* base/json_pull.h: JSON read token by token. It is the only JSON reader of the program: base/json.h builds
+ * values from the tokens, and a profiler's file, whose millions of events are too many to be held as values, is
+ * read from the tokens themselves.
+ *
+ * Nothing is allocated; texts are slices of the input. The grammar is JSON with comments, and nesting ends at
+ * JSON_DEPTH_LIMIT. The first fault is reported with its line and column. */
+#ifndef BASE_JSON_PULL_H
+#define BASE_JSON_PULL_H
+
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { JSON_DEPTH_LIMIT = 64 };
+
+enum json_dialect {
+    JSON_STRICT,   /* strings are UTF-8 and hold no NUL */
+    JSON_PROFILER, /* strings hold any bytes; NaN, Infinity and -Infinity are numbers */
+    JSON_DIALECT_COUNT
+};
+
+enum json_token {
+    JSON_OBJECT, /* '{' */
+    JSON_OBJECT_END,
+    JSON_ARRAY, /* '[' */
+    JSON_ARRAY_END,
+    JSON_KEY, /* and the ':' after it */
+    JSON_STRING,
+    JSON_NUMBER,
+    JSON_WORD, /* true, false, null */
+    JSON_END,  /* of the text, after one value */
+    JSON_TOKEN_COUNT
+};
+
+struct json_pull {
+    const char *name; /* for messages; borrowed, like the text */
+    enum json_dialect dialect;
+    const char *at, *end, *line_start;
+    uint32_t line;
+    unsigned depth;
+    bool in_object[JSON_DEPTH_LIMIT];
+    bool first;      /* nothing has been read at this level yet */
+    bool need_value; /* a key was read last */
+
+    uint32_t token_line, token_column; /* where the last token begins */
+    /* Of KEY and STRING what stands between the quotes, of NUMBER and WORD the text itself. */
+    const char *text;
+    size_t size;
+    bool escaped; /* the text holds backslashes */
+};
+
+void json_pull_init(struct json_pull *pull, enum json_dialect dialect, const char *name,
+                    const char *data, size_t size);
+
+/* Reads the next token. */
+enum status json_pull_next(struct json_pull *pull, enum json_token *token, struct diag *diag);
+
+/* Reads on to the end of the value that `token` began; nothing for scalars. */
+enum status json_pull_skip(struct json_pull *pull, enum json_token token, struct diag *diag);
+
+/* Where the last token begins. */
+struct loc json_pull_loc(const struct json_pull *pull);
+
+/* Whether the text of the last KEY, STRING or WORD is this, written without escapes. */
+bool json_pull_is(const struct json_pull *pull, const char *text);
+
+/* The number of the last NUMBER; false for a NaN and what no double holds. */
+bool json_pull_double(const struct json_pull *pull, double *value);
+
+/* The text between the quotes of a string, text[0..size), without its escapes into out[0..room), NUL-terminated
+ * and cut where it does not fit; size + 1 bytes always suffice. NUL and half of a surrogate pair become U+FFFD.
+ * Returns the length. */
+size_t json_unescape(const char *text, size_t size, char *out, size_t room);
+
+#endif
