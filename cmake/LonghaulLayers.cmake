@@ -58,19 +58,25 @@ function(longhaul_mpi)
     install(TARGETS longhaul_mpi LIBRARY DESTINATION lib/longhaul)
 endfunction()
 
-# Each bench/bench_*.c is a program of its own, built by the target `bench` and run by ./dev bench.
+# Each bench/bench_*.c is a program of its own, built by the target `bench` and run by ./dev bench. What they share
+# is the library bench_repeat, which a test links, too.
 function(longhaul_benchmarks)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/bench_*.c
         ${PROJECT_SOURCE_DIR}/bench/bench_*.cpp)
+    add_library(bench_repeat STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/repeat.c)
+    target_include_directories(bench_repeat PUBLIC ${PROJECT_SOURCE_DIR})
+    target_link_libraries(bench_repeat PUBLIC m)
     add_custom_target(bench)
     foreach(source ${sources})
         cmake_path(GET source STEM program)
         add_executable(${program} EXCLUDE_FROM_ALL ${source})
         set_target_properties(${program} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
-        target_link_libraries(${program} PRIVATE cli)
+        target_link_libraries(${program} PRIVATE cli bench_repeat)
         add_dependencies(bench ${program})
     endforeach()
+    target_compile_definitions(bench_predict PRIVATE LONGHAUL_PROGRAM="$<TARGET_FILE:longhaul>")
+    add_dependencies(bench_predict longhaul)
     if(LONGHAUL_HAVE_CUDA) # of ./dev gpu
         add_executable(attention_alone EXCLUDE_FROM_ALL
             ${PROJECT_SOURCE_DIR}/bench/gpu/attention_alone.c)

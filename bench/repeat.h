@@ -1,0 +1,40 @@
+/* bench/repeat.h: a measurement that is repeated until its median holds.
+ *
+ *     struct repeat repeat = {0};
+ *     while (repeat_goes_on(&repeat))
+ *         repeat_add(&repeat, processor_s());
+ *
+ * The spread is half the width of the 95 % interval of the median, relative to it: the values of rank
+ * (n - 1.96 sqrt(n)) / 2 from either end (the binomial distribution's normal approximation), which are the
+ * least and the greatest for up to six values. */
+#ifndef BENCH_REPEAT_H
+#define BENCH_REPEAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    REPEAT_MIN = 5, /* 94 % of such intervals hold the median */
+    REPEAT_MAX = 25,
+    REPEAT_LONG = 2 /* where these exceed REPEAT_TOTAL_S */
+};
+
+#define REPEAT_SPREAD 0.02  /* the figure holds below this */
+#define REPEAT_TOTAL_S 20.0 /* no more rounds once REPEAT_LONG or more values sum up to this */
+
+struct repeat {
+    double value[REPEAT_MAX]; /* seconds, in ascending order */
+    size_t count;
+};
+
+/* Whether another round is due: the median does not hold yet, and rounds and time are left. */
+bool repeat_goes_on(const struct repeat *repeat);
+
+/* seconds: of one round, above 0. There is room while repeat_goes_on(). */
+void repeat_add(struct repeat *repeat, double seconds);
+
+/* Of at least one value. */
+double repeat_median_s(const struct repeat *repeat);
+double repeat_spread(const struct repeat *repeat);
+
+#endif

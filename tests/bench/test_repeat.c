@@ -1,0 +1,68 @@
+#include "bench/repeat.h"
+#include "tests/check.h"
+
+/* Adds values while rounds are due, and returns how many were. */
+static size_t add_all(struct repeat *repeat, const double *value, size_t count)
+{
+    size_t added = 0;
+    for (; added < count && repeat_goes_on(repeat); added++)
+        repeat_add(repeat, value[added]);
+    return added;
+}
+
+static void equal_values_hold_after_five_rounds(void)
+{
+    static const double value[] = {2, 2, 2, 2, 2, 2};
+    struct repeat repeat = {0};
+    CHECK_INT("rounds", (int64_t)add_all(&repeat, value, 6), 5);
+    CHECK_CLOSE("median", repeat_median_s(&repeat), 2, 0);
+    CHECK_CLOSE("spread", repeat_spread(&repeat), 0, 0);
+}
+
+/* 1 and 1.1 s in turn: an interval of 1 to 1.1 about a median of 1 or 1.1. */
+static void values_that_differ_go_on_to_the_last_round(void)
+{
+    struct repeat repeat = {0};
+    size_t rounds = 0;
+    for (; repeat_goes_on(&repeat); rounds++)
+        repeat_add(&repeat, rounds % 2 ? 1.1 : 1);
+    /* 20 s are reached by the 20th round: 10 of 1 and 10 of 1.1 s are 21 s, 19 rounds 19.9 s */
+    CHECK_INT("rounds", (int64_t)rounds, 20);
+    CHECK_CLOSE("median", repeat_median_s(&repeat), 1.05, 1e-12);
+    CHECK_CLOSE("spread", repeat_spread(&repeat), 0.05 / 1.05, 1e-12);
+
+    struct repeat short_rounds = {0};
+    for (rounds = 0; repeat_goes_on(&short_rounds); rounds++)
+        repeat_add(&short_rounds, rounds % 2 ? 0.11 : 0.1);
+    CHECK_INT("short rounds", (int64_t)rounds, REPEAT_MAX);
+}
+
+/* Of 16 values the interval leaves out floor((16 - 1.96 x 4) / 2) = 4 at either end. */
+static void outliers_do_not_count(void)
+{
+    struct repeat repeat = {0};
+    for (int i = 0; i < 16; i++)
+        repeat_add(&repeat, i == 3 ? 0.001 : i % 4 == 0 ? 1.5 - 0.1 * (i / 4) : 0.1);
+    CHECK_CLOSE("median", repeat_median_s(&repeat), 0.1, 1e-12);
+    CHECK_CLOSE("spread", repeat_spread(&repeat), 0, 1e-12);
+    CHECK("holds", !repeat_goes_on(&repeat));
+    CHECK_CLOSE("in order", repeat.value[0], 0.001, 0);
+    CHECK_CLOSE("in order", repeat.value[15], 1.5, 1e-12);
+}
+
+static void long_rounds_are_two(void)
+{
+    static const double value[] = {10, 12, 14, 10};
+    struct repeat repeat = {0};
+    CHECK_INT("rounds", (int64_t)add_all(&repeat, value, 4), 2);
+    CHECK_CLOSE("median", repeat_median_s(&repeat), 11, 0);
+    CHECK_CLOSE("spread", repeat_spread(&repeat), 1.0 / 11, 1e-12);
+}
+
+static const struct check_case cases[] = {
+    {"equal values hold after five rounds", equal_values_hold_after_five_rounds},
+    {"values that differ go on to the last round", values_that_differ_go_on_to_the_last_round},
+    {"outliers do not count", outliers_do_not_count},
+    {"long rounds are two", long_rounds_are_two},
+};
+CHECK_MAIN("repeat", cases)
