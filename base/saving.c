@@ -1,11 +1,14 @@
-#define _GNU_SOURCE /* O_TMPFILE, realpath() */
+#define _XOPEN_SOURCE 700 /* realpath() */
 #include "base/saving.h"
 
 #include "base/arena.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,25 +17,18 @@
 
 /* A file that is on its way. */
 struct saving_file {
-    char *shown;           /* its path, for messages */
-    char *path;            /* what it becomes; of links the file behind; NULL: written directly */
-    struct text temporary; /* its hidden name; empty: it has none */
-    int nameless;          /* descriptor; -1: it has a name */
-    const char *data;      /* of one that is written directly; the caller's, or kept.data */
-    size_t size;
-    struct text kept;
+    char *shown; /* its path, for messages */
+    char *
+        path; /* what it becomes; of links the file behind; NULL: it is written directly, at the end */
+    char *temporary;  /* its hidden name; NULL: none yet */
+    struct text kept; /* of one that is written directly */
+    struct saving_file *next;
 };
 
 static enum status cannot_write(struct diag *diag, const char *path)
 {
     return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot write: %s",
                       strerror(errno));
-}
-
-static char *copy(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    return memcpy(heap_alloc(size, 1), text, size);
 }
 
 /* errno says why when it is false. */
@@ -50,41 +46,57 @@ static bool write_all(int file, const char *data, size_t size)
     return true;
 }
 
-/* ---- written directly ---- */
+/* ---- signals ---- */
 
-static enum status save_directly(const struct saving_file *f, struct diag *diag)
+/* What a signal that ends the program takes away. */
+static struct saving *volatile active;
+static pid_t owner;
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+static bool caught[ARRAY_LEN(ending)];
+
+static void remove_temporaries(const struct saving *s)
 {
-    if (strcmp(f->shown, "-") == 0) {
-        /* What the program printed before comes first. */
-        if (fflush(stdout) != 0 || !write_all(STDOUT_FILENO, f->data, f->size))
-            return cannot_write(diag, "standard output");
-        return STATUS_OK;
-    }
-    int file = open(f->shown, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (file < 0)
-        return cannot_write(diag, f->shown);
-    enum status status =
-        write_all(file, f->data, f->size) ? STATUS_OK : cannot_write(diag, f->shown);
-    if (close(file) != 0 && status == STATUS_OK)
-        status = cannot_write(diag, f->shown);
-    return status;
+    for (const struct saving_file *f = s->first; f != NULL; f = f->next)
+        if (f->temporary != NULL)
+            unlink(f->temporary); /* after its rename there is none */
+    if (s->made != NULL)
+        rmdir(s->made);
 }
 
-/* ---- names ---- */
-
-/* Signals that end a program wait while there are hidden names, but not for those who read a pipe or
- * a terminal in their own time. */
-static void hold_signals(struct saving *s)
+static void end_by(int number)
 {
-    static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    sigset_t held;
-    if (s->held || s->direct)
+    if (active != NULL && getpid() == owner) /* not in a child */
+        remove_temporaries(active);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Signals that the program ignores or catches stay so. */
+static void catch_signals(struct saving *s)
+{
+    assert(active == NULL || active == s);
+    if (active == s)
         return;
-    sigemptyset(&held);
-    for (size_t i = 0; i < ARRAY_LEN(ending); i++)
-        sigaddset(&held, ending[i]);
-    s->held = sigprocmask(SIG_BLOCK, &held, &s->before) == 0;
+    owner = getpid();
+    active = s;
+    for (size_t i = 0; i < ARRAY_LEN(ending); i++) {
+        struct sigaction before;
+        caught[i] = sigaction(ending[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL &&
+                    sigaction(ending[i], &(struct sigaction){.sa_handler = end_by}, NULL) == 0;
+    }
 }
+
+static void release_signals(const struct saving *s)
+{
+    if (active != s)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(ending); i++)
+        if (caught[i])
+            signal(ending[i], SIG_DFL);
+    active = NULL;
+}
+
+/* ---- contents ---- */
 
 /* The folder that a path lies in, with its slash; "" here. */
 static void put_parent(struct text *out, const char *path)
@@ -97,141 +109,64 @@ static void put_parent(struct text *out, const char *path)
     text_append(out, path, size);
 }
 
-/* Tries names beside path that nobody else uses, which are short and not made from path's, so that
- * they fit where path fits, until one can be made. Returns what make() does, -1 at last. */
-static int with_hidden_name(struct saving *s, const char *path, struct text *name,
-                            int (*make)(const char *name, const void *context), const void *context)
+/* A short name in the folder of path, which fits where path does. */
+static char *name_beside(const char *path)
 {
-    struct text parent = {0};
-    int made = -1;
-    put_parent(&parent, path);
-    for (int others = 0; others < 1000; others++) { /* left by a program of this number */
-        name->size = 0;
-        text_printf(name, "%s.longhaul-%ld-%u.tmp", parent.data, (long)getpid(), s->hidden++);
-        made = make(name->data, context);
-        if (made >= 0 || errno != EEXIST)
-            break;
-    }
-    int error = errno;
-    text_release(&parent);
-    if (made < 0)
-        text_release(name);
-    errno = error;
-    return made;
+    static unsigned tried;
+    struct text name = {0};
+    put_parent(&name, path);
+    text_printf(&name, ".longhaul-%ld-%u.tmp", (long)getpid(), tried++);
+    return name.data;
 }
 
-static int make_folder(const char *name, const void *context)
-{
-    (void)context;
-    return mkdir(name, 0777);
-}
-
-static int make_file(const char *name, const void *context)
-{
-    (void)context;
-    return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-}
-
-/* Gives the file of a descriptor a name. */
-static int make_link(const char *name, const void *context)
-{
-    char open_file[64];
-    snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", *(const int *)context);
-    return linkat(AT_FDCWD, open_file, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
-}
-
-/* What becomes the folder. */
+/* What becomes the folder. A name may be there already: left by a program of this number. */
 static enum status make_hidden_folder(struct saving *s, struct diag *diag)
 {
-    if (s->made.size > 0)
+    if (s->made != NULL)
         return STATUS_OK;
-    hold_signals(s);
-    if (with_hidden_name(s, s->folder, &s->made, make_folder, NULL) == 0)
+    catch_signals(s);
+    int made;
+    do {
+        free(s->made);
+        s->made = name_beside(s->folder);
+        made = mkdir(s->made, 0777);
+    } while (made != 0 && errno == EEXIST);
+    if (made == 0)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
                       "cannot make the folder: %s", strerror(errno));
 }
 
-/* In the hidden folder a file has its own name already. */
-static void put_name_in_folder(const struct saving *s, struct saving_file *f)
+static int open_temporary(const char *name)
 {
-    text_printf(&f->temporary, "%s/%s", s->made.data, strrchr(f->path, '/') + 1);
-}
-
-/* ---- contents ---- */
-
-/* A descriptor where the file is to be; -1: none can be made, or could not be given a name later. */
-static int open_nameless(const struct saving *s, const struct saving_file *f)
-{
-    struct text folder = {0}, proc = {0};
-    if (s->nameless >= SAVING_NAMELESS_MAX)
-        return -1;
-    put_parent(&folder, s->fresh ? s->folder : f->path);
-    int file = open(folder.size > 0 ? folder.data : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    text_printf(&proc, "/proc/self/fd/%d", file);
-    struct stat info;
-    if (file >= 0 && stat(proc.data, &info) != 0) {
-        close(file);
-        file = -1;
-    }
-    text_release(&folder);
-    text_release(&proc);
-    return file;
-}
-
-static enum status open_hidden(struct saving *s, struct saving_file *f, int *file,
-                               struct diag *diag)
-{
-    hold_signals(s);
-    if (s->fresh) {
-        enum status status = make_hidden_folder(s, diag);
-        if (status != STATUS_OK)
-            return status;
-        put_name_in_folder(s, f);
-        *file = make_file(f->temporary.data, NULL);
-        if (*file < 0)
-            text_release(&f->temporary);
-    } else {
-        *file = with_hidden_name(s, f->path, &f->temporary, make_file, NULL);
-    }
-    return *file >= 0 ? STATUS_OK : cannot_write(diag, f->shown);
+    return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
 /* old is NULL where there is no file of that name yet. */
 static enum status open_contents(struct saving *s, struct saving_file *f, const struct stat *old,
                                  struct diag *diag)
 {
-    enum status status = STATUS_OK;
-    s->file_open = f->nameless = open_nameless(s, f);
-    if (f->nameless >= 0)
-        s->nameless++;
-    else
-        status = open_hidden(s, f, &s->file_open, diag);
-    s->is_open = status == STATUS_OK;
+    catch_signals(s);
+    if (s->fresh) {
+        enum status status = make_hidden_folder(s, diag);
+        struct text name = {0};
+        text_printf(&name, "%s/%s", s->made, strrchr(f->path, '/') + 1);
+        f->temporary = name.data;
+        if (status != STATUS_OK)
+            return status;
+        s->file_open = open_temporary(f->temporary);
+    } else {
+        do {
+            free(f->temporary);
+            f->temporary = name_beside(f->path);
+            s->file_open = open_temporary(f->temporary);
+        } while (s->file_open < 0 && errno == EEXIST);
+    }
+    s->is_open = s->file_open >= 0;
     /* The owner and group of the old file may not be ours to give; its mode is. */
-    if (s->is_open && old && fchmod(s->file_open, old->st_mode & 07777) != 0)
-        status = cannot_write(diag, f->shown);
-    return status;
-}
-
-/* To the file that is open. What fails is remembered till it is closed. */
-static void put(struct saving *s, const char *data, size_t size)
-{
-    if (s->error == 0 && !write_all(s->file_open, data, size))
-        s->error = errno;
-}
-
-static enum status close_contents(struct saving *s, struct diag *diag)
-{
-    const struct saving_file *f = &s->file[s->count - 1];
-    if (s->error == 0 && fsync(s->file_open) != 0 && errno != EINVAL)
-        s->error = errno;
-    if (f->nameless < 0 && close(s->file_open) != 0 && s->error == 0)
-        s->error = errno;
-    s->is_open = false;
-    errno = s->error;
-    s->error = 0;
-    return errno == 0 ? STATUS_OK : cannot_write(diag, f->shown);
+    if (!s->is_open || (old && fchmod(s->file_open, old->st_mode & 07777) != 0))
+        return cannot_write(diag, f->shown);
+    return STATUS_OK;
 }
 
 enum status saving_begin(struct saving *s, struct diag *diag)
@@ -267,59 +202,60 @@ static enum status look(const struct saving *s, struct saving_file *f, struct st
     if (*exists && access(f->shown, W_OK) != 0)
         return cannot_write(diag, f->shown);
     /* A link stays a link: the file behind it is replaced. */
-    f->path = *exists ? realpath(f->shown, NULL) : copy(f->shown);
+    struct text path = {0};
+    if (!*exists)
+        text_puts(&path, f->shown);
+    f->path = *exists ? realpath(f->shown, NULL) : path.data;
     return f->path != NULL ? STATUS_OK : cannot_write(diag, f->shown);
 }
 
 /* One more file, open for its contents unless it is written directly. */
 static enum status begin_file(struct saving *s, const char *path, struct diag *diag)
 {
-    if (s->count == s->capacity) {
-        s->capacity = heap_next_capacity(s->capacity, s->count + 1);
-        s->file = heap_realloc(s->file, s->capacity, sizeof *s->file);
-    }
-    struct saving_file *f = &s->file[s->count++];
-    *f = (struct saving_file){.nameless = -1};
+    struct saving_file *f = heap_zalloc(1, sizeof *f);
     struct text shown = {0};
-    text_printf(&shown, s->folder != NULL ? "%s/%s" : "%s%s", s->folder != NULL ? s->folder : "",
+    text_printf(&shown, "%s%s%s", s->folder != NULL ? s->folder : "", s->folder != NULL ? "/" : "",
                 path);
     f->shown = shown.data;
+    atomic_signal_fence(memory_order_release);
+    *(s->last != NULL ? &s->last->next : &s->first) = f;
+    s->last = f;
     struct stat old;
     bool exists = false;
-    if (strcmp(f->shown, "-") == 0) {
-        s->direct = true;
+    if (strcmp(f->shown, "-") == 0)
         return STATUS_OK;
-    }
     enum status status = look(s, f, &old, &exists, diag);
-    s->direct |= status == STATUS_OK && f->path == NULL;
     if (status == STATUS_OK && f->path != NULL)
         status = open_contents(s, f, exists ? &old : NULL, diag);
     return status;
 }
 
-/* Of a file that is written directly the data is borrowed until saving_end(). */
-static enum status add_borrowed(struct saving *s, const char *path, const char *data, size_t size,
-                                struct diag *diag)
+/* To the last file. What fails is remembered till it is closed. */
+static void put(struct saving *s, const char *data, size_t size)
 {
-    enum status status = begin_file(s, path, diag);
-    if (status != STATUS_OK)
-        return status;
-    s->file[s->count - 1].data = data;
-    s->file[s->count - 1].size = size;
-    if (s->is_open) {
-        put(s, data, size);
-        status = close_contents(s, diag);
-    }
-    return status;
+    if (!s->is_open)
+        text_append(&s->last->kept, data, size);
+    else if (s->error == 0 && !write_all(s->file_open, data, size))
+        s->error = errno;
+}
+
+static enum status close_contents(struct saving *s, struct diag *diag)
+{
+    if (!s->is_open)
+        return STATUS_OK;
+    if (s->error == 0 && fsync(s->file_open) != 0 && errno != EINVAL)
+        s->error = errno;
+    if (close(s->file_open) != 0 && s->error == 0)
+        s->error = errno;
+    s->is_open = false;
+    errno = s->error;
+    s->error = 0;
+    return errno == 0 ? STATUS_OK : cannot_write(diag, s->last->shown);
 }
 
 static void pass_on(struct text *out)
 {
-    struct saving *s = out->sink;
-    if (s->is_open)
-        put(s, out->data, out->size);
-    else
-        text_append(&s->file[s->count - 1].kept, out->data, out->size);
+    put(out->sink, out->data, out->size);
     out->size = 0;
 }
 
@@ -333,136 +269,71 @@ enum status saving_open(struct saving *s, const char *path, struct text *out, st
 
 enum status saving_close(struct saving *s, struct text *out, struct diag *diag)
 {
-    struct saving_file *f = &s->file[s->count - 1];
-    if (out->size > 0)
-        pass_on(out);
+    put(s, out->data, out->size);
     text_release(out);
-    f->data = f->kept.data;
-    f->size = f->kept.size;
-    return s->is_open ? close_contents(s, diag) : STATUS_OK;
+    return close_contents(s, diag);
 }
 
 enum status saving_add(struct saving *s, const char *path, const char *data, size_t size,
                        struct diag *diag)
 {
-    struct text out;
-    enum status status = saving_open(s, path, &out, diag);
+    enum status status = begin_file(s, path, diag);
     if (status != STATUS_OK)
         return status;
-    text_append(&out, data, size);
-    return saving_close(s, &out, diag);
+    put(s, data, size);
+    return close_contents(s, diag);
 }
 
 /* ---- all at once ---- */
 
-/* Gives every file a hidden name, which may fail for want of room. */
-static enum status name_all(struct saving *s, struct diag *diag)
+static enum status save_directly(const struct saving_file *f, struct diag *diag)
 {
-    enum status status = s->fresh ? make_hidden_folder(s, diag) : STATUS_OK;
-    for (size_t i = 0; i < s->count && status == STATUS_OK; i++) {
-        struct saving_file *f = &s->file[i];
-        int linked = 0;
-        if (f->nameless < 0)
-            continue;
-        if (s->fresh) {
-            put_name_in_folder(s, f);
-            linked = make_link(f->temporary.data, &f->nameless);
-            if (linked != 0)
-                text_release(&f->temporary);
-        } else {
-            linked = with_hidden_name(s, f->path, &f->temporary, make_link, &f->nameless);
-        }
-        if (linked != 0)
-            status = cannot_write(diag, f->shown);
+    const struct text *kept = &f->kept;
+    if (strcmp(f->shown, "-") == 0) {
+        /* What the program printed before comes first. */
+        if (fflush(stdout) != 0 || !write_all(STDOUT_FILENO, kept->data, kept->size))
+            return cannot_write(diag, "standard output");
+        return STATUS_OK;
     }
+    int file = open(f->shown, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (file < 0)
+        return cannot_write(diag, f->shown);
+    enum status status =
+        write_all(file, kept->data, kept->size) ? STATUS_OK : cannot_write(diag, f->shown);
+    if (close(file) != 0 && status == STATUS_OK)
+        status = cannot_write(diag, f->shown);
     return status;
-}
-
-/* Makes new names in the folder of path themselves survive a crash. Some file systems cannot; the data
- * is safe either way, so that is no fault. */
-static void sync_folder_of(const char *path)
-{
-    struct text folder = {0};
-    put_parent(&folder, path);
-    int file = open(folder.size > 0 ? folder.data : ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-    if (file >= 0) {
-        (void)fsync(file);
-        close(file);
-    }
-    text_release(&folder);
-}
-
-static bool same_folder(const char *a, const char *b)
-{
-    struct text of_a = {0}, of_b = {0};
-    put_parent(&of_a, a);
-    put_parent(&of_b, b);
-    bool same = of_a.size == of_b.size && memcmp(of_a.data, of_b.data, of_a.size) == 0;
-    text_release(&of_a);
-    text_release(&of_b);
-    return same;
 }
 
 /* The folder, which is new, with all its files. */
 static enum status show_folder(struct saving *s, struct diag *diag)
 {
-    sync_folder_of(s->count > 0 ? s->file[0].temporary.data : s->made.data);
-    if (rename(s->made.data, s->folder) != 0)
-        return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
-                          "cannot make the folder: %s", strerror(errno));
-    sync_folder_of(s->folder);
-    for (size_t i = 0; i < s->count; i++)
-        text_release(&s->file[i].temporary);
-    text_release(&s->made);
-    return STATUS_OK;
-}
-
-/* Takes away what is replaced last, which says of a folder that all of it is of one run. */
-static enum status break_seal(const struct saving *s, struct diag *diag)
-{
-    const struct saving_file *seal =
-        s->folder != NULL && s->count > 1 ? &s->file[s->count - 1] : NULL;
-    if (seal == NULL || seal->path == NULL)
-        return STATUS_OK;
-    if (unlink(seal->path) != 0 && errno != ENOENT)
-        return cannot_write(diag, seal->shown);
-    sync_folder_of(seal->path);
-    return STATUS_OK;
+    enum status status = make_hidden_folder(s, diag);
+    if (status == STATUS_OK && rename(s->made, s->folder) != 0)
+        status = diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
+                            "cannot make the folder: %s", strerror(errno));
+    return status;
 }
 
 static enum status show_files(struct saving *s, struct diag *diag)
 {
-    const char *last = NULL;
-    enum status status = break_seal(s, diag);
-    if (status != STATUS_OK)
-        return status;
-    for (size_t i = 0; i < s->count; i++) {
-        struct saving_file *f = &s->file[i];
-        if (f->path == NULL)
-            continue;
-        if (rename(f->temporary.data, f->path) != 0)
+    /* The last one says of a folder that all of it is of one run. */
+    const bool sealed = s->folder != NULL && s->first != s->last && s->last->path != NULL;
+    if (sealed && unlink(s->last->path) != 0 && errno != ENOENT)
+        return cannot_write(diag, s->last->shown);
+    for (const struct saving_file *f = s->first; f != NULL; f = f->next)
+        if (f->path != NULL && rename(f->temporary, f->path) != 0)
             return cannot_write(diag, f->shown);
-        text_release(&f->temporary);
-    }
-    for (size_t i = 0; i < s->count; i++) {
-        const char *path = s->file[i].path;
-        if (path != NULL && (last == NULL || !same_folder(path, last)))
-            sync_folder_of(last = path);
-    }
     return STATUS_OK;
 }
 
 enum status saving_end(struct saving *s, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < s->count && status == STATUS_OK;
-         i++) /* what can still fail comes first */
-        if (s->file[i].path == NULL)
-            status = save_directly(&s->file[i], diag);
-    s->direct = false;
-    hold_signals(s);
-    if (status == STATUS_OK)
-        status = name_all(s, diag);
+    /* What can still fail comes first. */
+    for (const struct saving_file *f = s->first; f != NULL && status == STATUS_OK; f = f->next)
+        if (f->path == NULL)
+            status = save_directly(f, diag);
     if (status == STATUS_OK)
         status = s->fresh ? show_folder(s, diag) : show_files(s, diag);
     return status;
@@ -471,33 +342,27 @@ enum status saving_end(struct saving *s, struct diag *diag)
 bool saving_has(const struct saving *s, const char *path)
 {
     size_t before = s->folder != NULL ? strlen(s->folder) + 1 : 0;
-    for (size_t i = 0; i < s->count; i++)
-        if (strcmp(s->file[i].shown + before, path) == 0)
+    for (const struct saving_file *f = s->first; f != NULL; f = f->next)
+        if (strcmp(f->shown + before, path) == 0)
             return true;
     return false;
 }
 
 void saving_release(struct saving *s)
 {
-    if (s->is_open && s->file[s->count - 1].nameless < 0)
+    if (s->is_open)
         close(s->file_open);
-    for (size_t i = 0; i < s->count; i++) {
-        struct saving_file *f = &s->file[i];
-        if (f->temporary.data != NULL)
-            unlink(f->temporary.data);
-        if (f->nameless >= 0)
-            close(f->nameless);
-        text_release(&f->temporary);
+    remove_temporaries(s);
+    release_signals(s);
+    for (struct saving_file *f = s->first, *next; f != NULL; f = next) {
+        next = f->next;
         text_release(&f->kept);
+        free(f->temporary);
         free(f->shown);
         free(f->path);
+        free(f);
     }
-    if (s->made.data != NULL)
-        rmdir(s->made.data);
-    text_release(&s->made);
-    free(s->file);
-    if (s->held)
-        sigprocmask(SIG_SETMASK, &s->before, NULL);
+    free(s->made);
     *s = (struct saving){0};
 }
 
@@ -506,7 +371,7 @@ enum status saving_write_all(const struct saving_whole *file, size_t count, stru
     struct saving saving = {0};
     enum status status = saving_begin(&saving, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = add_borrowed(&saving, file[i].path, file[i].data, file[i].size, diag);
+        status = saving_add(&saving, file[i].path, file[i].data, file[i].size, diag);
     if (status == STATUS_OK)
         status = saving_end(&saving, diag);
     saving_release(&saving);

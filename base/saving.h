@@ -9,38 +9,30 @@
  *     status = saving_end(&saving, diag);
  *     saving_release(&saving);
  *
- * What is added lies on the disk at once but has no name yet: a failure (full disk, no permission), a
- * signal or a kill leaves everything as it was, and nothing behind. saving_end() gives the names. A
- * folder that was not there appears with all its files at once. Files of a folder that was, or of
- * several, are renamed one after the other while signals wait; of a folder the file that was added last
- * is taken away before and comes last, so that what a kill between two renames mixes lacks it. Where the
- * file system knows no files without names, and beyond SAVING_NAMELESS_MAX files, hidden names stand in for
- * none (".longhaul-PID-N.tmp"), and signals wait from then on. */
+ * What is added is written at once under a hidden name beside the one it will have (".longhaul-PID-N.tmp"), and
+ * saving_end() renames it: a failure (full disk, no permission), an interrupt or a request to end leaves everything
+ * as it was, and nothing else. Only SIGKILL leaves a hidden file. A folder that was not there appears with all its
+ * files at once. Files of a folder that was there, or of several, are renamed one after the other; of a folder the
+ * file that was added last is taken away before and comes last, so that what a kill between two renames mixes lacks
+ * it. One struct saving is in use at a time. */
 #ifndef BASE_SAVING_H
 #define BASE_SAVING_H
 
 #include "base/diag.h"
 #include "base/text.h"
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
-
-enum { SAVING_NAMELESS_MAX = 256 }; /* each is an open file */
 
 struct saving {
     const char *folder; /* set by the caller: paths are names in it; NULL: paths as they stand */
 
-    struct saving_file *file;
-    size_t count, capacity, nameless;
-    int file_open; /* the last file's, while */
+    struct saving_file *first, *last; /* in the order in which they were added */
+    bool fresh;                       /* the folder is not there yet */
+    char *made;                       /* what becomes it; NULL: not made yet */
+    int file_open;                    /* the last file's, while is_open */
     bool is_open;
-    int error;         /* of a write to it; 0: none */
-    unsigned hidden;   /* names that were tried */
-    bool fresh;        /* the folder is not there yet */
-    struct text made;  /* what becomes it; empty: not made yet */
-    bool direct, held; /* a pipe or device is among the files; signals wait */
-    sigset_t before;
+    int error; /* of a write to it; 0: none */
 };
 
 /* Looks whether the folder is one, or is not there. Release *saving in either case. */

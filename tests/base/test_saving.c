@@ -52,6 +52,23 @@ static void remove_folder(const char *folder)
     text_release(&path);
 }
 
+/* Removes a folder of folders of files. */
+static void remove_tree(const char *around)
+{
+    struct text path = {0};
+    DIR *open = opendir(around);
+    for (const struct dirent *entry = open ? readdir(open) : NULL; entry; entry = readdir(open)) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        path.size = 0;
+        text_printf(&path, "%s/%s", around, entry->d_name);
+        remove_folder(path.data);
+    }
+    closedir(open);
+    rmdir(around);
+    text_release(&path);
+}
+
 static enum status save(const char *folder, const char *content, size_t count, struct diag *diag)
 {
     struct saving saving = {.folder = folder};
@@ -110,10 +127,10 @@ static void what_is_not_ended_leaves_nothing(void)
     diag_release(&diag);
 }
 
-/* More than may lie open at once: some have hidden names while they wait; of a folder that is there all. */
+/* More than may lie open at once. */
 static void many_files_appear_together_too(void)
 {
-    enum { MANY = SAVING_NAMELESS_MAX + 850 };
+    enum { MANY = 1100 };
     struct diag diag = {0};
     const char *folder = temp_path("many");
     for (int fresh = 1; fresh >= 0; fresh--) {
@@ -191,13 +208,15 @@ static void a_full_disk_leaves_no_folder(void)
     }
 }
 
-/* Kills a program at whatever moment it is, over and over: its new folder is whole, or not there. */
+/* Kills a program at whatever moment it is, over and over: its new folder is whole, or not there, and only SIGKILL
+ * leaves a hidden one beside it. */
 static void a_kill_leaves_all_or_nothing(void)
 {
     enum { KILLS = 60 };
-    const char *folder = temp_path("killed");
+    const char *around = temp_path("killed"), *folder = temp_path("killed/folder");
     int whole = 0, none = 0;
     for (int i = 0; i < KILLS; i++) {
+        CHECK_INT("a folder around it", mkdir(around, 0777), 0);
         pid_t pid = fork();
         if (pid == 0) {
             save(folder, "new", FILES, NULL);
@@ -208,9 +227,10 @@ static void a_kill_leaves_all_or_nothing(void)
         waitpid(pid, NULL, 0);
         int count = entries(folder);
         CHECK("whole or not there", count == -1 || holding(folder, "new") == FILES);
+        CHECK("nothing beside it", i % 3 == 0 || entries(around) == (count == FILES));
         whole += count == FILES;
         none += count == -1;
-        remove_folder(folder);
+        remove_tree(around);
     }
     CHECK_INT("nothing between", whole + none, KILLS);
 }

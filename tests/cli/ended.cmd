@@ -83,7 +83,8 @@ done
 begin $with_slow longhaul plot waterfall $T/p -o $T/p/f.svg
 end gnuplot KILL $child
 
-# while files are written: a pipe that nobody reads holds the program when all are ready and none is shown
+# while files are written: a pipe that nobody reads holds the program when all are ready and none is shown. Only
+# SIGKILL leaves hidden files
 longhaul predict --model gpt2 --cluster ideal --gpus 4 --seq 1K --quick -o $T/q > $T/note
 mkfifo $T/q/schedule.ir
 state() { (cd $1 && ls -A && cat $(ls -A | grep -v schedule.ir) | cksum) > $2; }
@@ -94,12 +95,13 @@ writing() { # SIGNAL COMMAND: ended while it writes
     shift
     env --default-signal=INT "$@" > $T/out 2> $T/err &
     pid=$!
-    until ls -l /proc/$pid/fd 2> $T/note | grep -q "$T/q/.*(deleted)"; do sleep 0.01; done
+    until ls -A $T/q | grep -q '^[.]longhaul-.*tmp$'; do sleep 0.01; done
     code=0
     kill -$signal $pid
     wait $pid 2> $T/note || code=$?
     echo "while it writes, $signal: exit $code"
     cat $T/out $T/err
+    test $signal != KILL || rm $T/q/.longhaul-$pid-*.tmp
     state $T/q $T/q.after
     cmp $T/q.before $T/q.after && ls -A $T | grep -v q.after | diff $T/around - && echo "  all as before"
 }

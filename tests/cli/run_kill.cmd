@@ -52,10 +52,11 @@ cat $T/piped/*.csv | cksum > $T/before.piped
 for signal in INT TERM KILL; do
     env --default-signal=INT longhaul run $tiny --steps 1 -o $T/piped > $T/out 2> $T/err &
     pid=$!
-    until ls -l /proc/$pid/fd 2> $T/note | grep -q "$T/piped/.*(deleted)"; do sleep 0.01; done
+    until ls -A $T/piped | grep -q '^[.]longhaul-.*tmp$'; do sleep 0.01; done
     kill -$signal $pid
     end
     echo "run that writes, $signal: exit $code"
+    test $signal != KILL || rm $T/piped/.longhaul-$pid-*.tmp
     cat $T/piped/*.csv | cksum | cmp - $T/before.piped && ls -A $T/piped
 done
 rm -r $T/piped $T/before.piped
