@@ -37,6 +37,15 @@ static void put(struct diag *diag, const char *text, size_t size)
     diag->text[diag->size] = '\0';
 }
 
+void diag_append(struct diag *diag, const struct diag *other)
+{
+    if (diag == NULL || other->size == 0)
+        return;
+    put(diag, other->text, other->size);
+    diag->errors += other->errors;
+    diag->warnings += other->warnings;
+}
+
 /* Quoted input may hold line ends, terminal escapes or half a character; a
  * message stays one line that cannot drive a terminal. */
 static void put_clean(struct diag *diag, const char *text)

@@ -1,6 +1,5 @@
 /* compose_build(): streams and inputs, emission, passes. */
 #include "schedule/attention/attention.h"
-#include "schedule/offsets.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
 #include "schedule/weights/tensor_parallel.h"
@@ -46,7 +45,7 @@ static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
     int64_t n = c->seq / c->hp / c->cp;
-    int64_t local = n * c->micro_batch * (int64_t)e->all_choices->accumulation;
+    int64_t local = n * c->micro_batch * (int64_t)c->accumulation;
     bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
     bool last = all || e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
     uint16_t tensor = e->tensor.group;
@@ -211,7 +210,7 @@ static struct transformer part_model(const struct transformer *model, enum scope
 }
 
 /* One role: what a stage's ranks do, or all ranks. */
-static enum told emit_and_rewrite(struct emit *e, struct ir *out, struct offsets *offsets)
+static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
 {
     const struct choices *c = e->choices;
     struct program program;
@@ -241,9 +240,8 @@ static enum told emit_and_rewrite(struct emit *e, struct ir *out, struct offsets
         pass_offload_kept(e, &program);
     if (whole)
         pass_weights(e, &program);
-    enum told told = finish_role(e, &program, out, offsets);
+    finish_role(e, &program, out, figures);
     program_release(&program);
-    return told;
 }
 
 /* Nothing of one role is known to the next. */
@@ -275,93 +273,14 @@ static struct choices in_scope(const struct choices *choices, struct transformer
     return c;
 }
 
-/* ---- layers that need not be emitted ---- */
-
-enum {
-    STOREYS_FIRST = 4, /* of each chunk that are emitted at first, ends and what is steady */
-    STOREYS_MORE = 3,  /* in the next tries: more; at first too, where gathers go ahead */
-    STOREYS_LEAST = 3, /* that are worth leaving out */
-};
-
-/* DeepSpeed keeps as many bundles from forward to backward as so many elements are. */
-static int64_t storeys_kept(const struct choices *c, int64_t storey)
+/* The finished schedule of choices whose model is what one tensor rank sees; whole: all of the model. */
+static void build(struct ir *out, const struct choices *c, const struct transformer *whole)
 {
-    if (!weights_sharded_params(c) || c->profile->reuse_elements <= 0)
-        return 0;
-    return c->profile->reuse_elements / (storey * transformer_layer_parameters(c->model)) + 1;
-}
-
-/* What to leave out when so many storeys of each chunk are emitted. */
-static struct depth_left_out left_out_of(const struct choices *c, int64_t emitted)
-{
-    struct depth_left_out none = {0};
-    const struct pipeline *pipeline = pipeline_of(c);
-    if (c->scope != SCOPE_STEP || c->activations == CHOICE_ACTIVATIONS_RATIO ||
-        pipeline->multiplexed || pipeline->splits)
-        return none;
-    int64_t storey = weights_layers_together(c);
-    if (c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && storey % 2 != 0)
-        return none; /* of two layers one is recomputed, and one bundle is left out at a time */
-    int64_t storeys = c->model->layers / pipeline_chunks(c) / storey;
-    int64_t out = storeys - emitted - storeys_kept(c, storey);
-    return out < STOREYS_LEAST ? none : (struct depth_left_out){(uint32_t)storey, (uint32_t)out};
-}
-
-static int64_t layers_of(const struct choices *c, struct depth_left_out left_out)
-{
-    return (int64_t)left_out.storey * left_out.storeys * pipeline_chunks(c);
-}
-
-/* ---- micro-batches that need not be emitted ---- */
-
-enum {
-    PERIODS_FIRST = 5, /* beside those that fill and drain a stage: its ends, and what is steady */
-    PERIODS_MORE = 3,  /* in the next try: more */
-    PERIODS_TRIES = 2,
-    PERIODS_LEAST = 3, /* that are worth leaving out */
-};
-
-/* What a stage refers to of the first units it holds, and what the last ones refer to, is not yet, or no
- * longer, as in the middle. */
-static struct units_left_out units_left_out_of(const struct choices *c, uint32_t stage,
-                                               uint32_t tries)
-{
-    struct units_left_out none = {0};
-    if (c->scope != SCOPE_STEP || tries >= PERIODS_TRIES || pipeline_of(c)->multiplexed)
-        return none;
-    uint32_t period = pipeline_period(c), step = period * c->subsequences;
-    uint32_t filled = (pipeline_in_flight(c, stage) + step - 1) / step;
-    uint32_t emitted = 2 * filled + PERIODS_FIRST + tries * PERIODS_MORE;
-    uint32_t periods = c->accumulation / period;
-    return periods < emitted + PERIODS_LEAST ? none
-                                             : (struct units_left_out){step, periods - emitted};
-}
-
-/* What of a schedule is emitted. */
-struct plan {
-    struct depth_left_out left_out;
-    uint32_t unit_tries; /* that failed */
-};
-
-/* *emitted: micro-batches, of all roles together. Offsets of the only role are begun. */
-static enum told build(struct ir *out, const struct choices *all, const struct transformer *whole,
-                       const struct plan *plan, struct offsets *offsets, uint32_t *emitted_batches)
-{
-    struct depth_left_out left_out = plan->left_out;
-    struct transformer brief = *all->model, brief_whole = *whole;
-    struct choices emitted = *all;
-    const struct choices *c = &emitted;
-    brief.layers -= layers_of(all, left_out);
-    brief_whole.layers = brief.layers;
-    emitted.model = &brief;
     struct ir draft = {0};
     struct emit e = {
         .ir = &draft,
         .choices = c,
-        .whole = &brief_whole,
-        .left_out = left_out,
-        .all_choices = all,
-        .all_whole = whole,
+        .whole = whole,
         .n = c->seq / c->hp / c->cp,
         .rows = c->seq / c->hp / c->cp * c->micro_batch,
         .own_n = c->seq / c->hp / c->cp / c->tp,
@@ -381,26 +300,17 @@ static enum told build(struct ir *out, const struct choices *all, const struct t
     emit_mesh(&e);
     make_streams(&e);
     struct lifetimes_figures *figures = heap_zalloc(c->pp, sizeof *figures);
-    enum told told = TOLD;
-    *emitted_batches = 0;
-    for (uint32_t stage = 0; told == TOLD && stage < c->pp; stage++) {
-        e.units = units_left_out_of(all, stage, plan->unit_tries);
-        emitted.accumulation =
-            all->accumulation - e.units.periods * e.units.step / all->subsequences;
-        *emitted_batches += emitted.accumulation;
+    for (uint32_t stage = 0; stage < c->pp; stage++) {
         uint64_t ops = room_of(c);
         ir_reserve(&draft, &(struct ir_room){.ops = ops, .buffers = ops, .operands = 3 * ops});
         begin_role(&e, stage);
-        told = emit_and_rewrite(&e, out, offsets);
-        if (c->pp > 1)
-            figures[stage] = offsets->figures;
-        if (c->pp > 1 || told != TOLD)
-            offsets_release(offsets);
+        emit_and_rewrite(&e, out, &figures[stage]);
     }
-    if (told == TOLD)
-        finish(&e, out);
-    if (told == TOLD && c->pp > 1)
+    finish(&e, out);
+    if (c->pp > 1)
         lifetimes_tighten(out, LIFETIMES_ALIGNMENT, figures);
+    else
+        memcpy(out->arena_bytes, figures->arena, sizeof out->arena_bytes);
     free(figures);
     free(e.kept.buffer);
     free(e.caches.buffer);
@@ -410,13 +320,9 @@ static enum told build(struct ir *out, const struct choices *all, const struct t
     free(e.hold_back);
     arena_release(&e.arena);
     ir_release(&draft);
-    return told;
 }
 
-/* All but the offsets of an only role. */
-static enum status begin(struct ir *out, const struct choices *choices, bool whole,
-                         struct compose_emitted *emitted, struct offsets *offsets,
-                         struct diag *diag)
+enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
 {
     struct transformer bare, share;
     struct choices scoped = in_scope(choices, &bare);
@@ -428,65 +334,7 @@ static enum status begin(struct ir *out, const struct choices *choices, bool who
     assert((!scoped.uneven || scoped.subsequences == 1) && "lengths are the caller's to make");
     if (check_size(&scoped, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    struct plan plan = {.unit_tries = whole ? PERIODS_TRIES : 0};
-    bool ahead = weights_sharded_params(&scoped) && storeys_kept(&scoped, 1) == 0;
-    int64_t storeys = STOREYS_FIRST + (ahead ? STOREYS_MORE : 0);
-    for (;;) {
-        plan.left_out = whole ? (struct depth_left_out){0} : left_out_of(&scoped, storeys);
-        emitted->layers = scoped.model->layers - layers_of(&scoped, plan.left_out);
-        enum told told = build(out, &scoped, model, &plan, offsets, &emitted->micro_batches);
-        if (told == TOLD)
-            return STATUS_OK;
-        ir_release(out);
-        bool units = told == TOLD_NOT_OF_UNITS;
-        assert((units ? plan.unit_tries < PERIODS_TRIES : plan.left_out.storeys > 0) &&
-               "everything can always be emitted");
-        plan.unit_tries += units;
-        storeys += units ? 0 : STOREYS_MORE;
-    }
-}
-
-static void end(struct ir *out, struct offsets *offsets)
-{
-    if (offsets->is_begun) {
-        offsets_end(offsets, out);
-        memcpy(out->arena_bytes, offsets->figures.arena, sizeof out->arena_bytes);
-    }
-    offsets_release(offsets);
+    build(out, &scoped, model);
     ir_shrink(out);
-}
-
-enum status compose_begin(struct ir *out, const struct choices *choices, struct offsets **offsets,
-                          struct diag *diag)
-{
-    struct compose_emitted emitted;
-    *offsets = heap_zalloc(1, sizeof **offsets);
-    enum status status = begin(out, choices, false, &emitted, *offsets, diag);
-    if (status != STATUS_OK) {
-        free(*offsets);
-        *offsets = NULL;
-    }
-    return status;
-}
-
-void compose_end(struct ir *out, struct offsets *offsets)
-{
-    end(out, offsets);
-    free(offsets);
-}
-
-enum status compose_build_counted(struct ir *out, const struct choices *choices, bool whole,
-                                  struct compose_emitted *emitted, struct diag *diag)
-{
-    struct offsets offsets = {0};
-    enum status status = begin(out, choices, whole, emitted, &offsets, diag);
-    if (status == STATUS_OK)
-        end(out, &offsets);
-    return status;
-}
-
-enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
-{
-    struct compose_emitted emitted;
-    return compose_build_counted(out, choices, false, &emitted, diag);
+    return STATUS_OK;
 }

@@ -361,21 +361,4 @@ void compose_products_again(const struct choices *choices, double *layers, doubl
  * empty. Too large a schedule (ids are 32 bits) is an error. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
-/* The same in two steps. After compose_begin() all of *ir is there but offsets and ir->arena_bytes, which
- * another thread may still be looking for: until compose_end(), *ir is to be read only, and the process must
- * not fork. After an error there is nothing to end. */
-struct offsets;
-enum status compose_begin(struct ir *ir, const struct choices *choices, struct offsets **offsets,
-                          struct diag *diag);
-void compose_end(struct ir *ir, struct offsets *offsets);
-
-/* compose_build(), for tests of schedule/stretch/ (stretch.h, units.h): whole: every layer of every
- * micro-batch is emitted. *emitted: how many of them were. */
-struct compose_emitted {
-    int64_t layers;
-    uint32_t micro_batches; /* of all stages together */
-};
-enum status compose_build_counted(struct ir *ir, const struct choices *choices, bool whole,
-                                  struct compose_emitted *emitted, struct diag *diag);
-
 #endif

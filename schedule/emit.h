@@ -12,7 +12,6 @@
 
 #include "schedule/compose.h"
 #include "schedule/ir/ir.h"
-#include "schedule/stretch/stretch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -178,23 +177,10 @@ struct lent_part {
     op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
-/* Periods of a role's micro-batches that are left out (schedule/stretch/units.h). */
-struct units_left_out {
-    uint32_t step; /* units of a period */
-    uint32_t periods;
-};
-
 struct emit {
     struct ir *ir;
     const struct choices *choices;   /* the model is what one tensor rank sees */
     const struct transformer *whole; /* all of it */
-    /* Layers are left out, and stretching puts them back: choices and whole have those that are
-       emitted; these have all. Bundles and their states are those of all. */
-    struct depth_left_out left_out;
-    struct units_left_out units; /* the same of micro-batches, which choices do not count */
-    const struct choices *all_choices;
-    const struct transformer *all_whole;
-    struct stretch_chunk *stretch_chunk; /* of the role, as many as it has chunks */
     struct arena arena;
 
     uint16_t role;  /* that is being emitted: stage `stage` of the pipeline, or all */

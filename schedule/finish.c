@@ -5,7 +5,7 @@
  * written anew, each column front to back. Roles are drafted and finished one after the other, so
  * that no more than one draft is in memory. */
 #include "schedule/ir/id_map.h"
-#include "schedule/offsets.h"
+#include "schedule/passes/births.h"
 #include "schedule/passes/free_sets.h"
 #include "schedule/passes/waits.h"
 #include "schedule/pipeline/pipeline.h"
@@ -59,9 +59,6 @@ static void swap_tables(struct ir *a, struct ir *b)
         side[i]->free_op = own[i]->free_op;
         side[i]->free_op_count = own[i]->free_op_count;
         side[i]->free_op_capacity = own[i]->free_op_capacity;
-        side[i]->repeat = own[i]->repeat;
-        side[i]->repeat_count = own[i]->repeat_count;
-        side[i]->repeat_capacity = own[i]->repeat_capacity;
         memcpy(side[i]->arena_bytes, own[i]->arena_bytes, sizeof own[i]->arena_bytes);
     }
 }
@@ -328,83 +325,24 @@ static void write_role(const struct emit *e, const struct program *program, stru
     free(f.next_number);
 }
 
-/* The rows of one ir with the tables of another, which keep them. */
-static struct ir rows_with_tables(const struct ir *rows, const struct ir *tables)
+void finish_role(const struct emit *e, const struct program *program, struct ir *out,
+                 struct lifetimes_figures *figures)
 {
-    struct ir own = *rows, shared = *tables;
-    swap_tables(&own, &shared);
-    return own;
-}
-
-static void set_role(const struct emit *e, struct ir *out, uint32_t first, uint32_t ops)
-{
+    struct order order = {0};
+    struct births births = {0};
+    uint32_t first = out->op.count;
+    write_role(e, program, out, &order, &births);
+    swap_tables(e->ir, out);
     if (out->role_count > 0) { /* none when there is no op */
         out->role[e->role].op_begin = first;
-        out->role[e->role].op_count = ops;
+        out->role[e->role].op_count = program->count;
     }
-}
-
-/* Puts the micro-batches that were left out of the role in their place, when its tenants have been found. */
-static bool insert_units(const struct emit *e, struct ir *out, struct offsets *o)
-{
-    o->has_units_left_out = units_survey(&o->units, out, e->role, e->units.step, e->units.periods);
-    if (!o->has_units_left_out)
-        return false;
-    lifetimes_tenants(o->of_units, out, e->role, &o->order, &o->births,
-                      o->has_layers_left_out ? &o->stretch : NULL, LIFETIMES_ALIGNMENT);
-    return units_insert(&o->units);
-}
-
-/* Begins to plan offsets as soon as all is there that they need. */
-static void begin_offsets(const struct emit *e, struct ir *out, struct offsets *o)
-{
-    bool only = e->choices->pp == 1; /* else other roles come, or have been, and share tables */
-    offsets_begin(o, out, e->role, only, only);
-}
-
-/* The role that is in o->brief with few layers, behind the rows of *out with all. */
-static bool stretch_role(const struct emit *e, struct ir *out, struct offsets *o)
-{
-    uint32_t chunks = pipeline_chunks_at(e->choices);
-    o->in = rows_with_tables(&o->brief, out);
-    o->chunk = heap_alloc(chunks, sizeof *o->chunk);
-    memcpy(o->chunk, e->stretch_chunk, chunks * sizeof *o->chunk);
-    if (!stretch_survey(&o->stretch, &o->in, &o->births, out, e->role, e->left_out, o->chunk,
-                        chunks))
-        return false;
-    stretch_reserve(&o->stretch);
-    set_role(e, out, o->stretch.first_op, o->stretch.op_count);
-    if (e->units.periods == 0)
-        begin_offsets(e, out, o);
-    return stretch_write(&o->stretch);
-}
-
-enum told finish_role(const struct emit *e, const struct program *program, struct ir *out,
-                      struct offsets *o)
-{
-    enum told told = TOLD;
-    uint32_t first = out->op.count;
-    o->has_layers_left_out = e->left_out.storeys > 0;
-    write_role(e, program, o->has_layers_left_out ? &o->brief : out, &o->order, &o->births);
-    swap_tables(e->ir, out);
-    if (!o->has_layers_left_out) {
-        set_role(e, out, first, program->count);
-        if (e->units.periods == 0)
-            begin_offsets(e, out, o);
-    } else if (!stretch_role(e, out, o)) {
-        told = TOLD_NOT_OF_LAYERS;
-    }
-    if (told == TOLD && e->units.periods > 0) {
-        if (insert_units(e, out, o))
-            begin_offsets(e, out, o);
-        else
-            told = TOLD_NOT_OF_UNITS;
-    }
-    if (told == TOLD && e->choices->pp > 1)
-        offsets_end(o, out);
+    lifetimes_plan_role(out, e->role, &order, &births, LIFETIMES_ALIGNMENT, e->choices->pp == 1,
+                        figures);
     swap_tables(e->ir, out);
     clear_rows(e->ir);
-    return told;
+    births_release(&births);
+    order_release(&order);
 }
 
 void finish(const struct emit *e, struct ir *out)

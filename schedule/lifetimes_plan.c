@@ -1,13 +1,9 @@
 /* Offsets, one arena per role and memory. Persistent buffers lie at its start; the others are
  * packed behind them by the cheapest rule that wastes next to nothing, else by the best. Of several
- * roles only the one with the largest arena has to be packed well: the others are packed quickly. Long
- * lists whose layers were left out are packed by periods. */
+ * roles only the one with the largest arena has to be packed well: the others are packed quickly. */
 #include "schedule/passes/births.h"
 #include "schedule/passes/lifetimes.h"
 #include "schedule/passes/pack.h"
-#include "schedule/stretch/arena.h"
-#include "schedule/stretch/tenants.h"
-#include "schedule/stretch/units_tenants.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,10 +16,6 @@ enum {
     TIGHT_LOOKS = 1000,  /* at holes, for each tenant; who needs more is not packed by tightness */
     ROUNDS_MAX = 15,     /* of packing by size, as long as they look at few pairs: */
     PAIRS_MAX = 20000000,
-    LARGE_PARTS = 16,   /* what is placed first by life: more than 1 part in so many */
-    PERIODS_PARTS = 64, /* up to 1 part in so many may be wasted by packing periods, */
-    LONG_PARTS = 16,    /* and 1 in so many where there are */
-    LONG_MIN = 50000,   /* tenants, which are not packed that well one by one either */
 };
 
 struct plan {
@@ -32,9 +24,7 @@ struct plan {
     const struct order *order;
     const struct births *births;
     struct tenants tenants;
-    uint32_t stand_for; /* how many tenants these stand for; 0: for themselves */
-    uint64_t beat;      /* only a packing that takes fewer bytes counts; UINT64_MAX: any */
-    uint64_t *best;     /* offsets of the best packing so far */
+    uint64_t *best; /* offsets of the best packing so far */
     uint64_t best_top;
     uint32_t best_capacity;
     bool tight;
@@ -87,20 +77,19 @@ static void pack_by_size(struct plan *p, uint64_t enough)
  * help much. held: tenants_held(). */
 static uint64_t enough_of(const struct plan *p, uint64_t base, uint64_t held)
 {
-    uint32_t count = p->stand_for > 0 ? p->stand_for : p->tenants.count;
+    uint32_t count = p->tenants.count;
     return held + (base + held) / (count <= BY_SIZE_MAX ? WASTE_PARTS : MUCH_PARTS);
 }
 
-/* Fills p->best with offsets behind the persistent buffers, whose bytes are `base`; where no packing beats
- * p->beat, p->best_top is no less. held: tenants_held(). */
+/* Fills p->best with offsets behind the persistent buffers, whose bytes are `base`. held: tenants_held(). */
 static void pack(struct plan *p, uint64_t base, uint64_t held)
 {
     struct tenants *t = &p->tenants;
-    uint32_t count = p->stand_for > 0 ? p->stand_for : t->count;
+    uint32_t count = t->count;
     uint64_t enough = held + (base + held) / WASTE_PARTS;
     uint64_t much = enough_of(p, base, held);
     uint64_t lowest = pack_in_order(t, PACK_LOWEST, p->tight ? much : UINT64_MAX, NULL);
-    p->best_top = p->beat;
+    p->best_top = UINT64_MAX;
     if (!p->tight || lowest <= much) {
         settle_for(p, lowest);
     } else {
@@ -113,23 +102,20 @@ static void pack(struct plan *p, uint64_t base, uint64_t held)
         pack_by_size(p, enough);
 }
 
-/* Of the tenants that p->tenants holds. False: it would not beat p->beat. */
-static bool plan_arena(struct plan *p, uint8_t memory, uint64_t base,
+/* Of the tenants that p->tenants holds. */
+static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
                        struct lifetimes_figures *figures)
 {
     struct tenants *t = &p->tenants;
     uint64_t held = t->count > 0 ? tenants_held(t) : 0;
     if (t->count > 0)
         pack(p, base, held);
-    if (t->count > 0 && p->beat != UINT64_MAX && p->best_top >= p->beat)
-        return false;
-    for (uint32_t i = 0; p->stand_for == 0 && i < t->count; i++)
+    for (uint32_t i = 0; i < t->count; i++)
         p->ir->buffer.offset[t->buffer[i]] = base + p->best[i];
     figures->arena[memory] = base + (t->count > 0 ? p->best_top : 0);
     figures->live[memory] = base + t->live;
     figures->held[memory] = base + held;
     figures->enough[memory] = base + enough_of(p, base, held);
-    return true;
 }
 
 /* A buffer that is row `of` of *ir; `to` in the list that is planned. */
@@ -153,108 +139,6 @@ static void place_persistent(struct plan *p, uint32_t role, uint64_t base[MEMORY
         if (lifetimes_persistent(ir, buffer))
             place_behind(p, ir, buffer, buffer, base);
     }
-}
-
-/* The same of one memory of a role that is being stretched: its states come first, and nothing has an offset yet. */
-static uint64_t place_states(struct plan *p, const struct stretch *s, uint8_t memory)
-{
-    uint64_t base[MEMORY_COUNT] = {0};
-    for (uint32_t i = 0; i < s->states; i++)
-        if (s->in->buffer.memory[i] == memory)
-            place_behind(p, s->in, i, s->to_states + i, base);
-    return base[memory];
-}
-
-/* ---- a role that was stretched ---- */
-
-/* Once more, those first that stuck out, if that takes less. Returns the bytes taken. */
-static uint64_t pack_periods_again(struct stretch_arena *a, bool *first, uint64_t enough,
-                                   uint64_t top)
-{
-    struct tenants *t = &a->list;
-    size_t bytes = t->count * sizeof *t->offset;
-    uint64_t *offset = heap_alloc(t->count, sizeof *offset);
-    memcpy(offset, t->offset, bytes);
-    for (uint32_t i = 0; i < t->count; i++)
-        first[i] |= t->offset[i] + t->size[i] > enough;
-    uint64_t again = pack_by_life(t, a->twin, first, PACK_COARSE, top);
-    if (again >= top)
-        memcpy(t->offset, offset, bytes);
-    free(offset);
-    return again < top ? again : top;
-}
-
-/* Places the list of an arena by periods, what is large first. Where that wastes much, these by life too, which
- * counts if it takes no more than `little`; else again, while too much is wasted. Returns the bytes taken;
- * UINT64_MAX: much is wasted whatever the order. */
-static uint64_t pack_periods(struct stretch_arena *a, uint64_t enough, uint64_t much,
-                             uint64_t little)
-{
-    struct tenants *t = &a->list;
-    bool finely = a->least <= little;
-    if (a->least > much)
-        return UINT64_MAX;
-    bool *first = heap_alloc(t->count, sizeof *first);
-    for (uint32_t i = 0; i < t->count; i++)
-        first[i] = t->size[i] > a->held / LARGE_PARTS;
-    uint64_t top = pack_by_life(t, a->twin, first, PACK_COARSE, finely ? much : UINT64_MAX);
-    if (finely && top > much) {
-        top = pack_by_life(t, a->twin, first, PACK_FINE, little);
-        if (top <= little)
-            goto out;
-        top = pack_by_life(t, a->twin, first, PACK_COARSE, UINT64_MAX);
-    }
-    if (top > enough)
-        top = pack_periods_again(a, first, enough, top);
-out:
-    free(first);
-    return top;
-}
-
-/* How many tenants the long list has. */
-static uint64_t long_count(const struct stretch *s, const struct tenants *brief)
-{
-    uint64_t count = brief->count;
-    uint32_t at = 0;
-    for (uint32_t r = 0; r < s->run_count; r++) {
-        const struct stretch_block *block = &s->block[s->run[r].begin + s->run[r].cut - 1];
-        while (at < brief->count && brief->birth[at] < block->op)
-            at++;
-        for (; at < brief->count && brief->birth[at] < block->op + block->ops; at++)
-            count += s->left_out.storeys;
-    }
-    return count;
-}
-
-/* One memory's arena. Long lists are packed by periods; where that wastes much, tenant by tenant too. */
-static bool plan_stretched(struct plan *p, const struct stretch *s, const struct tenants *brief,
-                           uint8_t memory, uint64_t base, struct lifetimes_figures *figures)
-{
-    struct stretch_arena by_periods = {0};
-    uint64_t top = UINT64_MAX, much = 0, count = long_count(s, brief);
-    if (p->tight && count > BY_SIZE_MAX && stretch_arena_make(&by_periods, brief, s)) {
-        uint64_t held = by_periods.held;
-        much = held + (base + held) / (count < LONG_MIN ? PERIODS_PARTS : LONG_PARTS);
-        uint64_t enough = held + (base + held) / WASTE_PARTS;
-        uint64_t little = held + (base + held) / MUCH_PARTS; /* one by one no more is looked for */
-        top = pack_periods(&by_periods, count < LONG_MIN ? enough : much, much,
-                           little < much ? little : much);
-    }
-    bool known = true, periods = top != UINT64_MAX;
-    if (!periods || top > much) {
-        known = stretch_tenants(&p->tenants, brief, s);
-        p->beat = top;
-        periods = known && !plan_arena(p, memory, base, figures);
-        p->beat = UINT64_MAX;
-    }
-    if (periods) {
-        stretch_arena_write(&by_periods, base);
-        figures->arena[memory] = base + top;
-        figures->held[memory] = base + by_periods.held;
-        figures->enough[memory] = base + much;
-    }
-    stretch_arena_release(&by_periods);
-    return known;
 }
 
 /* ---- roles ---- */
@@ -322,7 +206,6 @@ void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order
     struct plan p = {.ir = ir,
                      .alignment = alignment,
                      .tight = tight,
-                     .beat = UINT64_MAX,
                      .order = order ? order : &own_order,
                      .births = births ? births : &own_births};
     if (!order && role < ir->role_count) {
@@ -333,133 +216,6 @@ void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order
     plan_release(&p);
     births_release(&own_births);
     order_release(&own_order);
-}
-
-bool lifetimes_plan_stretched(const struct stretch *s, const struct order *order,
-                              const struct births *births, uint8_t memory, uint64_t alignment,
-                              bool tight, struct lifetimes_figures *figures)
-{
-    struct plan p = {
-        .ir = s->out, .alignment = alignment, .tight = tight, .beat = UINT64_MAX, .order = order};
-    struct tenants brief = {0};
-    tenants_of(&brief, s->in, order, births, memory, alignment);
-    bool known = plan_stretched(&p, s, &brief, memory, place_states(&p, s, memory), figures);
-    tenants_release(&brief);
-    plan_release(&p);
-    return known;
-}
-
-/* ---- of many micro-batches ---- */
-
-static bool tenants_of_stretched(struct tenants *of, const struct order *order,
-                                 const struct births *births, const struct stretch *s,
-                                 uint64_t alignment)
-{
-    struct tenants brief = {0};
-    bool known = true;
-    for (int m = 0; known && m < MEMORY_COUNT; m++) {
-        tenants_of(&brief, s->in, order, births, (uint8_t)m, alignment);
-        known = stretch_tenants(&of[m], &brief, s);
-    }
-    tenants_release(&brief);
-    return known;
-}
-
-void lifetimes_tenants(struct tenants *of, const struct ir *ir, uint32_t role,
-                       const struct order *order, const struct births *births,
-                       const struct stretch *stretch, uint64_t alignment)
-{
-    struct births own_births = {0};
-    struct order own_order = {0};
-    if (stretch && tenants_of_stretched(of, order, births, stretch, alignment))
-        return;
-    if (stretch) {
-        order_role(&own_order, ir, role);
-        births_of_role(&own_births, ir, &own_order);
-        order = &own_order;
-        births = &own_births;
-    }
-    for (int m = 0; m < MEMORY_COUNT; m++)
-        tenants_of(&of[m], ir, order, births, (uint8_t)m, alignment);
-    births_release(&own_births);
-    order_release(&own_order);
-}
-
-enum {
-    COPIES_FIRST = 16,    /* of a period that are packed when there are many more, */
-    COPIES_PER_REACH = 6, /* and these for every period that tenants reach over */
-    CYCLE_MAX = 64,
-};
-
-/* After how many periods tenants lie where they lay: within so many copies before the last, and as long as
- * the first of these and the last still meet tenants of others; 0: never. Who places one tenant after the
- * other goes on so, and what lies anywhere in a longer list lies beside the same as here. */
-static uint32_t cycle_of(const struct plan *p, const struct units_tenancy *of, uint32_t periods)
-{
-    const uint64_t *offset = p->best + of->first;
-    for (uint32_t q = 1; q <= CYCLE_MAX && 2 * q + of->reach < periods; q++) {
-        uint32_t same = q + of->reach + 1; /* periods that must lie as those q before them do */
-        size_t rows = (size_t)same * of->count, to = (size_t)periods * of->count - rows;
-        if (memcmp(offset + to, offset + to - (size_t)q * of->count, rows * sizeof *offset) == 0)
-            return q;
-    }
-    return 0;
-}
-
-/* Of `copies` copies that were packed `more` are to be told, cycle by cycle. */
-static void spread(struct plan *p, const struct units *u, const struct units_tenancy *of,
-                   uint32_t periods, uint32_t cycle, uint32_t more, uint64_t base)
-{
-    const struct tenants *t = &p->tenants;
-    uint64_t *offset = p->ir->buffer.offset;
-    uint32_t end = of->first + periods * of->count, buffers = units_buffers(u);
-    for (uint32_t i = 0; i < t->count; i++)
-        offset[t->buffer[i] + (i < end ? 0 : more * buffers)] = base + p->best[i];
-    for (uint32_t i = 0; i < more * of->count; i++) {
-        uint32_t row = end - cycle * of->count + i % (cycle * of->count);
-        uint32_t further = cycle * (i / (cycle * of->count) + 1) * buffers;
-        offset[t->buffer[row] + further] = base + p->best[row];
-    }
-}
-
-static bool plan_units(struct plan *p, const struct units *u, const struct tenants *brief,
-                       uint8_t memory, uint64_t base, struct lifetimes_figures *figures)
-{
-    struct units_tenancy of;
-    uint32_t copies = u->more;
-    if (!units_tenants(&p->tenants, brief, u, 0, &of))
-        return false;
-    uint32_t all = brief->count + u->more * of.count;
-    if (all > BY_SIZE_MAX && COPIES_FIRST + COPIES_PER_REACH * of.reach < u->more)
-        copies = COPIES_FIRST + COPIES_PER_REACH * of.reach;
-    for (;;) {
-        p->stand_for = copies < u->more ? all : 0;
-        if (!units_tenants(&p->tenants, brief, u, copies, &of))
-            return false;
-        plan_arena(p, memory, base, figures);
-        if (copies == u->more)
-            return true;
-        uint32_t periods = u->ahead.cut + 1 - of.low + copies, cycle = cycle_of(p, &of, periods);
-        uint32_t rest = cycle > 0 ? (u->more - copies) % cycle : 0;
-        if (cycle > 0 && rest == 0) {
-            spread(p, u, &of, periods, cycle, u->more - copies, base);
-            return true;
-        }
-        copies = cycle > 0 ? copies + rest : u->more;
-    }
-}
-
-bool lifetimes_plan_units(const struct units *u, const struct tenants *of, uint64_t alignment,
-                          bool tight, struct lifetimes_figures *figures)
-{
-    struct plan p = {.ir = u->ir, .alignment = alignment, .tight = tight, .beat = UINT64_MAX};
-    uint64_t base[MEMORY_COUNT];
-    bool known = true;
-    place_persistent(&p, u->role, base);
-    for (int m = 0; known && m < MEMORY_COUNT; m++)
-        known = plan_units(&p, u, &of[m], (uint8_t)m, base[m], figures);
-    plan_release(&p);
-    return known;
 }
 
 /* Would a role's arenas be the same if it were planned well? */

@@ -65,17 +65,12 @@ void pass_weights(struct emit *e, struct program *program);
 /* Lays out bundles of tensors, and makes the buffers that live through the step. */
 void weights_setup(struct emit *e);
 
-/* Whether a role that was emitted in part says what the rest of it does; if not, what is better emitted. */
-enum told { TOLD, TOLD_NOT_OF_LAYERS, TOLD_NOT_OF_UNITS };
-
 /* Adds role e->role with its program to *out: ops in list order, buffers that are touched, waits for
- * every data dependency between streams that nothing else implies, free sets. Arena offsets are *offsets':
- * planned when it is one role of several, of which they are not the last word; else begun. The draft e->ir
- * then has no ops and buffers, and all its other tables, for the next role. Where what was left out
- * (e->left_out, e->units) is not told, *out is of no use. */
-struct offsets;
-enum told finish_role(const struct emit *e, const struct program *program, struct ir *out,
-                      struct offsets *offsets);
+ * every data dependency between streams that nothing else implies, free sets, arena offsets. Of several
+ * roles each is packed quickly, and lifetimes_tighten() has the last word; *figures: what packing took.
+ * The draft e->ir then has no ops and buffers, and all its other tables, for the next role. */
+void finish_role(const struct emit *e, const struct program *program, struct ir *out,
+                 struct lifetimes_figures *figures);
 /* When all roles are there: gives *out those other tables; e->ir is of no further use. */
 void finish(const struct emit *e, struct ir *out);
 

@@ -57,7 +57,6 @@ static void run_child(struct scheduler *scheduler, const struct child_stand_in *
     struct schedule_times times = {.start_s = m->start_s,
                                    .end_s = m->end_s,
                                    .transfers_done = m->transfers_done,
-                                   .stands_for = in->stands_for,
                                    .run = m->run,
                                    .run_count = in->run_count,
                                    .ahead = in->ahead};
@@ -76,6 +75,9 @@ static void run_child(struct scheduler *scheduler, const struct child_stand_in *
     shared->finished = 1;
 }
 
+/* The exit code of a child whose memory ran out (base/arena.h), which has said so. */
+enum { OUT_OF_MEMORY = 2 };
+
 static enum status wait_child(pid_t child, const struct child_shared *shared, const char *name,
                               struct diag *diag)
 {
@@ -92,6 +94,9 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
         return diag_error(diag, at, STATUS_SYSTEM, "the simulation was ended by signal %d (%s)%s",
                           WTERMSIG(state), strsignal(WTERMSIG(state)),
                           WTERMSIG(state) == SIGKILL ? ": memory may have run out" : "");
+    if (!shared->finished && WEXITSTATUS(state) == OUT_OF_MEMORY)
+        return diag_error(diag, (struct loc){.name = "longhaul"}, STATUS_SYSTEM,
+                          "out of memory: the simulation of %s ended early", name);
     if (!shared->finished)
         return diag_error(diag, at, STATUS_SYSTEM, "the simulation ended early with exit code %d",
                           WEXITSTATUS(state));

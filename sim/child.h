@@ -30,9 +30,8 @@ struct child_mapping {
     size_t size;
 };
 
-/* What a list that is run stands for. */
+/* What may be left out of a list. All-zero: nothing. */
 struct child_stand_in {
-    const uint32_t *stands_for; /* as in struct schedule_times */
     const struct depth_run *run;
     uint32_t run_count; /* whose periods may be left out (sim/scheduler/leap.h) */
     uint32_t ahead;     /* struct schedule_times */

@@ -2,7 +2,6 @@
 
 #include "sim/child.h"
 #include "sim/memory/memory.h"
-#include "sim/memory/memory_periods.h"
 #include "sim/plan/depth.h"
 
 #include <assert.h>
@@ -14,9 +13,9 @@
 
 enum { LINK_NAME_SIZE = 96 };
 
-/* simulated: the list of the ops that happened. */
+/* left_out: ops of a class that did not happen. */
 static void fill_classes(struct sim_result *result, const struct ir *ir,
-                         const struct child_run *run, const struct ir *simulated)
+                         const struct child_run *run, uint32_t left_out)
 {
     const struct plan *plan = &run->plan;
     const struct fold *fold = &run->fold;
@@ -40,7 +39,7 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
         class->op_begin = ir->role[role].op_begin;
         class->op_count = ir->role[role].op_count;
         result->row_count += class->op_count;
-        result->counts.simulated += simulated->role[role].op_count;
+        result->counts.simulated += class->op_count - left_out;
         result->counts.op_instances += (uint64_t) class->op_count * class->ranks;
     }
 }
@@ -115,7 +114,7 @@ static void take_mapping(struct sim_result *result, struct child_mapping *mappin
 
 static void take_whole(struct sim_result *result, const struct ir *ir, struct child_run *run)
 {
-    fill_classes(result, ir, run, ir);
+    fill_classes(result, ir, run, 0);
     result->step_s = run->mapping.shared->step_s;
     fill_loads(result, run);
     take_mapping(result, &run->mapping);
@@ -134,251 +133,100 @@ static enum status run_whole(struct sim_result *result, const struct ir *ir,
 
 /* ---- depth folding ---- */
 
-enum { TRIES_MAX = 4 };
-
-/* Cuts from the outside inwards: of the whole list, then of what is left. */
-struct cuts {
-    struct depth_cut cut[DEPTH_LEVELS];
-    int count;
-};
-
-static void cuts_release(struct cuts *cuts)
+/* Ops that the runs leave out. */
+static uint32_t count_left_out(const struct depth_run *run, uint32_t runs)
 {
-    for (int i = 0; i < cuts->count; i++)
-        depth_cut_release(&cuts->cut[i]);
-    cuts->count = 0;
+    uint32_t ops = 0;
+    for (uint32_t r = 0; r < runs; r++)
+        ops += (run[r].periods - run[r].kept) * run[r].ops;
+    return ops;
 }
 
-/* Of the levels before `end`. */
-static void cuts_make(struct cuts *cuts, const struct ir *ir, const struct depth_patience *patience,
-                      enum depth_level end)
+static void note_depth(struct sim_depth *depth, const struct depth_run *run, uint32_t runs)
 {
-    cuts->count = 0;
-    for (int level = 0; level < (int)end; level++) {
-        const struct ir *whole = cuts->count > 0 ? &cuts->cut[cuts->count - 1].ir : ir;
-        if (depth_cut(&cuts->cut[cuts->count], whole, (enum depth_level)level, patience))
-            cuts->count++;
+    uint32_t whole = 0;
+    depth->outcome = SIM_DEPTH_FOLDED;
+    for (uint32_t r = 0; r < runs; r++) {
+        whole += run[r].kept == run[r].periods ? run[r].periods * run[r].blocks : 0;
+        if (run[r].kept < run[r].periods && run[r].periods * run[r].blocks > depth->layers.all)
+            depth->layers = (struct sim_depth_fold){run[r].blocks, run[r].kept * run[r].blocks,
+                                                    run[r].periods * run[r].blocks, 0};
     }
+    depth->layers.given_up = whole;
 }
 
-/* For how many ops of the whole list each of the shortest stands. */
-static uint32_t *count_images(const struct cuts *cuts)
+/* The times of all periods from those of the ones that were simulated. False: they do not follow. */
+static bool take_folded(struct sim_result *result, const struct ir *ir, const struct question *q,
+                        struct child_run *run, uint32_t runs)
 {
-    uint32_t *times = NULL;
-    for (int i = 0; i < cuts->count; i++) {
-        uint32_t *next = depth_count_images(&cuts->cut[i], times);
-        free(times);
-        times = next;
-    }
-    return times;
-}
-
-/* From the times of the shortest list to those of the whole one, cut by cut. */
-static bool expand(struct sim_result *result, const struct cuts *cuts, const struct child_run *run,
-                   struct depth_times times, struct depth_patience *patience)
-{
-    bool holds = true;
-    for (int i = cuts->count; holds && i-- > 0;) {
-        size_t ops = cuts->cut[i].whole->op.count, rows = run->fold.class_count * ops;
-        double *longer_s = heap_alloc(2 * rows, sizeof *longer_s);
-        struct depth_times longer = {longer_s, longer_s + rows, NULL};
-        if (i > 0) /* for the next cut */
-            longer.op_class = arena_array(&result->arena, ops, sizeof *longer.op_class);
-        holds = depth_expand(&cuts->cut[i], &run->plan, &run->fold, &times, &longer, patience);
-        free(result->times);
-        result->times = longer_s;
-        times = longer;
-    }
-    if (!holds) {
-        free(result->times);
-        result->times = NULL;
-        return false;
-    }
-    result->start_s = times.start_s;
-    result->end_s = times.end_s;
-    return true;
-}
-
-static void note_steady(struct sim_result *result, const struct depth_cut *cut)
-{
-    result->steady = arena_array(&result->arena, cut->run_count, sizeof *result->steady);
-    for (uint32_t r = 0; r < cut->run_count; r++)
-        result->steady_count +=
-            depth_steady(cut, &cut->run[r], &result->steady[result->steady_count]);
-}
-
-static void note_depth(struct sim_depth *depth, const struct depth_cut *cut)
-{
-    struct sim_depth_fold *fold =
-        cut->level == DEPTH_LAYER ? &depth->layers : &depth->micro_batches;
-    for (uint32_t i = 0; i < cut->run_count; i++) {
-        const struct depth_run *run = &cut->run[i];
-        if (run->periods * run->blocks > fold->all)
-            *fold = (struct sim_depth_fold){run->blocks, run->kept * run->blocks,
-                                            run->periods * run->blocks, cut->given_up};
-    }
-}
-
-/* Returns false when peaks cannot be told from the short list. */
-static bool find_peaks(struct sim_result *result, const struct ir *ir, const struct question *q,
-                       const struct cuts *cuts, const struct depth_times *times)
-{
+    struct child_mapping *m = &run->mapping;
     double began_s = child_now_s();
-    struct periods periods;
-    bool found = false;
-    if (periods_make(&periods, cuts->cut, cuts->count))
-        found = memory_peaks_of_periods(ir, q->cluster,
-                                        &(struct memory_periods){&periods, cuts->cut, cuts->count,
-                                                                 times->start_s, times->end_s},
-                                        result);
-    periods_release(&periods);
-    q->counts->memory_s += child_now_s() - began_s;
-    return found;
-}
-
-/* What a shorter list has to say. */
-struct told {
-    bool cut_any; /* there was something to cut */
-    bool peaks;   /* the result has its peaks */
-    bool late;    /* hosts were held up: they have to be further ahead */
-};
-
-/* The result from the times of the shortest list, when it follows from them. */
-static bool conclude(struct sim_result *result, const struct ir *ir, const struct question *q,
-                     const struct cuts *cuts, const struct child_run *run,
-                     const struct depth_times *times, struct depth_patience *patience,
-                     struct told *told)
-{
-    double began_s = child_now_s();
-    bool holds = expand(result, cuts, run, *times, patience);
+    uint32_t left_out = count_left_out(m->run, runs);
+    bool holds = depth_expand(&run->plan, &run->fold, m->run, runs,
+                              &(struct depth_times){m->start_s, m->end_s});
     q->counts->depth_s += child_now_s() - began_s;
     if (!holds)
         return false;
-    fill_classes(result, ir, run, &cuts->cut[cuts->count - 1].ir);
+    fill_classes(result, ir, run, left_out);
     for (size_t i = 0; i < result->row_count; i++)
-        if (result->end_s[i] > result->step_s)
-            result->step_s = result->end_s[i];
+        if (m->end_s[i] > result->step_s)
+            result->step_s = m->end_s[i];
     fill_loads(result, run);
-    note_steady(result, &cuts->cut[0]);
-    result->depth.outcome = SIM_DEPTH_FOLDED;
-    for (int i = 0; i < cuts->count; i++)
-        note_depth(&result->depth, &cuts->cut[i]);
-    told->peaks = !q->options->no_memory && find_peaks(result, ir, q, cuts, times);
+    note_depth(&result->depth, m->run, runs);
+    take_mapping(result, m);
     return true;
 }
 
-/* The result from a shorter list, when it follows from it. */
-static bool run_short(struct sim_result *result, const struct ir *ir, const struct question *q,
-                      struct depth_patience *patience, struct told *told)
+/* Runs the list, and leaves periods out as soon as they repeat the times of those before. *done: *result has
+ * what came of it. *late: hosts were held up, and have to be further ahead. */
+static enum status run_leaping(struct sim_result *result, const struct ir *ir,
+                               const struct question *q, const struct child_stand_in *in,
+                               bool *done, bool *late, struct diag *diag)
 {
-    struct cuts cuts;
-    struct child_run run;
-    struct diag unread = {0};
-    double began_s = child_now_s();
-    cuts_make(&cuts, ir, patience, DEPTH_LEVELS);
-    told->cut_any = cuts.count > 0;
-    if (cuts.count == 0)
-        return false;
-    uint32_t *stands_for = count_images(&cuts);
-    q->counts->depth_s += child_now_s() - began_s;
-    result->depth.outcome = SIM_DEPTH_UNSTEADY;
-    bool holds =
-        child_run_make(&run, &cuts.cut[cuts.count - 1].ir,
-                       &(struct child_stand_in){.stands_for = stands_for}, q, &unread) == STATUS_OK;
-    struct depth_times times = {run.mapping.start_s, run.mapping.end_s, run.plan.op_class};
-    if (holds)
-        holds = conclude(result, ir, q, &cuts, &run, &times, patience, told);
+    struct child_run run = {0};
+    struct diag own = {0};
+    enum status status = child_run_make(&run, ir, in, q, &own);
+    *late = run.mapping.shared && run.mapping.shared->late;
+    if (status == STATUS_OK && count_left_out(run.mapping.run, in->run_count) == 0) {
+        take_whole(result, ir, &run); /* nothing repeated */
+        *done = true;
+    } else if (status == STATUS_OK) {
+        *done = take_folded(result, ir, q, &run, in->run_count);
+    } else if (status == STATUS_SYSTEM && !*late) {
+        diag_append(diag, &own);
+    } else {
+        status = STATUS_OK; /* the whole list will tell */
+    }
     child_run_release(&run);
-    free(stands_for);
-    cuts_release(&cuts);
-    diag_release(&unread);
-    return holds;
-}
-
-/* ---- periods left out while events run ---- */
-
-static bool any_left_out(const struct child_mapping *m, uint32_t runs)
-{
-    for (uint32_t r = 0; r < runs; r++)
-        if (m->run[r].kept < m->run[r].periods)
-            return true;
-    return false;
-}
-
-/* The result of a run that left periods out: of the list that it made shorter as it went. */
-static bool conclude_leaps(struct sim_result *result, const struct ir *ir, const struct question *q,
-                           struct cuts *cuts, const struct child_run *run, uint32_t runs,
-                           struct depth_patience *patience, struct told *told)
-{
-    double began_s = child_now_s();
-    const struct ir *whole = run->plan.ir;
-    const struct child_mapping *m = &run->mapping;
-    struct depth_times times = {m->start_s, m->end_s, run->plan.op_class};
-    struct depth_cut *cut = &cuts->cut[cuts->count];
-    bool leapt = depth_cut_runs(cut, whole, DEPTH_LAYER, m->run, runs);
-    if (leapt) {
-        cuts->count++;
-        times.start_s = depth_keep_rows(cut, times.start_s, run->fold.class_count);
-        times.end_s = depth_keep_rows(cut, times.end_s, run->fold.class_count);
-        times.op_class = depth_keep_classes(cut, times.op_class);
-    }
-    q->counts->depth_s += child_now_s() - began_s;
-    bool holds = conclude(result, ir, q, cuts, run, &times, patience, told);
-    if (leapt) {
-        free(times.start_s);
-        free(times.end_s);
-        free(times.op_class);
-    }
-    return holds;
-}
-
-/* The result from one run of all layers (and of few micro-batches), periods of which are left out as
- * soon as they repeat the times of those before. */
-static bool run_leaping(struct sim_result *result, const struct ir *ir, const struct question *q,
-                        uint32_t ahead, struct depth_patience *patience, struct told *told)
-{
-    struct cuts cuts;
-    struct child_run run;
-    struct diag unread = {0};
-    double began_s = child_now_s();
-    cuts_make(&cuts, ir, patience, DEPTH_LAYER);
-    const struct ir *whole = cuts.count > 0 ? &cuts.cut[0].ir : ir;
-    struct child_stand_in in = {.stands_for = count_images(&cuts), .ahead = ahead};
-    struct depth_run *runs = depth_find_runs(whole, DEPTH_LAYER, &in.run_count);
-    in.run = runs;
-    told->cut_any = cuts.count > 0 || in.run_count > 0;
-    q->counts->depth_s += child_now_s() - began_s;
-    bool holds = told->cut_any;
-    run = (struct child_run){0};
-    if (holds) {
-        result->depth.outcome = SIM_DEPTH_UNSTEADY;
-        holds = child_run_make(&run, whole, &in, q, &unread) == STATUS_OK;
-        told->late = run.mapping.shared && run.mapping.shared->late;
-    }
-    if (holds && cuts.count == 0 && !any_left_out(&run.mapping, in.run_count))
-        take_whole(result, ir, &run); /* nothing repeated: this was the whole list */
-    else if (holds)
-        holds = conclude_leaps(result, ir, q, &cuts, &run, in.run_count, patience, told);
-    child_run_release(&run);
-    free(runs);
-    free((void *)in.stands_for);
-    cuts_release(&cuts);
-    diag_release(&unread);
-    return holds;
+    diag_release(&own);
+    return status;
 }
 
 /* Periods that hosts are ahead of the one that all ranks have ended. Computing may be two ahead of copies to
  * the host, and is not held up by two; by what is slower still it is, and the second try has more. */
 enum { AHEAD = 2, FAR_AHEAD = 4 };
 
-/* Ranks that send each other messages may drift against each other for many layers. */
-static bool may_drift(const struct ir *ir)
+/* Not *done: the list has no periods, or their times do not follow. */
+static enum status run_folded(struct sim_result *result, const struct ir *ir,
+                              const struct question *q, bool *done, struct diag *diag)
 {
-    for (uint32_t i = 0; i < ir->shape_count; i++)
-        if (ir->shape[i].kind == WORK_SHIFT || ir->shape[i].kind == WORK_SEND ||
-            ir->shape[i].kind == WORK_RECV)
-            return true;
-    return false;
+    double began_s = child_now_s();
+    struct child_stand_in in = {.ahead = AHEAD};
+    struct depth_run *runs = depth_find_runs(ir, &in.run_count);
+    enum status status = STATUS_OK;
+    bool late = false;
+    in.run = runs;
+    q->counts->depth_s += child_now_s() - began_s;
+    result->depth.outcome = SIM_DEPTH_NO_PERIOD;
+    if (in.run_count > 0) {
+        result->depth.outcome = SIM_DEPTH_UNSTEADY;
+        status = run_leaping(result, ir, q, &in, done, &late, diag);
+        in.ahead = FAR_AHEAD;
+        if (late)
+            status = run_leaping(result, ir, q, &in, done, &late, diag);
+    }
+    free(runs);
+    return status;
 }
 
 enum status sim_run(const struct ir *ir, const struct cluster *cluster,
@@ -388,21 +236,14 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
     double began_s = child_now_s();
     struct question q = {cluster, costs, options, name, &result->counts};
     enum status status = STATUS_OK;
-    struct depth_patience patience = {0};
-    struct told told = {.cut_any = !options->exact};
     bool done = false;
-    result->depth.outcome = options->exact ? SIM_DEPTH_OFF : SIM_DEPTH_NO_PERIOD;
-    if (told.cut_any && may_drift(ir)) {
-        done = run_leaping(result, ir, &q, AHEAD, &patience, &told);
-        if (told.late)
-            done = run_leaping(result, ir, &q, FAR_AHEAD, &patience, &told);
-    }
-    for (int i = 0; i < TRIES_MAX && !done && told.cut_any; i++)
-        done = run_short(result, ir, &q, &patience, &told);
-    if (!done)
+    result->depth.outcome = SIM_DEPTH_OFF;
+    if (!options->exact)
+        status = run_folded(result, ir, &q, &done, diag);
+    if (status == STATUS_OK && !done)
         status = run_whole(result, ir, &q, diag);
     double simulated_s = child_now_s();
-    if (status == STATUS_OK && !options->no_memory && !told.peaks)
+    if (status == STATUS_OK && !options->no_memory)
         memory_peaks(ir, cluster, result);
     result->counts.memory_s += child_now_s() - simulated_s;
     result->counts.wall_s = child_now_s() - began_s;
@@ -413,7 +254,6 @@ void sim_result_release(struct sim_result *result)
 {
     if (result->mapping)
         munmap(result->mapping, result->mapping_size);
-    free(result->times);
     arena_release(&result->arena);
     *result = (struct sim_result){0};
 }

@@ -93,7 +93,7 @@ struct sim_counts {
     double memory_s;   /* of which: live bytes over time */
 };
 
-/* Whether layers and micro-batches that repeat the times of others were left out (sim/plan/depth.h). */
+/* Whether layers that repeat the times of others were left out (sim/plan/depth.h). */
 enum sim_depth_outcome {
     SIM_DEPTH_OFF,       /* not asked for */
     SIM_DEPTH_NO_PERIOD, /* nothing in the list repeats often enough, or there are several roles */
@@ -104,24 +104,15 @@ enum sim_depth_outcome {
 struct sim_depth {
     enum sim_depth_outcome outcome;
     struct sim_depth_fold {
-        uint32_t period;         /* layers (micro-batches) that repeat together; 0: none do */
+        uint32_t period;         /* layers that repeat together; 0: none do */
         uint32_t simulated, all; /* of the longest run of them that was cut */
         uint32_t given_up;       /* of runs whose times do not repeat, and which were not cut */
-    } layers, micro_batches;
-};
-
-/* Periods of ops that start and end, on every rank, one and the same time behind those of the period
- * before, and wait alike (ir.repeat). */
-struct sim_steady {
-    uint32_t op, ops, periods;
-    double period_s;
+    } layers;
 };
 
 struct sim_result {
     double step_s;
     struct sim_depth depth;
-    struct sim_steady *steady; /* in the order of ops */
-    uint32_t steady_count;
     uint32_t rank_count, class_count, node_count;
     uint32_t *class_of_rank; /* [rank_count] */
     struct sim_class *classes;
@@ -138,9 +129,8 @@ struct sim_result {
     struct sim_counts counts;
 
     struct arena arena; /* everything above but start_s and end_s */
-    void *mapping;      /* start_s and end_s, shared with the child that wrote them, */
+    void *mapping;      /* start_s and end_s, shared with the child that wrote them */
     size_t mapping_size;
-    double *times; /* or worked out from a short list's: heap */
 };
 
 /* Simulates one step. Fails with STATUS_BAD_INPUT when the schedule cannot end on this

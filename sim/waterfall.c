@@ -10,16 +10,8 @@
 /* Thousands of intervals must add up to the step to the last digits that a double shows. */
 typedef long double wide;
 
-/* Rows [begin, end) of steady periods: as those of the period before, so many times. */
-struct skip {
-    uint32_t begin, end, ops, times;
-    double period_s;
-};
-
 struct maker {
     const struct ir *ir;
-    struct skip *skip; /* in the order of rows */
-    uint32_t skip_count;
     uint32_t op_begin, op_count;
     const double *start_s, *end_s; /* of the rank's ops */
     uint32_t *before;              /* the op before each on its stream; of HOST_SYNC the awaited */
@@ -55,49 +47,6 @@ const char *cause_name(enum cause cause)
 {
     assert(cause < CAUSE_COUNT);
     return names[cause];
-}
-
-/* ---- rows that are looked at ---- */
-
-/* Of steady periods all but the first two and the last. */
-static void find_skips(struct maker *m, const struct sim_result *result)
-{
-    m->skip = heap_alloc(result->steady_count + 1u, sizeof *m->skip);
-    for (uint32_t i = 0; i < result->steady_count; i++) {
-        const struct sim_steady *s = &result->steady[i];
-        if (s->periods > 3)
-            m->skip[m->skip_count++] = (struct skip){.begin = s->op + 2 * s->ops,
-                                                     .end = s->op + (s->periods - 1) * s->ops,
-                                                     .ops = s->ops,
-                                                     .times = s->periods - 3,
-                                                     .period_s = s->period_s};
-    }
-}
-
-/* Where the rows before the i-th skip begin. */
-static uint32_t rows_begin(const struct maker *m, uint32_t i)
-{
-    return i > 0 ? m->skip[i - 1].end : 0;
-}
-
-static uint32_t rows_end(const struct maker *m, uint32_t i)
-{
-    return i < m->skip_count ? m->skip[i].begin : m->op_count;
-}
-
-/* The row that `of` has for a row: of one that is skipped, that of its like before, as far on; but what
- * came before all of the periods stays what it is. */
-static uint32_t row_of(const struct maker *m, const uint32_t *of, uint32_t row)
-{
-    for (uint32_t i = 0; i < m->skip_count && m->skip[i].begin <= row; i++) {
-        const struct skip *skip = &m->skip[i];
-        if (row >= skip->end)
-            continue;
-        uint32_t like = skip->begin - skip->ops + (row - skip->begin) % skip->ops, at = of[like];
-        bool goes_on = at != IR_NONE && at >= skip->begin - 2 * skip->ops;
-        return goes_on ? at + (row - like) : at;
-    }
-    return of[row];
 }
 
 /* ---- what an op is ---- */
@@ -208,7 +157,7 @@ static bool last_dependency(const struct maker *m, uint32_t row, uint32_t *last)
 {
     const struct ir *ir = m->ir;
     uint32_t op = m->op_begin + row;
-    *last = row_of(m, m->before, row);
+    *last = m->before[row];
     bool found = *last != IR_NONE;
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
         uint32_t other = ir->wait[ir->op.wait_begin[op] + w].i - m->op_begin;
@@ -243,7 +192,7 @@ static void explain_gap(struct maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];
     while (until_s > floor_s) {
-        uint32_t last, holder = row_of(m, m->holder, row);
+        uint32_t last, holder = m->holder[row];
         bool found = last_dependency(m, row, &last);
         if (holder != IR_NONE && (!found || m->end_s[holder] > m->end_s[last] + m->rounding_s)) {
             last = holder;
@@ -270,10 +219,9 @@ static void explain_gap(struct maker *m, uint32_t row, double floor_s)
 static void explain_end(struct maker *m, double floor_s, double step_s)
 {
     uint32_t last = IR_NONE;
-    for (uint32_t i = 0; i <= m->skip_count; i++)
-        for (uint32_t row = rows_begin(m, i), end = rows_end(m, i); row < end; row++)
-            if (last == IR_NONE || ends_later(m, row, last))
-                last = row;
+    for (uint32_t row = 0; row < m->op_count; row++)
+        if (last == IR_NONE || ends_later(m, row, last))
+            last = row;
     double end_s = last == IR_NONE ? 0 : m->end_s[last];
     add_idle(m, m->in_pipeline ? CAUSE_DRAIN : CAUSE_OTHER, end_s, step_s, floor_s);
     if (end_s <= floor_s)
@@ -290,25 +238,15 @@ static void find_before(struct maker *m)
     const struct ir *ir = m->ir;
     uint32_t *tail = heap_alloc(ir->stream_count + 1u, sizeof *tail), holder = IR_NONE;
     memset(tail, 0xff, (ir->stream_count + 1u) * sizeof *tail);
-    for (uint32_t i = 0; i <= m->skip_count; i++) {
-        for (uint32_t row = rows_begin(m, i), end = rows_end(m, i); row < end; row++) {
-            uint32_t op = m->op_begin + row;
-            uint8_t stream = ir->op.stream[op];
-            m->before[row] = ir->op.kind[op] == WORK_BARRIER ? IR_NONE : tail[stream];
-            m->holder[row] = holder;
-            if (!is_sync(ir, op))
-                tail[stream] = row;
-            if (ir_blocks_host(ir, op))
-                holder = row;
-        }
-        if (i == m->skip_count)
-            break;
-        const struct skip *skip = &m->skip[i];
-        for (uint32_t k = 0; k <= ir->stream_count; k++) {
-            uint32_t *last = k < ir->stream_count ? &tail[k] : &holder;
-            if (*last != IR_NONE && *last >= skip->begin - skip->ops)
-                *last += skip->end - skip->begin;
-        }
+    for (uint32_t row = 0; row < m->op_count; row++) {
+        uint32_t op = m->op_begin + row;
+        uint8_t stream = ir->op.stream[op];
+        m->before[row] = ir->op.kind[op] == WORK_BARRIER ? IR_NONE : tail[stream];
+        m->holder[row] = holder;
+        if (!is_sync(ir, op))
+            tail[stream] = row;
+        if (ir_blocks_host(ir, op))
+            holder = row;
     }
     free(tail);
 }
@@ -326,24 +264,17 @@ static int compare_kernels(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Kernels that take time, by start; those of one stream are in that order already. Others are not
- * told apart by periods: nothing is skipped then. */
-static struct kernel *list_kernels(struct maker *m, uint32_t *count)
+/* Kernels that take time, by start; those of one stream are in that order already. */
+static struct kernel *list_kernels(const struct maker *m, uint32_t *count)
 {
     struct kernel *kernel = heap_alloc(m->op_count + 1u, sizeof *kernel);
     bool sorted = true;
     *count = 0;
-    for (uint32_t i = 0; i <= m->skip_count; i++)
-        for (uint32_t row = rows_begin(m, i), end = rows_end(m, i); row < end; row++) {
-            if (!is_compute(m->ir, m->op_begin + row) || !(m->end_s[row] > m->start_s[row]))
-                continue;
-            sorted = sorted && (*count == 0 || kernel[*count - 1].start_s <= m->start_s[row]);
-            kernel[(*count)++] = (struct kernel){m->start_s[row], row};
-        }
-    if (!sorted && m->skip_count > 0) {
-        free(kernel);
-        m->skip_count = 0;
-        return list_kernels(m, count);
+    for (uint32_t row = 0; row < m->op_count; row++) {
+        if (!is_compute(m->ir, m->op_begin + row) || !(m->end_s[row] > m->start_s[row]))
+            continue;
+        sorted = sorted && (*count == 0 || kernel[*count - 1].start_s <= m->start_s[row]);
+        kernel[(*count)++] = (struct kernel){m->start_s[row], row};
     }
     if (!sorted)
         qsort(kernel, *count, sizeof *kernel, compare_kernels);
@@ -364,18 +295,19 @@ static void find_turns(struct maker *m)
 {
     m->first_backward_s = INFINITY;
     m->last_forward_s = -INFINITY;
-    for (uint32_t i = 0; i <= m->skip_count && has_messages(m->ir); i++)
-        for (uint32_t row = rows_begin(m, i), end = rows_end(m, i); row < end; row++) {
-            uint32_t op = m->op_begin + row;
-            uint8_t phase = m->ir->op.phase[op];
-            m->in_pipeline = m->in_pipeline || is_stage_message(m->ir, op);
-            if (!is_compute(m->ir, op))
-                continue;
-            if (phase == PHASE_FORWARD && m->end_s[row] > m->last_forward_s)
-                m->last_forward_s = m->end_s[row];
-            if (phase == PHASE_BACKWARD && m->start_s[row] < m->first_backward_s)
-                m->first_backward_s = m->start_s[row];
-        }
+    if (!has_messages(m->ir))
+        return;
+    for (uint32_t row = 0; row < m->op_count; row++) {
+        uint32_t op = m->op_begin + row;
+        uint8_t phase = m->ir->op.phase[op];
+        m->in_pipeline = m->in_pipeline || is_stage_message(m->ir, op);
+        if (!is_compute(m->ir, op))
+            continue;
+        if (phase == PHASE_FORWARD && m->end_s[row] > m->last_forward_s)
+            m->last_forward_s = m->end_s[row];
+        if (phase == PHASE_BACKWARD && m->start_s[row] < m->first_backward_s)
+            m->first_backward_s = m->start_s[row];
+    }
 }
 
 /* Several compute streams share the processors equally, as the simulator lets them: kernels are taken
@@ -411,78 +343,29 @@ static double run_until(struct maker *m, struct running *r, double from_s, doubl
     return from_s;
 }
 
-/* What is explained, where a period begins. */
-struct progress {
-    double done_s; /* [0, done_s] is explained */
-    struct running running;
-    wide cause_s[CAUSE_COUNT];
-};
-
-static bool runs_the_same(const struct maker *m, const struct progress *before,
-                          const struct progress *now, const struct skip *skip)
+/* From the first kernel to the end of the step. */
+static void explain(struct maker *m, double step_s)
 {
-    const struct running *a = &before->running, *b = &now->running;
-    if (fabs(now->done_s - before->done_s - skip->period_s) > m->rounding_s || a->count != b->count)
-        return false;
-    for (uint32_t i = 0; i < a->count; i++)
-        if (a->row[i] + skip->ops != b->row[i] ||
-            fabs((double)(b->share_s[i] - a->share_s[i])) > m->rounding_s)
-            return false;
-    return true;
-}
-
-/* What one period was explained by, the skipped ones are too. False: they are not. */
-static bool skip_periods(struct maker *m, const struct progress *before, struct progress *now,
-                         const struct skip *skip)
-{
-    memcpy(now->cause_s, m->cause_s, sizeof m->cause_s);
-    if (!runs_the_same(m, before, now, skip))
-        return false;
-    for (int c = 0; c < CAUSE_COUNT; c++)
-        m->cause_s[c] += skip->times * (now->cause_s[c] - before->cause_s[c]);
-    now->done_s += skip->times * skip->period_s;
-    for (uint32_t i = 0; i < now->running.count; i++)
-        now->running.row[i] += skip->times * skip->ops;
-    return true;
-}
-
-/* From the first kernel to the end of the step. False: periods that were skipped are not alike. */
-static bool explain(struct maker *m, double step_s)
-{
-    uint32_t kernels, skips = 0;
+    uint32_t kernels;
     struct kernel *kernel = list_kernels(m, &kernels);
-    struct progress before = {.done_s = 0}, now = {.done_s = 0};
-    bool is_noted = false, alike = true;
-    memset(m->cause_s, 0, sizeof m->cause_s);
+    struct running running = {.count = 0};
+    double done_s = 0; /* [0, done_s] is explained */
     find_before(m);
     find_turns(m);
-    for (uint32_t k = 0; alike && k < kernels; k++) {
+    for (uint32_t k = 0; k < kernels; k++) {
         uint32_t row = kernel[k].row;
-        const struct skip *skip = skips < m->skip_count ? &m->skip[skips] : NULL;
-        if (skip && row >= skip->end) {
-            alike = is_noted && skip_periods(m, &before, &now, skip);
-            is_noted = false;
-            skip = ++skips < m->skip_count ? &m->skip[skips] : NULL;
+        done_s = run_until(m, &running, done_s, m->start_s[row]);
+        if (m->start_s[row] > done_s + m->rounding_s) { /* a shorter gap is the later kernel's */
+            explain_gap(m, row, done_s);
+            done_s = m->start_s[row];
         }
-        if (skip && !is_noted && row >= skip->begin - skip->ops) {
-            memcpy(now.cause_s, m->cause_s, sizeof m->cause_s);
-            before = now;
-            is_noted = true;
-        }
-        now.done_s = run_until(m, &now.running, now.done_s, m->start_s[row]);
-        if (m->start_s[row] >
-            now.done_s + m->rounding_s) { /* a shorter gap is the later kernel's */
-            explain_gap(m, row, now.done_s);
-            now.done_s = m->start_s[row];
-        }
-        assert(now.running.count < IR_STREAMS_MAX);
-        now.running.row[now.running.count] = row;
-        now.running.share_s[now.running.count++] = 0;
+        assert(running.count < IR_STREAMS_MAX);
+        running.row[running.count] = row;
+        running.share_s[running.count++] = 0;
     }
-    now.done_s = run_until(m, &now.running, now.done_s, INFINITY);
-    explain_end(m, now.done_s, step_s);
+    done_s = run_until(m, &running, done_s, INFINITY);
+    explain_end(m, done_s, step_s);
     free(kernel);
-    return alike && skips == m->skip_count;
 }
 
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
@@ -503,15 +386,10 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
         m.at_peak_s[i] = (wide)flops[i] / peak.flop_per_s;
     m.before = heap_alloc(m.op_count + 1u, sizeof *m.before);
     m.holder = heap_alloc(m.op_count + 1u, sizeof *m.holder);
-    find_skips(&m, result);
-    if (!explain(&m, result->step_s)) {
-        m.skip_count = 0;
-        (void)explain(&m, result->step_s);
-    }
+    explain(&m, result->step_s);
     *waterfall = (struct waterfall){.step_s = result->step_s};
     for (int c = 0; c < CAUSE_COUNT; c++)
         waterfall->cause_s[c] = (double)m.cause_s[c];
-    free(m.skip);
     free(flops);
     free(m.at_peak_s);
     free(m.before);

@@ -4,7 +4,6 @@
 #include "cli/setup/subsequences.h"
 #include "schedule/chains.h"
 #include "schedule/ir/ir_text.h"
-#include "schedule/ir/repeats.h"
 #include "schedule/pipeline/pipeline.h"
 #include "sim/jitter.h"
 
@@ -82,14 +81,12 @@ static void replay(struct prediction *p)
 
 static enum status build(struct prediction *p, const struct request *request, struct diag *diag)
 {
-    struct offsets *offsets;
     enum status status = compose_resolve(&p->choices, request, NULL, diag);
     ir_release(&p->ir);
     if (status == STATUS_OK)
-        status = compose_begin(&p->ir, &p->choices, &offsets, diag);
+        status = compose_build(&p->ir, &p->choices, diag);
     if (status == STATUS_OK) {
-        replay(p); /* an allocator does not know of arenas */
-        compose_end(&p->ir, offsets);
+        replay(p);
         judge(p);
     }
     return status;
@@ -215,17 +212,15 @@ static void add_checkpoints(const struct prediction *p, struct costs *costs)
     if (seconds <= 0 || p->setup->cost.ideal)
         return;
     bool *added = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *added);
-    struct repeats_walk walk = repeats_begin(&p->ir, 0, p->ir.op.count);
-    while (repeats_next(&walk))
-        for (uint32_t op = walk.begin; op < walk.end; op++) {
-            uint32_t shape = p->ir.op.shape[op];
-            bool copies = p->ir.op.kind[op] == WORK_D2H || p->ir.op.kind[op] == WORK_H2D;
-            if (!copies || p->ir.op.region[op] != REGION_OFFLOAD || !ir_blocks_host(&p->ir, op) ||
-                added[shape])
-                continue;
-            costs->return_s[shape] = seconds;
-            added[shape] = costs->checkpoints = true;
-        }
+    for (uint32_t op = 0; op < p->ir.op.count; op++) {
+        uint32_t shape = p->ir.op.shape[op];
+        bool copies = p->ir.op.kind[op] == WORK_D2H || p->ir.op.kind[op] == WORK_H2D;
+        if (!copies || p->ir.op.region[op] != REGION_OFFLOAD || !ir_blocks_host(&p->ir, op) ||
+            added[shape])
+            continue;
+        costs->return_s[shape] = seconds;
+        added[shape] = costs->checkpoints = true;
+    }
     free(added);
 }
 
@@ -315,16 +310,14 @@ static void find_extrapolated(struct prediction *p, const struct costs *costs)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     double *spent = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *spent), all = 0, outside = 0;
-    struct repeats_walk walk = repeats_begin(&p->ir, class->op_begin, class->op_count);
-    while (repeats_next(&walk))
-        for (uint32_t op = walk.begin; op < walk.end; op++) {
-            if (p->ir.stream_count == 0 ||
-                p->ir.stream[p->ir.op.stream[op]].stream_class != STREAM_COMPUTE)
-                continue;
-            double seconds = walk.times * costs->work_s[p->ir.op.shape[op]];
-            spent[p->ir.op.shape[op]] += seconds;
-            all += seconds;
-        }
+    for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
+        if (p->ir.stream_count == 0 ||
+            p->ir.stream[p->ir.op.stream[op]].stream_class != STREAM_COMPUTE)
+            continue;
+        double seconds = costs->work_s[p->ir.op.shape[op]];
+        spent[p->ir.op.shape[op]] += seconds;
+        all += seconds;
+    }
     bool *told = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *told);
     struct text reason = {0};
     for (uint32_t i = 0; i < p->ir.shape_count; i++)

@@ -209,7 +209,6 @@ static void put_depth(struct json_out *w, const struct sim_depth *depth)
     json_begin_object(w, "depth");
     json_put_text(w, "outcome", outcomes[depth->outcome]);
     put_fold(w, "layers", &depth->layers);
-    put_fold(w, "micro_batches", &depth->micro_batches);
     json_end_object(w);
 }
 

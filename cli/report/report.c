@@ -423,11 +423,11 @@ static void print_waterfall(struct text *out, const struct report *r)
 }
 
 /* ", 6 of 30 equal layers": what was simulated of those that repeat each other. */
-static void put_fold(struct text *out, const char *what, const struct sim_depth_fold *fold)
+static void put_fold(struct text *out, const struct sim_depth_fold *fold)
 {
     if (fold->period == 0)
         return;
-    text_printf(out, ", %u of %u equal %s", fold->simulated, fold->all, what);
+    text_printf(out, ", %u of %u equal layers", fold->simulated, fold->all);
     if (fold->period > 1)
         text_printf(out, " (a period is %u)", fold->period);
     if (fold->given_up > 0)
@@ -436,8 +436,7 @@ static void put_fold(struct text *out, const char *what, const struct sim_depth_
 
 static void put_depth(struct text *out, const struct sim_depth *depth)
 {
-    put_fold(out, "micro-batches", &depth->micro_batches);
-    put_fold(out, "layers", &depth->layers);
+    put_fold(out, &depth->layers);
     if (depth->outcome == SIM_DEPTH_UNSTEADY)
         text_puts(out, ", all layers (their times do not repeat)");
 }

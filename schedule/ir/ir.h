@@ -183,20 +183,6 @@ struct op_table {
     uint32_t *wait_begin;    /* ir.wait[] */
 };
 
-/* Periods of rows, one behind the other, that differ by strides: every id in a period (operand, wait,
- * member of a free set), every layer and every micro is that of the period before it and some constant
- * (0: the same thing), the same constant from any period to the next; all else is equal, and so are
- * the memories that operands lie in. Operands that are ranges have rows of ir.range that do so, and where
- * these begin does. So what holds from one period to the next holds from any to any. Recorded where
- * copies are made (schedule/stretch/stretch.h and units.h): a list that was read from text has none, and
- * who changes rows takes them out. In the order of ops. */
-struct ir_repeat {
-    uint16_t role;
-    uint32_t op, ops;         /* the first op of the first period; of each */
-    uint32_t buffer, buffers; /* born in them */
-    uint32_t periods;
-};
-
 struct ir {
     struct arena arena;
 
@@ -238,8 +224,6 @@ struct ir {
     uint32_t wait_count, wait_capacity;
     op_id *free_op; /* of sets of several */
     uint32_t free_op_count, free_op_capacity;
-    struct ir_repeat *repeat;
-    uint32_t repeat_count, repeat_capacity;
 
     const char **word; /* interned texts (name stems) */
     uint32_t word_count, word_capacity;
@@ -340,14 +324,6 @@ struct ir_room {
     uint64_t ops, buffers, operands, waits, ranges, free_ops;
 };
 void ir_reserve(struct ir *ir, const struct ir_room *room);
-
-/* Puts `times` copies of rows behind them, as they are; what is behind moves up. References to ops and
- * buffers, and where spans begin, are for the caller to set right. */
-struct ir_rows {
-    uint32_t begin, count;
-};
-void ir_repeat_ops(struct ir *ir, struct ir_rows rows, uint32_t times);
-void ir_repeat_buffers(struct ir *ir, struct ir_rows rows, uint32_t times);
 
 /* --- reading --- */
 struct view ir_view(const struct ir *ir, uint32_t operand);

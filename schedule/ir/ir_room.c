@@ -100,7 +100,7 @@ struct array {
 static const struct array arrays[] = {
     ARRAY(group),   ARRAY(guard),   ARRAY(role),   ARRAY(stream), ARRAY(tensor), ARRAY(bundle),
     ARRAY(binding), ARRAY(shape),   ARRAY(dims),   ARRAY(extent), ARRAY(range),  ARRAY(operand),
-    ARRAY(wait),    ARRAY(free_op), ARRAY(repeat), ARRAY(word),
+    ARRAY(wait),    ARRAY(free_op), ARRAY(word),
 };
 
 static uint32_t *number_at(struct ir *ir, size_t at)
@@ -250,34 +250,4 @@ void ir_reserve(struct ir *ir, const struct ir_room *room)
     RESERVE_ROWS(ir, wait, room->waits);
     RESERVE_ROWS(ir, range, room->ranges);
     RESERVE_ROWS(ir, free_op, room->free_ops);
-}
-
-static void repeat_rows(void *table, const struct column *column, size_t columns, uint32_t count,
-                        struct ir_rows rows, uint32_t times)
-{
-    size_t behind = count - rows.begin - rows.count;
-    for (size_t c = 0; c < columns; c++) {
-        size_t size = column[c].size, bytes = rows.count * size;
-        char *data = column_get(table, column[c]), *end = data + (rows.begin + rows.count) * size;
-        memmove(end + times * bytes, end, behind * size);
-        for (uint32_t i = 0; i < times; i++)
-            memcpy(end + i * bytes, end - bytes, bytes);
-    }
-}
-
-void ir_repeat_ops(struct ir *ir, struct ir_rows rows, uint32_t times)
-{
-    uint64_t more = (uint64_t)rows.count * times;
-    ir_reserve(ir, &(struct ir_room){.ops = more});
-    repeat_rows(&ir->op, op_columns, ARRAY_LEN(op_columns), ir->op.count, rows, times);
-    ir->op.count += (uint32_t)more;
-}
-
-void ir_repeat_buffers(struct ir *ir, struct ir_rows rows, uint32_t times)
-{
-    uint64_t more = (uint64_t)rows.count * times;
-    ir_reserve(ir, &(struct ir_room){.buffers = more});
-    repeat_rows(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns), ir->buffer.count, rows,
-                times);
-    ir->buffer.count += (uint32_t)more;
 }

@@ -15,7 +15,6 @@
 
 struct births;
 struct order;
-struct stretch;
 
 #define LIFETIMES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
 
@@ -58,26 +57,6 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
 void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                          const struct births *births, uint64_t alignment, bool tight,
                          struct lifetimes_figures *figures);
-
-/* The same for one memory of a role that is stretched (schedule/stretch/stretch.h), whose short list has that order
- * and those births; of *stretch->out only the column of offsets is touched. False: the short list does not tell;
- * then the role has no offsets. figures->live is not looked for. */
-bool lifetimes_plan_stretched(const struct stretch *stretch, const struct order *order,
-                              const struct births *births, uint8_t memory, uint64_t alignment,
-                              bool tight, struct lifetimes_figures *figures);
-
-/* The tenants of a role, (MEMORY_COUNT) of them, whose order and births are known; or that was stretched (NULL:
- * not) from a list that has them. */
-struct tenants;
-void lifetimes_tenants(struct tenants *of, const struct ir *ir, uint32_t role,
-                       const struct order *order, const struct births *births,
-                       const struct stretch *stretch, uint64_t alignment);
-
-/* As lifetimes_plan_role() of a role whose micro-batches have been put in place (schedule/stretch/units.h).
- * of: the tenants it had before. False: they do not tell. */
-struct units;
-bool lifetimes_plan_units(const struct units *units, const struct tenants *of, uint64_t alignment,
-                          bool tight, struct lifetimes_figures *figures);
 
 /* When all roles have been planned quickly: plans well those whose arenas are the largest, until those
  * that are have been, and sets ir->arena_bytes. of: the figures of each role. */

@@ -1,9 +1,7 @@
 /* schedule/reserved/replay.h: the buffers of a role pass through a caching allocator, in list order.
  *
  * A buffer takes memory when the host issues the first op that touches it and gives it back when the
- * host has issued the last op of its free set; persistent ones take theirs first, and keep it. Where
- * the list repeats itself (ir.repeat) and the allocator is found as it was a period before, with the
- * same buffers one period on in the same blocks, the periods to come do the same, and are left out. */
+ * host has issued the last op of its free set; persistent ones take theirs first, and keep it. */
 #ifndef SCHEDULE_REPLAY_H
 #define SCHEDULE_REPLAY_H
 

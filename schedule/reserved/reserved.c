@@ -1,7 +1,6 @@
 #include "schedule/reserved/reserved.h"
 
 #include "base/arena.h"
-#include "schedule/ir/repeats.h"
 #include "schedule/passes/lifetimes.h"
 #include "schedule/reserved/caching_allocator.h"
 #include "schedule/reserved/replay.h"
@@ -159,14 +158,12 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
     while (!role_has(&ir->mesh, role, rank))
         rank++;
     uint8_t *use = heap_zalloc((size_t)ir->group_count + 1, 1);
-    struct repeats_walk walk = repeats_begin(ir, role->op_begin, role->op_count);
-    while (repeats_next(&walk))
-        for (uint32_t op = walk.begin; op < walk.end; op++) {
-            uint8_t what = use_of((enum work_kind)ir->op.kind[op]);
-            bool norm = ir->op.kind[op] == WORK_ALL_REDUCE && ir->op.region[op] == REGION_OPTIMIZER;
-            if (what != 0 && !norm) /* which has the communicator of all ranks */
-                use[work_group(ir_work(ir, op))] |= what;
-        }
+    for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
+        uint8_t what = use_of((enum work_kind)ir->op.kind[op]);
+        bool norm = ir->op.kind[op] == WORK_ALL_REDUCE && ir->op.region[op] == REGION_OPTIMIZER;
+        if (what != 0 && !norm) /* which has the communicator of all ranks */
+            use[work_group(ir_work(ir, op))] |= what;
+    }
     /* all ranks, for the loss and the norm of the gradients */
     uint64_t bytes = ring_bytes(
         cluster, ranks > (uint64_t)cluster->gpus_per_node * (uint64_t)cluster->domain_nodes, true);

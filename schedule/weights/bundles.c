@@ -377,50 +377,6 @@ static bool each_has_its_own(const struct emit *e)
     return weights_reduce_each_micro_batch(e->choices) && e->shard_size > 1;
 }
 
-/* Parts are those of the layers that are emitted. The last bundle of a chunk may have fewer layers, so
- * it is the last one's; the others are the first ones. */
-static void leave_out_parts(struct emit *e)
-{
-    const struct choices *all = e->all_choices, *c = e->choices;
-    uint32_t chunks = pipeline_chunks_at(c), storey = e->left_out.storey;
-    uint32_t more = e->left_out.storeys * storey;
-    struct part *part = arena_array(&e->arena, part_count(e), sizeof *part);
-    e->stretch_chunk = arena_array(&e->arena, chunks, sizeof *e->stretch_chunk);
-    for (uint32_t p = 0; p < part_count(e); p++)
-        part[p].bundle = IR_NONE; /* of other stages */
-    for (uint32_t v = 0; v < chunks; v++) {
-        struct layer_range from = pipeline_layers(all, pipeline_chunk(all, e->stage, v));
-        struct layer_range to = pipeline_layers(c, pipeline_chunk(c, e->stage, v));
-        uint32_t layers = to.end - to.first, last = (layers - 1) / storey * storey;
-        for (uint32_t i = 0; i < layers; i++)
-            part[to.first + i] = e->part[from.first + i + (i < last ? 0 : more)];
-        e->stretch_chunk[v] = (struct stretch_chunk){
-            .first = to.first,
-            .layers = layers,
-            .whole_first = from.first,
-            .bundle = e->bundle[e->part[from.first].bundle].row,
-            .storeys = last / storey + 1,
-            .whole_storeys = last / storey + 1 + e->left_out.storeys,
-        };
-    }
-    memcpy(part + part_embedding(e), e->part + all->model->layers,
-           (part_count(e) - part_embedding(e)) * sizeof *part);
-    e->part = part;
-}
-
-static void lay_out_all(struct emit *e)
-{
-    const struct choices *c = e->choices;
-    const struct transformer *whole = e->whole;
-    e->choices = e->all_choices;
-    e->whole = e->all_whole;
-    lay_out(e);
-    e->choices = c;
-    e->whole = whole;
-    if (e->left_out.storeys > 0)
-        leave_out_parts(e);
-}
-
 /* With weights on all stages they all reduce all gradients: of chunks that a stage has no part in, zeros. */
 static void fill_others(struct emit *e)
 {
@@ -439,7 +395,7 @@ static void fill_others(struct emit *e)
 
 void weights_setup(struct emit *e)
 {
-    lay_out_all(e);
+    lay_out(e);
     for (uint32_t b = 0; b < e->bundle_count; b++) {
         make_states(e, b);
         /* what forward and backward name while parameters are whole; pass_weights() redirects it */

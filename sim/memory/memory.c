@@ -9,7 +9,7 @@
 
 /* ---- peaks ---- */
 
-void memory_keep_top(struct sim_peak *peak, struct sim_live live)
+static void keep_top(struct sim_peak *peak, struct sim_live live)
 {
     uint32_t at = peak->top_count;
     while (at > 0 &&
@@ -34,8 +34,7 @@ static void find_top(const struct changes *c, const struct lifetimes *lifetimes,
         live[c->row[i].row] = c->row[i].bytes > 0;
     for (uint32_t i = 0; i < lifetimes->count; i++)
         if (live[i] && lifetimes->row[i].memory == memory)
-            memory_keep_top(peak,
-                            (struct sim_live){lifetimes->row[i].buffer, lifetimes->row[i].bytes});
+            keep_top(peak, (struct sim_live){lifetimes->row[i].buffer, lifetimes->row[i].bytes});
     free(live);
 }
 
@@ -187,13 +186,6 @@ void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim
     find_hosts(ir, cluster, lifetimes, result);
     release_roles(lifetimes, ir);
     free(changes.row);
-}
-
-void memory_hosts(const struct ir *ir, const struct cluster *cluster, struct sim_result *result)
-{
-    struct lifetimes *lifetimes = lifetimes_of_roles(ir);
-    find_hosts(ir, cluster, lifetimes, result);
-    release_roles(lifetimes, ir);
 }
 
 void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank,

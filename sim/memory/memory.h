@@ -12,12 +12,6 @@
 /* Fills result->peak and result->host from the times in *result. */
 void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result);
 
-/* Fills result->host alone. */
-void memory_hosts(const struct ir *ir, const struct cluster *cluster, struct sim_result *result);
-
-/* Keeps the list of largest buffers in order; of equal ones, the lower id stands first. */
-void memory_keep_top(struct sim_peak *peak, struct sim_live live);
-
 /* Appends the live bytes of one rank, a row per (memory, category) and change. */
 void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                   struct trace *trace);

@@ -221,7 +221,6 @@ static const struct depth_run *leapt_run(const struct scheduler *s, uint32_t op)
 
 void leap_count_events(struct scheduler *s)
 {
-    const uint32_t *stands_for = s->times->stands_for;
     for (uint32_t k = 0; s->leap.gap_count > 0 && k < s->fold->channel_class_count; k++) {
         const struct channel_state *channel = &s->channel[k];
         const struct side *side = &s->side[channel->side_begin];
@@ -229,8 +228,7 @@ void leap_count_events(struct scheduler *s)
             const struct depth_run *run = leapt_run(s, side->ops[n]);
             uint32_t transfer = s->event[channel->event_begin + n].transfer;
             if (run && transfer != IR_NONE)
-                s->times->transfers_done[transfer] += (uint64_t)(run->periods - run->kept) *
-                                                      (stands_for ? stands_for[side->ops[n]] : 1);
+                s->times->transfers_done[transfer] += (uint64_t)(run->periods - run->kept);
         }
     }
 }

@@ -96,8 +96,7 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
         take_for(s, channel, -1);
         alone_leave(s, e);
     }
-    s->times->transfers_done[s->event[e].transfer] +=
-        s->times->stands_for ? s->times->stands_for[s->side[channel->side_begin].ops[place]] : 1;
+    s->times->transfers_done[s->event[e].transfer]++;
     for (uint32_t i = 0; i < channel->side_count; i++) {
         const struct side *side = &s->side[channel->side_begin + i];
         const struct runner *r = &s->runner[side->runner];

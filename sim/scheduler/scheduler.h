@@ -21,8 +21,7 @@ struct schedule_times {
     double *start_s, *end_s;  /* rows of the classes one behind the other, all 0 before */
     uint64_t *transfers_done; /* [transfer_count] events of each, by a class's lowest channel */
     double step_s;
-    uint64_t flows, timers;     /* started in the engine */
-    const uint32_t *stands_for; /* [ops] an event of one counts that often; NULL: once */
+    uint64_t flows, timers; /* started in the engine */
     struct depth_run
         *run; /* [run_count] whose periods may be left out (sim/scheduler/leap.h): kept and */
     uint32_t run_count; /* first_kept then say which; rows of those are not written */

@@ -17,7 +17,7 @@ struct list {
     const char
         *meets; /* all ranks, a layer ahead; with waits, after the kernel of the layer before */
     enum sim_depth_outcome outcome;
-    struct sim_depth_fold layers_fold, micro_fold;
+    struct sim_depth_fold layers_fold;
     int hasty;       /* layers more, whose kernels take half as long */
     double queued_s; /* of copying in front of the copies of the layers */
 };
@@ -73,27 +73,26 @@ static const char gather[] = "all_gather comm group=g", shift[] = "shift comm gr
 
 /* clang-format off */
 static const struct list lists[] = {
-    {"equal layers", 1, 20, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_FOLDED, {1, 3, 19, 0}, {0}, 0, 0},
-    {"layers in pairs", 1, 24, {100, 200}, 7, 0.05, 0, NULL, SIM_DEPTH_FOLDED, {2, 6, 22, 0}, {0}, 0, 0},
-    {"gathers one layer ahead", 1, 20, {100, 100}, 0, 0.05, 2, gather, SIM_DEPTH_FOLDED, {1, 6, 19, 0}, {0}, 0, 0},
-    {"copies that set the pace", 1, 20, {100, 100}, 0, 0.15, 2, NULL, SIM_DEPTH_FOLDED, {1, 3, 19, 0}, {0}, 0, 0},
+    {"equal layers", 1, 20, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_FOLDED, {1, 5, 19, 0}, 0, 0},
+    {"layers in pairs", 1, 24, {100, 200}, 7, 0.05, 0, NULL, SIM_DEPTH_FOLDED, {2, 10, 22, 0}, 0, 0},
+    {"gathers one layer ahead", 1, 20, {100, 100}, 0, 0.05, 2, gather, SIM_DEPTH_FOLDED, {1, 6, 19, 0}, 0, 0},
+    {"copies that set the pace", 1, 20, {100, 100}, 0, 0.15, 2, NULL, SIM_DEPTH_FOLDED, {1, 6, 19, 0}, 0, 0},
     /* the gathers of all layers run as soon as they are issued */
-    {"gathers far ahead", 1, 20, {100, 100}, 0, 0.05, 0, gather, SIM_DEPTH_UNSTEADY, {0}, {0}, 0, 0},
+    {"gathers far ahead", 1, 20, {100, 100}, 0, 0.05, 0, gather, SIM_DEPTH_UNSTEADY, {0}, 0, 0},
     /* each copy ends 50 ms later behind its kernel than the one before */
-    {"copies that fall behind", 1, 20, {100, 100}, 0, 0.15, 0, NULL, SIM_DEPTH_UNSTEADY, {0}, {0}, 0, 0},
-    /* the layers of the micro-batches that are left are all alike */
-    {"micro-batches", 12, 3, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_FOLDED, {1, 3, 11, 0}, {1, 3, 11, 0}, 0, 0},
-    {"copies that fall behind later on", 1, 20, {200, 200}, 0, 0.15, 0, NULL, SIM_DEPTH_FOLDED, {1, 3, 20, 11}, {0}, 12, 0},
-    /* with messages, a run is watched, and left as soon as it repeats itself */
-    {"messages", 1, 20, {100, 100}, 0, 0.05, 2, shift, SIM_DEPTH_FOLDED, {1, 6, 19, 0}, {0}, 0, 0},
+    {"copies that fall behind", 1, 20, {100, 100}, 0, 0.15, 0, NULL, SIM_DEPTH_UNSTEADY, {0}, 0, 0},
+    /* the layers of all micro-batches are alike */
+    {"micro-batches", 12, 3, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_FOLDED, {1, 5, 35, 0}, 0, 0},
+    {"copies that fall behind later on", 1, 20, {200, 200}, 0, 0.15, 0, NULL, SIM_DEPTH_FOLDED, {1, 5, 20, 11}, 12, 0},
+    {"messages", 1, 20, {100, 100}, 0, 0.05, 2, shift, SIM_DEPTH_FOLDED, {1, 6, 19, 0}, 0, 0},
     /* the copy before the layers keeps the first one waiting for 30 ms, which the others make up for by 2 each */
-    {"messages that settle late", 1, 40, {100, 100}, 0, 0.0735, 3, shift, SIM_DEPTH_FOLDED, {1, 22, 39, 0}, {0}, 0, 0.0975},
-    {"too late", 1, 16, {100, 100}, 0, 0.0735, 3, shift, SIM_DEPTH_UNSTEADY, {0}, {0}, 0, 0.0975},
-    {"messages of micro-batches", 12, 3, {100, 100}, 0, 0.05, 2, shift, SIM_DEPTH_FOLDED, {1, 6, 20, 0}, {1, 6, 11, 0}, 0, 0},
-    {"messages of copies that fall behind later on", 1, 20, {200, 200}, 0, 0.15, 2, shift, SIM_DEPTH_FOLDED, {1, 8, 20, 0}, {0}, 12, 0},
+    {"messages that settle late", 1, 40, {100, 100}, 0, 0.0735, 3, shift, SIM_DEPTH_FOLDED, {1, 22, 39, 0}, 0, 0.0975},
+    {"too late", 1, 16, {100, 100}, 0, 0.0735, 3, shift, SIM_DEPTH_UNSTEADY, {0}, 0, 0.0975},
+    {"messages of micro-batches", 12, 3, {100, 100}, 0, 0.05, 2, shift, SIM_DEPTH_FOLDED, {1, 6, 35, 0}, 0, 0},
+    {"messages of copies that fall behind later on", 1, 20, {200, 200}, 0, 0.15, 2, shift, SIM_DEPTH_FOLDED, {1, 8, 20, 0}, 12, 0},
     /* hosts that wait for layers to end hold messages up: that is found out */
-    {"messages far ahead", 1, 20, {100, 100}, 0, 0.05, 0, shift, SIM_DEPTH_UNSTEADY, {0}, {0}, 0, 0},
-    {"few layers", 1, 8, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_NO_PERIOD, {0}, {0}, 0, 0},
+    {"messages far ahead", 1, 20, {100, 100}, 0, 0.05, 0, shift, SIM_DEPTH_UNSTEADY, {0}, 0, 0},
+    {"few layers", 1, 8, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_NO_PERIOD, {0}, 0, 0},
 };
 /* clang-format on */
 
@@ -140,7 +139,6 @@ static void what_repeats_is_simulated_a_few_times(void)
                 compare(l->label, &ir, &folded, &exact);
             CHECK_INT(l->label, folded.depth.outcome, l->outcome);
             check_fold(l->label, &folded.depth.layers, &l->layers_fold);
-            check_fold(l->label, &folded.depth.micro_batches, &l->micro_fold);
             CHECK_INT(l->label, exact.depth.outcome, SIM_DEPTH_OFF);
             machine_costs_release(&costs);
         }
@@ -155,9 +153,8 @@ static void what_repeats_is_simulated_a_few_times(void)
 
 enum { LAYERS = 24, FRONT = LAYERS + 1, LATE = 10, OPS = FRONT + 2 * LAYERS };
 
-/* Layers of a kernel and a copy out, each of which waits for an op of its own in front of them all, and of
- * which rows are known to repeat. Their times are right, but that the host issues slower, or that what a
- * layer waits for ends later, or sooner. */
+/* Layers of a kernel and a copy out, each of which waits for an op of its own in front of them all. Their
+ * times are right, but that the host issues slower, or that what a layer waits for ends later, or sooner. */
 struct times {
     const char *label;
     bool blocking;  /* copies */
@@ -221,63 +218,55 @@ static void start_all(const struct ir *ir, const struct sim_costs *costs, double
     }
 }
 
-/* Expands times whose periods in the long list are these; *patience: what came of it. */
+/* Takes these times out of all layers but the first two and the last, and fills them in again. */
 static bool expand(const struct ir *ir, const struct sim_costs *costs, const double *start_s,
-                   const double *end_s, struct depth_patience *patience)
+                   const double *end_s)
 {
     static uint8_t op_class[OPS]; /* no events */
-    uint32_t zero[1] = {0}, ones[1] = {1};
-    struct plan plan = {.ir = ir, .costs = costs, .rank_count = 1, .role_of_rank = zero};
+    uint32_t zero[1] = {0}, ones[1] = {1}, runs;
+    struct plan plan = {
+        .ir = ir, .costs = costs, .rank_count = 1, .role_of_rank = zero, .op_class = op_class};
     struct fold fold = {
         .class_count = 1, .class_of_rank = zero, .rank_of_class = zero, .class_ranks = ones};
-    struct depth_cut cut;
-    bool right = false;
-    if (!CHECK("cut", depth_cut(&cut, ir, DEPTH_LAYER, patience)))
+    struct depth_run *run = depth_find_runs(ir, &runs);
+    double filled_s[2][OPS];
+    const double *of[2] = {start_s, end_s};
+    if (!CHECK_INT("runs", runs, 1)) {
+        free(run);
         return false;
-    const struct depth_run *run = &cut.run[0];
-    double *short_start_s = depth_keep_rows(&cut, start_s, 1),
-           *short_end_s = depth_keep_rows(&cut, end_s, 1);
-    double whole_s[2][OPS],
-        shift_s = (run->periods - run->kept) * (start_s[OPS - 2] - start_s[OPS - 4]);
-    for (uint32_t op = run->cut_begin + run->first_kept * run->ops; op < cut.ir.op.count; op++) {
-        short_start_s[op] -= shift_s;
-        short_end_s[op] -= shift_s;
     }
-    right = depth_expand(&cut, &plan, &fold,
-                         &(struct depth_times){short_start_s, short_end_s, op_class},
-                         &(struct depth_times){whole_s[0], whole_s[1], NULL}, patience);
+    run->kept = 3;
+    run->first_kept = 2;
+    uint32_t begin = run->begin + run->first_kept * run->ops;
+    uint32_t end = run->begin + (run->periods - 1) * run->ops;
+    double shift_s = (run->periods - run->kept) * (start_s[OPS - 2] - start_s[OPS - 4]);
+    for (int i = 0; i < 2; i++)
+        for (uint32_t op = 0; op < OPS; op++)
+            filled_s[i][op] = op < begin ? of[i][op] : op < end ? 0 : of[i][op] - shift_s;
+    bool right =
+        depth_expand(&plan, &fold, run, runs, &(struct depth_times){filled_s[0], filled_s[1]});
     for (uint32_t op = 0; right && op < OPS; op++)
-        right = CHECK_CLOSE("time", whole_s[0][op], start_s[op], 1e-9) &&
-                CHECK_CLOSE("time", whole_s[1][op], end_s[op], 1e-9);
-    free(short_start_s);
-    free(short_end_s);
-    depth_cut_release(&cut);
+        right = CHECK_CLOSE("time", filled_s[0][op], start_s[op], 1e-9) &&
+                CHECK_CLOSE("time", filled_s[1][op], end_s[op], 1e-9);
+    free(run);
     return right;
 }
 
-/* What of a long list repeats is checked in few periods: with the same answer as all of it. */
-static void times_of_few_periods_tell_those_of_all(void)
+static void starts_of_layers_left_out_are_checked(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(times); i++) {
         const struct times *t = &times[i];
         struct text text = {0};
         struct ir ir = {0};
-        struct ir_repeat repeat = {.op = FRONT, .ops = 2, .periods = LAYERS};
         double start_s[OPS], end_s[OPS];
         put_times(&text, t);
         if (machine_parse(&ir, t->label, text.data)) {
             struct machine_costs costs = machine_costs_make(&ir, t->issue_s);
             struct machine_costs claimed = machine_costs_make(&ir, t->issue_s);
-            struct depth_patience all = {0}, few = {0};
             claimed.issue_s[ir.op.shape[FRONT]] = t->claimed_s;
             start_all(&ir, &costs.costs, start_s, end_s);
             end_s[LATE] = t->end_s > 0 ? t->end_s : end_s[LATE];
-            CHECK(t->label, expand(&ir, &claimed.costs, start_s, end_s, &all) == t->right);
-            ir.repeat = heap_alloc(1, sizeof *ir.repeat);
-            ir.repeat[0] = repeat;
-            ir.repeat_count = ir.repeat_capacity = 1;
-            CHECK(t->label, expand(&ir, &claimed.costs, start_s, end_s, &few) == t->right);
-            CHECK_INT(t->label, few.count, all.count);
+            CHECK(t->label, expand(&ir, &claimed.costs, start_s, end_s) == t->right);
             machine_costs_release(&costs);
             machine_costs_release(&claimed);
         }
@@ -288,6 +277,6 @@ static void times_of_few_periods_tell_those_of_all(void)
 
 static const struct check_case cases[] = {
     {"what repeats is simulated a few times", what_repeats_is_simulated_a_few_times},
-    {"times of few periods tell those of all", times_of_few_periods_tell_those_of_all},
+    {"starts of layers left out are checked", starts_of_layers_left_out_are_checked},
 };
 CHECK_MAIN("depth", cases)
