@@ -313,7 +313,6 @@ static double replay_s(const struct ir *ir, const struct cluster *cluster,
         collect_steps(&r, result);
         engine_init(replay_done, &r);
         make_replay_paths(&r, &pruned);
-        engine_seal();
         double began_s = now_s();
         set_next(&r);
         const char *fault = engine_run();

@@ -1,11 +1,13 @@
 /* sim/scheduler/engine.cpp: the C++ of the project but for base/decimal.cpp; SimGrid's C interface lacks what we need
  * (no asynchronous flow between hosts, no callback, no platform but from XML).
  *
- * No actors: everything happens in callbacks of the engine's own loop. A flow is an S4U
- * Comm from a dummy host to itself, whose loopback route is the path: any set of links
- * at the price of one host, no routing. Timers are a resource model of ours: the engine asks
- * each model for its next date and jumps to the nearest. Written for SimGrid 3.32, guarded for
- * the names of later ones. */
+ * No actors and no hosts: everything happens in callbacks of the engine's own loop. The engine asks each of its
+ * models for its next date and jumps to the nearest; two models are ours, timers and flows. Flows share SimGrid's own
+ * max-min solver: a link is a constraint of it, a flow an action with a variable in the constraints of its links.
+ * That is what SimGrid's network model does below its activities, hosts and routes, which would cost more than the
+ * solver: each activity is in a list that is searched when it ends.
+ *
+ * Written for SimGrid 3.32, guarded for the names of later ones. */
 #include "sim/scheduler/engine.h"
 
 #include "base/arena.h"
@@ -17,22 +19,111 @@
 #include <memory>
 #include <new>
 #include <simgrid/kernel/resource/Model.hpp>
-#include <simgrid/s4u.hpp>
+#include <simgrid/s4u/Engine.hpp>
+#include <simgrid/s4u/NetZone.hpp>
 #include <simgrid/version.h>
 #include <string>
-#include <type_traits>
+#include <string_view>
 #include <vector>
 
+namespace simgrid::kernel::lmm
+{
+
+/* The part of the solver that we call. SimGrid installs no header of it; the names are the linker's to check. */
+class System
+{
+  public:
+    static System *build(std::string_view solver_name, bool selective_update);
+    Constraint *constraint_new(resource::Resource *id, double bound);
+    Variable *variable_new(resource::Action *id, double sharing_penalty, double bound,
+                           size_t number_of_constraints);
+    void expand(Constraint *constraint, Variable *variable, double weight, bool force_creation);
+};
+
+} // namespace simgrid::kernel::lmm
+
 namespace s4u = simgrid::s4u;
+namespace lmm = simgrid::kernel::lmm;
+namespace resource = simgrid::kernel::resource;
 
 namespace
 {
 
 constexpr double parts_per_byte = ENGINE_BYTE_PARTS;
 
+/* Events this near to each other are one (s). SimGrid's default, 1 ns, merges them always early: 1.6e-11 s per op
+ * of 1 us. */
+constexpr double precision_s = 1e-12;
+
 engine_done_fn done_fn;
 engine_ahead_fn ahead_fn;
 void *done_context;
+
+/* ---- flows ---- */
+
+class Flow : public resource::Action
+{
+  public:
+    const int64_t tag;
+
+    Flow(resource::Model *model, double parts, int64_t flow_tag)
+        : Action(model, parts, false), tag(flow_tag)
+    {
+    }
+    /* Another flow has changed this one's rate. */
+    void update_remains_lazy(double now) override
+    {
+        if (get_remains_no_update() > 0)
+            update_remains(get_last_value() * (now - get_last_update()));
+        if (get_remains_no_update() <= 0) {
+            finish(State::FINISHED);
+            get_model()->get_action_heap().remove(this);
+        }
+        set_last_update();
+        set_last_value(get_rate());
+    }
+};
+
+class FlowModel : public resource::Model
+{
+  public:
+    FlowModel() : Model("longhaul_flows")
+    {
+        set_update_algorithm(UpdateAlgo::LAZY);
+        set_maxmin_system(lmm::System::build("maxmin", true));
+    }
+    void start(const std::vector<lmm::Constraint *> &path, double parts, int64_t tag)
+    {
+        auto *flow = new Flow(this, parts, tag);
+        auto *variable = get_maxmin_system()->variable_new(flow, 1.0, -1.0, path.size());
+        flow->set_variable(variable);
+        flow->set_last_update();
+        for (auto *link : path) /* each once, so that none need be looked for */
+            get_maxmin_system()->expand(link, variable, 1.0, true);
+    }
+    void update_actions_state(double now, double) override
+    {
+        auto &heap = get_action_heap();
+        while (!heap.empty() && std::fabs(heap.top_date() - now) < precision_s)
+            heap.pop()->finish(resource::Action::State::FINISHED);
+    }
+    /* The tag of a flow that has ended, which it forgets; -1: there is none. */
+    int64_t take_ended()
+    {
+        auto *flow = static_cast<Flow *>(extract_done_action());
+        if (flow == nullptr)
+            return -1;
+        int64_t tag = flow->tag;
+        flow->unref();
+        return tag;
+    }
+};
+
+std::shared_ptr<FlowModel> flows;
+std::vector<lmm::Constraint *> links;
+std::vector<std::vector<lmm::Constraint *>> paths;
+
+/* ---- timers ---- */
 
 struct Timer {
     double date;
@@ -65,8 +156,9 @@ class TimerModel : public simgrid::kernel::resource::Model
     double next_occurring_event(double now) override
     {
         if (ahead_fn != nullptr) {
-            double flows = next_of_others(now);
-            double next = flows < 0 ? HUGE_VAL : now + flows;
+            /* The engine asks the flows as well; a model that was just asked has its answer ready. */
+            double delay = flows->next_occurring_event(now);
+            double next = delay < 0 ? HUGE_VAL : now + delay;
             while (ahead_fn(done_context, heap.empty() ? next : std::min(next, heap.front().date)))
                 ;
         }
@@ -81,89 +173,56 @@ class TimerModel : public simgrid::kernel::resource::Model
             heap.pop_back();
         }
     }
-
-  private:
-    /* The engine asks them as well; a model that was just asked has its answer ready. */
-    double next_of_others(double now)
-    {
-        double next = -1;
-        for (auto *model : s4u::Engine::get_instance()->get_all_models()) {
-            double delay = model == this ? -1 : model->next_occurring_event(now);
-            if (delay >= 0 && (next < 0 || delay < next))
-                next = delay;
-        }
-        return next;
-    }
 };
 
 s4u::Engine *engine;
-s4u::NetZone *zone;
 std::shared_ptr<TimerModel> timers;
-std::vector<s4u::Link *> links;
-std::vector<s4u::Host *> paths;
-std::vector<s4u::CommPtr> ended; /* released once the engine has left Activity::complete():
-                                    dropping the last reference inside it is a use after free */
 std::vector<int64_t> batch;
 std::string fault; /* the first exception's words */
 
+/* Nothing is done after a fault. */
 template <typename F> void guarded(F body) noexcept
 {
+    if (!fault.empty())
+        return;
     try {
         body();
     } catch (const std::exception &e) {
-        if (fault.empty())
-            fault = e.what();
+        fault = e.what();
     } catch (...) {
-        if (fault.empty())
-            fault = "an exception without words";
+        fault = "an exception without words";
     }
 }
 
-void fire_timers()
+/* What has ended at a date: timers first, then flows. Both may start others. */
+void call_back()
 {
-    ended.clear();
     while (!timers->fired.empty()) {
         batch.swap(timers->fired);
         for (int64_t tag : batch)
             done_fn(done_context, tag);
         batch.clear();
     }
-}
-
-/* tag + 1 travels as the comm's user data; data 0 is not ours. */
-void comm_ended(const s4u::Activity &activity)
-{
-    auto &comm = static_cast<s4u::Comm &>(const_cast<s4u::Activity &>(activity));
-    void *data = comm.get_data<void>();
-    if (data == nullptr)
-        return;
-    ended.emplace_back(&comm, false);
-    done_fn(done_context, static_cast<int64_t>(reinterpret_cast<intptr_t>(data)) - 1);
+    for (int64_t tag = flows->take_ended(); tag >= 0; tag = flows->take_ended())
+        done_fn(done_context, tag);
 }
 
 void configure()
 {
-    /* Pure max-min sharing, exact dates: the default model scales latency by 13, bandwidth by
-     * 0.97, and adds traffic in the other direction. Links have no latency, because CM02 would
-     * share them in inverse proportion to it. */
-    s4u::Engine::set_config("network/model:CM02");
-    s4u::Engine::set_config("network/crosstraffic:no");
-    /* The default merges events within 1 ns, always early: 1.6e-11 s per op of 1 us. */
 #if SIMGRID_VERSION < 33300
-    s4u::Engine::set_config("surf/precision:1e-12");
-    s4u::Activity::on_completion_cb([](s4u::Activity const &a) { comm_ended(a); });
+    s4u::Engine::set_config("surf/precision", precision_s);
 #else
-    s4u::Engine::set_config("precision/timing:1e-12");
-    s4u::Comm::on_completion_cb([](s4u::Comm const &a) { comm_ended(a); });
+    s4u::Engine::set_config("precision/timing", precision_s);
 #endif
-#if SIMGRID_VERSION < 33900
-    zone = s4u::create_star_zone("root");
-#else
-    zone = engine->get_netzone_root()->add_netzone_star("root");
+#if SIMGRID_VERSION <                                                                              \
+    33900 /* the engine runs with a platform, if an empty one; later ones have theirs */
+    s4u::create_star_zone("root");
 #endif
+    flows = std::make_shared<FlowModel>();
     timers = std::make_shared<TimerModel>();
+    engine->add_model(flows);
     engine->add_model(timers);
-    s4u::Engine::on_time_advance_cb([](double) { fire_timers(); });
+    s4u::Engine::on_time_advance_cb([](double) { call_back(); });
 }
 
 } // namespace
@@ -185,15 +244,8 @@ void engine_init(engine_done_fn done, void *context)
 int engine_link(double bytes_per_s)
 {
     guarded([=] {
-        std::string name = "l" + std::to_string(links.size());
-#if SIMGRID_VERSION < 33900
-        auto *link = zone->create_link(name, bytes_per_s * parts_per_byte);
-#else
-        auto *link = zone->add_link(name, bytes_per_s * parts_per_byte);
-#endif
-        link->set_latency(0.0);
-        link->seal();
-        links.push_back(link);
+        links.push_back(
+            flows->get_maxmin_system()->constraint_new(nullptr, bytes_per_s * parts_per_byte));
     });
     return static_cast<int>(links.size()) - 1;
 }
@@ -201,27 +253,12 @@ int engine_link(double bytes_per_s)
 int engine_path(const int *ids, int count)
 {
     guarded([=] {
-        std::string name = "p" + std::to_string(paths.size());
-        std::vector<s4u::LinkInRoute> route;
+        std::vector<lmm::Constraint *> path;
         for (int i = 0; i < count; i++)
-            route.emplace_back(links.at(static_cast<size_t>(ids[i])));
-#if SIMGRID_VERSION < 33900
-        auto *host = zone->create_host(name, 1.0);
-        host->seal();
-        zone->add_route(host->get_netpoint(), host->get_netpoint(), nullptr, nullptr, route, false);
-#else
-        auto *host = zone->add_host(name, 1.0);
-        host->seal();
-        zone->add_route(host, host, route, false);
-#endif
-        paths.push_back(host);
+            path.push_back(links.at(static_cast<size_t>(ids[i])));
+        paths.push_back(path);
     });
     return static_cast<int>(paths.size()) - 1;
-}
-
-void engine_seal(void)
-{
-    guarded([] { engine->seal_platform(); });
 }
 
 double engine_now_s(void)
@@ -242,30 +279,13 @@ void engine_run_ahead(engine_ahead_fn ahead)
 void engine_flow(int path, double bytes, int64_t tag)
 {
     guarded([=] {
-        auto comm = s4u::Comm::sendto_init();
-        comm->set_data(reinterpret_cast<void *>(static_cast<intptr_t>(tag + 1)));
-        /* A comm of 0 bytes never starts and never ends. */
-        double parts = bytes * parts_per_byte;
-        comm->set_payload_size(parts < 1 ? 1 : static_cast<uint64_t>(parts + 0.5));
-        comm->add_ref(); /* given back through `ended` */
-        auto *host = paths.at(static_cast<size_t>(path));
-        comm->set_source(host);
-        comm->set_destination(host); /* starts it */
+        double parts = std::max(1.0, std::floor(bytes * parts_per_byte + 0.5));
+        flows->start(paths.at(static_cast<size_t>(path)), parts, tag);
     });
-}
-
-void engine_set_bandwidth(int link, double bytes_per_s)
-{
-    guarded(
-        [=] { links.at(static_cast<size_t>(link))->set_bandwidth(bytes_per_s * parts_per_byte); });
 }
 
 const char *engine_run(void)
 {
-    guarded([] {
-        if (fault.empty())
-            engine->run();
-        ended.clear();
-    });
+    guarded([] { engine->run(); });
     return fault.empty() ? nullptr : fault.c_str();
 }

@@ -1,4 +1,4 @@
-/* sim/scheduler/engine.h: links, paths, timers and flows over SimGrid, as ten C functions.
+/* sim/scheduler/engine.h: links, paths, timers and flows over SimGrid, as eight C functions.
  *
  * A flow moves bytes over all links of its path at one rate; flows share links max-min
  * fairly. A timer fires at a date. Both call `done` with the tag they were started with,
@@ -6,7 +6,7 @@
  * there. SimGrid's state is global and its clock never goes back: one engine per process
  * (sim/sim.c forks).
  *
- * What a flow takes is exactly bytes / rate: all of SimGrid's network effects are off, and
+ * What a flow takes is exactly bytes / rate: SimGrid's network model is not used, and
  * latency is paid by the caller with a timer before the flow starts. No C++ exception
  * leaves these functions: the first one makes engine_run() fail with its words. */
 #ifndef SIM_ENGINE_H
@@ -30,9 +30,6 @@ int engine_link(double bytes_per_s);
  * of a message, or every port of a collective. Any number of flows may use a path. */
 int engine_path(const int *links, int count);
 
-/* Ends the making of links and paths. */
-void engine_seal(void);
-
 /* The simulated date. */
 double engine_now_s(void);
 
@@ -50,9 +47,6 @@ enum { ENGINE_BYTE_PARTS = 1024 };
 
 /* Starts now. tag >= 0. */
 void engine_flow(int path, double bytes, int64_t tag);
-
-/* From now on, for the flows that run too. */
-void engine_set_bandwidth(int link, double bytes_per_s);
 
 /* Runs until nothing is left. NULL, or what went wrong (static memory). */
 const char *engine_run(void);

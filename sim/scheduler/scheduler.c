@@ -368,7 +368,6 @@ enum status schedule_run(struct scheduler *s, struct schedule_times *times, stru
         engine_init(engine_done, s);
         engine_run_ahead(engine_ahead);
         make_paths(s);
-        engine_seal();
     }
     leap_init(s);
     for (uint32_t r = 0; r < s->runner_count; r++)

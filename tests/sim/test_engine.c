@@ -62,7 +62,6 @@ static void run_child(struct run *run, int out)
                 ids[count++] = link[l];
         run->path[k] = count > 0 ? engine_path(ids, count) : -1;
     }
-    engine_seal();
     for (int k = 0; k < MOST_FLOWS; k++)
         if (run->path[k] >= 0)
             engine_timer(table[run->row].flow[k].start_s, 2 * k);
@@ -100,7 +99,6 @@ static void a_fault_of_the_library_is_words(void)
     if (child == 0) {
         engine_init(done, NULL);
         engine_flow(7, 1, 1); /* no such path */
-        engine_seal();
         _exit(engine_run() != NULL ? 0 : 1);
     }
     int state = -1;
@@ -145,7 +143,6 @@ static void what_runs_ahead_knows_how_far(void)
         engine_run_ahead(run_ahead);
         int link = engine_link(1e9);
         a.path = engine_path(&link, 1);
-        engine_seal();
         engine_flow(a.path, 5e9, 1);
         bool ran = engine_run() == NULL;
         static const int until[6] = {5000, 5000, 5000, 5000, 5000, -1};
