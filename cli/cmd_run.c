@@ -63,9 +63,13 @@ static enum status build(struct session *s, struct diag *diag)
     bool host = backend_find(s->wish.exec.backend)->host_memory;
     ask_capability(backend_find(s->wish.exec.backend), r);
     if (r->dtype < 0)
-        r->dtype = host ? DTYPE_F32 : DTYPE_BF16;
+        r->dtype = host && r->states != STATES_BF16 ? DTYPE_F32 : DTYPE_BF16;
     if (r->attention_impl < 0)
         r->attention_impl = host ? ATTENTION_CPU : ATTENTION_CUDNN;
+    if (r->states == STATES_8BIT)
+        return diag_error(diag, (struct loc){.name = "--states"}, STATUS_BAD_INPUT,
+                          "8bit is predicted and not run: no backend computes AdamW with moments "
+                          "in 8 bits; choose --states fp32 or bf16");
     enum status status = compose_resolve(&choices, r, &s->note, diag);
     if (status == STATUS_OK)
         status = compose_build(&s->ir, &choices, diag);

@@ -1,6 +1,7 @@
 #include "exec/bindings.h"
 
 #include "exec/number.h"
+#include "models/states.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -491,6 +492,8 @@ enum status bindings_check(const struct bindings *b, const char *name, struct di
             uint32_t parts =
                 binding->shard == IR_NONE16 ? 1 : group_size(&ir->mesh, &ir->group[binding->shard]);
             want = ir->bundle[binding->bundle].elements / parts;
+            if (ir->buffer.dtype[i] == DTYPE_U8) /* a moment with its scales */
+                want = states_moment_elements(STATES_8BIT, want);
         } else if (holds_tokens(binding->kind)) {
             int64_t of_one = bound_tokens(ir, binding);
             want = elements - elements % (uint64_t)(of_one > 0 ? of_one : 1);

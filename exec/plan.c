@@ -1,6 +1,7 @@
 #include "exec/plan.h"
 
 #include "exec/operands.h"
+#include "models/states.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -162,6 +163,13 @@ static enum status plan_role(struct plan *plan, const struct role *role, const c
                 plan->call[op] = calls[group]++;
             else if (work->kind == WORK_BARRIER)
                 plan->call[op] = barriers[group]++;
+        }
+        if (work->kind == WORK_ADAMW && work->adamw.states == STATES_8BIT) {
+            status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                                "op %" PRIu32 " (adamw) keeps its moments in 8 bits, which no "
+                                "backend computes; a schedule of --states fp32 or bf16 would do",
+                                op);
+            break;
         }
         int64_t part = work_part(work);
         if (part >= 0)

@@ -26,21 +26,38 @@ void training_random_tokens(int32_t *tokens, size_t count, int64_t vocab, uint64
         tokens[i] = (int32_t)(unit(seed, i) * (double)vocab);
 }
 
+static double round_to(enum dtype dtype, double value)
+{
+    double rounded; /* has room for every dtype */
+    number_set(&rounded, dtype, 0, value);
+    return number_get(&rounded, dtype, 0);
+}
+
+/* The dtype of AdamW's moments; f32 where the schedule has none. */
+static enum dtype moment_dtype(const struct ir *ir)
+{
+    for (uint32_t b = 0; b < ir->buffer.count; b++) {
+        uint16_t binding = ir->buffer.binding[b];
+        if (binding != IR_NONE16 && ir->binding[binding].kind == BINDING_MOMENT1)
+            return (enum dtype)ir->buffer.dtype[b];
+    }
+    return DTYPE_F32;
+}
+
 /* Weights as the schedule can hold them, and moments of a run in progress. */
 static void start(const struct training *t, struct reference *r)
 {
+    enum dtype moments = moment_dtype(t->ir);
     reference_init_weights(r, t->options.seed);
     for (size_t n = 0; n < r->count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
         for (size_t i = 0; i < tensor->count; i++) {
-            double rounded; /* has room for every dtype */
-            number_set(&rounded, t->ir->dtype, 0, tensor->param[i]);
-            tensor->param[i] = number_get(&rounded, t->ir->dtype, 0);
+            tensor->param[i] = round_to((enum dtype)t->ir->dtype, tensor->param[i]);
         }
         for (size_t i = 0; i < tensor->count && !t->options.fresh; i++) {
             double m = unit(t->options.seed + n, 2 * i), v = unit(t->options.seed + n, 2 * i + 1);
-            tensor->m[i] = (float)(TRAINING_MOMENT * (m - 0.5));
-            tensor->v[i] = (float)(TRAINING_MOMENT * TRAINING_MOMENT * (0.25 + v));
+            tensor->m[i] = round_to(moments, TRAINING_MOMENT * (m - 0.5));
+            tensor->v[i] = round_to(moments, TRAINING_MOMENT * TRAINING_MOMENT * (0.25 + v));
         }
     }
 }
@@ -244,6 +261,19 @@ bool training_clips(const struct ir *ir)
     return has_kind(ir, WORK_SQUARE_SUM);
 }
 
+/* With bf16 states nothing wider is kept: what a step made is rounded before the next one reads it. */
+static void round_states(struct reference *r, enum dtype dtype)
+{
+    for (size_t n = 0; n < r->count; n++) {
+        struct reference_tensor *tensor = &r->tensors[n];
+        for (size_t i = 0; i < tensor->count; i++) {
+            tensor->param[i] = round_to(dtype, tensor->param[i]);
+            tensor->m[i] = round_to(dtype, tensor->m[i]);
+            tensor->v[i] = round_to(dtype, tensor->v[i]);
+        }
+    }
+}
+
 void training_update(struct reference *reference, const struct ir *ir,
                      const struct exec_adamw *adamw, int64_t step)
 {
@@ -254,6 +284,8 @@ void training_update(struct reference *reference, const struct ir *ir,
         factor = reference_clip_factor(reference, adamw->max_norm);
     reference_scale_gradients(reference, factor);
     reference_adamw_step(reference, &a, step);
+    if (moment_dtype(ir) == DTYPE_BF16)
+        round_states(reference, DTYPE_BF16);
     if (!has_kind(ir, WORK_CLIP))
         reference_scale_gradients(reference, 1 / factor);
 }

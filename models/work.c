@@ -1,6 +1,7 @@
 #include "models/work.h"
 
 #include "base/arena.h"
+#include "models/states.h"
 
 #include <assert.h>
 #include <math.h>
@@ -37,6 +38,7 @@ static const struct {
     {"mask", mask_names, MASK_COUNT},
     {"reduce", reduce_names, REDUCE_COUNT},
     {"algorithm", algorithm_names, ALGORITHM_COUNT},
+    {"states", states_names, STATES_COUNT},
 };
 
 static const struct {
@@ -127,7 +129,7 @@ static const struct {
     {WORK_MERGE, 2, 0},     /* accumulators are always f32, the block may be either */
     {WORK_EMBEDDING, 1, 0}, /* tokens are always i32 */
     {WORK_ADD, 1, 0},       /* a is of y's dtype, b may be narrower */
-    {WORK_ADAMW, 0, 3},     /* master, m, v are always f32, the copy for compute is not */
+    {WORK_ADAMW, 0, 3},     /* states have the dtypes of `states`, the copy for compute another */
 };
 
 /* Writes that may be the same elements as a read; docs/ir.md says so of each kind. */
@@ -473,7 +475,8 @@ static double element_bytes(const struct work *work, struct bytes_of e)
     case WORK_CLIP:
         return count * (e.in + e.out) + F32;
     default: /* ADAMW: gradient in; master, m, v in and out; the copy for compute out */
-        return count * (e.in + 6 * F32 + (e.writes > 3 ? e.out : 0));
+        return count * (e.in + (e.writes > 3 ? e.out : 0)) +
+               states_traffic_bytes((enum states)work->adamw.states, (uint64_t)work->adamw.count);
     }
 }
 

@@ -95,7 +95,10 @@ struct work {
         } loss_backward; /* cross_entropy_partial_backward */
         struct {
             int64_t count, cols;
-        } elements; /* add, cast, fill, adamw, clip; cols: of add */
+        } elements; /* add, cast, fill, clip; cols: of add */
+        struct {
+            int64_t count, states; /* enum states (models/states.h) */
+        } adamw;
         struct {
             int64_t count, accumulate, over;
         } square_sum; /* over: a group's id + 1, whose members' results are added; 0: none */

@@ -1,6 +1,7 @@
 #include "models/work_operands.h"
 
 #include "base/arena.h"
+#include "models/states.h"
 
 #include <assert.h>
 #include <string.h>
@@ -10,6 +11,7 @@
  * the op's bytes, "@*" times the members of its group, "@/" divided by them. Before the count, '~': in
  * a schedule it may be another. After it, in this order:
  *   ":f32", ":i32", ":u8"  the dtype, when it is fixed
+ *   ":master", ":moment"   the dtype that the parameter `states` fixes
  *   ":sum", ":op", ":float", ":moved"  the dtypes that it may have (enum work_type); without: ":step"
  *   ":~f32"                ":float", and f32 in an op that is made up
  *   "=0"                   an op that is made up reads the first write's buffer here, in its place
@@ -57,8 +59,8 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_HEAD_EXPAND] = {"rows*heads*dim", "rows*heads*dim*copies"},
     [WORK_HEAD_REDUCE] = {"rows*heads*dim*copies", "rows*heads*dim"},
     [WORK_COLUMN_SUM] = {"rows*cols cols:sum=0?accumulate", "cols:sum"},
-    [WORK_ADAMW] = {"count:float count:f32=0 count:f32=1 count:f32=2 1:f32??",
-                    "count:f32 count:f32 count:f32 count:float?"},
+    [WORK_ADAMW] = {"count:float count:master=0 moment:moment=1 moment:moment=2 1:f32??",
+                    "count:master moment:moment moment:moment count:float?"},
     [WORK_SQUARE_SUM] = {"count:float 1:f32=0?accumulate", "1:f32"},
     [WORK_CLIP] = {"count:op=0 1:f32", "count:op"},
     [WORK_ALL_TO_ALL] = {"@:moved", "@:moved"},
@@ -84,7 +86,8 @@ static uint64_t times(uint64_t a, int64_t b)
     return b < 0 || __builtin_mul_overflow(a, (uint64_t)b, &product) ? UINT64_MAX : product;
 }
 
-/* A digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2. */
+/* A digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2, moment the elements
+ * of a moment of AdamW. */
 static int64_t factor(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')
@@ -95,6 +98,12 @@ static int64_t factor(const struct work *work, const char *name, size_t size)
             if (__builtin_add_overflow(sum, work->pack.w[i], &sum))
                 return -1;
         return sum;
+    }
+    if (size == 6 && memcmp(name, "moment", 6) == 0) {
+        uint64_t count = (uint64_t)work->adamw.count;
+        return work->adamw.count < 0 || count > INT64_MAX / 2
+                   ? work->adamw.count
+                   : (int64_t)states_moment_elements((enum states)work->adamw.states, count);
     }
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     uint32_t i = 0;
@@ -122,8 +131,14 @@ static uint64_t moved_bytes(const struct work *work, uint32_t members, char how)
     return how == '*' ? times(bytes, members) : how == '/' ? bytes / members : bytes;
 }
 
+static bool is_word(const char *word, size_t size, const char *name)
+{
+    return strlen(name) == size && memcmp(name, word, size) == 0;
+}
+
 /* The word behind the colon. */
-static void read_type(const char *word, size_t size, struct work_operand *operand)
+static void read_type(const struct work *work, const char *word, size_t size,
+                      struct work_operand *operand)
 {
     static const struct {
         const char *name;
@@ -134,9 +149,16 @@ static void read_type(const char *word, size_t size, struct work_operand *operan
         {"op", WORK_TYPE_OP, DTYPE_COUNT},       {"float", WORK_TYPE_FLOAT, DTYPE_COUNT},
         {"moved", WORK_TYPE_MOVED, DTYPE_COUNT}, {"~f32", WORK_TYPE_FLOAT, DTYPE_F32},
     };
+    bool master = is_word(word, size, "master");
+    if (master || is_word(word, size, "moment")) {
+        enum states states = (enum states)work->adamw.states;
+        operand->type = WORK_TYPE_FIXED;
+        operand->dtype =
+            (uint8_t)(master ? states_master_dtype(states) : states_moment_dtype(states));
+        return;
+    }
     size_t i = 0;
-    while (i < ARRAY_LEN(types) &&
-           (strlen(types[i].name) != size || memcmp(types[i].name, word, size) != 0))
+    while (i < ARRAY_LEN(types) && !is_word(word, size, types[i].name))
         i++;
     assert(i < ARRAY_LEN(types)); /* the table has only these */
     operand->type = types[i].type;
@@ -155,7 +177,7 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     const char *at = operand->formula + operand->formula_size;
     if (at < end && *at == ':') {
         size_t letters = strcspn(at + 1, "=? ");
-        read_type(at + 1, letters, operand);
+        read_type(work, at + 1, letters, operand);
         at += 1 + letters;
     }
     if (at < end && *at == '=') {

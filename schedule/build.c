@@ -286,7 +286,8 @@ static void build(struct ir *out, const struct choices *c, const struct transfor
         .own_n = c->seq / c->hp / c->cp / c->tp,
         .own_rows = c->seq / c->hp / c->cp / c->tp * c->micro_batch,
         .guard = IR_NONE16,
-        .grad_dtype = c->profile->grad_dtype == DTYPE_F32 ? DTYPE_F32 : c->dtype,
+        .grad_dtype =
+            c->profile->grad_dtype == DTYPE_F32 && c->states != STATES_BF16 ? DTYPE_F32 : c->dtype,
     };
     draft.layout = layout_of(c);
     if (c->lengths != NULL) {

@@ -203,6 +203,11 @@ static bool host_optimizer_unsharded(const struct choices *c)
            c->dp * c->cp * c->hp > 1;
 }
 
+static bool bf16_states_of_another_dtype(const struct choices *c)
+{
+    return c->states == STATES_BF16 && c->dtype != DTYPE_BF16;
+}
+
 static bool too_many_axes(const struct choices *c)
 {
     struct mesh_part part[MESH_PARTS_MAX];
@@ -249,6 +254,9 @@ static const struct rule rules[] = {
     {host_optimizer_unsharded, "--weights",
      "the optimizer on the host with replicated weights would update every parameter on every rank's share of one "
      "processor; choose --weights zero1, zero2, zero3 or hsdp"},
+    {bf16_states_of_another_dtype, "--states",
+     "bf16 keeps parameters, gradients and moments in bf16 and no wider copy, but the step computes in another dtype; "
+     "choose --dtype bf16, or --states fp32"},
     {too_many_axes, "--windows",
      "a pipeline, interleaved windows, weights sharded within part of the ranks, and tensor ranks that hold copies of "
      "key and value heads take more axes than a mesh has; choose --windows contiguous"},
@@ -303,6 +311,7 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     c->offload_hidden = r->offload_hidden;
     c->offload_hidden_of = r->offload_hidden_of;
     c->optimizer = choose(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
+    c->states = (uint8_t)r->states;
     c->dtype = choose(r->dtype, DTYPE_BF16);
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;

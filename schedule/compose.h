@@ -12,6 +12,7 @@
 #define SCHEDULE_COMPOSE_H
 
 #include "base/diag.h"
+#include "models/states.h"
 #include "models/transformer.h"
 #include "models/work.h"
 #include "schedule/ir/ir.h"
@@ -238,6 +239,7 @@ struct choices {
     uint8_t strategy; /* row of compose_strategies() */
     uint8_t scope;    /* enum scope */
     uint8_t attention, weights, pipeline, activations, optimizer;
+    uint8_t states; /* enum states */
     uint8_t attention_impl;
     int sm;        /* compute capability of the device times ten, for kernel workspaces */
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
@@ -284,6 +286,7 @@ struct request {
     const char *strategy, *profile; /* NULL: ulysses, published */
     const char *impl; /* what `published` stands for; NULL: the strategy's own default */
     int weights, activations, optimizer, attention_impl, dtype; /* -1: the strategy's default */
+    int states;                                                 /* enum states */
     int64_t ranks;
     int64_t dp, cp, hp, tp, shard;
     int64_t pp, virtual_stages, subsequences;

@@ -175,6 +175,16 @@ static bool has_host_optimizer(const struct choices *c)
     return c->optimizer == CHOICE_OPTIMIZER_HOST;
 }
 
+static bool has_bf16_states(const struct choices *c)
+{
+    return c->states == STATES_BF16;
+}
+
+static bool has_8bit_states(const struct choices *c)
+{
+    return c->states == STATES_8BIT;
+}
+
 static bool has_f16(const struct choices *c)
 {
     return c->dtype == DTYPE_F16;
@@ -190,7 +200,7 @@ static bool has_whole_weights(const struct choices *c)
 
 static bool has_whole_bf16(const struct choices *c)
 {
-    return c->dtype == DTYPE_BF16 && has_whole_weights(c);
+    return c->dtype == DTYPE_BF16 && c->states != STATES_BF16 && has_whole_weights(c);
 }
 
 static bool has_copies_beside(const struct choices *c)
@@ -351,6 +361,8 @@ static const struct gap {
     {MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
     {SPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
     {TITAN,    has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
+    {MEGATRON | SPEED, has_bf16_states,      "bf16 states without an fp32 copy of the parameters (--states bf16): fp32 states are set"},
+    {ALL,      has_8bit_states,              "moments in 8 bits (--states 8bit): they stay in fp32"},
     {TITAN,    has_f16,                      "fp16: parameters are bfloat16 or float32; bfloat16 is set"},
     {TITAN,    has_whole_bf16,               "bfloat16 where weights are not sharded: FSDP alone casts parameters, which stay float32"},
     {TITAN,    has_copies_beside,            "copies of whole weights (DDP) beside tensor ranks or stages: they are set, and torchtitan refuses them"},

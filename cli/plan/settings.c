@@ -85,6 +85,8 @@ static void put_torchtitan(struct text *out, const struct choices *c)
     text_printf(out, "local_batch_size = %lld\n", local);
     text_printf(out, "global_batch_size = %lld\n", (long long)c->global_batch);
     text_printf(out, "enable_cpu_offload = %s\n", has_host_optimizer(c) ? "true" : "false");
+    if (c->states == STATES_BF16)
+        text_puts(out, "dtype = \"bfloat16\"\n");
     text_printf(out, "mixed_precision_param = \"%s\"\n",
                 c->dtype == DTYPE_F32 ? "float32" : "bfloat16");
     put_parallelism(out, c);

@@ -99,13 +99,14 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
            setup->cluster.device.context_bytes;
 }
 
-/* The parameters and two states in fp32. Where sharded parameters are the optimizer's own (torchtitan),
+/* The parameters that AdamW updates, where they are another copy, and two moments. Where sharded parameters are the optimizer's own (torchtitan),
  * what is counted twice is no more than the gradients, which are there too when AdamW runs. */
 double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST)
         return 0;
-    return 12 * share_of_parameters(c) / shards_of(c, CHOICE_WEIGHTS_ZERO1);
+    return states_bytes((enum states)c->states) * share_of_parameters(c) /
+           shards_of(c, CHOICE_WEIGHTS_ZERO1);
 }
 
 enum { ROWS_MAX = 64 };

@@ -273,6 +273,14 @@ static const struct option choice_rows[] = {
      .name_count = CHOICE_OPTIMIZER_COUNT,
      .unset = "device",
      .help = "where AdamW and its states are"},
+    {.name = "states",
+     .kind = OPTION_CHOICE,
+     .names = states_names,
+     .name_count = STATES_COUNT,
+     .unset = "fp32",
+     .help = "what AdamW keeps of a parameter: 12 bytes (fp32: an fp32 copy and two moments); 4 "
+             "bytes beside the bf16 parameter, whose gradient is bf16 too (bf16: two moments, no "
+             "wider copy); 6 bytes (8bit: an fp32 copy and two 8-bit moments)"},
     {.name = "loss-chunks",
      .kind = OPTION_COUNT,
      .value = "N",

@@ -104,6 +104,7 @@ void request_put_options(struct text *out, const struct request *r)
     put_activations(out, r);
     if (r->optimizer == CHOICE_OPTIMIZER_HOST)
         text_puts(out, " --optimizer host");
+    put_name(out, "states", r->states, states_names);
     put_count(out, "micro-batch", r->micro_batch, 1);
     if (r->chunk > 0) {
         text_puts(out, " --chunk ");

@@ -280,6 +280,8 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     if (status != STATUS_OK)
         return status;
     r->optimizer = options_choice(options, "optimizer");
+    if (options_given(options, "states"))
+        r->states = options_choice(options, "states");
     r->loss_chunks = options_count(options, "loss-chunks");
     r->ffn_chunks = options_count(options, "ffn-chunks");
     r->chunk = options_count(options, "chunk");

@@ -146,10 +146,9 @@ static int adamw(const struct call *call, const struct cuda_place *place)
         .root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step))),
         .max_norm = (float)a->max_norm,
     };
-    return cuda_adamw(call->writes > 3 ? out(call, 3) : NOTHING, call->write[0].data,
-                      call->write[1].data, call->write[2].data, in(call, 0), call->read[1].data,
-                      call->read[2].data, call->read[3].data,
-                      call->reads > 4 ? call->read[4].data : NULL, call->work->elements.count,
+    return cuda_adamw(call->writes > 3 ? out(call, 3) : NOTHING, out(call, 0), out(call, 1),
+                      out(call, 2), in(call, 0), in(call, 1), in(call, 2), in(call, 3),
+                      call->reads > 4 ? call->read[4].data : NULL, call->work->adamw.count,
                       constants, place->stream);
 }
 

@@ -51,10 +51,10 @@ struct cuda_adamw {
     float beta1, beta2, keep1, keep2, eps, decay, rate, root, max_norm;
 };
 /* squares: of all gradients' elements; NULL: they are not clipped. */
-int cuda_adamw(struct cuda_array param, float *master_new, float *m_new, float *v_new,
-               struct cuda_array grad, const float *master, const float *m, const float *v,
-               const float *squares, int64_t count, struct cuda_adamw constants,
-               cudaStream_t stream);
+int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cuda_array m_new,
+               struct cuda_array v_new, struct cuda_array grad, struct cuda_array master,
+               struct cuda_array m, struct cuda_array v, const float *squares, int64_t count,
+               struct cuda_adamw constants, cudaStream_t stream);
 /* y = x at most so long that its elements' squares, of which there are *squares, are max_norm^2. */
 int cuda_clip(struct cuda_array y, struct cuda_array x, const float *squares, double max_norm,
               int64_t count, cudaStream_t stream);

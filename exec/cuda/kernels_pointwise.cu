@@ -257,8 +257,8 @@ static __global__ void adamw_kernel(struct array param, struct array master_new,
         int n = up_to_eight(count - i);
         struct stored8 sg = fetch(grad, i, n), sp = fetch(master, i, n), sm = fetch(m, i, n),
                        sv = fetch(v, i, n);
-        struct eight g = unpack(sg, grad.dtype), p = unpack(sp, CUDA_F32);
-        struct eight first = unpack(sm, CUDA_F32), second = unpack(sv, CUDA_F32);
+        struct eight g = unpack(sg, grad.dtype), p = unpack(sp, master.dtype);
+        struct eight first = unpack(sm, m.dtype), second = unpack(sv, v.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             g.x[j] *= factor;
@@ -274,15 +274,15 @@ static __global__ void adamw_kernel(struct array param, struct array master_new,
     }
 }
 
-int cuda_adamw(struct cuda_array param, float *master_new, float *m_new, float *v_new,
-               struct cuda_array grad, const float *master, const float *m, const float *v,
-               const float *squares, int64_t count, struct cuda_adamw constants,
-               cudaStream_t stream)
+int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cuda_array m_new,
+               struct cuda_array v_new, struct cuda_array grad, struct cuda_array master,
+               struct cuda_array m, struct cuda_array v, const float *squares, int64_t count,
+               struct cuda_adamw constants, cudaStream_t stream)
 {
     return LAUNCH_APART(adamw_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
-                        array_of(param), floats_of(master_new), floats_of(m_new), floats_of(v_new),
-                        array_of(grad), floats_of(master), floats_of(m), floats_of(v), squares,
-                        count, constants);
+                        array_of(param), array_of(master_new), array_of(m_new), array_of(v_new),
+                        array_of(grad), array_of(master), array_of(m), array_of(v), squares, count,
+                        constants);
 }
 
 /* ---- RoPE ---- */

@@ -118,7 +118,8 @@ enum binding_kind {
     BINDING_NONE,
     BINDING_PARAM,
     BINDING_GRAD,
-    BINDING_MASTER,    /* fp32 copy of the parameters */
+    BINDING_MASTER,    /* the parameters that AdamW updates, where these are not BINDING_PARAM's: a
+                          copy in fp32, or with states=bf16 this rank's part, or the host's copy */
     BINDING_MOMENT1,   /* Adam m */
     BINDING_MOMENT2,   /* Adam v */
     BINDING_TOKENS,    /* input, i32 */

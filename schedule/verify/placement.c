@@ -1,4 +1,5 @@
 /* placement: where ops run and what memories they touch. binding: what bound buffers hold. */
+#include "models/states.h"
 #include "schedule/passes/lifetimes.h"
 #include "schedule/verify/rules.h"
 
@@ -72,22 +73,36 @@ void check_placement(struct verifier *v)
 
 /* --- binding --- */
 
-/* What a kind of binding asks of its buffer. */
+#define IN(dtype) (1u << (dtype))
+
+/* What a kind of binding asks of its buffer. Which of these dtypes AdamW's operands have its `states` says
+ * (operand-type). */
 static const struct {
     bool has_bundle, per_token, may_be_partial;
-    uint8_t dtype;     /* DTYPE_COUNT: free */
+    unsigned dtypes;   /* a bit each; 0: free */
     uint64_t elements; /* 0: from its bundle or the layout */
 } bindings[BINDING_KIND_COUNT] = {
-    [BINDING_PARAM] = {true, false, false, DTYPE_COUNT, 0},
-    [BINDING_GRAD] = {true, false, true, DTYPE_COUNT, 0},
-    [BINDING_MASTER] = {true, false, false, DTYPE_F32, 0},
-    [BINDING_MOMENT1] = {true, false, false, DTYPE_F32, 0},
-    [BINDING_MOMENT2] = {true, false, false, DTYPE_F32, 0},
-    [BINDING_TOKENS] = {false, true, false, DTYPE_I32, 0},
-    [BINDING_LABELS] = {false, true, false, DTYPE_I32, 0},
-    [BINDING_POSITIONS] = {false, true, false, DTYPE_I32, 0},
-    [BINDING_LOSS] = {false, false, true, DTYPE_F32, 1},
+    [BINDING_PARAM] = {true, false, false, 0, 0},
+    [BINDING_GRAD] = {true, false, true, 0, 0},
+    [BINDING_MASTER] = {true, false, false, IN(DTYPE_F32) | IN(DTYPE_BF16), 0},
+    [BINDING_MOMENT1] = {true, false, false, IN(DTYPE_F32) | IN(DTYPE_BF16) | IN(DTYPE_U8), 0},
+    [BINDING_MOMENT2] = {true, false, false, IN(DTYPE_F32) | IN(DTYPE_BF16) | IN(DTYPE_U8), 0},
+    [BINDING_TOKENS] = {false, true, false, IN(DTYPE_I32), 0},
+    [BINDING_LABELS] = {false, true, false, IN(DTYPE_I32), 0},
+    [BINDING_POSITIONS] = {false, true, false, IN(DTYPE_I32), 0},
+    [BINDING_LOSS] = {false, false, true, IN(DTYPE_F32), 1},
 };
+
+/* "bf16 or f32" */
+static const char *dtypes_text(struct verifier *v, unsigned dtypes)
+{
+    const char *text = "";
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        if (dtypes >> dtype & 1u)
+            text = arena_printf(&v->arena, "%s%s%s", text, *text ? " or " : "",
+                                dtype_name((enum dtype)dtype));
+    return text;
+}
 
 static const char *name_of_binding(struct verifier *v, const struct binding *b)
 {
@@ -110,6 +125,16 @@ static uint32_t members_of(struct verifier *v, uint32_t buffer, const struct bin
     return 0;
 }
 
+/* Elements of the buffer of a rank that holds `parameters` of a bundle: a moment in 8 bits has its scales
+ * too. */
+static uint64_t held_elements(const struct ir *ir, uint32_t buffer, const struct binding *b,
+                              uint64_t parameters)
+{
+    bool moment = b->kind == BINDING_MOMENT1 || b->kind == BINDING_MOMENT2;
+    bool scaled = moment && ir->buffer.dtype[buffer] == DTYPE_U8;
+    return scaled ? states_moment_elements(STATES_8BIT, parameters) : parameters;
+}
+
 static void check_bundled(struct verifier *v, uint32_t buffer, const struct binding *b)
 {
     const struct ir *ir = v->ir;
@@ -121,10 +146,11 @@ static void check_bundled(struct verifier *v, uint32_t buffer, const struct bind
     if (whole % members != 0)
         verify_fail(v, "%s is bound to %s, whose %" PRIu64 " elements do not cut into %" PRIu32,
                     buffer_text(v, buffer), name_of_binding(v, b), whole, members);
-    else if (have != whole / members)
+    else if (have != held_elements(ir, buffer, b, whole / members))
         verify_fail(
             v, "%s has %" PRIu64 " elements and is bound to %s, of which a rank holds %" PRIu64,
-            buffer_text(v, buffer), have, name_of_binding(v, b), whole / members);
+            buffer_text(v, buffer), have, name_of_binding(v, b),
+            held_elements(ir, buffer, b, whole / members));
 }
 
 static void check_tokens(struct verifier *v, uint32_t buffer, const struct binding *b)
@@ -160,9 +186,9 @@ static void check_binding(struct verifier *v, uint32_t buffer, const struct bind
         what = "is a partial sum, and only gradients and the loss can be";
     else if (b->partial >> ir->mesh.axis_count != 0)
         what = "is partial over an axis that is not in the mesh";
-    else if (bindings[b->kind].dtype != DTYPE_COUNT && dtype != bindings[b->kind].dtype)
+    else if (bindings[b->kind].dtypes != 0 && (bindings[b->kind].dtypes & IN(dtype)) == 0)
         what = arena_printf(&v->arena, "is in %s and must be in %s", dtype_name(dtype),
-                            dtype_name(bindings[b->kind].dtype));
+                            dtypes_text(v, bindings[b->kind].dtypes));
     else if (bindings[b->kind].elements != 0 &&
              ir_buffer_elements(ir, (buffer_id){buffer}) != bindings[b->kind].elements)
         what =

@@ -311,6 +311,9 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
         .dims = {.count = 1,
                  .size = {(int64_t)(e->bundle[bundle].elements / (shard ? e->shard_size : 1))}},
     };
+    if (dtype == DTYPE_U8)
+        desc.dims.size[0] =
+            (int64_t)states_moment_elements(STATES_8BIT, (uint64_t)desc.dims.size[0]);
     return ir_add_buffer(e->ir, &desc);
 }
 
@@ -322,16 +325,45 @@ static bool is_borrowed(const struct emit *e, const struct bundle_state *bundle)
            !(bundle->at_both_ends && last);
 }
 
+/* What the optimizer updates and keeps of a bundle, in the dtypes of the choice of states. one_copy: the
+ * sharded parameters are what it updates. Where parameters are bf16 and nothing else, it updates the ones that
+ * computation reads, or, where these are whole and their updates shared, this rank's part of them. */
+static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
+{
+    const struct choices *c = e->choices;
+    struct bundle_state *bundle = &e->bundle[b];
+    enum states states = (enum states)c->states;
+    enum dtype moment = states_moment_dtype(states);
+    bool shard = c->weights != CHOICE_WEIGHTS_REPLICATED;
+    bool host = c->optimizer == CHOICE_OPTIMIZER_HOST, no_master = states == STATES_BF16 && !host;
+    enum memory memory = host ? MEMORY_PINNED : MEMORY_HBM;
+    if (one_copy)
+        bundle->master = bundle->param_shard;
+    else if (no_master && !(shard && e->shard_size > 1))
+        bundle->master = bundle->param;
+    else
+        bundle->master = state_buffer(e, b, "master", BINDING_MASTER,
+                                      no_master ? CATEGORY_PARAMETER : CATEGORY_OPTIMIZER,
+                                      states_master_dtype(states), memory, shard, 0);
+    if (no_master && bundle->master.i != bundle->param.i && !one_copy)
+        e->ir->buffer.flags[bundle->master.i] |= BUFFER_PART;
+    bundle->moment1 = state_buffer(e, b, "moment1_", BINDING_MOMENT1, CATEGORY_OPTIMIZER, moment,
+                                   memory, shard, 0);
+    bundle->moment2 = state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment,
+                                   memory, shard, 0);
+}
+
 static void make_states(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
     struct bundle_state *bundle = &e->bundle[b];
     bool shard_params = sharded_params(c);
     bool shard_optimizer = c->weights != CHOICE_WEIGHTS_REPLICATED;
-    bool host_optimizer = c->optimizer == CHOICE_OPTIMIZER_HOST;
-    enum memory host = host_optimizer ? MEMORY_PINNED : MEMORY_HBM;
     /* then the parameters are what the optimizer updates */
-    bool one_copy = c->profile->params_f32 && shard_params && e->shard_size > 1 && !host_optimizer;
+    bool one_copy = (c->profile->params_f32 || c->states == STATES_BF16) && shard_params &&
+                    e->shard_size > 1 && c->optimizer != CHOICE_OPTIMIZER_HOST;
+    enum dtype shard_dtype =
+        one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 
     *bundle = (struct bundle_state){.row = bundle->row,
                                     .at_both_ends = bundle->at_both_ends,
@@ -347,7 +379,7 @@ static void make_states(struct emit *e, uint32_t b)
         return;
     if (shard_params && e->shard_size > 1)
         bundle->param_shard = state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER,
-                                           one_copy ? DTYPE_F32 : c->dtype, MEMORY_HBM, true, 0);
+                                           shard_dtype, MEMORY_HBM, true, 0);
     else
         bundle->param = state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype,
                                      MEMORY_HBM, false, 0);
@@ -362,13 +394,7 @@ static void make_states(struct emit *e, uint32_t b)
         if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
             e->ir->buffer.flags[bundle->grad_shard.i] |= BUFFER_PART;
     }
-    bundle->master = one_copy ? bundle->param_shard
-                              : state_buffer(e, b, "master", BINDING_MASTER, CATEGORY_OPTIMIZER,
-                                             DTYPE_F32, host, shard_optimizer, 0);
-    bundle->moment1 = state_buffer(e, b, "moment1_", BINDING_MOMENT1, CATEGORY_OPTIMIZER, DTYPE_F32,
-                                   host, shard_optimizer, 0);
-    bundle->moment2 = state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, DTYPE_F32,
-                                   host, shard_optimizer, 0);
+    make_optimizer_states(e, b, one_copy);
 }
 
 /* Where gradients are reduced in every micro-batch, each has whole ones of its own. */

@@ -20,9 +20,13 @@ static void update(struct emit *e, uint32_t b, buffer_id norm, struct program *o
     buffer_id grad = sharded ? bundle->grad_shard : bundle->grad;
     buffer_id param = bundle->param_shard.i != IR_NONE ? bundle->param_shard : bundle->param;
     bool gather_after = sharded && bundle->param_shard.i == IR_NONE;
+    bool no_master =
+        e->choices->states == STATES_BF16 && !host; /* bf16 parameters are all there is */
     e->tags = (struct op_tags){PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE16,
                                IR_NONE16,       IR_NONE16,        IR_NONE16};
-    if (gather_after)
+    if (no_master)
+        param = bundle->master;
+    else if (gather_after)
         param = weights_shard_buffer(e, b, "updated", CATEGORY_PARAMETER, e->choices->dtype,
                                      MEMORY_HBM);
 
@@ -40,7 +44,7 @@ static void update(struct emit *e, uint32_t b, buffer_id norm, struct program *o
     bool copies = bundle->master.i != param.i; /* parameters beside the optimizer's own */
     struct view state[4] = {ir_whole(e->ir, bundle->master), ir_whole(e->ir, bundle->moment1),
                             ir_whole(e->ir, bundle->moment2), ir_whole(e->ir, written)};
-    struct work work = {.kind = WORK_ADAMW, .elements = {(int64_t)state[0].count}};
+    struct work work = {.kind = WORK_ADAMW, .adamw = {(int64_t)state[0].count, e->choices->states}};
     struct view reads[5] = {ir_whole(e->ir, read), state[0], state[1], state[2]};
     if (norm.i != IR_NONE)
         reads[4] = ir_whole(e->ir, norm);

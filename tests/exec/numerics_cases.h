@@ -4,6 +4,7 @@
 #ifndef TESTS_EXEC_NUMERICS_CASES_H
 #define TESTS_EXEC_NUMERICS_CASES_H
 
+#include "models/states.h"
 #include "tests/exec/one_op.h"
 
 static int64_t numerics_scale = 1; /* sizes are multiplied with it */
@@ -53,6 +54,7 @@ static void every_kind_computes_what_the_processor_does(void)
         {.kind = WORK_HEAD_REDUCE, .heads = {rows, 4, 64, 3}},
         {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, 1}},
         {.kind = WORK_ADAMW, .elements = {rows * cols, 0}},
+        {.kind = WORK_ADAMW, .adamw = {rows * cols, STATES_BF16}},
         {.kind = WORK_SQUARE_SUM, .square_sum = {rows * cols, 1, 0}},
         {.kind = WORK_CLIP, .elements = {rows * cols, 0}},
         /* sums of columns in shared memory that is free, that must be asked for, and elsewhere */

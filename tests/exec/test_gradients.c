@@ -113,10 +113,35 @@ static void sixteen_bits_stay_within_their_tolerance(void)
         }
 }
 
+/* Parameters, gradients and moments in bf16 and nothing wider: the reference rounds what it keeps alike. */
+static void bf16_states_compute_the_reference(void)
+{
+    static const char *const profiles[] = {"neutral", "megatron", "torchtitan", "deepspeed"};
+    for (int i = 0; i < 2 * CHOICE_WEIGHTS_COUNT; i++) {
+        struct request request = {.model = &shapes[i % SHAPE_COUNT],
+                                  .profile = profiles[i % 4],
+                                  .weights = i % CHOICE_WEIGHTS_COUNT,
+                                  .activations = CHOICE_ACTIVATIONS_FULL,
+                                  .optimizer =
+                                      i >= CHOICE_WEIGHTS_COUNT && i % CHOICE_WEIGHTS_COUNT != 0,
+                                  .states = STATES_BF16,
+                                  .attention_impl = ATTENTION_CPU,
+                                  .dtype = DTYPE_BF16,
+                                  .ranks = 4,
+                                  .hp = 2,
+                                  .seq = 32,
+                                  .gpus_per_node = 2,
+                                  .sm = 80};
+        struct choices choices = resolved(&request);
+        check_choices(&choices, true);
+    }
+}
+
 static const struct check_case cases[] = {
     {"every pair of choices computes the reference", every_pair_of_choices_computes_the_reference},
     {"64 ranks compute the reference", sixty_four_ranks_compute_the_reference},
     {"sparse chunks compute the reference", sparse_chunks_compute_the_reference},
     {"16 bits stay within their tolerance", sixteen_bits_stay_within_their_tolerance},
+    {"bf16 states compute the reference", bf16_states_compute_the_reference},
 };
 CHECK_MAIN("gradients", cases)

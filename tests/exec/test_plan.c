@@ -47,6 +47,11 @@ static const struct {
      "b0[1:2]\n",
      "hand.ir: error: op 0 (cross_entropy) has 3 reads and 2 writes; its shape wants 2 and 2 to "
      "4\n"},
+    {"moments in 8 bits",
+     "buffer m0 hbm u8 [16] optimizer persistent\n"
+     "op 0 adamw compute count=12 states=8bit reads a0 b0 m0 m0 writes b0 m0 m0\n",
+     "hand.ir: error: op 0 (adamw) keeps its moments in 8 bits, which no backend computes; a "
+     "schedule of --states fp32 or bf16 would do\n"},
     {"a group without the rank", "op 0 all_reduce comm group=half bytes=48 reads a0 writes a0\n",
      "hand.ir: error: op 0 is in group half, in which rank 1 is not\n"},
     {"a root that is not there", "op 0 broadcast comm group=g bytes=48 root=2 reads a0 writes b0\n",

@@ -1,4 +1,5 @@
 /* Costs: cases a person can compute, and laws. test_cost_published.c has the published points. */
+#include "models/states.h"
 #include "tests/models/cost_fixture.h"
 
 #include <math.h>
@@ -219,6 +220,8 @@ static void every_kind_has_its_functions(void)
             struct work work = is_attention(kind)
                                    ? attention((enum work_kind)kind, 64, 64, 4, 2, 80, MASK_CAUSAL)
                                    : flat((enum work_kind)kind, 64, 64, 64, 0);
+            if (kind == WORK_ADAMW)
+                work.adamw.states = STATES_FP32;
             double s = seconds(&f.cost, work);
             enum stream_class stream = work_kind_info((enum work_kind)kind)->stream;
             CHECK(name, isfinite(s) && (s > 0) == (stream == STREAM_COMPUTE));

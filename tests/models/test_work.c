@@ -1,5 +1,6 @@
 #include "models/work.h"
 
+#include "models/states.h"
 #include "tests/check.h"
 
 #include <math.h>
@@ -220,6 +221,11 @@ static const struct {
     {"and accumulates", {WORK_COLUMN_SUM, BF, F4, 2, 1, {{2, 8, 1}}}, 0, 96},
     {"adamw", {WORK_ADAMW, BF, F4, 4, 3, {{8}}}, 0, 208},
     {"and casts", {WORK_ADAMW, BF, BF, 4, 4, {{8}}}, 0, 224},
+    /* gradient 2, parameter and two moments in and out 2 each: 14 bytes */
+    {"in bf16", {WORK_ADAMW, BF, BF, 4, 3, {{8, STATES_BF16}}}, 0, 112},
+    /* gradient 2, fp32 parameter in and out, and two moments of 256 codes and a scale of 4 bytes */
+    {"in 8 bits", {WORK_ADAMW, BF, F4, 4, 3, {{256, STATES_8BIT}}}, 0, 3600},
+    {"and a block begun", {WORK_ADAMW, BF, F4, 4, 3, {{257, STATES_8BIT}}}, 0, 3630},
     {"square_sum", {WORK_SQUARE_SUM, BF, F4, 0, 0, {{8}}}, 0, 20},
     {"and adds", {WORK_SQUARE_SUM, BF, F4, 2, 1, {{8, 1}}}, 0, 24},
     {"clip", {WORK_CLIP, BF, BF, 0, 0, {{8}}}, 0, 36},

@@ -215,7 +215,7 @@ static void peaks_never_exceed_the_arena(void)
     }
 }
 
-/* After the last op exactly the persistent buffers are live. */
+/* After the last op exactly the buffers that implementations hold throughout are live. */
 static void memory_returns_to_its_start(void)
 {
     enum { LABELS = 96 };
@@ -235,7 +235,7 @@ static void memory_returns_to_its_start(void)
                 for (size_t c = 0; c < LABELS; c++)
                     after += last[m][c];
             for (uint32_t b = 0; b < w.ir.buffer.count; b++)
-                if (lifetimes_persistent(&w.ir, b))
+                if (lifetimes_held(&w.ir, b))
                     persistent += (double)ir_buffer_bytes(&w.ir, (buffer_id){b});
             CHECK_CLOSE(w.label, after, persistent, 1e-12);
             trace_release(&trace);

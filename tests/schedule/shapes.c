@@ -64,6 +64,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         .optimizer = (int)check_random_i64(random, 0, CHOICE_OPTIMIZER_COUNT - 1),
         .attention_impl = f32 ? ATTENTION_CPU : -1,
         .dtype = f32 ? DTYPE_F32 : -1,
+        .states = f32 ? STATES_FP32 : (int)check_random_i64(&own, 0, STATES_COUNT - 1),
         .ranks = dp * cp * hp * tp,
         .dp = dp,
         .cp = cp,

@@ -1,0 +1,52 @@
+#include "models/states.h"
+
+#include <assert.h>
+
+const char *const states_names[STATES_COUNT] = {"fp32", "bf16", "8bit"};
+
+static const struct {
+    uint8_t master, moment; /* enum dtype */
+    bool copy;              /* the master is another copy than the parameters of computation */
+} rows[STATES_COUNT] = {
+    [STATES_FP32] = {DTYPE_F32, DTYPE_F32, true},
+    [STATES_BF16] = {DTYPE_BF16, DTYPE_BF16, false},
+    [STATES_8BIT] = {DTYPE_F32, DTYPE_U8, true},
+};
+
+enum dtype states_master_dtype(enum states states)
+{
+    assert(states < STATES_COUNT);
+    return (enum dtype)rows[states].master;
+}
+
+enum dtype states_moment_dtype(enum states states)
+{
+    assert(states < STATES_COUNT);
+    return (enum dtype)rows[states].moment;
+}
+
+uint64_t states_moment_elements(enum states states, uint64_t count)
+{
+    if (states != STATES_8BIT)
+        return count;
+    uint64_t blocks = count / STATES_BLOCK + (count % STATES_BLOCK > 0);
+    return count + blocks * dtype_bytes(DTYPE_F32);
+}
+
+static double moment_bytes(enum states states, uint64_t count)
+{
+    return (double)states_moment_elements(states, count) *
+           (double)dtype_bytes(states_moment_dtype(states));
+}
+
+double states_bytes(enum states states)
+{
+    double copy = rows[states].copy ? (double)dtype_bytes(states_master_dtype(states)) : 0;
+    return copy + 2 * moment_bytes(states, STATES_BLOCK) / STATES_BLOCK;
+}
+
+double states_traffic_bytes(enum states states, uint64_t count)
+{
+    double master = (double)count * (double)dtype_bytes(states_master_dtype(states));
+    return 2 * (master + 2 * moment_bytes(states, count));
+}

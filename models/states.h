@@ -1,0 +1,31 @@
+/* models/states.h: the precision of what AdamW keeps and updates.
+ *
+ * docs/strategies.md, "Optimizer states", has the sources and the bytes of a parameter. */
+#ifndef MODELS_STATES_H
+#define MODELS_STATES_H
+
+#include "models/work.h"
+
+enum states {
+    STATES_FP32, /* fp32 parameters, both moments in fp32 */
+    STATES_BF16, /* the bf16 parameters themselves, both moments in bf16 */
+    STATES_8BIT, /* fp32 parameters; moments of a byte an element, and an fp32 scale per block */
+    STATES_COUNT
+};
+extern const char *const states_names[STATES_COUNT];
+
+enum { STATES_BLOCK = 256 }; /* elements of a block of an 8-bit moment */
+
+/* The dtype of the parameters that AdamW updates, and of each of its two moments. A moment in u8 has the
+ * scales of its blocks after its elements. */
+enum dtype states_master_dtype(enum states states);
+enum dtype states_moment_dtype(enum states states);
+/* Elements, in that dtype, of one moment of `count` parameters. */
+uint64_t states_moment_elements(enum states states, uint64_t count);
+/* Bytes that AdamW keeps of one parameter in full blocks, the parameter that computation reads and its
+ * gradient aside: 12, 4 or 6.03. */
+double states_bytes(enum states states);
+/* Bytes that one step of AdamW reads and writes of `count` parameters and their moments. */
+double states_traffic_bytes(enum states states, uint64_t count);
+
+#endif

@@ -1,0 +1,112 @@
+/* What the precision of optimizer states makes of a schedule: bytes, gradients, the step of AdamW. */
+#include "tests/schedule/composed.h"
+
+enum { RANKS = 4 };
+
+/* Bytes that ranks hold throughout of a category, but for what is a part of another buffer. */
+static double held(const struct ir *ir, enum category category)
+{
+    double bytes = 0;
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        if (ir->buffer.category[b] == category && ir->buffer.binding[b] != IR_NONE16 &&
+            (ir->buffer.flags[b] & BUFFER_PART) == 0)
+            bytes += (double)ir_buffer_bytes(ir, (buffer_id){b});
+    return bytes;
+}
+
+/* Parameters of all bundles, padding included, and blocks of 8-bit moments of all ranks' parts of them. */
+static double parameters(const struct ir *ir, uint64_t parts, double *blocks)
+{
+    double all = 0;
+    *blocks = 0;
+    for (uint32_t i = 0; i < ir->bundle_count; i++) {
+        uint64_t part = ir->bundle[i].elements / parts;
+        all += (double)ir->bundle[i].elements;
+        *blocks += (double)((part + 255) / 256);
+    }
+    return all;
+}
+
+/* Of every parameter computation reads 2 bytes (bf16). AdamW keeps 12 bytes (a copy and two moments in
+ * fp32), 4 (two moments in bf16) or 4 + 2 with 8 for each block (a copy in fp32, two moments in 8 bits with
+ * a scale a block). Sharded fp32 parameters of torchtitan are AdamW's own: 4 bytes fewer. */
+static void states_take_their_bytes(void)
+{
+    static const struct {
+        const char *label, *profile;
+        int weights, optimizer;
+        double parts;        /* of which a rank holds one: of what AdamW keeps */
+        double parameter[3]; /* bytes of a parameter that computation reads, by states */
+        double optimizer_bytes[3], block[3];
+    } rows[] = {
+        {"replicated", "megatron", 0, 0, 1, {2, 2, 2}, {12, 4, 6}, {0, 0, 8}},
+        {"zero1", "megatron", 1, 0, RANKS, {2, 2, 2}, {3, 1, 1.5}, {0, 0, 8}},
+        {"zero2", "deepspeed", 2, 0, RANKS, {2, 2, 2}, {3, 1, 1.5}, {0, 0, 8}},
+        {"zero3", "deepspeed", 3, 0, RANKS, {0.5, 0.5, 0.5}, {3, 1, 1.5}, {0, 0, 8}},
+        {"fp32 parameters", "torchtitan", 3, 0, RANKS, {1, 0.5, 1}, {2, 1, 0.5}, {0, 0, 8}},
+        /* the host has a copy of the bf16 parameters */
+        {"host", "deepspeed", 3, 1, RANKS, {0.5, 0.5, 0.5}, {3, 1.5, 1.5}, {0, 0, 8}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (int states = 0; states < STATES_COUNT; states++) {
+            struct request request = small(0, RANKS);
+            struct choices c;
+            struct ir ir;
+            double blocks;
+            request.profile = rows[i].profile;
+            request.strategy = "local";
+            request.weights = rows[i].weights;
+            request.optimizer = rows[i].optimizer;
+            request.states = states;
+            if (build(&ir, &c, &request, rows[i].label)) {
+                double all = parameters(&ir, (uint64_t)rows[i].parts, &blocks);
+                CHECK_CLOSE(rows[i].label, held(&ir, CATEGORY_PARAMETER),
+                            all * rows[i].parameter[states], 1e-12);
+                CHECK_CLOSE(rows[i].label, held(&ir, CATEGORY_OPTIMIZER),
+                            all * rows[i].optimizer_bytes[states] + blocks * rows[i].block[states],
+                            1e-12);
+            }
+            ir_release(&ir);
+        }
+}
+
+/* Megatron's gradients are fp32, and with parameters of bf16 alone bf16. */
+static void gradients_follow_bf16_parameters(void)
+{
+    static const enum dtype want[STATES_COUNT] = {DTYPE_F32, DTYPE_BF16, DTYPE_F32};
+    for (int states = 0; states < STATES_COUNT; states++) {
+        struct request request = small(0, RANKS);
+        struct choices c;
+        struct ir ir;
+        request.profile = "megatron";
+        request.states = states;
+        if (build(&ir, &c, &request, states_names[states]))
+            for (uint32_t b = 0; b < ir.buffer.count; b++)
+                if (ir.buffer.binding[b] != IR_NONE16 &&
+                    ir.binding[ir.buffer.binding[b]].kind == BINDING_GRAD)
+                    CHECK_INT(states_names[states], ir.buffer.dtype[b], want[states]);
+        ir_release(&ir);
+    }
+}
+
+static void bf16_states_ask_for_bf16(void)
+{
+    struct request request = small(0, RANKS);
+    struct choices c;
+    struct diag diag = {0};
+    request.states = STATES_BF16;
+    request.dtype = DTYPE_F16;
+    CHECK("fp16", compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
+    CHECK_TEXT("fp16", diag.text ? diag.text : "",
+               "--states: error: bf16 keeps parameters, gradients and moments in bf16 and no wider "
+               "copy, but the step computes in another dtype; choose --dtype bf16, or --states "
+               "fp32\n");
+    diag_release(&diag);
+}
+
+static const struct check_case cases[] = {
+    {"states take their bytes", states_take_their_bytes},
+    {"gradients follow bf16 parameters", gradients_follow_bf16_parameters},
+    {"bf16 states ask for bf16", bf16_states_ask_for_bf16},
+};
+CHECK_MAIN("states", cases)
