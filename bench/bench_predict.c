@@ -24,6 +24,9 @@ enum { LIMIT_S = 60, WORDS_MAX = 64 };
 
 #define SHORT_S 0.15 /* of every prediction that no other target stands beside */
 #define QUICK_8B "predict --quick --model llama3-8b --cluster dgx-h100 "
+#define PIPELINE                                                                                   \
+    "predict --quick --model gpt-65b --cluster loongtrain-a100 --gpus 128 --strategy ulysses "     \
+    "--hp 16 --pp 8 --pipeline seq1f1b --subsequences 128 --seq 1M --zero 1"
 #define QUICK_7B "predict --quick --model gpt-7b --cluster dgx-a100 "
 
 static const struct row {
@@ -53,6 +56,8 @@ static const struct row {
     {QUICK_7B "--gpus 1024 --strategy 2d --cp 8 --hp 8 --seq 512K",                              SHORT_S, 0},
     {QUICK_7B "--gpus 1024 --strategy ring --cp 8 --seq 64K",                                    SHORT_S, 0},
     {QUICK_7B "--gpus 1024 --strategy sppo --tp 8 --pp 4 --seq 512K --subsequences 16",          SHORT_S, 0},
+    {PIPELINE,                                                                                   1,       0},
+    {PIPELINE " --exact",                                                                        4,     512},
     /* 240 points: 200 a second on two cores */
     {"sweep --model internlm-7b-mha --cluster loongtrain-a100 --gpus 64 --strategy ulysses --vary seq=64K..1M:x2 "
      "--vary zero=0..3 --vary hp=4,8,16,32 --vary checkpoint=none,full,offload",                 2.4,     0},

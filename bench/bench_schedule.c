@@ -1,5 +1,6 @@
-/* How fast schedules are made and verified, and how tightly arenas are packed. Times are the best
- * of a few runs, so that a busy machine shows less. */
+/* How fast schedules are made and verified, and how tightly arenas are packed. Times are medians of processor
+ * seconds. */
+#include "bench/repeat.h"
 #include "schedule/compose.h"
 #include "schedule/passes/lifetimes.h"
 #include "schedule/verify/verify.h"
@@ -21,17 +22,15 @@ static const struct {
     {"fpdt, 4M tokens", "llama3-8b", "fpdt", 8, 8, 4194304, 0, -1, -1},
 };
 
-enum { RUNS_MIN = 3, RUN_S = 2 };
-
 /* One line of the table: its name, counts, speed, bytes, speeds, sizes. */
 #define LINE(count, speed, bytes, size)                                                            \
     "%-28s %" count " %" count " %" speed " %" bytes " %" speed " %" speed " %" size " %" size     \
     " %" size "\n"
 
-static double now(void)
+static double processor_s(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -59,13 +58,13 @@ static enum status choose(size_t row, struct transformer *model, struct arena *a
 }
 
 struct times {
-    double build_s, plan_s, verify_s;
+    struct repeat build, plan, verify;
 };
 
-static void keep_less(double *best, double seconds)
+static bool goes_on(const struct times *t)
 {
-    if (*best == 0 || seconds < *best)
-        *best = seconds;
+    return t->build.count < REPEAT_MAX &&
+           (repeat_goes_on(&t->build) || repeat_goes_on(&t->plan) || repeat_goes_on(&t->verify));
 }
 
 static enum status run_row(size_t row, struct diag *diag)
@@ -73,28 +72,29 @@ static enum status run_row(size_t row, struct diag *diag)
     struct transformer model;
     struct arena arena = {0};
     struct choices choices;
-    struct times best = {0};
+    struct times times = {0};
     enum status status = choose(row, &model, &arena, &choices, diag);
     struct ir ir = {0};
     struct lifetimes_figures figures;
-    double until = now() + RUN_S;
-    for (int run = 0; status == STATUS_OK && (run < RUNS_MIN || now() < until); run++) {
+    while (status == STATUS_OK && goes_on(&times)) {
         ir_release(&ir);
-        double begin = now();
+        double begin_s = processor_s();
         status = compose_build(&ir, &choices, diag);
-        keep_less(&best.build_s, now() - begin);
-        begin = now();
+        repeat_add(&times.build, processor_s() - begin_s);
+        begin_s = processor_s();
         lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
-        keep_less(&best.plan_s, now() - begin);
-        begin = now();
+        repeat_add(&times.plan, processor_s() - begin_s);
+        begin_s = processor_s();
         if (status == STATUS_OK)
             status = verify(&ir, NULL, rows[row].name, NULL, diag);
-        keep_less(&best.verify_s, now() - begin);
+        repeat_add(&times.verify, processor_s() - begin_s);
     }
     if (status == STATUS_OK)
         printf(LINE("9u", "9.2f", "9.1f", "9.3f"), rows[row].name, ir.op.count, ir.buffer.count,
-               ir.op.count / best.build_s / 1e6, (double)ir_memory(&ir) / ir.op.count,
-               ir.buffer.count / best.plan_s / 1e6, ir.op.count / best.verify_s / 1e6,
+               ir.op.count / repeat_median_s(&times.build) / 1e6,
+               (double)ir_memory(&ir) / ir.op.count,
+               ir.buffer.count / repeat_median_s(&times.plan) / 1e6,
+               ir.op.count / repeat_median_s(&times.verify) / 1e6,
                (double)figures.arena[MEMORY_HBM] / 1e9, (double)figures.held[MEMORY_HBM] / 1e9,
                (double)figures.live[MEMORY_HBM] / 1e9);
     ir_release(&ir);

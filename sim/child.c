@@ -16,10 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-double child_now_s(void)
+/* Of this process. */
+static double processor_s(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -60,11 +61,11 @@ static void run_child(struct scheduler *scheduler, const struct child_stand_in *
                                    .run = m->run,
                                    .run_count = in->run_count,
                                    .ahead = in->ahead};
-    double began_s = child_now_s();
+    double began_s = processor_s();
     struct child_shared *shared = m->shared;
     pages_touch(m->shared, m->size);
     shared->status = schedule_run(scheduler, &times, &why);
-    shared->wall_s = child_now_s() - began_s;
+    shared->events_s = processor_s() - began_s;
     shared->late = times.late;
     shared->step_s = times.step_s;
     shared->flows = times.flows;
@@ -144,7 +145,6 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
                            const struct child_stand_in *in, const struct question *q,
                            struct diag *diag)
 {
-    double began_s = child_now_s();
     *run = (struct child_run){0};
     enum status status = plan_make(&run->plan, ir, q->cluster, q->costs, q->name, diag);
     if (status != STATUS_OK)
@@ -154,8 +154,6 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
     struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
     status = mapping_init(&run->mapping, row_count(&run->plan, &run->fold),
                           run->plan.transfer_count, in->run_count, q->name, diag);
-    double folded_s = child_now_s();
-    q->counts->fold_s += folded_s - began_s;
     if (status == STATUS_OK && in->run_count > 0)
         memcpy(run->mapping.run, in->run, in->run_count * sizeof *in->run);
     if (status == STATUS_OK)
@@ -163,9 +161,8 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
     schedule_free(scheduler);
     if (status != STATUS_OK)
         return status;
-    q->counts->fork_s += child_now_s() - folded_s - run->mapping.shared->wall_s;
     q->counts->flows += run->mapping.shared->flows;
     q->counts->timers += run->mapping.shared->timers;
-    q->counts->run_wall_s += run->mapping.shared->wall_s;
+    q->counts->events_s += run->mapping.shared->events_s;
     return STATUS_OK;
 }

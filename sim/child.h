@@ -17,7 +17,7 @@ struct child_shared {
     int finished; /* set last: a child that dies leaves 0 */
     enum status status;
     bool late; /* struct schedule_times */
-    double step_s, wall_s;
+    double step_s, events_s;
     uint64_t flows, timers;
     char why[CHILD_WHY_SIZE];
 };
@@ -45,7 +45,7 @@ struct child_run {
     struct child_mapping mapping;
 };
 
-/* What is asked for, and how long each part of the answer took. */
+/* What is asked for, and what the answer took. */
 struct question {
     const struct cluster *cluster;
     const struct sim_costs *costs;
@@ -59,8 +59,5 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
                            const struct child_stand_in *in, const struct question *q,
                            struct diag *diag);
 void child_run_release(struct child_run *run);
-
-/* The clock that q->counts go by. */
-double child_now_s(void);
 
 #endif

@@ -156,15 +156,13 @@ static void note_depth(struct sim_depth *depth, const struct depth_run *run, uin
 }
 
 /* The times of all periods from those of the ones that were simulated. False: they do not follow. */
-static bool take_folded(struct sim_result *result, const struct ir *ir, const struct question *q,
-                        struct child_run *run, uint32_t runs)
+static bool take_folded(struct sim_result *result, const struct ir *ir, struct child_run *run,
+                        uint32_t runs)
 {
     struct child_mapping *m = &run->mapping;
-    double began_s = child_now_s();
     uint32_t left_out = count_left_out(m->run, runs);
     bool holds = depth_expand(&run->plan, &run->fold, m->run, runs,
                               &(struct depth_times){m->start_s, m->end_s});
-    q->counts->depth_s += child_now_s() - began_s;
     if (!holds)
         return false;
     fill_classes(result, ir, run, left_out);
@@ -191,7 +189,7 @@ static enum status run_leaping(struct sim_result *result, const struct ir *ir,
         take_whole(result, ir, &run); /* nothing repeated */
         *done = true;
     } else if (status == STATUS_OK) {
-        *done = take_folded(result, ir, q, &run, in->run_count);
+        *done = take_folded(result, ir, &run, in->run_count);
     } else if (status == STATUS_SYSTEM && !*late) {
         diag_append(diag, &own);
     } else {
@@ -210,13 +208,11 @@ enum { AHEAD = 2, FAR_AHEAD = 4 };
 static enum status run_folded(struct sim_result *result, const struct ir *ir,
                               const struct question *q, bool *done, struct diag *diag)
 {
-    double began_s = child_now_s();
     struct child_stand_in in = {.ahead = AHEAD};
     struct depth_run *runs = depth_find_runs(ir, &in.run_count);
     enum status status = STATUS_OK;
     bool late = false;
     in.run = runs;
-    q->counts->depth_s += child_now_s() - began_s;
     result->depth.outcome = SIM_DEPTH_NO_PERIOD;
     if (in.run_count > 0) {
         result->depth.outcome = SIM_DEPTH_UNSTEADY;
@@ -233,7 +229,6 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
-    double began_s = child_now_s();
     struct question q = {cluster, costs, options, name, &result->counts};
     enum status status = STATUS_OK;
     bool done = false;
@@ -242,11 +237,8 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
         status = run_folded(result, ir, &q, &done, diag);
     if (status == STATUS_OK && !done)
         status = run_whole(result, ir, &q, diag);
-    double simulated_s = child_now_s();
     if (status == STATUS_OK && !options->no_memory)
         memory_peaks(ir, cluster, result);
-    result->counts.memory_s += child_now_s() - simulated_s;
-    result->counts.wall_s = child_now_s() - began_s;
     return status;
 }
 

@@ -84,13 +84,7 @@ struct sim_counts {
     uint64_t simulated;    /* of those, the ones that were executed */
     uint64_t flows;        /* started; with exact in SimGrid all of them (sim/scheduler/alone.h) */
     uint64_t timers;
-    uint64_t changes;  /* of memory that were put in order to find its peaks */
-    double wall_s;     /* all of sim_run() */
-    double fold_s;     /* of which: binding to the cluster and folding by ranks */
-    double run_wall_s; /* of which: the event loop */
-    double fork_s;     /* of which: the child's start and end around it */
-    double depth_s;    /* of which: cutting and expanding for depth folding */
-    double memory_s;   /* of which: live bytes over time */
+    double events_s; /* processor seconds of the event loop */
 };
 
 /* Whether layers that repeat the times of others were left out (sim/plan/depth.h). */

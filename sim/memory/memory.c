@@ -180,7 +180,6 @@ void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim
         if (class->role == IR_NONE)
             continue;
         changes_of_class(&changes, ir, result, &lifetimes[class->role], class);
-        result->counts.changes += changes.count;
         find_peaks(&changes, &lifetimes[class->role], result->peak[c]);
     }
     find_hosts(ir, cluster, lifetimes, result);
