@@ -98,9 +98,9 @@ struct array {
     }
 
 static const struct array arrays[] = {
-    ARRAY(group),   ARRAY(guard),   ARRAY(role),   ARRAY(stream), ARRAY(tensor), ARRAY(bundle),
-    ARRAY(binding), ARRAY(shape),   ARRAY(dims),   ARRAY(extent), ARRAY(range),  ARRAY(operand),
-    ARRAY(wait),    ARRAY(free_op), ARRAY(word),
+    ARRAY(group),  ARRAY(guard),   ARRAY(role),  ARRAY(stream),  ARRAY(tensor),
+    ARRAY(bundle), ARRAY(binding), ARRAY(shape), ARRAY(dims),    ARRAY(extent),
+    ARRAY(range),  ARRAY(operand), ARRAY(wait),  ARRAY(free_op), ARRAY(word),
 };
 
 static uint32_t *number_at(struct ir *ir, size_t at)
