@@ -44,10 +44,14 @@ static const char *unescape(struct json *json, const char *text, size_t size)
     return out;
 }
 
+struct member {
+    const struct json_value *value;
+};
+
 static int by_key(const void *left, const void *right)
 {
-    const struct json_value *a = *(const struct json_value *const *)left;
-    const struct json_value *b = *(const struct json_value *const *)right;
+    const struct json_value *a = ((const struct member *)left)->value;
+    const struct json_value *b = ((const struct member *)right)->value;
     const int order = strcmp(a->key, b->key);
     return order != 0 ? order : (a > b) - (a < b);
 }
@@ -55,14 +59,15 @@ static int by_key(const void *left, const void *right)
 /* Reports the first key that stands twice in an object. */
 static enum status check_keys(const struct builder *b, const struct json_value *object)
 {
-    const struct json_value *twice = NULL,
-                            **member = heap_alloc(object->size, sizeof(struct json_value *));
+    const struct json_value *twice = NULL;
+    struct member *member = heap_alloc(object->size, sizeof *member);
     for (size_t i = 0; i < object->size; i++)
-        member[i] = &object->is.child[i];
+        member[i].value = &object->is.child[i];
     qsort(member, object->size, sizeof *member, by_key);
     for (size_t i = 1; i < object->size; i++)
-        if (strcmp(member[i - 1]->key, member[i]->key) == 0 && (!twice || member[i] < twice))
-            twice = member[i];
+        if (strcmp(member[i - 1].value->key, member[i].value->key) == 0 &&
+            (!twice || member[i].value < twice))
+            twice = member[i].value;
     free(member);
     if (!twice)
         return STATUS_OK;
