@@ -70,6 +70,7 @@ static const struct strategy strategies[] = {
      .vocabulary_unit = 64,             /* of tensor ranks: 128 bytes, what tensor cores take at full rate */          \
      .grad_dtype = DTYPE_F32,           /* accumulated and reduced in fp32: Megatron-LM's and torchtitan's default */  \
      .params_f32 = true,                /* as FSDP2: no bf16 copy beside the optimizer's shard */                      \
+     .reduces_in_place = true,          /* ZeRO-1: a rank's part lies in its gradients, as Megatron-LM has it */         \
      .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */                                \
      .reuse_elements = 1,               /* what is read next stays: the head, as torchtitan leaves it gathered */      \
      .prefetch = 1,                                                                                                    \

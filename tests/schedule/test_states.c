@@ -89,6 +89,28 @@ static void gradients_follow_bf16_parameters(void)
     }
 }
 
+/* Whole fp32 gradients of 4 bytes a parameter, and beside them, unless the reduced part lies within, 1 of 4
+ * ranks' part. */
+static void reductions_in_place_keep_no_second_part(void)
+{
+    static const struct {
+        const char *profile;
+        double bytes;
+    } rows[] = {{"neutral", 4}, {"ideal", 4}, {"megatron", 4}, {"fsdp1", 5}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, RANKS);
+        struct choices c;
+        struct ir ir;
+        double blocks;
+        request.profile = rows[i].profile;
+        request.weights = CHOICE_WEIGHTS_ZERO1;
+        if (build(&ir, &c, &request, rows[i].profile))
+            CHECK_CLOSE(rows[i].profile, held(&ir, CATEGORY_GRADIENT),
+                        parameters(&ir, 1, &blocks) * rows[i].bytes, 1e-12);
+        ir_release(&ir);
+    }
+}
+
 static void bf16_states_ask_for_bf16(void)
 {
     struct request request = small(0, RANKS);
@@ -107,6 +129,7 @@ static void bf16_states_ask_for_bf16(void)
 static const struct check_case cases[] = {
     {"states take their bytes", states_take_their_bytes},
     {"gradients follow bf16 parameters", gradients_follow_bf16_parameters},
+    {"reductions in place keep no second part", reductions_in_place_keep_no_second_part},
     {"bf16 states ask for bf16", bf16_states_ask_for_bf16},
 };
 CHECK_MAIN("states", cases)
