@@ -214,6 +214,121 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
+/* How many numbers a preset has, those of the files that it is based on included, and how many of them no
+ * source states; and the same of its own file. */
+struct constants {
+    size_t numbers, unstated, own, own_unstated;
+};
+
+/* Where a source does not state a number it says so by one of these words. */
+static bool is_unstated(const char *source)
+{
+    static const char *const words[] = {"inferred", "assumed", "assumption", "estimate"};
+    for (size_t i = 0; source != NULL && i < ARRAY_LEN(words); i++)
+        if (strstr(source, words[i]) != NULL)
+            return true;
+    return false;
+}
+
+static void count_constant(struct constants *c, const char *preset, const char *source,
+                           const char *file)
+{
+    const char *slash = file != NULL ? strrchr(file, '/') : NULL;
+    const char *base = slash != NULL ? slash + 1 : file;
+    size_t size = strlen(preset);
+    bool own =
+        base != NULL && strncmp(base, preset, size) == 0 && strcmp(base + size, ".json") == 0;
+    bool unstated = is_unstated(source);
+    c->numbers++;
+    c->unstated += unstated;
+    c->own += own;
+    c->own_unstated += own && unstated;
+}
+
+static void put_constants(struct listing *l, const char *kind, const char *name, struct constants c)
+{
+    struct text row = {0}, summary = {0};
+    if (as_json(l)) {
+        json_begin_object(&l->json, NULL);
+        json_put_text(&l->json, "kind", kind);
+        json_put_text(&l->json, "name", name);
+        json_put_count(&l->json, "numbers", c.numbers);
+        json_put_count(&l->json, "unstated", c.unstated);
+        json_put_count(&l->json, "own_numbers", c.own);
+        json_put_count(&l->json, "own_unstated", c.own_unstated);
+        json_end_object(&l->json);
+        return;
+    }
+    text_printf(&row, "%s %s", kind, name);
+    text_printf(&summary, "%3zu numbers, %2zu that no source states; in its own file %3zu and %zu",
+                c.numbers, c.unstated, c.own, c.own_unstated);
+    put_row(l, row.data, summary.data);
+    text_release(&row);
+    text_release(&summary);
+}
+
+static enum status count_device(struct constants *c, struct arena *arena, const char *name,
+                                struct diag *diag)
+{
+    struct device_cost cost;
+    enum status status = cost_load(&cost, arena, name, diag);
+    for (size_t i = 0; status == STATUS_OK && i < cost.facts.count; i++)
+        count_constant(c, name, cost.facts.row[i].source, cost.facts.row[i].at.name);
+    return status;
+}
+
+static enum status count_cluster(struct constants *c, struct arena *arena, const char *name,
+                                 struct diag *diag)
+{
+    struct cluster cluster;
+    enum status status = cluster_load(&cluster, arena, name, diag);
+    for (size_t i = 0; status == STATUS_OK && i < cluster.facts.count; i++)
+        count_constant(c, name, cluster.facts.row[i].source, cluster.facts.row[i].at.name);
+    return status;
+}
+
+/* The numbers of all files together: each counts where it stands. */
+static void put_all_constants(struct listing *l, const char *kind, struct constants c)
+{
+    struct text summary = {0};
+    text_printf(&summary, "%zu numbers in their own files, %zu that no source states", c.own,
+                c.own_unstated);
+    if (!as_json(l))
+        put_row(l, kind, summary.data);
+    text_release(&summary);
+}
+
+static enum status list_constants(struct listing *l, struct diag *diag)
+{
+    static const struct {
+        const char *one, *all;
+        enum status (*presets)(const char *const **names, size_t *count, struct arena *arena,
+                               struct diag *diag);
+        enum status (*count)(struct constants *c, struct arena *arena, const char *name,
+                             struct diag *diag);
+    } kinds[] = {{"device", "all devices", cost_presets, count_device},
+                 {"cluster", "all clusters", cluster_presets, count_cluster}};
+    enum status status = STATUS_OK;
+    for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+        const char *const *names;
+        size_t count = 0;
+        struct constants all = {0};
+        if (status == STATUS_OK)
+            status = kinds[k].presets(&names, &count, &l->arena, diag);
+        for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+            struct constants c = {0};
+            status = kinds[k].count(&c, &l->arena, names[i], diag);
+            if (status == STATUS_OK)
+                put_constants(l, kinds[k].one, names[i], c);
+            all.own += c.own;
+            all.own_unstated += c.own_unstated;
+        }
+        if (status == STATUS_OK)
+            put_all_constants(l, kinds[k].all, all);
+    }
+    return status;
+}
+
 /* ---- one of a table ---- */
 
 static enum status show_model(struct listing *l, const char *name, struct diag *diag)
@@ -345,6 +460,8 @@ static const struct list {
     {"rules", "what `check` checks, and what each rule promises", list_rules, NULL},
     {"conventions", "how sources count model flops", list_conventions, NULL},
     {"reserved", "constants of a framework's memory, with sources", list_reserved, NULL},
+    {"constants", "how many numbers devices and clusters have, and how many no source states",
+     list_constants, NULL},
 };
 
 const char *list_name(size_t i)
