@@ -27,6 +27,33 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+static bool has_file(const char *folder, const char *name)
+{
+    struct text path = {0};
+    struct stat info;
+    text_printf(&path, "%s/%s", folder, name);
+    bool there = stat(path.data, &info) == 0;
+    text_release(&path);
+    return there;
+}
+
+/* A folder is one of predict -o; that of a run has measured ops alone, which are shown beside predicted ones. */
+static enum status page_of_folder(struct page *page, const char *path, const char *title,
+                                  struct diag *diag)
+{
+    const struct loc at = {.name = path};
+    if (has_file(path, "prediction.json"))
+        return page_of_prediction(page, path, title, diag);
+    if (has_file(path, "ops.csv"))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "holds the ops of a run (run -o) and no prediction; `longhaul report "
+                          "PREDICTION %s` makes a page of both, where PREDICTION is a folder of "
+                          "predict -o, and `longhaul compare PREDICTION %s` prints it",
+                          path, path);
+    return diag_error(diag, at, STATUS_BAD_INPUT,
+                      "is a folder without prediction.json, which predict -o leaves in its own");
+}
+
 /* Rows of CSV say by their columns what they are. */
 static enum status page_of_rows(struct page *page, const char *path, const char *title,
                                 struct diag *diag)
@@ -52,7 +79,7 @@ enum status cmd_report(const struct options *options, struct diag *diag)
     if (options->argument_count == 2)
         status = page_of_comparison(&page, first, options->argument[1], title, diag);
     else if (is_folder(first))
-        status = page_of_prediction(&page, first, title, diag);
+        status = page_of_folder(&page, first, title, diag);
     else
         status = page_of_rows(&page, first, title, diag);
     if (status == STATUS_OK)

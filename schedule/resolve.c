@@ -366,8 +366,16 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
     struct text sharers = {0}, why = {0};
     put_sharers(&sharers, r, s);
     put_why_fewer(&why, r, axes, s);
-    diag_note(note, nowhere, "%s; dp is filled to %lld%s", sharers.data, (long long)dp,
-              why.size > 0 ? why.data : "");
+    if (why.size > 0 && s.cp * s.hp == 1) /* the strategy does nothing of what it is chosen for */
+        diag_warning(note, nowhere, "%s (%s 1), as with --strategy local; dp is filled to %lld%s",
+                     sharers.data,
+                     axes.cp && axes.hp ? "cp and hp"
+                     : axes.cp          ? "cp"
+                                        : "hp",
+                     (long long)dp, why.data);
+    else
+        diag_note(note, nowhere, "%s; dp is filled to %lld%s", sharers.data, (long long)dp,
+                  why.size > 0 ? why.data : "");
     text_release(&sharers);
     text_release(&why);
 }

@@ -9,3 +9,6 @@ longhaul predict $step --cluster 8x8xa100-80g --costs $T/shaky.json --json > $T/
 awk -F '[:,]+' '/"step_s"/ { s[FILENAME] = $2 } /"jitter_s"/ { j[FILENAME] = $2 } /"other ranks"/ { o[FILENAME] = $2 }
     END { a = ARGV[1]; b = ARGV[2]
         print j[a] + 0, (j[b] > 0 && j[b] < 2.41 * 0.02 * s[a]), (s[b] - s[a] - j[b]) ^ 2 < 1e-18, (o[b] - o[a] - j[b]) ^ 2 < 1e-18 }' $T/steady.txt $T/shaky.txt
+# a strategy that shares no sequence after all says so in the report, and with what would have had to divide
+longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 7 --strategy ulysses --seq 8K --quick 2> $T/note | grep '^beware'
+longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 8 --strategy ulysses --seq 8K --quick 2> $T/note | grep -c '^beware' || :

@@ -25,6 +25,9 @@ bad() { longhaul report "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
 bad $T/none
 bad $T/p/ops.csv
 bad $T/p/trace.json
+longhaul run --model longhaul-3m --set layers=1 --seq 64 -o $T/run > $T/note
+bad $T/run | sed "s|$T/||g"
+bad $T | sed "s|$T/*||g"
 bad $T/none $T/c
 bad $T/p -o /proc/page.html
 # the answer that is none: what comes nearest was not simulated
