@@ -17,7 +17,7 @@ static const char *const mask_names[] = {"full", "causal", "window"};
 static const char *const reduce_names[] = {"sum", "max"};
 static const char *const algorithm_names[] = {"auto", "ring", "tree", "direct"};
 static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
-static const char *const impl_names[] = {"fa2", "fa3", "cudnn", "cpu", "triton"};
+static const char *const impl_names[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
 
 _Static_assert(ARRAY_LEN(form_names) == MATMUL_FORM_COUNT, "a name per form");
 _Static_assert(ARRAY_LEN(epilogue_names) == EPILOGUE_COUNT, "a name per epilogue");

@@ -196,6 +196,7 @@ enum attention_impl {
     ATTENTION_CUDNN,
     ATTENTION_CPU,
     ATTENTION_TRITON, /* FlashAttention's algorithm of 2022 in Triton */
+    ATTENTION_FA1,    /* FlashAttention's own kernels of it: flash-attn before 2.0 */
     ATTENTION_IMPL_COUNT
 };
 const char *attention_impl_name(enum attention_impl impl);

@@ -365,7 +365,7 @@ static void attention_must_be_known_to_the_device(void)
                   STATUS_BAD_INPUT);
         CHECK_TEXT(
             "messages", f.diag.text,
-            "x: error: device a100-80g has no cost of attention 'fa3'; it has fa2, cudnn, triton\n"
+            "x: error: device a100-80g has no cost of attention 'fa3'; it has fa2, cudnn, triton, fa1\n"
             "x: error: device a100-80g has no cost of attention 'fa2' with head dim 256; "
             "the largest is 128\n");
     }
