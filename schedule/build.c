@@ -165,8 +165,7 @@ static enum status check_size(const struct choices *c, struct diag *diag)
 
 double compose_attention_slowdown(const struct choices *c)
 {
-    /* FPDT calls the kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
-    return c->attention == CHOICE_ATTENTION_FPDT ? 1 : c->profile->attention_slowdown;
+    return c->attention_dropout ? COMPOSE_DROPOUT_SLOWDOWN : 1;
 }
 
 void compose_products_again(const struct choices *c, double *layers, double *head)

@@ -238,6 +238,16 @@ static bool windows_without_a_ring(const struct choices *c)
     return c->window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_retains);
 }
 
+static bool is_fpdt(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_FPDT;
+}
+
+static bool chunks_with_dropout(const struct choices *c)
+{
+    return is_fpdt(c) && c->attention_dropout;
+}
+
 static bool chunks_with_tensor(const struct choices *c)
 {
     return c->attention == CHOICE_ATTENTION_FPDT && c->tp > 1;
@@ -271,6 +281,8 @@ static const struct rule rules[] = {
     {windows_without_a_ring, "--window",
      "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
      "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
+    {chunks_with_dropout, "--dropout",
+     "the kernels of chunks of a sequence (--strategy fpdt) are called without dropout; choose --dropout off"},
     {chunks_with_tensor, "--tp",
      "chunks of a sequence (--strategy fpdt) are projected one by one with whole weights, from rows that no tensor "
      "rank has gathered; choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
@@ -312,6 +324,10 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     c->offload_hidden_of = r->offload_hidden_of;
     c->optimizer = choose(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->states = (uint8_t)r->states;
+    /* FPDT calls the kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
+    c->attention_dropout = r->dropout == DROPOUT_PROFILE
+                               ? c->profile->attention_dropout && !is_fpdt(c)
+                               : r->dropout == DROPOUT_ON;
     c->dtype = choose(r->dtype, DTYPE_BF16);
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;

@@ -117,6 +117,13 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_COUNT
 };
 
+/* Whether attention drops scores: as the profile has it, or as asked. */
+enum dropout { DROPOUT_PROFILE, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
+
+/* Time of attention kernels with dropout relative to those without: a random number per score, and no mask
+ * that is kept. Inferred; docs/accuracy.md. */
+#define COMPOSE_DROPOUT_SLOWDOWN 1.15
+
 enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_OPTIMIZER_COUNT };
 
 /* Where key and value heads are copied when they do not divide over the head ranks. */
@@ -225,9 +232,9 @@ struct profile {
     bool clipping_sync;  /* the host reads the norm before it goes on */
     uint8_t chains;      /* enum chains: norms, rotations, activations that are not one kernel */
     bool fused_merge;    /* partial outputs of rings and chunks are merged by one kernel */
-    double attention_slowdown; /* kernel time relative to the plain kernel (dropout) */
-    double host_factor;        /* host issue time relative to plain eager launches */
-    double host_per_step_s;    /* framework time of every rank between backward and optimizer */
+    bool attention_dropout; /* attention drops scores, but in FPDT's kernels */
+    double host_factor;     /* host issue time relative to plain eager launches */
+    double host_per_step_s; /* framework time of every rank between backward and optimizer */
     double
         host_per_checkpoint_s; /* framework time on the host after each blocking copy of a checkpoint,
                                   to the host or back */
@@ -240,6 +247,7 @@ struct choices {
     uint8_t scope;    /* enum scope */
     uint8_t attention, weights, pipeline, activations, optimizer;
     uint8_t states; /* enum states */
+    bool attention_dropout;
     uint8_t attention_impl;
     int sm;        /* compute capability of the device times ten, for kernel workspaces */
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
@@ -287,6 +295,7 @@ struct request {
     const char *impl; /* what `published` stands for; NULL: the strategy's own default */
     int weights, activations, optimizer, attention_impl, dtype; /* -1: the strategy's default */
     int states;                                                 /* enum states */
+    int dropout;                                                /* enum dropout */
     int64_t ranks;
     int64_t dp, cp, hp, tp, shard;
     int64_t pp, virtual_stages, subsequences;
@@ -333,7 +342,7 @@ const struct profile *compose_profiles(size_t *count);
 enum status compose_check_names(const char *strategy, const char *profile, struct diag *diag);
 /* Text names of the values of each choice, as many as its enum counts. */
 /* clang-format off */
-extern const char *const weights_names[], *const activations_names[], *const optimizer_names[],
+extern const char *const weights_names[], *const activations_names[], *const optimizer_names[], *const dropout_names[],
     *const attention_names[], *const pipeline_names[], *const placement_names[],
     *const stage_placement_names[], *const ring_layout_names[], *const windows_names[],
     *const rotation_names[], *const helper_names[], *const scope_names[],

@@ -32,6 +32,7 @@ const char *const scope_names[SCOPE_COUNT] = {
 const char *const kv_offload_names[KV_OFFLOAD_COUNT] = {"on", "off"};
 const char *const fetch_names[FETCH_COUNT] = {"each", "one"};
 const char *const chunk_order_names[ORDER_COUNT] = {"kv-outer", "query-outer"};
+const char *const dropout_names[DROPOUT_COUNT] = {"profile", "off", "on"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */
@@ -75,8 +76,7 @@ static const struct strategy strategies[] = {
      .reuse_elements = 1,               /* what is read next stays: the head, as torchtitan leaves it gathered */      \
      .prefetch = 1,                                                                                                    \
      .clipping = CLIPPING_IN_STEP,      /* one pass for the norm; AdamW scales what it reads */                        \
-     .fused_merge = true,               /* as ring-flash-attention under torch.jit, TransformerEngine */                \
-     .attention_slowdown = 1.0          /* no dropout */
+     .fused_merge = true                /* as ring-flash-attention under torch.jit, TransformerEngine */
 
 static const struct profile profiles[] = {
     {.name = "deepspeed", .summary = "Megatron-DeepSpeed 0.14 with Ulysses and ZeRO",
@@ -107,7 +107,7 @@ static const struct profile profiles[] = {
      .chunk_grad_f32 = true,            /* grad_w1.add_(torch.matmul(...)) into fp32 zeros */
      .clipping = CLIPPING_IN_PLACE,     /* step(): scaled_global_norm(), and unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,             /* total_norm.item() */
-     .attention_slowdown = 1.15,        /* attention dropout is on by default in Megatron, but not in FPDT's kernels; docs/accuracy.md */
+     .attention_dropout = true,         /* on by default in Megatron, but not in FPDT's kernels; docs/accuracy.md */
      .host_factor = 1.0,
      .host_per_checkpoint_s = 44e-3},   /* of a fresh pageable tensor, and with what surrounds it; docs/accuracy.md */
     {.name = "megatron", .summary = "Megatron-LM core 0.7 with TransformerEngine 1.6",
@@ -134,7 +134,6 @@ static const struct profile profiles[] = {
      .waits_for_reductions = true,
      .clipping = CLIPPING_IN_STEP,      /* get_grad_norm_fp32(): multi_tensor_l2norm; multi_tensor_scale only above clip_grad */
      .clipping_sync = true,             /* total_norm.item() */
-     .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "internevo", .summary = "InternEvo (LoongTrain): 2D attention and its corners",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
@@ -156,7 +155,6 @@ static const struct profile profiles[] = {
      .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,
      .chains = CHAINS_INTERNEVO,        /* norm(x.float()) */
-     .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "torchtitan", .summary = "torchtitan with PyTorch's context parallelism, January 2025",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
@@ -175,7 +173,6 @@ static const struct profile profiles[] = {
      .waits_for_reductions = true,
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_: _foreach_norm, _foreach_mul_ by the clamped factor, no wait */
      .chains = CHAINS_TORCHTITAN,       /* eager code: RMSNorm, apply_rotary_emb, FeedForward */
-     .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "fsdp1", .summary = "PyTorch's FullyShardedDataParallel as Composer and llm-foundry run it",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
@@ -193,7 +190,6 @@ static const struct profile profiles[] = {
      .waits_for_reductions = true,      /* _post_backward_final_callback() */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* its total_norm all-reduced, and read for the log */
-     .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "hf", .summary = "Hugging Face's Trainer and TRL: Accelerate with PyTorch's FSDP2 and context parallelism",
      .attention_impl = ATTENTION_FA2,   /* sdpa: the flash kernel */
@@ -213,7 +209,6 @@ static const struct profile profiles[] = {
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* grad_norm is logged */
      .chains = CHAINS_HF,               /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */
-     .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
@@ -232,7 +227,6 @@ static const struct profile profiles[] = {
      .waits_for_reductions = true,
      .clipping = CLIPPING_IN_STEP,      /* as megatron */
      .clipping_sync = true,
-     .attention_slowdown = 1.0,
      .host_factor = 1.0},
     {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",
      WELL_MADE, .host_factor = 1.0},    /* a plain PyTorch program: the device file's host costs */

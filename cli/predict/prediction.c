@@ -267,9 +267,10 @@ static void costs_make(struct costs *costs, const struct prediction *p)
                                    p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
     chains_of(p->profile, p->choices.compile, kept, fused.chain);
     double host_factor = p->profile != NULL ? p->profile->host_factor : 1;
-    double slowdown = p->has_choices       ? compose_attention_slowdown(&p->choices)
-                      : p->profile != NULL ? p->profile->attention_slowdown
-                                           : 1;
+    double slowdown = p->has_choices ? compose_attention_slowdown(&p->choices)
+                      : p->profile != NULL
+                          ? (p->profile->attention_dropout ? COMPOSE_DROPOUT_SLOWDOWN : 1.0)
+                          : 1;
     double host_rate = host_bytes_per_s(p), peak = p->setup->cluster.device.peak_flop_per_s;
     size_t count = (size_t)p->ir.shape_count + 1;
     costs->work_s = heap_zalloc(count, sizeof(double));

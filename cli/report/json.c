@@ -80,6 +80,7 @@ static void put_choices(struct json_out *w, const struct prediction *p)
         put_offload_ratio(w, c);
     json_put_text(w, "optimizer", optimizer_names[c->optimizer]);
     json_put_text(w, "states", states_names[c->states]);
+    json_put_bool(w, "attention_dropout", c->attention_dropout);
     json_put_count(w, "micro_batch", (uint64_t)c->micro_batch);
     json_put_count(w, "accumulation", c->accumulation);
     json_put_count(w, "loss_chunks", c->loss_chunks);

@@ -203,6 +203,11 @@ void report_print_choices(struct text *out, const struct report *r)
         text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);
         if (c->states != STATES_FP32)
             text_printf(&piece, " in %s", states_names[c->states]);
+        bool drops = c->profile->attention_dropout && c->attention != CHOICE_ATTENTION_FPDT;
+        if (c->attention_dropout != drops) { /* what the profile does goes without saying */
+            put_piece(&line, &piece);
+            text_printf(&piece, "%s dropout", c->attention_dropout ? "attention" : "no");
+        }
         put_piece(&line, &piece);
         if (c->loss_chunks > 1 || c->ffn_chunks > 1) {
             text_printf(&piece, "loss in %u and ffn in %u", c->loss_chunks, c->ffn_chunks);

@@ -21,7 +21,7 @@ static void add_forward_s(double *seconds, const struct ir *ir, const struct set
                        : cost_work_s(cost, (enum attention_impl)choices->attention_impl, work);
         bool attention = work->kind == WORK_ATTENTION;
         seconds[ir->op.micro[op] % choices->subsequences] +=
-            attention ? s * choices->profile->attention_slowdown : s;
+            attention ? s * compose_attention_slowdown(choices) : s;
     }
 }
 

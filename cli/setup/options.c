@@ -282,6 +282,13 @@ static const struct option choice_rows[] = {
      .help = "what AdamW keeps of a parameter: 12 bytes (fp32: an fp32 copy and two moments); 4 "
              "bytes beside the bf16 parameter, whose gradient is bf16 too (bf16: two moments, no "
              "wider copy); 6 bytes (8bit: an fp32 copy and two 8-bit moments)"},
+    {.name = "dropout",
+     .kind = OPTION_CHOICE,
+     .names = dropout_names,
+     .name_count = DROPOUT_COUNT,
+     .unset = "profile",
+     .help = "dropout of attention scores, with which its kernels take 1.15 times as long; profile "
+             "deepspeed has it, but for fpdt"},
     {.name = "loss-chunks",
      .kind = OPTION_COUNT,
      .value = "N",

@@ -105,6 +105,7 @@ void request_put_options(struct text *out, const struct request *r)
     if (r->optimizer == CHOICE_OPTIMIZER_HOST)
         text_puts(out, " --optimizer host");
     put_name(out, "states", r->states, states_names);
+    put_name(out, "dropout", r->dropout, dropout_names);
     put_count(out, "micro-batch", r->micro_batch, 1);
     if (r->chunk > 0) {
         text_puts(out, " --chunk ");

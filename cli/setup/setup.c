@@ -282,6 +282,8 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     r->optimizer = options_choice(options, "optimizer");
     if (options_given(options, "states"))
         r->states = options_choice(options, "states");
+    if (options_given(options, "dropout"))
+        r->dropout = options_choice(options, "dropout");
     r->loss_chunks = options_count(options, "loss-chunks");
     r->ffn_chunks = options_count(options, "ffn-chunks");
     r->chunk = options_count(options, "chunk");
