@@ -363,11 +363,11 @@ static void attention_must_be_known_to_the_device(void)
                   STATUS_BAD_INPUT);
         CHECK_INT("256", cost_check_attention(&f.cost, ATTENTION_FA2, 256, at, &f.diag),
                   STATUS_BAD_INPUT);
-        CHECK_TEXT(
-            "messages", f.diag.text,
-            "x: error: device a100-80g has no cost of attention 'fa3'; it has fa2, cudnn, triton, fa1\n"
-            "x: error: device a100-80g has no cost of attention 'fa2' with head dim 256; "
-            "the largest is 128\n");
+        CHECK_TEXT("messages", f.diag.text,
+                   "x: error: device a100-80g has no cost of attention 'fa3'; it has fa2, cudnn, "
+                   "triton, fa1\n"
+                   "x: error: device a100-80g has no cost of attention 'fa2' with head dim 256; "
+                   "the largest is 128\n");
     }
     fixture_release(&f);
 }
