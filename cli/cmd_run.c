@@ -14,6 +14,7 @@
 #include "exec/plan.h"
 #include "exec/training.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/schedule_file.h"
 #include "schedule/verify/verify.h"
 
 #include <inttypes.h>
@@ -99,7 +100,7 @@ static enum status load(struct session *s, struct diag *diag)
     if (file == NULL)
         return build(s, diag);
     snprintf(s->what, sizeof s->what, "%s", file);
-    status = ir_load(&s->ir, file, diag);
+    status = schedule_load(&s->ir, file, diag);
     if (status == STATUS_OK)
         status = verify(&s->ir, NULL, file, NULL, diag);
     return status;

@@ -6,6 +6,7 @@
 #include "cli/setup/setup.h"
 #include "schedule/activations/classes.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/schedule_file.h"
 #include "schedule/verify/verify.h"
 
 #include <math.h>
@@ -16,6 +17,10 @@ static const struct option schedule_rows[] = {
      .value = "FILE",
      .fallback = "-",
      .help = "where to write it; -: standard output"},
+    {.name = "flat",
+     .kind = OPTION_FLAG,
+     .help = "every operation and buffer on a line of its own, with its place in the arena, and no "
+             "loops"},
     {.name = "classes",
      .kind = OPTION_FLAG,
      .help = "print what a layer keeps of its first unit instead: which tensors could wait on the "
@@ -75,15 +80,18 @@ static enum status print_classes(const struct ir *ir, struct diag *diag)
 
 enum status cmd_schedule(const struct options *options, struct diag *diag)
 {
+    const char *file = options->argument_count > 0 ? options->argument[0] : NULL;
     struct setup setup = {0};
     struct ir ir = {0};
-    enum status status = setup_load(&setup, options, false, diag);
+    enum status status =
+        file ? setup_of_file(options, diag) : setup_load(&setup, options, false, diag);
     if (status == STATUS_OK)
-        status = build(&ir, &setup, options, diag);
+        status = file ? schedule_load(&ir, file, diag) : build(&ir, &setup, options, diag);
     if (status == STATUS_OK && options_given(options, "classes"))
         status = print_classes(&ir, diag);
     else if (status == STATUS_OK)
-        status = ir_save(&ir, options_text(options, "o"), diag);
+        status = ir_save(&ir, options_text(options, "o"),
+                         options_given(options, "flat") ? IR_TEXT_FLAT : IR_TEXT_LOOPS, diag);
     ir_release(&ir);
     setup_release(&setup);
     return status;
@@ -156,7 +164,7 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     else
         status = setup_of_file(options, diag);
     if (status == STATUS_OK)
-        status = from_file ? ir_load(&ir, name, diag) : build(&ir, &setup, options, diag);
+        status = from_file ? schedule_load(&ir, name, diag) : build(&ir, &setup, options, diag);
     if (status == STATUS_OK) {
         struct verify_limits limits = limits_of(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);

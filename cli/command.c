@@ -24,8 +24,9 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "how long it takes, what it waits for and what would be better. Exit code 1 when it does not " \
     "fit."
 #define SCHEDULE_ABOUT                                                                             \
-    "Prints the schedule of a configuration in the text form of docs/ir.md. predict and check "    \
-    "read it back."
+    "Prints the schedule of a configuration, or of a schedule file, in the text form of "          \
+    "docs/ir.md: layers, chunks and steps as loops, or with --flat every operation on a line. "    \
+    "predict, check and run read both."
 #define SWEEP_ABOUT                                                                                \
     "Predicts every combination of the values that options take, on all cores, and writes one "    \
     "row "                                                                                         \
@@ -118,9 +119,9 @@ static const struct command commands[] = {
       &general_options},
      refused_by_plan},
     {"schedule",
-     "",
+     "[FILE.ir]",
      0,
-     0,
+     1,
      cmd_schedule,
      "print the schedule of a configuration",
      SCHEDULE_ABOUT,

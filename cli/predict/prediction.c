@@ -4,6 +4,7 @@
 #include "cli/setup/subsequences.h"
 #include "schedule/chains.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/schedule_file.h"
 #include "schedule/pipeline/pipeline.h"
 #include "sim/jitter.h"
 
@@ -159,7 +160,7 @@ enum status prediction_memory_of_file(struct prediction *p, const struct setup *
                                     : (uint8_t)setup->request.attention_impl;
     enum status status = find_profile(&p->profile, setup->request.profile, diag);
     if (status == STATUS_OK)
-        status = ir_load(&p->ir, path, diag);
+        status = schedule_load(&p->ir, path, diag);
     if (status == STATUS_OK && p->ir.op.count == 0)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "the schedule has no ops: there is nothing to predict");

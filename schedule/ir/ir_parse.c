@@ -3,6 +3,7 @@
 
 #include "schedule/ir/ir_index.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/ir/loops_read.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -244,7 +245,7 @@ static const struct {
     {"ops", parse_ops},
 };
 
-static enum status parse_statement(struct parser *p)
+enum status parse_statement(struct parser *p)
 {
     struct word word = parse_word(p);
     if (word.size == 0)
@@ -270,7 +271,7 @@ static enum status parse_header(struct parser *p)
     if (!word_is(word, "longhaul") || !word_is(second, "schedule"))
         return parse_error(p, word.at,
                            "not a schedule: its first line must be 'longhaul schedule %d'",
-                           IR_TEXT_VERSION);
+                           IR_TEXT_FLAT);
     struct word version;
     enum status status = parse_expect(p, &version, "the version of the schedule format");
     if (status != STATUS_OK)
@@ -279,11 +280,12 @@ static enum status parse_header(struct parser *p)
     status = parse_number(p, version, "the version of the schedule format", 0, INT64_MAX, &number);
     if (status != STATUS_OK)
         return status;
-    if (number != IR_TEXT_VERSION)
+    if (number != IR_TEXT_FLAT && number != IR_TEXT_LOOPS)
         return parse_error(p, version.at,
                            "version %" PRId64 " of the schedule format: this program reads "
-                           "version %d",
-                           number, IR_TEXT_VERSION);
+                           "versions %d and %d",
+                           number, IR_TEXT_FLAT, IR_TEXT_LOOPS);
+    p->has_loops = number == IR_TEXT_LOOPS;
     return parse_line_end(p);
 }
 
@@ -317,7 +319,9 @@ static enum status parse_all(struct parser *p)
     enum status status = parse_header(p);
     if (status == STATUS_OK)
         status = check_nul(p);
-    while (status == STATUS_OK && cursor_next_line(&p->cursor))
+    if (status == STATUS_OK && p->has_loops)
+        status = loops_read(p);
+    while (status == STATUS_OK && !p->has_loops && cursor_next_line(&p->cursor))
         status = parse_statement(p);
     if (status == STATUS_OK)
         status = check_pending(p);

@@ -31,6 +31,7 @@ struct parser {
 
     bool has_mesh, has_tokens, has_arena; /* each at most once */
     bool in_ops;                          /* an `ops` line was seen */
+    bool has_loops;                       /* version 2 */
 
     struct pending *pending;
     size_t pending_count, pending_capacity;
@@ -40,6 +41,9 @@ struct parser {
 
 /* A statement's first word was read; the function reads the rest of the line. */
 typedef enum status parse_function(struct parser *p);
+
+/* Reads the statement of the line at the cursor. */
+enum status parse_statement(struct parser *p);
 
 parse_function parse_mesh, parse_tokens, parse_arena, parse_group, parse_role, parse_stream,
     parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;

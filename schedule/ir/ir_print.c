@@ -1,5 +1,6 @@
 #include "base/saving.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/ir/loops_roll.h"
 
 #include <assert.h>
 #include <string.h>
@@ -106,9 +107,9 @@ static bool has_default_role(const struct ir *ir)
                                    strcmp(ir->role[0].name, "all") == 0);
 }
 
-static void put_head(struct text *out, const struct ir *ir)
+static void put_head(struct text *out, const struct ir *ir, int version)
 {
-    text_printf(out, "longhaul schedule %d\n", IR_TEXT_VERSION);
+    text_printf(out, "longhaul schedule %d\n", version);
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++) {
         text_puts(out, a == 0 ? "mesh " : " ");
         text_puts(out, ir->mesh.axis[a].name);
@@ -117,7 +118,8 @@ static void put_head(struct text *out, const struct ir *ir)
     if (ir->mesh.axis_count > 0)
         text_putc(out, '\n');
     put_tokens(out, ir);
-    put_arena(out, ir);
+    if (version == IR_TEXT_FLAT)
+        put_arena(out, ir);
     for (uint32_t i = 0; i < ir->group_count; i++) {
         text_puts(out, "group ");
         text_puts(out, ir->group[i].name);
@@ -187,7 +189,8 @@ static void put_binding(struct text *out, const struct ir *ir, const struct bind
     put_mask(out, " partial=", &ir->mesh, binding->partial);
 }
 
-static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bool roles)
+static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bool roles,
+                           bool offsets)
 {
     const struct buffer_table *t = &ir->buffer;
     const struct dims *dims = &ir->dims[t->dims[b]];
@@ -212,7 +215,7 @@ static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bo
         text_puts(out, " persistent");
     if (t->flags[b] & BUFFER_PART)
         text_puts(out, " part");
-    if (t->offset[b] != UINT64_MAX)
+    if (offsets && t->offset[b] != UINT64_MAX)
         put(out, " at=", t->offset[b]);
     for (uint32_t i = 0; i < t->free_count[b]; i++)
         put(out, i == 0 ? " free=" : ",", ir_free_set(ir, b)[i].i);
@@ -296,10 +299,10 @@ void ir_print_op(struct text *out, const struct ir *ir, uint32_t op)
 void ir_print(struct text *out, const struct ir *ir)
 {
     bool roles = !has_default_role(ir);
-    put_head(out, ir);
+    put_head(out, ir, IR_TEXT_FLAT);
     put_weights(out, ir);
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
-        put_buffer_row(out, ir, b, roles);
+        put_buffer_row(out, ir, b, roles, true);
         text_pass_on(out);
     }
     for (uint32_t r = 0; r < ir->role_count; r++) {
@@ -317,7 +320,60 @@ void ir_print(struct text *out, const struct ir *ir)
     }
 }
 
-enum status ir_save(const struct ir *ir, const char *path, struct diag *diag)
+/* Adds the lines of *text, and empties it. */
+static void add_lines(struct loops *loops, struct text *text, bool are_ops)
+{
+    for (size_t begin = 0; begin < text->size;) {
+        const char *end = memchr(text->data + begin, '\n', text->size - begin);
+        size_t size = end ? (size_t)(end - text->data) - begin : text->size - begin;
+        loops_add_line(loops, text->data + begin, size, are_ops);
+        begin += size + 1;
+    }
+    text->size = 0;
+}
+
+static void add_ops(struct loops *loops, const struct ir *ir, const struct role *role)
+{
+    struct text line = {0};
+    uint64_t from = loops->count;
+    for (uint32_t op = role->op_begin; op - role->op_begin < role->op_count; op++) {
+        ir_print_op(&line, ir, op);
+        add_lines(loops, &line, true);
+    }
+    loops_roll(loops, from);
+    text_release(&line);
+}
+
+void ir_print_loops(struct text *out, const struct ir *ir)
+{
+    struct loops loops = {0};
+    struct text line = {0};
+    bool roles = !has_default_role(ir);
+    put_head(out, ir, IR_TEXT_LOOPS);
+    put_weights(&line, ir);
+    add_lines(&loops, &line, false);
+    loops_roll(&loops, 0);
+    uint64_t from = loops.count;
+    for (uint32_t b = 0; b < ir->buffer.count; b++) {
+        put_buffer_row(&line, ir, b, roles, false);
+        add_lines(&loops, &line, false);
+    }
+    loops_roll(&loops, from);
+    for (uint32_t r = 0; r < ir->role_count; r++) {
+        const struct role *role = &ir->role[r];
+        if (roles && role->op_count > 0) {
+            text_puts(&line, "ops ");
+            text_puts(&line, role->name);
+            add_lines(&loops, &line, false);
+        }
+        add_ops(&loops, ir, role);
+    }
+    loops_print(out, &loops);
+    text_release(&line);
+    loops_release(&loops);
+}
+
+enum status ir_save(const struct ir *ir, const char *path, int version, struct diag *diag)
 {
     struct saving saving = {0};
     struct text out;
@@ -325,7 +381,10 @@ enum status ir_save(const struct ir *ir, const char *path, struct diag *diag)
     if (status == STATUS_OK)
         status = saving_open(&saving, path, &out, diag);
     if (status == STATUS_OK) {
-        ir_print(&out, ir);
+        if (version == IR_TEXT_FLAT)
+            ir_print(&out, ir);
+        else
+            ir_print_loops(&out, ir);
         status = saving_close(&saving, &out, diag);
     }
     if (status == STATUS_OK)

@@ -12,8 +12,9 @@
 
 #include <stddef.h>
 
-/* The version in the first line, "longhaul schedule 1". */
-#define IR_TEXT_VERSION 1
+/* The version in the first line, "longhaul schedule 1": every row is a line, offsets are given; or rows that
+ * repeat are loops, ops have names instead of numbers, and there are no offsets. */
+enum { IR_TEXT_FLAT = 1, IR_TEXT_LOOPS = 2 };
 
 /* Reads the text form into an empty *ir; name stands for the text in messages. It stops at the
  * first fault: then diag says where the text is wrong, and *ir holds rows read so far, to be
@@ -22,12 +23,13 @@
 enum status ir_parse(struct ir *ir, const char *name, const char *text, size_t size,
                      struct diag *diag);
 
-/* Appends the whole schedule, or one op as its line without the '\n' (for messages). */
+/* Appends the whole schedule, flat or with loops, or one op as its line without the '\n' (for messages). */
 void ir_print(struct text *out, const struct ir *ir);
+void ir_print_loops(struct text *out, const struct ir *ir);
 void ir_print_op(struct text *out, const struct ir *ir, uint32_t op);
 
 /* The same from and to a file; "-" is standard input or output. */
 enum status ir_load(struct ir *ir, const char *path, struct diag *diag);
-enum status ir_save(const struct ir *ir, const char *path, struct diag *diag);
+enum status ir_save(const struct ir *ir, const char *path, int version, struct diag *diag);
 
 #endif

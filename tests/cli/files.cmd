@@ -5,7 +5,7 @@ longhaul schedule $what -o $T/a.ir
 longhaul predict $what --quick --profile ideal -o $T/out --emit-ir --json > $T/a.json
 ls $T/out
 cmp $T/a.json $T/out/prediction.json
-longhaul schedule $what --profile ideal | cmp - $T/out/schedule.ir
+longhaul schedule $what --profile ideal --flat | cmp - $T/out/schedule.ir
 longhaul predict $T/out/schedule.ir --cluster ideal --gpus 4 --json > $T/b.json
 for name in a b; do
     grep -A 100 '"step_s"' $T/$name.json | grep -E '"(step_s|hfu|recomputation|peak_bytes)"' |

@@ -360,7 +360,7 @@ static void files_are_saved_and_loaded(void)
     struct check_random random = check_random_make();
     text_printf(&path, "%s/step.ir", check_temp_dir());
     make_random_schedule(&ir, &random);
-    CHECK("save", ir_save(&ir, path.data, &diag) == STATUS_OK);
+    CHECK("save", ir_save(&ir, path.data, IR_TEXT_FLAT, &diag) == STATUS_OK);
     CHECK("load", ir_load(&again, path.data, &diag) == STATUS_OK);
     ir_print(&a, &ir);
     ir_print(&b, &again);
@@ -391,8 +391,8 @@ static const struct {
      "t.ir:2:1: error: not a schedule: its first line must be 'longhaul schedule 1'\n"},
     {"no version", "longhaul schedule",
      "t.ir:1:18: error: expected the version of the schedule format at the end of the line\n"},
-    {"other version", "longhaul schedule 2\n",
-     "t.ir:1:19: error: version 2 of the schedule format: this program reads version 1\n"},
+    {"other version", "longhaul schedule 3\n",
+     "t.ir:1:19: error: version 3 of the schedule format: this program reads versions 1 and 2\n"},
     {"statement", HEAD "bufer x1 hbm\n",
      "t.ir:7:1: error: unknown statement 'bufer'; did you mean 'buffer'?\n"},
     {"two meshes", HEAD "mesh dp=2\n", "t.ir:7:1: error: a second mesh: there is only one\n"},

@@ -1,0 +1,589 @@
+/* A schedule as text with loops: the lines of the flat form, rolled. */
+#include "schedule/ir/ir_text.h"
+#include "schedule/ir/loops_roll.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 8 };
+
+/* A loop as it is printed. Loops of one top-level node have consecutive rows, the outer before the inner. */
+struct named {
+    uint32_t parent; /* row; UINT32_MAX: none */
+    uint32_t trips;
+    uint32_t ops;      /* of an iteration */
+    uint64_t first_op; /* of its first iteration, in the first one of all loops around it */
+    int64_t value;     /* of its variable in the first iteration */
+    int step;          /* from one iteration to the next: 1 or -1 */
+    char variable[4];
+};
+
+/* An op that a loop's rows would have before its first or behind its last iteration: of a loop within others,
+ * in each of their iterations. */
+struct alias {
+    uint32_t loop, row;
+    int64_t value; /* of the loop's variable */
+    uint64_t op;   /* in the first iterations of the loops around */
+};
+
+struct printer {
+    struct text *out;
+    struct loops loops;
+    struct named *named;
+    uint32_t named_count, named_capacity;
+    uint64_t *op_begin;   /* per top-level node: ops before it */
+    uint32_t *loop_begin; /* per top-level node: loops before it */
+    struct alias *alias;
+    uint32_t alias_count, alias_capacity;
+};
+
+/* The loops around a line, from outside: their rows, and their strides from its first number on. */
+struct around {
+    uint32_t depth;
+    uint32_t loop[DEPTH_MAX];
+    const int64_t *stride[DEPTH_MAX];
+};
+
+/* ---- names ---- */
+
+/* "A" to "Z", "AA" and on. */
+static void put_loop_name(struct text *out, uint32_t loop)
+{
+    char name[8];
+    int at = (int)sizeof name;
+    name[--at] = '\0';
+    for (uint64_t left = (uint64_t)loop + 1; left > 0; left = (left - 1) / 26)
+        name[--at] = (char)('A' + (left - 1) % 26);
+    text_puts(out, name + at);
+}
+
+/* Of a label, say "layer=", the number that most lines of an iteration have; those of a loop within do not
+ * count. False: none has it, or it does not go up or down by one. */
+static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
+                       const char *label, struct named *named)
+{
+    int64_t value[64];
+    uint32_t times[64], count = 0, most = UINT32_MAX;
+    const int64_t *stride = loop->stride;
+    int step[64];
+    for (uint32_t i = 0; i < loop->count; i++) {
+        const struct loops_shape *line = &l->shape[loop->body[i]];
+        const char *found = line->text ? strstr(line->text, label) : NULL;
+        uint32_t rank = 0;
+        for (const char *c = line->text; found && c < found; c++)
+            rank += *c == LOOPS_NUMBER || *c == LOOPS_OP;
+        if (found && (stride[rank] == 1 || stride[rank] == -1)) {
+            uint32_t k = 0;
+            while (k < count && (value[k] != number[rank] || step[k] != (int)stride[rank]))
+                k++;
+            if (k == count && count < 64) {
+                value[count] = number[rank];
+                step[count] = (int)stride[rank];
+                times[count++] = 0;
+            }
+            if (k < count)
+                times[k]++;
+        }
+        number += line->numbers;
+        stride += line->numbers;
+    }
+    for (uint32_t k = 0; k < count; k++)
+        if (most == UINT32_MAX || times[k] > times[most])
+            most = k;
+    if (most == UINT32_MAX)
+        return false;
+    named->value = value[most];
+    named->step = step[most];
+    return true;
+}
+
+static bool is_used(const struct printer *p, const struct named *named, const char *variable)
+{
+    for (uint32_t outer = named->parent; outer != UINT32_MAX; outer = p->named[outer].parent)
+        if (strcmp(p->named[outer].variable, variable) == 0)
+            return true;
+    return false;
+}
+
+static void choose_variable(const struct printer *p, const struct loops_shape *loop,
+                            const int64_t *number, struct named *named)
+{
+    static const struct {
+        const char *label, *variable;
+    } of[] = {{"layer=\1", "L"}, {"chunk=\1", "c"}, {"step=\1", "t"}, {"micro=\1", "u"}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (!is_used(p, named, of[i].variable) &&
+            find_label(&p->loops, loop, number, of[i].label, named)) {
+            strcpy(named->variable, of[i].variable);
+            return;
+        }
+    named->value = 0;
+    named->step = 1;
+    for (char c = 'i'; c <= 'q'; c++) {
+        snprintf(named->variable, sizeof named->variable, "%c", c);
+        if (!is_used(p, named, named->variable))
+            return;
+    }
+}
+
+/* Gives the loops of a node rows. first_op: its own first op. */
+static void name_loops(struct printer *p, uint32_t shape, const int64_t *number, uint64_t first_op,
+                       uint32_t parent)
+{
+    const struct loops_shape *loop = &p->loops.shape[shape];
+    if (loop->text)
+        return;
+    if (p->named_count == p->named_capacity) {
+        p->named_capacity = (uint32_t)heap_next_capacity(p->named_capacity, p->named_count + 1u);
+        p->named = heap_realloc(p->named, p->named_capacity, sizeof *p->named);
+    }
+    uint32_t row = p->named_count++;
+    p->named[row] = (struct named){.parent = parent,
+                                   .trips = loop->trips,
+                                   .ops = loop->ops / loop->trips,
+                                   .first_op = first_op};
+    choose_variable(p, loop, number, &p->named[row]);
+    for (uint32_t i = 0; i < loop->count; i++) {
+        name_loops(p, loop->body[i], number, first_op, row);
+        number += p->loops.shape[loop->body[i]].numbers;
+        first_op += p->loops.shape[loop->body[i]].ops;
+    }
+}
+
+static void name_all(struct printer *p)
+{
+    struct loops *l = &p->loops;
+    uint64_t op = 0;
+    p->op_begin = heap_alloc(l->count + 1, sizeof *p->op_begin);
+    p->loop_begin = heap_alloc(l->count + 1, sizeof *p->loop_begin);
+    for (uint64_t i = 0; i < l->count; i++) {
+        p->op_begin[i] = op;
+        p->loop_begin[i] = p->named_count;
+        name_loops(p, l->node[i].shape, l->number + l->node[i].number, op, UINT32_MAX);
+        op += l->shape[l->node[i].shape].ops;
+    }
+    p->op_begin[l->count] = op;
+    p->loop_begin[l->count] = p->named_count;
+}
+
+/* ---- where an op is ---- */
+
+struct place {
+    uint32_t depth; /* loops around it; 0: a line of its own */
+    uint32_t loop[DEPTH_MAX];
+    int64_t iteration[DEPTH_MAX]; /* from 0 */
+    uint32_t row;                 /* op line of the innermost body */
+};
+
+/* The op `rest` ops behind the first of a node's first iteration. */
+static void find_in_node(const struct printer *p, uint32_t shape, uint32_t loop, uint64_t rest,
+                         struct place *place)
+{
+    const struct loops_shape *s = &p->loops.shape[shape];
+    while (!s->text) {
+        uint64_t ops = s->ops / s->trips;
+        assert(place->depth < DEPTH_MAX);
+        place->loop[place->depth] = loop++;
+        place->iteration[place->depth++] = (int64_t)(rest / ops);
+        rest %= ops;
+        place->row = 0;
+        uint32_t i = 0;
+        for (; rest >= p->loops.shape[s->body[i]].ops; i++) {
+            const struct loops_shape *child = &p->loops.shape[s->body[i]];
+            rest -= child->ops;
+            loop += child->loops;
+            place->row += child->text != NULL && child->ops > 0;
+        }
+        s = &p->loops.shape[s->body[i]];
+    }
+}
+
+static struct place find_op(const struct printer *p, uint64_t op)
+{
+    uint64_t low = 0, high = p->loops.count;
+    while (high - low > 1) { /* nodes without ops lie before one that has them */
+        uint64_t middle = low + (high - low) / 2;
+        if (p->op_begin[middle] <= op)
+            low = middle;
+        else
+            high = middle;
+    }
+    struct place place = {0};
+    find_in_node(p, p->loops.node[low].shape, p->loop_begin[low], op - p->op_begin[low], &place);
+    return place;
+}
+
+/* ---- numbers ---- */
+
+static void put_term(struct printer *p, const struct around *a, uint32_t d, int64_t factor,
+                     bool any)
+{
+    if (factor < 0)
+        text_putc(p->out, '-');
+    else if (any)
+        text_putc(p->out, '+');
+    if (factor != 1 && factor != -1) {
+        text_put_i64(p->out, factor < 0 ? -factor : factor);
+        text_putc(p->out, '*');
+    }
+    text_puts(p->out, p->named[a->loop[d]].variable);
+}
+
+/* "2*L+1" or "31-L": a constant, and what each variable around counts for; what is added comes first. */
+static void put_expression(struct printer *p, const struct around *a, int64_t constant,
+                           const int64_t *factor)
+{
+    bool any = false;
+    for (uint32_t d = 0; d < a->depth; d++)
+        if (factor[d] > 0) {
+            put_term(p, a, d, factor[d], any);
+            any = true;
+        }
+    if (constant > 0 && any)
+        text_putc(p->out, '+');
+    if (constant > 0)
+        text_put_i64(p->out, constant);
+    any = any || constant > 0;
+    for (uint32_t d = 0; d < a->depth; d++)
+        if (factor[d] < 0) {
+            put_term(p, a, d, factor[d], any);
+            any = true;
+        }
+    if (constant < 0 || !any)
+        text_put_i64(p->out, constant);
+}
+
+/* What a number is by its value in the first iterations and its strides: constant + factors x variables. */
+static int64_t by_variables(const struct printer *p, const struct around *a, int64_t first,
+                            const int64_t *stride, int64_t *factor)
+{
+    for (uint32_t d = 0; d < a->depth; d++) {
+        const struct named *named = &p->named[a->loop[d]];
+        factor[d] = stride[d] * named->step;
+        first -= factor[d] * named->value;
+    }
+    return first;
+}
+
+static bool varies(const struct around *a, uint32_t at)
+{
+    for (uint32_t d = 0; d < a->depth; d++)
+        if (a->stride[d][at] != 0)
+            return true;
+    return false;
+}
+
+static void put_number(struct printer *p, const struct around *a, int64_t first, uint32_t at)
+{
+    int64_t factor[DEPTH_MAX], stride[DEPTH_MAX];
+    if (!varies(a, at)) {
+        text_put_i64(p->out, first);
+        return;
+    }
+    for (uint32_t d = 0; d < a->depth; d++)
+        stride[d] = a->stride[d][at];
+    int64_t constant = by_variables(p, a, first, stride, factor);
+    text_putc(p->out, '{');
+    put_expression(p, a, constant, factor);
+    text_putc(p->out, '}');
+}
+
+/* ---- names of ops ---- */
+
+static void add_alias(struct printer *p, struct alias alias)
+{
+    if (p->alias_count == p->alias_capacity) {
+        p->alias_capacity = (uint32_t)heap_next_capacity(p->alias_capacity, p->alias_count + 1u);
+        p->alias = heap_realloc(p->alias, p->alias_capacity, sizeof *p->alias);
+    }
+    p->alias[p->alias_count++] = alias;
+}
+
+/* A reference whose op is at `place` in the first iterations of the loops around it, by[m][d] iterations of
+ * loop m of the place further with each one of loop d around. */
+struct reference {
+    struct place place;
+    int64_t by[DEPTH_MAX][DEPTH_MAX];
+};
+
+/* Tells how a reference moves by the op it names in one iteration of all loops around it (at: 0, or the
+ * last of each). False: not from iteration to iteration of loops. */
+static bool follow(const struct printer *p, const struct around *a, int64_t first,
+                   const int64_t *stride, bool last, struct reference *r)
+{
+    int64_t op = first;
+    for (uint32_t d = 0; d < a->depth; d++)
+        op += last ? stride[d] * (p->named[a->loop[d]].trips - 1) : 0;
+    if (op < 0 || (uint64_t)op >= p->op_begin[p->loops.count])
+        return false; /* a wait for an op that never comes: the verifier says so */
+    *r = (struct reference){.place = find_op(p, (uint64_t)op)};
+    for (uint32_t d = 0; d < a->depth; d++) {
+        uint32_t m = 0;
+        while (stride[d] != 0 && m < r->place.depth &&
+               stride[d] % (int64_t)p->named[r->place.loop[m]].ops != 0)
+            m++;
+        if (stride[d] != 0 && m == r->place.depth)
+            return false;
+        if (stride[d] == 0)
+            continue;
+        r->by[m][d] = stride[d] / (int64_t)p->named[r->place.loop[m]].ops;
+        if (last)
+            r->place.iteration[m] -= r->by[m][d] * (p->named[a->loop[d]].trips - 1);
+    }
+    return true;
+}
+
+/* The ops [*begin, *end) of an iteration of the loop around level m of a place, of all where there is none;
+ * *first: the same in the first iterations of the loops around. */
+static void find_around(const struct printer *p, const struct place *place, uint32_t m,
+                        uint64_t *begin, uint64_t *end, uint64_t *first)
+{
+    *begin = *first = 0;
+    *end = p->op_begin[p->loops.count];
+    if (m == 0)
+        return;
+    const struct named *outer = &p->named[place->loop[m - 1]];
+    *begin = *first = outer->first_op;
+    for (uint32_t k = 0; k < m; k++)
+        *begin += (uint64_t)place->iteration[k] * p->named[place->loop[k]].ops;
+    *end = *begin + outer->ops;
+}
+
+/* Notes the ops that a reference reaches outside its innermost loop, which it does by one variable at most.
+ * False: it leaves another, or the iteration of the loop around it. */
+static bool note_outside(struct printer *p, const struct around *a, const struct reference *r,
+                         int64_t first, const int64_t *stride)
+{
+    for (uint32_t m = 0; m < r->place.depth; m++) {
+        const struct named *named = &p->named[r->place.loop[m]];
+        int64_t low = r->place.iteration[m], high = low;
+        uint32_t by = a->depth, moves = 0;
+        for (uint32_t d = 0; d < a->depth; d++) {
+            int64_t most = r->by[m][d] * (p->named[a->loop[d]].trips - 1);
+            low += most < 0 ? most : 0;
+            high += most > 0 ? most : 0;
+            by = most != 0 ? d : by;
+            moves += most != 0;
+        }
+        if (low >= 0 && high < (int64_t)named->trips)
+            continue;
+        if (m + 1 < r->place.depth || moves > 1)
+            return false;
+        uint64_t begin, end, of_first;
+        find_around(p, &r->place, m, &begin, &end, &of_first);
+        int64_t trips = by < a->depth ? p->named[a->loop[by]].trips : 1;
+        for (int64_t k = 0; k < trips; k++) {
+            int64_t at = r->place.iteration[m] + (by < a->depth ? r->by[m][by] * k : 0);
+            uint64_t op = (uint64_t)(first + (by < a->depth ? stride[by] * k : 0));
+            if (at >= 0 && at < (int64_t)named->trips)
+                continue;
+            if (op < begin || op >= end)
+                return false;
+            add_alias(p, (struct alias){r->place.loop[m], r->place.row,
+                                        named->value + named->step * at, op - begin + of_first});
+        }
+    }
+    return true;
+}
+
+static bool is_here(const struct around *a, const struct reference *r)
+{
+    if (r->place.depth != a->depth)
+        return false;
+    for (uint32_t m = 0; m < a->depth; m++) {
+        if (r->place.loop[m] != a->loop[m] || r->place.iteration[m] != 0)
+            return false;
+        for (uint32_t d = 0; d < a->depth; d++)
+            if (r->by[m][d] != (m == d))
+                return false;
+    }
+    return true;
+}
+
+static void put_row(struct text *out, uint32_t row)
+{
+    text_putc(out, '.');
+    text_put_i64(out, row);
+}
+
+static void put_reference(struct printer *p, const struct around *a, int64_t first, uint32_t at)
+{
+    struct reference r;
+    int64_t stride[DEPTH_MAX] = {0}, factor[DEPTH_MAX];
+    for (uint32_t d = 0; d < a->depth; d++)
+        stride[d] = a->stride[d][at];
+    bool told = (follow(p, a, first, stride, true, &r) && note_outside(p, a, &r, first, stride)) ||
+                (follow(p, a, first, stride, false, &r) && note_outside(p, a, &r, first, stride));
+    if (!told) { /* by its number in the flat list */
+        text_putc(p->out, '@');
+        put_number(p, a, first, at);
+        return;
+    }
+    if (r.place.depth == 0) {
+        text_put_i64(p->out, first);
+        return;
+    }
+    if (is_here(a, &r)) {
+        put_row(p->out, r.place.row);
+        return;
+    }
+    put_loop_name(p->out, r.place.loop[r.place.depth - 1]);
+    put_row(p->out, r.place.row);
+    for (uint32_t m = 0; m < r.place.depth; m++) {
+        const struct named *named = &p->named[r.place.loop[m]];
+        int64_t of[DEPTH_MAX];
+        for (uint32_t d = 0; d < a->depth; d++)
+            of[d] = r.by[m][d] * named->step;
+        int64_t constant =
+            by_variables(p, a, named->value + named->step * r.place.iteration[m], of, factor);
+        text_putc(p->out, m == 0 ? '[' : ',');
+        put_expression(p, a, constant, factor);
+    }
+    text_putc(p->out, ']');
+}
+
+/* ---- lines ---- */
+
+static void indent(struct text *out, uint32_t depth)
+{
+    for (uint32_t i = 0; i < depth; i++)
+        text_puts(out, "  ");
+}
+
+/* at: of its first number in the strides of the loops around. */
+static void put_line(struct printer *p, const char *text, const int64_t *number,
+                     const struct around *a, uint32_t at, uint32_t *row)
+{
+    bool own = strncmp(text, "op ", 3) == 0;
+    indent(p->out, a->depth);
+    for (const char *c = text; *c; c++) {
+        if (*c == LOOPS_NUMBER) {
+            put_number(p, a, *number++, at++);
+        } else if (*c == LOOPS_OP && own && a->depth > 0) { /* its own name comes first */
+            put_row(p->out, (*row)++);
+            number++;
+            at++;
+            own = false;
+        } else if (*c == LOOPS_OP && own) {
+            text_put_i64(p->out, *number++);
+            at++;
+            own = false;
+        } else if (*c == LOOPS_OP) {
+            put_reference(p, a, *number++, at++);
+        } else {
+            text_putc(p->out, *c);
+        }
+    }
+    text_putc(p->out, '\n');
+    text_pass_on(p->out);
+}
+
+static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
+                     const struct around *a, uint32_t at, uint32_t loop, uint32_t *row)
+{
+    const struct loops_shape *s = &p->loops.shape[shape];
+    if (s->text) {
+        put_line(p, s->text, number, a, at, row);
+        return;
+    }
+    const struct named *named = &p->named[loop];
+    indent(p->out, a->depth);
+    text_puts(p->out, "loop ");
+    put_loop_name(p->out, loop);
+    text_printf(p->out, " %s=%lld..%lld\n", named->variable, (long long)named->value,
+                (long long)(named->value + named->step * ((int64_t)named->trips - 1)));
+    struct around inner = *a;
+    assert(inner.depth < DEPTH_MAX);
+    for (uint32_t d = 0; d < inner.depth; d++)
+        inner.stride[d] += at;
+    inner.stride[inner.depth] = s->stride;
+    inner.loop[inner.depth++] = loop++;
+    uint32_t rows = 0, offset = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct loops_shape *child = &p->loops.shape[s->body[i]];
+        put_node(p, s->body[i], number + offset, &inner, offset, loop, &rows);
+        offset += child->numbers;
+        loop += child->loops;
+    }
+    indent(p->out, a->depth);
+    text_puts(p->out, "end\n");
+}
+
+/* The op of an alias, as a line in the loop around the aliased one names it. */
+static void put_alias_op(struct printer *p, const struct alias *alias)
+{
+    struct place place = find_op(p, alias->op);
+    uint32_t depth = 0; /* of the loops around the aliased one */
+    for (uint32_t outer = p->named[alias->loop].parent; outer != UINT32_MAX;
+         outer = p->named[outer].parent)
+        depth++;
+    if (place.depth == 0) {
+        text_put_i64(p->out, (int64_t)alias->op);
+        return;
+    }
+    if (place.depth > depth)
+        put_loop_name(p->out, place.loop[place.depth - 1]);
+    put_row(p->out, place.row);
+    for (uint32_t m = 0; m < place.depth && place.depth > depth; m++) {
+        const struct named *named = &p->named[place.loop[m]];
+        text_putc(p->out, m == 0 ? '[' : ',');
+        if (m < depth)
+            text_puts(p->out, named->variable);
+        else
+            text_put_i64(p->out, named->value + named->step * place.iteration[m]);
+    }
+    if (place.depth > depth)
+        text_putc(p->out, ']');
+}
+
+static int compare_aliases(const void *left, const void *right)
+{
+    const struct alias *a = left, *b = right;
+    if (a->loop != b->loop)
+        return a->loop < b->loop ? -1 : 1;
+    if (a->value != b->value)
+        return a->value < b->value ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+static void put_aliases(struct printer *p)
+{
+    if (p->alias_count > 0)
+        qsort(p->alias, p->alias_count, sizeof *p->alias, compare_aliases);
+    for (uint32_t i = 0; i < p->alias_count; i++) {
+        const struct alias *alias = &p->alias[i], *before = i > 0 ? alias - 1 : NULL;
+        if (before && compare_aliases(before, alias) == 0)
+            continue;
+        if (!before || before->loop != alias->loop || before->value != alias->value) {
+            text_puts(p->out, before ? "\nalias " : "alias ");
+            put_loop_name(p->out, alias->loop);
+            text_putc(p->out, '[');
+            text_put_i64(p->out, alias->value);
+            text_putc(p->out, ']');
+        }
+        text_putc(p->out, ' ');
+        put_row(p->out, alias->row);
+        text_putc(p->out, '=');
+        put_alias_op(p, alias);
+    }
+    if (p->alias_count > 0)
+        text_putc(p->out, '\n');
+}
+
+void loops_print(struct text *out, struct loops *loops)
+{
+    struct printer p = {.out = out, .loops = *loops};
+    const struct around none = {0};
+    name_all(&p);
+    for (uint64_t i = 0; i < p.loops.count; i++) {
+        const struct loops_node *node = &p.loops.node[i];
+        uint32_t rows = 0;
+        put_node(&p, node->shape, p.loops.number + node->number, &none, 0, p.loop_begin[i], &rows);
+    }
+    put_aliases(&p);
+    free(p.named);
+    free(p.op_begin);
+    free(p.loop_begin);
+    free(p.alias);
+}

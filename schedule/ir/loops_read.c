@@ -1,0 +1,616 @@
+/* Version 2 of the text form: loops are written out line by line, and what names ops becomes their numbers.
+ *
+ * Statements and loops make a tree. A walk counts ops, so that every name has its number in the flat list; a
+ * second one writes each line out once for every iteration, and the parser of flat lines reads it. */
+#include "schedule/ir/loops_read.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 8, NAME_MAX = 8, NONE = -1 };
+
+/* A loop has more lines than a schedule can have rows when it is written out. */
+#define LINES_MAX ((uint64_t)IR_NONE - 1)
+
+struct item {
+    uint32_t line;
+    const char *at;
+    size_t size;
+    uint32_t loop; /* the loop that begins here; IR_NONE: a statement */
+    uint32_t next; /* the item behind it, at the same depth; IR_NONE: none */
+};
+
+struct loop {
+    char name[NAME_MAX], variable[NAME_MAX];
+    int64_t first, trips, step;
+    uint32_t line;       /* where it begins */
+    uint32_t parent;     /* IR_NONE: none */
+    uint32_t depth;      /* loops around it */
+    uint32_t item;       /* the first of its body; IR_NONE: none */
+    uint64_t begin;      /* ops before it: in the schedule, or in an iteration of its parent */
+    uint64_t ops, lines; /* of an iteration, loops within written out */
+    uint64_t *row; /* of its own ops, by name: ops of the iteration before it; LINES_MAX: none */
+    uint32_t rows, row_capacity;
+};
+
+/* Another name of an op. */
+struct alias {
+    uint32_t loop, row, line;
+    int64_t value;
+    struct word op;
+};
+
+/* The number that the text gives an op outside loops. */
+struct label {
+    uint64_t text, op;
+};
+
+struct reader {
+    struct parser *p;
+    struct item *item;
+    uint32_t item_count, item_capacity;
+    struct loop *loop;
+    uint32_t loop_count, loop_capacity;
+    struct alias *alias;
+    uint32_t alias_count, alias_capacity;
+    struct label *label;
+    uint32_t label_count, label_capacity;
+    struct id_map labels, names, aliases;
+    uint64_t next_op; /* of the flat list, while lines are written out */
+    int64_t value[DEPTH_MAX];
+    uint32_t open[DEPTH_MAX], depth; /* loops around the line that is written out */
+    struct text flat;
+};
+
+static enum status fault(struct reader *r, uint32_t line, const char *format, ...)
+{
+    struct loc loc = {.name = r->p->cursor.name, .line = line};
+    va_list args;
+    va_start(args, format);
+    diag_verror(r->p->diag, loc, STATUS_BAD_INPUT, format, args);
+    va_end(args);
+    return STATUS_BAD_INPUT;
+}
+
+#define GROW(r, name)                                                                              \
+    do {                                                                                           \
+        if ((r)->name##_count == (r)->name##_capacity) {                                           \
+            (r)->name##_capacity =                                                                 \
+                (uint32_t)heap_next_capacity((r)->name##_capacity, (r)->name##_count + 1u);        \
+            (r)->name = heap_realloc((r)->name, (r)->name##_capacity, sizeof *(r)->name);          \
+        }                                                                                          \
+    } while (0)
+
+/* ---- words ---- */
+
+/* The next word of text; size 0: there is none. */
+static struct word next_word(const char **at, const char *end)
+{
+    while (*at < end && (**at == ' ' || **at == '\t' || **at == '\r'))
+        ++*at;
+    struct word word = {*at, 0};
+    while (*at < end && !strchr(" \t\r#", **at))
+        ++*at;
+    word.size = (size_t)(*at - word.at);
+    return word;
+}
+
+static bool read_digits(const char **at, const char *end, int64_t *value)
+{
+    const char *begin = *at;
+    while (*at < end && isdigit((unsigned char)**at))
+        ++*at;
+    return *at > begin && parse_i64(begin, (size_t)(*at - begin), value);
+}
+
+/* ---- expressions ---- */
+
+/* The loop around the line whose variable begins at *at; NONE: none. */
+static int find_variable(struct reader *r, const char **at, const char *end)
+{
+    const char *begin = *at;
+    while (*at < end && isalpha((unsigned char)**at))
+        ++*at;
+    size_t size = (size_t)(*at - begin);
+    for (uint32_t d = r->depth; size > 0 && d-- > 0;) {
+        const char *variable = r->loop[r->open[d]].variable;
+        if (strlen(variable) == size && memcmp(variable, begin, size) == 0)
+            return (int)d;
+    }
+    return NONE;
+}
+
+/* "2*L", "L" or "17". */
+static bool read_term(struct reader *r, const char **at, const char *end, int64_t *value)
+{
+    bool number = *at < end && isdigit((unsigned char)**at);
+    *value = 1;
+    if (number && !read_digits(at, end, value))
+        return false;
+    if (number && (*at == end || **at != '*'))
+        return true;
+    *at += number;
+    int variable = find_variable(r, at, end);
+    return variable != NONE && !__builtin_mul_overflow(*value, r->value[variable], value);
+}
+
+/* Sums and differences of terms, up to `end`. */
+static bool read_expression(struct reader *r, const char *at, const char *end, int64_t *value)
+{
+    *value = 0;
+    for (bool first = true; first || at < end; first = false) {
+        bool minus = at < end && *at == '-';
+        int64_t term;
+        if (!first && !minus && (at == end || *at != '+'))
+            return false;
+        at += minus || !first;
+        if (!read_term(r, &at, end, &term))
+            return false;
+        if (minus ? __builtin_sub_overflow(*value, term, value)
+                  : __builtin_add_overflow(*value, term, value))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the tree ---- */
+
+static uint32_t find_loop(const struct reader *r, const char *name, size_t size)
+{
+    for (struct id_probe at = id_map_start(&r->names, hash_text(name, size));
+         id_map_next(&r->names, &at);)
+        if (strlen(r->loop[at.row].name) == size && memcmp(r->loop[at.row].name, name, size) == 0)
+            return at.row;
+    return IR_NONE;
+}
+
+static bool copy_name(char out[NAME_MAX], struct word word)
+{
+    if (word.size == 0 || word.size >= NAME_MAX)
+        return false;
+    for (size_t i = 0; i < word.size; i++)
+        if (!isalpha((unsigned char)word.at[i]))
+            return false;
+    memcpy(out, word.at, word.size);
+    out[word.size] = '\0';
+    return true;
+}
+
+/* "loop NAME VARIABLE=FIRST..LAST", of which the first word has been read. */
+static enum status read_loop(struct reader *r, const char *at, const char *end, uint32_t line,
+                             struct loop *loop)
+{
+    struct word name = next_word(&at, end), range = next_word(&at, end);
+    struct word bounds = word_cut(&range, '=');
+    const char *c = bounds.at, *behind = bounds.at ? bounds.at + bounds.size : NULL;
+    int64_t last;
+    bool right = copy_name(loop->name, name) && copy_name(loop->variable, range) && c &&
+                 read_digits(&c, behind, &loop->first) && behind - c > 2 && c[0] == '.' &&
+                 c[1] == '.';
+    if (right)
+        c += 2;
+    right = right && read_digits(&c, behind, &last) && c == behind && next_word(&at, end).size == 0;
+    if (!right)
+        return fault(
+            r, line,
+            "expected 'loop NAME VARIABLE=FIRST..LAST', names of up to %d letters, such as "
+            "'loop A L=0..31'",
+            NAME_MAX - 1);
+    if (find_loop(r, name.at, name.size) != IR_NONE)
+        return fault(r, line, "there is a loop '%s' already", loop->name);
+    loop->step = last < loop->first ? -1 : 1;
+    if ((uint64_t)((last - loop->first) * loop->step) >= LINES_MAX)
+        return fault(r, line, "a loop has at most %" PRIu64 " iterations", (uint64_t)LINES_MAX);
+    loop->trips = (last - loop->first) * loop->step + 1;
+    return STATUS_OK;
+}
+
+static enum status open_loop(struct reader *r, const char *at, const char *end, uint32_t line)
+{
+    struct loop loop = {.line = line,
+                        .parent = r->depth > 0 ? r->open[r->depth - 1] : IR_NONE,
+                        .depth = r->depth,
+                        .item = IR_NONE};
+    enum status status = read_loop(r, at, end, line, &loop);
+    if (status != STATUS_OK)
+        return status;
+    if (r->depth == DEPTH_MAX)
+        return fault(r, line, "loops are nested at most %d deep", DEPTH_MAX);
+    for (uint32_t d = 0; d < r->depth; d++)
+        if (strcmp(r->loop[r->open[d]].variable, loop.variable) == 0)
+            return fault(r, line, "'%s' is the variable of a loop around this one", loop.variable);
+    GROW(r, loop);
+    r->open[r->depth++] = r->loop_count;
+    id_map_add(&r->names, hash_text(loop.name, strlen(loop.name)), r->loop_count);
+    r->loop[r->loop_count++] = loop;
+    return STATUS_OK;
+}
+
+/* "alias A[0] .1=6 .2=B.3[4]", of which the first word has been read. */
+static enum status read_alias(struct reader *r, const char *at, const char *end, uint32_t line)
+{
+    struct word name = next_word(&at, end), value = word_cut(&name, '[');
+    struct alias alias = {.line = line};
+    bool right = value.size > 1 && value.at[value.size - 1] == ']' &&
+                 parse_i64(value.at, value.size - 1, &alias.value);
+    if (!right)
+        return fault(r, line, "expected 'alias NAME[VALUE] .ROW=OP...'");
+    alias.loop = find_loop(r, name.at, name.size);
+    if (alias.loop == IR_NONE)
+        return fault(r, line, "there is no loop '%.*s'", (int)name.size, name.at);
+    for (struct word word; (word = next_word(&at, end)).size > 0;) {
+        int64_t row;
+        alias.op = word_cut(&word, '=');
+        if (!alias.op.at || word.size < 2 || word.at[0] != '.' ||
+            !parse_i64(word.at + 1, word.size - 1, &row) || row < 0 || row >= (int64_t)IR_NONE)
+            return fault(r, line, "expected '.ROW=OP', not '%.*s'", (int)word.size, word.at);
+        alias.row = (uint32_t)row;
+        GROW(r, alias);
+        uint64_t key = hash_word(hash_word(alias.loop, alias.row), (uint64_t)alias.value);
+        id_map_add(&r->aliases, key, r->alias_count);
+        r->alias[r->alias_count++] = alias;
+    }
+    return STATUS_OK;
+}
+
+/* Hangs the item into the tree, behind *last at its depth. */
+static void add_item(struct reader *r, struct item item, uint32_t last[DEPTH_MAX + 1])
+{
+    GROW(r, item);
+    uint32_t row = r->item_count++;
+    r->item[row] = item;
+    if (last[r->depth] != IR_NONE)
+        r->item[last[r->depth]].next = row;
+    else if (r->depth > 0)
+        r->loop[r->open[r->depth - 1]].item = row;
+    last[r->depth] = row;
+}
+
+static enum status read_tree(struct reader *r)
+{
+    struct cursor *cursor = &r->p->cursor;
+    uint32_t last[DEPTH_MAX + 1];
+    memset(last, 0xff, sizeof last);
+    while (cursor_next_line(cursor)) {
+        const char *line_end = memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at));
+        const char *end = line_end ? line_end : cursor->end, *at = cursor->at;
+        struct item item = {cursor->line, at, (size_t)(end - at), IR_NONE, IR_NONE};
+        struct word word = next_word(&at, end);
+        enum status status = STATUS_OK;
+        if (word_is(word, "end")) {
+            if (r->depth == 0)
+                return fault(r, item.line, "'end' without a loop");
+            r->depth--;
+        } else if (word_is(word, "alias")) {
+            status = read_alias(r, at, end, item.line);
+        } else if (word_is(word, "loop")) {
+            item.loop = r->loop_count;
+            add_item(r, item, last);
+            status = open_loop(r, at, end, item.line);
+            last[r->depth] = IR_NONE;
+        } else if (word.size > 0) {
+            add_item(r, item, last);
+        }
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (r->depth > 0) {
+        const struct loop *open = &r->loop[r->open[r->depth - 1]];
+        return fault(r, open->line, "loop '%s' has no 'end'", open->name);
+    }
+    return STATUS_OK;
+}
+
+/* ---- numbers of ops ---- */
+
+static enum status note_row(struct reader *r, struct loop *loop, struct word name, uint32_t line)
+{
+    int64_t row;
+    if (name.size < 2 || name.at[0] != '.' || !parse_i64(name.at + 1, name.size - 1, &row) ||
+        row < 0 || row > 1 << 24)
+        return fault(r, line,
+                     "in a loop an op is named by a point and a number, such as '.3', "
+                     "not '%.*s'",
+                     (int)name.size, name.at);
+    if ((uint32_t)row >= loop->row_capacity) {
+        uint32_t old = loop->row_capacity;
+        loop->row_capacity = (uint32_t)heap_next_capacity(old, (size_t)row + 1);
+        loop->row = heap_realloc(loop->row, loop->row_capacity, sizeof *loop->row);
+        memset(loop->row + old, 0xff, (loop->row_capacity - old) * sizeof *loop->row);
+    }
+    if (loop->row[row] != UINT64_MAX)
+        return fault(r, line, "loop '%s' has an op .%" PRId64 " already", loop->name, row);
+    loop->row[row] = loop->ops;
+    return STATUS_OK;
+}
+
+static enum status note_label(struct reader *r, struct word name, uint64_t op, uint32_t line)
+{
+    int64_t text;
+    if (!parse_i64(name.at, name.size, &text) || text < 0)
+        return fault(r, line, "outside loops an op is named by a number, not '%.*s'",
+                     (int)name.size, name.at);
+    for (struct id_probe at = id_map_start(&r->labels, hash_word(0, (uint64_t)text));
+         id_map_next(&r->labels, &at);)
+        if (r->label[at.row].text == (uint64_t)text)
+            return fault(r, line, "there is an op %" PRId64 " already", text);
+    GROW(r, label);
+    id_map_add(&r->labels, hash_word(0, (uint64_t)text), r->label_count);
+    r->label[r->label_count++] = (struct label){(uint64_t)text, op};
+    return STATUS_OK;
+}
+
+/* Counts the ops of the items from `first` on; within a loop, or NULL. */
+static enum status count_ops(struct reader *r, uint32_t first, uint32_t within)
+{
+    uint64_t ops = 0, lines = 0;
+    for (uint32_t i = first; i != IR_NONE; i = r->item[i].next, lines++) {
+        const struct item *item = &r->item[i];
+        const char *at = item->at, *end = item->at + item->size;
+        enum status status = STATUS_OK;
+        if (within != IR_NONE)
+            r->loop[within].ops = ops;
+        if (item->loop != IR_NONE) {
+            r->loop[item->loop].begin = ops;
+            status = count_ops(r, r->loop[item->loop].item, item->loop);
+            const struct loop *loop = &r->loop[item->loop];
+            if (status == STATUS_OK && loop->lines > 0 &&
+                (uint64_t)loop->trips > (LINES_MAX - lines) / loop->lines)
+                return fault(r, item->line, "more than %" PRIu64 " lines", (uint64_t)LINES_MAX);
+            lines += loop->lines * (uint64_t)loop->trips;
+            ops += loop->ops * (uint64_t)loop->trips;
+        } else if (word_is(next_word(&at, end), "op")) {
+            struct word name = next_word(&at, end);
+            status = within != IR_NONE ? note_row(r, &r->loop[within], name, item->line)
+                                       : note_label(r, name, ops, item->line);
+            ops++;
+        }
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (within != IR_NONE) {
+        r->loop[within].ops = ops;
+        r->loop[within].lines = lines;
+    }
+    return STATUS_OK;
+}
+
+/* ---- names of ops ---- */
+
+static enum status find_name(struct reader *r, struct word name, uint32_t line, bool aliased,
+                             uint64_t *op);
+
+/* An alias names its op as a line in the loop around the aliased one would. */
+static enum status find_alias(struct reader *r, const struct alias *alias, const int64_t *value,
+                              uint64_t *op)
+{
+    struct reader was = *r;
+    r->depth = r->loop[alias->loop].depth;
+    for (uint32_t at = r->loop[alias->loop].parent; at != IR_NONE; at = r->loop[at].parent) {
+        r->open[r->loop[at].depth] = at;
+        r->value[r->loop[at].depth] = value[r->loop[at].depth];
+    }
+    enum status status = find_name(r, alias->op, alias->line, true, op);
+    r->depth = was.depth;
+    memcpy(r->open, was.open, sizeof r->open);
+    memcpy(r->value, was.value, sizeof r->value);
+    return status;
+}
+
+/* Row of a loop, with a value for the variable of every loop around and its own. */
+static enum status find_instance(struct reader *r, uint32_t loop, uint32_t row,
+                                 const int64_t *value, uint32_t line, bool aliased, uint64_t *op)
+{
+    const struct loop *inner = &r->loop[loop];
+    uint64_t number = row < inner->row_capacity ? inner->row[row] : UINT64_MAX;
+    bool inside = number != UINT64_MAX, around = true;
+    if (!inside)
+        return fault(r, line, "loop '%s' has no op .%" PRIu32, inner->name, row);
+    for (uint32_t at = loop; at != IR_NONE; at = r->loop[at].parent) {
+        const struct loop *l = &r->loop[at];
+        int64_t iteration;
+        bool in = !__builtin_sub_overflow(value[l->depth], l->first, &iteration) &&
+                  !__builtin_mul_overflow(iteration, l->step, &iteration);
+        in = in && iteration >= 0 && iteration < l->trips;
+        inside = inside && in;
+        around = around && (in || at == loop);
+        if (inside)
+            number += (uint64_t)iteration * l->ops + l->begin;
+    }
+    if (inside) {
+        *op = number;
+        return STATUS_OK;
+    }
+    uint64_t key = hash_word(hash_word(loop, row), (uint64_t)value[inner->depth]);
+    for (struct id_probe at = id_map_start(&r->aliases, key);
+         !aliased && around && id_map_next(&r->aliases, &at);) {
+        const struct alias *alias = &r->alias[at.row];
+        if (alias->loop == loop && alias->row == row && alias->value == value[inner->depth])
+            return find_alias(r, alias, value, op);
+    }
+    return fault(r, line, "%s.%" PRIu32 "[%" PRId64 "] is outside the loop and no alias",
+                 inner->name, row, value[inner->depth]);
+}
+
+/* "A.3[L-1]" or ".3". */
+static enum status find_row(struct reader *r, struct word name, uint32_t line, bool aliased,
+                            uint64_t *op)
+{
+    const char *at = memchr(name.at, '.', name.size), *end = name.at + name.size;
+    int64_t row, value[DEPTH_MAX];
+    uint32_t loop = r->depth > 0 ? r->open[r->depth - 1] : IR_NONE, depth = 0;
+    memcpy(value, r->value, sizeof value);
+    if (at > name.at)
+        loop = find_loop(r, name.at, (size_t)(at - name.at));
+    bool named = at > name.at, right = loop != IR_NONE && (++at, read_digits(&at, end, &row));
+    right = right && row < (int64_t)IR_NONE;
+    if (right && named) {
+        right = at < end && *at == '[' && end[-1] == ']';
+        for (const char *from = at + 1; right && from < end; depth++) {
+            const char *to = from;
+            while (to < end - 1 && *to != ',')
+                to++;
+            right = depth < DEPTH_MAX && read_expression(r, from, to, &value[depth]);
+            from = to + 1;
+        }
+        right = right && depth == r->loop[loop].depth + 1;
+    } else {
+        right = right && at == end;
+    }
+    if (!right)
+        return fault(r, line, "'%.*s' names no op of a loop", (int)name.size, name.at);
+    return find_instance(r, loop, (uint32_t)row, value, line, aliased, op);
+}
+
+static enum status find_name(struct reader *r, struct word name, uint32_t line, bool aliased,
+                             uint64_t *op)
+{
+    int64_t number;
+    if (name.size > 1 && name.at[0] == '@' && parse_i64(name.at + 1, name.size - 1, &number) &&
+        number >= 0) {
+        *op = (uint64_t)number;
+        return STATUS_OK;
+    }
+    if (name.size > 0 && memchr(name.at, '.', name.size))
+        return find_row(r, name, line, aliased, op);
+    if (name.size > 0 && parse_i64(name.at, name.size, &number) && number >= 0)
+        for (struct id_probe at = id_map_start(&r->labels, hash_word(0, (uint64_t)number));
+             id_map_next(&r->labels, &at);)
+            if (r->label[at.row].text == (uint64_t)number) {
+                *op = r->label[at.row].op;
+                return STATUS_OK;
+            }
+    return fault(r, line, "there is no op '%.*s'", (int)name.size, name.at);
+}
+
+/* ---- writing out ---- */
+
+/* Names separated by commas, those within brackets aside. */
+static enum status put_names(struct reader *r, struct word list, uint32_t line)
+{
+    const char *from = list.at, *end = list.at + list.size;
+    for (;;) {
+        const char *to = from;
+        for (int open = 0; to < end && (*to != ',' || open > 0); to++)
+            open += (*to == '[') - (*to == ']');
+        uint64_t op;
+        enum status status =
+            find_name(r, (struct word){from, (size_t)(to - from)}, line, false, &op);
+        if (status != STATUS_OK)
+            return status;
+        text_put_i64(&r->flat, (int64_t)op);
+        if (to == end)
+            return STATUS_OK;
+        text_putc(&r->flat, ',');
+        from = to + 1;
+    }
+}
+
+/* A word with the values of its expressions; out: of r->flat, or of a name. */
+static enum status put_word(struct reader *r, struct word word, uint32_t line, struct text *out)
+{
+    const char *end = word.at + word.size;
+    for (const char *at = word.at; at < end; at++) {
+        if (*at != '{') {
+            text_putc(out, *at);
+            continue;
+        }
+        const char *close = memchr(at, '}', (size_t)(end - at));
+        int64_t value;
+        if (!close || !read_expression(r, at + 1, close, &value))
+            return fault(r, line,
+                         "expected a sum of numbers and variables of loops around, such as "
+                         "{2*L+1}, not '%.*s'",
+                         (int)(close ? close - at + 1 : end - at), at);
+        text_put_i64(out, value);
+        at = close;
+    }
+    return STATUS_OK;
+}
+
+static enum status put_list(struct reader *r, struct word list, uint32_t line)
+{
+    struct text names = {0};
+    enum status status = put_word(r, list, line, &names);
+    if (status == STATUS_OK)
+        status = put_names(r, (struct word){names.data ? names.data : "", names.size}, line);
+    text_release(&names);
+    return status;
+}
+
+/* Writes a statement into r->flat, and has it parsed. */
+static enum status put_statement(struct reader *r, const struct item *item)
+{
+    const char *at = item->at, *end = item->at + item->size;
+    struct word word = next_word(&at, end);
+    bool op = word_is(word, "op"), waits = false;
+    enum status status = STATUS_OK;
+    r->flat.size = 0;
+    text_append(&r->flat, word.at, word.size);
+    if (op) {
+        next_word(&at, end); /* its name */
+        text_putc(&r->flat, ' ');
+        text_put_i64(&r->flat, (int64_t)r->next_op++);
+    }
+    while (status == STATUS_OK && (word = next_word(&at, end)).size > 0) {
+        text_putc(&r->flat, ' ');
+        if (op && waits) {
+            status = put_list(r, word, item->line);
+        } else if (!op && word.size > 5 && memcmp(word.at, "free=", 5) == 0) {
+            text_puts(&r->flat, "free=");
+            status = put_list(r, (struct word){word.at + 5, word.size - 5}, item->line);
+        } else {
+            status = put_word(r, word, item->line, &r->flat);
+        }
+        waits = word_is(word, "waits");
+    }
+    if (status != STATUS_OK)
+        return status;
+    struct parser *p = r->p;
+    p->cursor = cursor_make(p->cursor.name, r->flat.data, r->flat.size);
+    p->cursor.line = item->line;
+    return parse_statement(p);
+}
+
+static enum status put_items(struct reader *r, uint32_t first)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = first; i != IR_NONE && status == STATUS_OK; i = r->item[i].next) {
+        const struct item *item = &r->item[i];
+        if (item->loop == IR_NONE) {
+            status = put_statement(r, item);
+            continue;
+        }
+        const struct loop *loop = &r->loop[item->loop];
+        r->open[r->depth++] = item->loop;
+        for (int64_t k = 0; k < loop->trips && loop->item != IR_NONE && status == STATUS_OK; k++) {
+            r->value[loop->depth] = loop->first + k * loop->step;
+            status = put_items(r, loop->item);
+        }
+        r->depth--;
+    }
+    return status;
+}
+
+enum status loops_read(struct parser *p)
+{
+    struct reader r = {.p = p};
+    enum status status = read_tree(&r);
+    if (status == STATUS_OK && r.item_count > 0)
+        status = count_ops(&r, 0, IR_NONE);
+    if (status == STATUS_OK && r.item_count > 0)
+        status = put_items(&r, 0);
+    for (uint32_t i = 0; i < r.loop_count; i++)
+        free(r.loop[i].row);
+    free(r.item);
+    free(r.loop);
+    free(r.alias);
+    free(r.label);
+    id_map_release(&r.labels);
+    id_map_release(&r.names);
+    id_map_release(&r.aliases);
+    text_release(&r.flat);
+    return status;
+}

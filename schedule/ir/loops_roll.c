@@ -1,0 +1,312 @@
+#include "schedule/ir/loops_roll.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+
+enum {
+    TRIPS_MIN = 3,       /* fewer iterations are easier to read as they are */
+    CANDIDATES_MAX = 24, /* lengths of an iteration that are tried at one place */
+    DIGITS_MAX = 18,     /* of a number; longer ones are text */
+};
+
+/* The longest iterations that are looked for, from inside outwards. */
+static const uint32_t periods[] = {24, 160, 1200, 20000};
+
+void loops_release(struct loops *l)
+{
+    free(l->shape);
+    id_map_release(&l->shapes);
+    free(l->number);
+    free(l->node);
+    arena_release(&l->arena);
+    *l = (struct loops){0};
+}
+
+/* ---- shapes ---- */
+
+static uint32_t add_shape(struct loops *l, uint64_t hash, struct loops_shape shape)
+{
+    if (l->shape_count == l->shape_capacity) {
+        l->shape_capacity = (uint32_t)heap_next_capacity(l->shape_capacity, l->shape_count + 1u);
+        l->shape = heap_realloc(l->shape, l->shape_capacity, sizeof *l->shape);
+    }
+    l->shape[l->shape_count] = shape;
+    id_map_add(&l->shapes, hash, l->shape_count);
+    return l->shape_count++;
+}
+
+static uint32_t shape_of_line(struct loops *l, const char *text, size_t size, uint32_t numbers,
+                              bool is_op)
+{
+    uint64_t hash = hash_text(text, size);
+    for (struct id_probe at = id_map_start(&l->shapes, hash); id_map_next(&l->shapes, &at);) {
+        const char *other = l->shape[at.row].text;
+        if (other && strncmp(other, text, size) == 0 && other[size] == '\0')
+            return at.row;
+    }
+    char *copy = arena_alloc(&l->arena, size + 1);
+    memcpy(copy, text, size);
+    copy[size] = '\0';
+    return add_shape(
+        l, hash, (struct loops_shape){.text = copy, .trips = 1, .numbers = numbers, .ops = is_op});
+}
+
+static bool same_loop(const struct loops_shape *a, const struct loops_shape *b)
+{
+    return a->text == NULL && a->count == b->count && a->trips == b->trips &&
+           a->numbers == b->numbers && memcmp(a->body, b->body, a->count * sizeof *a->body) == 0 &&
+           memcmp(a->stride, b->stride, a->numbers * sizeof *a->stride) == 0;
+}
+
+/* The arrays of `loop` are borrowed. */
+static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
+{
+    uint64_t hash = hash_word(loop->trips, loop->count);
+    for (uint32_t i = 0; i < loop->count; i++)
+        hash = hash_word(hash, loop->body[i]);
+    for (uint32_t i = 0; i < loop->numbers; i++)
+        hash = hash_word(hash, (uint64_t)loop->stride[i]);
+    for (struct id_probe at = id_map_start(&l->shapes, hash); id_map_next(&l->shapes, &at);)
+        if (same_loop(&l->shape[at.row], loop))
+            return at.row;
+    struct loops_shape own = *loop;
+    own.body = arena_array(&l->arena, loop->count, sizeof *own.body);
+    own.stride = arena_array(&l->arena, loop->numbers, sizeof *own.stride);
+    memcpy(own.body, loop->body, loop->count * sizeof *own.body);
+    memcpy(own.stride, loop->stride, loop->numbers * sizeof *own.stride);
+    return add_shape(l, hash, own);
+}
+
+/* ---- lines ---- */
+
+static void add_number(struct loops *l, int64_t value)
+{
+    if (l->number_count == l->number_capacity) {
+        l->number_capacity = heap_next_capacity(l->number_capacity, l->number_count + 1);
+        l->number = heap_realloc(l->number, l->number_capacity, sizeof *l->number);
+    }
+    l->number[l->number_count++] = value;
+}
+
+static void add_node(struct loops *l, struct loops_node node)
+{
+    if (l->count == l->capacity) {
+        l->capacity = heap_next_capacity(l->capacity, l->count + 1);
+        l->node = heap_realloc(l->node, l->capacity, sizeof *l->node);
+    }
+    l->node[l->count++] = node;
+}
+
+/* Do the numbers of the word that begins here name ops? That of an op does, and those behind `waits` and
+ * `free=`. */
+static bool names_ops(const char *word, const char *before, bool is_op)
+{
+    if (strncmp(word, "free=", 5) == 0)
+        return true;
+    return is_op && before && (strncmp(before, "op ", 3) == 0 || strncmp(before, "waits ", 6) == 0);
+}
+
+void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
+{
+    char *text = heap_alloc(size + 1, 1);
+    struct loops_node node = {.number = l->number_count};
+    const char *word = line, *before = NULL;
+    size_t out = 0;
+    for (size_t i = 0; i < size;) {
+        if (i > 0 && line[i - 1] == ' ') {
+            before = word;
+            word = line + i;
+        }
+        size_t digits = 0;
+        while (i + digits < size && isdigit((unsigned char)line[i + digits]))
+            digits++;
+        bool padded = digits > 1 && line[i] == '0';
+        int64_t value = 0;
+        if (digits == 0 || digits > DIGITS_MAX || padded) {
+            size_t copied = digits > 0 ? digits : 1;
+            memcpy(text + out, line + i, copied);
+            out += copied;
+            i += copied;
+            continue;
+        }
+        for (size_t k = 0; k < digits; k++)
+            value = 10 * value + (line[i + k] - '0');
+        add_number(l, value);
+        text[out++] = names_ops(word, before, is_op) ? LOOPS_OP : LOOPS_NUMBER;
+        i += digits;
+    }
+    node.shape = shape_of_line(l, text, out, (uint32_t)(l->number_count - node.number), is_op);
+    add_node(l, node);
+    free(text);
+}
+
+/* ---- loops ---- */
+
+/* Iterations that begin at a node: how many nodes long, and how many of them. */
+struct found {
+    uint32_t period, trips;
+};
+
+static const int64_t *numbers_of(const struct loops *l, uint64_t node)
+{
+    return l->number + l->node[node].number;
+}
+
+/* Do `period` nodes at `b` have the shapes of those at `a`? */
+static bool same_shapes(const struct loops *l, uint64_t a, uint64_t b, uint32_t period)
+{
+    for (uint32_t i = 0; i < period; i++)
+        if (l->node[a + i].shape != l->node[b + i].shape)
+            return false;
+    return true;
+}
+
+/* Do the numbers of the iteration at `c` differ from those at `b` as these do from those at `a`? */
+static bool goes_on(const struct loops *l, uint64_t a, uint64_t b, uint64_t c, uint32_t period)
+{
+    for (uint32_t i = 0; i < period; i++) {
+        uint32_t numbers = l->shape[l->node[a + i].shape].numbers;
+        const int64_t *x = numbers_of(l, a + i), *y = numbers_of(l, b + i),
+                      *z = numbers_of(l, c + i);
+        for (uint32_t k = 0; k < numbers; k++)
+            if (z[k] - y[k] != y[k] - x[k])
+                return false;
+    }
+    return true;
+}
+
+static uint32_t count_trips(const struct loops *l, uint64_t at, uint32_t period, uint64_t end)
+{
+    uint32_t trips = 1;
+    while (at + (uint64_t)(trips + 1) * period <= end) {
+        uint64_t next = at + (uint64_t)trips * period;
+        if (!same_shapes(l, at, next, period) ||
+            (trips > 1 && !goes_on(l, next - 2 * period, next - period, next, period)))
+            break;
+        trips++;
+    }
+    return trips;
+}
+
+static const char *const labels[] = {"layer=\1", "chunk=\1", "step=\1", "micro=\1"};
+enum { LABELS = sizeof labels / sizeof *labels };
+
+/* Which of a line's numbers is that of a label; UINT32_MAX: it has none. */
+static uint32_t rank_of(const char *text, const char *label)
+{
+    const char *found = strstr(text, label);
+    uint32_t rank = 0;
+    for (const char *c = text; found && c < found; c++)
+        rank += *c == LOOPS_NUMBER || *c == LOOPS_OP;
+    return found ? rank : UINT32_MAX;
+}
+
+/* Do two lines, of shapes that may differ, have other labels? */
+static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
+{
+    const char *x = l->shape[l->node[a].shape].text, *y = l->shape[l->node[b].shape].text;
+    if (!x || !y)
+        return !x != !y;
+    for (int i = 0; i < LABELS; i++) {
+        uint32_t rank_x = rank_of(x, labels[i]), rank_y = rank_of(y, labels[i]);
+        if ((rank_x == UINT32_MAX) != (rank_y == UINT32_MAX) ||
+            (rank_x != UINT32_MAX && numbers_of(l, a)[rank_x] != numbers_of(l, b)[rank_y]))
+            return true;
+    }
+    return false;
+}
+
+/* Iterations of layers, chunks or steps begin where a label changes; those whose lines all keep their labels
+ * begin anywhere. */
+static bool may_begin(const struct loops *l, uint64_t from, uint64_t at, uint32_t period)
+{
+    if (at == from || labels_differ(l, at - 1, at))
+        return true;
+    for (uint32_t i = 0; i < period; i++)
+        if (labels_differ(l, at + i, at + i + period))
+            return false;
+    return true;
+}
+
+/* The iterations that cover most. again: per node from `from` on, the next one of its shape. */
+static struct found find_loop(const struct loops *l, const uint64_t *again, uint64_t from,
+                              uint64_t at, uint64_t end, uint32_t period_max)
+{
+    struct found best = {0};
+    uint64_t candidate = again[at - from];
+    for (int tries = 0; tries < CANDIDATES_MAX && candidate < end && candidate - at <= period_max;
+         tries++, candidate = again[candidate - from]) {
+        uint32_t period = (uint32_t)(candidate - at);
+        uint32_t trips = count_trips(l, at, period, end);
+        if (trips >= TRIPS_MIN && may_begin(l, from, at, period) &&
+            (uint64_t)trips * period > (uint64_t)best.trips * best.period)
+            best = (struct found){period, trips};
+    }
+    return best;
+}
+
+/* The node that stands for iterations of nodes at `at`. */
+static struct loops_node make_loop(struct loops *l, uint64_t at, struct found found)
+{
+    struct loops_shape loop = {.count = found.period, .trips = found.trips, .loops = 1};
+    uint32_t *body = heap_alloc(found.period, sizeof *body);
+    struct loops_node node = {.number = l->number_count};
+    for (uint32_t i = 0; i < found.period; i++) {
+        const struct loops_shape *shape = &l->shape[l->node[at + i].shape];
+        body[i] = l->node[at + i].shape;
+        loop.numbers += shape->numbers;
+        loop.ops += shape->ops * found.trips;
+        loop.loops += shape->loops;
+    }
+    int64_t *stride = heap_alloc(loop.numbers + 1u, sizeof *stride), *next = stride;
+    for (uint32_t i = 0; i < found.period; i++)
+        for (uint32_t k = 0; k < l->shape[body[i]].numbers; k++) {
+            int64_t first = numbers_of(l, at + i)[k];
+            *next++ = numbers_of(l, at + i + found.period)[k] - first;
+            add_number(l, first);
+        }
+    loop.body = body;
+    loop.stride = stride;
+    node.shape = shape_of_loop(l, &loop);
+    free(body);
+    free(stride);
+    return node;
+}
+
+static uint64_t *find_again(const struct loops *l, uint64_t from)
+{
+    uint64_t *again = heap_alloc(l->count - from + 1, sizeof *again);
+    uint64_t *last = heap_alloc(l->shape_count + 1u, sizeof *last);
+    memset(last, 0xff, (l->shape_count + 1u) * sizeof *last);
+    for (uint64_t i = l->count; i-- > from;) {
+        again[i - from] = last[l->node[i].shape];
+        last[l->node[i].shape] = i;
+    }
+    free(last);
+    return again;
+}
+
+static void roll_once(struct loops *l, uint64_t from, uint32_t period_max)
+{
+    uint64_t end = l->count, out = from;
+    uint64_t *again = find_again(l, from);
+    for (uint64_t at = from; at < end;) {
+        struct found found = find_loop(l, again, from, at, end, period_max);
+        if (found.trips == 0) {
+            l->node[out++] = l->node[at++];
+            continue;
+        }
+        struct loops_node node = make_loop(l, at, found);
+        at += (uint64_t)found.trips * found.period;
+        l->node[out++] = node;
+    }
+    l->count = out;
+    free(again);
+}
+
+void loops_roll(struct loops *l, uint64_t from)
+{
+    for (size_t i = 0; i < sizeof periods / sizeof *periods; i++)
+        roll_once(l, from, periods[i]);
+}
