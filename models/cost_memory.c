@@ -80,6 +80,12 @@ static double chain_elements(const struct work *work)
         return work->activation.touches > 0
                    ? 0
                    : (double)work->activation.rows * (double)work->activation.cols;
+    case WORK_SQUARE_SUM:
+        return (double)work->square_sum.count;
+    case WORK_CLIP:
+        return (double)work->elements.count;
+    case WORK_ADAMW:
+        return (double)work->adamw.count;
     default:
         return 0;
     }

@@ -45,6 +45,21 @@ static const struct row internevo[] = {
     {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .again = 15},
 };
 
+/* InternLM of 2023 (internlm/solver/optimizer/hybrid_zero_optim.py, train.py): its layers are
+ * InternEvo's. doc/install.md has torch 1.13.1, whose AdamW takes one operator after the other by
+ * default (torch/optim/adamw.py, _single_tensor_adamw()). */
+static const struct row internlm[] = {
+    {.kind = WORK_RMSNORM, .kernels = 2, .bytes = 6 + 6},
+    {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .again = 15},
+    /* compute_norm(): float() 6, apex's norm 4 */
+    {.kind = WORK_SQUARE_SUM, .kernels = 2, .bytes = 10},
+    /* mul_() of the fp32 gradients */
+    {.kind = WORK_CLIP, .kernels = 1, .bytes = 8},
+    /* flatten() 4, to fp32 6; decay 8, first moment 8 + 12, second 8 + 12, square root 8, division
+       8, eps 8, addcdiv_() 16; copy to bf16 6 */
+    {.kind = WORK_ADAMW, .kernels = 12, .bytes = 10 + 88 + 6},
+};
+
 /* transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py): the norm is
  * torchtitan's, operator by operator, and so are the branches and the feed-forward part; rotations
  * stay in 16 bits. */
@@ -70,6 +85,7 @@ static const struct {
 } tables[CHAINS_COUNT] = {
     [CHAINS_TORCHTITAN] = {torchtitan, ARRAY_LEN(torchtitan)},
     [CHAINS_INTERNEVO] = {internevo, ARRAY_LEN(internevo)},
+    [CHAINS_INTERNLM] = {internlm, ARRAY_LEN(internlm)},
     [CHAINS_HF] = {hf, ARRAY_LEN(hf)},
 };
 

@@ -159,7 +159,14 @@ enum clipping {
 
 /* Whose code says which work runs as a chain of kernels, and what the chain moves:
  * schedule/chains.c. */
-enum chains { CHAINS_FUSED, CHAINS_TORCHTITAN, CHAINS_INTERNEVO, CHAINS_HF, CHAINS_COUNT };
+enum chains {
+    CHAINS_FUSED,
+    CHAINS_TORCHTITAN,
+    CHAINS_INTERNEVO,
+    CHAINS_INTERNLM,
+    CHAINS_HF,
+    CHAINS_COUNT
+};
 
 /* What tells one implementation of the same schedule from another. docs/strategies.md has
  * the source of every cell. */
@@ -210,7 +217,11 @@ struct profile {
                                they are reduced, each in a pass of its own */
     bool flattens_gradients; /* whole gradients that are reduced each micro-batch are copied into a
                                 flat tensor and divided first: two passes */
-    bool reduces_in_place;   /* a rank's part of a whole gradient's sum lies within that gradient */
+    uint8_t
+        bucket_passes; /* copies of 16-bit or 32-bit gradients that are reduced once a step, made
+                                of each bucket first: into a flat tensor, of that, and back; 0: none */
+    bool all_reduces;  /* these, when a rank updates only a part, are summed on all ranks */
+    bool reduces_in_place;  /* a rank's part of a whole gradient's sum lies within that gradient */
     bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */

@@ -156,6 +156,25 @@ static const struct profile profiles[] = {
      .clipping_sync = true,
      .chains = CHAINS_INTERNEVO,        /* norm(x.float()) */
      .host_factor = 1.0},
+    {.name = "internlm", .summary = "InternLM's training code of 2023, of which InternEvo was made",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
+     .kv_replication = KV_TO_RANKS,     /* it has no grouped queries and no ring: as internevo */
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_P2P,
+     .tensor_after = true,
+     .prefix_copied = true,
+     .recompute_whole = true,
+     .grad_dtype = DTYPE_BF16,
+     .bucket_elements = 536870912,      /* reduce_bucket_size, which is compared with param.numel() */
+     .bucket_passes = 3,                /* bucket.flatten(), div_(world_size), unflatten_and_copy() */
+     .all_reduces = true,               /* reduce_rank=None: dist.all_reduce() */
+     .prefetch = 1,
+     .waits_for_reductions = true,
+     .host_per_step_s = 0.3,            /* as internevo */
+     .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
+     .clipping_sync = true,
+     .chains = CHAINS_INTERNLM,         /* norm(x.float()), torch.optim.AdamW of torch 1.13.1 */
+     .host_factor = 1.0},
     {.name = "torchtitan", .summary = "torchtitan with PyTorch's context parallelism, January 2025",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_HEADS,     /* its Llama calls repeat_kv before the attention call */

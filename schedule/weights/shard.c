@@ -369,6 +369,23 @@ static void flatten(struct shard *s, buffer_id grad, struct program *out)
     program_push(out, emit_op(e, e->compute, &work, &flat, 1, &all, 1));
 }
 
+/* InternLM flattens a bucket of whole gradients, divides the flat tensor, sums it on all ranks and copies the
+ * parts back. Here the copies come before the sum, and the division in place is one more copy there. Returns
+ * the flat tensor. */
+static buffer_id flatten_bucket(struct shard *s, buffer_id grad, struct program *out)
+{
+    struct emit *e = s->e;
+    struct view all = ir_whole(s->ir, grad);
+    buffer_id flat =
+        emit_buffer(e, "flat", CATEGORY_GRADIENT, e->grad_dtype, (int64_t)all.count, 0);
+    struct view copy = view_all(e, flat);
+    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)all.count, 0}};
+    for (uint8_t i = 0; i + 1 < e->choices->profile->bucket_passes; i++)
+        program_push(out, emit_op(e, e->compute, &work, &all, 1, &copy, 1));
+    program_push(out, emit_op(e, e->compute, &work, &copy, 1, &all, 1));
+    return flat;
+}
+
 /* Reduces a gradient whose last part has been added to it. */
 static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *out)
 {
@@ -385,6 +402,10 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
     if (e->choices->profile->flattens_gradients && e->shard_size > 1 &&
         weights_reduce_each_micro_batch(e->choices))
         flatten(s, grad, out);
+    buffer_id flat = {IR_NONE};
+    bool once = !weights_reduce_each_micro_batch(e->choices);
+    if (e->choices->profile->bucket_passes > 0 && once && e->shard_size * e->replica_size > 1)
+        flat = flatten_bucket(s, grad, out);
     reduce_tensor(s, row, grad, out);
     if (e->shard_size > 1) {
         part = bundle->grad_shard;
@@ -394,6 +415,12 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
         s->reduced[row] =
             weights_collective(e, e->reduce, WORK_REDUCE_SCATTER, e->shard_group, grad, target);
         program_push(out, s->reduced[row]);
+        if (e->choices->profile->all_reduces &&
+            flat.i != IR_NONE) { /* the second half of a ring's */
+            s->reduced[row] =
+                weights_collective(e, e->reduce, WORK_ALL_GATHER, e->shard_group, target, flat);
+            program_push(out, s->reduced[row]);
+        }
         if (adds)
             s->to_add[row] = target;
     }

@@ -138,6 +138,10 @@ static void chains_take_their_own_bytes_and_kernels(void)
         CHECK("fused is faster", fused_s < seconds(&f.cost, norm));
         CHECK_CLOSE("norm: 36 bytes of 10^4", seconds(&f.cost, norm), 360e-6, 1e-12);
         CHECK_CLOSE("rope: 20 bytes of 2000", seconds(&f.cost, rope), 40e-6, 1e-12);
+        f.cost.chain[WORK_ADAMW] = (struct cost_chain){104, 12};
+        struct work step = {.kind = WORK_ADAMW, .adamw = {1000000, 0}};
+        CHECK_CLOSE("an optimizer of twelve operators", cost_traffic_bytes(&f.cost, 0, &step),
+                    104e6, 1e-12);
         CHECK_CLOSE("a chain of the schedule's own stays", seconds(&f.cost, own), own_s, 1e-12);
         CHECK_CLOSE("eight operators are issued", cost_issue_s(&f.cost, &norm), 80e-6, 1e-12);
     }

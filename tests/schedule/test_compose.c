@@ -1,5 +1,6 @@
 /* The schedules that choices make: legal products verify, work does not depend on the strategy. */
 #include "base/text.h"
+#include "schedule/chains.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/passes/lifetimes.h"
 #include "schedule/verify/verify.h"
@@ -267,6 +268,42 @@ static void a_loss_keeps_what_its_implementation_does(void)
         CHECK_INT(rows[i].profile, bytes, c.seq * (rows[i].bytes * c.model->vocab + 4));
         ir_release(&ir);
     }
+}
+
+/* Three copies of each whole gradient, and beside the reduction to parts the gather that makes it an
+ * all-reduce; once a step, whatever the micro-batches. Parameters are gathered as before. */
+static void internlm_all_reduces_flat_buckets(void)
+{
+    static const char *const profiles[] = {"internevo", "internlm"};
+    int64_t casts[2], scatters[2], gathers[2];
+    double bytes_of_casts[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        struct request request = small(0, 4);
+        struct ir ir;
+        struct choices c;
+        request.strategy = "local";
+        request.weights = CHOICE_WEIGHTS_ZERO1;
+        request.profile = profiles[i];
+        request.global_batch = 8; /* two micro-batches of four ranks */
+        build(&ir, &c, &request, profiles[i]);
+        casts[i] = count(&ir, WORK_CAST, PHASE_COUNT);
+        scatters[i] = count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
+        gathers[i] = count(&ir, WORK_ALL_GATHER, PHASE_COUNT);
+        for (uint32_t op = 0; op < ir.op.count; op++)
+            if (ir.op.kind[op] == WORK_CAST)
+                bytes_of_casts[i] += work_memory_bytes(&ir.shape[ir.op.shape[op]]);
+        struct cost_chain chain[WORK_KIND_COUNT];
+        chains_of(c.profile, false, true, chain);
+        CHECK_INT("AdamW is one kernel, or an operator after the other", chain[WORK_ADAMW].kernels,
+                  i == 0 ? 0 : 12);
+        ir_release(&ir);
+    }
+    double parameters = (double)transformer_parameters(&shapes[0]);
+    CHECK_INT("as many reductions", scatters[1], scatters[0]);
+    CHECK_INT("three copies for each", casts[1] - casts[0], 3 * scatters[1]);
+    CHECK_CLOSE("12 bytes a parameter", bytes_of_casts[1] - bytes_of_casts[0], 12 * parameters,
+                0.02);
+    CHECK_INT("a gather for each", gathers[1] - gathers[0], scatters[1]);
 }
 
 /* Forward, recomputation and backward each move q, k, v and o once: 2 n h bytes for each with MHA. */
@@ -579,6 +616,7 @@ static const struct check_case cases[] = {
     {"FSDP1 passes over gradients before each reduction",
      fsdp1_passes_over_gradients_before_each_reduction},
     {"a loss keeps what its implementation does", a_loss_keeps_what_its_implementation_does},
+    {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
     {"all-to-alls move what Ulysses says", all_to_alls_move_what_ulysses_says},
     {"every second product or layer is repeated", every_second_product_or_layer_is_repeated},
     {"fewer kept activations take less memory", fewer_activations_take_less_memory},
