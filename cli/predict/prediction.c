@@ -4,8 +4,8 @@
 #include "cli/setup/subsequences.h"
 #include "schedule/chains.h"
 #include "schedule/ir/ir_text.h"
-#include "schedule/schedule_file.h"
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/schedule_file.h"
 #include "sim/jitter.h"
 
 #include <assert.h>
