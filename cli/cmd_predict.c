@@ -13,7 +13,9 @@
 #include <string.h>
 
 static const struct option rows[] = {
-    {.name = "exact", .kind = OPTION_FLAG, .help = "simulate every rank: no folding"},
+    {.name = "exact",
+     .kind = OPTION_FLAG,
+     .help = "simulate every rank: no folding, no even rings"},
     {.name = "quick",
      .kind = OPTION_FLAG,
      .help = "leave out the comparison with profile ideal and with other options"},

@@ -52,6 +52,7 @@ struct question {
     const struct sim_options *options;
     const char *name;
     struct sim_counts *counts;
+    const uint8_t *even; /* [guard_count] sim/even.h */
 };
 
 /* Runs a list. Release *run in either case. */

@@ -1,6 +1,7 @@
 #include "sim/sim.h"
 
 #include "sim/child.h"
+#include "sim/even.h"
 #include "sim/memory/memory.h"
 #include "sim/plan/depth.h"
 
@@ -229,8 +230,15 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
-    struct question q = {cluster, costs, options, name, &result->counts};
+    struct question q = {cluster, costs, options, name, &result->counts, NULL};
     enum status status = STATUS_OK;
+    uint32_t above = options->even_above > 0 ? options->even_above : EVEN_ABOVE;
+    uint8_t *even = even_guards(ir, options->exact ? EVEN_NEVER : above);
+    result->even_guards = arena_array(&result->arena, ir->guard_count + 1u, 1);
+    memcpy(result->even_guards, even, ir->guard_count + 1u);
+    free(even);
+    result->even_ranks = even_ranks(ir, result->even_guards);
+    q.even = result->even_guards;
     bool done = false;
     result->depth.outcome = SIM_DEPTH_OFF;
     if (!options->exact)
@@ -248,6 +256,12 @@ void sim_result_release(struct sim_result *result)
         munmap(result->mapping, result->mapping_size);
     arena_release(&result->arena);
     *result = (struct sim_result){0};
+}
+
+bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t rank, uint32_t op)
+{
+    uint16_t guard = ir->op.guard[op];
+    return guard == IR_NONE16 || even_passes(ir, result->even_guards, guard, rank);
 }
 
 const double *sim_start_s(const struct sim_result *result, uint32_t rank)

@@ -38,6 +38,9 @@ struct sim_costs {
 struct sim_options {
     bool exact;     /* simulate every rank and every op: no folding */
     bool no_memory; /* leave out the memory timelines: peaks stay zero */
+    /* Where guards of rings tell more ranks apart than this, they are taken alike (sim/even.h); 0: 64.
+       With exact, none are. */
+    uint32_t even_above;
 };
 
 /* One class of ranks that do the same at the same times. */
@@ -108,6 +111,8 @@ struct sim_result {
     double step_s;
     struct sim_depth depth;
     uint32_t rank_count, class_count, node_count;
+    uint32_t even_ranks;     /* of a ring whose ranks were taken alike (sim/even.h); 0: none were */
+    uint8_t *even_guards;    /* [guard_count] */
     uint32_t *class_of_rank; /* [rank_count] */
     struct sim_class *classes;
     size_t row_count;
@@ -141,7 +146,10 @@ void sim_result_release(struct sim_result *result);
 const double *sim_start_s(const struct sim_result *result, uint32_t rank);
 const double *sim_end_s(const struct sim_result *result, uint32_t rank);
 
-/* The flops that all ranks execute in the step. */
+/* Whether a rank did the work of an op: its guard lets it, as even rings take it. */
+bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t rank, uint32_t op);
+
+/* The flops that all ranks execute in the step: those of their own guards, of even rings too. */
 double sim_flops(const struct ir *ir, const struct sim_result *result);
 
 /* Adds rows to *trace for ranks [rank_begin, rank_end): each op that did work, ordered by

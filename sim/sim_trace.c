@@ -47,12 +47,6 @@ static void add_row(struct trace *trace, const struct ir *ir, const struct insta
     t->flops[row] = work_flops(work);
 }
 
-static bool runs(const struct ir *ir, uint32_t rank, uint32_t op)
-{
-    uint16_t guard = ir->op.guard[op];
-    return guard == IR_NONE16 || guard_passes(&ir->mesh, ir->group, &ir->guard[guard], rank);
-}
-
 void sim_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank_begin,
                uint32_t rank_end, bool memory, struct trace *trace)
 {
@@ -63,7 +57,7 @@ void sim_trace(const struct ir *ir, const struct sim_result *result, uint32_t ra
     for (uint32_t r = rank_begin; r < rank_end; r++) {
         const struct sim_class *class = &result->classes[result->class_of_rank[r]];
         for (uint32_t k = 0; k < class->op_count; k++)
-            if (runs(ir, r, class->op_begin + k))
+            if (sim_runs(ir, result, r, class->op_begin + k))
                 instance[filled++] =
                     (struct instance){result->start_s[class->row + k],
                                       result->end_s[class->row + k], r, class->op_begin + k};

@@ -202,8 +202,7 @@ static void put_node(struct text *out, struct text *node, const struct writer *w
         put_dependency(node, NODE_CTRL_DEPS, ir, w->before[ir->op.stream[op]]);
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
-        uint16_t guard = ir->op.guard[wait];
-        if (guard == IR_NONE16 || guard_passes(&ir->mesh, ir->group, &ir->guard[guard], w->rank))
+        if (sim_runs(ir, &w->p->sim, w->rank, wait))
             put_dependency(node, NODE_DATA_DEPS, ir, wait);
     }
     put_number(node, NODE_START_MICROS, (uint64_t)(1e6 * start_s));
@@ -235,8 +234,7 @@ void chakra_print(struct text *out, const struct prediction *p, uint32_t rank)
     w.before = heap_alloc(ir->stream_count + 1u, sizeof *w.before);
     memset(w.before, 0xff, (ir->stream_count + 1u) * sizeof *w.before);
     for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
-        uint16_t guard = ir->op.guard[op];
-        if (guard != IR_NONE16 && !guard_passes(&ir->mesh, ir->group, &ir->guard[guard], rank))
+        if (!sim_runs(ir, &p->sim, rank, op))
             continue;
         put_node(out, &message, &w, op, false);
         if (ir->op.kind[op] == WORK_SHIFT)

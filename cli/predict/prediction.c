@@ -6,6 +6,7 @@
 #include "schedule/ir/ir_text.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/schedule_file.h"
+#include "sim/even.h"
 #include "sim/jitter.h"
 
 #include <assert.h>
@@ -461,7 +462,8 @@ struct bound {
     double kernels_s, units_s, first_s, last_s, issue_s;
 };
 
-static struct bound bound_of_role(const struct prediction *p, const struct costs *costs, uint32_t r)
+static struct bound bound_of_role(const struct prediction *p, const struct costs *costs,
+                                  const uint8_t *even, uint32_t r)
 {
     const struct ir *ir = &p->ir;
     struct bound bound = {0};
@@ -474,7 +476,7 @@ static struct bound bound_of_role(const struct prediction *p, const struct costs
         uint16_t guard = ir->op.guard[op], unit = ir->op.micro[op];
         uint8_t phase = ir->op.phase[op];
         double work_s = costs->work_s[shape];
-        if (guard != IR_NONE16 && !guard_passes(&ir->mesh, ir->group, &ir->guard[guard], rank))
+        if (guard != IR_NONE16 && !even_passes(ir, even, guard, rank))
             continue;
         bound.issue_s += costs->issue_s[shape];
         if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE ||
@@ -498,9 +500,11 @@ double prediction_bound_s(const struct prediction *p)
     double most_s = 0, before_s = 0, behind_s = 0;
     bool waits =
         p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
+    /* exact steps are bounded by it too: even ranks work as the last of a ring does */
+    uint8_t *even = even_guards(&p->ir, EVEN_ABOVE);
     costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {
-        struct bound bound = bound_of_role(p, &costs, r);
+        struct bound bound = bound_of_role(p, &costs, even, r);
         most_s = fmax(most_s, fmax(bound.kernels_s, bound.issue_s));
         if (waits)
             most_s = fmax(most_s, before_s + bound.units_s + behind_s);
@@ -508,6 +512,7 @@ double prediction_bound_s(const struct prediction *p)
         behind_s += bound.last_s;
     }
     costs_release(&costs);
+    free(even);
     return most_s;
 }
 

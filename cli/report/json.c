@@ -8,6 +8,7 @@
 #include "cli/setup/partition_option.h"
 #include "cli/setup/request_options.h"
 #include "models/mfu.h"
+#include "sim/even.h"
 
 #include <float.h>
 #include <math.h>
@@ -234,6 +235,10 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_begin_object(w, "simulation");
     json_put_count(w, "ranks", p->sim.rank_count);
     json_put_count(w, "classes", p->sim.class_count);
+    if (p->sim.even_ranks > 0) {
+        json_put_count(w, "even_ranks", p->sim.even_ranks);
+        json_put_number(w, "even_bound", EVEN_BOUND);
+    }
     json_put_count(w, "op_instances", p->sim.counts.op_instances);
     json_put_count(w, "simulated", p->sim.counts.simulated);
     json_put_count(w, "flows", p->sim.counts.flows);

@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "cli/predict/intervals.h"
+#include "sim/even.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,6 +46,14 @@ static void print_other_device(struct text *out, const struct setup *setup)
     text_puts(out, ": MFU and HFU are shares of that");
 }
 
+/* Appends that ranks of a ring, which --exact tells apart, were taken alike, and what that may cost. */
+static void print_even(struct text *out, const struct prediction *p)
+{
+    text_printf(
+        out, "%sthe %u ranks of the ring are taken as even: the step is within %g %% of --exact's",
+        out->size > 0 ? "; " : "", p->sim.even_ranks, 100 * EVEN_BOUND);
+}
+
 void report_put_beware(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -68,6 +77,8 @@ void report_put_beware(struct text *out, const struct report *r)
                     "fitted to runs of >= 8K tokens a GPU: docs/accuracy.md",
                     out->size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_checkpoint_s);
     }
+    if (p->sim.even_ranks > 0)
+        print_even(out, p);
     if (p->beyond_compared)
         print_scale(out, p);
 }

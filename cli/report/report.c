@@ -385,7 +385,7 @@ static void print_memory(struct text *out, const struct report *r)
     for (int i = 0; i < CATEGORY_COUNT; i++) {
         if ((double)peak->category_bytes[i] <= TINY * (double)peak->bytes)
             continue;
-        if (first && prediction_fullest_rank(p) != 0)
+        if (first && prediction_fullest_rank(p) != 0 && p->sim.even_ranks == 0)
             text_printf(&piece, "at the peak of rank %u ", prediction_fullest_rank(p));
         else if (first)
             text_puts(&piece, "at the peak ");
@@ -414,7 +414,7 @@ static void print_waterfall(struct text *out, const struct report *r)
     long long rounded[CAUSE_COUNT];
     report_round(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
     struct text piece = {0};
-    struct line line = begin_line(out, "rank 0");
+    struct line line = begin_line(out, r->prediction->sim.even_ranks > 0 ? "even rank" : "rank 0");
     double scale = pow(10, time.decimals);
     for (int i = 0; i < CAUSE_COUNT; i++) {
         if (rounded[i] == 0)
@@ -502,9 +502,10 @@ static void print_simulation(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct sim_result *sim = &p->sim;
-    text_printf(out, "%-11s%u rank%s in %u class%s, %llu of %llu ops", "simulated", sim->rank_count,
-                sim->rank_count == 1 ? "" : "s", sim->class_count,
-                sim->class_count == 1 ? "" : "es", (unsigned long long)sim->counts.simulated,
+    text_printf(out, "%-11s%u rank%s in %u %sclass%s, %llu of %llu ops", "simulated",
+                sim->rank_count, sim->rank_count == 1 ? "" : "s", sim->class_count,
+                sim->even_ranks > 0 ? "even " : "", sim->class_count == 1 ? "" : "es",
+                (unsigned long long)sim->counts.simulated,
                 (unsigned long long)sim->counts.op_instances);
     put_depth(out, &sim->depth);
     if (sim->busiest_name) {

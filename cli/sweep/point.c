@@ -16,7 +16,9 @@ const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "does not fi
                                                             "failed"};
 
 static const struct option rows[] = {
-    {.name = "exact", .kind = OPTION_FLAG, .help = "simulate every rank: no folding"},
+    {.name = "exact",
+     .kind = OPTION_FLAG,
+     .help = "simulate every rank: no folding, no even rings"},
     {.name = "unfit-too",
      .kind = OPTION_FLAG,
      .help = "simulate points that do not fit too: times as if there were memory"},

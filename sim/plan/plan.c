@@ -2,6 +2,7 @@
 #include "sim/plan/plan_channels.h"
 
 #include "base/arena.h"
+#include "sim/even.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ enum { WAITS_MAX = 32000 };
 
 /* ---- ranks ---- */
 
-static void place_ranks(struct plan *plan)
+static void place_ranks(struct plan *plan, const uint8_t *even)
 {
     const struct ir *ir = plan->ir;
     plan->role_of_rank = heap_alloc(plan->rank_count, sizeof *plan->role_of_rank);
@@ -52,8 +53,7 @@ static void place_ranks(struct plan *plan)
                 break;
             }
         for (uint32_t g = 0; g < ir->guard_count; g++)
-            plan->passes[(size_t)r * ir->guard_count + g] =
-                guard_passes(&ir->mesh, ir->group, &ir->guard[g], r);
+            plan->passes[(size_t)r * ir->guard_count + g] = even_passes(ir, even, g, r);
     }
 }
 
@@ -383,7 +383,8 @@ static enum status check_waits(const struct plan *plan, const char *name, struct
 }
 
 enum status plan_make(struct plan *plan, const struct ir *ir, const struct cluster *cluster,
-                      const struct sim_costs *costs, const char *name, struct diag *diag)
+                      const struct sim_costs *costs, const uint8_t *even, const char *name,
+                      struct diag *diag)
 {
     *plan = (struct plan){
         .ir = ir, .cluster = cluster, .costs = costs, .rank_count = mesh_ranks(&ir->mesh)};
@@ -395,7 +396,7 @@ enum status plan_make(struct plan *plan, const struct ir *ir, const struct clust
     enum status status = check_waits(plan, name, diag);
     if (status != STATUS_OK)
         return status;
-    place_ranks(plan);
+    place_ranks(plan, even);
     read_costs(plan);
     read_ops(plan);
     status = plan_check_groups(plan, name, diag);

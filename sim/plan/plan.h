@@ -96,9 +96,10 @@ struct plan {
 
 /* Fails, with one message, on what can never meet: members whose collectives differ, a send
  * to an index that is not there, receives of another size; on more ranks than GPUs. name stands
- * for the schedule in messages. Release in either case. */
+ * for the schedule in messages. even: [guard_count] sim/even.h, borrowed. Release in either case. */
 enum status plan_make(struct plan *plan, const struct ir *ir, const struct cluster *cluster,
-                      const struct sim_costs *costs, const char *name, struct diag *diag);
+                      const struct sim_costs *costs, const uint8_t *even, const char *name,
+                      struct diag *diag);
 void sim_plan_release(struct plan *plan);
 
 /* The share of a rank's multiprocessors that one of a line's transfers keeps from other kernels

@@ -1,0 +1,100 @@
+#include "sim/even.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a guard's ops do. */
+struct guarded {
+    double flops;
+    bool other; /* one of them is no computation */
+};
+
+static struct guarded *guarded_work(const struct ir *ir)
+{
+    struct guarded *guarded = heap_zalloc(ir->guard_count + 1u, sizeof *guarded);
+    double *flops = ir_flops(ir);
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        uint16_t guard = ir->op.guard[op];
+        if (guard == IR_NONE16)
+            continue;
+        guarded[guard].flops += flops[ir->op.shape[op]];
+        guarded[guard].other |=
+            work_kind_info((enum work_kind)ir->op.kind[op])->stream != STREAM_COMPUTE;
+    }
+    free(flops);
+    return guarded;
+}
+
+/* Whether another guard takes the ranks that g leaves out, and has them do as much. */
+static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32_t g)
+{
+    const struct guard *guard = &ir->guard[g];
+    if (guard->test == GUARD_EQ || guarded[g].other)
+        return false;
+    for (uint32_t h = 0; h < ir->guard_count; h++) {
+        const struct guard *with = &ir->guard[h];
+        double most = fmax(guarded[g].flops, guarded[h].flops);
+        if (with->group == guard->group && with->value == guard->value &&
+            with->test == (guard->test == GUARD_LT ? GUARD_GE : GUARD_LT))
+            return fabs(guarded[g].flops - guarded[h].flops) <= EVEN_FLOPS * most;
+    }
+    return false;
+}
+
+/* The ranks that the groups of these guards tell apart. */
+static uint64_t ranks_apart(const struct ir *ir, const uint8_t *even)
+{
+    uint8_t *seen = heap_zalloc(ir->group_count + 1u, 1);
+    uint64_t ranks = 1;
+    for (uint32_t g = 0; g < ir->guard_count; g++) {
+        uint16_t group = ir->guard[g].group;
+        if (even[g] && !seen[group])
+            ranks *= group_size(&ir->mesh, &ir->group[group]);
+        seen[group] |= even[g];
+    }
+    free(seen);
+    return ranks;
+}
+
+uint8_t *even_guards(const struct ir *ir, uint32_t above)
+{
+    uint8_t *even = heap_zalloc(ir->guard_count + 1u, 1);
+    uint8_t *uneven = heap_zalloc(ir->group_count + 1u, 1);
+    if (mesh_ranks(&ir->mesh) > above && ir->guard_count > 0) {
+        struct guarded *guarded = guarded_work(ir);
+        for (uint32_t g = 0; g < ir->guard_count; g++)
+            if (!uneven[ir->guard[g].group])
+                uneven[ir->guard[g].group] = !is_paired(ir, guarded, g);
+        for (uint32_t g = 0; g < ir->guard_count; g++)
+            even[g] = !uneven[ir->guard[g].group];
+        if (ranks_apart(ir, even) <= above)
+            memset(even, 0, ir->guard_count);
+        free(guarded);
+    }
+    free(uneven);
+    return even;
+}
+
+uint32_t even_ranks(const struct ir *ir, const uint8_t *even)
+{
+    uint64_t ranks = ranks_apart(ir, even);
+    return ranks > 1 ? (uint32_t)ranks : 0;
+}
+
+bool even_passes(const struct ir *ir, const uint8_t *even, uint32_t g, uint32_t rank)
+{
+    const struct guard *guard = &ir->guard[g];
+    const struct group *group = &ir->group[guard->group];
+    uint32_t instance, index;
+    if (!even[g])
+        return guard_passes(&ir->mesh, ir->group, guard, rank);
+    assert(guard->test != GUARD_EQ);
+    if (!group_locate(&ir->mesh, group, rank, &instance, &index))
+        return false;
+    uint32_t last = group_size(&ir->mesh, group) - 1;
+    return guard->test == GUARD_LT ? last < guard->value : last >= guard->value;
+}

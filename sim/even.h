@@ -1,0 +1,42 @@
+/* sim/even.h: long rings, whose ranks are taken alike.
+ *
+ * In each step of a causal ring a rank runs one of two variants of the same work, and guards on its index in the ring
+ * choose which (docs/strategies.md, "ring"). No two ranks choose alike throughout, so a ring does not fold, and what its
+ * simulation takes grows with the square of its ranks. Where guards tell more than `above` ranks apart, their groups are
+ * "even" instead: every rank runs the variants that the last rank of its group runs. The last rank of a zigzag ring
+ * runs the variant with all queries throughout, the longer one, and sets the pace.
+ *
+ * A group is even only if its guards come in pairs (below N, from N on), guard computation alone, and the flops of both
+ * sides differ by at most EVEN_FLOPS. Other groups stay as they are: a contiguous ring, whose last rank has more
+ * work; a group whose guards choose who sends. Only times are even: sim_flops() counts what ranks really execute, and
+ * buffers and offsets are the schedule's. */
+#ifndef SIM_EVEN_H
+#define SIM_EVEN_H
+
+#include "schedule/ir/ir.h"
+#include "schedule/ir/mesh.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    EVEN_ABOVE = 64,             /* ranks: where guards tell more apart, groups are even */
+    EVEN_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
+};
+
+/* The share by which two variants' flops may differ. Those of a zigzag ring differ by their merges. */
+#define EVEN_FLOPS 0.1
+/* The share by which an even step may be shorter or longer than the exact one, of every case of
+ * tests/cli/even_nightly.cmd. */
+#define EVEN_BOUND 0.02
+
+/* [ir->guard_count + 1] 1: the guard is of an even group. Free it. */
+uint8_t *even_guards(const struct ir *ir, uint32_t above);
+
+/* The ranks that guards of even groups tell apart; 0: no group is even. */
+uint32_t even_ranks(const struct ir *ir, const uint8_t *even);
+
+/* guard_passes() of guard g, with even groups taken alike. */
+bool even_passes(const struct ir *ir, const uint8_t *even, uint32_t g, uint32_t rank);
+
+#endif
