@@ -23,16 +23,6 @@ uint64_t pack_in_order(struct tenants *tenants, enum pack_fit fit, uint64_t most
  * as it takes more than `most` bytes, as pack_in_order() does. */
 uint64_t pack_by_weight(struct tenants *tenants, const double *weight, uint64_t most);
 
-/* The longest lives first, to within a factor, and of them the largest; each at the lowest place that
- * is free for all of its life. Near-linear, and wastes less than births in order. twin: per tenant
- * another one of its size that it shares its offset with and does not conflict with, which names it
- * in turn, or TENANTS_NEVER; NULL: there are none. first: those that count as the longest, for what
- * stuck out the last time; NULL: none. These are placed by size, or (PACK_FINE) by life too. Gives up as soon as it takes
- * more than `most` bytes, and returns what it takes by then. */
-enum pack_grain { PACK_COARSE, PACK_FINE }; /* lives to within a factor of eight, or of four */
-uint64_t pack_by_life(struct tenants *tenants, const uint32_t *twin, const bool *first,
-                      enum pack_grain grain, uint64_t most);
-
 /* The part of the list in which a tenant is in others' way: who conflict live at the same time. */
 struct life {
     uint32_t from, until;

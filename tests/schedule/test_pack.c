@@ -9,14 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RULES = 5 };
+enum { RULES = 3 };
 
 static uint64_t pack(struct tenants *t, struct check_random *random, int rule)
 {
     if (rule < 2)
         return pack_in_order(t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, UINT64_MAX, NULL);
-    if (rule >= 3)
-        return pack_by_life(t, NULL, NULL, rule == 3 ? PACK_COARSE : PACK_FINE, UINT64_MAX);
     double *weight = heap_alloc(t->count, sizeof *weight);
     for (uint32_t i = 0; i < t->count; i++)
         weight[i] = check_random_double(random);
@@ -264,78 +262,6 @@ static void the_heaviest_take_the_lowest_room(void)
     }
 }
 
-/* Each with the next one of its size that it does not conflict with. */
-static uint32_t *draw_twins(const struct tenants *t)
-{
-    uint32_t *twin = heap_alloc(t->count, sizeof *twin);
-    for (uint32_t i = 0; i < t->count; i++)
-        twin[i] = TENANTS_NEVER;
-    for (uint32_t i = 0; i < t->count; i++)
-        for (uint32_t k = i + 1; k < t->count && twin[i] == TENANTS_NEVER; k++)
-            if (twin[k] == TENANTS_NEVER && t->size[i] == t->size[k] &&
-                !tenants_conflict(t, i, k)) {
-                twin[i] = k;
-                twin[k] = i;
-            }
-    return twin;
-}
-
-static void twins_share_their_place(void)
-{
-    struct check_random random = check_random_make();
-    for (int round = 0; round < 30; round++) {
-        struct tenants t;
-        draw_tenants(&t, &random, (uint32_t)check_random_i64(&random, 2, 600));
-        uint32_t *twin = draw_twins(&t), apart = 0;
-        bool *first = heap_alloc(t.count, sizeof *first);
-        for (uint32_t i = 0; i < t.count; i++)
-            first[i] = check_random_i64(&random, 0, 9) == 0;
-        uint64_t top = pack_by_life(&t, twin, round % 2 == 0 ? first : NULL,
-                                    round % 3 == 0 ? PACK_FINE : PACK_COARSE, UINT64_MAX);
-        for (uint32_t i = 0; i < t.count; i++)
-            apart += twin[i] != TENANTS_NEVER && t.offset[i] != t.offset[twin[i]];
-        CHECK_INT("twins that lie apart", apart, 0);
-        CHECK_INT("wrong places", count_wrong(&t, top), 0);
-        free(twin);
-        free(first);
-        tenants_release(&t);
-    }
-}
-
-/* One of a long life beside one that is larger and soon gone: who comes when that has gone, and finds the
- * room taken by the next large one, lies above all of them if the first was placed for its size. */
-static void what_is_first_is_placed_by_life_too(void)
-{
-    static const struct {
-        uint32_t birth, end;
-        uint64_t size;
-        bool first;
-    } rows[] = {
-        {0, 10, 1000, true}, {5, 60, 900, true}, {20, 100, 800, false}, {70, 80, 1000, true}};
-    enum { OPS = 100, COUNT = OPS + ARRAY_LEN(rows) };
-    struct check_random random = check_random_make();
-    struct tenants t;
-    draw_tenants(&t, &random, COUNT);
-    bool first[COUNT] = {false};
-    t.ops = OPS;
-    for (uint32_t i = 0; i < COUNT; i++) { /* those above, and a small one at each op */
-        bool small = i >= ARRAY_LEN(rows);
-        t.birth[i] = small ? i - (uint32_t)ARRAY_LEN(rows) : rows[i].birth;
-        t.size[i] = small ? 1 : rows[i].size;
-        first[i] = !small && rows[i].first;
-        t.class_of[i] = 0;
-        for (uint32_t c = 0; c < t.classes; c++)
-            t.end[i * t.classes + c] = small ? t.birth[i] + 1 : rows[i].end;
-    }
-    CHECK_INT("by size", (int64_t)pack_by_life(&t, NULL, first, PACK_COARSE, UINT64_MAX), 2700);
-    CHECK_INT("gives up", (int64_t)pack_by_life(&t, NULL, first, PACK_COARSE, 1899), 1900);
-    uint64_t top = pack_by_life(&t, NULL, first, PACK_FINE, 1901);
-    CHECK_INT("by life", (int64_t)top, 1901);
-    CHECK_INT("wrong places", count_wrong(&t, top), 0);
-    tenants_release(&t);
-}
-
-/* Adds bytes to all ops from one on, up to another: their changes are (ops + 1). */
 static void hold(const struct tenants *t, int64_t *change, uint32_t from, uint32_t until,
                  uint64_t bytes)
 {
@@ -447,8 +373,6 @@ static const struct check_case cases[] = {
     {"long lists are packed without a look at all holes",
      long_lists_are_packed_without_a_look_at_all_holes},
     {"the heaviest take the lowest room", the_heaviest_take_the_lowest_room},
-    {"twins share their place", twins_share_their_place},
-    {"what is first is placed by life too", what_is_first_is_placed_by_life_too},
     {"products waste little", products_waste_little},
 };
 CHECK_MAIN("pack", cases)
