@@ -29,7 +29,7 @@ enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP
 
 static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
 {
-    return what == CAP_PAIR ? 0x80000000u | (rank * 1024u + peer_or_zero)
+    return what == CAP_PAIR ? PLATFORM_CAP_PAIR | (rank * PLATFORM_CAP_PEERS + peer_or_zero)
                             : rank * CAP_STRIDE + (uint32_t)what;
 }
 

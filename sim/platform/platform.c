@@ -17,7 +17,8 @@ void platform_release(struct platform *platform)
 {
     free(platform->bytes_per_s);
     free(platform->link);
-    free(platform->slot);
+    for (int kind = 0; kind < LINK_KIND_COUNT; kind++)
+        free(platform->of_kind[kind].first);
     *platform = (struct platform){0};
 }
 
@@ -31,51 +32,41 @@ void flow_table_release(struct flow_table *flows)
 
 /* ---- links by (kind, a, b) ---- */
 
-static uint32_t hash_link(enum link_kind kind, uint32_t a, uint32_t b)
+/* Where the links of a kind that may be the one sought begin: those of a rank or node. */
+static uint32_t index_of(enum link_kind kind, uint32_t a, uint32_t b)
 {
-    uint64_t h = ((uint64_t)a << 32 | b) * 0x9e3779b97f4a7c15u + (uint64_t)kind;
-    h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
-    return (uint32_t)(h ^ h >> 32);
+    if (kind != LINK_CAP)
+        return a;
+    return b & PLATFORM_CAP_PAIR ? (b & ~PLATFORM_CAP_PAIR) / PLATFORM_CAP_PEERS : b;
 }
 
-static uint32_t *find_slot(const struct platform *p, enum link_kind kind, uint32_t a, uint32_t b)
+static uint32_t *first_of(struct platform *p, enum link_kind kind, uint32_t index)
 {
-    uint32_t mask = p->slot_count - 1;
-    for (uint32_t i = hash_link(kind, a, b) & mask;; i = (i + 1) & mask) {
-        uint32_t *slot = &p->slot[i];
-        if (*slot == UINT32_MAX)
-            return slot;
-        const struct platform_link *l = &p->link[*slot];
-        if (l->kind == kind && l->a == a && l->b == b)
-            return slot;
+    struct links_of_kind *of = &p->of_kind[kind];
+    if (index >= of->capacity) {
+        uint32_t old = of->capacity;
+        of->capacity = (uint32_t)heap_next_capacity(old, (size_t)index + 1);
+        of->first = heap_realloc(of->first, of->capacity, sizeof *of->first);
+        memset(of->first + old, 0xff, (of->capacity - old) * sizeof *of->first);
     }
-}
-
-static void grow_slots(struct platform *p)
-{
-    p->slot_count = p->slot_count ? 2 * p->slot_count : 64;
-    p->slot = heap_realloc(p->slot, p->slot_count, sizeof *p->slot);
-    memset(p->slot, 0xff, p->slot_count * sizeof *p->slot);
-    for (uint32_t i = 0; i < p->link_count; i++)
-        *find_slot(p, (enum link_kind)p->link[i].kind, p->link[i].a, p->link[i].b) = i;
+    return &of->first[index];
 }
 
 static uint32_t link_id(struct platform *p, enum link_kind kind, uint32_t a, uint32_t b,
                         double bytes_per_s)
 {
-    if (2 * (p->link_count + 1) > p->slot_count)
-        grow_slots(p);
-    uint32_t *slot = find_slot(p, kind, a, b);
-    if (*slot != UINT32_MAX)
-        return *slot;
+    uint32_t *first = first_of(p, kind, index_of(kind, a, b));
+    for (uint32_t i = *first; i != UINT32_MAX; i = p->link[i].next)
+        if (p->link[i].a == a && p->link[i].b == b)
+            return i;
     if (p->link_count == p->link_capacity) {
         p->link_capacity = (uint32_t)heap_next_capacity(p->link_capacity, p->link_count + 1);
         p->bytes_per_s = heap_realloc(p->bytes_per_s, p->link_capacity, sizeof *p->bytes_per_s);
         p->link = heap_realloc(p->link, p->link_capacity, sizeof *p->link);
     }
     p->bytes_per_s[p->link_count] = bytes_per_s;
-    p->link[p->link_count] = (struct platform_link){(uint8_t)kind, a, b};
-    *slot = p->link_count;
+    p->link[p->link_count] = (struct platform_link){(uint8_t)kind, a, b, *first};
+    *first = p->link_count;
     return p->link_count++;
 }
 

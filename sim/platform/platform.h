@@ -41,6 +41,10 @@ enum link_kind {
     LINK_KIND_COUNT
 };
 
+/* The second number of a LINK_CAP, whose lower bits count up from 0: of a rank, or of a rank's peers. */
+#define PLATFORM_CAP_PAIR 0x80000000u
+enum { PLATFORM_CAP_PEERS = 1024 };
+
 struct platform {
     const struct cluster *cluster;
     uint32_t link_count, link_capacity;
@@ -48,9 +52,12 @@ struct platform {
     struct platform_link {
         uint8_t kind;
         uint32_t a, b;
+        uint32_t next; /* link of this kind, and rank or node; UINT32_MAX: none */
     } * link;
-    uint32_t *slot; /* open hash over (kind, a, b) */
-    uint32_t slot_count;
+    struct links_of_kind {
+        uint32_t *first; /* [capacity] by rank or node; UINT32_MAX: none */
+        uint32_t capacity;
+    } of_kind[LINK_KIND_COUNT];
 };
 
 /* Bytes over sets of links. Flow f: bytes[f] over link[link_begin[f]..link_begin[f+1]). */
