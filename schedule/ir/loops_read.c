@@ -3,13 +3,14 @@
  * Statements and loops make a tree. A walk counts ops, so that every name has its number in the flat list; a
  * second one writes each line out once for every iteration, and the parser of flat lines reads it. */
 #include "schedule/ir/loops_read.h"
+#include "schedule/ir/expression.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 8, NAME_MAX = 8, NONE = -1 };
+enum { DEPTH_MAX = 8, NAME_MAX = 8 };
 
 /* A loop has more lines than a schedule can have rows when it is written out. */
 #define LINES_MAX ((uint64_t)IR_NONE - 1)
@@ -97,62 +98,13 @@ static struct word next_word(const char **at, const char *end)
     return word;
 }
 
-static bool read_digits(const char **at, const char *end, int64_t *value)
+/* An expression with the variables of the loops around. */
+static bool read_expression(const struct reader *r, const char *at, const char *end, int64_t *value)
 {
-    const char *begin = *at;
-    while (*at < end && isdigit((unsigned char)**at))
-        ++*at;
-    return *at > begin && parse_i64(begin, (size_t)(*at - begin), value);
-}
-
-/* ---- expressions ---- */
-
-/* The loop around the line whose variable begins at *at; NONE: none. */
-static int find_variable(struct reader *r, const char **at, const char *end)
-{
-    const char *begin = *at;
-    while (*at < end && isalpha((unsigned char)**at))
-        ++*at;
-    size_t size = (size_t)(*at - begin);
-    for (uint32_t d = r->depth; size > 0 && d-- > 0;) {
-        const char *variable = r->loop[r->open[d]].variable;
-        if (strlen(variable) == size && memcmp(variable, begin, size) == 0)
-            return (int)d;
-    }
-    return NONE;
-}
-
-/* "2*L", "L" or "17". */
-static bool read_term(struct reader *r, const char **at, const char *end, int64_t *value)
-{
-    bool number = *at < end && isdigit((unsigned char)**at);
-    *value = 1;
-    if (number && !read_digits(at, end, value))
-        return false;
-    if (number && (*at == end || **at != '*'))
-        return true;
-    *at += number;
-    int variable = find_variable(r, at, end);
-    return variable != NONE && !__builtin_mul_overflow(*value, r->value[variable], value);
-}
-
-/* Sums and differences of terms, up to `end`. */
-static bool read_expression(struct reader *r, const char *at, const char *end, int64_t *value)
-{
-    *value = 0;
-    for (bool first = true; first || at < end; first = false) {
-        bool minus = at < end && *at == '-';
-        int64_t term;
-        if (!first && !minus && (at == end || *at != '+'))
-            return false;
-        at += minus || !first;
-        if (!read_term(r, &at, end, &term))
-            return false;
-        if (minus ? __builtin_sub_overflow(*value, term, value)
-                  : __builtin_add_overflow(*value, term, value))
-            return false;
-    }
-    return true;
+    struct expression_variable around[DEPTH_MAX];
+    for (uint32_t d = 0; d < r->depth; d++)
+        around[d] = (struct expression_variable){r->loop[r->open[d]].variable, r->value[d]};
+    return expression_read(at, end, around, r->depth, value);
 }
 
 /* ---- the tree ---- */
@@ -187,11 +139,12 @@ static enum status read_loop(struct reader *r, const char *at, const char *end, 
     const char *c = bounds.at, *behind = bounds.at ? bounds.at + bounds.size : NULL;
     int64_t last;
     bool right = copy_name(loop->name, name) && copy_name(loop->variable, range) && c &&
-                 read_digits(&c, behind, &loop->first) && behind - c > 2 && c[0] == '.' &&
+                 expression_digits(&c, behind, &loop->first) && behind - c > 2 && c[0] == '.' &&
                  c[1] == '.';
     if (right)
         c += 2;
-    right = right && read_digits(&c, behind, &last) && c == behind && next_word(&at, end).size == 0;
+    right = right && expression_digits(&c, behind, &last) && c == behind &&
+            next_word(&at, end).size == 0;
     if (!right)
         return fault(
             r, line,
@@ -444,7 +397,7 @@ static enum status find_row(struct reader *r, struct word name, uint32_t line, b
     memcpy(value, r->value, sizeof value);
     if (at > name.at)
         loop = find_loop(r, name.at, (size_t)(at - name.at));
-    bool named = at > name.at, right = loop != IR_NONE && (++at, read_digits(&at, end, &row));
+    bool named = at > name.at, right = loop != IR_NONE && (++at, expression_digits(&at, end, &row));
     right = right && row < (int64_t)IR_NONE;
     if (right && named) {
         right = at < end && *at == '[' && end[-1] == ']';
