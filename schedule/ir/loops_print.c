@@ -3,7 +3,6 @@
 #include "schedule/ir/loops_roll.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { DEPTH_MAX = 8 };
@@ -120,9 +119,10 @@ static void choose_variable(const struct printer *p, const struct loops_shape *l
         }
     named->value = 0;
     named->step = 1;
-    for (char c = 'i'; c <= 'q'; c++) {
-        snprintf(named->variable, sizeof named->variable, "%c", c);
-        if (!is_used(p, named, named->variable))
+    static const char *const others[] = {"i", "j", "k", "l", "m", "n", "o", "p"}; /* DEPTH_MAX */
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        strcpy(named->variable, others[i]);
+        if (!is_used(p, named, others[i]))
             return;
     }
 }

@@ -22,7 +22,8 @@ static double parameters(const struct ir *ir, uint64_t parts, double *blocks)
     for (uint32_t i = 0; i < ir->bundle_count; i++) {
         uint64_t part = ir->bundle[i].elements / parts;
         all += (double)ir->bundle[i].elements;
-        *blocks += (double)((part + 255) / 256);
+        uint64_t own = (part + 255) / 256;
+        *blocks += (double)own;
     }
     return all;
 }
