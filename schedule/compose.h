@@ -206,6 +206,8 @@ struct profile {
     bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
     bool loss_apart;    /* where they are not: the gradient of the logits has a buffer of its own */
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
+    bool reduces_f32;   /* where ranks share a sequence, gradients are cast to fp32 to be reduced to
+                           shards, and their sums are cast back */
     bool offload_blocking; /* checkpoints to the host by blocking pageable copies */
     bool offload_waits;    /* ratios: copies and computation wait for each other unit by unit */
     int64_t offload_grain; /* ratios: tensors below it stay, and bytes are rounded up to it */

@@ -92,6 +92,7 @@ static const struct profile profiles[] = {
      .recompute_whole = true,
      .loss_f32 = true,                  /* sequence-parallel cross entropy: 14 bytes per logit */
      .grad_dtype = DTYPE_BF16,
+     .reduces_f32 = true,               /* seq_parallel_communication_data_type is fp32 by default: engine.py */
      .offload_blocking = true,          /* .to('cpu'), pageable */
      .bucket_elements = 500000000,      /* reduce_bucket_size */
      .holds_bucket = true,              /* contiguous_gradients of stage 3 */

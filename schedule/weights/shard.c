@@ -28,6 +28,7 @@ struct run { /* consecutive uses of one bundle's parameters: positions in the li
 struct gradient { /* of one bundle, in one micro-batch or (persistent) in all */
     uint32_t bundle, first, last;
     bool is_last;  /* of its bundle's gradients to be reduced */
+    bool adds;     /* others of its bundle have been reduced before */
     uint32_t lent; /* row of e->lent, or IR_NONE */
 };
 
@@ -48,8 +49,8 @@ struct shard {
     uint8_t *marked;        /* per position: something is to be done there; of most nothing is */
     uint32_t owed[2];       /* rows of e->lent that have been summed last; IR_NONE: none */
     op_id *reduced;         /* per gradient: its reduction */
-    buffer_id *to_add;      /* per gradient: this rank's part of its sum, until it has been added to
-                               the kept part; IR_NONE: nothing is to be added */
+    buffer_id *to_add;      /* per gradient: this rank's part of its sum, until it has been cast or
+                               added to the kept part; IR_NONE: nothing is to be done */
     uint32_t next_add;      /* gradients before it are added */
     uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
     op_id final;                 /* the last op so far that made a gradient final */
@@ -91,7 +92,7 @@ static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32
         }
         row = s->of_grad[buffer] = s->gradient_count++;
         uint32_t lent = s->lends ? s->lent_of_grad[buffer] : IR_NONE;
-        s->gradient[row] = (struct gradient){bundle, i, i, false, lent};
+        s->gradient[row] = (struct gradient){bundle, i, i, false, false, lent};
         s->left[bundle] += lent == IR_NONE;
     }
     s->gradient[row].last = i;
@@ -163,6 +164,15 @@ static void find_kept(struct shard *s)
     free(then);
 }
 
+static op_id cast(struct shard *s, buffer_id from, buffer_id to, struct program *out)
+{
+    struct view read = ir_whole(s->ir, from), write = ir_whole(s->ir, to);
+    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)read.count}};
+    op_id op = emit_op(s->e, s->e->compute, &work, &read, 1, &write, 1);
+    program_push(out, op);
+    return op;
+}
+
 /* Gathers the parameters of a run, unless an earlier run's are kept; it may take the memory of the run
  * `prefetch` + 1 before it. */
 static void gather(struct shard *s, uint32_t r, const struct program *in, struct program *out)
@@ -190,13 +200,10 @@ static void gather(struct shard *s, uint32_t r, const struct program *in, struct
     }
     run->gathered = ir_add_buffer_like(s->ir, e->bundle[run->bundle].param);
     if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
-        buffer_id cast = weights_shard_buffer(e, run->bundle, "cast", CATEGORY_COMMUNICATION,
-                                              e->choices->dtype, MEMORY_HBM);
-        struct work work = {.kind = WORK_CAST,
-                            .elements = {(int64_t)ir_buffer_elements(s->ir, part)}};
-        program_push(out, emit_op(e, e->compute, &work, (struct view[]){ir_whole(s->ir, part)}, 1,
-                                  (struct view[]){ir_whole(s->ir, cast)}, 1));
-        part = cast;
+        buffer_id in_compute_dtype = weights_shard_buffer(
+            e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype, MEMORY_HBM);
+        cast(s, part, in_compute_dtype, out);
+        part = in_compute_dtype;
     }
     op_id op =
         weights_collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, part, run->gathered);
@@ -360,13 +367,26 @@ static void look_through(struct shard *s, buffer_id grad, struct program *out)
  * multiprocessors of the backward, so the passes stand between the backward's ops. */
 static void flatten(struct shard *s, buffer_id grad, struct program *out)
 {
-    struct emit *e = s->e;
-    struct view all = ir_whole(s->ir, grad);
-    struct view flat = view_all(
-        e, emit_buffer(e, "flat", CATEGORY_GRADIENT, e->grad_dtype, (int64_t)all.count, 0));
-    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)all.count, 0}};
-    program_push(out, emit_op(e, e->compute, &work, &all, 1, &flat, 1));
-    program_push(out, emit_op(e, e->compute, &work, &flat, 1, &all, 1));
+    buffer_id flat = emit_buffer(s->e, "flat", CATEGORY_GRADIENT, s->e->grad_dtype,
+                                 (int64_t)ir_buffer_elements(s->ir, grad), 0);
+    cast(s, grad, flat, out);
+    cast(s, flat, grad, out);
+}
+
+/* Whether gradients are reduced in fp32 although they are kept in 16 bits. DeepSpeed does so where ranks
+ * share a sequence (runtime/engine.py: communication_data_type = seq_parallel_communication_data_type). */
+static bool reduces_wide(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    return c->profile->reduces_f32 && c->cp * c->hp > 1 && e->grad_dtype != DTYPE_F32;
+}
+
+static buffer_id widen(struct shard *s, buffer_id grad, struct program *out)
+{
+    buffer_id wide = emit_buffer(s->e, "wide", CATEGORY_GRADIENT, DTYPE_F32,
+                                 (int64_t)ir_buffer_elements(s->ir, grad), 0);
+    cast(s, grad, wide, out);
+    return wide;
 }
 
 /* InternLM flattens a bucket of whole gradients, divides the flat tensor, sums it on all ranks and copies the
@@ -393,7 +413,8 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
     struct gradient *gradient = &s->gradient[row];
     struct bundle_state *bundle = &e->bundle[gradient->bundle];
     buffer_id grad = whole_grad(s, op, row), part = grad;
-    bool adds = s->reduced_of[gradient->bundle]++ > 0;
+    bool wide = reduces_wide(e);
+    gradient->adds = s->reduced_of[gradient->bundle]++ > 0;
     gradient->is_last = --s->left[gradient->bundle] == 0;
     set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
     s->reduced[row].i = IR_NONE;
@@ -409,11 +430,13 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
     reduce_tensor(s, row, grad, out);
     if (e->shard_size > 1) {
         part = bundle->grad_shard;
-        buffer_id target = adds ? weights_shard_buffer(e, gradient->bundle, "reduced",
-                                                       CATEGORY_GRADIENT, e->grad_dtype, MEMORY_HBM)
-                                : part;
+        buffer_id target = part, whole = wide ? widen(s, grad, out) : grad;
+        if (wide || gradient->adds)
+            target = s->to_add[row] =
+                weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
+                                     wide ? DTYPE_F32 : (enum dtype)e->grad_dtype, MEMORY_HBM);
         s->reduced[row] =
-            weights_collective(e, e->reduce, WORK_REDUCE_SCATTER, e->shard_group, grad, target);
+            weights_collective(e, e->reduce, WORK_REDUCE_SCATTER, e->shard_group, whole, target);
         program_push(out, s->reduced[row]);
         if (e->choices->profile->all_reduces &&
             flat.i != IR_NONE) { /* the second half of a ring's */
@@ -421,15 +444,29 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
                 weights_collective(e, e->reduce, WORK_ALL_GATHER, e->shard_group, target, flat);
             program_push(out, s->reduced[row]);
         }
-        if (adds)
-            s->to_add[row] = target;
     }
     if (s->to_add[row].i == IR_NONE)
         sum_over_replicas(s, row, part, out);
 }
 
-/* Adds the reduced parts of gradients before row `end`, up to the first whose last part has not been added
- * before position i. */
+/* The reduced part of a gradient in the dtype in which gradients are kept: in the kept part itself, where
+ * nothing else has been reduced. */
+static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct program *out)
+{
+    struct emit *e = s->e;
+    const struct gradient *gradient = &s->gradient[row];
+    buffer_id part = s->to_add[row], to = kept;
+    if (s->ir->buffer.dtype[part.i] == e->grad_dtype)
+        return part;
+    if (gradient->adds)
+        to = weights_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT, e->grad_dtype,
+                                  MEMORY_HBM);
+    s->final = cast(s, part, to, out);
+    return to;
+}
+
+/* Casts and adds the reduced parts of gradients before row `end`, up to the first whose last part has not
+ * been added before position i. */
 static void add_reduced(struct shard *s, uint32_t end, uint32_t i, struct program *out)
 {
     struct emit *e = s->e;
@@ -438,11 +475,14 @@ static void add_reduced(struct shard *s, uint32_t end, uint32_t i, struct progra
         if (s->to_add[row].i == IR_NONE)
             continue;
         buffer_id kept = e->bundle[s->gradient[row].bundle].grad_shard;
-        struct view read[2] = {ir_whole(s->ir, s->to_add[row]), ir_whole(s->ir, kept)};
-        struct work work = {.kind = WORK_ADD, .elements = {(int64_t)read[1].count}};
         set_tags(s, s->ir, s->reduced[row].i, PHASE_BACKWARD, REGION_WEIGHTS);
-        s->final = emit_op(e, e->compute, &work, read, 2, &read[1], 1);
-        program_push(out, s->final);
+        buffer_id part = narrow(s, row, kept, out);
+        if (part.i != kept.i) {
+            struct view read[2] = {ir_whole(s->ir, part), ir_whole(s->ir, kept)};
+            struct work work = {.kind = WORK_ADD, .elements = {(int64_t)read[1].count}};
+            s->final = emit_op(e, e->compute, &work, read, 2, &read[1], 1);
+            program_push(out, s->final);
+        }
         s->to_add[row].i = IR_NONE;
         sum_over_replicas(s, row, kept, out);
     }

@@ -532,6 +532,50 @@ static void megatron_reduces_after_the_backward(void)
     }
 }
 
+/* DeepSpeed reduces 16-bit gradients as 32-bit ones where ranks share a sequence: twice the bytes, with a
+ * cast before each reduction and one after it. In a second micro-batch the sum is added as well. */
+static void deepspeed_reduces_shared_sequences_in_fp32(void)
+{
+    static const struct {
+        const char *label, *strategy, *profile;
+        int64_t hp, batch;
+        bool wide;
+    } rows[] = {
+        {"shared", "ulysses", "deepspeed", 4, 1, true},
+        {"shared by some, two micro-batches", "ulysses", "deepspeed", 2, 4, true},
+        {"not shared", "local", "deepspeed", 1, 4, false},
+        {"another framework", "ulysses", "internevo", 4, 1, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(1, 4);
+        struct ir ir;
+        struct choices choices;
+        request.strategy = rows[i].strategy;
+        request.profile = rows[i].profile;
+        request.hp = rows[i].hp;
+        request.weights = CHOICE_WEIGHTS_ZERO3;
+        request.micro_batch = 1;
+        request.global_batch = rows[i].batch;
+        if (!build(&ir, &choices, &request, rows[i].label))
+            continue;
+        uint64_t bytes = 0, elements = 0;
+        uint32_t reductions = 0, casts = 0;
+        for (uint32_t op = 0; op < ir.op.count; op++) {
+            if (ir.op.phase[op] != PHASE_BACKWARD || ir.op.region[op] != REGION_WEIGHTS)
+                continue;
+            casts += ir.op.kind[op] == WORK_CAST;
+            if (ir.op.kind[op] != WORK_REDUCE_SCATTER)
+                continue;
+            reductions++;
+            bytes += (uint64_t)ir.shape[ir.op.shape[op]].collective.bytes;
+            elements += ir_buffer_elements(&ir, (buffer_id){ir_touched(&ir, op, 0)});
+        }
+        CHECK(rows[i].label, reductions > 0 && bytes == elements * (rows[i].wide ? 4 : 2));
+        CHECK(rows[i].label, casts == (rows[i].wide ? 2 * reductions : 0));
+        ir_release(&ir);
+    }
+}
+
 static void wrong_requests_say_what_would_do(void)
 {
     struct request base = small(0, 4);
@@ -625,6 +669,7 @@ static const struct check_case cases[] = {
     {"print, parse, print is the identity", print_parse_print_is_the_identity},
     {"a small schedule is as recorded", a_small_schedule_is_as_recorded},
     {"Megatron reduces after the backward", megatron_reduces_after_the_backward},
+    {"DeepSpeed reduces shared sequences in fp32", deepspeed_reduces_shared_sequences_in_fp32},
     {"wrong requests say what would do", wrong_requests_say_what_would_do},
 };
 CHECK_MAIN("compose", cases)
