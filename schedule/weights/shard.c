@@ -465,14 +465,16 @@ static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct pr
     return to;
 }
 
-/* Casts and adds the reduced parts of gradients before row `end`, up to the first whose last part has not
- * been added before position i. */
+/* Casts and adds the reduced parts of gradients before row `end` whose last part has been added before
+ * position i. That of a tied embedding comes first and ends last, and holds up no other. */
 static void add_reduced(struct shard *s, uint32_t end, uint32_t i, struct program *out)
 {
     struct emit *e = s->e;
-    for (; s->next_add < end && s->gradient[s->next_add].last < i; s->next_add++) {
-        uint32_t row = s->next_add;
-        if (s->to_add[row].i == IR_NONE)
+    while (s->next_add < end && s->to_add[s->next_add].i == IR_NONE &&
+           (e->shard_size == 1 || s->reduced[s->next_add].i != IR_NONE))
+        s->next_add++;
+    for (uint32_t row = s->next_add; row < end; row++) {
+        if (s->to_add[row].i == IR_NONE || s->gradient[row].last >= i)
             continue;
         buffer_id kept = e->bundle[s->gradient[row].bundle].grad_shard;
         set_tags(s, s->ir, s->reduced[row].i, PHASE_BACKWARD, REGION_WEIGHTS);
