@@ -113,6 +113,7 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, /* as selective; what the core made goes to the host */
     CHOICE_ACTIVATIONS_SELECTIVE_OP,      /* as selective, and every second product stays */
     CHOICE_ACTIVATIONS_SELECTIVE_LAYER,   /* every second layer as full, the others as keep */
+    CHOICE_ACTIVATIONS_SELECTIVE_CORE,    /* all stays but what only attention's core needs */
     CHOICE_ACTIVATIONS_RATIO, /* part of what the backward reads goes to the host, none recomputed */
     CHOICE_ACTIVATIONS_COUNT
 };

@@ -18,8 +18,8 @@ const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {
     "none", "gpipe", "1f1b", "interleaved", "zb-1p", "zb-v", "terapipe", "seq1f1b", "msp"};
 const char *const helper_names[HELPERS_COUNT] = {"broadcast", "replicate", "shard"};
 const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
-    "keep",         "selective",       "full", "offload", "selective-offload",
-    "selective-op", "selective-layer", "ratio"};
+    "keep",         "selective",       "full",           "offload", "selective-offload",
+    "selective-op", "selective-layer", "selective-core", "ratio"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const stage_placement_names[STAGE_PLACEMENT_COUNT] = {"outer", "inner"};
 const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};

@@ -227,6 +227,11 @@ static bool has_every_second(const struct choices *c)
            c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
 }
 
+static bool has_core_alone(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
+}
+
 static bool has_offload(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
@@ -370,6 +375,7 @@ static const struct gap {
     {MEGATRON, has_selective,                "selective checkpoints that keep attention's output: selective recomputation of core_attn does the opposite; full is set"},
     {SPEED,    has_selective,                "checkpoints that keep attention's output"},
     {ALL,      has_states_in_groups,         "optimizer states over some of the ranks: all share them"},
+    {TITAN | SPEED, has_core_alone,          "recomputation of attention's core alone: full is set"},
     {MEGATRON | SPEED, has_every_second,     "checkpoints of every second product or layer: full is set"},
     {TITAN | MEGATRON, has_offload,          "layer inputs on the host"},
     {ALL,      has_ratio,                    "part of the activations on the host (SPPO): all of them stay"},

@@ -173,7 +173,9 @@ static void put_megatron(struct text *out, const struct choices *c)
         text_puts(out, "--use-tp-pp-dp-mapping\n");
     put_context(out, c);
     put_weights(out, c);
-    if (expressible_recomputes(c))
+    if (c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE)
+        text_puts(out, "--recompute-granularity selective\n");
+    else if (expressible_recomputes(c))
         text_puts(out, "--recompute-granularity full\n--recompute-method uniform\n"
                        "--recompute-num-layers 1\n");
     if (c->dtype != DTYPE_F32)

@@ -224,10 +224,11 @@ static void walk_pieces(struct walk *w, struct request request)
 }
 
 /* Found between keep and full, and searched only where they were asked for. */
-static bool is_torchtitans(int activations)
+static bool is_asked_for(int activations)
 {
     return activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
-           activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
+           activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER ||
+           activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
 static void walk_policies(struct walk *w, struct request request)
@@ -242,7 +243,7 @@ static void walk_policies(struct walk *w, struct request request)
     for (request.weights = weights.from; request.weights <= weights.to; request.weights++)
         for (request.activations = activations.from; request.activations <= activations.to;
              request.activations++)
-            if (!is_torchtitans(request.activations) || activations.from == activations.to)
+            if (!is_asked_for(request.activations) || activations.from == activations.to)
                 add(w, &request);
 }
 

@@ -5,8 +5,8 @@
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"}; /* as enum dtype begins */
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
 static const char *const checkpoint_choices[] = {
-    "none",         "selective++",    "full", "offload", "selective++offload",
-    "selective-op", "selective-layer"};
+    "none",         "selective++",     "full",          "offload", "selective++offload",
+    "selective-op", "selective-layer", "selective-core"};
 
 _Static_assert(DTYPE_BF16 == 0 && DTYPE_F16 == 1 && DTYPE_F32 == 2, "dtype_choices");
 _Static_assert(ATTENTION_FA2 == 0 && ATTENTION_CPU == 3 && ATTENTION_TRITON == 4 &&
@@ -255,7 +255,7 @@ static const struct option choice_rows[] = {
              "inputs on the host (offload), or what the core made (selective-offload); "
              "torchtitan's: but "
              "for the core and every second product (selective-op), or every second layer "
-             "(selective-layer)"},
+             "(selective-layer); Megatron's: attention's core alone (selective-core)"},
     {.name = "checkpoint",
      .kind = OPTION_CHOICE,
      .names = checkpoint_choices,

@@ -7,7 +7,12 @@
  *
  * torchtitan's options (torchtitan/distributed/activation_checkpoint.py): with `op`, the results of
  * every second product stay too, and nothing is repeated that no backward reads; with a number, every
- * so many layers are checkpointed, and the others keep what they made. */
+ * so many layers are checkpointed, and the others keep what they made.
+ *
+ * Megatron-LM's selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5; megatron/core/
+ * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: the
+ * core alone is repeated, for its own backward, and all else stays, its output too, which the output
+ * projection's weight gradient reads. */
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/program.h"
 
@@ -54,6 +59,11 @@ static bool in_backward(const struct ir *ir, uint32_t op)
 static bool keeps_layer(const struct recompute *r, uint32_t layer)
 {
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && layer % 2 == 0;
+}
+
+static bool repeats_core(const struct recompute *r)
+{
+    return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
 static void find_segments(struct recompute *r, const struct program *program)
@@ -105,13 +115,17 @@ static void find_needed(struct recompute *r, const struct program *program, uint
     bool whole = r->e->choices->profile->recompute_whole, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = program->op[i];
-        if (fills_cache(r, op) || (r->kept != NULL && (core = leads_to_kept(r, op, which, core))))
+        if (fills_cache(r, op))
             continue;
+        if (r->kept != NULL && (core = leads_to_kept(r, op, which, core))) {
+            keep[i - segment.begin] = repeats_core(r);
+            continue;
+        }
         uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
         bool needed = whole;
         for (uint32_t k = reads; k < operands; k++)
             needed = needed || r->needed[program_operand(r->ir, op, k)] == which + 1;
-        keep[i - segment.begin] = needed;
+        keep[i - segment.begin] = needed && !repeats_core(r);
         for (uint32_t k = 0; needed && k < reads; k++)
             r->needed[program_operand(r->ir, op, k)] = which + 1;
     }
@@ -175,7 +189,8 @@ static void rewrite_backward(struct recompute *r, const struct program *in, uint
         repeat_forward(r, in, begin, out);
     for (uint32_t i = begin; i < end; i++) {
         uint32_t op = in->op[i];
-        for (uint32_t k = 0; k < ir->op.reads[op]; k++) {
+        bool redirects = !repeats_core(r) || ir->op.region[op] == REGION_ATTENTION;
+        for (uint32_t k = 0; redirects && k < ir->op.reads[op]; k++) {
             uint32_t again = r->buffer[program_operand(ir, op, k)];
             if (again != IR_NONE)
                 program_redirect(ir, op, k, (buffer_id){again});
@@ -216,7 +231,8 @@ void pass_recompute(struct emit *e, struct program *program)
         r.cache[e->caches.buffer[i].i] = 1;
     bool selective = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
                      e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
-                     e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
+                     e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD ||
+                     repeats_core(&r);
     for (uint32_t i = 0; selective && i < e->kept.count; i++) {
         if (r.kept == NULL)
             r.kept = heap_zalloc(ir->buffer.count, sizeof *r.kept);

@@ -7,4 +7,5 @@ sort -c -n $T/seconds 2> /dev/null && echo "less is kept, more is computed" || c
 for activations in selective-op selective-layer; do
     longhaul plan ${step% --quick} --checkpoint $activations --emit torchtitan 2> /dev/null | sed -n '/activation_checkpoint/,/^$/p'
 done
-longhaul plan --model llama3-8b --set layers=4 --cluster dgx-a100 --gpus 8 --strategy megatron-sp --seq 8K --checkpoint selective-op --emit megatron 2> /dev/null | grep "every second"
+longhaul plan --model llama3-8b --set layers=4 --cluster dgx-a100 --gpus 8 --strategy megatron-sp --seq 8K --checkpoint selective-op --emit megatron --emit-winner 2> /dev/null | grep "every second"
+longhaul plan --model llama3-8b --set layers=4 --cluster dgx-a100 --gpus 8 --strategy megatron-sp --seq 8K --checkpoint selective-core --emit megatron 2> /dev/null | grep recompute

@@ -1,0 +1,83 @@
+#include "tests/schedule/composed.h"
+
+#include <stdlib.h>
+
+/* Attention forwards, and all other ops, of a phase. */
+static void count_ops(const struct ir *ir, enum phase phase, uint32_t *attention, uint32_t *others)
+{
+    *attention = *others = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.phase[op] == phase && ir->op.layer[op] != IR_NONE16)
+            *(ir->op.kind[op] == WORK_ATTENTION ? attention : others) += 1;
+}
+
+static uint64_t largest(const struct ir *ir)
+{
+    return ir->arena_bytes[MEMORY_HBM];
+}
+
+/* One attention a layer is repeated and nothing else; what it read and made stays for the rest of the
+ * backward, so that no memory to speak of is saved. */
+static void attention_alone_is_repeated(void)
+{
+    static const char *const strategies[] = {"local", "ulysses"};
+    for (size_t s = 0; s < ARRAY_LEN(strategies); s++) {
+        struct request request = small(1, s + 1);
+        struct choices c;
+        struct ir keep, core, full;
+        uint32_t attention, others, forwards, rest;
+        request.strategy = strategies[s];
+        request.profile = "ideal";
+        request.activations = CHOICE_ACTIVATIONS_KEEP;
+        build(&keep, &c, &request, strategies[s]);
+        request.activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
+        build(&core, &c, &request, strategies[s]);
+        request.activations = CHOICE_ACTIVATIONS_FULL;
+        build(&full, &c, &request, strategies[s]);
+        count_ops(&core, PHASE_RECOMPUTE, &attention, &others);
+        count_ops(&core, PHASE_FORWARD, &forwards, &rest);
+        CHECK_INT("attention", attention, shapes[1].layers);
+        CHECK_INT("as often as in the forward", attention, forwards);
+        CHECK_INT("nothing else", others, 0);
+        CHECK("little is saved", largest(&core) > largest(&full) &&
+                                     (double)largest(&core) > 0.95 * (double)largest(&keep));
+        ir_release(&keep);
+        ir_release(&core);
+        ir_release(&full);
+    }
+}
+
+/* The weight gradient of the output projection reads what the forward made, attention's backward what was
+ * made again. */
+static void the_first_output_stays(void)
+{
+    struct request request = small(1, 1);
+    struct choices c;
+    struct ir ir;
+    uint32_t again = 0, wrong = 0;
+    request.strategy = "local";
+    request.profile = "ideal";
+    request.activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
+    build(&ir, &c, &request, "local");
+    bool *repeated = heap_zalloc(ir.buffer.count + 1u, sizeof *repeated);
+    for (uint32_t op = 0; op < ir.op.count; op++) {
+        uint32_t reads = ir.op.reads[op];
+        for (uint32_t k = 0; k < reads; k++) {
+            bool of_core = ir.op.kind[op] == WORK_ATTENTION_BACKWARD;
+            again += of_core && repeated[ir_touched(&ir, op, k)];
+            wrong += !of_core && repeated[ir_touched(&ir, op, k)];
+        }
+        for (uint32_t k = reads; k < reads + ir.op.writes[op]; k++)
+            repeated[ir_touched(&ir, op, k)] |= ir.op.phase[op] == PHASE_RECOMPUTE;
+    }
+    CHECK_INT("output and log-sum-exp of each layer", again, 2 * shapes[1].layers);
+    CHECK_INT("others", wrong, 0);
+    free(repeated);
+    ir_release(&ir);
+}
+
+static const struct check_case cases[] = {
+    {"attention alone is repeated", attention_alone_is_repeated},
+    {"the first output stays", the_first_output_stays},
+};
+CHECK_MAIN("recompute_core", cases)
