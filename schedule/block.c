@@ -209,7 +209,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
               view_all(e, saved->norm2_stats), rows, h);
 
     set_region(e, REGION_LINEAR);
-    buffer_id ffn = emit_activation(e, "ffn", rows, h);
+    buffer_id ffn = saved->ffn = emit_activation(e, "ffn", rows, h);
     mlp_forward(e, layer, saved->norm2, ffn);
     buffer_id out = emit_activation(e, "x", rows, h);
     emit_add_bias(e, view_all(e, saved->x2), view_all(e, ffn),
@@ -226,6 +226,8 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     set_region(e, REGION_LINEAR);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
     mlp_backward(e, layer, dy, d_norm2);
+    if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
+        emit_hold(e, saved->ffn, e->last_compute); /* a product that stays, read or not */
     set_region(e, REGION_NORM);
     buffer_id d_x2_norm = emit_activation(e, "dx_norm", rows, h);
     emit_norm_backward(e, layer, WEIGHT_NORM2, view_all(e, d_norm2), view_all(e, saved->x2),

@@ -92,6 +92,7 @@ struct prefix {
 enum { FFN_PARTS = 2 }; /* at most */
 
 struct layer_saved {
+    buffer_id ffn; /* what the down projection made, which no backward reads */
     buffer_id x, norm1, norm1_stats;
     struct attention_saved *attention; /* micro_batch of them */
     buffer_id attention_out;           /* [N, heads head_dim] */
