@@ -5,7 +5,7 @@
 #include "sim/memory/memory.h"
 #include "sim/platform/platform.h"
 #include "sim/waterfall.h"
-#include "tests/property/world.h"
+#include "tests/property/folding.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,121 +14,17 @@
 
 static void folded_equals_unfolded(void)
 {
-    struct check_random random = check_random_make();
-    for (int i = 0; i < 40; i++) {
-        struct world w;
-        struct sim_result folded, plain;
-        if (world_make(&w, &random) && simulate(&w, false, &folded) && simulate(&w, true, &plain)) {
-            CHECK_CLOSE(w.label, folded.step_s, plain.step_s, 1e-9);
-            for (uint32_t rank = 0; rank < plain.rank_count; rank++) {
-                const double *a = sim_end_s(&folded, rank), *b = sim_end_s(&plain, rank);
-                double worst = 0;
-                for (uint32_t op = 0; op < w.ir.op.count; op++)
-                    worst = fmax(worst, fabs(a[op] - b[op]) / plain.step_s);
-                CHECK(w.label, worst <= 1e-9);
-            }
-            CHECK_INT(w.label, (int64_t)folded.peak[0][MEMORY_HBM].bytes,
-                      (int64_t)plain.peak[0][MEMORY_HBM].bytes);
-            CHECK(w.label, folded.class_count <= plain.class_count);
-            sim_result_release(&folded);
-            sim_result_release(&plain);
-        }
-        world_release(&w);
-    }
+    check_folded(40);
 }
 
 static void folded_stages_equal_unfolded(void)
 {
-    struct check_random random = check_random_make();
-    for (int i = 0; i < 25; i++) {
-        struct world w;
-        struct sim_result folded, plain;
-        if (world_make_stages(&w, &random) && simulate(&w, false, &folded) &&
-            simulate(&w, true, &plain)) {
-            CHECK_CLOSE(w.label, folded.step_s, plain.step_s, 1e-9);
-            for (uint32_t rank = 0; rank < plain.rank_count; rank++) {
-                const struct sim_class *class = &plain.classes[plain.class_of_rank[rank]];
-                const double *a = sim_end_s(&folded, rank), *b = sim_end_s(&plain, rank);
-                double worst = 0;
-                for (uint32_t op = 0; op < class->op_count; op++)
-                    worst = fmax(worst, fabs(a[op] - b[op]) / plain.step_s);
-                CHECK(w.label, worst <= 1e-9);
-                for (int m = 0; m < MEMORY_COUNT; m++)
-                    CHECK_INT(w.label, (int64_t)folded.peak[folded.class_of_rank[rank]][m].bytes,
-                              (int64_t)plain.peak[plain.class_of_rank[rank]][m].bytes);
-            }
-            sim_result_release(&folded);
-            sim_result_release(&plain);
-        }
-        world_release(&w);
-    }
-}
-
-static double sum_loads(const struct sim_result *result)
-{
-    double sum = 0;
-    for (size_t i = 0; i < result->load_count; i++)
-        sum += result->load[i].bytes;
-    return sum;
-}
-
-/* Kernels from far shorter than their issue to far longer. */
-static void stretch_work(struct world *w, struct check_random *random)
-{
-    double factor = pow(10, (double)check_random_i64(random, -1, 3));
-    for (uint32_t i = 0; i < w->ir.shape_count; i++)
-        w->work_s[i] *= factor;
-}
-
-static void check_same_peak(const char *label, const struct sim_peak *a, const struct sim_peak *b)
-{
-    CHECK_INT(label, (int64_t)a->bytes, (int64_t)b->bytes);
-    CHECK_CLOSE(label, a->time_s, b->time_s, 1e-9);
-    CHECK_INT(label, a->op, b->op);
-    CHECK_INT(label, a->top_count, b->top_count);
-    for (int k = 0; k < CATEGORY_COUNT; k++)
-        CHECK_INT(label, (int64_t)a->category_bytes[k], (int64_t)b->category_bytes[k]);
-    for (uint32_t i = 0; i < a->top_count && i < b->top_count; i++) {
-        CHECK_INT(label, a->top[i].buffer, b->top[i].buffer);
-        CHECK_INT(label, (int64_t)a->top[i].bytes, (int64_t)b->top[i].bytes);
-    }
+    check_folded_stages(25);
 }
 
 static void layers_left_out_change_nothing(void)
 {
-    struct check_random random = check_random_make();
-    uint32_t folded_worlds = 0;
-    for (int i = 0; i < 40; i++) {
-        struct world w;
-        struct sim_result folded, plain;
-        int64_t layers = check_random_i64(&random, 10, 40);
-        if (world_make_deep(&w, &random, layers)) {
-            stretch_work(&w, &random);
-            if (simulate(&w, false, &folded) && simulate(&w, true, &plain)) {
-                struct waterfall a, b;
-                double worst = 0;
-                CHECK_CLOSE(w.label, folded.step_s, plain.step_s, 1e-9);
-                for (uint32_t rank = 0; rank < plain.rank_count; rank++)
-                    for (uint32_t op = 0; op < w.ir.op.count; op++)
-                        worst = fmax(worst, fabs(sim_start_s(&folded, rank)[op] -
-                                                 sim_start_s(&plain, rank)[op]));
-                CHECK(w.label, worst <= 1e-9 * plain.step_s);
-                for (int m = 0; m < MEMORY_COUNT; m++)
-                    check_same_peak(w.label, &folded.peak[0][m], &plain.peak[0][m]);
-                CHECK_CLOSE(w.label, sum_loads(&folded), sum_loads(&plain), 1e-12);
-                waterfall_make(&a, &w.ir, &folded, (struct waterfall_peak){.flop_per_s = 312e12},
-                               0);
-                waterfall_make(&b, &w.ir, &plain, (struct waterfall_peak){.flop_per_s = 312e12}, 0);
-                for (int k = 0; k < CAUSE_COUNT; k++)
-                    CHECK(w.label, fabs(a.cause_s[k] - b.cause_s[k]) <= 1e-9 * plain.step_s);
-                folded_worlds += folded.depth.outcome == SIM_DEPTH_FOLDED;
-            }
-            sim_result_release(&folded);
-            sim_result_release(&plain);
-        }
-        world_release(&w);
-    }
-    CHECK("a half of them folds", folded_worlds >= 20);
+    check_layers_left_out(40);
 }
 
 /* The longest chain of durations through streams, waits and host order: no machine is faster. */
