@@ -334,8 +334,8 @@ static void all_to_alls_move_what_ulysses_says(void)
 static void fewer_activations_take_less_memory(void)
 {
     static const int order[] = {CHOICE_ACTIVATIONS_KEEP,
-                                CHOICE_ACTIVATIONS_SELECTIVE_LAYER,
                                 CHOICE_ACTIVATIONS_SELECTIVE_OP,
+                                CHOICE_ACTIVATIONS_SELECTIVE_LAYER,
                                 CHOICE_ACTIVATIONS_SELECTIVE,
                                 CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD,
                                 CHOICE_ACTIVATIONS_FULL,
