@@ -120,39 +120,48 @@ void emit_role(struct emit *e, uint32_t stage)
     e->role = ir_add_role(e->ir, name, &set, 1);
 }
 
-void emit_mesh(struct emit *e)
+/* Adds the axes of the mesh. Returns those along which weights are cut, as a mask. */
+static uint32_t add_axes(struct emit *e, struct axes *axes, uint32_t shard, uint32_t stages)
 {
     const struct choices *c = e->choices;
     struct ir *ir = e->ir;
     struct mesh_part part[MESH_PARTS_MAX];
-    struct axes axes = {.count = 0}, plain;
-    uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
-    uint32_t parts = mesh_parts(c, part), stages = pipeline_replicates_weights(c) ? 1 : c->pp;
+    uint32_t parts = mesh_parts(c, part);
     uint32_t below = c->ranks / stages / c->tp, sharded = 0;
     uint32_t copies = (uint32_t)tensor_kv_copies(e->whole, c->tp);
-    bool two = c->window > 1 && c->window < c->cp;
-
     for (uint32_t i = 0; i < parts; i++) {
         uint32_t size = part[i].size;
         if (part[i].along == ALONG_PP && stages > 1) { /* each stage has weights of its own */
-            add_axis(ir, &axes, &part[i], "", size);
+            add_axis(ir, axes, &part[i], "", size);
             continue;
         }
         below /= size;
         if (shard > below && shard < below * size) {
-            add_axis(ir, &axes, &part[i], "_out", size * below / shard);
-            sharded |= 1u << axes.count;
-            add_axis(ir, &axes, &part[i], "_in", shard / below);
+            add_axis(ir, axes, &part[i], "_out", size * below / shard);
+            sharded |= 1u << axes->count;
+            add_axis(ir, axes, &part[i], "_in", shard / below);
         } else {
-            sharded |= (uint32_t)(shard >= below * size && shard > 1) << axes.count;
-            add_axis(ir, &axes, &part[i], "", size);
+            sharded |= (uint32_t)(shard >= below * size && shard > 1) << axes->count;
+            add_axis(ir, axes, &part[i], "", size);
         }
     }
     assert(below == 1);
     if (c->tp > copies)
-        add_axis(ir, &axes, &(struct mesh_part){"tp", 0, ALONG_TP, 0}, "", c->tp / copies);
+        add_axis(ir, axes, &(struct mesh_part){"tp", 0, ALONG_TP, 0}, "", c->tp / copies);
     if (copies > 1)
-        add_axis(ir, &axes, &(struct mesh_part){"tp_copy", 0, ALONG_TP_COPY, 0}, "", copies);
+        add_axis(ir, axes, &(struct mesh_part){"tp_copy", 0, ALONG_TP_COPY, 0}, "", copies);
+    return sharded;
+}
+
+void emit_mesh(struct emit *e)
+{
+    const struct choices *c = e->choices;
+    struct ir *ir = e->ir;
+    struct axes axes = {.count = 0}, plain;
+    uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
+    uint32_t stages = pipeline_replicates_weights(c) ? 1 : c->pp;
+    uint32_t sharded = add_axes(e, &axes, shard, stages);
+    bool two = c->window > 1 && c->window < c->cp;
     uint32_t hp = along(&axes, ALONG_HP), copy = along(&axes, ALONG_TP_COPY);
     uint32_t tp = along(&axes, ALONG_TP) | copy;
     e->all_axes = ((1u << axes.count) - 1) & ~tp;

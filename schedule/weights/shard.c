@@ -275,78 +275,118 @@ static uint32_t buffers_of_weights(const struct emit *e)
     return count;
 }
 
-void pass_weights(struct emit *e, struct program *program)
+/* Which bundle each buffer is of. */
+static void note_buffers(struct shard *s)
 {
-    struct ir *ir = e->ir;
-    struct shard s = {
+    const struct emit *e = s->e;
+    s->buffers = buffers_of_weights(e);
+    s->of_param = none_filled(s->buffers);
+    s->of_grad = none_filled(s->buffers);
+    s->bundle_of_grad = none_filled(s->buffers);
+    for (uint32_t b = 0; (s->gathers || s->lends) && b < e->bundle_count; b++)
+        s->of_param[e->bundle[b].param.i] = b;
+    for (uint32_t i = 0; i < e->grad_buffer_count; i++)
+        if (e->grad_buffer[i].i != IR_NONE)
+            s->bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
+    if (s->lends)
+        s->lent_of_grad = none_filled(s->buffers);
+    for (uint32_t i = 0; i < e->lent_count; i++) {
+        s->bundle_of_grad[e->lent[i].buffer.i] = e->lent[i].bundle;
+        s->lent_of_grad[e->lent[i].buffer.i] = i;
+    }
+}
+
+static void shard_init(struct shard *s, struct emit *e, const struct program *program)
+{
+    *s = (struct shard){
         .e = e,
-        .ir = ir,
+        .ir = e->ir,
         .gathers = weights_sharded_params(e->choices) && e->shard_size > 1,
         .lends = pipeline_lends_weights(e->choices),
         .owed = {IR_NONE, IR_NONE},
     };
-    if (s.lends)
+    if (s->lends)
         lend_end(e);
-    s.buffers = buffers_of_weights(e);
-    s.of_param = none_filled(s.buffers);
-    s.of_grad = none_filled(s.buffers);
-    s.bundle_of_grad = none_filled(s.buffers);
-    for (uint32_t b = 0; (s.gathers || s.lends) && b < e->bundle_count; b++)
-        s.of_param[e->bundle[b].param.i] = b;
-    for (uint32_t i = 0; i < e->grad_buffer_count; i++)
-        if (e->grad_buffer[i].i != IR_NONE)
-            s.bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
-    if (s.lends)
-        s.lent_of_grad = none_filled(s.buffers);
-    for (uint32_t i = 0; i < e->lent_count; i++) {
-        s.bundle_of_grad[e->lent[i].buffer.i] = e->lent[i].bundle;
-        s.lent_of_grad[e->lent[i].buffer.i] = i;
-    }
-    s.marked = heap_zalloc(program->count, sizeof *s.marked);
-    s.left = heap_zalloc(e->bundle_count, sizeof *s.left);
-    s.reduced_of = heap_zalloc(e->bundle_count, sizeof *s.reduced_of);
-    survey(&s, program);
-    find_cores(&s, program);
-    if (e->choices->profile->reuse_elements > 0 && !s.lends)
-        find_kept(&s);
-    s.reduced = heap_alloc(s.gradient_count, sizeof *s.reduced);
-    memset(s.reduced, 0xff, s.gradient_count * sizeof *s.reduced); /* IR_NONE */
-    s.to_add = heap_alloc(s.gradient_count, sizeof *s.to_add);
-    memset(s.to_add, 0xff, s.gradient_count * sizeof *s.to_add);
+    note_buffers(s);
+    s->marked = heap_zalloc(program->count, sizeof *s->marked);
+    s->left = heap_zalloc(e->bundle_count, sizeof *s->left);
+    s->reduced_of = heap_zalloc(e->bundle_count, sizeof *s->reduced_of);
+    survey(s, program);
+    find_cores(s, program);
+    if (e->choices->profile->reuse_elements > 0 && !s->lends)
+        find_kept(s);
+    s->reduced = heap_alloc(s->gradient_count, sizeof *s->reduced);
+    memset(s->reduced, 0xff, s->gradient_count * sizeof *s->reduced); /* IR_NONE */
+    s->to_add = heap_alloc(s->gradient_count, sizeof *s->to_add);
+    memset(s->to_add, 0xff, s->gradient_count * sizeof *s->to_add);
+}
 
-    struct program out = {0};
+static void shard_release(struct shard *s)
+{
+    free(s->run);
+    free(s->gradient);
+    free(s->of_param);
+    free(s->of_grad);
+    free(s->bundle_of_grad);
+    free(s->lent_of_grad);
+    free(s->left);
+    free(s->reduced_of);
+    free(s->reduced);
+    free(s->to_add);
+    free(s->marked);
+}
+
+/* The gradients, from *next on, that the op at position i is the first to write. */
+static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next,
+                            struct program *out)
+{
+    for (; *next < s->gradient_count && s->gradient[*next].first == i; ++*next) {
+        uint32_t row = *next;
+        if (row >= 2)
+            shard_add_reduced(s, row - 1, i, out);
+        shard_fill_padding(s, row, op, out);
+        if (row >= 2 && s->gradient[row - 2].last < i && s->reduced[row - 2].i != IR_NONE &&
+            shard_waits_for_sums(s, row))
+            emit_hold_back(s->e, (op_id){op}, s->reduced[row - 2]);
+    }
+}
+
+/* The list with gathers before, and reductions behind, the ops that ask for them. */
+static void rewrite(struct shard *s, const struct program *program, struct program *out)
+{
     uint32_t r = 0, next = 0; /* the run and the gradient to come */
     uint32_t listed = program->count;
     for (uint32_t i = 0; i < listed; i++) {
         uint32_t unmarked = i;
-        while (i < listed && !s.marked[i])
+        while (i < listed && !s->marked[i])
             i++;
-        program_push_all(&out, program->op + unmarked, i - unmarked);
+        program_push_all(out, program->op + unmarked, i - unmarked);
         if (i == listed)
             break;
         uint32_t op = program->op[i];
-        while (r < s.run_count && s.run[r].end <= i)
+        while (r < s->run_count && s->run[r].end <= i)
             r++;
-        if (r < s.run_count && s.run[r].begin <= i)
-            gather_before(&s, r, i, program, &out);
-        if (r < s.run_count && s.run[r].begin <= i && s.run[r].gathered.i != IR_NONE)
-            redirect(&s, op, &s.run[r]);
-        if (ends_backward(&s, program, i))
-            shard_add_reduced(&s, s.gradient_count, i, &out);
-        for (; next < s.gradient_count && s.gradient[next].first == i; next++) {
-            if (next >= 2)
-                shard_add_reduced(&s, next - 1, i, &out);
-            shard_fill_padding(&s, next, op, &out);
-            if (next >= 2 && s.gradient[next - 2].last < i && s.reduced[next - 2].i != IR_NONE &&
-                shard_waits_for_sums(&s, next))
-                emit_hold_back(e, (op_id){op}, s.reduced[next - 2]);
-        }
-        program_push(&out, (op_id){op});
-        if (!shard_reduces_at_end(&s))
-            shard_reduce_finished(&s, i, op, &out);
-        if (s.lends)
-            shard_give_back(&s, i, op, &out);
+        if (r < s->run_count && s->run[r].begin <= i)
+            gather_before(s, r, i, program, out);
+        if (r < s->run_count && s->run[r].begin <= i && s->run[r].gathered.i != IR_NONE)
+            redirect(s, op, &s->run[r]);
+        if (ends_backward(s, program, i))
+            shard_add_reduced(s, s->gradient_count, i, out);
+        begin_gradients(s, i, op, &next, out);
+        program_push(out, (op_id){op});
+        if (!shard_reduces_at_end(s))
+            shard_reduce_finished(s, i, op, out);
+        if (s->lends)
+            shard_give_back(s, i, op, out);
     }
+}
+
+void pass_weights(struct emit *e, struct program *program)
+{
+    struct shard s;
+    struct program out = {0};
+    shard_init(&s, e, program);
+    rewrite(&s, program, &out);
     for (uint32_t k = 0; k < 2; k++)
         shard_settle(&s, k, &out);
     if (pipeline_shards_weights(e->choices))
@@ -360,17 +400,7 @@ void pass_weights(struct emit *e, struct program *program)
     shard_end_backward(&s, &out);
     if (e->choices->scope == SCOPE_STEP)
         finish_step(&s, &out);
-    free(s.run);
-    free(s.gradient);
-    free(s.of_param);
-    free(s.of_grad);
-    free(s.bundle_of_grad);
-    free(s.lent_of_grad);
-    free(s.left);
-    free(s.reduced_of);
-    free(s.reduced);
-    free(s.to_add);
-    free(s.marked);
+    shard_release(&s);
     program_release(program);
     *program = out;
 }
