@@ -34,6 +34,7 @@ struct recompute {
     uint32_t *op;            /* the same for ops, to carry their waits over */
     uint8_t *kept;           /* per buffer: it stays from the first forward */
     uint8_t *cache;          /* per buffer: several units write it, and it stays */
+    uint8_t *arrives;        /* per buffer: attention's forward got it from other ranks */
     uint8_t *repeated;       /* per segment: its forward has been repeated */
     uint32_t
         *needed; /* per buffer: 1 + the last segment whose backward, or a needed op, reads it */
@@ -64,6 +65,22 @@ static bool keeps_layer(const struct recompute *r, uint32_t layer)
 static bool repeats_core(const struct recompute *r)
 {
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
+}
+
+/* Megatron's core exchanges keys and values too (core_attention, cp_comm_type): what came from other ranks
+ * for it comes again. */
+static void find_arrivals(struct recompute *r)
+{
+    const struct ir *ir = r->ir;
+    for (uint32_t op = 0; repeats_core(r) && op < ir->op.count; op++) {
+        uint32_t kind = ir->op.kind[op], reads = ir->op.reads[op];
+        bool exchanges = kind == WORK_SHIFT || kind == WORK_ALL_TO_ALL || kind == WORK_ALL_GATHER;
+        if (!exchanges || ir->op.region[op] != REGION_ATTENTION ||
+            ir->op.phase[op] != PHASE_FORWARD)
+            continue;
+        for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++)
+            r->arrives[program_operand(ir, op, k)] = 1;
+    }
 }
 
 static void find_segments(struct recompute *r, const struct program *program)
@@ -169,8 +186,11 @@ static void repeat_forward(struct recompute *r, const struct program *in, uint32
     uint8_t *keep = heap_zalloc(segment.end - segment.begin, 1);
     for (uint32_t i = begin; i <= segment.last; i++) {
         bool own = in_backward(ir, in->op[i]) && segment_of(r, in->op[i]) == which;
-        for (uint32_t k = 0; own && k < ir->op.reads[in->op[i]]; k++)
-            r->needed[program_operand(ir, in->op[i], k)] = which + 1;
+        for (uint32_t k = 0; own && k < ir->op.reads[in->op[i]]; k++) {
+            uint32_t buffer = program_operand(ir, in->op[i], k);
+            if (!r->arrives[buffer])
+                r->needed[buffer] = which + 1;
+        }
     }
     find_needed(r, in, which, keep);
     for (uint32_t i = segment.begin; i < segment.end; i++)
@@ -226,6 +246,7 @@ void pass_recompute(struct emit *e, struct program *program)
         .needed = heap_zalloc(ir->buffer.count, sizeof *r.needed),
         .repeated = heap_zalloc(segments, 1),
         .cache = heap_zalloc(ir->buffer.count, 1),
+        .arrives = heap_zalloc(ir->buffer.count, 1),
     };
     for (uint32_t i = 0; i < e->caches.count; i++)
         r.cache[e->caches.buffer[i].i] = 1;
@@ -242,6 +263,7 @@ void pass_recompute(struct emit *e, struct program *program)
     memset(r.buffer, 0xff, ir->buffer.count * sizeof *r.buffer);
     memset(r.op, 0xff, ir->op.count * sizeof *r.op);
     find_segments(&r, program);
+    find_arrivals(&r);
 
     struct program out = {0};
     for (uint32_t i = 0, end; i < program->count; i = end) {
@@ -264,6 +286,7 @@ void pass_recompute(struct emit *e, struct program *program)
     free(r.kept);
     free(r.repeated);
     free(r.cache);
+    free(r.arrives);
     program_release(program);
     *program = out;
 }
