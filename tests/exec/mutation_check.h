@@ -80,8 +80,10 @@ static inline enum outcome run_mutant(struct agreement *agreement, const struct 
                                       const struct transformer *model, uint64_t seed,
                                       double stall_s)
 {
+    /* Ranks that share a GPU may wait for each other on the device, which counts as work: a step of these
+     * small schedules takes well below a second. */
     const struct exec_options options = {
-        .backend = mutation_backend, .poison = true, .stall_s = stall_s};
+        .backend = mutation_backend, .poison = true, .stall_s = stall_s, .limit_s = stall_s + 20};
     struct diag diag = {0};
     enum status status = agreement_check(agreement, ir, "mutant", model, seed, &options, &diag);
     diag_release(&diag);
