@@ -1,9 +1,9 @@
 /* longhaul bench: times single pieces of work on a backend, for calibrate. */
 #include "cli/command.h"
 
+#include "base/interrupt.h"
 #include "base/saving.h"
 #include "base/units.h"
-#include "cli/interrupt.h"
 #include "cli/measure/fitted.h"
 #include "cli/measure/points_json.h"
 #include "exec/backend.h"
@@ -411,6 +411,6 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
 out:
     fitted_release(&fitted);
     arena_release(&arena);
-    interrupt_end(diag);
+    command_end_if_interrupted(diag);
     return status;
 }

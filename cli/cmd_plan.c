@@ -1,17 +1,19 @@
 /* longhaul plan: the longest sequence of a configuration, or the best configuration. */
 #include "cli/command.h"
 
+#include "base/interrupt.h"
 #include "cli/folder/trace_folder.h"
 #include "cli/folder/traces_out.h"
 #include "cli/idle_options.h"
-#include "cli/interrupt.h"
 #include "cli/page/pages.h"
-#include "cli/plan/best.h"
 #include "cli/plan/longest_report.h"
 #include "cli/plan/report.h"
 #include "cli/plan/winner_settings.h"
+#include "cli/progress.h"
+#include "cli/setup/options.h"
+#include "cli/setup/read_setup.h"
 #include "cli/setup/request_options.h"
-#include "cli/setup/setup.h"
+#include "predict/plan/best.h"
 
 #include <assert.h>
 #include <string.h>
@@ -337,6 +339,6 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
     else if (status == STATUS_OK)
         status = plan_best(&setup, options, diag);
     setup_release(&setup);
-    interrupt_end(diag);
+    command_end_if_interrupted(diag);
     return status;
 }

@@ -4,10 +4,11 @@
 #include "cli/folder/trace_folder.h"
 #include "cli/folder/traces_out.h"
 #include "cli/idle_options.h"
-#include "cli/predict/alternatives.h"
-#include "cli/predict/prediction.h"
 #include "cli/progress.h"
 #include "cli/report/report.h"
+#include "cli/setup/read_setup.h"
+#include "predict/alternatives.h"
+#include "predict/prediction.h"
 #include "schedule/verify/verify.h"
 
 #include <string.h>

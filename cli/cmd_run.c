@@ -1,13 +1,13 @@
 /* longhaul run: a training step executed, checked and measured on this machine. */
 #include "cli/command.h"
 
+#include "base/interrupt.h"
 #include "base/units.h"
 #include "cli/folder/trace_folder.h"
 #include "cli/idle_options.h"
-#include "cli/interrupt.h"
 #include "cli/measure/run_options.h"
 #include "cli/measure/run_report.h"
-#include "cli/setup/setup.h"
+#include "cli/setup/read_setup.h"
 #include "exec/agreement.h"
 #include "exec/backend.h"
 #include "exec/bootstrap.h"
@@ -355,6 +355,6 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     ir_release(&session.ir);
     setup_release(&session.setup);
     diag_release(&session.note);
-    interrupt_end(diag);
+    command_end_if_interrupted(diag);
     return status;
 }

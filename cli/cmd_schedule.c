@@ -3,7 +3,7 @@
 
 #include "cli/idle_options.h"
 #include "cli/json_out.h"
-#include "cli/setup/setup.h"
+#include "cli/setup/read_setup.h"
 #include "schedule/activations/classes.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/schedule_file.h"

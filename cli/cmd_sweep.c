@@ -1,8 +1,8 @@
 /* longhaul sweep: a grid of options, one row of CSV per point. */
 #include "cli/command.h"
 
-#include "cli/interrupt.h"
-#include "cli/setup/setup.h"
+#include "base/interrupt.h"
+#include "cli/setup/options.h"
 #include "cli/sweep/point.h"
 #include "cli/sweep/remote.h"
 #include "cli/sweep/summary.h"
@@ -135,6 +135,6 @@ out:
     diag_release(&note);
     sweep_journal_release(&journal);
     sweep_grid_release(&grid);
-    interrupt_end(diag);
+    command_end_if_interrupted(diag);
     return status;
 }

@@ -2,9 +2,8 @@
 #include "cli/command.h"
 
 #include "base/data_path.h"
-#include "cli/validate/external_validation.h"
+#include "cli/validate/print.h"
 #include "cli/validate/run_residuals.h"
-#include "cli/validate/validation.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,9 @@
 
 #include "base/units.h"
 #include "cli/json_out.h"
-#include "cli/predict/alternatives.h"
 #include "cli/report/report.h"
-#include "cli/setup/setup.h"
+#include "cli/setup/read_setup.h"
+#include "predict/alternatives.h"
 #include "traces/torch_snapshot.h"
 
 #include <stdlib.h>

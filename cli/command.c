@@ -1,11 +1,13 @@
 #include "cli/command.h"
 
 #include "base/arena.h"
+#include "base/interrupt.h"
 #include "base/saving.h"
-#include "cli/setup/setup.h"
+#include "cli/setup/options.h"
 #include "cli/sweep/point.h"
 
 #include <gsl/gsl_version.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -343,6 +345,16 @@ void command_note(const struct diag *note)
 {
     if (note->text != NULL)
         fputs(note->text, stderr);
+}
+
+void command_end_if_interrupted(const struct diag *diag)
+{
+    if (interrupted() == 0 || diag->text == NULL)
+        return;
+    int number = interrupted();
+    fputs(diag->text, stderr);
+    signal(number, SIG_DFL);
+    raise(number);
 }
 
 void command_print_overview(struct text *out)

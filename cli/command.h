@@ -43,6 +43,10 @@ enum status command_print(const struct text *text, struct diag *diag);
  * stays one message. */
 void command_note(const struct diag *note);
 
+/* To be called last: when a signal came (base/interrupt.h) and *diag says so, prints that and ends the program by
+ * the signal, so that the shell which started it sees what ended it. */
+void command_end_if_interrupted(const struct diag *diag);
+
 /* Appends what `longhaul help` and `longhaul help COMMAND` print. */
 void command_print_overview(struct text *out);
 void command_print_help(struct text *out, const struct command *command);

@@ -2,6 +2,7 @@
  * 1 the answer is no, 2 could not do it. */
 #include "base/arena.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 
 #include <gsl/gsl_errno.h>
 #include <signal.h>
@@ -47,6 +48,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     gsl_set_error_handler(gsl_failed);
+    progress_show_on_terminal();
     struct diag diag = {0};
     enum status status = run(argc, argv, &diag);
     if (diag.text != NULL)

@@ -1,8 +1,11 @@
 #define _XOPEN_SOURCE 700 /* setitimer */
 #include "cli/progress.h"
 
+#include "predict/progress.h"
+
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
@@ -20,10 +23,18 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void progress_begin(struct progress *p, size_t total, size_t done)
+/* The search whose line is shown; searches follow one another. */
+static struct {
+    bool shown; /* standard error is a terminal */
+    double began_s, printed_s;
+} search;
+
+static void begin(const struct progress *p)
 {
-    *p = (struct progress){
-        .shown = isatty(STDERR_FILENO) == 1, .total = total, .first = done, .began_s = now_s()};
+    (void)p;
+    search.shown = isatty(STDERR_FILENO) == 1;
+    search.began_s = now_s();
+    search.printed_s = 0;
 }
 
 /* "1:02:03" or "2:03" */
@@ -36,12 +47,12 @@ static void put_duration(char *buffer, size_t size, double seconds)
         snprintf(buffer, size, "%ld:%02ld", whole / 60, whole % 60);
 }
 
-void progress_update(struct progress *p, size_t done, const char *note)
+static void update(const struct progress *p, size_t done, const char *note)
 {
-    double now = now_s(), spent = now - p->began_s;
-    if (!p->shown || now - p->printed_s < EVERY_S || p->total == 0)
+    double now = now_s(), spent = now - search.began_s;
+    if (!search.shown || now - search.printed_s < EVERY_S || p->total == 0)
         return;
-    p->printed_s = now;
+    search.printed_s = now;
     char bar[BAR + 1], left[32] = "?";
     size_t filled = done * BAR / p->total;
     memset(bar, '.', BAR);
@@ -55,13 +66,19 @@ void progress_update(struct progress *p, size_t done, const char *note)
     fflush(stderr);
 }
 
-void progress_end(struct progress *p)
+static void end(void)
 {
-    if (p->shown && p->printed_s > 0) {
+    if (search.shown && search.printed_s > 0) {
         fputs("\r\033[K", stderr);
         fflush(stderr);
     }
-    p->shown = false;
+    search.shown = false;
+}
+
+void progress_show_on_terminal(void)
+{
+    static const struct progress_watcher terminal = {begin, update, end};
+    progress_watch(&terminal);
 }
 
 /* ---- parts of a command ---- */

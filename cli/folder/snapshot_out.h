@@ -8,7 +8,7 @@
 #define CLI_FOLDER_SNAPSHOT_OUT_H
 
 #include "base/text.h"
-#include "cli/predict/prediction.h"
+#include "predict/prediction.h"
 
 #include <stdint.h>
 

@@ -4,9 +4,9 @@
 #include "base/units.h"
 #include "cli/folder/stored.h"
 #include "cli/page/sources.h"
-#include "cli/predict/intervals.h"
 #include "cli/report/report.h"
 #include "models/mfu.h"
+#include "predict/intervals.h"
 
 #include <float.h>
 #include <math.h>

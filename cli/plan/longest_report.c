@@ -1,11 +1,11 @@
 #include "cli/plan/longest_report.h"
-#include "cli/predict/intervals.h"
+#include "predict/intervals.h"
 
+#include "base/interrupt.h"
 #include "base/units.h"
-#include "cli/interrupt.h"
 #include "cli/json_out.h"
 #include "cli/report/report.h"
-#include "cli/workers.h"
+#include "predict/workers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static enum status find_flips(struct longest_report *r, const struct setup *setu
     struct progress progress;
     progress_begin(&progress, count, 0);
     enum status status = workers_run(count, sizeof all[0], find_flip, &flips, all, &progress, diag);
-    progress_end(&progress);
+    progress_end();
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (all[i].tokens > r->longest.tokens) {
             r->flip[r->flips] = all[i];
@@ -87,7 +87,7 @@ enum status longest_report_make(struct longest_report *r, const struct setup *se
     if (status == STATUS_OK)
         status = longest_find(&r->longest, setup, &r->request, &r->ladder, r->request.seq,
                               &progress, diag);
-    progress_end(&progress);
+    progress_end();
     if (status == STATUS_OK && r->brief)
         return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
     if (status == STATUS_OK && r->longest.tokens > 0 && interrupted() == 0)

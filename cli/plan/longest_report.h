@@ -4,8 +4,8 @@
 #define CLI_PLAN_LONGEST_REPORT_H
 
 #include "base/text.h"
-#include "cli/plan/longest.h"
-#include "cli/predict/alternatives.h"
+#include "predict/alternatives.h"
+#include "predict/plan/longest.h"
 
 struct flip { /* an option, and the longest sequence with it */
     const char *option;
@@ -24,7 +24,7 @@ struct longest_report {
 };
 
 /* All that is reported. STATUS_NO: nothing fits. *report must be all-zero but for `brief`; release it in
- * either case. After a signal that cli/interrupt.h has noted, the report holds what was known by then. */
+ * either case. After a signal that base/interrupt.h has noted, the report holds what was known by then. */
 enum status longest_report_make(struct longest_report *report, const struct setup *setup,
                                 struct diag *diag);
 void longest_report_release(struct longest_report *report);

@@ -1,9 +1,9 @@
 #include "cli/plan/report.h"
 
+#include "base/interrupt.h"
 #include "base/units.h"
-#include "cli/interrupt.h"
 #include "cli/json_out.h"
-#include "cli/predict/kernels.h"
+#include "cli/report/kernels.h"
 #include "cli/report/report.h"
 #include "cli/setup/request_options.h"
 

@@ -4,9 +4,9 @@
 #define CLI_PLAN_REPORT_H
 
 #include "base/text.h"
-#include "cli/plan/best.h"
-#include "cli/plan/sensitivity.h"
-#include "cli/plan/split.h"
+#include "predict/plan/best.h"
+#include "predict/plan/sensitivity.h"
+#include "predict/plan/split.h"
 
 #define PLAN_FAMILIES 16 /* at least as many as strategies */
 

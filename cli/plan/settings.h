@@ -1,11 +1,11 @@
 /* cli/plan/settings.h: a configuration as the settings of a training framework, with what the framework
- * cannot express (cli/plan/expressible.h). docs/planning.md names the versions and where each setting is
+ * cannot express (predict/plan/expressible.h). docs/planning.md names the versions and where each setting is
  * defined. */
 #ifndef CLI_PLAN_SETTINGS_H
 #define CLI_PLAN_SETTINGS_H
 
 #include "base/text.h"
-#include "cli/plan/expressible.h"
+#include "predict/plan/expressible.h"
 #include "schedule/compose.h"
 
 /* Appends the settings; lines that begin with '#' say what is left out. */

@@ -3,8 +3,8 @@
 #define CLI_PLAN_WINNER_SETTINGS_H
 
 #include "base/text.h"
-#include "cli/plan/best.h"
-#include "cli/plan/expressible.h"
+#include "predict/plan/best.h"
+#include "predict/plan/expressible.h"
 
 /* Settings of a request: a line with the number of GPUs, then cli/plan/settings.h. */
 enum status plan_settings_print(struct text *out, enum framework framework,

@@ -2,12 +2,12 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/json_out.h"
-#include "cli/predict/intervals.h"
-#include "cli/predict/link_classes.h"
 #include "cli/report/report.h"
-#include "cli/setup/partition_option.h"
 #include "cli/setup/request_options.h"
 #include "models/mfu.h"
+#include "predict/intervals.h"
+#include "predict/link_classes.h"
+#include "predict/setup/partition_option.h"
 #include "sim/even.h"
 
 #include <float.h>

@@ -2,7 +2,7 @@
 #include "cli/report/report.h"
 
 #include "base/units.h"
-#include "cli/predict/intervals.h"
+#include "predict/intervals.h"
 #include "sim/even.h"
 
 #include <math.h>

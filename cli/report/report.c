@@ -1,9 +1,9 @@
 #include "cli/report/report.h"
 
-#include "cli/predict/intervals.h"
-#include "cli/predict/link_classes.h"
-#include "cli/setup/partition_option.h"
 #include "cli/setup/request_options.h"
+#include "predict/intervals.h"
+#include "predict/link_classes.h"
+#include "predict/setup/partition_option.h"
 
 #include "base/units.h"
 #include "models/mfu.h"

@@ -4,11 +4,11 @@
 
 #include "base/text.h"
 #include "cli/json_out.h"
-#include "cli/predict/alternatives.h"
-#include "cli/predict/intervals.h"
-#include "cli/predict/operator_times.h"
-#include "cli/predict/prediction.h"
 #include "models/mfu.h"
+#include "predict/alternatives.h"
+#include "predict/intervals.h"
+#include "predict/operator_times.h"
+#include "predict/prediction.h"
 
 struct report {
     const struct prediction *prediction; /* simulated */

@@ -1,6 +1,10 @@
 /* The options that say what is asked about, as tables. */
-#include "cli/setup/partition_option.h"
-#include "cli/setup/setup.h"
+#include "cli/setup/options.h"
+
+#include "models/cluster.h"
+#include "models/cost.h"
+#include "predict/setup/partition_option.h"
+#include "schedule/compose.h"
 
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"}; /* as enum dtype begins */
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};

@@ -1,7 +1,7 @@
 #include "cli/setup/request_options.h"
 
 #include "base/units.h"
-#include "cli/setup/partition_option.h"
+#include "predict/setup/partition_option.h"
 
 #include <string.h>
 

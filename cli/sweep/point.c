@@ -1,11 +1,12 @@
 #include "cli/sweep/point.h"
 
 #include "cli/idle_options.h"
-#include "cli/predict/intervals.h"
-#include "cli/predict/operator_times.h"
-#include "cli/predict/prediction.h"
 #include "cli/report/report.h"
+#include "cli/setup/read_setup.h"
 #include "models/mfu.h"
+#include "predict/intervals.h"
+#include "predict/operator_times.h"
+#include "predict/prediction.h"
 #include "traces/records.h"
 
 #include <stdbool.h>

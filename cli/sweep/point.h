@@ -4,8 +4,8 @@
 #define CLI_SWEEP_POINT_H
 
 #include "base/text.h"
-#include "cli/setup/setup.h"
 #include "cli/sweep/grid.h"
+#include "predict/setup/setup.h"
 
 #include <stddef.h>
 

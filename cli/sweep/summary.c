@@ -2,7 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/json_out.h"
-#include "cli/predict/kernels.h"
+#include "cli/report/kernels.h"
 #include "cli/report/report.h"
 
 #include <stdint.h>

@@ -1,10 +1,10 @@
 #include "cli/sweep/sweep.h"
 
-#include "cli/interrupt.h"
-#include "cli/progress.h"
+#include "base/interrupt.h"
 #include "cli/sweep/point.h"
 #include "cli/sweep/pool.h"
 #include "cli/sweep/remote.h"
+#include "predict/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,7 +157,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     progress_begin(&run.progress, journal->known + run.queue.count, journal->known);
     if (status == STATUS_OK)
         status = run_here(&run, diag);
-    progress_end(&run.progress);
+    progress_end();
     if (status == STATUS_OK && interrupted() == 0)
         sweep_remote_stop(&run.remote);
     pool_release(&run.pool);

@@ -1,5 +1,5 @@
 /* The closed form on the rows of a validation, at the share of the peak that suits it best. */
-#include "cli/validate/validation.h"
+#include "cli/validate/print.h"
 
 #include <math.h>
 #include <stdlib.h>

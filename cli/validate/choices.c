@@ -1,5 +1,5 @@
 /* Runs that differ in one choice only: is the one predicted to be best the one that was best? */
-#include "cli/validate/validation.h"
+#include "cli/validate/print.h"
 
 #include <math.h>
 #include <stdlib.h>

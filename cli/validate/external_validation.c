@@ -1,6 +1,8 @@
 #include "cli/validate/external_validation.h"
 
-#include "cli/workers.h"
+#include "cli/setup/options.h"
+#include "cli/setup/read_setup.h"
+#include "predict/workers.h"
 
 #include <math.h>
 #include <stdio.h>

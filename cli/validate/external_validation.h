@@ -12,8 +12,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/text.h"
-#include "cli/predict/intervals.h"
-#include "cli/predict/prediction.h"
+#include "predict/intervals.h"
+#include "predict/prediction.h"
 #include "traces/external.h"
 
 #include <stdbool.h>

@@ -4,7 +4,7 @@
  * there (finite differences), the second with residuals simulated anew. A table does not tell every
  * number, so each is held near its shipped value by what else is known of it; a number that the
  * others do not tell thus keeps what the table that is left out told. */
-#include "cli/validate/validation.h"
+#include "cli/validate/print.h"
 
 #include <gsl/gsl_multifit.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Validated rows as text. */
+#include "cli/validate/print.h"
 #include "base/units.h"
-#include "cli/validate/validation.h"
 
 #include <math.h>
 #include <stdlib.h>

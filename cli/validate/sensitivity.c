@@ -1,5 +1,5 @@
 /* How the mean error of each table moves when one number of the machine does. */
-#include "cli/validate/validation.h"
+#include "cli/validate/print.h"
 
 #include <assert.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef TESTS_CLI_ORDERINGS_H
 #define TESTS_CLI_ORDERINGS_H
 
-#include "cli/validate/sppo_row.h"
+#include "predict/validate/sppo_row.h"
 #include "tests/check.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "cli/folder/snapshot_out.h"
-#include "cli/setup/setup.h"
+#include "predict/setup/setup.h"
 #include "traces/pickle.h"
 #include "traces/torch_snapshot.h"
 

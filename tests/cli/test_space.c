@@ -1,10 +1,10 @@
 /* What a plan skips without a simulation could not have been better. */
-#include "cli/interrupt.h"
-#include "cli/plan/best.h"
+#include "base/interrupt.h"
 #include "cli/plan/longest_report.h"
-#include "cli/plan/shortened.h"
-#include "cli/predict/bounds.h"
-#include "cli/setup/subsequences.h"
+#include "predict/bounds.h"
+#include "predict/plan/best.h"
+#include "predict/plan/shortened.h"
+#include "predict/setup/subsequences.h"
 #include "tests/check.h"
 
 #include <math.h>

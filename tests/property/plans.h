@@ -7,10 +7,12 @@
 #ifndef TESTS_PROPERTY_PLANS_H
 #define TESTS_PROPERTY_PLANS_H
 
-#include "cli/plan/best.h"
+#include "cli/setup/options.h"
+#include "cli/setup/read_setup.h"
 #include "cli/setup/request_options.h"
-#include "cli/setup/subsequences.h"
-#include "cli/workers.h"
+#include "predict/plan/best.h"
+#include "predict/setup/subsequences.h"
+#include "predict/workers.h"
 #include "schedule/pipeline/pipeline.h"
 #include "tests/check.h"
 

@@ -1,0 +1,39 @@
+#define _XOPEN_SOURCE 700 /* SA_RESETHAND */
+#include "base/interrupt.h"
+
+#include "base/arena.h"
+
+#include <stddef.h>
+
+static const int numbers[] = {SIGINT, SIGTERM};
+static volatile sig_atomic_t caught;
+
+static void catch (int number)
+{
+    caught = number;
+}
+
+/* Without SA_RESTART, so that waits end; a second signal ends the program at once. */
+void interrupt_catch(struct interrupt *interrupt)
+{
+    struct sigaction action = {.sa_handler = catch, .sa_flags = SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        sigaction(numbers[i], &action, &interrupt->before[i]);
+}
+
+void interrupt_release(const struct interrupt *interrupt)
+{
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        sigaction(numbers[i], &interrupt->before[i], NULL);
+}
+
+int interrupted(void)
+{
+    return caught;
+}
+
+const char *interrupt_name(void)
+{
+    return caught == SIGINT ? "an interrupt" : "a request to end";
+}

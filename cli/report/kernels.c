@@ -1,0 +1,50 @@
+#include "cli/report/kernels.h"
+
+#include <string.h>
+
+void kernels_release(struct kernels *kernels)
+{
+    for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
+        text_release(&kernels->of[i]);
+    *kernels = (struct kernels){0};
+}
+
+static bool holds(const struct text *list, const char *who)
+{
+    size_t size = strlen(who);
+    const char *at = list->data;
+    while (at != NULL && (at = strstr(at, who)) != NULL) {
+        bool begins = at == list->data || at[-1] == ' ', ends = at[size] == '\0' || at[size] == ',';
+        if (begins && ends)
+            return true;
+        at += size;
+    }
+    return false;
+}
+
+void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who)
+{
+    struct text *list = &kernels->of[impl];
+    if (!holds(list, who))
+        text_printf(list, "%s%s", list->size > 0 ? ", " : "", who);
+}
+
+bool kernels_differ(const struct kernels *kernels)
+{
+    int used = 0;
+    for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
+        used += kernels->of[i].size > 0;
+    return used > 1;
+}
+
+void kernels_print(struct text *out, const struct kernels *kernels, enum attention_impl alike)
+{
+    if (!kernels_differ(kernels))
+        return;
+    text_printf(out, "%-11sattention's differ: ", "kernels");
+    for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
+        if (kernels->of[i].size > 0)
+            text_printf(out, "%s of %s; ", attention_impl_name((enum attention_impl)i),
+                        kernels->of[i].data);
+    text_printf(out, "--attention %s makes them alike\n", attention_impl_name(alike));
+}

@@ -1,0 +1,25 @@
+/* cli/report/kernels.h: which kernels of attention the rows of a ranking were predicted with. Profiles differ in
+ * them (FlashAttention-2 or cuDNN on Hopper), which can decide a ranking more than layouts do. */
+#ifndef CLI_REPORT_KERNELS_H
+#define CLI_REPORT_KERNELS_H
+
+#include "base/text.h"
+#include "models/work.h"
+
+#include <stdbool.h>
+
+/* All-zero is empty. */
+struct kernels {
+    struct text of[ATTENTION_IMPL_COUNT]; /* "ulysses, fpdt" */
+};
+void kernels_release(struct kernels *kernels);
+
+/* `who` was predicted with these; said again, it changes nothing. */
+void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who);
+bool kernels_differ(const struct kernels *kernels);
+
+/* "kernels    attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike",
+ * or nothing where they do not. alike: the option's value. */
+void kernels_print(struct text *out, const struct kernels *kernels, enum attention_impl alike);
+
+#endif

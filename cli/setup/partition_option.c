@@ -1,4 +1,0 @@
-#include "cli/setup/partition_option.h"
-
-const char *const partition_option_names[PARTITION_OPTION_COUNT] = {"length", "flops", "flops-full",
-                                                                    "time"};

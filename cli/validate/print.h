@@ -1,0 +1,37 @@
+/* cli/validate/print.h: a validation as text and as JSON. */
+#ifndef CLI_VALIDATE_PRINT_H
+#define CLI_VALIDATE_PRINT_H
+
+#include "base/text.h"
+#include "cli/validate/external_validation.h"
+#include "predict/validate/validation.h"
+
+/* Appends a line per row that was predicted, then means by table and metric, verdicts, and the
+ * number of unsupported rows by reason. */
+void validation_print(struct text *out, const struct validation *validation);
+
+/* Appends a line of what decides a verdict: its memory and, unless `reserved` is NULL, what that consists of. */
+void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
+                               const struct reserved *reserved, const char *label);
+
+/* Appends the rows of both kinds of file as JSON: their columns, what was predicted, how it came out. */
+void validation_print_json(struct text *out, const struct validation *validation,
+                           const struct external_validation *external);
+/* Where runs differ in one choice only (the split, the placement, the window, the rotation): whether
+ * the one predicted to be best was best. Part of validation_print(). */
+void validation_print_choices(struct text *out, const struct validation *validation);
+
+/* Appends the errors of the closed form on the same rows. */
+void validation_print_baseline(struct text *out, const struct validation *validation);
+
+/* Appends how each table's mean error moves with each number of the machine: predicts all rows again
+ * twice a number. */
+enum status validation_print_sensitivity(struct text *out, const struct validation *validation,
+                                         struct diag *diag);
+
+/* Appends the errors of each table of LoongTrain when the numbers fitted to them are fitted to the
+ * other tables alone. STATUS_BAD_INPUT where there are not two tables with rows that count. */
+enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
+                                           struct diag *diag);
+
+#endif

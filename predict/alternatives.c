@@ -1,0 +1,392 @@
+#include "predict/alternatives.h"
+
+#include "predict/bounds.h"
+#include "predict/workers.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 4, TWEAKS_MAX = ALTERNATIVES_MAX };
+
+/* Ops of all predictions of one request's neighbours (a processor makes and simulates half a million to three
+ * millions a second), and predictions that there are in any case. */
+enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
+
+/* What gains less is not worth an option. */
+#define WORTH 0.995
+
+/* The field of a choice that a tweak sets. */
+enum field {
+    FIELD_ACTIVATIONS,
+    FIELD_WEIGHTS,
+    FIELD_OPTIMIZER,
+    FIELD_LOSS,
+    FIELD_FFN,
+    FIELD_ATTENTION, /* those without costs for the device are refused */
+};
+
+static const struct tweak {
+    const char *option;
+    enum field field;
+    int value;
+} tweaks[] = {
+    {"--checkpoint none", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_KEEP},
+    {"--checkpoint selective++", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_SELECTIVE},
+    {"--checkpoint full", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_FULL},
+    {"--checkpoint offload", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_OFFLOAD},
+    {"--checkpoint selective++offload", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD},
+    {"--zero 1", FIELD_WEIGHTS, CHOICE_WEIGHTS_ZERO1},
+    {"--zero 2", FIELD_WEIGHTS, CHOICE_WEIGHTS_ZERO2},
+    {"--zero 3", FIELD_WEIGHTS, CHOICE_WEIGHTS_ZERO3},
+    {"--weights hsdp", FIELD_WEIGHTS, CHOICE_WEIGHTS_HSDP},
+    {"--optimizer device", FIELD_OPTIMIZER, CHOICE_OPTIMIZER_DEVICE},
+    {"--optimizer host", FIELD_OPTIMIZER, CHOICE_OPTIMIZER_HOST},
+    {"--loss-chunks 8", FIELD_LOSS, 8},
+    {"--loss-chunks 64", FIELD_LOSS, 64},
+    {"--ffn-chunks 8", FIELD_FFN, 8},
+    {"--ffn-chunks 64", FIELD_FFN, 64},
+    {"--attention fa2", FIELD_ATTENTION, ATTENTION_FA2},
+    {"--attention fa3", FIELD_ATTENTION, ATTENTION_FA3},
+    {"--attention cudnn", FIELD_ATTENTION, ATTENTION_CUDNN},
+};
+
+_Static_assert(ARRAY_LEN(tweaks) + 1 <= TWEAKS_MAX, "TWEAKS_MAX");
+
+/* Whether the choices have it already; pieces: as many or more. */
+static bool has(const struct choices *c, const struct tweak *tweak)
+{
+    switch (tweak->field) {
+    case FIELD_ACTIVATIONS:
+        return c->activations == tweak->value;
+    case FIELD_WEIGHTS:
+        return c->weights == tweak->value;
+    case FIELD_OPTIMIZER:
+        return c->optimizer == tweak->value;
+    case FIELD_LOSS:
+        return c->loss_chunks >= (uint32_t)tweak->value;
+    case FIELD_FFN:
+        return c->ffn_chunks >= (uint32_t)tweak->value;
+    case FIELD_ATTENTION:
+        return c->attention_impl == tweak->value;
+    }
+    return true;
+}
+
+static void apply(struct request *r, const struct tweak *tweak)
+{
+    switch (tweak->field) {
+    case FIELD_ACTIVATIONS:
+        r->activations = tweak->value;
+        break;
+    case FIELD_WEIGHTS:
+        r->weights = tweak->value;
+        r->shard = 0;
+        break;
+    case FIELD_OPTIMIZER:
+        r->optimizer = tweak->value;
+        break;
+    case FIELD_LOSS:
+        r->loss_chunks = tweak->value;
+        break;
+    case FIELD_FFN:
+        r->ffn_chunks = tweak->value;
+        break;
+    case FIELD_ATTENTION:
+        r->attention_impl = tweak->value;
+        break;
+    }
+}
+
+size_t alternatives_count(void)
+{
+    return ARRAY_LEN(tweaks);
+}
+
+const char *alternatives_option(size_t i)
+{
+    return tweaks[i].option;
+}
+
+void alternatives_apply(struct request *request, size_t i)
+{
+    apply(request, &tweaks[i]);
+}
+
+struct trial {
+    bool ok; /* the request is legal, and was predicted */
+    struct verdict verdict;
+    double step_s;
+};
+
+struct trials {
+    const struct setup *setup;
+    const struct request *request;         /* what tweaks are applied to */
+    const struct tweak *tweak[TWEAKS_MAX]; /* NULL: profile ideal */
+    bool exact, unfit_too; /* unfit_too: no times, and verdicts of those that do not fit */
+};
+
+static void try_one(void *context, size_t job, void *result)
+{
+    const struct trials *trials = context;
+    struct trial *trial = result;
+    struct request request = *trials->request;
+    struct prediction p = {0};
+    bool ideal = trials->tweak[job] == NULL;
+    if (ideal)
+        request.profile = "ideal";
+    else
+        apply(&request, trials->tweak[job]);
+    enum status status = prediction_memory(&p, trials->setup, &request, NULL, NULL);
+    if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->unfit_too)))
+        status = prediction_time(&p, trials->exact, NULL);
+    trial->ok = status == STATUS_OK;
+    trial->verdict = p.verdict;
+    trial->step_s = p.sim.step_s;
+    prediction_release(&p);
+}
+
+/* As many as there are ops for. */
+static size_t tries_of(const struct prediction *base)
+{
+    size_t tries = OPS_MAX / ((size_t)base->ir.op.count + 1);
+    return tries > TRIES_MIN ? tries : TRIES_MIN;
+}
+
+/* Bounds of tweaks, in their order: of what is legal. */
+struct bounded {
+    const struct tweak *tweak;
+    double bound;
+};
+
+/* What a tweaked request cannot do better: seconds of its step, or bytes of a GPU; negative: it is refused. */
+static double bound_of(const struct trials *trials, const struct tweak *tweak)
+{
+    struct request request = *trials->request;
+    struct choices c;
+    apply(&request, tweak);
+    if (compose_resolve(&c, &request, NULL, NULL) != STATUS_OK)
+        return -1;
+    if (!trials->unfit_too)
+        return bound_step_s(trials->setup, &c);
+    return bound_state_bytes(trials->setup, &c) + bound_optimizer_bytes(&c) + bound_kept_bytes(&c);
+}
+
+/* Keeps the tweaks with the lowest bounds, as many as there are tries for, in the order of the table; what
+ * cannot be below `most` is known without. Returns how many are left, behind trials->tweak[first]. */
+static size_t keep_lowest(struct trials *trials, size_t first, size_t count, size_t tries,
+                          double most, struct alternative *best)
+{
+    struct bounded bounded[TWEAKS_MAX];
+    size_t legal = 0, kept = first;
+    for (size_t i = first; i < count; i++) {
+        double bound = bound_of(trials, trials->tweak[i]);
+        if (bound >= most)
+            best->tried++;
+        else if (bound >= 0)
+            bounded[legal++] = (struct bounded){trials->tweak[i], bound};
+    }
+    for (size_t i = 0; i < legal; i++) {
+        size_t lower = 0;
+        for (size_t k = 0; k < legal; k++)
+            lower += bounded[k].bound < bounded[i].bound ||
+                     (bounded[k].bound == bounded[i].bound && k < i);
+        if (lower < tries)
+            trials->tweak[kept++] = bounded[i].tweak;
+        else
+            best->left_out++;
+    }
+    return kept;
+}
+
+static enum status find_faster(struct alternative *best, const struct prediction *base,
+                               struct trials *trials, struct diag *diag)
+{
+    struct trial trial[TWEAKS_MAX];
+    size_t count = 0, fastest = SIZE_MAX;
+    trials->tweak[count++] = NULL;
+    for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(tweaks); i++)
+        if (!has(&base->choices, &tweaks[i]))
+            trials->tweak[count++] = &tweaks[i];
+    count = keep_lowest(trials, 1, count, tries_of(base) - 1, base->sim.step_s * WORTH, best);
+    enum status status = workers_run(count, sizeof trial[0], try_one, trials, trial, NULL, diag);
+    if (status != STATUS_OK)
+        return status;
+    best->ideal_step_s = trial[0].ok ? trial[0].step_s : 0;
+    for (size_t i = 1; i < count; i++) {
+        if (!trial[i].ok)
+            continue;
+        best->tried++;
+        if (trial[i].verdict.fits && trial[i].step_s < base->sim.step_s * WORTH &&
+            (fastest == SIZE_MAX || trial[i].step_s < trial[fastest].step_s))
+            fastest = i;
+    }
+    if (fastest == SIZE_MAX)
+        return STATUS_OK;
+    snprintf(best->options, sizeof best->options, "%s", trials->tweak[fastest]->option);
+    best->verdict = trial[fastest].verdict;
+    best->step_s = trial[fastest].step_s;
+    return STATUS_OK;
+}
+
+/* Adds the tweak that lowers the need most to *request; *used: fields that have one (1 << field). */
+static enum status add_tweak(struct alternative *best, struct request *request, unsigned *used,
+                             const struct prediction *base, struct diag *diag)
+{
+    struct trials trials = {.setup = base->setup, .request = request, .unfit_too = true};
+    struct trial trial[TWEAKS_MAX];
+    struct choices choices;
+    size_t count = 0, least = SIZE_MAX;
+    enum status status = compose_resolve(&choices, request, NULL, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < ARRAY_LEN(tweaks); i++)
+        if (!has(&choices, &tweaks[i]) && (*used >> tweaks[i].field & 1u) == 0)
+            trials.tweak[count++] = &tweaks[i];
+    count = keep_lowest(&trials, 0, count, tries_of(base), DBL_MAX, best);
+    status = workers_run(count, sizeof trial[0], try_one, &trials, trial, NULL, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        if (!trial[i].ok)
+            continue;
+        best->tried++;
+        if (verdict_missing(&trial[i].verdict) < verdict_missing(&best->verdict) &&
+            (least == SIZE_MAX ||
+             verdict_missing(&trial[i].verdict) < verdict_missing(&trial[least].verdict)))
+            least = i;
+    }
+    if (least == SIZE_MAX)
+        return STATUS_NO;
+    size_t size = strlen(best->options);
+    snprintf(best->options + size, sizeof best->options - size, "%s%s", size > 0 ? " " : "",
+             trials.tweak[least]->option);
+    best->verdict = trial[least].verdict;
+    apply(request, trials.tweak[least]);
+    *used |= 1u << trials.tweak[least]->field;
+    return STATUS_OK;
+}
+
+static enum status find_fitting(struct alternative *best, const struct prediction *base,
+                                const struct request *request, bool exact, struct diag *diag)
+{
+    struct request tweaked = *request;
+    unsigned used = 1u << FIELD_ATTENTION; /* a matter of time */
+    enum status status = STATUS_OK;
+    best->verdict = base->verdict;
+    for (int round = 0; round < ROUNDS && status == STATUS_OK && !best->verdict.fits; round++)
+        status = add_tweak(best, &tweaked, &used, base, diag);
+    if (status != STATUS_OK && status != STATUS_NO)
+        return status;
+    if (!best->verdict.fits)
+        return STATUS_OK;
+    struct prediction p = {0};
+    status = prediction_make(&p, base->setup, &tweaked, exact, diag);
+    best->step_s = p.sim.step_s;
+    prediction_release(&p);
+    return status;
+}
+
+enum status alternatives_find(struct alternative *best, const struct prediction *base,
+                              const struct request *request, bool exact, struct diag *diag)
+{
+    *best = (struct alternative){0};
+    struct trials trials = {.setup = base->setup, .request = request, .exact = exact};
+    enum status status = find_faster(best, base, &trials, diag);
+    if (status == STATUS_OK && !base->verdict.fits)
+        status = find_fitting(best, base, request, exact, diag);
+    return status;
+}
+
+/* ---- remedies ---- */
+
+struct remedy_trial {
+    bool fits;
+    uint64_t inside_bytes;
+    double step_s;
+};
+
+struct remedy_trials {
+    const struct setup *setup;
+    const struct request *request;
+    uint64_t most_bytes;
+    struct remedy_pair {
+        const struct tweak *first, *second; /* second NULL: one alone */
+    } pair[REMEDIES_MAX];
+};
+
+uint64_t alternatives_inside(const struct prediction *p)
+{
+    return p->reserved.bytes[RESERVED_TENSORS] + p->reserved.bytes[RESERVED_WORKSPACES] +
+           p->reserved.bytes[RESERVED_BUCKETS] + p->reserved.bytes[RESERVED_TABLES];
+}
+
+static void try_remedy(void *context, size_t job, void *result)
+{
+    const struct remedy_trials *trials = context;
+    const struct remedy_pair *pair = &trials->pair[job];
+    struct remedy_trial *trial = result;
+    struct request request = *trials->request;
+    struct prediction p = {0};
+    apply(&request, pair->first);
+    if (pair->second != NULL)
+        apply(&request, pair->second);
+    if (prediction_memory(&p, trials->setup, &request, NULL, NULL) == STATUS_OK) {
+        trial->inside_bytes = alternatives_inside(&p);
+        trial->fits = trial->inside_bytes <= trials->most_bytes &&
+                      p.verdict.needed[LIMIT_HOST] <= p.verdict.available[LIMIT_HOST];
+        if (trial->fits && prediction_time(&p, false, NULL) == STATUS_OK)
+            trial->step_s = p.sim.step_s;
+        trial->fits = trial->fits && p.simulated;
+    }
+    prediction_release(&p);
+}
+
+static int compare_remedies(const void *left, const void *right)
+{
+    const struct remedy *a = left, *b = right;
+    if (a->step_s != b->step_s)
+        return a->step_s < b->step_s ? -1 : 1;
+    return strcmp(a->options, b->options);
+}
+
+enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
+                              const struct prediction *base, const struct request *request,
+                              uint64_t most_bytes, struct diag *diag)
+{
+    struct remedy_trials trials = {
+        .setup = base->setup, .request = request, .most_bytes = most_bytes};
+    struct remedy_trial trial[REMEDIES_MAX];
+    const struct tweak *open[TWEAKS_MAX];
+    size_t opens = 0, jobs = 0;
+    for (size_t i = 0; i < ARRAY_LEN(tweaks); i++)
+        if (!has(&base->choices, &tweaks[i]) && tweaks[i].field != FIELD_ATTENTION)
+            open[opens++] = &tweaks[i];
+    for (size_t i = 0; i < opens; i++)
+        trials.pair[jobs++] = (struct remedy_pair){.first = open[i]};
+    for (size_t i = 0; i < opens; i++)
+        for (size_t k = i + 1; k < opens && jobs < REMEDIES_MAX; k++)
+            if (open[i]->field != open[k]->field)
+                trials.pair[jobs++] = (struct remedy_pair){open[i], open[k]};
+    enum status status = workers_run(jobs, sizeof trial[0], try_remedy, &trials, trial, NULL, diag);
+    *tried = jobs;
+    *count = 0;
+    for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
+        const struct remedy_pair *pair = &trials.pair[i];
+        bool better = trial[i].fits;
+        for (size_t k = 0; k < opens && pair->second != NULL; k++)
+            if ((pair->first == open[k] || pair->second == open[k]) && trial[k].fits &&
+                trial[k].step_s * WORTH <= trial[i].step_s)
+                better = false;
+        if (!better)
+            continue;
+        struct remedy *r = &remedy[(*count)++];
+        *r = (struct remedy){.inside_bytes = trial[i].inside_bytes, .step_s = trial[i].step_s};
+        snprintf(r->options, sizeof r->options, "%s%s%s", pair->first->option,
+                 pair->second != NULL ? " " : "", pair->second != NULL ? pair->second->option : "");
+    }
+    if (*count > 0)
+        qsort(remedy, *count, sizeof *remedy, compare_remedies);
+    return status;
+}

@@ -1,0 +1,55 @@
+/* predict/alternatives.h: the next option worth trying: neighbours of a request, predicted.
+ *
+ * Where a request fits, every option of a short table is tried alone and the fastest that fits is
+ * named. Where it does not, options are added one by one, each time the one that lowers the need
+ * most, until it fits. Large schedules take as long each time: of them only as many options are predicted as
+ * make a stated number of ops, those with the lowest bounds (predict/bounds.h). */
+#ifndef PREDICT_ALTERNATIVES_H
+#define PREDICT_ALTERNATIVES_H
+
+#include "base/diag.h"
+#include "predict/prediction.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct alternative {
+    char options[160];      /* "--zero 3 --checkpoint offload"; "": none is better */
+    struct verdict verdict; /* of it */
+    double step_s;          /* 0: not simulated */
+    size_t tried;           /* options looked at */
+    size_t left_out;        /* that were not, since each would take as long as the request itself */
+    double ideal_step_s;    /* the request itself with profile ideal; 0: not known */
+};
+
+/* base was made from request, and simulated. */
+enum status alternatives_find(struct alternative *best, const struct prediction *base,
+                              const struct request *request, bool exact, struct diag *diag);
+
+/* Options that would make what failed fit: one, or two together. */
+struct remedy {
+    char options[96];
+    uint64_t inside_bytes; /* what the framework's allocator would hold, its cache given back */
+    double step_s;
+};
+
+enum { REMEDIES_MAX = 160 };
+
+/* What the allocator of a prediction holds without its cache: tensors, workspaces, buckets. */
+uint64_t alternatives_inside(const struct prediction *prediction);
+
+/* Finds all remedies by the same short table, fastest first: those with inside bytes of at most
+ * `most_bytes`, of which the host's memory fits too. Of two options together only what is faster than
+ * each of them that helps alone. remedy[] has room for REMEDIES_MAX. */
+enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
+                              const struct prediction *base, const struct request *request,
+                              uint64_t most_bytes, struct diag *diag);
+
+/* The options that are tried, by number: as text, and put into a request. */
+enum { ALTERNATIVES_MAX = 20 };
+size_t alternatives_count(void);
+const char *alternatives_option(size_t i);
+void alternatives_apply(struct request *request, size_t i);
+
+#endif

@@ -1,0 +1,241 @@
+#include "predict/bounds.h"
+
+#include "schedule/activations/classes.h"
+#include "schedule/pipeline/pipeline.h"
+#include "schedule/pipeline/ratios.h"
+#include "schedule/weights/tensor_parallel.h"
+
+#include <math.h>
+
+/* ---- time ---- */
+
+/* The rate of the largest products, and of attention's largest heads: no shape is faster. */
+static double product_flop_per_s(const struct device_cost *cost, const struct choices *c)
+{
+    return cost_product_flop_per_s(cost, c->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_BF16);
+}
+
+static double attention_flop_per_s(const struct device_cost *cost, const struct choices *c,
+                                   enum attention_direction pass)
+{
+    const struct cost_attention *a = &cost->attention[c->attention_impl][pass];
+    double most = 0;
+    for (size_t i = 0; i < a->dims; i++)
+        most = fmax(most, cost_attention_flop_per_s(cost, c->attention_impl, pass, i));
+    return most > 0 ? most : cost->device_peak_flop_per_s;
+}
+
+/* Seconds of a device for each flop of a product, and of attention forward and back: attention again
+ * where layers are recomputed (of the rest, an ideal framework may leave out some). */
+struct rates {
+    double product_s, attention_s;
+};
+
+static struct rates rates_of(const struct setup *setup, const struct choices *c)
+{
+    const struct device_cost *cost = &setup->cost;
+    bool again =
+        c->activations == CHOICE_ACTIVATIONS_FULL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD;
+    double forwards = again ? 2 : 1, peak = setup->cluster.device.peak_flop_per_s;
+    if (cost->ideal)
+        return (struct rates){1 / peak, (forwards + 2.5) / peak};
+    return (struct rates){1 / product_flop_per_s(cost, c),
+                          forwards / attention_flop_per_s(cost, c, ATTENTION_FORWARD_PASS) +
+                              2.5 / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)};
+}
+
+/* Seconds of one device for tokens [0, end) of a sequence in all layers: three products for each of the
+ * forward's, attention forward and 2.5 times as much backward. */
+static double layers_s(const struct choices *c, const struct rates *rates, int64_t end)
+{
+    const struct transformer *t = c->model;
+    return (double)t->layers *
+           (3 * (double)end * (double)transformer_linear_flops_per_token(t) * rates->product_s +
+            transformer_seen_flops(t, end) * rates->attention_s);
+}
+
+double bound_step_s(const struct setup *setup, const struct choices *c)
+{
+    struct rates rates = rates_of(setup, c);
+    double sequences = (double)c->global_batch, ranks = (double)c->ranks;
+    double head = 3 * sequences * (double)c->seq *
+                  (double)transformer_head_flops_per_token(c->model) * rates.product_s;
+    double all = sequences * layers_s(c, &rates, c->seq);
+    if (!pipeline_is_plain(c))
+        return (all + head) / ranks;
+    /* The last stage has the most layers and the head. It begins behind the first unit's forward through
+       the stages before it, and they end with that unit's backward: of every micro-batch the first
+       subsequence comes first and goes last. */
+    struct layer_range last = pipeline_layers(c, c->pp - 1);
+    double share = (double)(last.end - last.first) / (double)c->model->layers;
+    double stage_ranks = ranks / c->pp, unit = (double)c->micro_batch * (double)c->dp;
+    double first = unit * layers_s(c, &rates, pipeline_prefix(c, 1));
+    return (all * share + head + first * (1 - share)) / stage_ranks;
+}
+
+/* ---- memory ---- */
+
+/* Ranks over which a state is cut, beside tensor and pipeline ranks. */
+static double shards_of(const struct choices *c, enum weights_choice from)
+{
+    double all = (double)c->ranks / c->tp / c->pp;
+    if (c->weights == CHOICE_WEIGHTS_HSDP)
+        return c->shard;
+    if (c->weights == CHOICE_WEIGHTS_ZERO1 && from <= CHOICE_WEIGHTS_ZERO1 && c->shard < all)
+        return c->shard;
+    bool cut = c->weights != CHOICE_WEIGHTS_REPLICATED && c->weights >= from;
+    return cut ? all : 1;
+}
+
+static double share_of_parameters(const struct choices *c)
+{
+    return (double)transformer_parameters(c->model) / c->tp / c->pp;
+}
+
+double bound_state_bytes(const struct setup *setup, const struct choices *c)
+{
+    return share_of_parameters(c) * (double)dtype_bytes((enum dtype)c->dtype) /
+               shards_of(c, CHOICE_WEIGHTS_ZERO3) +
+           setup->cluster.device.context_bytes;
+}
+
+/* The parameters that AdamW updates, where they are another copy, and two moments. Where sharded parameters are the optimizer's own (torchtitan),
+ * what is counted twice is no more than the gradients, which are there too when AdamW runs. */
+double bound_optimizer_bytes(const struct choices *c)
+{
+    if (c->optimizer == CHOICE_OPTIMIZER_HOST)
+        return 0;
+    return states_bytes((enum states)c->states) * share_of_parameters(c) /
+           shards_of(c, CHOICE_WEIGHTS_ZERO1);
+}
+
+enum { ROWS_MAX = 64 };
+
+/* Bytes that one layer of a rank keeps of each token of its stage, that may leave: of each tensor, from the
+ * list of ops. */
+struct kept_of_token {
+    double bytes[ROWS_MAX];
+    uint32_t count;
+};
+
+static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
+{
+    enum { TOKENS = 128 };
+    struct activation_row row[ROWS_MAX];
+    struct transformer two = *c->model;
+    struct choices small;
+    struct ir ir = {0};
+    int64_t ranks = (int64_t)c->tp * c->hp;
+    size_t count;
+    kept->count = 0;
+    two.layers = 2; /* the second one reads what the first one leaves */
+    struct request request = {.model = &two,
+                              .strategy = compose_strategies(&count)[c->strategy].name,
+                              .profile = c->profile->name,
+                              .weights = CHOICE_WEIGHTS_REPLICATED,
+                              .activations = CHOICE_ACTIVATIONS_KEEP,
+                              .optimizer = -1,
+                              .attention_impl = c->attention_impl,
+                              .dtype = c->dtype,
+                              .ranks = ranks,
+                              .tp = c->tp,
+                              .hp = c->hp,
+                              .pp = 1,
+                              .subsequences = 2,
+                              .seq = 2 * TOKENS * ranks,
+                              .sm = c->sm,
+                              .gpus_per_node = ranks};
+    if (compose_resolve(&small, &request, NULL, NULL) == STATUS_OK &&
+        compose_build(&ir, &small, NULL) == STATUS_OK) {
+        uint32_t rows = activations_table(&ir, 0, row, ROWS_MAX);
+        for (uint32_t i = 0; i < rows; i++)
+            if (row[i].class == ACTIVATION_ONCE)
+                kept->bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);
+    }
+    ir_release(&ir);
+}
+
+/* Bytes of one layer and so many tokens, of tensors of `least` bytes and more. */
+static double bytes_of_tokens(const struct kept_of_token *kept, double tokens, double least)
+{
+    double bytes = 0;
+    for (uint32_t i = 0; i < kept->count; i++)
+        bytes += kept->bytes[i] * tokens >= least ? kept->bytes[i] * tokens : 0;
+    return bytes;
+}
+
+/* Bytes of all subsequences of one sequence in the last stage when the last one has run forward: what is
+ * on the device, keys and values among it, and what has left. */
+struct sequence_bytes {
+    double here, left;
+};
+
+/* How much of subsequence i leaves: of the last one nothing where its backward comes next. */
+static double leaving_share(const struct choices *c, uint32_t i, double bytes)
+{
+    uint32_t n = c->subsequences;
+    if (c->activations != CHOICE_ACTIVATIONS_RATIO || (i + 1 == n && c->accumulation == 1))
+        return 0;
+    return c->offload_hidden_of != NULL ? ratio_hidden(bytes, c->offload_hidden_of[(i + 1) % n])
+           : c->offload_hidden > 0      ? ratio_hidden(bytes, c->offload_hidden)
+                                        : c->offload_ratio;
+}
+
+/* Bytes are rounded up to the grain, so a little more may leave; what is smaller stays, as does what the
+ * last layer hands to what is no layer. */
+static struct sequence_bytes subsequence_bytes(const struct choices *c)
+{
+    struct layer_range last = pipeline_layers(c, c->pp - 1);
+    double layers = (double)(last.end - last.first), grain = (double)c->profile->offload_grain;
+    struct transformer share = tensor_share(c->model, c->tp, 1);
+    double kv = 2 * (double)c->seq / c->hp * (double)transformer_kv_width(&share) *
+                (double)dtype_bytes((enum dtype)c->dtype) * layers;
+    struct sequence_bytes kept = {.here = kv};
+    struct kept_of_token of_token;
+    if (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO)
+        return kept;
+    kept_of_token(&of_token, c);
+    for (uint32_t i = 0; i < c->subsequences; i++) {
+        double tokens = (double)(pipeline_prefix(c, i + 1) - pipeline_prefix(c, i));
+        double bytes = layers * bytes_of_tokens(&of_token, tokens, 0);
+        double leaves = leaving_share(c, i, bytes);
+        kept.here += fmax(0, (1 - leaves) * bytes - (leaves > 0 ? grain : 0));
+        if (i + 1 == c->subsequences)
+            continue;
+        bytes = (layers - 1) * bytes_of_tokens(&of_token, tokens, grain);
+        kept.left += bytes * leaving_share(c, i, bytes);
+    }
+    return kept;
+}
+
+static bool has_subsequence_bytes(const struct choices *c)
+{
+    return c->subsequences > 1 && (c->pp == 1 || pipeline_is_plain(c));
+}
+
+/* Inputs of all layers, of one micro-batch. */
+static double input_bytes(const struct choices *c, double layers)
+{
+    double rows = (double)c->micro_batch * (double)c->seq / c->cp / c->hp / c->tp;
+    return layers * rows * (double)c->model->hidden * (double)dtype_bytes((enum dtype)c->dtype);
+}
+
+double bound_kept_bytes(const struct choices *c)
+{
+    if (has_subsequence_bytes(c))
+        return subsequence_bytes(c).here;
+    if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
+        return 0;
+    if (c->pp > 1) /* micro-batches may be cut, and stages drop inputs early */
+        return 0;
+    return input_bytes(c, (double)c->model->layers);
+}
+
+double bound_host_bytes(const struct choices *c)
+{
+    if (has_subsequence_bytes(c))
+        return subsequence_bytes(c).left;
+    if (c->activations != CHOICE_ACTIVATIONS_OFFLOAD || c->pp > 1)
+        return 0;
+    return input_bytes(c, (double)c->model->layers - 1); /* the last one's backward comes next */
+}

@@ -1,0 +1,50 @@
+/* predict/intervals.h: how sure a prediction is, from measured runs like it (models/interval.h). */
+#ifndef PREDICT_INTERVALS_H
+#define PREDICT_INTERVALS_H
+
+#include "base/text.h"
+#include "models/interval.h"
+#include "predict/prediction.h"
+
+#include <stdbool.h>
+
+enum { LIKENESS_NAME = 32 };
+
+/* The key by which runs are compared. It holds no pointers, because it crosses processes. */
+struct likeness {
+    char device
+        [LIKENESS_NAME]; /* the kind: "a100" of "a100-80g"; "": nothing to compare, as on ideal hardware */
+    char framework[LIKENESS_NAME]; /* the profile; "none": a schedule from a file without one */
+    bool several;                  /* nodes */
+};
+struct likeness likeness_of(const struct prediction *prediction);
+struct interval_run likeness_run(const struct likeness *likeness);
+
+/* The 90 % intervals of a whole step: of times and of device memory, by the residuals that ship. There are none
+ * of a part of a model, on ideal hardware and in profile ideal, which no run can be like, and where no residuals
+ * are found. Plain bytes. */
+struct intervals {
+    struct likeness like;
+    struct interval of[RESIDUAL_COUNT];
+};
+struct intervals intervals_of(const struct prediction *prediction);
+
+bool intervals_known(const struct intervals *intervals, enum residual_of of);
+
+/* Appends "54.3 to 80.6": a value's interval in units of unit_s or unit bytes, three digits each. */
+void intervals_put(struct text *out, const struct interval *interval, double value, double unit);
+
+/* Appends the same between `before` and a bracket, where there is an interval: " (90 %: 54.3 to 80.6)". */
+void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
+                          double value, double unit);
+
+/* The same as intervals_put() of ends that are known. */
+void intervals_put_ends(struct text *out, double low, double high);
+
+/* Appends "time -18 to +22 %, 24 runs of 2 sources on a100, deepspeed, several nodes; memory ...". */
+void intervals_put_from(struct text *out, const struct intervals *intervals);
+
+/* Appends the line "interval   90 %: time ...", where there is an interval. */
+void intervals_put_line(struct text *out, const struct intervals *intervals);
+
+#endif

@@ -1,0 +1,105 @@
+#include "predict/link_classes.h"
+
+/* Where messages go: between ranks that share a GPU, within a node, between nodes. */
+enum reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
+enum sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
+
+static const struct {
+    const char *name, *path; /* of the number of a cluster file that decides */
+    enum reach reach;
+    unsigned sorts; /* bits of enum sort */
+} rows[] = {
+    {"copies to a device", "pcie.h2d", REACH_HOST, 1u << SORT_H2D},
+    {"copies from a device", "pcie.d2h", REACH_HOST, 1u << SORT_D2H},
+    {"copies within a GPU", "loopback.bandwidth", REACH_DEVICE,
+     1u << SORT_RING | 1u << SORT_EXCHANGE | 1u << SORT_PEER},
+    {"rings within a node", "fabric.efficiency", REACH_NODE, 1u << SORT_RING},
+    {"all-to-alls within a node", "fabric.all_to_all_peer_bandwidth", REACH_NODE,
+     1u << SORT_EXCHANGE},
+    {"pairs within a node", "fabric.peer_bandwidth", REACH_NODE, 1u << SORT_PEER},
+    {"rings and all-to-alls over nodes", "nic.efficiency", REACH_NODES,
+     1u << SORT_RING | 1u << SORT_EXCHANGE},
+    {"pairs over nodes", "nic.peer_bandwidth", REACH_NODES, 1u << SORT_PEER},
+};
+_Static_assert(sizeof rows / sizeof rows[0] <= LINK_CLASSES_MAX, "they fit");
+
+static enum sort sort_of(enum work_kind kind)
+{
+    switch (kind) {
+    case WORK_H2D:
+        return SORT_H2D;
+    case WORK_D2H:
+        return SORT_D2H;
+    case WORK_ALL_TO_ALL:
+    case WORK_SCATTER:
+        return SORT_EXCHANGE;
+    case WORK_SHIFT:
+    case WORK_SEND:
+    case WORK_RECV:
+        return SORT_PEER;
+    case WORK_ALL_GATHER:
+    case WORK_REDUCE_SCATTER:
+    case WORK_ALL_REDUCE:
+    case WORK_REDUCE:
+    case WORK_BROADCAST:
+        return SORT_RING;
+    default:
+        return SORT_COUNT;
+    }
+}
+
+/* Whether some instance of a group has members in one node, or in several. */
+static void find_reach(const struct ir *ir, const struct cluster *cluster, uint32_t group,
+                       bool *within, bool *between)
+{
+    const struct group *g = &ir->group[group];
+    uint32_t size = group_size(&ir->mesh, g), instances = group_instances(&ir->mesh, g);
+    int64_t per_domain = cluster->gpus_per_node * cluster->domain_nodes;
+    for (uint32_t k = 0; k < instances && !(*within && *between); k++)
+        for (uint32_t i = 0; i + 1 < size; i++) {
+            uint32_t one = group_member(&ir->mesh, g, k, i);
+            uint32_t next = group_member(&ir->mesh, g, k, i + 1);
+            *within |= one / per_domain == next / per_domain;
+            *between |= one / per_domain != next / per_domain;
+        }
+}
+
+/* Per reach: the sorts of work that go so far. */
+static void find_used(unsigned used[REACH_NODES + 1], const struct ir *ir,
+                      const struct cluster *cluster)
+{
+    bool shared = cluster->fabric.kind == FABRIC_LOOPBACK;
+    for (uint32_t s = 0; s < ir->shape_count; s++) {
+        const struct work *work = &ir->shape[s];
+        enum sort sort = sort_of((enum work_kind)work->kind);
+        if (sort == SORT_COUNT)
+            continue;
+        bool within = false, between = false;
+        if (work_group(work) < 0)
+            used[REACH_HOST] |= 1u << sort;
+        else
+            find_reach(ir, cluster, (uint32_t)work_group(work), &within, &between);
+        if (within)
+            used[shared ? REACH_DEVICE : REACH_NODE] |= 1u << sort;
+        if (between)
+            used[REACH_NODES] |= 1u << sort;
+    }
+}
+
+size_t link_classes(struct link_class class[LINK_CLASSES_MAX], const struct ir *ir,
+                    const struct cluster *cluster)
+{
+    unsigned used[REACH_NODES + 1] = {0};
+    size_t count = 0;
+    if (cluster->ideal)
+        return 0;
+    find_used(used, ir, cluster);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if ((used[rows[i].reach] & rows[i].sorts) == 0)
+            continue;
+        const struct cluster_fact *fact = cluster_find_fact(cluster, rows[i].path);
+        class[count++] = (struct link_class){rows[i].name, cluster_fact_is_measured(fact),
+                                             fact ? fact->source : "the device's costs"};
+    }
+    return count;
+}

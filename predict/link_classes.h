@@ -1,0 +1,23 @@
+/* predict/link_classes.h: the sorts of links that a schedule uses, and which were measured on the machine. */
+#ifndef PREDICT_LINK_CLASSES_H
+#define PREDICT_LINK_CLASSES_H
+
+#include "models/cluster.h"
+#include "schedule/ir/ir.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LINK_CLASSES_MAX = 10 };
+
+struct link_class {
+    const char *name;   /* "copies to a device" */
+    bool measured;      /* cluster_fact_is_measured() of the number that decides */
+    const char *source; /* its source; "the device's costs" where the cluster says nothing */
+};
+
+/* Those that ops of the schedule use on this cluster; how many. */
+size_t link_classes(struct link_class class[LINK_CLASSES_MAX], const struct ir *ir,
+                    const struct cluster *cluster);
+
+#endif

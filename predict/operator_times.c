@@ -1,0 +1,167 @@
+#include "predict/operator_times.h"
+
+#include <stdlib.h>
+
+/* Of the part that was asked for: what it starts from is made in region none. */
+static bool is_operator(const struct prediction *p, uint32_t op)
+{
+    uint8_t scope = p->choices.scope, region = p->ir.op.region[op];
+    if (scope == SCOPE_LAYER || scope >= SCOPE_LAYERS)
+        return region != REGION_NONE;
+    if (scope == SCOPE_FETCH)
+        return region == REGION_OFFLOAD;
+    return region == REGION_ATTENTION &&
+           (scope != SCOPE_ATTENTION_BACKWARD || p->ir.op.phase[op] == PHASE_BACKWARD);
+}
+
+/* Keys, values or their gradients on their way round. */
+static bool is_ring(const struct prediction *p, uint32_t op)
+{
+    enum work_kind kind = (enum work_kind)p->ir.op.kind[op];
+    return p->ir.op.region[op] == REGION_ATTENTION &&
+           (kind == WORK_SHIFT || kind == WORK_ALL_GATHER || kind == WORK_REDUCE_SCATTER);
+}
+
+/* The all-to-all and the layout passes around it. */
+static bool is_exchange(enum work_kind kind)
+{
+    return kind == WORK_ALL_TO_ALL || kind == WORK_PACK || kind == WORK_UNPACK ||
+           kind == WORK_HEAD_EXPAND || kind == WORK_HEAD_REDUCE;
+}
+
+static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phase)
+{
+    return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
+}
+
+/* Of a scope in which every call of the exchange, or all fetches of a phase, lie between two
+ * synchronisations: what passes from one's end to the next one's, where there is one between them. */
+static double between_waits(const struct prediction *p, const struct sim_result *sim, bool fetches,
+                            enum phase phase)
+{
+    const struct sim_class *class = &sim->classes[sim->class_of_rank[0]];
+    const double *end = sim_end_s(sim, 0);
+    double since = 0, sum = 0;
+    bool exchanges = false;
+    for (uint32_t k = 0; k < class->op_count; k++) {
+        uint32_t op = class->op_begin + k;
+        exchanges |=
+            fetches ? is_fetch_of(p, op, phase) : is_exchange((enum work_kind)p->ir.op.kind[op]);
+        if (p->ir.op.kind[op] != WORK_HOST_SYNC)
+            continue;
+        sum += exchanges ? end[k] - since : 0;
+        since = end[k];
+        exchanges = false;
+    }
+    return sum;
+}
+
+/* From the end of what the operator starts from, or the first op of a layer, to the last op; of the
+ * layers of all stages, what they take together. */
+static double elapsed(const struct prediction *p, const struct sim_result *sim)
+{
+    bool layer = p->choices.scope == SCOPE_LAYER;
+    if (p->choices.scope >= SCOPE_LAYERS)
+        return sim->step_s;
+    double begin = layer ? sim->step_s : 0, end = 0;
+    for (uint32_t c = 0; c < sim->class_count; c++) {
+        const struct sim_class *class = &sim->classes[c];
+        for (uint32_t k = 0; k < class->op_count; k++) {
+            uint32_t op = class->op_begin + k;
+            double from = sim->start_s[class->row + k], done = sim->end_s[class->row + k];
+            if (is_operator(p, op))
+                end = done > end ? done : end;
+            if (layer && is_operator(p, op))
+                begin = from < begin ? from : begin;
+            else if (!layer && p->ir.op.region[op] == REGION_NONE)
+                begin = done > begin ? done : begin;
+        }
+    }
+    return end - begin;
+}
+
+struct interval {
+    double start_s, end_s;
+};
+
+static int by_start(const void *a, const void *b)
+{
+    const struct interval *x = a, *y = b;
+    return (x->start_s > y->start_s) - (x->start_s < y->start_s);
+}
+
+/* Time in which at least one of the intervals runs. */
+static double covered(struct interval *interval, size_t count)
+{
+    double sum = 0, until = 0;
+    qsort(interval, count, sizeof *interval, by_start);
+    for (size_t i = 0; i < count; i++) {
+        double from = interval[i].start_s > until ? interval[i].start_s : until;
+        if (interval[i].end_s > from)
+            sum += interval[i].end_s - from;
+        until = interval[i].end_s > until ? interval[i].end_s : until;
+    }
+    return sum;
+}
+
+struct operator_times operator_times_of(const struct prediction *p)
+{
+    const double *start = sim_start_s(&p->sim, 0), *end = sim_end_s(&p->sim, 0);
+    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
+    struct operator_times times = {.elapsed_s = elapsed(p, &p->sim)};
+    struct interval *exchange = heap_alloc((size_t) class->op_count + 1, sizeof *exchange);
+    double ring[IR_STREAMS_MAX] = {0};
+    size_t exchanges = 0, rotations = 0;
+    for (uint32_t k = 0; k < class->op_count; k++) {
+        uint32_t op = class->op_begin + k;
+        enum work_kind kind = (enum work_kind)p->ir.op.kind[op];
+        uint8_t stream = p->ir.op.stream[op];
+        double seconds = end[k] - start[k];
+        if (!is_operator(p, op))
+            continue;
+        if (is_ring(p, op) && p->ir.op.phase[op] == PHASE_FORWARD) {
+            times.rotation_s += seconds;
+            rotations++;
+        }
+        times.all_to_all |= kind == WORK_ALL_TO_ALL;
+        if (is_exchange(kind))
+            exchange[exchanges++] = (struct interval){start[k], end[k]};
+        else if (is_ring(p, op))
+            ring[stream] += seconds;
+        else if (work_kind_info(kind)->stream == STREAM_COMPUTE)
+            times.compute_s += seconds;
+    }
+    for (size_t i = 0; i < IR_STREAMS_MAX; i++)
+        times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
+    times.exchange_s = p->choices.scope == SCOPE_EXCHANGE
+                           ? between_waits(p, &p->sim, false, PHASE_FORWARD)
+                           : covered(exchange, exchanges);
+    if (p->choices.scope == SCOPE_EXCHANGE) /* that is all there is to it */
+        times.elapsed_s = times.exchange_s;
+    if (p->choices.scope == SCOPE_FETCH) {
+        times.pair_s = between_waits(p, &p->sim, true, PHASE_FORWARD);
+        times.set_s = between_waits(p, &p->sim, true, PHASE_BACKWARD);
+        times.elapsed_s = times.pair_s + times.set_s;
+    }
+    if (rotations > 0)
+        times.rotation_s /= (double)rotations;
+    free(exchange);
+    return times;
+}
+
+enum status operator_times_alone(struct operator_times *times, const struct prediction *p,
+                                 bool exact, struct diag *diag)
+{
+    struct sim_result sim = {0};
+    if (p->choices.scope == SCOPE_FETCH) { /* there are no kernels */
+        times->communication_s = times->elapsed_s;
+        return STATUS_OK;
+    }
+    enum status status = prediction_without_kernels(&sim, p, exact, diag);
+    if (status == STATUS_OK)
+        times->communication_s = p->choices.scope == SCOPE_EXCHANGE
+                                     ? between_waits(p, &sim, false, PHASE_FORWARD)
+                                     : elapsed(p, &sim);
+    sim_result_release(&sim);
+    return status;
+}

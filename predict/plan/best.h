@@ -1,0 +1,65 @@
+/* predict/plan/best.h: the best of a space of configurations, by branch and bound.
+ *
+ * Candidates are taken in the order of what they can at best be (predict/plan/space.h), in rounds of a fixed
+ * size, so that the same question gives the same answer on any number of cores. Each is built,
+ * which tells whether it fits; where it does, the work of its busiest stream is a second bound, and
+ * only what that leaves is simulated. The search ends when the next candidate cannot be better. */
+#ifndef PREDICT_PLAN_BEST_H
+#define PREDICT_PLAN_BEST_H
+
+#include "predict/intervals.h"
+#include "predict/plan/longest.h"
+#include "predict/plan/space.h"
+#include "predict/prediction.h"
+
+#include <stdbool.h>
+
+enum goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
+
+enum outcome_kind {
+    OUTCOME_NO_ROOM, /* states and layer inputs alone are more than there is */
+    OUTCOME_REFUSED, /* could not be built */
+    OUTCOME_UNFIT,   /* built: does not fit */
+    OUTCOME_SLOWER,  /* bounded: cannot be better than another; not simulated */
+    OUTCOME_TIMED,
+    OUTCOME_LEFT, /* not searched: an interrupt came before */
+    OUTCOME_KIND_COUNT
+};
+
+struct outcome {
+    enum outcome_kind kind;
+    struct request request; /* with what it took to fit: chunks, the optimizer on the host */
+    uint8_t strategy;
+    struct verdict verdict;
+    double missing_bytes;        /* of what does not fit */
+    double most;                 /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
+    double step_s, sequences;    /* of the step */
+    struct intervals intervals;  /* TIMED */
+    double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
+    double bubble,
+        exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
+    int64_t tokens; /* of a sequence: the longest, or the one asked about */
+    struct ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
+    bool cut; /* GOAL_LONGEST: longer ones may fit, since its ladder ends before memory does, or
+               * before the length that is to be beaten */
+};
+
+struct best {
+    enum goal goal;
+    struct space space;
+    struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
+    size_t count;
+    size_t kinds[OUTCOME_KIND_COUNT];
+    size_t gpus; /* that were asked about: of GOAL_GPUS the fewest on which something fits */
+};
+
+/* *best must be all-zero; release it in either case. STATUS_NO: nothing fits. After a signal that
+ * base/interrupt.h has noted, the search ends with what it has. */
+enum status best_find(struct best *best, enum goal goal, struct setup *setup,
+                      struct space_open open, struct diag *diag);
+void best_release(struct best *best);
+
+/* Whether a comes before b in the ranking. */
+bool best_is_better(enum goal goal, const struct outcome *a, const struct outcome *b);
+
+#endif

@@ -1,0 +1,439 @@
+#include "predict/plan/expressible.h"
+
+#include "schedule/pipeline/pipeline.h"
+#include "schedule/resolve.h"
+
+#include <string.h>
+
+const char *const framework_names[FRAMEWORK_COUNT] = {"torchtitan", "megatron", "deepspeed"};
+
+uint32_t expressible_sharing(const struct choices *c)
+{
+    return c->dp * c->cp * c->hp;
+}
+
+bool expressible_recomputes(const struct choices *c)
+{
+    return c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO;
+}
+
+/* ---- the sequence ---- */
+
+static bool has_ring(const struct choices *c)
+{
+    return c->cp > 1;
+}
+
+static bool has_heads(const struct choices *c)
+{
+    return c->hp > 1;
+}
+
+static bool has_messages(const struct choices *c)
+{
+    return has_ring(c) && c->rotation == ROTATE_P2P;
+}
+
+/* Of a ring that Megatron has for messages alone, or with heads. */
+static bool has_other_rotation(const struct choices *c)
+{
+    return has_ring(c) &&
+           (c->rotation == ROTATE_ALL_TO_ALL || (c->rotation == ROTATE_ALL_GATHER && has_heads(c)));
+}
+
+static bool has_windows(const struct choices *c)
+{
+    return has_ring(c) && c->window > 1;
+}
+
+static bool has_other_layout(const struct choices *c)
+{
+    return has_ring(c) && c->ring_layout != RING_ZIGZAG;
+}
+
+static bool has_context_first(const struct choices *c)
+{
+    return has_ring(c) && has_heads(c) && c->placement == PLACEMENT_CONTEXT_FIRST;
+}
+
+static bool has_heads_in_parts(const struct choices *c)
+{
+    return has_heads(c) && (c->tp > 1 || c->pp > 1);
+}
+
+/* TransformerEngine's a2a: key and value heads of a tensor rank divide over the head ranks. */
+static bool has_copied_heads(const struct choices *c)
+{
+    return has_heads(c) && c->model->kv_heads % ((int64_t)c->tp * c->hp) != 0;
+}
+
+static bool has_copied_tensor_heads(const struct choices *c)
+{
+    return c->model->kv_heads % c->tp != 0;
+}
+
+static bool has_fused_merges(const struct choices *c)
+{
+    return has_ring(c) && c->compile;
+}
+
+static bool has_chunks(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_FPDT;
+}
+
+static bool has_other_chunk_order(const struct choices *c)
+{
+    return has_chunks(c) && c->chunks > 1 && c->chunk_order != ORDER_KV_OUTER;
+}
+
+static bool has_one_fetch(const struct choices *c)
+{
+    return has_chunks(c) && c->chunks > 1 && c->fetch != FETCH_EACH;
+}
+
+static bool has_sparse_attention(const struct choices *c)
+{
+    return c->model->attention_chunk > 0;
+}
+
+/* ---- pipelines ---- */
+
+static bool has_gpipe(const struct choices *c)
+{
+    return c->pipeline == CHOICE_PIPELINE_GPIPE;
+}
+
+static bool has_interleaved(const struct choices *c)
+{
+    return c->pipeline == CHOICE_PIPELINE_INTERLEAVED;
+}
+
+static bool has_zb_1p(const struct choices *c)
+{
+    return c->pipeline == CHOICE_PIPELINE_ZB_1P;
+}
+
+static bool has_zero_bubble(const struct choices *c)
+{
+    return has_zb_1p(c) || c->pipeline == CHOICE_PIPELINE_ZB_V;
+}
+
+static bool has_compiled_zero_bubble(const struct choices *c)
+{
+    return has_zero_bubble(c) && c->compile;
+}
+
+static bool has_subsequences(const struct choices *c)
+{
+    return c->subsequences > 1;
+}
+
+static bool has_uneven_stages(const struct choices *c)
+{
+    return c->pp > 1 && c->model->layers % pipeline_chunks(c) != 0;
+}
+
+/* On one node all orders of ranks are alike. */
+static bool has_near_stages(const struct choices *c)
+{
+    return c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER &&
+           (int64_t)c->ranks > c->gpus_per_node;
+}
+
+/* ---- weights and precision ---- */
+
+static bool has_replicated_states(const struct choices *c)
+{
+    return expressible_sharing(c) > 1 &&
+           (c->weights == CHOICE_WEIGHTS_REPLICATED || c->weights == CHOICE_WEIGHTS_ZERO1);
+}
+
+static bool has_zero2(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_ZERO2;
+}
+
+bool expressible_has_small_shards(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_HSDP && c->shard % (c->cp * c->hp) != 0;
+}
+
+static bool has_mics(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_HSDP && c->shard < expressible_sharing(c);
+}
+
+/* ZeRO-2 and above: deepspeed/runtime/pipe/engine.py; NVIDIA/Megatron-LM issue 1455. */
+static bool has_sharded_pipeline(const struct choices *c)
+{
+    return c->pp > 1 && c->weights >= CHOICE_WEIGHTS_ZERO2;
+}
+
+static bool has_host_optimizer(const struct choices *c)
+{
+    return c->optimizer == CHOICE_OPTIMIZER_HOST;
+}
+
+static bool has_bf16_states(const struct choices *c)
+{
+    return c->states == STATES_BF16;
+}
+
+static bool has_8bit_states(const struct choices *c)
+{
+    return c->states == STATES_8BIT;
+}
+
+static bool has_f16(const struct choices *c)
+{
+    return c->dtype == DTYPE_F16;
+}
+
+/* FSDP alone casts parameters: where nobody shards them they stay float32. Where shards are smaller than what
+ * FSDP is set to, it shards. */
+static bool has_whole_weights(const struct choices *c)
+{
+    bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;
+    return expressible_sharing(c) == 1 || (alone && !expressible_has_small_shards(c));
+}
+
+static bool has_whole_bf16(const struct choices *c)
+{
+    return c->dtype == DTYPE_BF16 && c->states != STATES_BF16 && has_whole_weights(c);
+}
+
+static bool has_copies_beside(const struct choices *c)
+{
+    return expressible_sharing(c) > 1 && has_whole_weights(c) && (c->tp > 1 || c->pp > 1);
+}
+
+static bool has_states_in_groups(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < expressible_sharing(c);
+}
+
+/* ---- activations and pieces ---- */
+
+static bool has_selective(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
+           c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
+}
+
+static bool has_every_second(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
+           c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
+}
+
+static bool has_core_alone(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
+}
+
+static bool has_offload(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
+           c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
+}
+
+static bool has_ratio(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_RATIO && c->subsequences * c->accumulation > 1;
+}
+
+static bool has_loss_chunks(const struct choices *c)
+{
+    return c->loss_chunks > 1;
+}
+
+static bool has_ffn_chunks(const struct choices *c)
+{
+    return c->ffn_chunks > 1;
+}
+
+/* FPDT's code has pieces of its own. */
+static bool has_other_loss_chunks(const struct choices *c)
+{
+    return has_chunks(c) ? c->loss_chunks != resolve_usual_pieces(c).loss : has_loss_chunks(c);
+}
+
+static bool has_other_ffn_chunks(const struct choices *c)
+{
+    return has_chunks(c) ? c->ffn_chunks != resolve_usual_pieces(c).ffn : has_ffn_chunks(c);
+}
+
+/* ---- implementations ---- */
+
+static bool has_other_kernels(const struct choices *c)
+{
+    return c->dtype != DTYPE_F32 && c->attention_impl != ATTENTION_FA2;
+}
+
+static bool has_profile(const struct choices *c, const char *name)
+{
+    return strcmp(c->profile->name, name) == 0 || strcmp(c->profile->name, "ideal") == 0;
+}
+
+static bool is_not_torchtitan(const struct choices *c)
+{
+    return !has_profile(c, "torchtitan");
+}
+
+/* Its rings and exchanges are TransformerEngine's. */
+static bool is_not_megatron(const struct choices *c)
+{
+    bool shared = has_ring(c) || has_heads(c);
+    return !has_profile(c, "megatron-te") && (shared || !has_profile(c, "megatron"));
+}
+
+static bool is_not_deepspeed(const struct choices *c)
+{
+    return !has_profile(c, "deepspeed");
+}
+
+/* ---- models ---- */
+
+static bool has_odd_biases(const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    return m->bias_o != m->bias_ffn || (m->bias_o && !m->bias_qkv);
+}
+
+static bool is_not_llama(const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    return m->activation != ACTIVATION_SWIGLU || m->norm != NORM_RMSNORM ||
+           m->positions != POSITIONS_ROPE || m->bias_qkv || m->bias_o || m->bias_ffn ||
+           m->qk_norm || m->tied_head || m->hidden != m->heads * m->head_dim;
+}
+
+static bool has_head_norms(const struct choices *c)
+{
+    return c->model->qk_norm;
+}
+
+static bool has_qkv_bias_alone(const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    return m->bias_qkv != m->bias_o || m->bias_o != m->bias_ffn;
+}
+
+/* ---- the table ---- */
+
+enum {
+    TITAN = 1 << FRAMEWORK_TORCHTITAN,
+    MEGATRON = 1 << FRAMEWORK_MEGATRON,
+    SPEED = 1 << FRAMEWORK_DEEPSPEED,
+    ALL = TITAN | MEGATRON | SPEED
+};
+
+/* What frameworks have no setting for, or only one that means something else. */
+/* clang-format off */
+static const struct gap {
+    unsigned frameworks;
+    bool (*is_chosen)(const struct choices *c);
+    const char *what;
+} gaps[] = {
+    {TITAN,    has_heads,                    "head ranks (Ulysses): context parallelism is a ring"},
+    {TITAN,    has_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
+    {MEGATRON, has_other_rotation,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
+    {SPEED,    has_ring,                     "rings: sequences are cut by heads alone (Ulysses), and set so"},
+    {SPEED,    has_heads_in_parts,           "head ranks beside tensor ranks or stages: they are set, and Megatron-DeepSpeed refuses them"},
+    {TITAN | MEGATRON, has_windows,          "windows of a double ring"},
+    {TITAN | MEGATRON, has_other_layout,     "tokens in other slices than a zigzag's, which both have"},
+    {MEGATRON, has_context_first,            "context-first placement: head ranks are neighbours"},
+    {MEGATRON, has_copied_heads,             "head ranks over which key and value heads do not divide"},
+    {ALL,      has_copied_tensor_heads,      "tensor ranks over which key and value heads do not divide"},
+    {MEGATRON, has_fused_merges,             "merges of a ring as one kernel (--compile)"},
+    {ALL,      has_sparse_attention,         "attention that leaves keys of other chunks out (--sparsity)"},
+    {TITAN | MEGATRON, has_chunks,           "chunks of the sequence (FPDT)"},
+    {SPEED,    has_other_chunk_order,        "a backward of chunks with queries outside: keys are"},
+    {SPEED,    has_one_fetch,                "chunks that one rank fetches for all: each fetches its own part"},
+    {MEGATRON | SPEED, has_gpipe,            "all forwards before all backwards (GPipe); 1F1B is set"},
+    {SPEED,    has_interleaved,              "several parts of the layers a stage; one is set"},
+    {MEGATRON | SPEED, has_zero_bubble,      "zero-bubble pipelines; 1F1B is set"},
+    {TITAN,    has_zb_1p,                    "zero bubble with one part of the layers a stage: InterleavedZeroBubble is set, and takes two or more"},
+    {TITAN,    has_compiled_zero_bubble,     "zero bubble of compiled layers: both are set, and PyTorch refuses them"},
+    {ALL,      has_subsequences,             "subsequences of a pipeline (SPPO, Seq1F1B): sequences are whole"},
+    {MEGATRON | SPEED, has_uneven_stages,    "stages of which some have a layer more than others"},
+    {TITAN | SPEED, has_near_stages,         "stages nearer to each other than ranks with other sequences: they are the outermost ranks"},
+    {TITAN,    has_replicated_states,        "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
+    {TITAN,    has_zero2,                    "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
+    {TITAN,    expressible_has_small_shards, "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over all ranks are set"},
+    {SPEED,    has_mics,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
+    {MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
+    {SPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
+    {TITAN,    has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
+    {MEGATRON | SPEED, has_bf16_states,      "bf16 states without an fp32 copy of the parameters (--states bf16): fp32 states are set"},
+    {ALL,      has_8bit_states,              "moments in 8 bits (--states 8bit): they stay in fp32"},
+    {TITAN,    has_f16,                      "fp16: parameters are bfloat16 or float32; bfloat16 is set"},
+    {TITAN,    has_whole_bf16,               "bfloat16 where weights are not sharded: FSDP alone casts parameters, which stay float32"},
+    {TITAN,    has_copies_beside,            "copies of whole weights (DDP) beside tensor ranks or stages: they are set, and torchtitan refuses them"},
+    {TITAN,    has_selective,                "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" keeps products too"},
+    {MEGATRON, has_selective,                "selective checkpoints that keep attention's output: selective recomputation of core_attn does the opposite; full is set"},
+    {SPEED,    has_selective,                "checkpoints that keep attention's output"},
+    {ALL,      has_states_in_groups,         "optimizer states over some of the ranks: all share them"},
+    {TITAN | SPEED, has_core_alone,          "recomputation of attention's core alone: full is set"},
+    {MEGATRON | SPEED, has_every_second,     "checkpoints of every second product or layer: full is set"},
+    {TITAN | MEGATRON, has_offload,          "layer inputs on the host"},
+    {ALL,      has_ratio,                    "part of the activations on the host (SPPO): all of them stay"},
+    {TITAN | MEGATRON, has_loss_chunks,      "the loss in pieces"},
+    {SPEED,    has_other_loss_chunks,        "the loss in pieces, but for those of FPDT's chunks"},
+    {TITAN | MEGATRON, has_ffn_chunks,       "the feed-forward part in pieces"},
+    {SPEED,    has_other_ffn_chunks,         "the feed-forward part in pieces, but for those of FPDT's chunks"},
+    {TITAN | SPEED, has_other_kernels,       "attention by other kernels than FlashAttention-2"},
+    {TITAN,    is_not_torchtitan,            "what is predicted is another implementation; its own is --profile torchtitan"},
+    {MEGATRON, is_not_megatron,              "what is predicted is another implementation; its own is --profile megatron, with context ranks megatron-te"},
+    {SPEED,    is_not_deepspeed,             "what is predicted is another implementation; its own is --profile deepspeed"},
+};
+
+/* The same of models. */
+static const struct gap models[] = {
+    {TITAN,    is_not_llama,       "llama3 has SwiGLU, RMSNorm, rotary positions, no biases, no norms of heads, a head of its own and heads as wide as the hidden size together"},
+    {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
+    {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
+    {SPEED,    has_head_norms,     "norms of query and key heads"},
+};
+/* clang-format on */
+
+static void put_rows(struct text *out, enum framework framework, const struct choices *c,
+                     const struct gap *row, size_t count, const char *head)
+{
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        if ((row[i].frameworks >> framework & 1u) == 0 || !row[i].is_chosen(c))
+            continue;
+        text_printf(out, "%s#   %s\n", any ? "" : head, row[i].what);
+        any = true;
+    }
+}
+
+bool expressible(enum framework framework, const struct choices *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(gaps); i++)
+        if ((gaps[i].frameworks >> framework & 1u) != 0 && gaps[i].is_chosen(c))
+            return false;
+    return true;
+}
+
+void expressible_put_gaps(struct text *out, enum framework framework, const struct choices *c)
+{
+    put_rows(out, framework, c, gaps, ARRAY_LEN(gaps),
+             "# not expressed, so that the prediction is of something else:\n");
+    put_rows(out, framework, c, models, ARRAY_LEN(models),
+             "# no settings make this model; those below are of what comes nearest:\n");
+}
+
+const char *expressible_profile(enum framework framework, const struct strategy *strategy)
+{
+    switch (framework) {
+    case FRAMEWORK_TORCHTITAN:
+        return "torchtitan";
+    case FRAMEWORK_MEGATRON:
+        return strategy->attention == CHOICE_ATTENTION_LOCAL ? "megatron" : "megatron-te";
+    default:
+        return "deepspeed";
+    }
+}

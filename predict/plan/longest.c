@@ -1,0 +1,220 @@
+#include "predict/plan/longest.h"
+
+#include "base/interrupt.h"
+#include "base/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define STEP_TOKENS 1024
+#define MOST_TOKENS ((int64_t)1 << 32)
+
+int64_t ladder_length(const struct ladder *ladder, uint32_t rung)
+{
+    return ladder->doubles ? ladder->first << rung
+                           : ladder->first * ((int64_t)ladder->below + rung + 1);
+}
+
+int64_t ladder_end(const struct ladder *ladder)
+{
+    return ladder_length(ladder, ladder->rungs - 1);
+}
+
+const char *ladder_why_end(const struct ladder *ladder)
+{
+    return ladder->chunked ? "more than 32 chunks; a larger --chunk goes on"
+                           : "more than 4G tokens";
+}
+
+_Static_assert(LONGEST_CHUNKS == 32, "ladder_why_end()");
+
+/* ---- which lengths there are ---- */
+
+/* A table of learned positions bounds the length, and says nothing of what divides it. */
+static bool divides(const struct request *request, int64_t seq)
+{
+    struct transformer model = *request->model;
+    struct request asked = *request;
+    struct choices choices;
+    model.max_positions = INT64_MAX;
+    asked.model = &model;
+    asked.seq = seq;
+    return compose_resolve(&choices, &asked, NULL, NULL) == STATUS_OK;
+}
+
+static void pin_degrees(struct request *request, const struct choices *c)
+{
+    request->dp = c->dp;
+    request->cp = c->cp;
+    request->hp = c->hp;
+    request->tp = c->tp;
+    request->pp = c->pp;
+}
+
+int64_t longest_long(int64_t ranks)
+{
+    return 1024 * STEP_TOKENS * 2 * ranks;
+}
+
+/* Tokens of a sequence that has a token on every rank for each of the pieces asked for. */
+static int64_t least_tokens(const struct request *request, const struct choices *c)
+{
+    int64_t ranks = (int64_t)c->cp * c->hp, loss = request->loss_chunks * ranks,
+            ffn = request->ffn_chunks * ranks * c->tp;
+    return loss > ffn ? loss : ffn;
+}
+
+enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag)
+{
+    enum { STEPS_MAX = 4096 };
+    static const int64_t prime = 10007; /* a length that is a multiple of it by no chance */
+    struct choices choices;
+    struct transformer model = *request->model;
+    struct request asked = *request;
+    model.max_positions = INT64_MAX;
+    asked.model = &model;
+    asked.seq = longest_long(request->ranks);
+    enum status status = compose_resolve(&choices, &asked, NULL, diag);
+    if (status != STATUS_OK)
+        return status;
+    pin_degrees(request, &choices);
+    int64_t steps = 1;
+    while (steps < STEPS_MAX && !divides(request, steps * STEP_TOKENS * prime))
+        steps++;
+    int64_t step = steps * STEP_TOKENS; /* if none was found, long, and refused with the reason */
+    bool chunked = choices.chunks > 1;  /* whose ops grow with the square of their number */
+    uint32_t below = chunked ? (uint32_t)((choices.chunk - 1) / step) : 0;
+    int64_t least = least_tokens(request, &choices);
+    if (least > step && (least - 1) / step > (int64_t)below && least < MOST_TOKENS)
+        below = (uint32_t)((least - 1) / step);
+    int64_t most = chunked ? LONGEST_CHUNKS * choices.chunk : MOST_TOKENS;
+    if (below >= most / step) /* the one length left is refused with the reason */
+        below = (uint32_t)(most / step) - 1;
+    *ladder = (struct ladder){.first = step,
+                              .rungs = (uint32_t)(most / step) - below,
+                              .below = below,
+                              .chunked = chunked};
+    return STATUS_OK;
+}
+
+/* ---- the search ---- */
+
+struct search {
+    const struct setup *setup;
+    const struct request *request;
+    const struct ladder *ladder;
+    struct longest *longest;
+    struct progress *progress;
+};
+
+/* Bisection takes as many lengths more as halvings of what is between the last that fits and the first that
+ * does not. */
+static void show(const struct search *s)
+{
+    const struct longest *l = s->longest;
+    struct text note = {0};
+    int64_t end = l->next > 0 ? l->next : ladder_end(s->ladder) + s->ladder->first;
+    int64_t between = (end - l->tokens) / s->ladder->first;
+    if (s->progress == NULL)
+        return;
+    s->progress->total = l->asked;
+    for (; between > 1; between /= 2)
+        s->progress->total++;
+    if (l->tokens > 0) {
+        units_put_tokens(&note, l->tokens);
+        text_puts(&note, " tokens fit");
+    }
+    progress_update(s->progress, l->asked, note.data != NULL ? note.data : "");
+    text_release(&note);
+}
+
+static void put_refusal(struct longest *longest, const struct diag *diag)
+{
+    size_t size = 0;
+    const char *text = diag_first(diag, &size);
+    snprintf(longest->refused, sizeof longest->refused, "%.*s", (int)size,
+             text != NULL ? text : "cannot be built");
+}
+
+/* Whether a length fits; what it needs goes to the side of the boundary it is on. */
+static bool fits(struct search *s, uint32_t rung, struct diag *diag)
+{
+    struct longest *l = s->longest;
+    struct prediction p = {0};
+    struct request request = *s->request;
+    struct diag own = {0};
+    request.seq = ladder_length(s->ladder, rung);
+    if (request.chunk > request.seq) /* then it is one chunk */
+        request.chunk = 0;
+    enum status status = prediction_memory(&p, s->setup, &request, NULL, &own);
+    bool fits = status == STATUS_OK && p.verdict.fits;
+    l->asked++;
+    if (fits) {
+        l->tokens = request.seq;
+        l->at = p.verdict;
+        l->reserved = p.reserved;
+    } else {
+        l->next = request.seq;
+        l->beyond = p.verdict;
+        l->refused[0] = '\0';
+        if (status != STATUS_OK)
+            put_refusal(l, &own);
+        if (status != STATUS_OK && rung == 0 && diag != NULL)
+            diag_error(diag, (struct loc){0}, status, "%s", l->refused);
+    }
+    prediction_release(&p);
+    diag_release(&own);
+    show(s);
+    return fits;
+}
+
+static uint32_t rung_of(const struct ladder *ladder, int64_t length)
+{
+    uint32_t rung = 0;
+    if (!ladder->doubles && length >= ladder_length(ladder, 0))
+        rung = (uint32_t)(length / ladder->first - 1) - ladder->below;
+    while (ladder->doubles && rung + 1 < ladder->rungs && ladder_length(ladder, rung) < length)
+        rung++;
+    return rung < ladder->rungs ? rung : ladder->rungs - 1;
+}
+
+enum status longest_find(struct longest *longest, const struct setup *setup,
+                         const struct request *request, const struct ladder *ladder, int64_t guess,
+                         struct progress *progress, struct diag *diag)
+{
+    struct search s = {setup, request, ladder, longest, progress};
+    uint32_t at = rung_of(ladder, guess), low, high, stride = 1; /* low fits, high does not */
+    *longest = (struct longest){0};
+    if (fits(&s, at, diag)) {
+        for (low = at, high = ladder->rungs; low + stride < high && interrupted() == 0; stride *= 2)
+            if (fits(&s, low + stride, diag))
+                low += stride;
+            else
+                high = low + stride;
+    } else {
+        high = at;
+        do {
+            if (high == 0)
+                return longest->refused[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
+            longest->ended = interrupted() != 0;
+            if (longest->ended)
+                return STATUS_OK;
+            low = high > stride ? high - stride : 0;
+            stride *= 2;
+            if (fits(&s, low, diag))
+                break;
+            high = low;
+        } while (true);
+    }
+    while (high - low > 1 && interrupted() == 0) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fits(&s, middle, diag))
+            low = middle;
+        else
+            high = middle;
+    }
+    longest->ended = high - low > 1;
+    if (high == ladder->rungs)
+        longest->next = 0;
+    return STATUS_OK;
+}

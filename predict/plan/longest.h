@@ -1,0 +1,60 @@
+/* predict/plan/longest.h: the longest sequence of a configuration that fits, and why the next one does not.
+ *
+ * Memory is known from the schedule alone, so each length costs a schedule and no simulation. More
+ * tokens need more memory, so a bisection finds the last length that fits; what is reported was
+ * built and judged on both sides of the boundary. */
+#ifndef PREDICT_PLAN_LONGEST_H
+#define PREDICT_PLAN_LONGEST_H
+
+#include "base/diag.h"
+#include "predict/prediction.h"
+#include "predict/progress.h"
+#include "predict/setup/setup.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Lengths that are asked about, shortest first: first x 2^k, or first x (below + k + 1). */
+struct ladder {
+    int64_t first;
+    uint32_t rungs;
+    uint32_t below; /* multiples of first that are too short, as one chunk of a sequence is */
+    bool doubles;
+    bool chunked; /* it ends with LONGEST_CHUNKS of them */
+};
+
+int64_t ladder_length(const struct ladder *ladder, uint32_t rung);
+
+/* The last length, and why there is none behind it: "more than 32 chunks; ...". */
+int64_t ladder_end(const struct ladder *ladder);
+const char *ladder_why_end(const struct ladder *ladder);
+
+enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked about */
+
+/* A length that all degrees of so many ranks divide, longer than any chunk. */
+int64_t longest_long(int64_t ranks);
+
+/* The lengths that the choices of a request can be cut into, in steps of 1K tokens or the next
+ * multiple of it, up to 4G tokens (32 chunks). Degrees that are open are filled for a length that all
+ * divide, and stay. An error is one of the choices. */
+enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag);
+
+struct longest {
+    int64_t tokens; /* 0: not even the shortest length fits */
+    int64_t next;   /* the shortest length that is known not to fit, which is the length after
+                                * `tokens` unless `ended`; 0: the ladder ends before memory does */
+    struct verdict at, beyond; /* of both; `at` is empty when tokens is 0 */
+    struct reserved reserved;  /* of tokens */
+    uint32_t asked;            /* lengths that were built */
+    bool ended;        /* by an interrupt: lengths between tokens and next were not asked about */
+    char refused[160]; /* why `next` cannot be built; empty: it can, and does not fit */
+};
+
+/* Fails where the shortest length cannot be asked about. guess: a length to begin with; 0: the
+ * shortest. progress, if not NULL, has begun. A signal that base/interrupt.h has noted ends the search after
+ * the length at hand. */
+enum status longest_find(struct longest *longest, const struct setup *setup,
+                         const struct request *request, const struct ladder *ladder, int64_t guess,
+                         struct progress *progress, struct diag *diag);
+
+#endif

@@ -1,0 +1,112 @@
+#include "predict/plan/sensitivity.h"
+
+#include "predict/prediction.h"
+#include "predict/progress.h"
+#include "predict/workers.h"
+
+static void faster_pcie(struct setup *s)
+{
+    s->cluster.pcie.nominal_bytes_per_s *= 2;
+    s->cluster.pcie.h2d_bytes_per_s *= 2;
+    s->cluster.pcie.d2h_bytes_per_s *= 2;
+    s->cluster.pcie.uplink_bytes_per_s *= 2;
+}
+
+static void faster_nics(struct setup *s)
+{
+    s->cluster.nic.bytes_per_s *= 2;
+    s->cluster.nic.peer_bytes_per_s *= 2;
+}
+
+static void faster_fabric(struct setup *s)
+{
+    s->cluster.fabric.bytes_per_s *= 2;
+    s->cluster.fabric.peer_bytes_per_s *= 2;
+    s->cluster.fabric.all_to_all_peer_bytes_per_s *= 2;
+    s->cluster.fabric.all_to_all_channels_bytes_per_s *= 2;
+}
+
+static void faster_hbm(struct setup *s)
+{
+    s->cost.device_memory_bytes_per_s *= 2;
+}
+
+static void scale_clocks(struct setup *s, double factor)
+{
+    struct device_cost *cost = &s->cost;
+    cost->device_peak_flop_per_s *= factor;
+    cost->matmul_flop_per_s *= factor;
+    cost->matmul_f32_flop_per_s *= factor;
+    for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
+        for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++)
+            for (size_t d = 0; d < cost->attention[i][pass].dims; d++)
+                cost->attention[i][pass].flop_per_s[d] *= factor;
+}
+
+static void less_power(struct setup *s)
+{
+    scale_clocks(s, 0.9);
+}
+
+static void faster_host(struct setup *s)
+{
+    s->cost.host_op_s /= 2;
+    s->cost.host_kernel_s /= 2;
+    s->cost.host_collective_s /= 2;
+    s->cost.host_copy_s /= 2;
+    s->cost.host_sync_s /= 2;
+}
+
+static const struct {
+    const char *what, *key;
+    void (*change)(struct setup *setup);
+} machines[SENSITIVITIES] = {
+    {"PCIe of the next generation (2x)", "pcie_2x", faster_pcie},
+    {"NICs twice as fast", "nic_2x", faster_nics},
+    {"GPU fabric twice as fast", "fabric_2x", faster_fabric},
+    {"HBM twice as fast", "hbm_2x", faster_hbm},
+    {"clocks 10 % lower (power)", "clocks_0.9x", less_power},
+    {"host issue twice as fast", "issue_2x", faster_host},
+};
+
+struct trial {
+    struct setup *setup;
+    const struct request *request;
+};
+
+static void try_machine(void *context, size_t job, void *result)
+{
+    struct trial *trial = context;
+    struct sensitivity *out = result;
+    struct prediction p = {0};
+    if (trial->setup->cluster.gpus != trial->request->ranks &&
+        cluster_resize(&trial->setup->cluster, &trial->setup->arena, 0, trial->request->ranks,
+                       NULL) != STATUS_OK)
+        return;
+    machines[job].change(trial->setup); /* this process' own */
+    if (prediction_make(&p, trial->setup, trial->request, false, NULL) == STATUS_OK)
+        out->step_s = p.sim.step_s;
+    prediction_release(&p);
+}
+
+const char *sensitivity_machine(int i)
+{
+    return machines[i].what;
+}
+
+const char *sensitivity_key(int i)
+{
+    return machines[i].key;
+}
+
+enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], struct setup *setup,
+                               const struct request *request, struct diag *diag)
+{
+    struct trial trial = {setup, request};
+    struct progress progress;
+    progress_begin(&progress, SENSITIVITIES, 0);
+    enum status status = workers_run(SENSITIVITIES, sizeof sensitivity[0], try_machine, &trial,
+                                     sensitivity, &progress, diag);
+    progress_end();
+    return status;
+}

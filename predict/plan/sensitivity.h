@@ -1,0 +1,22 @@
+/* predict/plan/sensitivity.h: the step of one configuration on machines that differ from its own in one thing each. */
+#ifndef PREDICT_PLAN_SENSITIVITY_H
+#define PREDICT_PLAN_SENSITIVITY_H
+
+#include "base/diag.h"
+#include "predict/setup/setup.h"
+
+enum { SENSITIVITIES = 6 };
+
+struct sensitivity {
+    double step_s; /* 0: not known */
+};
+
+/* Machine i of SENSITIVITIES: "NICs twice as fast" in text, "nic_2x" in JSON. */
+const char *sensitivity_machine(int i);
+const char *sensitivity_key(int i);
+
+/* Simulates the request on every machine, in child processes; setup stays as it is. */
+enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], struct setup *setup,
+                               const struct request *request, struct diag *diag);
+
+#endif

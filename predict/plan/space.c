@@ -1,0 +1,401 @@
+#include "predict/plan/space.h"
+
+#include "predict/bounds.h"
+#include "predict/setup/subsequences.h"
+#include "schedule/pipeline/pipeline.h"
+#include "schedule/pipeline/sppo.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIVISORS_MAX = 64, STAGES_MAX = 16 };
+
+void space_release(struct space *space)
+{
+    free(space->row);
+    *space = (struct space){0};
+}
+
+/* ---- configurations that are the same schedule ---- */
+
+/* What makes a schedule and its times, of what a search varies. Fields that have no effect hold 0, so that two
+ * configurations that are the same schedule have the same bytes. */
+struct identity {
+    const struct profile *profile;
+    double offload_ratio;
+    int64_t chunk, global_batch;
+    uint32_t dp, pp, cp, hp, tp, virtual_stages, subsequences, shard, window, interleaved;
+    uint32_t loss_chunks, ffn_chunks;
+    int partition, adaptive, jitters;
+    uint8_t attention, weights, pipeline, activations, optimizer, placement, stage_placement;
+};
+
+/* Whether the slowest of more ranks than the strategy was ever compared on delays the step
+ * (predict/prediction.c). */
+static bool jitters(const struct setup *setup, const struct choices *c, const struct strategy *row)
+{
+    return setup->cost.device_jitter > 0 && !setup->cost.ideal && c->ranks > 1 &&
+           (int64_t)c->ranks > row->compared_ranks;
+}
+
+static void identity_make(struct identity *id, const struct setup *setup, const struct choices *c,
+                          const struct request *request, const struct strategy *row)
+{
+    uint32_t sharing = c->ranks / c->tp / c->pp;
+    bool by_ratio = c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_units(c) > 1;
+    memset(id, 0, sizeof *id);
+    id->profile = c->profile;
+    id->jitters = jitters(setup, c, row);
+    id->dp = c->dp;
+    id->pp = c->pp;
+    id->cp = c->cp;
+    id->hp = c->hp;
+    id->tp = c->tp;
+    id->attention = c->attention;
+    id->pipeline = c->pipeline;
+    id->virtual_stages = c->virtual_stages;
+    id->subsequences = c->subsequences;
+    id->partition = c->subsequences > 1 ? request->partition : 0;
+    /* one rank shares nothing, and shards over all ranks are those of ZeRO-3 */
+    id->weights = c->weights;
+    if (sharing == 1)
+        id->weights = CHOICE_WEIGHTS_REPLICATED;
+    else if (c->weights == CHOICE_WEIGHTS_HSDP && c->shard >= sharing)
+        id->weights = CHOICE_WEIGHTS_ZERO3;
+    id->shard = id->weights == CHOICE_WEIGHTS_HSDP ? c->shard : 0;
+    /* of one unit nothing leaves */
+    id->activations = c->activations;
+    if (c->activations == CHOICE_ACTIVATIONS_RATIO && !by_ratio)
+        id->activations = CHOICE_ACTIVATIONS_KEEP;
+    id->adaptive = by_ratio && request->offload_adaptive;
+    id->offload_ratio = by_ratio ? c->offload_ratio : 0;
+    id->optimizer = c->optimizer;
+    id->placement = c->cp > 1 && c->hp > 1 ? c->placement : 0;
+    id->stage_placement = c->pp > 1 && c->dp > 1 ? c->stage_placement : 0;
+    id->window = c->window;
+    id->interleaved = c->interleaved;
+    id->chunk = c->chunks > 1 ? c->chunk : 0;
+    id->loss_chunks = c->loss_chunks;
+    id->ffn_chunks = c->ffn_chunks;
+    id->global_batch = c->global_batch;
+}
+
+/* ---- the walk ---- */
+
+struct walk {
+    struct space *space;
+    const struct setup *setup;
+    struct space_open open;
+    uint8_t strategy;
+    const struct strategy *row;
+    bool
+        beyond; /* what was given may be a combination that is searched only where it is asked for */
+    bool
+        corners; /* only what a degree of 1 leaves of a strategy; else only what it leaves nothing of */
+    struct identity *seen; /* of the rows that were added */
+    size_t count, capacity;
+};
+
+/* True if an equal configuration was noted under another name; otherwise notes this one. */
+static bool is_seen(struct walk *w, const struct choices *c, const struct request *request)
+{
+    struct identity id;
+    identity_make(&id, w->setup, c, request, w->row);
+    for (size_t i = 0; i < w->count; i++)
+        if (memcmp(&w->seen[i], &id, sizeof id) == 0)
+            return true;
+    if (w->count == w->capacity) {
+        w->capacity = heap_next_capacity(w->capacity, w->count + 1);
+        w->seen = heap_realloc(w->seen, w->capacity, sizeof *w->seen);
+    }
+    w->seen[w->count++] = id;
+    return false;
+}
+
+static void keep(struct walk *w, const struct request *request, const struct choices *c)
+{
+    struct space *space = w->space;
+    double host = bound_optimizer_bytes(c), fixed = bound_state_bytes(w->setup, c) + host;
+    if (space->count == space->capacity) {
+        space->capacity = heap_next_capacity(space->capacity, space->count + 1);
+        space->row = heap_realloc(space->row, space->capacity, sizeof *space->row);
+    }
+    space->row[space->count++] = (struct candidate){
+        .request = *request,
+        .strategy = w->strategy,
+        .tokens = (double)c->global_batch * (double)c->seq,
+        .bound_s = bound_step_s(w->setup, c),
+        .least_bytes = fixed + bound_kept_bytes(c),
+        .fixed_bytes = fixed,
+        .host_bytes = host,
+    };
+}
+
+static bool is_expressed(const struct space_open *open, const struct choices *c)
+{
+    return open->only == NULL || expressible(*open->only, c);
+}
+
+bool space_allows(const struct space_open *open, const struct request *request)
+{
+    struct choices c;
+    return compose_resolve(&c, request, NULL, NULL) == STATUS_OK && is_expressed(open, &c);
+}
+
+/* Whether degrees of 1 leave a simpler strategy's schedule, of this one's implementation. */
+static bool is_corner(const struct strategy *row, const struct choices *c)
+{
+    bool whole = c->tp == 1 && c->pp == 1 && c->subsequences == 1;
+    return c->attention != row->attention || (row->tensor && whole);
+}
+
+/* Whether a framework runs what degrees of 1 leave of a strategy with another implementation than the strategy. */
+static bool is_run_otherwise(const struct walk *w, const struct choices *c)
+{
+    struct strategy left = *w->row;
+    left.attention = c->attention;
+    return w->open.only != NULL && w->open.own_profile &&
+           strcmp(expressible_profile(*w->open.only, &left), c->profile->name) != 0;
+}
+
+static void add(struct walk *w, const struct request *request)
+{
+    struct choices c;
+    struct filled_request filled;
+    if (compose_resolve(&c, request, NULL, NULL) != STATUS_OK)
+        return;
+    if (is_corner(w->row, &c) != w->corners || !is_expressed(&w->open, &c) ||
+        is_run_otherwise(w, &c) || is_seen(w, &c, request))
+        return;
+    if (subsequences_fill(&filled, w->setup, request, NULL) == STATUS_OK &&
+        compose_resolve(&c, &filled.request, NULL, NULL) == STATUS_OK)
+        keep(w, request, &c);
+    filled_request_release(&filled);
+}
+
+/* The values of a field: the given one, or all from low to high (both included). */
+struct values {
+    int from, to;
+};
+
+static struct values open_values(int given, int count)
+{
+    return given >= 0 ? (struct values){given, given} : (struct values){0, count - 1};
+}
+
+/* A strategy of subsequences has policies of its own: Megatron's sharded optimizer where there is something to
+ * share, and ratios in place of recomputation. Others are searched only where the strategy was asked for by name. */
+static bool has_own_policies(const struct request *given, int weights)
+{
+    return (given->weights < 0 || given->weights == weights) &&
+           (given->activations < 0 || given->activations == CHOICE_ACTIVATIONS_RATIO);
+}
+
+static void walk_pieces(struct walk *w, struct request request)
+{
+    /* Of a sequence whose length is looked for; of a step, with so many for each stage: they leave a bubble of
+       3 %, and schedules grow with them. The longest subsequences are always there: with many micro-batches all
+       make more units, and they may be all that fits. */
+    enum { PIECES = 64, UNITS_LEAST = 64, UNITS_OF_STAGE = 32, UNITS_MOST = 256 };
+    int64_t most = UNITS_OF_STAGE * request.pp;
+    most = most < UNITS_LEAST ? UNITS_LEAST : most > UNITS_MOST ? UNITS_MOST : most;
+    int64_t batches = request.global_batch / (request.dp > 0 ? request.dp : 1) /
+                      (request.micro_batch > 0 ? request.micro_batch : 1);
+    bool shares = request.ranks > request.tp * request.pp;
+    int own = shares ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED;
+    if (w->open.strategy && !has_own_policies(&w->setup->request, own))
+        return;
+    if (request.weights < 0)
+        request.weights = own;
+    if (request.subsequences > 0 || w->open.length) {
+        request.subsequences = request.subsequences > 0 ? request.subsequences : PIECES;
+        add(w, &request);
+        return;
+    }
+    bool any = false;
+    for (int64_t tokens = SPPO_TOKENS_MAX; tokens >= SPPO_TOKENS_MIN; tokens /= 2) {
+        request.subsequences = request.seq / tokens;
+        int64_t units = request.subsequences * (batches > 0 ? batches : 1);
+        if (request.subsequences < 2 || request.subsequences < request.pp || (any && units > most))
+            continue;
+        add(w, &request);
+        any = true;
+    }
+}
+
+/* Found between keep and full, and searched only where they were asked for. */
+static bool is_asked_for(int activations)
+{
+    return activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
+           activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER ||
+           activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
+}
+
+static void walk_policies(struct walk *w, struct request request)
+{
+    if (w->row->subsequences) {
+        walk_pieces(w, request);
+        return;
+    }
+    struct values weights = open_values(w->setup->request.weights, CHOICE_WEIGHTS_COUNT);
+    struct values activations =
+        open_values(w->setup->request.activations, CHOICE_ACTIVATIONS_COUNT);
+    for (request.weights = weights.from; request.weights <= weights.to; request.weights++)
+        for (request.activations = activations.from; request.activations <= activations.to;
+             request.activations++)
+            if (!is_asked_for(request.activations) || activations.from == activations.to)
+                add(w, &request);
+}
+
+/* Chunks of a sequence: those that make 2 to 32 of it; where none does, the strategy's own, if it was asked
+ * for by name. */
+static void walk_chunks(struct walk *w, struct request request)
+{
+    enum { CHUNKS_MAX = 32 };
+    if (w->row->attention != CHOICE_ATTENTION_FPDT || w->setup->request.chunk > 0) {
+        walk_policies(w, request);
+        return;
+    }
+    if (w->open.length) {
+        request.chunk = 524288; /* of which 16M tokens are 32 */
+        walk_policies(w, request);
+        return;
+    }
+    for (request.chunk = 32768; request.chunk <= 524288; request.chunk *= 2)
+        if (2 * request.chunk <= request.seq && CHUNKS_MAX * request.chunk >= request.seq)
+            walk_policies(w, request);
+    request.chunk = w->setup->request.chunk;
+    walk_policies(w, request);
+}
+
+static void walk_rings(struct walk *w, struct request request)
+{
+    int64_t windows = request.cp < request.gpus_per_node ? request.cp : request.gpus_per_node;
+    bool places = w->open.placement && request.cp > 1;
+    for (int placement = 0; placement < (places ? PLACEMENT_COUNT : 1); placement++) {
+        if (places)
+            request.placement = placement;
+        if (w->setup->request.window > 0 || request.cp == 1) {
+            walk_chunks(w, request);
+            continue;
+        }
+        for (request.window = 1; request.window <= windows && request.window < request.cp;
+             request.window *= 2)
+            if (request.cp % request.window == 0)
+                walk_policies(w, request);
+    }
+}
+
+/* Both places of stages, where one node does not hold all and memory alone is not the question. */
+static void walk_places(struct walk *w, struct request request)
+{
+    bool places = w->open.stage_placement && !w->open.length && request.pp > 1 && request.dp > 1 &&
+                  request.ranks > request.gpus_per_node;
+    for (int i = 0; i < (places ? STAGE_PLACEMENT_COUNT : 1); i++) {
+        if (places)
+            request.stage_placement = i;
+        walk_rings(w, request);
+    }
+}
+
+static bool is_open(int64_t given, int64_t value)
+{
+    return given <= 0 || given == value;
+}
+
+static void walk_degrees(struct walk *w, struct request request)
+{
+    const struct request *given = &w->setup->request;
+    struct attention_axes axes = attention_axes[w->row->attention];
+    int64_t stages = given->pp > STAGES_MAX ? given->pp : STAGES_MAX;
+    bool has_tensor = w->row->tensor || (w->beyond && given->tp > 1);
+    bool has_stages = w->row->tensor || (w->beyond && given->pp > 1);
+    for (int64_t tp = 1; tp <= (has_tensor ? request.ranks : 1); tp++)
+        for (int64_t pp = 1; pp <= (has_stages ? stages : 1); pp++)
+            for (int64_t cp = 1; cp <= (axes.cp ? request.ranks : 1); cp++) {
+                if (request.ranks % (tp * pp * cp) != 0)
+                    continue;
+                int64_t rest = request.ranks / (tp * pp * cp);
+                for (int64_t hp = 1; hp <= (axes.hp ? rest : 1); hp++) {
+                    if (rest % hp != 0 || !is_open(given->tp, tp) || !is_open(given->pp, pp) ||
+                        !is_open(given->cp, cp) || !is_open(given->hp, hp) ||
+                        !is_open(given->dp, rest / hp))
+                        continue;
+                    request.tp = tp;
+                    request.pp = pp;
+                    request.cp = cp;
+                    request.hp = hp;
+                    request.dp = rest / hp;
+                    walk_places(w, request);
+                }
+            }
+}
+
+static void walk_strategies(struct walk *w, int64_t gpus)
+{
+    size_t strategies;
+    const struct strategy *table = compose_strategies(&strategies);
+    const struct setup *setup = w->setup;
+    for (size_t s = 0; s < strategies; s++) {
+        struct request request = setup->request;
+        if (!w->open.strategy && strcmp(table[s].name, request.strategy) != 0)
+            continue;
+        /* of several strategies, whole sequences and subsequences have one each */
+        if (!w->beyond && request.subsequences > 0 &&
+            table[s].subsequences != (request.subsequences > 1))
+            continue;
+        request.strategy = table[s].name;
+        if (w->open.only != NULL && w->open.own_profile)
+            request.profile = expressible_profile(*w->open.only, &table[s]);
+        if (w->open.strategy)
+            subsequences_open(&request, setup);
+        request.ranks = gpus;
+        if (request.gpus_per_node > gpus)
+            request.gpus_per_node = gpus;
+        w->strategy = (uint8_t)s;
+        w->row = &table[s];
+        walk_degrees(w, request);
+    }
+}
+
+/* A configuration that two strategies share is listed under the simpler strategy. */
+static void walk_all(struct walk *w, int64_t gpus)
+{
+    w->corners = false;
+    walk_strategies(w, gpus);
+    w->corners = true;
+    walk_strategies(w, gpus);
+}
+
+enum status space_add(struct space *space, const struct setup *setup, int64_t gpus,
+                      struct space_open open, struct diag *diag)
+{
+    size_t before = space->count;
+    struct walk w = {.space = space, .setup = setup, .open = open, .beyond = !open.strategy};
+    walk_all(&w, gpus);
+    if (space->count == before &&
+        open.strategy) { /* no strategy of the search has both of --tp 8 --cp 4 */
+        w.beyond = true;
+        walk_all(&w, gpus);
+    }
+    free(w.seen);
+    enum status status = STATUS_OK;
+    if (space->count == before && open.only != NULL) {
+        struct space all = {0};
+        open.only = NULL;
+        status = space_add(&all, setup, gpus, open, diag);
+        space_release(&all);
+        return status == STATUS_OK ? STATUS_NO : status;
+    }
+    if (space->count == before) { /* as if it had been asked for alone */
+        struct request request = setup->request;
+        struct choices choices;
+        request.ranks = gpus;
+        status = compose_resolve(&choices, &request, NULL, diag);
+        if (status == STATUS_OK)
+            status = diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
+                                "no product of the given degrees makes %lld GPU%s", (long long)gpus,
+                                gpus == 1 ? "" : "s");
+    }
+    return status;
+}

@@ -1,0 +1,48 @@
+/* predict/plan/space.h: the configurations that a plan may choose from, and what each can at best be.
+ *
+ * Bounds are closed forms that no schedule can beat: the flops that the model and the chosen
+ * recomputation need at the device's peak, and the bytes of states and layer inputs that must lie in
+ * device memory. docs/planning.md derives them. */
+#ifndef PREDICT_PLAN_SPACE_H
+#define PREDICT_PLAN_SPACE_H
+
+#include "base/diag.h"
+#include "predict/plan/expressible.h"
+#include "predict/setup/setup.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct candidate {
+    struct request request; /* every degree given */
+    uint8_t strategy;       /* row of compose_strategies(): its family */
+    double tokens;          /* of a step */
+    double bound_s;         /* no step is shorter */
+    double least_bytes;     /* no GPU needs less */
+    double fixed_bytes;     /* of those, what does not grow with the length */
+    double host_bytes;      /* and what an optimizer on the host takes off the device */
+};
+
+struct space {
+    struct candidate *row;
+    size_t count, capacity;
+};
+
+/* What the user left open; everything else in the request stays. */
+struct space_open {
+    bool strategy, placement, stage_placement, length;
+    const enum framework *only; /* what it expresses alone; NULL: all */
+    bool
+        own_profile; /* of `only`: each strategy as the framework's own implementation; else as the request says */
+};
+
+/* Whether a request is among what is open: it resolves, and the framework expresses it. */
+bool space_allows(const struct space_open *open, const struct request *request);
+
+/* Adds all legal configurations of setup->request on `gpus` GPUs. An error says why there is none;
+ * STATUS_NO: there are some, and the framework expresses none of them. */
+enum status space_add(struct space *space, const struct setup *setup, int64_t gpus,
+                      struct space_open open, struct diag *diag);
+void space_release(struct space *space);
+
+#endif

@@ -1,0 +1,87 @@
+#include "predict/plan/split.h"
+
+#include "base/arena.h"
+#include "predict/progress.h"
+#include "predict/workers.h"
+
+#include <stdlib.h>
+
+/* Seconds of a sequence with profile ideal. 0: not known. */
+struct ideal_times {
+    double same_s, own_s; /* with the kernels that all have, and with those of its own profile */
+};
+
+struct trial {
+    struct setup *setup;
+    const struct outcome *const *outcome;
+};
+
+static double ideal_s(struct setup *setup, const struct outcome *o, int attention_impl)
+{
+    struct request request = o->request;
+    struct prediction p = {0};
+    double seconds = 0;
+    request.profile = "ideal";
+    request.attention_impl = attention_impl;
+    if (prediction_make(&p, setup, &request, false, NULL) == STATUS_OK)
+        seconds = p.sim.step_s / o->sequences;
+    prediction_release(&p);
+    return seconds;
+}
+
+static void try_outcome(void *context, size_t job, void *result)
+{
+    struct trial *trial = context;
+    struct ideal_times *out = result;
+    struct setup *setup = trial->setup; /* this process' own */
+    const struct outcome *o = trial->outcome[job];
+    struct choices own, ideal;
+    struct request request;
+    if (o == NULL)
+        return;
+    if (setup->cluster.gpus != o->request.ranks &&
+        cluster_resize(&setup->cluster, &setup->arena, 0, o->request.ranks, NULL) != STATUS_OK)
+        return;
+    request = o->request;
+    request.profile = "ideal";
+    if (compose_resolve(&own, &o->request, NULL, NULL) != STATUS_OK ||
+        compose_resolve(&ideal, &request, NULL, NULL) != STATUS_OK)
+        return;
+    out->same_s = ideal_s(setup, o, ideal.attention_impl);
+    out->own_s = own.attention_impl == ideal.attention_impl ? out->same_s
+                                                            : ideal_s(setup, o, own.attention_impl);
+}
+
+static struct split split_of(const struct outcome *o, const struct ideal_times *t,
+                             const struct outcome *winner, const struct ideal_times *best)
+{
+    struct split split = {0};
+    double all_s = o->step_s / o->sequences - winner->step_s / winner->sequences;
+    split.known = t->same_s > 0 && t->own_s > 0 && best->same_s > 0 && best->own_s > 0;
+    split.layout_s = t->same_s - best->same_s;
+    split.kernels_s = (t->own_s - t->same_s) - (best->own_s - best->same_s);
+    split.framework_s = all_s - split.layout_s - split.kernels_s;
+    return split;
+}
+
+enum status splits_find(struct split *split, const struct outcome *const *loser, size_t count,
+                        const struct outcome *winner, struct setup *setup, struct diag *diag)
+{
+    const struct outcome **outcome = heap_zalloc(count + 1, sizeof(const struct outcome *));
+    struct ideal_times *times = heap_zalloc(count + 1, sizeof *times);
+    struct trial trial = {setup, outcome};
+    struct progress progress;
+    for (size_t i = 0; i < count; i++)
+        outcome[i] = loser[i];
+    outcome[count] = winner;
+    progress_begin(&progress, count + 1, 0);
+    enum status status =
+        workers_run(count + 1, sizeof *times, try_outcome, &trial, times, &progress, diag);
+    progress_end();
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        if (loser[i] != NULL)
+            split[i] = split_of(loser[i], &times[i], winner, &times[count]);
+    free(times);
+    free(outcome);
+    return status;
+}

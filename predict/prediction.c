@@ -1,0 +1,526 @@
+#include "predict/prediction.h"
+
+#include "base/units.h"
+#include "predict/setup/subsequences.h"
+#include "schedule/chains.h"
+#include "schedule/ir/ir_text.h"
+#include "schedule/pipeline/pipeline.h"
+#include "schedule/schedule_file.h"
+#include "sim/even.h"
+#include "sim/jitter.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REASONS_SHOWN = 1 };
+
+void prediction_release(struct prediction *p)
+{
+    ir_release(&p->ir);
+    sim_result_release(&p->sim);
+    stages_release(&p->stages);
+    text_release(&p->extrapolated);
+    free(p->lengths);
+    free(p->hidden);
+    *p = (struct prediction){0};
+}
+
+/* ---- memory ---- */
+
+static uint64_t bytes_of(double bytes)
+{
+    return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
+}
+
+static void judge(struct prediction *p)
+{
+    const struct cluster *cluster = &p->setup->cluster;
+    struct verdict *v = &p->verdict;
+    v->by_reserved = p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;
+    v->needed[LIMIT_DEVICE] =
+        v->by_reserved ? p->reserved.total
+                       : p->ir.arena_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
+    v->available[LIMIT_DEVICE] = p->reserved.available;
+    v->tight = p->reserved.tight;
+    v->cache = v->by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
+
+    uint64_t ranks = mesh_ranks(&p->ir.mesh), on_node = (uint64_t)cluster->gpus_per_node;
+    if (ranks < on_node)
+        on_node = ranks;
+    v->needed[LIMIT_HOST] =
+        on_node * ((v->by_reserved ? p->reserved.pinned : p->ir.arena_bytes[MEMORY_PINNED]) +
+                   p->ir.arena_bytes[MEMORY_PAGEABLE]);
+    v->available[LIMIT_HOST] = bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+    v->limit =
+        verdict_share(v, LIMIT_HOST) > verdict_share(v, LIMIT_DEVICE) ? LIMIT_HOST : LIMIT_DEVICE;
+    v->fits = v->needed[LIMIT_DEVICE] <= v->available[LIMIT_DEVICE] &&
+              v->needed[LIMIT_HOST] <= v->available[LIMIT_HOST];
+}
+
+static enum status check_size(const struct prediction *p, const char *name, struct diag *diag)
+{
+    uint32_t ranks = mesh_ranks(&p->ir.mesh);
+    if ((int64_t)ranks <= p->setup->cluster.gpus)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                      "the schedule is for %u ranks, and %s has %lld GPUs; --nodes or --gpus gives "
+                      "it more",
+                      ranks, p->setup->cluster.name, (long long)p->setup->cluster.gpus);
+}
+
+static void replay(struct prediction *p)
+{
+    struct reserved_held held = {0};
+    if (p->has_choices) {
+        held.buckets = (uint64_t)compose_bucket_bytes(&p->choices);
+        compose_tables(&p->choices, held.table);
+    }
+    reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
+}
+
+static enum status build(struct prediction *p, const struct request *request, struct diag *diag)
+{
+    enum status status = compose_resolve(&p->choices, request, NULL, diag);
+    ir_release(&p->ir);
+    if (status == STATUS_OK)
+        status = compose_build(&p->ir, &p->choices, diag);
+    if (status == STATUS_OK) {
+        replay(p);
+        judge(p);
+    }
+    return status;
+}
+
+/* Where stages may share subsequences, as many as are predicted to be fastest and fit. */
+enum status prediction_memory(struct prediction *p, const struct setup *setup,
+                              const struct request *request, struct diag *note, struct diag *diag)
+{
+    p->setup = setup;
+    p->has_choices = true;
+    p->partition = request->partition;
+    struct filled_request filled = {0};
+    enum status status = compose_resolve(&p->choices, request, note, diag);
+    p->profile = p->choices.profile;
+    if (status == STATUS_OK)
+        status =
+            cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
+                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+    if (status == STATUS_OK)
+        status = subsequences_fill(&filled, setup, request, diag);
+    p->lengths = filled.length; /* now the prediction's */
+    p->hidden = filled.hidden;
+    if (status == STATUS_OK)
+        status = build(p, &filled.request, diag);
+    for (uint32_t i = 1; status == STATUS_OK && i < filled.shared.count && !p->verdict.fits; i++) {
+        filled.request.shared = &filled.shared.best[i];
+        status = build(p, &filled.request, diag);
+    }
+    if (status == STATUS_OK && note != NULL && filled.shared.count > 0 &&
+        !pipeline_of(&p->choices)->multiplexed)
+        diag_note(note, (struct loc){0},
+                  filled.shared.count > 1
+                      ? "no subsequence is shared: what would pay does not fit; --share-units 1 "
+                        "shares the first"
+                      : "no subsequence is shared: none is predicted to pay; --share-units 1 "
+                        "shares the first");
+    return status;
+}
+
+/* Of a schedule from a file: its times only, and only when one was asked for. */
+static enum status find_profile(const struct profile **profile, const char *name, struct diag *diag)
+{
+    size_t count;
+    const struct profile *table = compose_profiles(&count);
+    const char *names[16];
+    if (name == NULL)
+        return STATUS_OK;
+    assert(count <= ARRAY_LEN(names));
+    for (size_t i = 0; i < count; i++) {
+        names[i] = table[i].name;
+        if (strcmp(name, table[i].name) == 0) {
+            *profile = &table[i];
+            return STATUS_OK;
+        }
+    }
+    const char *nearest = diag_nearest(name, names, count);
+    return diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
+                      "a file has no strategy, and so no profile '%s'%s%s%s", name,
+                      nearest != NULL ? "; did you mean '" : "; `longhaul list profiles` has names",
+                      nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+}
+
+enum status prediction_memory_of_file(struct prediction *p, const struct setup *setup,
+                                      const char *path, struct diag *diag)
+{
+    p->setup = setup;
+    p->choices.attention_impl = setup->request.attention_impl < 0
+                                    ? (uint8_t)ATTENTION_FA2
+                                    : (uint8_t)setup->request.attention_impl;
+    enum status status = find_profile(&p->profile, setup->request.profile, diag);
+    if (status == STATUS_OK)
+        status = schedule_load(&p->ir, path, diag);
+    if (status == STATUS_OK && p->ir.op.count == 0)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "the schedule has no ops: there is nothing to predict");
+    if (status == STATUS_OK)
+        status = check_size(p, path, diag);
+    for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
+            status =
+                cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
+                                     work->attention.dim, (struct loc){.name = path}, diag);
+    }
+    if (status == STATUS_OK) {
+        replay(p);
+        judge(p);
+    }
+    return status;
+}
+
+/* ---- time ---- */
+
+struct costs {
+    double *work_s, *host_work_s, *host_bytes, *issue_s, *return_s;
+    bool checkpoints; /* the profile's host_per_checkpoint_s is among them */
+    struct sim_costs sim;
+};
+
+static void costs_release(struct costs *costs)
+{
+    free(costs->work_s);
+    free(costs->host_work_s);
+    free(costs->host_bytes);
+    free(costs->issue_s);
+    free(costs->return_s);
+}
+
+/* A rank's part of the host's memory bandwidth when all ranks of its node work at once. */
+static double host_bytes_per_s(const struct prediction *p)
+{
+    const struct cluster *cluster = &p->setup->cluster;
+    int64_t ranks = mesh_ranks(&p->ir.mesh);
+    int64_t on_node = ranks < cluster->gpus_per_node ? ranks : cluster->gpus_per_node;
+    return cluster->host.memory_bytes_per_s * (double)cluster->host.sockets / (double)on_node;
+}
+
+/* Framework time after each checkpoint's copy that the host has waited for, to host memory or back. */
+static void add_checkpoints(const struct prediction *p, struct costs *costs)
+{
+    double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_s : 0;
+    if (seconds <= 0 || p->setup->cost.ideal)
+        return;
+    bool *added = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *added);
+    for (uint32_t op = 0; op < p->ir.op.count; op++) {
+        uint32_t shape = p->ir.op.shape[op];
+        bool copies = p->ir.op.kind[op] == WORK_D2H || p->ir.op.kind[op] == WORK_H2D;
+        if (!copies || p->ir.op.region[op] != REGION_OFFLOAD || !ir_blocks_host(&p->ir, op) ||
+            added[shape])
+            continue;
+        costs->return_s[shape] = seconds;
+        added[shape] = costs->checkpoints = true;
+    }
+    free(added);
+}
+
+/* Framework time per step, which the barrier before the optimizer stands for. */
+static void add_step(const struct prediction *p, struct costs *costs)
+{
+    double seconds = p->profile != NULL ? p->profile->host_per_step_s : 0;
+    for (uint32_t i = 0; i < p->ir.shape_count && !p->setup->cost.ideal; i++)
+        if (p->ir.shape[i].kind == WORK_BARRIER)
+            costs->issue_s[i] += seconds;
+}
+
+/* Exchanges and shifts that take lists of tensors. Of an all-to-all, each tensor is copied out, has
+ * another allocated for its answer, and there is one for each rank of the group. */
+static void add_lists(const struct prediction *p, struct costs *costs)
+{
+    const struct device_cost *cost = &p->setup->cost;
+    double call_s = p->profile != NULL ? p->profile->host_per_list_s : 0;
+    if (call_s <= 0 || cost->ideal)
+        return;
+    double each_s = (2 * cost->host_op_s + cost->host_kernel_s) * p->profile->host_factor;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        uint32_t tensors = 0;
+        if (work->kind == WORK_ALL_TO_ALL)
+            tensors = group_size(&p->ir.mesh, &p->ir.group[work->collective.group]);
+        if (work->kind == WORK_ALL_TO_ALL || work->kind == WORK_SHIFT)
+            costs->issue_s[i] += call_s + tensors * each_s;
+    }
+}
+
+/* A merge in one kernel: reads the fp32 sum and the 16-bit block, writes the sum. */
+#define FUSED_MERGE_BYTES 10
+
+static void costs_make(struct costs *costs, const struct prediction *p)
+{
+    struct device_cost fused = p->setup->cost;
+    const struct device_cost *cost = &fused;
+    enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
+    bool merges = p->choices.compile || (p->profile != NULL && p->profile->fused_merge);
+    if (merges && impl != ATTENTION_CPU && fused.merge_bytes[impl] > FUSED_MERGE_BYTES)
+        fused.merge_bytes[impl] = FUSED_MERGE_BYTES;
+    bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
+                                   p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
+    chains_of(p->profile, p->choices.compile, kept, fused.chain);
+    double host_factor = p->profile != NULL ? p->profile->host_factor : 1;
+    double slowdown = p->has_choices ? compose_attention_slowdown(&p->choices)
+                      : p->profile != NULL
+                          ? (p->profile->attention_dropout ? COMPOSE_DROPOUT_SLOWDOWN : 1.0)
+                          : 1;
+    double host_rate = host_bytes_per_s(p), peak = p->setup->cluster.device.peak_flop_per_s;
+    size_t count = (size_t)p->ir.shape_count + 1;
+    costs->work_s = heap_zalloc(count, sizeof(double));
+    costs->host_work_s = heap_zalloc(count, sizeof(double));
+    costs->host_bytes = heap_zalloc(count, sizeof(double));
+    costs->issue_s = heap_zalloc(count, sizeof(double));
+    costs->return_s = heap_zalloc(count, sizeof(double));
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        if (cost->ideal) { /* of the cluster's peak, which may not be the cost file's */
+            costs->work_s[i] = cost_ideal_s(peak, work);
+            continue;
+        }
+        costs->work_s[i] = cost_work_s(cost, impl, work);
+        if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
+            costs->work_s[i] *= slowdown;
+        costs->issue_s[i] = cost_issue_s(cost, work) * host_factor;
+        if (work_runs_on((enum work_kind)work->kind, STREAM_HOST)) {
+            costs->host_work_s[i] = cost_host_work_s(cost, host_rate, work);
+            costs->host_bytes[i] = cost_host_work_bytes(work);
+        }
+    }
+    add_checkpoints(p, costs);
+    add_lists(p, costs);
+    add_step(p, costs);
+    costs->sim = (struct sim_costs){
+        .work_s = costs->work_s,
+        .host_work_s = costs->host_work_s,
+        .issue_s = costs->issue_s,
+        .return_s = costs->return_s,
+        .host_bytes = costs->host_bytes,
+        .collective_launch_s = cost->ideal ? 0 : cost->device_kernel_start_s,
+    };
+}
+
+/* Which shapes rank 0 spends time on that lie outside what costs were calibrated on. */
+static void find_extrapolated(struct prediction *p, const struct costs *costs)
+{
+    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
+    double *spent = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *spent), all = 0, outside = 0;
+    for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
+        if (p->ir.stream_count == 0 ||
+            p->ir.stream[p->ir.op.stream[op]].stream_class != STREAM_COMPUTE)
+            continue;
+        double seconds = costs->work_s[p->ir.op.shape[op]];
+        spent[p->ir.op.shape[op]] += seconds;
+        all += seconds;
+    }
+    bool *told = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *told);
+    struct text reason = {0};
+    for (uint32_t i = 0; i < p->ir.shape_count; i++)
+        if (spent[i] > 0 &&
+            cost_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
+                              &p->ir.shape[i], NULL)) {
+            p->extrapolated_shapes++;
+            outside += spent[i];
+            told[i] = true;
+        }
+    p->extrapolated_share = all > 0 ? outside / all : 0;
+    for (int shown = 0; shown < REASONS_SHOWN; shown++) {
+        uint32_t most = UINT32_MAX;
+        for (uint32_t i = 0; i < p->ir.shape_count; i++)
+            if (told[i] && (most == UINT32_MAX || spent[i] > spent[most]))
+                most = i;
+        if (most == UINT32_MAX)
+            break;
+        told[most] = false;
+        reason.size = 0;
+        cost_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
+                          &p->ir.shape[most], &reason);
+        if (reason.size > 0)
+            text_printf(&p->extrapolated, "%s%s", p->extrapolated.size > 0 ? "; " : "",
+                        reason.data);
+    }
+    text_release(&reason);
+    free(spent);
+    free(told);
+}
+
+uint32_t prediction_fullest_rank(const struct prediction *p)
+{
+    uint32_t fullest = 0;
+    for (uint32_t rank = 1; rank < p->sim.rank_count; rank++)
+        if (p->sim.peak[p->sim.class_of_rank[rank]][MEMORY_HBM].bytes >
+            p->sim.peak[p->sim.class_of_rank[fullest]][MEMORY_HBM].bytes)
+            fullest = rank;
+    return fullest;
+}
+
+const struct sim_peak *prediction_peak(const struct prediction *p)
+{
+    return &p->sim.peak[p->sim.class_of_rank[prediction_fullest_rank(p)]][MEMORY_HBM];
+}
+
+int64_t prediction_sequences(const struct prediction *p)
+{
+    return p->ir.global_batch;
+}
+
+double prediction_gpus(const struct prediction *p)
+{
+    return p->setup->cluster.fabric.kind == FABRIC_LOOPBACK ? 1 : (double)mesh_ranks(&p->ir.mesh);
+}
+
+double prediction_tokens(const struct prediction *p)
+{
+    return (double)p->ir.global_batch * (double)p->ir.layout.tokens;
+}
+
+bool prediction_recomputes(const struct prediction *p)
+{
+    return p->choices.activations != CHOICE_ACTIVATIONS_KEEP &&
+           p->choices.activations != CHOICE_ACTIVATIONS_RATIO;
+}
+
+/* Where more ranks meet than a step of the strategy was ever compared on, the slowest of them is
+ * later than any that was; measurements of fewer ranks hold what jitter does to those. */
+static void add_jitter(struct prediction *p)
+{
+    size_t count;
+    if (!p->has_choices || p->choices.scope != SCOPE_STEP || p->setup->cost.ideal)
+        return;
+    int64_t compared = compose_strategies(&count)[p->choices.strategy].compared_ranks;
+    if (p->sim.rank_count <= compared || p->sim.rank_count == 1)
+        return;
+    p->beyond_compared = true;
+    p->compared_ranks = compared;
+    p->jitter_s = jitter_s(&p->ir, &p->sim, 0, p->setup->cost.device_jitter);
+    p->sim.step_s += p->jitter_s;
+    p->waterfall.step_s += p->jitter_s;
+    p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
+}
+
+enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
+{
+    struct costs costs = {0};
+    struct sim_options options = {.exact = exact};
+    costs_make(&costs, p);
+    enum status status =
+        sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", &p->sim, diag);
+    if (status == STATUS_OK) {
+        p->simulated = true;
+        p->checkpoints_cost_host = costs.checkpoints;
+        struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
+        if (p->has_choices) /* as MFU and HFU */
+            compose_products_again(&p->choices, &peak.layers_again, &peak.head_again);
+        waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
+        if (p->ir.role_count > 1)
+            stages_make(&p->stages, &p->ir, &p->sim, peak);
+        add_jitter(p);
+        if (p->sim.step_s > 0)
+            p->tokens_per_s_gpu = prediction_tokens(p) / p->sim.step_s / prediction_gpus(p);
+        if (!p->setup->cost.ideal)
+            find_extrapolated(p, &costs);
+    }
+    costs_release(&costs);
+    return status;
+}
+
+enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *p,
+                                       bool exact, struct diag *diag)
+{
+    struct costs costs = {0};
+    struct sim_options options = {.exact = exact};
+    costs_make(&costs, p);
+    for (uint32_t i = 0; i < p->ir.shape_count; i++)
+        if (work_kind_info((enum work_kind)p->ir.shape[i].kind)->stream == STREAM_COMPUTE)
+            costs.work_s[i] = 0;
+    enum status status =
+        sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", sim, diag);
+    costs_release(&costs);
+    return status;
+}
+
+/* The lowest rank of a role. */
+static uint32_t first_rank(const struct ir *ir, uint32_t role)
+{
+    uint32_t rank = 0;
+    while (!role_has(&ir->mesh, &ir->role[role], rank))
+        rank++;
+    return rank;
+}
+
+/* Seconds of one rank's processors: of all kernels, of those that belong to a unit, of the first unit's
+ * forward and of the gradients of the unit that goes back last; and of its host's issue. */
+struct bound {
+    double kernels_s, units_s, first_s, last_s, issue_s;
+};
+
+static struct bound bound_of_role(const struct prediction *p, const struct costs *costs,
+                                  const uint8_t *even, uint32_t r)
+{
+    const struct ir *ir = &p->ir;
+    struct bound bound = {0};
+    uint32_t rank = first_rank(ir, r);
+    uint32_t last =
+        p->choices.subsequences > 0 ? pipeline_units(&p->choices) - p->choices.subsequences : 0;
+    for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
+         op++) {
+        uint32_t shape = ir->op.shape[op];
+        uint16_t guard = ir->op.guard[op], unit = ir->op.micro[op];
+        uint8_t phase = ir->op.phase[op];
+        double work_s = costs->work_s[shape];
+        if (guard != IR_NONE16 && !even_passes(ir, even, guard, rank))
+            continue;
+        bound.issue_s += costs->issue_s[shape];
+        if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE ||
+            work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_SYNC)
+            continue;
+        bound.kernels_s += work_s;
+        if (unit == IR_NONE16 || phase == PHASE_OPTIMIZER || ir->op.layer[op] == IR_NONE16)
+            continue;
+        bound.units_s += work_s;
+        if (phase == PHASE_FORWARD && unit == 0)
+            bound.first_s += work_s;
+        if (phase != PHASE_FORWARD && unit == last)
+            bound.last_s += work_s;
+    }
+    return bound;
+}
+
+double prediction_bound_s(const struct prediction *p)
+{
+    struct costs costs = {0};
+    double most_s = 0, before_s = 0, behind_s = 0;
+    bool waits =
+        p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
+    /* exact steps are bounded by it too: even ranks work as the last of a ring does */
+    uint8_t *even = even_guards(&p->ir, EVEN_ABOVE);
+    costs_make(&costs, p);
+    for (uint32_t r = 0; r < p->ir.role_count; r++) {
+        struct bound bound = bound_of_role(p, &costs, even, r);
+        most_s = fmax(most_s, fmax(bound.kernels_s, bound.issue_s));
+        if (waits)
+            most_s = fmax(most_s, before_s + bound.units_s + behind_s);
+        before_s += bound.first_s;
+        behind_s += bound.last_s;
+    }
+    costs_release(&costs);
+    free(even);
+    return most_s;
+}
+
+enum status prediction_make(struct prediction *p, const struct setup *setup,
+                            const struct request *request, bool exact, struct diag *diag)
+{
+    enum status status = prediction_memory(p, setup, request, NULL, diag);
+    if (status == STATUS_OK)
+        status = prediction_time(p, exact, diag);
+    return status;
+}

@@ -1,0 +1,87 @@
+/* predict/prediction.h: one configuration, or one schedule from a file, predicted on a cluster.
+ *
+ * Memory is known from the schedule alone, and is cheap; times take a simulation. Which of the
+ * three memory figures decides depends on who would run the schedule: a framework's profile is
+ * held to `reserved`, the profile `ideal` and schedules from files to `arena` and the process'
+ * context. docs/commands.md says more. */
+#ifndef PREDICT_PREDICTION_H
+#define PREDICT_PREDICTION_H
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "predict/setup/setup.h"
+#include "predict/verdict.h"
+#include "schedule/ir/ir.h"
+#include "schedule/reserved/reserved.h"
+#include "sim/sim.h"
+#include "sim/stages.h"
+#include "sim/waterfall.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* All-zero is empty. Borrows the setup it was made with. */
+struct prediction {
+    const struct setup *setup;
+    bool has_choices; /* false: the schedule came from a file */
+    struct choices choices;
+    int partition; /* enum partition_option: how their subsequences are cut */
+    int64_t
+        *lengths; /* of subsequences, and bytes that each hides: the choices borrow them; heap */
+    double *hidden;
+    const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
+    struct ir ir;
+    struct reserved reserved;
+    struct verdict verdict;
+
+    bool simulated;
+    struct sim_result sim;
+    struct waterfall waterfall; /* of rank 0 */
+    struct stages stages;       /* of a pipeline; none without */
+    double tokens_per_s_gpu;
+    bool checkpoints_cost_host; /* the profile's host_per_checkpoint_s is in the times */
+    struct text extrapolated;   /* why, of the shape that takes longest; empty: nothing is */
+    uint32_t extrapolated_shapes;
+    double extrapolated_share; /* of the compute time of rank 0 */
+    bool beyond_compared;      /* more ranks than any step of the strategy was compared on: */
+    int64_t compared_ranks;    /* so many; 0: none was */
+    double jitter_s;           /* which is then in the step: what measured jitter adds */
+};
+
+void prediction_release(struct prediction *prediction);
+
+/* Resolves the request, builds the schedule and judges its memory. note may be NULL. */
+enum status prediction_memory(struct prediction *prediction, const struct setup *setup,
+                              const struct request *request, struct diag *note, struct diag *diag);
+
+/* The same for a schedule from a file ("-": standard input). */
+enum status prediction_memory_of_file(struct prediction *prediction, const struct setup *setup,
+                                      const char *path, struct diag *diag);
+
+/* Simulates what prediction_memory() built. */
+enum status prediction_time(struct prediction *prediction, bool exact, struct diag *diag);
+
+/* The same into *sim alone, as if kernels took no time: communication and the host. Release *sim. */
+enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
+                                       bool exact, struct diag *diag);
+
+/* What prediction_memory() built cannot take less: the kernels of a rank's processors one after the
+ * other, or the host's issue of all ops, whichever is more, of the first rank of each role. */
+double prediction_bound_s(const struct prediction *prediction);
+
+/* Both, without notes. */
+enum status prediction_make(struct prediction *prediction, const struct setup *setup,
+                            const struct request *request, bool exact, struct diag *diag);
+
+/* The first of the ranks whose device memory is fullest at its peak; what it holds then. */
+uint32_t prediction_fullest_rank(const struct prediction *prediction);
+const struct sim_peak *prediction_peak(const struct prediction *prediction);
+
+/* Sequences and tokens of one step, over all ranks. */
+int64_t prediction_sequences(const struct prediction *prediction);
+double prediction_tokens(const struct prediction *prediction);
+/* Devices: one when ranks share it, else as many as ranks. */
+double prediction_gpus(const struct prediction *prediction);
+bool prediction_recomputes(const struct prediction *prediction);
+
+#endif

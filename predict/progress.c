@@ -1,0 +1,27 @@
+#include "predict/progress.h"
+
+static const struct progress_watcher *watcher;
+
+void progress_watch(const struct progress_watcher *new_watcher)
+{
+    watcher = new_watcher;
+}
+
+void progress_begin(struct progress *progress, size_t total, size_t done)
+{
+    *progress = (struct progress){.total = total, .first = done};
+    if (watcher != NULL)
+        watcher->begin(progress);
+}
+
+void progress_update(const struct progress *progress, size_t done, const char *note)
+{
+    if (watcher != NULL)
+        watcher->update(progress, done, note);
+}
+
+void progress_end(void)
+{
+    if (watcher != NULL)
+        watcher->end();
+}

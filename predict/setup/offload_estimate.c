@@ -1,0 +1,105 @@
+#include "predict/setup/offload_estimate.h"
+
+#include "models/cost.h"
+#include "schedule/ir/ir.h"
+#include "schedule/pipeline/pipeline.h"
+
+/* Adds to seconds[s] those of the forward kernels in layers, of the first role and subsequence s. */
+static void add_forward_s(double *seconds, const struct ir *ir, const struct setup *setup,
+                          const struct choices *choices)
+{
+    const struct device_cost *cost = &setup->cost;
+    for (uint32_t k = 0; ir->role_count > 0 && k < ir->role[0].op_count; k++) {
+        uint32_t op = ir->role[0].op_begin + k;
+        const struct work *work = ir_work(ir, op);
+        bool kernel = ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE &&
+                      work_kind_info(work->kind)->stream == STREAM_COMPUTE;
+        if (!kernel || ir->op.phase[op] != PHASE_FORWARD || ir->op.layer[op] == IR_NONE16)
+            continue;
+        double s = cost->ideal
+                       ? cost_ideal_s(setup->cluster.device.peak_flop_per_s, work)
+                       : cost_work_s(cost, (enum attention_impl)choices->attention_impl, work);
+        bool attention = work->kind == WORK_ATTENTION;
+        seconds[ir->op.micro[op] % choices->subsequences] +=
+            attention ? s * compose_attention_slowdown(choices) : s;
+    }
+}
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* A GPU's lanes, its share of its switch's uplink, and of the host's memory. */
+double offload_bytes_per_s(const struct cluster *c)
+{
+    double gpus = (double)(c->gpus < c->gpus_per_node ? c->gpus : c->gpus_per_node);
+    double uplinks = c->pcie.uplink_bytes_per_s * (double)c->pcie.switch_count;
+    double memory = c->host.memory_bytes_per_s * (double)c->host.sockets;
+    return least(c->pcie.d2h_bytes_per_s, least(uplinks / gpus, memory / gpus));
+}
+
+/* The same work in fewer ops: forward alone, of one micro-batch where that is enough, with one layer in
+ * each chunk. Returns how many layers each of the first stage's stands for. */
+static double shorten(struct request *request, struct transformer *bare,
+                      const struct choices *choices)
+{
+    *bare = *request->model;
+    request->model = bare;
+    request->scope = SCOPE_LAYERS_FORWARD;
+    request->activations = CHOICE_ACTIVATIONS_KEEP;
+    request->optimizer = -1;
+    request->weights = CHOICE_WEIGHTS_REPLICATED;
+    request->shard = 0;
+    bool groups = choices->pipeline == CHOICE_PIPELINE_INTERLEAVED; /* of pp units */
+    if (!groups || choices->subsequences % choices->pp == 0)
+        request->global_batch = (int64_t)choices->dp * choices->micro_batch;
+    bare->layers = pipeline_chunks(choices);
+    double layers = 0;
+    for (uint32_t v = 0; v < pipeline_chunks_at(choices); v++) {
+        struct layer_range range = pipeline_layers(choices, pipeline_chunk(choices, 0, v));
+        layers += range.end - range.first;
+    }
+    return layers / pipeline_chunks_at(choices);
+}
+
+enum status offload_hidden_bytes(double **bytes, struct request *asked, const struct setup *setup,
+                                 struct diag *diag)
+{
+    struct request request = *asked;
+    struct transformer bare;
+    struct choices choices;
+    struct ir ir = {0};
+    double layers = 1;
+    *bytes = NULL;
+    if (pipeline_row((enum pipeline_choice)request.pipeline)->multiplexed)
+        request.pipeline =
+            CHOICE_PIPELINE_TERAPIPE; /* whole units; stages that share one divide it */
+    enum status status = compose_resolve(&choices, &request, NULL, diag);
+    if (status == STATUS_OK) {
+        layers = shorten(&request, &bare, &choices);
+        request.tp = choices.tp;
+        request.pp = choices.pp;
+        request.subsequences = choices.subsequences;
+        status = compose_resolve(&choices, &request, NULL, diag);
+    }
+    if (status == STATUS_OK)
+        status =
+            cost_check_attention(&setup->cost, (enum attention_impl)choices.attention_impl,
+                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+    if (status == STATUS_OK)
+        status = compose_build(&ir, &choices, diag);
+    if (status == STATUS_OK) {
+        double *of = *bytes = heap_zalloc(choices.subsequences, sizeof *of);
+        double units = (double)pipeline_units(&choices) / choices.subsequences, sum = 0;
+        add_forward_s(of, &ir, setup, &choices);
+        for (uint32_t i = 0; i < choices.subsequences; i++) {
+            of[i] *= layers / units * offload_bytes_per_s(&setup->cluster);
+            sum += of[i];
+        }
+        asked->offload_hidden_of = of;
+        asked->offload_hidden = sum / choices.subsequences;
+    }
+    ir_release(&ir);
+    return status;
+}

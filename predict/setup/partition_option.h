@@ -1,0 +1,16 @@
+/* predict/setup/partition_option.h: --partition: the lengths of subsequences (predict/setup/subsequences.h). */
+#ifndef PREDICT_SETUP_PARTITION_OPTION_H
+#define PREDICT_SETUP_PARTITION_OPTION_H
+
+/* Equal lengths; equal flops, attention halved as its mask has it or as if it were full (as SPPO's
+ * Figure 5); equal time by the cluster's costs. Field `partition` of a request. */
+enum partition_option {
+    PARTITION_OPTION_LENGTH,
+    PARTITION_OPTION_FLOPS,
+    PARTITION_OPTION_FLOPS_FULL,
+    PARTITION_OPTION_TIME,
+    PARTITION_OPTION_COUNT
+};
+extern const char *const partition_option_names[PARTITION_OPTION_COUNT];
+
+#endif

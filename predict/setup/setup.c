@@ -1,0 +1,151 @@
+#include "predict/setup/setup.h"
+
+#include "predict/setup/subsequences.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void setup_release(struct setup *setup)
+{
+    arena_release(&setup->arena);
+    free(setup->hidden);
+    *setup = (struct setup){0};
+}
+
+/* Whether the text before `end` sets the field too. */
+static bool is_set_before(const char *fields, const char *end, const char *field)
+{
+    size_t size = strlen(field);
+    while (fields < end) {
+        if (strncmp(fields, field, size) == 0 && fields[size] == '=')
+            return true;
+        fields += strcspn(fields, ",") + 1;
+    }
+    return false;
+}
+
+/* "vocab=50257,layers=16" */
+static enum status set_fields(struct setup *setup, const char *all, struct diag *diag)
+{
+    struct loc at = {.name = "--set"};
+    const char *fields = all;
+    while (*fields != '\0') {
+        size_t size = strcspn(fields, ",");
+        char *field = arena_text(&setup->arena, fields, size), *equals = strchr(field, '=');
+        if (equals == NULL)
+            return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not FIELD=VALUE", field);
+        *equals = '\0';
+        if (is_set_before(all, fields, field))
+            return diag_error(diag, at, STATUS_BAD_INPUT, "sets %s twice; leave one of them out",
+                              field);
+        const char *name = setup->model.name;
+        setup->model.name = at.name; /* which messages begin with */
+        enum status status = transformer_override(&setup->model, field, equals + 1, diag);
+        setup->model.name = name;
+        if (status != STATUS_OK)
+            return status;
+        fields += size;
+        fields += *fields == ',';
+    }
+    return transformer_check(&setup->model, at, diag);
+}
+
+enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
+                             const char *fields, struct diag *diag)
+{
+    size_t before = diag != NULL ? diag->size : 0;
+    enum status status = transformer_load(&setup->model, &setup->arena, name, ignore, diag);
+    diag_place(diag, before, "--model");
+    if (status == STATUS_OK && fields != NULL)
+        status = set_fields(setup, fields, diag);
+    return status;
+}
+
+enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,
+                               struct diag *diag)
+{
+    size_t before = diag != NULL ? diag->size : 0;
+    enum status status = cluster_load(&setup->cluster, &setup->arena, name, diag);
+    diag_place(diag, before, "--cluster");
+    if (status == STATUS_OK && (nodes > 0 || gpus > 0)) {
+        status = cluster_resize(&setup->cluster, &setup->arena, nodes, gpus, diag);
+        diag_place(diag, before, gpus > 0 ? "--gpus" : "--nodes");
+    }
+    if (status == STATUS_OK)
+        status = cost_load(&setup->cost, &setup->arena, setup->cluster.device.cost, diag);
+    return status;
+}
+
+enum status setup_share_gpu(struct setup *setup, int64_t ranks, struct diag *diag)
+{
+    const struct device_cost *cost = &setup->cost;
+    const struct loopback copies = {cost->device_memory_bytes_per_s * cost->memory_stream_fraction /
+                                        2,
+                                    cost->device_kernel_start_s};
+    return cluster_share(&setup->cluster, &setup->arena, ranks, copies, diag);
+}
+
+enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag)
+{
+    if (name == NULL)
+        return STATUS_OK;
+    size_t before = diag != NULL ? diag->size : 0;
+    enum status status = cost_load(&setup->cost, &setup->arena, name, diag);
+    diag_place(diag, before, "--costs");
+    return status;
+}
+
+void setup_open_request(struct setup *setup)
+{
+    setup->request = (struct request){
+        .model = &setup->model,
+        .weights = -1,
+        .activations = -1,
+        .optimizer = -1,
+        .attention_impl = -1,
+        .dtype = -1,
+        .ranks = setup->cluster.gpus,
+        .sm = (int)lround(10 * setup->cluster.device.compute_capability),
+        .gpus_per_node = setup->cluster.gpus_per_node,
+    };
+}
+
+void setup_apply(struct setup *setup, const struct setup_change *change)
+{
+    if (change != NULL)
+        change->apply(setup, change->context);
+}
+
+void setup_sparsity(struct setup *setup, int64_t chunk, double share)
+{
+    int64_t left_out = (int64_t)(share * (double)chunk + 0.5);
+    setup->model.attention_chunk = chunk;
+    setup->model.attention_kept = left_out < chunk ? chunk - left_out : 1;
+}
+
+enum status setup_fill(struct setup *setup, struct diag *diag)
+{
+    struct filled_request filled;
+    enum status status = subsequences_fill(&filled, setup, &setup->request, diag);
+    if (status == STATUS_OK) {
+        setup->request = filled.request;
+        if (filled.shared.count > 0) {
+            setup->shared = *filled.request.shared;
+            setup->request.shared = &setup->shared;
+        }
+        if (filled.length != NULL) {
+            size_t count = (size_t)filled.request.subsequences;
+            int64_t *length = arena_array(&setup->arena, count, sizeof *length);
+            memcpy(length, filled.length, count * sizeof *length);
+            setup->request.lengths = length;
+        }
+        if (filled.hidden != NULL) {
+            free(setup->hidden);
+            setup->hidden = filled.hidden;
+            filled.hidden = NULL;
+        }
+    }
+    filled_request_release(&filled);
+    return status;
+}

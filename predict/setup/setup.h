@@ -1,0 +1,58 @@
+/* predict/setup/setup.h: what a prediction is about: a model, a cluster with its costs, and a request, which is the
+ * plain struct of choices that the caller fills (schedule/compose.h). */
+#ifndef PREDICT_SETUP_SETUP_H
+#define PREDICT_SETUP_SETUP_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "models/cluster.h"
+#include "models/cost.h"
+#include "models/transformer.h"
+#include "schedule/compose.h"
+
+#include <stdbool.h>
+
+/* Holds pointers into itself: not to be copied. */
+struct setup {
+    struct arena arena;
+    struct transformer model; /* name NULL: none, for schedules read from a file */
+    struct cluster cluster;
+    struct device_cost cost;
+    struct request request;
+    struct shared_units shared; /* request.shared, where it was given */
+    double *hidden;             /* heap: request.offload_hidden_of, where setup_fill() made it */
+    /* how sequences are cut, what of them leaves, what stages share of them */
+    bool partition_given, offload_given;
+};
+
+void setup_release(struct setup *setup);
+
+/* Makes what the request leaves to costs (predict/setup/subsequences.h), for those that build of it alone. */
+enum status setup_fill(struct setup *setup, struct diag *diag);
+
+/* Costs in place of those that the cluster names; NULL: these stay. */
+enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
+
+/* The parts, for rows of measurements: a model by name and what to ignore or set; a cluster of as
+ * many GPUs with its costs; an open request about both. */
+enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
+                             const char *fields, struct diag *diag);
+enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,
+                               struct diag *diag);
+void setup_open_request(struct setup *setup);
+
+/* Makes that many ranks share one GPU. A copy between them takes what the device's costs say where the cluster
+ * has not measured it. */
+enum status setup_share_gpu(struct setup *setup, int64_t ranks, struct diag *diag);
+
+/* Changes the numbers of a machine that is loaded: what sensitivities ask about. NULL stands for none. */
+struct setup_change {
+    void (*apply)(struct setup *setup, const void *context);
+    const void *context;
+};
+void setup_apply(struct setup *setup, const struct setup_change *change);
+
+/* Makes attention block-sparse: a share of each chunk's keys is seen by its own queries alone. */
+void setup_sparsity(struct setup *setup, int64_t chunk, double share);
+
+#endif

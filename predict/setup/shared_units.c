@@ -1,0 +1,304 @@
+#include "predict/setup/shared_units.h"
+
+#include "base/arena.h"
+#include "models/work.h"
+#include "predict/setup/unit_rates.h"
+#include "schedule/pipeline/multiplex.h"
+#include "schedule/weights/tensor_parallel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A predicted gain below this is none: what the replay leaves out is of that size. */
+#define WORTH 0.998
+
+/* ---- what a layer costs a rank ---- */
+
+struct costs {
+    struct unit_rates unit;
+    double tensor_s;   /* of a token, in the forward's collectives of tensor ranks */
+    bool tensor_nics;  /* they go through the same NICs as what stages send */
+    double keys_s;     /* of a token's keys and values to another stage */
+    double weights_s;  /* of the layer's weights to another stage; 0: they are there */
+    double gradient_s; /* of their gradient */
+    double head_s;     /* of a token in the head, not of a layer */
+};
+
+static double rate_of_node(const struct cluster *c)
+{
+    return (double)c->nic.count * c->nic.bytes_per_s * c->nic.efficiency;
+}
+
+static double rate_of_fabric(const struct cluster *c)
+{
+    if (c->fabric.kind == FABRIC_PCIE)
+        return c->pcie.d2h_bytes_per_s * c->fabric.efficiency;
+    if (c->fabric.kind == FABRIC_LOOPBACK)
+        return c->loopback.bytes_per_s;
+    return c->fabric.bytes_per_s * c->fabric.efficiency;
+}
+
+static struct costs costs_of(const struct setup *setup, const struct choices *c)
+{
+    const struct cluster *cluster = &setup->cluster;
+    const struct transformer *m = c->model;
+    struct transformer share = tensor_share(m, c->tp, 1);
+    struct costs costs = {.unit = unit_rates_of(setup, c)};
+    double each = (double)dtype_bytes((enum dtype)c->dtype), tp = c->tp;
+    double on_node =
+        (double)(c->ranks < cluster->gpus_per_node ? c->ranks : cluster->gpus_per_node);
+    int64_t apart = c->stage_placement == STAGES_OUTER ? c->dp : 1; /* sequences between stages */
+    bool one_node = c->tp * apart * c->pp <= cluster->gpus_per_node || cluster->nic.count == 0;
+    double tensor = rate_of_fabric(cluster);
+    double stages = one_node ? tensor : rate_of_node(cluster) / on_node;
+    costs.tensor_nics = c->tp > cluster->gpus_per_node && !one_node;
+    if (costs.tensor_nics) /* rings over all NICs of a node */
+        tensor = rate_of_node(cluster);
+    double linear = (double)transformer_linear_flops_per_token(m);
+    costs.head_s = costs.unit.token_s * (double)transformer_head_flops_per_token(m) / linear;
+    /* an all-gather and a reduce-scatter for each of two blocks */
+    costs.tensor_s = 4 * (tp - 1) / tp * (double)m->hidden * each / tensor;
+    costs.keys_s = 2 * (double)transformer_kv_width(&share) * each / stages;
+    double weights = (double)transformer_layer_parameters(m) / tp;
+    costs.gradient_s = weights * (double)dtype_bytes((enum dtype)c->profile->grad_dtype) / stages;
+    costs.weights_s = c->helpers == HELPERS_REPLICATE ? 0 : weights * each / stages;
+    return costs;
+}
+
+static double layers_of(const struct choices *c, uint32_t chunk)
+{
+    struct layer_range layers = pipeline_layers(c, chunk);
+    return layers.end - layers.first;
+}
+
+static double tokens_of(const struct choices *c, uint32_t subsequence)
+{
+    return (double)(pipeline_prefix(c, subsequence + 1) - pipeline_prefix(c, subsequence));
+}
+
+/* Of one layer to a stage: of parts all but its own, but for the first use in a step. */
+static double lent_s(const struct choices *c, const struct costs *costs, const struct task *task,
+                     double stages, bool forward)
+{
+    uint32_t s = task->subsequence;
+    bool first = forward && (s == 0 || s == multiplex_begin_of_last(c, task->chunk));
+    bool parts = c->helpers == HELPERS_SHARD && !first;
+    return costs->weights_s * (parts ? (stages - 1) / stages : 1);
+}
+
+/* Of the last piece, which sees the most keys. Its backward has twice the products and half as many
+ * collectives again (the input of a product is gathered once more, for the weights' gradient). */
+static double task_s(const struct choices *c, const struct costs *costs, const struct task *task,
+                     uint32_t stages, bool forward)
+{
+    double k = stages, tokens = tokens_of(c, task->subsequence), own = tokens / k;
+    double to = (double)pipeline_prefix(c, task->subsequence + 1), from = to - own;
+    double pairs = (to * to - from * from) / 2;
+    double tensor = own * costs->tensor_s * (forward ? 1 : 1.5);
+    double gather = tokens * costs->keys_s * (k - 1) / k;
+    double alone = own * costs->unit.token_s * (forward ? 1 : 2) + tensor +
+                   pairs * (forward ? costs->unit.pair_s : costs->unit.pair_back_s);
+    double layer = alone, net = gather + (costs->tensor_nics ? tensor : 0);
+    net += lent_s(c, costs, task, k, forward);
+    if (c->helpers == HELPERS_SHARD && !forward) /* gradients of each unit at once */
+        net += costs->gradient_s * (k - 1) / k;
+    if (stages > 1)
+        layer = fmax(alone + gather, net);
+    double head = task->chunk + 1 == c->pp ? own * costs->head_s * (forward ? 1 : 2) : 0;
+    return layers_of(c, task->chunk) * layer + head;
+}
+
+/* ---- the stages, one after the other task ---- */
+
+struct replay {
+    const struct choices *c;
+    const struct costs *costs;
+    double *free_at, *net_at; /* per stage: when it is done computing, and sending beside that */
+    double *end;              /* (chunks, N) of the pass at hand; negative: not yet */
+    double *there;            /* the same: when keys of the unit, or their gradients, have come */
+};
+
+static double latest(const double *at, struct share of)
+{
+    double most = 0;
+    for (uint32_t i = of.first; i < of.first + of.count; i++)
+        most = fmax(most, at[i]);
+    return most;
+}
+
+static void set(double *at, struct share of, double value)
+{
+    for (uint32_t i = of.first; i < of.first + of.count; i++)
+        at[i] = value;
+}
+
+/* What goes on beside the computation, from `begin` on, on all of the stages. */
+static double send(struct replay *r, struct share of, double begin, double seconds)
+{
+    double end = fmax(begin, latest(r->net_at, of)) + seconds;
+    set(r->net_at, of, end);
+    return end;
+}
+
+static double *cell(const struct replay *r, double *table, uint32_t chunk, uint32_t subsequence)
+{
+    return &table[chunk * r->c->subsequences + subsequence];
+}
+
+/* Where tensor ranks use the NICs too, what is sent takes from the time of computation. */
+static void slow_down(struct replay *r, uint32_t stage, double seconds)
+{
+    if (r->costs->tensor_nics)
+        r->free_at[stage] += seconds;
+}
+
+/* Keys and values of a unit go down from its owner, stage by stage. */
+static void pass_keys(struct replay *r, const struct task *task, double end)
+{
+    double seconds =
+        layers_of(r->c, task->chunk) * tokens_of(r->c, task->subsequence) * r->costs->keys_s;
+    for (uint32_t stage = task->chunk; stage-- > 0;) {
+        end = send(r, (struct share){stage, 1}, end, seconds);
+        slow_down(r, stage, seconds);
+    }
+    *cell(r, r->there, task->chunk, task->subsequence) = end;
+}
+
+/* Their gradients are summed at the owner, down a chain of all of these, two units before it needs them. */
+static void pass_keys_back(struct replay *r, const struct task *task, double end)
+{
+    enum { AHEAD = 2 };
+    struct share all = {0, task->chunk + 1};
+    uint32_t begin = multiplex_begin_of_last(r->c, task->chunk), s = task->subsequence;
+    for (uint32_t ahead = s == begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
+        double seconds =
+            layers_of(r->c, task->chunk) * tokens_of(r->c, s - ahead) * r->costs->keys_s;
+        *cell(r, r->there, task->chunk, s - ahead) = send(r, all, end, seconds);
+        for (uint32_t stage = 0; stage < all.count; stage++)
+            slow_down(r, stage, seconds);
+    }
+}
+
+static void forward(struct replay *r, const struct task *task)
+{
+    const struct choices *c = r->c;
+    struct share share = multiplex_share(c, task->chunk, task->subsequence);
+    uint32_t s = task->subsequence, last = multiplex_begin_of_last(c, task->chunk);
+    double begin = latest(r->free_at, share);
+    if (task->chunk > 0)
+        begin = fmax(begin, *cell(r, r->end, task->chunk - 1, s));
+    if (s > 0)
+        begin = fmax(begin, *cell(r, r->end, task->chunk, s - 1));
+    if (last < c->subsequences && s >= last)
+        begin = fmax(begin, *cell(r, r->there, task->chunk, last - 1));
+    double end = begin + task_s(c, r->costs, task, share.count, true);
+    set(r->free_at, share, end);
+    *cell(r, r->end, task->chunk, s) = end;
+    if (last < c->subsequences && s < last)
+        pass_keys(r, task, end);
+}
+
+static void backward(struct replay *r, const struct task *task)
+{
+    const struct choices *c = r->c;
+    struct share share = multiplex_share(c, task->chunk, task->subsequence);
+    uint32_t s = task->subsequence, last = multiplex_begin_of_last(c, task->chunk);
+    double begin = latest(r->free_at, share);
+    if (task->chunk + 1 < c->pp)
+        begin = fmax(begin, *cell(r, r->end, task->chunk + 1, s));
+    if (s + 1 < c->subsequences)
+        begin = fmax(begin, *cell(r, r->end, task->chunk, s + 1));
+    if (last < c->subsequences && s < last)
+        begin = fmax(begin, *cell(r, r->there, task->chunk, s));
+    double end = begin + task_s(c, r->costs, task, share.count, false);
+    set(r->free_at, share, end);
+    *cell(r, r->end, task->chunk, s) = end;
+    if (last < c->subsequences && s <= last)
+        pass_keys_back(r, task, end);
+    bool sums = share.count > 1 && (s == 0 || s == last); /* the last of those that share it so */
+    double k = share.count, whole = layers_of(c, task->chunk) * r->costs->gradient_s;
+    if (sums && c->helpers == HELPERS_BROADCAST)
+        send(r, share, end, whole);
+    if (sums &&
+        c->helpers == HELPERS_SHARD) /* parts go to the owner; of several micro-batches once */
+        send(r, share, end, whole * (k - 1) / k);
+}
+
+static double replay_s(const struct choices *c, const struct costs *costs)
+{
+    uint32_t all = c->pp * c->subsequences;
+    struct share stages = {0, c->pp};
+    struct task *task = heap_alloc(all, sizeof *task);
+    struct replay r = {.c = c,
+                       .costs = costs,
+                       .free_at = heap_zalloc(c->pp, sizeof(double)),
+                       .net_at = heap_zalloc(c->pp, sizeof(double)),
+                       .end = heap_zalloc(all, sizeof(double)),
+                       .there = heap_zalloc(all, sizeof(double))};
+    multiplex_order(c, task);
+    for (uint32_t i = 0; i < all; i++)
+        forward(&r, &task[i]);
+    for (uint32_t i = all; i-- > 0;)
+        backward(&r, &task[i]);
+    double step_s = c->accumulation * fmax(latest(r.free_at, stages), latest(r.net_at, stages));
+    if (c->helpers == HELPERS_REPLICATE && c->shared.first + c->shared.last > 0)
+        step_s += 2.0 * (c->pp - 1) / c->pp * (double)c->model->layers * costs->gradient_s;
+    free(task);
+    free(r.free_at);
+    free(r.net_at);
+    free(r.end);
+    free(r.there);
+    return step_s;
+}
+
+double shared_units_step_s(const struct setup *setup, const struct choices *choices,
+                           struct shared_units shared)
+{
+    struct choices c = *choices;
+    struct costs costs = costs_of(setup, choices);
+    c.shared = shared;
+    return replay_s(&c, &costs);
+}
+
+/* The lengths that are shared have a token for each stage. */
+static bool can_share(const struct choices *c)
+{
+    struct text needs = {0};
+    multiplex_conditions(&needs, c, true);
+    bool can = needs.size == 0;
+    text_release(&needs);
+    return can;
+}
+
+struct shared_ranking shared_units_rank(const struct setup *setup, const struct choices *choices)
+{
+    struct choices c = *choices;
+    struct costs costs = costs_of(setup, choices);
+    struct shared_ranking ranking = {0};
+    struct shared_units none = {0, 0}, limit = {c.pp - 1, c.pp - 1};
+    c.shared = none;
+    double plain_s = replay_s(&c, &costs);
+    while (ranking.count + 1 <
+           SHARED_UNITS_MAX) { /* the best that shares less than the one before */
+        struct shared_units best = none;
+        double best_s = plain_s * WORTH;
+        for (c.shared.first = 0; c.shared.first <= limit.first; c.shared.first++)
+            for (c.shared.last = 0; c.shared.last <= limit.last; c.shared.last++) {
+                if (c.shared.first + c.shared.last == 0 || !can_share(&c))
+                    continue;
+                double step_s = replay_s(&c, &costs);
+                if (step_s >= best_s)
+                    continue;
+                best = c.shared;
+                best_s = step_s;
+            }
+        if (best.first + best.last == 0)
+            break;
+        ranking.best[ranking.count++] = best;
+        /* keys of all units are what takes most, so those of the last go first */
+        limit = (struct shared_units){best.last > 0 ? c.pp - 1 : best.first - 1, 0};
+    }
+    ranking.best[ranking.count++] = none;
+    return ranking;
+}

@@ -1,0 +1,27 @@
+/* predict/setup/shared_units.h: which subsequences stages of `msp` share, where that is left open.
+ *
+ * Sharing fills stages that would idle, and costs: the keys and values of a shared unit are gathered in every
+ * layer, weights are borrowed and what is summed for them goes back, and to share the last units the keys and
+ * values of all others must be there. So all numbers of first and last units are replayed, task by task over
+ * all stages in the order that they would keep, at the rates of large work and of the links alone: no op
+ * list, no contention beside what is named here. docs/strategies.md, "Multiplexed sequence partitioning". */
+#ifndef PREDICT_SETUP_SHARED_UNITS_H
+#define PREDICT_SETUP_SHARED_UNITS_H
+
+#include "predict/setup/setup.h"
+
+enum { SHARED_UNITS_MAX = 4 };
+
+/* What is predicted to be fastest, and behind it what shares less and needs less memory, each faster than
+ * the next; the last one shares nothing. choices: of `msp`, with lengths. */
+struct shared_ranking {
+    struct shared_units best[SHARED_UNITS_MAX];
+    uint32_t count;
+};
+struct shared_ranking shared_units_rank(const struct setup *setup, const struct choices *choices);
+
+/* Predicted seconds of a step's layers, for tests. */
+double shared_units_step_s(const struct setup *setup, const struct choices *choices,
+                           struct shared_units shared);
+
+#endif

@@ -1,0 +1,27 @@
+/* predict/setup/subsequences.h: what of subsequences follows from a model and a cluster's costs: how long each
+ * is, how much of what it keeps its computation hides, and which of them stages share. */
+#ifndef PREDICT_SETUP_SUBSEQUENCES_H
+#define PREDICT_SETUP_SUBSEQUENCES_H
+
+#include "predict/setup/setup.h"
+#include "predict/setup/shared_units.h"
+
+/* A request whose lengths, hidden bytes and shared units are made, if it asks for any. Holds a pointer into
+ * itself: not to be copied. */
+struct filled_request {
+    struct request request;
+    int64_t *length; /* heap */
+    double *hidden;  /* heap: request.offload_hidden_of */
+    struct shared_ranking
+        shared; /* request.shared is its first; none where they were not asked for */
+};
+
+/* Makes them by setup's costs; what is given stays. *filled needs a release in either case. */
+enum status subsequences_fill(struct filled_request *filled, const struct setup *setup,
+                              const struct request *request, struct diag *diag);
+void filled_request_release(struct filled_request *filled);
+
+/* How strategy sppo cuts a sequence and what it offloads, where the user left that open. */
+void subsequences_open(struct request *request, const struct setup *setup);
+
+#endif

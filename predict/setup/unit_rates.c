@@ -1,0 +1,41 @@
+#include "predict/setup/unit_rates.h"
+
+#include "models/cost.h"
+
+/* So many that the last wave of a kernel's blocks, which does not fill the device, is a small part. */
+enum { ROWS = 65536 };
+
+static double seconds_of(const struct setup *setup, const struct choices *c,
+                         const struct work *work)
+{
+    const struct device_cost *cost = &setup->cost;
+    if (cost->ideal)
+        return cost_ideal_s(setup->cluster.device.peak_flop_per_s, work);
+    return cost_work_s(cost, (enum attention_impl)c->attention_impl, work);
+}
+
+static double pair_of(const struct setup *setup, const struct choices *c, enum work_kind kind)
+{
+    const struct transformer *m = c->model;
+    struct work tile = {.kind = (uint8_t)kind,
+                        .in = c->dtype,
+                        .out = c->dtype,
+                        .attention = {ROWS, ROWS, m->heads / c->tp, m->heads / c->tp, m->head_dim,
+                                      MASK_FULL, 0, 0}};
+    return seconds_of(setup, c, &tile) * compose_attention_slowdown(c) / ((double)ROWS * ROWS);
+}
+
+struct unit_rates unit_rates_of(const struct setup *setup, const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    struct work product = {.kind = WORK_MATMUL,
+                           .in = c->dtype,
+                           .out = c->dtype,
+                           .matmul = {ROWS, m->ffn / c->tp, m->hidden, MATMUL_NT, 0, 0}};
+    double linear = (double)transformer_linear_flops_per_token(m) / c->tp;
+    return (struct unit_rates){
+        .token_s = linear * seconds_of(setup, c, &product) / work_flops(&product),
+        .pair_s = pair_of(setup, c, WORK_ATTENTION),
+        .pair_back_s = pair_of(setup, c, WORK_ATTENTION_BACKWARD),
+    };
+}

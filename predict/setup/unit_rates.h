@@ -1,0 +1,19 @@
+/* predict/setup/unit_rates.h: what a token, and a pair of tokens, of a unit cost one rank of a stage in a layer, at the
+ * rates of large work. What subsequences are balanced by (--partition time), and what is told from before a
+ * schedule is built. */
+#ifndef PREDICT_SETUP_UNIT_RATES_H
+#define PREDICT_SETUP_UNIT_RATES_H
+
+#include "predict/setup/setup.h"
+
+/* Seconds of one rank in one layer. */
+struct unit_rates {
+    double token_s; /* forward, of a token in products; backward takes twice that */
+    double pair_s;  /* of a query and a key that it sees, in attention */
+    double pair_back_s;
+};
+
+/* attention_impl of the choices has costs for the device. */
+struct unit_rates unit_rates_of(const struct setup *setup, const struct choices *choices);
+
+#endif

@@ -1,0 +1,102 @@
+#include "predict/validate/baseline.h"
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double most(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Products of a layer and of the head, forward, of one token. */
+static double linear_flops_per_token(const struct transformer *m)
+{
+    double h = (double)m->hidden, q = (double)transformer_q_width(m);
+    double kv = (double)transformer_kv_width(m), f = (double)m->ffn;
+    double matrices = m->activation == ACTIVATION_SWIGLU ? 3 : 2;
+    double layer = 2 * h * (2 * q + 2 * kv) + 2 * matrices * h * f;
+    return (double)m->layers * layer + 2 * h * (double)m->vocab;
+}
+
+/* A node's NICs, shared by so many flows. */
+static double nic_bytes_per_s(const struct cluster *c, double flows)
+{
+    return least(c->nic.bytes_per_s, (double)c->nic.count * c->nic.bytes_per_s / flows);
+}
+
+static double fabric_bytes_per_s(const struct cluster *c)
+{
+    double peers = c->fabric.kind == FABRIC_MESH ? (double)c->gpus_per_node - 1 : 1;
+    return c->fabric.kind == FABRIC_PCIE ? c->pcie.h2d_bytes_per_s : peers * c->fabric.bytes_per_s;
+}
+
+bool baseline_knows(const struct choices *c)
+{
+    bool exchange = c->attention == CHOICE_ATTENTION_ULYSSES;
+    bool ring = c->attention == CHOICE_ATTENTION_RING || c->attention == CHOICE_ATTENTION_2D;
+    bool whole =
+        c->scope == SCOPE_STEP || c->scope == SCOPE_ATTENTION || c->scope == SCOPE_EXCHANGE;
+    return (exchange || ring) && whole && c->tp == 1 && c->pp == 1;
+}
+
+struct baseline baseline_of(const struct choices *c, const struct cluster *cluster)
+{
+    const struct transformer *m = c->model;
+    bool head_first = c->placement == PLACEMENT_HEAD_FIRST;
+    double hp = c->hp, cp = c->cp, node = (double)cluster->gpus_per_node, s = (double)c->seq;
+    double dtype = (double)dtype_bytes((enum dtype)c->dtype), q = (double)transformer_q_width(m);
+    double kv = (double)transformer_kv_width(m) * most(1, hp / (double)m->kv_heads);
+    double fabric = fabric_bytes_per_s(cluster), tokens = s / (cp * hp);
+
+    bool exchange_near = hp * (head_first ? 1 : cp) <= node;
+    bool ring_near = cp * (head_first ? hp : 1) <= node;
+    double rings = head_first ? least(hp, node) : most(1, node / cp);
+    double flows = least(node, rings * c->window);
+    struct baseline b = {
+        .tile_flops = 2 * s * s * q / (cp * cp * hp),
+        .linear_flops = tokens * linear_flops_per_token(m),
+        .message_bytes = 2 * s / cp * kv / hp * dtype,
+        .inner_bytes_per_s = fabric,
+        .outer_bytes_per_s = ring_near ? fabric : nic_bytes_per_s(cluster, flows),
+        .cp = cp,
+        .window = c->window,
+        .layers = (double)m->layers,
+        .peak_flop_per_s = cluster->device.peak_flop_per_s,
+        .forwards = c->activations == CHOICE_ACTIVATIONS_KEEP ? 1 : 2,
+        .sequences = (double)c->accumulation * (double)c->micro_batch,
+        .operator_only = c->scope != SCOPE_STEP,
+    };
+    b.core_forwards = c->activations == CHOICE_ACTIVATIONS_SELECTIVE ? 1 : b.forwards;
+    if (hp > 1)
+        b.exchange_s = tokens * (2 * q + 2 * kv) * dtype * (hp - 1) / hp /
+                       (exchange_near ? fabric : nic_bytes_per_s(cluster, node));
+    return b;
+}
+
+/* One pass of attention of a layer: flops and bytes are so many times a forward's. */
+static double core_s(const struct baseline *b, double share, double flops, double bytes)
+{
+    double tile = flops * b->tile_flops / (share * b->peak_flop_per_s);
+    if (b->cp == 1)
+        return b->exchange_s + tile;
+    double inner = bytes * b->message_bytes / b->inner_bytes_per_s;
+    double outer = bytes * b->message_bytes / b->outer_bytes_per_s;
+    double window = (b->window - 1) * most(tile, inner) + most(tile, outer);
+    return b->exchange_s + b->cp / b->window * window;
+}
+
+double baseline_s(const struct baseline *b, double share)
+{
+    double forward = core_s(b, share, 1, 1), backward = core_s(b, share, 2.5, 2);
+    if (b->operator_only)
+        return forward + backward;
+    double products = (b->forwards + 2) * b->linear_flops / (share * b->peak_flop_per_s);
+    return b->sequences * (b->layers * (b->core_forwards * forward + backward) + products);
+}
+
+double baseline_exchange_s(const struct baseline *b)
+{
+    return 2 * b->exchange_s;
+}

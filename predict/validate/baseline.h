@@ -1,0 +1,37 @@
+/* predict/validate/baseline.h: a step in closed form, as LoongTrain (arXiv 2406.18485, section 4.5) writes it:
+ * what the simulation has to beat.
+ *
+ *   T      = T_exchange + (cp / w) T_window
+ *   T_window = (w - 1) max(T_tile, T_inner) + max(T_tile, T_outer)
+ *
+ * with tiles at one share of the device's peak and messages at nominal rates; forward, and backward
+ * with 2.5 times the flops and twice the bytes. Matrix products take the same share. No latency, no
+ * host, no memory-bound work, no weights that move. */
+#ifndef PREDICT_VALIDATE_BASELINE_H
+#define PREDICT_VALIDATE_BASELINE_H
+
+#include "models/cluster.h"
+#include "schedule/compose.h"
+
+/* Plain numbers, of one rank. */
+struct baseline {
+    double tile_flops, linear_flops; /* one tile; all products of a forward */
+    double message_bytes, inner_bytes_per_s, outer_bytes_per_s;
+    double exchange_s; /* a forward's all-to-alls */
+    double cp, window, layers, peak_flop_per_s;
+    double forwards, core_forwards; /* of a step: linear, and attention's core */
+    double sequences;               /* of a rank group in a step */
+    bool operator_only;
+};
+
+/* Whether the closed form speaks of it: rings, heads and both, no pipeline. */
+bool baseline_knows(const struct choices *choices);
+struct baseline baseline_of(const struct choices *choices, const struct cluster *cluster);
+
+/* Seconds of the step, or of the operator, at a share of the peak. */
+double baseline_s(const struct baseline *baseline, double share);
+
+/* Seconds of the operator's all-to-alls, forward and backward. */
+double baseline_exchange_s(const struct baseline *baseline);
+
+#endif

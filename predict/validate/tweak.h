@@ -1,0 +1,29 @@
+/* predict/validate/tweak.h: one number of a machine times a factor.
+ *
+ * Numbers count through the fields of a cluster, the numbers of a device's costs, and the rates and the ramp
+ * of each direction of attention by fa2. */
+#ifndef PREDICT_VALIDATE_TWEAK_H
+#define PREDICT_VALIDATE_TWEAK_H
+
+#include "base/text.h"
+#include "predict/setup/setup.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tweak {
+    size_t number;
+    double factor; /* 0: none */
+};
+
+size_t tweak_count(void); /* of numbers */
+
+/* Appends a number's name; false: it is none that a factor can change. */
+bool tweak_put_name(struct text *name, size_t number);
+
+/* The number of that name, which must exist. */
+size_t tweak_number(const char *name);
+
+void tweak_apply(struct setup *setup, struct tweak tweak);
+
+#endif

@@ -1,0 +1,69 @@
+/* predict/validate/validation.h: measurements predicted: rows to runs, runs to answers, answers to outcomes.
+ *
+ * Rows of one run share its prediction. Runs are predicted in child processes, as many at once as
+ * there are cores. Memory alone decides verdicts and longest lengths, so those take no simulation. */
+#ifndef PREDICT_VALIDATE_VALIDATION_H
+#define PREDICT_VALIDATE_VALIDATION_H
+
+#include "base/diag.h"
+#include "predict/intervals.h"
+#include "predict/operator_times.h"
+#include "predict/prediction.h"
+#include "predict/validate/baseline.h"
+#include "predict/validate/measured_row.h"
+#include "predict/validate/sppo_row.h"
+#include "predict/validate/subsequence_row.h"
+#include "predict/validate/tweak.h"
+#include "traces/measurements.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The result of one run. It holds no pointers, because it crosses processes. */
+struct run_answer {
+    bool ok;
+    char error[256];
+    struct verdict verdict; /* at the row's length; of a search, at the longest that fits */
+    struct reserved reserved;
+    struct likeness like;
+    double step_s, tokens_per_s_gpu;
+    double mfu, mfu_other; /* by the source's convention; with the other factor for recomputation */
+    struct operator_times operator;        /* of scope attention */
+    struct sppo_answer sppo;               /* of SPPO's speed-ups and lengths */
+    struct subsequence_answer subsequence; /* of rows about what is kept */
+    bool has_baseline;
+    struct baseline baseline; /* the same in closed form */
+    int64_t longest;          /* of a search: the longest of the doubling grid that fits; 0: none */
+    struct verdict beyond;    /* of a search: at the next length */
+};
+
+/* One row, judged. */
+struct validated {
+    struct measurement_result result;
+    size_t run;        /* of validation.answer[]; SIZE_MAX: unsupported */
+    bool counted;      /* in the means */
+    const char *why;   /* unsupported: the reason */
+    const char *other; /* why it is not counted, or what the reader should know; NULL: nothing */
+};
+
+struct validation {
+    /* The caller's: of every run's machine. The rest is validation_run()'s. */
+    const struct tweak *tweak;
+    size_t tweaks;
+    struct arena arena;
+    const struct measurements *rows;
+    struct validated *row; /* rows->count */
+    struct run_answer *answer;
+    size_t run_count;
+    const size_t *first_row; /* of each run */
+    bool *search, *timed;    /* of each run */
+};
+
+enum status validation_run(struct validation *validation, const struct measurements *rows,
+                           struct diag *diag);
+void validation_release(struct validation *validation);
+
+/* Whether two rows are of one source, table and metric. */
+bool validation_same_table(const struct validation *validation, size_t a, size_t b);
+
+#endif

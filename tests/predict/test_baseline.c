@@ -1,0 +1,42 @@
+#include "predict/validate/baseline.h"
+
+#include "tests/check.h"
+
+/* Two layers; a ring of 4 in windows of 2; links of 2 and 0.5 GB/s; half of 1 Tflop/s. */
+static const struct baseline small = {
+    .tile_flops = 1e12,
+    .linear_flops = 3e12,
+    .message_bytes = 1e9,
+    .inner_bytes_per_s = 2e9,
+    .outer_bytes_per_s = 0.5e9,
+    .exchange_s = 0.1,
+    .cp = 4,
+    .window = 2,
+    .layers = 2,
+    .peak_flop_per_s = 1e12,
+    .forwards = 2,
+    .core_forwards = 1,
+    .sequences = 1,
+};
+
+/* Forward: tiles of 2 s against 0.5 s inside and 2 s outside: 0.1 + 2 (2 + 2). Backward: 5 s against 1
+ * and 4: 0.1 + 2 (5 + 5). Products: two forwards and twice one backward, 6 s each. */
+static void a_step_takes_what_a_person_works_out(void)
+{
+    struct baseline operator= small, links = small, alone = small;
+    operator.operator_only = true;
+    CHECK_CLOSE("operator", baseline_s(&operator, 0.5), 8.1 + 20.1, 1e-12);
+    CHECK_CLOSE("step", baseline_s(&small, 0.5), 2 * (8.1 + 20.1) + 4 * 6, 1e-12);
+    CHECK_CLOSE("exchange", baseline_exchange_s(&small), 0.2, 1e-12);
+    links.operator_only = true;
+    links.outer_bytes_per_s = 0.1e9; /* 10 and 20 s */
+    CHECK_CLOSE("slow links", baseline_s(&links, 0.5), 0.2 + 2 * (2 + 10) + 2 * (5 + 20), 1e-12);
+    alone.operator_only = true;
+    alone.cp = alone.window = 1;
+    CHECK_CLOSE("no ring", baseline_s(&alone, 0.5), 0.2 + 2 + 5, 1e-12);
+}
+
+static const struct check_case cases[] = {
+    {"a step takes what a person works out", a_step_takes_what_a_person_works_out},
+};
+CHECK_MAIN("predict/baseline", cases)

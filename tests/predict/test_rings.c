@@ -1,0 +1,200 @@
+/* Rings as predictions show them: which rotation is faster where, and what lies in memory when. */
+#include "predict/prediction.h"
+#include "sim/memory/memory.h"
+#include "tests/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct setup *load(const char *model, const char *fields, const char *cluster, int64_t gpus)
+{
+    struct setup *setup = heap_zalloc(1, sizeof *setup);
+    struct diag diag = {0};
+    enum status status = setup_load_model(setup, model, NULL, fields, &diag);
+    if (status == STATUS_OK)
+        status = setup_load_cluster(setup, cluster, 0, gpus, &diag);
+    CHECK_TEXT(cluster, diag.errors > 0 ? diag.text : "", "");
+    CHECK_INT(cluster, status, STATUS_OK);
+    setup_open_request(setup);
+    diag_release(&diag);
+    return setup;
+}
+
+static bool predict(struct prediction *p, const struct setup *setup, const char *label)
+{
+    struct diag diag = {0};
+    enum status status = prediction_make(p, setup, &setup->request, false, &diag);
+    CHECK_TEXT(label, diag.errors > 0 ? diag.text : "", "");
+    diag_release(&diag);
+    return CHECK_INT(label, status, STATUS_OK);
+}
+
+static void unload(struct prediction *p, struct setup *setup)
+{
+    prediction_release(p);
+    setup_release(setup);
+    free(setup);
+}
+
+/* ---- torchtitan's two rotations ---- */
+
+static double torchtitan_s(int64_t gpus, int64_t seq, int rotate)
+{
+    struct setup *setup = load("llama3-8b", "layers=2", "torchtitan-h100", gpus);
+    struct prediction p = {0};
+    setup->request.strategy = "ring";
+    setup->request.profile = "torchtitan";
+    setup->request.rotate = rotate;
+    setup->request.compile = true;
+    setup->request.seq = seq;
+    double seconds = predict(&p, setup, "torchtitan") ? p.sim.step_s : 0;
+    unload(&p, setup);
+    return seconds;
+}
+
+/* On one host messages are hidden and the gather before the first tile is not; on several, messages
+ * leave a host through one NIC in every step, and the gather through all of them at once. */
+static void rotations_are_in_the_order_of_their_hosts(void)
+{
+    static const struct {
+        const char *label;
+        int64_t gpus, seq;
+        bool gather_wins;
+    } rows[] = {
+        {"256K on 8", 8, 262144, false},
+        {"512K on 16", 16, 524288, true},
+        {"1M on 32", 32, 1048576, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        double to_all = torchtitan_s(rows[i].gpus, rows[i].seq, ROTATE_ALL_TO_ALL);
+        double gather = torchtitan_s(rows[i].gpus, rows[i].seq, ROTATE_ALL_GATHER);
+        CHECK(rows[i].label, rows[i].gather_wins ? gather < to_all : to_all < gather);
+    }
+}
+
+/* ---- memory over time ---- */
+
+/* One layer after the other of a ring over 8 GPUs in windows of 2, with its outputs kept. */
+static struct setup *load_windows(void)
+{
+    struct setup *setup = load("internlm-7b-mha", "layers=4", "loongtrain-a100", 8);
+    setup->request.strategy = "ring";
+    setup->request.window = 2;
+    setup->request.activations = CHOICE_ACTIVATIONS_SELECTIVE;
+    setup->request.seq = 65536;
+    return setup;
+}
+
+/* The date at which a buffer comes (born) or goes on rank 0. */
+static double event_s(const struct memory_event *event, size_t count, uint32_t buffer, bool born)
+{
+    for (size_t i = 0; i < count; i++)
+        if (event[i].buffer == buffer && (event[i].bytes > 0) == born)
+            return event[i].time_s;
+    return -1;
+}
+
+/* From the first op of a layer's core in a phase to its last, on rank 0. */
+static void core_of(const struct prediction *p, uint32_t layer, enum phase phase, double *from_s,
+                    double *to_s)
+{
+    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
+    const double *start = sim_start_s(&p->sim, 0), *end = sim_end_s(&p->sim, 0);
+    *from_s = 1e300;
+    *to_s = 0;
+    for (uint32_t k = 0; k < class->op_count; k++) {
+        uint32_t op = class->op_begin + k;
+        if (p->ir.op.region[op] != REGION_ATTENTION || p->ir.op.phase[op] != phase ||
+            p->ir.op.layer[op] != layer)
+            continue;
+        *from_s = start[k] < *from_s ? start[k] : *from_s;
+        *to_s = end[k] > *to_s ? end[k] : *to_s;
+    }
+}
+
+/* 2 s h of the output in 16 bits and 4 s a of its log-sum-exp, over the ranks of the sequence: from
+ * the layer's first tile in the forward to its last one in the backward. */
+static void what_selective_keeps_lives_from_core_to_core(void)
+{
+    struct setup *setup = load_windows();
+    struct prediction p = {0};
+    if (predict(&p, setup, "selective")) {
+        const struct sim_class *class = &p.sim.classes[p.sim.class_of_rank[0]];
+        const double *end = sim_end_s(&p.sim, 0);
+        struct memory_event *event;
+        size_t events = memory_events(&p.ir, &p.sim, 0, &event);
+        for (uint32_t layer = 0; layer < 4; layer++) {
+            double first_s, last_s, back_s, done_s, last_tile_s = 0;
+            int64_t bytes = 0;
+            core_of(&p, layer, PHASE_FORWARD, &first_s, &last_s);
+            core_of(&p, layer, PHASE_BACKWARD, &back_s, &done_s);
+            for (uint32_t k = 0; k < class->op_count; k++)
+                if (p.ir.op.kind[class->op_begin + k] == WORK_ATTENTION_BACKWARD &&
+                    p.ir.op.layer[class->op_begin + k] == layer && end[k] > last_tile_s)
+                    last_tile_s = end[k];
+            for (uint32_t b = 0; b < p.ir.buffer.count; b++) {
+                const char *stem = p.ir.word[p.ir.buffer.stem[b]];
+                bool kept = strcmp(stem, "attention") == 0 || strcmp(stem, "lse") == 0;
+                double born_s = event_s(event, events, b, true);
+                double gone_s = event_s(event, events, b, false);
+                if (!kept || p.ir.buffer.layer[b] != layer || gone_s < back_s)
+                    continue;
+                CHECK("born in the core", born_s >= first_s && born_s <= last_s);
+                CHECK("gone behind its last tile's backward",
+                      gone_s >= last_tile_s && gone_s <= done_s);
+                bytes += (int64_t)ir_buffer_bytes(&p.ir, (buffer_id){b});
+            }
+            CHECK_INT("(2 s h + 4 s a) / ranks", bytes, (2 * 65536 * 4096 + 4 * 65536 * 32) / 8);
+        }
+        free(event);
+    }
+    unload(&p, setup);
+}
+
+/* What a window starts with comes from the window before: its buffer is there from the message that
+ * brings it, a whole inner round ahead, to the last use in its own round. */
+static void the_outer_rings_block_lives_for_two_rounds(void)
+{
+    struct setup *setup = load_windows();
+    struct prediction p = {0};
+    if (predict(&p, setup, "outer ring")) {
+        const struct sim_class *class = &p.sim.classes[p.sim.class_of_rank[0]];
+        const double *start = sim_start_s(&p.sim, 0), *end = sim_end_s(&p.sim, 0);
+        struct memory_event *event;
+        size_t events = memory_events(&p.ir, &p.sim, 0, &event), blocks = 0;
+        for (uint32_t k = 0; k < class->op_count; k++) {
+            uint32_t op = class->op_begin + k;
+            const char *stream = p.ir.stream[p.ir.op.stream[op]].name;
+            if (p.ir.op.kind[op] != WORK_SHIFT || strcmp(stream, "comm.cp") != 0 ||
+                p.ir.op.phase[op] != PHASE_FORWARD)
+                continue;
+            uint32_t buffer = ir_write(&p.ir, op, 0).buffer.i, step = p.ir.op.step[op];
+            double round_s = 0; /* the end of the round that starts with the block */
+            for (uint32_t j = 0; j < class->op_count; j++) {
+                uint32_t other = class->op_begin + j;
+                if (p.ir.op.kind[other] == WORK_ATTENTION && p.ir.op.step[other] == step + 2 &&
+                    p.ir.op.layer[other] == p.ir.op.layer[op] &&
+                    p.ir.op.phase[other] == PHASE_FORWARD && end[j] > round_s)
+                    round_s = end[j];
+            }
+            CHECK_INT("step", step % 2, 0);
+            CHECK_INT("keys and values of a rank",
+                      (int64_t)ir_buffer_bytes(&p.ir, (buffer_id){buffer}), 4 * 65536 * 4096 / 8);
+            CHECK_CLOSE("from the message on", event_s(event, events, buffer, true), start[k],
+                        1e-12);
+            CHECK("until its first tile is done",
+                  event_s(event, events, buffer, false) >= round_s * (1 - 1e-12));
+            blocks++;
+        }
+        CHECK_INT("cp / w - 1 of them in a layer", (int64_t)blocks, 4 * 3);
+        free(event);
+    }
+    unload(&p, setup);
+}
+
+static const struct check_case cases[] = {
+    {"rotations are in the order of their hosts", rotations_are_in_the_order_of_their_hosts},
+    {"what selective keeps lives from core to core", what_selective_keeps_lives_from_core_to_core},
+    {"the outer ring's block lives for two rounds", the_outer_rings_block_lives_for_two_rounds},
+};
+CHECK_MAIN("rings", cases)

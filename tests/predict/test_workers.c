@@ -1,0 +1,71 @@
+#include "predict/workers.h"
+
+#include "tests/check.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { JOBS = 100, LARGE = 100000 };
+
+struct square {
+    size_t job;
+    char filling[LARGE]; /* more than a pipe holds at once */
+    double value;
+};
+
+static void square_it(void *context, size_t job, void *result)
+{
+    struct square *square = result;
+    square->job = job;
+    square->value = *(const double *)context * (double)job;
+    square->filling[LARGE - 1] = (char)(job % 100);
+}
+
+static void results_stand_in_the_order_of_jobs(void)
+{
+    struct square *results = heap_alloc(JOBS, sizeof *results);
+    struct diag diag = {0};
+    double factor = 3;
+    CHECK_INT("status",
+              workers_run(JOBS, sizeof *results, square_it, &factor, results, NULL, &diag),
+              STATUS_OK);
+    for (size_t i = 0; i < JOBS; i++) {
+        CHECK_INT("job", (int64_t)results[i].job, (int64_t)i);
+        CHECK_CLOSE("value", results[i].value, 3.0 * (double)i, 0);
+        CHECK_INT("filling", results[i].filling[LARGE - 1], (int64_t)i % 100);
+    }
+    free(results);
+    diag_release(&diag);
+}
+
+static void no_job_is_no_work(void)
+{
+    CHECK_INT("status", workers_run(0, 8, square_it, NULL, NULL, NULL, NULL), STATUS_OK);
+}
+
+static void die_at_two(void *context, size_t job, void *result)
+{
+    (void)context;
+    if (job == 2)
+        _exit(7);
+    *(int *)result = 1;
+}
+
+static void a_child_that_ends_early_is_told(void)
+{
+    int results[4];
+    struct diag diag = {0};
+    CHECK_INT("status", workers_run(4, sizeof results[0], die_at_two, NULL, results, NULL, &diag),
+              STATUS_SYSTEM);
+    CHECK_TEXT("message", diag.text, "longhaul: error: the process of job 3 ended with code 7\n");
+    CHECK_INT("others", results[0] + results[1] + results[3], 3);
+    CHECK_INT("its result", results[2], 0);
+    diag_release(&diag);
+}
+
+static const struct check_case cases[] = {
+    {"results stand in the order of jobs", results_stand_in_the_order_of_jobs},
+    {"no job is no work", no_job_is_no_work},
+    {"a child that ends early is told", a_child_that_ends_early_is_told},
+};
+CHECK_MAIN("workers", cases)
