@@ -1,7 +1,7 @@
 /* How fast schedules are made and verified, and how tightly arenas are packed. Times are medians of processor
  * seconds. */
 #include "bench/repeat.h"
-#include "schedule/compose.h"
+#include "predict/longhaul.h"
 #include "schedule/passes/lifetimes.h"
 #include "schedule/verify/verify.h"
 
@@ -34,27 +34,23 @@ static double processor_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static enum status choose(size_t row, struct transformer *model, struct arena *arena,
-                          struct choices *choices, struct diag *diag)
+static enum status choose(size_t row, struct setup *setup, struct choices *choices,
+                          struct diag *diag)
 {
-    struct request request = {
-        .model = model,
-        .strategy = rows[row].strategy,
-        .weights = rows[row].weights,
-        .activations = rows[row].activations,
-        .optimizer = -1,
-        .attention_impl = -1,
-        .dtype = -1,
-        .ranks = rows[row].ranks,
-        .hp = rows[row].hp,
-        .seq = rows[row].seq,
-        .global_batch = rows[row].batch,
-        .sm = 80,
-        .gpus_per_node = 8,
-    };
-    if (transformer_load(model, arena, rows[row].model, NULL, diag) != STATUS_OK)
-        return STATUS_BAD_INPUT;
-    return compose_resolve(choices, &request, NULL, diag);
+    struct request *request = &setup->request;
+    enum status status = setup_load_model(setup, rows[row].model, NULL, NULL, diag);
+    if (status == STATUS_OK)
+        status = setup_load_cluster(setup, "dgx-a100", 0, rows[row].ranks, diag);
+    if (status != STATUS_OK)
+        return status;
+    setup_open_request(setup);
+    request->strategy = rows[row].strategy;
+    request->weights = rows[row].weights;
+    request->activations = rows[row].activations;
+    request->hp = rows[row].hp;
+    request->seq = rows[row].seq;
+    request->global_batch = rows[row].batch;
+    return compose_resolve(choices, request, NULL, diag);
 }
 
 struct times {
@@ -69,11 +65,10 @@ static bool goes_on(const struct times *t)
 
 static enum status run_row(size_t row, struct diag *diag)
 {
-    struct transformer model;
-    struct arena arena = {0};
+    struct setup setup = {0};
     struct choices choices;
     struct times times = {0};
-    enum status status = choose(row, &model, &arena, &choices, diag);
+    enum status status = choose(row, &setup, &choices, diag);
     struct ir ir = {0};
     struct lifetimes_figures figures;
     while (status == STATUS_OK && goes_on(&times)) {
@@ -98,7 +93,7 @@ static enum status run_row(size_t row, struct diag *diag)
                (double)figures.arena[MEMORY_HBM] / 1e9, (double)figures.held[MEMORY_HBM] / 1e9,
                (double)figures.live[MEMORY_HBM] / 1e9);
     ir_release(&ir);
-    arena_release(&arena);
+    setup_release(&setup);
     return status;
 }
 

@@ -14,7 +14,7 @@ if(NOT found MATCHES "version ${version}\\.")
 endif()
 
 set(files)
-foreach(folder base traces models schedule sim exec predict cli bench tests)
+foreach(folder base traces models schedule sim exec predict cli bench examples tests)
     file(GLOB_RECURSE found ${SOURCE}/${folder}/*.c ${SOURCE}/${folder}/*.h
         ${SOURCE}/${folder}/*.cpp ${SOURCE}/${folder}/*.cu)
     list(APPEND files ${found})

@@ -388,6 +388,19 @@ bool prediction_recomputes(const struct prediction *p)
            p->choices.activations != CHOICE_ACTIVATIONS_RATIO;
 }
 
+double prediction_mfu(const struct prediction *p, enum mfu_convention convention)
+{
+    return mfu_fraction(convention, p->choices.model, p->choices.seq, prediction_sequences(p),
+                        prediction_recomputes(p), p->sim.step_s, (int64_t)prediction_gpus(p),
+                        p->setup->cluster.device.peak_flop_per_s);
+}
+
+double prediction_hfu(const struct prediction *p)
+{
+    double able = p->setup->cluster.device.peak_flop_per_s * p->sim.step_s * prediction_gpus(p);
+    return able > 0 ? sim_flops(&p->ir, &p->sim) / able : 0;
+}
+
 /* Where more ranks meet than a step of the strategy was ever compared on, the slowest of them is
  * later than any that was; measurements of fewer ranks hold what jitter does to those. */
 static void add_jitter(struct prediction *p)

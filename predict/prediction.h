@@ -9,6 +9,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "models/mfu.h"
 #include "predict/setup/setup.h"
 #include "predict/verdict.h"
 #include "schedule/ir/ir.h"
@@ -83,5 +84,10 @@ double prediction_tokens(const struct prediction *prediction);
 /* Devices: one when ranks share it, else as many as ranks. */
 double prediction_gpus(const struct prediction *prediction);
 bool prediction_recomputes(const struct prediction *prediction);
+
+/* Utilisation of a simulated step, as fractions. MFU is of a prediction that has choices; HFU counts the flops
+ * that all ranks execute. */
+double prediction_mfu(const struct prediction *prediction, enum mfu_convention convention);
+double prediction_hfu(const struct prediction *prediction);
 
 #endif

@@ -111,9 +111,9 @@ static void put_times(struct json_out *w, const struct prediction *p)
     json_put_number(w, "tokens_per_s_gpu", p->tokens_per_s_gpu);
     json_begin_object(w, "mfu");
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++)
-        json_put_number(w, mfu_table[i].name, report_mfu(p, (enum mfu_convention)i));
+        json_put_number(w, mfu_table[i].name, prediction_mfu(p, (enum mfu_convention)i));
     json_end_object(w);
-    json_put_number(w, "hfu", report_hfu(p));
+    json_put_number(w, "hfu", prediction_hfu(p));
     json_begin_object(w, "waterfall_s");
     for (int i = 0; i < CAUSE_COUNT; i++)
         json_put_number(w, cause_name((enum cause)i), p->waterfall.cause_s[i]);
@@ -139,8 +139,8 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
         json_put_number(w, "tokens_per_s_gpu_high", interval_high(time, p->tokens_per_s_gpu));
     }
     if (intervals_known(&intervals, RESIDUAL_TIME) && p->has_choices) {
-        json_put_number(w, "mfu_low", interval_low(time, report_mfu(p, MFU_LONGHAUL)));
-        json_put_number(w, "mfu_high", interval_high(time, report_mfu(p, MFU_LONGHAUL)));
+        json_put_number(w, "mfu_low", interval_low(time, prediction_mfu(p, MFU_LONGHAUL)));
+        json_put_number(w, "mfu_high", interval_high(time, prediction_mfu(p, MFU_LONGHAUL)));
     }
     if (intervals_known(&intervals, RESIDUAL_MEMORY)) {
         json_put_number(w, "device_needed_low_bytes", interval_low(memory, needed));

@@ -55,12 +55,6 @@ void report_round(const double *part_s, size_t count, double whole_s, struct rep
     }
 }
 
-double report_hfu(const struct prediction *p)
-{
-    double able = p->setup->cluster.device.peak_flop_per_s * p->sim.step_s * prediction_gpus(p);
-    return able > 0 ? sim_flops(&p->ir, &p->sim) / able : 0;
-}
-
 /* ---- lines ---- */
 
 /* Pieces joined by ", ", broken into lines that are indented under the first. */
@@ -242,13 +236,6 @@ void report_put_time(struct text *out, double seconds, double whole_s)
     text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
 }
 
-double report_mfu(const struct prediction *p, enum mfu_convention convention)
-{
-    return mfu_fraction(convention, p->choices.model, p->choices.seq, prediction_sequences(p),
-                        prediction_recomputes(p), p->sim.step_s, (int64_t)prediction_gpus(p),
-                        p->setup->cluster.device.peak_flop_per_s);
-}
-
 static void print_step(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -265,14 +252,14 @@ static void print_step(struct text *out, const struct report *r)
     intervals_put_beside(&piece, " (", interval, p->tokens_per_s_gpu, 1);
     put_piece(&line, &piece);
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
-        fraction[i] = report_mfu(p, (enum mfu_convention)i);
+        fraction[i] = prediction_mfu(p, (enum mfu_convention)i);
         text_printf(&piece, "%s%s %.1f %%", i == 0 ? "MFU " : "", mfu_table[i].name,
                     100 * fraction[i]);
         if (i == MFU_LONGHAUL)
             intervals_put_beside(&piece, " (", interval, 100 * fraction[i], 1);
         put_piece(&line, &piece);
     }
-    text_printf(&piece, "HFU %.1f %%", 100 * report_hfu(p));
+    text_printf(&piece, "HFU %.1f %%", 100 * prediction_hfu(p));
     put_piece(&line, &piece);
     mfu_put_excess(&piece, fraction);
     if (piece.size > 0)

@@ -51,9 +51,4 @@ void report_put_time(struct text *out, double seconds, double whole_s);
 void report_round(const double *part_s, size_t count, double whole_s, struct report_time time,
                   long long *rounded);
 
-/* MFU of a prediction that has choices, as a fraction. */
-double report_mfu(const struct prediction *prediction, enum mfu_convention convention);
-/* The flops that all ranks execute, over what all GPUs could do in the step at their peak. */
-double report_hfu(const struct prediction *prediction);
-
 #endif

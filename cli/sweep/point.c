@@ -1,12 +1,8 @@
 #include "cli/sweep/point.h"
 
 #include "cli/idle_options.h"
-#include "cli/report/report.h"
 #include "cli/setup/read_setup.h"
-#include "models/mfu.h"
-#include "predict/intervals.h"
-#include "predict/operator_times.h"
-#include "predict/prediction.h"
+#include "predict/longhaul.h"
 #include "traces/records.h"
 
 #include <stdbool.h>
@@ -103,61 +99,44 @@ static void put_choices(struct cells *cells, const struct prediction *p, bool kn
     put_text(cells, "chosen_optimizer", known ? optimizer_names[c->optimizer] : NULL);
 }
 
-/* Of a part of the model (--scope) what passes in it, as predict says, and neither MFU nor HFU; where
- * time goes is known of layers alone. */
-static void put_times(struct cells *cells, const struct prediction *p, bool known)
+/* Of a part of the model (--scope) neither MFU nor HFU is known. */
+static void put_times(struct cells *cells, const struct prediction *p,
+                      const struct prediction_result *r)
 {
     char name[64];
-    bool whole = known && p->choices.scope == SCOPE_STEP;
-    bool caused = whole || (known && p->choices.scope >= SCOPE_LAYERS);
-    double seconds = 0, rate = 0;
-    if (known)
-        seconds = whole ? p->sim.step_s : operator_times_of(p).elapsed_s;
-    if (seconds > 0)
-        rate = prediction_tokens(p) / seconds / prediction_gpus(p);
-    const struct intervals intervals = whole ? intervals_of(p) : (struct intervals){0};
-    bool has_interval = whole && intervals_known(&intervals, RESIDUAL_TIME);
-    put_number(cells, "step_s", known, seconds);
-    put_number(cells, "step_low_s", has_interval,
-               interval_low(&intervals.of[RESIDUAL_TIME], seconds));
-    put_number(cells, "step_high_s", has_interval,
-               interval_high(&intervals.of[RESIDUAL_TIME], seconds));
-    put_number(cells, "tokens_per_s_gpu", known, rate);
-    for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
-        double fraction = 0;
-        if (whole)
-            fraction =
-                mfu_fraction((enum mfu_convention)i, p->choices.model, p->choices.seq,
-                             prediction_sequences(p), prediction_recomputes(p), p->sim.step_s,
-                             (int64_t)prediction_gpus(p), p->setup->cluster.device.peak_flop_per_s);
-        put_number(cells, column(name, sizeof name, "mfu_", mfu_table[i].name, ""), whole,
-                   fraction);
-    }
-    put_number(cells, "hfu", whole, whole ? report_hfu(p) : 0);
-    put_number(cells, "extrapolated", known, p->extrapolated_share);
+    const struct interval *interval = &r->intervals.of[RESIDUAL_TIME];
+    bool has_interval = r->whole && intervals_known(&r->intervals, RESIDUAL_TIME);
+    put_number(cells, "step_s", r->timed, r->step_s);
+    put_number(cells, "step_low_s", has_interval, interval_low(interval, r->step_s));
+    put_number(cells, "step_high_s", has_interval, interval_high(interval, r->step_s));
+    put_number(cells, "tokens_per_s_gpu", r->timed, r->tokens_per_s_gpu);
+    for (int i = 0; i < MFU_CONVENTION_COUNT; i++)
+        put_number(cells, column(name, sizeof name, "mfu_", mfu_table[i].name, ""), r->whole,
+                   r->mfu[i]);
+    put_number(cells, "hfu", r->whole, r->hfu);
+    put_number(cells, "extrapolated", r->timed, p->extrapolated_share);
     for (int i = 0; i < CAUSE_COUNT; i++)
-        put_number(cells, column(name, sizeof name, "", cause_name((enum cause)i), "_s"), caused,
-                   p->waterfall.cause_s[i]);
+        put_number(cells, column(name, sizeof name, "", cause_name((enum cause)i), "_s"),
+                   r->has_causes, r->cause_s[i]);
 }
 
-static void put_memory(struct cells *cells, const struct prediction *p, bool known, bool timed)
+static void put_memory(struct cells *cells, const struct prediction_result *r, bool known)
 {
     static const char *const limits[LIMIT_COUNT] = {"device", "host"};
-    const struct sim_peak *peak = timed ? prediction_peak(p) : &(const struct sim_peak){0};
     char name[64];
     for (int i = 0; i < LIMIT_COUNT; i++) {
         put_bytes(cells, column(name, sizeof name, limits[i], "_needed", "_bytes"), known,
-                  p->verdict.needed[i]);
+                  r->verdict.needed[i]);
         put_bytes(cells, column(name, sizeof name, limits[i], "_available", "_bytes"), known,
-                  p->verdict.available[i]);
+                  r->verdict.available[i]);
     }
-    put_bytes(cells, "arena_bytes", known, p->ir.arena_bytes[MEMORY_HBM]);
-    put_bytes(cells, "reserved_bytes", known, p->reserved.total);
-    put_bytes(cells, "peak_bytes", timed, peak->bytes);
+    put_bytes(cells, "arena_bytes", known, r->arena_bytes);
+    put_bytes(cells, "reserved_bytes", known, r->reserved_bytes);
+    put_bytes(cells, "peak_bytes", r->timed, r->peak_bytes);
     for (int i = 0; i < CATEGORY_COUNT; i++)
         put_bytes(cells,
                   column(name, sizeof name, "peak_", category_name((enum category)i), "_bytes"),
-                  timed, peak->category_bytes[i]);
+                  r->timed, r->peak_category_bytes[i]);
 }
 
 static void put_point(struct cells *cells, const struct sweep_grid *grid, size_t point)
@@ -167,13 +146,15 @@ static void put_point(struct cells *cells, const struct sweep_grid *grid, size_t
         put_text(cells, grid->axis[a].key, cells->names ? "" : sweep_grid_value(grid, point, a));
 }
 
-static void put_rest(struct cells *cells, const struct prediction *p, bool resolved, bool timed,
+static void put_rest(struct cells *cells, const struct prediction *p, bool resolved,
                      enum sweep_status status, const char *reason)
 {
+    struct prediction_result result;
+    prediction_read(&result, p);
     put_text(cells, "status", sweep_status_names[status]);
     put_text(cells, "reason", reason);
-    put_times(cells, p, timed);
-    put_memory(cells, p, resolved, timed);
+    put_times(cells, p, &result);
+    put_memory(cells, &result, resolved);
     put_choices(cells, p, resolved);
 }
 
@@ -182,7 +163,7 @@ void sweep_put_columns(struct text *out, const struct sweep_grid *grid)
     struct cells cells = {.out = out, .names = true};
     struct prediction nothing = {0};
     put_point(&cells, grid, 0);
-    put_rest(&cells, &nothing, false, false, SWEEP_FITS, NULL);
+    put_rest(&cells, &nothing, false, SWEEP_FITS, NULL);
 }
 
 void sweep_put_failed(struct text *row, const struct sweep_grid *grid, size_t point,
@@ -191,7 +172,7 @@ void sweep_put_failed(struct text *row, const struct sweep_grid *grid, size_t po
     struct cells cells = {.out = row};
     struct prediction nothing = {0};
     put_point(&cells, grid, point);
-    put_rest(&cells, &nothing, false, false, SWEEP_FAILED, reason);
+    put_rest(&cells, &nothing, false, SWEEP_FAILED, reason);
 }
 
 /* ---- predicting ---- */
@@ -243,7 +224,7 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     struct diag diag = {0};
     struct text reason = {0};
     enum sweep_status outcome = SWEEP_FITS;
-    bool resolved = false, timed = false;
+    bool resolved = false;
     enum status status = sweep_grid_options(predictor->grid, point, &arena, &options, &diag);
     if (status == STATUS_OK)
         status = load(predictor, &options, &diag);
@@ -252,7 +233,6 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     resolved = status == STATUS_OK;
     if (status == STATUS_OK && (p.verdict.fits || options_given(&options, "unfit-too"))) {
         status = prediction_time(&p, options_given(&options, "exact"), &diag);
-        timed = status == STATUS_OK;
     }
     if (status != STATUS_OK) {
         outcome = status == STATUS_SYSTEM ? SWEEP_FAILED : SWEEP_REFUSED;
@@ -264,7 +244,7 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     }
     struct cells cells = {.out = row};
     put_point(&cells, predictor->grid, point);
-    put_rest(&cells, &p, resolved, timed, outcome, reason.data);
+    put_rest(&cells, &p, resolved, outcome, reason.data);
     text_release(&reason);
     diag_release(&diag);
     prediction_release(&p);

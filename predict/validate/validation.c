@@ -56,7 +56,6 @@ static void predict(const struct setup *setup, const struct measurement *row, bo
         enum mfu_convention convention =
             measured_defaults(row->text[MEASUREMENT_SOURCE])->convention;
         double peak = setup->cluster.device.peak_flop_per_s;
-        bool recomputes = prediction_recomputes(&p);
         answer->like = likeness_of(&p);
         answer->step_s = p.sim.step_s;
         answer->has_baseline = baseline_knows(&p.choices);
@@ -65,12 +64,10 @@ static void predict(const struct setup *setup, const struct measurement *row, bo
         if (p.choices.scope != SCOPE_STEP)
             answer->operator= operator_times_of(&p);
         answer->tokens_per_s_gpu = p.tokens_per_s_gpu;
-        answer->mfu =
-            mfu_fraction(convention, &setup->model, p.choices.seq, prediction_sequences(&p),
-                         recomputes, p.sim.step_s, p.choices.ranks, peak);
+        answer->mfu = prediction_mfu(&p, convention);
         answer->mfu_other =
             mfu_fraction(convention, &setup->model, p.choices.seq, prediction_sequences(&p),
-                         !recomputes, p.sim.step_s, p.choices.ranks, peak);
+                         !prediction_recomputes(&p), p.sim.step_s, p.choices.ranks, peak);
     }
     prediction_release(&p);
 }

@@ -21,7 +21,7 @@ echo "links: looked at"
 
 # `folder/file.ext`, where nothing stands for something else; 'docs/x.md, "Heading"' and '(`docs/x.md`, "Heading")'.
 for f in $D $S/CHANGELOG.md; do
-    grep -oE '`(docs|tests|cli|predict|schedule|models|sim|exec|traces|base|bench|plots|packaging)/[A-Za-z0-9_./-]+\.[a-z]+`' $f | tr -d '`' |
+    grep -oE '`(docs|tests|cli|predict|examples|schedule|models|sim|exec|traces|base|bench|plots|packaging)/[A-Za-z0-9_./-]+\.[a-z]+`' $f | tr -d '`' |
         grep -vE '[A-Z]{4}|/$' | while read -r path; do test -e $path || echo "$f: no $path"; done
     tr '\n' ' ' < $f | grep -oE 'docs/[a-z]+\.md`?, "[^"]*"' | sed 's/`//; s/, "/ /; s/"$//' | while read -r to heading; do
         grep -qE "^##* .*$heading|^\*\*$heading" $to || echo "$f: no heading '$heading' in $to"

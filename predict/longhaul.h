@@ -1,0 +1,75 @@
+/* predict/longhaul.h: longhaul as a library: all that a program needs to predict a training step.
+ *
+ *     struct setup setup = {0};
+ *     struct prediction prediction = {0};
+ *     struct prediction_result result;
+ *     struct diag diag = {0};
+ *
+ *  1. Load:    setup_load_model(&setup, "llama3-8b", NULL, NULL, &diag)
+ *              setup_load_cluster(&setup, "dgx-h100", 1, 8, &diag)
+ *  2. Choose:  setup_open_request(&setup), then members of setup.request (struct request, schedule/compose.h).
+ *              A member that stays open is resolved; prediction.choices says how. A profile that stays NULL is the
+ *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_open() makes the
+ *              further defaults of strategy "sppo".
+ *  3. Predict: prediction_make(&prediction, &setup, &setup.request, false, &diag)
+ *  4. Read:    prediction_read(&result, &prediction)
+ *  5. Release: prediction_release(&prediction), setup_release(&setup), diag_release(&diag)
+ *
+ * A call that fails returns a status other than STATUS_OK, and diag has one message (base/diag.h), in which options
+ * of the command stand for the arguments: "--model: error: ...". A step that does not fit in memory is no failure:
+ * result.verdict says so. Release in either case. examples/predict.c is a whole program.
+ *
+ * What a caller should know:
+ *  - Nothing is printed, no option is read, no signal is caught.
+ *  - A prediction forks: each simulation runs in a child process that prediction_time() waits for, because SimGrid
+ *    cannot be started twice in one process. The child makes no use of the caller's threads and ends with its
+ *    parent. stdout is flushed before.
+ *  - Running out of memory ends the process with exit code 2 and one line on stderr (base/arena.h). A fault of
+ *    longhaul's own is an assert.
+ *  - The same input gives the same result. A setup may serve any number of predictions, one after the other.
+ *  - Presets are files; base/data_path.h says where they are looked for.
+ *
+ * A program includes headers from the root of the source tree and links the CMake target `predict`. */
+#ifndef PREDICT_LONGHAUL_H
+#define PREDICT_LONGHAUL_H
+
+#include "models/mfu.h"
+#include "predict/intervals.h"
+#include "predict/prediction.h"
+#include "predict/setup/setup.h"
+#include "predict/setup/subsequences.h"
+
+/* What a prediction says. Plain bytes, which stay valid after the prediction is released. */
+struct prediction_result {
+    /* Memory, in bytes: known before the simulation. */
+    struct verdict
+        verdict; /* whether it fits, and what is needed and there on a device and on a host */
+    uint64_t arena_bytes;    /* of one device: what the schedule's plan of memory needs */
+    uint64_t reserved_bytes; /* of one device: what the profile's framework would hold */
+
+    /* The rest needs prediction_time(); without it, it is 0. */
+    bool timed;
+    uint64_t
+        peak_bytes; /* of tensors on the device that is fullest, at its fullest moment; and of what: */
+    uint64_t peak_category_bytes[CATEGORY_COUNT];
+    double
+        step_s; /* the step; with request.scope a part of it: from the part's first op to its last */
+    double tokens_per_s_gpu;
+
+    /* Of a whole step only. */
+    bool whole;
+    double mfu
+        [MFU_CONVENTION_COUNT]; /* fractions, by each convention; 0: the schedule came from a file */
+    double hfu;                 /* a fraction: executed flops instead of the model's */
+    struct intervals intervals; /* how sure times and memory are, by measured runs like this one */
+
+    /* Where the time of rank 0 went: adds up to step_s, of a whole step or of its layers. */
+    bool has_causes;
+    double cause_s[CAUSE_COUNT];
+};
+
+/* Reads the figures of a prediction that prediction_make(), prediction_memory() or both of the latter and
+ * prediction_time() have made. */
+void prediction_read(struct prediction_result *result, const struct prediction *prediction);
+
+#endif
