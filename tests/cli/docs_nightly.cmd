@@ -13,7 +13,7 @@ for column in 2 3; do
     paste -d'|' $T/gpt-2.7b.rows $T/gpt-6.7b.rows $T/gpt-13b.rows $T/gpt-30b.rows |
         awk -F'|' -v c=$column '{ print "| " $1 " | " $c " | " $(c + 3) " | " $(c + 6) " | " $(c + 9) " |" }'
 done | stands $S/docs/sweeping.md
-# README.md: the longest sequences
+# docs/planning.md: the longest sequences
 for strategy in megatron-sp ulysses ring fpdt; do
     options="--checkpoint offload --loss-chunks 16"
     test $strategy = fpdt && options="--chunk 512K"
@@ -25,7 +25,7 @@ for strategy in megatron-sp ulysses ring fpdt; do
     done
     echo
 done > $T/longest
-stands $S/README.md < $T/longest
+stands $S/docs/planning.md < $T/longest
 # docs/planning.md: units of one layer, and the bubble
 units="longhaul sweep --model gpt-7b --set layers=4 --cluster sppo-a100 --strategy sppo --offload-ratio none --profile published --scope layers --seq 128K --unfit-too --vary pp=1,4 --vary subsequences=1,4,8,16,32,64,128,256"
 for tp in 1 8; do
@@ -93,7 +93,6 @@ longhaul validate --data $T/rows.csv -o $T/errors.csv > $T/note
 group() { # PATTERN, what the row says: its end, mean and worst
     grep -E "$1" $T/errors.csv | awk -F, -v says="$2" '$NF == "ok" { e = 100 * $(NF - 1); size = e < 0 ? -e : e; sum += size; n++; if (size > most) { most = size; worst = e } }
         END { printf "(%d%s | %.1f %% | %+.1f %% |\n", n, says, sum / n, worst }' > $T/end
-    sed 's/^([^|]*| //; s/ |//g; s/+//' $T/end >> $T/groups
     grep -qF -e "$(cat $T/end)" $S/docs/accuracy.md && echo "as printed" || echo "not in accuracy.md: $1 $(cat $T/end)"
 }
 group '^LoongTrain,' ')'
@@ -108,21 +107,11 @@ group '^FPDT,fig11,megatron-sp,gpt-13b' ')'
 group '^FPDT,fig11,megatron-sp,gpt-30b' ')'
 group '^FPDT,fig11,fpdt,gpt-13b' ')'
 group '^FPDT,4,.*sparsity=0[.][1-5]' ')'
-# README.md: the same of all of Ulysses (and of what nothing was fitted to), and of fpdt; lines 6, 7 and 5 of the groups above
-said() { sed -n "$1p" $T/groups | cut -d' ' -f$2; }
-tr '\n' ' ' < $S/README.md > $T/readme
-for words in "within $(said 6 1) % in the mean ($(said 7 1) % over the seven to which nothing was fitted) and $(said 6 3) % at worst" \
-    "own rows within $(said 5 1) % in the mean and $(said 5 3) % at worst"; do
-    grep -qF -e "$words" $T/readme && echo "as printed" || echo "not in README.md: $words"
-done
-# docs/accuracy.md: measured training steps, and README.md: of every kind of device
+# docs/accuracy.md: measured training steps
 longhaul validate --data $S/traces/published/external.csv > $T/steps
 awk '/^whole steps/ { exit } /^by / { of = $2; skip = /source names/ } /^allocated/ { of = "allocated memory" } /^(all$|verdicts)/ { of = "" }
     of != "" && !skip && NF > 7 { n = NF - 6; name = $1; for (i = 2; i < n; i++) name = name " " $i
         print "| " of " | " name " | " $n " | " $(n + 1) " % | " $(n + 3) " % | " $(n + 5) " % |" }' $T/steps | stands $S/docs/accuracy.md
-mean() { awk -v name=$1 '$1 == name { print $3; exit }' $T/steps; }
-words="$(awk '$1 == "all" && NF > 1 { print $2 }' $T/steps) training steps that others measured are met within $(mean a100) % in the mean on A100, $(mean h100) % on H100 and $(mean b200) % on B200"
-grep -qF -e "$words" $T/readme && echo "as printed" || echo "not in README.md: $words"
 # docs/planning.md: what SPPO printed and what the search found, both predicted (the search itself is left out: minutes)
 rate() { # MODEL GPUS TOKENS "(SP, PP), N"
     set -- $1 $2 $3 $(echo "$4" | tr -d '(),')
