@@ -29,10 +29,13 @@ static struct view residual_bias(const struct emit *e, uint32_t part, enum weigh
     return e->tensor.size > 1 ? optional_weight(e, part, weight) : view_none();
 }
 
-/* FPDT keeps of a piece its input alone, or pieces would save nothing in the backward. */
+/* FPDT, and the tiled MLP that runs beside UPipe (ALST, arXiv 2506.13996, section 3.1), keep only the
+ * input of a piece: otherwise pieces would save nothing in the backward. */
 static bool computed_again(const struct emit *e)
 {
-    return e->choices->attention == CHOICE_ATTENTION_FPDT;
+    const struct choices *c = e->choices;
+    return c->attention == CHOICE_ATTENTION_FPDT ||
+           (c->attention == CHOICE_ATTENTION_UPIPE && c->ffn_chunks > 1);
 }
 
 enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };

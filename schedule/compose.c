@@ -258,6 +258,32 @@ static bool sequence_cut_twice(const struct choices *c)
     return c->attention == CHOICE_ATTENTION_FPDT && c->subsequences > 1;
 }
 
+static bool is_staged(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_UPIPE;
+}
+
+static bool stages_with_tensor(const struct choices *c)
+{
+    return is_staged(c) && c->tp > 1;
+}
+
+static bool stages_with_subsequences(const struct choices *c)
+{
+    return is_staged(c) && c->subsequences > 1;
+}
+
+static bool stages_share_no_keys(const struct choices *c)
+{
+    return is_staged(c) && c->model->kv_heads % (int64_t)c->hp != 0;
+}
+
+static bool stages_without_projection(const struct choices *c)
+{
+    return is_staged(c) && (c->scope == SCOPE_ATTENTION || c->scope == SCOPE_ATTENTION_FORWARD ||
+                            c->scope == SCOPE_ATTENTION_BACKWARD || c->scope == SCOPE_EXCHANGE);
+}
+
 /* Every product of the registries is legal except these. */
 /* clang-format off */
 static const struct rule rules[] = {
@@ -288,6 +314,16 @@ static const struct rule rules[] = {
      "rank has gathered; choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
     {sequence_cut_twice, "--subsequences",
      "a sequence is cut either into chunks (--strategy fpdt) or into subsequences of a pipeline; leave out one of them"},
+    {stages_with_tensor, "--tp",
+     "the stages of --strategy upipe project their heads with whole weights, from rows that no tensor rank has gathered; "
+     "choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
+    {stages_with_subsequences, "--subsequences",
+     "the stages of --strategy upipe attend to whole sequences; leave out --subsequences, or choose --strategy ulysses"},
+    {stages_share_no_keys, "--hp",
+     "a stage of --strategy upipe sends every head rank one key and value head, so the model's key and value heads must "
+     "divide evenly over the head ranks; choose a smaller --hp, or --strategy ulysses"},
+    {stages_without_projection, "--scope",
+     "the stages of --strategy upipe contain the projection, which the scopes of attention leave out; choose --scope layer"},
 };
 /* clang-format on */
 

@@ -82,6 +82,11 @@ static bool has_chunks(const struct choices *c)
     return c->attention == CHOICE_ATTENTION_FPDT;
 }
 
+static bool has_head_stages(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_UPIPE;
+}
+
 static bool has_other_chunk_order(const struct choices *c)
 {
     return has_chunks(c) && c->chunks > 1 && c->chunk_order != ORDER_KV_OUTER;
@@ -349,6 +354,7 @@ static const struct gap {
     {MEGATRON, has_fused_merges,             "merges of a ring as one kernel (--compile)"},
     {ALL,      has_sparse_attention,         "attention that leaves keys of other chunks out (--sparsity)"},
     {TITAN | MEGATRON, has_chunks,           "chunks of the sequence (FPDT)"},
+    {ALL,      has_head_stages,              "Ulysses in stages of heads (UPipe): all heads are exchanged at once"},
     {SPEED,    has_other_chunk_order,        "a backward of chunks with queries outside: keys are"},
     {SPEED,    has_one_fetch,                "chunks that one rank fetches for all: each fetches its own part"},
     {MEGATRON | SPEED, has_gpipe,            "all forwards before all backwards (GPipe); 1F1B is set"},

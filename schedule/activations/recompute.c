@@ -25,6 +25,9 @@ struct segment { /* a layer's forward of one unit: positions in the list */
     uint32_t last; /* of its backward's ops */
 };
 
+/* Where a buffer of attention's forward comes from, the last of these that applies. */
+enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
+
 struct recompute {
     struct emit *e;
     struct ir *ir;
@@ -34,10 +37,12 @@ struct recompute {
     uint32_t *op;            /* the same for ops, to carry their waits over */
     uint8_t *kept;           /* per buffer: it stays from the first forward */
     uint8_t *cache;          /* per buffer: several units write it, and it stays */
-    uint8_t *arrives;        /* per buffer: attention's forward got it from other ranks */
+    uint8_t *origin;         /* per buffer of attention's forward: enum origin */
     uint8_t *repeated;       /* per segment: its forward has been repeated */
     uint32_t
         *needed; /* per buffer: 1 + the last segment whose backward, or a needed op, reads it */
+    uint32_t *
+        remains; /* per buffer: 1 + the last segment of which an op that writes it is not repeated */
 };
 
 static uint32_t segment_of(const struct recompute *r, uint32_t op)
@@ -67,19 +72,28 @@ static bool repeats_core(const struct recompute *r)
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
-/* Megatron's core exchanges keys and values too (core_attention, cp_comm_type): what came from other ranks
- * for it comes again. */
+/* Megatron's core exchanges queries, keys and values too (core_attention, cp_comm_type). What comes from
+ * other ranks for the core, and what is made of it on the way to the core, comes again. What becomes of
+ * the core's result does not. */
 static void find_arrivals(struct recompute *r)
 {
     const struct ir *ir = r->ir;
     for (uint32_t op = 0; repeats_core(r) && op < ir->op.count; op++) {
         uint32_t kind = ir->op.kind[op], reads = ir->op.reads[op];
-        bool exchanges = kind == WORK_SHIFT || kind == WORK_ALL_TO_ALL || kind == WORK_ALL_GATHER;
-        if (!exchanges || ir->op.region[op] != REGION_ATTENTION ||
-            ir->op.phase[op] != PHASE_FORWARD)
+        uint8_t origin = kind == WORK_SHIFT || kind == WORK_ALL_TO_ALL || kind == WORK_ALL_GATHER
+                             ? FROM_RANKS
+                             : FROM_HERE;
+        if (ir->op.region[op] != REGION_ATTENTION || ir->op.phase[op] != PHASE_FORWARD)
             continue;
-        for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++)
-            r->arrives[program_operand(ir, op, k)] = 1;
+        for (uint32_t k = 0; k < reads; k++) {
+            uint32_t buffer = program_operand(ir, op, k);
+            uint8_t own = r->kept[buffer] ? FROM_CORE : r->origin[buffer];
+            origin = own > origin ? own : origin;
+        }
+        for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++) {
+            uint8_t *known = &r->origin[program_operand(ir, op, k)];
+            *known = origin > *known ? origin : *known;
+        }
     }
 }
 
@@ -148,6 +162,31 @@ static void find_needed(struct recompute *r, const struct program *program, uint
     }
 }
 
+/* A buffer that several ops fill (keys by one, values by another) is repeated as a whole: an op is not
+ * repeated if another that writes the same buffer is not, and its readers use what the first forward
+ * made. */
+static void drop_parts(struct recompute *r, const struct program *program, uint32_t which,
+                       uint8_t *keep)
+{
+    struct segment segment = r->segment[which];
+    for (bool more = repeats_core(r); more;) {
+        more = false;
+        for (uint32_t i = segment.begin; i < segment.end; i++) {
+            uint32_t op = program->op[i], reads = r->ir->op.reads[op];
+            uint8_t *kept = &keep[i - segment.begin];
+            for (uint32_t k = reads; k < reads + r->ir->op.writes[op]; k++) {
+                uint32_t *remains = &r->remains[program_operand(r->ir, op, k)];
+                if (*kept && *remains == which + 1)
+                    *kept = 0;
+                if (*kept || *remains == which + 1)
+                    continue;
+                *remains = which + 1;
+                more = true;
+            }
+        }
+    }
+}
+
 static void repeat_op(struct recompute *r, uint32_t op, struct program *out)
 {
     struct ir *ir = r->ir;
@@ -188,11 +227,12 @@ static void repeat_forward(struct recompute *r, const struct program *in, uint32
         bool own = in_backward(ir, in->op[i]) && segment_of(r, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.reads[in->op[i]]; k++) {
             uint32_t buffer = program_operand(ir, in->op[i], k);
-            if (!r->arrives[buffer])
+            if (r->origin[buffer] != FROM_RANKS || r->kept[buffer])
                 r->needed[buffer] = which + 1;
         }
     }
     find_needed(r, in, which, keep);
+    drop_parts(r, in, which, keep);
     for (uint32_t i = segment.begin; i < segment.end; i++)
         if (keep[i - segment.begin])
             repeat_op(r, in->op[i], out);
@@ -244,9 +284,10 @@ void pass_recompute(struct emit *e, struct program *program)
         .buffer = heap_alloc(ir->buffer.count, sizeof *r.buffer),
         .op = heap_alloc(ir->op.count, sizeof *r.op),
         .needed = heap_zalloc(ir->buffer.count, sizeof *r.needed),
+        .remains = heap_zalloc(ir->buffer.count, sizeof *r.remains),
         .repeated = heap_zalloc(segments, 1),
         .cache = heap_zalloc(ir->buffer.count, 1),
-        .arrives = heap_zalloc(ir->buffer.count, 1),
+        .origin = heap_zalloc(ir->buffer.count, 1),
     };
     for (uint32_t i = 0; i < e->caches.count; i++)
         r.cache[e->caches.buffer[i].i] = 1;
@@ -285,8 +326,9 @@ void pass_recompute(struct emit *e, struct program *program)
     free(r.needed);
     free(r.kept);
     free(r.repeated);
+    free(r.remains);
     free(r.cache);
-    free(r.arrives);
+    free(r.origin);
     program_release(program);
     *program = out;
 }

@@ -13,6 +13,9 @@ void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 void ulysses_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+/* Ulysses in stages of one query head a rank, each projected on its own. */
+void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
+void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 /* The caches of a row of e->prefix, made when they are first asked for; *width: elements of a token. */
 struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width);
 /* The same two over subsequences: queries of one see the keys of those before it. */

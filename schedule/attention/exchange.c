@@ -53,8 +53,7 @@ static struct view settle(struct emit *e, struct view x, struct view to, int64_t
     return copies(e, x, 1, "", CATEGORY_KV, rows, cols, to);
 }
 
-static struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts,
-                            int64_t width)
+struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width)
 {
     struct work work = {.kind = WORK_PACK, .pack = {rows, parts, {width, 0, 0}}};
     struct view y = view_all(
@@ -63,8 +62,8 @@ static struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t
     return y;
 }
 
-static void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts,
-                       int64_t width)
+void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts,
+                int64_t width)
 {
     struct work work = {.kind = WORK_UNPACK, .pack = {rows, parts, {width, 0, 0}}};
     emit_op(e, e->compute, &work, &x, 1, &y, 1);
@@ -90,9 +89,9 @@ static struct view all_to_all(struct emit *e, struct view send, const char *stem
 }
 
 /* Heads are scattered: packed[P, n, w] becomes [s, w]. */
-static struct view scatter_heads(struct emit *e, const struct exchange *z, struct view packed,
-                                 const char *stem, enum category category, int64_t width, bool sync,
-                                 struct view to)
+struct view scatter_heads(struct emit *e, const struct exchange *z, struct view packed,
+                          const char *stem, enum category category, int64_t width, bool sync,
+                          struct view to)
 {
     const struct profile *profile = e->choices->profile;
     bool copied = profile->copies_after > 0;
@@ -105,8 +104,8 @@ static struct view scatter_heads(struct emit *e, const struct exchange *z, struc
 }
 
 /* Heads are gathered: x[s, w] becomes [P, n, w], still to be unpacked. */
-static struct view gather_heads(struct emit *e, const struct exchange *z, struct view x,
-                                int64_t width, bool sync)
+struct view gather_heads(struct emit *e, const struct exchange *z, struct view x, int64_t width,
+                         bool sync)
 {
     const struct profile *profile = e->choices->profile;
     enum category category = CATEGORY_COMMUNICATION;

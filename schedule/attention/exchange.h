@@ -40,6 +40,21 @@ struct view exchange_out_backward(struct emit *e, const struct exchange *z, stru
 void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange *z,
                           struct qkv grads, struct view dqkv, const struct attention_saved *saved);
 
+/* ---- the pieces of which they consist ---- */
+
+/* x[rows, parts width] as [parts, rows, width] in a send buffer; and the inverse, into y. */
+struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width);
+void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts,
+                int64_t width);
+/* packed[P, n, width] becomes [s, width] of this rank's heads, in `to` or a new buffer; `sync`: the
+ * next compute op waits for the exchange. */
+struct view scatter_heads(struct emit *e, const struct exchange *z, struct view packed,
+                          const char *stem, enum category category, int64_t width, bool sync,
+                          struct view to);
+/* x[s, width] becomes [P, n, width], which unpack_one() puts in order. */
+struct view gather_heads(struct emit *e, const struct exchange *z, struct view x, int64_t width,
+                         bool sync);
+
 /* Before and after the core in the forward: profile.core_sync. */
 void core_sync(struct emit *e);
 

@@ -35,12 +35,13 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     if (axes.cp)
         while (2 * cp <= max_ranks && check_random_i64(random, 0, 2) > 0)
             cp *= 2;
-    bool chunks = attention == CHOICE_ATTENTION_FPDT;
+    bool chunks = attention == CHOICE_ATTENTION_FPDT, staged = attention == CHOICE_ATTENTION_UPIPE;
+    bool whole = chunks || staged; /* weights are not cut by tp */
     if (axes.hp)
         while (2 * cp * hp <= max_ranks && model->heads % (2 * hp) == 0 &&
-               check_random_i64(random, 0, 2) > 0)
+               (!staged || model->kv_heads % (2 * hp) == 0) && check_random_i64(random, 0, 2) > 0)
             hp *= 2;
-    while (!chunks && 2 * tp * cp * hp <= max_ranks && model->heads % (2 * tp * hp) == 0 &&
+    while (!whole && 2 * tp * cp * hp <= max_ranks && model->heads % (2 * tp * hp) == 0 &&
            (model->kv_heads % (2 * tp) == 0 || (2 * tp) % model->kv_heads == 0) &&
            check_random_i64(random, 0, 2) == 0)
         tp *= 2;

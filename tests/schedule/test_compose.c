@@ -43,7 +43,13 @@ static void every_part_verifies(void)
         request.scope = (int)(i % SCOPE_COUNT);
         request.profile = profile[i / SCOPE_COUNT % profiles].name;
         request.strategy = strategy[i / SCOPE_COUNT / profiles].name;
-        if (strategy[i / SCOPE_COUNT / profiles].attention == CHOICE_ATTENTION_FPDT)
+        uint8_t attention = strategy[i / SCOPE_COUNT / profiles].attention;
+        if (attention == CHOICE_ATTENTION_UPIPE) {
+            request.hp = 2; /* as many as the model has key and value heads */
+            if (request.scope >= SCOPE_ATTENTION && request.scope <= SCOPE_EXCHANGE)
+                continue; /* its stages contain the projection */
+        }
+        if (attention == CHOICE_ATTENTION_FPDT)
             request.chunk = 16;
         else if (request.scope == SCOPE_FETCH)
             continue; /* nothing waits on the host */
@@ -609,7 +615,7 @@ static void wrong_requests_say_what_would_do(void)
          "one of the strategies that have context ranks: ring, 2d\n"},
         {"local", 0, 4, 0, 4, 0, 64, 0, 0, 0, -1, -1, "local", NULL,
          "--hp: error: strategy 'local' keeps a sequence on one rank: hp is 4; 1 would do, or one "
-         "of the strategies that have head ranks: ulysses, 2d, fpdt\n"},
+         "of the strategies that have head ranks: ulysses, 2d, fpdt, upipe\n"},
         {"batch", 0, 4, 2, 2, 0, 64, 5, 2, 0, -1, -1, NULL, NULL,
          "--batch: error: a batch of 5 sequences does not divide over dp 2 x micro-batch 2; 4 or 8 "
          "would "

@@ -218,7 +218,7 @@ static void wrong_rings_say_what_would_do(void)
          "would do\n"},
         {"ring", "ring", 0, 4, 0, 2, 2, 0, 64,
          "--hp: error: strategy 'ring' keeps all heads on every rank: hp is 2; 1 would do, or one "
-         "of the strategies that have head ranks: ulysses, 2d, fpdt\n"},
+         "of the strategies that have head ranks: ulysses, 2d, fpdt, upipe\n"},
         {"windows", "ring", 0, 8, 0, 8, 0, 3, 64,
          "--window: error: windows of 3 do not divide a ring of 8 ranks; --window 1, 2, 4 or 8 "
          "would do\n"},

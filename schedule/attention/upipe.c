@@ -1,0 +1,292 @@
+/* Untied Ulysses ("UPipe": Ghadia et al., arXiv 2602.21196): Ulysses in stages of one query head per
+ * rank. A stage projects its heads, exchanges them, runs the core and exchanges the output, so that
+ * q, k, v and what is sent exist for one stage only. The P ranks of a head group hold G = heads / P
+ * query heads each; stage g takes the g-th of every rank. Key and value heads are sent once for the
+ * G / K stages whose queries share them (the paper's schedule for grouped queries), K = kv_heads / P.
+ *
+ * The backward projects and exchanges the heads of a stage again, so that nothing but the normed
+ * input, the output and its statistics is saved. */
+#include "schedule/attention/attention.h"
+#include "schedule/attention/exchange.h"
+
+/* The three tensors of the projection: heads of each per rank, and their rows of wqkv and its bias
+ * in the order of the stages: [count, P head_dim, hidden]. */
+enum projection { Q, K, V, PARTS };
+struct heads {
+    int64_t count;
+    struct view weight, bias;
+};
+
+struct upipe {
+    struct emit *e;
+    uint32_t layer;
+    struct exchange z;
+    int64_t width; /* P head_dim: columns of one stage on all ranks together */
+    struct heads heads[PARTS];
+};
+
+/* One part of one stage on all tokens of the head group [s, head_dim], and what its way back reads. */
+struct scattered {
+    struct view all;
+    struct view raw; /* [n, P head_dim] before the per-head norm, where there is one */
+    buffer_id rstd;
+};
+
+/* x[rows, count, width] as [count, rows, width]. */
+static struct view outermost(struct emit *e, struct view x, const char *stem, int64_t rows,
+                             int64_t count, int64_t width)
+{
+    if (count == 1)
+        return x;
+    struct work work = {.kind = WORK_PACK, .pack = {rows, count, {width, 0, 0}}};
+    struct view y = view_all(e, emit_activation(e, stem, count * rows, width));
+    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    return y;
+}
+
+/* The inverse, into y. */
+static void innermost(struct emit *e, struct view x, struct view y, int64_t rows, int64_t count,
+                      int64_t width)
+{
+    struct work work = {.kind = WORK_UNPACK, .pack = {rows, count, {width, 0, 0}}};
+    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+}
+
+static struct upipe upipe_of(struct emit *e, uint32_t layer)
+{
+    struct upipe u = {.e = e, .layer = layer, .z = exchange_of(e)};
+    const struct exchange *z = &u.z;
+    struct view weight = weight_view(e, layer, WEIGHT_QKV), bias = view_none();
+    int64_t h = e->choices->model->hidden, row = 0;
+    if (has_weight(e, WEIGHT_QKV_BIAS))
+        bias = weight_view(e, layer, WEIGHT_QKV_BIAS);
+    u.width = z->ranks * z->dim;
+    for (enum projection p = Q; p < PARTS; p++) {
+        struct heads *heads = &u.heads[p];
+        heads->count = (p == Q ? z->heads : z->kv_heads) / z->ranks;
+        int64_t rows = heads->count * u.width;
+        heads->weight = outermost(e, view_part(weight, row * h, rows * h), "wqkv_staged", z->ranks,
+                                  heads->count, z->dim * h);
+        if (bias.count > 0)
+            heads->bias = outermost(e, view_part(bias, row, rows), "bias_staged", z->ranks,
+                                    heads->count, z->dim);
+        row += rows;
+    }
+    return u;
+}
+
+/* Part p of stage g from the normed input of a rank's tokens, x[n, hidden]. */
+static struct scattered scatter_part(const struct upipe *u, struct view x, enum projection p,
+                                     int64_t g)
+{
+    struct emit *e = u->e;
+    const struct exchange *z = &u->z;
+    const struct heads *heads = &u->heads[p];
+    int64_t h = e->choices->model->hidden;
+    struct view bias = view_none(), none = view_none();
+    struct scattered part = {.raw = none};
+    if (heads->bias.count > 0)
+        bias = view_part(heads->bias, g * u->width, u->width);
+    struct view y = view_all(e, emit_activation(e, "head", z->n, u->width));
+    e->tags.region = REGION_LINEAR;
+    emit_matmul(e, MATMUL_NT, x, view_part(heads->weight, g * u->width * h, u->width * h), bias, y,
+                z->n, u->width, h);
+    e->tags.region = REGION_ATTENTION;
+    if (p != V && has_head_norms(e)) {
+        part.raw = y;
+        part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, z->n * z->ranks, 0);
+        y = view_all(e, emit_activation(e, "head_norm", z->n, u->width));
+        emit_rmsnorm(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, part.raw, y,
+                     view_all(e, part.rstd), z->n * z->ranks, z->dim);
+    }
+    if (p != V && z->rope_before)
+        y = rotate(e, y, z->positions, z->n, z->ranks, false, none);
+    y = pack_one(e, y, z->n, z->ranks, z->dim);
+    part.all = scatter_heads(e, z, y, "head_all", p == Q ? CATEGORY_ACTIVATION : CATEGORY_KV,
+                             z->dim, e->choices->profile->sync_forward, none);
+    if (p != V && z->rope_after)
+        part.all = rotate(e, part.all, z->positions_all, z->s, 1, false, none);
+    return part;
+}
+
+/* The way back of part p, of its gradient on all tokens, into d_part[n, P head_dim]. */
+static void gather_part(const struct upipe *u, const struct scattered *part, struct view grad,
+                        enum projection p, struct view d_part)
+{
+    struct emit *e = u->e;
+    const struct exchange *z = &u->z;
+    bool rotates = p != V && z->rope_before, norms = p != V && has_head_norms(e);
+    if (p != V && z->rope_after)
+        grad = rotate(e, grad, z->positions_all, z->s, 1, true, view_none());
+    struct view recv = gather_heads(e, z, grad, z->dim, e->choices->profile->sync_backward);
+    struct view y = d_part;
+    if (rotates || norms)
+        y = view_all(e, emit_activation(e, "d_head", z->n, u->width));
+    unpack_one(e, recv, y, z->n, z->ranks, z->dim);
+    if (rotates)
+        y = rotate(e, y, z->positions, z->n, z->ranks, true, norms ? view_none() : d_part);
+    if (norms)
+        emit_rmsnorm_backward(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, y, part->raw,
+                              view_all(e, part->rstd), d_part, z->n * z->ranks, z->dim);
+}
+
+static struct view stage_of(struct view all, int64_t g, int64_t elements)
+{
+    return view_part(all, g * elements, elements);
+}
+
+/* The first of the stages that read the same keys and values. */
+static bool begins_keys(const struct upipe *u, int64_t g)
+{
+    return g % (u->heads[Q].count / u->heads[K].count) == 0;
+}
+
+static void sequence_forward(const struct upipe *u, struct view x, struct view out,
+                             struct attention_saved *saved)
+{
+    struct emit *e = u->e;
+    const struct exchange *z = &u->z;
+    int64_t stages = u->heads[Q].count, shared = stages / u->heads[K].count;
+    struct qkv in = {view_none(), view_none(), view_none()};
+    saved->o = view_all(e, emit_activation(e, "o", stages * z->s, z->dim));
+    saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, stages * z->s, 1);
+    emit_kept(e, saved->o.buffer);
+    emit_kept(e, saved->lse);
+    struct view staged = out;
+    if (stages > 1)
+        staged = view_all(e, emit_activation(e, "out_staged", stages * z->n, u->width));
+    for (int64_t g = 0; g < stages; g++) {
+        e->tags.step = (uint16_t)g;
+        struct view o = stage_of(saved->o, g, z->s * z->dim);
+        in.q = scatter_part(u, x, Q, g).all;
+        if (begins_keys(u, g)) {
+            in.k = scatter_part(u, x, K, g / shared).all;
+            in.v = scatter_part(u, x, V, g / shared).all;
+        }
+        core_sync(e);
+        attention_tile(e, attention_work(e, WORK_ATTENTION, z->s, 1, 1), &in, o,
+                       stage_of(view_all(e, saved->lse), g, z->s));
+        core_sync(e);
+        struct view recv = gather_heads(e, z, o, z->dim, e->choices->profile->sync_forward);
+        unpack_one(e, recv, stage_of(staged, g, z->n * u->width), z->n, z->ranks, z->dim);
+    }
+    e->tags.step = IR_NONE16;
+    if (stages > 1)
+        innermost(e, staged, out, z->n * z->ranks, stages, z->dim);
+}
+
+void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
+{
+    int64_t h = e->choices->model->hidden;
+    e->tags.region = REGION_LINEAR;
+    struct upipe u = upipe_of(e, layer);
+    for (int64_t i = 0; i < e->choices->micro_batch; i++)
+        sequence_forward(&u, view_rows(x, i * u.z.n, u.z.n, h),
+                         view_rows(out, i * u.z.n, u.z.n, u.z.q_width),
+                         &e->saved[layer].attention[i]);
+}
+
+/* The gradients of q, k and v of one sequence, in the order of the stages: [count, n, P head_dim]. */
+struct gradients {
+    struct view staged[PARTS];
+};
+
+/* One stage of the backward. in: its parts, k and v those of its first stage; sum: the gradients of k
+ * and v over the stages so far. */
+static void stage_backward(const struct upipe *u, int64_t g, const struct attention_saved *saved,
+                           struct view d_staged, const struct qkv *in, struct qkv *sum)
+{
+    struct emit *e = u->e;
+    const struct exchange *z = &u->z;
+    int64_t count = z->s * z->dim;
+    struct view packed =
+        pack_one(e, stage_of(d_staged, g, z->n * u->width), z->n, z->ranks, z->dim);
+    struct view d_o = scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, z->dim,
+                                    e->choices->profile->sync_backward, view_none());
+    struct qkv grads = {
+        .q = view_all(e, emit_activation(e, "dq", z->s, z->dim)),
+        .k = view_all(e, emit_buffer(e, "dk", CATEGORY_KV, e->choices->dtype, z->s, z->dim)),
+        .v = view_all(e, emit_buffer(e, "dv", CATEGORY_KV, e->choices->dtype, z->s, z->dim)),
+    };
+    attention_tile_backward(e, attention_work(e, WORK_ATTENTION_BACKWARD, z->s, 1, 1), in,
+                            stage_of(saved->o, g, count),
+                            stage_of(view_all(e, saved->lse), g, z->s), d_o, &grads);
+    if (!begins_keys(u, g)) {
+        emit_add(e, sum->k, grads.k, sum->k);
+        emit_add(e, sum->v, grads.v, sum->v);
+        grads.k = sum->k;
+        grads.v = sum->v;
+    }
+    *sum = grads;
+}
+
+static struct gradients sequence_backward(const struct upipe *u, struct view x, struct view d_out,
+                                          const struct attention_saved *saved)
+{
+    struct emit *e = u->e;
+    const struct exchange *z = &u->z;
+    int64_t stages = u->heads[Q].count, shared = stages / u->heads[K].count, n = z->n * u->width;
+    struct view d_staged = outermost(e, d_out, "d_staged", z->n * z->ranks, stages, z->dim);
+    struct scattered part[PARTS] = {0};
+    struct gradients to;
+    struct qkv sum = {view_none(), view_none(), view_none()};
+    for (enum projection p = Q; p < PARTS; p++)
+        to.staged[p] =
+            view_all(e, emit_activation(e, "dqkv_staged", u->heads[p].count * z->n, u->width));
+    for (int64_t g = 0; g < stages; g++) {
+        e->tags.step = (uint16_t)g;
+        e->tags.phase = PHASE_RECOMPUTE;
+        part[Q] = scatter_part(u, x, Q, g);
+        if (begins_keys(u, g)) {
+            part[K] = scatter_part(u, x, K, g / shared);
+            part[V] = scatter_part(u, x, V, g / shared);
+        }
+        e->tags.phase = PHASE_BACKWARD;
+        stage_backward(u, g, saved, d_staged, &(struct qkv){part[Q].all, part[K].all, part[V].all},
+                       &sum);
+        gather_part(u, &part[Q], sum.q, Q, stage_of(to.staged[Q], g, n));
+        if (g + 1 == stages || begins_keys(u, g + 1)) {
+            gather_part(u, &part[K], sum.k, K, stage_of(to.staged[K], g / shared, n));
+            gather_part(u, &part[V], sum.v, V, stage_of(to.staged[V], g / shared, n));
+        }
+    }
+    e->tags.step = IR_NONE16;
+    return to;
+}
+
+/* dqkv[n, W] from the gradients by stage. */
+static void join_stages(const struct upipe *u, const struct gradients *from, struct view dqkv)
+{
+    struct emit *e = u->e;
+    const struct exchange *z = &u->z;
+    struct view y[PARTS];
+    for (enum projection p = Q; p < PARTS; p++) {
+        int64_t count = u->heads[p].count;
+        y[p] = from->staged[p];
+        if (count == 1)
+            continue;
+        y[p] = view_all(e, emit_activation(e, "d_part", z->n, count * u->width));
+        innermost(e, from->staged[p], y[p], z->n * z->ranks, count, z->dim);
+    }
+    join_qkv(e, &(struct qkv){y[Q], y[K], y[V]}, dqkv, z->n, 1);
+}
+
+void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
+{
+    int64_t h = e->choices->model->hidden;
+    buffer_id x = e->saved[layer].norm1;
+    e->tags.phase = PHASE_RECOMPUTE;
+    e->tags.region = REGION_LINEAR;
+    struct upipe u = upipe_of(e, layer);
+    const struct exchange *z = &u.z;
+    e->tags.phase = PHASE_BACKWARD;
+    e->tags.region = REGION_ATTENTION;
+    buffer_id dqkv = emit_activation(e, "dqkv", e->rows, z->width);
+    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
+        struct gradients staged = sequence_backward(&u, view_rows(x, i * z->n, z->n, h),
+                                                    view_rows(d_out, i * z->n, z->n, z->q_width),
+                                                    &e->saved[layer].attention[i]);
+        join_stages(&u, &staged, view_rows(dqkv, i * z->n, z->n, z->width));
+    }
+    project_qkv_backward(e, layer, dqkv, x, dx);
+}
