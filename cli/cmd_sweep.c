@@ -3,7 +3,7 @@
 
 #include "base/interrupt.h"
 #include "cli/setup/options.h"
-#include "cli/sweep/point.h"
+#include "cli/sweep/predictor.h"
 #include "cli/sweep/remote.h"
 #include "cli/sweep/summary.h"
 #include "cli/sweep/sweep.h"
@@ -51,7 +51,7 @@ static enum status read_part(struct sweep_options *sweep, const char *text, stru
         return STATUS_OK;
     if (slash == NULL || !parse_i64(text, (size_t)(slash - text), &part) ||
         !parse_i64(slash + 1, strlen(slash + 1), &parts) || part < 1 || parts < part ||
-        parts > SWEEP_POINTS_MAX)
+        parts > GRID_POINTS_MAX)
         return diag_error(diag, (struct loc){.name = "--part"}, STATUS_BAD_INPUT,
                           "'%s' is not K/N with K from 1 to N, such as 2/8", text);
     sweep->part = (size_t)part;

@@ -4,7 +4,7 @@
 #include "base/interrupt.h"
 #include "base/saving.h"
 #include "cli/setup/options.h"
-#include "cli/sweep/point.h"
+#include "cli/sweep/predictor.h"
 
 #include <gsl/gsl_version.h>
 #include <signal.h>

@@ -1,10 +1,7 @@
 /* cli/sweep/grid.h: the points of a sweep: every combination of the values that options take.
  *
- * A grid is the options that all points share and the axes, `--vary KEY=VALUES` each. VALUES is a
- * list "a,b,c" (separated by ';' where there is one, for values that hold commas), or for options
- * that count "A..B:xF" (times F) or "A..B:+S" (plus S); B is a point when a step meets it. KEY may also be
- * a number of the cluster (docs/clusters.md); of its values those without a unit take the last one's:
- * "nic.bandwidth=100,200,400Gb/s". The first axis changes slowest. */
+ * A grid is the options that all points share and the axes (predict/sweep/axes.h), `--vary KEY=VALUES` each. KEY
+ * may also be a number of the cluster (docs/clusters.md). */
 #ifndef CLI_SWEEP_GRID_H
 #define CLI_SWEEP_GRID_H
 
@@ -12,24 +9,14 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "cli/options.h"
+#include "predict/sweep/axes.h"
 
 #include <stddef.h>
-
-enum { SWEEP_POINTS_MAX = 10000000 };
-
-struct sweep_axis {
-    const char *key;
-    const char *given; /* "8K..256K:x2" */
-    bool of_cluster;   /* a number that follows the cluster's name */
-    const char **value;
-    size_t count, capacity;
-};
 
 struct sweep_grid {
     struct arena arena;                   /* texts and arrays */
     const struct option_set *const *sets; /* of the options of a point; ends in NULL */
-    struct sweep_axis *axis;
-    size_t axis_count;
+    struct grid_axes axes;
     char **base; /* "--seq=128K": what all points share */
     size_t base_count;
     size_t points;
@@ -41,9 +28,6 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
                             const struct options *options, const char *const *vary, size_t count,
                             struct diag *diag);
 void sweep_grid_release(struct sweep_grid *grid);
-
-/* The value of an axis at a point. */
-const char *sweep_grid_value(const struct sweep_grid *grid, size_t point, size_t axis);
 
 /* The options of a point. Their texts live in the grid and in *arena. */
 enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, struct arena *arena,

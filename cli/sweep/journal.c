@@ -1,7 +1,7 @@
 #include "cli/sweep/journal.h"
 #include "base/saving.h"
 
-#include "cli/sweep/point.h"
+#include "cli/sweep/predictor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -387,7 +387,7 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
     struct text out = {0};
     bool failed = false;
     put_head(&out, j->grid);
-    sweep_put_columns(&out, j->grid);
+    sweep_put_columns(&out, &j->grid->axes);
     text_putc(&out, '\n');
     for (size_t i = 0; i < j->grid->points; i++) {
         failed |= j->row[i].failed;

@@ -144,7 +144,7 @@ static void take(struct server *s, const struct pool_event *event)
         s->queue[s->queued++] = event->job;
     } else if (event->kind == POOL_DEATH) {
         struct text row = {0};
-        sweep_put_failed(&row, s->grid, (size_t)event->job, event->answer->data);
+        sweep_put_failed(&row, &s->grid->axes, (size_t)event->job, event->answer->data);
         send_row(s, event->job, SWEEP_FAILED, row.data, row.size);
         text_release(&row);
     }

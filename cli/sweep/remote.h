@@ -8,7 +8,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "cli/sweep/launcher.h"
-#include "cli/sweep/point.h"
+#include "cli/sweep/predictor.h"
 
 #include <stdbool.h>
 #include <stddef.h>

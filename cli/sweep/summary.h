@@ -4,7 +4,7 @@
 #define CLI_SWEEP_SUMMARY_H
 
 #include "base/diag.h"
-#include "cli/sweep/point.h"
+#include "cli/sweep/predictor.h"
 #include "cli/table.h"
 
 #include <stdbool.h>

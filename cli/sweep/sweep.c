@@ -1,8 +1,8 @@
 #include "cli/sweep/sweep.h"
 
 #include "base/interrupt.h"
-#include "cli/sweep/point.h"
 #include "cli/sweep/pool.h"
+#include "cli/sweep/predictor.h"
 #include "cli/sweep/remote.h"
 #include "predict/progress.h"
 
@@ -79,7 +79,7 @@ static enum status take_death(struct run *run, size_t point, const char *why, st
         return STATUS_OK;
     }
     struct text row = {0};
-    sweep_put_failed(&row, run->grid, point, why);
+    sweep_put_failed(&row, &run->grid->axes, point, why);
     run->done++;
     run->outcome[SWEEP_FAILED]++;
     enum status status = sweep_journal_add(run->journal, point, &row, true, diag);

@@ -1,22 +1,9 @@
-/* cli/sweep/point.h: one point of a sweep, predicted, as a row of CSV. docs/sweeping.md has the
- * columns. */
-#ifndef CLI_SWEEP_POINT_H
-#define CLI_SWEEP_POINT_H
+/* cli/sweep/predictor.h: the options of a sweep's points read, and the points predicted. */
+#ifndef CLI_SWEEP_PREDICTOR_H
+#define CLI_SWEEP_PREDICTOR_H
 
-#include "base/text.h"
 #include "cli/sweep/grid.h"
-#include "predict/setup/setup.h"
-
-#include <stddef.h>
-
-enum sweep_status {
-    SWEEP_FITS,
-    SWEEP_DOES_NOT_FIT, /* reason: what is missing */
-    SWEEP_REFUSED,      /* the options contradict each other; reason: the message */
-    SWEEP_FAILED,       /* the prediction could not be made: a process died, a file went away */
-    SWEEP_STATUS_COUNT
-};
-extern const char *const sweep_status_names[SWEEP_STATUS_COUNT];
+#include "predict/sweep/point.h"
 
 /* --exact and --unfit-too, which are options of every point. */
 extern const struct option_set sweep_point_options;
@@ -32,13 +19,6 @@ void sweep_predictor_release(struct sweep_predictor *predictor);
 
 /* Appends the row, without its line end. */
 enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point, struct text *row);
-
-/* Appends the row of a point whose process died. */
-void sweep_put_failed(struct text *row, const struct sweep_grid *grid, size_t point,
-                      const char *reason);
-
-/* Appends the names of the columns, without line end. */
-void sweep_put_columns(struct text *out, const struct sweep_grid *grid);
 
 /* Loads the model and the cluster when all points share them, to find a fault of theirs before it
  * makes a row of every point. */

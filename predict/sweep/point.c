@@ -1,7 +1,5 @@
-#include "cli/sweep/point.h"
+#include "predict/sweep/point.h"
 
-#include "cli/idle_options.h"
-#include "cli/setup/read_setup.h"
 #include "predict/longhaul.h"
 #include "traces/records.h"
 
@@ -11,23 +9,6 @@
 
 const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "does not fit", "refused",
                                                             "failed"};
-
-static const struct option rows[] = {
-    {.name = "exact",
-     .kind = OPTION_FLAG,
-     .help = "simulate every rank: no folding, no even rings"},
-    {.name = "unfit-too",
-     .kind = OPTION_FLAG,
-     .help = "simulate points that do not fit too: times as if there were memory"},
-};
-const struct option_set sweep_point_options = {"points", rows, ARRAY_LEN(rows)};
-
-void sweep_predictor_release(struct sweep_predictor *predictor)
-{
-    setup_release(&predictor->setup);
-    text_release(&predictor->loaded);
-    *predictor = (struct sweep_predictor){0};
-}
 
 /* ---- cells ---- */
 
@@ -139,11 +120,11 @@ static void put_memory(struct cells *cells, const struct prediction_result *r, b
                   r->timed, r->peak_category_bytes[i]);
 }
 
-static void put_point(struct cells *cells, const struct sweep_grid *grid, size_t point)
+static void put_point(struct cells *cells, const struct grid_axes *axes, size_t point)
 {
     cells->first = true;
-    for (size_t a = 0; a < grid->axis_count; a++)
-        put_text(cells, grid->axis[a].key, cells->names ? "" : sweep_grid_value(grid, point, a));
+    for (size_t a = 0; a < axes->count; a++)
+        put_text(cells, axes->axis[a].key, cells->names ? "" : grid_value(axes, point, a));
 }
 
 static void put_rest(struct cells *cells, const struct prediction *p, bool resolved,
@@ -158,51 +139,24 @@ static void put_rest(struct cells *cells, const struct prediction *p, bool resol
     put_choices(cells, p, resolved);
 }
 
-void sweep_put_columns(struct text *out, const struct sweep_grid *grid)
+void sweep_put_columns(struct text *out, const struct grid_axes *axes)
 {
     struct cells cells = {.out = out, .names = true};
     struct prediction nothing = {0};
-    put_point(&cells, grid, 0);
+    put_point(&cells, axes, 0);
     put_rest(&cells, &nothing, false, SWEEP_FITS, NULL);
 }
 
-void sweep_put_failed(struct text *row, const struct sweep_grid *grid, size_t point,
+void sweep_put_failed(struct text *row, const struct grid_axes *axes, size_t point,
                       const char *reason)
 {
     struct cells cells = {.out = row};
     struct prediction nothing = {0};
-    put_point(&cells, grid, point);
+    put_point(&cells, axes, point);
     put_rest(&cells, &nothing, false, SWEEP_FAILED, reason);
 }
 
 /* ---- predicting ---- */
-
-/* Whether what an option says is loaded: the model and the cluster, not the choices. */
-static const char *const loaded_options[] = {"model", "ignore", "set",      "cluster",
-                                             "nodes", "gpus",   "loopback", "costs"};
-
-static enum status load(struct sweep_predictor *predictor, const struct options *options,
-                        struct diag *diag)
-{
-    struct text wanted = {0};
-    for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++) {
-        const char *text = options_text(options, loaded_options[i]);
-        text_printf(&wanted, "%s\n", text == NULL ? "" : text);
-    }
-    bool same = predictor->loaded.size == wanted.size &&
-                memcmp(predictor->loaded.data, wanted.data, wanted.size) == 0;
-    if (same && options_given(options, "seq")) {
-        text_release(&wanted);
-        return setup_choose(&predictor->setup, options, diag);
-    }
-    setup_release(&predictor->setup);
-    predictor->loaded.size = 0;
-    enum status status = setup_load(&predictor->setup, options, false, diag);
-    if (status == STATUS_OK)
-        text_append(&predictor->loaded, wanted.data, wanted.size);
-    text_release(&wanted);
-    return status;
-}
 
 /* All messages on one line, for a cell. */
 static void put_reason(struct text *out, const struct diag *diag)
@@ -216,26 +170,36 @@ static void put_reason(struct text *out, const struct diag *diag)
             text_puts(out, "; ");
 }
 
-enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point, struct text *row)
+void sweep_put_refused(struct text *row, const struct grid_axes *axes, size_t point,
+                       enum sweep_status status, const struct diag *diag)
 {
-    struct arena arena = {0};
-    struct options options = {0};
+    struct cells cells = {.out = row};
+    struct prediction nothing = {0};
+    struct text reason = {0};
+    put_reason(&reason, diag);
+    put_point(&cells, axes, point);
+    put_rest(&cells, &nothing, false, status, reason.data);
+    text_release(&reason);
+}
+
+enum sweep_status sweep_status_of(enum status status)
+{
+    return status == STATUS_SYSTEM ? SWEEP_FAILED : SWEEP_REFUSED;
+}
+
+enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *axes, size_t point,
+                                      const struct setup *setup, struct point_options options)
+{
     struct prediction p = {0};
     struct diag diag = {0};
     struct text reason = {0};
     enum sweep_status outcome = SWEEP_FITS;
-    bool resolved = false;
-    enum status status = sweep_grid_options(predictor->grid, point, &arena, &options, &diag);
-    if (status == STATUS_OK)
-        status = load(predictor, &options, &diag);
-    if (status == STATUS_OK)
-        status = prediction_memory(&p, &predictor->setup, &predictor->setup.request, NULL, &diag);
-    resolved = status == STATUS_OK;
-    if (status == STATUS_OK && (p.verdict.fits || options_given(&options, "unfit-too"))) {
-        status = prediction_time(&p, options_given(&options, "exact"), &diag);
-    }
+    enum status status = prediction_memory(&p, setup, &setup->request, NULL, &diag);
+    bool resolved = status == STATUS_OK;
+    if (status == STATUS_OK && (p.verdict.fits || options.unfit_too))
+        status = prediction_time(&p, options.exact, &diag);
     if (status != STATUS_OK) {
-        outcome = status == STATUS_SYSTEM ? SWEEP_FAILED : SWEEP_REFUSED;
+        outcome = sweep_status_of(status);
         put_reason(&reason, &diag);
     } else if (!p.verdict.fits) {
         outcome = SWEEP_DOES_NOT_FIT;
@@ -243,64 +207,10 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
         verdict_print(&reason, &p.verdict, p.verdict.limit);
     }
     struct cells cells = {.out = row};
-    put_point(&cells, predictor->grid, point);
+    put_point(&cells, axes, point);
     put_rest(&cells, &p, resolved, outcome, reason.data);
     text_release(&reason);
     diag_release(&diag);
     prediction_release(&p);
-    options_release(&options);
-    arena_release(&arena);
     return outcome;
-}
-
-/* Adds a point's options; returns whether those of further points can tell more. */
-static bool add_idle(struct idle_options *idle, struct sweep_predictor *predictor, size_t point)
-{
-    struct arena arena = {0};
-    struct options options = {0};
-    struct choices choices;
-    struct diag unread = {0};
-    bool given = false;
-    if (sweep_grid_options(predictor->grid, point, &arena, &options, &unread) == STATUS_OK) {
-        given = idle_options_given(&options);
-        if (given && load(predictor, &options, &unread) == STATUS_OK &&
-            compose_resolve(&choices, &predictor->setup.request, NULL, &unread) == STATUS_OK)
-            idle_options_add(idle, &options, &predictor->setup.request, &choices);
-    }
-    diag_release(&unread);
-    options_release(&options);
-    arena_release(&arena);
-    return given && (idle->given == 0 || !idle_options_none(idle));
-}
-
-void sweep_note_idle(const struct sweep_grid *grid, struct diag *note)
-{
-    struct idle_options idle = {0};
-    struct sweep_predictor predictor = {.grid = grid};
-    for (size_t point = 0; point < grid->points; point++)
-        if (!add_idle(&idle, &predictor, point))
-            break;
-    idle_options_note(&idle, note);
-    sweep_predictor_release(&predictor);
-}
-
-enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
-{
-    bool varies = false;
-    for (size_t a = 0; a < grid->axis_count; a++)
-        for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++)
-            varies |= grid->axis[a].of_cluster || strcmp(grid->axis[a].key, loaded_options[i]) == 0;
-    struct arena arena = {0};
-    struct options options = {0};
-    struct setup setup = {0};
-    enum status status = sweep_grid_options(grid, 0, &arena, &options, diag);
-    if (status == STATUS_OK)
-        status = compose_check_names(options_text(&options, "strategy"),
-                                     options_text(&options, "profile"), diag);
-    if (status == STATUS_OK && !varies)
-        status = setup_load(&setup, &options, false, diag);
-    setup_release(&setup);
-    options_release(&options);
-    arena_release(&arena);
-    return status;
 }

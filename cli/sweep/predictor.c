@@ -1,0 +1,128 @@
+#include "cli/sweep/predictor.h"
+
+#include "cli/idle_options.h"
+#include "cli/setup/read_setup.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+static const struct option rows[] = {
+    {.name = "exact",
+     .kind = OPTION_FLAG,
+     .help = "simulate every rank: no folding, no even rings"},
+    {.name = "unfit-too",
+     .kind = OPTION_FLAG,
+     .help = "simulate points that do not fit too: times as if there were memory"},
+};
+const struct option_set sweep_point_options = {"points", rows, ARRAY_LEN(rows)};
+
+void sweep_predictor_release(struct sweep_predictor *predictor)
+{
+    setup_release(&predictor->setup);
+    text_release(&predictor->loaded);
+    *predictor = (struct sweep_predictor){0};
+}
+
+/* Whether what an option says is loaded: the model and the cluster, not the choices. */
+static const char *const loaded_options[] = {"model", "ignore", "set",      "cluster",
+                                             "nodes", "gpus",   "loopback", "costs"};
+
+static enum status load(struct sweep_predictor *predictor, const struct options *options,
+                        struct diag *diag)
+{
+    struct text wanted = {0};
+    for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++) {
+        const char *text = options_text(options, loaded_options[i]);
+        text_printf(&wanted, "%s\n", text == NULL ? "" : text);
+    }
+    bool same = predictor->loaded.size == wanted.size &&
+                memcmp(predictor->loaded.data, wanted.data, wanted.size) == 0;
+    if (same && options_given(options, "seq")) {
+        text_release(&wanted);
+        return setup_choose(&predictor->setup, options, diag);
+    }
+    setup_release(&predictor->setup);
+    predictor->loaded.size = 0;
+    enum status status = setup_load(&predictor->setup, options, false, diag);
+    if (status == STATUS_OK)
+        text_append(&predictor->loaded, wanted.data, wanted.size);
+    text_release(&wanted);
+    return status;
+}
+
+enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point, struct text *row)
+{
+    const struct grid_axes *axes = &predictor->grid->axes;
+    struct arena arena = {0};
+    struct options options = {0};
+    struct diag diag = {0};
+    enum sweep_status outcome;
+    enum status status = sweep_grid_options(predictor->grid, point, &arena, &options, &diag);
+    if (status == STATUS_OK)
+        status = load(predictor, &options, &diag);
+    if (status == STATUS_OK) {
+        struct point_options point_options = {.exact = options_given(&options, "exact"),
+                                              .unfit_too = options_given(&options, "unfit-too")};
+        outcome = sweep_point_predict(row, axes, point, &predictor->setup, point_options);
+    } else {
+        outcome = sweep_status_of(status);
+        sweep_put_refused(row, axes, point, outcome, &diag);
+    }
+    diag_release(&diag);
+    options_release(&options);
+    arena_release(&arena);
+    return outcome;
+}
+
+/* Adds a point's options; returns whether those of further points can tell more. */
+static bool add_idle(struct idle_options *idle, struct sweep_predictor *predictor, size_t point)
+{
+    struct arena arena = {0};
+    struct options options = {0};
+    struct choices choices;
+    struct diag unread = {0};
+    bool given = false;
+    if (sweep_grid_options(predictor->grid, point, &arena, &options, &unread) == STATUS_OK) {
+        given = idle_options_given(&options);
+        if (given && load(predictor, &options, &unread) == STATUS_OK &&
+            compose_resolve(&choices, &predictor->setup.request, NULL, &unread) == STATUS_OK)
+            idle_options_add(idle, &options, &predictor->setup.request, &choices);
+    }
+    diag_release(&unread);
+    options_release(&options);
+    arena_release(&arena);
+    return given && (idle->given == 0 || !idle_options_none(idle));
+}
+
+void sweep_note_idle(const struct sweep_grid *grid, struct diag *note)
+{
+    struct idle_options idle = {0};
+    struct sweep_predictor predictor = {.grid = grid};
+    for (size_t point = 0; point < grid->points; point++)
+        if (!add_idle(&idle, &predictor, point))
+            break;
+    idle_options_note(&idle, note);
+    sweep_predictor_release(&predictor);
+}
+
+enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
+{
+    bool varies = false;
+    for (size_t a = 0; a < grid->axes.count; a++)
+        for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++)
+            varies |= grid->axes.axis[a].of_cluster ||
+                      strcmp(grid->axes.axis[a].key, loaded_options[i]) == 0;
+    struct arena arena = {0};
+    struct options options = {0};
+    struct setup setup = {0};
+    enum status status = sweep_grid_options(grid, 0, &arena, &options, diag);
+    if (status == STATUS_OK)
+        status = compose_check_names(options_text(&options, "strategy"),
+                                     options_text(&options, "profile"), diag);
+    if (status == STATUS_OK && !varies)
+        status = setup_load(&setup, &options, false, diag);
+    setup_release(&setup);
+    options_release(&options);
+    arena_release(&arena);
+    return status;
+}

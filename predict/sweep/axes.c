@@ -1,0 +1,200 @@
+#include "predict/sweep/axes.h"
+
+#include "base/units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct loc vary_loc = {.name = "--vary"};
+
+void grid_axes_release(struct grid_axes *axes)
+{
+    for (size_t i = 0; i < axes->count; i++)
+        free((void *)axes->axis[i].value);
+    free(axes->axis);
+    arena_release(&axes->arena);
+    *axes = (struct grid_axes){0};
+}
+
+static enum status add_value(struct grid_axis *axis, const char *value, struct diag *diag)
+{
+    if (axis->count == GRID_POINTS_MAX)
+        return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has more than %d values", axis->key,
+                          GRID_POINTS_MAX);
+    if (axis->count == axis->capacity) {
+        axis->capacity = heap_next_capacity(axis->capacity, axis->count + 1);
+        axis->value = heap_realloc((void *)axis->value, axis->capacity, sizeof *axis->value);
+    }
+    axis->value[axis->count++] = value;
+    return STATUS_OK;
+}
+
+static enum status parse_list(struct arena *arena, struct grid_axis *axis, struct diag *diag)
+{
+    const char *at = axis->given, *separator = strchr(at, ';') != NULL ? ";" : ",";
+    for (;;) {
+        size_t size = strcspn(at, separator);
+        if (size == 0)
+            return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has an empty value in '%s'",
+                              axis->key, axis->given);
+        char *value = arena_text(arena, at, size);
+        for (size_t i = 0; i < axis->count; i++)
+            if (strcmp(axis->value[i], value) == 0)
+                return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has the value '%s' twice",
+                                  axis->key, value);
+        enum status status = add_value(axis, value, diag);
+        if (status != STATUS_OK || at[size] == '\0')
+            return status;
+        at += size + 1;
+    }
+}
+
+/* ---- ranges ---- */
+
+struct range {
+    double from, to, step;
+    bool factor;
+};
+
+static bool parse_number(enum axis_values of, const char *text, size_t size, double *value)
+{
+    int64_t whole;
+    if (of != AXIS_TOKENS)
+        return parse_double(text, size, value);
+    if (units_parse_tokens(text, size, &whole, vary_loc, NULL) != STATUS_OK)
+        return false;
+    *value = (double)whole;
+    return true;
+}
+
+static char *print_number(struct arena *arena, enum axis_values of, double value)
+{
+    struct text text = {0};
+    if (of == AXIS_TOKENS)
+        units_put_tokens(&text, (int64_t)value);
+    else
+        text_put_double(&text, value);
+    char *kept = arena_text(arena, text.data, text.size);
+    text_release(&text);
+    return kept;
+}
+
+static bool range_parse(struct range *range, enum axis_values of, const char *given)
+{
+    const char *dots = strstr(given, ".."), *colon = strchr(given, ':');
+    const char *end = colon != NULL ? colon : given + strlen(given);
+    if (!parse_number(of, given, (size_t)(dots - given), &range->from) ||
+        !parse_number(of, dots + 2, (size_t)(end - dots - 2), &range->to))
+        return false;
+    range->step = 1;
+    if (colon == NULL)
+        return of == AXIS_WHOLE;
+    range->factor = colon[1] == 'x';
+    const char *step = colon + 2;
+    if (colon[1] == '\0' || (!range->factor && colon[1] != '+'))
+        return false;
+    return range->factor ? parse_double(step, strlen(step), &range->step)
+                         : parse_number(of, step, strlen(step), &range->step);
+}
+
+/* The range of text, which messages call by what the axis was given. */
+static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum axis_values of,
+                               const char *text, struct diag *diag)
+{
+    struct range range = {0};
+    if (!range_parse(&range, of, text))
+        return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
+                          "%s: '%s' is no range: write A..B:xF (times F) or A..B:+S (plus S)",
+                          axis->key, axis->given);
+    if (!(range.from <= range.to) || !(range.step > (range.factor ? 1 : 0)) ||
+        !(range.from > 0 || !range.factor) || !isfinite(range.to))
+        return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
+                          "%s: the range '%s' does not grow from its start to its end", axis->key,
+                          axis->given);
+    bool whole = of != AXIS_NUMBERS;
+    double last = range.to * (1 + 1e-12); /* 0.1..0.3:+0.1 ends at 0.3 */
+    for (size_t i = 0;; i++) {
+        double value = range.factor ? range.from * pow(range.step, (double)i)
+                                    : range.from + range.step * (double)i;
+        if (value > last)
+            return STATUS_OK;
+        if (whole && value != floor(value))
+            return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
+                              "%s: a step of the range '%s' is %g, which is not whole", axis->key,
+                              axis->given, value);
+        enum status status = add_value(axis, print_number(arena, of, value), diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+}
+
+/* ---- axes ---- */
+
+/* The text after the number that a value begins with: "Gb/s". */
+static const char *unit_of(const char *value)
+{
+    return value + strspn(value, "0123456789.");
+}
+
+/* Values of a number of the cluster: a range or a list, at whose end the unit of all may stand. */
+static enum status parse_cluster_values(struct arena *arena, struct grid_axis *axis,
+                                        struct diag *diag)
+{
+    const char *given = axis->given, *dots = strstr(given, ".."), *unit = "";
+    enum status status;
+    if (dots != NULL) { /* "100..400Gb/s:x2" */
+        const char *begin = unit_of(dots + 2);
+        size_t size = strcspn(begin, ":");
+        unit = arena_text(arena, begin, size);
+        const char *range =
+            arena_printf(arena, "%.*s%s", (int)(begin - given), given, begin + size);
+        status = parse_range(arena, axis, unit[0] == '\0' ? AXIS_WHOLE : AXIS_NUMBERS, range, diag);
+    } else {
+        status = parse_list(arena, axis, diag);
+        if (status == STATUS_OK)
+            unit = unit_of(axis->value[axis->count - 1]);
+    }
+    for (size_t i = 0; i < axis->count; i++)
+        if (axis->value[i][0] != '\0' && unit_of(axis->value[i])[0] == '\0')
+            axis->value[i] = arena_printf(arena, "%s%s", axis->value[i], unit);
+    return status;
+}
+
+size_t grid_points(const struct grid_axes *axes)
+{
+    size_t points = 1;
+    for (size_t i = 0; i < axes->count; i++)
+        points *= axes->axis[i].count > 0 ? axes->axis[i].count : 1;
+    return points;
+}
+
+const char *grid_value(const struct grid_axes *axes, size_t point, size_t axis)
+{
+    for (size_t a = axes->count - 1; a > axis; a--)
+        point /= axes->axis[a].count;
+    return axes->axis[axis].value[point % axes->axis[axis].count];
+}
+
+enum status grid_axes_add(struct grid_axes *axes, const char *key, const char *given,
+                          enum axis_values of, struct diag *diag)
+{
+    struct arena *arena = &axes->arena;
+    axes->axis = heap_realloc(axes->axis, axes->count + 1, sizeof *axes->axis);
+    size_t points = grid_points(axes);
+    struct grid_axis *axis = &axes->axis[axes->count++];
+    *axis = (struct grid_axis){.key = arena_text(arena, key, strlen(key)),
+                               .given = arena_text(arena, given, strlen(given)),
+                               .of_cluster = of == AXIS_CLUSTER};
+    enum status status;
+    if (of == AXIS_CLUSTER)
+        status = parse_cluster_values(arena, axis, diag);
+    else if (of != AXIS_TEXTS && strstr(given, "..") != NULL)
+        status = parse_range(arena, axis, of, axis->given, diag);
+    else
+        status = parse_list(arena, axis, diag);
+    if (status == STATUS_OK && axis->count > GRID_POINTS_MAX / points)
+        return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "the grid has more than %d points",
+                          GRID_POINTS_MAX);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* predict/sweep/axes.h: a grid: every combination of the values of its axes.
+ *
+ * The values of an axis are a list "a,b,c" (separated by ';' where there is one, for values that hold commas), or
+ * where they are numbers "A..B:xF" (times F) or "A..B:+S" (plus S); B is a point when a step meets it. The first
+ * axis changes slowest. */
+#ifndef PREDICT_SWEEP_AXES_H
+#define PREDICT_SWEEP_AXES_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { GRID_POINTS_MAX = 10000000 };
+
+/* What the values of an axis are, which says whether a range may stand for them. */
+enum axis_values {
+    AXIS_TEXTS,   /* no range */
+    AXIS_WHOLE,   /* whole numbers: the step of a range may be left out */
+    AXIS_TOKENS,  /* base/units.h: "512K" */
+    AXIS_NUMBERS, /* any numbers */
+    AXIS_CLUSTER, /* a number of the cluster: values without a unit take the last one's, "100,200Gb/s" */
+};
+
+struct grid_axis {
+    const char *key;
+    const char *given; /* "8K..256K:x2" */
+    bool of_cluster;   /* AXIS_CLUSTER */
+    const char **value;
+    size_t count, capacity;
+};
+
+/* All-zero is empty, and has one point. */
+struct grid_axes {
+    struct arena arena; /* texts */
+    struct grid_axis *axis;
+    size_t count;
+};
+
+void grid_axes_release(struct grid_axes *axes);
+
+/* Adds an axis; key and given are copied. Messages begin with "--vary". */
+enum status grid_axes_add(struct grid_axes *axes, const char *key, const char *given,
+                          enum axis_values of, struct diag *diag);
+
+size_t grid_points(const struct grid_axes *axes);
+
+/* The value of an axis at a point. */
+const char *grid_value(const struct grid_axes *axes, size_t point, size_t axis);
+
+#endif

@@ -1,0 +1,45 @@
+/* predict/sweep/point.h: one point of a sweep, predicted, as a row of CSV. docs/sweeping.md has the
+ * columns. */
+#ifndef PREDICT_SWEEP_POINT_H
+#define PREDICT_SWEEP_POINT_H
+
+#include "base/text.h"
+#include "predict/setup/setup.h"
+#include "predict/sweep/axes.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum sweep_status {
+    SWEEP_FITS,
+    SWEEP_DOES_NOT_FIT, /* reason: what is missing */
+    SWEEP_REFUSED,      /* the options contradict each other; reason: the message */
+    SWEEP_FAILED,       /* the prediction could not be made: a process died, a file went away */
+    SWEEP_STATUS_COUNT
+};
+extern const char *const sweep_status_names[SWEEP_STATUS_COUNT];
+
+/* What a point that could not be asked about is: refused, or failed where the system failed us. */
+enum sweep_status sweep_status_of(enum status status);
+
+struct point_options {
+    bool exact;     /* simulate every rank */
+    bool unfit_too; /* simulate what does not fit, too */
+};
+
+/* Predicts the setup's request and appends the point's row, without its line end. */
+enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *axes, size_t point,
+                                      const struct setup *setup, struct point_options options);
+
+/* Appends the row of a point that has no setup, with the messages of diag as its reason. */
+void sweep_put_refused(struct text *row, const struct grid_axes *axes, size_t point,
+                       enum sweep_status status, const struct diag *diag);
+
+/* Appends the row of a point whose process died. */
+void sweep_put_failed(struct text *row, const struct grid_axes *axes, size_t point,
+                      const char *reason);
+
+/* Appends the names of the columns, without line end. */
+void sweep_put_columns(struct text *out, const struct grid_axes *axes);
+
+#endif
