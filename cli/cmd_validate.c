@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/data_path.h"
+#include "cli/validate/external_setup.h"
 #include "cli/validate/print.h"
 #include "cli/validate/run_residuals.h"
 
@@ -304,7 +305,7 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = validation_run(&figures, &data.figures, diag);
     if (status == STATUS_OK)
-        status = external_validation_run(&steps, &data.steps, diag);
+        status = external_validation_run(&steps, &data.steps, external_setup, diag);
     if (status == STATUS_OK)
         run_residuals_add(&runs, &figures, &steps);
     if (status == STATUS_OK)

@@ -1,7 +1,7 @@
 /* Validated rows of training steps as text. */
 #include "base/units.h"
-#include "cli/validate/external_validation.h"
 #include "cli/validate/print.h"
+#include "predict/validate/external_validation.h"
 
 #include <math.h>
 #include <stdlib.h>

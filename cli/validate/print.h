@@ -3,7 +3,7 @@
 #define CLI_VALIDATE_PRINT_H
 
 #include "base/text.h"
-#include "cli/validate/external_validation.h"
+#include "predict/validate/external_validation.h"
 #include "predict/validate/validation.h"
 
 /* Appends a line per row that was predicted, then means by table and metric, verdicts, and the
@@ -33,5 +33,9 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
  * other tables alone. STATUS_BAD_INPUT where there are not two tables with rows that count. */
 enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
                                            struct diag *diag);
+
+/* Appends a line per row, then the errors by source, device, framework and scale, those of memory, and the
+ * verdicts. */
+void external_validation_print(struct text *out, const struct external_validation *validation);
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef CLI_VALIDATE_RUN_RESIDUALS_H
 #define CLI_VALIDATE_RUN_RESIDUALS_H
 
-#include "cli/validate/external_validation.h"
+#include "predict/validate/external_validation.h"
 #include "predict/validate/validation.h"
 #include "traces/residuals.h"
 

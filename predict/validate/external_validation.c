@@ -1,7 +1,5 @@
-#include "cli/validate/external_validation.h"
+#include "predict/validate/external_validation.h"
 
-#include "cli/setup/options.h"
-#include "cli/setup/read_setup.h"
 #include "predict/workers.h"
 
 #include <math.h>
@@ -39,39 +37,6 @@ const char *external_compared_memory(enum external_metric metric, bool *scored)
 
 /* ---- one run ---- */
 
-/* `folder/name`, where name is a file's of the CSV's folder. */
-static const char *beside(struct arena *arena, const char *csv, const char *name)
-{
-    const char *slash = strrchr(csv, '/');
-    size_t size = strlen(name);
-    if (name[0] == '/' || slash == NULL || size < 5 || strcmp(name + size - 5, ".json") != 0)
-        return name;
-    return arena_printf(arena, "%.*s/%s", (int)(slash - csv), csv, name);
-}
-
-static void place_files(struct options *options, struct arena *arena, const char *csv)
-{
-    static const char *const files[] = {"model", "cluster", "costs"};
-    size_t row = 0;
-    for (size_t s = 0; options->sets[s] != NULL; s++)
-        for (size_t i = 0; i < options->sets[s]->count; i++, row++)
-            for (size_t f = 0; f < ARRAY_LEN(files); f++)
-                if (options->value[row].given &&
-                    strcmp(options->sets[s]->option[i].name, files[f]) == 0)
-                    options->value[row].text = beside(arena, csv, options->value[row].text);
-}
-
-/* A framework ran what was measured: where args name no profile, it is the strategy's own. */
-static void take_published(struct options *options)
-{
-    size_t row = 0;
-    for (size_t s = 0; options->sets[s] != NULL; s++)
-        for (size_t i = 0; i < options->sets[s]->count; i++, row++)
-            if (!options->value[row].given &&
-                strcmp(options->sets[s]->option[i].name, "profile") == 0)
-                options->value[row].text = "published";
-}
-
 /* The columns say what was measured: a prediction of something else has nothing to do with it. */
 static enum status check_columns(const struct external_run *row, const struct prediction *p,
                                  struct diag *diag)
@@ -92,16 +57,11 @@ static enum status check_columns(const struct external_run *row, const struct pr
 }
 
 static enum status predict(struct external_answer *answer, const struct external_run *row,
-                           const struct options *options, struct diag *diag)
+                           external_setup_function *load, struct diag *diag)
 {
     struct setup setup = {0};
     struct prediction p = {0};
-    enum status status = STATUS_OK;
-    if (options->argument_count > 0)
-        status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                            "args hold options alone: '%s' belongs to none", options->argument[0]);
-    if (status == STATUS_OK)
-        status = setup_load(&setup, options, false, diag);
+    enum status status = load(&setup, row, diag);
     if (status == STATUS_OK)
         status = prediction_memory(&p, &setup, &setup.request, NULL, diag);
     if (status == STATUS_OK)
@@ -140,31 +100,14 @@ static void put_error(struct external_answer *answer, const struct diag *diag)
 
 static void run_one(void *context, size_t job, void *result)
 {
-    static const struct option_set *const sets[] = {&setup_model_options, &setup_cluster_options,
-                                                    &setup_choice_options, NULL};
     const struct external_validation *v = context;
     const struct external_run *row = &v->runs->row[v->first_row[job]];
     struct external_answer *answer = result;
-    struct arena arena = {0};
-    struct options options = {0};
     struct diag diag = {0};
-    char **word;
-    int count;
-    enum status status = options_split_words(&word, &count, &arena, row->text[EXTERNAL_ARGS],
-                                             (struct loc){0}, &diag);
-    if (status == STATUS_OK)
-        status = options_parse(&options, sets, count, word, &diag);
-    if (status == STATUS_OK) {
-        place_files(&options, &arena, row->at.name);
-        take_published(&options);
-        status = predict(answer, row, &options, &diag);
-    }
-    answer->ok = status == STATUS_OK;
+    answer->ok = predict(answer, row, v->load, &diag) == STATUS_OK;
     if (!answer->ok)
         put_error(answer, &diag);
-    options_release(&options);
     diag_release(&diag);
-    arena_release(&arena);
 }
 
 /* ---- rows ---- */
@@ -212,9 +155,9 @@ static struct external_result judge(const struct external_run *row,
 }
 
 enum status external_validation_run(struct external_validation *v, const struct external_runs *runs,
-                                    struct diag *diag)
+                                    external_setup_function *load, struct diag *diag)
 {
-    *v = (struct external_validation){.runs = runs};
+    *v = (struct external_validation){.runs = runs, .load = load};
     v->result = arena_array(&v->arena, runs->count + 1, sizeof *v->result);
     plan(v);
     v->answer = heap_zalloc(v->answer_count + 1, sizeof *v->answer);

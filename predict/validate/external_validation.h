@@ -1,13 +1,13 @@
-/* cli/validate/external_validation.h: training steps that others measured, predicted by the options of their rows.
+/* predict/validate/external_validation.h: training steps that others measured, predicted by what their rows say.
  *
- * A row's `args` are read by the option tables of `predict`; files that they name are relative to the folder
- * of the CSV. Rows with the same args share a prediction, made in a child process. A run that was measured ran:
- * predicted not to fit, it is a wrong verdict, and its time is scored all the same.
+ * A row's `args` are options of the command `predict`, which the caller reads. Rows with the same args share a
+ * prediction, made in a child process. A run that was measured ran: predicted not to fit, it is a wrong verdict,
+ * and its time is scored all the same.
  *
  * One sign everywhere: the error of a step's time is of speed, measured / predicted seconds - 1, as that of
  * tokens per second is predicted / measured - 1: positive, it is predicted faster than measured. */
-#ifndef CLI_VALIDATE_EXTERNAL_VALIDATION_H
-#define CLI_VALIDATE_EXTERNAL_VALIDATION_H
+#ifndef PREDICT_VALIDATE_EXTERNAL_VALIDATION_H
+#define PREDICT_VALIDATE_EXTERNAL_VALIDATION_H
 
 #include "base/arena.h"
 #include "base/diag.h"
@@ -31,8 +31,13 @@ struct external_answer {
     int64_t nodes;
 };
 
+/* Loads what the args of a row say into *setup, which is all-zero; what it borrows lives in setup->arena. */
+typedef enum status external_setup_function(struct setup *setup, const struct external_run *row,
+                                            struct diag *diag);
+
 struct external_validation {
     struct arena arena;
+    external_setup_function *load;
     const struct external_runs *runs;
     struct external_result *result; /* runs->count */
     size_t *answer_of;              /* of each row: of answer[] */
@@ -42,7 +47,8 @@ struct external_validation {
 };
 
 enum status external_validation_run(struct external_validation *validation,
-                                    const struct external_runs *runs, struct diag *diag);
+                                    const struct external_runs *runs, external_setup_function *load,
+                                    struct diag *diag);
 void external_validation_release(struct external_validation *validation);
 
 /* Whether a row is of the device that `name` says: as the row has it, or its family ("a100" of "a100_80gb"). */
@@ -51,9 +57,5 @@ bool external_is_device(const struct external_run *row, const char *name);
 /* What of a prediction a row's second metric is compared with: NULL: nothing. *scored: whether both are sure to
  * mean the same, so that the error counts. */
 const char *external_compared_memory(enum external_metric metric, bool *scored);
-
-/* Appends a line per row, then the errors by source, device, framework and scale, those of memory, and the
- * verdicts. */
-void external_validation_print(struct text *out, const struct external_validation *validation);
 
 #endif
