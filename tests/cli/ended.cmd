@@ -35,7 +35,7 @@ end() { # WHAT SIGNAL PROCESS
     kill -$2 $3
     wait $pid 2> $T/note || code=$?
     echo "$1, $2: exit $code"
-    cat $T/out $T/err | sed 's/[0-9]* of \([0-9]* configurations\)/N of \1/'
+    cat $T/out $T/err | sed 's/[0-9]* of [0-9]* configurations/N of M configurations/'
     gone $child
     as_before
 }
@@ -56,7 +56,7 @@ for signal in INT TERM; do
     echo "plan, $signal: exit $code"
     sed -n 's/^left *[0-9]*/N/p' $T/out
     grep -cE '^(1  .*tokens/s/GPU|fits *nothing so far)' $T/out
-    sed 's/[0-9]* of \([0-9]* configurations\)/N of \1/' $T/err
+    sed 's/[0-9]* of [0-9]* configurations/N of M configurations/' $T/err
     gone $child
 done
 # one configuration has the longest sequence, without what the other options would give
