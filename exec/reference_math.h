@@ -38,6 +38,7 @@ void reference_rope(double *x, double theta, double sign, size_t rows, size_t he
 struct reference_heads {
     size_t rows, heads, kv_heads, dim;
     size_t chunk, kept; /* block-sparse, as models/transformer.h has it; chunk 0: dense */
+    size_t window;      /* keys that a query sees at most, its own included; 0: all before it */
 };
 
 /* Causal attention of one sequence: q and o are (rows, heads, dim), k and v (rows, kv_heads, dim),

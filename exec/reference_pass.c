@@ -65,7 +65,7 @@ static double *stored(struct storage *storage, double *x, size_t count)
     return x;
 }
 
-static struct sizes sizes_of(const struct transformer *t, size_t seq_len)
+static struct sizes sizes_of(const struct transformer *t, size_t layer, size_t seq_len)
 {
     return (struct sizes){
         .hidden = t->hidden,
@@ -73,7 +73,7 @@ static struct sizes sizes_of(const struct transformer *t, size_t seq_len)
         .kv = transformer_kv_width(t),
         .ffn = t->ffn,
         .heads = {seq_len, t->heads, t->kv_heads, t->head_dim, (size_t)t->attention_chunk,
-                  (size_t)t->attention_kept},
+                  (size_t)t->attention_kept, (size_t)transformer_window(t, (int64_t)layer)},
     };
 }
 
@@ -187,9 +187,10 @@ static double *sum_of(struct arena *arena, const double *a, const double *b, siz
 
 static struct layer_values layer_forward(struct arena *arena, struct storage to,
                                          const struct transformer *t,
-                                         const struct layer_parameters *p, double *x, size_t s)
+                                         const struct layer_parameters *p, size_t layer, double *x,
+                                         size_t s)
 {
-    const struct sizes n = sizes_of(t, s);
+    const struct sizes n = sizes_of(t, layer, s);
     const size_t stride = n.q + 2 * n.kv, rows = s * n.hidden;
     struct layer_values l = {.x = x};
 
@@ -227,10 +228,10 @@ static void add_branch(struct storage *to, double *d, double *branch, size_t cou
 /* d holds the gradient of the layer's output and then that of its input: the residual's share is
  * there already, each branch adds its own. */
 static void layer_backward(struct arena *arena, struct storage to, const struct transformer *t,
-                           const struct layer_parameters *p, const struct layer_values *l,
-                           double *d, size_t s)
+                           const struct layer_parameters *p, size_t layer,
+                           const struct layer_values *l, double *d, size_t s)
 {
-    const struct sizes n = sizes_of(t, s);
+    const struct sizes n = sizes_of(t, layer, s);
     const size_t stride = n.q + 2 * n.kv;
 
     double *dacted = zeros(arena, s, n.ffn);
@@ -333,7 +334,7 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
         const struct layer_parameters p = layer_parameters(r, (int64_t)i);
         struct arena inside = {0};
         const struct layer_values l =
-            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, x[i], s);
+            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, i, x[i], s);
         memcpy(x[i + 1], l.y, s * hidden * sizeof *l.y);
         arena_release(&inside);
     }
@@ -353,8 +354,8 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
         const struct layer_parameters p = layer_parameters(r, (int64_t)i);
         struct arena inside = {0};
         const struct layer_values l =
-            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, x[i], s);
-        layer_backward(&inside, storage_of(r, number, 2 * i + 1), t, &p, &l, d, s);
+            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, i, x[i], s);
+        layer_backward(&inside, storage_of(r, number, 2 * i + 1), t, &p, i, &l, d, s);
         arena_release(&inside);
     }
     embed_backward(&table, &places, d, tokens, s);

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- one file being read ---- */
@@ -159,29 +160,115 @@ static enum status check_keys(const struct reader *r)
 
 /* ---- what attention sees ---- */
 
+#define DEFAULT_WINDOW 4096    /* sliding_window of MistralConfig, Qwen2Config and Qwen3Config */
+#define DEFAULT_FULL_LAYERS 28 /* max_window_layers of Qwen2Config and Qwen3Config */
+
+/* Whether the layers of the file may have windows at all. */
+static enum status read_window_switch(const struct reader *r, bool *on)
+{
+    *on = !r->family->window_needs_switch;
+    if (!counts(r, "use_sliding_window"))
+        return STATUS_OK;
+    return json_get_bool(r->root, "use_sliding_window", on, r->diag);
+}
+
+/* The window, and the layers before the first that has it. */
 static enum status read_window(const struct reader *r)
 {
-    bool used = !r->family->window_needs_switch;
-    if (counts(r, "use_sliding_window")) {
-        enum status status = json_get_bool(r->root, "use_sliding_window", &used, r->diag);
+    bool on;
+    enum status status = read_window_switch(r, &on);
+    if (status != STATUS_OK || !on || ignored(r, "sliding_window"))
+        return status;
+    if (has(r, "sliding_window")) {
+        if (!r->family->has_windows)
+            return json_error(
+                json_find(r->root, "sliding_window"), r->diag,
+                "Transformers' Llama has no windows: remove it (or --ignore sliding_window) to "
+                "model "
+                "full attention, or write \"model_type\": \"mistral\" for windows in all layers");
+        status = get_size(r, "sliding_window", "attention_window");
+    } else if (!is_written(r, "sliding_window") && r->family->has_windows) {
+        r->t->attention_window = DEFAULT_WINDOW;
+    }
+    if (status != STATUS_OK || !r->family->window_needs_switch)
+        return status;
+    r->t->window_from_layer = DEFAULT_FULL_LAYERS;
+    if (counts(r, "max_window_layers"))
+        return json_get_i64(r->root, "max_window_layers", 0, INT32_MAX, &r->t->window_from_layer,
+                            r->diag);
+    return STATUS_OK;
+}
+
+/* Reads layer_types as slides[layer]: "sliding_attention" or not. */
+static enum status read_slides(const struct reader *r, struct json_node types, bool *slides)
+{
+    for (size_t i = 0; i < json_count(types); i++) {
+        const char *type;
+        enum status status = json_as_string(json_at(types, i), &type, r->diag);
         if (status != STATUS_OK)
             return status;
-        if (used && r->family->window_needs_switch)
-            return json_error(json_find(r->root, "use_sliding_window"), r->diag,
-                              "sliding windows are not modelled: set it to false (or --ignore "
-                              "use_sliding_window) to model full attention");
+        slides[i] = strcmp(type, "sliding_attention") == 0;
+        if (!slides[i] && strcmp(type, "full_attention") != 0)
+            return json_error(json_at(types, i), r->diag,
+                              "layers of '%s' are not modelled: full_attention and "
+                              "sliding_attention are; --ignore "
+                              "layer_types models the layers as without this key",
+                              type);
     }
-    if (used && counts(r, "sliding_window"))
-        return json_error(json_find(r->root, "sliding_window"), r->diag,
-                          "sliding windows are not modelled: set it to null (or --ignore "
-                          "sliding_window) to model full attention");
-    if (used && r->family->window_by_default && !is_written(r, "sliding_window") &&
-        !ignored(r, "sliding_window"))
-        return json_error(r->root, r->diag,
-                          "sliding_window is absent, which for '%s' means a window of 4096, and "
-                          "windows are not modelled: add \"sliding_window\": null to model full "
-                          "attention",
-                          r->family->model_type);
+    return STATUS_OK;
+}
+
+static bool windows_are(const struct transformer *t, const bool *slides)
+{
+    for (int64_t l = 0; l < t->layers; l++)
+        if ((transformer_window(t, l) > 0) != slides[l])
+            return false;
+    return true;
+}
+
+/* Sets the first layer with a window and the period of the full ones so that they make this list. */
+static bool find_period(struct transformer *t, const bool *slides)
+{
+    int64_t first = 0, full;
+    while (first < t->layers && !slides[first])
+        first++;
+    for (full = first; full < t->layers && slides[full];)
+        full++;
+    for (int64_t every = full < t->layers ? full + 1 : 0; every != 1;
+         every = every == 0 ? 1 : every - 1) {
+        t->full_attention_every = every;
+        for (int from_first = 0; from_first < 2; from_first++) {
+            t->window_from_layer = from_first ? first : 0;
+            if ((every == 0 || (full + 1) % every == 0) && windows_are(t, slides))
+                return true;
+        }
+    }
+    return false;
+}
+
+static enum status set_layer_types(const struct reader *r, struct json_node types,
+                                   const bool *slides)
+{
+    struct transformer *t = r->t;
+    bool any = false;
+    for (int64_t l = 0; l < t->layers; l++)
+        any = any || slides[l];
+    if (!any) {
+        t->attention_window = t->window_from_layer = 0;
+        return STATUS_OK;
+    }
+    if (t->attention_window == 0)
+        return json_error(types, r->diag,
+                          "has layers of 'sliding_attention', and no window is set: give "
+                          "sliding_window%s, or --ignore "
+                          "layer_types for full attention",
+                          r->family->window_needs_switch ? " and \"use_sliding_window\": true"
+                                                         : "");
+    if (!find_period(t, slides))
+        return json_error(types, r->diag,
+                          "this order of layers is not modelled: from some layer on all must have "
+                          "a window, or all but "
+                          "every N-th; --ignore layer_types models the layers as without this key");
     return STATUS_OK;
 }
 
@@ -191,15 +278,28 @@ static enum status read_layer_types(const struct reader *r)
     if (!counts(r, "layer_types"))
         return STATUS_OK;
     enum status status = json_get_array(r->root, "layer_types", &types, r->diag);
-    for (size_t i = 0; i < json_count(types) && status == STATUS_OK; i++) {
-        const char *type;
-        status = json_as_string(json_at(types, i), &type, r->diag);
-        if (status == STATUS_OK && strcmp(type, "full_attention") != 0)
-            status = json_error(json_at(types, i), r->diag,
-                                "layers of '%s' are not modelled: --ignore layer_types models "
-                                "full attention in all of them",
-                                type);
-    }
+    if (status != STATUS_OK)
+        return status;
+    if (json_count(types) != (size_t)r->t->layers)
+        return json_error(types, r->diag, "it lists %zu layers, and the model has %" PRId64,
+                          json_count(types), r->t->layers);
+    bool *slides = heap_zalloc((size_t)r->t->layers, sizeof *slides);
+    status = read_slides(r, types, slides);
+    if (status == STATUS_OK)
+        status = set_layer_types(r, types, slides);
+    free(slides);
+    return status;
+}
+
+/* A window that no layer has is none. */
+static enum status read_windows(const struct reader *r)
+{
+    struct transformer *t = r->t;
+    enum status status = read_window(r);
+    if (status == STATUS_OK)
+        status = read_layer_types(r);
+    if (status == STATUS_OK && transformer_windowed_layers(t) == 0)
+        t->attention_window = t->window_from_layer = t->full_attention_every = 0;
     return status;
 }
 
@@ -320,9 +420,7 @@ static enum status read_gated(const struct reader *r)
     if (status == STATUS_OK)
         status = read_gated_activation(r);
     if (status == STATUS_OK)
-        status = read_window(r);
-    if (status == STATUS_OK)
-        status = read_layer_types(r);
+        status = read_windows(r);
     if (status == STATUS_OK)
         status = read_rope(r);
     if (status == STATUS_OK && has(r, "max_position_embeddings"))

@@ -3,7 +3,7 @@
  * Families (model_type): llama, mistral, qwen2, qwen3, gpt2. What an absent key means differs
  * from family to family; the rows in hf_config.c say, after the configuration classes of the
  * Transformers library. What changes the work and is not modelled is rejected by name, never
- * passed over: mixtures of experts, sliding windows, activations other than silu (gated) and gelu's
+ * passed over: mixtures of experts, orders of windowed layers without a period, activations other than silu (gated) and gelu's
  * tanh form, quantised weights. So is a key we do not know. RoPE scaling of types llama3, yarn and
  * linear (its angles) changes no work: diag gets a note, and runs compute without it.
  *
@@ -12,6 +12,7 @@
  * ignore is a list of keys, separated by commas, that the caller wants left unread:
  *   rope_scaling    the step as without it: other angles, the same work
  *   sliding_window  full causal attention in its stead, which is more work
+ *   layer_types     windows in the layers that the other keys say
  *   and any key this module does not know. Keys it needs cannot be ignored. */
 #ifndef MODELS_HF_CONFIG_H
 #define MODELS_HF_CONFIG_H

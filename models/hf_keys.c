@@ -8,8 +8,8 @@
 const struct hf_family hf_families[HF_FAMILIES] = {
     {"llama", HF_LLAMA, true, true, false, false, false, false, false},
     {"mistral", HF_MISTRAL, false, true, true, false, false, false, false},
-    {"qwen2", HF_QWEN2, false, true, false, true, false, true, false},
-    {"qwen3", HF_QWEN3, false, false, false, true, false, false, true},
+    {"qwen2", HF_QWEN2, false, true, true, true, false, true, false},
+    {"qwen3", HF_QWEN3, false, false, true, true, false, false, true},
     {"gpt2", HF_GPT2, true, true, false, false, true, true, false},
 };
 
@@ -34,6 +34,8 @@ static const struct hf_key keys[] = {
     {"sliding_window", HF_GATED, HF_KEY_READ, true},
     {"use_sliding_window", HF_GATED, HF_KEY_READ, true},
     {"layer_types", HF_GATED, HF_KEY_READ, true},
+    {"max_window_layers", HF_QWEN2 | HF_QWEN3, HF_KEY_READ,
+     true}, /* layers before the first with a window */
     {"n_embd", HF_GPT2, HF_KEY_READ, false},
     {"n_layer", HF_GPT2, HF_KEY_READ, false},
     {"n_head", HF_GPT2, HF_KEY_READ, false},
@@ -81,8 +83,6 @@ static const struct hf_key keys[] = {
     {"pretraining_tp", HF_LLAMA, HF_KEY_SKIPPED, true},
     {"attention_dropout", HF_GATED, HF_KEY_SKIPPED, true}, /* dropout is left out */
     {"hidden_dropout", HF_GATED, HF_KEY_SKIPPED, true},
-    {"max_window_layers", HF_QWEN2 | HF_QWEN3, HF_KEY_SKIPPED,
-     true}, /* counts with a window only */
     {"attn_pdrop", HF_GPT2, HF_KEY_SKIPPED, true},
     {"embd_pdrop", HF_GPT2, HF_KEY_SKIPPED, true},
     {"resid_pdrop", HF_GPT2, HF_KEY_SKIPPED, true},

@@ -25,7 +25,7 @@ struct hf_family {
     enum hf_family_bit bit;
     bool kv_heads_optional;   /* absent: as many as heads */
     bool head_dim_optional;   /* absent: hidden / heads */
-    bool window_by_default;   /* absent sliding_window: one of 4096 tokens */
+    bool has_windows;         /* the class knows sliding_window; absent: 4096 tokens */
     bool window_needs_switch; /* sliding_window counts only with use_sliding_window */
     bool tied_by_default;
     bool bias_qkv; /* whatever attention_bias says */

@@ -137,6 +137,12 @@ enum status transformer_check(const struct transformer *t, struct loc at, struct
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "max_positions is 0: learned positions need the number of their rows, "
                           "1 or more");
+    if (t->attention_window == 0 && (t->window_from_layer > 0 || t->full_attention_every > 0))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "%s is set, and attention_window is 0: it says which layers have no "
+                          "window, so a window is "
+                          "needed, 4096 for instance",
+                          t->window_from_layer > 0 ? "window_from_layer" : "full_attention_every");
     int64_t parameters = transformer_parameters(t);
     if (parameters > MAX_PARAMETERS)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -275,10 +281,31 @@ double transformer_attention_flops(const struct transformer *t, int64_t seq_len,
     return 4 * pairs * (double)transformer_q_width(t);
 }
 
+int64_t transformer_window(const struct transformer *t, int64_t layer)
+{
+    bool full = layer < t->window_from_layer ||
+                (t->full_attention_every > 0 && (layer + 1) % t->full_attention_every == 0);
+    return full ? 0 : t->attention_window;
+}
+
+int64_t transformer_windowed_layers(const struct transformer *t)
+{
+    int64_t count = 0;
+    for (int64_t l = 0; l < t->layers; l++)
+        count += transformer_window(t, l) > 0;
+    return count;
+}
+
 double transformer_seen_flops(const struct transformer *t, int64_t seq_len)
 {
+    const double causal = transformer_attention_flops(t, seq_len, true);
+    if (t->attention_window > 0 && t->attention_window < seq_len) {
+        const double share = (double)transformer_windowed_layers(t) / (double)t->layers;
+        const double s = (double)seq_len, w = (double)t->attention_window;
+        return causal * (1 - share) + causal * share * (2 * s * w - w * w) / (s * s);
+    }
     if (t->attention_chunk == 0)
-        return transformer_attention_flops(t, seq_len, true);
+        return causal;
     const double chunk = (double)t->attention_chunk, kept = (double)t->attention_kept;
     const int64_t chunks = seq_len / t->attention_chunk;
     const double whole = (double)chunks, rest = (double)(seq_len - chunks * t->attention_chunk);

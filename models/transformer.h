@@ -22,6 +22,9 @@
  *     "positions": "rope",                   // or "learned", "none"
  *     "rope_theta": 500000,                  // with rope only
  *     "max_positions": 8192,                 // required with learned; else optional, 0 = no limit
+ *     "attention_window": 4096,              // optional: a query sees this many keys, its own included; 0 = all
+ *     "window_from_layer": 0,                // optional: layers before this one (from 0) see all keys
+ *     "full_attention_every": 6,             // optional: layers 5, 11, ... see all keys; 0 = none of them
  * known "bias_qkv": false, "bias_o": false, "bias_ffn": false, "qk_norm": false, "tied_head":
  * false,                    // these five may be left out and are then false "sources": {"vocab":
  * "...", "*": "..."}  // where each value is from; "*" is for all the rest
@@ -77,6 +80,9 @@ struct transformer {
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */
     double norm_eps;
+    /* Sliding windows: in a layer with a window a query sees attention_window keys at most, itself and those just
+     * before it. transformer_window() says which layers have one. */
+    int64_t attention_window, window_from_layer, full_attention_every;
     /* Block-sparse attention: of every attention_chunk tokens the first attention_kept are keys that
      * later chunks see; their own chunk sees all of them. 0: dense. Set by options, not in files. */
     int64_t attention_chunk, attention_kept;
@@ -163,8 +169,15 @@ int64_t transformer_head_flops_per_token(const struct transformer *t);
  * exactly half of full, s^2 / 2 pairs, as the conventions that halve it do. */
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
 
-/* Causal, and of block-sparse attention the pairs alone that are seen: of its own chunk a token sees
- * as always, of each before it what is kept. */
+/* Keys that a query of this layer (counted from 0) sees at most; 0: no window, it sees all keys before it. */
+int64_t transformer_window(const struct transformer *t, int64_t layer);
+
+/* How many layers have a window. */
+int64_t transformer_windowed_layers(const struct transformer *t);
+
+/* The same causal flops for the pairs that the mask lets through, on average over the layers. Under a window of
+ * w < s tokens a sequence has s w - w^2 / 2 pairs, in the convention above. In block-sparse attention a token sees
+ * all earlier tokens of its own chunk, and the kept ones of every chunk before. */
 double transformer_seen_flops(const struct transformer *t, int64_t seq_len);
 
 #endif

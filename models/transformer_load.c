@@ -23,7 +23,7 @@ static enum status read_field(struct transformer *t, struct json_node root,
     const bool absent = json_find(root, field->name).value == NULL;
     switch (field->kind) {
     case FIELD_SIZE: {
-        /* max_positions may be left out unless transformer_check() needs it */
+        /* A size that may be 0 may be left out; transformer_check() asks for max_positions where it is needed. */
         int64_t *size = transformer_field_size(t, field);
         if (absent && field->low <= 0)
             return STATUS_OK;

@@ -258,6 +258,14 @@ static bool sequence_cut_twice(const struct choices *c)
     return c->attention == CHOICE_ATTENTION_FPDT && c->subsequences > 1;
 }
 
+/* Rings and chunks cut attention into tiles of one mask for all layers. */
+static bool tiles_of_a_window(const struct choices *c)
+{
+    int64_t window = c->model->attention_window;
+    return (c->cp > 1 || is_fpdt(c)) && window > 0 && window < c->seq &&
+           transformer_windowed_layers(c->model) > 0;
+}
+
 static bool is_staged(const struct choices *c)
 {
     return c->attention == CHOICE_ATTENTION_UPIPE;
@@ -307,6 +315,10 @@ static const struct rule rules[] = {
     {windows_without_a_ring, "--window",
      "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
      "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
+    {tiles_of_a_window, "--strategy",
+     "the model has layers whose attention sees a window, and the tiles of rings (--strategy ring, 2d; --cp) and of chunks "
+     "(--strategy fpdt) know no windows; choose --strategy ulysses, upipe, megatron-sp or sppo, or --set "
+     "attention_window=0 for the cost of full attention"},
     {chunks_with_dropout, "--dropout",
      "the kernels of chunks of a sequence (--strategy fpdt) are called without dropout; choose --dropout off"},
     {chunks_with_tensor, "--tp",

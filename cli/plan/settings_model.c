@@ -94,6 +94,10 @@ void settings_put_megatron_model(struct text *out, const struct choices *c)
     text_printf(out, "--position-embedding-type %s\n", positions[m->positions]);
     if (m->positions == POSITIONS_ROPE)
         text_printf(out, "--rotary-base %.0f\n", m->rope_theta);
+    if (m->attention_window > 0) /* keys before the query's own, keys after it */
+        text_printf(out, "--window-size %lld,0\n", (long long)m->attention_window - 1);
+    if (m->attention_window > 0 && m->full_attention_every > 0)
+        text_printf(out, "--window-attn-skip-freq %lld\n", (long long)m->full_attention_every);
     text_printf(out, "--vocab-size %lld\n", (long long)m->vocab);
 }
 

@@ -325,6 +325,16 @@ static bool has_qkv_bias_alone(const struct choices *c)
     return m->bias_qkv != m->bias_o || m->bias_o != m->bias_ffn;
 }
 
+static bool has_attention_windows(const struct choices *c)
+{
+    return c->model->attention_window > 0;
+}
+
+static bool has_late_windows(const struct choices *c)
+{
+    return has_attention_windows(c) && c->model->window_from_layer > 0;
+}
+
 /* ---- the table ---- */
 
 enum {
@@ -401,6 +411,8 @@ static const struct gap models[] = {
     {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
     {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
     {SPEED,    has_head_norms,     "norms of query and key heads"},
+    {TITAN | SPEED, has_attention_windows,   "attention that sees a window of keys"},
+    {MEGATRON, has_late_windows,   "windows that begin at a later layer than the first"},
 };
 /* clang-format on */
 

@@ -73,6 +73,16 @@ struct work attention_work(const struct emit *e, enum work_kind kind, int64_t to
                                        MASK_CAUSAL, 0, 0}};
 }
 
+struct work attention_windowed(const struct emit *e, uint32_t layer, struct work causal)
+{
+    int64_t window = transformer_window(e->choices->model, layer);
+    if (window > 0 && window < causal.attention.q + causal.attention.offset) {
+        causal.attention.mask = MASK_WINDOW;
+        causal.attention.window = window;
+    }
+    return causal;
+}
+
 op_id attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
                      struct view lse)
 {
@@ -92,20 +102,22 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
             workspace > 0 ? 4 : 3);
 }
 
-void attention_core(struct emit *e, struct attention_saved *saved, struct view o, int64_t tokens,
-                    int64_t heads, int64_t kv_heads)
+void attention_core(struct emit *e, uint32_t layer, struct attention_saved *saved, struct view o,
+                    int64_t tokens, int64_t heads, int64_t kv_heads)
 {
     struct qkv in = {saved->q, saved->k, saved->v};
     saved->o = o;
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
     emit_kept(e, saved->o.buffer);
     emit_kept(e, saved->lse);
-    attention_tile(e, attention_work(e, WORK_ATTENTION, tokens, heads, kv_heads), &in, o,
-                   view_all(e, saved->lse));
+    attention_tile(
+        e, attention_windowed(e, layer, attention_work(e, WORK_ATTENTION, tokens, heads, kv_heads)),
+        &in, o, view_all(e, saved->lse));
 }
 
-struct qkv attention_core_backward(struct emit *e, const struct attention_saved *saved,
-                                   struct view d_o, int64_t tokens, int64_t heads, int64_t kv_heads)
+struct qkv attention_core_backward(struct emit *e, uint32_t layer,
+                                   const struct attention_saved *saved, struct view d_o,
+                                   int64_t tokens, int64_t heads, int64_t kv_heads)
 {
     int64_t dim = e->choices->model->head_dim;
     struct qkv in = {saved->q, saved->k, saved->v};
@@ -114,8 +126,11 @@ struct qkv attention_core_backward(struct emit *e, const struct attention_saved 
         .k = place(e, view_none(), "dk", CATEGORY_KV, tokens, kv_heads * dim),
         .v = place(e, view_none(), "dv", CATEGORY_KV, tokens, kv_heads * dim),
     };
-    attention_tile_backward(e, attention_work(e, WORK_ATTENTION_BACKWARD, tokens, heads, kv_heads),
-                            &in, saved->o, view_all(e, saved->lse), d_o, &grads);
+    attention_tile_backward(
+        e,
+        attention_windowed(e, layer,
+                           attention_work(e, WORK_ATTENTION_BACKWARD, tokens, heads, kv_heads)),
+        &in, saved->o, view_all(e, saved->lse), d_o, &grads);
     return grads;
 }
 

@@ -35,18 +35,20 @@ op_id attention_tile(struct emit *e, struct work work, const struct qkv *in, str
                      struct view lse);
 void attention_tile_backward(struct emit *e, struct work work, const struct qkv *in, struct view o,
                              struct view lse, struct view d_o, const struct qkv *grads);
-/* A causal square of `tokens`; kind ATTENTION or ATTENTION_BACKWARD. */
+/* A causal square of `tokens`, whatever the layer's window is; kind ATTENTION or ATTENTION_BACKWARD. */
 struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
                            int64_t kv_heads);
+/* The causal work with the window of the model's layer, unless the last query's window reaches all keys. */
+struct work attention_windowed(const struct emit *e, uint32_t layer, struct work causal);
 
 /* The causal core on a whole sequence: o[tokens, heads, head_dim] and saved->lse from saved->q, k,
  * v; keeps o in saved. */
-void attention_core(struct emit *e, struct attention_saved *saved, struct view o, int64_t tokens,
-                    int64_t heads, int64_t kv_heads);
+void attention_core(struct emit *e, uint32_t layer, struct attention_saved *saved, struct view o,
+                    int64_t tokens, int64_t heads, int64_t kv_heads);
 /* dq, dk, dv from d_o[tokens, heads, head_dim], with the kernel's hidden workspace. */
-struct qkv attention_core_backward(struct emit *e, const struct attention_saved *saved,
-                                   struct view d_o, int64_t tokens, int64_t heads,
-                                   int64_t kv_heads);
+struct qkv attention_core_backward(struct emit *e, uint32_t layer,
+                                   const struct attention_saved *saved, struct view d_o,
+                                   int64_t tokens, int64_t heads, int64_t kv_heads);
 
 bool has_head_norms(const struct emit *e);
 /* q and k through their per-head norms (Qwen3), keeping in saved what the backward reads. */

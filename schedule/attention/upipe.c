@@ -135,6 +135,12 @@ static struct view stage_of(struct view all, int64_t g, int64_t elements)
     return view_part(all, g * elements, elements);
 }
 
+/* The core of one head on all tokens of the head group. */
+static struct work core_work(const struct upipe *u, enum work_kind kind)
+{
+    return attention_windowed(u->e, u->layer, attention_work(u->e, kind, u->z.s, 1, 1));
+}
+
 /* The first of the stages that read the same keys and values. */
 static bool begins_keys(const struct upipe *u, int64_t g)
 {
@@ -164,7 +170,7 @@ static void sequence_forward(const struct upipe *u, struct view x, struct view o
             in.v = scatter_part(u, x, V, g / shared).all;
         }
         core_sync(e);
-        attention_tile(e, attention_work(e, WORK_ATTENTION, z->s, 1, 1), &in, o,
+        attention_tile(e, core_work(u, WORK_ATTENTION), &in, o,
                        stage_of(view_all(e, saved->lse), g, z->s));
         core_sync(e);
         struct view recv = gather_heads(e, z, o, z->dim, e->choices->profile->sync_forward);
@@ -208,7 +214,7 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
         .k = view_all(e, emit_buffer(e, "dk", CATEGORY_KV, e->choices->dtype, z->s, z->dim)),
         .v = view_all(e, emit_buffer(e, "dv", CATEGORY_KV, e->choices->dtype, z->s, z->dim)),
     };
-    attention_tile_backward(e, attention_work(e, WORK_ATTENTION_BACKWARD, z->s, 1, 1), in,
+    attention_tile_backward(e, core_work(u, WORK_ATTENTION_BACKWARD), in,
                             stage_of(saved->o, g, count),
                             stage_of(view_all(e, saved->lse), g, z->s), d_o, &grads);
     if (!begins_keys(u, g)) {

@@ -90,6 +90,45 @@ static void sparse_chunks_compute_the_reference(void)
     }
 }
 
+/* Windows in some layers, in every strategy that has them; the reference has the same mask. A window of 5 ends within
+ * a subsequence, one of 21 spans two. */
+static void layers_with_windows_compute_the_reference(void)
+{
+    static const struct {
+        const char *strategy;
+        int64_t hp, tp, pp, subsequences;
+    } uses[] = {
+        {"local", 0, 0, 0, 0},       {"ulysses", 2, 0, 0, 0}, {"upipe", 2, 0, 0, 0},
+        {"megatron-sp", 0, 2, 0, 0}, {"ulysses", 2, 0, 2, 0}, {"sppo", 0, 0, 2, 4},
+        {"sppo", 0, 2, 0, 3},
+    };
+    for (size_t i = 0; i < 2 * ARRAY_LEN(uses); i++) {
+        struct transformer model = shapes[1 - i % 2];
+        const size_t u = i / 2;
+        model.attention_window = i % 2 == 0 ? 5 : 21;
+        model.window_from_layer = i % 3 == 1;
+        model.full_attention_every = i % 3 == 2 ? 2 : 0;
+        struct request request = {.model = &model,
+                                  .strategy = uses[u].strategy,
+                                  .weights = CHOICE_WEIGHTS_ZERO1,
+                                  .activations = (int)i % CHOICE_ACTIVATIONS_COUNT,
+                                  .optimizer = -1,
+                                  .attention_impl = ATTENTION_CPU,
+                                  .dtype = DTYPE_F32,
+                                  .ranks = 4,
+                                  .hp = uses[u].hp,
+                                  .tp = uses[u].tp,
+                                  .pp = uses[u].pp,
+                                  .subsequences = uses[u].subsequences,
+                                  .seq = 48,
+                                  .gpus_per_node = 4,
+                                  .sm = 80};
+        struct choices choices = resolved(&request);
+        CHECK_INT(uses[u].strategy, transformer_windowed_layers(&model) > 0, true);
+        check_choices(&choices, true);
+    }
+}
+
 /* 16 bits round every result; the rule then is the one of that type. */
 static void sixteen_bits_stay_within_their_tolerance(void)
 {
@@ -141,6 +180,7 @@ static const struct check_case cases[] = {
     {"every pair of choices computes the reference", every_pair_of_choices_computes_the_reference},
     {"64 ranks compute the reference", sixty_four_ranks_compute_the_reference},
     {"sparse chunks compute the reference", sparse_chunks_compute_the_reference},
+    {"layers with windows compute the reference", layers_with_windows_compute_the_reference},
     {"16 bits stay within their tolerance", sixteen_bits_stay_within_their_tolerance},
     {"bf16 states compute the reference", bf16_states_compute_the_reference},
 };

@@ -35,7 +35,7 @@ static const struct {
     {"qwen3-8b.json", NULL, INT64_C(8190735360)},
     {"qwen3-4b-2507.json", NULL, INT64_C(4022468096)},
     {"qwen3-0.6b.json", NULL, INT64_C(596049920)},
-    {"mistral-7b-v0.1.json", "sliding_window", INT64_C(7241732096)},
+    {"mistral-7b-v0.1.json", NULL, INT64_C(7241732096)},
     {"mistral-7b-v0.3.json", NULL, INT64_C(7248023552)},
     {"mistral-nemo.json", NULL, INT64_C(12247782400)},
     {"gpt2.json", NULL, INT64_C(124439808)},
@@ -179,6 +179,63 @@ static void small_configs_are_read(void)
     }
 }
 
+/* Which layers see a window, by Transformers' configuration classes. */
+static void windows_are_read_per_layer(void)
+{
+#define LAYERS(rest)                                                                               \
+    "\"hidden_size\": 8, \"intermediate_size\": 16, \"num_hidden_layers\": 6, "                    \
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"vocab_size\": 9" rest "}"
+#define S "\"sliding_attention\""
+#define F "\"full_attention\""
+    static const struct {
+        const char *label, *text, *ignore, *layers; /* w: a window, f: full */
+        int64_t window;
+    } files[] = {
+        {"by default", "{\"model_type\": \"mistral\", " LAYERS(""), NULL, "wwwwww", 4096},
+        {"given", "{\"model_type\": \"mistral\", " LAYERS(", \"sliding_window\": 7"), NULL,
+         "wwwwww", 7},
+        {"null", "{\"model_type\": \"mistral\", " LAYERS(", \"sliding_window\": null"), NULL,
+         "ffffff", 0},
+        {"ignored", "{\"model_type\": \"mistral\", " LAYERS(""), "sliding_window", "ffffff", 0},
+        {"switch off", "{\"model_type\": \"qwen2\", " LAYERS(", \"sliding_window\": 7"), NULL,
+         "ffffff", 0},
+        {"switch on, 28 full layers",
+         "{\"model_type\": \"qwen2\", " LAYERS(", \"use_sliding_window\": true"), NULL, "ffffff",
+         0},
+        {"from a layer on",
+         "{\"model_type\": \"qwen3\", \"head_dim\": 2, " LAYERS(
+             ", \"use_sliding_window\": true, \"sliding_window\": 7, \"max_window_layers\": 2"),
+         NULL, "ffwwww", 7},
+        {"every third is full",
+         "{\"model_type\": \"mistral\", " LAYERS(", \"layer_types\": [" S "," S "," F "," S "," S
+                                                 "," F "]"),
+         NULL, "wwfwwf", 4096},
+        {"a list of windows later",
+         "{\"model_type\": \"mistral\", " LAYERS(", \"layer_types\": [" F "," F "," F "," S "," F
+                                                 "," S "]"),
+         NULL, "fffwfw", 4096},
+        {"a list that begins late",
+         "{\"model_type\": \"mistral\", " LAYERS(", \"layer_types\": [" F "," F "," F "," S "," S
+                                                 "," F "]"),
+         NULL, "fffwwf", 4096},
+        {"all full",
+         "{\"model_type\": \"mistral\", " LAYERS(", \"layer_types\": [" F "," F "," F "," F "," F
+                                                 "," F "]"),
+         NULL, "ffffff", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        struct arena arena = {0};
+        struct transformer t;
+        enum status status = hf_config_parse(&t, &arena, "c.json", files[i].text,
+                                             strlen(files[i].text), files[i].ignore, NULL);
+        CHECK_INT(files[i].label, status, STATUS_OK);
+        for (size_t l = 0; files[i].layers[l] != '\0'; l++)
+            CHECK_INT(files[i].label, transformer_window(&t, (int64_t)l),
+                      files[i].layers[l] == 'w' ? files[i].window : 0);
+        arena_release(&arena);
+    }
+}
+
 static void version_5_gives_the_base_of_the_angles(void)
 {
     struct arena arena = {0};
@@ -225,19 +282,35 @@ static const struct {
      "c.json:1: error: 'vocab_size' cannot be ignored: the work depends on it\n"},
     {"ignored what is not there", "{" LLAMA "}", "frobnicate",
      "c.json:1: error: no key 'frobnicate' to ignore\n"},
-    {"window", "{" MISTRAL ", \"num_key_value_heads\": 2, \"sliding_window\": 4}", NULL,
-     "c.json:1: error: sliding_window: sliding windows are not modelled: set it to null (or "
-     "--ignore sliding_window) to model full attention\n"},
-    {"window by default", "{" MISTRAL ", \"num_key_value_heads\": 2}", NULL,
-     "c.json:1: error: sliding_window is absent, which for 'mistral' means a window of 4096, and "
-     "windows are not modelled: add \"sliding_window\": null to model full attention\n"},
-    {"window on", "{\"model_type\": \"qwen2\", " QWEN ", \"use_sliding_window\": true}", NULL,
-     "c.json:1: error: use_sliding_window: sliding windows are not modelled: set it to false (or "
-     "--ignore use_sliding_window) to model full attention\n"},
-    {"window of a layer",
+    {"window of Llama", "{" LLAMA ", \"sliding_window\": 4}", NULL,
+     "c.json:1: error: sliding_window: Transformers' Llama has no windows: remove it (or --ignore "
+     "sliding_window) to "
+     "model full attention, or write \"model_type\": \"mistral\" for windows in all layers\n"},
+    {"a window of nothing", "{" MISTRAL ", \"num_key_value_heads\": 2, \"sliding_window\": 0}",
+     NULL, "c.json:1: error: sliding_window: 0 is out of range: expected 1 to 1099511627776\n"},
+    {"a sliding layer without a window",
      "{\"model_type\": \"qwen2\", " QWEN ", \"layer_types\": [\"sliding_attention\"]}", NULL,
-     "c.json:1: error: layer_types[0]: layers of 'sliding_attention' are not modelled: --ignore "
-     "layer_types models full attention in all of them\n"},
+     "c.json:1: error: layer_types: has layers of 'sliding_attention', and no window is set: give "
+     "sliding_window and "
+     "\"use_sliding_window\": true, or --ignore layer_types for full attention\n"},
+    {"a layer of another kind",
+     "{\"model_type\": \"qwen2\", " QWEN ", \"layer_types\": [\"linear_attention\"]}", NULL,
+     "c.json:1: error: layer_types[0]: layers of 'linear_attention' are not modelled: "
+     "full_attention and "
+     "sliding_attention are; --ignore layer_types models the layers as without this key\n"},
+    {"too many layers",
+     "{\"model_type\": \"qwen2\", " QWEN
+     ", \"layer_types\": [\"full_attention\", \"full_attention\"]}",
+     NULL, "c.json:1: error: layer_types: it lists 2 layers, and the model has 1\n"},
+    {"layers without a period",
+     "{\"model_type\": \"mistral\", \"hidden_size\": 8, \"intermediate_size\": 16, "
+     "\"num_hidden_layers\": 4, "
+     "\"num_attention_heads\": 4, \"vocab_size\": 9, \"num_key_value_heads\": 2, \"layer_types\": "
+     "[\"sliding_attention\", \"full_attention\", \"full_attention\", \"sliding_attention\"]}",
+     NULL,
+     "c.json:1: error: layer_types: this order of layers is not modelled: from some layer on all "
+     "must have a window, or "
+     "all but every N-th; --ignore layer_types models the layers as without this key\n"},
     {"scaled angles", "{" LLAMA ", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}}", NULL,
      "c.json:1: error: rope_scaling: RoPE scaling of type 'dynamic' is not known: llama3, yarn and "
      "linear change angles and no work; --ignore rope_scaling models the step without it\n"},
@@ -295,6 +368,8 @@ static const struct {
     {"odd head", "{\"model_type\": \"qwen3\", " QWEN ", \"head_dim\": 3}"},
     {"no head_dim", "{\"model_type\": \"qwen3\", " QWEN "}"},
     {"no groups", "{" MISTRAL ", \"sliding_window\": null}"},
+    {"a window of another type",
+     "{" MISTRAL ", \"num_key_value_heads\": 2, \"sliding_window\": \"4\"}"},
     {"twice", "{" LLAMA ", \"vocab_size\": 10}"},
     {"scaling of another type", "{" LLAMA ", \"rope_scaling\": 2}"},
     {"scaling without a type", "{" LLAMA ", \"rope_scaling\": {\"factor\": 2}}"},
@@ -323,9 +398,6 @@ static void real_files_are_rejected_by_name(void)
     static const struct {
         const char *file, *message;
     } files[] = {
-        {"mistral-7b-v0.1.json",
-         "mistral-7b-v0.1.json:18: error: sliding_window: sliding windows are not modelled: set it "
-         "to null (or --ignore sliding_window) to model full attention\n"},
         {"mixtral-8x7b.json",
          "mixtral-8x7b.json:13: error: model_type: 'mixtral' is a mixture of experts, which is "
          "not modelled: only dense models are\n"},
@@ -347,6 +419,7 @@ static const struct check_case cases[] = {
     {"families differ in what they leave out", families_differ_in_what_they_leave_out},
     {"small configs are read", small_configs_are_read},
     {"version 5 gives the base of the angles", version_5_gives_the_base_of_the_angles},
+    {"windows are read per layer", windows_are_read_per_layer},
     {"what is not modelled is named", what_is_not_modelled_is_named},
     {"hostile files get one message", hostile_files_get_one_message},
     {"real files are rejected by name", real_files_are_rejected_by_name},

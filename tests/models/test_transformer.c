@@ -117,6 +117,16 @@ static void flops_follow_from_shapes(void)
     CHECK_INT("24 h^2", transformer_linear_flops_per_token(&t), 24 * 64 * 64);
     CHECK_INT("head", transformer_head_flops_per_token(&t), 2 * 64 * 10);
     CHECK_CLOSE("full: 4 s^2 h", transformer_attention_flops(&t, 1000, false), 4e6 * 64, 1e-15);
+    /* A window of 4 in 10 tokens: 10 x 4 - 4^2 / 2 = 32 pairs; in every second layer, beside 50 in the others. */
+    t.attention_window = 4;
+    CHECK_CLOSE("window", transformer_seen_flops(&t, 10), 4.0 * 32 * 64, 1e-15);
+    CHECK_CLOSE("window of all", transformer_seen_flops(&t, 4), 4.0 * 8 * 64, 1e-15);
+    t.layers = 4;
+    t.full_attention_every = 2;
+    CHECK_INT("windowed layers", transformer_windowed_layers(&t), t.layers - t.layers / 2);
+    CHECK_CLOSE("every second layer", transformer_seen_flops(&t, 10), 4.0 * 41 * 64, 1e-12);
+    t.attention_window = t.full_attention_every = 0;
+    t.layers = 1;
     /* chunks of 4 whose first token others see: 8, 8 + 4 x 1, and of 2 tokens 2 + 2 x 2 x 1 */
     t.attention_chunk = 4;
     t.attention_kept = 1;
