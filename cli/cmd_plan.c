@@ -125,11 +125,11 @@ static void note_idle_of(const struct options *options, const struct request *re
 static enum status plan_longest(const struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
-    struct longest_report report = {.brief = options_given(options, "emit")};
+    struct longest_certificate report = {.brief = options_given(options, "emit")};
     struct text out = {0};
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
-    enum status status = longest_report_make(&report, setup, diag);
+    enum status status = longest_certificate_make(&report, setup, diag);
     struct request request = report.request;
     request.seq = report.longest.tokens;
     if (interrupted() != 0 && options_given(options, "emit"))
@@ -149,7 +149,7 @@ static enum status plan_longest(const struct setup *setup, const struct options 
         note_idle_of(options, &request);
     }
     text_release(&out);
-    longest_report_release(&report);
+    longest_certificate_release(&report);
     return status;
 }
 

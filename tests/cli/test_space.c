@@ -255,12 +255,12 @@ static void an_interrupted_search_says_what_it_knows(void)
     raise(SIGINT);
     for (size_t i = 0; i < ARRAY_LEN(interrupted_searches); i++) {
         struct setup setup = {0};
-        struct longest_report report = {0};
+        struct longest_certificate report = {0};
         struct text out = {0}, json = {0};
         struct diag diag = {0};
         if (load(&setup, 0, &diag)) {
             setup.request.seq = interrupted_searches[i].guess;
-            longest_report_make(&report, &setup, &diag);
+            longest_certificate_make(&report, &setup, &diag);
             longest_report_print(&out, &report);
             longest_report_print_json(&json, &report);
             CHECK_INT("one length", report.longest.asked, 1);
@@ -270,7 +270,7 @@ static void an_interrupted_search_says_what_it_knows(void)
             CHECK_INT("status", longest_report_ended(&report, &diag), STATUS_SYSTEM);
             CHECK_TEXT("message", diag.text, interrupted_searches[i].message);
         }
-        longest_report_release(&report);
+        longest_certificate_release(&report);
         text_release(&out);
         text_release(&json);
         diag_release(&diag);

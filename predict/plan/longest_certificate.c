@@ -1,0 +1,97 @@
+#include "predict/plan/longest_certificate.h"
+
+#include "base/interrupt.h"
+#include "predict/workers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void longest_certificate_release(struct longest_certificate *r)
+{
+    prediction_release(&r->at);
+    prediction_release(&r->beyond);
+    *r = (struct longest_certificate){0};
+}
+
+/* ---- what other options would give ---- */
+
+enum { FLIPS_OPS_MAX = 100000 }; /* a search of each option takes too long beyond */
+
+struct flips {
+    const struct setup *setup;
+    const struct longest_certificate *report;
+};
+
+static void find_flip(void *context, size_t job, void *result)
+{
+    const struct flips *flips = context;
+    const struct longest_certificate *report = flips->report;
+    struct request request = report->request;
+    struct ladder ladder;
+    struct longest longest;
+    struct flip *flip = result;
+    alternatives_apply(&request, job);
+    if (ladder_of(&ladder, &request, NULL) == STATUS_OK &&
+        longest_find(&longest, flips->setup, &request, &ladder, report->longest.next, NULL, NULL) ==
+            STATUS_OK)
+        flip->tokens = longest.tokens;
+}
+
+static int longer_first(const void *left, const void *right)
+{
+    const struct flip *a = left, *b = right;
+    return a->tokens != b->tokens ? (a->tokens > b->tokens ? -1 : 1) : strcmp(a->option, b->option);
+}
+
+static enum status find_flips(struct longest_certificate *r, const struct setup *setup,
+                              struct diag *diag)
+{
+    struct flips flips = {setup, r};
+    struct flip all[ALTERNATIVES_MAX];
+    size_t count = alternatives_count();
+    struct progress progress;
+    progress_begin(&progress, count, 0);
+    enum status status = workers_run(count, sizeof all[0], find_flip, &flips, all, &progress, diag);
+    progress_end();
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        if (all[i].tokens > r->longest.tokens) {
+            r->flip[r->flips] = all[i];
+            r->flip[r->flips++].option = alternatives_option(i);
+        }
+    qsort(r->flip, r->flips, sizeof r->flip[0], longer_first);
+    return status;
+}
+
+/* ---- both sides of the boundary ---- */
+
+static enum status predict_at(struct prediction *p, const struct setup *setup,
+                              const struct request *request, int64_t tokens, struct diag *diag)
+{
+    struct request at = *request;
+    at.seq = tokens;
+    return prediction_make(p, setup, &at, false, diag);
+}
+
+enum status longest_certificate_make(struct longest_certificate *r, const struct setup *setup,
+                                     struct diag *diag)
+{
+    r->request = setup->request;
+    enum status status = ladder_of(&r->ladder, &r->request, diag);
+    struct progress progress;
+    progress_begin(&progress, 0, 0);
+    if (status == STATUS_OK)
+        status = longest_find(&r->longest, setup, &r->request, &r->ladder, r->request.seq,
+                              &progress, diag);
+    progress_end();
+    if (status == STATUS_OK && r->brief)
+        return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
+    if (status == STATUS_OK && r->longest.tokens > 0 && interrupted() == 0)
+        status = predict_at(&r->at, setup, &r->request, r->longest.tokens, diag);
+    if (status == STATUS_OK && r->longest.next > 0 && r->longest.refused[0] == '\0' &&
+        interrupted() == 0)
+        status = predict_at(&r->beyond, setup, &r->request, r->longest.next, diag);
+    r->flips_asked = r->longest.next > 0 && r->at.ir.op.count < FLIPS_OPS_MAX && interrupted() == 0;
+    if (status == STATUS_OK && r->flips_asked)
+        status = find_flips(r, setup, diag);
+    return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;
+}

@@ -1,0 +1,34 @@
+/* predict/plan/longest_certificate.h: the longest sequence of one configuration, simulated on either side of the
+ * boundary, and what other options would give. */
+#ifndef PREDICT_PLAN_LONGEST_CERTIFICATE_H
+#define PREDICT_PLAN_LONGEST_CERTIFICATE_H
+
+#include "predict/alternatives.h"
+#include "predict/plan/longest.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct flip { /* an option, and the longest sequence with it */
+    const char *option;
+    int64_t tokens; /* 0: refused, or nothing fits */
+};
+
+struct longest_certificate {
+    bool brief; /* set by the caller: the length alone, neither simulated nor with other options */
+    struct longest longest;
+    struct ladder ladder;
+    struct request request;             /* degrees filled in */
+    struct prediction at, beyond;       /* simulated; empty where there is none */
+    struct flip flip[ALTERNATIVES_MAX]; /* longest first */
+    size_t flips;
+    bool flips_asked; /* false: schedules are too large to search each option */
+};
+
+/* Searches and simulates. STATUS_NO: nothing fits. *certificate must be all-zero but for `brief`; release it in
+ * either case. After a signal that base/interrupt.h has noted, the certificate holds what was known by then. */
+enum status longest_certificate_make(struct longest_certificate *certificate,
+                                     const struct setup *setup, struct diag *diag);
+void longest_certificate_release(struct longest_certificate *certificate);
+
+#endif

@@ -1,0 +1,207 @@
+/* The errors of each table when the fitted numbers are fitted to the other tables.
+ *
+ * Gauss-Newton from the shipped values in the logarithms of the numbers: two steps by the Jacobian
+ * there (finite differences), the second with residuals simulated anew. A table does not tell every
+ * number, so each is held near its shipped value by what else is known of it; a number that the
+ * others do not tell thus keeps what the table that is left out told. */
+#include "predict/validate/leave_one_out.h"
+
+#include <gsl/gsl_multifit.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A number, or two that stand for one mechanism, and the relative deviation it is held within. The
+ * deviations are judgements of what is known of it without the tables: a share of what data sheets
+ * and formats of messages bound is held tightly, what NCCL chooses or a framework takes loosely.
+ * docs/accuracy.md has the sources of the numbers themselves. The eleventh fitted number, the profile's
+ * host_per_list_s, is no number of a machine and keeps its value. */
+static const struct fitted {
+    const char *number[2], *what;
+    double deviation;
+} fitted[] = {
+    {{"device.message_sms", "device.collective_sms"}, "message_sms", 0.5},
+    {{"fabric.peer_bandwidth"}, "peer_bandwidth", 0.2},
+    {{"fabric.all_to_all_peer_bandwidth"}, "all_to_all_peer_bandwidth", 0.15},
+    {{"fabric.all_to_all_channels"}, "all_to_all_channels", 0.1},
+    {{"fabric.peer_latency"}, "fabric.peer_latency", 0.4},
+    {{"nic.peer_latency"}, "nic.peer_latency", 0.5},
+    {{"nic.peer_bandwidth"}, "nic.peer_bandwidth", 0.03},
+    {{"nic.efficiency"}, "nic.efficiency", 0.02},
+    {{"attention.fa2.forward.rates"}, "fa2.forward", 0.03},
+    {{"attention.fa2.backward.rates"}, "fa2.backward", 0.03},
+};
+enum { FITTED = LEAVE_ONE_OUT_NUMBERS, STEPS = 2 };
+_Static_assert(ARRAY_LEN(fitted) == FITTED, "LEAVE_ONE_OUT_NUMBERS");
+
+static const char source[] = "LoongTrain";
+static const double difference = 0.05; /* of the Jacobian: the logarithm that a number moves by */
+static const double row_deviation = 0.025;       /* of an operator's time */
+static const double exchange_deviation = 0.0625; /* of an exchange between synchronisations */
+
+const char *leave_one_out_number(size_t i)
+{
+    return fitted[i].what;
+}
+
+static const char *table_of(const struct leave_one_out *r, size_t row)
+{
+    return r->rows.row[row].text[MEASUREMENT_TABLE];
+}
+
+bool leave_one_out_has(const struct leave_one_out *r, size_t table, size_t row)
+{
+    return table < r->tables && strcmp(table_of(r, row), table_of(r, r->table[table])) == 0;
+}
+
+/* Relative errors of all rows with the numbers times exp(x). A row that cannot be predicted has
+ * NAN. */
+static enum status errors_at(const struct leave_one_out *r, const double *x, double *error,
+                             struct diag *diag)
+{
+    struct tweak tweak[2 * FITTED];
+    size_t tweaks = 0;
+    for (size_t i = 0; i < FITTED; i++)
+        for (size_t k = 0; k < 2 && fitted[i].number[k] != NULL; k++)
+            tweak[tweaks++] =
+                (struct tweak){.number = tweak_number(fitted[i].number[k]), .factor = exp(x[i])};
+    struct validation v = {.tweak = tweak, .tweaks = tweaks};
+    enum status status = validation_run(&v, &r->rows, diag);
+    for (size_t i = 0; i < r->rows.count && status == STATUS_OK; i++)
+        error[i] = v.row[i].counted ? v.row[i].result.relative_error : NAN;
+    validation_release(&v);
+    return status;
+}
+
+static double deviation_of(const struct leave_one_out *r, size_t row)
+{
+    return r->rows.row[row].metric == METRIC_SEQALLTOALL_MS ? exchange_deviation : row_deviation;
+}
+
+/* Whether a step takes a row: it counts, is of no table that is left out, and was predicted. */
+static bool is_fitted(const struct leave_one_out *r, size_t row, size_t without,
+                      const double *error)
+{
+    return r->used[row] && !leave_one_out_has(r, without, row) && isfinite(log1p(error[row]));
+}
+
+/* One step to the least squares of the rows that count outside a table. */
+static void step_from(const struct leave_one_out *r, const double *jacobian, size_t without,
+                      const double *error, double *x)
+{
+    size_t count = FITTED, line = 0;
+    for (size_t i = 0; i < r->rows.count; i++)
+        count += is_fitted(r, i, without, error);
+    gsl_matrix *a = gsl_matrix_calloc(count, FITTED),
+               *covariance = gsl_matrix_alloc(FITTED, FITTED);
+    gsl_vector *b = gsl_vector_alloc(count), *move = gsl_vector_alloc(FITTED);
+    gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(count, FITTED);
+    for (size_t i = 0; i < r->rows.count; i++) {
+        if (!is_fitted(r, i, without, error))
+            continue;
+        for (size_t k = 0; k < FITTED; k++)
+            gsl_matrix_set(a, line, k, jacobian[i * FITTED + k] / deviation_of(r, i));
+        gsl_vector_set(b, line++, -log1p(error[i]) / deviation_of(r, i));
+    }
+    for (size_t k = 0; k < FITTED; k++, line++) {
+        gsl_matrix_set(a, line, k, 1 / fitted[k].deviation);
+        gsl_vector_set(b, line, -x[k] / fitted[k].deviation);
+    }
+    double squares;
+    gsl_multifit_linear(a, b, move, covariance, &squares, work);
+    for (size_t k = 0; k < FITTED; k++)
+        x[k] += gsl_vector_get(move, k);
+    gsl_multifit_linear_free(work);
+    gsl_vector_free(move);
+    gsl_vector_free(b);
+    gsl_matrix_free(covariance);
+    gsl_matrix_free(a);
+}
+
+/* Fits without a table (r->tables: with all), and predicts all rows with what came out. */
+static enum status refit(const struct leave_one_out *r, const double *jacobian, size_t without,
+                         double *x, double *error, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    memset(x, 0, FITTED * sizeof *x);
+    memcpy(error, r->shipped, r->rows.count * sizeof *error);
+    for (int i = 0; i < STEPS && status == STATUS_OK; i++) {
+        step_from(r, jacobian, without, error, x);
+        status = errors_at(r, x, error, diag);
+    }
+    return status;
+}
+
+static enum status find_jacobian(struct leave_one_out *r, double *jacobian, double *error,
+                                 struct diag *diag)
+{
+    for (size_t k = 0; k < FITTED; k++) {
+        double x[FITTED] = {0};
+        x[k] = difference;
+        enum status status = errors_at(r, x, error, diag);
+        if (status != STATUS_OK)
+            return status;
+        for (size_t i = 0; i < r->rows.count; i++) {
+            jacobian[i * FITTED + k] = (log1p(error[i]) - log1p(r->shipped[i])) / difference;
+            r->used[i] = r->used[i] && isfinite(jacobian[i * FITTED + k]);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* The rows of the source, and those of them that count. */
+static enum status choose(struct leave_one_out *r, const struct validation *v, struct diag *diag)
+{
+    for (size_t i = 0; i < v->rows->count; i++) {
+        const struct measurement *row = &v->rows->row[i];
+        size_t at = r->rows.count, t = 0;
+        if (!v->row[i].counted || strcmp(row->text[MEASUREMENT_SOURCE], source) != 0)
+            continue;
+        r->rows.row[r->rows.count++] = *row;
+        r->shipped[at] = v->row[i].result.relative_error;
+        r->used[at] = r->shipped[at] > -1; /* a number to fit to */
+        while (t < r->tables && !leave_one_out_has(r, t, at))
+            t++;
+        if (t < r->tables || !r->used[at])
+            continue;
+        if (r->tables == LEAVE_ONE_OUT_TABLES)
+            return diag_error(diag, (struct loc){.name = "--leave-one-out"}, STATUS_BAD_INPUT,
+                              "at most %d tables", (int)LEAVE_ONE_OUT_TABLES);
+        r->table[r->tables++] = at;
+    }
+    if (r->tables < 2)
+        return diag_error(
+            diag, (struct loc){.name = "--leave-one-out"}, STATUS_BAD_INPUT,
+            "needs rows of two tables of %s or more, there are %zu; leave --table out", source,
+            r->tables);
+    return STATUS_OK;
+}
+
+enum status leave_one_out_make(struct leave_one_out *r, const struct validation *v,
+                               struct diag *diag)
+{
+    size_t all = v->rows->count + 1;
+    double *jacobian = heap_zalloc(all * FITTED, sizeof *jacobian); /* rows x numbers */
+    *r = (struct leave_one_out){.rows = *v->rows};
+    r->rows.count = 0;
+    r->rows.row = heap_zalloc(all, sizeof *r->rows.row);
+    r->used = heap_zalloc(all, sizeof *r->used);
+    r->shipped = heap_zalloc(all, sizeof *r->shipped);
+    r->error = heap_zalloc(all * (LEAVE_ONE_OUT_TABLES + 1), sizeof *r->error);
+    enum status status = choose(r, v, diag);
+    if (status == STATUS_OK)
+        status = find_jacobian(r, jacobian, r->error, diag);
+    for (size_t t = 0; t <= r->tables && status == STATUS_OK; t++)
+        status = refit(r, jacobian, t, r->x[t], r->error + t * r->rows.count, diag);
+    free(jacobian);
+    return status;
+}
+
+void leave_one_out_release(struct leave_one_out *r)
+{
+    free(r->used);
+    free(r->rows.row);
+    free(r->error);
+    free(r->shipped);
+    *r = (struct leave_one_out){0};
+}

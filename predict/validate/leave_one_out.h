@@ -1,0 +1,35 @@
+/* predict/validate/leave_one_out.h: the errors of each table of LoongTrain when the numbers that were fitted to its
+ * tables are fitted to the other tables only. */
+#ifndef PREDICT_VALIDATE_LEAVE_ONE_OUT_H
+#define PREDICT_VALIDATE_LEAVE_ONE_OUT_H
+
+#include "predict/validate/validation.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LEAVE_ONE_OUT_NUMBERS = 10, LEAVE_ONE_OUT_TABLES = 16 };
+
+struct leave_one_out {
+    struct measurements rows;                   /* those of the source that count */
+    size_t table[LEAVE_ONE_OUT_TABLES], tables; /* a table is known by its first row */
+    bool *used;                                 /* [rows] whether a row is fitted to */
+    double *shipped; /* [rows] relative errors with the numbers as shipped */
+    double
+        *error; /* [tables + 1][rows] the same, fitted without one table; the last: fitted to all */
+    double x[LEAVE_ONE_OUT_TABLES + 1]
+            [LEAVE_ONE_OUT_NUMBERS]; /* logarithms of the numbers' factors */
+};
+
+/* STATUS_BAD_INPUT where there are not two tables with rows that count. Release *result in either case. */
+enum status leave_one_out_make(struct leave_one_out *result, const struct validation *validation,
+                               struct diag *diag);
+void leave_one_out_release(struct leave_one_out *result);
+
+/* Whether a row belongs to a table. */
+bool leave_one_out_has(const struct leave_one_out *result, size_t table, size_t row);
+
+/* What a fitted number is called. */
+const char *leave_one_out_number(size_t i);
+
+#endif

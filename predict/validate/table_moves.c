@@ -1,0 +1,54 @@
+#include "predict/validate/table_moves.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The mean error of the table and metric of row i. */
+static double mean_of(const struct validation *v, size_t i)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t k = 0; k < v->rows->count; k++)
+        if (v->row[k].counted && validation_same_table(v, i, k)) {
+            sum += fabs(v->row[k].result.relative_error);
+            count++;
+        }
+    return count > 0 ? sum / (double)count : 0;
+}
+
+void table_moves_init(struct table_moves *m, const struct validation *v)
+{
+    *m = (struct table_moves){.first = heap_alloc(v->rows->count + 1, sizeof *m->first)};
+    for (size_t i = 0; i < v->rows->count; i++) {
+        bool seen = !v->row[i].counted;
+        for (size_t t = 0; t < m->tables; t++)
+            seen |= validation_same_table(v, m->first[t], i);
+        if (!seen)
+            m->first[m->tables++] = i;
+    }
+    for (int up = 0; up < 2; up++)
+        m->by[up] = heap_zalloc(m->tables + 1, sizeof *m->by[up]);
+}
+
+void table_moves_release(struct table_moves *m)
+{
+    free(m->first);
+    free(m->by[0]);
+    free(m->by[1]);
+}
+
+enum status table_moves_find(struct table_moves *m, const struct validation *v, size_t number,
+                             struct diag *diag)
+{
+    for (int up = 0; up < 2; up++) {
+        struct tweak tweak = {number, up ? 1 + TABLE_MOVES_STEP : 1 - TABLE_MOVES_STEP};
+        struct validation other = {.tweak = &tweak, .tweaks = 1};
+        enum status status = validation_run(&other, v->rows, diag);
+        for (size_t t = 0; t < m->tables && status == STATUS_OK; t++)
+            m->by[up][t] = mean_of(&other, m->first[t]) - mean_of(v, m->first[t]);
+        validation_release(&other);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}

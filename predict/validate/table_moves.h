@@ -1,0 +1,24 @@
+/* predict/validate/table_moves.h: how the mean error of each table moves when one number of the machine does. */
+#ifndef PREDICT_VALIDATE_TABLE_MOVES_H
+#define PREDICT_VALIDATE_TABLE_MOVES_H
+
+#include "predict/validate/validation.h"
+
+/* The share by which a number falls and rises. */
+#define TABLE_MOVES_STEP 0.1
+
+/* The tables, known by their first rows that count, and by how much the mean error of each grows when a number
+ * falls [0] and rises [1]. */
+struct table_moves {
+    size_t *first, tables;
+    double *by[2];
+};
+
+void table_moves_init(struct table_moves *moves, const struct validation *validation);
+void table_moves_release(struct table_moves *moves);
+
+/* Predicts all rows with a number lowered and raised (predict/validate/tweak.h), and fills `by`. */
+enum status table_moves_find(struct table_moves *moves, const struct validation *validation,
+                             size_t number, struct diag *diag);
+
+#endif
