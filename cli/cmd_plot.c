@@ -84,12 +84,12 @@ const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};
 /* ---- figures, a row each ---- */
 
 /* A window of ops needs both tables. */
-static enum status load_trace(struct trace *trace, const char *path, const struct figure_wish *wish,
-                              bool memory, struct diag *diag)
+static enum status load_trace(struct trace *trace, const char *path,
+                              const struct figure_options *wanted, bool memory, struct diag *diag)
 {
     struct stat info;
     enum status status = stored_trace(trace, path, memory, diag);
-    if (status != STATUS_OK || !memory || wish->window == NULL)
+    if (status != STATUS_OK || !memory || wanted->window == NULL)
         return status;
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
         return diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
@@ -98,44 +98,46 @@ static enum status load_trace(struct trace *trace, const char *path, const struc
     return stored_trace(trace, path, false, diag);
 }
 
-static enum status of_trace(struct figure *figure, const char *path, const struct figure_wish *wish,
+static enum status of_trace(struct figure *figure, const char *path,
+                            const struct figure_options *wanted,
                             enum status (*make)(struct figure *, const struct trace *,
-                                                const struct figure_wish *, struct diag *),
+                                                const struct figure_options *, struct diag *),
                             bool memory, struct diag *diag)
 {
     struct trace trace = {0};
-    enum status status = load_trace(&trace, path, wish, memory, diag);
+    enum status status = load_trace(&trace, path, wanted, memory, diag);
     if (status == STATUS_OK)
-        status = make(figure, &trace, wish, diag);
+        status = make(figure, &trace, wanted, diag);
     trace_release(&trace);
     return status;
 }
 
-static enum status of_table(struct figure *figure, const char *path, const struct figure_wish *wish,
+static enum status of_table(struct figure *figure, const char *path,
+                            const struct figure_options *wanted,
                             enum status (*make)(struct figure *, const struct table *,
-                                                const struct figure_wish *, struct diag *),
+                                                const struct figure_options *, struct diag *),
                             struct diag *diag)
 {
     struct table table = {0};
     enum status status = table_load(&table, path, diag);
-    for (size_t i = 0; i < wish->onlys && status == STATUS_OK; i++)
-        status = table_keep(&table, wish->only[i], (struct loc){.name = "--only"}, diag);
+    for (size_t i = 0; i < wanted->onlys && status == STATUS_OK; i++)
+        status = table_keep(&table, wanted->only[i], (struct loc){.name = "--only"}, diag);
     if (status == STATUS_OK)
-        status = make(figure, &table, wish, diag);
+        status = make(figure, &table, wanted, diag);
     table_release(&table);
     return status;
 }
 
-static enum status plot_timeline(struct figure *f, const char *path, const struct figure_wish *wish,
-                                 struct diag *diag)
+static enum status plot_timeline(struct figure *f, const char *path,
+                                 const struct figure_options *wanted, struct diag *diag)
 {
-    return of_trace(f, path, wish, figure_timeline, false, diag);
+    return of_trace(f, path, wanted, figure_timeline, false, diag);
 }
 
-static enum status plot_memory(struct figure *f, const char *path, const struct figure_wish *wish,
-                               struct diag *diag)
+static enum status plot_memory(struct figure *f, const char *path,
+                               const struct figure_options *wanted, struct diag *diag)
 {
-    return of_trace(f, path, wish, figure_memory, true, diag);
+    return of_trace(f, path, wanted, figure_memory, true, diag);
 }
 
 /* "out/block-2" is "block-2" in the figure. */
@@ -146,17 +148,17 @@ static const char *last_part(const char *path)
 }
 
 static enum status plot_memories(struct figure *f, const char *const *path, size_t count,
-                                 const struct figure_wish *wish, struct diag *diag)
+                                 const struct figure_options *wanted, struct diag *diag)
 {
     struct trace *trace = heap_zalloc(count, sizeof *trace);
     struct figure_trace *named = heap_zalloc(count, sizeof *named);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         named[i] = (struct figure_trace){last_part(path[i]), &trace[i]};
-        status = load_trace(&trace[i], path[i], wish, true, diag);
+        status = load_trace(&trace[i], path[i], wanted, true, diag);
     }
     if (status == STATUS_OK)
-        status = figure_memories(f, named, count, wish, diag);
+        status = figure_memories(f, named, count, wanted, diag);
     for (size_t i = 0; i < count; i++)
         trace_release(&trace[i]);
     free(trace);
@@ -165,7 +167,7 @@ static enum status plot_memories(struct figure *f, const char *const *path, size
 }
 
 static enum status plot_waterfall(struct figure *f, const char *path,
-                                  const struct figure_wish *wish, struct diag *diag)
+                                  const struct figure_options *wanted, struct diag *diag)
 {
     struct stored stored = {0};
     struct waterfall waterfall;
@@ -173,33 +175,33 @@ static enum status plot_waterfall(struct figure *f, const char *path,
     if (status == STATUS_OK)
         status = stored_waterfall(&stored, &waterfall, diag);
     if (status == STATUS_OK)
-        status = figure_waterfall(f, path, &waterfall, wish, diag);
+        status = figure_waterfall(f, path, &waterfall, wanted, diag);
     stored_release(&stored);
     return status;
 }
 
-static enum status plot_sweep(struct figure *f, const char *path, const struct figure_wish *wish,
-                              struct diag *diag)
+static enum status plot_sweep(struct figure *f, const char *path,
+                              const struct figure_options *wanted, struct diag *diag)
 {
-    return of_table(f, path, wish, figure_sweep, diag);
+    return of_table(f, path, wanted, figure_sweep, diag);
 }
 
-static enum status plot_heatmap(struct figure *f, const char *path, const struct figure_wish *wish,
-                                struct diag *diag)
+static enum status plot_heatmap(struct figure *f, const char *path,
+                                const struct figure_options *wanted, struct diag *diag)
 {
-    return of_table(f, path, wish, figure_heatmap, diag);
+    return of_table(f, path, wanted, figure_heatmap, diag);
 }
 
-static enum status plot_mfu(struct figure *f, const char *path, const struct figure_wish *wish,
+static enum status plot_mfu(struct figure *f, const char *path, const struct figure_options *wanted,
                             struct diag *diag)
 {
-    return of_table(f, path, wish, figure_mfu, diag);
+    return of_table(f, path, wanted, figure_mfu, diag);
 }
 
-static enum status plot_error(struct figure *f, const char *path, const struct figure_wish *wish,
-                              struct diag *diag)
+static enum status plot_error(struct figure *f, const char *path,
+                              const struct figure_options *wanted, struct diag *diag)
 {
-    return of_table(f, path, wish, figure_error, diag);
+    return of_table(f, path, wanted, figure_error, diag);
 }
 
 /* What can be said of a figure's axis; LOGARITHMIC ones have a scale of that kind alone. */
@@ -207,11 +209,11 @@ enum scale { SCALE_NONE, SCALE_LINEAR, SCALE_EITHER, SCALE_LOGARITHMIC };
 
 static const struct plot {
     const char *name;
-    enum status (*make)(struct figure *figure, const char *path, const struct figure_wish *wish,
-                        struct diag *diag);
+    enum status (*make)(struct figure *figure, const char *path,
+                        const struct figure_options *wanted, struct diag *diag);
     /* of several files; NULL: takes one */
     enum status (*make_many)(struct figure *figure, const char *const *path, size_t count,
-                             const struct figure_wish *wish, struct diag *diag);
+                             const struct figure_options *wanted, struct diag *diag);
     bool rows; /* is drawn of rows, some of which can be chosen */
     enum scale scale;
 } plots[] = {
@@ -275,14 +277,14 @@ static enum status read_range(struct figure_range *range, const char *text, stru
 }
 
 /* "zero=1,3" */
-static enum status check_only(const struct figure_wish *wish, struct diag *diag)
+static enum status check_only(const struct figure_options *wanted, struct diag *diag)
 {
-    for (size_t i = 0; i < wish->onlys; i++) {
-        const char *equals = strchr(wish->only[i], '=');
-        if (equals == NULL || equals == wish->only[i] || equals[1] == '\0')
+    for (size_t i = 0; i < wanted->onlys; i++) {
+        const char *equals = strchr(wanted->only[i], '=');
+        if (equals == NULL || equals == wanted->only[i] || equals[1] == '\0')
             return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
                               "'%s' is no choice of rows: expected COLUMN=VALUE,...",
-                              wish->only[i]);
+                              wanted->only[i]);
     }
     return STATUS_OK;
 }
@@ -293,22 +295,22 @@ static enum status of_other_figures(const char *option, const struct plot *plot,
                       "is not of %s; longhaul help plot has the figures", plot->name);
 }
 
-static enum status check_scale(const struct plot *plot, const struct figure_wish *wish,
+static enum status check_scale(const struct plot *plot, const struct figure_options *wanted,
                                struct diag *diag)
 {
-    bool given = wish->y_range.from || wish->y_range.to;
-    bool log = wish->y_log || plot->scale == SCALE_LOGARITHMIC;
-    if (wish->onlys > 0 && !plot->rows)
+    bool given = wanted->y_range.from || wanted->y_range.to;
+    bool log = wanted->y_log || plot->scale == SCALE_LOGARITHMIC;
+    if (wanted->onlys > 0 && !plot->rows)
         return of_other_figures("--only", plot, diag);
     if (given && plot->scale == SCALE_NONE)
         return of_other_figures("--y-range", plot, diag);
-    if (wish->y_log && plot->scale == SCALE_LOGARITHMIC)
+    if (wanted->y_log && plot->scale == SCALE_LOGARITHMIC)
         return diag_error(diag, (struct loc){.name = "--y-log"}, STATUS_BAD_INPUT,
                           "%s is logarithmic as it is", plot->name);
-    if (wish->y_log && plot->scale != SCALE_EITHER)
+    if (wanted->y_log && plot->scale != SCALE_EITHER)
         return of_other_figures("--y-log", plot, diag);
-    if (log && ((wish->y_range.from && !(wish->y_range.low > 0)) ||
-                (wish->y_range.to && !(wish->y_range.high > 0))))
+    if (log && ((wanted->y_range.from && !(wanted->y_range.low > 0)) ||
+                (wanted->y_range.to && !(wanted->y_range.high > 0))))
         return diag_error(diag, (struct loc){.name = "--y-range"}, STATUS_BAD_INPUT,
                           "a logarithmic scale has no 0 and nothing below it");
     return STATUS_OK;
@@ -368,7 +370,7 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
 {
     const struct plot *plot = NULL;
     struct figure figure = {0};
-    struct figure_wish wish = {
+    struct figure_options wanted = {
         .title = options_text(options, "title"),
         .x = options_text(options, "x"),
         .y = options_text(options, "y"),
@@ -379,28 +381,28 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         .memory = options_text(options, "memory"),
         .y_log = options_given(options, "y-log"),
     };
-    wish.only = options_list(options, "only", &wish.onlys);
+    wanted.only = options_list(options, "only", &wanted.onlys);
     const char *path = options_text(options, "o");
     enum status status = find_plot(&plot, options->argument[0], diag);
     if (status == STATUS_OK && path == NULL)
         status = diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                             "is missing: the figure's FILE.svg or FILE.png");
     if (status == STATUS_OK)
-        status = read_range(&wish.y_range, options_text(options, "y-range"), diag);
+        status = read_range(&wanted.y_range, options_text(options, "y-range"), diag);
     if (status == STATUS_OK)
-        status = check_only(&wish, diag);
+        status = check_only(&wanted, diag);
     if (status == STATUS_OK)
-        status = check_scale(plot, &wish, diag);
+        status = check_scale(plot, &wanted, diag);
     size_t files = options->argument_count - 1;
     if (status == STATUS_OK && files > 1 && plot->make_many == NULL)
         status = diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
                             "%s is drawn of one file, and there are %zu", plot->name, files);
-    if (status == STATUS_OK && wish.window != NULL && (wish.from_s > 0 || wish.to_s > 0))
+    if (status == STATUS_OK && wanted.window != NULL && (wanted.from_s > 0 || wanted.to_s > 0))
         status = diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
                             "is one window, and --from or --to another: give one");
     if (status == STATUS_OK)
-        status = files > 1 ? plot->make_many(&figure, options->argument + 1, files, &wish, diag)
-                           : plot->make(&figure, options->argument[1], &wish, diag);
+        status = files > 1 ? plot->make_many(&figure, options->argument + 1, files, &wanted, diag)
+                           : plot->make(&figure, options->argument[1], &wanted, diag);
     if (status == STATUS_OK)
         status = write_figure(&figure, path, options_given(options, "dark"), diag);
     figure_release(&figure);

@@ -32,7 +32,7 @@ struct session {
     const char *name;                /* of the schedule, for messages */
     const struct transformer *model; /* NULL: a file without --model */
     char what[160];                  /* for the report */
-    struct run_wish wish;
+    struct run_options wanted;
     int32_t *tokens; /* (steps, batch, seq) */
     struct text out;
     struct json_out json; /* out NULL: text is printed */
@@ -61,8 +61,8 @@ static enum status build(struct session *s, struct diag *diag)
     struct choices choices;
     struct request *r = &s->setup.request;
     size_t count;
-    bool host = backend_find(s->wish.exec.backend)->host_memory;
-    ask_capability(backend_find(s->wish.exec.backend), r);
+    bool host = backend_find(s->wanted.exec.backend)->host_memory;
+    ask_capability(backend_find(s->wanted.exec.backend), r);
     if (r->dtype < 0)
         r->dtype = host && r->states != STATES_BF16 ? DTYPE_F32 : DTYPE_BF16;
     if (r->attention_impl < 0)
@@ -127,11 +127,11 @@ static enum status check_memory(const struct session *s, const struct training_o
 {
     double ranks = mesh_ranks(&s->ir.mesh), arenas = 0, there = memory_there();
     bool host =
-        backend_find(s->wish.exec.backend)->host_memory; /* or has memory of its own for hbm */
+        backend_find(s->wanted.exec.backend)->host_memory; /* or has memory of its own for hbm */
     for (int m = 0; m < MEMORY_COUNT; m++)
         arenas += (m == MEMORY_HBM && !host ? 0 : 1) * ranks * (double)s->ir.arena_bytes[m];
     double need =
-        arenas * (s->wish.exec.poison && host ? 3 : 1); /* the shadow is twice the arena */
+        arenas * (s->wanted.exec.poison && host ? 3 : 1); /* the shadow is twice the arena */
     if (s->model != NULL)
         need += training_bytes(s->model, how);
     if (ranks > PLAN_RANKS_MAX)
@@ -179,25 +179,25 @@ static enum status fill_tokens(struct session *s, struct diag *diag)
 {
     const char *data = options_text(s->options, "data");
     size_t batch = (size_t)s->ir.global_batch * (size_t)s->ir.layout.tokens;
-    size_t count = batch * (s->wish.steps > 0 ? s->wish.steps : 1);
+    size_t count = batch * (s->wanted.steps > 0 ? s->wanted.steps : 1);
     int64_t vocab = s->model != NULL ? s->model->vocab : training_vocab(&s->ir);
     s->tokens = heap_alloc(count, sizeof *s->tokens);
     if (data != NULL)
         return tokens_of_file(s, data, count, diag);
-    training_random_tokens(s->tokens, count, vocab, s->wish.seed);
+    training_random_tokens(s->tokens, count, vocab, s->wanted.seed);
     return STATUS_OK;
 }
 
 static enum status check_model(struct session *s, struct diag *diag)
 {
     if (s->model != NULL) {
-        s->wish.exec.model = (struct exec_model){s->model->norm_eps, s->model->rope_theta};
+        s->wanted.exec.model = (struct exec_model){s->model->norm_eps, s->model->rope_theta};
         return STATUS_OK;
     }
-    if (s->wish.check || s->wish.train)
+    if (s->wanted.check || s->wanted.train)
         return diag_error(diag, (struct loc){.name = "--model"}, STATUS_BAD_INPUT,
                           "is missing: %s needs the model that %s was made for",
-                          s->wish.check ? "--check" : "--data", s->name);
+                          s->wanted.check ? "--check" : "--data", s->name);
     return STATUS_OK;
 }
 
@@ -213,12 +213,12 @@ static void open_json(struct session *s)
 static enum status do_check(struct session *s, struct diag *diag)
 {
     struct agreement agreement = {0};
-    struct exec_options exec = s->wish.exec;
+    struct exec_options exec = s->wanted.exec;
     exec.trace = false;
     exec.notes =
-        s->wish.run ? NULL : &s->note; /* what one run has to say, the other would say again */
+        s->wanted.run ? NULL : &s->note; /* what one run has to say, the other would say again */
     enum status status = agreement_check_tokens(&agreement, &s->ir, s->name, s->model, s->tokens,
-                                                s->wish.seed, &exec, diag);
+                                                s->wanted.seed, &exec, diag);
     if (status == STATUS_OK) {
         open_json(s);
         if (s->json.out != NULL)
@@ -237,21 +237,22 @@ static enum status report_curve(struct session *s, struct training *training, st
 {
     struct loss_curve curve = {
         .loss = training->loss,
-        .steps = s->wish.steps,
+        .steps = s->wanted.steps,
         .tolerance = 100 * agreement_rule(training_storage(&s->ir)).loss,
     };
     double *reference = NULL;
     enum status status = STATUS_OK;
-    if (s->wish.check) {
-        curve.reference = reference = heap_zalloc(s->wish.steps, sizeof *reference);
-        status = training_reference(training, &s->wish.exec.adamw, s->wish.steps, reference, diag);
+    if (s->wanted.check) {
+        curve.reference = reference = heap_zalloc(s->wanted.steps, sizeof *reference);
+        status =
+            training_reference(training, &s->wanted.exec.adamw, s->wanted.steps, reference, diag);
     }
     if (status == STATUS_OK) {
         if (s->json.out != NULL)
             run_json_curve(&s->json, &curve);
         else
             run_report_curve(&s->out, &curve);
-        if (s->wish.check && !(run_curve_error(&curve) <= curve.tolerance))
+        if (s->wanted.check && !(run_curve_error(&curve) <= curve.tolerance))
             status = diag_error(diag, (struct loc){.name = s->name}, STATUS_NO,
                                 "the loss leaves the reference's by more than %g of it",
                                 curve.tolerance);
@@ -281,14 +282,14 @@ static enum status do_run(struct session *s, const struct training_options *how,
     if (status == STATUS_OK) {
         struct interrupt interrupt;
         training.tokens = s->tokens;
-        s->wish.exec.ended_by = ended_by;
-        s->wish.exec.notes = &s->note;
+        s->wanted.exec.ended_by = ended_by;
+        s->wanted.exec.notes = &s->note;
         interrupt_catch(&interrupt);
-        status = training_run(&training, &s->wish.exec, &result, diag);
+        status = training_run(&training, &s->wanted.exec, &result, diag);
         interrupt_release(&interrupt);
     }
     bool speaks = !several_processes(s->options) || bootstrap_speaks();
-    if (status == STATUS_OK && s->wish.exec.trace && speaks) {
+    if (status == STATUS_OK && s->wanted.exec.trace && speaks) {
         if (s->model != NULL)
             trace_set(&result.trace, "model", s->model->name);
         status = trace_folder_save(&result.trace, options_text(s->options, "o"), &s->note, diag);
@@ -296,10 +297,10 @@ static enum status do_run(struct session *s, const struct training_options *how,
     if (status == STATUS_OK) {
         open_json(s);
         if (s->json.out != NULL)
-            run_json_times(&s->json, s->what, s->wish.exec.backend, &s->ir, &result);
+            run_json_times(&s->json, s->what, s->wanted.exec.backend, &s->ir, &result);
         else
-            run_report_times(&s->out, s->what, s->wish.exec.backend, &s->ir, &result);
-        if (s->wish.train)
+            run_report_times(&s->out, s->what, s->wanted.exec.backend, &s->ir, &result);
+        if (s->wanted.train)
             status = report_curve(s, &training, diag);
     }
     exec_result_release(&result);
@@ -309,11 +310,11 @@ static enum status do_run(struct session *s, const struct training_options *how,
 
 static enum status do_all(struct session *s, struct diag *diag)
 {
-    enum status status = run_options_read(&s->wish, s->options, diag);
+    enum status status = run_options_read(&s->wanted, s->options, diag);
     const struct training_options how = {
-        .seed = s->wish.seed, .fresh = true, .reference = s->wish.train};
-    const struct training_options most = {.reference = s->wish.check || s->wish.train,
-                                          .collect = s->wish.check};
+        .seed = s->wanted.seed, .fresh = true, .reference = s->wanted.train};
+    const struct training_options most = {.reference = s->wanted.check || s->wanted.train,
+                                          .collect = s->wanted.check};
     bool speaks = !several_processes(s->options) || bootstrap_speaks();
     if (status == STATUS_OK && options_given(s->options, "o") && speaks)
         status = trace_folder_check(options_text(s->options, "o"), diag);
@@ -325,9 +326,9 @@ static enum status do_all(struct session *s, struct diag *diag)
         status = check_memory(s, &most, diag);
     if (status == STATUS_OK)
         status = fill_tokens(s, diag);
-    if (status == STATUS_OK && s->wish.check)
+    if (status == STATUS_OK && s->wanted.check)
         status = do_check(s, diag);
-    if (status == STATUS_OK && s->wish.run)
+    if (status == STATUS_OK && s->wanted.run)
         status = do_run(s, &how, diag);
     return status;
 }

@@ -97,7 +97,7 @@ struct change {
     int64_t bytes;
 };
 
-/* Frees before births of the same moment, as a stream-ordered allocator reuses memory. */
+/* Frees before first uses of the same moment, as a stream-ordered allocator reuses memory. */
 static int by_time(const void *a, const void *b)
 {
     const struct change *x = a, *y = b;
@@ -111,12 +111,12 @@ static int by_time(const void *a, const void *b)
 }
 
 /* The start of the first op that touches each buffer of the rank; negative: none does. */
-static void find_births(const struct run *run, const struct op_time *time, uint32_t rank,
-                        double *birth_s)
+static void find_first_uses(const struct run *run, const struct op_time *time, uint32_t rank,
+                            double *first_use_s)
 {
     const struct ir *ir = run->ir;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
-        birth_s[b] = -1;
+        first_use_s[b] = -1;
     for (uint32_t k = 0; k < plan_ops(&run->plan, rank); k++) {
         uint32_t op = plan_first(&run->plan, rank) + k;
         double start_s = time_of(run, time, rank, op).start_s;
@@ -124,8 +124,8 @@ static void find_births(const struct run *run, const struct op_time *time, uint3
             continue;
         for (uint32_t i = 0; i < ir->op.reads[op] + (uint32_t)ir->op.writes[op]; i++) {
             uint32_t buffer = ir_touched(ir, op, i);
-            if (birth_s[buffer] < 0 || start_s < birth_s[buffer])
-                birth_s[buffer] = start_s;
+            if (first_use_s[buffer] < 0 || start_s < first_use_s[buffer])
+                first_use_s[buffer] = start_s;
         }
     }
 }
@@ -145,16 +145,16 @@ static double death_of(const struct run *run, const struct op_time *time, uint32
 }
 
 static size_t find_changes(const struct run *run, const struct op_time *time, uint32_t rank,
-                           const double *birth_s, struct change *change)
+                           const double *first_use_s, struct change *change)
 {
     const struct ir *ir = run->ir;
     size_t count = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         bool persistent = lifetimes_persistent(ir, b);
         if (ir->buffer.role[b] != run->plan.role[rank] ||
-            (persistent ? !lifetimes_held(ir, b) : birth_s[b] < 0))
+            (persistent ? !lifetimes_held(ir, b) : first_use_s[b] < 0))
             continue;
-        struct change born = {persistent ? 0 : birth_s[b], ir->buffer.memory[b],
+        struct change born = {persistent ? 0 : first_use_s[b], ir->buffer.memory[b],
                               ir->buffer.category[b], (int64_t)ir_buffer_bytes(ir, (buffer_id){b})};
         double death_s = persistent ? INFINITY : death_of(run, time, rank, b);
         if (death_s <= born.time_s) /* only guarded-out ops of this rank touch it */
@@ -195,15 +195,15 @@ void measure_trace(const struct run *run, const struct op_time *time, struct tra
                    uint64_t peak[MEMORY_COUNT])
 {
     uint32_t buffers = run->ir->buffer.count;
-    double *birth_s = heap_alloc((size_t)buffers + 1, sizeof *birth_s);
+    double *first_use_s = heap_alloc((size_t)buffers + 1, sizeof *first_use_s);
     struct change *change = heap_alloc(2 * (size_t)buffers + 1, sizeof *change);
     memset(peak, 0, MEMORY_COUNT * sizeof *peak);
     add_ops(run, time, trace);
     for (uint32_t rank = 0; rank < run->plan.ranks; rank++) {
-        find_births(run, time, rank, birth_s);
-        size_t count = find_changes(run, time, rank, birth_s, change);
+        find_first_uses(run, time, rank, first_use_s);
+        size_t count = find_changes(run, time, rank, first_use_s, change);
         add_memory(run, rank, change, count, trace, peak);
     }
-    free(birth_s);
+    free(first_use_s);
     free(change);
 }

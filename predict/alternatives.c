@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 4, TWEAKS_MAX = ALTERNATIVES_MAX };
+enum { ROUNDS = 4, PERTURBATIONS_MAX = ALTERNATIVES_MAX };
 
 /* Ops of all predictions of one request's neighbours (a processor makes and simulates half a million to three
  * millions a second), and predictions that there are in any case. */
@@ -17,7 +17,7 @@ enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 /* What gains less is not worth an option. */
 #define WORTH 0.995
 
-/* The field of a choice that a tweak sets. */
+/* The field of a choice that a perturbation sets. */
 enum field {
     FIELD_ACTIVATIONS,
     FIELD_WEIGHTS,
@@ -27,11 +27,11 @@ enum field {
     FIELD_ATTENTION, /* those without costs for the device are refused */
 };
 
-static const struct tweak {
+static const struct perturbation {
     const char *option;
     enum field field;
     int value;
-} tweaks[] = {
+} perturbations[] = {
     {"--checkpoint none", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_KEEP},
     {"--checkpoint selective++", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_SELECTIVE},
     {"--checkpoint full", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_FULL},
@@ -52,66 +52,66 @@ static const struct tweak {
     {"--attention cudnn", FIELD_ATTENTION, ATTENTION_CUDNN},
 };
 
-_Static_assert(ARRAY_LEN(tweaks) + 1 <= TWEAKS_MAX, "TWEAKS_MAX");
+_Static_assert(ARRAY_LEN(perturbations) + 1 <= PERTURBATIONS_MAX, "PERTURBATIONS_MAX");
 
 /* Whether the choices have it already; pieces: as many or more. */
-static bool has(const struct choices *c, const struct tweak *tweak)
+static bool has(const struct choices *c, const struct perturbation *perturbation)
 {
-    switch (tweak->field) {
+    switch (perturbation->field) {
     case FIELD_ACTIVATIONS:
-        return c->activations == tweak->value;
+        return c->activations == perturbation->value;
     case FIELD_WEIGHTS:
-        return c->weights == tweak->value;
+        return c->weights == perturbation->value;
     case FIELD_OPTIMIZER:
-        return c->optimizer == tweak->value;
+        return c->optimizer == perturbation->value;
     case FIELD_LOSS:
-        return c->loss_chunks >= (uint32_t)tweak->value;
+        return c->loss_chunks >= (uint32_t)perturbation->value;
     case FIELD_FFN:
-        return c->ffn_chunks >= (uint32_t)tweak->value;
+        return c->ffn_chunks >= (uint32_t)perturbation->value;
     case FIELD_ATTENTION:
-        return c->attention_impl == tweak->value;
+        return c->attention_impl == perturbation->value;
     }
     return true;
 }
 
-static void apply(struct request *r, const struct tweak *tweak)
+static void apply(struct request *r, const struct perturbation *perturbation)
 {
-    switch (tweak->field) {
+    switch (perturbation->field) {
     case FIELD_ACTIVATIONS:
-        r->activations = tweak->value;
+        r->activations = perturbation->value;
         break;
     case FIELD_WEIGHTS:
-        r->weights = tweak->value;
+        r->weights = perturbation->value;
         r->shard = 0;
         break;
     case FIELD_OPTIMIZER:
-        r->optimizer = tweak->value;
+        r->optimizer = perturbation->value;
         break;
     case FIELD_LOSS:
-        r->loss_chunks = tweak->value;
+        r->loss_chunks = perturbation->value;
         break;
     case FIELD_FFN:
-        r->ffn_chunks = tweak->value;
+        r->ffn_chunks = perturbation->value;
         break;
     case FIELD_ATTENTION:
-        r->attention_impl = tweak->value;
+        r->attention_impl = perturbation->value;
         break;
     }
 }
 
 size_t alternatives_count(void)
 {
-    return ARRAY_LEN(tweaks);
+    return ARRAY_LEN(perturbations);
 }
 
 const char *alternatives_option(size_t i)
 {
-    return tweaks[i].option;
+    return perturbations[i].option;
 }
 
 void alternatives_apply(struct request *request, size_t i)
 {
-    apply(request, &tweaks[i]);
+    apply(request, &perturbations[i]);
 }
 
 struct trial {
@@ -122,8 +122,8 @@ struct trial {
 
 struct trials {
     const struct setup *setup;
-    const struct request *request;         /* what tweaks are applied to */
-    const struct tweak *tweak[TWEAKS_MAX]; /* NULL: profile ideal */
+    const struct request *request; /* what perturbations are applied to */
+    const struct perturbation *perturbation[PERTURBATIONS_MAX]; /* NULL: profile ideal */
     bool exact, unfit_too; /* unfit_too: no times, and verdicts of those that do not fit */
 };
 
@@ -133,11 +133,11 @@ static void try_one(void *context, size_t job, void *result)
     struct trial *trial = result;
     struct request request = *trials->request;
     struct prediction p = {0};
-    bool ideal = trials->tweak[job] == NULL;
+    bool ideal = trials->perturbation[job] == NULL;
     if (ideal)
         request.profile = "ideal";
     else
-        apply(&request, trials->tweak[job]);
+        apply(&request, trials->perturbation[job]);
     enum status status = prediction_memory(&p, trials->setup, &request, NULL, NULL);
     if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->unfit_too)))
         status = prediction_time(&p, trials->exact, NULL);
@@ -154,18 +154,18 @@ static size_t tries_of(const struct prediction *base)
     return tries > TRIES_MIN ? tries : TRIES_MIN;
 }
 
-/* Bounds of tweaks, in their order: of what is legal. */
+/* Bounds of perturbations, in their order: of what is legal. */
 struct bounded {
-    const struct tweak *tweak;
+    const struct perturbation *perturbation;
     double bound;
 };
 
-/* What a tweaked request cannot do better: seconds of its step, or bytes of a GPU; negative: it is refused. */
-static double bound_of(const struct trials *trials, const struct tweak *tweak)
+/* What a perturbed request cannot do better: seconds of its step, or bytes of a GPU; negative: it is refused. */
+static double bound_of(const struct trials *trials, const struct perturbation *perturbation)
 {
     struct request request = *trials->request;
     struct choices c;
-    apply(&request, tweak);
+    apply(&request, perturbation);
     if (compose_resolve(&c, &request, NULL, NULL) != STATUS_OK)
         return -1;
     if (!trials->unfit_too)
@@ -173,19 +173,19 @@ static double bound_of(const struct trials *trials, const struct tweak *tweak)
     return bound_state_bytes(trials->setup, &c) + bound_optimizer_bytes(&c) + bound_kept_bytes(&c);
 }
 
-/* Keeps the tweaks with the lowest bounds, as many as there are tries for, in the order of the table; what
- * cannot be below `most` is known without. Returns how many are left, behind trials->tweak[first]. */
+/* Keeps the perturbations with the lowest bounds, as many as there are tries for, in the order of the table; what
+ * cannot be below `most` is known without. Returns how many are left, behind trials->perturbation[first]. */
 static size_t keep_lowest(struct trials *trials, size_t first, size_t count, size_t tries,
                           double most, struct alternative *best)
 {
-    struct bounded bounded[TWEAKS_MAX];
+    struct bounded bounded[PERTURBATIONS_MAX];
     size_t legal = 0, kept = first;
     for (size_t i = first; i < count; i++) {
-        double bound = bound_of(trials, trials->tweak[i]);
+        double bound = bound_of(trials, trials->perturbation[i]);
         if (bound >= most)
             best->tried++;
         else if (bound >= 0)
-            bounded[legal++] = (struct bounded){trials->tweak[i], bound};
+            bounded[legal++] = (struct bounded){trials->perturbation[i], bound};
     }
     for (size_t i = 0; i < legal; i++) {
         size_t lower = 0;
@@ -193,7 +193,7 @@ static size_t keep_lowest(struct trials *trials, size_t first, size_t count, siz
             lower += bounded[k].bound < bounded[i].bound ||
                      (bounded[k].bound == bounded[i].bound && k < i);
         if (lower < tries)
-            trials->tweak[kept++] = bounded[i].tweak;
+            trials->perturbation[kept++] = bounded[i].perturbation;
         else
             best->left_out++;
     }
@@ -203,12 +203,12 @@ static size_t keep_lowest(struct trials *trials, size_t first, size_t count, siz
 static enum status find_faster(struct alternative *best, const struct prediction *base,
                                struct trials *trials, struct diag *diag)
 {
-    struct trial trial[TWEAKS_MAX];
+    struct trial trial[PERTURBATIONS_MAX];
     size_t count = 0, fastest = SIZE_MAX;
-    trials->tweak[count++] = NULL;
-    for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(tweaks); i++)
-        if (!has(&base->choices, &tweaks[i]))
-            trials->tweak[count++] = &tweaks[i];
+    trials->perturbation[count++] = NULL;
+    for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(perturbations); i++)
+        if (!has(&base->choices, &perturbations[i]))
+            trials->perturbation[count++] = &perturbations[i];
     count = keep_lowest(trials, 1, count, tries_of(base) - 1, base->sim.step_s * WORTH, best);
     enum status status = workers_run(count, sizeof trial[0], try_one, trials, trial, NULL, diag);
     if (status != STATUS_OK)
@@ -224,26 +224,27 @@ static enum status find_faster(struct alternative *best, const struct prediction
     }
     if (fastest == SIZE_MAX)
         return STATUS_OK;
-    snprintf(best->options, sizeof best->options, "%s", trials->tweak[fastest]->option);
+    snprintf(best->options, sizeof best->options, "%s", trials->perturbation[fastest]->option);
     best->verdict = trial[fastest].verdict;
     best->step_s = trial[fastest].step_s;
     return STATUS_OK;
 }
 
-/* Adds the tweak that lowers the need most to *request; *used: fields that have one (1 << field). */
-static enum status add_tweak(struct alternative *best, struct request *request, unsigned *used,
-                             const struct prediction *base, struct diag *diag)
+/* Adds the perturbation that lowers the need most to *request; *used: fields that have one (1 << field). */
+static enum status add_perturbation(struct alternative *best, struct request *request,
+                                    unsigned *used, const struct prediction *base,
+                                    struct diag *diag)
 {
     struct trials trials = {.setup = base->setup, .request = request, .unfit_too = true};
-    struct trial trial[TWEAKS_MAX];
+    struct trial trial[PERTURBATIONS_MAX];
     struct choices choices;
     size_t count = 0, least = SIZE_MAX;
     enum status status = compose_resolve(&choices, request, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    for (size_t i = 0; i < ARRAY_LEN(tweaks); i++)
-        if (!has(&choices, &tweaks[i]) && (*used >> tweaks[i].field & 1u) == 0)
-            trials.tweak[count++] = &tweaks[i];
+    for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)
+        if (!has(&choices, &perturbations[i]) && (*used >> perturbations[i].field & 1u) == 0)
+            trials.perturbation[count++] = &perturbations[i];
     count = keep_lowest(&trials, 0, count, tries_of(base), DBL_MAX, best);
     status = workers_run(count, sizeof trial[0], try_one, &trials, trial, NULL, diag);
     if (status != STATUS_OK)
@@ -261,28 +262,28 @@ static enum status add_tweak(struct alternative *best, struct request *request, 
         return STATUS_NO;
     size_t size = strlen(best->options);
     snprintf(best->options + size, sizeof best->options - size, "%s%s", size > 0 ? " " : "",
-             trials.tweak[least]->option);
+             trials.perturbation[least]->option);
     best->verdict = trial[least].verdict;
-    apply(request, trials.tweak[least]);
-    *used |= 1u << trials.tweak[least]->field;
+    apply(request, trials.perturbation[least]);
+    *used |= 1u << trials.perturbation[least]->field;
     return STATUS_OK;
 }
 
 static enum status find_fitting(struct alternative *best, const struct prediction *base,
                                 const struct request *request, bool exact, struct diag *diag)
 {
-    struct request tweaked = *request;
+    struct request perturbed = *request;
     unsigned used = 1u << FIELD_ATTENTION; /* a matter of time */
     enum status status = STATUS_OK;
     best->verdict = base->verdict;
     for (int round = 0; round < ROUNDS && status == STATUS_OK && !best->verdict.fits; round++)
-        status = add_tweak(best, &tweaked, &used, base, diag);
+        status = add_perturbation(best, &perturbed, &used, base, diag);
     if (status != STATUS_OK && status != STATUS_NO)
         return status;
     if (!best->verdict.fits)
         return STATUS_OK;
     struct prediction p = {0};
-    status = prediction_make(&p, base->setup, &tweaked, exact, diag);
+    status = prediction_make(&p, base->setup, &perturbed, exact, diag);
     best->step_s = p.sim.step_s;
     prediction_release(&p);
     return status;
@@ -312,7 +313,7 @@ struct remedy_trials {
     const struct request *request;
     uint64_t most_bytes;
     struct remedy_pair {
-        const struct tweak *first, *second; /* second NULL: one alone */
+        const struct perturbation *first, *second; /* second NULL: one alone */
     } pair[REMEDIES_MAX];
 };
 
@@ -358,11 +359,11 @@ enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *trie
     struct remedy_trials trials = {
         .setup = base->setup, .request = request, .most_bytes = most_bytes};
     struct remedy_trial trial[REMEDIES_MAX];
-    const struct tweak *open[TWEAKS_MAX];
+    const struct perturbation *open[PERTURBATIONS_MAX];
     size_t opens = 0, jobs = 0;
-    for (size_t i = 0; i < ARRAY_LEN(tweaks); i++)
-        if (!has(&base->choices, &tweaks[i]) && tweaks[i].field != FIELD_ATTENTION)
-            open[opens++] = &tweaks[i];
+    for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)
+        if (!has(&base->choices, &perturbations[i]) && perturbations[i].field != FIELD_ATTENTION)
+            open[opens++] = &perturbations[i];
     for (size_t i = 0; i < opens; i++)
         trials.pair[jobs++] = (struct remedy_pair){.first = open[i]};
     for (size_t i = 0; i < opens; i++)

@@ -5,7 +5,7 @@
  * written anew, each column front to back. Roles are drafted and finished one after the other, so
  * that no more than one draft is in memory. */
 #include "schedule/ir/id_map.h"
-#include "schedule/passes/births.h"
+#include "schedule/passes/first_uses.h"
 #include "schedule/passes/free_sets.h"
 #include "schedule/passes/waits.h"
 #include "schedule/pipeline/pipeline.h"
@@ -22,7 +22,7 @@ struct finish {
     const struct ir *in;
     struct ir *out;
     struct order *order;
-    struct births *births;
+    struct first_uses *first_uses;
     struct waits *waits;
     struct free_sets free_sets;
     uint32_t states_end; /* the first new buffer that does not live throughout */
@@ -213,7 +213,7 @@ static void carry_op(struct finish *f, uint32_t i)
     if (waits_touch(f->waits, touch, operands, stream) > 0)
         carry_waits(f, row);
     for (uint32_t k = 0; k < operands; k++) {
-        births_touch(f->births, f->order, touch[k].buffer, row);
+        first_uses_touch(f->first_uses, f->order, touch[k].buffer, row);
         if (touch[k].buffer >= f->states_end)
             free_sets_touch(&f->free_sets, f->order, touch[k].buffer, row);
     }
@@ -266,10 +266,10 @@ static uint32_t *rows_of_none(uint32_t count)
     return rows;
 }
 
-/* Writes the program behind the rows of *out, whose clocks *order and whose births *births then hold, without
+/* Writes the program behind the rows of *out, whose clocks *order and whose first uses *first_uses then hold, without
  * offsets. */
 static void write_role(const struct emit *e, const struct program *program, struct ir *out,
-                       struct order *order, struct births *births)
+                       struct order *order, struct first_uses *first_uses)
 {
     struct ir *in = e->ir;
     uint32_t first = out->op.count, buffers = out->buffer.count + in->buffer.count; /* at most */
@@ -278,7 +278,7 @@ static void write_role(const struct emit *e, const struct program *program, stru
         .in = in,
         .out = out,
         .order = order,
-        .births = births,
+        .first_uses = first_uses,
         .buffer = rows_of_none(in->buffer.count),
         .was = heap_alloc(in->buffer.count, sizeof *f.was),
         .first_buffer = out->buffer.count,
@@ -302,7 +302,7 @@ static void write_role(const struct emit *e, const struct program *program, stru
     order_begin(order, out->stream_count, first);
     order_reserve(order, program->count);
     f.waits = waits_new(order, buffers);
-    births_begin(births, order, buffers);
+    first_uses_begin(first_uses, order, buffers);
     free_sets_init(&f.free_sets, buffers);
     for (uint32_t b = 0; b < in->buffer.count; b++) /* states first, in the order of their making */
         if (lifetimes_persistent(in, b))
@@ -329,19 +329,19 @@ void finish_role(const struct emit *e, const struct program *program, struct ir 
                  struct lifetimes_figures *figures)
 {
     struct order order = {0};
-    struct births births = {0};
+    struct first_uses first_uses = {0};
     uint32_t first = out->op.count;
-    write_role(e, program, out, &order, &births);
+    write_role(e, program, out, &order, &first_uses);
     swap_tables(e->ir, out);
     if (out->role_count > 0) { /* none when there is no op */
         out->role[e->role].op_begin = first;
         out->role[e->role].op_count = program->count;
     }
-    lifetimes_plan_role(out, e->role, &order, &births, LIFETIMES_ALIGNMENT, e->choices->pp == 1,
+    lifetimes_plan_role(out, e->role, &order, &first_uses, LIFETIMES_ALIGNMENT, e->choices->pp == 1,
                         figures);
     swap_tables(e->ir, out);
     clear_rows(e->ir);
-    births_release(&births);
+    first_uses_release(&first_uses);
     order_release(&order);
 }
 

@@ -1,7 +1,7 @@
 /* Offsets, one arena per role and memory. Persistent buffers lie at its start; the others are
  * packed behind them by the cheapest rule that wastes next to nothing, else by the best. Of several
  * roles only the one with the largest arena has to be packed well: the others are packed quickly. */
-#include "schedule/passes/births.h"
+#include "schedule/passes/first_uses.h"
 #include "schedule/passes/lifetimes.h"
 #include "schedule/passes/pack.h"
 
@@ -12,9 +12,10 @@
 enum {
     WASTE_PARTS = 128,   /* up to 1 part in so many of what is held may be wasted */
     MUCH_PARTS = 32,     /* more than 1 part in so many is much */
-    BY_SIZE_MAX = 10000, /* tenants; more of them are not packed by size, which is quadratic */
-    TIGHT_LOOKS = 1000,  /* at holes, for each tenant; who needs more is not packed by tightness */
-    ROUNDS_MAX = 15,     /* of packing by size, as long as they look at few pairs: */
+    BY_SIZE_MAX = 10000, /* live ranges; more of them are not packed by size, which is quadratic */
+    TIGHT_LOOKS =
+        1000,        /* at holes, for each live range; who needs more is not packed by tightness */
+    ROUNDS_MAX = 15, /* of packing by size, as long as they look at few pairs: */
     PAIRS_MAX = 20000000,
 };
 
@@ -22,8 +23,8 @@ struct plan {
     struct ir *ir;
     uint64_t alignment;
     const struct order *order;
-    const struct births *births;
-    struct tenants tenants;
+    const struct first_uses *first_uses;
+    struct live_ranges live_ranges;
     uint64_t *best; /* offsets of the best packing so far */
     uint64_t best_top;
     uint32_t best_capacity;
@@ -33,7 +34,7 @@ struct plan {
 /* Remembers the offsets of a packing that takes less than all before, or no more. */
 static void prefer(struct plan *p, uint64_t top)
 {
-    struct tenants *t = &p->tenants;
+    struct live_ranges *t = &p->live_ranges;
     if (top > p->best_top)
         return;
     if (p->best_capacity < t->capacity) {
@@ -55,7 +56,7 @@ static void settle_for(struct plan *p, uint64_t top)
 /* The largest first; then again and again, those first that stuck out of the room there was. */
 static void pack_by_size(struct plan *p, uint64_t enough)
 {
-    struct tenants *t = &p->tenants;
+    struct live_ranges *t = &p->live_ranges;
     double *weight = heap_alloc(t->count, sizeof *weight);
     uint64_t pairs = (uint64_t)t->count * t->count;
     for (uint32_t i = 0; i < t->count; i++)
@@ -74,17 +75,17 @@ static void pack_by_size(struct plan *p, uint64_t enough)
 }
 
 /* Bytes up to which a packing is not looked at again. Once more is much for a large schedule, unless it may
- * help much. held: tenants_held(). */
+ * help much. held: live_ranges_held(). */
 static uint64_t enough_of(const struct plan *p, uint64_t base, uint64_t held)
 {
-    uint32_t count = p->tenants.count;
+    uint32_t count = p->live_ranges.count;
     return held + (base + held) / (count <= BY_SIZE_MAX ? WASTE_PARTS : MUCH_PARTS);
 }
 
-/* Fills p->best with offsets behind the persistent buffers, whose bytes are `base`. held: tenants_held(). */
+/* Fills p->best with offsets behind the persistent buffers, whose bytes are `base`. held: live_ranges_held(). */
 static void pack(struct plan *p, uint64_t base, uint64_t held)
 {
-    struct tenants *t = &p->tenants;
+    struct live_ranges *t = &p->live_ranges;
     uint32_t count = t->count;
     uint64_t enough = held + (base + held) / WASTE_PARTS;
     uint64_t much = enough_of(p, base, held);
@@ -102,12 +103,12 @@ static void pack(struct plan *p, uint64_t base, uint64_t held)
         pack_by_size(p, enough);
 }
 
-/* Of the tenants that p->tenants holds. */
+/* Of the live ranges that p->live_ranges holds. */
 static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
                        struct lifetimes_figures *figures)
 {
-    struct tenants *t = &p->tenants;
-    uint64_t held = t->count > 0 ? tenants_held(t) : 0;
+    struct live_ranges *t = &p->live_ranges;
+    uint64_t held = t->count > 0 ? live_ranges_held(t) : 0;
     if (t->count > 0)
         pack(p, base, held);
     for (uint32_t i = 0; i < t->count; i++)
@@ -153,14 +154,14 @@ static void plan_role(struct plan *p, uint32_t role, struct lifetimes_figures *f
         return;
     }
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        tenants_of(&p->tenants, p->ir, p->order, p->births, (uint8_t)m, p->alignment);
+        live_ranges_of(&p->live_ranges, p->ir, p->order, p->first_uses, (uint8_t)m, p->alignment);
         plan_arena(p, (uint8_t)m, base[m], figures);
     }
 }
 
 static void plan_release(struct plan *p)
 {
-    tenants_release(&p->tenants);
+    live_ranges_release(&p->live_ranges);
     free(p->best);
 }
 
@@ -198,23 +199,23 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
 }
 
 void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
-                         const struct births *births, uint64_t alignment, bool tight,
+                         const struct first_uses *first_uses, uint64_t alignment, bool tight,
                          struct lifetimes_figures *figures)
 {
     struct order own_order = {0};
-    struct births own_births = {0};
+    struct first_uses own_first_uses = {0};
     struct plan p = {.ir = ir,
                      .alignment = alignment,
                      .tight = tight,
                      .order = order ? order : &own_order,
-                     .births = births ? births : &own_births};
+                     .first_uses = first_uses ? first_uses : &own_first_uses};
     if (!order && role < ir->role_count) {
         order_role(&own_order, ir, role);
-        births_of_role(&own_births, ir, &own_order);
+        first_uses_of_role(&own_first_uses, ir, &own_order);
     }
     plan_role(&p, role, figures);
     plan_release(&p);
-    births_release(&own_births);
+    first_uses_release(&own_first_uses);
     order_release(&own_order);
 }
 

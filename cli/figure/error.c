@@ -80,13 +80,13 @@ static void put_metric(struct text *out, const char *metric, const char *unit)
 }
 
 enum status figure_error(struct figure *figure, const struct table *table,
-                         const struct figure_wish *wish, struct diag *diag)
+                         const struct figure_options *wanted, struct diag *diag)
 {
     struct columns c;
     enum status status = find_columns(&c, table, diag);
     if (status != STATUS_OK)
         return status;
-    const char *metric = wish->y != NULL ? wish->y : find_metric(table, &c), *unit = "";
+    const char *metric = wanted->y != NULL ? wanted->y : find_metric(table, &c), *unit = "";
     struct text names[FIGURE_SERIES_MAX] = {{0}}, name = {0}, label = {0};
     size_t count = 0, rows = 0, counted = 0;
     double low = INFINITY, high = 0, measured, predicted, sum = 0;
@@ -123,7 +123,7 @@ enum status figure_error(struct figure *figure, const struct table *table,
                             metric != NULL ? " of metric " : "", metric != NULL ? metric : "");
     } else {
         put_title(&label, metric, rows, counted, sum);
-        figure_set_text(figure, "title", wish->title != NULL ? wish->title : label.data);
+        figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : label.data);
         label.size = 0;
         put_metric(&label, metric, unit);
         figure_set_text(figure, "metric", label.data);
@@ -131,8 +131,9 @@ enum status figure_error(struct figure *figure, const struct table *table,
     figure->script = "error";
     figure->wide = 820;
     figure->high = 560;
-    figure_set_number(figure, "low", wish->y_range.from ? wish->y_range.low : low / 1.25);
-    figure_set_number(figure, "high_value", wish->y_range.to ? wish->y_range.high : high * 1.25);
+    figure_set_number(figure, "low", wanted->y_range.from ? wanted->y_range.low : low / 1.25);
+    figure_set_number(figure, "high_value",
+                      wanted->y_range.to ? wanted->y_range.high : high * 1.25);
     const char *shown[FIGURE_SERIES_MAX];
     for (size_t k = 0; k < count; k++)
         shown[k] = names[k].data;

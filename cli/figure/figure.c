@@ -71,13 +71,13 @@ void figure_set_series(struct figure *figure, const char *const *name, size_t co
     figure->wide = figure->wide > wide ? figure->wide : wide;
 }
 
-void figure_set_y(struct figure *figure, const struct figure_wish *wish)
+void figure_set_y(struct figure *figure, const struct figure_options *wanted)
 {
-    figure_set_number(figure, "y_log", wish->y_log);
-    if (wish->y_range.from)
-        figure_set_number(figure, "y_low", wish->y_range.low);
-    if (wish->y_range.to)
-        figure_set_number(figure, "y_high", wish->y_range.high);
+    figure_set_number(figure, "y_log", wanted->y_log);
+    if (wanted->y_range.from)
+        figure_set_number(figure, "y_low", wanted->y_range.low);
+    if (wanted->y_range.to)
+        figure_set_number(figure, "y_high", wanted->y_range.high);
 }
 
 /* Everything that the script needs, and then the script. */

@@ -56,7 +56,7 @@ struct figure_range {
 };
 
 /* What the reader wants of a figure; all-zero leaves it open. */
-struct figure_wish {
+struct figure_options {
     const char *title;
     const char *x, *y;           /* columns, or a metric */
     double from_s, to_s;         /* of a time axis; 0, 0: all of it */
@@ -69,31 +69,31 @@ struct figure_wish {
     size_t onlys;
 };
 
-/* Sets y_log, and y_low and y_high where the wish has them. */
-void figure_set_y(struct figure *figure, const struct figure_wish *wish);
+/* Sets y_log, and y_low and y_high where the options ask for them. */
+void figure_set_y(struct figure *figure, const struct figure_options *wanted);
 
 /* The figures. Each fills an all-zero *figure; release it in either case. */
 enum status figure_timeline(struct figure *figure, const struct trace *trace,
-                            const struct figure_wish *wish, struct diag *diag);
+                            const struct figure_options *wanted, struct diag *diag);
 enum status figure_memory(struct figure *figure, const struct trace *trace,
-                          const struct figure_wish *wish, struct diag *diag);
+                          const struct figure_options *wanted, struct diag *diag);
 /* Several on one another, each by the sum of its categories and from the start of its window. */
 struct figure_trace {
     const char *name;
     const struct trace *trace;
 };
 enum status figure_memories(struct figure *figure, const struct figure_trace *traces, size_t count,
-                            const struct figure_wish *wish, struct diag *diag);
+                            const struct figure_options *wanted, struct diag *diag);
 enum status figure_waterfall(struct figure *figure, const char *name,
-                             const struct waterfall *waterfall, const struct figure_wish *wish,
+                             const struct waterfall *waterfall, const struct figure_options *wanted,
                              struct diag *diag);
 enum status figure_sweep(struct figure *figure, const struct table *sweep,
-                         const struct figure_wish *wish, struct diag *diag);
+                         const struct figure_options *wanted, struct diag *diag);
 enum status figure_heatmap(struct figure *figure, const struct table *sweep,
-                           const struct figure_wish *wish, struct diag *diag);
+                           const struct figure_options *wanted, struct diag *diag);
 enum status figure_mfu(struct figure *figure, const struct table *sweep,
-                       const struct figure_wish *wish, struct diag *diag);
+                       const struct figure_options *wanted, struct diag *diag);
 enum status figure_error(struct figure *figure, const struct table *validated,
-                         const struct figure_wish *wish, struct diag *diag);
+                         const struct figure_options *wanted, struct diag *diag);
 
 #endif

@@ -177,33 +177,33 @@ static double limit_of(const struct trace *trace, const char *memory)
 
 /* What both scripts need. */
 static void set_common(struct figure *figure, const char *memory, double top, double limit,
-                       const struct figure_wish *wish, const char *title)
+                       const struct figure_options *wanted, const char *title)
 {
     char name[64];
     figure->wide = 1000;
     figure->high = 420;
-    figure_set_text(figure, "title", wish->title != NULL ? wish->title : title);
+    figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title);
     figure_set_text(figure, "memory_name", memory);
     figure_set_number(figure, "limit", limit);
     /* a limit far above the figure would flatten it */
     figure_set_number(figure, "top", 1.12 * (limit < 3 * top ? fmax(top, limit) : top));
-    figure_set_y(figure, wish);
+    figure_set_y(figure, wanted);
     snprintf(name, sizeof name, "usable: %.1f GiB", limit);
     figure_set_text(figure, "limit_name", name);
 }
 
 enum status figure_memory(struct figure *figure, const struct trace *trace,
-                          const struct figure_wish *wish, struct diag *diag)
+                          const struct figure_options *wanted, struct diag *diag)
 {
-    const char *memory = wish->memory != NULL ? wish->memory : "hbm";
-    uint32_t rank = (uint32_t)wish->rank;
+    const char *memory = wanted->memory != NULL ? wanted->memory : "hbm";
+    uint32_t rank = (uint32_t)wanted->rank;
     struct levels levels;
     struct figure_window window;
     double most[CATEGORIES_MAX], end_s;
     struct text names = {0}, title = {0};
     enum status status = find_levels(&levels, most, &end_s, trace, rank, memory, diag);
     if (status == STATUS_OK)
-        status = figure_window_find(&window, trace, end_s, wish, diag);
+        status = figure_window_find(&window, trace, end_s, wanted, diag);
     if (status != STATUS_OK)
         return status;
     drop_thin(&levels, most);
@@ -211,9 +211,9 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
         text_printf(&names, "%s%s", k == 0 ? "" : " ", trace->label[levels.category[k]]);
-    text_printf(&title, "Live bytes of rank %ld by category: %s", wish->rank, memory);
+    text_printf(&title, "Live bytes of rank %ld by category: %s", wanted->rank, memory);
     figure->script = "memory";
-    set_common(figure, memory, top, limit_of(trace, memory), wish, title.data);
+    set_common(figure, memory, top, limit_of(trace, memory), wanted, title.data);
     figure_set_text(figure, "categories", names.data);
     figure_window_set(figure, &window);
     text_release(&names);
@@ -222,10 +222,10 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
 }
 
 enum status figure_memories(struct figure *figure, const struct figure_trace *traces, size_t count,
-                            const struct figure_wish *wish, struct diag *diag)
+                            const struct figure_options *wanted, struct diag *diag)
 {
-    const char *memory = wish->memory != NULL ? wish->memory : "hbm";
-    uint32_t rank = (uint32_t)wish->rank;
+    const char *memory = wanted->memory != NULL ? wanted->memory : "hbm";
+    uint32_t rank = (uint32_t)wanted->rank;
     struct figure_window whole = {.from_s = 0, .to_s = 0};
     struct figure_window *window = heap_zalloc(count, sizeof *window);
     double top = 0, limit = 0, end_s, most[CATEGORIES_MAX];
@@ -242,7 +242,7 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
         const struct trace *trace = traces[i].trace;
         status = find_levels(&levels, most, &end_s, trace, rank, memory, diag);
         if (status == STATUS_OK)
-            status = figure_window_find(&window[i], trace, end_s, wish, diag);
+            status = figure_window_find(&window[i], trace, end_s, wanted, diag);
         if (status != STATUS_OK)
             break;
         whole.to_s = fmax(whole.to_s, window[i].to_s - window[i].from_s);
@@ -261,15 +261,15 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
     }
     if (status == STATUS_OK) {
         text.size = 0;
-        text_printf(&text, "Live bytes of rank %ld%s%s: %s", wish->rank,
-                    wish->window != NULL ? ", " : "", wish->window != NULL ? wish->window : "",
-                    memory);
+        text_printf(&text, "Live bytes of rank %ld%s%s: %s", wanted->rank,
+                    wanted->window != NULL ? ", " : "",
+                    wanted->window != NULL ? wanted->window : "", memory);
         figure->script = "memories";
-        set_common(figure, memory, top, limit, wish, text.data);
+        set_common(figure, memory, top, limit, wanted, text.data);
         figure_set_series(figure, shown, count);
         figure_set_text(figure, "origin",
-                        wish->window != NULL || wish->from_s > 0 ? "time since the window began"
-                                                                 : "time in the step");
+                        wanted->window != NULL || wanted->from_s > 0 ? "time since the window began"
+                                                                     : "time in the step");
         figure_window_set(figure, &whole);
     }
     text_release(&text);

@@ -81,29 +81,29 @@ static double limit_of(const struct curves *c)
 
 /* The range of a sweep's axis, and its foot, where points stand that have no number. A logarithmic
  * one has no 0: it begins below what is drawn, and does not go on to the next power of ten. */
-static void set_range(struct figure *figure, const struct figure_wish *wish, double least,
+static void set_range(struct figure *figure, const struct figure_options *wanted, double least,
                       double most)
 {
     static const double AROUND = 1.3;
-    struct figure_wish range = *wish;
-    if (wish->y_log && least <= most) {
-        double low = wish->y_range.from ? wish->y_range.low : least / AROUND;
-        double high = wish->y_range.to ? wish->y_range.high : most * AROUND;
+    struct figure_options range = *wanted;
+    if (wanted->y_log && least <= most) {
+        double low = wanted->y_range.from ? wanted->y_range.low : least / AROUND;
+        double high = wanted->y_range.to ? wanted->y_range.high : most * AROUND;
         range.y_range = (struct figure_range){true, true, low, high};
     }
     figure_set_y(figure, &range);
-    figure_set_number(figure, "foot", range.y_range.from ? range.y_range.low : wish->y_log);
+    figure_set_number(figure, "foot", range.y_range.from ? range.y_range.low : wanted->y_log);
 }
 
 enum status figure_sweep(struct figure *figure, const struct table *sweep,
-                         const struct figure_wish *wish, struct diag *diag)
+                         const struct figure_options *wanted, struct diag *diag)
 {
     struct curves *c;
     struct text label = {0}, name = {0};
     size_t unfit = 0, refused = 0, drawn = 0;
     double least = INFINITY, most = 0;
     enum status status =
-        curves_make(&c, sweep, wish->x, wish->y != NULL ? wish->y : "tokens_per_s_gpu", diag);
+        curves_make(&c, sweep, wanted->x, wanted->y != NULL ? wanted->y : "tokens_per_s_gpu", diag);
     if (status != STATUS_OK)
         goto out;
     double scale = sweep_put_label(&label, sweep->name[c->y]), value;
@@ -121,14 +121,14 @@ enum status figure_sweep(struct figure *figure, const struct table *sweep,
             text_printf(&figure->data, "%zu,%.9g,%.9g,%d\n", s + 1, x_of(c, i),
                         known ? value * scale : 0, known);
         }
-    set_common(figure, c, "sweep", wish->title);
+    set_common(figure, c, "sweep", wanted->title);
     figure_set_text(figure, "y_label", label.data);
     label.size = 0;
     sweep_put_label(&label, sweep->name[c->x]);
     figure_set_text(figure, "x_label", label.data);
     figure_set_number(figure, "limit", limit_of(c) * scale);
     figure_set_text(figure, "limit_name", "what a GPU has");
-    set_range(figure, wish, least, fmax(most, limit_of(c) * scale));
+    set_range(figure, wanted, least, fmax(most, limit_of(c) * scale));
     figure_set_number(figure, "x_log", c->axis.grows_by_factor ? 2 : 0);
     figure_set_text(figure, "unfit",
                     unfit == 0     ? refused > 0 ? "is refused" : ""
@@ -152,8 +152,8 @@ static void put_cell(struct text *out, double value)
     text_printf(out, "%.*f", decimals > 0 ? decimals : 0, value);
 }
 
-/* The columns of a map: the wish and the last other axis that varies. */
-static enum status choose_axes(size_t at[2], const struct sweep_view *view, const char *wish,
+/* The columns of a map: the wanted one and the last other axis that varies. */
+static enum status choose_axes(size_t at[2], const struct sweep_view *view, const char *wanted,
                                struct diag *diag)
 {
     const struct table *sweep = view->table;
@@ -161,8 +161,8 @@ static enum status choose_axes(size_t at[2], const struct sweep_view *view, cons
     if (view->axes < 2)
         return diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
                           "a map needs two options that vary; `longhaul plot sweep` draws one");
-    enum status status = sweep_view_choose(view, wish, sweep->name[sweep_view_last(view, NULL, 0)],
-                                           true, &at[0], diag);
+    enum status status = sweep_view_choose(
+        view, wanted, sweep->name[sweep_view_last(view, NULL, 0)], true, &at[0], diag);
     if (status != STATUS_OK)
         return status;
     at[1] = sweep_view_last(view, at, 1);
@@ -187,7 +187,7 @@ static const char *empty_cell(const struct table *sweep, size_t row, size_t stat
 }
 
 enum status figure_heatmap(struct figure *figure, const struct table *sweep,
-                           const struct figure_wish *wish, struct diag *diag)
+                           const struct figure_options *wanted, struct diag *diag)
 {
     enum { CELL_WIDE = 78 };
     static const char *const ticks[] = {"x", "y"}, *const labels[] = {"x_label", "y_label"};
@@ -198,9 +198,9 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
     double low = INFINITY, high = -INFINITY, value;
     enum status status = sweep_view_make(&view, sweep, diag);
     if (status == STATUS_OK)
-        status = choose_axes(at, &view, wish->x, diag);
+        status = choose_axes(at, &view, wanted->x, diag);
     if (status == STATUS_OK)
-        status = sweep_view_choose(&view, wish->y, "tokens_per_s_gpu", false, &column, diag);
+        status = sweep_view_choose(&view, wanted->y, "tokens_per_s_gpu", false, &column, diag);
     for (int k = 0; k < 2 && status == STATUS_OK; k++)
         status = sweep_axis_make(&axis[k], &view, at[k], diag);
     if (status != STATUS_OK)
@@ -224,7 +224,7 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
     figure->script = "heatmap";
     figure->wide = 290 + CELL_WIDE * (int)(axis[0].count < 20 ? axis[0].count : 20);
     figure->high = 160 + 44 * (int)(axis[1].count < 20 ? axis[1].count : 20);
-    sweep_view_set_title(figure, &view, wish->title);
+    sweep_view_set_title(figure, &view, wanted->title);
     figure_set_text(figure, "value_label", label.data);
     for (int k = 0; k < 2; k++) {
         label.size = 0;
@@ -234,10 +234,13 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
     }
     figure_set_number(figure, "columns", (double)axis[0].count);
     figure_set_number(figure, "rows", (double)axis[1].count);
-    figure_set_y(figure, wish);
-    figure_set_number(figure, "low", wish->y_range.from ? wish->y_range.low : low < high ? low : 0);
+    figure_set_y(figure, wanted);
+    figure_set_number(figure, "low",
+                      wanted->y_range.from ? wanted->y_range.low
+                      : low < high         ? low
+                                           : 0);
     figure_set_number(figure, "high_value",
-                      wish->y_range.to           ? wish->y_range.high
+                      wanted->y_range.to         ? wanted->y_range.high
                       : low < high               ? high
                       : low > 0 && isfinite(low) ? low
                                                  : 1);
@@ -274,15 +277,15 @@ static void put_conventions(struct figure *figure, struct curves *c)
 }
 
 enum status figure_mfu(struct figure *figure, const struct table *sweep,
-                       const struct figure_wish *wish, struct diag *diag)
+                       const struct figure_options *wanted, struct diag *diag)
 {
     struct curves *c;
     struct text label = {0};
     enum status status =
-        curves_make(&c, sweep, "seq", wish->y != NULL ? wish->y : "mfu_longhaul", diag);
+        curves_make(&c, sweep, "seq", wanted->y != NULL ? wanted->y : "mfu_longhaul", diag);
     if (status != STATUS_OK)
         goto out;
-    bool all = c->series.count == 1 && wish->y == NULL;
+    bool all = c->series.count == 1 && wanted->y == NULL;
     if (all)
         put_conventions(figure, c);
     for (size_t s = 0; s < c->series.count && !all; s++)
@@ -298,8 +301,8 @@ enum status figure_mfu(struct figure *figure, const struct table *sweep,
         text_printf(&label, "MFU by convention %s", sweep->name[c->y] + 4);
     else
         text_puts(&label, "HFU");
-    set_common(figure, c, "mfu", wish->title);
-    figure_set_y(figure, wish);
+    set_common(figure, c, "mfu", wanted->title);
+    figure_set_y(figure, wanted);
     figure_set_text(figure, "convention", label.data);
 out:
     curves_free(c);

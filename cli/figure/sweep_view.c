@@ -55,10 +55,10 @@ size_t sweep_view_last(const struct sweep_view *view, const size_t *except, size
     return last;
 }
 
-enum status sweep_view_choose(const struct sweep_view *view, const char *wish, const char *fallback,
-                              bool of_axes, size_t *column, struct diag *diag)
+enum status sweep_view_choose(const struct sweep_view *view, const char *wanted,
+                              const char *fallback, bool of_axes, size_t *column, struct diag *diag)
 {
-    enum status status = table_get(view->table, wish != NULL ? wish : fallback, column, diag);
+    enum status status = table_get(view->table, wanted != NULL ? wanted : fallback, column, diag);
     if (status == STATUS_OK && of_axes && *column >= view->axes)
         return diag_error(diag, (struct loc){.name = view->table->path}, STATUS_BAD_INPUT,
                           "'%s' was not varied", view->table->name[*column]);
@@ -308,7 +308,7 @@ double sweep_put_label(struct text *out, const char *column)
 /* Points of a letter of a title, and of what stands beside it. */
 enum { TITLE_LETTER = 9, TITLE_AROUND = 60 };
 
-void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wish)
+void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wanted)
 {
     static const struct {
         const char *option, *one, *many;
@@ -326,7 +326,7 @@ void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, 
         if (!view->varies[a])
             text_printf(&title, "%s%s=%s", title.size > 0 ? ", " : "", view->table->name[a],
                         view->table->row[0][a]);
-    const char *line = wish != NULL ? wish : title.size > 0 ? title.data : "Sweep";
+    const char *line = wanted != NULL ? wanted : title.size > 0 ? title.data : "Sweep";
     int wide = TITLE_AROUND + TITLE_LETTER * (int)strlen(line);
     figure_set_text(figure, "title", line);
     figure->wide = figure->wide > wide ? figure->wide : wide;

@@ -31,9 +31,10 @@ void sweep_view_release(struct sweep_view *view);
 /* The last axis that varies, those in except[] left out; else the last; SIZE_MAX: there is none. */
 size_t sweep_view_last(const struct sweep_view *view, const size_t *except, size_t excepted);
 
-/* The column `wish`, or the one that is taken without one. of_axes: it must be an axis. */
-enum status sweep_view_choose(const struct sweep_view *view, const char *wish, const char *fallback,
-                              bool of_axes, size_t *column, struct diag *diag);
+/* The column `wanted`, or the one that is taken without one. of_axes: it must be an axis. */
+enum status sweep_view_choose(const struct sweep_view *view, const char *wanted,
+                              const char *fallback, bool of_axes, size_t *column,
+                              struct diag *diag);
 
 /* The values of an axis in the order of the file, and where each stands. */
 struct sweep_axis {
@@ -66,7 +67,7 @@ void sweep_series_set(struct figure *figure, const struct sweep_series *series);
 /* What a column is called on an axis: with its unit, and the factor that scales it to it. */
 double sweep_put_label(struct text *out, const char *column);
 
-/* The title of a figure, which is made as wide as it: the wish's, or what all its rows share. */
-void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wish);
+/* The title of a figure, which is made as wide as it: the wanted one, or what all its rows share. */
+void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wanted);
 
 #endif

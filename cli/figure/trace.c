@@ -142,8 +142,8 @@ static void widen(struct box *box, size_t count, const struct figure_window *win
 {
     for (size_t i = 0; i < count; i++) {
         double room_s = i + 1 < count ? box[i + 1].start_s : window->to_s;
-        double wish_s = box[i].start_s + (window->to_s - window->from_s) * SEEN;
-        box[i].end_s = fmax(box[i].end_s, fmin(wish_s, room_s));
+        double wanted_s = box[i].start_s + (window->to_s - window->from_s) * SEEN;
+        box[i].end_s = fmax(box[i].end_s, fmin(wanted_s, room_s));
     }
 }
 
@@ -169,27 +169,27 @@ static size_t find_lanes(const struct trace *trace, uint32_t rank, uint16_t *lan
     return count;
 }
 
-static enum status no_rows(const struct figure_wish *wish, const char *what, struct diag *diag)
+static enum status no_rows(const struct figure_options *wanted, const char *what, struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = "--rank"}, STATUS_BAD_INPUT,
                       "the trace has no %s of rank %ld; one rank of each class is written", what,
-                      wish->rank);
+                      wanted->rank);
 }
 
 enum status figure_timeline(struct figure *figure, const struct trace *trace,
-                            const struct figure_wish *wish, struct diag *diag)
+                            const struct figure_options *wanted, struct diag *diag)
 {
     uint16_t lane[LANES_MAX];
-    uint32_t rank = (uint32_t)wish->rank;
+    uint32_t rank = (uint32_t)wanted->rank;
     size_t lanes = find_lanes(trace, rank, lane), count = 0;
     double end_s = 0;
     struct figure_window window;
     if (lanes == 0)
-        return no_rows(wish, "op", diag);
+        return no_rows(wanted, "op", diag);
     for (size_t i = 0; i < trace->ops.count; i++)
         if (trace->ops.rank[i] == rank)
             end_s = fmax(end_s, trace->ops.end_s[i]);
-    enum status status = figure_window_find(&window, trace, end_s, wish, diag);
+    enum status status = figure_window_find(&window, trace, end_s, wanted, diag);
     if (status != STATUS_OK)
         return status;
     struct bin *bin = heap_zalloc(lanes * BINS, sizeof *bin);
@@ -217,16 +217,16 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     free(bin);
     free(box);
     if (count == 0)
-        return no_rows(wish, "op in that window", diag);
+        return no_rows(wanted, "op in that window", diag);
 
     struct text names = {0}, title = {0};
     for (size_t k = lanes; k-- > 0;)
         text_printf(&names, "%s%s", trace->label[lane[k]], k == 0 ? "" : " ");
-    text_printf(&title, "Streams of rank %ld", wish->rank);
+    text_printf(&title, "Streams of rank %ld", wanted->rank);
     figure->script = "timeline";
     figure->wide = 1000;
     figure->high = 170 + 42 * (int)lanes;
-    figure_set_text(figure, "title", wish->title != NULL ? wish->title : title.data);
+    figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title.data);
     figure_set_text(figure, "lanes", names.data);
     figure_set_text(figure, "classes", colour_names);
     figure_window_set(figure, &window);

@@ -23,7 +23,7 @@ static int colour_of(enum cause cause)
 }
 
 enum status figure_waterfall(struct figure *figure, const char *name, const struct waterfall *w,
-                             const struct figure_wish *wish, struct diag *diag)
+                             const struct figure_options *wanted, struct diag *diag)
 {
     struct report_time time = report_time_for(w->step_s);
     long long rounded[CAUSE_COUNT]; /* as the report has them: they add up */
@@ -51,7 +51,7 @@ enum status figure_waterfall(struct figure *figure, const char *name, const stru
     figure->script = "waterfall";
     figure->wide = 900;
     figure->high = 110 + 32 * rows;
-    figure_set_text(figure, "title", wish->title != NULL ? wish->title : label.data);
+    figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : label.data);
     figure_set_text(figure, "unit", time.name);
     figure_set_number(figure, "rows", rows);
     figure_set_number(figure, "step", w->step_s / time.unit_s);

@@ -95,41 +95,41 @@ static bool selects(const struct selection *s, const struct trace *trace, size_t
 }
 
 static enum status find_ops(struct figure_window *window, const struct trace *trace,
-                            const struct figure_wish *wish, struct diag *diag)
+                            const struct figure_options *wanted, struct diag *diag)
 {
     struct selection selection = {0};
-    enum status status = parse_selection(&selection, wish->window, diag);
+    enum status status = parse_selection(&selection, wanted->window, diag);
     if (status != STATUS_OK)
         return status;
     window->from_s = INFINITY;
     window->to_s = -INFINITY;
     for (size_t i = 0; i < trace->ops.count; i++) {
-        if (trace->ops.rank[i] != (uint32_t)wish->rank || !selects(&selection, trace, i))
+        if (trace->ops.rank[i] != (uint32_t)wanted->rank || !selects(&selection, trace, i))
             continue;
         window->from_s = fmin(window->from_s, trace->ops.start_s[i]);
         window->to_s = fmax(window->to_s, trace->ops.end_s[i]);
     }
     if (!(window->from_s < window->to_s))
         return diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
-                          "no op of rank %ld is '%s', or they take no time", wish->rank,
-                          wish->window);
+                          "no op of rank %ld is '%s', or they take no time", wanted->rank,
+                          wanted->window);
     return STATUS_OK;
 }
 
 enum status figure_window_find(struct figure_window *window, const struct trace *trace,
-                               double end_s, const struct figure_wish *wish, struct diag *diag)
+                               double end_s, const struct figure_options *wanted, struct diag *diag)
 {
-    if (wish->window != NULL) {
-        enum status status = find_ops(window, trace, wish, diag);
+    if (wanted->window != NULL) {
+        enum status status = find_ops(window, trace, wanted, diag);
         if (status != STATUS_OK)
             return status;
     } else {
-        window->from_s = wish->from_s;
-        window->to_s = wish->to_s > 0 ? wish->to_s : end_s;
+        window->from_s = wanted->from_s;
+        window->to_s = wanted->to_s > 0 ? wanted->to_s : end_s;
         if (!(window->from_s < window->to_s))
             return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
                               "nothing lies between %g s and %g s: the trace ends at %g s",
-                              wish->from_s, window->to_s, end_s);
+                              wanted->from_s, window->to_s, end_s);
     }
     window->time = report_time_for(window->to_s - window->from_s);
     return STATUS_OK;

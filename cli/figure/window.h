@@ -12,13 +12,14 @@ struct figure_window {
     struct report_time time; /* the unit of its axis */
 };
 
-/* From wish->window, the ops that it names of wish->rank, or from wish->from_s to wish->to_s, or
- * all of the trace, which ends at end_s. wish->window is a phase, or KEY=N or KEY=N..M of op,
+/* From wanted->window, the ops that it names of wanted->rank, or from wanted->from_s to wanted->to_s, or
+ * all of the trace, which ends at end_s. wanted->window is a phase, or KEY=N or KEY=N..M of op,
  * layer, chunk and step, or several with ':' between them, all of which hold:
  * "backward:layer=1", "op=100..200". The window goes from the start of the first such op to the
  * end of the last. */
 enum status figure_window_find(struct figure_window *window, const struct trace *trace,
-                               double end_s, const struct figure_wish *wish, struct diag *diag);
+                               double end_s, const struct figure_options *wanted,
+                               struct diag *diag);
 
 /* Sets unit, from and to of the script. */
 void figure_window_set(struct figure *figure, const struct figure_window *window);

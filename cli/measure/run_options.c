@@ -130,11 +130,11 @@ static enum status read_attention(enum exec_attention *attention, const char *wh
                       "'%s' is none of auto, fused and tiles", who);
 }
 
-enum status run_options_read(struct run_wish *wish, const struct options *o, struct diag *diag)
+enum status run_options_read(struct run_options *wanted, const struct options *o, struct diag *diag)
 {
     bool train = options_given(o, "data"), check = options_given(o, "check");
     bool run = !check || train || options_given(o, "steps") || options_given(o, "o");
-    *wish = (struct run_wish){
+    *wanted = (struct run_options){
         .check = check,
         .train = train,
         .run = run,
@@ -158,18 +158,18 @@ enum status run_options_read(struct run_wish *wish, const struct options *o, str
                 .limit_s = options_number(o, "timeout"),
             },
     };
-    const struct backend *backend = backend_find(wish->exec.backend);
-    if (wish->exec.profile && backend != NULL && (backend->host_memory || !wish->exec.trace))
+    const struct backend *backend = backend_find(wanted->exec.backend);
+    if (wanted->exec.profile && backend != NULL && (backend->host_memory || !wanted->exec.trace))
         return diag_error(diag, (struct loc){.name = "--cupti"}, STATUS_BAD_INPUT,
                           "says how the ops of a trace are timed on a GPU: it needs --backend cuda "
                           "and -o FOLDER");
-    wish->steps = run ? wish->exec.warmup + wish->exec.steps : 0;
-    enum status status = check_backend(wish->exec.backend, diag);
+    wanted->steps = run ? wanted->exec.warmup + wanted->exec.steps : 0;
+    enum status status = check_backend(wanted->exec.backend, diag);
     if (status == STATUS_OK)
-        status = read_attention(&wish->exec.attention, options_text(o, "attention-by"), diag);
+        status = read_attention(&wanted->exec.attention, options_text(o, "attention-by"), diag);
     if (status == STATUS_OK)
-        status = read_link(&wish->exec.copies, o, "copy-rate", "--copy-rate", diag);
+        status = read_link(&wanted->exec.copies, o, "copy-rate", "--copy-rate", diag);
     if (status == STATUS_OK)
-        status = read_link(&wish->exec.messages, o, "message-rate", "--message-rate", diag);
+        status = read_link(&wanted->exec.messages, o, "message-rate", "--message-rate", diag);
     return status;
 }

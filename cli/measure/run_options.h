@@ -9,15 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct run_wish {
+struct run_options {
     bool check, run, train;
     uint64_t seed;
     uint32_t steps; /* warm-up included; 0: only a check */
     struct exec_options exec;
 };
 
-/* Fills *wish from the options of the command; texts stay the options'. */
-enum status run_options_read(struct run_wish *wish, const struct options *options,
+/* Fills *wanted from the options of the command; texts stay the options'. */
+enum status run_options_read(struct run_options *wanted, const struct options *options,
                              struct diag *diag);
 
 #endif

@@ -101,10 +101,10 @@ static enum status put_timelines(struct page *page, const struct compared *c, st
     enum status status = STATUS_OK;
     for (int i = 0; i < 2 && status == STATUS_OK; i++) {
         struct figure figure = {0};
-        struct figure_wish wish = {.title = i == 0 ? "predicted" : "measured"};
+        struct figure_options wanted = {.title = i == 0 ? "predicted" : "measured"};
         if (trace[i]->ops.count > 0)
-            wish.rank = (long)trace[i]->ops.rank[0];
-        status = page_draw(page, &figure, figure_timeline(&figure, trace[i], &wish, diag),
+            wanted.rank = (long)trace[i]->ops.rank[0];
+        status = page_draw(page, &figure, figure_timeline(&figure, trace[i], &wanted, diag),
                            captions[i], diag);
         figure_release(&figure);
     }

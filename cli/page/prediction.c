@@ -177,7 +177,7 @@ static void put_figures_of(struct page *page, const char *path, struct stored *s
     static const struct {
         bool memory;
         const char *caption;
-        enum status (*make)(struct figure *, const struct trace *, const struct figure_wish *,
+        enum status (*make)(struct figure *, const struct trace *, const struct figure_options *,
                             struct diag *);
     } of_traces[] = {
         {false, "What each stream of rank 0 does. Boxes closer than the paper can show are one.",
@@ -187,19 +187,20 @@ static void put_figures_of(struct page *page, const char *path, struct stored *s
     };
     struct figure figure = {0};
     struct waterfall waterfall;
-    const struct figure_wish wish = {0};
+    const struct figure_options wanted = {0};
     *status = stored_waterfall(stored, &waterfall, diag);
     if (*status == STATUS_OK)
-        *status = page_draw(page, &figure, figure_waterfall(&figure, path, &waterfall, &wish, diag),
-                            "Every instant of rank 0 has one cause. Green: flops that the model "
-                            "needs; orange: other work; blue: waiting for data; grey: the host.",
-                            diag);
+        *status =
+            page_draw(page, &figure, figure_waterfall(&figure, path, &waterfall, &wanted, diag),
+                      "Every instant of rank 0 has one cause. Green: flops that the model "
+                      "needs; orange: other work; blue: waiting for data; grey: the host.",
+                      diag);
     for (size_t i = 0; i < ARRAY_LEN(of_traces) && *status == STATUS_OK; i++) {
         struct trace trace = {0};
         struct figure one = {0};
         *status = stored_trace(&trace, path, of_traces[i].memory, diag);
         if (*status == STATUS_OK)
-            *status = page_draw(page, &one, of_traces[i].make(&one, &trace, &wish, diag),
+            *status = page_draw(page, &one, of_traces[i].make(&one, &trace, &wanted, diag),
                                 of_traces[i].caption, diag);
         figure_release(&one);
         trace_release(&trace);

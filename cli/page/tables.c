@@ -80,9 +80,9 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
     };
     for (size_t i = 0; i < ARRAY_LEN(curves) && status == STATUS_OK && varied > 0; i++) {
         struct figure figure = {0};
-        struct figure_wish wish = {.y = curves[i].y, .title = ""};
+        struct figure_options wanted = {.y = curves[i].y, .title = ""};
         struct diag note = {0};
-        enum status made = figure_sweep(&figure, sweep, &wish, &note);
+        enum status made = figure_sweep(&figure, sweep, &wanted, &note);
         if (made == STATUS_OK)
             status = page_draw(page, &figure, made, curves[i].caption, diag);
         else
@@ -92,16 +92,16 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
     }
     if (status == STATUS_OK && s->axes == 2 && varied == 2) {
         struct figure figure = {0};
-        struct figure_wish wish = {.title = ""};
-        status = page_draw(page, &figure, figure_heatmap(&figure, sweep, &wish, diag),
+        struct figure_options wanted = {.title = ""};
+        status = page_draw(page, &figure, figure_heatmap(&figure, sweep, &wanted, diag),
                            "The same as a map.", diag);
         figure_release(&figure);
     }
     if (status == STATUS_OK && seq < s->axes && values_of(sweep, seq) > 1 &&
         s->count[SWEEP_FITS] > 0) {
         struct figure figure = {0};
-        struct figure_wish wish = {.title = ""};
-        enum status made = figure_mfu(&figure, sweep, &wish, NULL);
+        struct figure_options wanted = {.title = ""};
+        enum status made = figure_mfu(&figure, sweep, &wanted, NULL);
         if (made == STATUS_OK)
             status = page_draw(page, &figure, made, "Utilisation by length.", diag);
         figure_release(&figure);
@@ -366,8 +366,8 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
     page_end_table(page);
     for (size_t k = 0; k < count && status == STATUS_OK; k++) {
         struct figure figure = {0};
-        struct figure_wish wish = {.y = metric[k].name};
-        if (metric[k].rows >= 2 && figure_error(&figure, t, &wish, NULL) == STATUS_OK)
+        struct figure_options wanted = {.y = metric[k].name};
+        if (metric[k].rows >= 2 && figure_error(&figure, t, &wanted, NULL) == STATUS_OK)
             status = page_draw(page, &figure, STATUS_OK, "Each mark is a row.", diag);
         figure_release(&figure);
     }

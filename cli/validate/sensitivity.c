@@ -37,9 +37,9 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
     enum status status = STATUS_OK;
     table_moves_init(&m, v);
     put_head(out, v, &m);
-    for (size_t i = 0; i < tweak_count() && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < perturbation_count() && status == STATUS_OK; i++) {
         name.size = 0;
-        if (!tweak_put_name(&name, i))
+        if (!perturbation_put_name(&name, i))
             continue;
         status = table_moves_find(&m, v, i, diag);
         if (status != STATUS_OK || !is_shown(&m)) {

@@ -43,7 +43,7 @@ struct attention {
 
 struct attentions {
     struct products *products;
-    enum exec_attention wish;
+    enum exec_attention wanted;
     const struct cudnn *dnn; /* NULL: tiles */
     char why[1024];          /* tiles, though nobody wished for them */
     struct attention *first;
@@ -67,7 +67,7 @@ static void put_words(char *why, size_t size, const struct diag *diag)
 }
 #endif
 
-struct attentions *attentions_new(struct products *products, enum exec_attention wish,
+struct attentions *attentions_new(struct products *products, enum exec_attention wanted,
                                   struct diag *diag)
 {
     struct attentions *all = heap_zalloc(1, sizeof *all);
@@ -75,11 +75,11 @@ struct attentions *attentions_new(struct products *products, enum exec_attention
     struct diag words = {0};
 #endif
     all->products = products;
-    all->wish = wish;
+    all->wanted = wanted;
 #ifdef HAVE_CUDNN
-    if (wish == EXEC_ATTENTION_FUSED) {
+    if (wanted == EXEC_ATTENTION_FUSED) {
         all->dnn = cudnn_open(diag);
-    } else if (wish == EXEC_ATTENTION_AUTO) {
+    } else if (wanted == EXEC_ATTENTION_AUTO) {
         all->dnn = cudnn_open(&words);
         if (all->dnn == NULL)
             put_words(all->why, sizeof all->why, &words);
@@ -87,10 +87,10 @@ struct attentions *attentions_new(struct products *products, enum exec_attention
     diag_release(&words);
 #else
     snprintf(all->why, sizeof all->why, "this program was built without cuDNN");
-    if (wish == EXEC_ATTENTION_FUSED)
+    if (wanted == EXEC_ATTENTION_FUSED)
         diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_BAD_INPUT, "%s", all->why);
 #endif
-    if (wish == EXEC_ATTENTION_FUSED && all->dnn == NULL) {
+    if (wanted == EXEC_ATTENTION_FUSED && all->dnn == NULL) {
         free(all);
         return NULL;
     }
@@ -237,7 +237,7 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
     if (why != NULL)
         snprintf(all->why, sizeof all->why, "op %" PRIu32 ": %s", call->op, why);
 #endif
-    if (all->wish != EXEC_ATTENTION_FUSED) {
+    if (all->wanted != EXEC_ATTENTION_FUSED) {
         a->tiles = attention_tiles_new(all->products, call, diag);
         return a->tiles != NULL ? a : NULL;
     }
@@ -328,7 +328,7 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
 #endif
     for (struct attention *a = all->first; a != NULL; a = a->next) {
         if (a->plan != NULL && a->plan->fused == NULL) {
-            if (all->wish == EXEC_ATTENTION_FUSED)
+            if (all->wanted == EXEC_ATTENTION_FUSED)
                 return diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM,
                                   "refuses the attention of op %" PRIu32 ": %s", a->call.op,
                                   a->plan->words);
@@ -346,7 +346,7 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
 
 const char *attentions_why_tiles(const struct attentions *all)
 {
-    return all->with_tiles > 0 && all->wish == EXEC_ATTENTION_AUTO ? all->why : NULL;
+    return all->with_tiles > 0 && all->wanted == EXEC_ATTENTION_AUTO ? all->why : NULL;
 }
 
 void attentions_describe(const struct attentions *all, char *text, size_t size)

@@ -16,9 +16,9 @@ struct attention; /* of one op: sizes, plans */
 /* All attention of a run. */
 struct attentions;
 
-/* wish: the caller's. A wish for cuDNN that cannot be opened is refused; without a wish, why it cannot be is in
- * attentions_why_tiles(). */
-struct attentions *attentions_new(struct products *products, enum exec_attention wish,
+/* wanted: the caller's option. Where it asks for cuDNN and that cannot be opened, the call fails; where it leaves the
+ * choice open, attentions_why_tiles() says why cuDNN is not used. */
+struct attentions *attentions_new(struct products *products, enum exec_attention wanted,
                                   struct diag *diag);
 void attentions_free(struct attentions *attentions);
 
@@ -32,7 +32,7 @@ enum status attentions_build(struct attentions *attentions, struct diag *diag);
 const char *attentions_why_tiles(const struct attentions *attentions);
 /* cuDNN's version; 0: it is not open. */
 int attentions_cudnn(const struct attentions *attentions);
-/* "cudnn", "tiles", "cudnn and tiles"; and, if not by wish, why tiles. */
+/* "cudnn", "tiles", "cudnn and tiles"; and, if the caller did not ask for them, why tiles. */
 void attentions_describe(const struct attentions *attentions, char *text, size_t size);
 
 size_t attention_scratch(const struct attention *attention);

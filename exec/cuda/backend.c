@@ -143,7 +143,7 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     for (uint32_t r = run->first; r < run->first + run->count && status == STATUS_OK; r++)
         status = open_rank(cuda, &cuda->rank[r], diag);
     if (status == STATUS_OK)
-        status = thief_open(cuda, diag);
+        status = sm_hog_open(cuda, diag);
     cudaError_t error = status == STATUS_OK ? cudaDeviceSynchronize() : cudaSuccess;
     return error == cudaSuccess ? status : cuda_refused(diag, "cudaDeviceSynchronize", error);
 }
@@ -155,7 +155,7 @@ static void cuda_close(struct run *run)
         return;
     select_device(&cuda->rank[run->first]);
     nccl_links_close(cuda);
-    thief_close(cuda);
+    sm_hog_close(cuda);
     (void)cudaDeviceSynchronize(); /* what is queued still works on what goes away below */
     for (uint32_t r = run->first; r < run->first + run->count; r++)
         cuda_close_streams(&cuda->rank[r]);
@@ -256,7 +256,7 @@ static void cuda_begin_step(struct run *run)
         mark_beginning(rank);
     }
     cuda_forget_times(run);
-    thief_begin(cuda);
+    sm_hog_begin(cuda);
 }
 
 static bool cuda_enqueue(struct run *run, uint32_t r, uint32_t op)
@@ -338,7 +338,7 @@ static void cuda_pass(struct run *run, uint32_t rank, uint32_t op)
 static void cuda_end_step(struct run *run)
 {
     struct cuda *cuda = cuda_of(run);
-    thief_end(cuda);
+    sm_hog_end(cuda);
     cuda_read_times(run);
     if (run->options->trace)
         cuda->clock_mhz = cuda_clock_mhz(cuda->rank[run->first].device);

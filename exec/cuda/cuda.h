@@ -91,7 +91,7 @@ struct loopback;
 struct nccl_links;
 
 /* All NULL: none. */
-struct thief {
+struct sm_hog {
     cudaStream_t stream;
     void *memory;
     int32_t *stop; /* of the host, which the device sees */
@@ -112,7 +112,7 @@ struct cuda {
     uint32_t *barrier_begin; /* (groups) */
     atomic_uint *barrier;    /* (barriers of all group instances) members that have come */
     uint32_t barriers;
-    struct thief thief;
+    struct sm_hog sm_hog;
     size_t launched_ops, recorded_ops; /* of a step that CUPTI timed; recorded: the fewest of any */
     unsigned clock_mhz; /* of the SMs of rank 0's device behind the last step; 0: unknown */
 };
@@ -181,12 +181,12 @@ void cuda_forget_times(struct run *run);
 /* Writes the times of a step that has ended; NaN: CUPTI has none of the op. */
 void cuda_read_times(struct run *run);
 
-/* ---- thief.c ---- */
+/* ---- sm_hog.c ---- */
 
-enum status thief_open(struct cuda *cuda, struct diag *diag);
-void thief_begin(struct cuda *cuda); /* of a step */
-void thief_end(struct cuda *cuda);   /* fails the run when the kernel was not there to its end */
-void thief_close(struct cuda *cuda);
+enum status sm_hog_open(struct cuda *cuda, struct diag *diag);
+void sm_hog_begin(struct cuda *cuda); /* of a step */
+void sm_hog_end(struct cuda *cuda);   /* fails the run when the kernel was not there to its end */
+void sm_hog_close(struct cuda *cuda);
 
 /* ---- describe.c ---- */
 

@@ -181,8 +181,8 @@ int cuda_empty(cudaStream_t stream);
 /* `blocks` blocks that copy memory, as the channels of a collective do, until *stop (memory of the host that
  * the device sees) is not 0, at most for so long. Their shared memory leaves no room for a block of a
  * product beside them. */
-int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
-               const int32_t *stop, cudaStream_t stream);
+int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
+                const int32_t *stop, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

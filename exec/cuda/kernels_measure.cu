@@ -11,14 +11,14 @@ int cuda_empty(cudaStream_t stream)
     return LAUNCH_APART(empty_kernel, 1, WARP, stream, 0);
 }
 
-enum { THIEF_THREADS = 512, THIEF_SHARED = 48 << 10 };
+enum { SM_HOG_THREADS = 512, SM_HOG_SHARED = 48 << 10 };
 
 #ifdef CUDA_EMULATED
-int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
-               const int32_t *stop, cudaStream_t stream)
+int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
+                const int32_t *stop, cudaStream_t stream)
 {
-    int error =
-        emulator::refuses({"thief_kernel", nullptr}, (unsigned)blocks, THIEF_THREADS, THIEF_SHARED);
+    int error = emulator::refuses({"sm_hog_kernel", nullptr}, (unsigned)blocks, SM_HOG_THREADS,
+                                  SM_HOG_SHARED);
     if (error)
         return error;
     return emulator::submit(stream, [=] {
@@ -34,9 +34,9 @@ static __device__ __forceinline__ uint64_t now(void)
     return t;
 }
 
-static __global__ void __launch_bounds__(THIEF_THREADS)
-    thief_kernel(uint4 *to, const uint4 *from, size_t count, uint64_t nanoseconds,
-                 const volatile int32_t *stop)
+static __global__ void __launch_bounds__(SM_HOG_THREADS)
+    sm_hog_kernel(uint4 *to, const uint4 *from, size_t count, uint64_t nanoseconds,
+                  const volatile int32_t *stop)
 {
     uint64_t begin = now();
     size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -49,10 +49,10 @@ static __global__ void __launch_bounds__(THIEF_THREADS)
     } while (*stop == 0 && now() - begin < nanoseconds);
 }
 
-int cuda_thief(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
-               const int32_t *stop, cudaStream_t stream)
+int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
+                const int32_t *stop, cudaStream_t stream)
 {
-    return LAUNCH(thief_kernel, (unsigned)blocks, THIEF_THREADS, THIEF_SHARED, stream, (uint4 *)to,
-                  (const uint4 *)from, bytes / sizeof(uint4), nanoseconds, stop);
+    return LAUNCH(sm_hog_kernel, (unsigned)blocks, SM_HOG_THREADS, SM_HOG_SHARED, stream,
+                  (uint4 *)to, (const uint4 *)from, bytes / sizeof(uint4), nanoseconds, stop);
 }
 #endif

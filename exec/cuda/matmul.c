@@ -154,7 +154,7 @@ static cublasStatus_t choose(const struct products *products, struct product *p)
         cublasLtMatmulPreferenceAttributes_t name;
         const void *value;
         size_t size;
-    } wishes[] = {
+    } wanted_all[] = {
         {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
         {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &splits, sizeof splits},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &a_bytes, sizeof a_bytes},
@@ -166,9 +166,9 @@ static cublasStatus_t choose(const struct products *products, struct product *p)
     cublasLtMatmulPreference_t preference = NULL;
     int found = 0;
     cublasStatus_t status = lt->cublasLtMatmulPreferenceCreate(&preference);
-    for (size_t i = 0; i < ARRAY_LEN(wishes) && status == CUBLAS_STATUS_SUCCESS; i++)
-        status = lt->cublasLtMatmulPreferenceSetAttribute(preference, wishes[i].name,
-                                                          wishes[i].value, wishes[i].size);
+    for (size_t i = 0; i < ARRAY_LEN(wanted_all) && status == CUBLAS_STATUS_SUCCESS; i++)
+        status = lt->cublasLtMatmulPreferenceSetAttribute(preference, wanted_all[i].name,
+                                                          wanted_all[i].value, wanted_all[i].size);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = lt->cublasLtMatmulAlgoGetHeuristic(products->handle, p->desc, p->a, p->b, p->y,
                                                     p->y, preference, 1, &best, &found);

@@ -59,13 +59,13 @@ bool leave_one_out_has(const struct leave_one_out *r, size_t table, size_t row)
 static enum status errors_at(const struct leave_one_out *r, const double *x, double *error,
                              struct diag *diag)
 {
-    struct tweak tweak[2 * FITTED];
-    size_t tweaks = 0;
+    struct perturbation perturbation[2 * FITTED];
+    size_t perturbations = 0;
     for (size_t i = 0; i < FITTED; i++)
         for (size_t k = 0; k < 2 && fitted[i].number[k] != NULL; k++)
-            tweak[tweaks++] =
-                (struct tweak){.number = tweak_number(fitted[i].number[k]), .factor = exp(x[i])};
-    struct validation v = {.tweak = tweak, .tweaks = tweaks};
+            perturbation[perturbations++] = (struct perturbation){
+                .number = perturbation_number(fitted[i].number[k]), .factor = exp(x[i])};
+    struct validation v = {.perturbation = perturbation, .perturbations = perturbations};
     enum status status = validation_run(&v, &r->rows, diag);
     for (size_t i = 0; i < r->rows.count && status == STATUS_OK; i++)
         error[i] = v.row[i].counted ? v.row[i].result.relative_error : NAN;

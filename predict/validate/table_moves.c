@@ -41,8 +41,9 @@ enum status table_moves_find(struct table_moves *m, const struct validation *v, 
                              struct diag *diag)
 {
     for (int up = 0; up < 2; up++) {
-        struct tweak tweak = {number, up ? 1 + TABLE_MOVES_STEP : 1 - TABLE_MOVES_STEP};
-        struct validation other = {.tweak = &tweak, .tweaks = 1};
+        struct perturbation perturbation = {number,
+                                            up ? 1 + TABLE_MOVES_STEP : 1 - TABLE_MOVES_STEP};
+        struct validation other = {.perturbation = &perturbation, .perturbations = 1};
         enum status status = validation_run(&other, v->rows, diag);
         for (size_t t = 0; t < m->tables && status == STATUS_OK; t++)
             m->by[up][t] = mean_of(&other, m->first[t]) - mean_of(v, m->first[t]);

@@ -17,7 +17,7 @@ struct table_moves {
 void table_moves_init(struct table_moves *moves, const struct validation *validation);
 void table_moves_release(struct table_moves *moves);
 
-/* Predicts all rows with a number lowered and raised (predict/validate/tweak.h), and fills `by`. */
+/* Predicts all rows with a number lowered and raised (predict/validate/perturbation.h), and fills `by`. */
 enum status table_moves_find(struct table_moves *moves, const struct validation *validation,
                              size_t number, struct diag *diag);
 

@@ -80,11 +80,11 @@ static void put_error(struct run_answer *answer, const struct diag *diag)
              text != NULL ? text : "failed");
 }
 
-static void apply_tweaks(struct setup *setup, const void *context)
+static void apply_perturbations(struct setup *setup, const void *context)
 {
     const struct validation *v = context;
-    for (size_t i = 0; i < v->tweaks; i++)
-        tweak_apply(setup, v->tweak[i]);
+    for (size_t i = 0; i < v->perturbations; i++)
+        perturbation_apply(setup, v->perturbation[i]);
 }
 
 static void run_one(void *context, size_t job, void *result)
@@ -94,17 +94,17 @@ static void run_one(void *context, size_t job, void *result)
     const struct measurement *row = &v->rows->row[v->first_row[job]];
     struct setup setup = {0};
     struct diag diag = {0};
-    const struct setup_change tweaks = {apply_tweaks, v};
+    const struct setup_change perturbations = {apply_perturbations, v};
     if (sppo_row(row)) {
-        sppo_predict(&answer->sppo, row, &tweaks, &diag);
+        sppo_predict(&answer->sppo, row, &perturbations, &diag);
         answer->longest = answer->sppo.longest_scored;
         answer->verdict = answer->sppo.verdict;
         answer->beyond = answer->sppo.beyond;
     } else if (subsequence_row(row)) {
-        subsequence_predict(&answer->subsequence, row, &tweaks, &diag);
+        subsequence_predict(&answer->subsequence, row, &perturbations, &diag);
         answer->verdict.fits = true; /* nobody asks */
     } else if (measured_setup(&setup, row, &diag) == STATUS_OK) {
-        setup_apply(&setup, &tweaks);
+        setup_apply(&setup, &perturbations);
         if (v->search[job])
             search(&setup, !measured_lower_bound(row), answer, &diag);
         else
@@ -371,7 +371,8 @@ static void judge(struct validation *v, size_t i)
 
 enum status validation_run(struct validation *v, const struct measurements *rows, struct diag *diag)
 {
-    *v = (struct validation){.rows = rows, .tweak = v->tweak, .tweaks = v->tweaks};
+    *v = (struct validation){
+        .rows = rows, .perturbation = v->perturbation, .perturbations = v->perturbations};
     v->row = arena_array(&v->arena, rows->count + 1, sizeof *v->row);
     plan(v);
     v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);

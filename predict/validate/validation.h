@@ -11,9 +11,9 @@
 #include "predict/prediction.h"
 #include "predict/validate/baseline.h"
 #include "predict/validate/measured_row.h"
+#include "predict/validate/perturbation.h"
 #include "predict/validate/sppo_row.h"
 #include "predict/validate/subsequence_row.h"
-#include "predict/validate/tweak.h"
 #include "traces/measurements.h"
 
 #include <stdbool.h>
@@ -48,8 +48,8 @@ struct validated {
 
 struct validation {
     /* The caller's: of every run's machine. The rest is validation_run()'s. */
-    const struct tweak *tweak;
-    size_t tweaks;
+    const struct perturbation *perturbation;
+    size_t perturbations;
     struct arena arena;
     const struct measurements *rows;
     struct validated *row; /* rows->count */

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct births;
+struct first_uses;
 struct order;
 
 #define LIFETIMES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
@@ -40,7 +40,8 @@ struct lifetimes_figures {
     uint64_t arena[MEMORY_COUNT];
     uint64_t live[MEMORY_COUNT]; /* most bytes live at once when ops run one after the other in
                                     list order */
-    uint64_t held[MEMORY_COUNT]; /* the same, a buffer being live until some later birth is ordered
+    uint64_t
+        held[MEMORY_COUNT]; /* the same, a buffer being live until some later first use is ordered
                                     behind its free set: no arena can be smaller. held - live is
                                     what unordered ops may not share, arena - held is waste. */
     uint64_t enough[MEMORY_COUNT]; /* nobody looks for an arena smaller than one of so many */
@@ -52,10 +53,10 @@ struct lifetimes_figures {
  * NULL. */
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
 
-/* The same for one role, whose order and births may be known already (or both NULL); offsets of other roles and
+/* The same for one role, whose order and first uses may be known already (or both NULL); offsets of other roles and
  * ir->arena_bytes stay. tight: as well as can be; else quickly, because it may not be the largest. */
 void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
-                         const struct births *births, uint64_t alignment, bool tight,
+                         const struct first_uses *first_uses, uint64_t alignment, bool tight,
                          struct lifetimes_figures *figures);
 
 /* When all roles have been planned quickly: plans well those whose arenas are the largest, until those

@@ -6,23 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- in the order of births ---- */
+/* ---- in the order of first uses ---- */
 
 enum {
-    SETTLE_EVERY = 32, /* births between two times that a block of holes is settled */
-    AHEAD_PARTS = 16,  /* looks may be 1 part in so many of all ahead of the births */
+    SETTLE_EVERY = 32, /* first uses between two times that a block of holes is settled */
+    AHEAD_PARTS = 16,  /* looks may be 1 part in so many of all ahead of the first uses */
 };
 
 #define NOBODY UINT32_MAX
 
-/* Whether `looks` are more than the first `births` of all may take. Holes only become more until the list is
+/* Whether `looks` are more than the first `first_uses` of all may take. Holes only become more until the list is
  * in full swing: who is ahead of its share early takes too many at the end. */
-static bool too_many(uint64_t looks, const uint64_t *most, uint32_t births, uint32_t all)
+static bool too_many(uint64_t looks, const uint64_t *most, uint32_t first_uses, uint32_t all)
 {
-    return most && (looks > *most || looks > *most / AHEAD_PARTS + *most / all * births);
+    return most && (looks > *most || looks > *most / AHEAD_PARTS + *most / all * first_uses);
 }
 
-uint64_t pack_in_order(struct tenants *t, enum pack_fit fit, uint64_t most, uint64_t *looks)
+uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most, uint64_t *looks)
 {
     struct holes holes = {.t = t};
     struct op_marks ends = op_marks_none(t->begin, t->ops);
@@ -31,15 +31,15 @@ uint64_t pack_in_order(struct tenants *t, enum pack_fit fit, uint64_t most, uint
     uint32_t now = UINT32_MAX; /* the first of the ends to come */
     bool given_up = false;
     for (uint32_t i = 0; i < t->count && holes.top <= most && !given_up; i++) {
-        for (; now <= t->birth[i]; now = op_marks_next(&ends, now + 1))
+        for (; now <= t->first_use[i]; now = op_marks_next(&ends, now + 1))
             for (uint32_t k = head[now - t->begin]; k != NOBODY; k = next[k])
                 holes_give(&holes, k);
         if (i % SETTLE_EVERY == 0)
-            holes_settle(&holes, t->birth[i]);
+            holes_settle(&holes, t->first_use[i]);
         holes_take(&holes, i, fit);
         given_up = too_many(holes.looked, looks, i + 1, t->count);
         uint32_t end = t->first_end[i];
-        if (end == TENANTS_NEVER)
+        if (end == LIVE_RANGES_NEVER)
             continue;
         next[i] = op_marks_add(&ends, end) ? NOBODY : head[end - t->begin];
         head[end - t->begin] = i;
@@ -62,7 +62,7 @@ enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
 struct weighed {
     uint64_t bits; /* of the weight, inverted */
-    uint32_t tenant;
+    uint32_t live_range;
 };
 
 static void sort_by_digit(struct weighed *to, const struct weighed *from, uint32_t count,
@@ -85,7 +85,7 @@ static struct weighed *heaviest_first(const double *weight, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         memcpy(&row[i].bits, &weight[i], sizeof row[i].bits);
         row[i].bits = ~row[i].bits;
-        row[i].tenant = i;
+        row[i].live_range = i;
         unlike |= row[i].bits ^ row[0].bits;
     }
     for (uint32_t shift = 0; shift < 64; shift += DIGIT_BITS) {
@@ -105,7 +105,7 @@ struct placed {
     uint32_t count, sorted;
     struct placed_row {
         uint64_t begin, end;
-        uint32_t tenant;
+        uint32_t live_range;
         struct life life;
     } * row; /* room for all that will come */
 };
@@ -115,7 +115,7 @@ struct placed {
  * alone; most do within a small one. */
 enum {
     LEVELS = 3,
-    TENANTS_PER_WINDOW = 32,
+    LIVE_RANGES_PER_WINDOW = 32,
     WINDOWS_MIN = 16,
     WINDOWS_MAX = 256,
     FEW = 8, /* late rows that are put in place one by one, or sorted so before they are merged */
@@ -128,9 +128,9 @@ struct level {
 };
 
 struct all_placed {
-    const struct life *life;    /* per tenant */
+    const struct life *life;    /* per live range */
     struct level level[LEVELS]; /* small windows first; the last one is the list */
-    struct placed_row *spare;   /* as many as there are tenants */
+    struct placed_row *spare;   /* as many as there are live ranges */
 };
 
 /* Puts a row in its place among those before it, which are sorted. */
@@ -180,12 +180,12 @@ static void settle(struct placed *p, struct placed_row *spare)
     p->sorted = p->count;
 }
 
-/* The windows that a tenant is in. */
+/* The windows that a live range is in. */
 struct windows {
     uint32_t low, high;
 };
 
-static struct windows windows_of(const struct level *level, const struct tenants *t,
+static struct windows windows_of(const struct level *level, const struct live_ranges *t,
                                  struct life life)
 {
     uint32_t first = (life.from - t->begin) / level->stride;
@@ -194,10 +194,10 @@ static struct windows windows_of(const struct level *level, const struct tenants
                             last < level->windows ? last : level->windows - 1};
 }
 
-static void put(struct all_placed *all, const struct tenants *t, uint32_t tenant)
+static void put(struct all_placed *all, const struct live_ranges *t, uint32_t live_range)
 {
-    struct placed_row row = {t->offset[tenant], t->offset[tenant] + t->size[tenant], tenant,
-                             all->life[tenant]};
+    struct placed_row row = {t->offset[live_range], t->offset[live_range] + t->size[live_range],
+                             live_range, all->life[live_range]};
     for (int l = 0; l < LEVELS; l++) {
         struct windows in = windows_of(&all->level[l], t, row.life);
         for (uint32_t i = in.low; i <= in.high; i++) {
@@ -208,7 +208,7 @@ static void put(struct all_placed *all, const struct tenants *t, uint32_t tenant
 }
 
 /* All whom it may conflict with, and some more. */
-static const struct placed *placed_beside(const struct all_placed *all, const struct tenants *t,
+static const struct placed *placed_beside(const struct all_placed *all, const struct live_ranges *t,
                                           struct life life)
 {
     struct placed *p = NULL;
@@ -222,23 +222,24 @@ static const struct placed *placed_beside(const struct all_placed *all, const st
     return p;
 }
 
-/* The lowest place that no tenant has who conflicts. */
-static uint64_t lowest(const struct all_placed *all, const struct tenants *t, uint32_t tenant)
+/* The lowest place that no live range has who conflicts. */
+static uint64_t lowest(const struct all_placed *all, const struct live_ranges *t,
+                       uint32_t live_range)
 {
-    struct life life = all->life[tenant];
+    struct life life = all->life[live_range];
     const struct placed *p = placed_beside(all, t, life);
-    uint64_t at = 0, size = t->size[tenant];
+    uint64_t at = 0, size = t->size[live_range];
     for (const struct placed_row *row = p->row, *end = row + p->count; row < end; row++) {
         if (row->begin >= at + size)
             break; /* as are all that follow */
         if (row->end > at && row->life.until > life.from && row->life.from < life.until &&
-            tenants_conflict(t, tenant, row->tenant))
+            live_ranges_conflict(t, live_range, row->live_range))
             at = row->end;
     }
     return at;
 }
 
-static struct level level_of(const struct tenants *t, const struct life *life, uint32_t windows)
+static struct level level_of(const struct live_ranges *t, const struct life *life, uint32_t windows)
 {
     struct level level = {heap_zalloc(windows, sizeof *level.window), NULL, windows,
                           t->ops / windows + 1};
@@ -258,10 +259,10 @@ static struct level level_of(const struct tenants *t, const struct life *life, u
     return level;
 }
 
-uint64_t pack_by_weight(struct tenants *t, const double *weight, uint64_t most)
+uint64_t pack_by_weight(struct live_ranges *t, const double *weight, uint64_t most)
 {
     struct weighed *row = heaviest_first(weight, t->count);
-    uint32_t small = t->count / TENANTS_PER_WINDOW;
+    uint32_t small = t->count / LIVE_RANGES_PER_WINDOW;
     small = small < WINDOWS_MIN ? WINDOWS_MIN : small > WINDOWS_MAX ? WINDOWS_MAX : small;
     struct life *life = pack_lives_of(t);
     struct all_placed all = {
@@ -270,11 +271,11 @@ uint64_t pack_by_weight(struct tenants *t, const double *weight, uint64_t most)
         .spare = heap_alloc(t->count, sizeof *all.spare)};
     uint64_t top = 0;
     for (uint32_t i = 0; i < t->count && top <= most; i++) {
-        uint32_t tenant = row[i].tenant;
-        t->offset[tenant] = lowest(&all, t, tenant);
-        uint64_t end = t->offset[tenant] + t->size[tenant];
+        uint32_t live_range = row[i].live_range;
+        t->offset[live_range] = lowest(&all, t, live_range);
+        uint64_t end = t->offset[live_range] + t->size[live_range];
         top = end > top ? end : top;
-        put(&all, t, tenant);
+        put(&all, t, live_range);
     }
     for (int l = 0; l < LEVELS; l++) {
         free(all.level[l].window);

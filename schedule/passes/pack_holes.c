@@ -7,7 +7,7 @@
 
 struct hole {
     uint64_t begin, end;
-    uint32_t last;  /* the tenant that had them; ANYBODY: open to all */
+    uint32_t last;  /* the live range that had them; ANYBODY: open to all */
     uint32_t until; /* from this op on they are open to all */
 };
 
@@ -26,7 +26,8 @@ enum {
 struct hole_block {
     uint32_t count;
     struct hole row[BLOCK_ROWS];
-    uint32_t open_from[CLASSES_MAX]; /* no hole is closed to births of the class from this op on */
+    uint32_t
+        open_from[CLASSES_MAX]; /* no hole is closed to first uses of the class from this op on */
 
     /* where there are several blocks: */
     struct chains chains;
@@ -165,15 +166,15 @@ void holes_release(struct holes *h)
     *h = (struct holes){0};
 }
 
-static void note_ends(struct hole_block *block, const struct tenants *t, uint32_t tenant)
+static void note_ends(struct hole_block *block, const struct live_ranges *t, uint32_t live_range)
 {
-    const uint32_t *end = tenants_ends(t, tenant);
+    const uint32_t *end = live_ranges_ends(t, live_range);
     for (uint32_t c = 0; c < t->classes && c < CLASSES_MAX; c++)
         block->open_from[c] = end[c] > block->open_from[c] ? end[c] : block->open_from[c];
 }
 
-/* Opens to all what every birth from now on may take, and joins neighbours. */
-static void settle(struct hole_block *block, const struct tenants *t, uint32_t now)
+/* Opens to all what every first use from now on may take, and joins neighbours. */
+static void settle(struct hole_block *block, const struct live_ranges *t, uint32_t now)
 {
     uint32_t kept = 0;
     memset(block->open_from, 0, sizeof block->open_from);
@@ -256,9 +257,9 @@ static void split(struct holes *h, uint32_t at)
     rebuild(h, at);
 }
 
-void holes_give(struct holes *h, uint32_t tenant)
+void holes_give(struct holes *h, uint32_t live_range)
 {
-    uint64_t begin = h->t->offset[tenant];
+    uint64_t begin = h->t->offset[live_range];
     if (h->blocks == 0)
         add_block(h, 0);
     uint32_t at = block_at(h, begin);
@@ -269,35 +270,35 @@ void holes_give(struct holes *h, uint32_t tenant)
     struct hole_block *block = h->block[at];
     uint32_t row = row_at(block, begin);
     memmove(block->row + row + 1, block->row + row, (block->count - row) * sizeof *block->row);
-    block->row[row] =
-        (struct hole){begin, begin + h->t->size[tenant], tenant, h->t->last_end[tenant]};
+    block->row[row] = (struct hole){begin, begin + h->t->size[live_range], live_range,
+                                    h->t->last_end[live_range]};
     block->count++;
-    note_ends(block, h->t, tenant);
+    note_ends(block, h->t, live_range);
     refresh(h, at);
 }
 
 /* ---- taking ---- */
 
-/* Neighbouring holes that are open to a birth. */
+/* Neighbouring holes that are open to a first use. */
 struct run {
     uint32_t block, row; /* of the first */
     uint64_t begin, end;
 };
 
-/* The births of a class from an op on: which holes are open to them? */
+/* The first uses of a class from an op on: which holes are open to them? */
 struct asker {
-    const uint32_t *end; /* of the class: end[tenant * classes] */
-    uint32_t classes, class, birth;
+    const uint32_t *end; /* of the class: end[live_range * classes] */
+    uint32_t classes, class, first_use;
 };
 
 static inline bool all_open(struct asker a, const struct hole_block *block)
 {
-    return a.class < CLASSES_MAX && block->open_from[a.class] <= a.birth;
+    return a.class < CLASSES_MAX && block->open_from[a.class] <= a.first_use;
 }
 
 static inline bool is_open(struct asker a, const struct hole *hole)
 {
-    return hole->until <= a.birth || a.end[(size_t)hole->last * a.classes] <= a.birth;
+    return hole->until <= a.first_use || a.end[(size_t)hole->last * a.classes] <= a.first_use;
 }
 
 /* Remembers a run that has fewer bytes than all before, and enough. */
@@ -446,17 +447,17 @@ static void take_run(struct holes *h, struct run run, uint64_t size)
     h->top = end > h->top ? end : h->top;
 }
 
-void holes_take(struct holes *h, uint32_t tenant, enum pack_fit fit)
+void holes_take(struct holes *h, uint32_t live_range, enum pack_fit fit)
 {
-    struct tenants *t = h->t;
-    uint64_t size = t->size[tenant];
-    struct asker a = {t->end + t->class_of[tenant], t->classes, t->class_of[tenant],
-                      t->birth[tenant]};
+    struct live_ranges *t = h->t;
+    uint64_t size = t->size[live_range];
+    struct asker a = {t->end + t->class_of[live_range], t->classes, t->class_of[live_range],
+                      t->first_use[live_range]};
     struct run run;
     bool found = fit == PACK_LOWEST ? find_run(h, a, size, PACK_LOWEST, &run)
                                     : find_run(h, a, size, PACK_TIGHTEST, &run);
     if (!found)
         run = below_top(h, a);
     take_run(h, run, size);
-    t->offset[tenant] = run.begin;
+    t->offset[live_range] = run.begin;
 }

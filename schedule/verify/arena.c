@@ -1,8 +1,8 @@
 /* Rules on planned offsets. One walk over a role's ops puts each buffer into a map of its memory
- * at its birth, and asks for the bytes it takes: is the buffer that had them last surely dead? It
+ * at its first use, and asks for the bytes it takes: is the buffer that had them last surely dead? It
  * is enough to ask the last one, since that one was found to be born after the one before it had
- * died. The map is a treap of disjoint byte ranges; every birth adds one and cuts at most two. */
-#include "schedule/passes/births.h"
+ * died. The map is a treap of disjoint byte ranges; every first use adds one and cuts at most two. */
+#include "schedule/passes/first_uses.h"
 #include "schedule/passes/lifetimes.h"
 #include "schedule/verify/rules.h"
 
@@ -86,7 +86,7 @@ static uint32_t map_last(const struct range_map *m, uint32_t tree)
 struct overlap_walk {
     struct verifier *v;
     const struct order *order;
-    struct births births;
+    struct first_uses first_uses;
     struct range_map map;
     uint32_t tree[MEMORY_COUNT];
 };
@@ -115,20 +115,21 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
     const struct ir *ir = v->ir;
     uint32_t count = ir->buffer.free_count[other];
     if (count != 0 && !lifetimes_persistent(ir, other) && !lifetimes_persistent(ir, buffer) &&
-        births_after(&w->births, w->order, buffer, ir_free_set(ir, other), count))
+        first_uses_after(&w->first_uses, w->order, buffer, ir_free_set(ir, other), count))
         return;
     uint64_t begin = ir->buffer.offset[buffer], end = end_of(ir, buffer);
     if (ir->buffer.offset[other] > begin)
         begin = ir->buffer.offset[other];
     if (end_of(ir, other) < end)
         end = end_of(ir, other);
-    const char *birth = "is persistent";
+    const char *first_use = "is persistent";
     if (!lifetimes_persistent(ir, buffer))
-        birth = arena_printf(&v->arena, "is born with %s", op_text(v, w->births.first[buffer]));
+        first_use =
+            arena_printf(&v->arena, "is born with %s", op_text(v, w->first_uses.first[buffer]));
     verify_fail(v, "%s and %s share bytes %" PRIu64 " to %" PRIu64 " of %s: %s %s, and %s %s%s",
                 buffer_text(v, other), buffer_text(v, buffer), begin, end,
                 memory_name(ir->buffer.memory[buffer]), buffer_text(v, other), life_text(v, other),
-                buffer_text(v, buffer), birth,
+                buffer_text(v, buffer), first_use,
                 count != 0 && !lifetimes_persistent(ir, buffer)
                     ? ", which is not ordered behind that"
                     : "");
@@ -202,7 +203,7 @@ static void walk_role(struct overlap_walk *w, uint32_t role)
     w->map.spare = NIL;
     memset(w->tree, 0, sizeof w->tree);
     w->order = verify_order_of(w->v, role);
-    births_of_role(&w->births, ir, w->order);
+    first_uses_of_role(&w->first_uses, ir, w->order);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (ir->buffer.role[b] == role && lifetimes_persistent(ir, b))
             place(w, b);
@@ -210,7 +211,7 @@ static void walk_role(struct overlap_walk *w, uint32_t role)
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
         for (uint32_t k = 0; k < operands; k++) {
             uint32_t b = ir_touched(ir, op, k);
-            if (w->births.first[b] != op || lifetimes_persistent(ir, b))
+            if (w->first_uses.first[b] != op || lifetimes_persistent(ir, b))
                 continue;
             bool again = false; /* an op that touches it twice comes here twice */
             for (uint32_t i = 0; i < k; i++)
@@ -234,7 +235,7 @@ void check_overlap(struct verifier *v)
     struct overlap_walk w = {.v = v};
     for (uint32_t role = 0; role < ir->role_count; role++)
         walk_role(&w, role);
-    births_release(&w.births);
+    first_uses_release(&w.first_uses);
     free(w.map.row);
     verify_checked(v, "%" PRIu32 " planned buffers", planned);
 }

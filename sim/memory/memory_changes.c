@@ -21,7 +21,7 @@ static uint32_t *first_writers(const struct ir *ir, const struct role *role)
     return writer;
 }
 
-/* Rows are counted into their places: buffers stand in the order of their births, not of their first
+/* Rows are counted into their places: buffers stand in the order of their first uses, not of their first
  * writers. */
 void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
 {

@@ -1,5 +1,5 @@
 #include "sim/scheduler/leap.h"
-#include "sim/scheduler/agenda.h"
+#include "sim/scheduler/event_queue.h"
 
 #include <math.h>
 #include <stdlib.h>

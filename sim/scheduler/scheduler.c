@@ -1,8 +1,8 @@
 #include "sim/scheduler/scheduler.h"
-#include "sim/scheduler/agenda.h"
 #include "sim/scheduler/alone.h"
 #include "sim/scheduler/beside.h"
 #include "sim/scheduler/engine.h"
+#include "sim/scheduler/event_queue.h"
 #include "sim/scheduler/leap.h"
 #include "sim/scheduler/scheduler_state.h"
 
@@ -123,7 +123,7 @@ static bool start_alone(struct scheduler *s, size_t e)
     if (!alone_begin(s, e, &end_s))
         return false;
     move(s, e);
-    agenda_add(s, end_s, e, false);
+    event_queue_add(s, end_s, e, false);
     return true;
 }
 
@@ -155,7 +155,7 @@ static void begin_event(struct scheduler *s, size_t e)
         if (s->fold->exact)
             engine_timer(date_s, (int64_t)(2 * e));
         else
-            agenda_add(s, date_s, e, true);
+            event_queue_add(s, date_s, e, true);
     } else {
         start_flows(s, e);
     }
@@ -256,10 +256,10 @@ static void engine_done(void *context, int64_t tag)
 }
 
 /* Events that are alone start and end; those that are not wait for the engine's clock. */
-static void keep(struct scheduler *s, struct appointment next)
+static void keep(struct scheduler *s, struct queued_event next)
 {
     s->now_s = next.date_s;
-    agenda_drop_first(s);
+    event_queue_drop_first(s);
     if (!next.starts)
         end_event(s, next.event, next.date_s);
     else if (!start_alone(s, next.event))
@@ -272,7 +272,7 @@ static bool engine_ahead(void *context, double until_s)
     struct scheduler *s = context;
     if (s->why->size > 0)
         return false;
-    const struct appointment *next = agenda_first(s);
+    const struct queued_event *next = event_queue_first(s);
     double date_s = next && next->date_s < until_s ? next->date_s : until_s;
     uint32_t runner, op;
     s->ahead = true;

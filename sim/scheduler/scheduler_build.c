@@ -249,7 +249,7 @@ void schedule_free(struct scheduler *s)
         return;
     pages_free(s->event, s->state_bytes);
     free(s->ready);
-    free(s->agenda.row);
+    free(s->event_queue.row);
     free(s->leap.open);
     free(s->leap.gap);
     arena_release(&s->arena);

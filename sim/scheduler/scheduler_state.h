@@ -52,7 +52,7 @@ struct event {
 };
 
 /* When an event starts its flows, or ends. */
-struct appointment {
+struct queued_event {
     double date_s;
     uint64_t number; /* in the order in which they were made */
     size_t event;
@@ -60,9 +60,9 @@ struct appointment {
 };
 
 /* A heap, the earliest first. */
-struct agenda {
+struct event_queue {
     size_t count, capacity;
-    struct appointment *row;
+    struct queued_event *row;
     uint64_t added;
 };
 
@@ -114,7 +114,7 @@ struct scheduler {
     uint16_t *left;      /* and per row, behind them */
     size_t state_bytes;  /* of both */
     bool has_flows;      /* else there is no engine */
-    struct agenda agenda;
+    struct event_queue event_queue;
 
     /* Flows that are alone; unused with fold->exact. */
     uint32_t *holder; /* per link: the event that has it for itself; IR_NONE: none */

@@ -11,7 +11,7 @@
 
 enum { RULES = 3 };
 
-static uint64_t pack(struct tenants *t, struct check_random *random, int rule)
+static uint64_t pack(struct live_ranges *t, struct check_random *random, int rule)
 {
     if (rule < 2)
         return pack_in_order(t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, UINT64_MAX, NULL);
@@ -23,43 +23,43 @@ static uint64_t pack(struct tenants *t, struct check_random *random, int rule)
     return top;
 }
 
-/* Pairs that overlap and must not, tenants that end behind the top. */
-static uint32_t count_wrong(const struct tenants *t, uint64_t top)
+/* Pairs that overlap and must not, live ranges that end behind the top. */
+static uint32_t count_wrong(const struct live_ranges *t, uint64_t top)
 {
     uint32_t wrong = 0;
     for (uint32_t a = 0; a < t->count; a++) {
         wrong += t->offset[a] + t->size[a] > top;
         for (uint32_t b = 0; b < a; b++)
-            wrong += tenants_conflict(t, a, b) && t->offset[a] < t->offset[b] + t->size[b] &&
+            wrong += live_ranges_conflict(t, a, b) && t->offset[a] < t->offset[b] + t->size[b] &&
                      t->offset[b] < t->offset[a] + t->size[a];
     }
     return wrong;
 }
 
-/* Is every op of a's free set before every touch of b, as the births tell it? */
-static uint32_t count_unfounded(const struct tenants *t, const struct ir *ir,
-                                const struct order *order, const struct births *births)
+/* Is every op of a's free set before every touch of b, as the first uses tell it? */
+static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir,
+                                const struct order *order, const struct first_uses *first_uses)
 {
     uint32_t wrong = 0;
     for (uint32_t a = 0; a < t->count; a++)
         for (uint32_t b = 0; b < t->count; b++) {
-            if (t->birth[a] > t->birth[b] || a == b || tenants_conflict(t, a, b))
+            if (t->first_use[a] > t->first_use[b] || a == b || live_ranges_conflict(t, a, b))
                 continue;
             uint32_t buffer = t->buffer[a];
-            wrong += !births_after(births, order, t->buffer[b], ir_free_set(ir, buffer),
-                                   ir->buffer.free_count[buffer]);
+            wrong += !first_uses_after(first_uses, order, t->buffer[b], ir_free_set(ir, buffer),
+                                       ir->buffer.free_count[buffer]);
         }
     return wrong;
 }
 
 /* Tenants whose least or greatest end is not one of theirs, or not that one. */
-static uint32_t count_beside_ends(const struct tenants *t)
+static uint32_t count_beside_ends(const struct live_ranges *t)
 {
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < t->count; i++) {
-        uint32_t first = TENANTS_NEVER, last = 0;
+        uint32_t first = LIVE_RANGES_NEVER, last = 0;
         for (uint32_t c = 0; c < t->classes; c++) {
-            uint32_t end = tenants_ends(t, i)[c];
+            uint32_t end = live_ranges_ends(t, i)[c];
             first = end < first ? end : first;
             last = end > last ? end : last;
         }
@@ -68,14 +68,14 @@ static uint32_t count_beside_ends(const struct tenants *t)
     return wrong;
 }
 
-static void tenants_that_conflict_have_bytes_of_their_own(void)
+static void live_ranges_that_conflict_have_bytes_of_their_own(void)
 {
     struct check_random random = check_random_make();
     for (int round = 0; round < 60; round++) {
         struct ir ir = {0};
         struct order order = {0};
-        struct births births = {0};
-        struct tenants t = {0};
+        struct first_uses first_uses = {0};
+        struct live_ranges t = {0};
         ir_add_role(&ir, "a", NULL, 0);
         random_role(&ir, &random,
                     (struct random_sizes){.ops = 120,
@@ -84,15 +84,16 @@ static void tenants_that_conflict_have_bytes_of_their_own(void)
                                           .host_percent = 4});
         lifetimes_free_sets(&ir);
         order_role(&order, &ir, 0);
-        births_of_role(&births, &ir, &order);
+        first_uses_of_role(&first_uses, &ir, &order);
         for (int memory = 0; memory < MEMORY_COUNT; memory++) {
-            tenants_of(&t, &ir, &order, &births, (uint8_t)memory, LIFETIMES_ALIGNMENT);
-            CHECK("held is not less than live", tenants_held(&t) >= t.live);
-            CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &births), 0);
+            live_ranges_of(&t, &ir, &order, &first_uses, (uint8_t)memory, LIFETIMES_ALIGNMENT);
+            CHECK("held is not less than live", live_ranges_held(&t) >= t.live);
+            CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &first_uses),
+                      0);
             CHECK_INT("least and greatest ends", count_beside_ends(&t), 0);
             for (int rule = 0; t.count > 0 && rule < RULES; rule++) {
                 uint64_t top = pack(&t, &random, rule);
-                CHECK("no plan is smaller than what is held", top >= tenants_held(&t));
+                CHECK("no plan is smaller than what is held", top >= live_ranges_held(&t));
                 CHECK_INT("wrong places", count_wrong(&t, top), 0);
                 if (rule >= 2)
                     continue;
@@ -101,49 +102,51 @@ static void tenants_that_conflict_have_bytes_of_their_own(void)
                 CHECK("gives up above what it may take", given_up > top / 2 && given_up <= top);
             }
         }
-        tenants_release(&t);
-        births_release(&births);
+        live_ranges_release(&t);
+        first_uses_release(&first_uses);
         order_release(&order);
         ir_release(&ir);
     }
 }
 
-/* Random lives, of births that some classes never learn of. */
-static void draw_tenants(struct tenants *t, struct check_random *random, uint32_t count)
+/* Random lives, of first uses that some classes never learn of. */
+static void draw_live_ranges(struct live_ranges *t, struct check_random *random, uint32_t count)
 {
-    *t = (struct tenants){.ops = (count + 1) / 2, .count = count, .capacity = count, .classes = 3};
-    t->birth = heap_alloc(count, sizeof *t->birth);
+    *t = (struct live_ranges){
+        .ops = (count + 1) / 2, .count = count, .capacity = count, .classes = 3};
+    t->first_use = heap_alloc(count, sizeof *t->first_use);
     t->class_of = heap_alloc(count, sizeof *t->class_of);
     t->end = heap_alloc((size_t)count * t->classes, sizeof *t->end);
     t->size = heap_alloc(count, sizeof *t->size);
     t->offset = heap_alloc(count, sizeof *t->offset);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t birth = i / 2;
-        t->birth[i] = birth;
+        uint32_t first_use = i / 2;
+        t->first_use[i] = first_use;
         t->class_of[i] = (uint8_t)(check_random_i64(random, 0, 99) < 3 ? 2 : i % 2);
         t->size[i] = 512 * (uint64_t)check_random_i64(random, 1, 9);
         for (uint32_t c = 0; c < t->classes; c++) {
             int64_t life = check_random_i64(random, 1, i % 16 == 0 ? count / 4 : 12);
             bool never = check_random_i64(random, 0, 99) == 0;
-            uint32_t end = birth + (uint32_t)life;
-            t->end[i * t->classes + c] = never ? TENANTS_NEVER : end < t->ops ? end : t->ops;
+            uint32_t end = first_use + (uint32_t)life;
+            t->end[i * t->classes + c] = never ? LIVE_RANGES_NEVER : end < t->ops ? end : t->ops;
         }
     }
 }
 
-/* Units of work one after the other. Most of their tenants stay: some until the middle of the list, when they
+/* Units of work one after the other. Most of their live ranges stay: some until the middle of the list, when they
  * leave holes between the others, most of them too small for what comes then. Births of the other class
  * learn of ends a little later, and never before those who took the bytes meanwhile have ended. */
-static void draw_units(struct tenants *t, struct check_random *random, uint32_t count)
+static void draw_units(struct live_ranges *t, struct check_random *random, uint32_t count)
 {
     enum { LATER = 3 };
-    draw_tenants(t, random, count);
+    draw_live_ranges(t, random, count);
     t->first_end = heap_alloc(count, sizeof *t->first_end);
     t->last_end = heap_alloc(count, sizeof *t->last_end);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t birth = t->birth[i], middle = count / 4, *end = t->end + (size_t)i * t->classes;
-        bool stays = birth < middle && i % 4 != 0, until_middle = stays && i % 4 == 1;
-        uint32_t gone = birth + LATER + (uint32_t)check_random_i64(random, 0, 9);
+        uint32_t first_use = t->first_use[i], middle = count / 4,
+                 *end = t->end + (size_t)i * t->classes;
+        bool stays = first_use < middle && i % 4 != 0, until_middle = stays && i % 4 == 1;
+        uint32_t gone = first_use + LATER + (uint32_t)check_random_i64(random, 0, 9);
         gone = stays ? (until_middle ? middle : t->ops) : gone;
         t->size[i] = 512 * (uint64_t)(until_middle ? check_random_i64(random, 1, 4)
                                                    : check_random_i64(random, 4, 12));
@@ -153,11 +156,11 @@ static void draw_units(struct tenants *t, struct check_random *random, uint32_t 
             end[c] = learns < t->ops ? learns : t->ops;
         }
     }
-    tenants_settle(t, 0, t->ops);
+    live_ranges_settle(t, 0, t->ops);
 }
 
-/* The lowest room for tenant i beside others that are placed. Looked at one by one. */
-static uint64_t lowest_room(const struct tenants *t, uint32_t i, const uint32_t *placed,
+/* The lowest room for live range i beside others that are placed. Looked at one by one. */
+static uint64_t lowest_room(const struct live_ranges *t, uint32_t i, const uint32_t *placed,
                             uint32_t count)
 {
     uint64_t at = 0;
@@ -165,7 +168,7 @@ static uint64_t lowest_room(const struct tenants *t, uint32_t i, const uint32_t 
         moved = false;
         for (uint32_t j = 0; j < count; j++) {
             uint32_t k = placed[j];
-            if (tenants_conflict(t, i, k) && t->offset[k] < at + t->size[i] &&
+            if (live_ranges_conflict(t, i, k) && t->offset[k] < at + t->size[i] &&
                 at < t->offset[k] + t->size[k]) {
                 at = t->offset[k] + t->size[k];
                 moved = true;
@@ -175,8 +178,8 @@ static uint64_t lowest_room(const struct tenants *t, uint32_t i, const uint32_t 
     return at;
 }
 
-/* The tightest room for tenant i beside those born before it, or what is open below their top. Unit by unit. */
-static uint64_t tightest_room(const struct tenants *t, uint32_t i)
+/* The tightest room for live range i beside those born before it, or what is open below their top. Unit by unit. */
+static uint64_t tightest_room(const struct live_ranges *t, uint32_t i)
 {
     enum { UNIT = 512 };
     uint64_t top = 0, best = UINT64_MAX, at = 0, size = t->size[i] / UNIT, begin = 0;
@@ -185,7 +188,7 @@ static uint64_t tightest_room(const struct tenants *t, uint32_t i)
     top /= UNIT;
     bool *taken = heap_zalloc(top + 1, sizeof *taken);
     for (uint32_t j = 0; j < i; j++)
-        if (tenants_conflict(t, i, j))
+        if (live_ranges_conflict(t, i, j))
             memset(taken + t->offset[j] / UNIT, 1, t->size[j] / UNIT);
     for (uint64_t unit = 0; unit < top; unit++) {
         if (taken[unit]) {
@@ -202,10 +205,10 @@ static uint64_t tightest_room(const struct tenants *t, uint32_t i)
 
 static void long_lists_are_packed_without_a_look_at_all_holes(void)
 {
-    enum { LOOKS = 50 }; /* a tenant; holes are a thousand for half of the list */
+    enum { LOOKS = 50 }; /* a live range; holes are a thousand for half of the list */
     struct check_random random = check_random_make();
     for (int round = 0; round < 2; round++) {
-        struct tenants t;
+        struct live_ranges t;
         draw_units(&t, &random, 6000);
         uint32_t higher = 0, *born = heap_alloc(t.count, sizeof *born);
         for (uint32_t i = 0; i < t.count; i++)
@@ -228,7 +231,7 @@ static void long_lists_are_packed_without_a_look_at_all_holes(void)
               pack_in_order(&t, PACK_TIGHTEST, UINT64_MAX, &looks) == UINT64_MAX);
         CHECK("early, and says how often", looks > t.count / 16 && looks < t.count / 2);
         free(born);
-        tenants_release(&t);
+        live_ranges_release(&t);
     }
 }
 
@@ -237,10 +240,10 @@ static void the_heaviest_take_the_lowest_room(void)
     enum { TENANTS = 700, WEIGHTS = 90 /* few: many are alike, and go by number */ };
     struct check_random random = check_random_make();
     for (int round = 0; round < 4; round++) {
-        struct tenants t;
+        struct live_ranges t;
         double weight[TENANTS];
         uint32_t placed[TENANTS], count = 0, higher = 0;
-        draw_tenants(&t, &random, TENANTS);
+        draw_live_ranges(&t, &random, TENANTS);
         for (uint32_t i = 0; i < TENANTS; i++)
             weight[i] = round % 2 ? (double)check_random_i64(&random, 0, WEIGHTS)
                                   : check_random_double(&random);
@@ -258,11 +261,11 @@ static void the_heaviest_take_the_lowest_room(void)
         CHECK("takes what it may", pack_by_weight(&t, weight, top) == top);
         uint64_t given_up = pack_by_weight(&t, weight, top / 2);
         CHECK("gives up above what it may take", given_up > top / 2 && given_up <= top);
-        tenants_release(&t);
+        live_ranges_release(&t);
     }
 }
 
-static void hold(const struct tenants *t, int64_t *change, uint32_t from, uint32_t until,
+static void hold(const struct live_ranges *t, int64_t *change, uint32_t from, uint32_t until,
                  uint64_t bytes)
 {
     if (from >= until)
@@ -272,7 +275,7 @@ static void hold(const struct tenants *t, int64_t *change, uint32_t from, uint32
 }
 
 /* The op at which most is held; *most: how much, if that is more than it was. */
-static uint32_t op_of_most(const struct tenants *t, const int64_t *change, uint64_t *most)
+static uint32_t op_of_most(const struct live_ranges *t, const int64_t *change, uint64_t *most)
 {
     uint32_t at = t->begin;
     int64_t held = 0;
@@ -287,25 +290,25 @@ static uint32_t op_of_most(const struct tenants *t, const int64_t *change, uint6
 }
 
 /* Bytes that no packing is below. Those are what is held at most, at an op `full`; and what is held at an op
- * before it and not yet free for births of a class, with those of its births since that are held at `full`:
+ * before it and not yet free for first uses of a class, with those of its first uses since that are held at `full`:
  * all of these conflict with one another. Blocks that a stream of copies takes in turns are in the way of
  * whatever computes beside it. */
-static uint64_t floor_of(const struct tenants *t)
+static uint64_t floor_of(const struct live_ranges *t)
 {
     int64_t *change = heap_zalloc(t->ops + 1, sizeof *change);
     uint64_t most = 0;
     for (uint32_t i = 0; i < t->count; i++)
-        hold(t, change, t->birth[i], t->first_end[i], t->size[i]);
+        hold(t, change, t->first_use[i], t->first_end[i], t->size[i]);
     uint32_t full = op_of_most(t, change, &most);
-    CHECK_INT("most that is held", (int64_t)most, (int64_t)tenants_held(t));
+    CHECK_INT("most that is held", (int64_t)most, (int64_t)live_ranges_held(t));
     for (uint32_t c = 0; c < t->classes; c++) {
         memset(change, 0, ((size_t)t->ops + 1) * sizeof *change);
         for (uint32_t i = 0; i < t->count; i++) {
-            uint32_t birth = t->birth[i], end = t->first_end[i];
-            if (tenants_ends(t, i)[c] > full)
-                hold(t, change, birth, end < full + 1 ? end : full + 1, t->size[i]);
-            if (t->class_of[i] == c && birth <= full && end > full)
-                hold(t, change, t->begin, birth, t->size[i]);
+            uint32_t first_use = t->first_use[i], end = t->first_end[i];
+            if (live_ranges_ends(t, i)[c] > full)
+                hold(t, change, first_use, end < full + 1 ? end : full + 1, t->size[i]);
+            if (t->class_of[i] == c && first_use <= full && end > full)
+                hold(t, change, t->begin, first_use, t->size[i]);
         }
         op_of_most(t, change, &most);
     }
@@ -317,14 +320,14 @@ static uint64_t floor_of(const struct tenants *t)
 static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held)
 {
     struct order order = {0};
-    struct births births = {0};
-    struct tenants t = {0};
+    struct first_uses first_uses = {0};
+    struct live_ranges t = {0};
     order_role(&order, ir, 0);
-    births_of_role(&births, ir, &order);
-    tenants_of(&t, ir, &order, &births, memory, LIFETIMES_ALIGNMENT);
-    uint64_t floor = t.count > 0 ? held - tenants_held(&t) + floor_of(&t) : held;
-    tenants_release(&t);
-    births_release(&births);
+    first_uses_of_role(&first_uses, ir, &order);
+    live_ranges_of(&t, ir, &order, &first_uses, memory, LIFETIMES_ALIGNMENT);
+    uint64_t floor = t.count > 0 ? held - live_ranges_held(&t) + floor_of(&t) : held;
+    live_ranges_release(&t);
+    first_uses_release(&first_uses);
     order_release(&order);
     return floor;
 }
@@ -368,8 +371,8 @@ static void products_waste_little(void)
 }
 
 static const struct check_case cases[] = {
-    {"tenants that conflict have bytes of their own",
-     tenants_that_conflict_have_bytes_of_their_own},
+    {"live ranges that conflict have bytes of their own",
+     live_ranges_that_conflict_have_bytes_of_their_own},
     {"long lists are packed without a look at all holes",
      long_lists_are_packed_without_a_look_at_all_holes},
     {"the heaviest take the lowest room", the_heaviest_take_the_lowest_room},

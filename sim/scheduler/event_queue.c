@@ -1,6 +1,6 @@
-#include "sim/scheduler/agenda.h"
+#include "sim/scheduler/event_queue.h"
 
-static bool is_earlier(const struct appointment *a, const struct appointment *b)
+static bool is_earlier(const struct queued_event *a, const struct queued_event *b)
 {
     if (a->date_s != b->date_s)
         return a->date_s < b->date_s;
@@ -10,24 +10,24 @@ static bool is_earlier(const struct appointment *a, const struct appointment *b)
 }
 
 /* A heap. */
-void agenda_add(struct scheduler *s, double date_s, size_t event, bool starts)
+void event_queue_add(struct scheduler *s, double date_s, size_t event, bool starts)
 {
-    struct agenda *a = &s->agenda;
+    struct event_queue *a = &s->event_queue;
     if (a->count == a->capacity) {
         a->capacity = heap_next_capacity(a->capacity, a->count + 1);
         a->row = heap_realloc(a->row, a->capacity, sizeof *a->row);
     }
-    struct appointment row = {date_s, a->added++, event, starts};
+    struct queued_event row = {date_s, a->added++, event, starts};
     size_t place = a->count++;
     for (; place > 0 && is_earlier(&row, &a->row[(place - 1) / 2]); place = (place - 1) / 2)
         a->row[place] = a->row[(place - 1) / 2];
     a->row[place] = row;
 }
 
-void agenda_drop_first(struct scheduler *s)
+void event_queue_drop_first(struct scheduler *s)
 {
-    struct agenda *a = &s->agenda;
-    struct appointment row = a->row[--a->count];
+    struct event_queue *a = &s->event_queue;
+    struct queued_event row = a->row[--a->count];
     size_t place = 0;
     for (;;) {
         size_t below = 2 * place + 1;
@@ -42,10 +42,10 @@ void agenda_drop_first(struct scheduler *s)
         a->row[place] = row;
 }
 
-const struct appointment *agenda_first(struct scheduler *s)
+const struct queued_event *event_queue_first(struct scheduler *s)
 {
-    struct agenda *a = &s->agenda;
+    struct event_queue *a = &s->event_queue;
     while (a->count > 0 && !a->row[0].starts && !s->event[a->row[0].event].alone)
-        agenda_drop_first(s);
+        event_queue_drop_first(s);
     return a->count > 0 ? &a->row[0] : NULL;
 }

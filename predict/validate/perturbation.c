@@ -1,4 +1,4 @@
-#include "predict/validate/tweak.h"
+#include "predict/validate/perturbation.h"
 #include "models/cluster_fields.h"
 #include "models/cost_parts.h"
 
@@ -8,7 +8,7 @@
 /* Numbers of a cluster, then of a device's costs, then of each direction of attention by fa2. */
 enum { RATE, RAMP, ATTENTION_NUMBERS };
 
-size_t tweak_count(void)
+size_t perturbation_count(void)
 {
     return CLUSTER_FIELD_COUNT + cost_param_count + ATTENTION_PASS_COUNT * ATTENTION_NUMBERS;
 }
@@ -20,7 +20,7 @@ static double *cluster_number(struct cluster *cluster, const struct cluster_fiel
     return real ? (double *)((char *)cluster + field->offset) : NULL;
 }
 
-bool tweak_put_name(struct text *name, size_t i)
+bool perturbation_put_name(struct text *name, size_t i)
 {
     static const char *const numbers[ATTENTION_NUMBERS] = {"rates", "ramp_s"};
     if (i < CLUSTER_FIELD_COUNT) {
@@ -39,40 +39,40 @@ bool tweak_put_name(struct text *name, size_t i)
     return true;
 }
 
-size_t tweak_number(const char *name)
+size_t perturbation_number(const char *name)
 {
     struct text text = {0};
     size_t i = 0;
-    for (; i < tweak_count(); i++) {
+    for (; i < perturbation_count(); i++) {
         text.size = 0;
-        if (tweak_put_name(&text, i) && strcmp(text.data, name) == 0)
+        if (perturbation_put_name(&text, i) && strcmp(text.data, name) == 0)
             break;
     }
     text_release(&text);
-    assert(i < tweak_count());
+    assert(i < perturbation_count());
     return i;
 }
 
-void tweak_apply(struct setup *setup, struct tweak tweak)
+void perturbation_apply(struct setup *setup, struct perturbation perturbation)
 {
-    size_t i = tweak.number;
-    if (tweak.factor == 0)
+    size_t i = perturbation.number;
+    if (perturbation.factor == 0)
         return;
     if (i < CLUSTER_FIELD_COUNT) {
         double *number = cluster_number(&setup->cluster, &cluster_fields[i]);
         if (number != NULL)
-            *number *= tweak.factor;
+            *number *= perturbation.factor;
         return;
     }
     i -= CLUSTER_FIELD_COUNT;
     if (i < cost_param_count) {
-        *(double *)((char *)&setup->cost + cost_params[i].offset) *= tweak.factor;
+        *(double *)((char *)&setup->cost + cost_params[i].offset) *= perturbation.factor;
         return;
     }
     i -= cost_param_count;
     struct cost_attention *a = &setup->cost.attention[ATTENTION_FA2][i / ATTENTION_NUMBERS];
     if (i % ATTENTION_NUMBERS == RAMP)
-        a->ramp_s *= tweak.factor;
+        a->ramp_s *= perturbation.factor;
     for (size_t d = 0; i % ATTENTION_NUMBERS == RATE && d < a->dims; d++)
-        a->flop_per_s[d] *= tweak.factor;
+        a->flop_per_s[d] *= perturbation.factor;
 }

@@ -8,52 +8,52 @@ enum { BYTES = 64 << 20 };
 /* A step that hangs must not keep it for ever. */
 static const uint64_t LONGEST_NS = 20000000000u;
 
-enum status thief_open(struct cuda *cuda, struct diag *diag)
+enum status sm_hog_open(struct cuda *cuda, struct diag *diag)
 {
-    struct thief *thief = &cuda->thief;
+    struct sm_hog *sm_hog = &cuda->sm_hog;
     if (cuda->run->options->rob_sms == 0)
         return STATUS_OK;
-    cudaError_t error = cudaMalloc(&thief->memory, 2 * (size_t)BYTES);
+    cudaError_t error = cudaMalloc(&sm_hog->memory, 2 * (size_t)BYTES);
     if (error != cudaSuccess)
         return cuda_refused(diag, "cudaMalloc (of the kernel beside the step)", error);
-    error = cudaHostAlloc((void **)&thief->stop, sizeof *thief->stop,
+    error = cudaHostAlloc((void **)&sm_hog->stop, sizeof *sm_hog->stop,
                           cudaHostAllocMapped | cudaHostAllocPortable);
     if (error != cudaSuccess)
         return cuda_refused(diag, "cudaHostAlloc (of the kernel beside the step)", error);
-    error = cudaStreamCreateWithFlags(&thief->stream, cudaStreamNonBlocking);
+    error = cudaStreamCreateWithFlags(&sm_hog->stream, cudaStreamNonBlocking);
     return error == cudaSuccess
                ? STATUS_OK
                : cuda_refused(diag, "cudaStreamCreateWithFlags (of the kernel beside the step)",
                               error);
 }
 
-static void tell(struct thief *thief, int32_t stop)
+static void tell(struct sm_hog *sm_hog, int32_t stop)
 {
-    __atomic_store_n(thief->stop, stop, __ATOMIC_RELEASE);
+    __atomic_store_n(sm_hog->stop, stop, __ATOMIC_RELEASE);
 }
 
-void thief_begin(struct cuda *cuda)
+void sm_hog_begin(struct cuda *cuda)
 {
-    struct thief *thief = &cuda->thief;
-    if (thief->stream == NULL)
+    struct sm_hog *sm_hog = &cuda->sm_hog;
+    if (sm_hog->stream == NULL)
         return;
-    tell(thief, 0);
-    cudaError_t error = (cudaError_t)cuda_thief((char *)thief->memory + BYTES, thief->memory, BYTES,
-                                                (int)cuda->run->options->rob_sms, LONGEST_NS,
-                                                thief->stop, thief->stream);
+    tell(sm_hog, 0);
+    cudaError_t error = (cudaError_t)cuda_sm_hog((char *)sm_hog->memory + BYTES, sm_hog->memory,
+                                                 BYTES, (int)cuda->run->options->rob_sms,
+                                                 LONGEST_NS, sm_hog->stop, sm_hog->stream);
     if (error != cudaSuccess)
         cuda_failed(&cuda->rank[cuda->run->first], IR_NONE, "launching the kernel beside the step",
                     error);
 }
 
-void thief_end(struct cuda *cuda)
+void sm_hog_end(struct cuda *cuda)
 {
-    struct thief *thief = &cuda->thief;
-    if (thief->stream == NULL)
+    struct sm_hog *sm_hog = &cuda->sm_hog;
+    if (sm_hog->stream == NULL)
         return;
-    cudaError_t there = cudaStreamQuery(thief->stream);
-    tell(thief, 1);
-    cudaError_t error = cudaStreamSynchronize(thief->stream);
+    cudaError_t there = cudaStreamQuery(sm_hog->stream);
+    tell(sm_hog, 1);
+    cudaError_t error = cudaStreamSynchronize(sm_hog->stream);
     if (error != cudaSuccess)
         cuda_failed(&cuda->rank[cuda->run->first], IR_NONE,
                     "cudaStreamSynchronize (of the kernel beside the step)", error);
@@ -64,16 +64,16 @@ void thief_end(struct cuda *cuda)
                     1e-9 * (double)LONGEST_NS);
 }
 
-void thief_close(struct cuda *cuda)
+void sm_hog_close(struct cuda *cuda)
 {
-    struct thief *thief = &cuda->thief;
-    if (thief->stream != NULL) {
-        tell(thief, 1);
-        cudaStreamSynchronize(thief->stream); /* it reads what is freed below */
-        cudaStreamDestroy(thief->stream);
+    struct sm_hog *sm_hog = &cuda->sm_hog;
+    if (sm_hog->stream != NULL) {
+        tell(sm_hog, 1);
+        cudaStreamSynchronize(sm_hog->stream); /* it reads what is freed below */
+        cudaStreamDestroy(sm_hog->stream);
     }
-    if (thief->stop != NULL)
-        cudaFreeHost(thief->stop);
-    if (thief->memory != NULL)
-        cudaFree(thief->memory);
+    if (sm_hog->stop != NULL)
+        cudaFreeHost(sm_hog->stop);
+    if (sm_hog->memory != NULL)
+        cudaFree(sm_hog->memory);
 }

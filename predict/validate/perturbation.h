@@ -1,9 +1,9 @@
-/* predict/validate/tweak.h: one number of a machine times a factor.
+/* predict/validate/perturbation.h: one number of a machine times a factor.
  *
  * Numbers count through the fields of a cluster, the numbers of a device's costs, and the rates and the ramp
  * of each direction of attention by fa2. */
-#ifndef PREDICT_VALIDATE_TWEAK_H
-#define PREDICT_VALIDATE_TWEAK_H
+#ifndef PREDICT_VALIDATE_PERTURBATION_H
+#define PREDICT_VALIDATE_PERTURBATION_H
 
 #include "base/text.h"
 #include "predict/setup/setup.h"
@@ -11,19 +11,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct tweak {
+struct perturbation {
     size_t number;
     double factor; /* 0: none */
 };
 
-size_t tweak_count(void); /* of numbers */
+size_t perturbation_count(void); /* of numbers */
 
 /* Appends a number's name; false: it is none that a factor can change. */
-bool tweak_put_name(struct text *name, size_t number);
+bool perturbation_put_name(struct text *name, size_t number);
 
 /* The number of that name, which must exist. */
-size_t tweak_number(const char *name);
+size_t perturbation_number(const char *name);
 
-void tweak_apply(struct setup *setup, struct tweak tweak);
+void perturbation_apply(struct setup *setup, struct perturbation perturbation);
 
 #endif

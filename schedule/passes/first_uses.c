@@ -1,18 +1,18 @@
-#include "schedule/passes/births.h"
+#include "schedule/passes/first_uses.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void births_release(struct births *births)
+void first_uses_release(struct first_uses *first_uses)
 {
-    free(births->first);
-    free(births->early);
-    free(births->clock);
-    free(births->born);
-    *births = (struct births){0};
+    free(first_uses->first);
+    free(first_uses->early);
+    free(first_uses->clock);
+    free(first_uses->born);
+    *first_uses = (struct first_uses){0};
 }
 
-static uint32_t *new_clock(struct births *b)
+static uint32_t *new_clock(struct first_uses *b)
 {
     if (b->count == b->capacity) {
         b->capacity = (uint32_t)heap_next_capacity(b->capacity, (size_t)b->count + 1);
@@ -21,7 +21,8 @@ static uint32_t *new_clock(struct births *b)
     return b->clock + (size_t)b->count++ * b->width;
 }
 
-void births_touch_early(struct births *b, const struct order *order, uint32_t buffer, uint32_t op)
+void first_uses_touch_early(struct first_uses *b, const struct order *order, uint32_t buffer,
+                            uint32_t op)
 {
     size_t size = b->width * sizeof *b->clock;
     if (b->early[buffer] == IR_NONE) {
@@ -34,7 +35,7 @@ void births_touch_early(struct births *b, const struct order *order, uint32_t bu
         least[i] = least[i] < row[i] ? least[i] : row[i];
 }
 
-void births_begin(struct births *b, const struct order *order, uint32_t buffers)
+void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t buffers)
 {
     b->first = heap_realloc(b->first, buffers, sizeof *b->first);
     b->early = heap_realloc(b->early, buffers, sizeof *b->early);
@@ -48,26 +49,26 @@ void births_begin(struct births *b, const struct order *order, uint32_t buffers)
     b->count = 0;
 }
 
-void births_of_role(struct births *b, const struct ir *ir, const struct order *order)
+void first_uses_of_role(struct first_uses *b, const struct ir *ir, const struct order *order)
 {
-    births_begin(b, order, ir->buffer.count);
+    first_uses_begin(b, order, ir->buffer.count);
     for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
         for (uint32_t k = 0; k < operands; k++)
-            births_touch(b, order, ir_touched(ir, op, k), op);
+            first_uses_touch(b, order, ir_touched(ir, op, k), op);
     }
 }
 
-bool births_after(const struct births *births, const struct order *order, uint32_t buffer,
-                  const op_id *set, uint32_t count)
+bool first_uses_after(const struct first_uses *first_uses, const struct order *order,
+                      uint32_t buffer, const op_id *set, uint32_t count)
 {
-    const uint32_t *clock = births_clock(births, order, buffer);
+    const uint32_t *clock = first_uses_clock(first_uses, order, buffer);
     for (uint32_t k = 0; k < count; k++) {
         uint32_t op = set[k].i;
         if (op < order->begin || op - order->begin >= order->count)
             return false;
         uint8_t stream = order->stream[op - order->begin];
-        if (stream == ORDER_ON_HOST ? op >= births->first[buffer] : clock[stream] <= op)
+        if (stream == ORDER_ON_HOST ? op >= first_uses->first[buffer] : clock[stream] <= op)
             return false;
     }
     return true;
