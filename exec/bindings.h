@@ -25,9 +25,9 @@ struct share {
     uint32_t copies;
 };
 
-/* What a rank's whole buffer has of the tensors that it is bound to, without padding, neighbours of as
- * many copies as one: copies in the instance of the group that the rank is in, of its role. A buffer that
- * is bound to no tensors is one run without copies. Returns how many there are; share may be NULL. */
+/* The parts of a rank's buffer that hold elements of the tensors it is bound to, without padding. copies: how many ranks
+ * of the same role, in the rank's instance of the group, hold the same elements; neighbouring parts with as many copies
+ * are joined. A buffer that is bound to no tensors is one part without copies. Returns how many there are; share may be NULL. */
 uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
                          struct share *share);
 

@@ -82,8 +82,8 @@ struct pcie {
     double nominal_bytes_per_s; /* a GPU's lanes */
     double h2d_bytes_per_s;     /* what a large pinned copy reaches on a GPU's lanes alone */
     double d2h_bytes_per_s;
-    double both_ways_bytes_per_s; /* what copies in both directions reach together; 0: each all it
-                                     has alone */
+    double both_ways_bytes_per_s; /* rate that copies in both directions reach together; 0: each
+                                     reaches its own rate */
     double uplink_bytes_per_s; /* effective; a switch's link to its socket, shared by all that hangs
                                   on it */
     double latency_s;          /* per copy */

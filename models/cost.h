@@ -121,7 +121,7 @@ struct device_cost {
      * class's, memory_stream_fraction and the like. */
     double kind_fraction[WORK_KIND_COUNT];
 
-    /* Of the implementation, not of the device: set by the caller; docs/costs.md, "Chains of
+    /* A property of the implementation, not of the device; the caller sets it: docs/costs.md, "Chains of
      * kernels". */
     struct cost_chain chain[WORK_KIND_COUNT];
     struct cost_points points;

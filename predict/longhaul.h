@@ -56,7 +56,7 @@ struct prediction_result {
         step_s; /* the step; with request.scope a part of it: from the part's first op to its last */
     double tokens_per_s_gpu;
 
-    /* Of a whole step only. */
+    /* Whether the prediction is of a whole step; mfu, hfu and intervals are known only then. */
     bool whole;
     double mfu
         [MFU_CONVENTION_COUNT]; /* fractions, by each convention; 0: the schedule came from a file */

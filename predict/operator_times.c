@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Of the part that was asked for: what it starts from is made in region none. */
+/* Whether the op belongs to the part of the model that was asked for; ops of region none only make its inputs. */
 static bool is_operator(const struct prediction *p, uint32_t op)
 {
     uint8_t scope = p->choices.scope, region = p->ir.op.region[op];
@@ -34,8 +34,8 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
     return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
 }
 
-/* Of a scope in which every call of the exchange, or all fetches of a phase, lie between two
- * synchronisations: what passes from one's end to the next one's, where there is one between them. */
+/* The time between the ends of two consecutive synchronisations that have an exchange, or the fetches of a phase,
+ * between them. */
 static double between_waits(const struct prediction *p, const struct sim_result *sim, bool fetches,
                             enum phase phase)
 {

@@ -19,7 +19,7 @@ struct operator_times {
     double communication_s; /* elapsed when kernels take no time; operator_times_alone() */
 };
 
-/* Of a prediction that was simulated, of a part. */
+/* The prediction must have been simulated, for a part of the model (--scope). */
 struct operator_times operator_times_of(const struct prediction *prediction);
 
 /* Simulates it once more without kernels, for communication_s. */

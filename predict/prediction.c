@@ -129,7 +129,7 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
     return status;
 }
 
-/* Of a schedule from a file: its times only, and only when one was asked for. */
+/* A schedule from a file has no profile of its own: one gives times only, and only when it was asked for. */
 static enum status find_profile(const struct profile **profile, const char *name, struct diag *diag)
 {
     size_t count;

@@ -108,7 +108,7 @@ static void carry_op_columns(struct finish *f, const struct program *program)
     }
 }
 
-/* Of all buffers that the role's ops name. */
+/* Carries the columns of all buffers that the role's ops name. */
 static void carry_buffer_columns(struct finish *f)
 {
     const struct buffer_table *in = &f->in->buffer;

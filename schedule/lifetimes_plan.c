@@ -103,7 +103,7 @@ static void pack(struct plan *p, uint64_t base, uint64_t held)
         pack_by_size(p, enough);
 }
 
-/* Of the live ranges that p->live_ranges holds. */
+/* Gives offsets to the live ranges in p->live_ranges. */
 static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
                        struct lifetimes_figures *figures)
 {

@@ -45,7 +45,7 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
     }
 }
 
-/* Of equally busy links, those of lower ranks and nodes come first, then names decide. */
+/* Orders equally busy links by rank and node, then by name. */
 static bool is_named_before(const struct platform *platform, uint32_t a, uint32_t b)
 {
     const struct platform_link *x = &platform->link[a], *y = &platform->link[b];

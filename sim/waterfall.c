@@ -144,8 +144,8 @@ static void add_busy(struct maker *m, uint32_t row, wide seconds)
 
 /* ---- while none runs ---- */
 
-/* Of ops that end at once, but for rounding, which depends on how ranks were folded, the last in the
- * list is the later one. */
+/* Among ops that end at the same time, up to rounding (which depends on how ranks were folded), the last in the list
+ * counts as the later one. */
 static bool ends_later(const struct maker *m, uint32_t row, uint32_t other)
 {
     double by_s = m->end_s[row] - m->end_s[other];

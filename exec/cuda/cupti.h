@@ -1,6 +1,6 @@
 /* exec/cuda/cupti.h: times of kernels and copies by CUPTI's activity records, joined to ops.
  *
- * The thread that launches pushes the op's id before and pops it behind; a record carries the number
+ * The thread that launches pushes the op's id before each call and pops it afterwards; a record carries the number
  * of the call that launched it, and another record ties that number to the op. Times are on the
  * host's monotonic clock. The library is opened when it is asked for, before the first CUDA context
  * of the process; only one tool may use it at a time (not under nsys or ncu). */

@@ -51,8 +51,7 @@ enum { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 
 /* ---- arrays ---- */
 
-/* An array as kernels see it. wide: each group of eight that starts a multiple of eight behind
- * `data` is aligned to 16 bytes. */
+/* An array as kernels see it. wide: every group of eight elements, counted from `data`, is aligned to 16 bytes. */
 struct array {
     char *data;
     int dtype;

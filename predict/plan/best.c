@@ -151,8 +151,8 @@ static bool is_too_long(const struct setup *setup, const struct request *asked)
     return lacks;
 }
 
-/* Whether a length fits, or no repair makes it fit: for want of host memory, of which they take nothing off
- * but where shares of activations go there (tests/cli/test_space.c). */
+/* Whether a length fits, or no repair can make it fit because host memory is short: repairs reduce that only where
+ * shares of activations go to the host (tests/cli/test_space.c). */
 struct reach {
     bool fits, never;
 };
@@ -301,7 +301,7 @@ static void skip(struct outcome *o, const struct candidate *c, enum outcome_kind
                           .tokens = c->request.seq};
 }
 
-/* Of bytes that a GPU has, what the candidate needs at least, beside what may go to the host. */
+/* A lower bound of the bytes that the candidate needs on a GPU, without what may go to the host. */
 static double least_bytes(const struct best *best, const struct request *given,
                           const struct candidate *c)
 {

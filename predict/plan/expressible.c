@@ -34,7 +34,7 @@ static bool has_messages(const struct choices *c)
     return has_ring(c) && c->rotation == ROTATE_P2P;
 }
 
-/* Of a ring that Megatron has for messages alone, or with heads. */
+/* Whether the keys go around the ring in a way that Megatron lacks, or has only without head ranks. */
 static bool has_other_rotation(const struct choices *c)
 {
     return has_ring(c) &&

@@ -8,7 +8,7 @@ static int64_t enough(const struct choices *c)
     return 2 + (c->pp + c->subsequences - 1) / c->subsequences;
 }
 
-/* Of how many, once they are so few that all of what follows is much smaller than the step; 0: not. */
+/* How many micro-batches the shorter step has; 0: the step is too short for a shorter one to save anything. */
 static int64_t few_of(struct choices *c, const struct request *request)
 {
     if (compose_resolve(c, request, NULL, NULL) != STATUS_OK)

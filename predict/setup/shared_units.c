@@ -77,7 +77,8 @@ static double tokens_of(const struct choices *c, uint32_t subsequence)
     return (double)(pipeline_prefix(c, subsequence + 1) - pipeline_prefix(c, subsequence));
 }
 
-/* Of one layer to a stage: of parts all but its own, but for the first use in a step. */
+/* Seconds to bring the weights of one layer to a stage. Where stages hold parts, a stage's own part need not come, except
+ * at the first use in a step, which brings all of them. */
 static double lent_s(const struct choices *c, const struct costs *costs, const struct task *task,
                      double stages, bool forward)
 {
@@ -87,7 +88,7 @@ static double lent_s(const struct choices *c, const struct costs *costs, const s
     return costs->weights_s * (parts ? (stages - 1) / stages : 1);
 }
 
-/* Of the last piece, which sees the most keys. Its backward has twice the products and half as many
+/* Seconds of the last piece, which sees the most keys. Its backward has twice the products and half as many
  * collectives again (the input of a product is gathered once more, for the weights' gradient). */
 static double task_s(const struct choices *c, const struct costs *costs, const struct task *task,
                      uint32_t stages, bool forward)

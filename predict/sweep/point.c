@@ -80,7 +80,7 @@ static void put_choices(struct cells *cells, const struct prediction *p, bool kn
     put_text(cells, "chosen_optimizer", known ? optimizer_names[c->optimizer] : NULL);
 }
 
-/* Of a part of the model (--scope) neither MFU nor HFU is known. */
+/* MFU and HFU are known of a whole step only, not of a part of the model (--scope). */
 static void put_times(struct cells *cells, const struct prediction *p,
                       const struct prediction_result *r)
 {

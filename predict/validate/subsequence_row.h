@@ -12,7 +12,7 @@
 /* Plain bytes, since it crosses a process. */
 struct subsequence_answer {
     double kept_bytes; /* of the row's tokens in all layers, without recomputation */
-    /* Of one layer's first and last subsequence, partitioned by flops with attention as if every token
+    /* Bytes and seconds of one layer's first and last subsequence, partitioned by flops with attention as if every token
        saw all others [0], and halved [1]; and the time in which they go to the host. */
     double first_bytes[2], last_bytes[2], first_s[2], last_s[2];
 };

@@ -120,8 +120,8 @@ static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again
     return set;
 }
 
-/* Behind the tile of query chunk q: its gradient where the next tile, or the end, will look.
- * `stays`: that is here. */
+/* Stores the gradient of query chunk q after its tile, where the next tile or the end reads it. stays: it remains on
+ * the device. */
 static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set *set, bool stays)
 {
     const struct fpdt *f = g->f;

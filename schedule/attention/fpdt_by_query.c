@@ -27,7 +27,7 @@ static struct keys keys_of(const struct fpdt *f, const struct key_state *state, 
     return keys;
 }
 
-/* Behind a tile: the sums where the next queries will look for them. */
+/* Stores the sums after a tile, where the next queries read them. */
 static void put_back(const struct fpdt *f, struct key_state *state, int64_t k,
                      const struct keys *keys)
 {

@@ -116,7 +116,7 @@ static uint32_t row_of(const struct emit *e, uint32_t layer, uint32_t sequence)
     return layer * (uint32_t)e->choices->micro_batch + sequence;
 }
 
-/* Of one sequence of a micro-batch. */
+/* The forward of one sequence of a micro-batch. */
 static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct view qkv,
                     struct view out)
 {

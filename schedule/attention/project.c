@@ -207,7 +207,7 @@ void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t 
     emit_op(e, e->compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
 }
 
-/* Of subsequences, what they see of those before them is the choice's core. */
+/* Subsequences attend to those before them as well, with a core of their own. */
 static struct attention_emitter operator_of(const struct emit *e)
 {
     struct attention_emitter emitter = attention_emitters[e->choices->attention];

@@ -239,8 +239,8 @@ struct ir {
 
 /* buffer flags */
 #define BUFFER_PERSISTENT 1u /* exists during the whole step (bound buffers always do) */
-/* A persistent buffer that the modelled implementation holds as a part of another one. The arena has
- * it; the memory that the implementation is predicted to hold has not. */
+/* A persistent buffer that the modelled implementation holds as a part of another one. The arena contains it; the
+ * implementation's predicted memory does not. */
 #define BUFFER_PART 2u
 
 void ir_release(struct ir *ir); /* all-zero is a valid empty ir */

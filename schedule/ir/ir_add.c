@@ -382,7 +382,7 @@ static uint64_t hash_shape(struct shape_key key, const int64_t *p, uint32_t para
     return hash_word(hash, params);
 }
 
-/* Of desc->work only the kind and the parameters that the kind has count. */
+/* Two works have one shape if their kinds and the parameters that the kind has are equal. */
 static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct op_desc *desc,
                              const struct work_kind_info *info)
 {

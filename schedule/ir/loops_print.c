@@ -57,8 +57,8 @@ static void put_loop_name(struct text *out, uint32_t loop)
     text_puts(out, name + at);
 }
 
-/* Of a label, say "layer=", the number that most lines of an iteration have; those of a loop within do not
- * count. False: none has it, or it does not go up or down by one. */
+/* Finds the number that most lines of an iteration have for a label such as "layer=", without the lines of inner
+ * loops. False: no line has the label, or its number does not go up or down by one. */
 static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
                        const char *label, struct named *named)
 {

@@ -24,7 +24,7 @@ struct first_uses {
 
 void first_uses_release(struct first_uses *first_uses);
 
-/* Nobody of buffers 0 .. buffers is born yet. Then the ops of a role are to be visited in list order. */
+/* Starts without a first use for any of the buffers; the caller then visits the ops of a role in list order. */
 void first_uses_begin(struct first_uses *first_uses, const struct order *order, uint32_t buffers);
 
 /* A touch that is not ordered behind the first. */

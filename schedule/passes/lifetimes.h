@@ -35,7 +35,7 @@ static inline bool lifetimes_held(const struct ir *ir, uint32_t buffer)
  * set. Members are in list order. */
 void lifetimes_free_sets(struct ir *ir);
 
-/* Of each memory, in bytes, for the role with the largest arena. */
+/* Bytes of each memory, for the role with the largest arena. */
 struct lifetimes_figures {
     uint64_t arena[MEMORY_COUNT];
     uint64_t live[MEMORY_COUNT]; /* most bytes live at once when ops run one after the other in
@@ -59,8 +59,8 @@ void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order
                          const struct first_uses *first_uses, uint64_t alignment, bool tight,
                          struct lifetimes_figures *figures);
 
-/* When all roles have been planned quickly: plans well those whose arenas are the largest, until those
- * that are have been, and sets ir->arena_bytes. of: the figures of each role. */
+/* Call after all roles have been planned quickly. Plans the roles with the largest arenas again, carefully, until the
+ * largest of all is one that was planned carefully, and sets ir->arena_bytes. of: the figures of each role. */
 void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figures *of);
 
 #endif

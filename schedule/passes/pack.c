@@ -100,7 +100,7 @@ static struct weighed *heaviest_first(const double *weight, uint32_t count)
     return row;
 }
 
-/* Who is placed already and lives within some part of the list, by address but for the last ones. */
+/* The placed live ranges within one part of the list, sorted by address except for the last ones. */
 struct placed {
     uint32_t count, sorted;
     struct placed_row {

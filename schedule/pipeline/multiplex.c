@@ -151,7 +151,7 @@ static bool is_better(const struct greedy *g, uint32_t chunk, double start, uint
     return g->next[chunk] < g->next[best];
 }
 
-/* Of the piece that takes longest, the last one: it sees the most keys, and one layer is like another.
+/* Seconds of the last piece, which takes longest because it sees the most keys; all layers are equal.
  * Subsequences of equal lengths are taken for equal units, as in the paper's figure 8; of others, whose
  * lengths make whole ones take equally long, pieces do not. */
 static double flops_of(const struct choices *c, uint32_t subsequence, struct share share)

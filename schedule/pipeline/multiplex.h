@@ -20,7 +20,8 @@ struct share {
 /* With other pipelines: the chunk's own stage. */
 struct share multiplex_share(const struct choices *choices, uint32_t chunk, uint32_t subsequence);
 
-/* Of a chunk, where the first subsequences that are shared end, and where the last ones begin; 0 and N: none. */
+/* Where the shared subsequences at the front of a chunk end, and where those at its back begin; 0 and N: none are
+ * shared. */
 uint32_t multiplex_end_of_first(const struct choices *choices, uint32_t chunk);
 uint32_t multiplex_begin_of_last(const struct choices *choices, uint32_t chunk);
 

@@ -77,8 +77,8 @@ bool pipeline_is_plain(const struct choices *choices);
  * Megatron-LM overlaps those of interleaved ones, and zero-bubble schedules are not its own. */
 bool pipeline_awaits_messages(const struct choices *choices);
 
-/* Behind its warm-up and before its cool-down a stage does the same, with later units, every so many
- * micro-batches, if it has any such middle (gpipe has none). */
+/* The number of micro-batches after which a stage repeats its order of work, between warm-up and cool-down; gpipe has
+ * no such steady state. */
 uint32_t pipeline_period(const struct choices *choices);
 /* The most units of which a stage has done some actions and not all. */
 uint32_t pipeline_in_flight(const struct choices *choices, uint32_t stage);

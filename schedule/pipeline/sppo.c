@@ -30,7 +30,7 @@ static bool takes_subsequences(const struct request *r)
            pipeline_row((enum pipeline_choice)r->pipeline)->subsequences;
 }
 
-/* Of SPPO_TOKENS on average, longer ones where equal lengths must divide the sequence or a step would
+/* The number of subsequences: SPPO_TOKENS on average, longer ones where equal lengths must divide the sequence or a step would
  * have too many units; shorter ones where there would not be one for each stage. */
 static int64_t pieces(const struct request *r, int64_t tp)
 {

@@ -375,7 +375,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     return here->in[pass];
 }
 
-/* Of what the pass made, rows that a stage goes on with; of a seam, the rank's part of them. */
+/* The rows of what the pass made that the next stage continues with; at a seam, this rank's part of them. */
 static struct view outbound(struct stage *s, const struct passage *made, enum pass pass, bool seam,
                             struct rows part, struct rows mine)
 {

@@ -30,7 +30,7 @@ enum reserved_part {
     RESERVED_PART_COUNT
 };
 
-/* Of the memory there is: a chosen margin, within which a verdict is too close to call. torchtitan's
+/* A chosen share of the available memory, within which a verdict is too close to call. torchtitan's
  * two printed peaks of reserved memory are 9 and 11 % below ours (docs/accuracy.md): no measurement
  * says yet how far off a verdict may be. */
 #define RESERVED_ERROR 0.03
@@ -53,7 +53,7 @@ struct reserved_held {
     uint64_t table[COMPOSE_TABLES]; /* a block each */
 };
 
-/* Of the role that needs most. The mesh must have no more ranks than the cluster. sm: compute
+/* Computes the reserved memory of the role that needs most. The mesh must have no more ranks than the cluster. sm: compute
  * capability of the device times ten. */
 void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
                    int sm, struct reserved_held held);

@@ -265,8 +265,8 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
                 view_text(v, view), rank_text(v, rank));
 }
 
-/* Of the ranks that run an op, those that do more than take part: of a scatter the root alone reads, of a
- * sum that goes to it the root alone writes. */
+/* The ranks of an op that touch its operands: only the root of a scatter reads, and only the root of a reduction to
+ * one rank writes. */
 static uint32_t ranks_with_root(struct verifier *v, uint32_t ranks, uint32_t op, bool writing)
 {
     const struct work *work = ir_work(v->ir, op);

@@ -37,7 +37,7 @@ struct step {
     const char *why; /* of the step to the next */
 };
 
-/* Who has not come to the meeting of a collective. */
+/* The member that has not arrived at the rendezvous of a collective. */
 static struct step who_is_missing(const struct run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];

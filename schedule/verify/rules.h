@@ -23,7 +23,7 @@ struct slots {
     uint32_t count;
 };
 
-/* Who the ranks are, and sets of them: bit sets of `words` words, numbered. */
+/* Sets of ranks, each a numbered bit set of `words` words. */
 struct rank_sets {
     uint32_t words;
     uint16_t *role;     /* per rank; IR_NONE16: none */

@@ -28,7 +28,7 @@ void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count,
                     struct program *program);
 
 /* --- what both use (schedule/weights/bundles.c) --- */
-/* Of one whole buffer to another; bytes are those of `from`. */
+/* Emits a collective from one whole buffer to another; its bytes are those of `from`. */
 op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
                          buffer_id from, buffer_id to);
 /* A buffer for a rank's part of a bundle. */

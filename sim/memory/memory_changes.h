@@ -44,7 +44,7 @@ void changes_of_class(struct changes *changes, const struct ir *ir, const struct
 /* How far apart dates may be that rounding alone tells apart. */
 double changes_same_date_s(const struct sim_result *result);
 
-/* Of several ops that a buffer waits for, the one that ends last. */
+/* The time at which the last of the ops that a buffer waits for ends, and that op. */
 double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
                           uint32_t *op);
 

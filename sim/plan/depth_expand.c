@@ -201,7 +201,7 @@ static void write_class(const struct expand *x, double *row)
 
 /* ---- the check ---- */
 
-/* Of a class's ops, one after the other. */
+/* A check of a class's ops, one after the other. */
 struct check {
     const struct expand *x;
     const double *start_s, *end_s; /* of its ops */

@@ -210,7 +210,8 @@ static int64_t shape_bytes(const struct plan *plan, uint32_t shape)
     return work_payload_bytes(&plan->ir->shape[shape]);
 }
 
-/* Of a broadcast the root alone reads, of a sum it alone writes, but they are one collective. */
+/* Only the root of a broadcast reads, and only the root of a reduction writes; both kinds of op are sides of one
+ * collective. */
 static bool are_sides_of_one(const struct plan *plan, uint32_t a, uint32_t b)
 {
     const struct work *x = &plan->ir->shape[a], *y = &plan->ir->shape[b];

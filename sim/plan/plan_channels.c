@@ -307,7 +307,7 @@ out:
 
 /* ---- transfers ---- */
 
-/* Of the communicator that a shift, a send or a receive is made on. */
+/* The number of ranks of the communicator that a shift, a send or a receive uses. */
 static uint32_t ranks_of(const struct plan *plan, const struct line *line)
 {
     return line->group == IR_NONE16 ? plan->rank_count

@@ -33,7 +33,7 @@ static bool find_waiting(const struct scheduler *s, uint32_t runner, uint32_t *o
     return false;
 }
 
-/* Of the events that op waits in, the first side that has not come. False when all have. */
+/* Finds the first side that has not arrived, among the events in which the op waits. False: all have arrived. */
 static bool find_missing(const struct scheduler *s, uint32_t runner, uint32_t op,
                          const struct side **missing, uint32_t *place)
 {
