@@ -45,7 +45,7 @@ struct json_pull {
     bool need_value; /* a key was read last */
 
     uint32_t token_line, token_column; /* where the last token begins */
-    /* Of KEY and STRING what stands between the quotes, of NUMBER and WORD the text itself. */
+    /* The text between the quotes of a KEY or STRING; the text itself of a NUMBER or WORD. */
     const char *text;
     size_t size;
     bool escaped; /* the text holds backslashes */

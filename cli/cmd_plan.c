@@ -78,7 +78,7 @@ static enum status print(struct text *out, enum status status, struct diag *diag
     return printed == STATUS_OK ? status : printed;
 }
 
-/* Of options that no configuration among those that were looked at uses. */
+/* Notes the given options that no examined configuration uses. */
 static void note_idle(const struct options *options, const struct best *best)
 {
     struct idle_options idle = {0};

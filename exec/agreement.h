@@ -63,7 +63,7 @@ struct agreement_rule {
     double tolerance, floor;
     double loss, norm; /* relative */
 };
-/* Of a schedule that stores results in dtype (training_storage()). */
+/* The rule for a schedule that stores results in dtype (training_storage()). */
 struct agreement_rule agreement_rule(enum dtype dtype);
 enum { AGREEMENT_ROUNDINGS = 8, AGREEMENT_MOVES = 4 };
 #define AGREEMENT_MOST 0.25

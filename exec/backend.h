@@ -69,7 +69,7 @@ struct backend {
 
     /* What the device is, before and apart from any run; NULL: exec/microbench_describe.c knows. */
     enum status (*describe)(backend_say *say, void *user, struct diag *diag);
-    /* Of an open run: libraries, clocks, how ranks talk. NULL: nothing to say. */
+    /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct run *run, backend_say *say, void *user);
 
     /* Memory pools (run->ir->arena_bytes each), streams and communication of all ranks; the state

@@ -55,7 +55,7 @@ static uint32_t group_axes(const struct ir *ir, uint16_t group)
     return axes;
 }
 
-/* Of the ranks of a role that differ only in `axes`, is this the first? */
+/* Whether this rank is the first of the ranks of a role that differ only in `axes`. */
 static bool is_first(const struct ir *ir, uint32_t rank, uint32_t role, uint32_t axes)
 {
     struct place place = place_of(ir, rank), first = place;
@@ -216,8 +216,8 @@ static void fill_stretch(void *context, const struct stretch *s)
                    t->from[s->tensor][s->in_tensor + i]);
 }
 
-/* Of the ranks that hold the same elements of a tensor the first one's count, and others must be equal;
- * ranks along axes over which it is partial add up. */
+/* Collects elements of a tensor. Among ranks that hold the same elements the first one's are taken and the others must
+ * equal them; ranks along axes over which the tensor is partial are summed. */
 static void read_stretch(void *context, const struct stretch *s)
 {
     struct transfer *t = context;

@@ -43,7 +43,7 @@ struct exec_fault {
     uint32_t rank, op;
 };
 
-/* Who computes attention, on backends that have a choice. */
+/* Which kernels compute attention, on backends that have a choice. */
 enum exec_attention {
     EXEC_ATTENTION_AUTO,  /* the library's fused kernels where they can */
     EXEC_ATTENTION_FUSED, /* them or nothing */

@@ -296,7 +296,7 @@ static void build(struct bench *b)
     ir->global_batch = ir->micro_batch = 1;
     ir->layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, 1, 1, 1, 0, NULL};
     ir_add_group(ir, "all", &(struct axis_set){.axis = 0}, 1);
-    /* Of a buffer that is bound to a tensor, square_sum adds what the tensor has: here all. */
+    /* square_sum adds the elements of a bound buffer that belong to its tensor: here all of them. */
     const struct work *work = &b->wanted->work;
     int64_t cols = work->kind == WORK_SQUARE_SUM ? work->square_sum.count : 1;
     uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "random", .rows = 1, .cols = cols});

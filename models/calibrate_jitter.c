@@ -7,7 +7,7 @@
 /* Fewer repeats have no p10 and p90 of their own. */
 static const int64_t REPEATS_MIN = 10;
 
-/* Of a normal distribution p90 - p10 is so many standard deviations. */
+/* p90 - p10 of a normal distribution, in standard deviations. */
 static const double P10_TO_P90 = 2.563;
 
 /* The median over the points of how far a kernel's repeats lie apart: a few points that something

@@ -59,7 +59,8 @@ static struct traffic traffic_of(const struct work *work)
     }
 }
 
-/* Of n ranks that share a GPU: copies that one member starts, and what all fetch (sim/platform/loopback.c). */
+/* The traffic of n ranks that share a GPU: copies that one member starts, and what all fetch
+ * (sim/platform/loopback.c). */
 static struct traffic loopback_traffic_of(const struct work *work)
 {
     double bytes = (double)work_payload_bytes(work), n = (double)work_group(work);

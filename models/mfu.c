@@ -90,7 +90,7 @@ double mfu_model_flops(enum mfu_convention convention, const struct transformer 
     assert((unsigned)convention < MFU_CONVENTION_COUNT);
     const struct mfu_row *row = &mfu_table[convention];
     const double forwards = row->counts_recompute && recomputes ? 4 : 3;
-    /* Of block-sparse attention the share of the pairs that is computed; without it exactly 1. */
+    /* The share of causal pairs that windows or block-sparse attention let through; without them exactly 1. */
     const double seen =
         transformer_seen_flops(t, seq_len) / transformer_attention_flops(t, seq_len, true);
     double attention = transformer_attention_flops(t, seq_len, row->halved_attention) * seen;

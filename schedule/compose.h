@@ -63,8 +63,8 @@ enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 /* Whether what other chunks will read of a chunk waits on the host. */
 enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
-/* Who brings what waits on the host back for a tile: every rank its own part, or one rank the parts
- * of all, which it scatters; a chunk's is its number modulo the head ranks. */
+/* Which rank brings keys and values back from the host for a tile: every rank its own part, or one rank the parts of all,
+ * which it scatters; for a chunk that rank is the chunk's number modulo the head ranks. */
 enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
 
 enum weights_choice {

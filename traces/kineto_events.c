@@ -339,7 +339,7 @@ static enum status read_event(struct reader *r)
     return status;
 }
 
-/* Behind the '[' of the list. */
+/* Reads the events of the list, from the position after its '['. */
 static enum status read_events(struct reader *r)
 {
     enum json_token token;

@@ -19,7 +19,7 @@ struct snapshot_site {
     size_t blocks;
 };
 
-/* Of the device that holds most; at the last failure, where the history has one. Bytes. */
+/* Memory of the device that holds most, in bytes: at the last failure, where the history has one. */
 struct torch_snapshot {
     struct arena arena;
     int64_t device;

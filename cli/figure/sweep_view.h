@@ -45,7 +45,7 @@ struct sweep_axis {
 };
 enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,
                             struct diag *diag);
-/* Of a text that the axis has. */
+/* The place of a text on the axis, which must have it. */
 size_t sweep_axis_place(const struct sweep_axis *axis, const char *text);
 /* Ticks of "x" or "y" where the values are, thinned to what can be read. index: cells of a map. Texts that are
  * wider than `room` points stand upright below the x axis; the figure grows by what its ticks take. */

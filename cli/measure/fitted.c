@@ -115,7 +115,8 @@ static const char *stem_of(struct arena *arena, const char *path)
     return arena_text(arena, name, size);
 }
 
-/* Of what the caller goes on without, a file that has the base's numbers is what was asked for. */
+/* Whether a family fell away because its measurement was disturbed; a file that keeps the base's numbers is then still a
+ * result. */
 static bool goes_on_without(const struct calibrate_fallen *fallen, size_t count)
 {
     bool found = false;

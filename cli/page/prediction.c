@@ -80,7 +80,7 @@ static void put_time(struct text *out, double seconds)
     text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
 }
 
-/* Of predict --tokens. */
+/* The section of a training run (predict --tokens). */
 static void put_training(struct page *page, struct json_node training)
 {
     static const struct {

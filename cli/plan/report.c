@@ -240,7 +240,7 @@ static void put_stages(struct text *out, const struct plan_report *r, const stru
     text_putc(out, '\n');
 }
 
-/* Of a strategy of subsequences that was asked for or won: every product of tensor ranks and stages. */
+/* Lists every product of tensor ranks and stages, where a strategy of subsequences was asked for or won. */
 static void put_splits(struct text *out, const struct plan_report *r)
 {
     size_t count;

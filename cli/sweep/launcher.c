@@ -13,7 +13,7 @@
 
 static const struct loc nowhere = {.name = "longhaul"};
 
-/* Who says how many of us there are, and which we are. */
+/* Launchers, and the environment variables in which each gives the number of processes and the own number. */
 static const struct {
     const char *size, *rank, *name;
 } launchers[] = {

@@ -16,7 +16,7 @@
 /* Begins to record, once per process. STATUS_SYSTEM: CUPTI's or the loader's words;
  * STATUS_BAD_INPUT: the program was built without it. */
 enum status cupti_open(struct diag *diag);
-/* Of its API; 0: it is not open. */
+/* The version of CUPTI's API; 0: it is not open. */
 int cupti_version(void);
 
 void cupti_push(uint64_t id);

@@ -131,7 +131,7 @@ int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struc
 int cuda_cross_entropy_backward(struct cuda_array dx, struct cuda_array x, const int32_t *label,
                                 bool softmax, int64_t rows, int64_t vocab, double count,
                                 int32_t *fault, int32_t mark, cudaStream_t stream);
-/* Of logits (rows, vocab) whose first `columns` stand for rows first .. of the vocabulary. */
+/* Partial statistics of logits (rows, vocab), whose first `columns` are those of the vocabulary from `first` on. */
 int cuda_cross_entropy_partial(float *stats, struct cuda_array x, const int32_t *label,
                                int64_t rows, int64_t vocab, int64_t columns, int64_t first,
                                cudaStream_t stream);

@@ -204,7 +204,7 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
     }
 }
 
-/* Of `parts` blocks, each with its partial sums. */
+/* Launches `parts` blocks, each of which writes partial sums. */
 template <bool CENTRED>
 static int norm_backward(struct cuda_array dx, float *part, int64_t parts, struct cuda_array dy,
                          struct cuda_array x, struct cuda_array weight, const float *stats,
