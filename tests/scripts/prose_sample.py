@@ -54,7 +54,7 @@ def literal_of(call):
     for part in STRING.finditer(call):
         between = call[end:part.start()] if end is not None else ","
         joined = end is not None and re.fullmatch(r"(?:\s|PRI\w+|[A-Z_]+)*", between)
-        run = run + (re.sub(r"\s", "", between) + part.group(1) if joined else part.group(1))
+        run = run + re.sub(r"\s", "", between) + part.group(1) if joined else part.group(1)
         end = part.end()
         if len(run) > len(best):
             best = run
@@ -88,28 +88,17 @@ def messages():
 
 
 def help_strings():
-    """The texts of option tables: a row {"name", KIND, ..., "help"} of a .c or .def file of cli/."""
+    """The help of the rows {.name = "...", ..., .help = "..."} of the tables of options."""
     found = []
-    row = re.compile(r'(?:\{|\()\s*"[a-z0-9-]+",\s*OPTION_[A-Z_]+,')
+    row = re.compile(r'\.name = "([a-z0-9_-]+)",(?:(?!\.name = ).)*?'
+                     r'\.help =\s*((?:"(?:\\.|[^"\\\n])*"\s*)+)', re.S)
     for name in sources("*.c", "*.h", "*.def"):
         if not HELP_FILES.search(name):
             continue
         text = (ROOT / name).read_text()
-        for start in row.finditer(text):
-            depth, at, quoted = 1, start.start() + 1, False
-            while depth and at < len(text):
-                letter = text[at]
-                if letter == "\\" and quoted:
-                    at += 1
-                elif letter == '"':
-                    quoted = not quoted
-                elif not quoted:
-                    depth += {"{": 1, "(": 1, "}": -1, ")": -1}.get(letter, 0)
-                at += 1
-            said = literal_of(text[start.end():at])
-            if said:
-                option = re.search(r'"([a-z0-9-]+)"', start.group()).group(1)
-                found.append((name, line_of(text, start.start()), f"--{option}: {said}"))
+        for match in row.finditer(text):
+            said = "".join(STRING.findall(match.group(2)))
+            found.append((name, line_of(text, match.start()), f"--{match.group(1)}: {said}"))
     return found
 
 
