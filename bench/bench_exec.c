@@ -8,7 +8,7 @@
 #include "exec/cpu/kernels.h"
 #include "exec/exec.h"
 #include "exec/plan.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>

@@ -2,7 +2,7 @@
  * seconds. */
 #include "bench/repeat.h"
 #include "predict/longhaul.h"
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/liveness.h"
 #include "schedule/verify/verify.h"
 
 #include <stdio.h>

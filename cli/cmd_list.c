@@ -6,7 +6,7 @@
 #include "models/cost.h"
 #include "models/mfu.h"
 #include "models/transformer.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 #include "schedule/reserved/reserved.h"
 #include "schedule/verify/verify.h"
 

@@ -5,7 +5,7 @@
 #include "models/cluster.h"
 #include "models/cost.h"
 #include "models/transformer.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "exec/measure.h"
 
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/liveness.h"
 
 #include <math.h>
 #include <stdlib.h>

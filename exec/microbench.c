@@ -2,7 +2,7 @@
 
 #include "exec/backend.h"
 #include "exec/microbench_operands.h"
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/liveness.h"
 
 #include <assert.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 
 #include "base/units.h"
 #include "predict/setup/subsequences.h"
-#include "schedule/chains.h"
+#include "schedule/config/chains.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/schedule_file.h"

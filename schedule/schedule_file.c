@@ -1,7 +1,7 @@
 #include "schedule/schedule_file.h"
 
+#include "schedule/analysis/liveness.h"
 #include "schedule/ir/ir_text.h"
-#include "schedule/passes/lifetimes.h"
 
 static bool has_offsets(const struct ir *ir)
 {

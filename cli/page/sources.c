@@ -4,7 +4,7 @@
 #include "models/cost.h"
 #include "models/mfu.h"
 #include "models/transformer.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 #include "schedule/reserved/reserved.h"
 
 #include <string.h>

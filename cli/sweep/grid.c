@@ -4,7 +4,7 @@
 #include "models/cluster_fields.h"
 #include "models/cost.h"
 #include "models/transformer.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "predict/plan/expressible.h"
 
+#include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/pipeline.h"
-#include "schedule/resolve.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #define PREDICT_PLAN_EXPRESSIBLE_H
 
 #include "base/text.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 
 #include <stdbool.h>
 

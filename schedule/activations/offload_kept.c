@@ -2,7 +2,7 @@
  * layer made is copied to pinned memory behind the layer's forward, and back one layer before it is
  * read again. There is room for two layers on the device: a core writes its outputs when those of the
  * layer before the last have gone, and outputs come back when the layer behind the next is done. */
-#include "schedule/program.h"
+#include "schedule/emit/op_list.h"
 
 #include "schedule/pipeline/pipeline.h"
 

@@ -11,9 +11,9 @@
  *
  * A unit whose backward comes next keeps everything. */
 #include "schedule/activations/classes.h"
+#include "schedule/emit/op_list.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/pipeline/ratios.h"
-#include "schedule/program.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,8 +13,8 @@
  * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: the
  * core alone is repeated, for its own backward, and all else stays, its output too, which the output
  * projection's weight gradient reads. */
+#include "schedule/emit/op_list.h"
 #include "schedule/pipeline/pipeline.h"
-#include "schedule/program.h"
 
 #include <assert.h>
 #include <stdlib.h>

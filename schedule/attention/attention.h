@@ -2,7 +2,7 @@
 #ifndef SCHEDULE_ATTENTION_ATTENTION_H
 #define SCHEDULE_ATTENTION_ATTENTION_H
 
-#include "schedule/emit.h"
+#include "schedule/emit/emit.h"
 
 /* The projection of all rows around the operator of the schedule's choice. */
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);

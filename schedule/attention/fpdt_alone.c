@@ -3,7 +3,7 @@
  * host. What was kept of the chunk is put there by fills. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
-#include "schedule/layers.h"
+#include "schedule/emit/layer.h"
 
 /* A tensor that an op which is not here would have written. */
 static struct view given(struct emit *e, const char *stem, enum category category, enum dtype dtype,

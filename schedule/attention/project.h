@@ -5,7 +5,7 @@
 #ifndef SCHEDULE_ATTENTION_PROJECT_H
 #define SCHEDULE_ATTENTION_PROJECT_H
 
-#include "schedule/emit.h"
+#include "schedule/emit/emit.h"
 
 /* q, k and v of one sequence as separate tensors [rows, heads, head_dim]. */
 struct qkv {

@@ -8,7 +8,7 @@
 #define SCHEDULE_PIPELINE_MULTIPLEX_H
 
 #include "base/text.h"
-#include "schedule/emit.h"
+#include "schedule/emit/emit.h"
 #include "schedule/pipeline/pipeline.h"
 
 /* Neighbouring stages that each take a piece of one subsequence through one chunk, in order: equal ones

@@ -1,8 +1,8 @@
 #include "schedule/pipeline/pipeline.h"
 
+#include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/pipeline/orders.h"
-#include "schedule/resolve.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 #include "schedule/pipeline/sppo.h"
 
+#include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/pipeline.h"
-#include "schedule/resolve.h"
 
 static const struct loc nowhere = {0};
 

@@ -7,7 +7,7 @@
 #define SCHEDULE_PIPELINE_SPPO_H
 
 #include "base/diag.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 
 /* Mean tokens of a subsequence: the bounds of section 5.3, and what is filled in. */
 enum { SPPO_TOKENS_MIN = 2048, SPPO_TOKENS_MAX = 16384, SPPO_TOKENS = 8192 };

@@ -6,7 +6,7 @@
 #ifndef SCHEDULE_PIPELINE_STAGE_H
 #define SCHEDULE_PIPELINE_STAGE_H
 
-#include "schedule/emit.h"
+#include "schedule/emit/emit.h"
 #include "schedule/pipeline/multiplex.h"
 
 enum pass { PASS_FORWARD, PASS_BACKWARD, PASSES };

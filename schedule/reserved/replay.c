@@ -1,7 +1,7 @@
 #include "schedule/reserved/replay.h"
 
 #include "base/arena.h"
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/liveness.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "schedule/reserved/reserved.h"
 
 #include "base/arena.h"
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/liveness.h"
 #include "schedule/reserved/caching_allocator.h"
 #include "schedule/reserved/replay.h"
 

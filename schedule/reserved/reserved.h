@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "models/cluster.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 #include "schedule/ir/ir.h"
 
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * at its first use, and asks for the bytes it takes: is the buffer that had them last surely dead? It
  * is enough to ask the last one, since that one was found to be born after the one before it had
  * died. The map is a treap of disjoint byte ranges; every first use adds one and cuts at most two. */
-#include "schedule/passes/first_uses.h"
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/first_uses.h"
+#include "schedule/analysis/liveness.h"
 #include "schedule/verify/rules.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
  * ops race only when some such rank runs both. Each rank of a ring may have read a slot last
  * at another step; since what is ordered behind an access is ordered behind all earlier ones
  * of the stream, a new op looks at the latest few of each stream only. */
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/liveness.h"
 #include "schedule/verify/rules.h"
 
 #include <inttypes.h>

@@ -7,8 +7,8 @@
 #define SCHEDULE_VERIFY_RULES_H
 
 #include "base/arena.h"
+#include "schedule/analysis/happens_before.h"
 #include "schedule/ir/id_map.h"
-#include "schedule/passes/order.h"
 #include "schedule/verify/exchange.h"
 #include "schedule/verify/verify.h"
 

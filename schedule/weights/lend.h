@@ -23,7 +23,7 @@
 #ifndef SCHEDULE_WEIGHTS_LEND_H
 #define SCHEDULE_WEIGHTS_LEND_H
 
-#include "schedule/program.h"
+#include "schedule/emit/op_list.h"
 
 /* The unit that an op of the draft is of, on its way through a chunk, forward or backward. */
 struct lend_task {

@@ -3,7 +3,7 @@
 #ifndef SCHEDULE_SHARD_H
 #define SCHEDULE_SHARD_H
 
-#include "schedule/program.h"
+#include "schedule/emit/op_list.h"
 #include "schedule/weights/lend.h"
 
 struct run { /* consecutive uses of one bundle's parameters: positions in the list */

@@ -12,7 +12,7 @@
 #ifndef SCHEDULE_WEIGHTS_TENSOR_PARALLEL_H
 #define SCHEDULE_WEIGHTS_TENSOR_PARALLEL_H
 
-#include "schedule/emit.h"
+#include "schedule/emit/emit.h"
 
 /* Whether tp ranks can share the layers of a model: heads and ffn divide, key and value heads do or
  * are copied. */

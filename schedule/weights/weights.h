@@ -2,7 +2,7 @@
 #ifndef SCHEDULE_WEIGHTS_WEIGHTS_H
 #define SCHEDULE_WEIGHTS_WEIGHTS_H
 
-#include "schedule/program.h"
+#include "schedule/emit/op_list.h"
 
 /* ZeRO-3 and HSDP hold parameters as parts; ZeRO-2 and these two reduce gradients in every
  * micro-batch, since whole gradients must not stay. */

@@ -1,7 +1,7 @@
 #include "sim/memory/memory_changes.h"
 
 #include "base/arena.h"
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/liveness.h"
 
 #include <stdlib.h>
 #include <string.h>

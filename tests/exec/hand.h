@@ -3,8 +3,8 @@
 #define TESTS_EXEC_HAND_H
 
 #include "exec/exec.h"
+#include "schedule/analysis/liveness.h"
 #include "schedule/ir/ir_text.h"
-#include "schedule/passes/lifetimes.h"
 #include "tests/check.h"
 
 #include <stdio.h>

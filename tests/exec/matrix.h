@@ -8,7 +8,7 @@
 #define TESTS_EXEC_MATRIX_H
 
 #include "exec/agreement.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 #include "schedule/verify/verify.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"

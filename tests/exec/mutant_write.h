@@ -3,8 +3,8 @@
 #ifndef TESTS_EXEC_MUTANT_WRITE_H
 #define TESTS_EXEC_MUTANT_WRITE_H
 
-#include "schedule/passes/lifetimes.h"
-#include "schedule/passes/waits.h"
+#include "schedule/analysis/liveness.h"
+#include "schedule/analysis/waits.h"
 #include "tests/exec/matrix.h"
 
 struct mutant {

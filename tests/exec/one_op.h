@@ -7,7 +7,7 @@
 #include "exec/exec.h"
 #include "exec/microbench_operands.h"
 #include "exec/number.h"
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/liveness.h"
 #include "tests/check.h"
 
 #include <math.h>

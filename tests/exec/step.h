@@ -9,7 +9,7 @@
 #include "exec/exec.h"
 #include "exec/reference.h"
 #include "exec/training.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 #include "tests/check.h"
 
 #include <inttypes.h>

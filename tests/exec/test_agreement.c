@@ -1,6 +1,6 @@
 /* The rule of exec/agreement.h where terms are few: models of 4 to 12 columns, in every type. */
 #include "exec/agreement.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 

@@ -1,7 +1,7 @@
 /* Laws that every prediction keeps, over random schedules, clusters and placements. */
 #include "models/mfu.h"
-#include "schedule/passes/lifetimes.h"
-#include "schedule/passes/order.h"
+#include "schedule/analysis/happens_before.h"
+#include "schedule/analysis/liveness.h"
 #include "sim/memory/memory.h"
 #include "sim/platform/platform.h"
 #include "sim/waterfall.h"

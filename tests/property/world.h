@@ -4,7 +4,7 @@
 
 #include "models/cluster.h"
 #include "models/cost.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 #include "sim/sim.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"

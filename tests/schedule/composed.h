@@ -2,7 +2,7 @@
 #ifndef TESTS_SCHEDULE_COMPOSED_H
 #define TESTS_SCHEDULE_COMPOSED_H
 
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 

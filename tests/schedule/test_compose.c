@@ -1,8 +1,8 @@
 /* The schedules that choices make: legal products verify, work does not depend on the strategy. */
 #include "base/text.h"
-#include "schedule/chains.h"
+#include "schedule/analysis/liveness.h"
+#include "schedule/config/chains.h"
 #include "schedule/ir/ir_text.h"
-#include "schedule/passes/lifetimes.h"
 #include "schedule/verify/verify.h"
 #include "schedule/weights/tensor_parallel.h"
 #include "tests/schedule/composed.h"

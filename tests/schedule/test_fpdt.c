@@ -1,7 +1,7 @@
 /* FPDT's schedule against what its paper and its code count: tensors of a block (Table 2 of arXiv
  * 2408.16978), copies and tiles of a layer, and memory that falls with the size of a chunk. */
-#include "schedule/passes/lifetimes.h"
-#include "schedule/passes/order.h"
+#include "schedule/analysis/happens_before.h"
+#include "schedule/analysis/liveness.h"
 #include "schedule/verify/verify.h"
 #include "tests/schedule/shapes.h"
 

@@ -1,5 +1,5 @@
+#include "schedule/analysis/liveness.h"
 #include "schedule/ir/ir_text.h"
-#include "schedule/passes/lifetimes.h"
 #include "tests/schedule/composed.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "schedule/passes/order.h"
+#include "schedule/analysis/happens_before.h"
 
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"

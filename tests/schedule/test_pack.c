@@ -1,7 +1,7 @@
-#include "schedule/passes/pack.h"
+#include "schedule/memory_plan/pack.h"
 
-#include "schedule/compose.h"
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/liveness.h"
+#include "schedule/config/choices.h"
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"
 #include "tests/schedule/shapes.h"

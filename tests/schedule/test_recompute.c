@@ -1,4 +1,4 @@
-#include "schedule/passes/lifetimes.h"
+#include "schedule/analysis/liveness.h"
 #include "tests/schedule/composed.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "schedule/reserved/reserved.h"
 
 #include "base/diag.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Untied Ulysses (arXiv 2602.21196): what a layer sends, how often it projects, and what it keeps in
  * memory while attention runs, beside plain Ulysses. */
-#include "schedule/passes/order.h"
+#include "schedule/analysis/happens_before.h"
 #include "schedule/verify/verify.h"
 #include "tests/schedule/shapes.h"
 

@@ -1,8 +1,8 @@
 #include "schedule/verify/verify.h"
 
 #include "base/text.h"
+#include "schedule/analysis/liveness.h"
 #include "schedule/ir/ir_text.h"
-#include "schedule/passes/lifetimes.h"
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"
 

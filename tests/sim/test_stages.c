@@ -4,7 +4,7 @@
 
 #include "models/cluster.h"
 #include "models/cost.h"
-#include "schedule/compose.h"
+#include "schedule/config/choices.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/verify/verify.h"
 #include "tests/check.h"

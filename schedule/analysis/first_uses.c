@@ -1,0 +1,75 @@
+#include "schedule/analysis/first_uses.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void first_uses_release(struct first_uses *first_uses)
+{
+    free(first_uses->first);
+    free(first_uses->early);
+    free(first_uses->clock);
+    free(first_uses->born);
+    *first_uses = (struct first_uses){0};
+}
+
+static uint32_t *new_clock(struct first_uses *b)
+{
+    if (b->count == b->capacity) {
+        b->capacity = (uint32_t)heap_next_capacity(b->capacity, (size_t)b->count + 1);
+        b->clock = heap_realloc(b->clock, b->capacity, b->width * sizeof *b->clock);
+    }
+    return b->clock + (size_t)b->count++ * b->width;
+}
+
+void first_uses_touch_early(struct first_uses *b, const struct order *order, uint32_t buffer,
+                            uint32_t op)
+{
+    size_t size = b->width * sizeof *b->clock;
+    if (b->early[buffer] == IR_NONE) {
+        memcpy(new_clock(b), order_row(order, b->first[buffer]), size);
+        b->early[buffer] = b->count - 1;
+    }
+    uint32_t *least = b->clock + (size_t)b->early[buffer] * b->width;
+    const uint32_t *row = order_row(order, op);
+    for (uint32_t i = 0; i < b->width; i++)
+        least[i] = least[i] < row[i] ? least[i] : row[i];
+}
+
+void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t buffers)
+{
+    b->first = heap_realloc(b->first, buffers, sizeof *b->first);
+    b->early = heap_realloc(b->early, buffers, sizeof *b->early);
+    b->born = heap_realloc(b->born, buffers, sizeof *b->born);
+    b->born_count = 0;
+    memset(b->first, 0xff, buffers * sizeof *b->first);
+    memset(b->early, 0xff, buffers * sizeof *b->early);
+    if (b->width != order->width)
+        b->capacity = 0;
+    b->width = order->width;
+    b->count = 0;
+}
+
+void first_uses_of_role(struct first_uses *b, const struct ir *ir, const struct order *order)
+{
+    first_uses_begin(b, order, ir->buffer.count);
+    for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
+        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+        for (uint32_t k = 0; k < operands; k++)
+            first_uses_touch(b, order, ir_touched(ir, op, k), op);
+    }
+}
+
+bool first_uses_after(const struct first_uses *first_uses, const struct order *order,
+                      uint32_t buffer, const op_id *set, uint32_t count)
+{
+    const uint32_t *clock = first_uses_clock(first_uses, order, buffer);
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t op = set[k].i;
+        if (op < order->begin || op - order->begin >= order->count)
+            return false;
+        uint8_t stream = order->stream[op - order->begin];
+        if (stream == ORDER_ON_HOST ? op >= first_uses->first[buffer] : clock[stream] <= op)
+            return false;
+    }
+    return true;
+}

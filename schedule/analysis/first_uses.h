@@ -1,0 +1,64 @@
+/* schedule/analysis/first_uses.h: when each buffer of a role comes to life.
+ *
+ * A buffer is born with its first touch in list order. Others of its touches may not be ordered
+ * behind that one (two halves written on two streams); what has ended at its first use is then what
+ * has ended at the start of every one of them: the least of their clocks. The planner of arenas
+ * and the verifier of plans ask the same question here. */
+#ifndef SCHEDULE_ANALYSIS_FIRST_USES_H
+#define SCHEDULE_ANALYSIS_FIRST_USES_H
+
+#include "schedule/analysis/happens_before.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* All-zero is empty. */
+struct first_uses {
+    uint32_t *first; /* per buffer: the first op that touches it; IR_NONE: none of the role */
+    uint32_t *early; /* per buffer: its row of `clock`; IR_NONE: the clock of op `first` */
+    uint32_t *clock; /* (count, width of the order) */
+    uint32_t count, capacity, width;
+    uint32_t *born; /* the buffers, in the order of their first uses */
+    uint32_t born_count;
+};
+
+void first_uses_release(struct first_uses *first_uses);
+
+/* Starts without a first use for any of the buffers; the caller then visits the ops of a role in list order. */
+void first_uses_begin(struct first_uses *first_uses, const struct order *order, uint32_t buffers);
+
+/* A touch that is not ordered behind the first. */
+void first_uses_touch_early(struct first_uses *first_uses, const struct order *order,
+                            uint32_t buffer, uint32_t op);
+
+/* An op, whose clock the order holds, touches a buffer. */
+static inline void first_uses_touch(struct first_uses *first_uses, const struct order *order,
+                                    uint32_t buffer, uint32_t op)
+{
+    uint32_t first = first_uses->first[buffer];
+    if (first == IR_NONE) {
+        first_uses->first[buffer] = op;
+        first_uses->born[first_uses->born_count++] = buffer;
+    } else if (first != op && !order_before(order, first, op)) {
+        first_uses_touch_early(first_uses, order, buffer, op);
+    }
+}
+
+/* The first uses of all buffers that ops of the role touch whose clocks `order` holds. */
+void first_uses_of_role(struct first_uses *first_uses, const struct ir *ir,
+                        const struct order *order);
+
+/* The clock of a buffer's first use. */
+static inline const uint32_t *first_uses_clock(const struct first_uses *first_uses,
+                                               const struct order *order, uint32_t buffer)
+{
+    uint32_t early = first_uses->early[buffer];
+    return early == IR_NONE ? order_row(order, first_uses->first[buffer])
+                            : first_uses->clock + (size_t)early * first_uses->width;
+}
+
+/* Have all ops of a free set ended when a buffer of that first use starts to live? */
+bool first_uses_after(const struct first_uses *first_uses, const struct order *order,
+                      uint32_t buffer, const op_id *set, uint32_t count);
+
+#endif

@@ -1,0 +1,162 @@
+#include "schedule/analysis/happens_before.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 4 }; /* rows are a multiple of this wide, so that a maximum is a few vector steps */
+
+void order_release(struct order *order)
+{
+    free(order->row);
+    free(order->stream);
+    free(order->tail);
+    free(order->host);
+    *order = (struct order){0};
+}
+
+static void reserve(struct order *order, uint32_t rows)
+{
+    if (rows <= order->capacity)
+        return;
+    size_t capacity = heap_next_capacity(order->capacity, rows);
+    assert(capacity <= UINT32_MAX);
+    order->row = heap_realloc(order->row, capacity, order->width * sizeof *order->row);
+    order->stream = heap_realloc(order->stream, capacity, sizeof *order->stream);
+    order->capacity = (uint32_t)capacity;
+}
+
+void order_begin(struct order *order, uint32_t streams, uint32_t first_op)
+{
+    assert(streams <= ORDER_ON_HOST);
+    uint32_t width = (streams + LANES - 1) / LANES * LANES;
+    if (width == 0)
+        width = LANES;
+    if (width != order->width) { /* rows of another width: their room cannot be kept */
+        order_release(order);
+        order->width = width;
+    }
+    order->begin = first_op;
+    order->count = order->host_known = 0;
+    order->streams = streams;
+    order->tail = heap_realloc(order->tail, width, sizeof *order->tail);
+    order->host = heap_realloc(order->host, width, sizeof *order->host);
+    memset(order->tail, 0, width * sizeof *order->tail);
+    memset(order->host, 0, width * sizeof *order->host);
+    reserve(order, 1);
+}
+
+static inline void raise_to(uint32_t *restrict row, const uint32_t *restrict other, uint32_t width)
+{
+    for (uint32_t i = 0; i < width; i += LANES)
+        for (uint32_t j = 0; j < LANES; j++)
+            row[i + j] = row[i + j] > other[i + j] ? row[i + j] : other[i + j];
+}
+
+/* The maximum of two. */
+static inline void join_rows(uint32_t *restrict row, const uint32_t *restrict a,
+                             const uint32_t *restrict b, uint32_t width)
+{
+    for (uint32_t i = 0; i < width; i += LANES)
+        for (uint32_t j = 0; j < LANES; j++)
+            row[i + j] = a[i + j] > b[i + j] ? a[i + j] : b[i + j];
+}
+
+static inline void copy_row(uint32_t *restrict row, const uint32_t *restrict other, uint32_t width)
+{
+    for (uint32_t i = 0; i < width; i += LANES)
+        memcpy(row + i, other + i, LANES * sizeof *row);
+}
+
+static inline uint32_t *open_row(struct order *order)
+{
+    return order->row + (size_t)order->count * order->width;
+}
+
+void order_reserve(struct order *order, uint32_t ops)
+{
+    reserve(order, ops + 1); /* + 1: order_start() looks at the row behind the last */
+}
+
+const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream)
+{
+    reserve(order, order->count + 1);
+    uint32_t *row = open_row(order), tail = 0;
+    order->place = (uint8_t)place;
+    order->stream[order->count] = ORDER_ON_HOST;
+    if (place != ORDER_HOST) {
+        assert(stream < order->streams);
+        tail = order->tail[stream];
+        if (place != ORDER_SYNC)
+            order->stream[order->count] = (uint8_t)stream;
+    }
+    if (tail == 0) {
+        copy_row(row, order->host, order->width);
+    } else {
+        const uint32_t *before = order_row(order, tail - 1);
+        if (tail - 1 - order->begin >= order->host_known)
+            copy_row(row, before, order->width);
+        else
+            join_rows(row, order->host, before, order->width);
+        row[stream] = tail;
+    }
+    return row;
+}
+
+void order_join(struct order *order, uint32_t op)
+{
+    if (op < order->begin || op - order->begin >= order->count)
+        return;
+    uint32_t *row = open_row(order);
+    uint8_t stream = order->stream[op - order->begin];
+    /* When the op has ended, so has all that had to end before it. */
+    if (stream != ORDER_ON_HOST && row[stream] > op)
+        return;
+    raise_to(row, order_row(order, op), order->width);
+    if (stream != ORDER_ON_HOST)
+        row[stream] = op + 1;
+}
+
+void order_finish(struct order *order)
+{
+    uint32_t op = order->begin + order->count;
+    uint8_t stream = order->stream[order->count];
+    if (stream != ORDER_ON_HOST)
+        order->tail[stream] = op + 1;
+    if (order->place != ORDER_STREAM) {
+        copy_row(order->host, open_row(order), order->width);
+        if (stream != ORDER_ON_HOST)
+            order->host[stream] = op + 1;
+        order->host_known = order->count + 1;
+    }
+    order->count++;
+}
+
+enum order_place order_place_of(const struct ir *ir, uint32_t op)
+{
+    switch (ir->op.kind[op]) {
+    case WORK_HOST_SYNC:
+        return ORDER_SYNC;
+    case WORK_BARRIER:
+        return ORDER_HOST;
+    case WORK_H2D:
+    case WORK_D2H:
+        return ir_work(ir, op)->copy.blocking ? ORDER_BLOCKING : ORDER_STREAM;
+    default:
+        return ORDER_STREAM;
+    }
+}
+
+void order_role(struct order *order, const struct ir *ir, uint32_t role)
+{
+    const struct role *r = &ir->role[role];
+    order_begin(order, ir->stream_count, r->op_begin);
+    order_reserve(order, r->op_count);
+    for (uint32_t op = r->op_begin; op < r->op_begin + r->op_count; op++) {
+        order_start(order, order_place_of(ir, op), ir->op.stream[op]);
+        const op_id *wait = ir_waits(ir, op);
+        for (uint32_t i = 0; i < ir->op.wait_count[op]; i++)
+            order_join(order, wait[i].i);
+        order_finish(order);
+    }
+}

@@ -1,0 +1,99 @@
+/* schedule/analysis/happens_before.h: which op of a role is ordered before which (happens-before).
+ *
+ * Op a is ordered before op b when a has ended, on every rank of the role and whatever things
+ * cost, before b starts. The order follows from four rules: ops of one stream run in list order;
+ * an op starts after the ops it waits for; the host issues in list order, so that nothing listed
+ * behind a HOST_SYNC, a BARRIER or a blocking copy starts before that has ended; HOST_SYNC ends
+ * after all that was issued before on its stream. A guarded-out op keeps its place and its waits,
+ * so one pass serves all ranks. Order between ranks (messages) is not in here.
+ *
+ * The order is held as one vector clock per op: a row with one uint32_t per stream, 1 + the
+ * highest op of that stream that has ended when the op starts (0: none). Ops of a stream end in
+ * list order, so one number per stream says all, and the clocks of a role cost ops x streams.
+ *
+ * The clocks of a finished list come from order_role(). A pass that emits a list can build them
+ * as it goes, and look at the clock of the op it is about to emit:
+ *
+ *     order_begin(&order, ir->stream_count, first_op);
+ *     for each op: order_start(&order, ORDER_STREAM, stream);
+ *                  if (!order_covers(&order, writer)) order_join(&order, writer);  // a wait
+ *                  order_finish(&order); */
+#ifndef SCHEDULE_ANALYSIS_HAPPENS_BEFORE_H
+#define SCHEDULE_ANALYSIS_HAPPENS_BEFORE_H
+
+#include "schedule/ir/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How an op takes part in the order. */
+enum order_place {
+    ORDER_STREAM,   /* runs on its stream */
+    ORDER_BLOCKING, /* runs on its stream, and the host waits for its end */
+    ORDER_SYNC,     /* HOST_SYNC: the host waits for what was issued on the stream */
+    ORDER_HOST,     /* BARRIER: on the host, in no stream */
+    ORDER_PLACE_COUNT
+};
+
+#define ORDER_ON_HOST UINT8_MAX /* stream of ops that are in no stream */
+
+/* All-zero is empty. begin, count, width and row are for reading; the rest is order.c's. */
+struct order {
+    uint32_t begin, count; /* rows of ops begin .. begin + count, in list order */
+    uint32_t streams;      /* columns in use */
+    uint32_t width;        /* columns of a row; those not in use are 0 */
+    uint32_t *row;         /* (count, width) */
+    uint8_t *stream;       /* (count) the op's stream, or ORDER_ON_HOST */
+    uint32_t *tail;        /* (streams) 1 + last op of the stream; 0: none yet */
+    uint32_t *host;        /* (width) what has ended when the host issues the next op */
+    uint32_t capacity;
+    uint32_t host_known; /* rows from this one on have `host` in them */
+    uint8_t place;       /* enum order_place of the op under construction */
+};
+
+void order_release(struct order *order);
+
+/* The clocks of all ops of a role, replacing what *order held and keeping its memory. Waits that
+ * name no earlier op of the role are left out (the verifier reports them). */
+void order_role(struct order *order, const struct ir *ir, uint32_t role);
+
+/* Starts an empty list whose ops will use streams 0 .. streams and be numbered from first_op. */
+void order_begin(struct order *order, uint32_t streams, uint32_t first_op);
+
+/* Makes room for a list of `ops` at once. */
+void order_reserve(struct order *order, uint32_t ops);
+
+/* Opens the next op (its id is begin + count): its clock without any waits, which is valid until
+ * the next order_start(). `stream` is the op's stream column; ORDER_HOST ignores it. */
+const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream);
+
+/* Adds a wait of the open op for an earlier one. Anything else is left out. */
+void order_join(struct order *order, uint32_t op);
+
+/* Closes the open op. */
+void order_finish(struct order *order);
+
+/* The place of an op of a schedule. */
+enum order_place order_place_of(const struct ir *ir, uint32_t op);
+
+static inline const uint32_t *order_row(const struct order *order, uint32_t op)
+{
+    return order->row + (size_t)(op - order->begin) * order->width;
+}
+
+/* Has op a ended when an op with this clock starts? The clock is that of op `b`. */
+static inline bool order_before(const struct order *order, uint32_t a, uint32_t b)
+{
+    uint8_t stream = order->stream[a - order->begin];
+    if (stream == ORDER_ON_HOST)
+        return a < b;
+    return order_row(order, b)[stream] > a;
+}
+
+/* The same for the open op: is a wait for op a already implied? */
+static inline bool order_covers(const struct order *order, uint32_t a)
+{
+    return order_before(order, a, order->begin + order->count);
+}
+
+#endif

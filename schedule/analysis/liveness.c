@@ -1,0 +1,32 @@
+#include "schedule/analysis/liveness.h"
+
+#include "schedule/analysis/free_sets.h"
+#include "schedule/analysis/happens_before.h"
+
+static void touch_role(struct free_sets *sets, const struct ir *ir, const struct order *order)
+{
+    for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
+        const uint32_t *operand = ir_operands(ir, op);
+        const uint32_t *end = operand + ir->op.reads[op] + ir->op.writes[op];
+        for (; operand < end; operand++) {
+            uint32_t buffer = ir_buffer_of(ir, *operand);
+            if (!lifetimes_persistent(ir, buffer))
+                free_sets_touch(sets, order, buffer, op);
+        }
+    }
+}
+
+void lifetimes_free_sets(struct ir *ir)
+{
+    struct free_sets sets;
+    struct order order = {0};
+    free_sets_init(&sets, ir->buffer.count);
+    for (uint32_t role = 0; role < ir->role_count; role++) {
+        order_role(&order, ir, role);
+        touch_role(&sets, ir, &order);
+    }
+    order_release(&order);
+    ir->free_op_count = 0;
+    free_sets_store(&sets, ir, 0);
+    free_sets_release(&sets);
+}

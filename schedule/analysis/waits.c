@@ -1,0 +1,225 @@
+#include "schedule/analysis/waits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct access {
+    uint64_t begin, end;
+    uint32_t op, next; /* next: access of the buffer, or IR_NONE */
+    uint8_t stream;
+};
+
+/* A buffer's accesses. Of most buffers all are of the whole, and since the last write one stream alone reads:
+ * `write` and `read` are those two ops then. Else they begin two lists, because reads do not ask about reads. */
+struct accesses {
+    uint32_t read, write;              /* ops, or accesses; IR_NONE: none */
+    uint8_t read_stream, write_stream; /* of the ops */
+    uint8_t stream;                    /* of all that are listed; MANY: of several */
+    bool listed;
+};
+
+enum {
+    MANY = UINT8_MAX,
+    LOOKS_MAX = 8 /* at the newest accesses of a list, for those that are superseded */
+};
+
+struct waits {
+    const struct order *order;
+    struct accesses *of; /* per buffer */
+    struct access *access;
+    uint32_t access_count, access_capacity;
+    uint32_t spare; /* forgotten accesses, linked */
+    uint32_t *wait; /* added for the open op */
+    op_id *kept;    /* those of them that no other implies */
+    uint32_t wait_count, wait_capacity;
+};
+
+struct waits *waits_new(const struct order *order, uint32_t buffers)
+{
+    struct waits *w = heap_zalloc(1, sizeof *w);
+    w->order = order;
+    w->of = heap_alloc(buffers, sizeof *w->of);
+    for (uint32_t b = 0; b < buffers; b++)
+        w->of[b] = (struct accesses){.read = IR_NONE, .write = IR_NONE};
+    w->spare = IR_NONE;
+    return w;
+}
+
+void waits_free(struct waits *w)
+{
+    free(w->of);
+    free(w->access);
+    free(w->wait);
+    free(w->kept);
+    free(w);
+}
+
+void waits_add(struct waits *w, uint32_t op)
+{
+    for (uint32_t i = 0; i < w->wait_count; i++)
+        if (w->wait[i] == op)
+            return;
+    if (w->wait_count == w->wait_capacity) {
+        w->wait_capacity =
+            (uint32_t)heap_next_capacity(w->wait_capacity, (size_t)w->wait_count + 1);
+        w->wait = heap_realloc(w->wait, w->wait_capacity, sizeof *w->wait);
+        w->kept = heap_realloc(w->kept, w->wait_capacity, sizeof *w->kept);
+    }
+    w->wait[w->wait_count++] = op;
+}
+
+static void add_conflicts(struct waits *w, uint32_t list, const struct touch *touch)
+{
+    for (uint32_t i = list; i != IR_NONE; i = w->access[i].next) {
+        const struct access *a = &w->access[i];
+        if (a->begin < touch->end && touch->begin < a->end && !order_covers(w->order, a->op))
+            waits_add(w, a->op);
+    }
+}
+
+static void ask_listed(struct waits *w, const struct accesses *of, const struct touch *touch)
+{
+    add_conflicts(w, of->write, touch);
+    if (touch->write)
+        add_conflicts(w, of->read, touch);
+}
+
+uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream)
+{
+    for (const struct touch *end = touch + count; touch < end; touch++) {
+        const struct accesses *of = &w->of[touch->buffer];
+        if (of->listed) {
+            if (of->stream != stream)
+                ask_listed(w, of, touch);
+            continue;
+        }
+        if (of->write_stream != stream && of->write != IR_NONE &&
+            !order_covers(w->order, of->write))
+            waits_add(w, of->write);
+        if (touch->write && of->read_stream != stream && of->read != IR_NONE &&
+            !order_covers(w->order, of->read))
+            waits_add(w, of->read);
+    }
+    return w->wait_count;
+}
+
+const op_id *waits_settle(struct waits *w, struct order *order, uint32_t *count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 1; i < w->wait_count; i++) /* few: insertion sort, descending */
+        for (uint32_t k = i; k > 0 && w->wait[k - 1] < w->wait[k]; k--) {
+            uint32_t swap = w->wait[k];
+            w->wait[k] = w->wait[k - 1];
+            w->wait[k - 1] = swap;
+        }
+    /* From the latest to the earliest, so that none is kept which another implies. */
+    for (uint32_t i = 0; i < w->wait_count; i++) {
+        if (order_covers(order, w->wait[i]))
+            continue;
+        order_join(order, w->wait[i]);
+        w->kept[kept++].i = w->wait[i];
+    }
+    for (uint32_t i = 0; i < kept / 2; i++) {
+        op_id swap = w->kept[i];
+        w->kept[i] = w->kept[kept - 1 - i];
+        w->kept[kept - 1 - i] = swap;
+    }
+    w->wait_count = 0;
+    *count = kept;
+    return w->kept;
+}
+
+/* Forgets accesses of a list that lie inside the touch: all, or those of one stream. Which of them are kept
+ * is all the same, because the touch is ordered behind them; so it looks at the newest alone: the pieces of
+ * a buffer may be thousands. */
+static void supersede(struct waits *w, uint32_t *link, const struct touch *touch, uint8_t stream)
+{
+    for (uint32_t look = 0; look < LOOKS_MAX && *link != IR_NONE; look++) {
+        struct access *a = &w->access[*link];
+        if (touch->begin <= a->begin && a->end <= touch->end &&
+            (stream == MANY || a->stream == stream)) {
+            uint32_t gone = *link;
+            *link = a->next;
+            a->next = w->spare;
+            w->spare = gone;
+        } else {
+            link = &a->next;
+        }
+    }
+}
+
+static void add_access(struct waits *w, uint32_t *list, const struct touch *touch, uint8_t stream,
+                       uint32_t op)
+{
+    uint32_t row = w->spare;
+    if (row != IR_NONE) {
+        w->spare = w->access[row].next;
+    } else {
+        if (w->access_count == w->access_capacity) {
+            w->access_capacity =
+                (uint32_t)heap_next_capacity(w->access_capacity, (size_t)w->access_count + 1);
+            w->access = heap_realloc(w->access, w->access_capacity, sizeof *w->access);
+        }
+        row = w->access_count++;
+    }
+    w->access[row] = (struct access){touch->begin, touch->end, op, *list, stream};
+    *list = row;
+}
+
+static void list_access(struct waits *w, struct accesses *of, const struct touch *touch,
+                        uint8_t stream, uint32_t op)
+{
+    bool first = of->write == IR_NONE && of->read == IR_NONE;
+    of->stream = first || of->stream == stream ? stream : MANY;
+    add_access(w, touch->write ? &of->write : &of->read, touch, stream, op);
+}
+
+/* From the two ops to lists. */
+static void make_lists(struct waits *w, struct accesses *of)
+{
+    struct touch whole = {.end = WAITS_WHOLE};
+    uint32_t read = of->read, write = of->write;
+    of->listed = true;
+    of->read = of->write = IR_NONE;
+    if (read != IR_NONE)
+        list_access(w, of, &whole, of->read_stream, read);
+    whole.write = true;
+    if (write != IR_NONE)
+        list_access(w, of, &whole, of->write_stream, write);
+}
+
+/* The touch of a buffer whose accesses are listed. */
+static void note_listed(struct waits *w, struct accesses *of, const struct touch *touch,
+                        uint8_t stream, uint32_t op)
+{
+    if (touch->write) {
+        supersede(w, &of->write, touch, MANY);
+        supersede(w, &of->read, touch, MANY);
+    } else {
+        supersede(w, &of->read, touch, stream);
+    }
+    list_access(w, of, touch, stream, op);
+}
+
+void waits_note(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream,
+                uint32_t op)
+{
+    for (; count > 0; count--, touch++) {
+        struct accesses *of = &w->of[touch->buffer];
+        bool whole = touch->end == WAITS_WHOLE && touch->begin == 0;
+        if (!of->listed && whole && touch->write) {
+            of->write = op;
+            of->write_stream = stream;
+            of->read = IR_NONE;
+            continue;
+        }
+        if (!of->listed && whole && (of->read == IR_NONE || of->read_stream == stream)) {
+            of->read = op;
+            of->read_stream = stream;
+            continue;
+        }
+        if (!of->listed)
+            make_lists(w, of);
+        note_listed(w, of, touch, stream, op);
+    }
+}

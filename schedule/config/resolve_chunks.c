@@ -1,0 +1,148 @@
+/* Chunks of a sequence (FPDT), and what follows from them. */
+#include "schedule/attention/attention.h"
+#include "schedule/config/resolve_degrees.h"
+
+#include <stdio.h>
+
+/* FPDT's own default (section 5.1); a sequence that is shorter is one chunk. */
+enum { CHUNK_TOKENS = 65536 };
+
+/* Pieces of the loss per chunk in DeepSpeed's FPDT_LogitsLoss, and of the feed-forward part (FPDT,
+ * section 4.3). */
+enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
+
+/* What is usual is not refused: no more pieces than rows, and than a list can number. */
+static int64_t pieces_of_rows(const struct choices *c, int64_t pieces)
+{
+    enum { PIECES_MAX = 65535 };
+    int64_t rows = c->seq / c->hp * c->micro_batch, most = rows < PIECES_MAX ? rows : PIECES_MAX;
+    return pieces < most ? pieces : most;
+}
+
+struct resolve_pieces resolve_usual_pieces(const struct choices *c)
+{
+    int64_t chunks = (int64_t)c->chunks * c->micro_batch;
+    return (struct resolve_pieces){pieces_of_rows(c, LOSS_PIECES * chunks),
+                                   pieces_of_rows(c, FFN_PIECES * chunks)};
+}
+
+/* FPDT suggests 2 vocab / hidden pieces of the loss, so that logits take no more than what attention
+ * does (section 4.3). */
+static int64_t loss_pieces(const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    int64_t chunks = (int64_t)c->chunks * c->micro_batch;
+    if (c->profile->chunk_sync)
+        return resolve_usual_pieces(c).loss;
+    int64_t suggested = (2 * m->vocab + m->hidden - 1) / m->hidden;
+    return pieces_of_rows(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
+}
+
+/* Sparse attention is cut as the sequence is. */
+static enum status check_sparse(const struct choices *c, struct diag *diag)
+{
+    const struct transformer *m = c->model;
+    if (m->attention_chunk == 0 || m->attention_chunk == c->chunk)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = "--sparsity"}, STATUS_BAD_INPUT,
+                      "attention is sparse in chunks of %lld tokens; --strategy fpdt --chunk %lld "
+                      "would do",
+                      (long long)m->attention_chunk, (long long)m->attention_chunk);
+}
+
+static enum status refuse_others(const struct request *r, struct diag *diag)
+{
+    const char *given = r->chunk > 0                       ? "--chunk"
+                        : r->kv_offload != KV_OFFLOAD_ON   ? "--kv-offload"
+                        : r->chunk_order != ORDER_KV_OUTER ? "--chunk-order"
+                        : r->fetch != FETCH_EACH           ? "--fetch"
+                                                           : NULL;
+    if (given == NULL)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = given}, STATUS_BAD_INPUT,
+                      "is about chunks of a sequence, which strategy fpdt alone has; "
+                      "--strategy fpdt would do");
+}
+
+/* What one rank fetches for all is whole, and there are others. */
+static enum status check_fetch(const struct choices *c, struct diag *diag)
+{
+    if (c->fetch == FETCH_EACH)
+        return STATUS_OK;
+    if (c->hp == 1)
+        return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
+                          "one scatters over the head ranks, and hp is 1; --fetch each, or "
+                          "--hp 2 and more, would do");
+    if (c->kv_offload != KV_OFFLOAD_ON)
+        return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
+                          "one is about what waits on the host, and --kv-offload off keeps "
+                          "it on the device");
+    if (c->model->attention_kept > 0)
+        return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
+                          "sparse attention fetches a part of each rank's keys, which lie apart "
+                          "where one rank has those of all; --fetch each would do");
+    return STATUS_OK;
+}
+
+static enum status check_scope(const struct choices *c, struct diag *diag)
+{
+    if (c->scope != SCOPE_FETCH || fpdt_offloads(c))
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = "--scope"}, STATUS_BAD_INPUT,
+                      "attention:fetch is what tiles fetch from the host, and nothing waits "
+                      "there; --strategy fpdt with a --chunk shorter than the sequence would do");
+}
+
+static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag *diag)
+{
+    char what[160];
+    struct text would = {0};
+    int64_t unit = c->hp, below = chunk / unit * unit;
+    if (chunk > c->seq) {
+        snprintf(what, sizeof what, "a chunk of %lld tokens is larger than the sequence of %lld",
+                 (long long)chunk, (long long)c->seq);
+        text_printf(&would, "--chunk %lld or less", (long long)c->seq);
+    } else {
+        snprintf(what, sizeof what, "a chunk of %lld tokens does not divide over hp %lld",
+                 (long long)chunk, (long long)unit);
+        text_puts(&would, "--chunk ");
+        if (below > 0)
+            text_printf(&would, "%lld or ", (long long)below);
+        text_printf(&would, "%lld", (long long)(below + unit));
+    }
+    return resolve_bad_size(diag, "--chunk", what, &would);
+}
+
+enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
+                                    struct resolve_pieces *pieces, struct diag *diag)
+{
+    *pieces = (struct resolve_pieces){r->loss_chunks, r->ffn_chunks};
+    c->chunks = 1;
+    if (c->attention != CHOICE_ATTENTION_FPDT && check_scope(c, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (c->attention != CHOICE_ATTENTION_FPDT)
+        return check_sparse(c, diag) == STATUS_OK ? refuse_others(r, diag) : STATUS_BAD_INPUT;
+    int64_t usual = CHUNK_TOKENS / c->hp * c->hp;
+    int64_t chunk = r->chunk > 0 ? r->chunk : usual > 0 && usual < c->seq ? usual : c->seq;
+    if (chunk > c->seq || chunk % c->hp != 0)
+        return bad_chunk(c, chunk, diag);
+    int64_t chunks = (c->seq + chunk - 1) / chunk;
+    if (chunks >= 65535)
+        return diag_error(diag, (struct loc){.name = "--chunk"}, STATUS_BAD_INPUT,
+                          "%lld tokens in chunks of %lld make %lld chunks; 65534 would do",
+                          (long long)c->seq, (long long)chunk, (long long)chunks);
+    c->chunk = chunk;
+    c->chunks = (uint32_t)chunks;
+    if (check_sparse(c, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    c->kv_offload = (uint8_t)r->kv_offload;
+    c->chunk_order = (uint8_t)r->chunk_order;
+    c->fetch = (uint8_t)r->fetch;
+    if (check_fetch(c, diag) != STATUS_OK || check_scope(c, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (pieces->ffn <= 0)
+        pieces->ffn = resolve_usual_pieces(c).ffn;
+    if (pieces->loss <= 0)
+        pieces->loss = loss_pieces(c);
+    return STATUS_OK;
+}

@@ -1,0 +1,413 @@
+#include "schedule/config/resolve_degrees.h"
+#include "schedule/pipeline/pipeline.h"
+#include "schedule/pipeline/sppo.h"
+#include "schedule/weights/tensor_parallel.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+static const struct strategy *find_strategy(const char *name, uint8_t *row, struct diag *diag)
+{
+    size_t count;
+    const struct strategy *table = compose_strategies(&count);
+    const char *names[16];
+    for (size_t i = 0; i < count; i++) {
+        names[i] = table[i].name;
+        if (strcmp(table[i].name, name) == 0) {
+            *row = (uint8_t)i;
+            return &table[i];
+        }
+    }
+    const char *near = diag_nearest(name, names, count);
+    diag_error(diag, (struct loc){.name = "--strategy"}, STATUS_BAD_INPUT,
+               "unknown strategy '%s'%s%s%s; `longhaul list strategies` has them all", name,
+               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return NULL;
+}
+
+/* "published" stands for the row's implementation, else for the strategy's own. */
+static const struct profile *find_profile(const char *name, const char *published,
+                                          struct diag *diag)
+{
+    size_t count;
+    const struct profile *table = compose_profiles(&count);
+    const char *names[17];
+    if (strcmp(name, "published") == 0)
+        name = published;
+    for (size_t i = 0; i < count; i++) {
+        names[i] = table[i].name;
+        if (strcmp(table[i].name, name) == 0)
+            return &table[i];
+    }
+    names[count] = "published";
+    const char *near = diag_nearest(name, names, count + 1);
+    diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
+               "unknown profile '%s'%s%s%s; `longhaul list profiles` has them all", name,
+               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return NULL;
+}
+
+enum status compose_check_names(const char *strategy, const char *profile, struct diag *diag)
+{
+    uint8_t row;
+    if (strategy != NULL && find_strategy(strategy, &row, diag) == NULL)
+        return STATUS_BAD_INPUT;
+    if (profile != NULL && strcmp(profile, "published") != 0 &&
+        find_profile(profile, NULL, diag) == NULL)
+        return STATUS_BAD_INPUT;
+    return STATUS_OK;
+}
+
+/* ---- sizes ---- */
+
+static enum status positive(int64_t value, int64_t most, const char *option, const char *what,
+                            struct diag *diag)
+{
+    if (value >= 1 && value <= most)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT,
+                      "%s is %lld; 1 to %lld would do", what, (long long)value, (long long)most);
+}
+
+static enum status resolve_batch(struct choices *c, const struct request *r, struct diag *diag)
+{
+    char what[160];
+    struct text would = {0};
+    c->micro_batch = r->micro_batch > 0 ? r->micro_batch : 1;
+    int64_t unit = (int64_t)c->dp * c->micro_batch;
+    c->global_batch = r->global_batch > 0 ? r->global_batch : unit;
+    if (c->global_batch % unit != 0) {
+        snprintf(what, sizeof what,
+                 "a batch of %lld sequences does not divide over dp %u x micro-batch %lld",
+                 (long long)c->global_batch, c->dp, (long long)c->micro_batch);
+        int64_t below = c->global_batch / unit * unit;
+        if (below > 0)
+            text_printf(&would, "%lld or ", (long long)below);
+        text_printf(&would, "%lld", (long long)(below + unit));
+        return resolve_bad_size(diag, "--batch", what, &would);
+    }
+    int64_t accumulation = c->global_batch / unit;
+    if (positive(accumulation, 4096, "--batch", "the number of micro-batches per step", diag) !=
+        STATUS_OK)
+        return STATUS_BAD_INPUT;
+    c->accumulation = (uint32_t)accumulation;
+    return STATUS_OK;
+}
+
+/* Whether a run of `shard` neighbouring ranks cuts at most one axis of the mesh, in equal parts. */
+static bool is_run(const struct choices *c, int64_t shard)
+{
+    struct mesh_part part[MESH_PARTS_MAX];
+    for (uint32_t i = mesh_parts(c, part); i-- > 0;) {
+        if (part[i].along == ALONG_PP)
+            continue;
+        if (shard <= part[i].size)
+            return part[i].size % shard == 0;
+        if (shard % part[i].size != 0)
+            return false;
+        shard /= part[i].size;
+    }
+    return false;
+}
+
+static enum status resolve_shard(struct choices *c, const struct request *r, struct diag *diag)
+{
+    char what[160];
+    struct text would = {0};
+    bool in_part =
+        c->weights == CHOICE_WEIGHTS_HSDP || (c->weights == CHOICE_WEIGHTS_ZERO1 && r->shard > 0);
+    if (!in_part) {
+        if (r->shard > 0)
+            return diag_error(diag, (struct loc){.name = "--shard"}, STATUS_BAD_INPUT,
+                              "is for --weights hsdp and zero1; weights are '%s'",
+                              weights_names[c->weights]);
+        c->shard = (uint32_t)r->ranks * (pipeline_replicates_weights(c) ? c->pp : 1);
+        return STATUS_OK;
+    }
+    int64_t shard = r->shard > 0                  ? r->shard
+                    : r->gpus_per_node < r->ranks ? r->gpus_per_node
+                                                  : r->ranks;
+    if (shard < 1 || !is_run(c, shard)) {
+        snprintf(what, sizeof what,
+                 "weights cannot be sharded over runs of %lld of %lld ranks with hp %u",
+                 (long long)shard, (long long)r->ranks, c->hp);
+        int64_t fits[16];
+        int count = 0;
+        for (int64_t d = 1; d <= r->ranks && count < (int)ARRAY_LEN(fits); d++)
+            if (is_run(c, d))
+                fits[count++] = d;
+        text_puts(&would, "--shard ");
+        resolve_put_numbers(&would, fits, count);
+        return resolve_bad_size(diag, "--shard", what, &would);
+    }
+    c->shard = (uint32_t)shard;
+    return STATUS_OK;
+}
+
+static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows, const char *option,
+                                  struct diag *diag)
+{
+    *chunks = 1;
+    if (asked <= 0)
+        return STATUS_OK;
+    if (positive(asked, rows < 65535 ? rows : 65535, option, "the number of pieces", diag) !=
+        STATUS_OK)
+        return STATUS_BAD_INPUT;
+    *chunks = (uint32_t)asked;
+    /* pieces are equal but for a shorter last one: no piece may be empty */
+    int64_t size = (rows + asked - 1) / asked;
+    *chunks = (uint32_t)((rows + size - 1) / size);
+    return STATUS_OK;
+}
+
+static uint8_t choose(int asked, uint8_t otherwise)
+{
+    return asked >= 0 ? (uint8_t)asked : otherwise;
+}
+
+/* Stages of a pipeline; what remains is about the ranks of one. */
+static enum status resolve_stages(struct choices *c, struct request *stage, struct diag *diag)
+{
+    int64_t pp = stage->pp > 0 ? stage->pp : 1;
+    if (stage->ranks % pp != 0) {
+        char what[160];
+        struct text would = {0};
+        snprintf(what, sizeof what, "%lld ranks do not divide over pp %lld",
+                 (long long)stage->ranks, (long long)pp);
+        text_puts(&would, "pp ");
+        resolve_put_divisors(&would, stage->ranks, 0, 16);
+        return resolve_bad_size(diag, "--pp", what, &would);
+    }
+    c->pp = (uint32_t)pp;
+    c->virtual_stages = c->subsequences = 1;
+    stage->ranks /= pp;
+    return STATUS_OK;
+}
+
+/* ---- the table of products ---- */
+
+struct rule {
+    bool (*broken)(const struct choices *c);
+    const char *option; /* that would have to change */
+    const char *why;
+};
+
+static bool host_optimizer_unsharded(const struct choices *c)
+{
+    return c->optimizer == CHOICE_OPTIMIZER_HOST && c->weights == CHOICE_WEIGHTS_REPLICATED &&
+           c->dp * c->cp * c->hp > 1;
+}
+
+static bool bf16_states_of_another_dtype(const struct choices *c)
+{
+    return c->states == STATES_BF16 && c->dtype != DTYPE_BF16;
+}
+
+static bool too_many_axes(const struct choices *c)
+{
+    struct mesh_part part[MESH_PARTS_MAX];
+    int64_t copies = tensor_kv_copies(c->model, c->tp);
+    uint32_t tensor = (c->tp > copies) + (copies > 1);
+    bool in_part = c->weights == CHOICE_WEIGHTS_HSDP ||
+                   (c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < c->ranks / c->pp / c->tp);
+    return mesh_parts(c, part) + in_part + tensor > MESH_AXES_MAX;
+}
+
+static bool subsequences_of_head_and_tensor_ranks(const struct choices *c)
+{
+    return c->subsequences > 1 && c->tp > 1 && c->hp > 1;
+}
+
+static bool learned_positions_too_long(const struct choices *c)
+{
+    return c->model->positions == POSITIONS_LEARNED && c->seq > c->model->max_positions;
+}
+
+static bool no_token_follows(const struct choices *c)
+{
+    return c->scope == SCOPE_STEP && c->seq < 2;
+}
+
+static bool windows_without_a_ring(const struct choices *c)
+{
+    return c->window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_retains);
+}
+
+static bool is_fpdt(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_FPDT;
+}
+
+static bool chunks_with_dropout(const struct choices *c)
+{
+    return is_fpdt(c) && c->attention_dropout;
+}
+
+static bool chunks_with_tensor(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_FPDT && c->tp > 1;
+}
+
+static bool sequence_cut_twice(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_FPDT && c->subsequences > 1;
+}
+
+/* Rings and chunks cut attention into tiles of one mask for all layers. */
+static bool tiles_of_a_window(const struct choices *c)
+{
+    int64_t window = c->model->attention_window;
+    return (c->cp > 1 || is_fpdt(c)) && window > 0 && window < c->seq &&
+           transformer_windowed_layers(c->model) > 0;
+}
+
+static bool is_staged(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_UPIPE;
+}
+
+static bool stages_with_tensor(const struct choices *c)
+{
+    return is_staged(c) && c->tp > 1;
+}
+
+static bool stages_with_subsequences(const struct choices *c)
+{
+    return is_staged(c) && c->subsequences > 1;
+}
+
+static bool stages_share_no_keys(const struct choices *c)
+{
+    return is_staged(c) && c->model->kv_heads % (int64_t)c->hp != 0;
+}
+
+static bool stages_without_projection(const struct choices *c)
+{
+    return is_staged(c) && (c->scope == SCOPE_ATTENTION || c->scope == SCOPE_ATTENTION_FORWARD ||
+                            c->scope == SCOPE_ATTENTION_BACKWARD || c->scope == SCOPE_EXCHANGE);
+}
+
+/* Every product of the registries is legal except these. */
+/* clang-format off */
+static const struct rule rules[] = {
+    {host_optimizer_unsharded, "--weights",
+     "the optimizer on the host with replicated weights would update every parameter on every rank's share of one "
+     "processor; choose --weights zero1, zero2, zero3 or hsdp"},
+    {bf16_states_of_another_dtype, "--states",
+     "bf16 keeps parameters, gradients and moments in bf16 and no wider copy, but the step computes in another dtype; "
+     "choose --dtype bf16, or --states fp32"},
+    {too_many_axes, "--windows",
+     "a pipeline, interleaved windows, weights sharded within part of the ranks, and tensor ranks that hold copies of "
+     "key and value heads take more axes than a mesh has; choose --windows contiguous"},
+    {subsequences_of_head_and_tensor_ranks, "--subsequences",
+     "head ranks that take a sequence in pieces hold them in an order of their own, which tensor ranks do not gather; "
+     "choose --hp 1 or --tp 1"},
+    {learned_positions_too_long, "--seq",
+     "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
+     "max_positions with --set"},
+    {no_token_follows, "--seq",
+     "a sequence of 1 token has no token to predict, and so no loss; choose --seq 2 or more, or a --scope without the loss"},
+    {windows_without_a_ring, "--window",
+     "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
+     "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
+    {tiles_of_a_window, "--strategy",
+     "the model has layers whose attention sees a window, and the tiles of rings (--strategy ring, 2d; --cp) and of chunks "
+     "(--strategy fpdt) know no windows; choose --strategy ulysses, upipe, megatron-sp or sppo, or --set "
+     "attention_window=0 for the cost of full attention"},
+    {chunks_with_dropout, "--dropout",
+     "the kernels of chunks of a sequence (--strategy fpdt) are called without dropout; choose --dropout off"},
+    {chunks_with_tensor, "--tp",
+     "chunks of a sequence (--strategy fpdt) are projected one by one with whole weights, from rows that no tensor "
+     "rank has gathered; choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
+    {sequence_cut_twice, "--subsequences",
+     "a sequence is cut either into chunks (--strategy fpdt) or into subsequences of a pipeline; leave out one of them"},
+    {stages_with_tensor, "--tp",
+     "the stages of --strategy upipe project their heads with whole weights, from rows that no tensor rank has gathered; "
+     "choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
+    {stages_with_subsequences, "--subsequences",
+     "the stages of --strategy upipe attend to whole sequences; leave out --subsequences, or choose --strategy ulysses"},
+    {stages_share_no_keys, "--hp",
+     "a stage of --strategy upipe sends every head rank one key and value head, so the model's key and value heads must "
+     "divide evenly over the head ranks; choose a smaller --hp, or --strategy ulysses"},
+    {stages_without_projection, "--scope",
+     "the stages of --strategy upipe contain the projection, which the scopes of attention leave out; choose --scope layer"},
+};
+/* clang-format on */
+
+static enum status check_rules(const struct choices *c, struct diag *diag)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+        if (rules[i].broken(c))
+            return diag_error(diag, (struct loc){.name = rules[i].option}, STATUS_BAD_INPUT, "%s",
+                              rules[i].why);
+    return STATUS_OK;
+}
+
+enum status compose_resolve(struct choices *c, const struct request *asked, struct diag *note,
+                            struct diag *diag)
+{
+    struct request filled = *asked, *r = &filled;
+    *c = (struct choices){.model = r->model};
+    const struct strategy *strategy =
+        find_strategy(r->strategy ? r->strategy : "ulysses", &c->strategy, diag);
+    if (!strategy)
+        return STATUS_BAD_INPUT;
+    if (strategy->subsequences)
+        sppo_fill(r);
+    c->profile = find_profile(r->profile ? r->profile : "published",
+                              r->impl ? r->impl : strategy->profile, diag);
+    if (!c->profile)
+        return STATUS_BAD_INPUT;
+    c->attention = strategy->attention;
+    c->pipeline = strategy->pipeline;
+    c->weights = choose(r->weights, strategy->weights);
+    c->activations = choose(r->activations, strategy->activations);
+    c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
+    c->offload_hidden = r->offload_hidden;
+    c->offload_hidden_of = r->offload_hidden_of;
+    c->optimizer = choose(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
+    c->states = (uint8_t)r->states;
+    /* FPDT calls the kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
+    c->attention_dropout = r->dropout == DROPOUT_PROFILE
+                               ? c->profile->attention_dropout && !is_fpdt(c)
+                               : r->dropout == DROPOUT_ON;
+    c->dtype = choose(r->dtype, DTYPE_BF16);
+    c->scope = (uint8_t)r->scope;
+    c->sm = r->sm;
+    c->gpus_per_node = r->gpus_per_node;
+    c->attention_impl = choose(r->attention_impl, r->sm >= 90 ? c->profile->attention_impl_90
+                                                              : c->profile->attention_impl);
+    if (positive(r->ranks, 1 << 20, "--gpus", "the number of ranks", diag) != STATUS_OK ||
+        positive(r->seq, (int64_t)1 << 40, "--seq", "the sequence length", diag) != STATUS_OK ||
+        positive(r->global_batch > 0 ? r->global_batch : 1, 1 << 20, "--batch", "the batch",
+                 diag) != STATUS_OK ||
+        positive(r->micro_batch > 0 ? r->micro_batch : 1, 1024, "--micro-batch", "the micro-batch",
+                 diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    c->ranks = (uint32_t)r->ranks;
+    c->seq = r->seq;
+    struct transformer share;
+    struct request stage = *r, inside;
+    if (resolve_stages(c, &stage, diag) != STATUS_OK ||
+        resolve_tensor(c, &stage, strategy, &inside, &share, diag) != STATUS_OK ||
+        resolve_degrees(c, &inside, strategy, note, diag) != STATUS_OK ||
+        resolve_batch(c, r, diag) != STATUS_OK || pipeline_resolve(c, r, diag) != STATUS_OK ||
+        resolve_shard(c, &inside, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
+    struct resolve_pieces pieces;
+    if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||
+        resolve_chunks(&c->loss_chunks, pieces.loss, rows, "--loss-chunks", diag) != STATUS_OK ||
+        resolve_chunks(&c->ffn_chunks, pieces.ffn, rows / c->tp, "--ffn-chunks", diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (check_rules(c, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (note)
+        sppo_note(c, asked, note);
+    return STATUS_OK;
+}

@@ -1,0 +1,523 @@
+#include "schedule/config/resolve_degrees.h"
+
+#include "schedule/weights/tensor_parallel.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct loc nowhere = {0};
+
+/* ---- messages ---- */
+
+static const char *between(int i, int count)
+{
+    return i == 0 ? "" : i + 1 == count ? " or " : ", ";
+}
+
+void resolve_put_numbers(struct text *out, const int64_t *number, int count)
+{
+    for (int i = 0; i < count; i++)
+        text_printf(out, "%s%lld", between(i, count), (long long)number[i]);
+}
+
+void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most)
+{
+    int64_t kept[32];
+    int count = 0;
+    for (int64_t d = 1; d <= n && d <= 65536; d++)
+        if (n % d == 0 && (other == 0 || other % d == 0)) {
+            if (count == (most < 32 ? most : 32)) {
+                memmove(kept, kept + 1, (size_t)(count - 1) * sizeof *kept);
+                count--;
+            }
+            kept[count++] = d;
+        }
+    resolve_put_numbers(out, kept, count);
+}
+
+enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
+                             struct text *would)
+{
+    enum status status =
+        diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT, "%s; %s would do", what,
+                   would->size > 0 ? would->data : "nothing near");
+    text_release(would);
+    return status;
+}
+
+/* ---- splits ---- */
+
+static bool heads_fit(const struct transformer *m, int64_t hp)
+{
+    return m->heads % hp == 0 && (m->kv_heads % hp == 0 || hp % m->kv_heads == 0);
+}
+
+/* Tokens must be a multiple of this. */
+static int64_t token_unit(const struct request *r, int64_t cp, int64_t hp)
+{
+    return (cp > 1 && r->ring_layout == RING_ZIGZAG ? 2 * cp * hp : cp * hp) * r->tp;
+}
+
+/* A zigzag pair of slices is cut over the head ranks, half of them in each slice. */
+static bool pair_fits(const struct request *r, int64_t cp, int64_t hp)
+{
+    return cp == 1 || hp == 1 || hp % 2 == 0 || r->ring_layout != RING_ZIGZAG;
+}
+
+static bool split_fits(const struct request *r, int64_t cp, int64_t hp)
+{
+    return heads_fit(r->model, hp) && pair_fits(r, cp, hp) && r->seq % token_unit(r, cp, hp) == 0;
+}
+
+enum { SPLITS_MAX = 16 };
+
+struct split {
+    int64_t cp, hp;
+};
+
+/* Splits of `ranks` that fit, those with most head ranks first. */
+static int find_splits(const struct request *r, struct attention_axes axes, int64_t ranks,
+                       struct split split[SPLITS_MAX])
+{
+    int count = 0;
+    for (int64_t hp = axes.hp ? ranks : 1; hp >= 1 && count < SPLITS_MAX; hp--) {
+        if (ranks % hp != 0 || (!axes.cp && hp != ranks) || hp > r->model->heads)
+            continue;
+        if (split_fits(r, ranks / hp, hp))
+            split[count++] = (struct split){ranks / hp, hp};
+    }
+    return count;
+}
+
+/* "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2". */
+static void put_splits(struct text *out, const struct request *r, struct attention_axes axes,
+                       int64_t ranks)
+{
+    struct split split[SPLITS_MAX];
+    if (!axes.cp) {
+        text_puts(out, "hp ");
+        resolve_put_divisors(out, r->ranks, axes.hp ? r->model->heads : 1, SPLITS_MAX);
+        return;
+    }
+    int count = find_splits(r, axes, ranks, split);
+    if (count == 0)
+        return;
+    text_puts(out, "cp x hp ");
+    for (int i = 0; i < count; i++)
+        text_printf(out, "%s%lld x %lld", between(i, count), (long long)split[i].cp,
+                    (long long)split[i].hp);
+}
+
+/* The split of `ranks` that fits and has what the user gave; where both axes are open, head ranks
+ * stay within a node, so that all-to-alls do (LoongTrain, section 4.4). */
+static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
+                         struct split *s)
+{
+    struct split split[SPLITS_MAX];
+    int count = find_splits(r, axes, ranks, split), last = -1;
+    for (int i = 0; i < count; i++) {
+        bool given = (s->cp <= 0 || s->cp == split[i].cp) && (s->hp <= 0 || s->hp == split[i].hp);
+        bool open = axes.cp && s->cp <= 0 && s->hp <= 0;
+        if (!given)
+            continue;
+        last = i;
+        if (!open || split[i].hp <= r->gpus_per_node)
+            break;
+    }
+    if (last >= 0)
+        *s = split[last];
+    return last >= 0;
+}
+
+/* ---- the degrees ---- */
+
+/* Fills what is open: the split of most ranks that fits, or else one that messages can be about. A
+ * degree that cannot be filled stays 0. */
+static void fill_degrees(const struct request *r, struct attention_axes axes, int64_t *dp,
+                         struct split *s)
+{
+    int64_t ranks = r->ranks;
+    if (*dp > 0)
+        ranks = ranks % *dp == 0 ? ranks / *dp : 0;
+    bool found = ranks > 0 && choose_split(r, axes, ranks, s);
+    for (int64_t fewer = ranks - 1; !found && *dp <= 0 && fewer > 0; fewer--)
+        found = ranks % fewer == 0 && choose_split(r, axes, fewer, s);
+    if (!found) {
+        if (s->cp <= 0)
+            s->cp = !axes.cp ? 1 : s->hp <= 0 ? ranks : ranks % s->hp == 0 ? ranks / s->hp : 0;
+        if (s->hp <= 0)
+            s->hp = axes.hp && s->cp > 0 && ranks % s->cp == 0 ? ranks / s->cp : !axes.hp;
+    }
+    if (*dp <= 0 && s->cp > 0 && s->hp > 0)
+        *dp = r->ranks / (s->cp * s->hp);
+}
+
+/* Appends the strategies that cut a sequence by context ranks, or by head ranks. */
+static void put_strategies_with(struct text *out, bool cp)
+{
+    size_t count;
+    const struct strategy *strategy = compose_strategies(&count);
+    int before = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct attention_axes axes = attention_axes[strategy[i].attention];
+        if (cp ? axes.cp : axes.hp)
+            text_printf(out, "%s%s", before++ > 0 ? ", " : "", strategy[i].name);
+    }
+}
+
+static enum status check_axes(const struct request *r, const struct strategy *strategy,
+                              struct diag *diag)
+{
+    struct attention_axes axes = attention_axes[strategy->attention];
+    bool context = !axes.cp && r->cp > 1, heads = !axes.hp && r->hp > 1;
+    if (!context && !heads)
+        return STATUS_OK;
+    struct text which = {0};
+    put_strategies_with(&which, context);
+    enum status status = diag_error(
+        diag, (struct loc){.name = context ? "--cp" : "--hp"}, STATUS_BAD_INPUT,
+        "strategy '%s' %s: %s is %lld; 1 would do, or one of the strategies that have %s ranks: %s",
+        strategy->name,
+        context   ? "has no context-parallel axis"
+        : axes.cp ? "keeps all heads on every rank"
+                  : "keeps a sequence on one rank",
+        context ? "cp" : "hp", (long long)(context ? r->cp : r->hp), context ? "context" : "head",
+        which.data);
+    text_release(&which);
+    return status;
+}
+
+static enum status check_split(const struct request *r, struct attention_axes axes, struct split s,
+                               struct diag *diag)
+{
+    char what[160];
+    struct text would = {0};
+    int64_t ranks = s.cp * s.hp, unit = token_unit(r, s.cp, s.hp);
+    const struct transformer *m = r->model;
+    if (m->heads % s.hp != 0) {
+        snprintf(what, sizeof what, "%lld heads do not divide over hp %lld", (long long)m->heads,
+                 (long long)s.hp);
+        put_splits(&would, r, axes, ranks);
+        return resolve_bad_size(diag, "--hp", what, &would);
+    }
+    if (!heads_fit(m, s.hp)) {
+        snprintf(what, sizeof what,
+                 "%lld kv heads neither divide over hp %lld nor can be copied to it",
+                 (long long)m->kv_heads, (long long)s.hp);
+        if (axes.cp) {
+            put_splits(&would, r, axes, ranks);
+        } else {
+            text_puts(&would, "hp ");
+            resolve_put_divisors(&would, m->kv_heads, r->ranks, SPLITS_MAX);
+        }
+        return resolve_bad_size(diag, "--hp", what, &would);
+    }
+    if (!pair_fits(r, s.cp, s.hp)) {
+        snprintf(what, sizeof what,
+                 "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
+                 (long long)s.hp);
+        put_splits(&would, r, axes, ranks);
+        return resolve_bad_size(diag, "--hp", what, &would);
+    }
+    if (r->seq % unit == 0)
+        return STATUS_OK;
+    if (unit == ranks * r->tp)
+        snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
+                 (long long)unit);
+    else
+        snprintf(what, sizeof what,
+                 "%lld tokens do not divide into 2 zigzag slices for each of %lld ranks",
+                 (long long)r->seq, (long long)(ranks * r->tp));
+    int64_t below = r->seq / unit * unit;
+    if (below == 0)
+        text_printf(&would, "%lld tokens", (long long)unit);
+    else
+        text_printf(&would, "%lld or %lld tokens", (long long)below, (long long)(below + unit));
+    if (axes.cp && find_splits(r, axes, ranks, (struct split[SPLITS_MAX]){{0}}) > 0) {
+        text_puts(&would, ", or ");
+        put_splits(&would, r, axes, ranks);
+    }
+    return resolve_bad_size(diag, "--seq", what, &would);
+}
+
+static enum status resolve_window(struct choices *c, const struct request *r, struct diag *diag)
+{
+    int64_t window = r->window > 0 ? r->window : 1;
+    if (c->cp % window != 0) {
+        char what[160];
+        struct text would = {0};
+        snprintf(what, sizeof what, "windows of %lld do not divide a ring of %u ranks",
+                 (long long)window, c->cp);
+        text_puts(&would, "--window ");
+        resolve_put_divisors(&would, c->cp, 0, SPLITS_MAX);
+        return resolve_bad_size(diag, "--window", what, &would);
+    }
+    c->window = (uint32_t)window;
+    return STATUS_OK;
+}
+
+/* Windows may be interleaved where the ranks of a ring are neighbours and fill nodes, and a node's
+ * even ranks are some windows. */
+static enum status resolve_interleaving(struct choices *c, const struct request *r,
+                                        struct diag *diag)
+{
+    bool neighbours = c->hp == 1 || c->placement == PLACEMENT_CONTEXT_FIRST;
+    int64_t node = c->cp < r->gpus_per_node ? c->cp : r->gpus_per_node;
+    bool fits = neighbours && node > 1 && node % 2 == 0 && c->cp % node == 0 && c->window > 1 &&
+                node / 2 % c->window == 0;
+    bool unasked = c->profile->interleaves_windows && c->placement == PLACEMENT_CONTEXT_FIRST;
+    if (fits && (r->windows == WINDOWS_INTERLEAVED || (r->windows == WINDOWS_PROFILE && unasked)))
+        c->interleaved = (uint32_t)node;
+    if (fits || r->windows != WINDOWS_INTERLEAVED)
+        return STATUS_OK;
+    if (!neighbours)
+        return diag_error(diag, (struct loc){.name = "--windows"}, STATUS_BAD_INPUT,
+                          "interleaved windows need the ranks of a ring side by side; --placement "
+                          "context-first would do");
+    return diag_error(diag, (struct loc){.name = "--windows"}, STATUS_BAD_INPUT,
+                      "windows of %u do not divide the even ranks of a node of %lld with cp %u; "
+                      "--windows contiguous would do",
+                      c->window, (long long)node, c->cp);
+}
+
+/* "hp 16 does not divide 8 ranks", of the degrees that were given: those filled are no news. */
+static enum status bad_degrees(const struct request *r, struct attention_axes axes,
+                               struct diag *diag)
+{
+    const struct {
+        const char *option;
+        int64_t degree;
+        bool open;
+    } rows[] = {
+        {"--dp", r->dp, r->dp <= 0},
+        {"--cp", r->cp, axes.cp && r->cp <= 0},
+        {"--hp", r->hp, axes.hp && r->hp <= 0},
+        {"--tp", r->tp > 1 ? r->tp : 0, false},
+    };
+    const char *option = "--gpus"; /* the first that was given */
+    struct text what = {0}, would = {0};
+    int given = 0, open = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        open += rows[i].open;
+        if (rows[i].degree > 0 && given == 0)
+            option = rows[i].option;
+        if (rows[i].degree > 0)
+            text_printf(&what, "%s%s %lld", given++ > 0 ? " x " : "", rows[i].option + 2,
+                        (long long)rows[i].degree);
+    }
+    text_printf(&what, " does not %s %lld ranks", open > 0 ? "divide" : "make",
+                (long long)(r->ranks * r->tp));
+    int64_t split = (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);
+    if (r->dp > 0 && open == 0 && r->ranks % split == 0) {
+        text_printf(&would, "dp %lld", (long long)(r->ranks / split));
+    } else if (given == 1 && r->dp > 0) {
+        text_puts(&would, "dp ");
+        resolve_put_divisors(&would, r->ranks, 0, SPLITS_MAX);
+    } else {
+        put_splits(&would, r, axes,
+                   r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
+    }
+    enum status status = resolve_bad_size(diag, option, what.data, &would);
+    text_release(&what);
+    return status;
+}
+
+/* ": 12 heads (12 kv) do not divide over 8 or 16": why a sequence is over fewer ranks than there are, its
+ * length apart. Empty where the user said so. */
+static void put_why_fewer(struct text *out, const struct request *r, struct attention_axes axes,
+                          struct split s)
+{
+    int64_t ranks[SPLITS_MAX];
+    int count = 0;
+    bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
+    for (int64_t n = s.cp * s.hp + 1; n <= r->ranks && !asked && count < SPLITS_MAX; n++)
+        if (r->ranks % n == 0)
+            ranks[count++] = n;
+    if (count == 0)
+        return;
+    if (axes.cp)
+        text_puts(out, ": no slices and heads fit ");
+    else
+        text_printf(out, ": %lld heads (%lld kv) do not divide over ", (long long)r->model->heads,
+                    (long long)r->model->kv_heads);
+    resolve_put_numbers(out, ranks, count);
+}
+
+/* "2 context x 4 head ranks"; of one rank nothing is shared. */
+static void put_sharers(struct text *out, const struct request *r, struct split s)
+{
+    const struct {
+        const char *what;
+        int64_t ranks;
+    } axes[] = {{"tensor", r->tp}, {"context", s.cp}, {"head", s.hp}};
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_LEN(axes); i++) {
+        if (axes[i].ranks <= 1)
+            continue;
+        text_printf(out, "%s%lld %s", any ? " x " : "", (long long)axes[i].ranks, axes[i].what);
+        any = true;
+    }
+    text_puts(out, any ? " ranks share a sequence" : "every rank has sequences of its own");
+}
+
+static void note_dp(const struct request *r, struct attention_axes axes, struct split s, int64_t dp,
+                    struct diag *note)
+{
+    struct text sharers = {0}, why = {0};
+    put_sharers(&sharers, r, s);
+    put_why_fewer(&why, r, axes, s);
+    if (why.size > 0 && s.cp * s.hp == 1) /* the strategy does nothing of what it is chosen for */
+        diag_warning(note, nowhere, "%s (%s 1), as with --strategy local; dp is filled to %lld%s",
+                     sharers.data,
+                     axes.cp && axes.hp ? "cp and hp"
+                     : axes.cp          ? "cp"
+                                        : "hp",
+                     (long long)dp, why.data);
+    else
+        diag_note(note, nowhere, "%s; dp is filled to %lld%s", sharers.data, (long long)dp,
+                  why.size > 0 ? why.data : "");
+    text_release(&sharers);
+    text_release(&why);
+}
+
+/* The length of a sequence over n ranks is a multiple of this. */
+static int64_t unit_over(const struct request *r, struct attention_axes axes, int64_t n)
+{
+    return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);
+}
+
+/* The most ranks over which the sequence would be shared if its length divided; 0: as many as it is. */
+static int64_t more_by_length(const struct request *r, struct attention_axes axes, struct split s)
+{
+    bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
+    for (int64_t n = asked ? 0 : r->ranks; n > s.cp * s.hp; n--)
+        if (r->ranks % n == 0 && r->seq % unit_over(r, axes, n) != 0 &&
+            (axes.cp || heads_fit(r->model, n)))
+            return n;
+    return 0;
+}
+
+/* A length that would leave ranks without a share of the sequence is refused, where nobody asked for
+ * sequences of their own: a token more or less would change what every rank does. */
+static enum status bad_length(const struct request *r, int64_t over, int64_t unit,
+                              const char *options, struct diag *diag)
+{
+    char what[160];
+    struct text would = {0};
+    int64_t below = r->seq / unit * unit;
+    snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
+             (long long)over);
+    if (below > 0)
+        text_printf(&would, "%lld or ", (long long)below);
+    text_printf(&would, "%lld tokens, or %s for sequences on fewer ranks,",
+                (long long)(below + unit), options);
+    return resolve_bad_size(diag, "--seq", what, &would);
+}
+
+/* ---- tensor ranks ---- */
+
+bool resolve_tensor_fits(const struct request *r, int64_t tp)
+{
+    return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
+}
+
+/* The largest tp that fits into what the given degrees leave, and, where its collectives would leave a node
+ * otherwise, into a node. tokens: to which the sequence must divide, too. */
+static int64_t most_tensor_ranks(const struct request *r, bool tokens)
+{
+    int64_t given = (r->dp > 0 ? r->dp : 1) * (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);
+    int64_t most = r->ranks / given;
+    if (r->gpus_per_node > 0 && most > r->gpus_per_node)
+        most = r->gpus_per_node;
+    for (int64_t tp = most; tp > 1; tp--)
+        if (r->ranks % (tp * given) == 0 && tensor_share_fits(r->model, tp) &&
+            (!tokens || r->seq % tp == 0))
+            return tp;
+    return 1;
+}
+
+static enum status bad_tensor(const struct request *r, int64_t tp, struct diag *diag)
+{
+    const struct transformer *m = r->model;
+    char what[200];
+    struct text would = {0};
+    int64_t fits[SPLITS_MAX];
+    int count = 0;
+    if (r->ranks % tp != 0)
+        snprintf(what, sizeof what, "tp %lld does not divide %lld ranks", (long long)tp,
+                 (long long)r->ranks);
+    else if (r->seq % tp != 0)
+        snprintf(what, sizeof what, "%lld tokens do not divide over tp %lld", (long long)r->seq,
+                 (long long)tp);
+    else
+        snprintf(what, sizeof what,
+                 "%lld heads (%lld kv) and a feed-forward width of %lld do not divide over tp %lld",
+                 (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)tp);
+    for (int64_t d = 1; d <= r->ranks && count < SPLITS_MAX; d++)
+        if (resolve_tensor_fits(r, d))
+            fits[count++] = d;
+    text_puts(&would, "tp ");
+    resolve_put_numbers(&would, fits, count);
+    return resolve_bad_size(diag, "--tp", what, &would);
+}
+
+enum status resolve_tensor(struct choices *c, const struct request *r,
+                           const struct strategy *strategy, struct request *inside,
+                           struct transformer *share, struct diag *diag)
+{
+    int64_t tp = r->tp > 0 ? r->tp : strategy->tensor ? most_tensor_ranks(r, true) : 1;
+    int64_t wanted = r->tp > 0 || r->dp > 0 || !strategy->tensor ? tp : most_tensor_ranks(r, false);
+    if (wanted > tp)
+        return bad_length(r, wanted, wanted, "--tp or --dp", diag);
+    *inside = *r;
+    inside->tp = tp;
+    c->tp = (uint32_t)tp;
+    if (tp == 1)
+        return STATUS_OK;
+    if (!resolve_tensor_fits(r, tp))
+        return bad_tensor(r, tp, diag);
+    *share = tensor_share(r->model, tp, tensor_vocabulary_unit(c->profile));
+    inside->model = share;
+    inside->ranks = r->ranks / tp;
+    inside->gpus_per_node = r->gpus_per_node > tp ? r->gpus_per_node / tp : 1;
+    return STATUS_OK;
+}
+
+enum status resolve_degrees(struct choices *c, const struct request *r,
+                            const struct strategy *strategy, struct diag *note, struct diag *diag)
+{
+    struct attention_axes axes = attention_axes[strategy->attention];
+    struct split s = {r->cp, r->hp};
+    int64_t dp = r->dp;
+    if (check_axes(r, strategy, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    fill_degrees(r, axes, &dp, &s);
+    if (s.hp <= 0 || s.cp <= 0 || dp <= 0 || s.hp > r->ranks || s.cp > r->ranks || dp > r->ranks ||
+        s.hp * s.cp * dp != r->ranks)
+        return bad_degrees(r, axes, diag);
+    if (check_split(r, axes, s, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    int64_t more = r->dp > 0 ? 0 : more_by_length(r, axes, s);
+    if (more > 0)
+        return bad_length(r, more * r->tp, unit_over(r, axes, more), "--dp", diag);
+    if (r->dp <= 0 && dp > 1 && note)
+        note_dp(r, axes, s, dp, note);
+    c->hp = (uint32_t)s.hp;
+    c->cp = (uint32_t)s.cp;
+    c->dp = (uint32_t)dp;
+    c->placement = (uint8_t)r->placement;
+    c->stage_placement = (uint8_t)r->stage_placement;
+    c->ring_layout = (uint8_t)r->ring_layout;
+    c->compile = r->compile;
+    c->rotation = (uint8_t)(r->rotate != ROTATE_PROFILE ? r->rotate : c->profile->rotation);
+    /* what a degree of 1 leaves of it */
+    static const uint8_t left[2][2] = {
+        {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},
+        {CHOICE_ATTENTION_RING, CHOICE_ATTENTION_2D},
+    };
+    if (axes.corner && ((axes.cp && c->cp == 1) || (axes.hp && c->hp == 1)))
+        c->attention = left[c->cp > 1][c->hp > 1];
+    if (resolve_window(c, r, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    return resolve_interleaving(c, r, diag);
+}

@@ -1,0 +1,63 @@
+/* schedule/config/resolve_degrees.h: the part of compose_resolve() that cuts a sequence over ranks, and what both
+ * parts put into messages. */
+#ifndef SCHEDULE_CONFIG_RESOLVE_DEGREES_H
+#define SCHEDULE_CONFIG_RESOLVE_DEGREES_H
+
+#include "base/text.h"
+#include "schedule/config/choices.h"
+
+/* "1, 2, 4 or 8" */
+void resolve_put_numbers(struct text *out, const int64_t *number, int count);
+/* The divisors of n that divide `other` too (0: any), at most `most` of them, the largest. */
+void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most);
+
+/* "OPTION: error: WHAT; WOULD would do"; releases would. */
+enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
+                             struct text *would);
+
+/* The degree of tensor parallelism, filled and checked; *inside becomes the request of what each tensor
+ * rank sees: a transformer of its share (*share) on the ranks that are left. */
+enum status resolve_tensor(struct choices *c, const struct request *r,
+                           const struct strategy *strategy, struct request *inside,
+                           struct transformer *share, struct diag *diag);
+
+/* Whether tp tensor ranks fit the ranks, the tokens and the model of a request. */
+bool resolve_tensor_fits(const struct request *r, int64_t tp);
+
+/* Degrees, placement, layout and window of the sequence, filled and checked; the attention choice
+ * becomes what is left of it where a degree is 1. ranks and seq of *c are set. */
+enum status resolve_degrees(struct choices *c, const struct request *r,
+                            const struct strategy *strategy, struct diag *note, struct diag *diag);
+
+/* Chunks of the sequence, and whether and in which order they go to the host; what is left open of
+ * the pieces of the loss and of the feed-forward part follows from them in *pieces. */
+struct resolve_pieces {
+    int64_t loss, ffn;
+};
+/* Those that FPDT's public code has; chunks of *c are set. */
+struct resolve_pieces resolve_usual_pieces(const struct choices *c);
+enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
+                                    struct resolve_pieces *pieces, struct diag *diag);
+
+/* A factor of the ranks, an axis of the mesh or, where a shard cuts it, two. */
+enum along {
+    ALONG_DP,
+    ALONG_PP,
+    ALONG_OUTER,
+    ALONG_INNER,
+    ALONG_HP,
+    ALONG_TP,
+    ALONG_TP_COPY, /* of ranks that hold the same key and value heads */
+    ALONG_COUNT
+};
+struct mesh_part {
+    const char *name;
+    uint32_t size;
+    uint8_t along; /* enum along: what lies along it */
+    uint8_t order; /* among the parts of the ring, slowest first */
+};
+enum { MESH_PARTS_MAX = 7 };
+/* The parts in the order of ranks, slowest first; returns how many (schedule/emit/process_groups.c). */
+uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
+
+#endif

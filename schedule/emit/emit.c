@@ -1,0 +1,386 @@
+#include "schedule/emit/emit.h"
+
+#include "schedule/weights/weights.h"
+
+#include <assert.h>
+#include <string.h>
+
+buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                       int64_t d0, int64_t d1, int64_t d2)
+{
+    struct buffer_desc desc = {
+        .stem = stem,
+        .number = IR_NONE,
+        .memory = MEMORY_HBM,
+        .dtype = (uint8_t)dtype,
+        .category = (uint8_t)category,
+        .role = e->role,
+        .layer = e->tags.layer,
+        .binding = IR_NONE16,
+        .dims = {.count = (uint8_t)(d2 > 0   ? 3
+                                    : d1 > 0 ? 2
+                                             : 1),
+                 .size = {d0, d1, d2}},
+    };
+    return ir_add_buffer(e->ir, &desc);
+}
+
+buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                      int64_t d0, int64_t d1)
+{
+    return emit_buffer3(e, stem, category, dtype, d0, d1, 0);
+}
+
+buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+{
+    return emit_buffer(e, stem, CATEGORY_ACTIVATION, e->choices->dtype, rows, cols);
+}
+
+struct view view_all(const struct emit *e, buffer_id buffer)
+{
+    return ir_whole(e->ir, buffer);
+}
+
+struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols)
+{
+    return (struct view){buffer, (uint64_t)(begin * cols), (uint64_t)(rows * cols)};
+}
+
+struct view view_part(struct view view, int64_t begin, int64_t count)
+{
+    assert(begin >= 0 && count >= 0 && (uint64_t)(begin + count) <= view.count);
+    return (struct view){view.buffer, view.begin + (uint64_t)begin, (uint64_t)count};
+}
+
+uint32_t part_embedding(const struct emit *e)
+{
+    return (uint32_t)e->choices->model->layers;
+}
+
+uint32_t part_head(const struct emit *e)
+{
+    return (uint32_t)e->choices->model->layers + 1;
+}
+
+bool has_weight(const struct emit *e, enum weight weight)
+{
+    return e->slot[weight].rows > 0;
+}
+
+uint32_t part_positions(const struct emit *e)
+{
+    return (uint32_t)e->choices->model->layers + 2;
+}
+
+uint32_t part_count(const struct emit *e)
+{
+    return (uint32_t)e->choices->model->layers + 3;
+}
+
+/* A tied head multiplies by the embedding's table; learned positions are a part of their own. */
+static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
+{
+    if (*weight == WEIGHT_HEAD && e->choices->model->tied_head) {
+        *weight = WEIGHT_EMBEDDING;
+        return part_embedding(e);
+    }
+    return *weight == WEIGHT_POSITIONS ? part_positions(e) : part;
+}
+
+static struct view slot_view(const struct emit *e, uint32_t part, enum weight weight,
+                             buffer_id buffer)
+{
+    const struct weight_slot *slot = &e->slot[weight];
+    assert(slot->rows > 0 && e->part[part].bundle != IR_NONE);
+    return (struct view){buffer, e->part[part].base + slot->offset,
+                         (uint64_t)(slot->rows * slot->cols)};
+}
+
+struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
+{
+    part = owner(e, part, &weight);
+    return slot_view(e, part, weight, e->bundle[e->part[part].bundle].param);
+}
+
+/* Zeroes the gradient of a bundle before anything is added to it, in a pass of its own. */
+static void zero_gradient(struct emit *e, uint32_t bundle)
+{
+    struct view all = view_all(e, e->bundle[bundle].grad);
+    struct work work = {.kind = WORK_FILL, .elements = {(int64_t)all.count, 0}};
+    uint8_t region = e->tags.region;
+    e->tags.region = REGION_WEIGHTS;
+    emit_op(e, e->compute, &work, NULL, 0, &all, 1);
+    e->tags.region = region;
+    for (uint32_t p = 0; p < part_count(e); p++)
+        if (e->part[p].bundle == bundle)
+            e->touched[p] = UINT32_MAX;
+}
+
+struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate)
+{
+    part = owner(e, part, &weight);
+    if (weights_pass_over_gradients(e->choices) && e->touched[part] == 0)
+        zero_gradient(e, e->part[part].bundle);
+    *accumulate = (e->touched[part] >> weight) & 1;
+    e->touched[part] |= 1u << weight;
+    return slot_view(e, part, weight, e->bundle[e->part[part].bundle].grad);
+}
+
+op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,
+                    const struct view *read, uint32_t reads, const struct view *write,
+                    uint32_t writes)
+{
+    op_id wait[2];
+    uint32_t waits = 0;
+    bool computes = stream == e->compute && work->kind != WORK_HOST_SYNC;
+    if (after.i != IR_NONE)
+        wait[waits++] = after;
+    if (computes && e->sync.i != IR_NONE) {
+        wait[waits++] = e->sync;
+        e->sync.i = IR_NONE;
+    }
+    struct op_desc desc = {
+        .work = *work,
+        .stream = stream,
+        .read_count = (uint8_t)reads,
+        .write_count = (uint8_t)writes,
+        .guard = e->guard,
+        .wait_count = (uint16_t)waits,
+        .tags = e->tags,
+        .read = read,
+        .write = write,
+        .wait = wait,
+    };
+    op_id op = ir_add_op(e->ir, &desc);
+    if (computes)
+        e->last_compute = op;
+    return op;
+}
+
+op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
+              uint32_t reads, const struct view *write, uint32_t writes)
+{
+    return emit_op_after(e, (op_id){IR_NONE}, stream, work, read, reads, write, writes);
+}
+
+void emit_host_sync(struct emit *e)
+{
+    struct work work = {.kind = WORK_HOST_SYNC};
+    emit_op(e, e->compute, &work, NULL, 0, NULL, 0);
+}
+
+void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
+                 struct view bias, struct view y, int64_t m, int64_t n, int64_t k)
+{
+    struct work work = {.kind = WORK_MATMUL, .matmul = {m, n, k, form, EPILOGUE_NONE, 0}};
+    struct view read[3] = {a, b, bias};
+    if (bias.count > 0)
+        work.matmul.epilogue = EPILOGUE_BIAS;
+    emit_op(e, e->compute, &work, read, bias.count > 0 ? 3 : 2, &y, 1);
+}
+
+static void defer(struct emit *e, struct deferred what)
+{
+    struct deferrals *to = e->defers;
+    struct deferred *row = e->spare;
+    if (row != NULL)
+        e->spare = row->next;
+    else
+        row = arena_alloc(&e->arena, sizeof *row);
+    *row = what;
+    row->tags = e->tags;
+    if (to->end == NULL)
+        to->end = &to->first;
+    *to->end = row;
+    to->end = &row->next;
+}
+
+void emit_deferred(struct emit *e, struct deferrals *deferrals)
+{
+    struct op_tags tags = e->tags;
+    for (struct deferred *row = deferrals->first, *next; row != NULL; row = next) {
+        next = row->next;
+        e->tags = row->tags;
+        if (row->m > 0)
+            emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
+        else
+            emit_bias_grad(e, row->part, row->weight, row->dy, row->k, row->n);
+        row->next = e->spare;
+        e->spare = row;
+    }
+    *deferrals = (struct deferrals){0};
+    e->tags = tags;
+}
+
+void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                      struct view x, int64_t m, int64_t n, int64_t k)
+{
+    if (e->defers != NULL) {
+        defer(e, (struct deferred){
+                     .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
+        return;
+    }
+    if (e->wide_sum[weight].on) {
+        emit_wide_sum_add(e, weight, dy, x, m, n, k);
+        return;
+    }
+    bool accumulate;
+    struct view dw = grad_view(e, part, weight, &accumulate);
+    struct work work = {.kind = WORK_MATMUL,
+                        .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate}};
+    struct view read[3] = {dy, x, dw};
+    emit_op(e, e->compute, &work, read, accumulate ? 3 : 2, &dw, 1);
+}
+
+void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
+                    int64_t cols)
+{
+    if (!has_weight(e, bias))
+        return;
+    if (e->defers != NULL) {
+        defer(e, (struct deferred){.part = part, .weight = bias, .dy = dy, .n = cols, .k = rows});
+        return;
+    }
+    bool accumulate;
+    struct view db = grad_view(e, part, bias, &accumulate);
+    struct work work = {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}};
+    struct view read[2] = {dy, db};
+    emit_op(e, e->compute, &work, read, accumulate ? 2 : 1, &db, 1);
+}
+
+void emit_add(struct emit *e, struct view a, struct view b, struct view y)
+{
+    emit_add_bias(e, a, b, view_none(), y);
+}
+
+void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y)
+{
+    struct work work = {.kind = WORK_ADD, .elements = {(int64_t)y.count, (int64_t)bias.count}};
+    emit_op(e, e->compute, &work, (struct view[]){a, b, bias}, bias.count > 0 ? 3 : 2, &y, 1);
+}
+
+static bool layernorm(const struct emit *e)
+{
+    return e->choices->model->norm == NORM_LAYERNORM;
+}
+
+buffer_id emit_norm_stats(struct emit *e, int64_t rows)
+{
+    return emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, rows, layernorm(e) ? 2 : 0);
+}
+
+void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
+                  struct view rstd, int64_t rows, int64_t cols)
+{
+    struct work work = {.kind = WORK_RMSNORM, .rows = {rows, cols, 0}};
+    struct view read[2] = {x, weight_view(e, part, weight)};
+    emit_op(e, e->compute, &work, read, 2, (struct view[]){y, rstd}, 2);
+}
+
+void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                           struct view x, struct view rstd, struct view dx, int64_t rows,
+                           int64_t cols)
+{
+    bool accumulate;
+    struct view dw = grad_view(e, part, weight, &accumulate);
+    struct work work = {.kind = WORK_RMSNORM_BACKWARD, .rows = {rows, cols, accumulate}};
+    struct view read[5] = {dy, x, weight_view(e, part, weight), rstd, dw};
+    emit_op(e, e->compute, &work, read, accumulate ? 5 : 4, (struct view[]){dx, dw}, 2);
+}
+
+void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
+               struct view stats, int64_t rows, int64_t cols)
+{
+    if (!layernorm(e)) {
+        emit_rmsnorm(e, part, weight, x, y, stats, rows, cols);
+        return;
+    }
+    struct work work = {.kind = WORK_LAYERNORM, .rows = {rows, cols, 0}};
+    struct view read[3] = {x, weight_view(e, part, weight), weight_view(e, part, weight + 1)};
+    emit_op(e, e->compute, &work, read, 3, (struct view[]){y, stats}, 2);
+}
+
+void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                        struct view x, struct view stats, struct view dx, int64_t rows,
+                        int64_t cols)
+{
+    if (!layernorm(e)) {
+        emit_rmsnorm_backward(e, part, weight, dy, x, stats, dx, rows, cols);
+        return;
+    }
+    bool accumulate;
+    struct view dw = grad_view(e, part, weight, &accumulate);
+    struct view db = grad_view(e, part, weight + 1, &accumulate);
+    struct work work = {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, cols, accumulate}};
+    struct view read[6] = {dy, x, weight_view(e, part, weight), stats, dw, db};
+    emit_op(e, e->compute, &work, read, accumulate ? 6 : 4, (struct view[]){dx, dw, db}, 3);
+}
+
+struct view emit_positions(const struct emit *e)
+{
+    return view_rows(e->positions, e->first_token, e->n, 1);
+}
+
+struct view emit_positions_gathered(const struct emit *e)
+{
+    int64_t hp = e->hp_group == IR_NONE16 ? 1 : e->choices->hp;
+    return view_rows(e->positions_gathered, e->first_token * hp, e->n * hp, 1);
+}
+
+struct view emit_positions_own(const struct emit *e)
+{
+    int64_t tp = (int64_t)e->tensor.size;
+    return view_rows(e->positions_own, e->first_token / tp, e->own_n, 1);
+}
+
+struct piece emit_piece(int64_t rows, int64_t pieces, int64_t i)
+{
+    int64_t size = (rows + pieces - 1) / pieces;
+    int64_t begin = i * size < rows ? i * size : rows;
+    int64_t end = begin + size < rows ? begin + size : rows;
+    return (struct piece){begin, end - begin};
+}
+
+void emit_hold(struct emit *e, buffer_id buffer, op_id until)
+{
+    if (e->hold_count == e->hold_capacity) {
+        e->hold_capacity = (uint32_t)heap_next_capacity(e->hold_capacity, e->hold_count + 1);
+        e->hold = heap_realloc(e->hold, e->hold_capacity, sizeof *e->hold);
+    }
+    e->hold[e->hold_count++] = (struct hold){buffer, until};
+}
+
+void emit_hold_back(struct emit *e, op_id op, op_id until)
+{
+    if (e->hold_back_count == e->hold_back_capacity) {
+        e->hold_back_capacity =
+            (uint32_t)heap_next_capacity(e->hold_back_capacity, e->hold_back_count + 1);
+        e->hold_back = heap_realloc(e->hold_back, e->hold_back_capacity, sizeof *e->hold_back);
+    }
+    e->hold_back[e->hold_back_count++] = (struct hold_back){op, until};
+}
+
+static void add_kept(struct kept *kept, buffer_id buffer)
+{
+    if (kept->count == kept->capacity) {
+        kept->capacity = (uint32_t)heap_next_capacity(kept->capacity, (size_t)kept->count + 1);
+        kept->buffer = heap_realloc(kept->buffer, kept->capacity, sizeof *kept->buffer);
+    }
+    kept->buffer[kept->count++] = buffer;
+}
+
+void emit_kept(struct emit *e, buffer_id buffer)
+{
+    add_kept(&e->kept, buffer);
+}
+
+void emit_kept_product(struct emit *e, buffer_id buffer)
+{
+    if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
+        add_kept(&e->kept, buffer);
+}
+
+void emit_cache(struct emit *e, buffer_id buffer)
+{
+    add_kept(&e->caches, buffer);
+}

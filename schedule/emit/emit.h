@@ -1,0 +1,385 @@
+/* schedule/emit/emit.h: the pieces that every strategy's emission shares.
+ *
+ * Emission writes the training step of one role as ops in list order, as if every weight
+ * were whole and every activation kept; passes rewrite that (schedule/emit/op_list.h). Ops get
+ * no waits here except those that are part of an implementation's behaviour: data
+ * dependencies across streams are inferred at the end (schedule/emit/finalize.c).
+ *
+ * Shapes: N local rows of a micro-batch (micro_batch * n), n local tokens of a sequence, h
+ * hidden, W = (heads + 2 kv_heads) head_dim. Activations are row-major [rows, columns]. */
+#ifndef SCHEDULE_EMIT_EMIT_H
+#define SCHEDULE_EMIT_EMIT_H
+
+#include "schedule/config/choices.h"
+#include "schedule/ir/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The tensors of a layer, the embedding and the head by what they are for. */
+enum weight {
+    WEIGHT_NORM1,
+    WEIGHT_NORM1_BIAS,
+    WEIGHT_QKV,
+    WEIGHT_QKV_BIAS,
+    WEIGHT_Q_NORM,
+    WEIGHT_K_NORM,
+    WEIGHT_O,
+    WEIGHT_O_BIAS,
+    WEIGHT_NORM2,
+    WEIGHT_NORM2_BIAS,
+    WEIGHT_UP,
+    WEIGHT_UP_BIAS, /* w13 or w1 */
+    WEIGHT_DOWN,
+    WEIGHT_DOWN_BIAS,
+    WEIGHT_EMBEDDING,
+    WEIGHT_POSITIONS,
+    WEIGHT_FINAL_NORM,
+    WEIGHT_FINAL_NORM_BIAS,
+    WEIGHT_HEAD,
+    WEIGHT_COUNT
+};
+
+/* Parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned
+ * positions. A stage has those of its layers and, at the ends, the others. */
+struct part {
+    uint32_t bundle;       /* IR_NONE: not on this stage */
+    uint64_t base;         /* first element of the part in its bundle */
+    uint32_t tensor_begin; /* row of ir.tensor of its first tensor */
+    /* behind the tensors that tensor ranks cut, those that they hold whole: their gradients are of
+       each rank's own tokens, or heads */
+    uint64_t whole_begin, whole_count;
+};
+
+struct weight_slot { /* where a kind of weight lies in its part; present when rows > 0 */
+    uint64_t offset;
+    int64_t rows, cols;
+};
+
+struct bundle_state {
+    uint16_t row;          /* of ir.bundle */
+    bool at_both_ends;     /* the first and the last stage have it: a tied embedding */
+    bool borrowed;         /* its states are on other stages alone */
+    uint32_t chunk;        /* of the pipeline, that it belongs to; 0 of a tied embedding */
+    uint64_t elements;     /* padding included */
+    uint64_t used;         /* without padding */
+    buffer_id param;       /* what forward and backward ops read */
+    buffer_id grad;        /* what the current micro-batch's backward ops write */
+    buffer_id param_shard; /* this rank's part, when parameters are sharded */
+    buffer_id grad_shard;  /* this rank's part of the reduced gradient, when one is kept */
+    buffer_id master, moment1, moment2;
+};
+
+/* What one sequence of a micro-batch keeps of an attention block for its backward. */
+struct attention_saved {
+    struct view q, k, v, o;
+    buffer_id lse;
+    struct fpdt_chunk *chunk; /* of FPDT, as many as there are, each with its own of these */
+    struct view q_raw, k_raw; /* before the per-head norms, when there are any */
+    buffer_id q_rstd, k_rstd;
+};
+
+/* What all subsequences of a sequence share in one layer: keys and values so far, each in a
+ * buffer of the whole sequence, and the gradients of those that are not complete. */
+struct prefix {
+    struct view k, v;
+    struct view dk, dv; /* of as many keys as the last backward had */
+    struct view given_dk,
+        given_dv; /* what stages that shared the last subsequences summed; none: nothing */
+};
+
+/* What a layer's forward keeps for its backward. */
+enum { FFN_PARTS = 2 }; /* at most */
+
+struct layer_saved {
+    buffer_id ffn; /* what the down projection made, which no backward reads */
+    buffer_id x, norm1, norm1_stats;
+    struct attention_saved *attention; /* micro_batch of them */
+    buffer_id attention_out;           /* [N, heads head_dim] */
+    buffer_id x2, norm2, norm2_stats;
+    buffer_id (*up)[FFN_PARTS]; /* per chunk of rows, in parts of its rows: [rows, 2 ffn or ffn] */
+    buffer_id *act;             /* per chunk: [rows, ffn] */
+};
+
+/* An implementation keeps a buffer (a Python variable still names it) until an op is done. */
+struct hold {
+    buffer_id buffer;
+    op_id until;
+};
+
+/* What selective checkpointing does not compute again. */
+struct kept {
+    buffer_id *buffer;
+    uint32_t count, capacity;
+};
+
+/* An op waits for another although it reads nothing of it: what bounds the memory in flight. */
+struct hold_back {
+    op_id op, until;
+};
+
+/* One of the rings of 2D attention: the inner one within a window, the outer one between windows. */
+struct ring {
+    uint16_t group; /* IR_NONE16: of one rank */
+    uint32_t size;
+    uint8_t kv, dkv; /* streams: a communicator for each direction of the pass */
+};
+
+/* The gradient of a weight or of a bias (m = 0), to be computed later. */
+struct deferred {
+    struct deferred *next;
+    uint32_t part;
+    enum weight weight;
+    struct view dy, x;
+    int64_t m, n, k;
+    struct op_tags tags;
+};
+struct deferrals {
+    struct deferred *first, **end; /* end: NULL while there are none */
+};
+
+/* Ranks that share the layers by heads, feed-forward width and vocabulary. */
+struct tensor_ranks {
+    uint16_t group; /* IR_NONE16: of one rank */
+    uint32_t size;
+    uint32_t axes;       /* bit mask of mesh axes */
+    uint16_t copy_group; /* of those that hold the same key and value heads; IR_NONE16: none do */
+    uint32_t copy_axes;
+    uint8_t comm;   /* stream */
+    buffer_id held; /* what an implementation gathers into; IR_NONE: none */
+};
+
+/* The unit is a piece of a subsequence that stages share: keys and values go to all of them. */
+struct shared {
+    uint32_t first, count,
+        index; /* stages, and which of them this is; count 1: nothing is shared */
+    uint16_t group;
+    uint32_t chunk;
+    bool owns; /* the layers are this stage's */
+};
+
+/* The gradient of a bundle that a chunk's first, or last, shared units made; or, where stages hold parts,
+ * one of them. */
+struct lent {
+    buffer_id buffer;
+    uint32_t *touched; /* as of struct emit, for all bundles of these units */
+    uint32_t bundle;
+    uint16_t group; /* the unit's stages */
+    struct shared shared;
+    buffer_id sum; /* over the stages, to be added; IR_NONE: it is where it belongs */
+};
+
+/* This stage's part of a bundle, where those that share a chunk's first, or last, units hold parts. */
+struct lent_part {
+    uint32_t bundle;
+    struct shared shared;
+    bool known;            /* its parameters have come in this step */
+    buffer_id param, grad; /* IR_NONE: none yet, or the owner's, which has all */
+    op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
+};
+
+struct emit {
+    struct ir *ir;
+    const struct choices *choices;   /* the model is what one tensor rank sees */
+    const struct transformer *whole; /* all of it */
+    struct arena arena;
+
+    uint16_t role;  /* that is being emitted: stage `stage` of the pipeline, or all */
+    uint32_t stage; /* 0 without a pipeline */
+
+    uint8_t second, tiles; /* a second compute stream; the one of attention's tiles in emission */
+    uint8_t compute, comm, gather, reduce, h2d, d2h, host, offload, aside,
+        fetch;                /* streams; comm: the head group's all-to-alls */
+    uint16_t hp_group;        /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */
+    struct ring inner, outer; /* of the context ranks, inner.size * outer.size of them */
+    uint16_t all_group;       /* every rank; IR_NONE16: one */
+    uint16_t shard_group;     /* ranks that share one copy of the weights; IR_NONE16: one rank */
+    uint16_t replica_group;   /* ranks that hold equal shards; IR_NONE16: one rank */
+    uint16_t pp_group;        /* ranks of the same place on all stages; IR_NONE16: one stage */
+    uint16_t ends_group;      /* those of the first and of the last stage */
+    uint16_t norm_group;      /* ranks that together have every gradient; IR_NONE16: one */
+    uint32_t shard_size, replica_size;
+    uint32_t loss_axes; /* bit mask of the mesh axes over which the loss is partial */
+    uint32_t all_axes; /* bit mask of the mesh axes over which weight gradients are partial, but for
+                          the tensor ranks' */
+    struct tensor_ranks tensor;
+    uint16_t
+        position_group; /* whose positions attention takes after its exchange; IR_NONE16: own */
+
+    int64_t n;    /* local tokens of the unit, of all tensor ranks: of one sequence, or of a
+                                subsequence */
+    int64_t rows; /* micro_batch * n */
+    int64_t own_n, own_rows; /* the same over the tensor ranks: outside the pairs of products */
+    int64_t first_token;     /* the unit's, among the rank's tokens of a sequence */
+    int64_t first_row;       /* the same among all of a step */
+    uint32_t subsequence;
+    int64_t most_keys; /* tokens that a cache of the unit's chunk has room for */
+    struct shared shared;
+    uint8_t shared_comm; /* stream */
+
+    struct weight_slot slot[WEIGHT_COUNT];
+    struct part *part; /* part_count() of them */
+    struct bundle_state *bundle;
+    uint32_t bundle_count;
+    uint8_t grad_dtype;     /* enum dtype of weight gradients */
+    buffer_id *grad_buffer; /* whole gradients: bundle i % bundle_count; IR_NONE: not used yet */
+    uint32_t grad_buffer_count;
+    uint32_t *touched;    /* bit per weight and part: its gradient holds something already */
+    uint32_t *touched_of; /* the same for all micro-batches, where each has its own gradients */
+    struct lent *lent;    /* gradients of units that stages share */
+    uint32_t lent_count, lent_capacity;
+    struct lent_part *lent_part;
+    uint32_t lent_part_count, lent_part_capacity;
+    struct deferrals *defers; /* not NULL: gradients of weights are put off, to here */
+    struct {
+        bool on;
+        buffer_id buffer;
+    } wide_sum
+        [WEIGHT_COUNT]; /* where pieces of a weight's gradient are summed before it is written */
+    struct deferred *spare;
+
+    buffer_id tokens, labels, positions, positions_gathered, positions_own, loss;
+    bool loss_touched;
+
+    struct op_tags tags; /* given to every op emitted */
+    uint16_t guard;      /* the same; IR_NONE16: none */
+    op_id before_wo; /* the last compute op before the backward of attention's output projection */
+    op_id last_compute;        /* emitted on the compute stream; IR_NONE: none yet */
+    op_id sync;                /* the next compute op waits for it; IR_NONE: none */
+    struct layer_saved *saved; /* one per layer, of the current unit */
+    struct prefix
+        *prefix; /* per layer and sequence, of the current micro-batch; NULL: no subsequences */
+    struct kept caches; /* the buffers of k and v among them */
+
+    struct kept kept;
+    struct hold *hold;
+    uint32_t hold_count, hold_capacity;
+    struct hold_back *hold_back;
+    uint32_t hold_back_count, hold_back_capacity;
+};
+
+/* How an attention choice emits: from the normed input [N, h] to the output [N, heads
+ * head_dim] before wo, and back from its gradient to the gradient of the normed input. The
+ * operator is what lies between the projection qkv[N, W] and the output; a choice that projects
+ * piece by piece has none of its own. */
+struct attention_emitter {
+    void (*forward)(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
+    void (*backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
+    void (*operator_forward)(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
+    void (*operator_backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+};
+extern const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT];
+
+/* The host waits until the compute stream has done all that was emitted. */
+void emit_host_sync(struct emit *e);
+
+/* --- buffers and views --- */
+buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                      int64_t d0, int64_t d1); /* d1 = 0: one dimension */
+buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                       int64_t d0, int64_t d1, int64_t d2);
+/* An activation in the compute dtype. */
+buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
+struct view view_all(const struct emit *e, buffer_id buffer);
+/* No view: an operand that is not there. */
+static inline struct view view_none(void)
+{
+    return (struct view){{IR_NONE}, 0, 0};
+}
+/* Elements begin..begin+count of a view. */
+struct view view_part(struct view view, int64_t begin, int64_t count);
+/* Rows begin..begin+rows of a [*, cols] buffer. */
+struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols);
+
+/* --- weights --- */
+uint32_t part_embedding(const struct emit *e);
+uint32_t part_head(const struct emit *e);
+uint32_t part_positions(const struct emit *e);
+uint32_t part_count(const struct emit *e);
+bool has_weight(const struct emit *e, enum weight weight);
+struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
+/* The weight's gradient; *accumulate tells whether it holds something already, and from now on it does. */
+struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate);
+
+/* --- ops; each takes e->tags, and the stream from the kind --- */
+op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
+              uint32_t reads, const struct view *write, uint32_t writes);
+
+/* The same, starting no earlier than the end of another op (IR_NONE: of any). */
+op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,
+                    const struct view *read, uint32_t reads, const struct view *write,
+                    uint32_t writes);
+
+/* y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
+void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
+                 struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
+/* dw[m,n] (+)= a^T b over k rows, into the gradient of a weight. */
+void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                      struct view x, int64_t m, int64_t n, int64_t k);
+/* db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
+void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
+                    int64_t cols);
+/* Between the two, gradients of the weight are summed in fp32 beside it, where the profile does
+ * (schedule/weights/wide_sum.c). */
+void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
+void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
+/* One piece: a product in the compute dtype, and its sum. */
+void emit_wide_sum_add(struct emit *e, enum weight weight, struct view dy, struct view x, int64_t m,
+                       int64_t n, int64_t k);
+/* Computes what was put off. */
+void emit_deferred(struct emit *e, struct deferrals *deferrals);
+void emit_add(struct emit *e, struct view a, struct view b, struct view y);
+/* y = a + b + bias on every row; an empty bias: without. */
+void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);
+void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
+               struct view stats, int64_t rows, int64_t cols);
+void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                        struct view x, struct view stats, struct view dx, int64_t rows,
+                        int64_t cols);
+/* The statistics buffer that emit_norm writes: rstd [rows], or mean and rstd [rows, 2]. */
+buffer_id emit_norm_stats(struct emit *e, int64_t rows);
+/* RMSNorm whatever the model's norm (per-head norms of q and k). */
+void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
+                  struct view rstd, int64_t rows, int64_t cols);
+void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                           struct view x, struct view rstd, struct view dx, int64_t rows,
+                           int64_t cols);
+
+/* Rows of piece i when rows are cut into `pieces` (the last may be shorter), and where it begins. */
+struct piece {
+    int64_t begin, rows;
+};
+struct piece emit_piece(int64_t rows, int64_t pieces, int64_t i);
+void emit_hold(struct emit *e, buffer_id buffer, op_id until);
+void emit_hold_back(struct emit *e, op_id op, op_id until);
+/* The core of attention made this buffer. */
+void emit_kept(struct emit *e, buffer_id buffer);
+/* The same of the result of a product: of those that every second one is, and with that choice only. */
+void emit_kept_product(struct emit *e, buffer_id buffer);
+/* Several units write this buffer, and recomputation leaves it alone. */
+void emit_cache(struct emit *e, buffer_id buffer);
+
+/* Positions of the unit's tokens: the rank's own, and its head group's. */
+struct view emit_positions(const struct emit *e);
+struct view emit_positions_gathered(const struct emit *e);
+/* Outside the pairs of products of tensor ranks. */
+struct view emit_positions_own(const struct emit *e);
+
+/* From now on backward ops add to this micro-batch's gradients (schedule/weights/bundles.c). */
+void weights_of_micro_batch(struct emit *e, uint32_t micro);
+/* The same of a unit, where stages lend each other weights: to the stage's own gradients, or, if it is
+ * shared, to gradients that its stages will sum (schedule/weights/lend.c). */
+void weights_of_unit(struct emit *e);
+
+/* Lays the ranks on a mesh and makes the groups (schedule/emit/process_groups.c). */
+void emit_mesh(struct emit *e);
+/* From now on ops and buffers are of a stage's ranks; stages come in order. */
+void emit_role(struct emit *e, uint32_t stage);
+
+/* --- layers and the whole step (schedule/emit/step.c, schedule/emit/attention_operator.c) --- */
+/* What the stage does in a step. */
+void emit_step(struct emit *e);
+/* One layer's attention operator alone. Ops in region none make what it starts from. */
+void emit_operator(struct emit *e);
+
+#endif

@@ -1,0 +1,203 @@
+/* Ranks on a mesh, and the groups in which they communicate.
+ *
+ * Stages of a pipeline lie along the slowest axis and sequences along the next, so that the ranks of a
+ * stage are neighbours (Megatron-LM core/parallel_state.py, order tp-cp-ep-dp-pp; torchtitan's ParallelDims;
+ * DeepSpeed's PipeModelDataParallelTopology), or the other way round (inner), so that neighbouring stages
+ * are as near to each other as the ranks of a sequence allow. Head-first placement makes the ranks of a
+ * head group neighbours, context-first those of a ring; that is all there is to placement. A
+ * Double-Ring cuts the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts
+ * at most one axis in two. Tensor ranks are neighbours, and no axis of a shard: they hold different
+ * weights. Where there are more of them than key and value heads, those with the same heads are. Names of
+ * axes count up to the first '_' for what lies along them (exec/bindings.h). */
+#include "schedule/config/resolve_degrees.h"
+#include "schedule/emit/emit.h"
+#include "schedule/pipeline/pipeline.h"
+#include "schedule/weights/tensor_parallel.h"
+#include "schedule/weights/weights.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* The context ranks: windows of an outer ring, ranks of an inner one. Interleaved, rank 2 k + o of a
+ * node is the k-th of its even (o = 0) or odd ranks, and the ring takes the even ones first. */
+static uint32_t ring_parts(const struct choices *c, struct mesh_part part[4])
+{
+    uint32_t w = c->window, node = c->interleaved;
+    if (node > 0) {
+        part[0] = (struct mesh_part){"cp_node", c->cp / node, ALONG_OUTER, 0};
+        part[1] = (struct mesh_part){"cp_window", node / 2 / w, ALONG_OUTER, 2};
+        part[2] = (struct mesh_part){"cp_in", w, ALONG_INNER, 3};
+        part[3] = (struct mesh_part){"cp_odd", 2, ALONG_OUTER, 1};
+        return 4;
+    }
+    bool two = w > 1 && w < c->cp;
+    part[0] = (struct mesh_part){two ? "cp_out" : "cp", c->cp / w, ALONG_OUTER, 0};
+    part[1] = (struct mesh_part){two ? "cp_in" : "cp", w, ALONG_INNER, 3};
+    return 2;
+}
+
+uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX])
+{
+    const struct mesh_part stages = {"pp", c->pp, ALONG_PP, 0};
+    uint32_t count = 0;
+    if (c->pp > 1 && c->stage_placement == STAGES_OUTER)
+        part[count++] = stages;
+    part[count++] = (struct mesh_part){"dp", c->dp, ALONG_DP, 0};
+    if (c->pp > 1 && c->stage_placement == STAGES_INNER)
+        part[count++] = stages;
+    if (c->placement == PLACEMENT_CONTEXT_FIRST)
+        part[count++] = (struct mesh_part){"hp", c->hp, ALONG_HP, 0};
+    struct mesh_part ring[4];
+    uint32_t parts = ring_parts(c, ring);
+    for (uint32_t i = 0; i < parts; i++)
+        if (ring[i].size > 1)
+            part[count++] = ring[i];
+    if (c->placement == PLACEMENT_HEAD_FIRST)
+        part[count++] = (struct mesh_part){"hp", c->hp, ALONG_HP, 0};
+    return count;
+}
+
+struct axes {
+    uint8_t axis[MESH_AXES_MAX], along[MESH_AXES_MAX], order[MESH_AXES_MAX];
+    uint32_t count;
+};
+
+static void add_axis(struct ir *ir, struct axes *axes, const struct mesh_part *part,
+                     const char *suffix, uint32_t size)
+{
+    struct mesh_axis *axis = &ir->mesh.axis[ir->mesh.axis_count];
+    snprintf(axis->name, sizeof axis->name, "%s%s", part->name, suffix);
+    axis->size = size;
+    axes->axis[axes->count] = (uint8_t)ir->mesh.axis_count++;
+    axes->along[axes->count] = part->along;
+    axes->order[axes->count++] = part->order;
+}
+
+/* A group of axes, those of lower order first; IR_NONE16 when it has one rank. */
+static uint16_t add_group(struct ir *ir, const char *name, const struct axes *axes, uint32_t mask)
+{
+    struct axis_set set[MESH_AXES_MAX] = {{0}};
+    uint32_t size = 1, count = 0;
+    for (uint32_t order = 0; order < 4; order++)
+        for (uint32_t i = 0; i < axes->count; i++)
+            if ((mask >> i & 1) && axes->order[i] == order) {
+                set[count++].axis = axes->axis[i];
+                size *= ir->mesh.axis[axes->axis[i]].size;
+            }
+    return size > 1 ? ir_add_group(ir, name, set, count) : IR_NONE16;
+}
+
+static uint32_t along(const struct axes *axes, enum along what)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < axes->count; i++)
+        mask |= (uint32_t)(axes->along[i] == what) << i;
+    return mask;
+}
+
+/* The group of the first and the last stage, where both have a tied embedding. */
+static void add_stages(struct emit *e)
+{
+    const struct choices *c = e->choices;
+    uint32_t *ends = arena_array(&e->arena, 2, sizeof *ends);
+    ends[1] = c->pp - 1;
+    struct axis_set set = {.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp"), 2, ends};
+    e->ends_group = IR_NONE16;
+    if (pipeline_ends_tied(c))
+        e->ends_group = ir_add_group(e->ir, "ends", &set, 1);
+}
+
+void emit_role(struct emit *e, uint32_t stage)
+{
+    char name[MESH_NAME_MAX];
+    struct axis_set set = {.count = 1, .set = &stage};
+    e->stage = stage;
+    e->role = 0;
+    if (e->choices->pp == 1)
+        return; /* the role of all ranks */
+    set.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp");
+    snprintf(name, sizeof name, "stage%u", stage);
+    e->role = ir_add_role(e->ir, name, &set, 1);
+}
+
+/* Adds the axes of the mesh. Returns those along which weights are cut, as a mask. */
+static uint32_t add_axes(struct emit *e, struct axes *axes, uint32_t shard, uint32_t stages)
+{
+    const struct choices *c = e->choices;
+    struct ir *ir = e->ir;
+    struct mesh_part part[MESH_PARTS_MAX];
+    uint32_t parts = mesh_parts(c, part);
+    uint32_t below = c->ranks / stages / c->tp, sharded = 0;
+    uint32_t copies = (uint32_t)tensor_kv_copies(e->whole, c->tp);
+    for (uint32_t i = 0; i < parts; i++) {
+        uint32_t size = part[i].size;
+        if (part[i].along == ALONG_PP && stages > 1) { /* each stage has weights of its own */
+            add_axis(ir, axes, &part[i], "", size);
+            continue;
+        }
+        below /= size;
+        if (shard > below && shard < below * size) {
+            add_axis(ir, axes, &part[i], "_out", size * below / shard);
+            sharded |= 1u << axes->count;
+            add_axis(ir, axes, &part[i], "_in", shard / below);
+        } else {
+            sharded |= (uint32_t)(shard >= below * size && shard > 1) << axes->count;
+            add_axis(ir, axes, &part[i], "", size);
+        }
+    }
+    assert(below == 1);
+    if (c->tp > copies)
+        add_axis(ir, axes, &(struct mesh_part){"tp", 0, ALONG_TP, 0}, "", c->tp / copies);
+    if (copies > 1)
+        add_axis(ir, axes, &(struct mesh_part){"tp_copy", 0, ALONG_TP_COPY, 0}, "", copies);
+    return sharded;
+}
+
+void emit_mesh(struct emit *e)
+{
+    const struct choices *c = e->choices;
+    struct ir *ir = e->ir;
+    struct axes axes = {.count = 0}, plain;
+    uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
+    uint32_t stages = pipeline_replicates_weights(c) ? 1 : c->pp;
+    uint32_t sharded = add_axes(e, &axes, shard, stages);
+    bool two = c->window > 1 && c->window < c->cp;
+    uint32_t hp = along(&axes, ALONG_HP), copy = along(&axes, ALONG_TP_COPY);
+    uint32_t tp = along(&axes, ALONG_TP) | copy;
+    e->all_axes = ((1u << axes.count) - 1) & ~tp;
+    if (stages > 1)
+        e->all_axes &= ~along(&axes, ALONG_PP);
+    e->loss_axes = e->all_axes | (pipeline_of(c)->multiplexed ? along(&axes, ALONG_PP) : 0);
+    e->pp_group = add_group(ir, "pp", &axes, along(&axes, ALONG_PP));
+    e->hp_group = add_group(ir, "hp", &axes, hp);
+    uint32_t outer = along(&axes, ALONG_OUTER), inner = along(&axes, ALONG_INNER);
+    if (c->interleaved > 0) /* says in which order ranks hold tokens */
+        add_group(ir, "cp", &axes, outer | inner);
+    e->outer = (struct ring){.size = c->cp / c->window};
+    e->inner = (struct ring){.size = c->window};
+    e->outer.group = add_group(ir, two ? "cp_out" : "cp", &axes, outer);
+    e->inner.group = add_group(ir, two ? "cp_in" : "cp", &axes, inner);
+    e->tensor = (struct tensor_ranks){.size = c->tp, .axes = tp, .copy_axes = copy};
+    e->tensor.group = add_group(ir, "tp", &axes, tp);
+    e->tensor.copy_group = add_group(ir, "tp_copy", &axes, copy == tp ? 0 : copy);
+    if (copy == tp)
+        e->tensor.copy_group = e->tensor.group;
+    plain = axes;
+    for (uint32_t i = 0; i < plain.count; i++)
+        plain.order[i] = 0;
+    e->all_group = IR_NONE16;
+    if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_sync)
+        e->all_group = add_group(ir, "all", &plain, e->all_axes);
+    e->shard_group = add_group(ir, "shard", &plain, sharded);
+    e->replica_group = add_group(ir, "replica", &plain, e->all_axes & ~sharded);
+    e->norm_group = IR_NONE16;
+    if (weights_clip_gradients(c))
+        e->norm_group =
+            add_group(ir, "norm", &plain, sharded | tp | (stages > 1 ? along(&axes, ALONG_PP) : 0));
+    e->position_group = c->hp == 1   ? e->tensor.group
+                        : c->tp == 1 ? e->hp_group
+                                     : add_group(ir, "hp_tp", &plain, hp | tp);
+    e->shard_size = shard;
+    e->replica_size = c->ranks / stages / c->tp / shard;
+    add_stages(e);
+}
